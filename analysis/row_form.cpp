@@ -74,11 +74,50 @@ bool is_positive(const IndexExpr& e, const Bounds& bounds) {
   return range_of(e, bounds).min >= 1;
 }
 
-// All of these axes as one, or else two neighbours; nothing where that takes more divisions.
+bool has_remainder(const IndexExpr& e) {
+  std::vector<IndexExpr> left = {e};
+  while (!left.empty()) {
+    const IndexExpr here = std::move(left.back());
+    left.pop_back();
+    for (const IndexTerm& term : here.terms())
+      for (const IndexAtomPtr& factor : term.factors) {
+        if (factor->kind == IndexAtom::Kind::kMod) return true;
+        if (factor->kind == IndexAtom::Kind::kVariable) continue;
+        left.push_back(factor->a);
+        left.push_back(factor->b);
+      }
+  }
+  return false;
+}
+
+// Do vectors come of merging the axes, the last of which is not made of any? Planes of odd size follow one another in
+// what runs along them; what each plane has one number of (a channel's bias) is divided, and a vector reads at most two.
+bool makes_vectors(const Kernel& kernel, const std::vector<std::uint32_t>& axes, const Kernel& merged,
+                   const Graph& graph) {
+  constexpr std::int64_t kVector = 8, kSmallest = 4;  // elements
+  const Bounds& bounds = kernel.pool.bounds();
+  const IndexExpr& plane = kernel.pool.extent(axes.back());
+  if (proves_multiple_of(plane, kSmallest, bounds) || range_of(plane, bounds).min < kVector) return false;
+  const auto is_along = [&](ExprId load) {
+    return coefficient_of(position_of(graph, kernel.pool, load), {Variable::Kind::kAxis, axes.back()}) == 1;
+  };
+  const std::vector<ExprId> before = reachable(kernel.pool, row_reductions(kernel));
+  if (std::ranges::none_of(before, [&](ExprId id) { return kernel.pool[id].op == ExprOp::kLoad && is_along(id); }))
+    return false;
+  return std::ranges::none_of(reachable(merged.pool, row_reductions(merged)), [&](ExprId id) {
+    const ExprNode& n = merged.pool[id];
+    return (n.op == ExprOp::kLoad && has_remainder(position_of(graph, merged.pool, id))) ||
+           (n.op == ExprOp::kIndex && has_remainder(n.indices[0]));
+  });
+}
+
+// All of these axes as one, or else two neighbours; nothing where that takes more divisions and makes no vectors.
 std::optional<Kernel> with_axes_merged(const Kernel& kernel, const std::vector<std::uint32_t>& axes,
                                        const Graph& graph) {
   const auto divisions = count_divisions(kernel, graph);
-  const auto is_no_worse = [&](const Kernel& merged) { return count_divisions(merged, graph) <= divisions; };
+  const auto is_no_worse = [&](const Kernel& merged) {
+    return count_divisions(merged, graph) <= divisions || makes_vectors(kernel, axes, merged, graph);
+  };
   if (Kernel merged = merge_reduction_axes(kernel, axes, 0, axes.size()); is_no_worse(merged)) return merged;
   for (std::size_t last = axes.size(); axes.size() > 2 && last >= 2; --last)
     if (Kernel merged = merge_reduction_axes(kernel, axes, last - 2, last); is_no_worse(merged)) return merged;
@@ -167,22 +206,6 @@ bool is_indexed_by(const KernelOutput& output, std::uint32_t axis) {
 bool parts_an_output(const Kernel& kernel, std::uint32_t a, std::uint32_t b) {
   return std::ranges::any_of(kernel.outputs,
                              [&](const KernelOutput& o) { return is_indexed_by(o, a) != is_indexed_by(o, b); });
-}
-
-bool has_remainder(const IndexExpr& e) {
-  std::vector<IndexExpr> left = {e};
-  while (!left.empty()) {
-    const IndexExpr here = std::move(left.back());
-    left.pop_back();
-    for (const IndexTerm& term : here.terms())
-      for (const IndexAtomPtr& factor : term.factors) {
-        if (factor->kind == IndexAtom::Kind::kMod) return true;
-        if (factor->kind == IndexAtom::Kind::kVariable) continue;
-        left.push_back(factor->a);
-        left.push_back(factor->b);
-      }
-  }
-  return false;
 }
 
 // Are columns that have been merged as many as what is reduced, so that they read what the reductions keep? Then the

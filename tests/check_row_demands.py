@@ -191,6 +191,14 @@ def group_norm(dtype, shape, groups, symbols=()):
             [node("y", "group_norm", ["x", "w", "b"], num_groups=groups, eps=1e-5)], symbols)
 
 
+def group_norm_of_sum(dtype, shape, groups, summand):
+    """Of planes and what each has one number of, or of two images."""
+    weights = (dtype, [shape[1]])
+    return ({"x": (dtype, shape), "r": (dtype, summand), "w": weights, "b": weights},
+            [node("s", "add", ["x", "r"]), node("n", "group_norm", ["s", "w", "b"], num_groups=groups, eps=1e-5),
+             node("y", "silu", ["n"])], ())
+
+
 def norm(op, dtype, rows, columns, symbols=(), residual=False, kept=False):
     """Of x, or of x + r, which is stored besides where it is `kept`."""
     names = ["x", "w"] + ["b"] * (op == "layer_norm")
@@ -258,6 +266,14 @@ COUNTED = [
     (group_norm("float16", [2, 6, 4096], 2), 1.08), (group_norm("float16", [2, 6, 4095], 2), 1.2),
     (group_norm("float32", [2, 16, 14, 14], 2), 1.6), (group_norm("bfloat16", [2, 32, 7, 7], 4), 1.6),
     (group_norm("bfloat16", [2, 4, "c"], 2, [("c", {"min": 1, "max": 200000}, 2048)]), 1.15),
+    # Planes of odd size, to which numbers of their own are added: vectors reach over two of them.
+    (group_norm_of_sum("float16", [2, 96, 15, 15], 3, [2, 96, 1, 1]), 1.25, 46500),
+    (group_norm_of_sum("float32", [2, 96, 15, 15], 3, [96, 1, 1]), 1.25, 55000),
+    (group_norm_of_sum("float32", [2, 96, 15, 15], 6, [96, 1, 1]), 1.25, 53500),
+    (group_norm_of_sum("bfloat16", [2, 120, 17, 17], 3, [120, 1, 1]), 1.3, 103000),
+    (group_norm_of_sum("float16", [2, 96, 7, 7], 6, [2, 96, 1, 1]), 1.28, 11300),
+    (group_norm_of_sum("float16", [2, 96, 31, 31], 3, [2, 96, 1, 1]), 1.25, 219000),
+    (group_norm_of_sum("bfloat16", [2, 120, 31, 31], 3, [2, 120, 31, 31]), 1.25),
     # Short rows that begin anywhere, for which ptxas would have room for more blocks than registers do.
     (norm("rms_norm", "float32", 700, 77, kept=True), 1.1), (norm("rms_norm", "float16", 128, 197, kept=True), 1.15),
     (norm("layer_norm", "float32", 150, 255, kept=True), 1.15),

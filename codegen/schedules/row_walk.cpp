@@ -6,6 +6,7 @@
 #include <bit>
 #include <set>
 
+#include "analysis/loads.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/joined_loads.h"
 #include "codegen/schedules/row_registers.h"
@@ -23,6 +24,8 @@ constexpr int kComputing = 64, kBesideRows = 16;
 constexpr int kComputingOne = 32, kComputingSeveral = 40;
 // The same beside two vectors of values, where ptxas may keep whatever later loops need.
 constexpr int kAroundVectors = 24;
+// For each loop that reads what planes that end within vectors have one of: ptxas keeps where they end.
+constexpr int kEndsOfPlanes = 8;
 
 }  // namespace
 
@@ -37,6 +40,8 @@ void RowWalk::keep_between(const std::vector<RowLoop>& loops) {
     return plan_row_in_shared_memory(row_.form, row_.graph, loops, parts, threads, shared_bytes_of_block(), as_loaded);
   };
   is_cramped_ = is_cramped(plan, loops);
+  const auto of_planes = std::ranges::count_if(loops, [&](const RowLoop& loop) { return has_planes(loop); });
+  ends_of_planes_ = kEndsOfPlanes * static_cast<int>(of_planes);
   code_of_turns_ = 0;
   for (const RowLoop& loop : loops) code_of_turns_ += code_of_element(row_.form, loop.roots) * loop.width;
   if (is_tight(plan, loops))
@@ -88,7 +93,8 @@ bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loo
   if (plan.slots.empty()) return true;
   const int left = kRegisters / row_.layout.threads - plan.words;
   if (left <= kComputingOne || (left <= kComputing && is_cramped_)) return true;
-  if (left >= (row_.split.start ? kComputing + kBesideRows : kComputingSeveral + 1)) return false;
+  const int computing = row_.split.start ? kComputing + kBesideRows : kComputingSeveral + 1;
+  if (left >= computing + ends_of_planes_) return false;
   return tensors_along(loops) > 1;
 }
 
@@ -101,6 +107,18 @@ bool RowWalk::is_cramped(const RowRegisters& plan, const std::vector<RowLoop>& l
   };
   return row_.layout.blocks_together() > 1 && plan.words >= kMostKept &&
          (reductions_of_64_bits() > 0 || std::ranges::any_of(loops, ends_early)) && tensors_along(loops) > 2;
+}
+
+// Does the loop read what lies by a quotient of the lane's place?
+bool RowWalk::has_planes(const RowLoop& loop) const {
+  if (loop.width == 1) return false;
+  const ExprPool& pool = row_.form.kernel.pool;
+  const Variable lane{Variable::Kind::kAxis, loop.axes.back()};
+  return std::ranges::any_of(outside_reductions(row_.form, loop.roots), [&](ExprId id) {
+    if (pool[id].op != ExprOp::kLoad) return false;
+    const IndexExpr position = position_of(row_.graph, pool, id);
+    return mentions(position, lane) && !coefficient_of(position, lane);
+  });
 }
 
 std::size_t RowWalk::tensors_along(const std::vector<RowLoop>& loops) const {
@@ -158,7 +176,7 @@ int RowWalk::blocks_at_once() const {
     return std::max(1, (writer_.wide() || row_.split.start ? kWideThreads : kNarrowThreads) / row_.layout.threads);
   const int of_32_bits = kComputing +
                          (row_.split.start || keeps_elements_ || has_length_of_launch() ? kBesideRows : 0) +
-                         (has_tiles() ? kept_words_ / 2 : 0) + (writer_.wide() ? kWide : 0) +
+                         (has_tiles() ? kept_words_ / 2 : 0) + (ends_of_planes_ > kEndsOfPlanes ? ends_of_planes_ : 0) + (writer_.wide() ? kWide : 0) +
                          (row_.layout.cohort > 1 || is_cramped_ ? kMeeting : 0);
   const int of_64_bits = reductions_of_64_bits();
   const int computing = of_32_bits + (of_64_bits > 1 ? kSeveralOf64Bits : of_64_bits * kOf64Bits);

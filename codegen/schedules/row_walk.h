@@ -94,6 +94,7 @@ class RowWalk {
   bool is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loops) const;
   bool is_cramped(const RowRegisters& plan, const std::vector<RowLoop>& loops) const;
   int reductions_of_64_bits() const;
+  bool has_planes(const RowLoop& loop) const;
   std::size_t tensors_along(const std::vector<RowLoop>& loops) const;
   void plan_tiles(const std::vector<RowLoop>& loops);
   void find_vectors();
@@ -117,6 +118,7 @@ class RowWalk {
   bool keeps_rows_ = false;
   bool keeps_elements_ = false;  // one by one, not vectors
   bool has_several_axes_ = false;
+  int ends_of_planes_ = 0;  // registers of where planes end within vectors
   int kept_words_ = 0;
   bool is_cramped_ = false;
   int code_of_turns_ = 0;  // instructions of one turn of every loop
