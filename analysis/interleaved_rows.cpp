@@ -525,15 +525,16 @@ std::optional<InterleavedRows> with_turned_lines(const RowForm& form, const Grap
 
 std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const Graph& graph, const Target& target) {
   const RowForm form = with_outputs_beside(with_rows_merged(original, graph));
-  // Results of 8 bytes at several places would meet in the banks of shared memory.
+  // Results of 8 bytes at several places would meet in the banks of shared memory, but for moments of one pass seldom.
   const std::vector<int> stages = stages_of(form);
-  const bool reads_twice = *std::ranges::max_element(stages) > 0 || !form.columns.empty();
-  if (has_wide_values(form) && reads_twice) return std::nullopt;
-  if (reads_twice)
+  const bool reads_twice = *std::ranges::max_element(stages) > 0 || !form.columns.empty(), wide = has_wide_values(form);
+  if (wide && reads_twice && !(form.columns.empty() && row_one_pass(form))) return std::nullopt;
+  if (reads_twice && !wide)
     if (std::optional<InterleavedRows> kept = kept_strips(form, graph, target)) return kept;
   const std::optional<InterleavedLines> lines = interleaved_lines(form, graph);
   if (!lines) return with_turned_lines(form, graph, target);
   std::optional<InterleavedRows> found = by_blocks(*lines, false, target);
+  if (wide && reads_twice) return found && found->one_pass ? found : std::nullopt;
   const IndexExpr length = lines->way.lines();
   if (found ? !reads_again(*found)
             : value_at_hint(length * lines->way.breadth, form.kernel.pool.bounds().symbols) <= kHeldByColumns)

@@ -91,7 +91,8 @@ bool has_remainder(const IndexExpr& e) {
 }
 
 // Do vectors come of merging the axes, the last of which is not made of any? Planes of odd size follow one another in
-// what runs along them; what each plane has one number of (a channel's bias) is divided, and a vector reads at most two.
+// what runs along them; what each plane has one number of (a channel's bias) is divided, and a vector reads at most
+// two.
 bool makes_vectors(const Kernel& kernel, const std::vector<std::uint32_t>& axes, const Kernel& merged,
                    const Graph& graph) {
   constexpr std::int64_t kVector = 8, kSmallest = 4;  // elements

@@ -51,7 +51,8 @@ std::optional<RowOnePass> row_one_pass(const RowForm& form) {
   if (loops.size() != 2 || loops[0].reductions.size() != 1 || loops[1].reductions.size() != 1) return std::nullopt;
   const ExprId first = loops[0].reductions[0], second = loops[1].reductions[0];
   const ExprNode &one = pool[first], &other = pool[second], &body = pool[other.args[0]];
-  if (one.axes != other.axes || one.type != ScalarType::kFloat32 || other.type != ScalarType::kFloat32 ||
+  const bool wide = one.type == ScalarType::kFloat64 && one.reduction == Reduction::kSum;
+  if (one.axes != other.axes || (one.type != ScalarType::kFloat32 && !wide) || other.type != one.type ||
       other.reduction != Reduction::kSum)
     return std::nullopt;
   std::optional<ExprId> element;

@@ -195,35 +195,39 @@ struct ExponentialsOfPlaces {
 
 //@ part running_moments : reciprocal_fast
 // Of the elements so far their sum, how many there are, their mean and the squares of their differences to it.
-struct RunningMoments {
-  float sum = 0.0f, count = 0.0f, mean = 0.0f, squares = 0.0f;
+__device__ __forceinline__ float share_of(float elements, float count) { return elements * reciprocal_fast(count); }
+__device__ __forceinline__ double share_of(double elements, double count) { return elements / count; }
+template <class T>
+struct MomentsOf {
+  T sum = 0, count = 0, mean = 0, squares = 0;
   template <int kCount>
-  __device__ __forceinline__ void take_elements(const float (&elements)[kCount]) {
-    float more = 0.0f, beside = 0.0f;
+  __device__ __forceinline__ void take_elements(const T (&elements)[kCount]) {
+    T more = 0, beside = 0;
 #pragma unroll
     for (int e = 0; e < kCount; ++e) more += elements[e];
-    const float here = more * (1.0f / kCount);
+    const T here = more * (T(1) / kCount);
 #pragma unroll
     for (int e = 0; e < kCount; ++e) beside += (elements[e] - here) * (elements[e] - here);
-    const float before = count, apart = here - mean;
+    const T before = count, apart = here - mean;
     sum += more;
     count += kCount;
-    const float share = kCount * reciprocal_fast(count);
+    const T share = share_of(T(kCount), count);
     mean += apart * share;
     squares += beside + apart * apart * (before * share);
   }
   // Others' sum and squares of differences to their mean. Means are counted from `about` here: what lies between them
   // is far less than they are and is not rounded as they are.
-  __device__ __forceinline__ void take_part(float more, float beside, float elements, float about) {
-    if (elements == 0.0f) return;
-    const float before = count, apart = more / elements - about - mean;
+  __device__ __forceinline__ void take_part(T more, T beside, T elements, T about) {
+    if (elements == 0) return;
+    const T before = count, apart = more / elements - about - mean;
     sum += more;
     count += elements;
-    const float share = elements / count;
+    const T share = elements / count;
     mean += apart * share;
     squares += beside + apart * apart * (before * share);
   }
 };
+using RunningMoments = MomentsOf<float>;
 //@ part places_of_pieces
 // Thread i < kRows has the result of row i: all get those of their places, of which the first is element `first` of a
 // line's.
@@ -239,9 +243,9 @@ __device__ __forceinline__ void places_of_pieces(T result, T (&places)[kPlaces],
 //@ part result_in_turn
 // Thread i < kRows has the result of row i: that of row i % kRows for every thread i. A warp begins anywhere among them:
 // the first 31 stand once more behind the last.
-template <int kRows>
-__device__ __forceinline__ float result_in_turn(float result, int thread) {
-  __shared__ float results[kRows + 31];
+template <int kRows, class T>
+__device__ __forceinline__ T result_in_turn(T result, int thread) {
+  __shared__ T results[kRows + 31];
   if (thread < kRows) results[thread] = result;
   if (kRows > 31 && thread < 31) results[kRows + thread] = result;
   __syncthreads();
@@ -274,29 +278,29 @@ __device__ __forceinline__ float elements_of_chunk(Index elements, int before, i
 // The same of elements that come one at a time, for each of kWidth places. What is summed up is how far they lie from
 // the first one (0 where that is infinite): squares of this are at most `count` times as many as those of differences
 // to the mean, since the first element is one of them, so that little is lost where one is taken from the other.
-template <int kWidth>
+template <int kWidth, class T = float>
 struct ShiftedMoments {
-  float shift[kWidth] = {}, apart[kWidth] = {}, squares[kWidth] = {}, count = 0.0f;
-  __device__ __forceinline__ void take_elements(const float (&elements)[kWidth]) {
-    if (count == 0.0f) {
+  T shift[kWidth] = {}, apart[kWidth] = {}, squares[kWidth] = {}, count = 0;
+  __device__ __forceinline__ void take_elements(const T (&elements)[kWidth]) {
+    if (count == 0) {
 #pragma unroll
-      for (int e = 0; e < kWidth; ++e) shift[e] = fabsf(elements[e]) <= 3.402823466e38f ? elements[e] : 0.0f;
+      for (int e = 0; e < kWidth; ++e) shift[e] = isfinite(elements[e]) ? elements[e] : T(0);
     }
-    count += 1.0f;
+    count += 1;
 #pragma unroll
     for (int e = 0; e < kWidth; ++e) {
-      const float here = elements[e] - shift[e];
+      const T here = elements[e] - shift[e];
       apart[e] += here;
       squares[e] += here * here;
     }
   }
-  __device__ __forceinline__ RunningMoments moments_of(int place) const {
-    RunningMoments all;
-    const float mean = apart[place] / fmaxf(count, 1.0f), left = squares[place] - apart[place] * mean;
+  __device__ __forceinline__ MomentsOf<T> moments_of(int place) const {
+    MomentsOf<T> all;
+    const T mean = apart[place] / max(count, T(1)), left = squares[place] - apart[place] * mean;
     all.sum = shift[place] * count + apart[place];
     all.count = count;
     all.mean = shift[place] + mean;
-    all.squares = left < 0.0f ? 0.0f : left;  // NaN is left as it is
+    all.squares = left < 0 ? T(0) : left;  // NaN is left as it is
     return all;
   }
 };

@@ -11,6 +11,7 @@
 #include "codegen/schedules/interleaved_elements.h"
 #include "codegen/schedules/interleaved_part.h"
 #include "codegen/schedules/interleaved_results.h"
+#include "codegen/schedules/row_partials.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
 
@@ -136,7 +137,7 @@ class InterleavedEmitter {
     InterleavedElements::Visit visit;
     visit.before = [&](const std::string&, const std::string&) {
       elements = writer_.unique("elements");
-      writer_.line(fmt::format("float {}[{}];", elements, way_.width));
+      writer_.line(fmt::format("{} {}[{}];", results_.type_of_pass(), elements, way_.width));
     };
     visit.element = [&](const std::string& lane, const std::string& at) {
       const std::string element = emitter_.emit(way_.one_pass->element);
@@ -167,14 +168,14 @@ class InterleavedEmitter {
   void reduce_moments() {
     const std::string running = writer_.unique("running"), moments = writer_.unique("moments");
     writer_.use("shifted_moments");
-    writer_.line(fmt::format("ShiftedMoments<{}> {};", way_.width, running));
+    writer_.line(fmt::format("{} {};", shifted_moments(results_.type_of_pass(), way_.width), running));
     over_vectors(
         running,
         [&](const auto& lane, const auto& element) {
           return fmt::format("{}[{}].take_elements<1>({{{}}});", moments, lane, element);
         },
         [&] {
-          writer_.line(fmt::format("RunningMoments {}[{}];", moments, way_.width));
+          writer_.line(fmt::format("{} {}[{}];", running_moments(results_.type_of_pass()), moments, way_.width));
           writer_.line("#pragma unroll");
           writer_.line(
               fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}.moments_of(e);", way_.width, moments, running));

@@ -79,7 +79,7 @@ void InterleavedResults::join_moments(const std::string& moments, int parts, int
   const ExprEmitter::Accumulator first = emitter_.accumulator(way_.one_pass->first);
   const ExprEmitter::Accumulator second = emitter_.accumulator(way_.one_pass->second);
   const std::string sums = writer_.unique(first.name + "_at"), squares = writer_.unique(second.name + "_at");
-  writer_.line(fmt::format("float {}[{}], {}[{}];", sums, width, squares, width));
+  writer_.line(fmt::format("{} {}[{}], {}[{}];", first.type, sums, width, squares, width));
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}[e].sum;", width, sums, moments));
   join(first, sums, parts, width, part_.is_asked_for(first.reduction));
@@ -107,12 +107,16 @@ void InterleavedResults::join_moments(const std::string& moments, int parts, int
   join(second, squares, parts, width, part_.is_asked_for(second.reduction));
 }
 
+std::string InterleavedResults::type_of_pass() const {
+  return c_type(pool_[way_.one_pass->first].type);
+}
+
 // Where threads have an element each, of row `thread % rows`: that row's result, which a thread of it has found.
 std::string InterleavedResults::results_of_rows(const ExprEmitter::Accumulator& a) {
   const std::string mine = writer_.unique("mine");
   writer_.use("result_in_turn");
-  writer_.line(
-      fmt::format("const float {}[1] = {{result_in_turn<{}>({}, {})}};", mine, way_.rows, a.name, elements_.thread()));
+  writer_.line(fmt::format("const {} {}[1] = {{result_in_turn<{}>({}, {})}};", a.type, mine, way_.rows, a.name,
+                           elements_.thread()));
   return mine;
 }
 
@@ -237,9 +241,9 @@ void InterleavedResults::combine_moments() {
   const std::string about = writer_.unique("about"), type = writer_.index_type();
   const int parts = combining(), count = way_.chunks * way_.rows;
   writer_.use("running_moments");
-  writer_.line(fmt::format("RunningMoments {}[1];", moments));
-  writer_.line(fmt::format("const float {} = {}[{} * {} + {} % {}] / {};", about, sums, elements_.group(), count,
-                           elements_.thread(), way_.rows, elements_.elements_of_chunk("0", "")));
+  writer_.line(fmt::format("{} {}[1];", running_moments(type_of_pass()), moments));
+  writer_.line(fmt::format("const {} {} = {}[{} * {} + {} % {}] / {};", type_of_pass(), about, sums, elements_.group(),
+                           count, elements_.thread(), way_.rows, elements_.elements_of_chunk("0", "")));
   writer_.line(fmt::format("if ({} < {})", elements_.thread(), parts));
   writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, parts));
   writer_.line(fmt::format("const {} {} = {} * {} + {};", type, at, elements_.group(), count, i));

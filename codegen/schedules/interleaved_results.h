@@ -36,6 +36,9 @@ class InterleavedResults {
   // means are counted from `about`.
   void join_moments(const std::string& moments, int parts, int width, const std::string& about = "");
 
+  // The C type of what one pass over the elements finds.
+  std::string type_of_pass() const;
+
   // For others, of these reductions or of all of this stage's.
   void leave_partials(const std::vector<ExprId>& reductions);
   void leave_partials();

@@ -345,6 +345,7 @@ class RowEmitter {
     walk_.over_row(loop, "k", with_stores(visit, outputs, loop, active_));
     is_stored_ = true;
   }
+  std::string type_of_pass() const { return c_type(form_.kernel.pool[one_pass_->first].type); }
   bool of_exponentials() const { return one_pass_->kind == RowOnePass::Kind::kExponentials; }
 
   ExprEmitter::Accumulator define_reduced(ExprId reduction, const std::string& mine) {
@@ -355,7 +356,7 @@ class RowEmitter {
     return a;
   }
 
-  void declare_running(const char* part, const char* type) {
+  void declare_running(const char* part, const std::string& type) {
     writer_.use(part);
     running_ = writer_.unique("running");
     writer_.line(fmt::format("{} {};", type, running_));
@@ -368,14 +369,14 @@ class RowEmitter {
     if (of_exponentials())
       declare_running("running_exponentials", "RunningExponentials");
     else if (shifted)
-      declare_running("shifted_moments", "ShiftedMoments<1>");
+      declare_running("shifted_moments", shifted_moments(type_of_pass(), 1));
     else
-      declare_running("running_moments", "RunningMoments");
+      declare_running("running_moments", running_moments(type_of_pass()));
     std::string elements;
     RowWalk::Visit visit;
     visit.before = [&] {
       elements = writer_.unique("elements");
-      writer_.line(fmt::format("float {}[{}];", elements, loop.width));
+      writer_.line(fmt::format("{} {}[{}];", type_of_pass(), elements, loop.width));
     };
     visit.element = [&](const std::string& lane) {
       const std::string value = emitter_.emit(one_pass_->element);
@@ -386,7 +387,7 @@ class RowEmitter {
     over_row_first(loop, visit);
     if (shifted) {
       const std::string all = writer_.unique("moments");
-      writer_.line(fmt::format("const RunningMoments {} = {}.moments_of(0);", all, running_));
+      writer_.line(fmt::format("const {} {} = {}.moments_of(0);", running_moments(type_of_pass()), all, running_));
       running_ = all;
     }
     return define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
@@ -419,9 +420,9 @@ class RowEmitter {
     }
     ExprEmitter::Accumulator count = first;
     count.name = writer_.unique("count");
-    writer_.line(fmt::format("float {} = {}.count;", count.name, running_));
+    writer_.line(fmt::format("{} {} = {}.count;", count.type, count.name, running_));
     if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", count.name, team_reduce(count)));
-    emitter_.define(one_pass_->mean, fmt::format("({} / fmaxf({}, 1.0f))", first.name, count.name));
+    emitter_.define(one_pass_->mean, fmt::format("({0} / max({1}, ({2})1))", first.name, count.name, count.type));
     leave({first, reduce_second()}, count.name);
   }
 
@@ -431,10 +432,11 @@ class RowEmitter {
                       second = partials(emitter_.accumulator(one_pass_->second)), i = writer_.unique("i");
     const std::string counts = of_exponentials() ? "" : partials_of_counts();
     of_exponentials() ? declare_running("running_exponentials", "RunningExponentials")
-                      : declare_running("running_moments", "RunningMoments");
+                      : declare_running("running_moments", running_moments(type_of_pass()));
     if (!of_exponentials()) {
       about_ = writer_.unique("about");
-      writer_.line(fmt::format("const float {0} = {1}[{3}] / {2}[{3}];", about_, first, counts, partial_place("0")));
+      writer_.line(fmt::format("const {4} {0} = {1}[{3}] / {2}[{3}];", about_, first, counts, partial_place("0"),
+                               type_of_pass()));
     }
     const std::string at = partial_place(i);
     writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, part_, layout_.chunks, layout_.parts));

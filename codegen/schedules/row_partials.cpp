@@ -1,5 +1,7 @@
 #include "codegen/schedules/row_partials.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "codegen/kernel_writer.h"
@@ -17,6 +19,15 @@ std::string row_partials(KernelWriter& writer, const RowForm& form, const ExprEm
 
 std::string counts_of_partials(KernelWriter& writer, const RowForm& form, const IndexExpr& count) {
   return writer.workspace(count * 4, static_cast<std::uint32_t>(form.reductions.size()), "float partial");
+}
+
+std::string running_moments(const std::string& type) {
+  return type == "float" ? "RunningMoments" : fmt::format("MomentsOf<{}>", type);
+}
+
+std::string shifted_moments(const std::string& type, int places) {
+  return type == "float" ? fmt::format("ShiftedMoments<{}>", places)
+                         : fmt::format("ShiftedMoments<{}, {}>", places, type);
 }
 
 }  // namespace fusec

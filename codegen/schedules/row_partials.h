@@ -15,4 +15,9 @@ std::string row_partials(KernelWriter& writer, const RowForm& form, const ExprEm
 // Beside those of the reductions, of how many elements each is.
 std::string counts_of_partials(KernelWriter& writer, const RowForm& form, const IndexExpr& count);
 
+// What sums up moments of values of this type in one pass (codegen/prelude/rows.cu), of elements that come so many at a
+// time for places of their own.
+std::string running_moments(const std::string& type);
+std::string shifted_moments(const std::string& type, int places);
+
 }  // namespace fusec

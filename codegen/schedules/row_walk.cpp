@@ -176,8 +176,8 @@ int RowWalk::blocks_at_once() const {
     return std::max(1, (writer_.wide() || row_.split.start ? kWideThreads : kNarrowThreads) / row_.layout.threads);
   const int of_32_bits = kComputing +
                          (row_.split.start || keeps_elements_ || has_length_of_launch() ? kBesideRows : 0) +
-                         (has_tiles() ? kept_words_ / 2 : 0) + (ends_of_planes_ > kEndsOfPlanes ? ends_of_planes_ : 0) + (writer_.wide() ? kWide : 0) +
-                         (row_.layout.cohort > 1 || is_cramped_ ? kMeeting : 0);
+                         (has_tiles() ? kept_words_ / 2 : 0) + (ends_of_planes_ > kEndsOfPlanes ? ends_of_planes_ : 0) +
+                         (writer_.wide() ? kWide : 0) + (row_.layout.cohort > 1 || is_cramped_ ? kMeeting : 0);
   const int of_64_bits = reductions_of_64_bits();
   const int computing = of_32_bits + (of_64_bits > 1 ? kSeveralOf64Bits : of_64_bits * kOf64Bits);
   const int of_thread = std::max(kFewest, (kept_words_ + computing + 7) / 8 * 8);
