@@ -283,6 +283,28 @@ def rows_and_parts():
         Case(f"padded by 1.5 {dtype}", {"x": (dtype, [384, 2048])}, [node("y", "pad", "x", pad=[16, 32, 1, 1], value=1.5)]))]
 
 
+def line_pairs():
+    """Lines of half a sector that go on elsewhere in the results: patches of images, there and back, and short heads."""
+    cases = []
+    for dtype, side in (("uint8", 16), ("float16", 8)):
+        tall = 224 // side
+        images, tokens = [2, 3, 224, 224], [2, tall * tall, 3 * side * side]
+        patches = [node("v", "reshape", "x", shape=[2, 3, tall, side, tall, side]),
+                   node("t", "permute", "v", dims=[0, 2, 4, 1, 3, 5]), node("y", "reshape", "t", shape=tokens)]
+        back = [node("v", "reshape", "x", shape=[2, tall, tall, 3, side, side]),
+                node("t", "permute", "v", dims=[0, 3, 1, 4, 2, 5]), node("y", "reshape", "t", shape=images)]
+        cases += [Case(f"patches of {side} {dtype}", {"x": (dtype, images)}, patches, sectors=1.02, instructions=32),
+                  Case(f"image of {side} {dtype}", {"x": (dtype, tokens)}, back, sectors=1.02, instructions=32)]
+    scaled = patches[:2] + [node("r", "reshape", "t", shape=[2, 784, 192]), node("f", "cast", "r", dtype="float16"),
+                            node("g", "mul", "f", 0.0078125), node("y", "sub", "g", 1.0)]
+    cases.append(Case("patches of 8 scaled", {"x": ("uint8", images)}, scaled, sectors=1.02, wide=False, instructions=90))
+    for dtype, shape in (("float16", [2, 64, 12, 8]), ("float32", [4, 96, 8, 4]), ("int8", [2, 128, 12, 16]),
+                         ("float16", [8, 197, 12, 8])):
+        cases.append(Case(f"short heads {dtype}{shape}", {"x": (dtype, shape)}, [node("y", "permute", "x", dims=[0, 2, 1, 3])],
+                          sectors=1.04, instructions=26))
+    return cases
+
+
 def windows():
     """What does not lie as the results do: some steps apart, backwards, each element several times, beginning anywhere.
     Results are stored 16 bytes at a time; sectors and executed instructions over those of a copy's 16 bytes."""
@@ -575,4 +597,4 @@ def symbolic():
 
 def counted():
     return (transposes() + odd_lines() + strips() + boxes() + narrow() + half_bytes() + small_extents() + half_bytes_together() +
-            around() + rows_and_parts() + windows() + symbolic() + picks() + slices() + turned())
+            around() + rows_and_parts() + line_pairs() + windows() + symbolic() + picks() + slices() + turned())

@@ -12,6 +12,7 @@
 #include "codegen/schedules/axis_parts.h"
 #include "codegen/schedules/box_tiles.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/line_pairs.h"
 #include "codegen/schedules/line_strips.h"
 #include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/picked_rows.h"
@@ -375,14 +376,18 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
   std::optional<StretchPlan> stretches;
   std::optional<PickedRows> picked;
   std::optional<RunPlan> runs;
+  std::optional<Kernel> paired;
   bool once = false;   // what parts of axes share is read once
   bool lines = false;  // all that is loaded lies as the results do
   if (!axes.empty()) {
     const LoadsOfLanes loads = loads_of_lanes(merged, graph, width);
     const bool as_they_lie = !windows && width > 1 && loads.apart.empty();
     lines = as_they_lie;
-    // Of fewer axes, every line that lies as the result does is read in whole sectors.
-    const bool in_lines = as_they_lie && !parts && !tiles && axes.size() < 3;
+    if (as_they_lie) paired = with_lines_paired(parted, graph, width);
+    const double in_pairs = paired ? sectors_of_loads(loads_of_lanes(*paired, graph, width), graph, width) : 0;
+    if (paired && in_pairs > kBetter * sectors_of_loads(loads, graph, width)) paired.reset();
+    // Of fewer axes, every other line that lies as the result does is read in whole sectors.
+    const bool in_lines = as_they_lie && !parts && !tiles && !paired && axes.size() < 3;
     double least = in_lines ? 0 : windows ? sectors_of_loads(*windows, graph) : sectors_of_loads(loads, graph, width);
     if (!as_they_lie)
       stretches = stretches_where_better(merged, graph, target, least, windows && reads_vectors(*windows));
@@ -393,6 +398,7 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
                        parts->accesses < kFewer * accesses_of_loads(loads, width);
     once = parts && (fewer || parts->sectors < kBetter * least);
     if (once) least = parts->sectors;
+    if (paired && !once) least = in_pairs;
     if (!in_lines && !picked) {
       const double of_element =
           once          ? kInstructionsOfVector / parts->width
@@ -433,8 +439,9 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
     source = emit_windowed(windows->kernel, graph, target, std::move(windows->plan));
   else if (width > 1 && !(writes_half_bytes(merged) && width < 8)) {
     if (lines && !writes_half_bytes(merged)) width = std::min(width, touching_width(merged, graph));
-    source = Vectorized(merged, graph, target,
-                        choose_shape(shape_of(merged, graph, target, width), merged, graph, target, choices))
+    const Kernel& walked = paired ? *paired : merged;
+    source = Vectorized(walked, graph, target,
+                        choose_shape(shape_of(walked, graph, target, width), walked, graph, target, choices))
                  .emit(merged);
   } else
     source = direct(writes_half_bytes(merged) ? kernel : merged, graph, target);
