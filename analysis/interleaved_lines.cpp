@@ -89,10 +89,7 @@ class Reader {
     way_.apart = apart_;
     return true;
   }
-  // What is stored of a line's first and last vectors would be single elements.
-  bool may_be_shifted() const {
-    return !apart_ && way_.width > 1 && form_.columns.empty() && form_.beside.empty() && way_.line.as_constant();
-  }
+  bool may_be_shifted() const { return !apart_ && way_.width > 1 && form_.beside.empty() && way_.line.as_constant(); }
 
   // Rows of whole sectors in each line are as well taken one by one.
   bool has_pieces_of_sectors() const { return way_.breadth * narrowest_ % (8 * kSectorBytes) == 0; }

@@ -183,12 +183,21 @@ bool shape_shifted(InterleavedRows& way, Work work, int bytes, const Target& tar
   return may_be(way.team, way, work, 2 * kMostThreads);
 }
 
-// Narrower ones only where these need no other blocks.
+// Narrower ones only where these need no other blocks. What is kept to be stored has to be worth what threads of unlike
+// lines do to join their results, by blocks for all multiprocessors, and so wide that little of it is stored in parts
+// of vectors.
 bool choose_shifted(InterleavedRows& way, Work work, const Target& target) {
-  constexpr int kWide = 1024, kNarrow = 256;
-  for (int bytes = kWide; bytes >= kNarrow; bytes /= 2)
-    if (shape_shifted(way, work, bytes, target) && way.chunks == 1) return true;
-  return shape_shifted(way, work, kWide, target);
+  constexpr int kWide = 1024, kNarrow = 256, kNarrowStored = 512, kFewestTurns = 5;
+  const bool stores = !way.form.columns.empty();
+  for (int bytes = kWide; bytes >= (stores ? kNarrowStored : kNarrow); bytes /= 2) {
+    if (!shape_shifted(way, work, bytes, target) || way.chunks > 1) continue;
+    const std::int64_t strips = value_at_hint(way.strips(), way.form.kernel.pool.bounds().symbols);
+    const bool are_worth_it = work.length * work.bits >= 16 * kFewestTurns * (way.parts / way.lanes()) &&
+                              work.groups * strips >= target.multiprocessors &&
+                              way.columns() * work.bits >= 8 * kNarrowStored / 2;
+    if (!stores || are_worth_it) return true;
+  }
+  return !stores && shape_shifted(way, work, kWide, target);
 }
 
 // As many lines at once as leave each thread so many turns, and as shared memory has room for.
@@ -449,7 +458,7 @@ std::optional<InterleavedRows> kept_by_cohort(InterleavedRows way, int widest_bi
     }
     return std::nullopt;
   };
-  if (way.breadth > 1 && !way.in_strips) return std::nullopt;
+  if ((way.breadth > 1 && !way.in_strips) || (way.shifted && !way.form.columns.empty())) return std::nullopt;
   if (!way.in_strips || way.shifted) return shaped(0);
   constexpr int kWide = 32;  // lanes
   const Bounds& bounds = way.form.kernel.pool.bounds();
@@ -521,6 +530,11 @@ std::optional<InterleavedRows> with_turned_lines(const RowForm& form, const Grap
   return is_read_again && stream_turned_lines(*again) ? again : std::nullopt;
 }
 
+// Pieces of a word share sectors with both neighbours, each time that lanes read or store.
+bool asks_for_less(const InterleavedRows& shifted, const InterleavedRows& pieces, int narrowest_bits) {
+  return shifted.kept_turns > 0 && pieces.width * narrowest_bits <= 32;
+}
+
 }  // namespace
 
 std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const Graph& graph, const Target& target) {
@@ -529,11 +543,12 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
   const std::vector<int> stages = stages_of(form);
   const bool reads_twice = *std::ranges::max_element(stages) > 0 || !form.columns.empty(), wide = has_wide_values(form);
   if (wide && reads_twice && !(form.columns.empty() && row_one_pass(form))) return std::nullopt;
-  if (reads_twice && !wide)
-    if (std::optional<InterleavedRows> kept = kept_strips(form, graph, target)) return kept;
   const std::optional<InterleavedLines> lines = interleaved_lines(form, graph);
+  std::optional<InterleavedRows> found = lines ? by_blocks(*lines, false, target) : std::nullopt;
+  if (reads_twice && !wide)
+    if (std::optional<InterleavedRows> kept = kept_strips(form, graph, target))
+      return found && found->shifted && asks_for_less(*found, *kept, lines->narrowest_bits) ? found : kept;
   if (!lines) return with_turned_lines(form, graph, target);
-  std::optional<InterleavedRows> found = by_blocks(*lines, false, target);
   if (wide && reads_twice) return found && found->one_pass ? found : std::nullopt;
   const IndexExpr length = lines->way.lines();
   if (found ? !reads_again(*found)

@@ -413,6 +413,36 @@ __device__ __forceinline__ Words<kCount> edge_words(const Element* tensor, Index
   return words;
 }
 
+//@ part store_edge_words : words
+// The elements from `first` to before `last` of a vector, which are all but of those that reach over an end: these go in
+// pieces of 8 and 4 bytes and what is left over one by one.
+template <int kWidth, int kCount, class Element>
+__device__ __forceinline__ void store_edge_words(Element* to, int first, int last, const Words<kCount>& words) {
+  constexpr int kBytes = 4 * kCount / kWidth;
+  if (first <= 0 && last >= kWidth) return store_words(to, words);
+  const auto inside = [&](int byte, int bytes) { return byte >= first * kBytes && byte + bytes <= last * kBytes; };
+#pragma unroll
+  for (int i = 0; i < kCount; i += 2) {
+    if (i + 1 < kCount && inside(4 * i, 8)) {
+      ((uint2*)to)[i / 2] = make_uint2(words.w[i], words.w[i + 1]);
+      continue;
+    }
+#pragma unroll
+    for (int j = i; j < i + 2 && j < kCount; ++j) {
+      if (inside(4 * j, 4)) {
+        ((unsigned*)to)[j] = words.w[j];
+        continue;
+      }
+#pragma unroll
+      for (int byte = 0; byte < 4; byte += kBytes) {
+        if (!inside(4 * j + byte, kBytes)) continue;
+        if (kBytes == 1) ((unsigned char*)to)[4 * j + byte] = (unsigned char)(words.w[j] >> (8 * byte));
+        if (kBytes == 2) ((unsigned short*)to)[2 * j + byte / 2] = (unsigned short)(words.w[j] >> (8 * byte));
+      }
+    }
+  }
+}
+
 //@ part put_places : words
 // Places of threads' vectors in shared memory.
 template <class T>

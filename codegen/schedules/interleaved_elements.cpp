@@ -112,6 +112,12 @@ int InterleavedElements::at_once() const {
   return way_.in_strips ? way_.parts / way_.lanes() : way_.parts;
 }
 
+std::string InterleavedElements::inside() const {
+  const std::string end = fmt::format("min({} + {}, ({}){})", begins_, way_.columns(), writer_.index_type(),
+                                      emitter_.index_text().tight(way_.line));
+  return fmt::format("(int)({} - {}), (int)({} - {})", begins_, phase_, end, phase_);
+}
+
 std::string InterleavedElements::row_at(const std::string& column) const {
   return way_.breadth == 1 ? column : fmt::format("({}) / {}", column, way_.breadth);
 }

@@ -69,6 +69,8 @@ class InterleavedElements {
   const std::string& group() const { return group_; }
   const std::string& begins() const { return begins_; }
   const std::string& phase() const { return phase_; }
+  // Of lines that begin anywhere: from which to before which place a thread's vectors lie in its strip.
+  std::string inside() const;
   const std::string& arrived() const { return arrived_; }
   bool whole_strips() const { return whole_strips_; }
   bool aligned() const { return aligned_; }

@@ -276,7 +276,11 @@ class InterleavedEmitter {
       for (const KernelOutput* output : outputs) {
         std::string to = elements_.turned_vector(*output, line);
         if (to.empty()) to = fmt::format("{} + {}", writer_.output(output->value), place);
-        stores_.push_back(VectorStore::elsewhere(emitter_, *output, way_.width, fmt::format("store_words({}, ", to)));
+        if (way_.shifted) writer_.use("store_edge_words");
+        stores_.push_back(VectorStore::elsewhere(
+            emitter_, *output, way_.width,
+            way_.shifted ? fmt::format("store_edge_words<{}>({}, {}, ", way_.width, to, elements_.inside())
+                         : fmt::format("store_words({}, ", to)));
       }
     };
     both.element = [=, this](const std::string& lane, const std::string& at) {

@@ -44,7 +44,9 @@ void plan_kept(InterleavedPart& part, const Graph& graph) {
 // False where they are too many.
 bool plan_values(InterleavedPart& part, const Graph& graph) {
   const InterleavedRows& way = part.way;
-  if (way.kept_turns == 0 || !way.in_strips || way.breadth > 1 || way.shifted || way.chunks > 1) return false;
+  if (way.kept_turns == 0 || !way.in_strips || way.breadth > 1 || (way.shifted && way.form.columns.empty()) ||
+      way.chunks > 1)
+    return false;
   std::vector<RowLoop> loops;
   for (const ReductionLoop& loop : part.loops) loops.push_back(part.loop_over(loop.axes, part.roots_of_loop(loop)));
   if (const std::vector<ExprId> roots = roots_of_outputs(part.outputs_of(false)); !roots.empty())
