@@ -8,6 +8,7 @@
 #include "analysis/copy_expr.h"
 #include "analysis/lead_to_codes.h"
 #include "analysis/loads.h"
+#include "analysis/narrow_comparisons.h"
 #include "analysis/shared_row_axes.h"
 #include "ir/constant_data.h"
 #include "ir/type.h"
@@ -110,6 +111,11 @@ class Building {
       return copied;
     };
     copier.drops_units = true;
+    copier.rewritten = [&](ExprId id, const ExprCopier::Copied& copied) {
+      const ExprNode& n = raw[id];
+      if (n.op != ExprOp::kEq && n.op != ExprOp::kNe) return kNoExpr;
+      return narrow_comparison(kernel.pool, n.op, copied(n.args[0]), copied(n.args[1]));
+    };
     std::vector<std::uint32_t> new_axes;
     for (const std::uint32_t a : axes) {
       const IndexExpr extent = raw.extent(a);
@@ -248,15 +254,26 @@ class Building {
     return index;
   }
 
-  // What is loaded of a constant whose elements are all one number needs no memory; kNoExpr for other constants.
-  static ExprId literal_of(ExprPool& pool, const Constant& constant, const ExprNode& load) {
+  // What is loaded of a constant whose elements are all one number, or follow from their places (positions, classes),
+  // needs no memory; kNoExpr for other constants.
+  ExprId literal_of(ExprPool& pool, const Constant& constant, const ExprNode& load) const {
     const std::optional<Scalar> number = uniform_value(constant);
-    if (!number) return kNoExpr;
+    if (!number) return of_places(pool, constant, load);
     const auto literal = [&](const Scalar& s) {
       return is_float(load.type) ? pool.constant(load.type, s.as_double()) : pool.constant(load.type, s.integer);
     };
     if (load.args[0] == kNoExpr) return literal(*number);
     return pool.select(load.args[0], literal(*number), literal(Scalar{number->category, 0, 0.0}));
+  }
+
+  ExprId of_places(ExprPool& pool, const Constant& constant, const ExprNode& load) const {
+    const std::optional<Progression> progression = progression_of(graph_, constant);
+    if (!progression) return kNoExpr;
+    IndexExpr at = progression->start;
+    for (std::size_t d = 0; d < load.indices.size(); ++d) at += load.indices[d] * progression->steps[d];
+    const ExprId element = pool.convert(pool.index(at), load.type);
+    if (load.args[0] == kNoExpr) return element;
+    return pool.select(load.args[0], element, pool.convert(pool.index(0), load.type));
   }
 
   // Of what is quantized, compared or rounded to whole numbers, here or behind what is stored wide, the 16-bit values

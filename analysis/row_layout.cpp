@@ -63,7 +63,7 @@ std::int64_t longest_possible(const RowForm& form) {
 struct ElementBytes {
   double widest = 1;  // of a tensor that is read
   double read = 0;    // of all that are read along rows
-  double kept = 0;    // between the loops over a row: what was read, or a value that is computed of it
+  double kept = 0;    // between the loops over a row: what was read, or values that are computed of it
   double beside = 0;  // of all that rows share, where rows begin anywhere
 };
 
@@ -86,7 +86,7 @@ double bytes_beside(const RowForm& form, double widest) {
   return bytes;
 }
 
-ElementBytes bytes_of_elements(const RowForm& form) {
+ElementBytes bytes_of_elements(const RowForm& form, const Graph& graph) {
   const ExprPool& pool = form.kernel.pool;
   const auto depends = dependences(pool);
   const auto is_of_row = [&](ExprId id) {
@@ -107,7 +107,7 @@ ElementBytes bytes_of_elements(const RowForm& form) {
     value = std::max(value, bits(n.dtype) / 8.0);
   }
   if (bytes.read == 0) bytes.read = bytes.widest;
-  bytes.kept = std::min(bytes.read, value);
+  bytes.kept = std::min(bytes.read, value * std::max(1, values_between_loops(form, graph)));
   bytes.beside = bytes_beside(form, bytes.widest);
   return bytes;
 }
@@ -186,7 +186,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
   const std::int64_t rows = std::max<std::int64_t>(1, value_at_hint(point_count(pool, form.rows), symbols));
   const std::vector<int> stages = stages_of(form);
   const int reductions = 1 + *std::ranges::max_element(stages);
-  const ElementBytes bytes = bytes_of_elements(form);
+  const ElementBytes bytes = bytes_of_elements(form, graph);
   RowsToReduce work{.blocks = rows,
                     .length = longest,
                     .stages = reductions,
@@ -195,7 +195,8 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
                     .bytes = bytes.widest,
                     .bytes_read = bytes.read,
                     .bytes_kept = bytes.kept,
-                    .bytes_beside = bytes.beside};
+                    .bytes_beside = bytes.beside,
+                    .functions = functions_of_row(form, graph)};
   if (direction.along_rows > direction.along_reduction && !form.rows.empty()) {
     // More threads a row where there are few rows.
     work.blocks = (rows + kColumnRows - 1) / kColumnRows;

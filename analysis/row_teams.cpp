@@ -14,6 +14,11 @@ double rate(double blocks, const Target& target) {
   return std::min(target.bandwidth, blocks * 4 * target.bandwidth / target.multiprocessors);
 }
 
+// Where blocks are few, the multiprocessors that have one take as long as others would share.
+double seconds_of_functions(double functions, double blocks, const Target& target) {
+  return functions / (target.special_rate * std::min(1.0, blocks / target.multiprocessors));
+}
+
 // How often what is not held is read.
 int loops_of(const RowsToReduce& rows, double held) {
   return (held > 0 ? rows.passes : rows.stages) + (rows.columns ? 1 : 0);
@@ -32,8 +37,9 @@ double seconds(const RowsToReduce& rows, std::int64_t blocks_of_row, int launche
   const double elements = static_cast<double>(rows.blocks) * static_cast<double>(rows.length);
   const double of_element =
       rows.bytes_read * reads + (rows.columns ? rows.bytes : 0) + bytes_around(rows, blocks_of_row, target);
-  const double bytes = elements * of_element;
-  return launches * target.launch_seconds + bytes / rate(static_cast<double>(rows.blocks * blocks_of_row), target);
+  const auto blocks = static_cast<double>(rows.blocks * blocks_of_row);
+  const double moved = elements * of_element / rate(blocks, target);
+  return launches * target.launch_seconds + std::max(moved, seconds_of_functions(rows.functions * elements, blocks, target));
 }
 
 bool has_clusters(const Target& target) {

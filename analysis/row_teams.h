@@ -22,6 +22,7 @@ struct RowsToReduce {
   int side_by_side = 1;     // rows that a block has at once, whose partial results chunks read anew for each stage
   double bytes_left = 4;    // of a partial result that chunks leave for such rows
   double bytes_beside = 0;  // of what all rows share, where it lies differently to each row's vectors
+  double functions = 0;     // of an element (Work::special), where they are counted
 };
 
 struct RowTeams {

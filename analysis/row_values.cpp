@@ -83,20 +83,43 @@ std::map<ExprId, std::uint32_t> numbers_in(RowValues& values, const std::vector<
 
 }  // namespace
 
-int code_of_row(const RowForm& form, const Graph& graph, bool anew) {
-  constexpr int kAccess = 2, kReduced = 2;  // beside what is computed
+namespace {
+
+// `visit` for what an element takes in all loops, each value once or `anew` in each.
+template <typename Visit>
+void for_each_value(const RowForm& form, const Graph& graph, bool anew, Visit visit) {
   const ExprPool& pool = form.kernel.pool;
   const std::vector<Loop> loops = loops_over_row(form);
   RowValues values(form, graph);
   std::set<std::uint32_t> computed;
+  for (const Loop& loop : loops)
+    for (const auto& [id, number] : numbers_in(values, loops, loop, pool))
+      if (values.runs_along(id, loop.axes) && (anew || computed.insert(number).second)) visit(pool[id]);
+}
+
+}  // namespace
+
+int code_of_row(const RowForm& form, const Graph& graph, bool anew) {
+  constexpr int kAccess = 2, kReduced = 2;  // beside what is computed
+  const std::vector<Loop> loops = loops_over_row(form);
   int code = kReduced * static_cast<int>(form.reductions.size());
   if (std::ranges::equal(loops.back().axes, form.columns))
     code += kAccess * static_cast<int>(loops.back().roots.size());
-  for (const Loop& loop : loops)
-    for (const auto& [id, number] : numbers_in(values, loops, loop, pool))
-      if (values.runs_along(id, loop.axes) && (anew || computed.insert(number).second))
-        code += code_of(pool[id]) + (pool[id].op == ExprOp::kLoad ? kAccess : 0);
+  for_each_value(form, graph, anew, [&](const ExprNode& n) {
+    code += code_of(n) + (n.op == ExprOp::kLoad ? kAccess : 0);
+  });
   return code;
+}
+
+double functions_of_row(const RowForm& form, const Graph& graph) {
+  double special = 0;
+  for_each_value(form, graph, false, [&](const ExprNode& n) { special += operation_work(n).special; });
+  return special;
+}
+
+bool is_place(const ExprPool& pool, ExprId id) {
+  while (pool[id].op == ExprOp::kConvert) id = pool[id].args[0];
+  return pool[id].op == ExprOp::kConstant || pool[id].op == ExprOp::kIndex;
 }
 
 int values_between_loops(const RowForm& form, const Graph& graph) {
@@ -111,8 +134,8 @@ int values_between_loops(const RowForm& form, const Graph& graph) {
     const std::map<ExprId, std::uint32_t> numbers = numbers_in(values, loops, loops[l], pool);
     const auto known = [&](ExprId id) {
       const auto at = spans.find(numbers.at(id));
-      return at != spans.end() && at->second.first < l && pool[id].op != ExprOp::kConstant &&
-             values.runs_along(id, loops[l].axes);
+      return at != spans.end() && at->second.first < l && !is_place(pool, id) &&
+             pool[id].type != ScalarType::kBool && values.runs_along(id, loops[l].axes);
     };
     for (const ExprId id : outside_reductions(form, loops[l].roots, known)) {
       Span& span = spans.try_emplace(numbers.at(id), Span{l, l}).first->second;

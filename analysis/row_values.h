@@ -37,6 +37,12 @@ class RowValues {
 // it: what several need is computed once, and kept, or `anew` in each.
 int code_of_row(const RowForm& form, const Graph& graph, bool anew = false);
 
+// Functions of an element in all loops (operation_work's `special`), what several need once.
+double functions_of_row(const RowForm& form, const Graph& graph);
+
+// A constant, a place along the row or such a place as another type: made anew rather than kept.
+bool is_place(const ExprPool& pool, ExprId id);
+
 // Values of an element that are kept from one loop to the next so that nothing is computed twice, at most.
 int values_between_loops(const RowForm& form, const Graph& graph);
 

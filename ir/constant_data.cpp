@@ -60,6 +60,67 @@ std::optional<Scalar> uniform_value(const Constant& constant) {
   return first;
 }
 
+namespace {
+
+// The greatest of whole numbers of which the dtype, and an int, has all up to it; 0: it is not asked for progressions.
+std::int64_t most_whole(DType dtype) {
+  switch (dtype) {
+    case DType::kBFloat16:
+      return 1 << 8;
+    case DType::kFloat16:
+      return 1 << 11;
+    case DType::kFloat32:
+    case DType::kFloat64:
+      return 1 << 24;
+    case DType::kInt32:
+    case DType::kInt64:
+      return (std::int64_t{1} << 31) - 1;
+    default:
+      return 0;
+  }
+}
+
+std::optional<std::int64_t> whole_number(const Scalar& s, std::int64_t most) {
+  std::int64_t number = s.integer;
+  if (s.category == Category::kFloat) {
+    if (!(std::abs(s.real) <= static_cast<double>(most)) || s.real != std::trunc(s.real)) return std::nullopt;
+    if (s.real == 0 && std::signbit(s.real)) return std::nullopt;
+    number = static_cast<std::int64_t>(s.real);
+  }
+  return s.category != Category::kBool && number >= -most && number <= most ? std::optional(number) : std::nullopt;
+}
+
+}  // namespace
+
+std::optional<Progression> progression_of(const Graph& graph, const Constant& constant) {
+  constexpr std::size_t kFewest = 4;
+  const std::int64_t most = most_whole(graph.tensor(constant.value).dtype);
+  if (most == 0 || !constant.data || constant.data->size() < kFewest) return std::nullopt;
+  const std::vector<Scalar>& data = *constant.data;
+  std::vector<std::int64_t> extents;
+  for (const Dim& extent : graph.tensor(constant.value).shape) extents.push_back(extent.constant_term());
+  const auto at = [&](std::size_t i) { return whole_number(data[i], most); };
+  const std::optional<std::int64_t> start = at(0);
+  if (!start) return std::nullopt;
+  Progression progression{*start, std::vector<std::int64_t>(extents.size(), 0)};
+  std::size_t apart = 1;  // elements from one place of the dimension to the next
+  for (std::size_t d = extents.size(); d-- > 0; apart *= static_cast<std::size_t>(extents[d])) {
+    if (extents[d] < 2) continue;
+    const std::optional<std::int64_t> next = at(apart);
+    if (!next) return std::nullopt;
+    progression.steps[d] = *next - *start;
+  }
+  if (std::ranges::all_of(progression.steps, [](std::int64_t step) { return step == 0; })) return std::nullopt;
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    std::int64_t expected = *start;
+    std::size_t rest = i;
+    for (std::size_t d = extents.size(); d-- > 0; rest /= static_cast<std::size_t>(extents[d]))
+      expected += progression.steps[d] * static_cast<std::int64_t>(rest % static_cast<std::size_t>(extents[d]));
+    if (at(i) != expected) return std::nullopt;
+  }
+  return progression;
+}
+
 std::optional<Scalar> number_of(const Graph& graph, ValueId v) {
   if (v == kNone) return std::nullopt;
   if (graph.value(v).kind == Value::Kind::kNumber) return graph.number(v);

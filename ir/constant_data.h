@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -19,6 +20,16 @@ std::vector<Scalar> constant_data(const HostTensor& tensor);
 
 // The one value that all elements of a constant have, if it has data and that is so.
 std::optional<Scalar> uniform_value(const Constant& constant);
+
+// Whole numbers that grow by as much from each place of a dimension to the next: an element is `start` and for each
+// dimension its place times the dimension's step.
+struct Progression {
+  std::int64_t start = 0;
+  std::vector<std::int64_t> steps;  // by dimension
+};
+
+// What a constant's elements are, if it has data and at least four, which are not all the same.
+std::optional<Progression> progression_of(const Graph& graph, const Constant& constant);
 
 // The number that a value is in all its elements: a number operand, or such a constant. Nothing for kNone.
 std::optional<Scalar> number_of(const Graph& graph, ValueId v);

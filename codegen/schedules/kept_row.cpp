@@ -146,15 +146,40 @@ void KeptRow::read_elements(const std::vector<ExprId>& roots) {
   };
 }
 
+// Does this loop write another value where it reads this one, for which not only that other value asks?
+bool KeptRow::is_overwritten(ExprId id, const std::vector<ExprId>& needed, const std::vector<ExprId>& roots) const {
+  const RowRegisters::Slot& slot = plan_.slots[plan_.slot_of.at(id)];
+  const auto takes_its_place = [&](ExprId other) {
+    const auto it = plan_.slot_of.find(other);
+    if (it == plan_.slot_of.end()) return false;
+    const RowRegisters::Slot& taker = plan_.slots[it->second];
+    return !taker.filled && !taker.words && taker.place == slot.place;
+  };
+  if (std::ranges::none_of(needed, takes_its_place)) return false;
+  const auto asks = [&](ExprId other) {
+    return std::ranges::find(form_.kernel.pool[other].args, id) != form_.kernel.pool[other].args.end();
+  };
+  return std::ranges::find(roots, id) != roots.end() ||
+         std::ranges::any_of(needed, [&](ExprId other) { return asks(other) && !takes_its_place(other); });
+}
+
 void KeptRow::define_values(const std::vector<ExprId>& roots, const std::string& index) {
   if (turn_.empty() && !at_edge_) return;
   std::vector<ExprId> needed = outside_reductions(form_, roots, [this](ExprId id) { return is_value(id); });
   std::ranges::sort(needed);  // operands first
+  std::map<ExprId, std::string> variables;
+  for (const ExprId id : needed) {
+    if (!in_shared_memory() || at_edge_ || !is_value(id) || !is_overwritten(id, needed, roots)) continue;
+    const std::string variable = variables[id] = writer_.unique(emitter_.plain_name(id) + "_v");
+    writer_.line(fmt::format("const {} {} = {};", c_type(form_.kernel.pool[id].type), variable,
+                             place_of(plan_.slots[plan_.slot_of.at(id)], index)));
+  }
   for (const ExprId id : needed) {
     const auto it = plan_.slot_of.find(id);
     if (it == plan_.slot_of.end() || plan_.slots[it->second].words) continue;
     const RowRegisters::Slot& slot = plan_.slots[it->second];
-    const std::string place = at_edge_ ? slot.edge : place_of(slot, index);
+    std::string place = at_edge_ ? slot.edge : place_of(slot, index);
+    if (const auto variable = variables.find(id); variable != variables.end()) place = variable->second;
     if (!slot.filled) {
       writer_.line(fmt::format("{} = {};", place, emitter_.emit(id)));
     } else if (forgets_values_) {

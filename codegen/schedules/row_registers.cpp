@@ -140,7 +140,7 @@ class ValuePlanner {
 
   bool may_be_kept(ExprId id, std::size_t l) const {
     const ExprNode& n = pool_[id];
-    return n.op != ExprOp::kConstant && n.op != ExprOp::kIndex && n.type != ScalarType::kBool && runs_along(id, l);
+    return !is_place(pool_, id) && n.type != ScalarType::kBool && runs_along(id, l);
   }
 
   // Numbers of what the loop's roots need.
@@ -340,7 +340,7 @@ class LoadPlanner {
 };
 
 // Slots have places in shared memory; where one of the same size is needed no more, in its: a thread reads its element
-// of the one before it writes that of the other.
+// of the one before it writes that of the other (KeptRow::define_values).
 bool is_placed(RowRegisters& plan, int most_words) {
   std::vector<RowRegisters::Slot*> slots;
   for (RowRegisters::Slot& slot : plan.slots) slots.push_back(&slot);

@@ -20,8 +20,9 @@ constexpr int kRegisters = 65536;  // of a multiprocessor
 // A thread's, beside what it keeps; and where rows begin anywhere or have a launch's length, or what is kept are single
 // elements.
 constexpr int kComputing = 64, kBesideRows = 16;
-// With as many left, ptxas spills some of a thread that reads one tensor, or several.
-constexpr int kComputingOne = 32, kComputingSeveral = 40;
+// With as many left, ptxas spills some of a thread that reads one tensor, or several, or compares with places.
+constexpr int kComputingOne = 32, kComputingSeveral = 40, kComputingPlaces = 48;
+constexpr int kMostKept = 64;  // words that a thread keeps as values
 // The same beside two vectors of values, where ptxas may keep whatever later loops need.
 constexpr int kAroundVectors = 24;
 // For each loop that reads what planes that end within vectors have one of: ptxas keeps where they end.
@@ -93,6 +94,9 @@ bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loo
   if (plan.slots.empty()) return true;
   const int left = kRegisters / row_.layout.threads - plan.words;
   if (left <= kComputingOne || (left <= kComputing && is_cramped_)) return true;
+  // Where loops compare with places, ptxas may keep what has come of it beside the row.
+  const int of_places = plan.words >= kMostKept ? kComputing : kComputingPlaces;
+  if (row_.split.exact_ends && left <= of_places) return true;
   const int computing = row_.split.start ? kComputing + kBesideRows : kComputingSeveral + 1;
   if (left >= computing + ends_of_planes_) return false;
   return tensors_along(loops) > 1;
@@ -101,7 +105,6 @@ bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loo
 // Blocks that share a row, of which each thread keeps as much as it may: with three tensors, and a last turn that is
 // not whole or 64-bit arithmetic, ptxas spills some with the registers that it has elsewhere.
 bool RowWalk::is_cramped(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
-  constexpr int kMostKept = 64;
   const auto ends_early = [&](const RowLoop& loop) {
     return !proves_multiple_of(point_count(row_.form.kernel.pool, loop.axes), row_.layout.parts * loop.width, bounds());
   };

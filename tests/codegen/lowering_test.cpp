@@ -77,6 +77,21 @@ TEST_CASE("an elementwise chain is one kernel without divisions, eight elements 
   compiled(plan);
 }
 
+TEST_CASE("labels are compared with classes as ints, and classes are not loaded") {
+  const Graph g = model(R"({"name": "x", "dtype": "float32", "shape": [64, 1000]},
+                           {"name": "t", "dtype": "int64", "shape": [64, 1]})",
+                        R"({"name": "classes", "op": "arange", "inputs": [], "attrs": {"end": 1000, "dtype": "int64"}},
+                           {"name": "hot", "op": "eq", "inputs": ["t", "classes"]},
+                           {"name": "y", "op": "where", "inputs": ["hot", "x", 0.0]})",
+                        R"("y")");
+  const LoweredPlan plan = lower_together(g);
+  const std::string text = plan.kernels[0].text;
+  CHECK(has(text, "(int)min(max("));
+  CHECK(has(text, "1000ll)"));
+  CHECK_FALSE(has(text, "classes,"));
+  compiled(plan);
+}
+
 TEST_CASE("softmax stays whole with what follows it, and is stored before a product") {
   const std::string x =
       R"({"name": "x", "dtype": "float32", "shape": [32, 64]}, {"name": "v", "dtype": "float32", "shape": [64, 48]})";
