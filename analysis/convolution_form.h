@@ -52,7 +52,8 @@ struct ConvolutionFactor {
   ConvolutionFill fill = ConvolutionFill::kGathered;
   std::vector<ConvolutionTaps> taps;
   IndexExpr across, depth;  // the position is their sum: over rows or columns and the batch, over the depth's axes
-  // Taps, then one group, are in `across` as well: positions are looked up by line and tap, however many taps there are.
+  // Taps, then one group, are in `across` as well: positions are looked up by line and tap, however many taps there
+  // are.
   bool placed = false;
   std::int64_t places = 0;  // taps that there are
 
@@ -62,7 +63,8 @@ struct ConvolutionFactor {
   // After so many elements of the depth the table begins again, with positions so much further; 0: it has all of them.
   std::int64_t period = 0;
   IndexExpr further = 0;
-  bool widened = false;  // float8 that is multiplied as float16: each element on its way
+  bool widened = false;     // float8 that is multiplied as float16: each element on its way
+  ExprId offset = kNoExpr;  // of int8: what is to be taken from every element, as a GemmOperand has it
 };
 
 struct ConvolutionForm {

@@ -147,12 +147,6 @@ ExprId without_rounding(const ExprPool& pool, ExprId value) {
   return value;
 }
 
-// Is it an integer less another, which is one for all of the factor?
-bool is_offset(const ExprPool& pool, const ExprNode& n, const FactorAxes& axes) {
-  return n.op == ExprOp::kSub && n.type == ScalarType::kInt32 && !varies_along(pool, n.args[1], axes.across, kNoExpr) &&
-         !varies_along(pool, n.args[1], axes.depth, kNoExpr);
-}
-
 // Pieces are as long as the narrowest copy is 16 bytes, where that is so of all of them.
 std::optional<GemmOperand> find_computed(const Graph& graph, const ExprPool& pool, ExprId value, const FactorAxes& axes,
                                          bool depth_only) {
@@ -184,6 +178,14 @@ std::optional<GemmOperand> find_computed(const Graph& graph, const ExprPool& poo
 
 }  // namespace
 
+std::optional<ExprId> offset_of(const ExprPool& pool, ExprId factor, const FactorAxes& axes) {
+  const ExprNode& n = pool[factor];
+  const bool is = n.op == ExprOp::kSub && n.type == ScalarType::kInt32 &&
+                  !varies_along(pool, n.args[1], axes.across, kNoExpr) &&
+                  !varies_along(pool, n.args[1], axes.depth, kNoExpr);
+  return is ? std::optional(n.args[1]) : std::nullopt;
+}
+
 std::optional<IndexExpr> flat_stride(const IndexExpr& position, const Axes& axes, const ExprPool& pool) {
   if (looks_up_along(position, axes, pool)) return std::nullopt;
   return stride_along(position, axes, pool);
@@ -204,10 +206,11 @@ std::optional<GemmOperand> find_gemm_operand(const Graph& graph, const ExprPool&
   if (native) factor = without_rounding(pool, factor);
   FactorParts parts{.value = factor, .scales = {}, .block = 0};
   ExprId offset = kNoExpr;
-  if (const ExprNode& n = pool[factor]; multiplied == DType::kInt8 && !fits(factor) && is_offset(pool, n, axes)) {
-    offset = n.args[1];
-    parts.value = n.args[0];
-  }
+  if (multiplied == DType::kInt8 && !fits(factor))
+    if (const auto taken = offset_of(pool, factor, axes)) {
+      offset = *taken;
+      parts.value = pool[factor].args[0];
+    }
   if (!fits(parts.value)) parts = split_scales(pool, factor, axes.depth);
   if (native) parts.value = without_rounding(pool, parts.value);
   if (!fits(parts.value)) return std::nullopt;

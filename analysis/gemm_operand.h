@@ -56,6 +56,9 @@ struct FactorAxes {
 std::optional<GemmOperand> find_gemm_operand(const Graph& graph, const ExprPool& pool, ExprId factor,
                                              const FactorAxes& axes, DType multiplied, std::int64_t& block);
 
+// Of an integer less another, which is one for all of the factor: what is taken. Nothing of any other factor.
+std::optional<ExprId> offset_of(const ExprPool& pool, ExprId factor, const FactorAxes& axes);
+
 // What one step of the axes, flattened, adds to a position, where that is the same everywhere; nothing, too, where they
 // make no step, or loaded values that the position is made of depend on them.
 std::optional<IndexExpr> flat_stride(const IndexExpr& position, const std::vector<std::uint32_t>& axes,

@@ -60,6 +60,7 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
 // Of an image whose channels lie last, and weights that lie as the depth goes.
 std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const ConvolutionForm& form,
                                                    const Product& product) {
+  if (form.left.offset != kNoExpr || form.right.offset != kNoExpr) return std::nullopt;
   const bool image_left = form.left.fill == ConvolutionFill::kPieces;
   auto image = image_operand(form, image_left), weights = weights_operand(pool, form, product, !image_left);
   if (!image || !weights) return std::nullopt;

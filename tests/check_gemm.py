@@ -378,6 +378,9 @@ WITHOUT_CONFLICTS = {
     "int8_of_100": ([tensor("x", "int8", 200, 100), tensor("w", "int8", 129, 100), tensor("ws", "float32", 129),
                      tensor("xs", "float32", 1)],
                     [node("h", "static_quant_linear", ["x", "w", "ws", "xs"], out_dtype="float16")]),
+    "zero_point_of_1023": ([tensor("x", "int8", 136, 1023), tensor("w", "int8", 129, 1023), tensor("ws", "float32", 129),
+                            tensor("xs", "float32", 1), tensor("xo", "int8", 1)],
+                           [node("h", "static_quant_linear", ["x", "w", "ws", "xs", "xo"], out_dtype="float16")]),
     "gated_int4": ([tensor("x", "float16", 33, 384)] +
                    [t for w in "wv" for t in (tensor(w, "int4", 128, 384), tensor(w + "s", "float16", 128, 3))],
                    [n for w in "wv" for n in (node(w + "d", "dequantize", [w, w + "s"], dtype="float16", axis=1, block=128),

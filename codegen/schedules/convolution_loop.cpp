@@ -13,6 +13,7 @@ ConvolutionLoop::ConvolutionLoop(const Kernel& kernel, const Product& product, c
       tiles_(form.tiles),
       pool_(kernel.pool),
       writer_(writer),
+      emitter_(emitter),
       factors_(kernel, product, form, writer, emitter),
       left_(factors_.left()),
       right_(factors_.right()) {}
@@ -85,6 +86,13 @@ void ConvolutionLoop::steps_on_tensor_cores(const std::string& wait, const std::
   writer_.line(wait);
   writer_.line("__syncthreads();");
   writer_.line(fmt::format("load(0, {}, 0);", stages_));
+  const ConvolutionTile* const summed = beside_offset();
+  if (summed) {
+    writer_.use("fragment_sums");
+    codes_ = writer_.unique("codes");
+    writer_.line(
+        fmt::format("int {}[{}] = {{}};", codes_, (summed->left ? tiles_.warp_rows : tiles_.warp_columns) / 8));
+  }
   writer_.line("#pragma unroll 1");
   writer_.open(fmt::format("for (int step = {}; step < {}; ++step)", first_, end_));
   writer_.line("#pragma unroll");
@@ -108,8 +116,24 @@ void ConvolutionLoop::steps_on_tensor_cores(const std::string& wait, const std::
   writer_.use(mma);
   writer_.line(fmt::format("multiply_fragments<{}>({}, {}[slice % 2], {}[slice % 2]);", mma, sum_, left_.fragments,
                            right_.fragments));
+  if (summed)
+    writer_.line(fmt::format("add_fragments<{}>({}, {}[slice % 2]);", summed->left, codes_, summed->fragments));
   writer_.close();
   writer_.close();
+  if (summed) take_offset(*summed);
+}
+
+// The factor whose codes are added up along the depth: the other one has an offset.
+const ConvolutionTile* ConvolutionLoop::beside_offset() const {
+  if (form_.left.offset != kNoExpr) return &right_;
+  return form_.right.offset != kNoExpr ? &left_ : nullptr;
+}
+
+// (x - o) w is x w less o times the sum of w; behind the depth's end, w is 0.
+void ConvolutionLoop::take_offset(const ConvolutionTile& other) {
+  const ExprId offset = other.left ? form_.right.offset : form_.left.offset;
+  writer_.line(
+      fmt::format("take_offset<{}>({}, {}, {}, warp_lane);", !other.left, sum_, codes_, emitter_.emit(offset)));
 }
 
 // Where a lane finds the words of a tile whose lines run across.

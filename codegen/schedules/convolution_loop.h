@@ -30,6 +30,8 @@ class ConvolutionLoop {
   void steps_on_tensor_cores(const std::string& wait, const std::string& next_reading,
                              const std::vector<std::string>& fetch_next);
   void declare_words(const ConvolutionTile& t, int slices);
+  const ConvolutionTile* beside_offset() const;
+  void take_offset(const ConvolutionTile& other);
   void steps_in_lanes(const std::string& wait, const std::string& next_reading,
                       const std::vector<std::string>& fetch_next);
 
@@ -37,7 +39,9 @@ class ConvolutionLoop {
   const GemmTiles& tiles_;
   const ExprPool& pool_;
   KernelWriter& writer_;
+  ExprEmitter& emitter_;
   std::string stages_, sum_, first_, end_;
+  std::string codes_;         // the other factor's, added up beside an offset
   std::string fetch_, keep_;  // functions of the emitted text; keep_: "" where nothing goes by way of registers
   ConvolutionTiles factors_;
   const ConvolutionTile &left_, &right_;
