@@ -6,7 +6,7 @@
 namespace fusec {
 
 bool may_share_depth(const ExprPool& pool, const Product& product, const GemmForm& form, const Target& target) {
-  return form.loops.size() == 1 && !form.groups && is_few_and_deep(pool, product, target);
+  return form.loops.size() == 1 && !form.groups && !form.pairs && is_few_and_deep(pool, product, target);
 }
 
 bool is_few_and_deep(const ExprPool& pool, const Product& product, const Target& target) {

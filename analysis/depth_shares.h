@@ -20,7 +20,7 @@ namespace fusec {
 // Sizes across the depth that are bounded, one sum over the depth at a time; tiles of 64x64 for a quarter of the
 // multiprocessors at most.
 bool is_few_and_deep(const ExprPool& pool, const Product& product, const Target& target);
-// The same, of rows that have one matrix.
+// The same, of rows that have one matrix, and of columns that are no pairs.
 bool may_share_depth(const ExprPool& pool, const Product& product, const GemmForm& form, const Target& target);
 
 // Steps along the depth that are one share's: those of a block for which scales are the same (0: all of the depth, and

@@ -232,6 +232,7 @@ std::vector<GemmTiles> whole_row_table(DType multiplied) {
 constexpr int kMostSums = 128;          // of a thread, in registers
 constexpr std::size_t kMostShared = 3;  // ways to share the depth out, and of streams of tiles
 constexpr int kMostGroups = 1024;       // whose ends a block keeps
+constexpr int kLeastPaired = 32;        // of a warp's columns, which become half as many
 
 // The number of shares of the depth that suits the tiles best, and its cycles.
 std::optional<std::pair<double, GemmTiles>> best_shares(GemmForm form, const Sizes& sizes, const Target& target) {
@@ -288,6 +289,7 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool w
     t = row;
     if (whole_rows && (t.columns < sizes.columns || whole_rows_bytes(tried) > most_shared)) continue;
     if (t.warp_rows * t.warp_columns / 32 * sums > kMostSums || !sums_blocks(t.depth)) continue;
+    if (form.pairs && t.warp_columns < kLeastPaired) continue;
     while (t.stages > 2 && tile_bytes(tried) > most_shared) --t.stages;
     if (t.stages < 3) continue;
     ranked.emplace_back(predicted_cycles(tried, sizes, target), t);
@@ -312,7 +314,7 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool w
 
 std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, const Product& product,
                                   const Target& target, const std::optional<RowGroups>& groups, DType multiplied,
-                                  bool tf32, bool whole_rows) {
+                                  bool tf32, bool whole_rows, std::shared_ptr<const PairedColumns> pairs) {
   GemmForm form{.dtype = multiplied,
                 .tf32 = tf32,
                 .loops = {},
@@ -345,6 +347,8 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
     form.loops.push_back(std::move(operands));
   }
   form.groups = groups;
+  form.pairs = std::move(pairs);
+  if (form.pairs && !form.tensor_cores()) return std::nullopt;
   if (groups) sizes.groups = points_at_hint(pool, {product.choice->axis});
   form.float_sums = pool[product.loops[0].terms[0].reduction].type == ScalarType::kFloat32;
   if (!takes_offsets(form, product)) return std::nullopt;
@@ -359,10 +363,9 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   return form;
 }
 
-}  // namespace
-
 std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Product& product,
-                                  const Target& target, bool whole_rows) {
+                                  const Target& target, bool whole_rows,
+                                  const std::shared_ptr<const PairedColumns>& pairs) {
   std::optional<RowGroups> groups;
   if (product.choice) {
     groups = find_row_groups(kernel.pool, product);
@@ -374,9 +377,21 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
   for (const DType multiplied : multiplied_dtypes(kernel.pool, product, target))
     for (const bool tf32 : {true, false}) {
       if (tf32 && (multiplied != DType::kFloat32 || whole_rows || !kernel.numerics.allow_tf32)) continue;
-      if (auto form = find_gemm(graph, kernel.pool, product, target, groups, multiplied, tf32, whole_rows)) return form;
+      if (auto form = find_gemm(graph, kernel.pool, product, target, groups, multiplied, tf32, whole_rows, pairs))
+        return form;
     }
   return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Product& product,
+                                  const Target& target, bool whole_rows) {
+  if (auto form = find_gemm(graph, kernel, product, target, whole_rows, nullptr); form || whole_rows) return form;
+  auto found = find_paired_columns(kernel, product);
+  if (!found) return std::nullopt;
+  const auto pairs = std::make_shared<const PairedColumns>(*std::move(found));
+  return find_gemm(graph, pairs->kernel, pairs->product, target, false, pairs);
 }
 
 }  // namespace fusec

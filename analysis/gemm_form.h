@@ -12,12 +12,14 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <memory>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "analysis/gemm_operand.h"
+#include "analysis/paired_columns.h"
 #include "analysis/products.h"
 #include "analysis/row_groups.h"
 #include "analysis/target.h"
@@ -74,6 +76,8 @@ struct GemmForm {
   double cycles = 0;               // of the first of them, to compare forms with one another (kCyclesASecond)
   bool float_sums = true;
   std::optional<RowGroups> groups = std::nullopt;  // of rows, each with a matrix of its own; a tile has rows of one
+  // Of whose one sum the form is, where two sums' columns take turns: loops and tiles' columns are those of that.
+  std::shared_ptr<const PairedColumns> pairs = nullptr;
 
   // All factors are multiplied as they lie in memory.
   bool plain() const {

@@ -37,7 +37,8 @@ TileStreams streams_of(const ExprPool& pool, const Product& product, const GemmT
 }
 
 bool may_stream(const ExprPool& pool, const Product& product, const GemmForm& form, const Target& target) {
-  if (!target.streams_tiles || !form.tensor_cores() || form.groups || form.loops.size() != 1) return false;
+  if (!target.streams_tiles || !form.tensor_cores() || form.groups || form.pairs || form.loops.size() != 1)
+    return false;
   if (!product.row_values.empty()) return false;
   const std::vector<std::uint32_t>* const all[] = {&product.batch, &product.rows, &product.columns,
                                                    &product.loops[0].depth};

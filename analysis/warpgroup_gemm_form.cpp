@@ -82,8 +82,8 @@ struct Sizes {
 };
 
 Sizes sizes_of(const WarpgroupCandidate& c, const WarpgroupGemmForm& form) {
-  const ExprPool& pool = c.kernel->pool;
-  const Product& product = form.product ? *form.product : *c.product;
+  const ExprPool& pool = form.pairs ? form.pairs->kernel.pool : c.kernel->pool;
+  const Product& product = form.pairs ? form.pairs->product : form.product ? *form.product : *c.product;
   Sizes sizes{.rows = points_at_hint(pool, product.rows),
               .columns = points_at_hint(pool, product.columns),
               .batch = points_at_hint(pool, product.batch),
@@ -144,7 +144,7 @@ double tile_cycles(const WarpgroupGemmForm& form, const Sizes& sizes) {
 // Blocks go from one product's tiles to another's with one loop over the depth each.
 bool stand_together(std::span<const WarpgroupCandidate> products) {
   return products.size() == 1 || std::ranges::all_of(products, [&](const WarpgroupCandidate& c) {
-           return c.product->loops.size() == 1 && c.product->batch.empty() && !c.form->groups &&
+           return c.product->loops.size() == 1 && c.product->batch.empty() && !c.form->groups && !c.form->pairs &&
                   c.form->dtype == products[0].form->dtype &&
                   !(c.form->loops[0].scaled() && c.form->loops[0].block != 0);
          });
@@ -159,14 +159,14 @@ double registers_of_column(const WarpgroupGemmForm& form) {
 // As many stages as there is room for, of the same size for all; false where they are too few.
 bool fit(std::span<WarpgroupGemmForm> forms, const Target& target) {
   constexpr int kMostStages = 8, kLeastStages = 3, kGoodStages = 4;
-  constexpr int kStaged[][2] = {{32, 32}, {32, 16}, {16, 16}};  // columns of one sum; of each of several
+  constexpr int kStaged[][2] = {{32, 32}, {32, 16}, {16, 16}};  // results of one sum; of each of several
   for (const auto& [least, boxes] :
        {std::pair{kGoodStages, true}, {kGoodStages, false}, {kLeastStages, true}, {kLeastStages, false}})
     for (const auto& [of_one, of_several] : kStaged)
       for (int stages = kMostStages; stages >= least; --stages) {
         for (WarpgroupGemmForm& form : forms) {
           form.tiles.stages = stages;
-          form.tiles.staged_columns = form.sums == 1 ? of_one : of_several;
+          form.tiles.staged_columns = form.pairs ? 2 * of_several : form.sums == 1 ? of_one : of_several;
           form.tiles.stores_boxes = boxes;
         }
         if (shared_bytes(forms) <= target.shared_bytes_per_block) return true;
@@ -235,8 +235,10 @@ std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
   if (bits_multiplied != 16 && bits_multiplied != 8) return std::nullopt;
   std::optional<Product> product;
   std::optional<std::vector<WarpgroupLoop>> loops;
-  if (!c.form->loops.empty() && !c.convolution) loops = loops_of(c.kernel->pool, *c.form, *c.product);
-  if (!loops) loops = loops_of_image_boxes(c, product);
+  const PairedColumns* const pairs = c.form->pairs.get();
+  if (!c.form->loops.empty() && !c.convolution)
+    loops = loops_of(pairs ? pairs->kernel.pool : c.kernel->pool, *c.form, pairs ? pairs->product : *c.product);
+  if (!loops && !pairs) loops = loops_of_image_boxes(c, product);
   if (c.convolution && !(loops && is_mostly_whole(*loops, *c.convolution)))
     if (auto picked = loops_of(c.kernel->pool, *c.convolution, *c.product)) {
       loops = std::move(picked);
@@ -252,7 +254,8 @@ std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
                            .stores = stores_of(*c.kernel, product ? *product : *c.product, c.form->groups.has_value()),
                            .groups = c.form->groups,
                            .matrices = static_cast<int>(matrices),
-                           .product = std::move(product)};
+                           .product = std::move(product),
+                           .pairs = c.form->pairs};
 }
 
 bool picks_columns(const WarpgroupGemmForm& form) {
@@ -351,7 +354,7 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
         longest = std::max(longest, tile_cycles(forms[i], sizes[i]));
       }
       ranking.push_back({forms, 1500 + std::ceil(count / (target.multiprocessors / cluster)) * longest});
-      if (products.size() > 1 || row_blocks > 1 || forms[0].loops.size() != 1 || forms[0].groups ||
+      if (products.size() > 1 || row_blocks > 1 || forms[0].loops.size() != 1 || forms[0].groups || forms[0].pairs ||
           !is_few_and_deep(products[0].kernel->pool, *products[0].product, target))
         continue;
       if (auto shared = with_shares(forms[0], sizes[0], target)) ranking.push_back(*std::move(shared));

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "analysis/paired_columns.h"
 #include "analysis/products.h"
 #include "analysis/row_groups.h"
 #include "analysis/warpgroup_operand.h"
@@ -67,6 +69,7 @@ struct WarpgroupGemmForm {
   std::optional<RowGroups> groups = std::nullopt;
   int matrices = 0;                               // that groups choose among
   std::optional<Product> product = std::nullopt;  // as it is cut, where that is not as it was found (image_boxes.h)
+  std::shared_ptr<const PairedColumns> pairs = nullptr;  // as of a GemmForm
 
   int element_bytes() const { return bits(dtype) / 8; }
   int depth() const { return WarpgroupTiles::kLineBytes / element_bytes(); }  // of a tile
@@ -74,7 +77,7 @@ struct WarpgroupGemmForm {
   // Does TMA store the output? Tiles have whole lines of boxes.
   bool stores_boxes_of(std::size_t output) const {
     return tiles.stores_boxes && tiles.shares == 1 && stores[output] &&
-           tiles.columns * stores[output]->element_bytes >= WarpgroupStore::kLine;
+           (pairs ? tiles.columns / 2 : tiles.columns) * stores[output]->element_bytes >= WarpgroupStore::kLine;
   }
   // Scales that differ along the depth come with the tiles.
   bool scales_in_stages() const;

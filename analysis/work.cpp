@@ -133,7 +133,7 @@ struct ProductTiles {
 ProductTiles tiles_of(const GemmForm& form) {
   const GemmTiles& t = form.tiles;
   ProductTiles tiles{.rows = static_cast<double>(t.rows),
-                     .columns = static_cast<double>(t.columns),
+                     .columns = static_cast<double>(form.pairs ? t.columns / 2 : t.columns),
                      .threads = static_cast<double>(t.threads()),
                      .on_the_way = static_cast<double>(stage_bytes(form) * (t.stages - 1)),
                      .shared = static_cast<double>(shared_bytes(form))};

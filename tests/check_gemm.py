@@ -392,6 +392,56 @@ WITHOUT_CONFLICTS = {
                       [node("p", "matmul", ["x", "w"]), node("h", "softmax", ["p"], dim=-1)])}
 
 
+# Gate and up are columns of one product in turn, of matrices whose neighbours lie along the columns: as where neighbours
+# lie along the depth, codes as where gate and up are halves. --- experts, rows, depth, pairs of columns, dtype, codes
+PAIRED = {"pairs of experts": (2, 256, 512, 256, "bfloat16", None), "pairs of a batch": (0, 136, 264, 200, "float16", None),
+          "pairs of codes": (2, 128, 256, 256, "bfloat16", "int4"), "pairs in no eights": (2, 150, 136, 100, "bfloat16", None)}
+
+
+def paired(experts, rows, depth, pairs, dtype, codes, way):
+    count = experts or 3
+    turned = lambda *shape: [shape[0], shape[2], shape[1]] if way == "depth" else list(shape)
+    inputs = [tensor("x", dtype, *([count * rows, depth] if experts else [count, rows, depth])),
+              tensor("w", codes or dtype, *turned(count, depth, 2 * pairs))]
+    nodes, weights = [], "w"
+    if codes:
+        inputs.append(tensor("ws", dtype, *turned(count, depth // 32, 2 * pairs)))
+        nodes.append(node("wd", "dequantize", ["w", "ws"], dtype=dtype, axis=2 if way == "depth" else 1, block=32))
+        weights = "wd"
+    if way == "depth":
+        nodes.append(node("wt", "transpose", [weights], dim0=1, dim1=2))
+        weights = "wt"
+    if experts:
+        inputs.append(tensor("b", dtype, count, 2 * pairs))
+        nodes.append(node("p", "grouped_matmul", ["x", weights, "o", "b"]))
+    else:
+        nodes.append(node("p", "matmul", ["x", weights]))
+    offsets = [dict(tensor("o", "int32", count), data=[rows * (e + 1) for e in range(count)])] if experts else []
+    ends = [(0, 2 * pairs), (1, 2 * pairs)] if way != "halves" else [(0, pairs), (pairs, 2 * pairs)]
+    nodes += [node(name, "slice", ["p"], dim=-1, start=start, end=end, step=1 if way == "halves" else 2)
+              for name, (start, end) in zip("gu", ends)]
+    nodes += [node("c", "clamp", ["g"], max=7.0), node("t", "mul", ["c", 1.702]), node("s", "sigmoid", ["t"]),
+              node("a", "mul", ["c", "s"]), node("d", "add", ["u", 1.0]), node("h", "mul", ["a", "d"])]
+    return {"fusec": 1, "name": "pairs", "inputs": inputs, "constants": offsets, "nodes": nodes, "outputs": ["h"]}
+
+
+def check_pairs(fusec_run, folder):
+    path = os.path.join(folder, "pairs.json")
+    for name, form in PAIRED.items():
+        for arch in ["sm_80", "sm_90a"]:
+            kernels = []
+            for way in ("turns", "halves" if form[-1] else "depth"):
+                json.dump(paired(*form, way), open(path, "w"))
+                kernels.append(json.loads(run([fusec_run, path, "--random", "--device=emulator", "--json", "--profile=-",
+                                               "--verify", "--arch=" + arch]))["kernels"])
+            expect([len(k) for k in kernels] == [1, 1], f"{name} on {arch}: {len(kernels[0])} kernels")
+            kernel, beside = kernels[0][0], kernels[1][0]
+            executed, known = (sum(k["instructions"].values()) for k in (kernel, beside))
+            expect(executed <= 1.15 * known, f"{name} on {arch}: {executed} instructions, {known} beside it")
+            expect(kernel["bank_conflicts"] == 0, f"{name} on {arch}: bank conflicts")
+            expect(kernel["resources"]["spill_bytes"] == 0, f"{name} on {arch}: spills")
+
+
 # What stands behind a product is read and stored by several columns at a time.
 MOST_INSTRUCTIONS = {"residual_norm": 29000, "softmax_of_120": 13000, "float8_of_100": 80000, "int8_of_100": 80000,
                      "norm_of_17": 25000}
@@ -529,6 +579,7 @@ def main():
         check_shares(options.fusec, options.fusec_run, folder, SHARED if options.full else ["layer", "symbols", "float32", "groups", "deep_symbol"])
         check_streams(options.fusec, options.fusec_run, folder, STREAMED if options.full else ["layer", "zero_point"])
         check_no_conflicts(options.fusec_run, folder)
+        check_pairs(options.fusec_run, folder)
         check_narrowed(options.fusec, folder)
         path = lambda name: os.path.join(folder, name)
         json.dump(model(m, n, k), open(path("layer.json"), "w"))

@@ -173,6 +173,27 @@ def grouped_gated(rows, picked=False):
                                        lambda x, w: {"op": "grouped_matmul", "inputs": [x, w, "o"]}))
 
 
+def grouped_pairs(codes="", scales=""):
+    """Gate and up are columns of one matrix in turn, with a bias and bounds, as experts of GPT-OSS have them."""
+    inputs = [tensor("x", "bfloat16", 4096, 2880), tensor("w", codes or "bfloat16", 32, 2880, 5760),
+              tensor("b", "bfloat16", 32, 5760), tensor("o", "int32", 32)]
+    nodes, w = [], "w"
+    if codes:
+        inputs.append(tensor("ws", scales, 32, 90, 5760))
+        nodes.append({"name": "wd", "op": "dequantize", "inputs": ["w", "ws"],
+                      "attrs": {"dtype": "bfloat16", "axis": 1, "block": 32}})
+        w = "wd"
+    nodes.append({"name": "p", "op": "grouped_matmul", "inputs": ["x", w, "o", "b"]})
+    nodes += [{"name": n, "op": "slice", "inputs": ["p"], "attrs": {"dim": -1, "start": i, "step": 2}}
+              for i, n in enumerate("gu")]
+    nodes += [{"name": "c", "op": "clamp", "inputs": ["g"], "attrs": {"max": 7.0}},
+              {"name": "e", "op": "clamp", "inputs": ["u"], "attrs": {"min": -7.0, "max": 7.0}},
+              {"name": "t", "op": "mul", "inputs": ["c", 1.702]}, {"name": "s", "op": "sigmoid", "inputs": ["t"]},
+              {"name": "a", "op": "mul", "inputs": ["c", "s"]}, {"name": "d", "op": "add", "inputs": ["e", 1.0]},
+              {"name": "y", "op": "mul", "inputs": ["a", "d"]}]
+    return model(inputs, nodes)
+
+
 def grouped_gated_codes(dtype, scales, block):
     """Matrices of experts; float8 has no scales."""
     def wide(name):
@@ -415,6 +436,8 @@ LARGEST = {
     "gemm, gated float8 of experts": (grouped_gated_codes("float8_e4m3fn", "", 0), ("sm_80", "sm_90a")),
     "gemm, gated int4 of experts": (grouped_gated_codes("int4", "bfloat16", 128), ("sm_80", "sm_90a")),
     "gemm, gated mxfp4 of experts": (grouped_gated_codes("float4_e2m1fn", "float8_e8m0fnu", 32), ("sm_80", "sm_90a")),
+    "gemm, experts in pairs": (grouped_pairs(), ("sm_80", "sm_90a")),
+    "gemm, mxfp4 experts in pairs": (grouped_pairs("float4_e2m1fn", "float8_e8m0fnu"), ("sm_80", "sm_90a")),
     "attention, keys and values in int8": (attention_of_codes(1024, "int8"), ("sm_80", "sm_90a")),
     "attention, decoding keys and values in int8": (attention_of_codes(1, "int8"), ("sm_80", "sm_90a")),
     "attention, keys and values in float8": (attention_of_codes(1024, "float8_e4m3fn"), ("sm_80", "sm_90a")),

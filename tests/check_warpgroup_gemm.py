@@ -331,8 +331,44 @@ def forms_of_scaled_groups():
                ["multiply_warpgroup_e4m3_e4m3(", wanted])
 
 
+def pairs(x, w, columns, product, offsets=None, codes=None, **more):
+    """Gate and up are columns of one product in turn, as experts of GPT-OSS have them."""
+    constants, nodes, weights = [tensor("w", *w, dtype=codes or "bfloat16")], [], "w"
+    if codes:
+        block = dict(axis=len(w) - 2, block=32)
+        constants.append(tensor("ws", *w[:-2], w[-2] // 32, w[-1], dtype=more.get("scales", "bfloat16")))
+        nodes.append(node("wd", "dequantize", "w", "ws", dtype="bfloat16", **block))
+        weights = "wd"
+    if offsets:
+        constants += [dict(tensor("o", len(offsets), dtype="int32"), data=offsets), tensor("b", len(offsets), columns)]
+    operands = ["x", weights] + (["o", "b"] if offsets else [])
+    nodes += [node("p", product, *operands), node("g", "slice", "p", dim=-1, start=0, step=2),
+              node("u", "slice", "p", dim=-1, start=1, step=2), node("c", "clamp", "g", max=7.0),
+              node("e", "clamp", "u", min=-7.0, max=7.0), node("t", "mul", "c", 1.702), node("s", "sigmoid", "t"),
+              node("a", "mul", "c", "s"), node("d", "add", "e", 1.0), node("y", "mul", "a", "d")]
+    return model([tensor("x", *x)], nodes, ["y"], constants=constants, **more.get("fields", {}))
+
+
+def forms_of_pairs():
+    """Both of a pair in one thread, whatever is multiplied; columns in no eights; rows that are a symbol."""
+    wanted = ["eight_pairs<float", "multiply_warpgroup_bf16<0, 64>"]
+    yield ("groups, pairs", pairs([700, 136], [4, 136, 688], 688, "grouped_matmul", [0, 1, 300, 520]), wanted)
+    yield ("groups, pairs of codes", pairs([700, 160], [4, 160, 688], 688, "grouped_matmul", [0, 1, 300, 520], "int4"),
+           ["eight_pairs<"])
+    yield ("groups, pairs of mxfp4", pairs([700, 160], [3, 160, 704], 704, "grouped_matmul", [90, 300, 620],
+                                           "float4_e2m1fn", scales="float8_e8m0fnu"), ["eight_pairs<"])
+    yield ("groups, pairs, columns in no eights", pairs([451, 136], [3, 136, 680], 680, "grouped_matmul", [7, 140, 451]),
+           ["pair.v[1]"])
+    yield ("batched pairs", pairs([3, 200, 136], [3, 136, 688], 688, "matmul"), wanted)
+    yield ("pairs in clusters", pairs([1200, 200], [200, 528], 528, "matmul"), wanted)
+    yield ("pairs, rows that are a symbol",
+           pairs(["tokens", 264], [264, 688], 688, "matmul",
+                 fields={"symbols": {"tokens": {"min": 0, "max": 4096, "hint": 331}}}), wanted)
+
+
 def check_forms(options, path, few):
     chosen = list(forms()) + list(forms_in_8_bits()) + list(forms_in_groups()) + list(forms_of_scaled_groups())
+    chosen += list(forms_of_pairs())
     for name, graph, wanted in chosen[::max(1, len(chosen) // options.sample)] if options.sample else chosen:
         if options.only not in name:
             continue

@@ -416,6 +416,36 @@ __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int ro
   return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
 }
 
+//@ part staged_pairs : staged_sums load_staged
+// Sums of which two neighbouring columns are a pair, staged as 2 * kWidth columns: where eight pairs begin. Of every
+// eight lines the last four are four columns further, so that lines that are read at a time are in different banks.
+template <int kWidth>
+__device__ __forceinline__ constexpr int place_of_pairs(int row, int pair) {
+  return staged_place<2 * kWidth>(row, 2 * pair) + row / 4 % 2 * 4;
+}
+// The row of the item-th eight pairs: those of eight lanes are different ones in both fours of eight lines.
+template <int kWidth>
+__device__ __forceinline__ int row_of_pairs(int item) {
+  if constexpr (kWidth == 16) return item / 16 * 8 + item % 8 / 2 * 2 + item / 8 % 2;
+  return item % 8 / 4 * 4 + item / 8;
+}
+template <class Sum>
+struct EightPairs {
+  EightSums<Sum> even, odd;
+};
+template <class Sum, int kWidth>
+__device__ __forceinline__ EightPairs<Sum> eight_pairs(unsigned at) {
+  EightPairs<Sum> pairs;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    Sum four[4];
+    load_staged(four, at + staged_place<2 * kWidth>(0, 4 * i) * 4);
+    pairs.even.v[2 * i] = four[0], pairs.odd.v[2 * i] = four[1];
+    pairs.even.v[2 * i + 1] = four[2], pairs.odd.v[2 * i + 1] = four[3];
+  }
+  return pairs;
+}
+
 //@ part whole_rows : staged_sums
 // 16 of a warp's rows from fragments to where all rows of the block stand, kWidth columns of each.
 template <int kWidth, bool kHalves, int kEights>

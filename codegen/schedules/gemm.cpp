@@ -24,15 +24,16 @@ class GemmEmitter {
  public:
   GemmEmitter(const Kernel& kernel, const Product& product, const GemmForm& form, const RowProduct* rows,
               const Graph& graph, KernelWriter& writer)
-      : kernel_(kernel),
-        product_(product),
+      : kernel_(form.pairs ? form.pairs->kernel : kernel),
+        product_(form.pairs ? form.pairs->product : product),
+        results_(product),
         form_(form),
         rows_(rows),
         tiles_(form.tiles),
-        pool_(kernel.pool),
+        pool_(kernel_.pool),
         graph_(graph),
         writer_(writer),
-        emitter_(kernel, writer) {
+        emitter_(kernel_, writer) {
     if (tiles_.streamed > 0) streams_ = streams_of(pool_, product_, tiles_);
   }
 
@@ -115,12 +116,18 @@ class GemmEmitter {
 
   void finish_tile() {
     GemmEpilogue epilogue{.kernel = kernel_,
-                          .product = product_,
+                          .product = results_,
                           .form = form_,
                           .sums = sums_,
                           .row0 = block_.row0,
                           .column0 = block_.column0,
                           .batch = block_.batch};
+    if (form_.pairs) {
+      epilogue.pairs = sums_.begin()->second;
+      epilogue.sums = {{form_.pairs->even, kEven}, {form_.pairs->odd, kOdd}};
+      epilogue.column0 = writer_.unique("first_pair");
+      writer_.line(fmt::format("const {} {} = {} / 2;", integer(), epilogue.column0, block_.column0));
+    }
     if (form_.groups) {
       epilogue.known[form_.groups->number] = fmt::format("(long long){}", block_.matrix);
       epilogue.row_end = block_.row_end;
@@ -503,7 +510,8 @@ class GemmEmitter {
   }
 
   const Kernel& kernel_;
-  const Product& product_;
+  const Product& product_;  // what is multiplied
+  const Product& results_;  // what stands behind has its axes
   const GemmForm& form_;
   const RowProduct* rows_;
   const GemmTiles& tiles_;

@@ -31,9 +31,13 @@ class EpilogueEmitter {
     if (e_.parts > 0) return emit_parts();
     const int pieces = e_.form.tiles.warp_rows / 16;
     const int together = pieces_together(pieces);
-    const int of_warp = together * piece_floats() * static_cast<int>(e_.sums.size());
+    const int of_warp = together * piece_floats() * static_cast<int>(pairs() ? 1 : e_.sums.size());
     staged_ = writer_.unique("staged");
     const std::string piece = writer_.unique("piece");
+    if (pairs()) {
+      warp_column_ = writer_.unique("pair_column");
+      writer_.line(fmt::format("const int {} = warp_column / 2;", warp_column_));
+    }
     writer_.line("__syncthreads();  // the tiles' memory is free");
     writer_.line(fmt::format("{0}* const {1} = ({0}*)dynamic_shared + warp * {2};", sum_type(), staged_, of_warp));
     writer_.line(kUnrollAsFits);
@@ -46,6 +50,10 @@ class EpilogueEmitter {
   }
 
  private:
+  bool pairs() const { return !e_.pairs.empty(); }
+  // Of a tile of the form's columns, those of the results.
+  int of_results(int columns) const { return pairs() ? columns / 2 : columns; }
+  int wide() const { return of_results(e_.form.tiles.warp_columns); }
   std::string sum_type() const { return c_type(e_.kernel.pool[e_.sums.begin()->first].type); }
 
   // The registers of a part are known by name only: each of them waits for its turn.
@@ -57,15 +65,15 @@ class EpilogueEmitter {
     if (boxed()) place_lane();
     writer_.line("#pragma unroll 1");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", part, e_.parts));
-    writer_.line(fmt::format("const int warp_column = {} * {};", part, e_.form.tiles.warp_columns));
+    writer_.line(fmt::format("const int warp_column = {} * {};", part, wide()));
     part_ = part;
     std::string sums, below;
-    for (const auto& [reduction, sum] : split_.sums) {
+    for (const std::string& sum : registers()) {
       sums += ", " + sum;
       if (!e_.block.empty()) below += ", " + e_.below.at(sum);
     }
     const std::string stage = fmt::format("stage_part<{}, {}, {}, 0, {}>({}, warp_lane, {}", width_ > 1, eights,
-                                          piece_floats(), e_.parts, part, staged_);
+                                          piece_floats(), e_.parts, part, into_lines(staged_));
     if (e_.block.empty()) {
       writer_.line(fmt::format("{}{});", stage, sums));
     } else {
@@ -85,7 +93,7 @@ class EpilogueEmitter {
     return std::ranges::any_of(e_.boxes, [](const StoredBoxes& b) { return !b.map.empty(); });
   }
   int element_bytes(std::size_t output) const { return bits(e_.kernel.outputs[output].type.dtype) / 8; }
-  int parts_of_box(std::size_t output) const { return 128 / (e_.form.tiles.warp_columns * element_bytes(output)); }
+  int parts_of_box(std::size_t output) const { return 128 / (wide() * element_bytes(output)); }
 
   // Lines that are at another part for each kind of boxes: those of most parts come last.
   template <class F>
@@ -105,13 +113,13 @@ class EpilogueEmitter {
   void place_lane() {
     writer_.use("store_box");
     writer_.use("staged_lane");
-    const int wide = e_.form.tiles.warp_columns, groups = wide / width_;
+    const int groups = wide() / width_;
     lane_line_ = writer_.unique("lane_line"), lane_place_ = writer_.unique("lane_place");
     writer_.line(fmt::format("const int {} = warp_lane / {} * 8 + warp_lane % 8;", lane_line_, 8 * groups));
     writer_.line(fmt::format("const int {} = (warp_lane / 8 % {} ^ warp_lane / 4 % 2) * 8;", lane_place_, groups));
     lane_sums_ = writer_.unique("lane_sums");
-    writer_.line(fmt::format("const unsigned {} = kept(shared_address({} + staged_place<{}>({}, {})));", lane_sums_,
-                             staged_, wide, lane_line_, lane_place_));
+    writer_.line(
+        fmt::format("const unsigned {} = kept(shared_address({} + {}));", lane_sums_, staged_, place_of_eight()));
     for (std::size_t i = 0; i < e_.boxes.size(); ++i) {
       std::string& box = lane_boxes_.emplace_back();
       if (e_.boxes[i].map.empty()) continue;
@@ -133,8 +141,7 @@ class EpilogueEmitter {
       writer_.use("store_box");
       writer_.line("fence_boxes();");
       writer_.line("__syncwarp();");
-      const std::string column =
-          parts > 1 ? fmt::format("({} + 1 - {}) * {}", part_, parts, e_.form.tiles.warp_columns) : "warp_column";
+      const std::string column = parts > 1 ? fmt::format("({} + 1 - {}) * {}", part_, parts, wide()) : "warp_column";
       const bool full = e_.row_end.empty();
       if (!full) {
         writer_.open(fmt::format("if ({} + warp_row + 16 > {})", e_.row0, e_.row_end));
@@ -173,7 +180,7 @@ class EpilogueEmitter {
       if (e_.boxes[i].map.empty()) continue;
       std::string at = later.empty() ? lane_boxes_[i] : fmt::format("({}{} * 128)", lane_boxes_[i], later);
       if (const int parts = parts_of_box(i); parts > 1)
-        at += fmt::format(" ^ {} % {} * {}", part_, parts, e_.form.tiles.warp_columns * element_bytes(i));
+        at += fmt::format(" ^ {} % {} * {}", part_, parts, wide() * element_bytes(i));
       call = fmt::format("store_in_box({}, ", at);
     }
     return calls;
@@ -206,9 +213,9 @@ class EpilogueEmitter {
     if (pieces > together) writer_.line(fmt::format("if ({} != {}) continue;", of, piece));
     const std::string number = pieces > 1 ? "i" : "0";
     std::size_t which = 0;
-    for (const auto& [reduction, sum] : split_.sums) {
-      const std::string to =
-          staged_at(which++, together) + (together > 1 ? fmt::format(" + {} * {}", place, piece_apart()) : "");
+    for (const std::string& sum : registers()) {
+      const std::string to = into_lines(staged_at(which++, together)) +
+                             (together > 1 ? fmt::format(" + {} * {}", place, piece_apart()) : "");
       if (e_.form.tensor_cores())
         writer_.line(fmt::format("stage_sums<{}>({}, {}[{}], warp_lane);", width_ > 1, to, sum, number));
       else
@@ -221,13 +228,13 @@ class EpilogueEmitter {
 
   // A lane has the same columns of several rows, so that what is read by columns alone is read once.
   void finish_rows(const std::string& piece, int together) {
-    const int wide = e_.form.tiles.warp_columns, groups = wide / width_;
+    const int groups = wide() / width_;
     const std::string line = writer_.unique("line"), place = writer_.unique("place");
     const std::string column = writer_.unique("column");
     const bool over_places = groups > 32;  // one column a lane
     if (over_places) {
       writer_.line("#pragma unroll 1");  // NVRTC would
-      writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", place, wide));
+      writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", place, wide()));
     } else {
       writer_.open("");
     }
@@ -236,11 +243,13 @@ class EpilogueEmitter {
       of_lane = lane_line_;
       writer_.line(fmt::format("const int {} = {};", place, lane_place_));
     } else if (!over_places) {
-      of_lane = width_ > 1 ? fmt::format("staged_row<{}>(warp_lane)", wide) : fmt::format("warp_lane / {}", groups);
+      of_lane = width_ == 1 ? fmt::format("warp_lane / {}", groups)
+                            : fmt::format("{}<{}>(warp_lane)", pairs() ? "row_of_pairs" : "staged_row", wide());
       writer_.line(fmt::format("const int {} = warp_lane % {}{};", place, groups, width_ > 1 ? " * 8" : ""));
     }
-    writer_.line(fmt::format("const {} {} = {} + warp_column + {};", writer_.index_type(), column, e_.column0, place));
-    const std::optional<std::string> columns = limit(split_.columns, width_, e_.form.tiles.columns);
+    writer_.line(
+        fmt::format("const {} {} = {} + {} + {};", writer_.index_type(), column, e_.column0, warp_column_, place));
+    const std::optional<std::string> columns = limit(split_.columns, width_, of_results(e_.form.tiles.columns));
     if (columns) writer_.open(fmt::format("if ({} < {})", column, *columns));
     const ExprEmitter::Mark mark = emitter_.mark();
     if (width_ > 1) {
@@ -304,6 +313,10 @@ class EpilogueEmitter {
 
   void finish_eight(const std::string& line, const std::string& place, int together) {
     std::map<ExprId, std::string> eights;
+    if (pairs()) {
+      const std::string at = fmt::format("{} + place_of_pairs<{}>({}, {})", staged_, wide(), line, place);
+      return fusec::finish_eight(emitter_, graph_, split_, eights_of_pairs(fmt::format("shared_address({})", at)), {});
+    }
     std::size_t number = 0;
     for (const auto& [reduction, sum] : split_.sums) {
       std::string& name = eights[reduction] = writer_.unique(sum + "_v");
@@ -316,6 +329,10 @@ class EpilogueEmitter {
   void finish_eight_in_boxes(const std::string& line, int step) {
     const std::string later = step < 16 ? fmt::format(" + ({} - {})", line, lane_line_) : "";
     const int row_bytes = (e_.form.tiles.warp_columns + 8) * 4;
+    if (pairs()) {
+      const std::string at = later.empty() ? lane_sums_ : fmt::format("{}{} * {}", lane_sums_, later, row_bytes);
+      return fusec::finish_eight(emitter_, graph_, split_, eights_of_pairs(at), into_boxes(later));
+    }
     std::map<ExprId, std::string> eights;
     int before = 0;
     for (const auto& [reduction, sum] : split_.sums) {
@@ -331,16 +348,53 @@ class EpilogueEmitter {
 
   void finish_one(const std::string& line, const std::string& place, int together) {
     std::size_t number = 0;
+    std::string pair;
+    if (pairs()) {
+      pair = writer_.unique("pair");
+      writer_.line(
+          fmt::format("const auto {0} = *(const Neighbours<{1}, 2>*)({2} + staged_place<{3}, false>({4}, 2 * {5}));",
+                      pair, sum_type(), staged_, e_.form.tiles.warp_columns, line, place));
+    }
     for (const auto& [reduction, sum] : split_.sums)
-      emitter_.define(reduction, fmt::format("({})[staged_place<{}, false>({}, {})]", staged_at(number++, together),
-                                             e_.form.tiles.warp_columns, line, place));
+      emitter_.define(reduction,
+                      pairs() ? fmt::format("{}.v[{}]", pair, sum == kOdd ? 1 : 0)
+                              : fmt::format("({})[staged_place<{}, false>({}, {})]", staged_at(number++, together),
+                                            e_.form.tiles.warp_columns, line, place));
     fusec::finish_one(emitter_, split_);
+  }
+
+  // --- columns of two sums in turn
+  std::vector<std::string> registers() const {
+    if (pairs()) return {e_.pairs};
+    std::vector<std::string> all;
+    for (const auto& [reduction, sum] : split_.sums) all.push_back(sum);
+    return all;
+  }
+
+  // Eights of results are sixteen columns: half of the lines are four columns further (place_of_pairs).
+  std::string into_lines(const std::string& staged) const {
+    return pairs() && width_ > 1 ? staged + " + warp_lane / 16 * 4" : staged;
+  }
+
+  std::string place_of_eight() {
+    if (pairs()) writer_.use("staged_pairs");
+    return fmt::format("{}<{}>({}, {})", pairs() ? "place_of_pairs" : "staged_place", wide(), lane_line_, lane_place_);
+  }
+
+  std::map<ExprId, std::string> eights_of_pairs(const std::string& at) {
+    writer_.use("staged_pairs");
+    const std::string both = writer_.unique("pairs");
+    writer_.line(fmt::format("const EightPairs<{0}> {1} = eight_pairs<{0}, {2}>({3});", sum_type(), both, wide(), at));
+    std::map<ExprId, std::string> eights;
+    for (const auto& [reduction, sum] : split_.sums) eights[reduction] = both + (sum == kOdd ? ".odd" : ".even");
+    return eights;
   }
 
   const GemmEpilogue& e_;
   const Graph& graph_;
   KernelWriter& writer_;
   int width_;
+  std::string warp_column_ = "warp_column";  // of the results
   ColumnEights split_;
   ExprEmitter emitter_;
   std::string staged_, part_, row_;

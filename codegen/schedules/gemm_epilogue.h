@@ -40,7 +40,12 @@ struct GemmEpilogue {
   std::string row_end = {};                  // behind the block's last row; "": what the rows' number says
   std::string row_begin = {};                // the block's first row; "": that of its tile
   std::vector<StoredBoxes> boxes = {};       // with parts: of each output, or none
+  // The registers of two sums whose columns take turns (analysis/paired_columns); "": each has its own. Columns of the
+  // form's tiles are those of both, and `sums` says which is which.
+  std::string pairs = {};
 };
+
+inline constexpr const char *kEven = "even", *kOdd = "odd";
 
 void emit_epilogue(const GemmEpilogue& epilogue, const Graph& graph, KernelWriter& writer);
 

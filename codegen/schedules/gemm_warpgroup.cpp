@@ -12,7 +12,11 @@
 namespace fusec {
 
 WarpgroupEmitter::Part::Part(const WarpgroupPart& given, KernelWriter& writer)
-    : kernel(given.kernel), product(given.product), form(given.form), emitter(given.kernel, writer) {
+    : kernel(given.form.pairs ? given.form.pairs->kernel : given.kernel),
+      product(given.form.pairs ? given.form.pairs->product : given.product),
+      results(given.product),
+      form(given.form),
+      emitter(kernel, writer) {
   for (const std::uint32_t a : product.shared_rest) emitter.bind(a, "0");
 }
 

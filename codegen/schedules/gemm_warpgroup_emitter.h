@@ -80,7 +80,8 @@ class WarpgroupEmitter {
   struct Part {
     Part(const WarpgroupPart& given, KernelWriter& writer);
     const Kernel& kernel;
-    const Product& product;
+    const Product& product;  // what is multiplied
+    const Product& results;  // what stands behind has its axes
     const WarpgroupGemmForm& form;
     ExprEmitter emitter;
     std::vector<Loop> loops;

@@ -176,6 +176,12 @@ void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
   std::size_t next = 0;
   for (const ProductLoop& loop : part.product.loops)
     for (const ProductTerm& term : loop.terms) of_reduction[term.reduction] = of_terms[next++];
+  std::string column0 = column0_;
+  if (const auto& pairs = part.form.pairs) {
+    of_reduction = {{pairs->even, kEven}, {pairs->odd, kOdd}};
+    column0 = writer_.unique("first_pair");
+    writer_.line(fmt::format("const int {} = {} / 2;", column0, column0_));
+  }
   // Blocks of rows are finished one after the other, by one text.
   std::map<std::string, std::string> below;
   std::string row0 = row0_, block;
@@ -199,17 +205,18 @@ void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
   pieces.tiles.warp_columns = tiles.staged_columns;
   const ExprEmitter::Mark mark = part.emitter.mark();
   GemmEpilogue epilogue{.kernel = part.kernel,
-                        .product = part.product,
+                        .product = part.results,
                         .form = pieces,
                         .sums = std::move(of_reduction),
                         .row0 = row0,
-                        .column0 = column0_,
+                        .column0 = column0,
                         .batch = batch_,
                         .parts = tiles.columns / tiles.staged_columns,
                         .staged = staged,
                         .block = block,
                         .below = std::move(below),
-                        .boxes = boxes_of_outputs(part)};
+                        .boxes = boxes_of_outputs(part),
+                        .pairs = part.form.pairs ? of_terms[0] : ""};
   if (in_groups()) know_group(part, epilogue);
   emit_epilogue(epilogue, graph_, writer_);
   part.emitter.rewind(mark);
@@ -232,7 +239,7 @@ std::vector<StoredBoxes> WarpgroupEmitter::boxes_of_outputs(Part& part) {
     const int element = store.element_bytes;
     TensorBoxes boxes{.element_bytes = element,
                       .offset = store.offset,
-                      .extents = {extent(part.count(part.product.columns)), extent(part.count(part.product.rows))},
+                      .extents = {extent(part.count(part.results.columns)), extent(part.count(part.product.rows))},
                       .strides = {store.stride},
                       .box = {static_cast<std::uint32_t>(kLine / element), kLines}};
     if (!bound && !store.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
