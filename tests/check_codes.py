@@ -65,6 +65,16 @@ def half_byte_cases():
                         "w": ("float4_e2m1fn", [columns, depth], codes), "s": (scales, [columns, depth // block], s)},
                        [node("d", "dequantize", ["w", "s"], dtype=to, axis=1, block=block),
                         node("y", "linear", ["x", "d"])])
+            # Columns are neighbours in memory, each with a scale of its own.
+            line = bytes(2 * c % 16 | (2 * c + 1) % 16 << 4 for c in range(columns // 2))
+            own = bytes(0 if c // 16 in too_large else c // 16 for c in range(columns)) * (depth // block)
+            for rows in (2, 64):
+                yield (f"float4 across the depth times {scales}, a factor of {rows} rows in {to}",
+                       {"x": (to, [rows, depth], (one + bytes(2 * depth - 2)) * rows),
+                        "w": ("float4_e2m1fn", [depth, columns], line + bytes((depth - 1) * columns // 2)),
+                        "s": (scales, [depth // block, columns], own)},
+                       [node("d", "dequantize", ["w", "s"], dtype=to, axis=0, block=block),
+                        node("y", "matmul", ["x", "d"])])
 
 
 def write(path, tensors):

@@ -395,7 +395,8 @@ WITHOUT_CONFLICTS = {
 # Gate and up are columns of one product in turn, of matrices whose neighbours lie along the columns: as where neighbours
 # lie along the depth, codes as where gate and up are halves. --- experts, rows, depth, pairs of columns, dtype, codes
 PAIRED = {"pairs of experts": (2, 256, 512, 256, "bfloat16", None), "pairs of a batch": (0, 136, 264, 200, "float16", None),
-          "pairs of codes": (2, 128, 256, 256, "bfloat16", "int4"), "pairs in no eights": (2, 150, 136, 100, "bfloat16", None)}
+          "pairs of codes": (2, 128, 256, 256, "bfloat16", "int4"),
+          "pairs of mxfp4": (2, 128, 256, 256, "bfloat16", "float4_e2m1fn"), "pairs in no eights": (2, 150, 136, 100, "bfloat16", None)}
 
 
 def paired(experts, rows, depth, pairs, dtype, codes, way):
@@ -405,7 +406,7 @@ def paired(experts, rows, depth, pairs, dtype, codes, way):
               tensor("w", codes or dtype, *turned(count, depth, 2 * pairs))]
     nodes, weights = [], "w"
     if codes:
-        inputs.append(tensor("ws", dtype, *turned(count, depth // 32, 2 * pairs)))
+        inputs.append(tensor("ws", "float8_e8m0fnu" if codes == "float4_e2m1fn" else dtype, *turned(count, depth // 32, 2 * pairs)))
         nodes.append(node("wd", "dequantize", ["w", "ws"], dtype=dtype, axis=2 if way == "depth" else 1, block=32))
         weights = "wd"
     if way == "depth":
@@ -440,6 +441,24 @@ def check_pairs(fusec_run, folder):
             expect(executed <= 1.15 * known, f"{name} on {arch}: {executed} instructions, {known} beside it")
             expect(kernel["bank_conflicts"] == 0, f"{name} on {arch}: bank conflicts")
             expect(kernel["resources"]["spill_bytes"] == 0, f"{name} on {arch}: spills")
+
+
+# Codes with a scale for each column, columns beside one another, are widened and scaled two at a time.
+ACROSS = {"float4_e2m1fn": ("float8_e8m0fnu", 23), "int4": ("bfloat16", 16)}
+
+
+def check_across(fusec_run, folder):
+    m, n, k = 256, 512, 512
+    path = os.path.join(folder, "across.json")
+    for codes, (scales, most) in ACROSS.items():
+        inputs = [tensor("x", "bfloat16", m, k), tensor("w", codes, k, n), tensor("ws", scales, k // 32, n)]
+        nodes = [node("d", "dequantize", ["w", "ws"], dtype="bfloat16", axis=0, block=32), node("h", "matmul", ["x", "d"])]
+        json.dump({"fusec": 1, "name": "across", "inputs": inputs, "nodes": nodes, "outputs": ["h"]}, open(path, "w"))
+        for arch in ["sm_80", "sm_90a"]:
+            kernels = json.loads(run([fusec_run, path, "--random", "--device=emulator", "--json", "--profile=-",
+                                      "--verify", "--arch=" + arch]))["kernels"]
+            executed = 1000 * sum(sum(k["instructions"].values()) for k in kernels) / (m * n * k)
+            expect(executed <= most, f"{codes} across on {arch}: {executed:.2f} instructions for a thousand multiply-adds")
 
 
 # What stands behind a product is read and stored by several columns at a time.
@@ -580,6 +599,7 @@ def main():
         check_streams(options.fusec, options.fusec_run, folder, STREAMED if options.full else ["layer", "zero_point"])
         check_no_conflicts(options.fusec_run, folder)
         check_pairs(options.fusec_run, folder)
+        check_across(options.fusec_run, folder)
         check_narrowed(options.fusec, folder)
         path = lambda name: os.path.join(folder, name)
         json.dump(model(m, n, k), open(path("layer.json"), "w"))

@@ -106,6 +106,22 @@ __device__ __forceinline__ Words<kCount> scaled_bf16(Words<kCount> words, const 
   return words;
 }
 
+//@ part bf16_of_e8m0 : pairs words
+// Powers of two as bfloat16: the least is 2^-127, which has no exponent there, and the last is no number, which infinity
+// times 0 makes of it.
+template <int kCount, int kFrom>
+__device__ __forceinline__ Words<kCount> bf16_of_e8m0(const Words<kFrom>& powers) {
+  static_assert(2 * kFrom == kCount);
+  Words<kCount> made;
+#pragma unroll
+  for (int i = 0; i < kCount; ++i) {
+    unsigned two = __byte_perm(powers.w[i / 2], 0, i % 2 == 0 ? 0x4140 : 0x4342) << 7;
+    asm("max.bf16x2 %0, %0, %1;" : "+r"(two) : "r"(0x00400040u));
+    made.w[i] = multiply_add_bf16(two, 0u, two);
+  }
+  return made;
+}
+
 //@ part less_fp16 : pairs words
 template <int kCount>
 __device__ __forceinline__ Words<kCount> less_fp16(Words<kCount> words, unsigned zero) {

@@ -115,7 +115,7 @@ class PieceEmitter {
     if (pool_[value].op == ExprOp::kRound && pool_[value].dtype == p_.multiplied) value = pool_[value].args[0];
     const auto codes = find_widened_codes(emitter_, value, p_.multiplied, k_.lane);
     const auto copied = codes ? words_.find(codes->codes) : words_.end();
-    if (copied == words_.end() || (codes->scales_apart && !words_.contains(codes->scale))) return "";
+    if (copied == words_.end() || (codes->scales_apart && !has_words(codes->scale))) return "";
     const std::string made = writer_.unique("made");
     const std::string zero = zero_text(*codes, p_.multiplied, emitter_);
     const std::string scale =
@@ -123,6 +123,21 @@ class PieceEmitter {
     const std::string text = widened_text(*codes, p_.multiplied, words(), copied->second, zero, scale, writer_);
     writer_.line(fmt::format("const Words<{}> {} = {};", words(), made, text));
     return made;
+  }
+
+  // Scales that are not copied are loaded, where a piece's are beside one another.
+  bool has_words(ExprId scale) {
+    if (words_.contains(scale)) return true;
+    scale_loads_.emplace(emitter_, p_.graph, k_.lane, p_.piece);
+    const auto types = scale_loads_->vector_loads({scale});
+    if (types.size() != 1 || types[0].first != scale) return false;
+    scale_loads_->declare({scale}, "0", [&](ExprId, const VectorLoads::Fill& fill) {
+      std::string& words = words_[scale] = writer_.unique(writer_.wish(pool_[scale].source) + "_w");
+      writer_.line(fmt::format("{} {};", types[0].second, words));
+      fill(words);
+      return words;
+    });
+    return true;
   }
 
   std::string element_by_element() {
@@ -163,7 +178,8 @@ class PieceEmitter {
   const ExprPool& pool_;
   KernelWriter& writer_;
   ExprEmitter emitter_;
-  std::map<ExprId, std::string> words_;  // by copied load
+  std::map<ExprId, std::string> words_;     // by copied load
+  std::optional<VectorLoads> scale_loads_;  // which the emitter asks
 };
 
 }  // namespace

@@ -79,13 +79,16 @@ std::optional<WidenedCodes> find_widened_codes(const ExprEmitter& emitter, ExprI
     const auto is_scale = [&](ExprId id) {
       const bool plain = pool[id].op == ExprOp::kLoad && pool[id].args[0] == kNoExpr && pool[id].dtype == multiplied;
       const bool power = pool[id].op == ExprOp::kLoad && pool[id].dtype == DType::kFloat8E8M0FNU;
-      return same_for_all(id) || plain || (power && !emitter.depends_on(id, lane));
+      return same_for_all(id) || plain || (power && (!emitter.depends_on(id, lane) || multiplied == DType::kBFloat16));
     };
     const bool first = is_scale(n.args[0]);
     made.scale = n.args[first ? 0 : 1], value = n.args[first ? 1 : 0];
     if (!is_scale(made.scale)) return std::nullopt;
     made.scales_apart = emitter.depends_on(made.scale, lane);
-    made.float_scale = pool[made.scale].op == ExprOp::kLoad && has_short_scale(pool[made.scale].dtype, multiplied);
+    const ExprNode& scale = pool[made.scale];
+    made.powers_apart = made.scales_apart && scale.dtype == DType::kFloat8E8M0FNU;
+    if (made.powers_apart && scale.args[0] != kNoExpr) return std::nullopt;
+    made.float_scale = !made.scales_apart && scale.op == ExprOp::kLoad && has_short_scale(scale.dtype, multiplied);
   }
   value = without_conversion(pool, value);
   if (const ExprNode& n = pool[value];
@@ -132,7 +135,10 @@ std::string widened_text(const WidenedCodes& codes, DType multiplied, int words,
     text = fmt::format("{}({}, {})", part, text, number);
   };
   if (!less) with("less_" + to, zero);
-  if (codes.float_scale)
+  if (codes.powers_apart) {
+    writer.use("bf16_of_e8m0");
+    with("scaled_" + to, fmt::format("bf16_of_e8m0<{}>({})", words, scale));
+  } else if (codes.float_scale)
     with(half ? "scaled_powers_fp16" : "scaled_bf16", half ? scale : scale + " >> 16");
   else
     with("scaled_" + to, scale);

@@ -20,7 +20,8 @@ namespace fusec {
 struct WidenedCodes {
   ExprId codes = kNoExpr;  // a load
   ExprId zero = kNoExpr, scale = kNoExpr;
-  bool scales_apart = false;  // the scale is a load of what is multiplied, another for each of the neighbours
+  // The scale is another for each of the neighbours: a load of what is multiplied, or of powers of two.
+  bool scales_apart = false, powers_apart = false;
   bool float_scale = false;   // its bits are those of float32: a power of two, or what has four bits of a mantissa
   std::string function;       // of the prelude, for eight
   std::string less_function;  // the same with the zero point, where there is one
