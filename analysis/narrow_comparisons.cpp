@@ -41,8 +41,8 @@ ExprId narrow_comparison(ExprPool& pool, ExprOp op, ExprId left, ExprId right) {
   using Int = std::numeric_limits<std::int32_t>;
   if (range.min <= Int::min() || range.max >= Int::max() || !is_same_along(pool, left, place)) return kNoExpr;
   const auto whole = [&](std::int64_t value) { return pool.constant(ScalarType::kInt64, value); };
-  const ExprId clamped = pool.binary(
-      ExprOp::kMin, pool.binary(ExprOp::kMax, left, whole(range.min - 1)), whole(range.max + 1));
+  const ExprId clamped =
+      pool.binary(ExprOp::kMin, pool.binary(ExprOp::kMax, left, whole(range.min - 1)), whole(range.max + 1));
   return pool.binary(op, pool.convert(clamped, ScalarType::kInt32), pool.convert(right, ScalarType::kInt32));
 }
 

@@ -39,7 +39,8 @@ double seconds(const RowsToReduce& rows, std::int64_t blocks_of_row, int launche
       rows.bytes_read * reads + (rows.columns ? rows.bytes : 0) + bytes_around(rows, blocks_of_row, target);
   const auto blocks = static_cast<double>(rows.blocks * blocks_of_row);
   const double moved = elements * of_element / rate(blocks, target);
-  return launches * target.launch_seconds + std::max(moved, seconds_of_functions(rows.functions * elements, blocks, target));
+  return launches * target.launch_seconds +
+         std::max(moved, seconds_of_functions(rows.functions * elements, blocks, target));
 }
 
 bool has_clusters(const Target& target) {

@@ -105,9 +105,8 @@ int code_of_row(const RowForm& form, const Graph& graph, bool anew) {
   int code = kReduced * static_cast<int>(form.reductions.size());
   if (std::ranges::equal(loops.back().axes, form.columns))
     code += kAccess * static_cast<int>(loops.back().roots.size());
-  for_each_value(form, graph, anew, [&](const ExprNode& n) {
-    code += code_of(n) + (n.op == ExprOp::kLoad ? kAccess : 0);
-  });
+  for_each_value(form, graph, anew,
+                 [&](const ExprNode& n) { code += code_of(n) + (n.op == ExprOp::kLoad ? kAccess : 0); });
   return code;
 }
 
@@ -134,8 +133,8 @@ int values_between_loops(const RowForm& form, const Graph& graph) {
     const std::map<ExprId, std::uint32_t> numbers = numbers_in(values, loops, loops[l], pool);
     const auto known = [&](ExprId id) {
       const auto at = spans.find(numbers.at(id));
-      return at != spans.end() && at->second.first < l && !is_place(pool, id) &&
-             pool[id].type != ScalarType::kBool && values.runs_along(id, loops[l].axes);
+      return at != spans.end() && at->second.first < l && !is_place(pool, id) && pool[id].type != ScalarType::kBool &&
+             values.runs_along(id, loops[l].axes);
     };
     for (const ExprId id : outside_reductions(form, loops[l].roots, known)) {
       Span& span = spans.try_emplace(numbers.at(id), Span{l, l}).first->second;

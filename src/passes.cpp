@@ -22,6 +22,7 @@
 #include "transforms/remove_dead.h"
 #include "transforms/simplify_algebra.h"
 #include "transforms/sink_split.h"
+#include "transforms/sum_rows_first.h"
 
 namespace fusec {
 namespace {
@@ -183,6 +184,8 @@ constexpr Pass kPasses[] = {
      CompilationPart::kGraph, recognize, true},
     {"decompose-attention", "makes products and a softmax of attention that no kernel has a form for (under full)",
      CompilationPart::kGraph, decompose, true},
+    {"sum-rows-first", "sums rows behind a softmax before these sums are added up (under full)",
+     CompilationPart::kGraph, rewrite<sum_rows_first>, true},
     {"sink-split", "makes pieces of pieces pieces of the tensor itself, each for itself (under full)",
      CompilationPart::kGraph, rewrite<sink_split>, true},
     {"prepare-constants", "marks what is made of constants alone and is no dearer to read than to compute (under full)",

@@ -300,6 +300,13 @@ def dice(dtype, shape, within=None):
     return inputs, nodes, ()
 
 
+def mean_divergence(rows, columns, dtype="float32"):
+    """The same of all rows, as losses have it."""
+    inputs, nodes, _ = divergence(rows, columns)
+    nodes[-1:] = [node("s", "sum", ["m"]), node("y", "div", ["s", float(rows)])]
+    return {name: (dtype, shape) for name, (_, shape) in inputs.items()}, nodes, ()
+
+
 ANY = {"min": 1, "max": 1 << 30}
 # A model, how many times its least bytes the sectors may be that are asked for, and where given how many warp
 # instructions it may take.
@@ -432,9 +439,10 @@ COUNTED = [
     *((divergence(64, 32000), 1.04) for _ in range(2)), (divergence(16, 50257), 1.08),
 ]
 
-# Likewise, in as many launches: the first adds up what its blocks read, so that few of them are not busy with functions.
+# Likewise, in as many launches: the first adds up what its blocks read, or its rows, without storing an element.
 SCALARS = [
     *((dice("bfloat16", [1023, 1001], within), 1.01, 2) for within in (None, "float32") for _ in range(2)),
+    *((mean_divergence(64, 8000, dtype), 1.01, 2) for dtype in ("float32", "bfloat16") for _ in range(2)),
     (dice("bfloat16", [4, 19, 128, 128]), 1.01, 2), (dice("float32", [512, 1024]), 1.01, 2),
 ]
 
