@@ -180,7 +180,7 @@ bool shape_shifted(InterleavedRows& way, Work work, int bytes, const Target& tar
   way.team = (way.parts + 31) / 32 * 32;
   if (work.length < 2 * lines) return false;
   way.chunks = once ? chunks_of_strips(way, work, false, target) : 1;
-  return may_be(way.team, way, work, 2 * kMostThreads);
+  return may_be(way.team, way, work, target.threads_of_strip);
 }
 
 // Narrower ones only where these need no other blocks. What is kept to be stored has to be worth what threads of unlike
@@ -286,7 +286,7 @@ bool shape_turns(InterleavedRows& way, Work work, const Target& target) {
     while (may_be(2 * way.team, way, work) && (!busy(way.team) || vectors > 8 * way.team)) way.team *= 2;
     // Twice as many where they then keep it all.
     const auto turns = [&](int team) { return vectors / working(team, way.columns(), way.width); };
-    if (!way.form.columns.empty() && busy(2 * way.team) && may_be(2 * way.team, way, work, 2 * kMostThreads) &&
+    if (!way.form.columns.empty() && busy(2 * way.team) && may_be(2 * way.team, way, work, target.threads_of_strip) &&
         turns(way.team) >= kMostTurns && turns(2 * way.team) < kMostTurns * 5 / 8)
       way.team *= 2;
     if (!busy(way.team)) return false;

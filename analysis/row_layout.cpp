@@ -203,7 +203,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
     work.length = longest * kColumnRows;
     work.side_by_side = kColumnRows;
     const bool few = work.blocks < 2 * target.multiprocessors;
-    const int parts = power_of_two_at_least(longest / 8, 1, few ? 32 : 8);
+    const int parts = power_of_two_at_least(longest / 8, 1, few ? target.threads_of_strip / kColumnRows : 8);
     RowLayout layout{RowTeam::kColumn, kColumnRows * parts, kColumnRows, parts};
     layout.chunks = chunks_of_columns(work, target, longest <= kHeldByColumns ? 1 : 0);
     return layout;

@@ -125,6 +125,7 @@ FormsOfUnits forms_of(const std::vector<LoweredUnit>& units) {
 Target beside_others(Target target) {
   target.architecture_specific = false;
   target.streams_tiles = false;
+  target.threads_of_strip /= 2;
   constexpr int kLastWithoutClusters = 89;
   target.compute_capability = std::min(target.compute_capability, kLastWithoutClusters);
   return target;

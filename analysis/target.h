@@ -29,6 +29,7 @@ struct Target {
   double mma_share = 1;             // of these, what a warp's mma.sync has; the rates are wgmma's where there is one
   double latency_seconds = 331e-9;  // of a load from device memory when little else is going on
   double launch_seconds = 3e-6;     // what a kernel costs before it does anything
+  int threads_of_strip = 1024;      // of a block of columns at most: beside others half, so that these have registers
   bool streams_tiles = true;        // of products (analysis/tile_streams.h): not of kernels that stand in one launch
   std::string source;               // where the figures are from
 };
