@@ -23,6 +23,7 @@ constexpr std::int64_t kMostShared = 96 << 10;
 constexpr std::int64_t kMostSums = 64;     // registers of a thread
 constexpr std::int64_t kMostWeights = 48;  // likewise
 constexpr int kMostWarps = 16;
+constexpr std::int64_t kFewMembers = 16;  // of one group: tiles of more are full enough
 
 Variable axis(std::uint32_t id) {
   return {Variable::Kind::kAxis, id};
@@ -45,15 +46,47 @@ Kernel in_eights(const GroupWindows& found, std::vector<ExprId>& follow, std::ui
         made.new_axes.insert(made.new_axes.end(), {eight, lane});
         const IndexExpr channel = IndexExpr::axis(eight) * 8 + IndexExpr::axis(lane);
         for (const std::uint32_t a : kernel.outputs[0].axes)
-          made.values.push_back(a == found.group    ? floor_div(channel, found.members)
-                                : a == found.member ? floor_mod(channel, found.members)
-                                                    : IndexExpr::axis(now[a]));
+          made.values.push_back(a == found.group                         ? floor_div(channel, found.members)
+                                : a == found.member && found.groups == 1 ? channel
+                                : a == found.member                      ? floor_mod(channel, found.members)
+                                                                         : IndexExpr::axis(now[a]));
         return made;
       },
       follow);
   for (const WindowedAxis& a : found.axes)
     results.push_back(a.result ? std::optional(now.at(*a.result)) : std::nullopt);
   return eights;
+}
+
+// Results with what lies last of them in parts of so many; nothing is moved.
+Kernel in_parts_of_last(GroupWindows& found, std::vector<ExprId>& follow) {
+  const Kernel& kernel = found.kernel;
+  const std::uint32_t last = *found.axes.back().result;
+  std::map<std::uint32_t, std::uint32_t> now;
+  Kernel parts = change_axes(
+      kernel,
+      [&](ExprPool& pool, ExprCopier&) {
+        AxisChange made;
+        for (const std::uint32_t a : kernel.outputs[0].axes) {
+          if (a != last) {
+            made.new_axes.push_back(now[a] = pool.new_axis(kernel.pool.extent(a)));
+            made.values.push_back(IndexExpr::axis(now[a]));
+            continue;
+          }
+          found.eight = now[a] =
+              pool.new_axis(simplify(floor_div(kernel.pool.extent(a), found.width), kernel.pool.bounds()));
+          found.lane = pool.new_axis(found.width);
+          made.new_axes.insert(made.new_axes.end(), {found.eight, found.lane});
+          made.values.push_back(IndexExpr::axis(found.eight) * found.width + IndexExpr::axis(found.lane));
+        }
+        return made;
+      },
+      follow);
+  for (const WindowedAxis& a : found.axes)
+    found.results.push_back(a.result ? std::optional(now.at(*a.result)) : std::nullopt);
+  found.result_member = now.at(found.member);
+  found.result_group = found.groups > 1 ? now.at(found.group) : found.result_member;
+  return parts;
 }
 
 class FindGroupWindows {
@@ -66,8 +99,8 @@ class FindGroupWindows {
 
   std::optional<GroupWindows> run() {
     if (!find_factors() || !find_channels()) return std::nullopt;
-    depends_ = dependences(pool());
     if (!find_axes() || !lies_in_pieces() || !stores_channels()) return std::nullopt;
+    if (found_.groups == 1 && found_.taps() == 1) return std::nullopt;  // a product
     if (!choose_tiles()) return std::nullopt;
     return std::move(found_);
   }
@@ -79,13 +112,17 @@ class FindGroupWindows {
   double results_of(const WindowedAxis& a) const {
     return a.result ? static_cast<double>(value_at_hint(pool().extent(*a.result), graph_.symbols)) : 1;
   }
-  bool depends_on(ExprId id, std::uint32_t a) const { return std::ranges::binary_search(depends_[id], a); }
 
-  // One sum of two loads, of which the rows' one, the image, may be guarded.
+  // One sum of two loads, of which the image, may be guarded: that of the rows, or, where channels of the results stand
+  // before their places, that of the columns.
   bool find_factors() {
-    const Product& p = found_.product;
-    if (p.choice || !p.row_values.empty() || term_count(p) != 1 || p.batch.size() != 1 || p.columns.size() != 1)
-      return false;
+    Product& p = found_.product;
+    if (p.choice || !p.row_values.empty() || term_count(p) != 1 || p.batch.size() > 1) return false;
+    if (p.columns.size() != 1 || is_of_image(p.columns[0])) {
+      std::swap(p.rows, p.columns);
+      std::swap(p.loops[0].left, p.loops[0].right);
+    }
+    if (p.columns.size() != 1) return false;
     const ScalarType sums = pool()[loop().terms[0].reduction].type;
     if (sums != ScalarType::kFloat32 && sums != ScalarType::kInt32) return false;
     const auto image = guarded_load(pool(), loop().left[0]), weights = guarded_load(pool(), loop().right[0]);
@@ -104,20 +141,74 @@ class FindGroupWindows {
     return coefficient_of(position_of(graph_, pool(), load), axis(a)).value_or(0);
   }
 
-  // Those of the image lie one behind the other, group after group.
+  // Does the axis move along a line of the image with a tap?
+  bool is_of_image(std::uint32_t a) const {
+    return std::ranges::any_of(loop().depth, [&](std::uint32_t tap) {
+      return std::ranges::any_of(loop().right, [&](ExprId factor) {
+        const auto load = guarded_load(pool(), factor);
+        return load && std::ranges::any_of(pool()[load->load].indices, [&](const IndexExpr& e) {
+                 return mentions(e, axis(a)) && mentions(e, axis(tap));
+               });
+      });
+    });
+  }
+
+  // Those of the image lie one behind the other, or evenly apart, group after group.
   bool find_channels() {
-    found_.group = found_.product.batch[0], found_.member = found_.product.columns[0];
+    const bool one = found_.product.batch.empty();
+    found_.group = one ? found_.kernel.pool.new_axis(1) : found_.product.batch[0];
+    found_.member = found_.product.columns[0];
     found_.groups = extent(found_.group), found_.members = extent(found_.member);
-    if (found_.groups < 2 || found_.members < 1 || found_.members > kMostMembers) return false;
+    if ((!one && found_.groups < 2) || found_.members < 1) return false;
+    if (found_.members > (one ? kFewMembers : kMostMembers)) return false;
     for (const std::uint32_t a : loop().depth)
       if (coefficient(found_.image, a) == 1 && !mentions_guard(a)) {
         if (found_.channel) return false;
         found_.channel = a;
       }
+    if (!found_.channel || moves_with_results(*found_.channel)) find_turned_channels();
     found_.channels = found_.channel ? extent(*found_.channel) : 1;
-    if (found_.channels < 1 || coefficient(found_.image, found_.group) != found_.channels) return false;
-    return found_.group_bytes() % 4 == 0 && !mentions_guard(found_.group);
+    if (found_.channels < 1 || !groups_follow(one)) return false;
+    return found_.group_bytes() % 4 == 0 && (one || !mentions_guard(found_.group));
   }
+
+  bool moves_with_results(std::uint32_t a) const {
+    return std::ranges::any_of(pool()[found_.image].indices, [&](const IndexExpr& e) {
+      return mentions(e, axis(a)) &&
+             std::ranges::any_of(found_.product.rows, [&](std::uint32_t r) { return mentions(e, axis(r)); });
+    });
+  }
+
+  // Of the depth's axes the one that no guard knows, in an index of its own, or with the group.
+  void find_turned_channels() {
+    found_.channel.reset();
+    for (const std::uint32_t a : loop().depth) {
+      if (mentions_guard(a) || moves_with_results(a) || pool().extent(a).is(1)) continue;
+      const auto stride = step_of(a);
+      if (!stride) continue;
+      if (found_.channel) return found_.channel.reset();
+      found_.channel = a, found_.channel_stride = *stride, found_.image_turned = true;
+    }
+  }
+
+  // Of the image's position, where it is the same everywhere.
+  std::optional<IndexExpr> step_of(std::uint32_t a) const {
+    const IndexExpr at = position_of(graph_, pool(), found_.image);
+    const IndexExpr next = substitute(at, [&](Variable v) -> std::optional<IndexExpr> {
+      return v == axis(a) ? std::optional(IndexExpr::axis(a) + 1) : std::nullopt;
+    });
+    const IndexExpr step = simplify(next - at, pool().bounds());
+    const bool even =
+        std::ranges::all_of(variables_of(step), [](Variable v) { return v.kind == Variable::Kind::kSymbol; });
+    return even ? std::optional(step) : std::nullopt;
+  }
+
+  bool groups_follow(bool one) const {
+    if (one) return true;
+    const auto step = step_of(found_.group);
+    return step && simplify(*step - found_.channel_stride * found_.channels, pool().bounds()).is(0);
+  }
+
   bool mentions_guard(std::uint32_t a) const {
     const auto depends = dependences(pool());
     return std::ranges::any_of(found_.guards, [&](ExprId g) { return std::ranges::binary_search(depends[g], a); });
@@ -167,6 +258,12 @@ class FindGroupWindows {
       }
     }
     for (const std::uint32_t tap : taps) {
+      // Windows that go backwards have no places in common as they are found here: each tap would have its own.
+      const bool backwards = std::ranges::any_of(indices, [&](const IndexExpr& e) {
+        return mentions(e, axis(tap)) &&
+               std::ranges::any_of(found_.product.rows, [&](std::uint32_t r) { return mentions(e, axis(r)); });
+      });
+      if (backwards && (found_.image_turned || found_.groups == 1)) return false;
       if (!std::ranges::all_of(indices, [&](const IndexExpr& e) { return coefficient_of(e, axis(tap)).has_value(); }))
         return false;
       found_.axes.insert(found_.axes.begin(), WindowedAxis{.result = {}, .tap = tap, .taps = extent(tap)});
@@ -187,18 +284,32 @@ class FindGroupWindows {
                                  }),
                       pool().bounds());
     };
-    if (found_.groups * found_.group_bytes() % 16 != 0) return false;
+    if (!found_.image_turned && found_.groups * found_.group_bytes() % 16 != 0) return false;
     const std::int64_t word = 4 / found_.element_bytes();
     found_.weights_in_words = word == 1 || (found_.channel && coefficient(found_.weights, *found_.channel) == 1 &&
                                             proves_multiple_of(without(found_.weights, false), word, pool().bounds()));
-    return proves_multiple_of(without(found_.image, true), together, pool().bounds());
+    return found_.image_turned || proves_multiple_of(without(found_.image, true), together, pool().bounds());
   }
 
-  // Those of the results are neighbours, too.
+  // Those of the results are neighbours, too, or results along their last axis.
   bool stores_channels() {
     for (const KernelOutput& output : found_.kernel.outputs)
       if (output.axes != found_.kernel.outputs[0].axes || bits(output.type.dtype) < 8) return false;
+    const auto together = [&](std::uint32_t a) {
+      return std::ranges::all_of(found_.kernel.outputs, [&](const KernelOutput& output) {
+        const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool().bounds());
+        return coefficient_of(at, axis(a)) == 1;
+      });
+    };
     std::vector<ExprId> follow{loop().terms[0].reduction};
+    const auto last = found_.axes.empty() ? std::nullopt : found_.axes.back().result;
+    found_.results_turned = !together(found_.member) && last && together(*last);
+    if (found_.results_turned) {
+      while (!proves_multiple_of(pool().extent(*last), found_.width, pool().bounds())) found_.width /= 2;
+      found_.eights = in_parts_of_last(found_, follow);
+      found_.sum = follow[0];
+      return true;
+    }
     found_.eights = in_eights(found_, follow, found_.eight, found_.lane, found_.results);
     found_.sum = follow[0];
     const ExprPool& pool = found_.eights.pool;
@@ -213,8 +324,8 @@ class FindGroupWindows {
   bool choose_tiles() {
     std::vector<int> of_block;
     for (int groups = 1; groups <= std::min<std::int64_t>(kMostWarps, found_.groups); ++groups) {
-      const bool whole =
-          groups == found_.groups || (groups * found_.members % 8 == 0 && groups * found_.group_bytes() % 16 == 0);
+      const bool whole = groups == found_.groups || ((found_.results_turned || groups * found_.members % 8 == 0) &&
+                                                     (found_.image_turned || groups * found_.group_bytes() % 16 == 0));
       if (found_.groups % groups == 0 && whole) of_block.push_back(groups);
     }
     std::optional<GroupWindows> best;
@@ -275,25 +386,30 @@ class FindGroupWindows {
   void predict() {
     GroupWindows& f = found_;
     constexpr double kBegin = 90, kPlace = 32, kUnit = 6, kWeight = 6, kStep = 4, kEight = 55, kSum = 1.5;
+    constexpr double kElement = 1.7, kResult = 25, kOfResult = 4;  // of what is turned
     const auto units = static_cast<double>(f.units()), places = static_cast<double>(f.places());
     const auto steps = static_cast<double>(f.steps()), columns = static_cast<double>(f.columns());
     const auto eights = static_cast<double>(f.eights_of_block()), results = static_cast<double>(f.results_of_block());
     const double threads = f.threads(), pieces = f.pieces;
-    const double copying = places * (static_cast<double>(f.units_together()) * kPlace + units * kUnit);
+    const double of_unit = f.image_turned ? kUnit + kElement * 16 / static_cast<double>(f.element_bytes()) : kUnit;
+    const auto sides = static_cast<double>(f.image_turned ? f.sides_of_place() : f.units_together());
+    const double copying = places * (sides * kPlace + units * of_unit);
     const double elements = f.weights_in_words ? 1 : 4.0 / static_cast<double>(f.element_bytes());
     const double weights = threads * steps * 2 * (3 + columns * elements * kWeight);
     const double loads = f.slot_bytes() == 16 ? 1 : f.slot_bytes() == 8 ? 2 : 4;
     const double multiplying = threads * steps * (kStep + pieces * (loads + columns));
-    const double ends = results * eights * kEight + threads * pieces * columns * 4 * kSum;
+    const double finishing =
+        f.results_turned ? results * static_cast<double>(f.channels_of_block()) * (kResult / f.width + kOfResult)
+                         : results * eights * kEight;
+    const double ends = finishing + threads * pieces * columns * 4 * kSum;
     const double of_block = threads * kBegin + copying + weights + multiplying + ends;
     f.blocks = static_cast<double>(f.groups / f.groups_of_block);
     for (const WindowedAxis& a : f.axes) f.blocks *= std::ceil(results_of(a) / a.results);
     f.instructions = f.blocks * of_block;
-    // Sectors that are asked for: of places, weights and results.
-    constexpr double kCached = 32;  // bytes of a cycle
-    const double copied = places * std::max<double>(kSectorBytes, 16 * units) +
-                          threads / 32 * steps * columns * 256 * (f.weights_in_words ? 1 : 4) +
-                          results * std::max<double>(kSectorBytes, 16 * eights);
+    // Sectors that are asked for: of places, weights and results. Weights that are no words lie in one each.
+    constexpr double kCached = 32, kApart = 16;  // bytes of a cycle; sectors for bytes that lie together
+    const double copied = bytes_of_places() + threads / 32 * steps * columns * 256 * (f.weights_in_words ? 1 : kApart) +
+                          bytes_of_results();
     const double waves = std::ceil(f.blocks / target_.multiprocessors),
                  warps =
                      std::min({8.0, threads / 32 * waves,
@@ -303,10 +419,28 @@ class FindGroupWindows {
     f.cycles = 2000 + waves * of_one / (0.45 + 0.55 * warps / 8) + f.blocks * of_one / target_.multiprocessors;
   }
 
+  // Whole sectors: of what is turned lines along the last axis, which begin and end within one.
+  double bytes_of_places() const {
+    const GroupWindows& f = found_;
+    const auto units = static_cast<double>(f.units()), places = static_cast<double>(f.places());
+    if (!f.image_turned) return places * std::max<double>(kSectorBytes, 16 * units);
+    const WindowedAxis& last = f.axes.back();
+    const auto of_line = static_cast<double>(last.places() * last.stride * f.element_bytes());
+    return static_cast<double>(f.groups_of_block * f.channels) * places / static_cast<double>(last.places()) *
+           (of_line + kSectorBytes);
+  }
+  double bytes_of_results() const {
+    const GroupWindows& f = found_;
+    const auto results = static_cast<double>(f.results_of_block());
+    if (!f.results_turned)
+      return results * std::max<double>(kSectorBytes, 16 * static_cast<double>(f.eights_of_block()));
+    const double lines = results / f.axes.back().results * static_cast<double>(f.channels_of_block());
+    return lines * (2.0 * f.axes.back().results + kSectorBytes / 2.0);
+  }
+
   const Graph& graph_;
   const Target& target_;
   GroupWindows found_;
-  std::vector<Axes> depends_;
 };
 
 }  // namespace
@@ -337,7 +471,20 @@ std::int64_t GroupWindows::slots_of_line() const {
 }
 
 std::int64_t GroupWindows::shared_bytes() const {
-  return std::max(places() * pitch(), 32 * results_of_block() * eights_of_block());
+  return std::max(places() * pitch(), results_turned ? 4 * channels_of_block() * turned_pitch()
+                                                     : 32 * results_of_block() * eights_of_block());
+}
+
+std::int64_t GroupWindows::sides_of_place() const {
+  constexpr std::int64_t kPlace = 4;  // of units: where it is, and whether there is one
+  std::int64_t best = 1, least = 0;
+  for (std::int64_t sides = 1; sides <= std::min<std::int64_t>(units(), warps()); ++sides) {
+    if (warps() % sides != 0) continue;
+    const std::int64_t together = threads() / sides;
+    const std::int64_t turns = (places() + together - 1) / together * (kPlace + (units() + sides - 1) / sides);
+    if (least == 0 || turns < least) best = sides, least = turns;
+  }
+  return best;
 }
 
 std::int64_t GroupWindows::steps_together() const {
@@ -347,8 +494,8 @@ std::int64_t GroupWindows::steps_together() const {
 }
 
 std::int64_t GroupWindows::registers() const {
-  constexpr std::int64_t kAddresses = 64;
-  return kAddresses + 4 * pieces * (columns() + 1) + 2 * columns() * steps_together();
+  constexpr std::int64_t kAddresses = 64, kGathered = 16;  // elements of a unit on their way, and where they are
+  return kAddresses + (image_turned ? kGathered : 0) + 4 * pieces * (columns() + 1) + 2 * columns() * steps_together();
 }
 
 double GroupWindows::multiply_adds() const {

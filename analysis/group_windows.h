@@ -1,12 +1,17 @@
-// Convolutions in groups of few channels that lie last in memory, and products of such groups: a block copies what the
-// windows of its results have between them of its groups' channels to shared memory, 16 bytes at a time, and each of
-// its warps multiplies one group's on tensor cores, taken from there for every tap of the window.
+// Convolutions in groups of few channels, products of such groups, and convolutions of few results (an image's three at
+// the end of a decoder): a block brings what the windows of its results have between them of its groups' channels to
+// shared memory, and each of its warps multiplies one group's on tensor cores, taken from there for every tap of the
+// window.
 //
 //   y[n, i, j, g, m] = sum over c, u, v of x[n, i + u - 1, j + v - 1, g, c] * w[g, m, c, u, v]
 //
 //   axes n, i with u, j with v: a block has 1 x 8 x 16 results; 10 x 18 places of them, 64 channels each, are copied
 //   depth: slots of one tap's channels, 16 bytes of them, or 8 or 4 where groups have no more; slots that no tap has
 //   are zeros, and what another group has is never multiplied (an infinity stays in its group)
+//
+// Channels that lie last in memory are copied 16 bytes at a time. Of those that lie first neighbouring threads load
+// neighbouring places' elements, a channel after the other, and put 16 bytes of a place together (`image_turned`); of
+// results that lie so threads store neighbours along the last axis (`results_turned`).
 //
 // A place lies where windows meet: results that a stride apart have one tap are neighbours in shared memory, so that a
 // warp's 16 are read without conflicts whatever the stride is.
@@ -47,8 +52,10 @@ struct GroupWindows {
   DType dtype = DType::kFloat16;  // what is multiplied: on tensor cores, float32 as tf32 where that is allowed
   ExprId image = kNoExpr, weights = kNoExpr;  // loads
   std::vector<ExprId> guards;                 // of the image
-  std::uint32_t group = 0, member = 0;
-  std::optional<std::uint32_t> channel;  // of a group
+  std::uint32_t group = 0, member = 0;        // of one group: an axis that no index has
+  std::optional<std::uint32_t> channel;       // of a group
+  bool image_turned = false, results_turned = false;
+  IndexExpr channel_stride = 1;  // of the image
   std::int64_t groups = 1, members = 1, channels = 1;
   bool weights_in_words = false;   // do four bytes of channels lie together, in one piece?
   std::vector<WindowedAxis> axes;  // as the results have them
@@ -58,11 +65,14 @@ struct GroupWindows {
   std::int64_t piece_places = 0;  // from one piece to the next
   std::int64_t half_places = 0;   // from a piece's first eight results to its others
 
-  // The results with their channels in eights, behind all other axes.
+  // The results with their channels in eights, behind all other axes; or what lies last of them in as many as its
+  // extent is a multiple of.
   Kernel eights;
+  int width = 8;
   std::uint32_t eight = 0, lane = 0;
   ExprId sum = kNoExpr;                               // there
   std::vector<std::optional<std::uint32_t>> results;  // of `axes`, there
+  std::uint32_t result_group = 0, result_member = 0;  // there, where results are turned
 
   std::int64_t element_bytes() const { return bits(dtype) / 8; }
   std::int64_t group_bytes() const { return channels * element_bytes(); }
@@ -88,10 +98,14 @@ struct GroupWindows {
   std::int64_t units() const { return (groups_of_block * group_bytes() + 15) / 16; }  // of 16 bytes, of a place
   // Of a place, copied by neighbouring threads: whole sectors.
   std::int64_t units_together() const { return units() % 2 == 0 ? 2 : units() == 3 && warps() > 2 ? 3 : 1; }
+  // Of an image that is turned: threads that have different units of a place.
+  std::int64_t sides_of_place() const;
   // An odd number of units, the last one zeros: eight neighbouring places are in different banks.
   std::int64_t pitch() const { return 16 * ((units() + 1) | 1); }
   std::int64_t channels_of_block() const { return groups_of_block * members; }
   std::int64_t eights_of_block() const { return (channels_of_block() + 7) / 8; }
+  // Of a channel's results to the next one's, where these are turned: four lanes' channels are in different banks.
+  std::int64_t turned_pitch() const { return (results_of_block() + 31) / 32 * 32 + 4; }
   std::int64_t shared_bytes() const;
   std::int64_t steps_together() const;  // whose weights are in registers at a time
 
@@ -100,7 +114,7 @@ struct GroupWindows {
   double blocks = 1, instructions = 0, cycles = 0;  // as predicted; instructions of all threads
 };
 
-// Of a product whose batch are groups.
+// Of a product whose batch are groups, or which has few results.
 std::optional<GroupWindows> find_group_windows(const Graph& graph, const Kernel& kernel, const Product& product,
                                                const Target& target);
 // Of a kernel whose groups are no axis yet.

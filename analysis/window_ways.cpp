@@ -71,8 +71,12 @@ WindowWay window_way(const Graph& graph, const Kernel& kernel, KernelForm form, 
 
 std::optional<GroupWindows> group_way(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
                                       const Target& target) {
-  if (form.form == KernelForm::kRows || form.form == KernelForm::kElements)
-    return find_group_windows(graph, kernel, target);
+  if (form.form == KernelForm::kRows || form.form == KernelForm::kElements) {
+    auto groups = find_group_windows(graph, kernel, target);
+    if (!groups || !groups->image_turned) return groups;
+    const auto planes = find_plane_windows(kernel, graph, target);
+    return planes && planes->instructions < groups->instructions ? std::nullopt : std::move(groups);
+  }
   if (!form.product) return std::nullopt;
   const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
   auto groups = find_group_windows(graph, shaped, *form.product, target);
@@ -84,8 +88,10 @@ std::optional<GroupWindows> group_way(const Graph& graph, const Kernel& kernel, 
   if (const auto gemm = find_gemm(graph, shaped, *form.product, target);
       gemm && std::min(mostly_empty, 2.0) * gemm->cycles < groups->cycles)
     return std::nullopt;
-  // Gathered elements, too.
-  const double gathers = groups->members <= kFewColumns ? 2 : 1;
+  // Gathered elements, too; weights that come element by element are as dear, unless tiles are half empty.
+  constexpr std::int64_t kHalfEmpty = 8;
+  const bool by_elements = groups->image_turned && !groups->weights_in_words && groups->members > kHalfEmpty;
+  const double gathers = groups->members <= kFewColumns && !by_elements ? 2 : 1;
   if (const auto gathered = find_convolution(graph, shaped, *form.product, target);
       gathered && gathers * gathered->cycles < groups->cycles)
     return std::nullopt;

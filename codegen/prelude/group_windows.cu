@@ -45,3 +45,51 @@ __device__ __forceinline__ Eight<Sum> load_eight(const Sum* staged, int line, in
   const HalfOfEight<Sum> high = *(const HalfOfEight<Sum>*)&staged[place_in_eights<kEights>(line, eight * 8 + 4)];
   return {{low.v[0], low.v[1], low.v[2], low.v[3], high.v[0], high.v[1], high.v[2], high.v[3]}};
 }
+
+//@ part gathered_unit
+// 16 bytes of a place: an element of each of `count` channels, which lie `stride` elements apart, zeros behind them.
+template <class Bits, class Stride>
+__device__ __forceinline__ uint4 gather_unit(const Bits* from, Stride stride, int count) {
+  constexpr int kElements = 16 / sizeof(Bits), kOfWord = 4 / sizeof(Bits);
+  Bits v[kElements];
+#pragma unroll
+  for (int e = 0; e < kElements; ++e) v[e] = e < count ? from[e * stride] : (Bits)0;
+  unsigned words[4] = {};
+#pragma unroll
+  for (int w = 0; w < 4; ++w) {
+    if constexpr (sizeof(Bits) == 2) {
+      asm("mov.b32 %0, {%1, %2};" : "=r"(words[w]) : "h"(v[w * 2]), "h"(v[w * 2 + 1]));
+    } else {
+#pragma unroll
+      for (int e = 0; e < kOfWord; ++e) words[w] |= (unsigned)v[w * kOfWord + e] << (8 * sizeof(Bits) * e);
+    }
+  }
+  return make_uint4(words[0], words[1], words[2], words[3]);
+}
+
+//@ part staged_channels
+// Sums, a channel's behind one another, kPitch from one channel to the next: halves of every second four eights have
+// changed places, so that what eight threads read that have neighbouring eights is in different banks.
+template <int kPitch>
+__device__ __forceinline__ unsigned place_in_channel(unsigned channel, unsigned result) {
+  return channel * kPitch + (result ^ result / 8 & 4);
+}
+template <int kWidth, class Sum>
+struct ChannelResults {
+  Sum v[kWidth];
+};
+template <int kPitch, int kWidth, class Sum>
+__device__ __forceinline__ ChannelResults<kWidth, Sum> load_results(const Sum* staged, unsigned channel, unsigned result) {
+  constexpr int kPart = kWidth < 4 ? kWidth : 4;
+  struct alignas(kPart * sizeof(Sum)) Part {
+    Sum v[kPart];
+  };
+  ChannelResults<kWidth, Sum> found;
+#pragma unroll
+  for (int i = 0; i < kWidth; i += kPart) {
+    const Part part = *(const Part*)&staged[place_in_channel<kPitch>(channel, result + i)];
+#pragma unroll
+    for (int e = 0; e < kPart; ++e) found.v[i + e] = part.v[e];
+  }
+  return found;
+}

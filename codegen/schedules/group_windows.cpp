@@ -2,11 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "analysis/loads.h"
 #include "codegen/emit_expr.h"
-#include "codegen/schedules/column_eights.h"
+#include "codegen/schedules/axis_digits.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/gemm_block.h"
+#include "codegen/schedules/group_results.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -36,8 +39,7 @@ class GroupWindowsEmitter {
     find_slots();
     place_lane();
     multiply();
-    stage_sums();
-    finish_results();
+    finish_groups(w_, {sum_type(), sum_, group_, part_, group0_, first_}, graph_, results_);
     // Without a number ptxas thinks of more blocks than shared memory has room for, and spills.
     const int at_a_time = w_.registers() <= 128 ? 512 : 256;
     KernelSource source = writer_.finish(comment(), w_.threads(), std::max(1, at_a_time / w_.threads()));
@@ -60,6 +62,7 @@ class GroupWindowsEmitter {
     return simplify(count, pool_.bounds());
   }
   bool whole(const WindowedAxis& a) const { return proves_multiple_of(count(a), a.results, pool_.bounds()); }
+  std::int64_t elements_of_unit() const { return 16 / w_.element_bytes(); }
   std::string sum_type() const { return c_type(pool_[w_.product.loops[0].terms[0].reduction].type); }
 
   std::vector<std::string> comment() const {
@@ -71,28 +74,9 @@ class GroupWindowsEmitter {
     return lines;
   }
 
-  // Digits of an unsigned number, the last axis' first: each a variable, but the first axis', which takes what is left.
-  template <class Count>
-  std::vector<std::string> digits(const std::string& number, std::string_view wishes, const Count& of) {
-    std::vector<std::string> names(w_.axes.size(), "0");
-    std::string rest = number;
-    for (std::size_t a = w_.axes.size(); a-- > 0;) {
-      const IndexExpr here = of(w_.axes[a]);
-      if (here.is(1)) continue;
-      const bool last = std::all_of(w_.axes.begin(), w_.axes.begin() + static_cast<std::ptrdiff_t>(a),
-                                    [&](const WindowedAxis& other) { return of(other).is(1); });
-      if (last) {
-        names[a] = fmt::format("({}){}", integer(), rest);
-        break;
-      }
-      names[a] = writer_.unique(std::string(1, wishes[std::min(wishes.size() - 1, w_.axes.size() - 1 - a)]));
-      const std::string left = writer_.unique("rest");
-      const std::string by = here.is_constant() ? text(here) + "u" : "(unsigned)" + text(here);
-      writer_.line(fmt::format("const {} {} = {} % {};", integer(), names[a], rest, by));
-      writer_.line(fmt::format("const unsigned {} = {} / {};", left, rest, by));
-      rest = left;
-    }
-    return names;
+  std::vector<std::string> digits(const std::string& number, std::string_view wishes,
+                                  const std::function<IndexExpr(const WindowedAxis&)>& of) {
+    return axis_digits(writer_, w_.axes, number, wishes, of, [this](const IndexExpr& e) { return text(e); });
   }
 
   // The block's first group, and its first result along each axis.
@@ -115,24 +99,35 @@ class GroupWindowsEmitter {
     }
   }
 
-  static std::string sum_of(const std::string& a, const std::string& b) {
-    return a == "0" ? b : b == "0" ? a : fmt::format("({} + {})", a, b);
-  }
-
   // --- places of the windows
 
+  // Threads that have the same places, and one of them's first unit.
+  struct Sides {
+    std::int64_t count;
+    std::string place, unit;
+  };
   // Eight neighbouring threads copy a unit of neighbouring places, the next eight the next unit: whole sectors, and
-  // different banks.
+  // different banks. Of channels that lie first, warps have neighbouring places.
+  Sides sides_of_places() const {
+    if (w_.image_turned) {
+      const std::int64_t sides = w_.sides_of_place(), together = w_.threads() / sides;
+      if (sides == 1) return {1, "threadIdx.x", "0"};
+      return {sides, fmt::format("threadIdx.x % {}", together), fmt::format("threadIdx.x / {}", together)};
+    }
+    const std::int64_t sides = w_.units_together();
+    if (sides == 1) return {1, "threadIdx.x", "0"};
+    return {sides, fmt::format("threadIdx.x / {} * 8 + threadIdx.x % 8", 8 * sides),
+            fmt::format("threadIdx.x / 8 % {}", sides)};
+  }
+
   void copy_places() {
-    const std::int64_t units = w_.units() + (w_.has_empty_slots() ? 1 : 0), read = w_.units();
     const int threads = w_.threads();
-    const std::int64_t side = w_.units_together();
-    const std::int64_t together = threads / (8 * side) * 8;  // places
-    if (together * side < threads) writer_.open(fmt::format("if (threadIdx.x < {})", together * side));
+    const Sides sides = sides_of_places();
+    const std::int64_t together = w_.image_turned ? threads / sides.count : threads / (8 * sides.count) * 8;  // places
+    if (together * sides.count < threads) writer_.open(fmt::format("if (threadIdx.x < {})", together * sides.count));
     const std::string place = writer_.unique("place");
-    const std::string mine =
-        side == 1 ? "threadIdx.x" : fmt::format("threadIdx.x / {} * 8 + threadIdx.x % 8", 8 * side);
-    writer_.open(fmt::format("for (unsigned {0} = {1}; {0} < {2}; {0} += {3})", place, mine, w_.places(), together));
+    writer_.open(
+        fmt::format("for (unsigned {0} = {1}; {0} < {2}; {0} += {3})", place, sides.place, w_.places(), together));
     const ExprEmitter::Mark mark = places_.mark();
     const std::vector<std::string> at =
         digits(place, "yxzw", [](const WindowedAxis& a) { return IndexExpr(a.places()); });
@@ -142,38 +137,68 @@ class GroupWindowsEmitter {
     places_.bind(w_.group, "0");
     if (w_.channel) places_.bind(*w_.channel, "0");
     for (const ExprId guard : w_.guards) and_there("(" + places_.emit(guard) + ")");
-    const std::string from = writer_.unique("from"), is = writer_.unique("there");
+    const std::string from = writer_.unique("from");
     const std::string& input = writer_.input(pool_[w_.image].source);
+    std::string is;
     if (there.empty()) {
       writer_.line(fmt::format("const {}* const {} = {} + ({});", storage_type(pool_[w_.image].dtype), from, input,
                                channel_of_image()));
     } else {
+      is = writer_.unique("there");
       writer_.line(fmt::format("const bool {} = {};", is, there));
       writer_.line(fmt::format("const {}* const {} = {} + ({} ? {} : 0);", storage_type(pool_[w_.image].dtype), from,
                                input, is, channel_of_image()));
     }
     const std::string unit = writer_.unique("unit");
     writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", unit,
-                             side == 1 ? "0" : fmt::format("threadIdx.x / 8 % {}", side), units, side));
-    const bool zeros = units > read;
-    const std::string of_unit = fmt::format("{} * {}", unit, 16 / w_.element_bytes());
-    std::string condition = there.empty() ? "" : is;
-    if (zeros) condition = fmt::format("{}{}{} < {}", condition, condition.empty() ? "" : " && ", unit, read);
-    writer_.line(fmt::format("copy_16_bytes({} + {} * {} + {} * 16, {} + {}{});", image_, place, w_.pitch(), unit, from,
-                             condition.empty() ? of_unit : fmt::format("({} ? {} : 0)", condition, of_unit),
-                             condition.empty() ? "" : ", " + condition));
+    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", unit, sides.unit,
+                             w_.units() + (w_.has_empty_slots() ? 1 : 0), sides.count));
+    if (w_.image_turned)
+      gather_unit(place, unit, from, is);
+    else
+      copy_unit(place, unit, from, is);
     writer_.close();
     places_.rewind(mark);
     writer_.close();
-    if (together * side < threads) writer_.close();
+    if (together * sides.count < threads) writer_.close();
     writer_.line("commit_copies();");
+  }
+
+  // Is it a unit of channels of a place that is there? "": always.
+  std::string unit_there(const std::string& unit, const std::string& is) const {
+    if (!w_.has_empty_slots()) return is;
+    return fmt::format("{}{}{} < {}", is, is.empty() ? "" : " && ", unit, w_.units());
+  }
+
+  void copy_unit(const std::string& place, const std::string& unit, const std::string& from, const std::string& is) {
+    const std::string of_unit = fmt::format("{} * {}", unit, elements_of_unit()), condition = unit_there(unit, is);
+    writer_.line(fmt::format("copy_16_bytes({} + {} * {} + {} * 16, {} + {}{});", image_, place, w_.pitch(), unit, from,
+                             condition.empty() ? of_unit : fmt::format("({} ? {} : 0)", condition, of_unit),
+                             condition.empty() ? "" : ", " + condition));
+  }
+
+  void gather_unit(const std::string& place, const std::string& unit, const std::string& from, const std::string& is) {
+    writer_.use("gathered_unit");
+    const std::int64_t channels = w_.groups_of_block * w_.channels;
+    const std::string condition = unit_there(unit, is), stride = text(w_.channel_stride);
+    const std::string count = channels % elements_of_unit() == 0
+                                  ? std::to_string(elements_of_unit())
+                                  : fmt::format("{} - {} * {}", channels, unit, elements_of_unit());
+    const std::string gathered = fmt::format("gather_unit((const {}*){} + {} * {} * {}, ({}){}, {})", bits_type(), from,
+                                             unit, elements_of_unit(), stride, integer(), stride, count);
+    writer_.line(fmt::format(
+        "*(uint4*)(dynamic_shared + {} * {} + {} * 16) = {};", place, w_.pitch(), unit,
+        condition.empty() ? gathered : fmt::format("{} ? {} : make_uint4(0, 0, 0, 0)", condition, gathered)));
+  }
+  std::string bits_type() const {
+    return w_.element_bytes() == 1 ? "unsigned char" : w_.element_bytes() == 2 ? "unsigned short" : "unsigned";
   }
 
   std::string channel_of_image() {
     const std::string position = places_.index(places_.position(w_.image));
     if (group0_ == "0") return position;
-    return fmt::format("{} + {}", position, w_.channels == 1 ? group0_ : fmt::format("{} * {}", group0_, w_.channels));
+    const IndexExpr step = simplify(w_.channel_stride * w_.channels, pool_.bounds());
+    return fmt::format("{} + {}", position, step.is(1) ? group0_ : fmt::format("{} * {}", group0_, text(step)));
   }
 
   // The result and the tap that meet at a place.
@@ -427,109 +452,13 @@ class GroupWindowsEmitter {
     return fmt::format("{} + ({} < 0 ? {} : {})", lane_at_, at, empty_, at);
   }
 
-  // --- results
-
-  // As [result][channel of the block]; halves of an eight change places so that eight threads that read neighbouring
-  // ones find them in different banks.
-  void stage_sums() {
-    staged_ = writer_.unique("staged");
-    writer_.line("__syncthreads();  // the places' memory is free");
-    writer_.line(fmt::format("{0}* const {1} = ({0}*)dynamic_shared;", sum_type(), staged_));
-    const std::string i = writer_.unique("i"), n = writer_.unique("n"), half = writer_.unique("half");
-    const std::string row = writer_.unique("row"), column = writer_.unique("column"), to = writer_.unique("to");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, w_.pieces));
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", n, w_.columns()));
-    writer_.line(fmt::format("const int {} = {}{} * 8 + warp_lane % 4 * 2;", column,
-                             group_ == "0" ? "" : fmt::format("{} * {} + ", group_, w_.members), n));
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < 2; ++{0})", half));
-    writer_.line(fmt::format("const int {} = {}({} * 2 + {}) * 8 + warp_lane / 4;", row,
-                             part_ == "0" ? "" : fmt::format("{} * {} + ", part_, 16 * w_.pieces), i, half));
-    const auto store = [&](int element) {
-      writer_.line(fmt::format("{}[place_in_eights<{}>({}, {} + {})] = {}[{}][{}][{} * 2 + {}];", staged_,
-                               w_.eights_of_block(), row, column, element, sum_, i, n, half, element));
-    };
-    writer_.use("staged_eights");
-    const auto below = [&](int more) {
-      return fmt::format("if ({} * 8 + warp_lane % 4 * 2 + {} < {})", n, more, w_.members);
-    };
-    if (w_.members % 2 == 0) {
-      if (w_.members % 8 != 0) writer_.open(below(0));
-      writer_.line(fmt::format(
-          "*({0}2*)&{1}[place_in_eights<{2}>({3}, {4})] = make_{0}2({5}[{6}][{7}][{8} * 2], {5}[{6}][{7}][{8} * 2 + 1]);",
-          sum_type(), staged_, w_.eights_of_block(), row, column, sum_, i, n, half));
-      if (w_.members % 8 != 0) writer_.close();
-    } else {
-      for (int e = 0; e < 2; ++e) {
-        writer_.open(below(e));
-        store(e);
-        writer_.close();
-      }
-    }
-    for (int k = 0; k < 3; ++k) writer_.close();
-    writer_.line("__syncthreads();");
-  }
-
-  ColumnEights eights() const {
-    ColumnEights made;
-    made.kernel = w_.eights;
-    made.lane = w_.lane;
-    return made;
-  }
-
-  // Neighbouring threads have neighbouring channels.
-  void finish_results() {
-    const std::int64_t of_block = w_.eights_of_block(), all = w_.results_of_block() * of_block;
-    const std::string e = writer_.unique("e"), eight = writer_.unique("eight"), result = writer_.unique("result");
-    writer_.line("#pragma unroll 1");
-    writer_.open(fmt::format("for (unsigned {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, all, w_.threads()));
-    writer_.line(fmt::format("const int {} = {} % {}u;", eight, e, of_block));
-    writer_.line(fmt::format("const unsigned {} = {} / {}u;", result, e, of_block));
-    const std::vector<std::string> at =
-        digits(result, "jihk", [](const WindowedAxis& a) { return IndexExpr(a.results); });
-    std::string beyond;
-    for (std::size_t a = 0; a < at.size(); ++a) {
-      if (!w_.results[a]) continue;
-      const std::string here = sum_of(first_[a], at[a]);
-      results_.bind(*w_.results[a], here);
-      if (!whole(w_.axes[a]))
-        beyond += fmt::format("{}{} >= {}", beyond.empty() ? "" : " || ", here, text(count(w_.axes[a])));
-    }
-    for (const std::uint32_t a : w_.eights.outputs[0].axes)
-      if (!results_.bound(a) && w_.eights.pool.extent(a).is(1)) results_.bind(a, "0");
-    if (!beyond.empty()) writer_.line(fmt::format("if ({}) continue;", beyond));
-    const std::string first = slabs() == 1 ? "0"
-                              : w_.channels_of_block() == 8 * w_.groups_of_block
-                                  ? group0_
-                                  : fmt::format("{} * {} / 8", group0_, w_.members);
-    results_.bind(w_.eight, sum_of(first, eight));
-    const std::string sums = writer_.unique("sums");
-    writer_.line(fmt::format("const Eight<{0}> {1} = load_eight<{2}>({3}, {4}, {5});", sum_type(), sums, of_block,
-                             staged_, result, eight));
-    const bool ends = w_.groups * w_.members % 8 != 0;
-    if (!ends) {
-      finish_eight(results_, graph_, eights(), {{w_.sum, sums}});
-    } else {
-      const std::string lane = writer_.unique("lane");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < 8 && {1} * 8 + {0} < {2}; ++{0})", lane, sum_of(first, eight),
-                               w_.groups * w_.members));
-      results_.bind(w_.lane, lane);
-      results_.define(w_.sum, fmt::format("{}.v[{}]", sums, lane));
-      finish_one(results_, eights());
-      writer_.close();
-    }
-    writer_.close();
-  }
-
   const Kernel& original_;
   const GroupWindows& w_;
   const ExprPool& pool_;
   const Graph& graph_;
   KernelWriter writer_;
   ExprEmitter places_, results_;  // of what is copied and multiplied, of eights of channels
-  std::string image_, group0_, slots_, group_, part_, lane_at_, empty_, weights_, sum_, staged_;
+  std::string image_, group0_, slots_, group_, part_, lane_at_, empty_, weights_, sum_;
   std::vector<std::string> first_;  // result of the block, along each axis
 };
 
