@@ -507,7 +507,8 @@ std::optional<InterleavedRows> by_blocks(const InterleavedLines& lines, bool aga
       *std::ranges::max_element(stages) > 0) {
     way.in_strips = way.shifted = true;
     std::optional<InterleavedRows> strips = with_threads(way, lines.widest_bits, again, target);
-    return strips ? strips : found;
+    if (strips || form.columns.empty()) return strips ? strips : found;
+    way.in_strips = way.shifted = false;
   }
   // A few that are read again had better be strips that are kept.
   if (form.columns.empty() || (found && found->kept_turns > 0) || way.in_strips || way.breadth > 1 || way.width == 1 ||
