@@ -271,9 +271,9 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
   const double full = rows * columns * batch / (tiles * sums);
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * full * at_a_time / 8);
   const double places = static_cast<double>(form.place_bytes(form.left) + form.place_bytes(form.right)) / 4;
-  const double ends =
-      2000 + sums / 64 + static_cast<double>(form.table_bytes(form.left) + form.table_bytes(form.right)) / 64 +
-      places * kPlaceInstructions / 128;
+  const double ends = 2000 + sums / 64 +
+                      static_cast<double>(form.table_bytes(form.left) + form.table_bytes(form.right)) / 64 +
+                      places * kPlaceInstructions / 128;
   const double from_cache = cache_cycles(t, static_cast<double>(form.stage_bytes()), at_a_time);
   const double cycles =
       of_one * depth / 16 * (std::max(multiply, from_cache) + gather) / busy + std::ceil(of_one / at_a_time) * ends;
