@@ -292,6 +292,16 @@ def cases():
         # Lines that begin anywhere.
         found += [Case("shifted", dtype, [4096, 1001], [node("y", "sum", "x", dim=[0])], 1, 2, more=1.12),
                   Case("shifted", dtype, [4, 2000, 667], [node("y", "std", "x", dim=[1])], 1, 2, more=1.2)]
+        # The same beside what columns have one of, and no more: threads have places beyond the ends of lines. Each
+        # takes it one by one.
+        product = [node("p", "mul", "x", "w")]
+        for shape in ([64, 4095], [3, 19, 4097], [16, 10001]):
+            dim, weights = len(shape) - 2, {"w": shape[-1:]}
+            for name, last in (("sum", node("y", "sum", "p", dim=[dim])), ("variance", node("y", "var", "p", dim=[dim])),
+                               ("logsumexp", node("y", "logsumexp", "p", dim=[dim])),
+                               ("softmax", node("y", "softmax", "p", dim=dim))):
+                found.append(Case(f"{name} of shifted products", dtype, shape, product + [last],
+                                  2 if name == "softmax" else 1, 2, 10, weights))
         # Long rows that blocks share, each its chunk: one pass leaves what both reductions need.
         found += [Case("shared by blocks", dtype, [1000, 1000], [node("y", "var", "x", dim=[0, 1])], 1, 2, 1.03),
                   Case("shared by blocks", dtype, [2, 500001], [node("y", "logsumexp", "x", dim=[1])], 1, 2, 1.06),

@@ -122,10 +122,18 @@ std::string InterleavedElements::row_at(const std::string& column) const {
   return way_.breadth == 1 ? column : fmt::format("({}) / {}", column, way_.breadth);
 }
 
+// Of a strip; where lines begin anywhere, places beyond a line's ends, of which nothing is taken, are its first or its
+// last: what the element is computed with besides may have no more.
+std::string InterleavedElements::column_of_place(const std::string& place) const {
+  if (!way_.shifted) return fmt::format("{} + {}", phase_, place);
+  return fmt::format("min(max({0} + {1}, ({2})0), ({2}){3} - 1)", phase_, place, writer_.index_type(),
+                     emitter_.index_text().tight(way_.line));
+}
+
 std::string InterleavedElements::row_of_place(const std::string& place) const {
   if (way_.in_strips)
     return place.empty() ? fmt::format("({} + {} % {})", row_at(begins_), thread_, way_.rows)
-                         : fmt::format("({})", row_at(fmt::format("{} + {}", phase_, place)));
+                         : fmt::format("({})", row_at(column_of_place(place)));
   return place.empty() ? fmt::format("(({} + {}) % {})", begins_, thread_, way_.rows)
                        : fmt::format("({})", row_at(fmt::format("({} + {}) % {}", phase_, place, way_.columns())));
 }
@@ -152,7 +160,7 @@ void InterleavedElements::bind_element(const std::vector<std::uint32_t>& axes, c
   std::string k = at;
   const std::string row = writer_.unique("of");
   if (way_.in_strips) {
-    writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row, row_at(phase_ + " + " + lane)));
+    writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row, row_at(column_of_place(lane))));
   } else {
     k = writer_.unique("k");
     writer_.line(fmt::format("const {} {} = ({} - {}) / {};", writer_.index_type(), k, at, start_, way_.columns()));
@@ -160,7 +168,10 @@ void InterleavedElements::bind_element(const std::vector<std::uint32_t>& axes, c
         fmt::format("const int {} = {};", row, row_at(fmt::format("({} + {}) % {}", phase_, lane, way_.columns()))));
   }
   emitter_.bind(axes[0], k);
-  if (axes.size() > 1) emitter_.bind(axes[1], fmt::format("(({} + {}) % {})", phase_, lane, way_.breadth));
+  if (axes.size() > 1) {
+    const std::string column = way_.in_strips ? column_of_place(lane) : fmt::format("{} + {}", phase_, lane);
+    emitter_.bind(axes[1], fmt::format("(({}) % {})", column, way_.breadth));
+  }
   emitter_.bind(way_.inner, row);
   define_results(lane);
 }

@@ -57,6 +57,7 @@ class InterleavedElements {
 
   // The row of an element of a line.
   std::string row_at(const std::string& column) const;
+  std::string column_of_place(const std::string& place) const;
   // The row of what a thread has at a place, or, where each has one (""), of that.
   std::string row_of_place(const std::string& place) const;
   // How many elements a chunk has of the row of what a thread has at a place, or of its only one.
