@@ -461,6 +461,34 @@ def check_across(fusec_run, folder):
             expect(executed <= most, f"{codes} across on {arch}: {executed:.2f} instructions for a thousand multiply-adds")
 
 
+# Codes whose blocks are no power of two long, scaled with zero points: as many as have one scale are computed together, so
+# that they take so many times the instructions of blocks of 32.
+UNEVEN_BLOCKS = {10: 2.5, 20: 1.95, 24: 1.65, 48: 1.5}
+
+
+def check_uneven_blocks(fusec_run, folder):
+    m, n, k = 128, 128, 480
+    path = os.path.join(folder, "blocks.json")
+
+    def executed(block, arch):
+        inputs = [tensor("x", "bfloat16", m, k), tensor("w", "int4", n, k), tensor("ws", "bfloat16", n, k // block),
+                  tensor("wz", "int8", n, k // block)]
+        nodes = [node("d", "dequantize", ["w", "ws", "wz"], dtype="bfloat16", axis=1, block=block),
+                 node("h", "linear", ["x", "d"])]
+        json.dump({"fusec": 1, "name": "blocks", "inputs": inputs, "nodes": nodes, "outputs": ["h"]}, open(path, "w"))
+        kernels = json.loads(run([fusec_run, path, "--random", "--device=emulator", "--json", "--profile=-", "--verify",
+                                  "--arch=" + arch]))["kernels"]
+        expect(sum(k["tensor_multiply_adds"] for k in kernels) > 0, f"blocks of {block} on {arch}: not on tensor cores")
+        expect(all(k["resources"]["spill_bytes"] == 0 for k in kernels), f"blocks of {block} on {arch}: spills")
+        return sum(sum(k["instructions"].values()) for k in kernels)
+
+    for arch in ["sm_80", "sm_90a"]:
+        even = executed(32, arch)
+        for block, most in UNEVEN_BLOCKS.items():
+            ratio = executed(block, arch) / even
+            expect(ratio <= most, f"blocks of {block} on {arch}: {ratio:.2f} times the instructions of blocks of 32")
+
+
 # What stands behind a product is read and stored by several columns at a time.
 MOST_INSTRUCTIONS = {"residual_norm": 29000, "softmax_of_120": 13000, "float8_of_100": 80000, "int8_of_100": 80000,
                      "norm_of_17": 25000}
@@ -600,6 +628,7 @@ def main():
         check_no_conflicts(options.fusec_run, folder)
         check_pairs(options.fusec_run, folder)
         check_across(options.fusec_run, folder)
+        check_uneven_blocks(options.fusec_run, folder)
         check_narrowed(options.fusec, folder)
         path = lambda name: os.path.join(folder, name)
         json.dump(model(m, n, k), open(path("layer.json"), "w"))

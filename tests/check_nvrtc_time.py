@@ -98,15 +98,18 @@ def dequantized(name, axis, block):
              "attrs": {"dtype": "bfloat16", "axis": axis, "block": block}}, name + "d")
 
 
-def gated_codes(dtype, scales, block):
+def gated_codes(dtype, scales, block, depth=4096, zeros=False):
     """With weights of so many bits, or all in float8, in blocks."""
     both = dtype.startswith("float8")
-    inputs = [tensor("x", dtype if both else "bfloat16", 4096, 4096)]
-    inputs += [tensor("xs", scales, 4096, 4096 // block)] if both else []
+    inputs = [tensor("x", dtype if both else "bfloat16", 4096, depth)]
+    inputs += [tensor("xs", scales, 4096, depth // block)] if both else []
     for name in "wv":
-        inputs += [tensor(name, dtype, 4096, 4096), tensor(name + "s", scales, 4096, 4096 // block)]
-    return model(inputs, gated(dequantized("x", 1, block) if both else (None, "x"),
-                               [dequantized(name, 1, block) for name in "wv"],
+        inputs += [tensor(name, dtype, 4096, depth), tensor(name + "s", scales, 4096, depth // block)]
+        inputs += [tensor(name + "z", "int8", 4096, depth // block)] if zeros else []
+    weights = [dequantized(name, 1, block) for name in "wv"]
+    for wide, name in weights:
+        wide["inputs"] += [name[0] + "z"] if zeros else []
+    return model(inputs, gated(dequantized("x", 1, block) if both else (None, "x"), weights,
                                lambda x, w: {"op": "linear", "inputs": [x, w]}))
 
 
@@ -411,6 +414,8 @@ LARGEST = {
     "gemm, float8 with scales of blocks": (float8_in_blocks(4096, 4096, 4096), ("sm_90a",)),
     "gemm, gated float8 with scales of blocks": (gated_codes("float8_e4m3fn", "float32", 128), ("sm_80", "sm_90a")),
     "gemm, gated int4": (gated_codes("int4", "bfloat16", 128), ("sm_80", "sm_90a")),
+    "gemm, gated int4 in blocks of 20": (
+        gated_codes("int4", "bfloat16", 20, 4000, zeros=True), ("sm_80", "sm_90a")),
     "gemm, gated mxfp4": (gated_codes("float4_e2m1fn", "float8_e8m0fnu", 32), ("sm_80", "sm_90a")),
     "gemm, int4 products of one launch": (code_products_of_one_launch(), ("sm_80", "sm_90a")),
     # Equal widths are sums of one kernel, others kernels of one launch: as many as are code enough.

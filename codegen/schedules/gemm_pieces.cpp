@@ -16,17 +16,20 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-// The factor's value alone, its neighbours an axis of their own.
+// The factor's value alone, its neighbours an axis of their own: `parts` of them of as many lanes each.
 struct PieceKernel {
   Kernel kernel;
   ExprId value = kNoExpr;
   std::vector<ExprId> loads;  // what is copied
   Axes across, depth, batch, ones, choice;
-  std::uint32_t lane = 0;
+  std::uint32_t part = 0, lane = 0;
+  int parts = 1, lanes = 1;
 };
 
-PieceKernel in_pieces(const GemmPieces& p) {
+PieceKernel in_pieces(const GemmPieces& p, int parts) {
   PieceKernel made;
+  made.parts = parts;
+  made.lanes = p.piece / parts;
   const ExprPool& from = p.kernel.pool;
   made.kernel.pool = ExprPool(from.bounds().symbols);
   made.kernel.exact_steps = p.kernel.exact_steps;
@@ -43,8 +46,11 @@ PieceKernel in_pieces(const GemmPieces& p) {
       now.push_back(to.new_axis(split ? simplify(floor_div(from.extent(a), p.piece), from.bounds()) : from.extent(a)));
       copier.axis[a] = IndexExpr::axis(now.back());
       if (!split) continue;
-      made.lane = to.new_axis(p.piece);
-      copier.axis[a] = IndexExpr::axis(now.back()) * p.piece + IndexExpr::axis(made.lane);
+      made.part = to.new_axis(made.parts);
+      made.lane = to.new_axis(made.lanes);
+      IndexExpr of_piece = IndexExpr::axis(made.lane);
+      if (parts > 1) of_piece = IndexExpr::axis(made.part) * made.lanes + of_piece;
+      copier.axis[a] = IndexExpr::axis(now.back()) * p.piece + of_piece;
     }
   };
   add(p.batch, made.batch);
@@ -63,10 +69,26 @@ PieceKernel in_pieces(const GemmPieces& p) {
   return made;
 }
 
+bool depends_on(const PieceKernel& k, std::uint32_t axis) {
+  const auto depends = dependences(k.kernel.pool);
+  return std::ranges::any_of(reachable(k.kernel.pool, std::span(&k.value, 1)), [&](ExprId id) {
+    return k.kernel.pool[id].op == ExprOp::kLoad && std::ranges::find(k.loads, id) == k.loads.end() &&
+           std::ranges::binary_search(depends[id], axis);
+  });
+}
+
+// The fewest parts of a piece whose elements need but one of what is loaded for each: scales of blocks of 20 stand for
+// eight parts of 32, those of 32 for a whole piece. One where elements need their own.
+int parts_of(const GemmPieces& p) {
+  for (int parts = 1; parts < p.piece; parts *= 2)
+    if (const PieceKernel k = in_pieces(p, parts); !depends_on(k, k.lane)) return parts;
+  return 1;
+}
+
 class PieceEmitter {
  public:
   explicit PieceEmitter(const GemmPieces& p)
-      : p_(p), k_(in_pieces(p)), pool_(k_.kernel.pool), writer_(p.writer), emitter_(k_.kernel, p.writer) {}
+      : p_(p), k_(in_pieces(p, parts_of(p))), pool_(k_.kernel.pool), writer_(p.writer), emitter_(k_.kernel, p.writer) {}
 
   std::string emit() {
     writer_.use("words");
@@ -77,7 +99,8 @@ class PieceEmitter {
       writer_.line(
           fmt::format("const Words<{}> {} = {};", bits(n.dtype) * p_.piece / 32, words_[k_.loads[i]], p_.words(i)));
     }
-    if (const std::string made = widened(); !made.empty()) return made;
+    if (k_.parts == 1)
+      if (const std::string made = widened(); !made.empty()) return made;
     return element_by_element();
   }
 
@@ -145,13 +168,17 @@ class PieceEmitter {
     if (pool_[value].op == ExprOp::kRound && pool_[value].dtype == p_.multiplied) value = pool_[value].args[0];
     VectorLoads loads(emitter_, p_.graph, k_.lane, p_.piece);
     const std::string lane = writer_.unique("e");
-    loads.declare({value}, lane, [&](ExprId load, const VectorLoads::Fill&) {
-      const auto copied = words_.find(load);
-      return copied == words_.end() ? std::string() : copied->second;
-    });
+    if (k_.parts == 1)
+      loads.declare({value}, lane, [&](ExprId load, const VectorLoads::Fill&) {
+        const auto copied = words_.find(load);
+        return copied == words_.end() ? std::string() : copied->second;
+      });
+    const std::string part = k_.parts > 1 ? writer_.unique("part") : "";
+    const std::string element_number = part.empty() ? lane : fmt::format("{} * {} + {}", part, k_.lanes, lane);
     emitter_.load_text = [&, others = emitter_.load_text](ExprId load) {
       const auto copied = words_.find(load);
-      return copied == words_.end() ? others(load) : element_text(pool_[load].dtype, copied->second, lane, writer_);
+      if (copied != words_.end()) return element_text(pool_[load].dtype, copied->second, element_number, writer_);
+      return others ? others(load) : std::string();
     };
     emitter_.emit_independent({value});
     const std::string made = writer_.unique("made");
@@ -159,13 +186,21 @@ class PieceEmitter {
     const std::string values = packs ? writer_.unique("values") : "";
     writer_.line(packs ? fmt::format("float {}[{}];", values, p_.piece)
                        : fmt::format("Words<{}> {} = {{}};", words(), made));
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, p_.piece));
-    emitter_.bind(k_.lane, lane);
+    const auto open = [&](const std::string& number, int count, std::uint32_t axis) {
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", number, count));
+      emitter_.bind(axis, number);
+    };
+    if (!part.empty()) {
+      open(part, k_.parts, k_.part);
+      emitter_.emit_independent({value});
+    }
+    open(lane, k_.lanes, k_.lane);
     const std::string element = emitter_.emit(value);
-    writer_.line(packs ? fmt::format("{}[{}] = {};", values, lane, element)
-                       : put_text(p_.multiplied, made, lane, element, writer_));
+    writer_.line(packs ? fmt::format("{}[{}] = {};", values, element_number, element)
+                       : put_text(p_.multiplied, made, element_number, element, writer_));
     writer_.close();
+    if (!part.empty()) writer_.close();
     if (packs) {
       writer_.use("packed_words");
       writer_.line(fmt::format("const Words<{}> {} = {}_words({});", words(), made, short_name(p_.multiplied), values));
