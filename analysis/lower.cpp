@@ -12,9 +12,12 @@
 #include "analysis/inlining.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
+#include "analysis/output_phases.h"
 #include "analysis/row_form.h"
 #include "analysis/rows_apart.h"
 #include "analysis/side_by_side.h"
+#include "analysis/target.h"
+#include "analysis/window_ways.h"
 #include "ir/error.h"
 #include "ir/type.h"
 
@@ -134,13 +137,26 @@ class GroupLowering {
         if (unit.values.size() > 1 && !streams && !unit.contraction && !segmented && goes_across(built.kernel) &&
             limits_.across.insert(unit.values.back()).second)
           return std::nullopt;
-        lowered.kernel = std::move(built.kernel);
+        lowered.kernel = in_phases(std::move(built.kernel));
         copies_in_[static_cast<std::size_t>(&unit - units_.data())] = std::move(built.copies);
       }
       result.push_back(std::move(lowered));
     }
     if (store_repeated_reductions(result)) return std::nullopt;
     return result;
+  }
+
+  // Transposed convolutions that are no product (of one channel, or one a group) meet the taps of their phase alone,
+  // too, unless windows that slide over all are less.
+  Kernel in_phases(Kernel kernel) const {
+    std::optional<Kernel> phases = with_phases(kernel);
+    if (!phases) return kernel;
+    const FormOfKernel form = form_of(kernel);
+    if (form.product) return kernel;
+    const Target any;
+    const auto as_is = loop_instructions(graph_, kernel, form.form, any);
+    const auto now = loop_instructions(graph_, *phases, form_of(*phases).form, any);
+    return as_is && now && *as_is <= *now ? std::move(kernel) : *std::move(phases);
   }
 
   // Do reductions go along a tensor's memory, and others across it? So are rows and columns of a square.
