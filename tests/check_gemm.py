@@ -314,6 +314,18 @@ def check_grouped(fusec, fusec_run, folder):
                 run([fusec_run, path, f"--random={seed}", "--device=emulator", "--verify", "--arch=" + arch])
 
 
+def check_last_columns_of_groups(fusec_run, folder):
+    """Boxes of 64 columns of which the last lies beyond the result's: of a group's last rows nothing of it is stored, though
+    the columns are a multiple of 64."""
+    inputs = [tensor("x", "bfloat16", 130, 320), tensor("w", "float4_e2m1fn", 4, 320, 5760),
+              tensor("s", "float8_e8m0fnu", 4, 10, 5760), tensor("o", "int32", 4)]
+    nodes = [node("d", "dequantize", ["w", "s"], dtype="bfloat16", axis=1, block=32),
+             node("p", "grouped_matmul", ["x", "d", "o"]), node("h", "swiglu", ["p"], interleaved=True)]
+    path = os.path.join(folder, "last_columns.json")
+    json.dump({"fusec": 1, "name": "last_columns", "inputs": inputs, "nodes": nodes, "outputs": ["h"]}, open(path, "w"))
+    run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=sm_90a"])
+
+
 def check_looked_up(fusec_run, folder):
     path = os.path.join(folder, "looked_up.json")
     for name, (inputs, nodes) in LOOKED_UP.items():
@@ -619,6 +631,7 @@ def main():
     m, n, k = (4096, 4096, 4096) if options.full else (300, 2184, 272)
     with tempfile.TemporaryDirectory() as folder:
         check_grouped(options.fusec, options.fusec_run, folder)
+        check_last_columns_of_groups(options.fusec_run, folder)
         check_looked_up(options.fusec_run, folder)
         check_tf32(options.fusec, options.fusec_run, folder)
         check_lanes(options.fusec_run, folder)

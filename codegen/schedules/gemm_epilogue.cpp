@@ -162,9 +162,9 @@ class EpilogueEmitter {
   // Of a box whose last rows are not the block's.
   void store_lines(std::size_t output, const std::string& column) {
     const StoredBoxes& boxes = e_.boxes[output];
-    const int element = element_bytes(output), of_line = 128 / element;
-    std::string bytes = "128";
-    if (const auto columns = limit(split_.columns, width_, of_line))
+    const int element = element_bytes(output);
+    std::string bytes = "128";  // of a box beyond the columns: fewer than none
+    if (const auto columns = limit(split_.columns, width_, of_results(e_.form.tiles.columns)))
       bytes = fmt::format("{} * (int)({} - ({} + {}))", element, *columns, e_.column0, column);
     writer_.line(
         fmt::format("store_lines({0} + (long long)({1} + warp_row) * {2} + {3} + {4}, {5} * (long long){2}, {6}, "
