@@ -443,7 +443,7 @@ __device__ __forceinline__ Words<kCount> scaled_powers_fp16(Words<kCount> words,
   const unsigned near = min(max(power, 0x38800000u), 0x46000000u);  // between 2^-14 and 2^13
   words = scaled_fp16(words, (near >> 13) - 0x1c000u);
   if (near != power) {
-    const float rest = __uint_as_float(power) / __uint_as_float(near);
+    const float rest = __uint_as_float(power) * __uint_as_float(0x7f000000u - near);  // of a power: one over it
     words = scaled_fp16(words, to_fp16(rest > 32768.0f ? 32768.0f : rest));
   }
   return words;

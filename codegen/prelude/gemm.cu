@@ -18,8 +18,10 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
 template <int kThreads>
 __device__ __forceinline__ void sort_ends(const int* given, int* sorted, int count) {
   __syncthreads();
+#pragma unroll 1
   for (int e = threadIdx.x; e < count; e += kThreads) {
     int before = 0;
+#pragma unroll 1
     for (int other = 0; other < count; ++other)
       before += given[other] < given[e] || (given[other] == given[e] && other < e);
     sorted[before] = given[e];
@@ -54,6 +56,7 @@ struct GroupTiles {
 // Goes on to the group whose tile it is; false where there are fewer tiles.
 template <int kRows>
 __device__ __forceinline__ bool find_group(GroupTiles& at, const int* ends, int count, int rows, int across, int tile) {
+#pragma unroll 1
   while (tile >= at.before + at.down * across) {
     if (at.group == count) return false;
     at.before += at.down * across;

@@ -382,6 +382,7 @@ void GemmFactors::whole_depth_scales() {
 
 void GemmFactors::scales(const GemmFactor& f, const std::string& k0, const std::string& slot) {
   const std::string i = writer_.unique("i");
+  writer_.line("#pragma unroll 1");
   writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", i, f.across, form_.tiles.threads()));
   const ExprEmitter::Mark mark = emitter_.mark();
   const std::string at = writer_.unique(f.left ? "row" : "column"), k = writer_.unique("k");

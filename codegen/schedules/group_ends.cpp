@@ -12,6 +12,7 @@ std::string declare_group_ends(ExprEmitter& emitter, const Product& product, con
   const std::string count = emitter.index_text().tight(simplify(pool.extent(groups.axis), pool.bounds()));
   const std::string rows = emitter.index_text().tight(point_count(pool, product.rows));
   const std::string e = writer.unique("e");
+  writer.line("#pragma unroll 1");
   writer.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, count, threads));
   const ExprEmitter::Mark mark = emitter.mark();
   emitter.bind(groups.axis, e);
