@@ -197,6 +197,29 @@ def grouped_pairs(codes="", scales=""):
     return model(inputs, nodes)
 
 
+def weighted_pairs(dtype, bounds):
+    """Experts of float4 of a checkpoint's 2880 features, whose rows have a weight each where there are bounds."""
+    inputs = [tensor("x", dtype, 130, 2880), tensor("w", "float4_e2m1fn", 4, 2880, 5760),
+              tensor("ws", "float8_e8m0fnu", 4, 90, 5760), tensor("o", "int32", 4)]
+    inputs += [tensor("b", dtype, 4, 5760), tensor("r", dtype, 130, 1)] if bounds else []
+    nodes = [{"name": "wd", "op": "dequantize", "inputs": ["w", "ws"], "attrs": {"dtype": dtype, "axis": 1, "block": 32}},
+             {"name": "p", "op": "grouped_matmul", "inputs": ["x", "wd", "o"] + ["b"] * bounds},
+             {"name": "s" if bounds else "y", "op": "swiglu", "inputs": ["p"], "attrs": {"interleaved": True} | (
+                 {"limit": 7.0, "alpha": 1.702, "up_offset": 1.0} if bounds else {})}]
+    return model(inputs, nodes + [{"name": "y", "op": "mul", "inputs": ["s", "r"]}] * bounds)
+
+
+def gated_mxfp4_of_float8():
+    """Rows of float8, with scales of their blocks as the weights have."""
+    inputs, nodes = [tensor("x", "float8_e4m3fn", 130, 288), tensor("xs", "float8_e8m0fnu", 130, 9)], []
+    for name in "wv":
+        inputs += [tensor(name, "float4_e2m1fn", 136, 288), tensor(name + "s", "float8_e8m0fnu", 136, 9),
+                   tensor(name + "b", "bfloat16", 136)]
+        nodes.append({"name": name + "p", "op": "mxfp4_linear", "inputs": ["x", name, name + "s", name + "b", "xs"],
+                      "attrs": {"out_dtype": "bfloat16"}})
+    return model(inputs, nodes + [{"name": "y", "op": "swiglu", "inputs": ["wp", "vp"]}])
+
+
 def grouped_gated_codes(dtype, scales, block):
     """Matrices of experts; float8 has no scales."""
     def wide(name):
@@ -442,6 +465,9 @@ LARGEST = {
     "gemm, gated int4 of experts": (grouped_gated_codes("int4", "bfloat16", 128), ("sm_80", "sm_90a")),
     "gemm, gated mxfp4 of experts": (grouped_gated_codes("float4_e2m1fn", "float8_e8m0fnu", 32), ("sm_80", "sm_90a")),
     "gemm, experts in pairs": (grouped_pairs(), ("sm_80", "sm_90a")),
+    "gemm, mxfp4 experts of 2880 in pairs": (weighted_pairs("bfloat16", False), ("sm_90a",)),
+    "gemm, mxfp4 experts of 2880 in pairs, weighted": (weighted_pairs("float16", True), ("sm_90a",)),
+    "gemm, gated mxfp4 of float8": (gated_mxfp4_of_float8(), ("sm_80", "sm_90a")),
     "gemm, mxfp4 experts in pairs": (grouped_pairs("float4_e2m1fn", "float8_e8m0fnu"), ("sm_80", "sm_90a")),
     "attention, keys and values in int8": (attention_of_codes(1024, "int8"), ("sm_80", "sm_90a")),
     "attention, decoding keys and values in int8": (attention_of_codes(1, "int8"), ("sm_80", "sm_90a")),
