@@ -9,7 +9,7 @@ import os
 import sys
 
 from check_columns import check
-from check_movement import run
+from check_movement import fault_of, profiled
 from movement_cases import element_count, node
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -141,16 +141,13 @@ def cases():
 
 
 def what_is_wrong(fusec_run, scratch, case, arch):
-    path, profile = os.path.join(scratch, "model.json"), os.path.join(scratch, "profile.json")
+    path = os.path.join(scratch, "model.json")
     with open(path, "w", encoding="utf-8") as f:
         json.dump({"fusec": 1, "symbols": case.symbols, "nodes": case.nodes, "outputs": case.outputs,
                    "inputs": [{"name": n, "dtype": d, "shape": s} for n, (d, s) in case.inputs.items()]}, f)
-    done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch,
-                "--profile=" + profile])
-    if done.returncode != 0:
-        return done.stdout + done.stderr
-    with open(profile, encoding="utf-8") as f:
-        kernels = json.load(f)["kernels"]
+    kernels, why = profiled(fusec_run, path, scratch, arch)
+    if why:
+        return why
     # The outputs that are as large as an input are one for each "x", or "y", of a layer.
     least = sum(BYTES[d] * element_count(case.hinted(s)) for d, s in case.inputs.values())
     least += sum(BYTES[d] * element_count(case.hinted(s)) for n, (d, s) in case.inputs.items()
@@ -158,16 +155,9 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     sectors = 32 * sum(k["sectors"] for k in kernels) / least
     executed = 32 * sum(sum(k["instructions"].values()) - k["instructions"]["move"] for k in kernels) / least
     found = f"{len(kernels)} launches, {sectors:.2f} of the sectors, {executed:.2f} instructions a byte"
-    if os.environ.get("SHOW"):
-        print(case.name, arch, found, flush=True)
     if len(kernels) > case.launches or sectors > case.sectors or executed > case.instructions:
         return found
-    for kernel in kernels:
-        if kernel["findings"] or kernel["bank_conflicts"]:
-            return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
-        if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
-            return "local memory is used"
-    return ""
+    return fault_of(kernels)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import tempfile
 
 from check_columns import ARCHITECTURES, check
 from check_compile_time import least_ms
-from check_movement import run
+from check_movement import fault_of, profiled
 from movement_cases import node
 
 BLOCK = [[256, 256], [256]] * 3 + [[1024, 256], [1024], [256, 1024], [256], [384, 256]]
@@ -96,20 +96,13 @@ def write(case, scratch):
 
 
 def what_is_wrong(fusec_run, scratch, case, arch):
-    path, profile = write(case, scratch), os.path.join(scratch, "profile.json")
-    done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch,
-                "--profile=" + profile])
-    if done.returncode != 0:
-        return done.stdout + done.stderr
-    with open(profile, encoding="utf-8") as f:
-        kernels = json.load(f)["kernels"]
+    kernels, why = profiled(fusec_run, write(case, scratch), scratch, arch)
+    if why:
+        return why
     if len(kernels) > case.launches:
         return f"{len(kernels)} launches, {case.launches} allowed"
-    for kernel in kernels:
-        if kernel["findings"] or kernel["bank_conflicts"]:
-            return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
-        if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
-            return "local memory is used"
+    if fault := fault_of(kernels):
+        return fault
     least = sum(k["least_bytes"] for k in kernels)
     of_a_byte = 32 * sum(sum(k["instructions"].values()) for k in kernels) / least
     if of_a_byte > case.instructions:

@@ -40,6 +40,26 @@ def run(command):
     return done
 
 
+def profiled(fusec_run, path, scratch, arch):
+    """Kernels of a verified run on the emulator; or none, and what is wrong."""
+    profile = os.path.join(scratch, "profile.json")
+    done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + profile])
+    if done.returncode != 0:
+        return [], done.stdout + done.stderr
+    with open(profile, encoding="utf-8") as f:
+        return json.load(f)["kernels"], ""
+
+
+def fault_of(kernels):
+    """Findings, bank conflicts or local memory; "" where there is none of them."""
+    for kernel in kernels:
+        if kernel["findings"] or kernel["bank_conflicts"]:
+            return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
+        if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
+            return "local memory is used"
+    return ""
+
+
 def narrow_accesses(fusec, path, arch, scratch):
     ptx = os.path.join(scratch, "model.ptx")
     done = run([fusec, path, "--arch=" + arch, "-o", ptx])

@@ -5,8 +5,7 @@
 #include <fmt/format.h>
 
 #include "analysis/gemm_form.h"
-#include "analysis/kernel_forms.h"
-#include "analysis/lower.h"
+#include "support/product_of.h"
 #include "support/short_model.h"
 
 namespace fusec {
@@ -20,14 +19,8 @@ struct Found {
 // Of a model that is one product.
 Found found(const std::string& inputs, const std::string& nodes) {
   const Graph graph = test::short_model(inputs, nodes, "y");
-  std::vector<NodeId> all;
-  for (NodeId n = 0; n < graph.nodes.size(); ++n) all.push_back(n);
-  const std::vector<LoweredUnit> units = lower_group(graph, all, graph.outputs, false);
-  REQUIRE(units.size() == 1);
-  const FormOfKernel form = form_of(units[0].kernel);
-  REQUIRE(form.product);
-  const Kernel& kernel = form.rewritten ? *form.rewritten : units[0].kernel;
-  return {find_paired_columns(kernel, *form.product), find_gemm(graph, kernel, *form.product, target_for("sm_80"))};
+  const auto [kernel, product] = test::product_of(graph);
+  return {find_paired_columns(kernel, product), find_gemm(graph, kernel, product, target_for("sm_80"))};
 }
 
 std::string turns(const char* first, const char* second) {

@@ -5,8 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "analysis/kernel_forms.h"
-#include "analysis/lower.h"
+#include "support/product_of.h"
 #include "support/short_model.h"
 
 namespace fusec {
@@ -22,16 +21,10 @@ struct Found {
 Found found(const std::string& inputs, const std::string& nodes, const std::string& output) {
   const Target target = target_for("sm_90a");
   const Graph graph = test::short_model(inputs, nodes, output);
-  std::vector<NodeId> all;
-  for (NodeId n = 0; n < graph.nodes.size(); ++n) all.push_back(n);
-  const std::vector<LoweredUnit> units = lower_group(graph, all, graph.outputs, false);
-  REQUIRE(units.size() == 1);
-  const FormOfKernel form = form_of(units[0].kernel);
-  REQUIRE(form.product);
-  const Kernel& kernel = form.rewritten ? *form.rewritten : units[0].kernel;
-  Found made{.at_hand = find_gemm(graph, kernel, *form.product, target), .ranking = {}, .best = {}};
+  const auto [kernel, product] = test::product_of(graph);
+  Found made{.at_hand = find_gemm(graph, kernel, product, target), .ranking = {}, .best = {}};
   REQUIRE(made.at_hand);
-  const WarpgroupCandidate candidate{&kernel, &*form.product, &*made.at_hand};
+  const WarpgroupCandidate candidate{&kernel, &product, &*made.at_hand};
   made.ranking = rank_warpgroup_gemms({&candidate, 1}, target);
   made.best = find_warpgroup_gemms({&candidate, 1}, target);
   return made;

@@ -8,11 +8,10 @@
 #include <functional>
 
 #include "analysis/gemm_form.h"
-#include "analysis/kernel_forms.h"
-#include "analysis/lower.h"
 #include "codegen/schedules/gemm.h"
 #include "runtime/tensor_file.h"
 #include "support/check_lowered.h"
+#include "support/product_of.h"
 #include "support/short_model.h"
 
 namespace fusec::test {
@@ -25,12 +24,6 @@ struct GemmCase {
   const char* symbols = "";
 };
 
-inline std::vector<NodeId> all_nodes(const Graph& graph) {
-  std::vector<NodeId> nodes(graph.nodes.size());
-  for (NodeId n = 0; n < graph.nodes.size(); ++n) nodes[n] = n;
-  return nodes;
-}
-
 // The kernel of the case with the tiles that `pick` gives its form.
 inline void check_gemm(const Nvrtc& nvrtc, const GemmCase& c, const char* arch,
                        const std::function<GemmTiles(const GemmForm&)>& pick) {
@@ -42,18 +35,13 @@ inline void check_gemm(const Nvrtc& nvrtc, const GemmCase& c, const char* arch,
     for (LoweredStep& step : group.steps) step.special.clear();  // the general form, whatever the symbols' values
   plan.kernels.resize(1);
   CHECK(plan.kernels[0].schedule.starts_with("gemm"));
-  std::vector<LoweredUnit> units = lower_group(graph, all_nodes(graph), graph.outputs, false);
-  std::erase_if(units, [](const LoweredUnit& u) { return u.kind != LoweredUnit::Kind::kKernel; });
-  REQUIRE(units.size() == 1);
-  const FormOfKernel form = form_of(units[0].kernel);
-  REQUIRE(form.product);
-  const Kernel& kernel = form.rewritten ? *form.rewritten : units[0].kernel;
-  std::optional<GemmForm> tiled = find_gemm(graph, kernel, *form.product, target);
+  const auto [kernel, product] = product_of(graph);
+  std::optional<GemmForm> tiled = find_gemm(graph, kernel, product, target);
   REQUIRE(tiled);
   tiled->tiles = pick(*tiled);
   const std::string what = fmt::format("{}, {}x{} on {}", c.what, tiled->tiles.rows, tiled->tiles.columns, arch);
   INFO(what);
-  plan.kernels[0] = gemm(kernel, *form.product, *tiled, graph);
+  plan.kernels[0] = gemm(kernel, product, *tiled, graph);
   const CompiledModule compiled = nvrtc.compile(source_of(plan), "kernels.cu", target.arch);
   const emulator::Module module(compiled.ptx, "kernels.ptx");
   const TensorMap tensors = random_tensors(graph, 5);
