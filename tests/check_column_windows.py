@@ -7,10 +7,11 @@ NVRTC within 400 ms of CPU, and no more instructions of a thread for a byte than
 sums of few elements have nothing in common and begin at vectors, they are read as such: one kernel, with no more
 accesses of a thread for 16 bytes and sectors than those cases say. --sample: so many of the cases, by seed, else
 all."""
-import argparse, json, os, random, resource, subprocess, sys, tempfile
+import argparse, json, os, random, subprocess, sys, tempfile
+
+from nvrtc_time import NvrtcTime
 
 MOST_BYTES = 1.05  # of the least
-MOST_CPU = 0.5     # seconds of the whole of fusec
 failures = []
 
 
@@ -152,16 +153,12 @@ def expect(holds, what):
 
 
 def run(command, what):
-    """The seconds of CPU that it takes; nothing where it fails."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
     result = subprocess.run(command, capture_output=True, text=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
         print("skipped: no NVRTC")
         sys.exit(77)
     expect(result.returncode == 0, f"{what}: {result.stderr[-1500:]}{result.stdout[-500:]}")
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return spent if result.returncode == 0 else None
+    return result.returncode == 0
 
 
 def check(options, folder, arch, name, entry, most, accesses=None, sectors=None):
@@ -170,8 +167,8 @@ def check(options, folder, arch, name, entry, most, accesses=None, sectors=None)
     with open(path("m.json"), "w", encoding="utf-8") as f:
         json.dump(entry, f)
     sizes = [f"--symbol={symbol}={size}" for symbol, size in (("n", 2), ("h", 19), ("w", 23)) if "symbols" in entry]
-    if run([options.fusec_run, path("m.json"), f"--arch={arch}", "--random", "--verify", "--device=emulator", "--json",
-            f"--profile={path('p.json')}", *sizes], what) is None:
+    if not run([options.fusec_run, path("m.json"), f"--arch={arch}", "--random", "--verify", "--device=emulator", "--json",
+            f"--profile={path('p.json')}", *sizes], what):
         return
     with open(path("p.json"), encoding="utf-8") as f:
         kernels = json.load(f)["kernels"]
@@ -190,9 +187,8 @@ def check(options, folder, arch, name, entry, most, accesses=None, sectors=None)
     for figure in ("findings", "bank_conflicts"):
         expect(total(lambda k: k[figure]) == 0, f"{what}: {figure}")
     expect(total(lambda k: k["resources"]["spill_bytes"]) == 0, f"{what}: spills")
-    compiled = [options.fusec, path("m.json"), f"--arch={arch}", "--no-cache", "-o", path("m.cubin")]
-    spent = min(run(compiled, what) or 0 for _ in range(2))
-    expect(spent < MOST_CPU, f"{what}: {spent:.2f} s of CPU")
+    took, limit = NvrtcTime(options.fusec, folder).slowest(path("m.json"), arch)
+    expect(took <= limit, f"{what}: NVRTC takes {took:.0f} ms, at most {limit:.0f}")
 
 
 def main():

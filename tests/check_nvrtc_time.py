@@ -2,21 +2,17 @@
 """check_nvrtc_time.py FUSEC [--ms=N] [--runs=N] [--only=NAME,...] [--table]
 
 NVRTC takes at most 400 ms for every kernel of the largest of every family, cubin included: CPU time of a process that
-loads NVRTC and compiles this kernel alone. CPU time grows where other work shares the processor's cores
-and caches, so a limit grows with what the kernel of float32 products takes just before and just after, the lesser of the
-two, beside the 120 ms of a quiet machine; of several attempts the one counts that comes to the least of its limit.
+loads NVRTC and compiles this kernel alone, beside that of a yardstick (nvrtc_time.py).
 --table prints that of all runs without judging. Exit 1 where a kernel takes longer, 77 where NVRTC is missing."""
 import argparse
-import ctypes
 import json
 import os
 import pathlib
-import re
-import subprocess
 import sys
 import tempfile
 
 from attention_models import MUCH_CODE, MUCH_CODE_OF_SHARED_KEYS, SEEN, much_code, windowed
+from nvrtc_time import NvrtcTime, PROMISED_MS
 
 
 def tensor(name, dtype, *shape):
@@ -527,62 +523,6 @@ LARGEST = {
     "six functions, pointwise": (
         chain(["tan", "asinh", "sin", "erf", "log1p", "cos"], "float16"), ("sm_80", "sm_90a")),
 }
-PROMISED_MS = 400
-YARDSTICK, YARDSTICK_MS = "gemm, float32", 120
-
-
-def find_nvrtc(fusec):
-    """The library, where the program looks for it (codegen/nvrtc.h)."""
-    folders = []
-    for place in (pathlib.Path(os.path.abspath(fusec)), pathlib.Path.cwd() / "here"):
-        folders += [parent / ".deps" / "nvrtc" / "lib" for parent in place.parents]
-    for cuda in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
-        folders += [pathlib.Path(cuda) / "lib64", pathlib.Path(cuda) / "lib"] if cuda else []
-    names = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
-    candidates = [os.environ["FUSEC_NVRTC"]] if os.environ.get("FUSEC_NVRTC") else []
-    candidates += [str(folder / name) for folder in folders for name in names if (folder / name).exists()] + list(names)
-    for path in candidates:
-        try:
-            ctypes.CDLL(path)
-            return path
-        except OSError:
-            pass
-    return None
-
-
-def compile_ms(library, source, target):
-    """CPU time of a process that loads NVRTC and compiles this once, as the program does where a cubin is a proof."""
-    process = os.fork()
-    if process == 0:
-        for builtins in pathlib.Path(library).parent.glob("libnvrtc-builtins.so.*"):
-            ctypes.CDLL(str(builtins))  # NVRTC asks for it by its bare name
-        nvrtc, program = ctypes.CDLL(library), ctypes.c_void_p()
-        options = [f"--gpu-architecture={target}".encode(), b"--std=c++17", b"--generate-line-info",
-                   b"--ptxas-options=-O1"]
-        nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"out.cu", 0, None, None)
-        os._exit(nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options)))
-    _, status, used = os.wait4(process, 0)
-    if status != 0:
-        raise RuntimeError(f"NVRTC refuses a kernel for {target}:\n{source}")
-    return 1e3 * (used.ru_utime + used.ru_stime)
-
-
-def kernels_of(fusec, path, target, scratch):
-    """Sources of the model's kernels, each with the whole prelude."""
-    emitted = os.path.join(scratch, "out.cu")
-    subprocess.run([fusec, path, f"--arch={target}", "--no-nvrtc", "-o", emitted], check=True, capture_output=True)
-    with open(emitted, encoding="utf-8") as f:
-        device = f.read().split("#ifndef __CUDACC_RTC__")[0]
-    prelude, *kernels = re.split(r"^// ---- \S+ -+\n", device, flags=re.MULTILINE)
-    return [prelude + kernel for kernel in kernels if "__global__" in kernel]
-
-
-def nvrtc_ms(library, fusec, path, target, scratch):
-    """A function that compiles all once more, for the time of the slowest kernel."""
-    kernels = kernels_of(fusec, path, target, scratch)
-    return lambda: max(compile_ms(library, kernel, target) for kernel in kernels)
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec")
@@ -593,32 +533,19 @@ def main():
     options = parser.parse_args()
     slow = []
     with tempfile.TemporaryDirectory() as scratch:
-        path, yardstick = os.path.join(scratch, "model.json"), os.path.join(scratch, "yardstick.json")
-        graph, (yardstick_target,) = LARGEST[YARDSTICK]
-        with open(yardstick, "w", encoding="utf-8") as f:
-            json.dump(graph, f)
-        library = find_nvrtc(options.fusec)
-        if library is None:
-            print("NVRTC is missing")
+        try:
+            time = NvrtcTime(options.fusec, scratch)
+        except LookupError as missing:
+            print(missing)
             sys.exit(77)
-
-        of_yardstick = nvrtc_ms(library, options.fusec, yardstick, yardstick_target, scratch)
-
+        path, quiet = os.path.join(scratch, "model.json"), options.ms or PROMISED_MS
         for name, (graph, targets) in LARGEST.items():
             if options.only and name not in options.only.split("/"):
                 continue
             with open(path, "w", encoding="utf-8") as f:
                 json.dump(graph, f)
             for target in targets:
-                quiet = options.ms or PROMISED_MS
-                once, before, least = nvrtc_ms(library, options.fusec, path, target, scratch), of_yardstick(), (float("inf"), 0, 0)
-                for _ in range(options.runs):
-                    took, after = once(), of_yardstick()
-                    limit = quiet * max(1.0, min(before, after) / YARDSTICK_MS)
-                    least, before = min(least, (took / limit, took, limit)), after
-                    if least[0] <= 1 and not options.table:
-                        break
-                _, took, limit = least
+                took, limit = time.slowest(path, target, quiet=quiet, runs=options.runs, all_runs=options.table)
                 print(f"{name}, {target}: {took:.0f} ms of CPU, at most {quiet} on a quiet machine, {limit:.0f} then",
                       flush=True)
                 if took > limit:

@@ -1,0 +1,95 @@
+"""What NVRTC takes for a model's kernels, in CPU time, beside what it takes for one that is known (check_nvrtc_time and the
+checks of families of kernels). CPU time grows where other work shares the processor's cores and caches, so a limit grows
+with what the yardstick, the kernel of a float32 product, takes just before and just after, the lesser of the two, beside
+the 120 ms of a quiet machine; of several attempts the one counts that comes to the least of its limit."""
+import ctypes
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+PROMISED_MS = 400
+YARDSTICK_MS = 120
+YARDSTICK = {
+    "fusec": 1, "name": "yardstick", "outputs": ["y"],
+    "inputs": [{"name": name, "dtype": "float32", "shape": shape}
+               for name, shape in (("x", [1024, 1024]), ("w", [1024, 1024]), ("b", [1024]))],
+    "nodes": [{"name": "p", "op": "linear", "inputs": ["x", "w", "b"]}, {"name": "y", "op": "gelu", "inputs": ["p"]}]}
+
+
+def find_nvrtc(fusec):
+    """The library, where the program looks for it (codegen/nvrtc.h)."""
+    folders = []
+    for place in (pathlib.Path(os.path.abspath(fusec)), pathlib.Path.cwd() / "here"):
+        folders += [parent / ".deps" / "nvrtc" / "lib" for parent in place.parents]
+    for cuda in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
+        folders += [pathlib.Path(cuda) / "lib64", pathlib.Path(cuda) / "lib"] if cuda else []
+    names = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")
+    candidates = [os.environ["FUSEC_NVRTC"]] if os.environ.get("FUSEC_NVRTC") else []
+    candidates += [str(folder / name) for folder in folders for name in names if (folder / name).exists()] + list(names)
+    for path in candidates:
+        try:
+            ctypes.CDLL(path)
+            return path
+        except OSError:
+            pass
+    return None
+
+
+def compile_ms(library, source, target):
+    """CPU time of a process that loads NVRTC and compiles this once, as the program does where a cubin is a proof."""
+    process = os.fork()
+    if process == 0:
+        for builtins in pathlib.Path(library).parent.glob("libnvrtc-builtins.so.*"):
+            ctypes.CDLL(str(builtins))  # NVRTC asks for it by its bare name
+        nvrtc, program = ctypes.CDLL(library), ctypes.c_void_p()
+        options = [f"--gpu-architecture={target}".encode(), b"--std=c++17", b"--generate-line-info",
+                   b"--ptxas-options=-O1"]
+        nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"out.cu", 0, None, None)
+        os._exit(nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(*options)))
+    _, status, used = os.wait4(process, 0)
+    if status != 0:
+        raise RuntimeError(f"NVRTC refuses a kernel for {target}:\n{source}")
+    return 1e3 * (used.ru_utime + used.ru_stime)
+
+
+def kernels_of(fusec, path, target, scratch, options):
+    """Sources of the model's kernels, each with the whole prelude."""
+    emitted = os.path.join(scratch, "nvrtc_time.cu")
+    subprocess.run([fusec, path, f"--arch={target}", *options, "--no-nvrtc", "-o", emitted], check=True, capture_output=True)
+    with open(emitted, encoding="utf-8") as f:
+        device = f.read().split("#ifndef __CUDACC_RTC__")[0]
+    prelude, *kernels = re.split(r"^// ---- \S+ -+\n", device, flags=re.MULTILINE)
+    return [prelude + kernel for kernel in kernels if "__global__" in kernel]
+
+
+def nvrtc_ms(library, fusec, path, target, scratch, options=()):
+    """A function that compiles all once more, for the time of the slowest kernel."""
+    kernels = kernels_of(fusec, path, target, scratch, options)
+    return lambda: max(compile_ms(library, kernel, target) for kernel in kernels)
+
+
+class NvrtcTime:
+    """Times models beside the yardstick; LookupError where NVRTC is missing."""
+
+    def __init__(self, fusec, scratch):
+        self.library, self.fusec, self.scratch = find_nvrtc(fusec), fusec, scratch
+        if self.library is None:
+            raise LookupError("NVRTC is missing")
+        path = os.path.join(scratch, "yardstick.json")
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump(YARDSTICK, f)
+        self.yardstick = nvrtc_ms(self.library, fusec, path, "sm_80", scratch)
+
+    def slowest(self, path, target, options=(), quiet=PROMISED_MS, runs=6, all_runs=False):
+        """What the model's slowest kernel takes in milliseconds, and the limit then, of the attempt that counts."""
+        once = nvrtc_ms(self.library, self.fusec, path, target, self.scratch, options)
+        before, least = self.yardstick(), (float("inf"), 0, 0)
+        for _ in range(runs):
+            took, after = once(), self.yardstick()
+            limit = quiet * max(1.0, min(before, after) / YARDSTICK_MS)
+            least, before = min(least, (took / limit, took, limit)), after
+            if least[0] <= 1 and not all_runs:
+                break
+        return least[1:]
