@@ -7,10 +7,11 @@ tile, causal or not, with a gate or codes behind it; on either target operands t
 code to be unrolled (masks of positions, caps, slopes, weights as an output), and windows, of which most tiles of keys
 are left out. Right results and no finding on the emulator, no bank conflict, no spill, and instructions a multiply-add.
 --sample: N of them, evenly spread; all that lie transposed."""
-import argparse, json, os, sys, tempfile
+import argparse, json, os, tempfile
 
 from attention_models import MUCH_CODE, MUCH_CODE_OF_SHARED_KEYS, SEEN, much_code, windowed
-from check_warpgroup_gemm import expect, failures, model, node, run, tensor
+from check_warpgroup_gemm import model, node, tensor
+from emulated_run import emulated, executed, expect, expect_clean, finish
 
 
 def attention(head, queries, keys, codes=None, one_scale=False, causal=False, behind="", dtype="bfloat16",
@@ -81,19 +82,16 @@ TURNED = [("k", 64, 64, 128, "float16"), ("v", 64, 64, 128, "bfloat16"), ("q", 6
 def check_turned(options, path, *parts):
     json.dump(turned(*parts), open(path("model.json"), "w"))
     for arch in ("sm_80", "sm_90a"):
-        out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
-                   "--verify", "--arch=" + arch])
-        for kernel in json.loads(out[:out.rindex("}") + 1])["kernels"] if out else []:
+        for kernel in emulated(options.fusec_run, path("model.json"), "--verify", "--arch=" + arch):
             expect(kernel["findings"] == 0, f"turned {parts}, {arch}: findings on the emulator")
     print("turned", *parts, flush=True)
 
 
 def check_much_code(options, path, name, queries, keys, arch):
     json.dump(much_code(queries=queries, keys=keys, **MUCH_CODE[name]), open(path("model.json"), "w"))
-    out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
-               "--verify", "--arch=" + arch])
+    kernels = emulated(options.fusec_run, path("model.json"), "--verify", "--arch=" + arch)
     print(f"{name}, {queries} queries, {keys} keys, {arch}", flush=True)
-    for kernel in json.loads(out[:out.rindex("}") + 1])["kernels"] if out else []:
+    for kernel in kernels:
         expect(kernel["findings"] == 0, f"{name}, {arch}: findings on the emulator")
         spilt = kernel["resources"]["spill_bytes"]
         expect(spilt == 0, f"{name}, {queries} queries, {arch}: {spilt} bytes of registers are spilt")
@@ -108,12 +106,11 @@ def check_window(options, path, seen, dtype, head, arch):
         graph = windowed(seen, dtype, "Q", "K", head, window, cap=head == 64, heads=1, key_heads=1)
         graph["symbols"] = {name: {"max": 4096, "hint": size} for name in "QK"}
         json.dump(graph, open(path("model.json"), "w"))
-        out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
-                   "--verify", "--arch=" + arch, f"--symbol=Q={size}", f"--symbol=K={size}"])
-        kernels = json.loads(out[:out.rindex("}") + 1])["kernels"] if out else []
+        kernels = emulated(options.fusec_run, path("model.json"), "--verify", "--arch=" + arch, f"--symbol=Q={size}",
+                           f"--symbol=K={size}")
         for kernel in kernels:
             expect(kernel["findings"] == 0, f"window, {seen}, {dtype}, {arch}: findings on the emulator")
-        spent.append(sum(sum(kernel["instructions"].values()) for kernel in kernels))
+        spent.append(executed(kernels))
     print(f"window, {seen}, {dtype}, heads of {head}, {arch}: {spent} instructions", flush=True)
     expect(spent[0] < 0.95 * spent[-1] or len(spent) == 1,
            f"window, {seen}, {dtype}, heads of {head}, {arch}: {spent[0]} instructions, without a window {spent[-1]}")
@@ -121,15 +118,9 @@ def check_window(options, path, seen, dtype, head, arch):
 
 def check(options, path, name, graph, limit):
     json.dump(graph, open(path("model.json"), "w"))
-    out = run([options.fusec_run, path("model.json"), "--random", "--device=emulator", "--json", "--profile=-",
-               "--verify", "--arch=sm_80", "--target=" + path("few.json")])
-    if not out:
-        return
-    for kernel in json.loads(out[:out.rindex("}") + 1])["kernels"]:
-        expect(kernel["findings"] == 0, f"{name}: findings on the emulator")
-        expect(kernel["bank_conflicts"] == 0, f"{name}: {kernel['bank_conflicts']} bank conflicts")
-        spilt = kernel["resources"]["spill_bytes"]
-        expect(spilt == 0, f"{name}: {spilt} bytes of registers are spilt")
+    kernels = emulated(options.fusec_run, path("model.json"), "--verify", "--arch=sm_80", "--target=" + path("few.json"))
+    expect_clean(kernels, name)
+    for kernel in kernels:
         _, _, queries, head = graph["inputs"][0]["shape"]
         keys = next(t["shape"][2] for t in graph["inputs"] if t["name"] == "k")
         spent = 1000 * sum(kernel["instructions"].values()) / (2 * 2 * queries * keys * head)
@@ -161,10 +152,7 @@ def main():
                     ("float16", 64, "sm_90a"), ("float32", 32, "sm_80"))]
         for case in windows[::max(1, len(windows) // options.sample)] if options.sample else windows:
             check_window(options, path, *case)
-    for failure in failures:
-        print(failure)
-    print(f"{len(failures)} failures")
-    sys.exit(bool(failures))
+    finish()
 
 
 if __name__ == "__main__":

@@ -6,10 +6,9 @@ with codes of int8 and float8 that are multiplied as wider numbers, and norms an
 behind them. Nothing called "wide" is stored under full, which is predicted to be no slower than without the pass; on the
 emulator, on sm_80 and sm_90a, all is as the reference has it: codes are those of the graph, whichever kernel they are
 made in. --sample: so many of the cases, by seed, else all."""
-import argparse, json, os, random, subprocess, sys, tempfile
+import argparse, json, os, random, tempfile
 
-failures = []
-
+from emulated_run import expect, finish, run
 
 def tensor(name, dtype, *shape):
     return {"name": name, "dtype": dtype, "shape": list(shape)}
@@ -88,20 +87,6 @@ def cases():
             yield f"probabilities {what}", probabilities(rows, dtype, depth, columns)
 
 
-def expect(holds, what):
-    if not holds:
-        failures.append(what)
-
-
-def run(command, what):
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
-        print("skipped: no NVRTC")
-        sys.exit(77)
-    expect(result.returncode == 0, f"{what}: {result.stderr[-1500:]}{result.stdout[-500:]}")
-    return result.returncode == 0
-
-
 def totals(options, path, arch, what, *more):
     with_report = [options.fusec, path("m.json"), f"--arch={arch}", "--no-nvrtc", f"--emit=report={path('r.json')}",
                    f"--emit=partition={path('p.json')}", *more]
@@ -143,10 +128,7 @@ def main():
         for i, (name, entry) in enumerate(picked):
             for arch in ("sm_80", "sm_90a") if not options.sample else (("sm_80", "sm_90a")[i % 2],):
                 check(options, folder, name, entry, arch)
-    for failure in failures:
-        print(failure)
-    print(f"{len(picked)} models, {len(failures)} failures")
-    sys.exit(1 if failures else 0)
+    finish(f"{len(picked)} models, ")
 
 
 if __name__ == "__main__":

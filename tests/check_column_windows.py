@@ -7,14 +7,12 @@ NVRTC within 400 ms of CPU, and no more instructions of a thread for a byte than
 sums of few elements have nothing in common and begin at vectors, they are read as such: one kernel, with no more
 accesses of a thread for 16 bytes and sectors than those cases say. --sample: so many of the cases, by seed, else
 all."""
-import argparse, json, os, random, subprocess, sys, tempfile
+import argparse, json, os, random, tempfile
 
+from emulated_run import expect, expect_clean, finish, run
 from nvrtc_time import NvrtcTime
 
 MOST_BYTES = 1.05  # of the least
-failures = []
-
-
 def tensor(name, dtype, *shape):
     return {"name": name, "dtype": dtype, "shape": list(shape)}
 
@@ -147,20 +145,6 @@ def vector_cases():
     yield "apart odd int8", window("max_pool2d", "int8", [1, 64, 50, 50], **twice), 5, 18, 4.2
 
 
-def expect(holds, what):
-    if not holds:
-        failures.append(what)
-
-
-def run(command, what):
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
-        print("skipped: no NVRTC")
-        sys.exit(77)
-    expect(result.returncode == 0, f"{what}: {result.stderr[-1500:]}{result.stdout[-500:]}")
-    return result.returncode == 0
-
-
 def check(options, folder, arch, name, entry, most, accesses=None, sectors=None):
     what = f"{name} on {arch}"
     path = lambda file: os.path.join(folder, file)
@@ -184,9 +168,7 @@ def check(options, folder, arch, name, entry, most, accesses=None, sectors=None)
         expect(asked <= accesses, f"{what}: {asked:.2f} accesses for 16 bytes, at most {accesses}")
         touched = 32 * total(lambda k: k["sectors"]) / least
         expect(touched <= sectors, f"{what}: {touched:.3f} of the sectors, at most {sectors}")
-    for figure in ("findings", "bank_conflicts"):
-        expect(total(lambda k: k[figure]) == 0, f"{what}: {figure}")
-    expect(total(lambda k: k["resources"]["spill_bytes"]) == 0, f"{what}: spills")
+    expect_clean(kernels, what)
     took, limit = NvrtcTime(options.fusec, folder).slowest(path("m.json"), arch)
     expect(took <= limit, f"{what}: NVRTC takes {took:.0f} ms, at most {limit:.0f}")
 
@@ -206,10 +188,7 @@ def main():
         for i, case in enumerate(picked):
             for arch in ("sm_80", "sm_90a") if not options.sample else (("sm_80", "sm_90a")[i % 2],):
                 check(options, folder, arch, *case)
-    for failure in failures:
-        print(failure)
-    print(f"{len(picked)} models, {len(failures)} failures")
-    sys.exit(1 if failures else 0)
+    finish(f"{len(picked)} models, ")
 
 
 if __name__ == "__main__":

@@ -8,8 +8,9 @@ a load whose guards depend on the position of the window alone. Then such as war
 few multiprocessors: what these need of memory, fewer instructions than by warps, no bank conflict, no spill, NVRTC
 within 400 ms of CPU, what the compiled host part launches. --sample: so many of the cases, and a quarter as many of
 these, by seed, else all."""
-import argparse, json, math, os, random, re, resource, subprocess, sys, tempfile
+import argparse, json, math, os, random, re, tempfile
 
+from emulated_run import expect, expect_clean, finish, run
 from joined_convolution_models import gated, many_channels, residual, three
 from nvrtc_time import NvrtcTime
 from warpgroup_convolution_models import by_warpgroups, node, tensor
@@ -20,9 +21,6 @@ WINDOWS = ("channel_windows",)
 PLANES = "plane_windows"
 GROUPS = "group_windows"
 LIVE_TAPS = "live taps"
-failures = []
-
-
 def convolution(pick, dims, dtype, groups=1, stride=1, dilation=1):
     kernel = [pick.choice([1, 2, 3] if dims == 3 else [1, 3, 5]) for _ in range(dims)]
     padding = [pick.choice([0, k // 2, k // 2 + 1]) for k in kernel]
@@ -484,9 +482,7 @@ def check_by_warpgroups(options, time, folder, name, model, multiprocessors, sch
     made = [k["schedule"] for k in json.load(open(path("m.manifest")))["kernels"]][:len(schedules)]
     expect(made == schedules, f"{name}: {made}, expected {schedules}")
     kernels = json.load(open(path("p.json")))["kernels"]
-    expect(all(k["findings"] == 0 for k in kernels), f"{name}: findings on the emulator")
-    expect(all(k["bank_conflicts"] == 0 for k in kernels), f"{name}: bank conflicts")
-    expect(all(k["resources"]["spill_bytes"] == 0 for k in kernels), f"{name}: spills")
+    expect_clean(kernels, name)
     source = open(path("m.cu")).read()
     tile = re.search(r"makes 128x(\d+) at a time.*?; (\d+) of k are a tile", source)
     if made != schedules or not tile:
@@ -506,20 +502,6 @@ def check_by_warpgroups(options, time, folder, name, model, multiprocessors, sch
     executed = sum(kernels[0]["instructions"].values())
     expect(executed < products / 250 + 12000 * steps / of_tile,
            f"{name}: {executed} instructions for {products} multiply-adds")
-
-
-def expect(holds, what):
-    if not holds:
-        failures.append(what)
-
-
-def run(command, what):
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
-        print("skipped: no NVRTC")
-        sys.exit(77)
-    expect(result.returncode == 0, f"{what}: {result.stderr[-1500:]}{result.stdout[-500:]}")
-    return result.returncode == 0
 
 
 def check(options, folder, name, entry, schedules, arch):
@@ -677,10 +659,7 @@ def main():
             wide = random.Random(options.seed).sample(wide, min(max(1, options.sample // 4), len(wide)))
         for case in wide:
             check_by_warpgroups(options, NvrtcTime(options.fusec, folder), folder, *case)
-    for failure in failures:
-        print(failure)
-    print(f"{len(picked) + len(wide)} models, {len(failures)} failures")
-    sys.exit(bool(failures))
+    finish(f"{len(picked) + len(wide)} models, ")
 
 
 main()

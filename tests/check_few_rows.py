@@ -5,12 +5,11 @@ Products of 1 to 32 rows with a matrix of weights, as decoding has them, on the 
 multiple of any tile, on sm_80 and sm_90a, no finding; each sector of the weights read once, no bank conflict, no local
 memory; where nothing but 16-byte accesses is needed, nothing else in the PTX; no more instructions for a byte of large
 weights than leaves time to copy them. --sample: so many of the cases, by seed, else all."""
-import argparse, json, math, os, random, re, subprocess, sys, tempfile
+import argparse, json, math, os, random, re, tempfile
+
+from emulated_run import expect, expect_clean, finish, run
 
 ROWS = [1, 2, 3, 5, 8, 9, 13, 16, 25, 32]
-failures = []
-
-
 def tensor(name, dtype, *shape):
     return {"name": name, "dtype": dtype, "shape": list(shape)}
 
@@ -246,20 +245,6 @@ def large_cases():
     return found
 
 
-def expect(holds, what):
-    if not holds:
-        failures.append(what)
-
-
-def run(command, what):
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
-        print("skipped: no NVRTC")
-        sys.exit(77)
-    expect(result.returncode == 0, f"{what}: {result.stderr[-1500:]}{result.stdout[-500:]}")
-    return result.returncode == 0
-
-
 def weight_bytes(entry):
     total = 0
     for t in entry["constants"]:
@@ -288,9 +273,7 @@ def check(options, folder, name, entry, arch):
         kernel = json.load(f)["kernels"][-1]
     schedule = kernel["schedule"]
     expect(schedule in ("few_rows_mma", "side_by_side"), f"{what}: the kernel is {schedule}")
-    expect(profile["findings"] == 0, f"{what}: findings on the emulator")
-    expect(profile["bank_conflicts"] == 0, f"{what}: {profile['bank_conflicts']} bank conflicts")
-    expect(profile["resources"]["spill_bytes"] == 0, f"{what}: spills")
+    expect_clean([profile], what)
     if not name.startswith("plain"):
         return
     ptx = open(path("m.ptx"), encoding="utf-8").read()
@@ -342,8 +325,7 @@ def check_large(options, folder, name, entry, arch, most):
     multiplied = profile["tensor_multiply_adds"] * blocks["of"] / blocks["blocks"] / (-(-m // 8) * 8 * n * k)
     expect(multiplied <= 1.26, f"{what}: {multiplied:.2f} of the multiply-adds of tensor cores that are needed")
     expect("wide" not in name or blocks["of"] == n // 64, f"{what}: {blocks['of']} blocks, not of 64 columns")
-    expect(profile["bank_conflicts"] == 0, f"{what}: {profile['bank_conflicts']} bank conflicts")
-    expect(profile["resources"]["spill_bytes"] == 0, f"{what}: spills")
+    expect_clean([profile], what)
 
 
 def main():
@@ -366,10 +348,7 @@ def main():
         for i, (name, entry, most) in enumerate(large):
             for arch in ("sm_80", "sm_90a") if not options.sample else (("sm_80", "sm_90a")[i % 2],):
                 check_large(options, folder, name, entry, arch, most[arch == "sm_90a"])
-    for failure in failures:
-        print(failure)
-    print(f"{len(picked) + len(large)} products, {len(failures)} failures")
-    sys.exit(bool(failures))
+    finish(f"{len(picked) + len(large)} products, ")
 
 
 main()

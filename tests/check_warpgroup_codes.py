@@ -10,9 +10,9 @@ Rows of int8 with an offset are multiplied as they lie.
 A gated unit over int4 has to do with few instructions for its multiply-adds, and products of few rows, or with scales
 of less of the depth than a tile has, stay those of warps.
 --full: demands on larger sizes for each kind of weight. --sample: N of the forms, evenly spread."""
-import argparse, json, os, sys, tempfile
+import argparse, json, os, tempfile
 
-from check_warpgroup_gemm import expect, failures, run
+from emulated_run import emulated, expect, expect_clean, finish, run
 
 ARCH = "--arch=sm_90a"
 
@@ -239,15 +239,10 @@ def profiled(options, path, few, name, graph, verify):
     json.dump(graph, open(path("form.json"), "w"))
     run([options.fusec, path("form.json"), f"--emit=cu={path('form.cu')}", "--no-nvrtc",
          f"--emit=manifest={path('manifest.json')}"] + few)
-    out = run([options.fusec_run, path("form.json"), "--random", "--device=emulator", "--json", "--profile=-"] +
-              (["--verify"] if verify else []) + few)
-    if not out:
+    kernels = emulated(options.fusec_run, path("form.json"), *(["--verify"] if verify else []), *few)
+    if not kernels:
         return [], {}
-    kernels = json.loads(out[:out.rindex("}") + 1])["kernels"]
-    for kernel in kernels:
-        expect(kernel["findings"] == 0, f"{name}: findings on the emulator")
-        expect(kernel["bank_conflicts"] == 0, f"{name}: {kernel['bank_conflicts']} bank conflicts")
-        expect(kernel["resources"]["spill_bytes"] == 0, f"{name}: spills")
+    expect_clean(kernels, name)
     return [k["schedule"] for k in json.load(open(path("manifest.json")))["kernels"]], kernels[0]
 
 
@@ -291,10 +286,7 @@ def main():
             expect(schedules == ["gemm_wgmma"], f"{name}: {schedules}, expected gemm_wgmma alone")
             expect(spent <= limit, f"{name}: {spent:.2f} instructions a thousand multiply-adds, at most {limit}")
             print(f"{name}: {spent:.2f} instructions a thousand multiply-adds, at most {limit}")
-    for failure in failures:
-        print(failure)
-    print(f"{len(failures)} failures")
-    sys.exit(bool(failures))
+    finish()
 
 
 if __name__ == "__main__":

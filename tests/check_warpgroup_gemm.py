@@ -10,32 +10,16 @@ each, on a device of few multiprocessors, so that small products take this form 
 any tile, right results and no finding on the emulator, what the compiled host part launches.
 --full: the layer at 4096 x 4096 x 4096 on a sample of its blocks. --sample: N of the forms, evenly spread. Where nvdisasm is in PATH, HGMMA, QGMMA, IGMMA,
 UTMALDG and UTMASTG are looked for in the machine code, too."""
-import argparse, json, os, re, shutil, subprocess, sys, tempfile
+import argparse, json, os, re, shutil, tempfile
 
 import json_schema
+from emulated_run import emulated, expect, expect_clean, finish, run
 from nvrtc_time import NvrtcTime
 
 ARCH = "--arch=sm_90a"
 ROWS, DEPTH = 128, 64
 SCHEMA = json.load(open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "docs", "schemas",
                                      "manifest.schema.json"), encoding="utf-8"))
-failures = []
-
-
-def expect(holds, what):
-    if not holds:
-        failures.append(what)
-
-
-def run(command):
-    result = subprocess.run(command, capture_output=True, text=True)
-    if result.returncode != 0 and "NVRTC" in result.stderr and "not found" in result.stderr:
-        print("skipped: no NVRTC")
-        sys.exit(77)
-    expect(result.returncode == 0, f"{' '.join(command)}: {result.stderr[-2000:]}")
-    return result.stdout
-
-
 def expect_quick_nvrtc(options, path, file, target, what):
     took, limit = NvrtcTime(options.fusec, path("")).slowest(path(file), "sm_90a", target[1:])
     expect(took <= limit, f"{what}: NVRTC takes {took:.0f} ms, at most {limit:.0f}")
@@ -382,16 +366,9 @@ def check_forms(options, path, few):
         expect(not json_schema.problems(manifest, SCHEMA), f"{name}: a manifest that its schema does not know")
         for text in ["multiply_warpgroup_"] + wanted:
             expect(text in source, f"{name}: no {text} in the source")
-        out = run([options.fusec_run, path("form.json"), "--random", "--device=emulator", "--host-part=recorded",
-                   "--verify", "--json", "--profile=-"] + few)
-        if not out:
-            continue
-        profile = json.loads(out[:out.rindex("}") + 1])["kernels"]
-        expect(len(profile) == 1, f"{name}: {len(profile)} kernels")
-        for kernel in profile:
-            expect(kernel["findings"] == 0, f"{name}: findings on the emulator")
-            expect(kernel["bank_conflicts"] == 0, f"{name}: {kernel['bank_conflicts']} bank conflicts")
-            expect(kernel["resources"]["spill_bytes"] == 0, f"{name}: spills")
+        kernels = emulated(options.fusec_run, path("form.json"), "--host-part=recorded", "--verify", *few)
+        expect(len(kernels) == 1, f"{name}: {len(kernels)} kernels")
+        expect_clean(kernels, name)
 
 
 def check_groups(options, path, few, what, **more):
@@ -407,11 +384,8 @@ def check_groups(options, path, few, what, **more):
     if not tile:
         return
     columns, cluster = int(tile[1]), 2 if "__cluster_dims__(2" in source else 1
-    profile = json.loads(run([options.fusec_run, path("groups.json"), "--random", "--device=emulator", "--json",
-                              "--profile=-"] + few))["kernels"][0]
-    expect(profile["findings"] == 0, f"{what}: findings on the emulator")
-    expect(profile["bank_conflicts"] == 0, f"{what}: {profile['bank_conflicts']} bank conflicts")
-    expect(profile["resources"]["spill_bytes"] == 0, f"{what}: spills")
+    profile, *_ = kernels = emulated(options.fusec_run, path("groups.json"), *few)
+    expect_clean(kernels, what)
     sizes = [end - begin for begin, end in zip([0] + ends, ends)]
     tiles = sum(cluster * -(-rows // (ROWS * cluster)) for rows in sizes) * -(-n // columns)
     products = tiles * ROWS * columns * k * 2
@@ -466,11 +440,8 @@ def check_layer(options, path, target):
         expect(wanted in ptx, f"no {wanted} in the PTX")
     expect("st.global" not in ptx, "stores beside those of TMA")
     sample = ["--sample-blocks=2"] if options.full else []
-    profile = json.loads(run([options.fusec_run, path("layer.json"), "--random", "--device=emulator", "--json",
-                              "--profile=-"] + sample + target))["kernels"][0]
-    expect(profile["findings"] == 0, "findings on the emulator")
-    expect(profile["bank_conflicts"] == 0, f"{profile['bank_conflicts']} bank conflicts")
-    expect(profile["resources"]["spill_bytes"] == 0, "spills")
+    profile, *_ = kernels = emulated(options.fusec_run, path("layer.json"), *sample, *target)
+    expect_clean(kernels, "layer")
     depth = -(-k // DEPTH) * DEPTH
     tiles, rest = divmod(profile["tensor_multiply_adds"], ROWS * columns * depth)
     expect(rest == 0, "products that are no tile's")
@@ -516,7 +487,4 @@ def main():
 
 if __name__ == "__main__":
     main()
-    for failure in failures:
-        print(failure)
-    print(f"{len(failures)} failures")
-    sys.exit(bool(failures))
+    finish()
