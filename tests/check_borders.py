@@ -10,6 +10,7 @@ import argparse, json, os, random, tempfile
 
 from emulated_run import expect, finish, run
 
+
 def tensor(name, dtype, *shape):
     return {"name": name, "dtype": dtype, "shape": list(shape)}
 

@@ -13,6 +13,8 @@ from emulated_run import expect, expect_clean, finish, run
 from nvrtc_time import NvrtcTime
 
 MOST_BYTES = 1.05  # of the least
+
+
 def tensor(name, dtype, *shape):
     return {"name": name, "dtype": dtype, "shape": list(shape)}
 

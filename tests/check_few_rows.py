@@ -10,6 +10,8 @@ import argparse, json, math, os, random, re, tempfile
 from emulated_run import expect, expect_clean, finish, run
 
 ROWS = [1, 2, 3, 5, 8, 9, 13, 16, 25, 32]
+
+
 def tensor(name, dtype, *shape):
     return {"name": name, "dtype": dtype, "shape": list(shape)}
 
