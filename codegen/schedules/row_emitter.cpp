@@ -10,10 +10,9 @@
 #include "analysis/row_segments.h"
 #include "codegen/emit_expr.h"
 #include "codegen/in_place.h"
-#include "codegen/schedules/direct.h"
 #include "codegen/schedules/folded_columns.h"
-#include "codegen/schedules/row_cohort.h"
 #include "codegen/schedules/row_partials.h"
+#include "codegen/schedules/row_threads.h"
 #include "codegen/schedules/row_walk.h"
 #include "codegen/schedules/vector_access.h"
 #include "ir/type.h"
@@ -32,6 +31,7 @@ class RowEmitter {
         outputs_(kernel.layout.chunks == 1 || kernel.stage + 1 == launches_of(kernel.form, kernel.layout)),
         writer_(kernel.graph, kernel.wide),
         emitter_(kernel.form.kernel, writer_),
+        threads_(form_, layout_, writer_, emitter_),
         walk_({form_, graph_, layout_, split_, kernel.shared_bytes}, writer_, emitter_) {
     if (kernel.folds) folds_.emplace(*kernel.folds, writer_);
     folded_ = kernel.folds ? kernel.folds->folded : 0;
@@ -81,7 +81,7 @@ class RowEmitter {
     // the others have left: there each element is read by who stores it.
     const bool meet = layout_.team != RowTeam::kWarp && layout_.parts > 1;
     source.owns_rows = stores_beside() ? reads_once() && !looks_up(form_.kernel)
-                                       : outputs_ && (active_.empty() || meet || !looks_up(form_.kernel));
+                                       : outputs_ && (threads_.active().empty() || meet || !looks_up(form_.kernel));
     source.any_start = split_.start.has_value();
     for (KernelParameter& p : source.parameters)
       p.address_only = p.address_only || (p.written && !outputs_ && !is_stored_beside(p.value));
@@ -139,109 +139,24 @@ class RowEmitter {
 
   // Blocks, or their warps, take rows one after the other.
   void open_rows_in_turn(const IndexExpr& rows) {
-    const bool warps = layout_.team == RowTeam::kWarp;
-    part_ = writer_.unique("lane");
-    writer_.line(fmt::format("const int {} = threadIdx.x{};", part_, warps ? " % 32" : ""));
-    walk_.begin({.part = part_, .block = chunk_});
+    threads_.declare_lane();
+    walk_.begin({.part = threads_.part()});
     folds_->declare(walk_.turns_in_registers(form_.columns), split_.column_width);
     walk_.load_what_rows_share(loops());
-    row_ = writer_.unique("row");
-    const std::string first = warps ? fmt::format("blockIdx.x * {} + threadIdx.x / 32", layout_.rows) : "blockIdx.x";
-    writer_.line("#pragma unroll 1");
-    writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), row_, first,
-                             emitter_.index_text().tight(rows), layout_.blocks * layout_.rows));
-    bind_flat(emitter_, form_.rows, row_);
+    threads_.open_rows_in_turn(rows);
   }
 
   // Two reductions have memory of their own and a barrier between them; one is not to meet itself in the next row.
   void close_rows() {
-    if (layout_.team == RowTeam::kBlock && block_reductions_ == 1) writer_.line("__syncthreads();");
+    if (layout_.team == RowTeam::kBlock && threads_.block_reductions() == 1) writer_.line("__syncthreads();");
     writer_.close();
-    folds_->leave(part_);
+    folds_->leave(threads_.part());
   }
 
   void open_rows(const IndexExpr& rows) {
     if (folds_) return open_rows_in_turn(rows);
-    const std::string type = writer_.index_type();
-    std::string number = "blockIdx.x";
-    if (layout_.cohort > 1) {
-      writer_.use("cohort_reduce");
-      arrived_ = cohort_counters(writer_, form_);
-      number = writer_.unique("ticket");
-      writer_.line(fmt::format("const unsigned {} = cohort_ticket({});", number, arrived_));
-    }
-    std::string block = (writer_.wide() ? "(long long)" : "") + number;
-    if (const int of_row = layout_.blocks_together() * (chunked() ? layout_.chunks : 1); of_row > 1) {
-      chunk_ = writer_.unique(layout_.blocks_together() > 1 ? "rank" : "chunk");
-      writer_.line(fmt::format("const int {} = {} % {};  // of its row's blocks", chunk_, number, of_row));
-      block += fmt::format(" / {}", of_row);
-    }
-    part_ = writer_.unique(layout_.team == RowTeam::kColumn ? "part" : "lane");
-    std::string row = "0";
-    switch (layout_.team) {
-      case RowTeam::kWarp:
-        if (32 % layout_.parts != 0) {
-          row = open_odd_lanes(block, rows);
-          break;
-        }
-        writer_.line(fmt::format("const int {} = threadIdx.x % {};", part_, layout_.parts));
-        row = fmt::format("{} * {} + threadIdx.x / {}", block, layout_.rows, layout_.parts);
-        if (proves_multiple_of(rows, 32 / layout_.parts, form_.kernel.pool.bounds())) {
-          const std::string mine = writer_.unique("row");
-          writer_.line(fmt::format("const {} {} = {};", type, mine, row));
-          if (!proves_multiple_of(rows, layout_.rows, form_.kernel.pool.bounds()))
-            writer_.line(fmt::format("if ({} >= {}) return;", mine, emitter_.index_text().tight(rows)));
-          row = mine;
-        } else {
-          row = row_that_is_there(row, rows);
-        }
-        break;
-      case RowTeam::kBlock:
-        writer_.line(layout_.blocks_together() > 1
-                         ? fmt::format("const int {} = {} * {} + threadIdx.x;", part_, chunk_, layout_.threads)
-                         : fmt::format("const int {} = threadIdx.x;", part_));
-        if (layout_.cluster > 1) {
-          writer_.use("cluster_reduce");
-          writer_.line("cluster_arrive();");
-        }
-        if (form_.rows.empty()) break;
-        row = writer_.unique("row");
-        writer_.line(fmt::format("const {} {} = {};", type, row, block));
-        break;
-      case RowTeam::kColumn: {
-        writer_.line(fmt::format("const int {} = threadIdx.x / {};", part_, kColumnRows));
-        row = row_that_is_there(fmt::format("{} * {} + threadIdx.x % {}", block, kColumnRows, kColumnRows), rows);
-        break;
-      }
-    }
-    row_ = row;
-    bind_flat(emitter_, form_.rows, row);
-    walk_.begin({.part = part_, .block = chunk_, .chunks = chunked() ? layout_.chunks : 1});
-  }
-
-  // Rows of an odd number of lanes: a warp's last lanes have none and do as the first of its last row.
-  std::string open_odd_lanes(const std::string& block, const IndexExpr& rows) {
-    const int lanes = layout_.parts, of_warp = 32 / lanes;
-    writer_.line(fmt::format("const int {} = threadIdx.x % 32 % {};", part_, lanes));
-    const std::string first = fmt::format("{} * {} + threadIdx.x / 32 * {}", block, layout_.rows, of_warp);
-    if (of_warp == 1) return row_that_is_there(first, rows, fmt::format("threadIdx.x % 32 < {}", lanes));
-    const std::string of_row = writer_.unique("row_of_warp");
-    writer_.line(fmt::format("const int {} = threadIdx.x % 32 / {};", of_row, lanes));
-    return row_that_is_there(fmt::format("{} + min({}, {})", first, of_row, of_warp - 1), rows,
-                             fmt::format("{} < {}", of_row, of_warp));
-  }
-
-  // Threads whose row would be past the end take the last one and store nothing: others of their warp need them.
-  std::string row_that_is_there(const std::string& text, const IndexExpr& rows, const std::string& condition = "") {
-    const std::string type = writer_.index_type(), wanted = writer_.unique("wanted_row");
-    const std::string limit = emitter_.index_text().tight(rows);
-    active_ = writer_.unique("active");
-    writer_.line(fmt::format("const {} {} = {};", type, wanted, text));
-    writer_.line(fmt::format("const bool {} = {}{} < {};  // the others work along, and store nothing", active_,
-                             condition.empty() ? "" : condition + " && ", wanted, limit));
-    const std::string row = writer_.unique("row");
-    writer_.line(fmt::format("const {} {} = {} ? {} : {} - 1;", type, row, active_, wanted, limit));
-    return row;
+    threads_.open(rows, chunked());
+    walk_.begin({.part = threads_.part(), .block = threads_.chunk(), .chunks = chunked() ? layout_.chunks : 1});
   }
 
   // The reductions of the segment in which this turn's vector is, of which neighbouring lanes have the others.
@@ -271,41 +186,6 @@ class RowEmitter {
     for (std::size_t i = 0; i < outputs.size(); ++i) store_scalar(*outputs[i], values[i]);
     if (vectors > 1) writer_.close();
     emitter_.rewind(outside);
-  }
-
-  std::string team_reduce(const ExprEmitter::Accumulator& a) {
-    writer_.use("combine");
-    if (a.extreme) writer_.use("extreme_lanes");
-    switch (layout_.team) {
-      case RowTeam::kWarp:
-        if (32 % layout_.parts != 0) {
-          writer_.use(a.extreme ? "extreme_odd_lanes" : "odd_lanes_reduce");
-          return fmt::format("odd_lanes_reduce<{}>({}, {})", layout_.parts, a.name, a.combine);
-        }
-        writer_.use("warp_reduce");
-        return fmt::format("warp_reduce{}({}, {})", layout_.parts < 32 ? fmt::format("<{}>", layout_.parts) : "",
-                           a.name, a.combine);
-      case RowTeam::kBlock:
-        writer_.use("block_reduce");
-        if (layout_.cluster > 1)
-          return fmt::format("cluster_reduce<{}, {}, {}>({}, {}, {})", layout_.threads, layout_.cluster,
-                             block_reductions_++, a.name, a.combine, chunk_);
-        if (layout_.cohort > 1) return cohort_reduce(a);
-        return fmt::format("block_reduce<{}, {}>({}, {})", layout_.threads, block_reductions_++, a.name, a.combine);
-      case RowTeam::kColumn:
-        writer_.use("column_reduce");
-        return fmt::format("column_reduce<{}, {}>({}, {})", kColumnRows, layout_.parts, a.name, a.combine);
-    }
-    return {};
-  }
-
-  // Each reduction has a place for the partial results of each of the row's blocks.
-  std::string cohort_reduce(const ExprEmitter::Accumulator& a) {
-    const IndexExpr rows = point_count(form_.kernel.pool, form_.rows);
-    const std::string of_row = row_ == "0" ? "" : fmt::format(" + {} * {}", row_, layout_.cohort);
-    return fmt::format("cohort_reduce<{}, {}, {}>({}, {}, {}{}, {} + 1{}, {})", layout_.threads, layout_.cohort,
-                       block_reductions_++, a.name, a.combine, row_partials(writer_, form_, a, rows * layout_.cohort),
-                       of_row, arrived_, row_ == "0" ? "" : " + " + row_, chunk_);
   }
 
   bool reduce(const std::vector<ExprId>& reductions) {
@@ -342,7 +222,7 @@ class RowEmitter {
     if (!stores_beside() || is_stored_) return walk_.over_row(loop, "k", visit);
     Outputs outputs;
     for (const KernelOutput& output : form_.beside) outputs.push_back(&output);
-    walk_.over_row(loop, "k", with_stores(visit, outputs, loop, active_));
+    walk_.over_row(loop, "k", with_stores(visit, outputs, loop, threads_.active()));
     is_stored_ = true;
   }
   std::string type_of_pass() const { return c_type(form_.kernel.pool[one_pass_->first].type); }
@@ -351,7 +231,7 @@ class RowEmitter {
   ExprEmitter::Accumulator define_reduced(ExprId reduction, const std::string& mine) {
     const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
     writer_.line(fmt::format("{} {} = {};", a.type, a.name, mine));
-    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
+    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, threads_.reduce(a)));
     emitter_.define(reduction, emitter_.result(a));
     return a;
   }
@@ -421,7 +301,7 @@ class RowEmitter {
     ExprEmitter::Accumulator count = first;
     count.name = writer_.unique("count");
     writer_.line(fmt::format("{} {} = {}.count;", count.type, count.name, running_));
-    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", count.name, team_reduce(count)));
+    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", count.name, threads_.reduce(count)));
     emitter_.define(one_pass_->mean, fmt::format("({0} / max({1}, ({2})1))", first.name, count.name, count.type));
     leave({first, reduce_second()}, count.name);
   }
@@ -439,7 +319,8 @@ class RowEmitter {
                                type_of_pass()));
     }
     const std::string at = partial_place(i);
-    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, part_, layout_.chunks, layout_.parts));
+    writer_.open(
+        fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), layout_.chunks, layout_.parts));
     writer_.line(of_exponentials() ? fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running_, first, second, at)
                                    : fmt::format("{0}.take_part({1}[{4}], {2}[{4}], {3}[{4}], {5});", running_, first,
                                                  second, counts, at, about_));
@@ -464,7 +345,7 @@ class RowEmitter {
     over_row_first(loop_of(form_.kernel.pool[reductions[0]].axes, bodies, !is_stored_),
                    {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
     for (const ExprEmitter::Accumulator& a : accumulators)
-      if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
+      if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, threads_.reduce(a)));
     return accumulators;
   }
 
@@ -476,11 +357,12 @@ class RowEmitter {
   }
 
   void leave(const std::vector<ExprEmitter::Accumulator>& accumulators, const std::string& count = "") {
-    writer_.open(active_.empty() ? fmt::format("if ({} == 0)", part_)
-                                 : fmt::format("if ({} == 0 && {})", part_, active_));
+    writer_.open(threads_.active().empty() ? fmt::format("if ({} == 0)", threads_.part())
+                                           : fmt::format("if ({} == 0 && {})", threads_.part(), threads_.active()));
     for (const ExprEmitter::Accumulator& a : accumulators)
-      writer_.line(fmt::format("{}[{}] = {};", partials(a), partial_place(chunk_), a.name));
-    if (!count.empty()) writer_.line(fmt::format("{}[{}] = {};", partials_of_counts(), partial_place(chunk_), count));
+      writer_.line(fmt::format("{}[{}] = {};", partials(a), partial_place(threads_.chunk()), a.name));
+    if (!count.empty())
+      writer_.line(fmt::format("{}[{}] = {};", partials_of_counts(), partial_place(threads_.chunk()), count));
     writer_.close();
   }
 
@@ -496,19 +378,20 @@ class RowEmitter {
 
   // Neighbouring threads read neighbouring chunks, or rows.
   std::string partial_place(const std::string& chunk) const {
-    if (row_ == "0") return chunk;
-    if (layout_.team != RowTeam::kColumn) return fmt::format("{} * {} + {}", row_, layout_.chunks, chunk);
+    if (threads_.row() == "0") return chunk;
+    if (layout_.team != RowTeam::kColumn) return fmt::format("{} * {} + {}", threads_.row(), layout_.chunks, chunk);
     const IndexExpr rows = point_count(form_.kernel.pool, form_.rows);
-    return fmt::format("{} * {} + {}", chunk, emitter_.index_text().tight(rows), row_);
+    return fmt::format("{} * {} + {}", chunk, emitter_.index_text().tight(rows), threads_.row());
   }
 
   void combine_partials(const ExprEmitter::Accumulator& a) {
     const std::string pointer = partials(a), i = writer_.unique("i");
     writer_.use("combine");
-    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, part_, layout_.chunks, layout_.parts));
+    writer_.open(
+        fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), layout_.chunks, layout_.parts));
     writer_.line(fmt::format("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, pointer, partial_place(i)));
     writer_.close();
-    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, team_reduce(a)));
+    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, threads_.reduce(a)));
     emitter_.define(a.reduction, emitter_.result(a));
   }
 
@@ -521,9 +404,9 @@ class RowEmitter {
   // Outputs with an element a row.
   void store_row(const Outputs& outputs) {
     const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
-    std::string mine = part_ + " == 0";
-    if (chunked()) mine += " && " + chunk_ + " == 0";
-    if (!active_.empty()) mine += " && " + active_;
+    std::string mine = threads_.part() + " == 0";
+    if (chunked()) mine += " && " + threads_.chunk() + " == 0";
+    if (!threads_.active().empty()) mine += " && " + threads_.active();
     writer_.open("if (" + mine + ")");
     for (std::size_t i = 0; i < outputs.size(); ++i) store_scalar(*outputs[i], values[i]);
     writer_.close();
@@ -549,14 +432,14 @@ class RowEmitter {
     for (const KernelOutput* output : outputs)
       (is_of_segments(form_, *output) ? of_segments : of_columns).push_back(output);
     const RowLoop loop = loop_of_columns(outputs);
-    if (!active_.empty()) writer_.open(fmt::format("if ({})", active_));
+    if (!threads_.active().empty()) writer_.open(fmt::format("if ({})", threads_.active()));
     RowWalk::Visit visit{.element = [this](const std::string& lane) {
       if (folds_) folds_->take(walk_.place_of_thread(lane), emitter_.emit(folded()));
     }};
     visit.before = [&] { reduce_segments(loop); };
     visit.after = [&] { store_segments(of_segments); };
     walk_.over_row(loop, "j", with_stores(visit, of_columns, loop));
-    if (!active_.empty()) writer_.close();
+    if (!threads_.active().empty()) writer_.close();
   }
 
   // The visit that stores elements of these outputs besides, where the condition holds.
@@ -602,12 +485,8 @@ class RowEmitter {
   const bool outputs_;  // this kernel's are the form's
   KernelWriter writer_;
   ExprEmitter emitter_;
-  std::string part_, row_;
-  std::string chunk_;    // which block of its row's this is
-  std::string active_;   // column teams: is the row a real one
-  std::string arrived_;  // cohorts: their counters
+  RowThreads threads_;
   RowWalk walk_;
-  int block_reductions_ = 0;
   bool is_stored_ = false;              // what the first loop stores
   std::vector<VectorStore> stores_;     // of the vector that a loop is at
   std::optional<RowOnePass> one_pass_;  // rows that are read again: once for both reductions
