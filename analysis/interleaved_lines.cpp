@@ -224,8 +224,14 @@ class Reader {
   bool see(ExprId id) {
     const ExprNode& n = pool_[id];
     if (n.op == ExprOp::kReduce && std::ranges::find(form_.reductions, id) == form_.reductions.end()) return false;
-    if (n.op != ExprOp::kLoad || !runs_along(id)) return true;
-    if (n.args[0] != kNoExpr || bits(n.dtype) < 8) return false;
+    if (n.op != ExprOp::kLoad) return true;
+    const bool plain = n.args[0] == kNoExpr && bits(n.dtype) >= 8;
+    if (!runs_along(id)) {
+      if (plain && way_.breadth == 1 && simplify(position(n) - IndexExpr::axis(way_.inner), pool_.bounds()).is(0))
+        way_.of_rows.push_back(id);
+      return true;
+    }
+    if (!plain) return false;
     const IndexExpr at = position(n);
     if (is_of_columns(id)) {
       if (simplify(at - column_of(id), pool_.bounds()).is(0)) way_.beside.push_back(id);

@@ -27,6 +27,18 @@ ExprId unclamped(const ExprPool& pool, ExprId id, const IndexExpr& extent) {
   }
 }
 
+// Is it known of each place of the axis: one number, made of the place (ends that lie equally far apart), or loaded?
+bool is_of_each(const ExprPool& pool, const ExprNode& end, std::uint32_t axis) {
+  const IndexExpr place = IndexExpr::axis(axis);
+  if (end.op == ExprOp::kIndex) {
+    const auto step = coefficient_of(end.indices[0], {Variable::Kind::kAxis, axis});
+    return step && simplify(end.indices[0] - place * *step, pool.bounds()).as_constant().has_value();
+  }
+  const bool loaded =
+      end.op == ExprOp::kLoad && end.args[0] == kNoExpr && end.indices.size() == 1 && end.indices[0] == place;
+  return end.op == ExprOp::kConstant || loaded;
+}
+
 }  // namespace
 
 std::optional<RowGroups> find_row_groups(const ExprPool& pool, const Product& product) {
@@ -46,10 +58,7 @@ std::optional<RowGroups> find_row_groups(const ExprPool& pool, const Product& pr
   const ExprId row = without_conversions(pool, compares.args[end_first ? 1 : 0]);
   if (!is_number(pool, row, IndexExpr::axis(product.rows[0]))) return std::nullopt;
   const ExprNode& end = pool[without_conversions(pool, groups.end)];
-  const bool plain =
-      end.op == ExprOp::kConstant || (end.op == ExprOp::kLoad && end.args[0] == kNoExpr && end.indices.size() == 1 &&
-                                      end.indices[0] == IndexExpr::axis(groups.axis));
-  return plain ? std::optional(groups) : std::nullopt;
+  return is_of_each(pool, end, groups.axis) ? std::optional(groups) : std::nullopt;
 }
 
 bool says_has_matrix(const ExprPool& pool, const RowGroups& groups, const IndexExpr& matrices, ExprId condition) {

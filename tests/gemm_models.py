@@ -9,8 +9,10 @@ def node(name, op, inputs, **attributes):
     return {"name": name, "op": op, "inputs": inputs, "attrs": attributes}
 
 
-def model(name, inputs, nodes, **more):
-    return {"fusec": 1, "name": name, "inputs": inputs, "nodes": nodes, "outputs": ["h"], **more}
+def model(name, tensors, nodes, **more):
+    """Tensors with data are constants."""
+    given = {"inputs": [t for t in tensors if "data" not in t], "constants": [t for t in tensors if "data" in t]}
+    return {"fusec": 1, "name": name, **given, "nodes": nodes, "outputs": ["h"], **more}
 
 
 def layer(m, n, k):
@@ -47,6 +49,10 @@ GROUPED = {
         [node("a", "dequantize", ["x", "xs"], dtype="float32", axis=0),
          node("d", "dequantize", ["w", "s"], dtype="float32", axis=2, block=128),
          node("b", "transpose", ["d"], dim0=1, dim1=2), node("h", "grouped_matmul", ["a", "b", "o"])]),
+    # Ends that lie equally far apart need no memory.
+    "equal": (
+        [tensor("x", "bfloat16", 77, 72), tensor("a", "bfloat16", 6, 72, 104), tensor("o", "int32", 6) | {"data": [12, 24, 36, 48, 60, 72]}],
+        [node("g", "grouped_matmul", ["x", "a", "o"]), node("h", "gelu", ["g"])]),
     # What lies across the rows is copied in pieces of several, though groups begin at any row.
     "turned": (
         [tensor("x", "float16", 64, 152), tensor("a", "float16", 5, 64, 72), tensor("o", "int32", 5)],
@@ -304,7 +310,7 @@ def paired(experts, rows, depth, pairs, dtype, codes, way):
               for name, (start, end) in zip("gu", ends)]
     nodes += [node("c", "clamp", ["g"], max=7.0), node("t", "mul", ["c", 1.702]), node("s", "sigmoid", ["t"]),
               node("a", "mul", ["c", "s"]), node("d", "add", ["u", 1.0]), node("h", "mul", ["a", "d"])]
-    return model("pairs", inputs, nodes, constants=offsets)
+    return model("pairs", inputs + offsets, nodes)
 
 
 # Codes with a scale for each column, columns beside one another, are widened and scaled two at a time.

@@ -324,7 +324,7 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
   const ExprEmitter::Mark lanes = emitter_.mark();
   bind_element(axes, way_.in_strips ? v : fmt::format("({} + {})", place, e), e);
   emitter_.load_text = [&](ExprId load) {
-    if (contains(way_.beside, load) && beside_.contains(pool_[load].source))
+    if (is_of_line(load) && beside_.contains(pool_[load].source))
       return element_text(pool_[load].dtype, beside_.at(pool_[load].source), e, writer_);
     if (!contains(way_.loads, load)) return std::string();
     return element_text(pool_[load].dtype, words.at(pool_[load].source), e, writer_);
@@ -355,19 +355,33 @@ std::string InterleavedElements::turns_of_all(const std::string& turn) const {
   return all > 0 && all < part_.kept_turns ? fmt::format("{} < {} || ", turn, all) : "";
 }
 
-// Of what is the same for all lines, those of this thread's places, where they are whole vectors.
+// Of what is the same for all lines, those of this thread's places.
 std::map<ValueId, std::string> InterleavedElements::words_beside(const std::vector<ExprId>& roots) {
   std::map<ValueId, std::string> words;
-  if (!way_.in_strips || way_.shifted) return words;
+  if (!way_.in_strips) return words;
   for (const ExprId id : outside_reductions(form_, roots)) {
     const ExprNode& n = pool_[id];
-    if (!contains(way_.beside, id) || words.contains(n.source) || part_.words_of(id) == 0) continue;
-    writer_.use("words");
+    if (!is_of_line(id) || words.contains(n.source) || part_.words_of(id) == 0) continue;
     words[n.source] = writer_.unique(writer_.wish(n.source) + "_w");
-    writer_.line(fmt::format("const Words<{0}> {1} = load_words<{0}>({2} + {3});", part_.words_of(id), words[n.source],
-                             writer_.input(n.source), phase_));
+    writer_.line(fmt::format("const Words<{}> {} = {};", part_.words_of(id), words[n.source], words_of_line(id)));
   }
   return words;
+}
+
+bool InterleavedElements::is_of_line(ExprId load) const {
+  return contains(way_.beside, load) || contains(way_.of_rows, load);
+}
+
+// Where lines begin anywhere, so do the thread's places among columns.
+std::string InterleavedElements::words_of_line(ExprId load) {
+  const ExprNode& n = pool_[load];
+  writer_.use(way_.shifted ? "words_from" : "words");
+  if (!way_.shifted)
+    return fmt::format("load_words<{}>({} + {})", part_.words_of(load), writer_.input(n.source), phase_);
+  const bool vectors = proves_multiple_of(way_.line, 128 / bits(n.dtype), pool_.bounds());
+  return fmt::format("words_from<{}, {}, Inside::{}>({}, ({}){}, {})", bits(n.dtype), part_.words_of(load),
+                     vectors ? "kWholeVectors" : "kUnknown", writer_.input(n.source), writer_.index_type(),
+                     emitter_.index_text().tight(way_.line), phase_);
 }
 
 // The words of the vector there; of the tensor's last one there may be a part.

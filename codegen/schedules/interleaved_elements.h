@@ -98,6 +98,8 @@ class InterleavedElements {
   std::string turns_of_all(const std::string& turn) const;
   std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
   std::map<ValueId, std::string> words_beside(const std::vector<ExprId>& roots);
+  bool is_of_line(ExprId load) const;  // the same for all lines
+  std::string words_of_line(ExprId load);
   std::string words_at(ExprId load, const std::string& place, const std::string& line);
   void edges(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& loads, const Visit& visit);
 

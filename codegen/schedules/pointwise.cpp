@@ -160,18 +160,25 @@ class Vectorized {
           first, [&](const std::string& group, const std::string& turn) { emit_group(group, kept, turn); },
           tail_ ? IndexExpr(0) : groups_);
     }
-    KernelSource source = writer_.finish(kernel_comment(graph_, merged), shape_.threads, guards_loads() ? 1 : 0);
+    KernelSource source = writer_.finish(kernel_comment(graph_, merged), shape_.threads, one_block_is_enough() ? 1 : 0);
     source.grid[0] = simplify(ceil_div(groups_, each), kernel_.pool.bounds());
     source.any_start = tail_;
     return source;
   }
 
  private:
-  // ptxas spills a few registers of such for more blocks at a time, unless it is told that one is enough.
-  bool guards_loads() const {
-    return std::ranges::any_of(reachable(kernel_.pool, roots_of(kernel_)), [&](ExprId id) {
-      return kernel_.pool[id].op == ExprOp::kLoad && kernel_.pool[id].args[0] != kNoExpr;
-    });
+  // ptxas spills a few registers for more blocks at a time, unless it is told that one is enough: of loads that are
+  // guarded, and of many whose words hold several elements each.
+  bool one_block_is_enough() const {
+    constexpr int kManyRegisters = 44;
+    int registers = 0;
+    for (const ExprId id : reachable(kernel_.pool, roots_of(kernel_))) {
+      const ExprNode& n = kernel_.pool[id];
+      if (n.op != ExprOp::kLoad) continue;
+      if (n.args[0] != kNoExpr) return true;
+      if (bits(n.dtype) < 32) registers += bits(n.dtype) * shape_.width / 32;
+    }
+    return registers > kManyRegisters;
   }
 
   // `for (turn) { const int group = ...; if (group < limit) {` unless every group that the grid has is within the
