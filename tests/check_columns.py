@@ -292,17 +292,18 @@ def cases():
         # Lines that begin anywhere.
         found += [Case("shifted", dtype, [4096, 1001], [node("y", "sum", "x", dim=[0])], 1, 2, more=1.12),
                   Case("shifted", dtype, [4, 2000, 667], [node("y", "std", "x", dim=[1])], 1, 2, more=1.2)]
-        # The same beside what columns have one of, and no more: threads have places beyond the ends of lines. Each
-        # takes it one by one.
+        # The same beside what columns have one of, and no more: threads have places beyond the ends of lines, and read
+        # the words of theirs wherever these begin.
         product = [node("p", "mul", "x", "w")]
-        for shape in ([64, 4095], [3, 19, 4097], [16, 10001]):
+        for shape, most in (([64, 4095], 1.7), ([3, 19, 4097], 3.0), ([16, 10001], 3.2), ([16, 4096], 1.15),
+                            ([16, 40, 1000], 1.25)):
             dim, weights = len(shape) - 2, {"w": shape[-1:]}
             for name, last in (("sum", node("y", "sum", "p", dim=[dim])), ("variance", node("y", "var", "p", dim=[dim])),
                                ("logsumexp", node("y", "logsumexp", "p", dim=[dim])),
                                ("softmax", node("y", "softmax", "p", dim=dim))):
-                found.append(Case(f"{name} of shifted products", dtype, shape, product + [last],
-                                  2 if name == "softmax" else 1, more=1.6 if name == "softmax" else
-                                  9.7 if dtype == "float16" and shape != [64, 4095] else 3.3, others=weights))
+                found.append(Case(f"{name} of weighted columns", dtype, shape, product + [last],
+                                  2 if name == "softmax" else 1, more=max(most, 1.6) if name == "softmax" else
+                                  most if dtype == "float16" else min(most, 2.1), others=weights))
         # Long rows that blocks share, each its chunk: one pass leaves what both reductions need.
         found += [Case("shared by blocks", dtype, [1000, 1000], [node("y", "var", "x", dim=[0, 1])], 1, 2, 1.03),
                   Case("shared by blocks", dtype, [2, 500001], [node("y", "logsumexp", "x", dim=[1])], 1, 2, 1.06),
