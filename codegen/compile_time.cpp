@@ -59,7 +59,7 @@ constexpr OfPrelude kOfPrelude[] = {
     {"load_words", 1.4},
     {"multiply_lanes", 4.1, true},  // products: of each column
     {"sync_cluster", 36},
-    {"tell_written", 89},  // a warpgroup that computes factors
+    {"tell_written", 64},  // a warpgroup that computes factors
     {"copy_piece", 2.4},
     {"gather_one", 0.5},
     {"widened", 0.9},  // a piece of codes
@@ -73,7 +73,7 @@ constexpr OfPrelude kOfPrelude[] = {
     {"from_e8m0", 0.2},
     {"from_fp4_e2m1", 0.8},
     {"bf16_of_e8m0", 20},
-    {"find_group", 30},
+    {"find_group", 24},
     {"one_plus_erf", 1.2},
     {"sigmoid", 0.3},
     {"softplus", 0.6},

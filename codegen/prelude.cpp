@@ -51,7 +51,7 @@ const std::vector<Part>& all_parts() {
     std::vector<Part> list;
     for (const std::string_view file : prelude_files())
       for (Part& part : split(file)) list.push_back(std::move(part));
-    for (const WarpgroupProduct& product : made) list.push_back({product.part, {}, product.text});
+    for (const WarpgroupProduct& product : made) list.push_back({product.part, product.needs, product.text});
     return list;
   }();
   return parts;

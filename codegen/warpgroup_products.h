@@ -4,15 +4,23 @@
 //
 //   bf16 fp16                          a factor's lines run along the depth or, by a template's argument, across it
 //   e4m3_e4m3 e4m3_e5m2 ... s8         along the depth
+//
+// Sums that are PTX registers by name, which the kernel declares, are no operands: the same function has
+// Registers<first, count> in their place, "multiply_warpgroup_bf16_128_registers_0" the one for Registers<0, 64>.
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace fusec {
 
+// What such registers are called before their number.
+inline constexpr const char* kSumRegisters = "sum";
+
 struct WarpgroupProduct {
   std::string part, text;
+  std::vector<std::string_view> needs = {};  // other parts
 };
 std::vector<WarpgroupProduct> warpgroup_products();
 

@@ -45,6 +45,22 @@ __device__ __forceinline__ void store_units(unsigned char* tile, int line, int b
         make_uint4(words.w[4 * i], words.w[4 * i + 1], words.w[4 * i + 2], words.w[4 * i + 3]);
 }
 
+//@ part units_in_place : swizzle words kept
+// As store_units, where the line's neighbours lie being known: as many units as the first one is a multiple of.
+template <int kUnits>
+__device__ __forceinline__ int place_of_unit(int line, int byte) {
+  return (int)swizzled<kUnits>(line, byte / 16) + byte % 16;
+}
+template <int kCount>
+__device__ __forceinline__ void store_in_place(unsigned char* tile, int place, const Words<kCount>& words) {
+  static_assert(kCount == 2 || kCount % 4 == 0);
+  if constexpr (kCount == 2) *(uint2*)(tile + place) = make_uint2(words.w[0], words.w[1]);
+#pragma unroll
+  for (int i = 0; i < kCount / 4; ++i)
+    *(uint4*)(tile + (place ^ 16 * i)) =
+        make_uint4(words.w[4 * i], words.w[4 * i + 1], words.w[4 * i + 2], words.w[4 * i + 3]);
+}
+
 //@ part widened : words
 // All of a piece, by a function of eight elements.
 template <int kMade, int kFrom>

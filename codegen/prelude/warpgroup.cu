@@ -157,6 +157,11 @@ __device__ __forceinline__ void copy_placed_image(unsigned to, const Element* im
 // Until all threads of a warpgroup are here; `number` is 1 or more, 0 is the block's.
 __device__ __forceinline__ void sync_warpgroup(int number) { asm volatile("bar.sync %0, 128;" : : "r"(number) : "memory"); }
 
+//@ part sum_registers
+// Sums that are PTX registers by name, "sum3": so many from the first on.
+template <int kFirst, int kCount>
+struct Registers {};
+
 //@ part warpgroup_offsets
 // Of two warpgroups that multiply one tile: until all of their threads are here.
 __device__ __forceinline__ void sync_multipliers() { asm volatile("bar.sync 2, 256;" : : : "memory"); }

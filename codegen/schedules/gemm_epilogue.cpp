@@ -9,6 +9,8 @@
 #include "codegen/repeated_code.h"
 #include "codegen/schedules/column_eights.h"
 #include "codegen/schedules/direct.h"
+#include "codegen/schedules/staged_registers.h"
+#include "codegen/warpgroup_products.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -58,27 +60,26 @@ class EpilogueEmitter {
 
   // The registers of a part are known by name only: each of them waits for its turn.
   void emit_parts() {
-    writer_.use("staged_part");
     staged_ = e_.staged;
-    const int eights = e_.form.tiles.warp_columns / 8;
     const std::string part = writer_.unique("part");
     if (boxed()) place_lane();
+    if (!e_.registers.empty()) place_registers();
     writer_.line("#pragma unroll 1");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", part, e_.parts));
     writer_.line(fmt::format("const int warp_column = {} * {};", part, wide()));
     part_ = part;
-    std::string sums, below;
-    for (const std::string& sum : registers()) {
-      sums += ", " + sum;
-      if (!e_.block.empty()) below += ", " + e_.below.at(sum);
-    }
-    const std::string stage = fmt::format("stage_part<{}, {}, {}, 0, {}>({}, warp_lane, {}", width_ > 1, eights,
-                                          piece_floats(), e_.parts, part, into_lines(staged_));
+    const std::vector<std::string> sums = registers();
     if (e_.block.empty()) {
-      writer_.line(fmt::format("{}{});", stage, sums));
+      stage_part(sums);
     } else {
-      writer_.line(fmt::format("if ({} == 0) {}{});", e_.block, stage, sums));
-      writer_.line(fmt::format("else {}{});", stage, below));
+      std::vector<std::string> below;
+      for (const std::string& sum : sums) below.push_back(e_.below.at(sum));
+      writer_.open(fmt::format("if ({} == 0)", e_.block));
+      stage_part(sums);
+      writer_.close("} else {");
+      writer_.reopen();
+      stage_part(below);
+      writer_.close();
     }
     wait_for_boxes();
     writer_.line("__syncwarp();");
@@ -86,6 +87,41 @@ class EpilogueEmitter {
     store_boxes();
     writer_.line("__syncwarp();");
     writer_.close();
+  }
+
+  // Those of the part whose turn it is.
+  void stage_part(const std::vector<std::string>& sums) {
+    if (!e_.registers.empty()) {
+      named_.firsts.clear();
+      for (const std::string& sum : sums) named_.firsts.push_back(e_.registers.at(sum));
+      return stage_registers(named_, part_, writer_);
+    }
+    writer_.use("staged_part");
+    writer_.line(fmt::format("stage_part<{}, {}, {}, 0, {}>({}, warp_lane, {}, {});", width_ > 1,
+                             e_.form.tiles.warp_columns / 8, piece_floats(), e_.parts, part_, into_lines(staged_),
+                             fmt::join(sums, ", ")));
+  }
+
+  // Where registers by name go.
+  void place_registers() {
+    writer_.use("staged_sums");
+    const int eights = e_.form.tiles.warp_columns / 8;
+    named_ = {.name = kSumRegisters,
+              .integers = sum_type() == "int",
+              .firsts = {},
+              .eights = eights,
+              .halves = width_ > 1,
+              .apart = piece_floats(),
+              .parts = e_.parts,
+              .to = writer_.unique("to")};
+    const auto place = [&](const std::string& name, const char* column) {
+      writer_.line(fmt::format("const unsigned {} = shared_address({} + staged_place<{}, {}>(warp_lane / 4, {}));", name,
+                               into_lines(staged_), 8 * eights, named_.halves, column));
+    };
+    place(named_.to, "warp_lane % 4 * 2");
+    if (!turns_eights(eights, named_.halves)) return;
+    named_.second = writer_.unique("to");
+    place(named_.second, "8 + warp_lane % 4 * 2");
   }
 
   // --- boxes that TMA stores
@@ -398,6 +434,7 @@ class EpilogueEmitter {
   ColumnEights split_;
   ExprEmitter emitter_;
   std::string staged_, part_, row_;
+  StagedRegisters named_;  // with parts, where sums are registers by name
   std::string lane_line_, lane_place_, lane_sums_;  // of the lane, with boxes
   std::vector<std::string> lane_boxes_;             // where it writes to each output's, or ""
 };

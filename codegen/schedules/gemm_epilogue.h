@@ -36,6 +36,8 @@ struct GemmEpilogue {
   // the second one. "": of one block.
   std::string block = {};
   std::map<std::string, std::string> below = {};
+  // Where sums, and those of `below`, are PTX registers by name: the number of each one's first.
+  std::map<std::string, int> registers = {};
   std::map<ExprId, std::string> known = {};  // values that are the same for all of the block, and their text
   std::string row_end = {};                  // behind the block's last row; "": what the rows' number says
   std::string row_begin = {};                // the block's first row; "": that of its tile

@@ -47,6 +47,7 @@ KernelSource WarpgroupEmitter::emit() {
   const IndexExpr tiles_to_make = all * tiles_.shares;
   writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
   declare_barriers();
+  declare_registers();
   writer_.open("if (warp < 4)");
   writer_.line(fmt::format("give_registers_back<{}>();", computes() ? kComputerRegisters
                                                          : picks()  ? kPickerRegisters
@@ -87,6 +88,7 @@ KernelSource WarpgroupEmitter::emit() {
   const int resident = target_.multiprocessors / tiles_.cluster;
   source.grid[0] = simplify(min(tiles_to_make, resident) * tiles_.cluster, parts_[0]->kernel.pool.bounds());
   source.dynamic_shared = shared_bytes_;
+  source.names_registers = names_sums();
   const bool of_image = std::ranges::any_of(
       parts_[0]->form.loops, [](const WarpgroupLoop& loop) { return loop.image() || loop.has_image_boxes(); });
   source.schedule = of_image ? "convolution_wgmma" : "gemm_wgmma";

@@ -25,7 +25,7 @@ bool WarpgroupEmitter::computes() const {
 }
 
 void WarpgroupEmitter::compute_tiles() {
-  for (const char* part : {"copy_pieces", "store_units", "written_tiles"}) writer_.use(part);
+  for (const char* part : {"copy_pieces", "units_in_place", "written_tiles"}) writer_.use(part);
   open_tiles();
   Part& first = *parts_[0];
   const ExprEmitter::Mark mark = first.emitter.mark();
@@ -108,6 +108,11 @@ WarpgroupEmitter::Pieces WarpgroupEmitter::pieces_of(const Part& part, const Fac
   return pieces;
 }
 
+std::string WarpgroupEmitter::byte_of_unit(const Part& part, const Factor& f) {
+  const int bytes = part.form.element_bytes();
+  return bytes == 1 ? f.unit : fmt::format("{} * {}", f.unit, bytes);
+}
+
 void WarpgroupEmitter::declare_copies(Part& part, std::size_t number) {
   for (Factor& f : part.loops[number].factors) {
     if (!f.computed()) continue;
@@ -116,6 +121,9 @@ void WarpgroupEmitter::declare_copies(Part& part, std::size_t number) {
     f.unit = writer_.unique(name + "_unit"), f.line = writer_.unique(name + "_line");
     writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", f.unit, pieces.of_line,
                              pieces.elements, f.line, pieces.of_line));
+    // Kept: where NVRTC sees few registers in use, it computes places anew at each step.
+    f.place = writer_.unique(name + "_place");
+    writer_.line(fmt::format("const int {} = kept(place_of_unit<8>({}, {}));", f.place, f.line, byte_of_unit(part, f)));
     for (Copies& c : f.copies) {
       const ExprNode& load = part.kernel.pool[c.operand->load];
       c.from = writer_.unique(writer_.wish(load.source) + "_from");
@@ -208,10 +216,10 @@ void WarpgroupEmitter::compute(Part& part, std::size_t number, const Factor& f, 
   const int element_bytes = part.form.element_bytes();
   const std::string each = writer_.unique("each"), depth = part.loops[number].depth;
   const std::string at = fmt::format("{} + {}", k, depth_of_piece(part, f, each));
-  const std::string place = fmt::format("{}, {}{}", line_of(part, f, each), f.unit,
-                                        element_bytes == 1 ? "" : fmt::format(" * {}", element_bytes));
-  const std::string tile = fmt::format("dynamic_tiles + {} * {}{}", stage_, stage_bytes_,
-                                       f.offset > 0 ? fmt::format(" + {}", f.offset) : "");
+  // Lines that a thread has pieces of are a multiple of eight apart, after which places in lines repeat.
+  const std::string tile = fmt::format("dynamic_tiles + {} * {}{} + {} * {}", stage_, stage_bytes_,
+                                       f.offset > 0 ? fmt::format(" + {}", f.offset) : "", each,
+                                       pieces.lines * WarpgroupTiles::kLineBytes);
   writer_.line(kUnrollAsFits);
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
   if (!whole) writer_.open(fmt::format("if ({} < {})", at, depth));
@@ -237,12 +245,12 @@ void WarpgroupEmitter::compute(Part& part, std::size_t number, const Factor& f, 
                                        pieces.elements * c.operand->element_bits / 8, kCopierThreads,
                                        copied_offset_ + c.offset, copied, each);
                   }});
-  writer_.line(fmt::format("store_units<8>({}, {}, {});", tile, place, made));
+  writer_.line(fmt::format("store_in_place({}, {}, {});", tile, f.place, made));
   if (!whole) {
     writer_.close("} else {");
     writer_.reopen();
     writer_.line(
-        fmt::format("store_units<8>({}, {}, Words<{}>{{}});", tile, place, pieces.elements * element_bytes / 4));
+        fmt::format("store_in_place({}, {}, Words<{}>{{}});", tile, f.place, pieces.elements * element_bytes / 4));
     writer_.close();
   }
   writer_.close();

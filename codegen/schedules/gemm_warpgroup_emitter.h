@@ -2,7 +2,8 @@
 // does): gemm_warpgroup.cpp places blocks and goes from tile to tile, gemm_warpgroup_groups.cpp where rows come in
 // groups, gemm_warpgroup_copy.cpp has tiles and scales brought, gemm_warpgroup_boxes.cpp an image's boxes,
 // gemm_warpgroup_picked.cpp rows that are looked up,
-// gemm_warpgroup_computed.cpp makes tiles of what is narrower, gemm_warpgroup_multiply.cpp multiplies what is there.
+// gemm_warpgroup_computed.cpp makes tiles of what is narrower, gemm_warpgroup_multiply.cpp multiplies what is there,
+// gemm_warpgroup_sums.cpp has the registers of the sums.
 #pragma once
 
 #include <map>
@@ -50,9 +51,10 @@ class WarpgroupEmitter {
     std::string rows;                      // where the thread's rows lie that are looked up
     std::string table = {}, outside = {};  // of an image; the taps outside of each of the rows
     std::string places = {};               // of its rows by tap, where they are looked up so
-    // Where it is computed: from what, the thread's first line of the tile, where its pieces begin in lines.
+    // Where it is computed: from what, the thread's first line of the tile, where its pieces begin in lines, and where
+    // the first of them lies in the tile.
     std::vector<Copies> copies = {};
-    std::string line = {}, unit = {};
+    std::string line = {}, unit = {}, place = {};
     std::vector<std::string> begins = {};  // of an image in boxes: where the lane's pixels lie without a tap
 
     bool picked() const { return operand->picked.has_value(); }
@@ -99,6 +101,7 @@ class WarpgroupEmitter {
   // The registers of a multiplication's sums, and of what wgmma adds up where those are not the sums themselves.
   struct Sum {
     std::string name, accumulated;
+    int first = 0;  // where they are PTX registers by name: the number of the first
     std::string codes = {};  // where an offset is taken from it: a thread's sum of a line of the right factor's tiles
   };
 
@@ -166,6 +169,7 @@ class WarpgroupEmitter {
   void compute_steps(std::size_t number);
   std::string depth_at(const std::string& step, int depth) const;
   static Pieces pieces_of(const Part& part, const Factor& f);
+  static std::string byte_of_unit(const Part& part, const Factor& f);
   void declare_copies(Part& part, std::size_t number);
   void place_copies(Part& part, const Factor& f, const Copies& c);
   std::string line_of(const Part& part, const Factor& f, const std::string& each) const;
@@ -184,13 +188,11 @@ class WarpgroupEmitter {
   }
   static DType dtype_of(const Part& part, const Factor& f);
   bool multiplied_alike() const;
-  std::vector<Sum> declare_sums(const Part& part);
-  std::string sums_of_block(const std::string& sums, int columns, int block) const;
-  std::vector<std::string> sums_of_terms(const Part& part, const std::vector<Sum>& sums, int block);
   void multiply_tile(Part& part, const std::vector<Sum>& sums, bool of_all);
   void multiply_loop(const Part& part, std::size_t number, std::span<const Sum> sums, bool of_all);
   void multiply_stage(const Part& part, std::size_t number, std::span<const Sum> sums);
-  std::string multiply_function(const Part& part, const Factor& left, const Factor& right, int columns) const;
+  std::string multiply_function(const Part& part, const Factor& left, const Factor& right, const Sum& sum, int columns,
+                                int block) const;
   void add_lines(const Part& part, std::size_t number, std::span<const Sum> sums);
   void take_offsets(Part& part, std::size_t number, std::span<const Sum> sums);
   void add_parts(const Part& part, std::size_t number, std::span<const Sum> sums);
@@ -200,6 +202,14 @@ class WarpgroupEmitter {
   void leave_sums(Part& part, const std::vector<Sum>& sums);
   std::vector<StoredBoxes> boxes_of_outputs(Part& part);
   std::string release(const std::string& stage, const std::string& where) const;
+
+  // --- gemm_warpgroup_sums.cpp
+  bool sums_parts(const Part& part, std::size_t loop) const;
+  bool names_sums() const;
+  void declare_registers();
+  std::vector<Sum> declare_sums(const Part& part);
+  std::string sums_of_block(const Sum& sum, int columns, int block) const;
+  std::vector<std::string> sums_of_terms(const Part& part, const std::vector<Sum>& sums, int block);
 
   const WarpgroupTiles& tiles_;  // of the first part: rows, stages and cluster are those of all
   const Graph& graph_;
@@ -212,6 +222,7 @@ class WarpgroupEmitter {
   std::string tiles_at_, full_, empty_, count_, stage_, phase_, rank_, part_, row0_, column0_, batch_;
   std::string share_, first_step_, end_step_, partial_;  // where the depth is shared out: of the tile's share
   std::string ends_of_groups_, matrix_, row_end_;        // where rows come in groups: of the tile's
+  std::map<std::string, int> registers_;                 // of sums by name, the number of the first
 };
 
 template <class F>

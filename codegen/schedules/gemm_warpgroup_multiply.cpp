@@ -90,64 +90,14 @@ bool WarpgroupEmitter::multiplied_alike() const {
   });
 }
 
-std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_sums(const Part& part) {
-  std::vector<Sum> sums;
-  const bool integers = part.form.dtype == DType::kInt8;
-  const auto declare = [&](const char* wish, bool integer, int columns) {
-    const std::string name = writer_.unique(wish);
-    writer_.line(fmt::format("{} {}[{}][4] = {{}};", integer ? "int" : "float", name, columns / 8));
-    return name;
-  };
-  for (std::size_t i = 0; i < part.form.loops.size(); ++i) {
-    const WarpgroupLoop& loop = part.form.loops[i];
-    const bool apart = loop.scaled() || loop.in_parts() || (integers && part.form.float_sums);
-    for (const Multiplication& m : multiplications(part, i)) {
-      Sum& sum = sums.emplace_back();
-      const int columns = columns_of(part, m) * tiles_.row_blocks;  // those of each block behind the one above
-      sum.name = declare("sum", integers && !part.form.float_sums, columns);
-      sum.accumulated = apart ? declare("part", integers, columns) : sum.name;
-      writer_.line(fmt::format("hold({});", sum.accumulated));
-      if (part.loops[i].left(part.product.loops[i].terms[m.first].left).operand->taken == kNoExpr) continue;
-      sum.codes = writer_.unique("codes");
-      writer_.line(fmt::format("int {} = 0;", sum.codes));
-    }
-  }
-  return sums;
-}
-
-// Of sums that may be those of several blocks of rows, one block's.
-std::string WarpgroupEmitter::sums_of_block(const std::string& sums, int columns, int block) const {
-  return tiles_.row_blocks == 1 ? sums
-                                : fmt::format("*(float (*)[{}][4])({} + {})", columns / 8, sums, block * columns / 8);
-}
-
-std::vector<std::string> WarpgroupEmitter::sums_of_terms(const Part& part, const std::vector<Sum>& sums, int block) {
-  std::vector<std::string> names;
-  const int eights = part.form.tiles.columns / 8;
-  std::size_t next = 0;
-  for (std::size_t i = 0; i < part.form.loops.size(); ++i)
-    for (const Multiplication& m : multiplications(part, i)) {
-      const std::string& all = sums[next++].name;
-      for (std::size_t t = 0; t < m.terms; ++t) {
-        std::string& name = names.emplace_back(all);
-        if (m.terms == 1 && tiles_.row_blocks == 1) continue;
-        name = writer_.unique("sum");
-        const std::size_t first = static_cast<std::size_t>(block) * m.terms + t;
-        writer_.line(fmt::format("{0} (&{1})[{2}][4] = ({0} (&)[{2}][4]){3}[{4}];",
-                                 part.form.float_sums ? "float" : "int", name, eights, all,
-                                 first * static_cast<std::size_t>(eights)));
-      }
-    }
-  return names;
-}
-
 void WarpgroupEmitter::multiply_tile(Part& part, const std::vector<Sum>& sums, bool of_all) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < part.loops.size(); ++i) {
     if (part.loops.size() > 1) writer_.open("");
     const std::span<const Sum> own = std::span(sums).subspan(next, multiplications(part, i).size());
     multiply_loop(part, i, own, of_all);
-    for (const Sum& sum : own) writer_.line(fmt::format("hold({});", sum.accumulated));
+    for (const Sum& sum : own)
+      if (!names_sums()) writer_.line(fmt::format("hold({});", sum.accumulated));
     take_offsets(part, i, own);
     if (in_groups() && part.loops[i].form->scaled()) writer_.open(if_of_group(""));
     scale_sums(part, i, own);
@@ -215,6 +165,7 @@ void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& sums) {
                         .staged = staged,
                         .block = block,
                         .below = std::move(below),
+                        .registers = registers_,
                         .boxes = boxes_of_outputs(part),
                         .pairs = part.form.pairs ? of_terms[0] : ""};
   if (in_groups()) know_group(part, epilogue);
@@ -300,13 +251,14 @@ void WarpgroupEmitter::multiply_loop(const Part& part, std::size_t number, std::
 }
 
 std::string WarpgroupEmitter::multiply_function(const Part& part, const Factor& left, const Factor& right,
-                                                int columns) const {
+                                                const Sum& sum, int columns, int block) const {
   const auto float8 = [&](const Factor& f) { return dtype_of(part, f) == DType::kFloat8E5M2 ? "e5m2" : "e4m3"; };
   const std::string name = part.form.dtype == DType::kBFloat16  ? "bf16"
                            : part.form.dtype == DType::kFloat16 ? "fp16"
                            : part.form.dtype == DType::kInt8    ? "s8"
                                                                 : fmt::format("{}_{}", float8(left), float8(right));
-  writer_.use(fmt::format("multiply_warpgroup_{}_{}", name, columns));
+  const std::string registers = names_sums() ? fmt::format("_registers_{}", sum.first + block * columns / 2) : "";
+  writer_.use(fmt::format("multiply_warpgroup_{}_{}{}", name, columns, registers));
   if (part.form.element_bytes() == 1) return "multiply_warpgroup_" + name;
   const auto across = [](const Factor& f) { return f.operand->along_depth ? 0 : f.piece(); };
   return fmt::format("multiply_warpgroup_{}<{}, {}>", name, across(left), across(right));
@@ -334,14 +286,15 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std:
   const std::string adds = stages == 0 ? "" : stages == 1 ? ", false" : fmt::format(", step % {} > 0", stages);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const ProductTerm& term = terms[all[i].first];
-    const std::string function =
-        multiply_function(part, loop.left(term.left), loop.right(term.right), columns_of(part, all[i]));
+    const Factor &left = loop.left(term.left), &right = loop.right(term.right);
+    const int columns = columns_of(part, all[i]);
     for (int block = 0; block < tiles_.row_blocks; ++block) {
       constexpr int kDescribed = WarpgroupTiles::kRows * WarpgroupTiles::kLineBytes / 16;  // from block to block
       const std::string below = block == 0 ? "" : fmt::format(" + {}", block * kDescribed);
-      writer_.line(fmt::format("{}({}, left_{}{}, right_{}{});", function,
-                               sums_of_block(sums[i].accumulated, columns_of(part, all[i]), block), term.left, below,
-                               loop.left_count + term.right, adds));
+      const std::string left_tile = fmt::format("left_{}{}", term.left, below);
+      const std::string right_tile = fmt::format("right_{}", loop.left_count + term.right);
+      writer_.line(fmt::format("{}({}, {}, {}{});", multiply_function(part, left, right, sums[i], columns, block),
+                               sums_of_block(sums[i], columns, block), left_tile, right_tile, adds));
     }
   }
 }
