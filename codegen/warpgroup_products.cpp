@@ -56,23 +56,27 @@ std::string text_of(const Types& types, int columns, std::optional<int> first = 
   const bool turns = types.bits == 16, integers = types.of_sums_and_factors.starts_with("s32");
   const int depth = 256 / types.bits, sums = first ? 0 : columns / 2, add = sums + 2 * kSlices;
   const int turned_at = first ? add : add + 1;
-  std::string text = fmt::format("// {} for 64 rows of a and {} columns of b, {} deep.{}\n",
-                                 first ? "Registers by name += a * b" : "d += a * b (!add: d = a * b)", columns,
-                                 kSlices * depth, turns ? " Across: a factor's lines run so far across the depth." : "");
+  std::string text =
+      fmt::format("// {} for 64 rows of a and {} columns of b, {} deep.{}\n",
+                  first ? "Registers by name += a * b" : "d += a * b (!add: d = a * b)", columns, kSlices * depth,
+                  turns ? " Across: a factor's lines run so far across the depth." : "");
   if (turns) text += "template <int kLeftAcross, int kRightAcross>\n";
   text += fmt::format("__device__ __forceinline__ void multiply_warpgroup_{}(", types.name);
-  text += first ? fmt::format("Registers<{}, {}>, unsigned long long a, unsigned long long b) {{\n", *first, columns / 2)
-                : fmt::format("{} (&d)[{}][4], unsigned long long a,\n"
-                              "                                                      unsigned long long b, bool add = "
-                              "true) {{\n",
-                              integers ? "int" : "float", columns / 8);
+  text += first
+              ? fmt::format("Registers<{}, {}>, unsigned long long a, unsigned long long b) {{\n", *first, columns / 2)
+              : fmt::format(
+                    "{} (&d)[{}][4], unsigned long long a,\n"
+                    "                                                      unsigned long long b, bool add = "
+                    "true) {{\n",
+                    integers ? "int" : "float", columns / 8);
   if (turns)
     text +=
         "  constexpr int kLeft = kLeftAcross ? 2 * kLeftAcross : 2, kRight = kRightAcross ? 2 * kRightAcross : 2;\n";
   text += first ? "  asm volatile(\n      \"{\\n.reg .pred add;\\nsetp.eq.b32 add, 0, 0;\\n\"\n"
-                : fmt::format("  asm volatile(\n      \"{{\\n.reg .pred first, add;\\nsetp.ne.b32 first, %{}, "
-                              "0;\\nsetp.eq.b32 add, 0, 0;\\n\"\n",
-                              add);
+                : fmt::format(
+                      "  asm volatile(\n      \"{{\\n.reg .pred first, add;\\nsetp.ne.b32 first, %{}, "
+                      "0;\\nsetp.eq.b32 add, 0, 0;\\n\"\n",
+                      add);
   const std::string scales = integers ? "" : ", 1, 1";
   const std::string turned = turns ? fmt::format(", %{}, %{}", turned_at, turned_at + 1) : "";
   std::string slices;

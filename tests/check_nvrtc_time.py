@@ -205,6 +205,23 @@ def weighted_pairs(dtype, bounds):
     return model(inputs, nodes + [{"name": "y", "op": "mul", "inputs": ["s", "r"]}] * bounds)
 
 
+def weighted_lines(dtype, one_matrix, codes="float4_e2m1fn"):
+    """The same, with a bias, of weights whose lines lie along the depth: gate and up in turn, or a matrix each."""
+    inputs, nodes, sums = [tensor("x", dtype, 130, 2880), tensor("o", "int32", 4), tensor("r", dtype, 130, 1)], [], []
+    columns = 5760 if one_matrix else 2880
+    for name in "w" if one_matrix else "wv":
+        inputs += [tensor(name, codes, 4, columns, 2880), tensor(name + "b", dtype, 4, columns),
+                   tensor(name + "s", "float8_e8m0fnu" if codes.startswith("float4") else dtype, 4, columns, 90)]
+        nodes += [{"name": name + "d", "op": "dequantize", "inputs": [name, name + "s"],
+                   "attrs": {"dtype": dtype, "axis": 2, "block": 32}},
+                  {"name": name + "t", "op": "transpose", "inputs": [name + "d"], "attrs": {"dim0": 1, "dim1": 2}},
+                  {"name": name + "p", "op": "grouped_matmul", "inputs": ["x", name + "t", "o", name + "b"]}]
+        sums.append(name + "p")
+    nodes.append({"name": "s", "op": "swiglu", "inputs": sums, "attrs": {
+        "limit": 7.0, "alpha": 1.702, "up_offset": 1.0} | ({"interleaved": True} if one_matrix else {})})
+    return model(inputs, nodes + [{"name": "y", "op": "mul", "inputs": ["s", "r"]}])
+
+
 def gated_mxfp4_of_float8():
     """Rows of float8, with scales of their blocks as the weights have."""
     inputs, nodes = [tensor("x", "float8_e4m3fn", 130, 288), tensor("xs", "float8_e8m0fnu", 130, 9)], []
@@ -463,6 +480,9 @@ LARGEST = {
     "gemm, experts in pairs": (grouped_pairs(), ("sm_80", "sm_90a")),
     "gemm, mxfp4 experts of 2880 in pairs": (weighted_pairs("bfloat16", False), ("sm_90a",)),
     "gemm, mxfp4 experts of 2880 in pairs, weighted": (weighted_pairs("float16", True), ("sm_90a",)),
+    "gemm, mxfp4 experts of 2880 in lines of pairs": (weighted_lines("float16", True), ("sm_90a",)),
+    "gemm, mxfp4 experts of 2880 in lines": (weighted_lines("bfloat16", False), ("sm_90a",)),
+    "gemm, int4 experts of 2880 in lines": (weighted_lines("bfloat16", False, "int4"), ("sm_90a",)),
     "gemm, gated mxfp4 of float8": (gated_mxfp4_of_float8(), ("sm_80", "sm_90a")),
     "gemm, mxfp4 experts in pairs": (grouped_pairs("float4_e2m1fn", "float8_e8m0fnu"), ("sm_80", "sm_90a")),
     "attention, keys and values in int8": (attention_of_codes(1024, "int8"), ("sm_80", "sm_90a")),

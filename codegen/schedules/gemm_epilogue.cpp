@@ -115,8 +115,8 @@ class EpilogueEmitter {
               .parts = e_.parts,
               .to = writer_.unique("to")};
     const auto place = [&](const std::string& name, const char* column) {
-      writer_.line(fmt::format("const unsigned {} = shared_address({} + staged_place<{}, {}>(warp_lane / 4, {}));", name,
-                               into_lines(staged_), 8 * eights, named_.halves, column));
+      writer_.line(fmt::format("const unsigned {} = shared_address({} + staged_place<{}, {}>(warp_lane / 4, {}));",
+                               name, into_lines(staged_), 8 * eights, named_.halves, column));
     };
     place(named_.to, "warp_lane % 4 * 2");
     if (!turns_eights(eights, named_.halves)) return;
@@ -434,7 +434,7 @@ class EpilogueEmitter {
   ColumnEights split_;
   ExprEmitter emitter_;
   std::string staged_, part_, row_;
-  StagedRegisters named_;  // with parts, where sums are registers by name
+  StagedRegisters named_;                           // with parts, where sums are registers by name
   std::string lane_line_, lane_place_, lane_sums_;  // of the lane, with boxes
   std::vector<std::string> lane_boxes_;             // where it writes to each output's, or ""
 };

@@ -217,9 +217,9 @@ void WarpgroupEmitter::compute(Part& part, std::size_t number, const Factor& f, 
   const std::string each = writer_.unique("each"), depth = part.loops[number].depth;
   const std::string at = fmt::format("{} + {}", k, depth_of_piece(part, f, each));
   // Lines that a thread has pieces of are a multiple of eight apart, after which places in lines repeat.
-  const std::string tile = fmt::format("dynamic_tiles + {} * {}{} + {} * {}", stage_, stage_bytes_,
-                                       f.offset > 0 ? fmt::format(" + {}", f.offset) : "", each,
-                                       pieces.lines * WarpgroupTiles::kLineBytes);
+  const std::string tile =
+      fmt::format("dynamic_tiles + {} * {}{} + {} * {}", stage_, stage_bytes_,
+                  f.offset > 0 ? fmt::format(" + {}", f.offset) : "", each, pieces.lines * WarpgroupTiles::kLineBytes);
   writer_.line(kUnrollAsFits);
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
   if (!whole) writer_.open(fmt::format("if ({} < {})", at, depth));

@@ -101,7 +101,7 @@ class WarpgroupEmitter {
   // The registers of a multiplication's sums, and of what wgmma adds up where those are not the sums themselves.
   struct Sum {
     std::string name, accumulated;
-    int first = 0;  // where they are PTX registers by name: the number of the first
+    int first = 0;           // where they are PTX registers by name: the number of the first
     std::string codes = {};  // where an offset is taken from it: a thread's sum of a line of the right factor's tiles
   };
 

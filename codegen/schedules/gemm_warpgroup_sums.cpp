@@ -1,6 +1,6 @@
-// The registers of what warpgroups sum up. Those that nothing is done with but to add products and to stage them are PTX
-// registers by name, from before the loop over tiles: variables pass through every statement that adds to them, through
-// every loop and branch, a fourth of what NVRTC takes for such a kernel.
+// The registers of what warpgroups sum up. Those that nothing is done with but to add products and to stage them are
+// PTX registers by name, from before the loop over tiles: variables pass through every statement that adds to them,
+// through every loop and branch, a fourth of what NVRTC takes for such a kernel.
 //
 //   sums alone                                     sum0, sum1, ... of PTX
 //   parts of the depth, scales, offsets, shares    float sum[32][4], and what wgmma adds up of a part
@@ -67,8 +67,7 @@ std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_sums(const Part& pa
     }
   if (!named) return sums;
   PtxStatement zeros;
-  for (int i = 0; i < registers; ++i)
-    zeros.instructions.push_back(fmt::format("mov.b32 {}{}, 0", kSumRegisters, i));
+  for (int i = 0; i < registers; ++i) zeros.instructions.push_back(fmt::format("mov.b32 {}{}, 0", kSumRegisters, i));
   write_statement(zeros, writer_);
   return sums;
 }

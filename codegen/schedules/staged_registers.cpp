@@ -25,7 +25,8 @@ void stage_one(const StagedRegisters& staged, int part, KernelWriter& writer) {
     for (int eight = 0; eight < staged.eights; ++eight)
       for (int row = 0; row < 2; ++row) {
         const int number = staged.firsts[s] + 4 * (part * staged.eights + eight) + 2 * row;
-        const int at = 4 * staged.apart * static_cast<int>(s) + (turns ? 0 : eight * later(staged)) + row * lower(staged);
+        const int at =
+            4 * staged.apart * static_cast<int>(s) + (turns ? 0 : eight * later(staged)) + row * lower(staged);
         statement.instructions.push_back(fmt::format("st.shared.v2.{0} [%{1}+{2}], {{{3}{4}, {3}{5}}}",
                                                      staged.integers ? "s32" : "f32", turns ? eight : 0, at,
                                                      staged.name, number, number + 1));

@@ -14,7 +14,7 @@
 namespace fusec {
 
 struct StagedRegisters {
-  std::string name;         // of a register, before its number
+  std::string name;  // of a register, before its number
   bool integers = false;
   std::vector<int> firsts;  // of each sum, the number of its first register
   int eights = 4;           // of columns, of a part
