@@ -224,14 +224,9 @@ class Reader {
   bool see(ExprId id) {
     const ExprNode& n = pool_[id];
     if (n.op == ExprOp::kReduce && std::ranges::find(form_.reductions, id) == form_.reductions.end()) return false;
-    if (n.op != ExprOp::kLoad) return true;
-    const bool plain = n.args[0] == kNoExpr && bits(n.dtype) >= 8;
-    if (!runs_along(id)) {
-      if (plain && way_.breadth == 1 && simplify(position(n) - IndexExpr::axis(way_.inner), pool_.bounds()).is(0))
-        way_.of_rows.push_back(id);
-      return true;
-    }
-    if (!plain) return false;
+    if (n.op == ExprOp::kLoad && !runs_along(id)) see_beside(id);
+    if (n.op != ExprOp::kLoad || !runs_along(id)) return true;
+    if (n.args[0] != kNoExpr || bits(n.dtype) < 8) return false;
     const IndexExpr at = position(n);
     if (is_of_columns(id)) {
       if (simplify(at - column_of(id), pool_.bounds()).is(0)) way_.beside.push_back(id);
@@ -251,6 +246,20 @@ class Reader {
     ++some_as_lines_;
     way_.loads.push_back(id);
     return lies_as_before(n.source, kAsLines);
+  }
+
+  // What single elements of lines are weighted by, one after the other, wherever that begins.
+  void see_beside(ExprId id) {
+    const ExprNode& n = pool_[id];
+    if (way_.breadth > 1 || n.args[0] != kNoExpr || bits(n.dtype) < 8) return;
+    const auto is_known = [&](const Variable& v) {
+      return v.kind == Variable::Kind::kSymbol ||
+             (v.kind == Variable::Kind::kAxis && std::ranges::find(way_.outer, v.id) != way_.outer.end());
+    };
+    if (std::ranges::all_of(variables_of(before_line(n)), is_known)) way_.beside.push_back(id);
+  }
+  IndexExpr before_line(const ExprNode& load) const {
+    return simplify(position(load) - IndexExpr::axis(way_.inner), pool_.bounds());
   }
 
   // Vectors are a tensor's: they are read of it in one way.

@@ -337,7 +337,7 @@ std::int64_t code_of_joining(const InterleavedRows& way) {
 bool has_registers_beside(const InterleavedRows& way, const Work& work) {
   constexpr int kRegisters = 65536, kOfPlace = 8, kComputing = 36;  // of a multiprocessor; of a thread
   const int kept = way.kept_turns * way.width * work.bits / 32;
-  return way.beside.empty() || way.team * (kept + kOfPlace * way.width + kComputing) <= kRegisters;
+  return way.beside.empty() || way.breadth == 1 || way.team * (kept + kOfPlace * way.width + kComputing) <= kRegisters;
 }
 
 // What a thread keeps is known by number of a turn, so that its loops are unrolled: more threads with fewer turns each

@@ -60,7 +60,6 @@ struct InterleavedRows {
   int kept_turns = 0;                // vectors of a thread; 0: not known, or too many
   std::vector<ExprId> loads;         // that read one element after the other
   std::vector<ExprId> beside;        // that read so what is the same for all lines
-  std::vector<ExprId> of_rows;       // that read so what each row has one element of, of rows that are a line's elements
   std::vector<TurnedLines> turned;   // of strips that are kept: what lies the other way round
   std::map<ExprId, std::size_t> turned_loads;     // some of `loads`
   std::map<ValueId, std::size_t> turned_results;  // outputs

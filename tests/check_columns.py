@@ -292,10 +292,10 @@ def cases():
         # Lines that begin anywhere.
         found += [Case("shifted", dtype, [4096, 1001], [node("y", "sum", "x", dim=[0])], 1, 2, more=1.12),
                   Case("shifted", dtype, [4, 2000, 667], [node("y", "std", "x", dim=[1])], 1, 2, more=1.2)]
-        # The same beside what columns have one of, and no more: threads have places beyond the ends of lines, and read
-        # the words of theirs wherever these begin.
+        # The same beside what columns have one of, and no more: threads have places beyond the ends of lines. Each
+        # reads it once, in memory's own vectors, for the few lines that it has.
         product = [node("p", "mul", "x", "w")]
-        for shape, most in (([64, 4095], 1.7), ([3, 19, 4097], 3.0), ([16, 10001], 3.2), ([16, 4096], 1.15),
+        for shape, most in (([64, 4095], 1.25), ([3, 19, 4097], 1.65), ([16, 10001], 1.7), ([16, 4096], 1.15),
                             ([16, 40, 1000], 1.25)):
             dim, weights = len(shape) - 2, {"w": shape[-1:]}
             for name, last in (("sum", node("y", "sum", "p", dim=[dim])), ("variance", node("y", "var", "p", dim=[dim])),
@@ -303,7 +303,15 @@ def cases():
                                ("softmax", node("y", "softmax", "p", dim=dim))):
                 found.append(Case(f"{name} of weighted columns", dtype, shape, product + [last],
                                   2 if name == "softmax" else 1, more=max(most, 1.6) if name == "softmax" else
-                                  most if dtype == "float16" else min(most, 2.1), others=weights))
+                                  most if dtype == "float16" else min(most, 1.41), others=weights))
+        found.append(Case("sum of columns weighted by batch", dtype, [4, 64, 4095],
+                          product + [node("y", "sum", "p", dim=[1])], 1, more=1.24, others={"w": [4, 1, 4095]}))
+        # Values and places of extremes, beside two such, have registers.
+        extremes = [node("p", "mul", "x", "w"), node("q", "add", "p", "b"), node("g", "argmax", "q", dim=1),
+                    node("h", "argmin", "q", dim=1)]
+        for shape in ([4, 64, 1001], [2, 33, 4097], [2, 40, 4096]):
+            found.append(Case("extremes of products", dtype, shape, extremes, 1, more=1.73, conflicts=6000,
+                              others={"w": shape[-1:], "b": shape[-1:]}, outputs=("g", "h")))
         # Long rows that blocks share, each its chunk: one pass leaves what both reductions need.
         found += [Case("shared by blocks", dtype, [1000, 1000], [node("y", "var", "x", dim=[0, 1])], 1, 2, 1.03),
                   Case("shared by blocks", dtype, [2, 500001], [node("y", "logsumexp", "x", dim=[1])], 1, 2, 1.06),

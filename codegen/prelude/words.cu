@@ -358,35 +358,6 @@ __device__ __forceinline__ Words<kCount> first_of(const Words<kCount>& a, const 
   return words;
 }
 
-//@ part words_from : windows
-// kWords words from element `first` on, each thread's for itself, wherever that is; what lies beyond an end is 0.
-template <int kBits, int kWords, Inside kInside, class Index>
-__device__ __forceinline__ Words<kWords> words_from(const void* tensor, Index count, Index first) {
-  constexpr int kEach = 128 / kBits, kVectors = (kWords + 3) / 4;
-  constexpr int kShift = kEach == 2 ? 1 : kEach == 4 ? 2 : kEach == 8 ? 3 : 4;
-  const int number = (int)(first >> kShift), bytes = ((int)first & (kEach - 1)) * (kBits / 8);
-  unsigned w[4 * kVectors + 4] = {};
-#pragma unroll
-  for (int v = 0; v <= kVectors; ++v) {
-    if (v == kVectors && bytes + 4 * kWords <= 16 * kVectors) continue;
-    const Words<4> read = vector_of_tensor<kBits, kInside, false>(tensor, count, number + v);
-#pragma unroll
-    for (int i = 0; i < 4; ++i) w[4 * v + i] = read.w[i];
-  }
-  if (bytes & 8) {
-#pragma unroll
-    for (int i = 0; i < 4 * kVectors + 2; ++i) w[i] = w[i + 2];
-  }
-  if (kBits < 64 && bytes & 4) {
-#pragma unroll
-    for (int i = 0; i <= 4 * kVectors; ++i) w[i] = w[i + 1];
-  }
-  Words<kWords> words;
-#pragma unroll
-  for (int i = 0; i < kWords; ++i) words.w[i] = kBits >= 32 ? w[i] : __funnelshift_r(w[i], w[i + 1], 8 * (bytes & 3));
-  return words;
-}
-
 //@ part kept
 // A value that is not computed anew where it is needed.
 template <typename Integer>

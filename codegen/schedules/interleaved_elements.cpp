@@ -7,6 +7,7 @@
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/row_cohort.h"
 #include "codegen/schedules/vector_access.h"
+#include "codegen/schedules/windows.h"
 
 namespace fusec {
 namespace {
@@ -263,8 +264,9 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
   const std::string first = way_.in_strips ? first_ : fmt::format("{} + {}", first_, thread_);
   const std::string last = way_.turned.empty() ? last_ : block_last_;
   std::string turn;
+  if (way_.shifted) beside_.merge(words_beside(roots));
   if (!idle().empty()) writer_.open(fmt::format("if ({})", idle()));
-  if (!streams()) beside_ = words_beside(roots);
+  if (!way_.shifted && !streams()) beside_ = words_beside(roots);
   // Unless every turn is there for all: what is the same for its vectors is then computed once, where registers are
   // left for it.
   constexpr int kMostKept = 32768;  // words of a block
@@ -324,8 +326,8 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
   const ExprEmitter::Mark lanes = emitter_.mark();
   bind_element(axes, way_.in_strips ? v : fmt::format("({} + {})", place, e), e);
   emitter_.load_text = [&](ExprId load) {
-    if (is_of_line(load) && beside_.contains(pool_[load].source))
-      return element_text(pool_[load].dtype, beside_.at(pool_[load].source), e, writer_);
+    if (const auto beside = beside_.find(load); beside != beside_.end())
+      return element_text(pool_[load].dtype, beside->second, e, writer_);
     if (!contains(way_.loads, load)) return std::string();
     return element_text(pool_[load].dtype, words.at(pool_[load].source), e, writer_);
   };
@@ -355,33 +357,51 @@ std::string InterleavedElements::turns_of_all(const std::string& turn) const {
   return all > 0 && all < part_.kept_turns ? fmt::format("{} < {} || ", turn, all) : "";
 }
 
-// Of what is the same for all lines, those of this thread's places.
-std::map<ValueId, std::string> InterleavedElements::words_beside(const std::vector<ExprId>& roots) {
-  std::map<ValueId, std::string> words;
+// Of what is the same for all lines, those of this thread's places. Where lines begin anywhere, all threads come here,
+// and what an earlier loop has read is there.
+std::map<ExprId, std::string> InterleavedElements::words_beside(const std::vector<ExprId>& roots) {
+  std::map<ExprId, std::string> words;
   if (!way_.in_strips) return words;
-  for (const ExprId id : outside_reductions(form_, roots)) {
-    const ExprNode& n = pool_[id];
-    if (!is_of_line(id) || words.contains(n.source) || part_.words_of(id) == 0) continue;
-    words[n.source] = writer_.unique(writer_.wish(n.source) + "_w");
-    writer_.line(fmt::format("const Words<{}> {} = {};", part_.words_of(id), words[n.source], words_of_line(id)));
+  if (!part_.values.slots.empty()) values_.enter("0");  // what stands for them in any turn
+  const std::vector<ExprId> loads = values_.loads_of(roots);
+  values_.leave();
+  for (const ExprId id : loads) {
+    if (!contains(way_.beside, id) || (way_.shifted && beside_.contains(id))) continue;
+    const std::string loaded = words_of_places(id);
+    if (loaded.empty()) continue;
+    words[id] = writer_.unique(writer_.wish(pool_[id].source) + "_w");
+    writer_.line(fmt::format("const auto {} = {};", words[id], loaded));
   }
   return words;
 }
 
-bool InterleavedElements::is_of_line(ExprId load) const {
-  return contains(way_.beside, load) || contains(way_.of_rows, load);
-}
-
-// Where lines begin anywhere, so do the thread's places among columns.
-std::string InterleavedElements::words_of_line(ExprId load) {
+// Whole vectors, if they are; of lines that begin anywhere, those of memory in which the places lie. Else "".
+std::string InterleavedElements::words_of_places(ExprId load) {
+  constexpr int kVector = 128, kMostVectors = 2;  // bits; more take longer than elements
   const ExprNode& n = pool_[load];
-  writer_.use(way_.shifted ? "words_from" : "words");
-  if (!way_.shifted)
-    return fmt::format("load_words<{}>({} + {})", part_.words_of(load), writer_.input(n.source), phase_);
-  const bool vectors = proves_multiple_of(way_.line, 128 / bits(n.dtype), pool_.bounds());
-  return fmt::format("words_from<{}, {}, Inside::{}>({}, ({}){}, {})", bits(n.dtype), part_.words_of(load),
-                     vectors ? "kWholeVectors" : "kUnknown", writer_.input(n.source), writer_.index_type(),
-                     emitter_.index_text().tight(way_.line), phase_);
+  const Shape& shape = writer_.tensor_type(n.source).shape;
+  const IndexExpr at = simplify(flat_index(shape, n.indices), pool_.bounds());
+  const ExprEmitter::Mark outside = emitter_.mark();
+  if (way_.breadth > 1)  // rows' elements follow one another in the line
+    for (const Variable v : variables_of(at)) emitter_.bind(v.id, phase_);
+  emitter_.bind(way_.inner, way_.breadth > 1 ? "0" : phase_);
+  const int vectors = (way_.width * bits(n.dtype) + kVector - 1) / kVector;
+  std::string text;
+  if (way_.shifted && vectors <= kMostVectors) {
+    const IndexExpr count = element_count(shape).value_or(0);
+    const Window window = {.load = load,
+                           .first = at,
+                           .element = 0,
+                           .words = vectors * kVector / 32,
+                           .whole = proves_multiple_of(count, kVector / bits(n.dtype), pool_.bounds())};
+    text = window_text(emitter_, window, idle(), true, 1);
+  } else if (!way_.shifted && part_.words_of(load) > 0 &&
+             (way_.breadth > 1 || proves_multiple_of(at - IndexExpr::axis(way_.inner), way_.width, pool_.bounds()))) {
+    writer_.use("words");
+    text = fmt::format("load_words<{}>({} + {})", part_.words_of(load), writer_.input(n.source), emitter_.index(at));
+  }
+  emitter_.rewind(outside);
+  return text;
 }
 
 // The words of the vector there; of the tensor's last one there may be a part.

@@ -97,9 +97,8 @@ class InterleavedElements {
   void vector_loop(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit);
   std::string turns_of_all(const std::string& turn) const;
   std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
-  std::map<ValueId, std::string> words_beside(const std::vector<ExprId>& roots);
-  bool is_of_line(ExprId load) const;  // the same for all lines
-  std::string words_of_line(ExprId load);
+  std::map<ExprId, std::string> words_beside(const std::vector<ExprId>& roots);
+  std::string words_of_places(ExprId load);
   std::string words_at(ExprId load, const std::string& place, const std::string& line);
   void edges(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& loads, const Visit& visit);
 
@@ -121,7 +120,7 @@ class InterleavedElements {
   std::vector<std::string> turned_;     // tiles in shared memory
   bool whole_strips_ = true;
   bool aligned_ = false, whole_ = false;     // no vector reaches over the beginning; over any end
-  std::map<ValueId, std::string> beside_;    // words of what is the same for all lines, in a loop
+  std::map<ExprId, std::string> beside_;     // words of what is the same for all lines, in a loop
   std::map<ExprId, std::string> of_places_;  // arrays of what is made of reductions, while a loop is printed
   std::map<ExprId, Done> done_;
   std::map<ValueId, std::string> kept_;  // arrays of words; "" before they are declared

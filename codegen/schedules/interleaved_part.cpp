@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analysis/outputs_beside.h"
+#include "analysis/row_form.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -13,6 +14,15 @@ namespace {
 
 constexpr int kRegisters = 65536, kComputing = 40;  // of a multiprocessor; of a thread, beside what it keeps
 constexpr int kPlaces = 20;
+
+// Blocks that run at once where each thread has so many registers: these are given to warps in units of 256, by each
+// quarter of a multiprocessor.
+int blocks_of_registers(int threads, int registers) {
+  constexpr int kUnit = 256, kQuarters = 4, kWarp = 32;
+  const int of_warp = (std::min(255, registers) * kWarp + kUnit - 1) / kUnit * kUnit;
+  const int warps = kRegisters / kQuarters / of_warp * kQuarters;
+  return std::max(1, warps / ((threads + kWarp - 1) / kWarp));
+}
 
 bool contains(const std::vector<ExprId>& ids, ExprId id) {
   return std::ranges::find(ids, id) != ids.end();
@@ -59,14 +69,34 @@ bool plan_values(InterleavedPart& part, const Graph& graph) {
   return true;
 }
 
-// Of loops that keep nothing: turns on the way, results at each place of a vector.
+// What a place has of a reduction.
+int words_of_result(const RowForm& form, ExprId reduction) {
+  const ExprNode& n = form.kernel.pool[reduction];
+  const bool has_position = n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin;
+  return (is_wide(form.kernel.pool[n.args[0]].type) ? 2 : 1) + (has_position ? 1 : 0);
+}
+
+// Of what is the same for all lines, those of a thread's places.
+int words_beside(const InterleavedPart& part) {
+  int words = 0;
+  std::set<ValueId> tensors;
+  for (const ExprId load : part.way.beside)
+    if (tensors.insert(part.way.form.kernel.pool[load].source).second)
+      words += std::clamp(part.words_of(load), 1, part.way.width);
+  return words;
+}
+
+// Of loops that keep nothing: turns on the way, results at each place of a vector, what stands beside all lines.
 int registers_of_loops(const InterleavedPart& part) {
-  constexpr int kMoments = 3;         // results of a place
-  std::map<int, std::size_t> places;  // of each stage's reductions
-  std::size_t asked_for = 0, most = 0;
+  constexpr int kMoments = 3;  // results of a place
+  std::map<int, int> places;   // of each stage's reductions
+  int asked_for = 0, most = 0;
   for (const ReductionLoop& loop : part.loops) {
-    most = std::max(most, places[loop.stage] += loop.reductions.size());
-    for (const ExprId r : loop.reductions) asked_for += part.is_asked_for(r) ? 1 : 0;
+    for (const ExprId r : loop.reductions) {
+      const int result = words_of_result(part.way.form, r);
+      most = std::max(most, places[loop.stage] += result);
+      asked_for += part.is_asked_for(r) ? result : 0;
+    }
   }
   int words = 0;
   std::set<ValueId> tensors;
@@ -74,9 +104,9 @@ int registers_of_loops(const InterleavedPart& part) {
     if (tensors.insert(part.way.form.kernel.pool[load].source).second) words += part.words_of(load);
   // What is the same for a place is made of its results once.
   if (part.outputs && !part.outputs_of(false).empty()) asked_for += asked_for + 1;
-  const int results = part.way.one_pass ? kMoments : static_cast<int>(most + asked_for);
+  const int results = part.way.one_pass ? kMoments : most + asked_for;
   const int stored = static_cast<int>(part.outputs_beside().size());
-  return std::min(255, (results + stored) * part.way.width + 4 * words + kComputing);
+  return (results + stored) * part.way.width + 4 * words + words_beside(part) + kComputing;
 }
 
 }  // namespace
@@ -149,9 +179,8 @@ bool InterleavedPart::forgets() const {
 }
 
 int InterleavedPart::blocks_at_once() const {
-  if (kept_words == 0) return std::max(1, kRegisters / (way.threads() * registers_of_loops(*this)));
-  if (way.breadth > 1)
-    return std::max(1, kRegisters / (way.threads() * std::min(255, kept_words + registers_of_loops(*this))));
+  if (kept_words == 0 || way.breadth > 1)
+    return blocks_of_registers(way.threads(), kept_words + registers_of_loops(*this));
   if (way.in_strips || way.cohort) return 1;  // beside what is the same for a place
   return 2 * way.threads() * (kept_words + kComputing) > kRegisters ? 1 : 0;
 }
