@@ -82,9 +82,12 @@ int chunks_that_leave_little(int chunks, const Work& work) {
   return static_cast<int>(std::clamp<std::int64_t>(most, 1, chunks));
 }
 
-// Joining what threads have takes as much as some turns, of what one pass makes as much as more of them.
+int turns_of_chunk(std::optional<RowOnePass::Kind> pass) {
+  return !pass ? 8 : pass == RowOnePass::Kind::kExponentials ? 32 : 16;
+}
+
 int chunks_that_join_little(int chunks, std::int64_t vectors, const InterleavedRows& way, const Work& work) {
-  const int turns = !work.pass ? 8 : work.pass == RowOnePass::Kind::kExponentials ? 32 : 16;
+  const int turns = turns_of_chunk(work.pass);
   return static_cast<int>(std::clamp<std::int64_t>(vectors / (turns * way.team), 1, std::max(chunks, 1)));
 }
 
@@ -560,6 +563,10 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
     if (std::optional<InterleavedRows> kept = kept_by_cohort(lines->way, lines->widest_bits, target)) return kept;
   std::optional<InterleavedRows> once = by_blocks(*lines, true, target);
   return once && !(one_launch && once->chunks > 1) ? once : found;
+}
+
+int turns_of_chunk(const InterleavedRows& way) {
+  return turns_of_chunk(way.one_pass ? std::optional(way.one_pass->kind) : std::nullopt);
 }
 
 int words_of_turn(const InterleavedRows& way) {

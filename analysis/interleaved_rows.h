@@ -84,6 +84,10 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& form, const Graph
 // Kernels that take such rows, one after the other; of a cohort, what clears its counters besides.
 int launches_of(const InterleavedRows& way);
 
+// Vectors of each thread that a block's share of its rows is at least: joining what threads have takes as much as some,
+// of what one pass makes as much as more.
+int turns_of_chunk(const InterleavedRows& way);
+
 // Registers for what a thread reads in a turn.
 int words_of_turn(const InterleavedRows& way);
 

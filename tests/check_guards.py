@@ -6,10 +6,11 @@ the launch takes the form that the manifest says (as the compiled host part laun
 reference's, and the special form has what the guard is for: accesses of 16 bytes or asynchronous copies, rows that are
 read once, 32-bit indices. Longer rows than those are read once by the general form, as far as shared memory holds
 them. Products of few rows, and attention of few queries, take hardly more instructions than where the model says how many
-they are. Status 77: no NVRTC."""
+they are. Blocks that share columns are as many as a launch's sizes ask for. Status 77: no NVRTC."""
 import argparse, json, os, random, re, struct, subprocess, sys, tempfile
 
 WIDE = re.compile(r"\b(?:ld|st)\.global[.\w:]*\.(?:v4\.[ubf]32|v2\.[ubf]64)\b|\bcp\.async\.c[ag]\.shared\.global|\bcp\.async\.bulk")
+APPORTIONED = 18  # instructions a byte
 ONCE = 1.4  # times the least bytes: what all rows share is read by each
 MORE_THAN_FIXED = 1.3  # times the instructions of the same model of a fixed number of rows
 NARROW = re.compile(r"\b(?:ld|st)\.global[.\w:]*")
@@ -163,6 +164,11 @@ CASES = [
      "n <= ", [((1,), 1), ((50,), 1), ((1500,), 0)], "decode"),
     (attention("short_caches_of_prompts", "float16", {**TOKENS, "n": {"max": 32768, "hint": 64}}, "t", 8, 2),
      "n <= ", [((1, 50), 1), ((1, 1500), 0), ((20, 50), 1)], "decode"),
+    # Columns that are expected to be tall are shared by as many blocks as a launch's are long and wide.
+    *((model(f"tall_columns_{op}", {"m": {"hint": 100000}, "n": {"hint": 64}}, [tensor("x", "float32", "m", "n")],
+             [node("y", op, "x", dim=[0])]),
+       "n % 4", [((100, 5000), None), ((3000, 64), None), ((3000, 63), None)], "apportioned")
+      for op in ("sum", "var", "logsumexp")),
 ]
 
 
@@ -329,9 +335,12 @@ def check(programs, folder, case, arch):
             problems.append(f"{where}: {taken} special forms, expected {expected}")
         if expected is not None and shows == ("few" if expected else "decode"):
             problems += [f"{where}: {p}" for p in check_few_rows(fusec_run, folder, fixed(described, symbols), inputs, arch, kernels)]
-        if shows == "once":
+        least = max(k["least_bytes"] for k in kernels)
+        if shows == "apportioned" and 32 * instructions(kernels) > APPORTIONED * least:
+            problems.append(f"{where}: {instructions(kernels)} instructions for {least} bytes")
+        if shows in ("once", "apportioned"):
             for k in kernels:
-                if k["requested_bytes"] > ONCE * k["least_bytes"]:
+                if k["requested_bytes"] > ONCE * (k["least_bytes"] if shows == "once" else least):
                     problems.append(f"{where}: {k['requested_bytes']} bytes requested, {k['least_bytes']} needed")
     return [f"{described['name']} {arch}: {p}" for p in problems]
 

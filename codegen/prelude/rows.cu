@@ -252,10 +252,10 @@ __device__ __forceinline__ T result_in_turn(T result, int thread) {
   return results[kRows > 31 ? (thread - thread % 32) % kRows + thread % 32 : thread % kRows];
 }
 //@ part elements_of_chunk
-// Of lines that kChunks blocks take in turn, so many at once, those of one.
-template <int kAtOnce, int kChunks>
-__device__ __forceinline__ float lines_of_chunk(int lines, int chunk) {
-  const int turns = lines / (kAtOnce * kChunks), left = lines - turns * (kAtOnce * kChunks) - chunk * kAtOnce;
+// Of lines that `chunks` blocks take in turn, so many at once, those of one.
+template <int kAtOnce>
+__device__ __forceinline__ float lines_of_chunk(int lines, int chunks, int chunk) {
+  const int turns = lines / (kAtOnce * chunks), left = lines - turns * (kAtOnce * chunks) - chunk * kAtOnce;
   return (float)(turns * kAtOnce + min(max(left, 0), kAtOnce));
 }
 // The same of elements of which kBreadth at a time are of one row, kLine of all rows, and of which so many are before
@@ -264,10 +264,11 @@ template <int kLine, int kBreadth, class Index>
 __device__ __forceinline__ Index elements_of_row(Index elements, int row) {
   return elements / kLine * kBreadth + min(max((int)(elements % kLine) - row * kBreadth, 0), kBreadth);
 }
-template <int kAtOnce, int kChunks, int kLine, int kBreadth, class Index>
-__device__ __forceinline__ float elements_of_chunk(Index elements, int before, int chunk, int row) {
-  constexpr int kTurn = kAtOnce * kChunks, kAll = 8 * kLine;
-  const Index turns = elements / kTurn, left = elements - turns * kTurn - chunk * kAtOnce;
+template <int kAtOnce, int kLine, int kBreadth, class Index>
+__device__ __forceinline__ float elements_of_chunk(Index elements, int before, int chunks, int chunk, int row) {
+  constexpr int kAll = 8 * kLine;
+  const int turn = kAtOnce * chunks;
+  const Index turns = elements / turn, left = elements - turns * turn - chunk * kAtOnce;
   const int here = left < 0 ? 0 : left < kAtOnce ? (int)left : kAtOnce;
   Index found = turns * (kAtOnce / kLine * kBreadth) + elements_of_row<kLine, kBreadth>(here, row);
   if (chunk == 0) found += 8 * kBreadth - elements_of_row<kLine, kBreadth>(kAll - before, row);

@@ -42,10 +42,15 @@ void InterleavedElements::open(const IndexExpr& groups) {
   std::string block = (writer_.wide() ? "(long long)" : "") + number;
   thread_ = writer_.unique("thread");
   chunk_ = "0";
+  chunks_ = std::to_string(way_.chunks);
+  if (const IndexExpr chunks = part_.chunks(); !chunks.as_constant()) {
+    chunks_ = writer_.unique("chunks");
+    writer_.line(fmt::format("const int {} = (int)({});  // blocks of a team's rows", chunks_, emitter_.index(chunks)));
+  }
   if (part_.chunked()) {
     chunk_ = writer_.unique(way_.cohort ? "rank" : "chunk");
-    writer_.line(fmt::format("const int {} = {} % {};  // of its rows' blocks", chunk_, number, way_.chunks));
-    block += fmt::format(" / {}", way_.chunks);
+    writer_.line(fmt::format("const int {} = {} % {};  // of its rows' blocks", chunk_, number, chunks_));
+    block += fmt::format(" / {}", chunks_);
   }
   group_ = writer_.unique("group_of_rows");
   if (way_.teams > 1) {
@@ -143,15 +148,15 @@ std::string InterleavedElements::elements_of_chunk(const std::string& chunk, con
   writer_.use("elements_of_chunk");
   if (way_.in_strips) {
     const int in_turn = way_.turned.empty() ? at_once() : way_.lines_of_block;
-    const std::string lines = fmt::format("lines_of_chunk<{}, {}>({}, {})", in_turn, way_.chunks, last_, chunk);
+    const std::string lines = fmt::format("lines_of_chunk<{}>({}, {}, {})", in_turn, last_, chunks_, chunk);
     return way_.breadth == 1 ? lines : fmt::format("({}.0f * {})", way_.breadth, lines);
   }
   const std::string row = place.empty()
                               ? fmt::format("{} % {}", thread_, way_.rows)
                               : row_at(fmt::format("({} * {} + {}) % {}", thread_, way_.width, place, way_.columns()));
   const std::string vectors = fmt::format("{} * {}", first_, way_.width);
-  return fmt::format("elements_of_chunk<{}, {}, {}, {}>({} - {}, (int)({} - {}), {}, {})", way_.parts * way_.width,
-                     way_.chunks, way_.columns(), way_.breadth, stop_, vectors, vectors, start_, chunk, row);
+  return fmt::format("elements_of_chunk<{}, {}, {}>({} - {}, (int)({} - {}), {}, {}, {})", way_.parts * way_.width,
+                     way_.columns(), way_.breadth, stop_, vectors, vectors, start_, chunks_, chunk, row);
 }
 
 // The axes of a loop over elements, bound for the element at `at` of memory, or of the line `at` of a strip, and the
@@ -281,14 +286,15 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
     if (!way_.turned.empty()) {
       writer_.line(fmt::format("const {} {} = {} + {} + {} * {};", type, v, block_line_, first, turn, at_once()));
     } else {
-      const std::string number = part_.chunked() ? fmt::format("({} * {} + {})", turn, way_.chunks, chunk_) : turn;
+      const std::string number = part_.chunked() ? fmt::format("({} * {} + {})", turn, chunks_, chunk_) : turn;
       writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, first, number, at_once()));
     }
     if (!all_turns) writer_.open(fmt::format("if ({}{} < {})", turns_of_all(turn), v, last));
   } else {
     std::string begin = part_.chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
-    int step = at_once() * (part_.chunked() ? way_.chunks : 1);
-    if (streams()) begin = fmt::format("{} + {}", block_line_, first), step = at_once();
+    const bool shared = part_.chunked() && !streams();
+    const int step = at_once() * (shared ? way_.chunks : 1);
+    if (streams()) begin = fmt::format("{} + {}", block_line_, first);
     writer_.line(fmt::format("#pragma unroll {}", turns_unrolled(code_of_element(form_, roots) * way_.width)));
     if (const auto lines = way_.lines().as_constant();
         way_.in_strips && way_.turned.empty() && lines && *lines % step == 0) {
@@ -296,7 +302,10 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, *lines / step));
       writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, begin, turn, step));
     } else {
-      writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, v, begin, last, step));
+      writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, v, begin, last,
+                               shared && part_.chunks().as_constant() == std::nullopt
+                                   ? fmt::format("{} * {}", at_once(), chunks_)
+                                   : std::to_string(step)));
     }
   }
   const std::string place = way_.in_strips
@@ -430,8 +439,7 @@ void InterleavedElements::edges(const std::vector<std::uint32_t>& axes, const st
   const std::string type = writer_.index_type(), v = writer_.unique("v"), at = writer_.unique("at");
   const std::string here = part_.chunked() ? fmt::format("{} == 0 && ", chunk_) : "";
   std::string side, mine = fmt::format("{0} >= {1} && {2} == ({0} - {1}) % {3}", last_, first_, thread_, way_.parts);
-  if (part_.chunked())
-    mine += fmt::format(" && {} == ({} - {}) / {} % {}", chunk_, last_, first_, way_.parts, way_.chunks);
+  if (part_.chunked()) mine += fmt::format(" && {} == ({} - {}) / {} % {}", chunk_, last_, first_, way_.parts, chunks_);
   if (!aligned_) {
     side = writer_.unique("side");
     writer_.line("#pragma unroll 1");

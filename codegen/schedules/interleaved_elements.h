@@ -67,6 +67,7 @@ class InterleavedElements {
   // the first vector's first element is, and this thread's; the cohort's counters.
   const std::string& thread() const { return thread_; }
   const std::string& chunk() const { return chunk_; }
+  const std::string& chunks() const { return chunks_; }  // how many these are
   const std::string& group() const { return group_; }
   const std::string& begins() const { return begins_; }
   const std::string& phase() const { return phase_; }
@@ -109,6 +110,7 @@ class InterleavedElements {
   KernelWriter& writer_;
   ExprEmitter& emitter_;
   std::string thread_, chunk_, group_;  // in its team; of its rows' blocks; the team's rows
+  std::string chunks_;                  // its rows' blocks
   std::string start_, stop_;            // of the rows' elements in memory
   std::string first_, last_;            // of the whole vectors there
   std::string all_;                     // elements of all rows

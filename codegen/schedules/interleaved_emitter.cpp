@@ -44,7 +44,8 @@ class InterleavedEmitter {
     if (part_.outputs && !part_.outputs_of(true).empty()) store_rows();
     if (part_.outputs && !part_.outputs_of(false).empty()) store_elements();
     KernelSource source = writer_.finish(kernel_comment(graph_, original), way_.threads(), part_.blocks_at_once());
-    source.grid[0] = simplify(ceil_div(groups, way_.teams) * (part_.chunked() ? way_.chunks : 1), pool_.bounds());
+    source.grid[0] =
+        simplify(ceil_div(groups, way_.teams) * (part_.chunked() ? part_.chunks() : IndexExpr(1)), pool_.bounds());
     source.cohort = way_.cohort ? way_.chunks : 1;
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = "column_reduction";

@@ -7,6 +7,7 @@
 
 #include "analysis/outputs_beside.h"
 #include "analysis/row_form.h"
+#include "codegen/schedules/row_partials.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -150,6 +151,16 @@ std::vector<ExprId> InterleavedPart::roots_of_loop(const ReductionLoop& loop) co
 
 bool InterleavedPart::reads_once() const {
   return way.form.columns.empty() && (loops.size() == 1 || (way.one_pass && kept_turns == 0));
+}
+
+IndexExpr InterleavedPart::chunks() const {
+  const ExprPool& pool = way.form.kernel.pool;
+  if (way.chunks == 1 || way.cohort || !way.turned.empty() || way.lines().as_constant()) return way.chunks;
+  // Of a turn: so many lines, or elements.
+  const IndexExpr all = way.in_strips ? way.lines() : way.lines() * way.columns();
+  const int at_once = way.in_strips ? way.parts / way.lanes() : way.parts * way.width;
+  const IndexExpr teams = simplify(point_count(pool, way.outer) * way.strips(), pool.bounds());
+  return chunks_of_launch(way.chunks, all, std::int64_t{at_once} * turns_of_chunk(way), teams, pool.bounds());
 }
 
 bool InterleavedPart::is_asked_for(ExprId reduction) const {

@@ -35,6 +35,9 @@ struct InterleavedPart {
   std::vector<ExprId> roots_of_loop(const ReductionLoop& loop) const;
   // Does a block take a chunk? Not where what is left to do is to combine the partial results.
   bool chunked() const { return way.chunks > 1 && (way.cohort || !outputs || !outputs_of(false).empty()); }
+  // Blocks that share a team's rows: as many as a launch's sizes ask for where only a launch says how many lines there
+  // are, at most `way.chunks`, what the expected sizes ask for.
+  IndexExpr chunks() const;
   // Some loop behind the reduction's asks for its result at each place.
   bool is_asked_for(ExprId reduction) const;
   // Is every element read once, by its first loop?

@@ -157,7 +157,7 @@ std::string InterleavedResults::reduced_strip(const ExprEmitter::Accumulator& a,
 std::string InterleavedResults::partials(const ExprEmitter::Accumulator& a) {
   std::string& pointer = partials_[a.reduction];
   const IndexExpr teams = point_count(pool_, way_.outer) * way_.strips();
-  if (pointer.empty()) pointer = row_partials(writer_, form_, a, teams * (std::int64_t{way_.chunks} * way_.rows));
+  if (pointer.empty()) pointer = row_partials(writer_, form_, a, teams * part_.chunks() * way_.rows);
   return pointer;
 }
 
@@ -179,7 +179,7 @@ void InterleavedResults::leave_partials() {
 }
 
 void InterleavedResults::leave_partial(const std::string& pointer, const std::string& row, const std::string& value) {
-  writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", pointer, elements_.group(), way_.chunks,
+  writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", pointer, elements_.group(), elements_.chunks(),
                            elements_.chunk(), way_.rows, row, value));
 }
 
@@ -207,10 +207,17 @@ int InterleavedResults::combining() const {
   return way_.cohort ? way_.rows : way_.team / way_.rows * way_.rows;
 }
 
+// How many of them blocks have left of a team's rows.
+std::string InterleavedResults::partials_of_rows() const {
+  return part_.chunks().as_constant() ? std::to_string(way_.chunks * way_.rows)
+                                      : fmt::format("({} * {})", elements_.chunks(), way_.rows);
+}
+
 void InterleavedResults::combine_partials(ExprId reduction) {
   const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
   const std::string mine = writer_.unique(a.name + "_at"), i = writer_.unique("i"), pointer = partials(a);
-  const int parts = combining(), count = way_.chunks * way_.rows;
+  const int parts = combining();
+  const std::string count = partials_of_rows();
   writer_.line(fmt::format("{} {}[1] = {{{}{}}};", a.type, mine, a.extreme ? a.type : "", a.identity));
   writer_.line(fmt::format("if ({} < {})", elements_.thread(), parts));
   writer_.line(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, parts));
@@ -224,7 +231,8 @@ void InterleavedResults::combine_exponentials() {
   const std::string first = partials(emitter_.accumulator(way_.one_pass->first));
   const std::string second = partials(emitter_.accumulator(way_.one_pass->second));
   const std::string running = writer_.unique("running"), i = writer_.unique("i"), at = writer_.unique("at");
-  const int parts = combining(), count = way_.chunks * way_.rows;
+  const int parts = combining();
+  const std::string count = partials_of_rows();
   writer_.line(fmt::format("RunningExponentials {};", running));
   writer_.line(fmt::format("if ({} < {})", elements_.thread(), parts));
   writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, parts));
@@ -239,7 +247,8 @@ void InterleavedResults::combine_moments() {
   const std::string squares = partials(emitter_.accumulator(way_.one_pass->second));
   const std::string moments = writer_.unique("moments"), i = writer_.unique("i"), at = writer_.unique("at");
   const std::string about = writer_.unique("about"), type = writer_.index_type();
-  const int parts = combining(), count = way_.chunks * way_.rows;
+  const int parts = combining();
+  const std::string count = partials_of_rows();
   writer_.use("running_moments");
   writer_.line(fmt::format("{} {}[1];", running_moments(type_of_pass()), moments));
   writer_.line(fmt::format("const {} {} = {}[{} * {} + {} % {}] / {};", type_of_pass(), about, sums, elements_.group(),

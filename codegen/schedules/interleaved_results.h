@@ -66,6 +66,7 @@ class InterleavedResults {
   bool is_left_from_places(ExprId reduction) const;
   void leave_from_places(const InterleavedElements::Done& done);
   int combining() const;
+  std::string partials_of_rows() const;
 
   const RowForm& form_;
   const ExprPool& pool_;

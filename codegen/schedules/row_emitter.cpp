@@ -70,7 +70,8 @@ class RowEmitter {
         writer_.finish(kernel_comment(graph_, original), layout_.threads, walk_.blocks_at_once(), layout_.cluster);
     source.dynamic_shared = folds_ ? IndexExpr(folds_->shared_bytes()) : walk_.shared_bytes();
     source.grid[0] = simplify(
-        ceil_div(rows, layout_.rows) * (layout_.blocks_together() * (chunked() ? layout_.chunks : 1)), pool.bounds());
+        ceil_div(rows, layout_.rows) * layout_.blocks_together() * (chunked() ? threads_.chunks() : IndexExpr(1)),
+        pool.bounds());
     if (layout_.blocks > 0) source.grid[0] = layout_.blocks;
     source.cohort = layout_.cohort;
     source.name = kernel_name(graph_, original.nodes);
@@ -156,7 +157,10 @@ class RowEmitter {
   void open_rows(const IndexExpr& rows) {
     if (folds_) return open_rows_in_turn(rows);
     threads_.open(rows, chunked());
-    walk_.begin({.part = threads_.part(), .block = threads_.chunk(), .chunks = chunked() ? layout_.chunks : 1});
+    walk_.begin({.part = threads_.part(),
+                 .block = threads_.chunk(),
+                 .chunks = chunked() ? layout_.chunks : 1,
+                 .chunk_count = threads_.chunk_count()});
   }
 
   // The reductions of the segment in which this turn's vector is, of which neighbouring lanes have the others.
@@ -319,8 +323,8 @@ class RowEmitter {
                                type_of_pass()));
     }
     const std::string at = partial_place(i);
-    writer_.open(
-        fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), layout_.chunks, layout_.parts));
+    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), threads_.chunk_count(),
+                             layout_.parts));
     writer_.line(of_exponentials() ? fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running_, first, second, at)
                                    : fmt::format("{0}.take_part({1}[{4}], {2}[{4}], {3}[{4}], {5});", running_, first,
                                                  second, counts, at, about_));
@@ -368,18 +372,19 @@ class RowEmitter {
 
   // Scratch memory with a partial result of this reduction for each chunk of each row.
   std::string partials(const ExprEmitter::Accumulator& a) {
-    return row_partials(writer_, form_, a, point_count(form_.kernel.pool, form_.rows) * layout_.chunks);
+    return row_partials(writer_, form_, a, point_count(form_.kernel.pool, form_.rows) * threads_.chunks());
   }
 
   // The same, of how many elements a chunk has.
   std::string partials_of_counts() {
-    return counts_of_partials(writer_, form_, point_count(form_.kernel.pool, form_.rows) * layout_.chunks);
+    return counts_of_partials(writer_, form_, point_count(form_.kernel.pool, form_.rows) * threads_.chunks());
   }
 
   // Neighbouring threads read neighbouring chunks, or rows.
   std::string partial_place(const std::string& chunk) const {
     if (threads_.row() == "0") return chunk;
-    if (layout_.team != RowTeam::kColumn) return fmt::format("{} * {} + {}", threads_.row(), layout_.chunks, chunk);
+    if (layout_.team != RowTeam::kColumn)
+      return fmt::format("{} * {} + {}", threads_.row(), threads_.chunk_count(), chunk);
     const IndexExpr rows = point_count(form_.kernel.pool, form_.rows);
     return fmt::format("{} * {} + {}", chunk, emitter_.index_text().tight(rows), threads_.row());
   }
@@ -387,8 +392,8 @@ class RowEmitter {
   void combine_partials(const ExprEmitter::Accumulator& a) {
     const std::string pointer = partials(a), i = writer_.unique("i");
     writer_.use("combine");
-    writer_.open(
-        fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), layout_.chunks, layout_.parts));
+    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), threads_.chunk_count(),
+                             layout_.parts));
     writer_.line(fmt::format("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, pointer, partial_place(i)));
     writer_.close();
     if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, threads_.reduce(a)));

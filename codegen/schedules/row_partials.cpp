@@ -21,6 +21,14 @@ std::string counts_of_partials(KernelWriter& writer, const RowForm& form, const 
   return writer.workspace(count * 4, static_cast<std::uint32_t>(form.reductions.size()), "float partial");
 }
 
+IndexExpr chunks_of_launch(int chunks, const IndexExpr& length, std::int64_t fewest, const IndexExpr& groups,
+                           const Bounds& bounds) {
+  const std::int64_t of_chunk = value_at_hint(length, bounds.symbols) / chunks;
+  const IndexExpr wanted = ceil_div(length, std::clamp<std::int64_t>(of_chunk, 1, fewest));
+  const std::int64_t expected = value_at_hint(groups, bounds.symbols) * chunks;
+  return simplify(min(chunks, max(1, min(wanted, ceil_div(expected, max(1, groups))))), bounds);
+}
+
 std::string running_moments(const std::string& type) {
   return type == "float" ? "RunningMoments" : fmt::format("MomentsOf<{}>", type);
 }

@@ -15,6 +15,12 @@ std::string row_partials(KernelWriter& writer, const RowForm& form, const ExprEm
 // Beside those of the reductions, of how many elements each is.
 std::string counts_of_partials(KernelWriter& writer, const RowForm& form, const IndexExpr& count);
 
+// How many blocks share each of so many `groups` of rows of a length that only a launch knows: as many as have `fewest`
+// elements each, or what they have at the hints if that is less, and no more in all than are expected; at most
+// `chunks`, which they are at the hints.
+IndexExpr chunks_of_launch(int chunks, const IndexExpr& length, std::int64_t fewest, const IndexExpr& groups,
+                           const Bounds& bounds);
+
 // What sums up moments of values of this type in one pass (codegen/prelude/rows.cu), of elements that come so many at a
 // time for places of their own.
 std::string running_moments(const std::string& type);

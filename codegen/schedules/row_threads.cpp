@@ -17,7 +17,14 @@ void RowThreads::open(const IndexExpr& rows, bool chunked) {
     writer_.line(fmt::format("const unsigned {} = cohort_ticket({});", number, arrived_));
   }
   std::string block = (writer_.wide() ? "(long long)" : "") + number;
-  if (const int of_row = layout_.blocks_together() * (chunked ? layout_.chunks : 1); of_row > 1) {
+  std::string of_row = std::to_string(layout_.blocks_together() * (chunked ? layout_.chunks : 1));
+  chunk_count_ = std::to_string(layout_.chunks);
+  if (const IndexExpr count = chunks(); !count.as_constant()) {
+    chunk_count_ = writer_.unique("chunks");
+    writer_.line(fmt::format("const int {} = (int)({});  // blocks of a row", chunk_count_, emitter_.index(count)));
+    if (chunked) of_row = chunk_count_;
+  }
+  if (of_row != "1") {
     chunk_ = writer_.unique(layout_.blocks_together() > 1 ? "rank" : "chunk");
     writer_.line(fmt::format("const int {} = {} % {};  // of its row's blocks", chunk_, number, of_row));
     block += fmt::format(" / {}", of_row);
@@ -36,6 +43,15 @@ void RowThreads::open(const IndexExpr& rows, bool chunked) {
       break;
   }
   bind_flat(emitter_, form_.rows, row_);
+}
+
+IndexExpr RowThreads::chunks() const {
+  constexpr int kTurns = 8;
+  const ExprPool& pool = form_.kernel.pool;
+  const IndexExpr length = point_count(pool, pool[form_.reductions.back()].axes);
+  if (layout_.chunks == 1 || layout_.team != RowTeam::kColumn || length.as_constant()) return layout_.chunks;
+  const IndexExpr groups = simplify(ceil_div(point_count(pool, form_.rows), layout_.rows), pool.bounds());
+  return chunks_of_launch(layout_.chunks, length, std::int64_t{layout_.parts} * kTurns, groups, pool.bounds());
 }
 
 void RowThreads::declare_lane() {

@@ -27,6 +27,10 @@ class RowThreads {
   void declare_lane();
   void open_rows_in_turn(const IndexExpr& rows);
 
+  // Blocks that share a row: of columns of which only a launch knows how tall they are, as many as it asks for.
+  IndexExpr chunks() const;
+  const std::string& chunk_count() const { return chunk_count_; }  // their number, as text
+
   // What all of the row's threads have of it; text of what each of them has of this reduction is `a`.
   std::string reduce(const ExprEmitter::Accumulator& a);
   // Of those that went through shared memory, how many there are.
@@ -49,6 +53,7 @@ class RowThreads {
   KernelWriter& writer_;
   ExprEmitter& emitter_;
   std::string part_, row_ = "0", chunk_, active_;
+  std::string chunk_count_ = "1";
   std::string arrived_;  // cohorts: their counters
   int block_reductions_ = 0;
 };

@@ -45,6 +45,7 @@ class RowWalk {
   struct Place {
     std::string part, block;
     int chunks = 1;
+    std::string chunk_count = "1";  // of a launch
   };
   // Before the first loop; the axes of rows are bound.
   void begin(Place place);
