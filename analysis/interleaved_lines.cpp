@@ -60,7 +60,7 @@ class Reader {
 
   // False where some load or store is of other elements than those that follow one another.
   bool see_all() {
-    if (!find_axes()) return false;
+    if (!find_axes() || way_.line.is(0)) return false;  // rows of no elements are left to others
     for (const ExprId id : reachable(pool_, all_roots()))
       if (!see(id)) return false;
     if (way_.loads.empty()) return false;

@@ -106,7 +106,8 @@ void RowThreads::open_block(const std::string& block) {
   writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row_, block));
 }
 
-// Threads whose row would be past the end take the last one and store nothing: others of their warp need them.
+// Threads whose row would be past the end take the last one and store nothing: others of their warp need them. Those that
+// the condition leaves out take the row that is wanted, of their own block: it may lie where the row's result goes.
 void RowThreads::take_row_that_is_there(const std::string& text, const IndexExpr& rows, const std::string& condition) {
   const std::string type = writer_.index_type(), wanted = writer_.unique("wanted_row");
   const std::string limit = emitter_.index_text().tight(rows);
@@ -115,7 +116,8 @@ void RowThreads::take_row_that_is_there(const std::string& text, const IndexExpr
   writer_.line(fmt::format("const bool {} = {}{} < {};  // the others work along, and store nothing", active_,
                            condition.empty() ? "" : condition + " && ", wanted, limit));
   row_ = writer_.unique("row");
-  writer_.line(fmt::format("const {} {} = {} ? {} : {} - 1;", type, row_, active_, wanted, limit));
+  const std::string there = condition.empty() ? active_ : fmt::format("{} < {}", wanted, limit);
+  writer_.line(fmt::format("const {} {} = {} ? {} : {} - 1;", type, row_, there, wanted, limit));
 }
 
 std::string RowThreads::reduce(const ExprEmitter::Accumulator& a) {
