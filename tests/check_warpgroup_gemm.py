@@ -93,7 +93,7 @@ def forms():
     gated = [node("a", "linear", "x", "g"), node("b", "linear", "x", "u"), node("s", "silu", "a"),
              node("h", "mul", "s", "b")]
     yield ("a gated unit", model([tensor("x", 264, 264)], gated, ["h"],
-                                 constants=[tensor("g", 344, 264), tensor("u", 344, 264)]), ["makes 128x128", "store_words(", "float sum[32][4]"])
+                                 constants=[tensor("g", 344, 264), tensor("u", 344, 264)]), ["makes 128x128", "store_words(", ".reg .f32 sum<128>"])
     yield ("halves of one matrix, gated",
            model([tensor("x", 264, 264)],
                  [node("p", "linear", "x", "w"), node("a", "slice", "p", dim=-1, start=0, end=344),
@@ -103,7 +103,7 @@ def forms():
                                [node("a", "linear", "x", "u"), node("b", "linear", "x", "v"),
                                 node("c", "linear", "x", "w"), node("s", "sigmoid", "b"), node("t", "mul", "a", "s"),
                                 node("y", "add", "t", "c")], ["y"],
-                               constants=[tensor(n, 328, 264) for n in "uvw"]), ["makes 128x64", "float sum[24][4]"])
+                               constants=[tensor(n, 328, 264) for n in "uvw"]), ["makes 128x64", ".reg .f32 sum<96>"])
     yield ("several results", model([tensor("x", 264, 264)],
                                     [node("p", "linear", "x", "w"), node("t", "tanh", "p"), node("r", "relu", "p")],
                                     ["p", "t", "r"], constants=[tensor("w", 344, 264)]), ["store_box("])
@@ -266,7 +266,7 @@ def forms_in_groups():
     yield ("one group has all", grouped(389, 200, 264, [0, 0, 389, 389], router=True), [])
     yield ("no group has a row", grouped(700, 136, 344, [0, 0], biased=True), [])
     yield ("many groups", grouped(2000, 264, 344, list(range(80, 2080, 80))), [])
-    yield ("groups, gated", grouped(700, 264, 344, ends, gated=True), ["makes 128x128", "float sum"])
+    yield ("groups, gated", grouped(700, 264, 344, ends, gated=True), ["makes 128x128", ".reg .f32 sum<"])
     yield ("groups, gated, of rows weighted", grouped(515, 264, 328, 4, turned=True, gated=True, router=True), [])
     yield ("groups, columns in no eights", grouped(451, 136, 341, [100, 101, 451], turned=True), [])
     yield ("groups, both results", grouped(451, 136, 344, 3, both=True), [])
