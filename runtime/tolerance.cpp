@@ -18,10 +18,11 @@ constexpr Tolerance kTf32{2e-3, 2e-2};
 
 // A product that may be made in one pass of tf32.
 bool is_single_product(const Graph& graph, const Node& node) {
-  return node.op->family == "matrix" && std::ranges::all_of(node.inputs, [&](ValueId v) {
+  const bool grouped = node.op->name == "grouped_matmul";
+  return (grouped || node.op->family == "matrix") && std::ranges::all_of(node.inputs, [&](ValueId v) {
            if (v == kNone || graph.operand(v).kind != Operand::Kind::kTensor) return true;
            const DType dtype = graph.tensor(v).dtype;
-           return dtype == DType::kFloat32 || dtype == DType::kBool;
+           return dtype == DType::kFloat32 || dtype == DType::kBool || (grouped && v == node.inputs[2]);
          });
 }
 

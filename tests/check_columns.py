@@ -312,6 +312,10 @@ def cases():
         for shape in ([4, 64, 1001], [2, 33, 4097], [2, 40, 4096]):
             found.append(Case("extremes of products", dtype, shape, extremes, 1, more=1.73, conflicts=6000,
                               others={"w": shape[-1:], "b": shape[-1:]}, outputs=("g", "h")))
+        # Products of two vectors, of which a block has more threads than there are vectors, or some turns.
+        for length in (256, 1000):
+            found.append(Case("dot", dtype, [length], [node("p", "mul", "x", "w"), node("y", "sum", "p", dim=[0])], 2,
+                              more=1.05, others={"w": [length]}))
         # Long rows that blocks share, each its chunk: one pass leaves what both reductions need.
         found += [Case("shared by blocks", dtype, [1000, 1000], [node("y", "var", "x", dim=[0, 1])], 1, 2, 1.03),
                   Case("shared by blocks", dtype, [2, 500001], [node("y", "logsumexp", "x", dim=[1])], 1, 2, 1.06),

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <climits>
 #include <iterator>
 
 #include "analysis/outputs_beside.h"
@@ -66,13 +67,16 @@ class RowEmitter {
         if (loop.stage == stage_) leave_partials(loop);
     }
     if (folds_) close_rows();
-    KernelSource source =
-        writer_.finish(kernel_comment(graph_, original), layout_.threads, walk_.blocks_at_once(), layout_.cluster);
-    source.dynamic_shared = folds_ ? IndexExpr(folds_->shared_bytes()) : walk_.shared_bytes();
-    source.grid[0] = simplify(
+    IndexExpr blocks = simplify(
         ceil_div(rows, layout_.rows) * layout_.blocks_together() * (chunked() ? threads_.chunks() : IndexExpr(1)),
         pool.bounds());
-    if (layout_.blocks > 0) source.grid[0] = layout_.blocks;
+    if (layout_.blocks > 0) blocks = layout_.blocks;
+    // Where there are fewer, ptxas spills registers for blocks that never come.
+    const std::int64_t at_once = std::min<std::int64_t>(walk_.blocks_at_once(), blocks.as_constant().value_or(INT_MAX));
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads,
+                                         std::max(1, static_cast<int>(at_once)), layout_.cluster);
+    source.dynamic_shared = folds_ ? IndexExpr(folds_->shared_bytes()) : walk_.shared_bytes();
+    source.grid[0] = blocks;
     source.cohort = layout_.cohort;
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = layout_.team == RowTeam::kColumn ? "column_reduction" : "row_reduction";

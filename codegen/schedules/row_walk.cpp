@@ -383,11 +383,17 @@ void RowWalk::open_loop(const RowLoop& loop, const std::vector<std::uint32_t>& a
     if (behind > 0) first += fmt::format(" + {}", behind * row_.layout.parts);
     // Several loads on the way at once, where there are so many turns.
     const std::int64_t stride = std::int64_t{row_.layout.parts} * place_.chunks;
-    if (value_at_hint(count, bounds().symbols) >= 8 * stride) writer_.line(unroll);
-    writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), vector_, first, limit,
-                             place_.chunks > 1 && place_.chunk_count != std::to_string(place_.chunks)
-                                 ? fmt::format("{} * {}", row_.layout.parts, place_.chunk_count)
-                                 : std::to_string(stride)));
+    const std::string type = writer_.index_type();
+    const auto known = count.as_constant();
+    if (!floats && behind == 0 && known && *known <= stride) {
+      writer_.open(fmt::format("if (const {0} {1} = {2}; {1} < {3})", type, vector_, first, limit));
+    } else {
+      if (value_at_hint(count, bounds().symbols) >= 8 * stride) writer_.line(unroll);
+      const bool fewer = place_.chunks > 1 && place_.chunk_count != std::to_string(place_.chunks);
+      writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, vector_, first, limit,
+                               fewer ? fmt::format("{} * {}", row_.layout.parts, place_.chunk_count)
+                                     : std::to_string(stride)));
+    }
   }
   bind_flat(emitter_, axes, vector_, "cdefghuvw");
 }

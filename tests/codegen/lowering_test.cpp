@@ -1,5 +1,6 @@
 // What lowering fuses and what it stores, how kernels are scheduled, and that no name of a model acts as code.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 
@@ -186,6 +187,16 @@ TEST_CASE("one kernel serves all values of a symbol, and empty tensors none") {
   CHECK(has(plan.kernels[0].text, "int n"));
   CHECK(has(plan.kernels[0].text, "load_words<4>"));
   compiled(plan);
+}
+
+TEST_CASE("sums over no element have a kernel, whatever lies beside them") {
+  for (const char* shape : {"[4, 65, 0]", "[4, 0, 65]", "[4, 0, 0]", "[100, 65, 0]"})
+    for (const char* dim : {"[1, 2]", "[0, 2]", "[2]", "[1]"}) {
+      const Graph g = model(fmt::format(R"({{"name": "x", "dtype": "float32", "shape": {}}})", shape),
+                            fmt::format(R"({{"name": "y", "op": "sum", "inputs": ["x"], "attrs": {{"dim": {}}}}})", dim),
+                            R"("y")");
+      CHECK(lower_together(g).groups.size() == 1);
+    }
 }
 
 TEST_CASE("names are text, not code") {

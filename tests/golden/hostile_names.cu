@@ -149,7 +149,7 @@ model_error_0_add_mul_tanh_v_add_and_3_more(const float* __restrict__ float_v, c
   const bool active = wanted_row < int_v;  // the others work along, and store nothing
   const int row = active ? wanted_row : int_v - 1;
   float s_d_0_2 = 0.0f;
-  for (int k = lane; k < 3; k += 8) {
+  if (const int k = lane; k < 3) {
     const Words<2> float_w = load_words<2>(float_v + (row * 6 + k * 2));
     const Words<2> x_y_w = load_words<2>(x_y + (row * 6 + k * 2));
     const Words<2> w = load_words<2>(x + (k * 2));

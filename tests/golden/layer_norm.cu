@@ -140,7 +140,7 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // y = relu(normed)
 // writes sum: float32[7, 48]
 // writes y: float32[7, 48]
-extern "C" __global__ void __launch_bounds__(32, 28)
+extern "C" __global__ void __launch_bounds__(32, 4)
 layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __restrict__ residual, const float* __restrict__ weight,
          const float* __restrict__ bias, float* __restrict__ sum, float* __restrict__ y) {
   const int lane = threadIdx.x % 16;

@@ -152,13 +152,13 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // writes momentum_next: float32[9, 4]
 // writes weight_next: float32[9, 4]
 // writes norm: float32[]
-extern "C" __global__ void __launch_bounds__(64, 16)
+extern "C" __global__ void __launch_bounds__(64, 1)
 outputs_and_aliases_0_mul_add_mul_sub_and_1_more(const float* __restrict__ gradient, const float* momentum,
          const float* weight, float* __restrict__ norm_v, float* momentum_next,
          float* weight_next) {
   const int lane = threadIdx.x;
   float row_sum = 0.0f;
-  for (int k = lane; k < 9; k += 64) {
+  if (const int k = lane; k < 9) {
     const Words<4> gradient_w = load_words<4>((const uint4*)gradient + k);
     const Words<4> momentum_w = load_words<4>((const uint4*)momentum + k);
     const Words<4> weight_w = load_words<4>((const uint4*)weight + k);

@@ -211,7 +211,7 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_0(c
   const int j = row % 5;
   const int rest = row / 5;
   float energy = 0.0f;
-  for (int k = lane; k < 25; k += 32) {
+  if (const int k = lane; k < 25) {
     const Words<2> x_w = load_words<2>(x + (rest * 250 + j * 50 + k * 2));
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
@@ -247,7 +247,7 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_1(c
   store_words(peak + (rest * 50 + j * 2), peak_w);
 }
 
-extern "C" __global__ void __launch_bounds__(128, 8)
+extern "C" __global__ void __launch_bounds__(128, 3)
 reductions_0_mul_sum_sqrt_v_amax(const float* __restrict__ x,
          float* __restrict__ root,
          float* __restrict__ peak) {
@@ -272,7 +272,7 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_0(const
   const int j = row % 5;
   const int rest = row / 5;
   Extreme<float> where_least_2{__uint_as_float(0x7f800000u), 0};
-  for (int k = lane; k < 25; k += 32) {
+  if (const int k = lane; k < 25) {
     const Words<2> x_w = load_words<2>(x + (rest * 250 + j * 50 + k * 2));
     const Words<2> peak_w = load_words<2>(peak + (rest * 50 + k * 2));
 #pragma unroll
@@ -309,7 +309,7 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_1(const
   }
 }
 
-extern "C" __global__ void __launch_bounds__(64, 12)
+extern "C" __global__ void __launch_bounds__(64, 1)
 reductions_1_sub_argmin_mean(const float* __restrict__ x,
          const float* __restrict__ peak,
          long long* __restrict__ where_least,

@@ -108,7 +108,7 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 // weights = softmax(masked)
 // y = cast(weights)
 // writes y: float32[5, 33]
-extern "C" __global__ void __launch_bounds__(32, 20)
+extern "C" __global__ void __launch_bounds__(32, 5)
 softmax_0_mul_where_softmax_cast(const unsigned char* __restrict__ mask, const fp16* __restrict__ scores, float* __restrict__ y) {
   const int lane = threadIdx.x % 32;
   const int row = blockIdx.x * 1 + threadIdx.x / 32;

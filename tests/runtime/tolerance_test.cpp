@@ -28,11 +28,13 @@ TEST_CASE("a value's tolerance is that of the widest rounding on its way") {
 TEST_CASE("what float32 products lead to is off by as much as tf32 is, where that is allowed") {
   const Graph graph = parse_graph_text(
       "model \"m\"\ninput x: float32[4, 4]\ninput w: float32[4, 4]\np: float32[4, 4] = matmul(x, w)\n"
-      "y: float32[4, 4] = exp(p)\nz: float32[4, 4] = exp(x)\nreturn y, z\n");
+      "y: float32[4, 4] = exp(p)\nz: float32[4, 4] = exp(x)\ninput e: float32[2, 4, 4]\ninput o: int32[2]\n"
+      "g: float32[4, 4] = grouped_matmul(x, e, o)\nreturn y, z, g\n");
   const auto rtol = [&](const char* name, bool allow_tf32) {
     return tolerances_of(graph, std::nullopt, allow_tf32).of(name, DType::kFloat32).rtol;
   };
   CHECK(rtol("y", true) == 2e-3);
+  CHECK(rtol("g", true) == 2e-3);
   CHECK(rtol("z", true) == 2e-5);
   CHECK(rtol("y", false) == 2e-5);
   CHECK(tolerances_of(graph, Tolerance{0.5, 0.25}, true).of("y", DType::kFloat32).rtol == 0.5);
