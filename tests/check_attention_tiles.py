@@ -56,7 +56,7 @@ def cases():
             yield f"{behind} behind int8, heads of {head}", attention(head, 131, 129, "int8", behind=behind), 0
         yield f"{behind} behind int8, heads of 128", attention(128, 257, 129, "int8", behind=behind), 0
         yield f"{behind} behind, heads of 128", attention(128, 257, 129, behind=behind), 0
-    for head, queries, keys in ((72, 77, 93), (80, 77, 93), (80, 300, 300), (96, 65, 131)):
+    for head, queries, keys in ((72, 77, 93), (80, 77, 93), (80, 300, 300), (96, 65, 131), (128, 8, 8), (128, 2, 2), (192, 8, 5)):
         yield f"heads of {head}, {queries} x {keys}", attention(head, queries, keys), 0
 
 

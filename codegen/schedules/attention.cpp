@@ -41,10 +41,11 @@ KernelSource AttentionEmitter::emit() {
   return source;
 }
 
-// Left alone, ptxas spills for one block more on a multiprocessor: without tensor cores, and for a fourth of heads
-// between 64 and 96. For the fourth of smaller heads there are registers.
+// Left alone, ptxas spills for one block more on a multiprocessor: without tensor cores, where all keys are one tile, and
+// for a fourth of heads between 64 and 96. For the fourth of smaller heads there are registers.
 int AttentionEmitter::blocks_at_once() const {
-  if (!tiles_.tensor_cores) return 1;
+  const auto keys = count(form_.keys).as_constant();
+  if (!tiles_.tensor_cores || (keys && *keys <= tiles_.keys)) return 1;
   return tiles_.columns > 64 && tiles_.columns <= 96 ? 2 : 0;
 }
 

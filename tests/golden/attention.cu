@@ -320,7 +320,7 @@ __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], f
 // y = reshape(rows)
 // writes y: float16[1, 12, 32]
 // A block takes 64 rows; 32 keys at a time go through shared memory, their softmax is kept as it goes, products on tensor cores.
-extern "C" __global__ void __launch_bounds__(128)
+extern "C" __global__ void __launch_bounds__(128, 1)
 attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restrict__ q, const fp16* __restrict__ k, const fp16* __restrict__ v,
          fp16* __restrict__ y) {
   __shared__ __align__(16) unsigned short tiles[1536];
