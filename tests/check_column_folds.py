@@ -9,7 +9,7 @@ import os
 import sys
 
 from check_columns import check
-from check_movement import fault_of, profiled
+from emulated_run import fault_of, profiled
 from movement_cases import element_count, node
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
@@ -145,7 +145,7 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     with open(path, "w", encoding="utf-8") as f:
         json.dump({"fusec": 1, "symbols": case.symbols, "nodes": case.nodes, "outputs": case.outputs,
                    "inputs": [{"name": n, "dtype": d, "shape": s} for n, (d, s) in case.inputs.items()]}, f)
-    kernels, why = profiled(fusec_run, path, scratch, arch)
+    kernels, why = profiled(fusec_run, path, "--verify", "--arch=" + arch, inputs="--random=1")
     if why:
         return why
     # The outputs that are as large as an input are one for each "x", or "y", of a layer.
@@ -157,7 +157,7 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     found = f"{len(kernels)} launches, {sectors:.2f} of the sectors, {executed:.2f} instructions a byte"
     if len(kernels) > case.launches or sectors > case.sectors or executed > case.instructions:
         return found
-    return fault_of(kernels)
+    return next(filter(None, map(fault_of, kernels)), "")
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ import random
 import sys
 import tempfile
 
-from check_movement import run
+from emulated_run import finished
 from movement_cases import element_count, node
 
 ARCHITECTURES = ("sm_80", "sm_90a")
@@ -371,7 +371,7 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     with open(path, "w", encoding="utf-8") as f:
         json.dump({"fusec": 1, "name": "columns", "inputs": inputs, "nodes": case.nodes,
                    "outputs": list(case.outputs)}, f)
-    done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
+    done = finished([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
                 "--json"])
     if done.returncode != 0:
         return done.stdout + done.stderr

@@ -9,9 +9,9 @@ import os
 import sys
 import tempfile
 
-from check_columns import ARCHITECTURES, check
+from check_columns import check
 from check_compile_time import least_ms
-from check_movement import fault_of, profiled
+from emulated_run import fault_of, profiled
 from movement_cases import node
 
 BLOCK = [[256, 256], [256]] * 3 + [[1024, 256], [1024], [256, 1024], [256], [384, 256]]
@@ -96,12 +96,12 @@ def write(case, scratch):
 
 
 def what_is_wrong(fusec_run, scratch, case, arch):
-    kernels, why = profiled(fusec_run, write(case, scratch), scratch, arch)
+    kernels, why = profiled(fusec_run, write(case, scratch), "--verify", "--arch=" + arch, inputs="--random=1")
     if why:
         return why
     if len(kernels) > case.launches:
         return f"{len(kernels)} launches, {case.launches} allowed"
-    if fault := fault_of(kernels):
+    if fault := next(filter(None, map(fault_of, kernels)), ""):
         return fault
     least = sum(k["least_bytes"] for k in kernels)
     of_a_byte = 32 * sum(sum(k["instructions"].values()) for k in kernels) / least

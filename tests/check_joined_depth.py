@@ -9,7 +9,7 @@ import os
 import sys
 
 from check_columns import check, what_kernels_do_wrong
-from check_movement import run
+from emulated_run import finished
 from movement_cases import element_count, node
 
 
@@ -65,7 +65,7 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     with open(path, "w", encoding="utf-8") as f:
         json.dump({"fusec": 1, "name": "joined", "inputs": case.inputs, "constants": case.constants,
                    "nodes": case.nodes, "outputs": ["y"]}, f)
-    done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
+    done = finished([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
                 "--json"])
     if done.returncode != 0:
         return done.stdout + done.stderr

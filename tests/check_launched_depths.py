@@ -10,7 +10,7 @@ import os
 import sys
 
 from check_columns import check, what_kernels_do_wrong
-from check_movement import run
+from emulated_run import finished
 from movement_cases import node
 
 TENSOR_CORES = ("float16", "bfloat16", "float8_e4m3fn")
@@ -72,7 +72,7 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     with open(path, "w", encoding="utf-8") as f:
         json.dump({"fusec": 1, "name": "launched", "inputs": case.inputs, "nodes": case.nodes, "outputs": ["y"],
                    "symbols": {name: {"max": 4096} for name in case.bound}}, f)
-    done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
+    done = finished([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
                 "--json", *(f"--symbol={name}={value}" for name, value in case.bound.items())])
     if done.returncode != 0:
         return done.stdout + done.stderr

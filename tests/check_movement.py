@@ -9,12 +9,12 @@ import json
 import os
 import random
 import re
-import subprocess
 import sys
 import tempfile
 
 import movement_cases
 import movement_chains as chains
+from emulated_run import finished
 
 ARCHITECTURES = ("sm_80", "sm_90a")
 FIGURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "movement_figures.json")
@@ -32,37 +32,9 @@ def cases():
             + [(chain(seed), ARCHITECTURES[seed % 2]) for chain, count in CHAINS for seed in range(count)])
 
 
-def run(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
-    if done.returncode == 3 and "nvrtc" in done.stderr:
-        print("skipped: " + done.stderr.strip())
-        sys.exit(77)
-    return done
-
-
-def profiled(fusec_run, path, scratch, arch):
-    """Kernels of a verified run on the emulator; or none, and what is wrong."""
-    profile = os.path.join(scratch, "profile.json")
-    done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + profile])
-    if done.returncode != 0:
-        return [], done.stdout + done.stderr
-    with open(profile, encoding="utf-8") as f:
-        return json.load(f)["kernels"], ""
-
-
-def fault_of(kernels):
-    """Findings, bank conflicts or local memory; "" where there is none of them."""
-    for kernel in kernels:
-        if kernel["findings"] or kernel["bank_conflicts"]:
-            return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
-        if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
-            return "local memory is used"
-    return ""
-
-
 def narrow_accesses(fusec, path, arch, scratch):
     ptx = os.path.join(scratch, "model.ptx")
-    done = run([fusec, path, "--arch=" + arch, "-o", ptx])
+    done = finished([fusec, path, "--arch=" + arch, "-o", ptx])
     if done.returncode != 0:
         return done.stderr
     with open(ptx, encoding="utf-8") as f:
@@ -78,7 +50,7 @@ def what_is_wrong(programs, scratch, case, arch, figures):
     with open(path, "w", encoding="utf-8") as f:
         json.dump({"fusec": 1, "name": "movement", "symbols": case.symbols, "inputs": inputs, "nodes": case.nodes,
                    "outputs": case.outputs}, f)
-    done = run([programs.fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch,
+    done = finished([programs.fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch,
                 "--profile=" + report, "--json", *(f"--symbol={name}={size}" for name, size in case.sizes.items())])
     if done.returncode != 0:
         return done.stdout + done.stderr

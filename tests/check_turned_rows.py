@@ -10,7 +10,7 @@ import os
 import sys
 
 from check_columns import check, what_kernels_do_wrong
-from check_movement import run
+from emulated_run import finished
 from movement_cases import element_count, node
 
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
@@ -126,7 +126,7 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     inputs = [{"name": n, "dtype": dtype, "shape": shape} for n, (dtype, shape) in case.inputs.items()]
     with open(path, "w", encoding="utf-8") as f:
         json.dump({"fusec": 1, "name": "turned", "inputs": inputs, "nodes": case.nodes, "outputs": case.outputs}, f)
-    done = run([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
+    done = finished([fusec_run, path, "--random=1", "--device=emulator", "--verify", "--arch=" + arch, "--profile=" + report,
                 "--json"])
     if done.returncode != 0:
         return done.stdout + done.stderr
