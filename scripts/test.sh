@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # test.sh [CTEST ARGUMENT...]: from a bare machine to passed tests. Installs what is missing, builds the programs and
-# the tests, and runs the fast tier (at most 15 minutes on two cores); scripts/test_full.sh runs everything.
+# the tests, and runs the fast tier (at most 12 minutes on two cores); scripts/test_full.sh runs everything.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -10,4 +10,4 @@ cmake --preset release -DFUSEC_TESTS=ON >/dev/null
 echo "test: building the programs and the tests"
 cmake --build --preset release
 echo "test: running the fast tier"
-ctest --preset fast -j "$(nproc)" "$@"
+ctest --preset fast --no-tests=error -j "$(nproc)" "$@"

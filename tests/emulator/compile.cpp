@@ -65,7 +65,7 @@ std::optional<CompiledLibrary> compile_library(const char* source, const char* a
   const std::string kernels = FUSEC_TESTS_DIR "/emulator/kernels", library = (folder / "kernels.so").string();
   const std::string command = fmt::format(
       "{} -shared -std=c++17 -lineinfo -Xcompiler -fPIC -Xlinker -Bsymbolic --cudart none --keep --keep-dir {} "
-      "-gencode arch=compute_{},code=compute_{} {}/{} {}/emulated_runtime.cpp -o {}",
+      "-gencode arch=compute_{},code=compute_{} {}/{} {}/emulated_runtime.cu -o {}",
       nvcc, folder.string(), arch, arch, kernels, source, kernels, library);
   CompiledLibrary made(folder.string(), library, {});
   REQUIRE(std::system(command.c_str()) == 0);

@@ -47,7 +47,7 @@ void check_clean(const Report& report) {
 
 }  // namespace
 
-TEST_SUITE("compiled") {
+TEST_SUITE("nvcc") {
   TEST_CASE("mathematical functions") {
     const Module* module = compiled_kernels();
     if (module == nullptr) return;

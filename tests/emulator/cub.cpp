@@ -43,7 +43,7 @@ std::vector<T> random_values(std::uint32_t below) {
 
 }  // namespace
 
-TEST_SUITE("compiled") {
+TEST_SUITE("nvcc") {
   TEST_CASE("CUB") {
     const Module* module = compiled_module("cub.cu", "sm_80");
     if (module == nullptr) return;

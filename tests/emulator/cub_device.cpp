@@ -1,5 +1,5 @@
 // CUB's device-wide algorithms, launched by CUB's own host code: kernels/cub_device*.cu become a shared object whose
-// CUDA runtime (kernels/emulated_runtime.cpp) hands every launch to the emulator. The look-back scans spin on what
+// CUDA runtime (kernels/emulated_runtime.cu) hands every launch to the emulator. The look-back scans spin on what
 // other blocks write, so they also test that waiting blocks let the others run.
 #include <dlfcn.h>
 #include <doctest/doctest.h>

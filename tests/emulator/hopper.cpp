@@ -33,7 +33,7 @@ bool has(const Report& report, FindingKind kind) {
 
 }  // namespace
 
-TEST_SUITE("compiled") {
+TEST_SUITE("nvcc") {
   TEST_CASE("bulk copies in and out") {
     if (kernels() == nullptr) return;
     for (int mistake : {0, 1, 2}) {
