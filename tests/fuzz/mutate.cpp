@@ -3,7 +3,7 @@
 #include <cctype>
 #include <string_view>
 
-namespace fusec::emulator::fuzzing {
+namespace fusec::fuzzing {
 namespace {
 
 struct Stretch {
@@ -36,6 +36,22 @@ Stretch random_line(std::string_view text, std::mt19937& random) {
   return {std::min(begin, end), end};
 }
 
+// What stands between a random bracket or quote and the one that closes it, with both; empty where none follows.
+Stretch random_enclosed(std::string_view text, std::mt19937& random) {
+  const std::size_t begin = text.find_first_of("[{(\"", pick(random, text.size()));
+  if (begin == std::string_view::npos) return {};
+  if (text[begin] == '"') {
+    const std::size_t end = text.find('"', begin + 1);
+    return end == std::string_view::npos ? Stretch{} : Stretch{begin, end + 1};
+  }
+  int depth = 0;
+  for (std::size_t end = begin; end < text.size(); ++end) {
+    if (text[end] == '[' || text[end] == '{' || text[end] == '(') ++depth;
+    if ((text[end] == ']' || text[end] == '}' || text[end] == ')') && --depth == 0) return {begin, end + 1};
+  }
+  return {};
+}
+
 std::string cut(const std::string& text, const Stretch& stretch) {
   return text.substr(stretch.begin, stretch.end - stretch.begin);
 }
@@ -66,14 +82,25 @@ std::string number(std::mt19937& random) {
                                          "65536",
                                          "0x7fffffffffffffff",
                                          "0x8000000000000000",
-                                         "16777216"};
+                                         "16777216",
+                                         "0.5",
+                                         "-0.0",
+                                         "1e308",
+                                         "1e-320",
+                                         "1e999",
+                                         "2147483647",
+                                         "9223372036854775807",
+                                         "-9223372036854775808",
+                                         "18446744073709551616",
+                                         "null",
+                                         "true"};
   return kNumbers[pick(random, std::size(kNumbers))];
 }
 
 void edit(std::string& text, const std::vector<std::string>& others, std::mt19937& random) {
-  static const std::string kCharacters = "0123456789abcdefrxu%.,;:[]{}()<>|@!+-_ \n";
+  static const std::string kCharacters = "0123456789abcdefrxu%.,;:[]{}()<>|@!+-_~?*/\\\" \n";
   const std::string& other = others.empty() || random() % 2 == 0 ? text : others[pick(random, others.size())];
-  switch (random() % 10) {
+  switch (random() % 13) {
     case 0: {
       const Stretch word = random_word(text, random);
       text.replace(word.begin, word.end - word.begin, number(random));
@@ -110,6 +137,18 @@ void edit(std::string& text, const std::vector<std::string>& others, std::mt1993
       break;
     }
     case 8:
+    case 9: {
+      const std::string from = cut(other, random_enclosed(other, random));
+      const Stretch enclosed = random_enclosed(text, random);
+      text.replace(enclosed.begin, enclosed.end - enclosed.begin, from);
+      break;
+    }
+    case 10: {  // one more of the same in a list
+      const Stretch enclosed = random_enclosed(text, random);
+      text.insert(enclosed.end, ", " + cut(text, enclosed));
+      break;
+    }
+    case 11:
       text.insert(pick(random, text.size() + 1), 1, kCharacters[pick(random, kCharacters.size())]);
       break;
     default:
@@ -121,8 +160,9 @@ void edit(std::string& text, const std::vector<std::string>& others, std::mt1993
 }  // namespace
 
 std::string mutate(std::string text, const std::vector<std::string>& others, std::mt19937& random) {
-  for (std::size_t edits = 1 + random() % 6; edits > 0; --edits) edit(text, others, random);
+  do edit(text, others, random);
+  while (random() % 2 == 0);
   return text;
 }
 
-}  // namespace fusec::emulator::fuzzing
+}  // namespace fusec::fuzzing

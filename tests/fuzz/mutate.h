@@ -1,13 +1,14 @@
-// Mutations that know PTX a little: words, operands and whole lines are exchanged, so that many results still parse.
+// Mutations that know text a little: words, numbers, lines and what stands in brackets or quotes are exchanged, so that
+// many results still parse as PTX, JSON, patterns or graphs.
 #pragma once
 
 #include <random>
 #include <string>
 #include <vector>
 
-namespace fusec::emulator::fuzzing {
+namespace fusec::fuzzing {
 
-// One to six edits of `text`; pieces come from itself and from `others`.
+// One edit of `text`, or a few; pieces come from itself and from `others`.
 std::string mutate(std::string text, const std::vector<std::string>& others, std::mt19937& random);
 
-}  // namespace fusec::emulator::fuzzing
+}  // namespace fusec::fuzzing

@@ -1,86 +1,108 @@
-// Seeded mutations of the seeds for a given time, with any compiler:
+// The driver of a target with any compiler: mutate_NAME SECONDS [SEED] executes seeded mutations of its seeds.
 //
-//   fuzz_mutations SEEDS SECONDS [SEED]
-//
-// A crash or an execution that hangs prints the text that caused it; the exit status is then not 0.
+// An input that crashes, throws anything but fusec::Error, takes more than 10 s of CPU or more than 2 GiB is printed;
+// the exit status is then not 0. `mutate_NAME --input=FILE` executes one file.
+#include <sys/resource.h>
+#include <sys/time.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
 
-#include "fuzz/execute.h"
+#include "fusec/error.h"
 #include "fuzz/mutate.h"
+#include "fuzz/target.h"
 
 namespace {
 
-constexpr unsigned kHangSeconds = 30;
+constexpr int kMostSeconds = 10;
+constexpr rlim_t kMostBytes = rlim_t{2} << 30;
+constexpr std::size_t kLongest = 8192;  // mutants that are mutated further
 
 // What is being executed, for the signal handler: there is no other way to hand it over.
 const char* current_text = nullptr;
 std::size_t current_size = 0;
 
 extern "C" void show_and_die(int signal) {
-  constexpr char kMessage[] = "\nfuzz_mutations: died or hung (30 s) on this text:\n";
+  constexpr char kMessage[] = "\nmutations: this input crashes, throws or takes too long:\n";
   if (write(STDERR_FILENO, kMessage, sizeof(kMessage) - 1) < 0 || write(STDERR_FILENO, current_text, current_size) < 0)
     _exit(2);
   _exit(128 + signal);
 }
 
-std::vector<std::string> read_seeds(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) paths.push_back(entry.path());
-  std::sort(paths.begin(), paths.end());
-  std::vector<std::string> seeds;
-  for (const std::filesystem::path& path : paths) {
-    std::ifstream file(path);
-    seeds.emplace_back(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
-  }
-  return seeds;
+void limit_memory() {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  const rlimit limit{kMostBytes, kMostBytes};
+  setrlimit(RLIMIT_AS, &limit);
+#endif
 }
 
-int execute(const std::string& text) {
+// In CPU time: on a loaded machine any input may take long.
+void limit_time() {
+  const itimerval timer{.it_interval = {}, .it_value = {.tv_sec = kMostSeconds, .tv_usec = 0}};
+  setitimer(ITIMER_PROF, &timer, nullptr);
+}
+
+bool execute(const std::string& text) {
   current_text = text.data();
   current_size = text.size();
-  alarm(kHangSeconds);
-  return fusec::emulator::fuzzing::execute_ptx(text);
+  limit_time();
+  try {
+    return fusec::fuzzing::execute(text);
+  } catch (const fusec::Error&) {
+    return false;
+  }
+}
+
+int execute_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  const bool taken = execute({std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()});
+  std::cout << (taken ? "taken\n" : "refused\n");
+  return 0;
+}
+
+int mutate_for(std::chrono::seconds seconds, unsigned seed) {
+  const auto end = std::chrono::steady_clock::now() + seconds;
+  std::mt19937 random(seed);
+  const std::vector<std::string> seeds = fusec::fuzzing::seeds();
+  // Mutants that were taken are mutated further, a few generations deep.
+  std::vector<std::string> pool;
+  for (const std::string& text : seeds)
+    if (execute(text)) pool.push_back(text);
+  const std::size_t kept = pool.size();
+  std::uint64_t inputs = seeds.size(), taken = kept;
+  while (kept != 0 && std::chrono::steady_clock::now() < end) {
+    const bool from_pool = random() % 4 != 0;
+    const std::string& from = from_pool ? pool[random() % pool.size()] : seeds[random() % seeds.size()];
+    std::string text = fusec::fuzzing::mutate(from, seeds, random);
+    ++inputs;
+    if (!execute(text)) continue;
+    ++taken;
+    if (text.size() > kLongest) continue;
+    if (pool.size() < kept + 512)
+      pool.push_back(std::move(text));
+    else
+      pool[kept + random() % 512] = std::move(text);
+  }
+  std::cout << inputs << " inputs, " << taken << " taken, no fault\n";
+  if (kept == 0) std::cerr << "no seed is valid\n";
+  return kept == 0 ? 1 : 0;
 }
 
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 3) {
-    std::cerr << "usage: fuzz_mutations SEEDS SECONDS [SEED]\n";
+  const std::string first = argc > 1 ? argv[1] : "";
+  if (first.empty()) {
+    std::cerr << "usage: " << argv[0] << " SECONDS [SEED] | --input=FILE\n";
     return 1;
   }
-  for (int signal : {SIGALRM, SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) std::signal(signal, show_and_die);
-  const std::vector<std::string> seeds = read_seeds(argv[1]);
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(std::atoi(argv[2]));
-  std::mt19937 random(argc > 3 ? static_cast<unsigned>(std::atoi(argv[3])) : 1);
-  for (const std::string& seed : seeds) {
-    if (execute(seed) != 0) continue;
-    std::cerr << "a seed does not run:\n" << seed;
-    return 1;
-  }
-  // Mutants that ran are mutated further, a few generations deep.
-  std::vector<std::string> pool = seeds;
-  std::uint64_t texts = 0, kernels = 0;
-  while (!seeds.empty() && std::chrono::steady_clock::now() < end) {
-    const std::string text = fusec::emulator::fuzzing::mutate(pool[random() % pool.size()], seeds, random);
-    const int ran = execute(text);
-    ++texts;
-    kernels += static_cast<std::uint64_t>(ran);
-    if (ran == 0 || text.size() > 8192) continue;
-    if (pool.size() < 512)
-      pool.push_back(text);
-    else
-      pool[seeds.size() + random() % (pool.size() - seeds.size())] = text;
-  }
-  std::cout << texts << " texts, " << kernels << " kernels ran, no crash\n";
-  return texts == 0 || kernels == 0 ? 1 : 0;
+  limit_memory();
+  for (int signal : {SIGPROF, SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL}) std::signal(signal, show_and_die);
+  if (first.starts_with("--input=")) return execute_file(first.substr(8));
+  return mutate_for(std::chrono::seconds(std::atoi(argv[1])), argc > 2 ? static_cast<unsigned>(std::atoi(argv[2])) : 1);
 }

@@ -1,15 +1,19 @@
-#include "fuzz/execute.h"
-
+// PTX text: every kernel that the emulator takes runs over small buffers, within a budget of instructions.
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <vector>
 
-#include "ir/error.h"
+#include "fuzz/seed_files.h"
+#include "fuzz/target.h"
 #include "runtime/emulator/emulator.h"
 #include "runtime/emulator/module_data.h"
 #include "runtime/emulator/tensor_map.h"
 
-namespace fusec::emulator::fuzzing {
+namespace fusec::fuzzing {
+
+using namespace emulator;
+
 namespace {
 
 constexpr std::uint64_t kMaxModuleBytes = 1u << 22, kMaxLocalBytes = 1u << 14, kMaxRegisters = 1u << 14;
@@ -53,25 +57,26 @@ Argument argument_for(const Buffers& buffers, std::size_t i, std::size_t bytes) 
 
 }  // namespace
 
-int execute_ptx(std::string_view text) {
-  int ran = 0;
-  try {
-    const Module module(text, "fuzz.ptx");
-    if (!is_small(module.data()->ptx)) return 0;
-    for (const std::string& name : module.kernels()) {
-      const KernelInfo info = module.kernel(name);
-      if (info.local_bytes > kMaxLocalBytes) continue;
-      Buffers buffers;
-      Launch launch{.kernel = name, .grid = {2}, .block = {64}, .dynamic_shared_bytes = 256};
-      for (std::size_t i = 0; i < info.parameter_bytes.size(); ++i) {
-        launch.arguments.push_back(argument_for(buffers, i, info.parameter_bytes[i]));
-      }
-      describe(run(module, launch, buffers.memory, {.max_instructions = 2000}));
-      ++ran;
+bool execute(std::string_view text) {
+  const Module module(text, "fuzz.ptx");
+  if (!is_small(module.data()->ptx)) return false;
+  bool ran = false;
+  for (const std::string& name : module.kernels()) {
+    const KernelInfo info = module.kernel(name);
+    if (info.local_bytes > kMaxLocalBytes) continue;
+    Buffers buffers;
+    Launch launch{.kernel = name, .grid = {2}, .block = {64}, .dynamic_shared_bytes = 256};
+    for (std::size_t i = 0; i < info.parameter_bytes.size(); ++i) {
+      launch.arguments.push_back(argument_for(buffers, i, info.parameter_bytes[i]));
     }
-  } catch (const Error&) {
+    describe(run(module, launch, buffers.memory, {.max_instructions = 2000}));
+    ran = true;
   }
   return ran;
 }
 
-}  // namespace fusec::emulator::fuzzing
+std::vector<std::string> seeds() {
+  return files_of("tests/fuzz/seeds", ".ptx");
+}
+
+}  // namespace fusec::fuzzing

@@ -1,0 +1,28 @@
+// Models, compiled under every strategy: whatever is emitted as JSON (manifest, partition, plan, report) is JSON to the
+// strict reader, and the plan is one that fusec takes back.
+#include "fusec/fusec.h"
+#include "fuzz/seed_files.h"
+#include "fuzz/target.h"
+#include "ir/json_document.h"
+
+namespace fusec::fuzzing {
+
+bool execute(std::string_view input) {
+  const Model model = Model::parse(input, "");
+  for (const char* strategy : {"none", "tvm", "full"}) {
+    const Compilation made = compile(model, {.strategy = strategy, .report = true});
+    JsonDocument::parse(made.manifest, "manifest");
+    JsonDocument::parse(made.partition, "partition");
+    JsonDocument::parse(made.report, "report");
+    compile(model, {.strategy = strategy, .plan = made.plan});
+  }
+  return true;
+}
+
+std::vector<std::string> seeds() {
+  std::vector<std::string> all = files_of("tests/golden", ".json");
+  for (std::string& seed : files_of("tests/corpus/models", ".tiny.json", 2000)) all.push_back(std::move(seed));
+  return all;
+}
+
+}  // namespace fusec::fuzzing
