@@ -77,3 +77,26 @@ std::span<const std::string_view> builtin_pattern_files() {
 ]] @ONLY)
   target_sources(${target} PRIVATE ${out})
 endfunction()
+
+# Puts the lines of ir/library_symbols.txt into fusec_ir, as the function fusec::library_symbols().
+function(fusec_embed_library_symbols target)
+  set(file ${CMAKE_CURRENT_SOURCE_DIR}/ir/library_symbols.txt)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  file(READ ${file} text)
+  string(REGEX REPLACE "([^\n]+)\n" "    \"\\1\",\n" entries "${text}")
+  set(out ${CMAKE_BINARY_DIR}/generated/library_symbols.cpp)
+  file(CONFIGURE OUTPUT ${out} CONTENT [[// Made by cmake/EmbedPrelude.cmake.
+#include "ir/library_symbols.h"
+
+namespace fusec {
+
+std::span<const std::string_view> library_symbols() {
+  static constexpr std::string_view kSymbols[] = {
+@entries@  };
+  return kSymbols;
+}
+
+}  // namespace fusec
+]] @ONLY)
+  target_sources(${target} PRIVATE ${out})
+endfunction()

@@ -11,6 +11,8 @@
 #include "codegen/host_text.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
+#include "ir/reserved_words.h"
+#include "ir/spelling.h"
 
 namespace fusec {
 namespace {
@@ -101,17 +103,25 @@ class HostPart {
     if (externals_) external_declarations();
   }
 
+  // The symbol is declared and called as it is: no library's function, and none that this file defines.
+  void check_launcher(const Node& node, const std::string& symbol) const {
+    std::string_view fault = launcher_name_fault(symbol);
+    if (fault.empty() && symbol.starts_with(m_ + "_")) fault = "a name of this file's";
+    if (fault.empty()) return;
+    throw Error(ErrorKind::kInput,
+                {.file = graph_.file,
+                 .pointer = fmt::format("/nodes/{}{}", node.file_position, node.op->custom ? "/attrs/symbol" : ""),
+                 .what = "the launcher of node " + shown(node.name),
+                 .found = fmt::format("{}, {}", in_quotes(symbol), fault),
+                 .expected = fmt::format("{}; it does not begin with {}_", kLauncherName, m_)});
+  }
+
   void external_declarations() {
     std::vector<std::string> symbols;
     for (const LaunchStep& step : all_steps()) {
       if (step.kind != LaunchStep::Kind::kExternal) continue;
       symbols.push_back(external_symbol(graph_, graph_.nodes[step.node]));
-      if (symbols.back().starts_with(m_ + "_"))
-        throw Error(ErrorKind::kInput, {.file = graph_.file,
-                                        .what = "the launcher of node " + shown(graph_.nodes[step.node].name) +
-                                                " has a name of this file's",
-                                        .found = symbols.back(),
-                                        .expected = "a name that does not begin with " + m_ + "_"});
+      check_launcher(graph_.nodes[step.node], symbols.back());
     }
     std::sort(symbols.begin(), symbols.end());
     symbols.erase(std::unique(symbols.begin(), symbols.end()), symbols.end());

@@ -124,14 +124,21 @@ struct AttributeReader {
   }
 };
 
+// The launcher's name stands in emitted source as it is.
+void check_launcher(const ReadContext& context, Json member) {
+  if (!member.is(JsonKind::kString)) context.unfit(member, "the launcher's name", std::string(kLauncherName));
+  const std::string_view fault = launcher_name_fault(member.text());
+  if (!fault.empty())
+    context.fail(member, "the launcher's name", fmt::format("{}, {}", in_quotes(member.text()), fault),
+                 std::string(kLauncherName));
+}
+
 Attributes custom_attributes(const ReadContext& context, Json attrs) {
   std::vector<Attribute> list;
   for (const Json member : attrs) {
     const std::string_view key = member.key_text();
     if (key == "expr") context.name(member, "the op's expression");
-    // It stands in emitted source as it is.
-    if (key == "symbol" && (!member.is(JsonKind::kString) || !is_launcher_name(member.text())))
-      context.unfit(member, "the launcher's name", std::string(kLauncherName));
+    if (key == "symbol") check_launcher(context, member);
     AttributeValue value;
     if (member.is(JsonKind::kString))
       value = std::string(member.text());

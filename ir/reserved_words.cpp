@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/library_symbols.h"
 #include "ir/parse_dim.h"
 
 namespace fusec {
@@ -39,12 +40,14 @@ bool is_reserved_word(std::string_view word) {
   return std::find(kReserved.begin(), kReserved.end(), word) != kReserved.end();
 }
 
-bool is_launcher_name(std::string_view text) {
-  if (!is_identifier(text) || is_reserved_word(text)) return false;
+std::string_view launcher_name_fault(std::string_view text) {
+  if (!is_identifier(text)) return "no identifier";
+  if (is_reserved_word(text)) return "a word of C++ or CUDA";
+  if (text[0] == '_' || text.find("__") != std::string_view::npos) return "a name that compilers keep for themselves";
   for (const std::string_view claimed : {"cuda", "nccl", "cublas"})
-    if (text.starts_with(claimed)) return false;
-  const bool capital = text.size() > 1 && text[1] >= 'A' && text[1] <= 'Z';
-  return text.find("__") == std::string_view::npos && !(text[0] == '_' && capital);
+    if (text.starts_with(claimed)) return "a name that CUDA's libraries keep for themselves";
+  if (std::ranges::binary_search(library_symbols(), text)) return "a name that the C library or CUDA exports";
+  return "";
 }
 
 }  // namespace fusec

@@ -8,11 +8,12 @@ namespace fusec {
 
 bool is_reserved_word(std::string_view word);
 
-// What the launcher of a custom op may be called, since it is declared and called under that very name: an identifier,
-// no reserved word, nothing that the CUDA libraries or the standard claim (cuda..., nccl..., __x, _X).
-bool is_launcher_name(std::string_view text);
-// For messages: what is_launcher_name asks for.
+// Why the launcher of a custom op may not have this name; empty where it may. The launcher is declared and called under
+// that very name, so a name that the C library or CUDA exports would call that library's function (`system`, `abort`).
+std::string_view launcher_name_fault(std::string_view text);
+// For messages: what a launcher may be called.
 inline constexpr std::string_view kLauncherName =
-    "an identifier: letters, digits and _, no digit first, no word of C++ or CUDA";
+    "an identifier: letters, digits and _, first a letter, no word of C++ or CUDA, no name that a system library "
+    "exports";
 
 }  // namespace fusec

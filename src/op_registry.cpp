@@ -77,9 +77,11 @@ void check_alone(const OpDescription& description, const OpDef& row) {
 
 // It stands in emitted source as it is.
 void check_launcher(const OpDescription& description) {
-  if (description.launcher.empty() || is_launcher_name(description.launcher)) return;
+  if (description.launcher.empty()) return;
+  const std::string_view fault = launcher_name_fault(description.launcher);
+  if (fault.empty()) return;
   throw Error(ErrorKind::kUsage, {.what = "the launcher's name of op " + description.name,
-                                  .found = in_quotes(description.launcher),
+                                  .found = in_quotes(description.launcher) + ", " + std::string(fault),
                                   .expected = std::string(kLauncherName)});
 }
 

@@ -125,7 +125,7 @@ TEST_CASE("no error of a type rule or formula passes the boundary of the library
 
 TEST_CASE("a launcher's name is an identifier") {
   OpDescription op{.name = "my.x", .operands = {"x"}};
-  for (const char* name : {"a b(); system", "9x", "my.x", "a-b", "int", "cudaMalloc", "\xff"}) {
+  for (const char* name : {"a b(); system", "9x", "my.x", "a-b", "int", "cudaMalloc", "system", "_x", "\xff"}) {
     op.launcher = name;
     check_says(error_of([&] { Registry().with(op); }), "the launcher's name of op my.x");
   }
