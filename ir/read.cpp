@@ -8,6 +8,7 @@
 
 #include "ir/alias_order.h"
 #include "ir/error.h"
+#include "ir/foreign_model.h"
 #include "ir/mapped_file.h"
 #include "ir/read_context.h"
 #include "ir/read_nodes.h"
@@ -176,11 +177,21 @@ Graph read_document(const JsonDocument& document, const std::string& file, const
   return ModelReader(context, directory, table).read();
 }
 
+// What is no JSON may be a model in another format.
+JsonDocument parse_model_document(std::string_view text, const std::string& file) {
+  try {
+    return JsonDocument::parse(text, file);
+  } catch (const Error&) {
+    refuse_foreign_model(text, file);
+    throw;
+  }
+}
+
 }  // namespace
 
 Graph read_model_text(std::string_view text, const std::string& file, const std::string& directory,
                       const OpTable& table) {
-  const JsonDocument document = JsonDocument::parse(text, file);
+  const JsonDocument document = parse_model_document(text, file);
   return read_document(document, file, directory, table);
 }
 
@@ -190,7 +201,7 @@ Graph read_model(const std::string& path, const OpTable& table) {
     return read_model_text(text, path, "", table);
   }
   // The text is unmapped before the graph is built: at a million nodes both are large.
-  const JsonDocument document = JsonDocument::parse(MappedFile(path).bytes(), path);
+  const JsonDocument document = parse_model_document(MappedFile(path).bytes(), path);
   return read_document(document, path, std::filesystem::path(path).parent_path().string(), table);
 }
 
