@@ -14,13 +14,17 @@ MODEL.pt2 is what torch.export.save wrote.
   --inputs 'float16[rows=8:1..4096,512], int64[rows,16]'
 
 The module is put into eval mode and traced by torch.export; what it writes to its buffers (a KV cache) becomes an input
-and an aliased output. Operators that the format has stay whole (linear, layer_norm, scaled_dot_product_attention, ...);
-the others are decomposed, and those for which that does not help are listed together. Tested with
-PyTorch 2.15; needs 2.6 or newer.
+and an aliased output; an integer argument that may vary becomes an input of shape [n, 0], which has no elements and
+whose first size is the integer. Operators that the format has stay whole (linear, layer_norm,
+scaled_dot_product_attention, ...); the others are decomposed, and those for which that does not help are listed
+together. Tested with PyTorch 2.15; needs 2.6 or newer.
 
 As a library (with this folder on sys.path):
   import export_torch
   export_torch.export(module, args, "model.json", dynamic_shapes=...)
+
+An operator of another library becomes a custom op, compiled to a launcher of yours or to an expression:
+  --custom-op mylib::scan=my_scan_launcher --custom-op 'mylib::gate=$0 * sigmoid(1.702 * $0)'
 """
 
 import argparse
@@ -43,8 +47,10 @@ except ImportError:
 
 from torch_frontend.check import check
 from torch_frontend.convert import Converter
-from torch_frontend.errors import ExportError, unmapped_message
-from torch_frontend.model_file import DTYPES, write_safetensors
+from torch_frontend.custom_ops import CustomOps, parse_sources
+from torch_frontend.errors import ExportError, TraceError, unmapped_message
+from torch_frontend.example import save_example
+from torch_frontend.model_file import DTYPES
 from torch_frontend.program import capture, lower
 
 
@@ -65,20 +71,35 @@ def export(
     """Writes `module`, traced with the example arguments, to `path` and its weights beside it; returns `path`.
 
     decompose: core ATen operators only. weights: "file", or "none" to leave them for run time. types: declare every
-    value's dtype and shape. custom_ops: write operators of other libraries as custom ops. Raises ExportError."""
+    value's dtype and shape. custom_ops: True writes operators of other libraries as custom ops; a dictionary, operator
+    name -> launcher's symbol or expression, those it names. strict: trace with TorchDynamo, which is otherwise done
+    where the plain way of tracing fails. Raises ExportError."""
     args, kwargs = ((), {**args, **(kwargs or {})}) if isinstance(args, dict) else (tuple(args), kwargs or {})
-    program, declared = capture(module, args, kwargs, dynamic_shapes, strict)
-    name = name or type(module).__name__
-    return export_program(
-        program,
-        path,
-        declared=declared,
-        name=name,
-        decompose=decompose,
-        weights=weights,
-        types=types,
-        custom_ops=custom_ops,
-    )
+
+    def attempt(strict):
+        program, declared = capture(module, args, kwargs, dynamic_shapes, strict)
+        return export_program(
+            program,
+            path,
+            declared=declared,
+            name=name or type(module).__name__,
+            decompose=decompose,
+            weights=weights,
+            types=types,
+            custom_ops=custom_ops,
+        )
+
+    if strict:
+        return attempt(strict=True)
+    try:
+        return attempt(strict=False)
+    except TraceError as error:
+        try:
+            attempt(strict=True)
+        except ExportError:
+            raise error from None
+        print("note: traced with TorchDynamo (--strict), since the plain way of tracing failed", file=sys.stderr)
+        return path
 
 
 def export_program(
@@ -86,11 +107,15 @@ def export_program(
 ):
     """The same for a torch.export.ExportedProgram."""
     name = name or os.path.splitext(os.path.basename(path))[0]
+    custom = CustomOps.of(custom_ops)
 
     def convert(lowered):
-        return Converter(lowered, declared, name, types, custom_ops).run()
+        return Converter(lowered, declared, name, types, custom).run()
 
-    lowered, problems = lower(program, lambda p: convert(p).problems, decompose)
+    lowered, problems = lower(
+        program, lambda p: convert(p).problems, decompose, lambda target: custom.named(target) is not None
+    )
+    custom.check_names({str(n.target) for n in lowered.graph.nodes if n.op == "call_function"})
     if problems:
         raise ExportError(unmapped_message(problems))
     converted = convert(lowered)
@@ -105,39 +130,6 @@ def export_program(
             "the exporter wrote a file that breaks the format's rules (please report it):\n  " + "\n  ".join(errors)
         )
     return path
-
-
-def save_example(module, args, path, kwargs=None):
-    """Writes example inputs and PyTorch's own results under the names that the exported file uses.
-
-    Returns the two paths, model.in.safetensors and model.out.safetensors."""
-    import json
-
-    with open(path, encoding="utf-8") as f:
-        graph = json.load(f)
-    base = os.path.splitext(path)[0]
-    module.eval()
-    with torch.no_grad():
-        state = {k: v.detach().clone() for k, v in [*module.named_parameters(), *module.named_buffers()]}
-        given = [x for x in torch.utils._pytree.tree_leaves((args, kwargs or {})) if isinstance(x, torch.Tensor)]
-        names = [row["name"] for row in graph["inputs"]]
-        inputs = {n: (given[i].clone() if i < len(given) else state[n]) for i, n in enumerate(names)}
-        inputs |= {
-            c["name"]: state[c["name"]] for c in graph.get("constants", []) if not {"data", "safetensors"} & set(c)
-        }
-        results = [
-            x for x in torch.utils._pytree.tree_leaves(module(*args, **(kwargs or {}))) if isinstance(x, torch.Tensor)
-        ]
-    after = dict(module.named_buffers())
-    outputs = dict(zip(graph["outputs"], results))
-    for output, source in graph.get("aliases", {}).items():
-        outputs[output] = (after[source] if source in after else given[names.index(source)]).clone()
-    for name, tensor in state.items():  # leave the module as it was found
-        dict([*module.named_parameters(), *module.named_buffers()])[name].data.copy_(tensor)
-    files = base + ".in.safetensors", base + ".out.safetensors"
-    write_safetensors(files[0], inputs)
-    write_safetensors(files[1], outputs)
-    return files
 
 
 def parse_inputs(text):
@@ -187,6 +179,14 @@ def load_factory(text):
     return getattr(module, attribute)()
 
 
+def load_program(path):
+    """The program in a .pt2 file."""
+    try:
+        return torch.export.load(path)
+    except Exception as error:  # no such file, another format, a class of the results that is not registered here
+        raise ExportError(f"{path} cannot be read as a program of torch.export.save: {error}") from error
+
+
 def find_program(name, given):
     """fusec or fusec-run: as given, as built in this checkout, or on the PATH."""
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -228,6 +228,14 @@ def main(arguments=None):
     )
     parser.add_argument("--custom-ops", action="store_true", help="write operators of other libraries as custom ops")
     parser.add_argument(
+        "--custom-op",
+        action="append",
+        default=[],
+        metavar="NAME=SOURCE",
+        help="write the operator NAME (lib::op) as a custom op. SOURCE is the symbol of its launcher, or an expression "
+        "of its arguments in order, '$0 * sigmoid($1)', for an operator that works element by element",
+    )
+    parser.add_argument(
         "--example",
         action="store_true",
         help="also write FILE.in.safetensors and FILE.out.safetensors: the example arguments and PyTorch's results",
@@ -240,18 +248,18 @@ def main(arguments=None):
         "--fusec", metavar="PROGRAM", help="the fusec that --check runs (default: build/*/bin, then PATH)"
     )
     options = parser.parse_args(arguments)
-    common = dict(
-        name=options.name,
-        decompose=options.decompose,
-        weights=options.weights,
-        types=options.types,
-        custom_ops=options.custom_ops,
-    )
     try:
+        common = dict(
+            name=options.name,
+            decompose=options.decompose,
+            weights=options.weights,
+            types=options.types,
+            custom_ops=CustomOps.of(parse_sources(options.custom_op))._replace(every=options.custom_ops),
+        )
         if options.model.endswith(".pt2"):
             if options.example:
                 raise ExportError("--example needs the module itself, not a .pt2 file")
-            export_program(torch.export.load(options.model), options.output, **common)
+            export_program(load_program(options.model), options.output, **common)
         else:
             made = load_factory(options.model)
             module, args, dynamic_shapes = (*made, None, None)[:3] if isinstance(made, tuple) else (made, None, None)

@@ -8,14 +8,15 @@ from typing import NamedTuple
 import sympy
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, OutputKind, TensorArgument
-from torch.utils import _pytree as pytree
 
 from . import complex_pairs, layer_handlers  # noqa: F401 (layer_handlers adds to HANDLERS)
+from .custom_ops import CustomOps, write_custom_op
 from .dimensions import Dimensions, expression_of
-from .errors import Refused
+from .errors import SIZE, Refused, SizeRefused
 from .model_file import DTYPES, SMALL, ModelFile, Value, literal, number
 from .op_handlers import HANDLERS
 from .op_rows import IGNORED, rows
+from .output_names import output_names
 
 ROWS = rows()
 NUMBER_OPS = {
@@ -44,7 +45,7 @@ class Missing(Exception):
 class Converter:
     """One conversion of one program; `file` and `problems` are its results."""
 
-    def __init__(self, program, declared, name, types=False, custom_ops=False):
+    def __init__(self, program, declared, name, types=False, custom_ops=CustomOps()):
         self.program, self.types, self.custom_ops = program, types, custom_ops
         self.file, self.dims = ModelFile(name), Dimensions()
         self.env, self.problems, self.notes = {}, [], []
@@ -55,7 +56,8 @@ class Converter:
         graph = self.program.graph
         self.live = self._live(graph)
         self._inputs(graph)
-        self.output_names = {n: self.file.unique(n) for n in self._output_names()}  # before a node takes one of them
+        wanted = output_names(self.program.call_spec.out_spec)
+        self.output_names = {n: self.file.unique(n) for n in wanted}  # before a node takes one of them
         for node in graph.nodes:
             if node.op == "call_function" and node in self.live:
                 self._node(node)
@@ -77,25 +79,19 @@ class Converter:
                 inputs.append((node, spec.arg.name if not isinstance(spec.arg, ConstantArgument) else None))
             elif spec.kind == InputKind.BUFFER and spec.target in mutated:
                 later.append((node, spec.target))  # state that the model writes: an input that an output aliases
-        leaves = [(node, name) for node, name in inputs]
-        declared = list(self.declared or []) + [None] * len(leaves)
+        declared = list(self.declared or []) + [None] * len(inputs)
         tensors = [
             (name, node.meta["val"], dims)
-            for (node, name), dims in zip(leaves, declared)
+            for (node, name), dims in zip(inputs, declared)
             if isinstance(node.meta.get("val"), torch.Tensor)
         ]
         self.dims.collect([(n, t) for n, t, _ in tensors], self.program.range_constraints, [d for _, _, d in tensors])
-        for node, name in inputs + later:
+        for leaf, (node, name) in enumerate(inputs + later):
             value = node.meta.get("val")
-            if not isinstance(value, torch.Tensor):
-                continue
-            try:
-                row = {"name": self.file.unique(name), **self._type(value)}
-            except Refused as refused:
-                self.problems.append(Problem(None, "input", name, "", str(refused)))
-                continue
-            self.file.inputs.append(row)
-            self.env[node] = Value(row["name"], value.dtype, tuple(value.shape))
+            if isinstance(value, torch.SymInt):
+                self._integer_input(name, value, leaf)
+            elif isinstance(value, torch.Tensor):
+                self._tensor_input(node, name, value)
         for node, spec in zip(placeholders, signature.input_specs):
             if (
                 node not in self.env
@@ -103,6 +99,23 @@ class Converter:
                 and spec.kind in (InputKind.PARAMETER, InputKind.BUFFER, InputKind.CONSTANT_TENSOR)
             ):
                 self._constant(node, spec)
+
+    def _tensor_input(self, node, name, value):
+        try:
+            row = {"name": self.file.unique_for(name), **self._type(value)}
+        except Refused as refused:
+            self.problems.append(Problem(None, "input", name, "", str(refused)))
+            return
+        self.file.inputs.append(row)
+        self.env[node] = Value(row["name"], value.dtype, tuple(value.shape))
+
+    def _integer_input(self, name, value, leaf):
+        """An integer that varies is a symbol, and a symbol is solved from shapes: an input of shape [n, 0], no data."""
+        self.dims.collect_integer(name, value, self.program.range_constraints)
+        row = {"name": self.file.unique_for(name), "dtype": "uint8", "shape": [self.dims.text(value), 0]}
+        self.file.inputs.append(row)
+        self.file.integers[row["name"]] = leaf
+        self.notes.append(f"the integer argument {name} is the first size of the input {row['name']} of shape [.., 0]")
 
     def _constant(self, node, spec):
         tensor = self.program.constants.get(spec.target)
@@ -121,7 +134,7 @@ class Converter:
 
     def _add_constant(self, name, tensor, lifted):
         """Small values stand in the graph, the others in the weight file; a fake or meta tensor has none."""
-        row = {"name": self.file.unique(name), **self._type(tensor)}
+        row = {"name": self.file.unique_for(name), **self._type(tensor)}
         if tensor.device.type != "meta" and not isinstance(tensor, torch._subclasses.FakeTensor):
             if tensor.dim() == 0 or (lifted and tensor.numel() <= SMALL):
                 row["data"] = literal(tensor)
@@ -134,7 +147,7 @@ class Converter:
         signature = self.program.graph_signature
         results = next(n for n in graph.nodes if n.op == "output").args[0]
         made = set(self.single)
-        names = iter(self._output_names())
+        names = output_names(self.program.call_spec.out_spec)
         user, state = [], []
         for spec, result in zip(signature.output_specs, results):
             if spec.kind == OutputKind.USER_OUTPUT:
@@ -166,14 +179,6 @@ class Converter:
             self.file.outputs.append(name)
             if source is not None:
                 self.file.aliases[name] = source.name
-
-    def _output_names(self):
-        """`output`, `output.1`, `logits`: where each result stands in what the module returns."""
-        spec = self.program.call_spec.out_spec
-        tree = pytree.tree_unflatten(list(range(spec.num_leaves)), spec)
-        for path, _ in pytree.tree_flatten_with_path(tree)[0]:
-            keys = [str(getattr(k, "key", getattr(k, "idx", getattr(k, "name", k)))) for k in path]
-            yield "output" if not keys else ".".join(keys if not keys[0].isdigit() else ["output", *keys])
 
     # --- one node -------------------------------------------------------------------------------------------------
 
@@ -217,7 +222,11 @@ class Converter:
                 self.env[node] = self._call(node)
         except Refused as refused:
             node = node.args[0] if node.target is operator.getitem else node
-            self.problems.append(Problem(node.target, str(node.target), node.name, _source_line(node), str(refused)))
+            source, reason = _source_line(node), _reason(node, refused)
+            if isinstance(refused, SizeRefused):  # whatever is made from a tensor of that size has it as well
+                self.problems.append(Problem(None, SIZE, node.name, source, str(refused)))
+            else:
+                self.problems.append(Problem(node.target, str(node.target), node.name, source, reason))
             self.env[node] = self._placeholder(node)
         except Missing:
             if not self.problems:
@@ -246,11 +255,15 @@ class Converter:
         arguments = self._arguments(node)
         if complex_pairs.is_complex(node, arguments):
             return complex_pairs.call(self, node, arguments)
-        if target in HANDLERS or target in ROWS:
+        if self.custom_ops.take(target) and (self.custom_ops.named(target) or not self._has_counterpart(target)):
+            return write_custom_op(self, node, arguments, self.custom_ops.sources.get(self.custom_ops.named(target)))
+        if self._has_counterpart(target):
             return self.mapped(node, arguments)
-        if self.custom_ops and not target.startswith("aten."):
-            return self._custom(node, arguments)
         raise Refused("no such operator in the format")
+
+    @staticmethod
+    def _has_counterpart(target):
+        return target in HANDLERS or target in ROWS
 
     def mapped(self, node, arguments):
         """By the operator's handler or row."""
@@ -330,21 +343,10 @@ class Converter:
             return self.emit(node, unary[1], [tensor_of(node.args[0])], like=scalar)
         raise Refused("a computation with sizes that is no arithmetic")
 
-    def _custom(self, node, arguments):
-        """An operator of another library: written with its types, for the partitioner and external launchers."""
-        operands, attributes = [], {}
-        for name, value in arguments.items():
-            items = value if isinstance(value, list) else [value]
-            if items and all(isinstance(x, Value) for x in items):
-                operands.extend(items)
-            elif value is not None and not isinstance(value, (torch.device, torch.layout)):
-                attributes[name] = value
-        results = node.meta["val"]
-        several = not isinstance(results, torch.Tensor)
-        values = self.emit_several(
-            node, str(node.target), operands, attributes, results if several else [results], declare=True
-        )
-        return values if several else values[0]
+    def note(self, text):
+        """Said once of a file that was written."""
+        if text not in self.notes:
+            self.notes.append(text)
 
     # --- what handlers call ---------------------------------------------------------------------------------------
 
@@ -354,12 +356,14 @@ class Converter:
             op, operands, attributes or {}, self._name(node, op), node.meta["val"] if like is None else like
         )
 
-    def emit_several(self, node, op, operands, attributes, results=None, declare=False):
+    def emit_several(self, node, op, operands, attributes, results=None, declare=False, pattern=None):
         results = node.meta["val"] if results is None else results
         name = self.file.unique(self._name(node, op), max(len(results), 2))
         row = {"name": name, "op": op, "inputs": self._operands(operands)}
         if attributes:
             row["attrs"] = {k: self._attribute(v) for k, v in attributes.items()}
+        if pattern:
+            row["pattern"] = pattern
         values = [Value(f"{name}.{i}", r.dtype, tuple(r.shape)) for i, r in enumerate(results)]
         if declare or self.types:
             row["outputs"] = [{"name": v.name, **self._type(v)} for v in values]
@@ -444,6 +448,13 @@ def _same(value, default):
 def _brief(value):
     text = value.name if isinstance(value, Value) else repr(value)
     return text if len(text) <= 40 else text[:37] + "..."
+
+
+def _reason(node, refused):
+    """What is wrong, and the operator that the user called where another stands for it."""
+    called = node.meta.get("original_aten")
+    same = called is None or str(called) == str(node.target)
+    return str(refused) if same else f"{refused} (PyTorch made it from {called})"
 
 
 def _source_line(node):

@@ -5,8 +5,9 @@ import re
 import sympy
 import torch
 from torch.utils import _pytree as pytree
+from torch.utils._sympy.functions import FloorDiv
 
-from .errors import ExportError, Refused
+from .errors import ExportError, Refused, SizeRefused
 
 LARGEST = 2**31 - 1
 
@@ -40,7 +41,12 @@ class Dimensions:
                     given = getattr(root, "__name__", None) if len(free) == 1 else None
                     self._add(symbol, given or f"{name}_dim{axis}", ranges.get(symbol), root if given else None)
 
-    def _add(self, symbol, wanted, found_range, dim):
+    def collect_integer(self, name, value, ranges):
+        """An integer argument that may vary. A size cannot be negative, so neither can the integer."""
+        for symbol in value.node.expr.free_symbols - set(self.names):
+            self._add(symbol, name, ranges.get(symbol), None, least=0)
+
+    def _add(self, symbol, wanted, found_range, dim, least=1):
         name = re.sub(r"\W", "_", wanted)
         if not re.match(r"[A-Za-z_]", name):
             name = "_" + name
@@ -54,7 +60,7 @@ class Dimensions:
             # torch traces with sizes of at least 2; what the user declared says more than that.
             low = found_range.lower if low is None else low
             high = found_range.upper if high is None else high
-        bounds = {"min": _bounded(low, 0, 1)}
+        bounds = {"min": _bounded(low, 0, least)}
         if _bounded(high, bounds["min"], LARGEST) < LARGEST:
             bounds["max"] = _bounded(high, bounds["min"], LARGEST)
         self.names[symbol] = name
@@ -77,7 +83,7 @@ class Dimensions:
             return str(int(e)) if int(e) >= 0 or not tight else f"({int(e)})"
         if e.is_Symbol:
             if e not in self.names:
-                raise Refused(f"the size {e} depends on data, or on no input's shape")
+                raise SizeRefused(f"a size ({e}) that depends on the values of tensors, not on the inputs' shapes")
             return self.names[e]
         if e.is_Add:
             text = ""
@@ -100,15 +106,28 @@ class Dimensions:
         if kind == "ModularIndexing":
             base, divisor, modulus = (self._print(a, True) for a in e.args)
             return f"(({base} // {divisor}) % {modulus})"
+        if kind in ("TruncToInt", "FloorToInt"):
+            return self._print(_whole_part(e), tight)
         if kind in ("Max", "Min"):
             text = self._print(e.args[0], False)
             for argument in e.args[1:]:
                 text = f"{kind.lower()}({text}, {self._print(argument, False)})"
             return text
-        raise Refused(f"the size {e} is no integer polynomial of the symbols")
+        raise SizeRefused(f"the size {e} is no integer polynomial of the symbols")
 
     def known(self, expression):
         return expression.free_symbols <= set(self.names)
+
+
+def _whole_part(e):
+    """floor(1.5 * h), the size that scale_factor=1.5 gives, as 3*h // 2: exact for a factor with few binary digits."""
+    factors = [f.args[0] if type(f).__name__ == "ToFloat" else f for f in sympy.Mul.make_args(e.args[0])]
+    factors = [sympy.Rational(f) if f.is_Float else f for f in factors]
+    numerator, denominator = sympy.fraction(sympy.Mul(*factors))
+    whole = all(f.is_integer for f in factors if f.free_symbols)
+    if not (whole and denominator.is_Integer and denominator <= 2**16):
+        raise SizeRefused(f"the size {e} is no integer polynomial of the symbols")
+    return numerator if denominator == 1 else FloorDiv(numerator, denominator)
 
 
 def _bounded(value, least, otherwise):

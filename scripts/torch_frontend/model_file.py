@@ -68,6 +68,8 @@ class ModelFile:
         self.aliases = {}
         self.tensors = {}  # constant name -> torch tensor that belongs in the weight file
         self.taken = set()
+        self.renamed = {}  # name of an input or a constant -> PyTorch's name for it, where they differ
+        self.integers = {}  # name of an input of shape [n, 0] -> the place of the integer n among the arguments
 
     def unique(self, wanted, results=1):
         """A name that no value has yet; with several results its numbered names are free as well."""
@@ -78,6 +80,13 @@ class ModelFile:
         if results > 1:
             self.taken.update(f"{name}.{i}" for i in range(results))
         return name
+
+    def unique_for(self, name):
+        """A name for the argument, buffer or parameter that PyTorch calls `name`."""
+        given = self.unique(name)
+        if given != name:
+            self.renamed[given] = name
+        return given
 
     def rename(self, old, new):
         """Gives the single result of a node a better name (an output's)."""
@@ -95,6 +104,8 @@ class ModelFile:
         used = {x for node in self.nodes for x in node["inputs"] if isinstance(x, str)} | set(self.outputs)
         self.constants = [c for c in self.constants if c["name"] in used]
         self.tensors = {name: t for name, t in self.tensors.items() if name in used}
+        used |= {row["name"] for row in self.inputs}
+        self.renamed = {name: given for name, given in self.renamed.items() if name in used}
 
     def write(self, path, weights="file"):
         """Writes `path` and, where there are weights and weights == "file", `path` with .safetensors beside it."""
@@ -113,11 +124,12 @@ class ModelFile:
                 constant["safetensors"] = {"file": os.path.basename(weight_path), "tensor": tensor_name}
         if stored:
             write_safetensors(weight_path, stored)
-        top = {
-            "fusec": 1,
-            "name": self.name,
-            "metadata": {"about": f"exported by scripts/export_torch.py from PyTorch {torch.__version__}"},
-        }
+        metadata = {"about": f"exported by scripts/export_torch.py from PyTorch {torch.__version__}"}
+        if self.renamed:
+            metadata["pytorch_names"] = self.renamed
+        if self.integers:
+            metadata["integer_arguments"] = self.integers
+        top = {"fusec": 1, "name": self.name, "metadata": metadata}
         if self.symbols:
             top["symbols"] = self.symbols
         lists = {"inputs": self.inputs, "constants": constants, "nodes": self.nodes}

@@ -6,6 +6,7 @@ None where the operator has several results. It raises Refused for a call that t
 operator is then decomposed, and reported if it cannot be.
 """
 
+import sympy
 import torch
 
 from .dimensions import expression_of
@@ -275,6 +276,18 @@ def masked_fill(c, node, a):
     elif isinstance(value, float) and not a["self"].dtype.is_floating_point:
         value = int(value)
     return c.emit(node, "where", [a["mask"], value, a["self"]])
+
+
+@handles("clamp.default", "clip.default", "clamp_min.default", "clamp_max.default")
+def clamp(c, node, a):
+    """A bound that is a symbolic size is an operand; the format's clamp has numbers."""
+    bounds = {key: a[key] for key in ("min", "max") if a.get(key) is not None}
+    if not any(isinstance(bound, sympy.Basic) for bound in bounds.values()):
+        return c.emit(node, "clamp", [a["self"]], bounds)
+    result = a["self"]
+    for key, bound in bounds.items():
+        result = c.emit(node, "maximum" if key == "min" else "minimum", [result, bound])
+    return result
 
 
 @handles("rrelu.default", "rrelu_with_noise_functional.default")

@@ -60,10 +60,6 @@ leaky_relu.default             leaky_relu(self) negative_slope
 elu.default                    elu(self) alpha
 softplus.default               softplus(self) beta threshold
 hardtanh.default               hardtanh(self) min_val max_val
-clamp.default                  clamp(self) min max
-clip.default                   clamp(self) min max
-clamp_min.default              clamp(self) min
-clamp_max.default              clamp(self) max
 
 div.Tensor_mode                div(self, other) rounding_mode
 div.Scalar_mode                div(self, other) rounding_mode

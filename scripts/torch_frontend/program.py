@@ -3,12 +3,15 @@
 import contextlib
 import inspect
 import operator
+import re
+import sys
 
 import torch
 from torch._decomp import decomposition_table
 
 from .dimensions import declared_dims
-from .errors import ExportError
+from .errors import TraceError
+from . import resampling  # noqa: F401 (adds to REWRITES)
 from .rewrites import REWRITES, batch_norm_inference
 
 aten = torch.ops.aten
@@ -45,24 +48,50 @@ def capture(module, args=(), kwargs=None, dynamic_shapes=None, strict=False):
     """(exported program, the Dims of each input leaf). The module is put into eval mode."""
     kwargs = kwargs or {}
     module.eval()
+    register_caches()
     bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
     with plain_tracing():
         try:
             program = torch.export.export(module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
         except Exception as error:  # whatever the user's own code raises while it is traced
-            raise ExportError(f"torch.export cannot trace {type(module).__name__}: {error}") from error
+            text = f"torch.export cannot trace {type(module).__name__}: {error}"
+            raise TraceError(text + trace_hint(str(error))) from error
     return program, declared_dims(bound, dynamic_shapes)
 
 
-def lower(program, find_problems, decompose=False):
+def register_caches():
+    """Lets torch.export take and return the DynamicCache of Hugging Face's decoders, where their library is in use."""
+    if "transformers" not in sys.modules:
+        return
+    try:
+        from transformers.integrations.executorch import register_dynamic_cache_export_support
+    except ImportError:  # an older version registers its cache itself
+        return
+    register_dynamic_cache_export_support()
+
+
+def trace_hint(text):
+    """What to do about arguments and results that torch.export does not know."""
+    if not re.search(r"pytree|[Uu]nsupported.* type|type.* (is )?not supported", text):
+        return ""
+    return (
+        "\nhint: forward() may take and return tensors, numbers, lists, tuples, dictionaries and classes that are "
+        "registered with torch.utils._pytree.register_pytree_node; for a decoder with a cache of its own class, pass "
+        "use_cache=False (in the configuration or as an argument)"
+    )
+
+
+def lower(program, find_problems, decompose=False, keep=lambda target: False):
     """Functional form; then whatever `find_problems` reports is decomposed, as long as there is a way to.
 
-    find_problems(program) -> list of problems, each with the operator (`overload`) that has no counterpart."""
+    find_problems(program) -> list of problems, each with the operator (`overload`) that has no counterpart.
+    keep(target): whether that operator stays as it is."""
     table = dict(REWRITES)
     if decompose:
         further = {o: d for o, d in ((o, decomposition(o)) for o in STILL_COMPOSITE) if d is not None}
         batch_norm = {aten._native_batch_norm_legit_no_training.default: batch_norm_inference}
         table = {**dict(torch.export.default_decompositions().items()), **further, **batch_norm, **table}
+    table = {overload: way for overload, way in table.items() if not keep(str(overload))}
     with plain_tracing():
         lowered = decomposed(program, table)
         while True:
@@ -80,7 +109,7 @@ def decomposed(program, table):
     try:
         return program.run_decompositions(dict(table))
     except Exception as error:  # an operator that PyTorch cannot make functional, a decomposition of its that fails
-        raise ExportError(f"PyTorch cannot bring the program into functional form: {error}") from error
+        raise TraceError(f"PyTorch cannot bring the program into functional form: {error}") from error
 
 
 def decomposition(overload):

@@ -7,6 +7,7 @@ other sizes too where sizes are symbolic.
 The fast tier tries most models in one form only. Exit status 77 (skipped) where PyTorch is missing."""
 
 import contextlib
+import importlib.util
 import io
 import json
 import os
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import unittest
 import warnings
+from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
@@ -27,6 +29,7 @@ except ImportError:
     sys.exit(77)
 
 import export_torch
+import interfaces
 import models
 import tensors
 
@@ -67,7 +70,8 @@ class Folder(unittest.TestCase):
 
     def run_and_compare(self, path, module, args, device="reference"):
         """A device of fusec-run against PyTorch."""
-        inputs, expected = export_torch.save_example(module, args, path)
+        args, keywords = ((), args) if isinstance(args, dict) else (args, {})
+        inputs, expected = export_torch.save_example(module, args, path, keywords)
         outputs = self.path("got.safetensors")
         command = [FUSEC_RUN, path, f"--inputs={inputs}", f"--outputs={outputs}", f"--device={device}"]
         done = subprocess.run(command, capture_output=True, text=True)
@@ -165,6 +169,121 @@ class Format(Folder):
         _, _, graph = exported(self.path("m.json"), lambda: (module, (x,)))
         self.assertEqual(graph["constants"][0], {"name": "weight", "dtype": "float32", "shape": [4096, 4096]})
         self.assertEqual(os.listdir(self.folder.name), ["m.json"])
+
+
+class Interfaces(Folder):
+    """Arguments, results and buffers: what becomes of them, and that their numbers are PyTorch's."""
+
+    def exported_and_run(self, make, *others, **options):
+        """The graph of make()'s module, after its numbers were compared; `others` are further arguments for it."""
+        path = self.path("m.json")
+        module, args, graph = exported(path, make, **options)
+        if FUSEC:
+            self.assertIsNone(export_torch.check_with_fusec(path, FUSEC))
+        if FUSEC_RUN:
+            for given in (args, *others):
+                self.run_and_compare(path, module, given)
+        return graph
+
+    def test_classes_of_results(self):
+        for kind, (make, names) in interfaces.RESULTS.items():
+            with self.subTest(kind):
+                self.assertEqual(self.exported_and_run(interfaces.result_of(make))["outputs"], names)
+
+    def test_a_buffer_bears_the_name_of_an_argument(self):
+        for weights in ("file", "none"):
+            graph = self.exported_and_run(interfaces.writes_buffer, weights=weights)
+            self.assertEqual([row["name"] for row in graph["inputs"]], ["k", "v", "k_1"])
+            self.assertEqual(graph["aliases"], {"output": "k_1", "v.updated": "v"})
+            self.assertEqual(graph["metadata"]["pytorch_names"], {"k_1": "k", "v_1": "v"})
+
+    def test_an_integer_argument_is_a_symbol(self):
+        graph = self.exported_and_run(
+            interfaces.takes_length, interfaces.takes_length(8)[1], interfaces.takes_length(0)[1]
+        )
+        self.assertEqual(graph["symbols"], {"n": {"min": 0, "max": 8}})
+        self.assertEqual(graph["inputs"][1], {"name": "n", "dtype": "uint8", "shape": ["n", 0]})
+
+    def test_a_size_of_data_is_named_as_the_cause(self):
+        class Chosen(torch.nn.Module):
+            def forward(self, x, n):
+                return x[: n.item()].exp() * 2
+
+        with self.assertRaises(export_torch.ExportError) as caught:
+            export_torch.export(Chosen(), (torch.ones(4), torch.tensor(2)), self.path("m.json"))
+        self.assertIn(") that depends on the values of tensors", str(caught.exception))
+        self.assertNotIn("as_strided", str(caught.exception))
+
+    def test_resampling(self):
+        for size, options in interfaces.RESAMPLED:
+            with self.subTest(image=size, **options):
+                module = interfaces.Resample(**options)
+                self.exported_and_run(lambda: (module, (models.rand(1, 2, *size),)))
+
+    def test_resampling_of_symbolic_sizes(self):
+        graph = self.exported_and_run(interfaces.halved, interfaces.halved(12, 5)[1])
+        self.assertEqual(list(graph["symbols"]), ["height", "width"])
+
+    def test_tracing_falls_back_to_dynamo(self):
+        real, tried = export_torch.capture, []
+
+        def capture(module, args, kwargs, shapes, strict):
+            tried.append(strict)
+            if not strict:
+                raise export_torch.TraceError("not so")
+            return real(module, args, kwargs, shapes, strict)
+
+        with mock.patch.object(export_torch, "capture", capture):
+            self.exported_and_run(interfaces.result_of(lambda x: x + 1))
+        self.assertEqual(tried, [False, True])
+
+    def test_an_unknown_class_of_results_gets_a_hint(self):
+        class Result:
+            pass
+
+        with self.assertRaises(export_torch.ExportError) as caught:
+            exported(self.path("m.json"), interfaces.result_of(lambda x: Result()))
+        self.assertIn("register_pytree_node", str(caught.exception))
+        self.assertIn("use_cache=False", str(caught.exception))
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers"), "transformers is not installed")
+    def test_decoders_of_transformers(self):
+        if not FULL:
+            self.skipTest("the full tier has it")
+        import transformers_models
+
+        for make, outputs in transformers_models.DECODERS:
+            with self.subTest(make.__name__):
+                self.assertEqual(self.exported_and_run(make)["outputs"][: len(outputs)], outputs)
+
+    def test_custom_ops_have_sources(self):
+        with self.assertRaises(export_torch.ExportError) as caught:
+            exported(self.path("m.json"), interfaces.gated)
+        self.assertIn("--custom-op NAME=SYMBOL", str(caught.exception))
+        graph = self.exported_and_run(
+            interfaces.gated, custom_ops={"fusec_test::gate": "$0 * sigmoid($1 * $0) + $2"}
+        )
+        node = graph["nodes"][0]
+        self.assertEqual((node["inputs"], node["pattern"]), (["x", 1.7, "bias"], "broadcast"))
+        _, _, graph = exported(self.path("m.json"), interfaces.gated, custom_ops={"fusec_test.gate": "launch_gate"})
+        node = graph["nodes"][0]
+        self.assertEqual((node["inputs"], node["attrs"]), (["x", "bias"], {"factor": 1.7, "symbol": "launch_gate"}))
+        self.assertEqual(self.compiled().returncode, 0)
+        with self.assertRaises(export_torch.ExportError) as caught:
+            exported(self.path("m.json"), interfaces.gated, custom_ops={"fusec_test.gat": "launch_gate"})
+        self.assertIn("no operator fusec_test.gat; it has fusec_test.gate.default", str(caught.exception))
+
+    def test_custom_ops_without_source_can_be_looked_at(self):
+        exported(self.path("m.json"), interfaces.gated, custom_ops=True)
+        if FUSEC:
+            self.assertEqual(self.compiled("--emit=partition").returncode, 0)
+            done = self.compiled()
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("no source for a custom op", done.stderr)
+
+    def compiled(self, *options):
+        command = [FUSEC, self.path("m.json"), "-o", self.path("out"), "--no-nvrtc", *options]
+        return subprocess.run(command, capture_output=True, text=True) if FUSEC else mock.Mock(returncode=0)
 
 
 class Errors(Folder):

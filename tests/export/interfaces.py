@@ -1,0 +1,140 @@
+"""Modules whose arguments, results and buffers are unusual. Each function returns what those of models.py do."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.utils import _pytree as pytree
+
+Dim = torch.export.Dim
+
+
+def _registered(name, flatten, unflatten):
+    """A class of two tensors that is a pytree without key paths."""
+
+    def __init__(self, first, second):
+        self.first, self.second = first, second
+
+    cls = type(name, (), {"__init__": __init__})
+    pytree.register_pytree_node(cls, flatten, unflatten(cls), serialized_type_name=f"fusec_test.{name}")
+    return cls
+
+
+def _checked(cls):
+    def unflatten(values, context):
+        if not all(isinstance(v, torch.Tensor) for v in values):
+            raise TypeError("tensors alone")
+        return cls(*values)
+
+    return unflatten
+
+
+# By its attributes; by the keys that it flattens to (as diffusers has it); by positions, where it checks its content.
+ByAttribute = _registered("ByAttribute", lambda o: ([o.first, o.second], None), lambda cls: lambda v, _: cls(*v))
+ByKey = _registered(
+    "ByKey", lambda o: ([o.first, o.second], ["sample", "mask"]), lambda cls: lambda v, _: cls(*v)
+)
+ByPlace = _registered("ByPlace", lambda o: ([o.first, o.second], None), _checked)
+
+
+class Returns(nn.Module):
+    def __init__(self, make):
+        super().__init__()
+        self.make = make
+
+    def forward(self, x):
+        return self.make(x)
+
+
+def result_of(make):
+    return lambda: (Returns(make), (torch.arange(4.0),))
+
+
+RESULTS = {  # what a module returns -> the names of its outputs
+    "by attribute": (lambda x: ByAttribute(x + 1, x + 2), ["first", "second"]),
+    "by key": (lambda x: ByKey(x + 1, x + 2), ["sample", "mask"]),
+    "by place": (lambda x: ByPlace(x + 1, x + 2), ["output.0", "output.1"]),
+    "nested": (lambda x: (x * 2, ByKey(ByAttribute(x + 1, x + 2), [x + 3])),
+               ["output.0", "output.1.sample.first", "output.1.sample.second", "output.1.mask.0"]),
+    "dictionary": (lambda x: {"logits": x + 1, "past": (x + 2, x + 3)}, ["logits", "past.0", "past.1"]),
+}
+
+
+class WritesBuffer(nn.Module):
+    """A buffer bears the name of an argument, as does a parameter."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("k", torch.zeros(4))
+        self.v = nn.Parameter(torch.ones(4))
+
+    def forward(self, k, v):
+        v.add_(1)
+        self.k.copy_(k * self.v)
+        return self.k
+
+
+def writes_buffer():
+    return WritesBuffer(), (torch.arange(4.0), torch.ones(4))
+
+
+class TakesLength(nn.Module):
+    """An integer that is a bound and a number."""
+
+    def forward(self, x, n, scale):
+        return x[:, :n].sum(-1), x[:, n:].exp(), x * n + scale
+
+
+def takes_length(n=3):
+    x = torch.arange(32.0).reshape(4, 8)
+    return TakesLength(), (x, n, torch.ones(4, 1)), {"x": None, "n": Dim.DYNAMIC, "scale": None}
+
+
+class Resample(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.options = options
+
+    def forward(self, x):
+        return F.interpolate(x, **self.options)
+
+
+RESAMPLED = [  # the size of the image, then what F.interpolate is told
+    ((14, 14), dict(size=(10, 10), mode="bicubic", antialias=True)),
+    ((7, 13), dict(size=(31, 5), mode="bicubic", antialias=True, align_corners=True)),
+    ((7, 13), dict(size=(7, 9), mode="bilinear", antialias=True)),
+    ((9, 6), dict(scale_factor=(0.47, 1.9), mode="bilinear", antialias=True)),
+    ((9, 6), dict(size=(1, 12), mode="bilinear", antialias=True, align_corners=True)),
+    ((9, 6), dict(scale_factor=(1.7, 0.7), mode="bicubic")),
+    ((9, 6), dict(size=(4, 11), mode="bicubic", align_corners=True)),
+    ((9, 6), dict(scale_factor=1.7, mode="bilinear")),
+]
+
+
+class Halved(nn.Module):
+    def forward(self, x):
+        half = F.interpolate(x, scale_factor=0.5, mode="bicubic", antialias=True)
+        larger = F.interpolate(x, size=(x.shape[2] + 3, 2 * x.shape[3]), mode="bilinear", antialias=True)
+        return half, larger, F.interpolate(x, scale_factor=1.5, mode="bicubic")
+
+
+def halved(height=9, width=6):
+    sizes = {"x": {2: Dim("height", min=4, max=64), 3: Dim("width", min=4, max=64)}}
+    x = torch.randn(1, 2, height, width, generator=torch.Generator().manual_seed(0))
+    return Halved(), (x,), sizes
+
+
+@torch.library.custom_op("fusec_test::gate", mutates_args=())
+def gate(x: torch.Tensor, factor: float, bias: torch.Tensor) -> torch.Tensor:
+    return x * torch.sigmoid(factor * x) + bias
+
+
+gate.register_fake(lambda x, factor, bias: torch.empty_like(x))
+
+
+class Gated(nn.Module):
+    def forward(self, x, bias):
+        return torch.relu(gate(x, 1.7, bias))
+
+
+def gated():
+    return Gated(), (torch.linspace(-3, 3, 12).reshape(3, 4), torch.ones(4))
