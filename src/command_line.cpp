@@ -129,14 +129,19 @@ int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& ar
     message = error.what();
     status = error.exit_status();
   } catch (const std::bad_alloc&) {
-    message = "there is not enough memory";
-    status = static_cast<int>(ErrorKind::kEnvironment);
+    throw;  // to end_without_memory: a message like those below would need some
   } catch (const std::exception& error) {
     message = std::string("internal error: ") + error.what() + " (a bug in fusec; please report it with the model)";
     status = static_cast<int>(ErrorKind::kEnvironment);
   }
   print_error(arguments.color, message);
   return status;
+}
+
+int end_without_memory() noexcept {
+  constexpr std::string_view kMessage = "error: there is not enough memory\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  return static_cast<int>(ErrorKind::kEnvironment);
 }
 
 std::vector<std::string> name_list(const std::string& text) {

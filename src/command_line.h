@@ -36,9 +36,13 @@ PipelineOptions pipeline_options(const CompileArguments& arguments, int device =
 // Reads the model and gives its symbols the hints of --symbol=NAME=VALUE.
 Graph read_model(const CompileArguments& arguments);
 
-// Runs a program: parses, calls `run`, turns errors into one line on standard error and an exit status.
+// Runs a program: parses, calls `run`, turns errors into one line on standard error and an exit status. Throws
+// std::bad_alloc.
 int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& arguments,
                 const std::function<int()>& run);
+
+// What a program's main does about std::bad_alloc: says so without any memory. Returns the exit status.
+int end_without_memory() noexcept;
 
 // Names given as A,B,C or as a JSON array of strings (for names with commas).
 std::vector<std::string> name_list(const std::string& text);

@@ -451,7 +451,7 @@ int run(const Arguments& a) {
 }  // namespace
 }  // namespace fusec
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   fusec::keep_freed_memory();
   CLI::App app{"fusec compiles neural-network graphs to fused CUDA source.\n\n  fusec model.json -o out.cu"};
   app.set_version_flag("--version", std::string("fusec ") + FUSEC_VERSION);
@@ -477,4 +477,6 @@ int main(int argc, char** argv) {
   app.add_option("--dump-ir-before", a.dump_before, "PASS: the graph as text, on standard error");
   app.add_option("--dump-ir-after", a.dump_after, "PASS or all");
   return fusec::run_program(app, argc, argv, a.compile, [&] { return fusec::run(a); });
+} catch (const std::bad_alloc&) {
+  return fusec::end_without_memory();
 }

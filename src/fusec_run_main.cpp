@@ -334,7 +334,7 @@ int run(const Arguments& a) {
 }  // namespace
 }  // namespace fusec
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   CLI::App app{
       "fusec-run executes a model: on the reference device, on the PTX emulator, or on a GPU.\n\n"
       "  fusec-run model.json --inputs=in.safetensors --outputs=out.safetensors --device=emulator"};
@@ -382,4 +382,6 @@ int main(int argc, char** argv) {
     if (bench->count() > 0) a.bench = fusec::number_in<int>(runs, "--bench");
     return fusec::run(a);
   });
+} catch (const std::bad_alloc&) {
+  return fusec::end_without_memory();
 }

@@ -10,7 +10,8 @@
 //   c.kernels[0];  // its name, schedule, source, and with .ptx = true its PTX and cubin
 //
 // Functions print nothing, never exit, and may be called from several threads at once on different objects; a Model and
-// a Registry are immutable once made. What goes wrong is a fusec::Error (fusec/error.h).
+// a Registry are immutable once made. What goes wrong is a fusec::Error (fusec/error.h); where memory runs out it may be
+// std::bad_alloc. After either, nothing is left allocated, and the library works as before.
 #pragma once
 
 #include <cstdint>
