@@ -192,7 +192,7 @@ struct Options {
   bool allow_tf32 = false;           // float32 products in one pass of tf32 (docs/numerics.md)
   bool allow_atomics = false;        // float atomics: results may differ; no kernel has such a form yet
   bool report = false;          // Compilation::report is filled in, for which the model is planned under each strategy
-  bool ptx = false;             // compile with NVRTC: Kernel::ptx and ::cubin are filled in
+  bool ptx = false;             // compile with NVRTC: KernelInfo::ptx and ::cubin are filled in
   int jobs = 0;                 // NVRTC compilations at a time; 0: as many as there are processors
   std::string cache_directory;  // where NVRTC's results are kept; "" for nowhere
 };
