@@ -20,7 +20,7 @@
 namespace {
 
 constexpr int kMostSeconds = 10;
-constexpr rlim_t kMostBytes = rlim_t{2} << 30;
+[[maybe_unused]] constexpr rlim_t kMostBytes = rlim_t{2} << 30;
 constexpr std::size_t kLongest = 8192;  // mutants that are mutated further
 
 // What is being executed, for the signal handler: there is no other way to hand it over.
@@ -35,7 +35,7 @@ extern "C" void show_and_die(int signal) {
 }
 
 void limit_memory() {
-#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#ifndef FUSEC_SANITIZED  // sanitizers reserve terabytes of addresses
   const rlimit limit{kMostBytes, kMostBytes};
   setrlimit(RLIMIT_AS, &limit);
 #endif
