@@ -71,7 +71,7 @@ class HeaderReader {
  private:
   struct Extent {
     std::uint64_t begin, end;
-    std::string pointer;
+    Json offsets;  // telling its pointer takes a walk through the header: only messages do
   };
 
   [[noreturn]] void fail(Json at, std::string what, std::string expected) {
@@ -143,7 +143,7 @@ class HeaderReader {
                      .expected = to_string(tensor.type) + (bytes ? fmt::format(" of {} bytes", *bytes) : "")});
     }
     tensor.bytes = data_.substr(begin, end - begin);
-    extents_.push_back({begin, end, offsets->pointer()});
+    extents_.push_back({begin, end, *offsets});
     return tensor;
   }
 
@@ -166,7 +166,7 @@ class HeaderReader {
     for (const Extent& extent : extents_) {
       if (extent.begin != covered)
         throw Error(ErrorKind::kInput, {.file = path_,
-                                        .pointer = extent.pointer,
+                                        .pointer = extent.offsets.pointer(),
                                         .what = extent.begin < covered ? "tensors overlap" : "a gap between tensors",
                                         .found = fmt::format("a tensor that begins at {}", extent.begin),
                                         .expected = fmt::format("{}, where the one before it ends", covered)});
