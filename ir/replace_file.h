@@ -1,5 +1,5 @@
-// Writes a file whole or not at all: to a temporary one beside it, which takes its place. A device or pipe is written
-// to, and a link followed: only a file is replaced.
+// Writes a file whole or not at all (ir/new_file). A device or pipe is written to, and a link followed: only a file is
+// replaced.
 #pragma once
 
 #include <functional>

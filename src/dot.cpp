@@ -1,15 +1,11 @@
 #include "dot.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
-#include <cstdio>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
-
+#include "input_file.h"
 #include "ir/error.h"
+#include "ir/program.h"
+#include "output_file.h"
 
 namespace fusec {
 namespace {
@@ -98,22 +94,16 @@ std::string to_dot(const Graph& graph, const FusionPlan& plan, std::span<const O
 }
 
 std::string to_svg(const std::string& dot_text) {
-  namespace fs = std::filesystem;
-  const std::string base = (fs::temp_directory_path() / fmt::format("fusec-{}", getpid())).string();
-  const std::string input = base + ".dot", output = base + ".svg";
-  std::ofstream(input, std::ios::binary) << dot_text;
-  const int status = std::system(fmt::format("dot -Tsvg -o '{}' '{}' >/dev/null 2>&1", output, input).c_str());
-  std::ostringstream svg;
-  if (status == 0) svg << std::ifstream(output, std::ios::binary).rdbuf();
-  std::error_code ignored;
-  fs::remove(input, ignored);
-  fs::remove(output, ignored);
-  if (status != 0 || svg.str().empty())
+  const TemporaryFile input, output;
+  write_output(input.path(), dot_text);
+  const std::string dot = find_program("dot");
+  const int status = dot.empty() ? -1 : run_program({dot, "-Tsvg", "-o", output.path(), input.path()}, "/dev/null");
+  if (status != 0)
     throw Error(ErrorKind::kEnvironment, {.what = "the picture cannot be laid out",
                                           .found = "no working `dot` program",
                                           .expected = "Graphviz",
                                           .hint = "apt-get install graphviz, or take --emit=dot"});
-  return svg.str();
+  return read_text_file(output.path());
 }
 
 }  // namespace fusec

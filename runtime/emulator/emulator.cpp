@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <bit>
 #include <deque>
-#include <thread>
 
 #include "ir/error.h"
+#include "ir/threads.h"
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/machine.h"
@@ -297,12 +297,7 @@ class Workers {
         std::min<std::uint64_t>(static_cast<std::uint64_t>(std::max(1, state_.options->threads)), clusters_));
     std::vector<Counters> counters(static_cast<std::size_t>(threads));
     std::vector<std::exception_ptr> errors(static_cast<std::size_t>(threads));
-    std::vector<std::thread> hosts;
-    for (int i = 1; i < threads; ++i) {
-      hosts.emplace_back([this, &counters, &errors, i] { work(counters[i], errors[i]); });
-    }
-    work(counters[0], errors[0]);
-    for (std::thread& host : hosts) host.join();
+    in_threads(counters.size(), [&](std::size_t i) { work(counters[i], errors[i]); });
     for (const std::exception_ptr& error : errors) {
       if (error) std::rethrow_exception(error);
     }

@@ -1,10 +1,7 @@
 #include "runtime/host_part/compile_host.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <spawn.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -14,10 +11,9 @@
 #include <sstream>
 
 #include "ir/error.h"
+#include "ir/program.h"
 #include "runtime/device_call.h"
 #include "runtime/host_part/stand_in_headers.h"
-
-extern char** environ;
 
 namespace fusec {
 namespace {
@@ -53,23 +49,6 @@ class TemporaryFolder {
  private:
   fs::path path_;
 };
-
-// The program's exit status; -1 where it could not be started. What it says goes to the file.
-int run_program(const std::vector<std::string>& command, const std::string& output) {
-  std::vector<char*> arguments;
-  for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
-  posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-  pid_t child = -1;
-  const int failed = posix_spawnp(&child, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  int status = -1;
-  if (failed != 0 || waitpid(child, &status, 0) != child || !WIFEXITED(status)) return -1;
-  return WEXITSTATUS(status);
-}
 
 std::string host_source(const std::string& out_cu, const Graph& graph, const LaunchPlan& plan) {
   const std::size_t begin = out_cu.find("\n#ifndef __CUDACC_RTC__");
@@ -115,7 +94,9 @@ std::unique_ptr<SharedLibrary> compile_host(const std::string& out_cu, const Gra
   std::vector<std::string> compilers{compiler};
   const char* const chosen = std::getenv("CXX");
   if (compiler.empty()) compilers = {chosen ? chosen : "c++", "c++", "g++", "clang++"};
-  for (const std::string& program : compilers) {
+  for (const std::string& name : compilers) {
+    const std::string program = find_program(name);
+    if (program.empty()) continue;
     const int status = run_program({program, "-std=c++17", "-O0", "-fPIC", "-shared", "-Wall", "-Wextra", "-Werror",
                                     "-I" + folder.file(""), folder.file("host.cpp"), "-o", folder.file("host.so")},
                                    folder.file("log.txt"));
@@ -124,7 +105,9 @@ std::unique_ptr<SharedLibrary> compile_host(const std::string& out_cu, const Gra
       throw Error(ErrorKind::kEnvironment,
                   Error::Parts{.what = "the host part did not compile", .found = "\n" + folder.read("log.txt")});
   }
-  throw Error(ErrorKind::kEnvironment, Error::Parts{.what = "no C++ compiler for the host part", .hint = "set CXX"});
+  throw Error(ErrorKind::kEnvironment, Error::Parts{.what = "no C++ compiler for the host part",
+                                                    .expected = "c++, g++ or clang++ in a folder of PATH",
+                                                    .hint = "set CXX to a compiler's name or absolute path"});
 }
 
 }  // namespace fusec
