@@ -1,7 +1,4 @@
 // NVRTC, loaded at run time: CUDA source in, PTX and cubin out. Nothing of CUDA is needed to build or to emit source.
-//
-// The library is looked for in: $FUSEC_NVRTC (a file), the project's .deps/nvrtc/lib (above the program's folder or the
-// working directory), $CUDA_HOME, $CUDA_PATH, /usr/local/cuda, and the loader's path; CUDA 13 before 12.
 #pragma once
 
 #include <cstdint>
@@ -27,42 +24,36 @@ enum class CubinUse : std::uint8_t { kRun, kProof };
 
 class Nvrtc {
  public:
-  // Null where there is no library; `why` then says where it was looked for.
-  static std::shared_ptr<const Nvrtc> load(std::string* why = nullptr);
+  // From the places of codegen/nvrtc_places; `chosen` is the path that the embedding program gives, "" for none. Null
+  // where there is no library; `why` then says what was tried.
+  static std::shared_ptr<const Nvrtc> load(std::string* why = nullptr, const std::string& chosen = "");
+  // The same; throws Error(kEnvironment) where there is none.
+  static std::shared_ptr<const Nvrtc> require(const std::string& chosen = "");
   ~Nvrtc();
   Nvrtc(const Nvrtc&) = delete;
   Nvrtc& operator=(const Nvrtc&) = delete;
 
   NvrtcVersion version() const { return version_; }
   const std::string& path() const { return path_; }
+  // Tells this library from every other: its version, file, size and time of change.
+  const std::string& identity() const { return identity_; }
   std::vector<int> supported_architectures() const;  // 80, 90, 100, ...
 
   // `arch` as "sm_90a". Throws Error(kEnvironment) with the compiler's log, whose lines count from the start of
-  // `source`. Thread-safe.
+  // `source`. Thread-safe, but for the time of the call NVRTC replaces the process's handlers of SIGINT and SIGTERM,
+  // and it aborts where memory runs out: what users reach goes through codegen/nvrtc_process.
   CompiledModule compile(const std::string& source, const std::string& name, const std::string& arch,
                          CubinUse cubin = CubinUse::kRun) const;
 
  private:
   struct Functions;
   Nvrtc();
+  // Why the library cannot be used; "" where it can.
+  std::string open(const std::string& path);
   void* library_ = nullptr;
-  std::string path_;
+  std::string path_, identity_;
   NvrtcVersion version_;
   std::unique_ptr<Functions> functions_;
 };
-
-struct CompileOptions {
-  int jobs = 0;                 // 0: as many as there are processors
-  std::string cache_directory;  // "" for none
-  CubinUse cubin = CubinUse::kRun;
-};
-
-// Compiles each source, in parallel, each distinct one once, with results kept in the cache directory by content.
-// Results in order. The error thrown is that of the first source that fails.
-std::vector<CompiledModule> compile_all(const Nvrtc& nvrtc, const std::vector<std::string>& sources,
-                                        const std::string& arch, const CompileOptions& options);
-
-// $XDG_CACHE_HOME/fusec, else ~/.cache/fusec, else "".
-std::string default_cache_directory();
 
 }  // namespace fusec

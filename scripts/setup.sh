@@ -53,13 +53,15 @@ if [ -e "$bundle" ] && [ ! -e /usr/sbin/update-ca-certificates ]; then
   mkdir -p .deps && cp "$bundle" "$kept_bundle"
 fi
 
-# Prints the NVRTC library that the programs will find, in the order in which they look.
+# Prints the NVRTC library that the programs will find, in the order in which they look (codegen/nvrtc_places.h).
 find_nvrtc() {
-  local candidate
-  for candidate in "${FUSEC_NVRTC:-}" \
-      ${CUDA_HOME:+"$CUDA_HOME"/lib64/libnvrtc.so.1[23]} ${CUDA_PATH:+"$CUDA_PATH"/lib64/libnvrtc.so.1[23]} \
-      /usr/local/cuda/lib64/libnvrtc.so.1[23] /usr/local/cuda-1[23]*/lib64/libnvrtc.so.1[23] \
-      .deps/nvrtc/lib/libnvrtc.so.1[23]; do
+  local candidate root folder
+  local candidates=("${FUSEC_NVRTC:-}" "$PWD"/.deps/nvrtc/lib/libnvrtc.so.{13,12})
+  for root in "${CUDA_HOME:-}" "${CUDA_PATH:-}" /usr/local/cuda; do
+    [ -n "$root" ] || continue
+    for folder in lib64 lib targets/x86_64-linux/lib; do candidates+=("$root/$folder"/libnvrtc.so.{13,12}); done
+  done
+  for candidate in "${candidates[@]}"; do
     if [ -n "$candidate" ] && [ -e "$candidate" ]; then echo "$candidate"; return; fi
   done
   { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null || true; } |

@@ -45,6 +45,7 @@ std::vector<Group> groups_of(const PlannedModel& planned) {
 }
 
 Compilation compiled(const Model& model, const Options& options) {
+  const std::shared_ptr<const Nvrtc> nvrtc = options.ptx ? Nvrtc::require(options.nvrtc_library) : nullptr;
   Pipeline pipeline(pipeline_options(options));
   const Graph graph = hinted(model, options);
   PlannedModel planned = pipeline.plan(graph);
@@ -55,16 +56,14 @@ Compilation compiled(const Model& model, const Options& options) {
   result.diagnostics = generated.launch.warnings;
   result.identifier = generated.launch.identifier;
   result.source = generated.file.text;
-  result.manifest = manifest(planned.source_graph(), planned.source_plan(), generated.launch, pipeline.options().target);
+  result.manifest =
+      manifest(planned.source_graph(), planned.source_plan(), generated.launch, pipeline.options().target);
   result.partition = partition_report(planned.graph, planned.plan, planned.report);
   result.plan = write_plan(planned.graph, planned.plan, planned.left_out);
   if (options.report) result.report = cost_report_of(graph, planned, &generated.launch, pipeline.options());
   result.groups = groups_of(planned);
   std::vector<std::shared_ptr<const std::string>> ptx, cubin;
   if (options.ptx) {
-    std::string why;
-    const auto nvrtc = Nvrtc::load(&why);
-    if (!nvrtc) throw Error(ErrorKind::kEnvironment, why);
     for (CompiledModule& module : pipeline.compile(*nvrtc, generated)) {
       if (!module.log.empty()) result.diagnostics.push_back(module.log);
       ptx.push_back(std::make_shared<const std::string>(std::move(module.ptx)));

@@ -10,7 +10,7 @@
 #include "codegen/emit_file.h"
 #include "codegen/emit_options.h"
 #include "codegen/launch_plan.h"
-#include "codegen/nvrtc.h"
+#include "codegen/compile_all.h"
 #include "ir/fusion_plan.h"
 #include "transforms/lay_out.h"
 #include "transforms/partition_report.h"

@@ -67,7 +67,7 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   require_optional_passes(o.disabled_passes);
   options.left_out = {.passes = o.disabled_passes, .patterns = o.disabled_patterns};
   options.plan_text = o.plan;
-  options.compile = {o.jobs, o.cache_directory};
+  options.compile = {.jobs = o.jobs, .cache_directory = o.cache_directory, .cache_bytes = o.cache_bytes};
   return options;
 }
 

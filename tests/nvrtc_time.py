@@ -19,10 +19,8 @@ YARDSTICK = {
 
 
 def find_nvrtc(fusec):
-    """The library, where the program looks for it (codegen/nvrtc.h)."""
-    folders = []
-    for place in (pathlib.Path(os.path.abspath(fusec)), pathlib.Path.cwd() / "here"):
-        folders += [parent / ".deps" / "nvrtc" / "lib" for parent in place.parents]
+    """The library, where the program looks for it (codegen/nvrtc_places.h)."""
+    folders = [pathlib.Path(os.path.realpath(fusec)).parents[1] / "lib" / "fusec"]
     for cuda in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
         folders += [pathlib.Path(cuda) / "lib64", pathlib.Path(cuda) / "lib"] if cuda else []
     names = ("libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so")

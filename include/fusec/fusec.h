@@ -183,7 +183,7 @@ struct Options {
   std::vector<std::string> pattern_files;      // the same from files
   std::vector<std::string> disabled_patterns;  // names; "all" for all
   std::vector<std::string> disabled_passes;    // of `full`, left out: "merge-siblings", ... as in --list-passes
-  std::string plan;  // compile with this (edited) Compilation::plan; verified as strictly as a plan of our own
+  std::string plan;         // compile with this (edited) Compilation::plan; verified as strictly as a plan of our own
   std::string tuning_file;  // measured configurations, as `fusec-run --tune` keeps them; "" for none
   std::map<std::string, std::int64_t> symbols;  // values that costs and reports take for symbols, else their hints
   // Numerics (docs/numerics.md).
@@ -195,6 +195,9 @@ struct Options {
   bool ptx = false;             // compile with NVRTC: KernelInfo::ptx and ::cubin are filled in
   int jobs = 0;                 // NVRTC compilations at a time; 0: as many as there are processors
   std::string cache_directory;  // where NVRTC's results are kept; "" for nowhere
+  std::uint64_t cache_bytes = 512 << 20;  // how large that may become; what was not used for the longest time goes
+  std::string
+      nvrtc_library;  // the absolute path of libnvrtc; "": looked for (codegen/nvrtc_places.h). FUSEC_NVRTC wins
 };
 
 struct Group {

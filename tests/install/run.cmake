@@ -20,6 +20,14 @@ foreach(internal ir analysis transforms codegen runtime src)
   endif()
 endforeach()
 
+# The installed programs find the NVRTC that those of the tree find.
+file(GLOB unpacked RELATIVE ${SOURCE}/.deps/nvrtc/lib ${SOURCE}/.deps/nvrtc/lib/*.so*)
+foreach(library ${unpacked})
+  if(NOT EXISTS ${work}/prefix/lib/fusec/${library})
+    message(FATAL_ERROR "lib/fusec/${library} was not installed")
+  endif()
+endforeach()
+
 file(READ ${SOURCE}/README.md readme)
 string(FIND "${readme}" "```cpp\n" begin)
 string(SUBSTRING "${readme}" ${begin} -1 readme)

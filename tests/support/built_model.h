@@ -5,7 +5,7 @@
 #include "codegen/build_launch_plan.h"
 #include "codegen/emit_file.h"
 #include "codegen/lower_plan.h"
-#include "codegen/nvrtc.h"
+#include "codegen/compile_all.h"
 #include "ir/read.h"
 #include "runtime/emulator_device.h"
 #include "runtime/tensor_file.h"

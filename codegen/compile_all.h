@@ -1,0 +1,25 @@
+// All sources of a model through NVRTC: in parallel, each in a child process, each distinct one once.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "codegen/compile_cache.h"
+#include "codegen/nvrtc.h"
+
+namespace fusec {
+
+struct CompileOptions {
+  int jobs = 0;                 // 0: as many as there are processors
+  std::string cache_directory;  // "" for none
+  CubinUse cubin = CubinUse::kRun;
+  std::uint64_t cache_bytes = 512 << 20;  // how large the cache may become
+};
+
+// Compiles each source, with results kept in the cache directory by content. Results in order. The error thrown is that
+// of the first source that fails, or that of a cache directory which others can write to.
+std::vector<CompiledModule> compile_all(const Nvrtc& nvrtc, const std::vector<std::string>& sources,
+                                        const std::string& arch, const CompileOptions& options);
+
+}  // namespace fusec
