@@ -1,18 +1,25 @@
 #include "command_line.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
+#include <csignal>
+#include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
+#include "ir/new_file.h"
 #include "ir/read.h"
 #include "ir/spelling.h"
+#include "messages.h"
 #include "pipeline_options.h"
 
 namespace fusec {
@@ -32,7 +39,73 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
 
 void print_error(const std::string& color, const std::string& message) {
   const bool colored = color == "always" || (color == "auto" && isatty(STDERR_FILENO));
-  fmt::print(stderr, "{}error:{} {}\n", colored ? "\033[1;31m" : "", colored ? "\033[0m" : "", message);
+  print_message("{}error:{} {}\n", colored ? "\033[1;31m" : "", colored ? "\033[0m" : "", message);
+}
+
+// The default one; none, with a warning, where others could put files there.
+std::string private_cache_directory() {
+  const std::string folder = default_cache_directory();
+  const std::string why = why_not_private(folder);
+  if (why.empty()) return folder;
+  print_message("warning: nothing is kept in {}, to which others can write ({}); chmod go-w, or take --cache-dir\n",
+                folder, why);
+  return "";
+}
+
+// Descriptors 0 to 2 are there, so that no file that is opened later becomes standard output or error by accident. One
+// that was closed can be neither read nor written.
+void fill_standard_descriptors() {
+  for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(file, F_GETFD) == -1) open("/dev/null", O_PATH);  // which takes the least free number
+}
+
+// An interrupted program leaves no partial file, and ends with 128 and the signal's number.
+extern "C" void end_interrupted(int signal) {
+  remove_unfinished_files();
+  _exit(128 + signal);
+}
+
+void handle_signals() {
+  struct sigaction end {};
+  end.sa_handler = end_interrupted;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    struct sigaction before {};
+    // Who starts a program with a signal ignored (nohup) means it.
+    if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &end, nullptr);
+  }
+  std::signal(SIGXFSZ, SIG_IGN);  // writing then fails, as on a full disk
+}
+
+// An empty text is a value that was left out by accident ("-o $FILE"), never one that is meant.
+void refuse_empty_values(const CLI::App& app) {
+  for (const CLI::Option* option : app.get_options())
+    if (std::ranges::find(option->results(), "") != option->results().end())
+      throw Error(ErrorKind::kUsage, option->get_name() + " is given an empty value");
+}
+
+// Standard output is buffered: whether all of it was written shows here.
+void finish_standard_output() {
+  std::cout.flush();
+  if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
+    throw Error(ErrorKind::kEnvironment, "standard output cannot be written");
+}
+
+// The parser takes -1 for the largest number.
+std::string not_negative(const std::string& size) {
+  if (size.starts_with('-')) throw CLI::ValidationError("found " + size + ", expected a size");
+  return size;
+}
+
+// --help and --version.
+int print_information(const CLI::App& app, const CLI::ParseError& wanted, const std::string& color) {
+  app.exit(wanted);
+  try {
+    finish_standard_output();
+    return 0;
+  } catch (const Error& error) {
+    print_error(color, error.what());
+    return error.exit_status();
+  }
 }
 
 }  // namespace
@@ -77,7 +150,14 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
                "float atomics: results may differ from run to run (no kernel has such a form yet)");
   app.add_option("--jobs", a.options.jobs, "NVRTC compilations at a time (default: as many as processors)")
       ->check(CLI::Range(0, kMost));
-  app.add_option("--cache-dir", a.options.cache_directory, "where NVRTC's results are kept");
+  app.add_option("--cache-dir", a.options.cache_directory,
+                 "where NVRTC's results are kept (default: $XDG_CACHE_HOME/fusec or ~/.cache/fusec)");
+  app.add_option("--cache-size", a.options.cache_bytes,
+                 "SIZE: how large that may become, as 200M or 2G; what was not used for the longest time goes")
+      ->envname("FUSEC_CACHE_SIZE")
+      ->transform(CLI::AsSizeValue(false))
+      ->transform(not_negative)  // asked first: CLI11 puts later ones before earlier ones
+      ->default_str("512M");
   app.add_flag("--no-cache", a.no_cache, "compile everything anew");
   app.add_option("--color", a.color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
   app.add_flag("--time-passes", a.time_passes, "tell where the time went");
@@ -88,7 +168,7 @@ PipelineOptions pipeline_options(const CompileArguments& a, int device) {
   if (a.no_cache)
     shared.cache_directory.clear();
   else if (shared.cache_directory.empty())
-    shared.cache_directory = default_cache_directory();
+    shared.cache_directory = private_cache_directory();
   PipelineOptions options = pipeline_options(shared, device);
   options.plan_file = a.plan_file;
   if (const char* level = std::getenv("FUSEC_DEBUG")) options.debug_level = std::atoi(level);
@@ -114,17 +194,20 @@ Graph read_model(const CompileArguments& a) {
 
 int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& arguments,
                 const std::function<int()>& run) {
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-    print_error(arguments.color, usage_message(app, error));
-    return static_cast<int>(ErrorKind::kUsage);
-  }
+  fill_standard_descriptors();
+  handle_signals();
   std::string message;
   int status = 0;
   try {
-    return run();
+    app.parse(argc, argv);
+    refuse_empty_values(app);
+    status = run();
+    finish_standard_output();
+    return status;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return print_information(app, error, arguments.color);
+    message = usage_message(app, error);
+    status = static_cast<int>(ErrorKind::kUsage);
   } catch (const Error& error) {
     message = error.what();
     status = error.exit_status();
@@ -169,10 +252,10 @@ std::vector<std::string> name_list(const std::string& text) {
 void print_times(const std::vector<StageTime>& times) {
   double total = 0;
   for (const StageTime& t : times) total += t.seconds;
-  for (const StageTime& t : times) fmt::print(stderr, "{:>10.3f} ms  {}\n", t.seconds * 1e3, t.name);
+  for (const StageTime& t : times) print_message("{:>10.3f} ms  {}\n", t.seconds * 1e3, t.name);
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  fmt::print(stderr, "{:>10.3f} ms  in all; {} MiB at the peak\n", total * 1e3, usage.ru_maxrss / 1024);
+  print_message("{:>10.3f} ms  in all; {} MiB at the peak\n", total * 1e3, usage.ru_maxrss / 1024);
 }
 
 }  // namespace fusec

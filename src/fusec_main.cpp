@@ -20,6 +20,7 @@
 #include "ir/spelling.h"
 #include "ir/text.h"
 #include "lists.h"
+#include "messages.h"
 #include "model_cost.h"
 #include "output_file.h"
 #include "passes.h"
@@ -134,7 +135,7 @@ std::vector<Emission> emissions(const Arguments& a) {
 // --dump-ir-before, --dump-ir-after and FUSEC_DEBUG=3 show the graph around the passes that may change it.
 PipelineOptions observed(PipelineOptions options, const Arguments& a) {
   auto show = [](std::string_view when, std::string_view pass, const Graph& graph) {
-    fmt::print(stderr, "# {} {}\n{}\n", when, pass, graph_text(graph));
+    print_message("# {} {}\n{}\n", when, pass, graph_text(graph));
   };
   options.before_pass = [show, &a](const Pass& pass, const Graph& graph) {
     if (a.dump_before == pass.name) show("before", pass.name, graph);
@@ -153,6 +154,8 @@ class Compilation {
 
   int run() {
     const auto start = std::chrono::steady_clock::now();
+    // Without NVRTC there is no PTX: before anything else takes time.
+    if (wants_module()) nvrtc_ = Nvrtc::require();
     Graph graph;
     pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
     file_nodes_ = graph.nodes.size();
@@ -184,7 +187,7 @@ class Compilation {
     if (needs_source()) {
       // PTX and cubin are one module of all kernels; the source alone is proven in pieces, side by side.
       generated_ = pipeline_.generate(planned_, wants_module() ? 1 : std::max(1u, std::thread::hardware_concurrency()));
-      for (const std::string& warning : generated_.launch.warnings) fmt::print(stderr, "warning: {}\n", warning);
+      for (const std::string& warning : generated_.launch.warnings) print_message("warning: {}\n", warning);
       if (wants_module() || (wants("cu") && !a_.no_nvrtc)) compile();
     } else if (wants("partition") || wants("report") || !a_.one_kernel.empty() || !a_.explain.empty()) {
       count_launches();
@@ -200,7 +203,7 @@ class Compilation {
     const int status = std::system(a_.bisect.c_str());
     std::size_t fusions = 0;
     for (const FusionGroup& group : plan.groups) fusions += group.nodes.size() > 1;
-    fmt::print(stderr, "{} fusions: the command {}\n", fusions, status == 0 ? "passes" : "fails");
+    print_message("{} fusions: the command {}\n", fusions, status == 0 ? "passes" : "fails");
     if (status == -1 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT))
       throw Error(ErrorKind::kEnvironment, "--bisect: the command could not be run, or was interrupted");
     return status == 0;
@@ -215,16 +218,18 @@ class Compilation {
     const Bisection found = bisect_fusions(planned_.graph, planned_.kinds, whole,
                                            [&](const FusionPlan& plan) { return passes(plan, plan_file.path()); });
     if (found.outcome == Bisection::Outcome::kPassesWithAll) {
-      fmt::print("the command passes with all fusions: nothing to find\n");
+      write_output("-", "the command passes with all fusions: nothing to find\n");
       return 1;
     }
     if (found.outcome == Bisection::Outcome::kFailsWithNone) return bisect_rewritings(plan_file.path());
     const FusionGroup& group = whole.groups[found.group];
     std::vector<std::string> names;
     for (const NodeId n : group.nodes) names.push_back(in_quotes(planned_.graph.nodes[n].name));
-    if (group.claimed_by != kNone) fmt::print("claimed by {}: ", whole.claims[group.claimed_by].pattern);
-    fmt::print("{} ({}): with this fusion{} the command fails, without it it passes; {} runs\n", group.name,
-               fmt::join(names, ", "), found.alone ? " alone" : " and those before it", found.tests);
+    std::string text;
+    if (group.claimed_by != kNone) text = fmt::format("claimed by {}: ", whole.claims[group.claimed_by].pattern);
+    text += fmt::format("{} ({}): with this fusion{} the command fails, without it it passes; {} runs\n", group.name,
+                        fmt::join(names, ", "), found.alone ? " alone" : " and those before it", found.tests);
+    write_output("-", text);
     // What is left behind is the smallest case.
     passes(found.plan, plan_file.path());
     return 0;
@@ -242,13 +247,13 @@ class Compilation {
     const std::vector<Rewriting> rewritings = rewritings_of(pipeline_.options());
     const auto test = [&](const LeftOut& left_out) {
       plan_without(left_out);
-      fmt::print(stderr, "{} passes and patterns left out, ", left_out.passes.size() + left_out.patterns.size());
+      print_message("{} passes and patterns left out, ", left_out.passes.size() + left_out.patterns.size());
       return passes(FusionPlan(planned_.plan), plan_path);
     };
     const RewritingFound found = find_culprit(rewritings, test);
     if (found.fails_with_none) {
-      fmt::print("the command fails without any fusion{}: fusion is not to blame\n",
-                 rewritings.empty() ? "" : " and any rewriting");
+      write_output("-", fmt::format("the command fails without any fusion{}: fusion is not to blame\n",
+                                    rewritings.empty() ? "" : " and any rewriting"));
       return 1;
     }
     const Rewriting& culprit = rewritings[found.culprit];
@@ -261,8 +266,10 @@ class Compilation {
       for (const std::string& name : origins) names.push_back(in_quotes(name));
       made.push_back(fmt::format("{}", fmt::join(names, ", ")));
     }
-    fmt::print("{} {} ({}): with this rewriting the command fails without any fusion, without it it passes; {} runs\n",
-               culprit.is_pattern ? "pattern" : "pass", culprit.name, fmt::join(made, "; "), found.tests);
+    write_output(
+        "-", fmt::format("{} {} ({}): with this rewriting the command fails without any fusion, without it it "
+                         "passes; {} runs\n",
+                         culprit.is_pattern ? "pattern" : "pass", culprit.name, fmt::join(made, "; "), found.tests));
     passes(FusionPlan(planned_.plan), plan_path);
     return 0;
   }
@@ -286,13 +293,12 @@ class Compilation {
 
   void compile() {
     std::string why;
-    const auto nvrtc = Nvrtc::load(&why);
-    if (!nvrtc) {
-      if (wants_module()) throw Error(ErrorKind::kEnvironment, why);
-      fmt::print(stderr, "warning: the source is not proven to compile: {}\n", why);
+    if (!nvrtc_) nvrtc_ = Nvrtc::load(&why);
+    if (!nvrtc_) {
+      print_message("warning: the source is not proven to compile: {}\n", why);
       return;
     }
-    std::vector<CompiledModule> modules = pipeline_.compile(*nvrtc, generated_);
+    std::vector<CompiledModule> modules = pipeline_.compile(*nvrtc_, generated_);
     proven_ = true;
     if (wants_module()) module_ = std::move(modules.front());
   }
@@ -375,13 +381,13 @@ class Compilation {
         std::iota(nodes.begin(), nodes.end(), NodeId{0});
         const std::vector<std::string> patterns =
             pattern_sentences(planned_.graph, planned_.plan, pipeline_.options().patterns, nodes);
-        fmt::print("{}", a_.json ? explain_all_json(planned_.graph, planned_.kinds, planned_.plan, patterns)
-                                 : explain_all_text(planned_.graph, planned_.kinds, planned_.plan, patterns));
+        write_output("-", a_.json ? explain_all_json(planned_.graph, planned_.kinds, planned_.plan, patterns)
+                                  : explain_all_text(planned_.graph, planned_.kinds, planned_.plan, patterns));
         continue;
       }
       const Explanation explanation = explanation_of(name_list(list));
-      fmt::print("{}", a_.json ? explanation_json(planned_.graph, planned_.plan, explanation)
-                               : explanation_text(planned_.graph, planned_.plan, explanation));
+      write_output("-", a_.json ? explanation_json(planned_.graph, planned_.plan, explanation)
+                                : explanation_text(planned_.graph, planned_.plan, explanation));
     }
   }
 
@@ -411,20 +417,20 @@ class Compilation {
                           generated_.launch.steps.size(),
                           value_at_hint(generated_.launch.workspace_bytes, p.graph.symbols));
     text += fmt::format(" ({}, {}, {:.0f} ms)", name(p.plan.strategy), pipeline_.options().target.arch, seconds * 1e3);
-    fmt::print(stderr, "{}\n", text);
+    print_message("{}\n", text);
     if (a_.stats && needs_source())
-      fmt::print(stderr, "workspace: {} bytes are alive at once, no plan needs less; prepared: {} bytes in {} steps\n",
-                 value_at_hint(generated_.launch.live_bytes, p.graph.symbols),
-                 value_at_hint(generated_.launch.prepared_bytes, p.graph.symbols),
-                 generated_.launch.prepare_steps.size());
+      print_message("workspace: {} bytes are alive at once, no plan needs less; prepared: {} bytes in {} steps\n",
+                    value_at_hint(generated_.launch.live_bytes, p.graph.symbols),
+                    value_at_hint(generated_.launch.prepared_bytes, p.graph.symbols),
+                    generated_.launch.prepare_steps.size());
     for (const Emission& e : outputs_)
-      if (e.path != "-")
-        fmt::print(stderr, "wrote {}{}\n", e.path, e.kind == "cu" && proven_ ? ", compiled by NVRTC" : "");
+      if (e.path != "-") print_message("wrote {}{}\n", e.path, e.kind == "cu" && proven_ ? ", compiled by NVRTC" : "");
   }
 
   const Arguments& a_;
   std::vector<Emission> outputs_;
   Pipeline pipeline_;
+  std::shared_ptr<const Nvrtc> nvrtc_;
   Graph file_graph_;  // as read, for the report
   PlannedModel planned_;
   GeneratedModel generated_;

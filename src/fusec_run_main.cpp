@@ -11,6 +11,7 @@
 #include "command_line.h"
 #include "input_file.h"
 #include "ir/error.h"
+#include "messages.h"
 #include "output_file.h"
 #include "profile.h"
 #include "runtime/cuda_device.h"
@@ -101,6 +102,8 @@ class Run {
       throw Error(ErrorKind::kUsage, Error::Parts{.what = "--verify with --sample-blocks",
                                                   .found = "outputs of which only a part is computed",
                                                   .hint = "leave one of them out"});
+    // Without NVRTC nothing but the reference runs: before anything else takes time.
+    if (a_.device != "reference") nvrtc_ = Nvrtc::require();
     const Graph graph = read_model(a_.compile);
     if (a_.inputs.empty() && !a_.random)
       throw Error(ErrorKind::kUsage, Error::Parts{.what = "no inputs", .expected = "--inputs=FILE or --random[=SEED]"});
@@ -124,9 +127,6 @@ class Run {
     CompileArguments arguments = a_.compile;
     arguments.options.tuning_file.clear();
     const PipelineOptions options = pipeline_options(arguments, std::max(cuda_, 0));
-    std::string why;
-    nvrtc_ = Nvrtc::load(&why);
-    if (!nvrtc_) throw Error(ErrorKind::kEnvironment, why);
     const PlannedModel planned = Pipeline(options).plan(graph);
     const auto measure = [&](Pipeline& pipeline, const PlannedModel& model, const GeneratedModel& generated) {
       const std::vector<CompiledModule> modules = pipeline.compile(*nvrtc_, generated);
@@ -136,9 +136,8 @@ class Run {
     const TuningResult result = tune(planned, options, cuda_ >= 0 ? device_name(cuda_) : "emulator", measure);
     for (const TunedKernel& kernel : result.kernels) database.set(kernel);
     write_output(file, write_tuning(database));
-    fmt::print(stderr, "{}", tuning_text(result));
-    if (cuda_ < 0)
-      fmt::print(stderr, "times are of the cost model, for what the emulator counted: nothing was timed\n");
+    print_message("{}", tuning_text(result));
+    if (cuda_ < 0) print_message("times are of the cost model, for what the emulator counted: nothing was timed\n");
     return result.refused.empty() ? 0 : 1;
   }
 
@@ -169,10 +168,7 @@ class Run {
     // The emulator runs the PTX; of the cubin a profile tells the registers.
     if (cuda_ < 0 && a_.profile.empty()) options.compile.cubin = CubinUse::kProof;
     pipeline_.emplace(std::move(options));
-    std::string why;
-    nvrtc_ = Nvrtc::load(&why);
     planned_.emplace(pipeline_->plan(graph));
-    if (!nvrtc_) throw Error(ErrorKind::kEnvironment, why);
     return execute(*planned_, tensors, cuda_ >= 0 ? std::max(a_.bench, 0) : 0, [this](EmulatorRun& run) { tell(run); });
   }
 
@@ -187,7 +183,7 @@ class Run {
                     const std::function<void(EmulatorRun&)>& told) {
     const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
     const GeneratedModel generated = pipeline_->generate(planned, processors);
-    for (const std::string& warning : generated.launch.warnings) fmt::print(stderr, "warning: {}\n", warning);
+    for (const std::string& warning : generated.launch.warnings) print_message("warning: {}\n", warning);
     const std::vector<CompiledModule> modules = pipeline_->compile(*nvrtc_, generated);
     if (cuda_ >= 0) return run_on_gpu(planned, generated, modules, tensors, bench);
     emulator::Options options;
@@ -207,11 +203,11 @@ class Run {
   void tell(EmulatorRun& run) {
     EmulatorResult& result = run.result;
     findings_ += result.findings.size();
-    for (const std::string& finding : result.findings) fmt::print(stderr, "{}\n", finding);
+    for (const std::string& finding : result.findings) print_message("{}\n", finding);
     for (const std::vector<KernelProfile>* profiles : {&result.prepared, &result.profiles})
       for (const KernelProfile& profile : *profiles) {
         findings_ += profile.report.findings.size();
-        if (!profile.report.findings.empty()) fmt::print(stderr, "{}", emulator::describe(profile.report));
+        if (!profile.report.findings.empty()) print_message("{}", emulator::describe(profile.report));
       }
     if (a_.profile.empty()) return;
     add_costs(result.profiles, run.modules, run.parsed, pipeline_->options().target);
@@ -225,8 +221,8 @@ class Run {
         run_on_cuda(planned.source_graph(), generated.launch, modules, generated.file.unit_of, tensors, cuda_, bench);
     if (!result.seconds.empty()) {
       std::sort(result.seconds.begin(), result.seconds.end());
-      fmt::print(stderr, "{} runs: median {:.1f} us, least {:.1f} us\n", result.seconds.size(),
-                 result.seconds[result.seconds.size() / 2] * 1e6, result.seconds.front() * 1e6);
+      print_message("{} runs: median {:.1f} us, least {:.1f} us\n", result.seconds.size(),
+                    result.seconds[result.seconds.size() / 2] * 1e6, result.seconds.front() * 1e6);
     }
     return std::move(result.outputs);
   }
@@ -236,15 +232,15 @@ class Run {
     const auto difference = first_difference(outputs, run_reference(graph, tensors),
                                              tolerances_of(graph, tolerance, a_.compile.options.allow_tf32));
     if (!difference) {
-      fmt::print(stderr, "verified: every output agrees with the reference\n");
+      print_message("verified: every output agrees with the reference\n");
       return true;
     }
-    fmt::print(stderr, "output {}\n", describe(*difference));
+    print_message("output {}\n", describe(*difference));
     if (planned_) tell_wrong_node(tensors, tolerance);
     if (planned_ && quantizes(graph) && !pipeline_->options().emit.round_intermediates)
-      fmt::print(stderr,
-                 "hint: values are quantized on the way, and kernels round fewer intermediates than the reference: one "
-                 "code more or less may be the whole difference, which --round-intermediates tells\n");
+      print_message(
+          "hint: values are quantized on the way, and kernels round fewer intermediates than the reference: one "
+          "code more or less may be the whole difference, which --round-intermediates tells\n");
     return false;
   }
 
@@ -265,13 +261,12 @@ class Run {
     const auto wrong =
         find_wrong_node(planned_->graph, planned_->plan, tensors, tolerance, run_again, a_.compile.options.allow_tf32);
     if (!wrong) {
-      fmt::print(stderr, "the values between the kernels agree when they are looked at\n");
+      print_message("the values between the kernels agree when they are looked at\n");
       return;
     }
-    fmt::print(stderr, "it begins with node \"{}\" in group \"{}\"{}: {}\n", wrong->node,
-               planned_->plan.groups[wrong->group].name,
-               wrong->inside ? "" : " (the values inside the group agree when they are stored)",
-               describe(wrong->difference));
+    print_message(
+        "it begins with node \"{}\" in group \"{}\"{}: {}\n", wrong->node, planned_->plan.groups[wrong->group].name,
+        wrong->inside ? "" : " (the values inside the group agree when they are stored)", describe(wrong->difference));
   }
 
   const Arguments& a_;
@@ -303,7 +298,7 @@ int run_ptx(const Arguments& a) {
   profile.report = report;
   profile.least_bytes = static_cast<std::int64_t>(report.least_bytes);
   const bool good = profile.report.findings.empty();
-  if (!good) fmt::print(stderr, "{}", emulator::describe(profile.report));
+  if (!good) print_message("{}", emulator::describe(profile.report));
   if (!a.profile.empty()) {
     const bool json = a.json || a.profile != "-";
     write_output(a.profile, json ? profile_json({profile}) : profile_text({profile}));

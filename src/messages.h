@@ -1,0 +1,18 @@
+// What the programs tell on standard error. It may be closed or full: that changes neither what is done nor the status.
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+
+namespace fusec {
+
+template <typename... Values>
+void print_message(fmt::format_string<Values...> text, Values&&... values) {
+  const std::string message = fmt::format(text, std::forward<Values>(values)...);
+  std::fwrite(message.data(), 1, message.size(), stderr);
+}
+
+}  // namespace fusec
