@@ -4,6 +4,8 @@
 - #include goes ir <- analysis <- {transforms, codegen} <- runtime <- src only, and nothing but .cpp files includes
   nlohmann's headers; include/fusec includes nothing internal, and of it the folders below src know the exception type.
 - No file names a path of somebody's machine.
+- Programs print through src/messages.h and src/output_file.h: what fmt or iostream writes to a closed or full stream is
+  an exception, or lost.
 - Headers have an include guard or #pragma once; there is no TODO.
 - A device function has overloads of as many parameters in one file of codegen/prelude only: in a file of kernels that
   holds parts of two, calls would go to whichever fits better.
@@ -23,6 +25,7 @@ FOLDERS = {"ir", "analysis", "transforms", "codegen", "runtime", "src", "fusec"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Put together from parts, so that this file does not name them itself.
 MACHINE_PATHS = re.compile("|".join(["/" + "work/", r"\.\./" + "shared", r"(?<!\w)\." + "library", "/" + "home/", "farm" + "-[a-z]"]))
+PRINTS = re.compile(r"fmt::print\(|std::(cerr|clog)\b|\b(v?f?printf|f?puts|perror)\(")
 SKIPPED = {".git", "build", ".deps", ".cache", "__pycache__", "corpus"}
 
 
@@ -44,6 +47,8 @@ def offences(path, lines):
             yield number, "names a path of somebody's machine"
         if is_source and re.search(r"\b(TODO|FIXME|XXX)\b", line):
             yield number, "unfinished work belongs in an issue, not in a comment"
+        if is_source and top in MAY_INCLUDE and PRINTS.search(line.split("//")[0]):
+            yield number, "prints past src/messages.h (standard error) and write_output (standard output)"
         found = INCLUDE.match(line) if is_source else None
         if not found:
             continue
