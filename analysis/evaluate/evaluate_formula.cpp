@@ -20,8 +20,9 @@ using Lanes = std::vector<Lane>;
 class Evaluation {
  public:
   Evaluation(const ExprPool& pool, ExprId root, const std::vector<std::uint32_t>& axes,
-             const std::vector<std::int64_t>& symbols, const std::function<const HostTensor&(std::uint32_t)>& tensor_of)
-      : pool_(pool), root_(root), axes_(axes), symbols_(symbols) {
+             const std::vector<std::int64_t>& symbols, const std::function<const HostTensor&(std::uint32_t)>& tensor_of,
+             Precision precision)
+      : pool_(pool), root_(root), axes_(axes), symbols_(symbols), precision_(precision) {
     prepare_axes();
     tables_.resize(pool.size());
     find_tables(tensor_of);
@@ -47,7 +48,7 @@ class Evaluation {
   HostTensor run(DType dtype) {
     std::vector<std::int64_t> shape;
     for (const std::uint32_t a : axes_) shape.push_back(extent(a));
-    HostTensor result(dtype, shape);
+    HostTensor result(held_dtype(dtype, precision_), shape);
     const bool real = is_float(pool_[root_].type);
     if (real != is_float(dtype)) throw InternalError("a formula's type does not fit its output's dtype");
     for_each_element([&](std::int64_t element, Lane value) {
@@ -100,7 +101,8 @@ class Evaluation {
       visited[id] = 1;
       const ExprNode& n = pool_[id];
       if (n.op == ExprOp::kReduce && id != root_ && make_table(id, depends[id])) {
-        tables_[id]->evaluation = std::make_unique<Evaluation>(pool_, id, tables_[id]->axes, symbols_, tensor_of);
+        tables_[id]->evaluation =
+            std::make_unique<Evaluation>(pool_, id, tables_[id]->axes, symbols_, tensor_of, precision_);
         continue;
       }
       for (const ExprId a : n.args) visit(a);
@@ -325,8 +327,18 @@ class Evaluation {
         lanes_[id][i].whole = where[i];
       else
         lanes_[id][i] = accumulated[i];
-      if (n.type == ScalarType::kFloat32) lanes_[id][i].real = static_cast<float>(lanes_[id][i].real);
+      if (rounds_to_float32(n)) lanes_[id][i].real = static_cast<float>(lanes_[id][i].real);
     }
+  }
+
+  bool rounds_to_float32(const ExprNode& n) const {
+    return n.type == ScalarType::kFloat32 && precision_ == Precision::kDeclared;
+  }
+
+  // A rounding that float64 does without.
+  bool is_left_out(const ExprNode& n) const {
+    return n.op == ExprOp::kRound && held_dtype(n.dtype, precision_) != n.dtype &&
+           pool_[n.args[0]].op != ExprOp::kConstant;
   }
 
   void look_up(ExprId id) {
@@ -381,12 +393,14 @@ class Evaluation {
     const Lane* c = n.args[2] == kNoExpr ? a : lanes_[n.args[2]].data();
     Lane* out = lanes_[id].data();
     // The two that products are made of, without a call for each lane.
-    if (n.type == ScalarType::kFloat32 && n.op == ExprOp::kMul) {
+    if (is_left_out(n)) {
+      std::copy_n(a, count, out);
+    } else if (rounds_to_float32(n) && n.op == ExprOp::kMul) {
       for (std::size_t i = 0; i < count; ++i) out[i].real = static_cast<float>(a[i].real * b[i].real);
-    } else if (n.type == ScalarType::kFloat32 && n.op == ExprOp::kAdd) {
+    } else if (rounds_to_float32(n) && n.op == ExprOp::kAdd) {
       for (std::size_t i = 0; i < count; ++i) out[i].real = static_cast<float>(a[i].real + b[i].real);
     } else {
-      for (std::size_t i = 0; i < count; ++i) out[i] = apply_scalar(n, operand, a[i], b[i], c[i]);
+      for (std::size_t i = 0; i < count; ++i) out[i] = apply_scalar(n, operand, a[i], b[i], c[i], precision_);
     }
   }
 
@@ -394,6 +408,7 @@ class Evaluation {
   ExprId root_;
   const std::vector<std::uint32_t> axes_;
   const std::vector<std::int64_t>& symbols_;
+  const Precision precision_;
   std::vector<std::unique_ptr<Table>> tables_;  // by node
   std::vector<ExprId> order_, top_level_;
   std::vector<std::vector<ExprId>> body_;
@@ -412,13 +427,14 @@ class Evaluation {
 std::optional<HostTensor> evaluate_formula_within(std::int64_t& steps_left, const ExprPool& pool, ExprId expr,
                                                   const std::vector<std::uint32_t>& axes, DType dtype,
                                                   const std::vector<std::int64_t>& symbols,
-                                                  const std::function<const HostTensor&(std::uint32_t)>& tensor_of) {
+                                                  const std::function<const HostTensor&(std::uint32_t)>& tensor_of,
+                                                  Precision precision) {
   // Of no element nothing is computed: what divides by an empty dimension is not even looked at.
   std::vector<std::int64_t> shape;
   for (const std::uint32_t axis : axes)
     shape.push_back(evaluate(pool.extent(axis), [&](Variable v) { return symbols.at(v.id); }));
-  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return HostTensor(dtype, shape);
-  Evaluation evaluation(pool, expr, axes, symbols, tensor_of);
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return HostTensor(held_dtype(dtype, precision), shape);
+  Evaluation evaluation(pool, expr, axes, symbols, tensor_of, precision);
   const std::int64_t steps = evaluation.steps();
   if (steps > steps_left) return std::nullopt;
   steps_left -= steps;
@@ -427,9 +443,9 @@ std::optional<HostTensor> evaluate_formula_within(std::int64_t& steps_left, cons
 
 HostTensor evaluate_formula(const ExprPool& pool, ExprId expr, const std::vector<std::uint32_t>& axes, DType dtype,
                             const std::vector<std::int64_t>& symbols,
-                            const std::function<const HostTensor&(std::uint32_t)>& tensor_of) {
+                            const std::function<const HostTensor&(std::uint32_t)>& tensor_of, Precision precision) {
   std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
-  return *evaluate_formula_within(unlimited, pool, expr, axes, dtype, symbols, tensor_of);
+  return *evaluate_formula_within(unlimited, pool, expr, axes, dtype, symbols, tensor_of, precision);
 }
 
 }  // namespace fusec

@@ -15,7 +15,7 @@ using TensorOf = std::function<const HostTensor&(ValueId)>;
 
 std::optional<HostTensor> evaluate_result(std::int64_t& steps_left, const Graph& graph, const Node& node,
                                           std::uint32_t output, const std::vector<std::int64_t>& symbols,
-                                          const TensorOf& tensor_of) {
+                                          const TensorOf& tensor_of, Precision precision) {
   const TensorType& type = graph.tensor(node.first_output + output);
   ExprPool pool(graph.symbols);
   std::vector<std::uint32_t> axes;
@@ -26,7 +26,7 @@ std::optional<HostTensor> evaluate_result(std::int64_t& steps_left, const Graph&
   }
   ExprId expr = build_formula(pool, graph, node, output, index);
   expr = pool.convert(expr, compute_type(type.dtype));
-  return evaluate_formula_within(steps_left, pool, expr, axes, type.dtype, symbols, tensor_of);
+  return evaluate_formula_within(steps_left, pool, expr, axes, type.dtype, symbols, tensor_of, precision);
 }
 
 HostTensor number_tensor(const Graph& graph, ValueId v, const std::vector<std::int64_t>& symbols) {
@@ -46,7 +46,7 @@ constexpr std::int64_t kStepsPerElement = 16;
 std::optional<std::vector<HostTensor>> evaluate_without_formula(std::int64_t& steps_left, const Graph& graph,
                                                                 const Node& node,
                                                                 const std::vector<std::int64_t>& symbols,
-                                                                const TensorOf& tensor_of) {
+                                                                const TensorOf& tensor_of, Precision precision) {
   std::vector<HostTensor> numbers;
   numbers.reserve(node.inputs.size());
   std::vector<const HostTensor*> operands;
@@ -64,7 +64,7 @@ std::optional<std::vector<HostTensor>> evaluate_without_formula(std::int64_t& st
   std::vector<HostTensor> results;
   for (std::uint32_t o = 0; o < node.output_count; ++o) {
     const TensorType& type = graph.tensor(node.first_output + o);
-    results.emplace_back(type.dtype, concrete_shape(type.shape, symbols));
+    results.emplace_back(held_dtype(type.dtype, precision), concrete_shape(type.shape, symbols));
   }
   std::int64_t elements = 0;
   for (const HostTensor* operand : operands) elements += operand ? operand->size() : 0;
@@ -85,14 +85,15 @@ std::vector<std::int64_t> concrete_shape(const Shape& shape, const std::vector<s
 
 std::optional<std::vector<HostTensor>> evaluate_node_within(std::int64_t& steps_left, const Graph& graph,
                                                             const Node& node, const std::vector<std::int64_t>& symbols,
-                                                            const TensorOf& tensor_of) {
-  if (node.op->special != Special::kNone) return evaluate_without_formula(steps_left, graph, node, symbols, tensor_of);
+                                                            const TensorOf& tensor_of, Precision precision) {
+  if (node.op->special != Special::kNone)
+    return evaluate_without_formula(steps_left, graph, node, symbols, tensor_of, precision);
   if (!node.op->formula)
     throw Error(ErrorKind::kInput,
                 fmt::format("node \"{}\": the reference device cannot evaluate op {}", node.name, node.op->name));
   std::vector<HostTensor> results;
   for (std::uint32_t o = 0; o < node.output_count; ++o) {
-    std::optional<HostTensor> result = evaluate_result(steps_left, graph, node, o, symbols, tensor_of);
+    std::optional<HostTensor> result = evaluate_result(steps_left, graph, node, o, symbols, tensor_of, precision);
     if (!result) return std::nullopt;
     results.push_back(std::move(*result));
   }
@@ -100,9 +101,9 @@ std::optional<std::vector<HostTensor>> evaluate_node_within(std::int64_t& steps_
 }
 
 std::vector<HostTensor> evaluate_node(const Graph& graph, const Node& node, const std::vector<std::int64_t>& symbols,
-                                      const TensorOf& tensor_of) {
+                                      const TensorOf& tensor_of, Precision precision) {
   std::int64_t unlimited = std::numeric_limits<std::int64_t>::max();
-  return *evaluate_node_within(unlimited, graph, node, symbols, tensor_of);
+  return *evaluate_node_within(unlimited, graph, node, symbols, tensor_of, precision);
 }
 
 }  // namespace fusec

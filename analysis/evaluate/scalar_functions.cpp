@@ -314,7 +314,7 @@ Lane bitcast(ScalarType from, ScalarType to, Lane a) {
 
 }  // namespace
 
-Lane apply_scalar(const ExprNode& node, ScalarType operand, Lane a, Lane b, Lane c) {
+Lane apply_scalar(const ExprNode& node, ScalarType operand, Lane a, Lane b, Lane c, Precision precision) {
   const ExprOp op = node.op;
   Lane r;
   if (op == ExprOp::kConvert) {
@@ -348,7 +348,7 @@ Lane apply_scalar(const ExprNode& node, ScalarType operand, Lane a, Lane b, Lane
   } else {
     r.whole = wrap(integer_binary(op, operand, a.whole, b.whole), node.type);
   }
-  if (node.type == ScalarType::kFloat32) r.real = static_cast<float>(r.real);
+  if (node.type == ScalarType::kFloat32 && precision == Precision::kDeclared) r.real = static_cast<float>(r.real);
   return r;
 }
 

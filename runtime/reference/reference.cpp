@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <random>
 
 #include "analysis/evaluate/evaluate_node.h"
 #include "ir/constant_data.h"
@@ -25,6 +27,14 @@ void require_type(const std::string& value_name, const HostTensor& got, DType dt
                                   .expected = text(dtype, shape)});
 }
 
+HostTensor held_as(const HostTensor& tensor, Precision precision) {
+  const DType dtype = held_dtype(tensor.dtype, precision);
+  if (dtype == tensor.dtype) return tensor;
+  HostTensor held(dtype, tensor.shape);
+  for (std::int64_t i = 0; i < tensor.size(); ++i) held.set_real(i, tensor.real(i));
+  return held;
+}
+
 // A value while the graph runs: a tensor, or the fields of a tuple.
 struct Held {
   std::shared_ptr<const HostTensor> tensor;
@@ -33,15 +43,21 @@ struct Held {
 
 class Run {
  public:
-  Run(const Graph& graph, const TensorMap& tensors)
-      : graph_(graph), symbols_(solve_symbols(graph, tensors)), held_(graph.value_count()) {
+  Run(const Graph& graph, const TensorMap& tensors, const ResultRounding& rounding)
+      : graph_(graph),
+        precision_(rounding.precision),
+        is_random_(rounding.random_seed.has_value()),
+        engine_(rounding.random_seed.value_or(0)),
+        symbols_(solve_symbols(graph, tensors)),
+        held_(graph.value_count()) {
     for (const ValueId v : graph.inputs) hold_given(v, tensors.at(graph.value(v).name));
     for (const Constant& constant : graph.constants) {
       const auto given = tensors.find(graph.value(constant.value).name);
       if (given != tensors.end())
         hold_given(constant.value, given->second);
       else
-        held_[constant.value].tensor = std::make_shared<HostTensor>(constant_tensor(graph, constant));
+        held_[constant.value].tensor =
+            std::make_shared<HostTensor>(held_as(constant_tensor(graph, constant), precision_));
     }
     check_dimensions();
   }
@@ -56,7 +72,7 @@ class Run {
   void hold_given(ValueId v, const HostTensor& tensor) {
     const TensorType& type = graph_.tensor(v);
     require_type(graph_.value(v).name, tensor, type.dtype, concrete_shape(type.shape, symbols_));
-    held_[v].tensor = std::make_shared<HostTensor>(tensor);
+    held_[v].tensor = std::make_shared<HostTensor>(held_as(tensor, precision_));
   }
 
   void check_dimensions() const {
@@ -71,10 +87,33 @@ class Run {
 
   void run_node(const Node& node) {
     if (node.op->special == Special::kTuple) return bundle(node);
-    std::vector<HostTensor> results =
-        evaluate_node(graph_, node, symbols_, [&](ValueId v) -> const HostTensor& { return *held_[v].tensor; });
-    for (std::uint32_t o = 0; o < node.output_count; ++o)
-      held_[node.first_output + o].tensor = std::make_shared<HostTensor>(std::move(results[o]));
+    // Ops without a formula move values, or add up what they round once: they are left to round to the nearest.
+    const bool rounds_at_random = is_random_ && node.op->special == Special::kNone;
+    std::vector<HostTensor> results = evaluate_node(
+        graph_, node, symbols_, [&](ValueId v) -> const HostTensor& { return *held_[v].tensor; },
+        rounds_at_random ? Precision::kFloat64 : precision_);
+    for (std::uint32_t o = 0; o < node.output_count; ++o) {
+      const ValueId v = node.first_output + o;
+      if (rounds_at_random) results[o] = randomly_rounded(results[o], graph_.tensor(v).dtype);
+      held_[v].tensor = std::make_shared<HostTensor>(std::move(results[o]));
+    }
+  }
+
+  HostTensor randomly_rounded(const HostTensor& exact, DType dtype) {
+    if (exact.dtype == dtype) return exact;
+    HostTensor rounded(dtype, exact.shape);
+    for (std::int64_t i = 0; i < exact.size(); ++i) {
+      const double value = exact.real(i);
+      rounded.set_real(i, value);
+      const double nearest = rounded.real(i), missed = std::fabs(value - nearest);
+      if (missed == 0 || !std::isfinite(missed)) continue;
+      const std::uint64_t raw = rounded.raw(i);
+      rounded.set_raw(i, std::fabs(value) > std::fabs(nearest) ? raw + 1 : raw - 1);  // the grid's value beyond
+      const double step = std::fabs(rounded.real(i) - nearest);
+      const double uniform = static_cast<double>(engine_() >> 11) * 0x1p-53;
+      if (!std::isfinite(step) || uniform * step >= missed) rounded.set_raw(i, raw);
+    }
+    return rounded;
   }
 
   void bundle(const Node& node) {
@@ -90,6 +129,9 @@ class Run {
   }
 
   const Graph& graph_;
+  const Precision precision_;
+  const bool is_random_;
+  std::mt19937_64 engine_;
   std::vector<std::int64_t> symbols_;
   std::vector<Held> held_;
 };
@@ -136,8 +178,8 @@ HostTensor constant_tensor(const Graph& graph, const Constant& constant) {
   return tensor;
 }
 
-TensorMap run_reference_all_values(const Graph& graph, const TensorMap& tensors) {
-  Run run(graph, tensors);
+TensorMap run_reference_all_values(const Graph& graph, const TensorMap& tensors, const ResultRounding& rounding) {
+  Run run(graph, tensors, rounding);
   run.run();
   TensorMap values;
   for (const Node& node : graph.nodes)
@@ -148,8 +190,8 @@ TensorMap run_reference_all_values(const Graph& graph, const TensorMap& tensors)
   return values;
 }
 
-TensorMap run_reference(const Graph& graph, const TensorMap& tensors) {
-  Run run(graph, tensors);
+TensorMap run_reference(const Graph& graph, const TensorMap& tensors, const ResultRounding& rounding) {
+  Run run(graph, tensors, rounding);
   run.run();
   TensorMap outputs;
   for (const ValueId v : graph.outputs) {
