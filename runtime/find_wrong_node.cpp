@@ -13,11 +13,10 @@ class Search {
          const std::function<TensorMap(const Graph&, const FusionPlan&)>& run, bool allow_tf32)
       : graph_(graph),
         plan_(plan),
-        tolerances_(tolerances_of(graph, tolerance, allow_tf32)),
         run_(run),
-        reference_(run_reference_all_values(graph, tensors)) {}
+        expected_(graph, tensors, tolerances_of(graph, tolerance, allow_tf32), ExpectedOutputs::Values::kAll) {}
 
-  std::optional<WrongNode> find() const {
+  std::optional<WrongNode> find() {
     std::set<ValueId> values;
     for (const GroupInterface& group : group_interfaces(graph_, plan_))
       values.insert(group.outputs.begin(), group.outputs.end());
@@ -34,7 +33,7 @@ class Search {
 
  private:
   // Runs with these values as further outputs; the first of them, by node, that is wrong.
-  std::optional<WrongNode> first_wrong(const std::set<ValueId>& values) const {
+  std::optional<WrongNode> first_wrong(const std::set<ValueId>& values) {
     Graph graph = graph_;
     for (const ValueId v : values)
       if (can_be_output(v)) graph.outputs.push_back(v);
@@ -47,9 +46,8 @@ class Search {
     for (const ValueId v : values) {
       const std::string& name = graph_.value(v).name;
       const auto found = got.find(name);
-      const auto expected = reference_.find(name);
-      if (found == got.end() || expected == reference_.end()) continue;
-      const auto difference = first_difference({*found}, {*expected}, tolerances_);
+      if (found == got.end() || !expected_.has(name)) continue;
+      const auto difference = expected_.compare({*found}).difference;
       if (!difference) continue;
       const NodeId producer = graph_.value(v).producer;
       return WrongNode{graph_.nodes[producer].name, *difference, plan_.group_of[producer], false};
@@ -64,9 +62,8 @@ class Search {
 
   const Graph& graph_;
   const FusionPlan& plan_;
-  const Tolerances tolerances_;
   const std::function<TensorMap(const Graph&, const FusionPlan&)>& run_;
-  TensorMap reference_;
+  ExpectedOutputs expected_;
 };
 
 }  // namespace

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "ir/fusion_plan.h"
-#include "runtime/tensor_file.h"
+#include "runtime/compare_outputs.h"
 
 namespace fusec {
 

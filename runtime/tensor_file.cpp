@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstring>
 #include <random>
 
@@ -60,6 +60,10 @@ std::map<ValueId, std::int64_t> index_limits(const Graph& graph) {
 
 }  // namespace
 
+bool needs_tensors(const Graph& graph) {
+  return !graph.inputs.empty() || std::ranges::any_of(graph.constants, is_supplied);
+}
+
 TensorMap load_tensors(const Graph& graph, const std::string& path) {
   const SafetensorsFile file(path);
   TensorMap tensors;
@@ -78,6 +82,28 @@ TensorMap load_tensors(const Graph& graph, const std::string& path) {
       throw Error(ErrorKind::kInput,
                   {.file = path,
                    .what = fmt::format("tensor \"{}\" is neither an input nor a constant of the model", stored_name)});
+  return tensors;
+}
+
+TensorMap load_expected_outputs(const Graph& graph, const std::string& path) {
+  const SafetensorsFile file(path);
+  TensorMap tensors;
+  for (const ValueId v : graph.outputs) {
+    const std::string& value_name = graph.value(v).name;
+    const SafetensorsFile::Tensor* stored = file.find(value_name);
+    if (!stored) throw Error(ErrorKind::kInput, {.file = path, .what = fmt::format("no tensor \"{}\"", value_name)});
+    DType dtype = graph.tensor(v).dtype;
+    for (const DTypeInfo& other : all_dtypes())
+      if (is_float(dtype) && is_float(other.dtype) && other.safetensors == stored->type.dtype) {
+        dtype = other.dtype;
+        break;
+      }
+    tensors.emplace(value_name, tensor_of(*stored, dtype, value_name, path));
+  }
+  for (const auto& [stored_name, tensor] : file.tensors())
+    if (!tensors.contains(stored_name))
+      throw Error(ErrorKind::kInput,
+                  {.file = path, .what = fmt::format("tensor \"{}\" is no output of the model", stored_name)});
   return tensors;
 }
 
@@ -125,55 +151,6 @@ TensorMap random_tensors(const Graph& graph, std::uint64_t seed) {
   for (const Constant& constant : graph.constants)
     if (is_supplied(constant)) make(constant.value);
   return tensors;
-}
-
-namespace {
-
-// Sums of large terms that cancel are as far off as their terms are large, whatever is left of them. Zeros are rows
-// without an expert, or what an activation cut off: they tell nothing of terms.
-double magnitude(const HostTensor& values) {
-  double squares = 0;
-  std::int64_t count = 0;
-  for (std::int64_t i = 0; i < values.size(); ++i) {
-    if (const double v = values.real(i); std::isfinite(v) && v != 0) squares += v * v, ++count;
-  }
-  return count == 0 ? 0 : std::sqrt(squares / static_cast<double>(count));
-}
-
-}  // namespace
-
-std::optional<Difference> first_difference(const TensorMap& got, const TensorMap& want, const Tolerances& tolerances) {
-  for (const auto& [value_name, expected] : want) {
-    const HostTensor& actual = got.at(value_name);
-    Difference difference;
-    difference.output = value_name;
-    Tolerance t = tolerances.of(value_name, expected.dtype);
-    if (!tolerances.given && is_float(expected.dtype)) t.atol *= std::max(1.0, magnitude(expected));
-    // Integers that may be off are few where their share is.
-    const double most_off = std::max(1.0, t.share * static_cast<double>(expected.size()));
-    double off = 0;
-    for (std::int64_t i = 0; i < expected.size(); ++i) {
-      bool good;
-      if (is_float(expected.dtype)) {
-        const double g = actual.real(i), w = expected.real(i);
-        good = (std::isnan(g) && std::isnan(w)) || g == w || std::fabs(g - w) <= t.atol + t.rtol * std::fabs(w);
-      } else {
-        good = actual.integer(i) == expected.integer(i) ||
-               (std::fabs(actual.real(i) - expected.real(i)) <= t.atol && off++ < most_off);
-      }
-      if (good) continue;
-      if (difference.count++ == 0) {
-        difference.got = actual.real(i);
-        difference.expected = expected.real(i);
-        std::int64_t rest = i;
-        difference.index.resize(expected.shape.size());
-        for (std::size_t d = expected.shape.size(); d-- > 0; rest /= expected.shape[d])
-          difference.index[d] = rest % expected.shape[d];
-      }
-    }
-    if (difference.count > 0) return difference;
-  }
-  return std::nullopt;
 }
 
 }  // namespace fusec

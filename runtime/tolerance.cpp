@@ -1,6 +1,7 @@
 #include "runtime/tolerance.h"
 
 #include <algorithm>
+#include <set>
 #include <vector>
 
 namespace fusec {
@@ -31,6 +32,20 @@ bool rounds_floats(const Graph& graph, const Node& node) {
   if (node.op->name != "quantize" && node.op->name != "cast") return false;
   const Operand rounded = graph.operand(node.inputs[0]);
   return rounded.kind == Operand::Kind::kTensor && is_float(graph.tensor(rounded.value).dtype);
+}
+
+// Floats become integers, bools or narrow floats, or whole numbers: next to a border, the least error makes another
+// step.
+bool makes_steps(const Graph& graph, const Node& node) {
+  static const std::set<std::string> kRoundings = {"round", "floor", "ceil", "trunc", "sign", "remainder", "fmod"};
+  if (kRoundings.contains(node.op->name) || graph.attributes(node).has("rounding_mode")) return true;
+  const bool of_floats = std::ranges::any_of(node.inputs, [&](ValueId v) {
+    if (v == kNone || graph.operand(v).kind != Operand::Kind::kTensor) return false;
+    return is_float(graph.tensor(v).dtype) && bits(graph.tensor(v).dtype) >= 16;
+  });
+  for (ValueId v = node.first_output; of_floats && v < node.first_output + node.output_count; ++v)
+    if (!graph.type(v).is_tuple && (!is_float(graph.tensor(v).dtype) || bits(graph.tensor(v).dtype) <= 8)) return true;
+  return false;
 }
 
 constexpr double kBetweenSteps = 1e-3;
@@ -83,29 +98,34 @@ Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& giv
   std::vector<bool> single(graph.value_count(), false);        // by value: its way leads through float32
   std::vector<bool> computed(graph.value_count(), false);      // by value: arithmetic of floats on its way
   std::vector<double> steps(graph.value_count(), 0);           // by value: the share of integers that may be off
+  std::vector<bool> stepped(graph.value_count(), false);       // by value: floats became steps on its way
   for (const Node& node : graph.nodes) {
     Tolerance before{0, 0};
-    bool through_single = false, of_computed = false;
+    bool through_single = false, of_computed = false, of_steps = makes_steps(graph, node);
     const bool arithmetic = node.op->family != "movement" && node.op->name != "cast";
     for (const ValueId v : node.inputs) {
       if (v == kNone) continue;
       before = wider(before, passed[v]);
       through_single = through_single || single[v];
       of_computed = of_computed || computed[v];
+      of_steps = of_steps || stepped[v];
     }
     if (allow_tf32 && is_single_product(graph, node)) before = wider(before, kTf32);
     for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
       passed[v] = before;
+      stepped[v] = of_steps;
       if (graph.type(v).is_tuple) continue;
       const DType dtype = graph.tensor(v).dtype;
       if (is_half(dtype)) passed[v] = wider(before, default_tolerance(dtype));
       single[v] = through_single || dtype == DType::kFloat32;
       computed[v] = is_float(dtype) && (of_computed || arithmetic);
       if (is_integer(dtype)) steps[v] = share_of_steps(graph, node, before, of_computed, steps);
-      if (steps[v] > 0) result.by_value.emplace(graph.value(v).name, Tolerance{0, 1, steps[v]});
+      if (steps[v] > 0) result.by_value.emplace(graph.value(v).name, Tolerance{0, 1, steps[v], true});
       if (!is_float(dtype)) continue;
       const Tolerance own = default_tolerance(single[v] && dtype == DType::kFloat64 ? DType::kFloat32 : dtype);
-      result.by_value.emplace(graph.value(v).name, wider(passed[v], own));
+      Tolerance tolerance = wider(passed[v], own);
+      tolerance.is_stepped = of_steps;
+      result.by_value.emplace(graph.value(v).name, tolerance);
     }
   }
   return result;

@@ -14,7 +14,8 @@ namespace fusec {
 
 struct Tolerance {
   double rtol, atol;
-  double share = 1;  // so many of an integer output's elements may be off, one always
+  double share = 1;         // so many of an integer output's elements may be off, one always
+  bool is_stepped = false;  // floats became steps on the way: errors are whole steps, wherever a value is between two
 };
 Tolerance default_tolerance(DType dtype);
 

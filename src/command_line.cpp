@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -106,6 +107,16 @@ int print_information(const CLI::App& app, const CLI::ParseError& wanted, const 
     print_error(color, error.what());
     return error.exit_status();
   }
+}
+
+// The most memory that this program has had. What getrusage tells begins with the parent's, which exec does not reset.
+long peak_kibibytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string word; status >> word;)
+    if (long kibibytes = 0; word == "VmHWM:" && status >> kibibytes) return kibibytes;
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
 }
 
 }  // namespace
@@ -253,9 +264,7 @@ void print_times(const std::vector<StageTime>& times) {
   double total = 0;
   for (const StageTime& t : times) total += t.seconds;
   for (const StageTime& t : times) print_message("{:>10.3f} ms  {}\n", t.seconds * 1e3, t.name);
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  print_message("{:>10.3f} ms  in all; {} MiB at the peak\n", total * 1e3, usage.ru_maxrss / 1024);
+  print_message("{:>10.3f} ms  in all; {} MiB at the peak\n", total * 1e3, peak_kibibytes() / 1024);
 }
 
 }  // namespace fusec

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <thread>
@@ -14,6 +15,7 @@
 #include "messages.h"
 #include "output_file.h"
 #include "profile.h"
+#include "runtime/compare_outputs.h"
 #include "runtime/cuda_device.h"
 #include "runtime/emulator/ptx_command.h"
 #include "runtime/emulator_device.h"
@@ -27,7 +29,7 @@ namespace {
 struct Arguments {
   CompileArguments compile;
   std::string device = "reference";
-  std::string inputs, outputs, profile;
+  std::string inputs, outputs, expected, tolerance, profile;
   std::string host_part = "plan";
   std::optional<std::uint64_t> random;
   std::string verify;
@@ -61,18 +63,26 @@ Number number_in(const std::string& text, const char* option) {
   return number;
 }
 
-std::optional<Tolerance> tolerance_of(const std::string& text) {
-  if (text == "default") return std::nullopt;
+// Of an option's value; none where it is the default.
+std::optional<Tolerance> tolerance_of(const std::string& text, const char* option) {
+  if (text.empty() || text == "default") return std::nullopt;
   Tolerance t{};
   const char* const end = text.data() + text.size();
   const auto first = std::from_chars(text.data(), end, t.rtol);
   const auto second = first.ptr != end && *first.ptr == ',' ? std::from_chars(first.ptr + 1, end, t.atol) : first;
   if (first.ec != std::errc() || second.ec != std::errc() || second.ptr != end || second.ptr == first.ptr)
-    throw Error(ErrorKind::kUsage, Error::Parts{.what = "--verify", .found = text, .expected = "RTOL,ATOL"});
+    throw Error(ErrorKind::kUsage, Error::Parts{.what = option, .found = text, .expected = "RTOL,ATOL"});
   if (!(t.rtol >= 0 && t.atol >= 0 && std::isfinite(t.rtol) && std::isfinite(t.atol)))
     throw Error(ErrorKind::kUsage,
-                Error::Parts{.what = "--verify", .found = text, .expected = "RTOL,ATOL: finite, not negative"});
+                Error::Parts{.what = option, .found = text, .expected = "RTOL,ATOL: finite, not negative"});
   return t;
+}
+
+// What outputs are compared within: --verify=RTOL,ATOL, else --tolerance=RTOL,ATOL, else each dtype's own.
+std::optional<Tolerance> tolerance_of(const Arguments& a) {
+  const std::optional<Tolerance> verify = tolerance_of(a.verify, "--verify");
+  const std::optional<Tolerance> of_all = tolerance_of(a.tolerance, "--tolerance");
+  return verify ? verify : of_all;
 }
 
 // What a device does not do is not asked of it silently.
@@ -90,7 +100,11 @@ void require_devices_of_options(const Arguments& a) {
   require(!a.profile.empty(), "--profile", emulator, "--device=emulator");
   require(a.sample_blocks != 0, "--sample-blocks", emulator, "--device=emulator");
   require(a.host_part != "plan", "--host-part", emulator, "--device=emulator");
-  if (a.verify_given) tolerance_of(a.verify);  // refused before anything runs
+  tolerance_of(a);  // refused before anything runs
+  if (a.sample_blocks != 0 && (a.verify_given || !a.expected.empty()))
+    throw Error(ErrorKind::kUsage, Error::Parts{.what = "--verify or --expect with --sample-blocks",
+                                                .found = "outputs of which only a part is computed",
+                                                .hint = "leave one of them out"});
 }
 
 class Run {
@@ -98,27 +112,86 @@ class Run {
   explicit Run(const Arguments& a) : a_(a), cuda_(device_number(a.device)) {}
 
   int run() {
-    if (a_.sample_blocks != 0 && a_.verify_given)
-      throw Error(ErrorKind::kUsage, Error::Parts{.what = "--verify with --sample-blocks",
-                                                  .found = "outputs of which only a part is computed",
-                                                  .hint = "leave one of them out"});
     // Without NVRTC nothing but the reference runs: before anything else takes time.
     if (a_.device != "reference") nvrtc_ = Nvrtc::require();
-    const Graph graph = read_model(a_.compile);
-    if (a_.inputs.empty() && !a_.random)
-      throw Error(ErrorKind::kUsage, Error::Parts{.what = "no inputs", .expected = "--inputs=FILE or --random[=SEED]"});
-    if (a_.tune)
-      return tune_kernels(graph,
-                          a_.inputs.empty() ? random_tensors(graph, *a_.random) : load_tensors(graph, a_.inputs));
-    const TensorMap tensors = a_.inputs.empty() ? random_tensors(graph, *a_.random) : load_tensors(graph, a_.inputs);
-    const TensorMap outputs = a_.device == "reference" ? run_reference(graph, tensors) : run_compiled(graph, tensors);
+    Graph graph;
+    timed("read", [&] { graph = read_model(a_.compile); });
+    const TensorMap tensors = tensors_for(graph);
+    if (a_.tune) return tune_kernels(graph, tensors);
+    TensorMap outputs;
+    if (a_.device == "reference")
+      timed("reference", [&] { outputs = run_reference(graph, tensors); });
+    else
+      outputs = run_compiled(graph, tensors);
     bool good = findings_ == 0;
-    if (a_.verify_given) good = verify(graph, tensors, outputs) && good;
+    timed("compare", [&] { good = compare(graph, tensors, outputs) && good; });
     if (!a_.outputs.empty()) save_tensors(a_.outputs, graph, outputs);
+    if (a_.compile.time_passes) print_times(times());
+    if (good) tell_success(outputs.size());
     return good ? 0 : 1;
   }
 
  private:
+  void timed(const char* stage, const std::function<void()>& run) {
+    const auto begin = std::chrono::steady_clock::now();
+    run();
+    times_.push_back({stage, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()});
+  }
+
+  // Of this program's stages and, behind the first of them, which reads the model, those of the compiler.
+  std::vector<StageTime> times() const {
+    std::vector<StageTime> all = times_;
+    if (pipeline_) all.insert(all.begin() + 1, pipeline_->times().begin(), pipeline_->times().end());
+    return all;
+  }
+
+  TensorMap tensors_for(const Graph& graph) const {
+    if (!a_.inputs.empty()) return load_tensors(graph, a_.inputs);
+    if (!a_.random && needs_tensors(graph))
+      throw Error(ErrorKind::kUsage, Error::Parts{.what = "no inputs", .expected = "--inputs=FILE or --random[=SEED]"});
+    return random_tensors(graph, a_.random.value_or(0));
+  }
+
+  // Against a file, against the reference, or both.
+  bool compare(const Graph& graph, const TensorMap& tensors, const TensorMap& outputs) {
+    const Tolerances tolerances = tolerances_of(graph, tolerance_of(a_), a_.compile.options.allow_tf32);
+    bool good = true;
+    if (!a_.expected.empty()) {
+      ExpectedOutputs expected(graph, tensors, tolerances, load_expected_outputs(graph, a_.expected));
+      good = agrees(expected.compare(outputs), a_.expected);
+    }
+    if (a_.verify_given) {
+      ExpectedOutputs expected(graph, tensors, tolerances, ExpectedOutputs::Values::kOutputs);
+      if (!agrees(expected.compare(outputs), "the reference")) {
+        good = false;
+        if (planned_) tell_why(graph, tensors);
+      }
+    }
+    return good;
+  }
+
+  // Notes what the outputs were compared with, or says where they differ.
+  bool agrees(const Comparison& comparison, const std::string& with) {
+    if (comparison.difference) {
+      print_message("output {}\n", describe(*comparison.difference));
+      return false;
+    }
+    told_ += "; verified against " + with + ": ";
+    told_ += comparison.largest_error == 0
+                 ? "no difference"
+                 : fmt::format("largest error {:.3g}, {:.2g} of what is allowed, in \"{}\"", comparison.largest_error,
+                               comparison.largest_share, comparison.largest_in);
+    if (comparison.by_float64 > 0)
+      told_ += fmt::format("; {} elements by the float64 evaluation alone", comparison.by_float64);
+    return true;
+  }
+
+  void tell_success(std::size_t outputs) const {
+    const std::string count = fmt::format("{} output{}", outputs, outputs == 1 ? "" : "s");
+    print_message("{}: {}{}\n", a_.device, a_.outputs.empty() ? count : count + " written to " + a_.outputs,
+                  told_.empty() ? "; compared with nothing (--verify compares with the reference)" : told_);
+  }
+
   // --tune: measures, and writes what it found into the database, beside what is there.
   int tune_kernels(const Graph& graph, const TensorMap& tensors) {
     const std::string& file = a_.compile.options.tuning_file;
@@ -192,9 +265,11 @@ class Run {
     std::optional<HostPart> host;
     if (a_.host_part == "recorded") host.emplace(generated.file.text, planned.source_graph(), generated.launch);
     const std::vector<emulator::Module> parsed = parse_units(modules);
-    EmulatorRun run{run_on_emulator(planned.source_graph(), generated.launch, parsed, generated.file.unit_of,
-                                    pipeline_->options().target, tensors, options, host ? &*host : nullptr),
-                    modules, parsed};
+    EmulatorRun run{{}, modules, parsed};
+    timed("run", [&] {
+      run.result = run_on_emulator(planned.source_graph(), generated.launch, parsed, generated.file.unit_of,
+                                   pipeline_->options().target, tensors, options, host ? &*host : nullptr);
+    });
     told(run);
     return std::move(run.result.outputs);
   }
@@ -217,8 +292,11 @@ class Run {
 
   TensorMap run_on_gpu(const PlannedModel& planned, const GeneratedModel& generated,
                        const std::vector<CompiledModule>& modules, const TensorMap& tensors, int bench) {
-    CudaResult result =
-        run_on_cuda(planned.source_graph(), generated.launch, modules, generated.file.unit_of, tensors, cuda_, bench);
+    CudaResult result;
+    timed("run", [&] {
+      result =
+          run_on_cuda(planned.source_graph(), generated.launch, modules, generated.file.unit_of, tensors, cuda_, bench);
+    });
     if (!result.seconds.empty()) {
       std::sort(result.seconds.begin(), result.seconds.end());
       print_message("{} runs: median {:.1f} us, least {:.1f} us\n", result.seconds.size(),
@@ -227,21 +305,12 @@ class Run {
     return std::move(result.outputs);
   }
 
-  bool verify(const Graph& graph, const TensorMap& tensors, const TensorMap& outputs) {
-    const std::optional<Tolerance> tolerance = tolerance_of(a_.verify);
-    const auto difference = first_difference(outputs, run_reference(graph, tensors),
-                                             tolerances_of(graph, tolerance, a_.compile.options.allow_tf32));
-    if (!difference) {
-      print_message("verified: every output agrees with the reference\n");
-      return true;
-    }
-    print_message("output {}\n", describe(*difference));
-    if (planned_) tell_wrong_node(tensors, tolerance);
-    if (planned_ && quantizes(graph) && !pipeline_->options().emit.round_intermediates)
+  void tell_why(const Graph& graph, const TensorMap& tensors) {
+    tell_wrong_node(tensors, tolerance_of(a_));
+    if (quantizes(graph) && !pipeline_->options().emit.round_intermediates)
       print_message(
           "hint: values are quantized on the way, and kernels round fewer intermediates than the reference: one "
           "code more or less may be the whole difference, which --round-intermediates tells\n");
-    return false;
   }
 
   static bool quantizes(const Graph& graph) {
@@ -249,8 +318,10 @@ class Run {
   }
 
   static std::string describe(const Difference& difference) {
-    return fmt::format("\"{}\" [{}]: got {:.9g}, reference {:.9g}; {} elements differ", difference.output,
-                       fmt::join(difference.index, ", "), difference.got, difference.expected, difference.count);
+    return fmt::format("\"{}\" [{}]: got {:.9g}, expected {:.9g}{}; {} elements differ", difference.output,
+                       fmt::join(difference.index, ", "), difference.got, difference.expected,
+                       difference.float64 ? fmt::format(", in float64 {:.9g}", *difference.float64) : "",
+                       difference.count);
   }
 
   void tell_wrong_node(const TensorMap& tensors, const std::optional<Tolerance>& tolerance) {
@@ -275,6 +346,8 @@ class Run {
   std::shared_ptr<const Nvrtc> nvrtc_;
   std::optional<Pipeline> pipeline_;
   std::optional<PlannedModel> planned_;
+  std::vector<StageTime> times_;
+  std::string told_;  // what the outputs were compared with
 };
 
 // One kernel of a PTX file on the emulator, as an executor and sanitizer of its own.
@@ -347,7 +420,10 @@ int main(int argc, char** argv) try {
                    "compare with the reference device; =RTOL,ATOL, taken as they are; else by dtype: "
                    "float32 2e-5,1e-4; float16 1e-2,1e-2; bfloat16 3e-2,3e-2, those of 16 bits also for what is "
                    "computed from values of theirs; under --allow-tf32 2e-3,2e-2 for what float32 products lead to; "
-                   "times an output's root mean square where that is over 1");
+                   "times an output's root mean square where that is over 1; or no further from float64 than op-by-op "
+                   "rounding is (docs/numerics.md)");
+  app.add_option("--expect", a.expected, "compare with the outputs in this safetensors file, by name");
+  app.add_option("--tolerance", a.tolerance, "RTOL,ATOL for --expect and --verify, in place of the defaults");
   auto* bench = app.add_flag("--bench{100}", runs, "time that many further runs (cuda); =N");
   app.add_flag(
       "--tune", a.tune,

@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "ir/error.h"
-#include "runtime/tensor_file.h"
+#include "runtime/compare_outputs.h"
 #include "runtime/tolerance.h"
 
 namespace fusec {

@@ -3,6 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "ir/error.h"
+#include "runtime/compare_outputs.h"
 #include "runtime/host_part/check_host_part.h"
 #include "support/built_model.h"
 

@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 
 #include "ir/text.h"
-#include "runtime/tensor_file.h"
+#include "runtime/compare_outputs.h"
 
 using namespace fusec;
 
