@@ -188,7 +188,7 @@ def model_of(workload, shape, dtype):
 
 def check_output(who, output, want, dtype):
     rtol, atol = TOLERANCES[dtype]
-    wrong = numpy.abs(output - want.ravel()) > atol + rtol * numpy.abs(want.ravel())
+    wrong = ~(numpy.abs(output - want.ravel()) <= atol + rtol * numpy.abs(want.ravel()))  # NaN is wrong
     if wrong.any():
         sys.exit(f"compare_triton: {who}: {wrong.sum()} elements beyond {rtol},{atol}")
 

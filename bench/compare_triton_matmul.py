@@ -222,7 +222,7 @@ def check_output(who, figures, shape, x, w, bias):
     want = total * 0.5 * (1 + numpy.vectorize(math.erf)(total / math.sqrt(2)))
     tolerance = 1e-2 if shape.result == "float16" else 3e-2
     # Ours rounds the product before the bias is added, as the graph has it: an error of the sum's size is right.
-    wrong = numpy.abs(figures["output"] - want) > tolerance * numpy.maximum(1, numpy.abs(total))
+    wrong = ~(numpy.abs(figures["output"] - want) <= tolerance * numpy.maximum(1, numpy.abs(total)))  # NaN is wrong
     if wrong.any():
         sys.exit(f"compare_triton_matmul: {who}: {wrong.sum()} elements are wrong")
 

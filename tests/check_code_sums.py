@@ -92,7 +92,8 @@ def loss(fusec_run, folder, arch, dtype, entries, block, sums):
     if told.returncode:
         raise RuntimeError(told.stderr)
     size = math.sqrt(sum(s * s for s in sums) / len(sums))
-    return max(abs(got - want) for got, want in zip(tensors.read(outputs)["y"][2], sums)) / size
+    losses = [abs(got - want) for got, want in zip(tensors.read(outputs)["y"][2], sums)]
+    return max(losses) / size if all(map(math.isfinite, losses)) else math.inf
 
 
 def main():

@@ -82,7 +82,10 @@ def difference(got, want, rtol, atol):
     for i, (g, w) in enumerate(zip(got[2], want[2])):
         if g == w or (g != g and w != w) or (math.isinf(g) and g == rounded(got[0], w)):
             continue
-        over = math.inf if exact or not math.isfinite(g - w) else abs(g - w) / (atol + rtol * abs(w))
+        allowed = 0.0 if exact else atol + rtol * abs(w)
+        # What is not finite, or compared within a tolerance that is not, is refused.
+        near = math.isfinite(allowed) and math.isfinite(g - w) and allowed > 0
+        over = abs(g - w) / allowed if near else math.inf
         if over > 1.0:
             wrong += 1
             if over > excess or worst is None:
