@@ -1,6 +1,7 @@
 #include "ir/graph.h"
 
 #include <algorithm>
+#include <bit>
 
 #include "ir/error.h"
 #include "ir/formula.h"
@@ -17,13 +18,19 @@ std::size_t hash_of(const ValueType& type) {
   return h;
 }
 
-// Names and the sort of value are enough to spread the sets over the table; equality decides.
+// Spreads the sets over the table; equality decides.
 std::size_t hash_of(const Attributes& attributes) {
   std::size_t h = attributes.list().size();
   for (const Attribute& a : attributes.list()) {
     h = hash_mix(h, std::hash<std::string>{}(a.name));
     if (const auto* v = std::get_if<std::int64_t>(&a.value)) h = hash_mix(h, static_cast<std::size_t>(*v));
     if (const auto* v = std::get_if<double>(&a.value)) h = hash_mix(h, std::hash<double>{}(*v));
+    if (const auto* v = std::get_if<Scalar>(&a.value))
+      h = hash_mix(h, std::bit_cast<std::uint64_t>(v->real) ^ static_cast<std::uint64_t>(v->integer));
+    if (const auto* v = std::get_if<DType>(&a.value)) h = hash_mix(h, static_cast<std::size_t>(*v));
+    if (const auto* v = std::get_if<bool>(&a.value)) h = hash_mix(h, *v ? 1 : 0);
+    if (const auto* v = std::get_if<std::vector<double>>(&a.value))
+      for (const double x : *v) h = hash_mix(h, std::bit_cast<std::uint64_t>(x));
     if (const auto* v = std::get_if<std::string>(&a.value)) h = hash_mix(h, std::hash<std::string>{}(*v));
     if (const auto* v = std::get_if<Dim>(&a.value)) h = hash_mix(h, v->hash());
     if (const auto* v = std::get_if<std::vector<std::int64_t>>(&a.value))
@@ -33,6 +40,21 @@ std::size_t hash_of(const Attributes& attributes) {
     if (const auto* v = std::get_if<RawJson>(&a.value)) h = hash_mix(h, std::hash<std::string>{}(v->text));
   }
   return h;
+}
+
+// NaN is the same as NaN, or each set with one would be looked for among all that went before; -0.0 is not 0.0.
+bool same_bits(double a, double b) {
+  return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
+}
+
+bool same(const Attribute& a, const Attribute& b) {
+  if (a.name != b.name || a.value.index() != b.value.index()) return false;
+  if (const auto* x = std::get_if<Scalar>(&a.value)) {
+    const Scalar& y = std::get<Scalar>(b.value);
+    return x->category == y.category && x->integer == y.integer && same_bits(x->real, y.real);
+  }
+  if (const auto* x = std::get_if<double>(&a.value)) return same_bits(*x, std::get<double>(b.value));
+  return a.value == b.value;
 }
 
 DType default_dtype(Category category) {
@@ -72,7 +94,7 @@ std::uint32_t Graph::intern(Attributes attributes) {
   const std::size_t h = hash_of(attributes);
   const auto [first, last] = attribute_index_.equal_range(h);
   for (auto it = first; it != last; ++it)
-    if (attribute_sets_[it->second] == attributes) return it->second;
+    if (std::ranges::equal(attribute_sets_[it->second].list(), attributes.list(), same)) return it->second;
   const std::uint32_t id = static_cast<std::uint32_t>(attribute_sets_.size());
   attribute_sets_.push_back(std::move(attributes));
   attribute_index_.emplace(h, id);
@@ -229,13 +251,13 @@ std::vector<ValueType> Graph::result_types(const Node& node) const {
 ExprId build_formula(ExprPool& pool, const Graph& graph, const Node& node, std::size_t output,
                      std::span<const IndexExpr> index, ExprId guard) {
   if (!node.op->formula) throw InternalError("op " + node.op->name + " has no formula");
-  const std::vector<Operand> operands = graph.operands(node);
-  const std::vector<ValueType> outputs = graph.result_types(node);
   // A tensor without elements has no element to speak of, and its dimensions are no divisors.
-  const TensorType& type = outputs[output].tensor;
+  const TensorType& type = graph.tensor(node.first_output + static_cast<ValueId>(output));
   for (const Dim& dim : type.shape)
     if (dim.is(0)) return pool.constant(compute_type(type.dtype), std::int64_t{0});
-  Formula formula(pool, operands, graph.attributes(node), outputs);
+  const std::vector<Operand> operands = graph.operands(node);
+  // There may be many results, and formulas ask for the type of the first one alone.
+  Formula formula(pool, operands, graph.attributes(node), std::span(&graph.type(node.first_output), 1));
   formula.set_guard(guard);
   return node.op->formula(formula, output, index);
 }

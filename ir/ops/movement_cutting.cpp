@@ -150,12 +150,23 @@ std::vector<ValueType> infer_chunk(const OpCall& call) {
   return pieces(call, dim, equal_pieces(total, size, wanted, "chunks"));
 }
 
-ExprId piece_formula(Formula& f, std::size_t output, Index index) {
-  const std::size_t dim = dim_attribute(f, "dim", index.size(), 0);
+// Where a piece begins. There may be many pieces: nothing is made for those before it.
+IndexExpr offset_of_piece(Formula& f, std::size_t dim, std::size_t piece) {
+  const auto number = static_cast<std::int64_t>(piece);
+  if (const std::int64_t chunks = f.attributes().integer("chunks", 0); chunks > 0)
+    return f.simplified(ceil_div(f.type(0).shape[dim], chunks)) * number;
+  const AttributeValue* sizes = f.attributes().find("split_sizes");
+  if (const Dim* size = std::get_if<Dim>(sizes)) return f.simplified(*size) * number;
   IndexExpr offset = 0;
-  for (std::size_t before = 0; before < output; ++before) offset += f.output_type(before).shape[dim];
+  const auto& list = std::get<std::vector<Dim>>(*sizes);
+  for (std::size_t before = 0; before < piece; ++before) offset += list[before];
+  return f.simplified(offset);
+}
+
+ExprId piece_formula(Formula& f, std::size_t piece, Index index) {
+  const std::size_t dim = dim_attribute(f, "dim", index.size(), 0);
   std::vector<IndexExpr> own(index.begin(), index.end());
-  own[dim] += offset;
+  own[dim] += offset_of_piece(f, dim, piece);
   return f.load(0, own);
 }
 
