@@ -276,13 +276,14 @@ class Interfaces(Folder):
     def test_custom_ops_without_source_can_be_looked_at(self):
         exported(self.path("m.json"), interfaces.gated, custom_ops=True)
         if FUSEC:
-            self.assertEqual(self.compiled("--emit=partition").returncode, 0)
+            self.assertEqual(self.compiled("--emit=partition=" + self.path("p.json")).returncode, 0)
             done = self.compiled()
             self.assertEqual(done.returncode, 1)
             self.assertIn("no source for a custom op", done.stderr)
 
     def compiled(self, *options):
-        command = [FUSEC, self.path("m.json"), "-o", self.path("out"), "--no-nvrtc", *options]
+        options = options or ("-o", self.path("out.cu"), "--no-nvrtc")
+        command = [FUSEC, self.path("m.json"), *options]
         return subprocess.run(command, capture_output=True, text=True) if FUSEC else mock.Mock(returncode=0)
 
 
