@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "analysis/inlining.h"
+#include "ir/tuple_field.h"
 
 namespace fusec {
 namespace {

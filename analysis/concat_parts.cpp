@@ -4,6 +4,7 @@
 #include <set>
 #include <vector>
 
+#include "ir/tuple_field.h"
 #include "ir/type.h"
 
 namespace fusec {

@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "ir/tuple_field.h"
+
 namespace fusec {
 namespace {
 

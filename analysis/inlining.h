@@ -130,7 +130,4 @@ class Inlining {
   std::set<ValueId> without_rows_;            // results of streams without what rows are reduced to
 };
 
-// What a value is, seen through `tuple` and `get_item`: the field itself.
-ValueId resolve_tuple(const Graph& graph, ValueId value);
-
 }  // namespace fusec

@@ -19,6 +19,7 @@
 #include "analysis/target.h"
 #include "analysis/window_ways.h"
 #include "ir/error.h"
+#include "ir/tuple_field.h"
 #include "ir/type.h"
 
 namespace fusec {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "analysis/kernel_forms.h"
+#include "ir/tuple_field.h"
 #include "ir/type.h"
 
 namespace fusec {

@@ -11,6 +11,7 @@
 #include "codegen/schedules/special.h"
 #include "ir/error.h"
 #include "ir/fusion_plan.h"
+#include "ir/tuple_field.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -77,7 +78,13 @@ class PlanLowering {
         prepared_.insert(graph_.nodes[n].first_output + i);
   }
 
-  LoweredPlan finish() { return std::move(plan_); }
+  // A get_item that no step had to copy is the field itself, wherever the tuple was made.
+  LoweredPlan finish() {
+    for (ValueId v = 0; v < graph_.value_count(); ++v)
+      if (plan_.storage_of[v] == v && !claimed_.contains(v))
+        plan_.storage_of[v] = plan_.storage_of[resolve_tuple(graph_, v)];
+    return std::move(plan_);
+  }
 
  private:
   std::vector<LoweredStep>& steps() { return plan_.groups.back().steps; }

@@ -5,6 +5,8 @@
 #include <queue>
 #include <unordered_map>
 
+#include "ir/tuple_field.h"
+
 namespace fusec {
 namespace {
 
@@ -130,19 +132,25 @@ std::optional<Strategy> parse_strategy(std::string_view text) {
   return std::nullopt;
 }
 
+// A tuple has no memory: a group that reads a field takes the tensor that the field is, wherever the tuple was made.
 std::vector<GroupInterface> group_interfaces(const Graph& graph, const FusionPlan& plan) {
   const std::size_t count = plan.groups.size();
   std::vector<GroupInterface> interfaces(count);
   // The latest group to have read, or to hold, something: groups are looked at one after the other.
   std::vector<GroupId> read_by(graph.value_count(), kNone);
   std::vector<GroupId> held_by(graph.nodes.size(), kNone);
-  std::vector<std::uint8_t> needed(graph.value_count(), 0);
-  for (const ValueId v : graph.outputs) needed[v] = 1;
+  std::vector<std::uint8_t> is_output(graph.value_count(), 0);
+  for (const ValueId v : graph.outputs) is_output[v] = 1;
+  std::vector<std::uint8_t> needed = is_output;
   for (GroupId g = 0; g < count; ++g) {
     for (const NodeId n : plan.groups[g].nodes) held_by[n] = g;
     for (const NodeId n : plan.groups[g].nodes) {
-      for (const ValueId v : graph.nodes[n].inputs) {
-        if (v == kNone || read_by[v] == g) continue;
+      const Node& node = graph.nodes[n];
+      if (node.op->special == Special::kTuple && !is_output[node.first_output]) continue;
+      for (const ValueId operand : node.inputs) {
+        if (operand == kNone) continue;
+        const ValueId v = resolve_tuple(graph, node.op->special == Special::kTuple ? node.first_output : operand);
+        if (read_by[v] == g) continue;
         const Value& value = graph.value(v);
         if (value.kind == Value::Kind::kNumber || value.kind == Value::Kind::kDim) continue;
         if (value.kind == Value::Kind::kResult && held_by[value.producer] == g) continue;
