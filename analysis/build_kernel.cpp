@@ -9,8 +9,10 @@
 #include "analysis/lead_to_codes.h"
 #include "analysis/loads.h"
 #include "analysis/narrow_comparisons.h"
+#include "analysis/negative_zero.h"
 #include "analysis/shared_row_axes.h"
 #include "ir/constant_data.h"
+#include "ir/tuple_field.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -113,6 +115,8 @@ class Building {
     copier.drops_units = true;
     copier.rewritten = [&](ExprId id, const ExprCopier::Copied& copied) {
       const ExprNode& n = raw[id];
+      if (n.op == ExprOp::kSelect)
+        return maximum_instead(kernel.pool, copied(n.args[0]), copied(n.args[1]), copied(n.args[2]));
       if (n.op != ExprOp::kEq && n.op != ExprOp::kNe) return kNoExpr;
       return narrow_comparison(kernel.pool, n.op, copied(n.args[0]), copied(n.args[1]));
     };

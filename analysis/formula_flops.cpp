@@ -10,6 +10,14 @@
 namespace fusec {
 namespace {
 
+// select(x < bound, bound, x), or of >: a maximum or minimum that keeps the sign of zero.
+bool is_bounded(const ExprPool& pool, const ExprNode& node) {
+  if (node.op != ExprOp::kSelect) return false;
+  const ExprNode& beyond = pool[node.args[0]];
+  return (beyond.op == ExprOp::kLt || beyond.op == ExprOp::kGt) && beyond.args[0] == node.args[2] &&
+         beyond.args[1] == node.args[1];
+}
+
 class OperationCounter {
  public:
   explicit OperationCounter(const Kernel& kernel) : kernel_(kernel), pool_(kernel.pool), count_(kernel) {}
@@ -71,7 +79,7 @@ double OperationCounter::distinct_flops() const {
     double times = count_.points(count_.depends(id));
     if (node.op == ExprOp::kReduce) times *= count_.points(node.axes);
     if (node.op == ExprOp::kReduce || node.op == ExprOp::kMul) times *= share_not_zero(id);
-    flops += times * operation_work(node).flops;
+    flops += times * (is_bounded(pool_, node) ? 1 : operation_work(node).flops);
   }
   return flops;
 }

@@ -151,6 +151,8 @@ class FindProduct {
     if (n.reduction != Reduction::kSum) return "its reduction is no sum";
     const ExprNode& body = pool_[n.args[0]];
     if (body.op != ExprOp::kMul) return "what it sums is no product of two factors";
+    for (const ExprId factor : {body.args[0], body.args[1]})
+      if (pool_[factor].op == ExprOp::kConstant) return "a factor of what it sums is a number";
     Sum sum{id, body.args[0], body.args[1], std::nullopt, {}, {}};
     if (n.type == ScalarType::kFloat32) {
       sum.tensor_dtype = tensor_core_dtype(pool_, sum.left);

@@ -1,5 +1,7 @@
 #include "analysis/row_one_pass.h"
 
+#include <cmath>
+
 #include "analysis/row_exponentials.h"
 
 namespace fusec {
@@ -42,6 +44,14 @@ std::optional<ExprId> element_of_square(const ExprPool& pool, const ExprNode& bo
   return difference.args[0];
 }
 
+// k where the expression is x * 2^-k, 0 where it is no such product.
+int scale_of(const ExprPool& pool, const ExprNode& product) {
+  if (product.op != ExprOp::kMul || pool[product.args[1]].op != ExprOp::kConstant) return 0;
+  int exponent = 0;
+  const bool is_power_of_two = std::frexp(pool[product.args[1]].real, &exponent) == 0.5;
+  return is_power_of_two && exponent <= 0 ? 1 - exponent : 0;
+}
+
 }  // namespace
 
 std::optional<RowOnePass> row_one_pass(const RowForm& form) {
@@ -56,16 +66,19 @@ std::optional<RowOnePass> row_one_pass(const RowForm& form) {
       other.reduction != Reduction::kSum)
     return std::nullopt;
   std::optional<ExprId> element;
+  const int scale = one.reduction == Reduction::kSum ? scale_of(pool, pool[one.args[0]]) : 0;
+  const ExprId added = scale == 0 ? one.args[0] : pool[one.args[0]].args[0];
   if (one.reduction == Reduction::kMax) element = exponent_below(pool, body, first);
   if (one.reduction == Reduction::kSum) element = element_of_square(pool, body, first);
-  if (element != one.args[0]) return std::nullopt;
+  if (element != added) return std::nullopt;
   if (one.reduction == Reduction::kMax)
     return RowOnePass{.kind = RowOnePass::Kind::kExponentials, .first = first, .second = second, .element = *element};
   return RowOnePass{.kind = RowOnePass::Kind::kMoments,
                     .first = first,
                     .second = second,
                     .element = *element,
-                    .mean = pool[body.args[0]].args[1]};
+                    .mean = pool[body.args[0]].args[1],
+                    .scale = scale};
 }
 
 }  // namespace fusec

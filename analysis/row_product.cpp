@@ -50,7 +50,9 @@ class FindRowProduct {
         inner_sum = inner_sum || std::find(sums_.begin(), sums_.end(), under) != sums_.end();
       }
       const ExprNode& body = pool[n.args[0]];
-      if (!inner && n.reduction == Reduction::kSum && body.op == ExprOp::kMul &&
+      const bool is_product = body.op == ExprOp::kMul && pool[body.args[0]].op != ExprOp::kConstant &&
+                              pool[body.args[1]].op != ExprOp::kConstant;
+      if (!inner && n.reduction == Reduction::kSum && is_product &&
           each_alone(pool, depends[body.args[0]], depends[body.args[1]], n.axes)) {
         sums_.push_back(id);
       } else {

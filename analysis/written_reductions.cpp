@@ -41,7 +41,9 @@ ExprId written(const Kernel& kernel, ExprId reduction, ExprPool& to, const ExprC
       copier.axis[*axis] = IndexExpr(rest % extent);
       rest /= extent;
     }
-    const ExprId value = copier.copy(n.args[0]);
+    ExprId value = copier.copy(n.args[0]);
+    // A sum begins with +0, or it would be -0 where all elements are.
+    if (element == 0 && n.reduction == Reduction::kSum) value = to.reduce(Reduction::kSum, {}, value);
     all = element == 0 ? value : to.binary(*combining(n.reduction), all, value);
   }
   return all;

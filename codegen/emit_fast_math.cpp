@@ -45,6 +45,26 @@ bool is_sum(const ExprNode& n) {
   return n.op == ExprOp::kReduce && n.reduction == Reduction::kSum && n.type == ScalarType::kFloat32;
 }
 
+// Is this value, made of exp(x), read only where exp(x) is finite, or where its infinity makes no difference?
+bool is_read_below_overflow(const Kernel& kernel, const ExprNode& value, ExprId x) {
+  const ExprPool& pool = kernel.pool;
+  constexpr double kGreatestExponent = 88.72283935546875;
+  const auto is_value = [&](ExprId id) { return id != kNoExpr && &pool[id] == &value; };
+  for (const KernelOutput& output : kernel.outputs)
+    if (is_value(output.expr)) return false;
+  for (ExprId id = 0; id < pool.size(); ++id) {
+    const ExprNode& reader = pool[id];
+    if (std::ranges::none_of(reader.args, is_value) || reader.op == ExprOp::kTanh) continue;
+    if (reader.op == ExprOp::kDiv && is_value(reader.args[0]) && is_read_below_overflow(kernel, reader, x)) continue;
+    if (reader.op != ExprOp::kSelect || is_value(reader.args[0]) || is_value(reader.args[1])) return false;
+    const ExprNode& above = pool[reader.args[0]];
+    if (above.op != ExprOp::kGt || above.args[0] != x || pool[above.args[1]].op != ExprOp::kConstant ||
+        !(pool[above.args[1]].real <= kGreatestExponent))
+      return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 // Its value depends on how a function is approximated or in which order a sum is made.
@@ -73,13 +93,15 @@ bool ExprEmitter::is_exp_below_maximum(const ExprNode& n) const {
   return is_maximum_of_row(pool_, shift);
 }
 
-// By a whole number: `high` is the greatest float below its reciprocal, `low` what is missing to 48 bits. The quotient
-// of a float and a whole number below 2^20 is farther from the middle of two floats than that is from the reciprocal.
+// By a whole number, or one times a power of two: `high` is the greatest float below its reciprocal, `low` what is
+// missing to 48 bits. The quotient of a float and a whole number below 2^20 is farther from the middle of two floats
+// than that is from the reciprocal.
 std::optional<ExprEmitter::Text> ExprEmitter::exact_mean(const ExprNode& n) {
   const ExprNode& count = pool_[n.args[1]];
-  if (count.op != ExprOp::kConstant || count.real != std::floor(count.real)) return std::nullopt;
-  if (count.real < 3 || count.real >= 1 << 20 || std::exp2(std::floor(std::log2(count.real))) == count.real)
-    return std::nullopt;
+  if (count.op != ExprOp::kConstant || !(count.real > 0) || std::isinf(count.real)) return std::nullopt;
+  double whole = count.real;  // times a power of two where the elements were
+  while (whole != std::floor(whole)) whole *= 2;
+  if (whole < 3 || whole >= 1 << 20 || std::exp2(std::floor(std::log2(whole))) == whole) return std::nullopt;
   const double reciprocal = 1 / count.real;
   float high = static_cast<float>(reciprocal);
   if (high > reciprocal) high = std::nextafter(high, 0.0f);
@@ -124,8 +146,14 @@ std::optional<ExprEmitter::Text> ExprEmitter::fast_softplus(const ExprNode& n) {
   if (kernel_.exact_steps || exp.op != ExprOp::kExp || !available(exp.args[0])) return std::nullopt;
   const ExprNode& x = pool_[exp.args[0]];
   const bool below_0 = x.op == ExprOp::kNeg && pool_[x.args[0]].op == ExprOp::kAbs;
-  writer_.use("softplus");
-  return Text{fmt::format("{}({})", below_0 ? "softplus_below" : "softplus", loose(exp, 0)), true};
+  const bool overflows = !below_0 && !is_read_below_overflow(kernel_, n, exp.args[0]);
+  writer_.use(overflows ? "log1p_of_exp" : "softplus");
+  return Text{fmt::format("{}({})",
+                          below_0     ? "softplus_below"
+                          : overflows ? "log1p_of_exp"
+                                      : "softplus",
+                          loose(exp, 0)),
+              true};
 }
 
 // Without a branch, where a side is computed here by a fast form: that takes no longer than a branch. What is x from

@@ -325,8 +325,12 @@ ExprId ExprPool::select(ExprId condition, ExprId then, ExprId otherwise) {
 }
 
 ExprId ExprPool::reduce(Reduction r, std::vector<std::uint32_t> axes, ExprId body) {
-  if (axes.empty())
-    return r == Reduction::kArgMax || r == Reduction::kArgMin ? constant(ScalarType::kInt64, std::int64_t{0}) : body;
+  if (axes.empty()) {
+    if (r == Reduction::kArgMax || r == Reduction::kArgMin) return constant(ScalarType::kInt64, std::int64_t{0});
+    // A sum begins with +0, which makes +0 of -0.
+    const ScalarType type = nodes_[body].type;
+    return r == Reduction::kSum && is_float(type) ? binary(ExprOp::kAdd, body, constant(type, 0.0)) : body;
+  }
   ExprNode n;
   n.op = ExprOp::kReduce;
   n.type = r == Reduction::kArgMax || r == Reduction::kArgMin ? ScalarType::kInt64 : nodes_[body].type;

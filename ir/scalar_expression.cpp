@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/ops/clamp.h"
 #include "ir/ops/common.h"
 #include "ir/spelling.h"
 
@@ -268,7 +269,8 @@ class ExpressionParser {
   E compose(const Function& function, std::vector<E> a) {
     if (function.name == "select") return select(a[0], a[1], a[2]);
     for (E& e : a) e = function.wants_float ? as_float(e) : as_number(e);
-    if (function.name == "relu") return maximum(a[0], f_.integer(0, ScalarType::kInt32));
+    if (function.name == "relu")
+      return is_float(a[0].type()) ? ops::relu(a[0]) : maximum(a[0], f_.integer(0, ScalarType::kInt32));
     if (function.name == "square") return a[0] * a[0];
     if (function.name == "clamp") return minimum(maximum(a[0], a[1]), a[2]);
     return function.arguments == 1 ? apply(function.op, a[0]) : apply(function.op, a[0], a[1]);

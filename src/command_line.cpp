@@ -153,7 +153,8 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
   app.add_option("--plan", a.plan_file, "compile with this (edited) plan");
   app.add_option("--tuning-db", a.options.tuning_file, "measured configurations, from fusec-run --tune");
   app.add_flag("--round-intermediates", a.options.round_intermediates,
-               "round fused intermediates to their dtypes, contract nothing across nodes");
+               "round fused intermediates to their dtypes, and contract no product and sum of two nodes into one "
+               "multiply-add, as a * x + b * x is by default (docs/numerics.md)");
   app.add_flag("--precise-math", a.options.precise_math, "exact in place of fast functions (docs/numerics.md)");
   app.add_flag("--allow-tf32", a.options.allow_tf32,
                "float32 products and convolutions in one pass of tf32; attention stays accurate (docs/numerics.md)");

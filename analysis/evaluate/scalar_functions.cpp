@@ -14,10 +14,13 @@ double sigmoid(double x) {
   return 1.0 / (1.0 + std::exp(-x));
 }
 
+// +0 is greater than -0, as in IEEE 754-2019 and on GPUs.
 double max_or_nan(double a, double b) {
+  if (a == b) return std::signbit(a) ? b : a;
   return std::isnan(a) ? a : std::isnan(b) ? b : std::max(a, b);
 }
 double min_or_nan(double a, double b) {
+  if (a == b) return std::signbit(a) ? a : b;
   return std::isnan(a) ? a : std::isnan(b) ? b : std::min(a, b);
 }
 

@@ -89,7 +89,7 @@ __device__ __forceinline__ float expm1_fast(float x) {
   p = fmaf(p, x, 4.166721925139427e-02f);
   p = fmaf(p, x, 0.16666539013385773f);
   p = fmaf(p, x, 0.49999997019767761f);
-  const float near = fmaf(__fmul_rn(x, x), p, x);
+  const float near = __fmul_rn(fmaf(p, x, 1.0f), x);  // a product keeps the sign of zero
   return fabsf(x) < 0.35f ? near : far;
 }
 
@@ -109,6 +109,12 @@ __device__ __forceinline__ float softplus_below(float negative) {
 }
 __device__ __forceinline__ float softplus(float x) {
   return __fadd_rn(fmaxf(x, 0.0f), softplus_below(-fabsf(x)));
+}
+
+//@ part log1p_of_exp : softplus
+// The same in IEEE's steps: infinite where e^x is.
+__device__ __forceinline__ float log1p_of_exp(float x) {
+  return x > 88.72284f ? __uint_as_float(0x7f800000u) : softplus(x);
 }
 
 //@ part log_of_sigmoid : log_fast

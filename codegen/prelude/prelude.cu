@@ -140,11 +140,13 @@ __device__ __forceinline__ unsigned nibble(const unsigned char* pairs, Index i) 
 }
 
 //@ part nan_max
-// NaN if either is, as PyTorch's maximum and minimum.
+// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
 template <class T>
-__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
-__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b ? a : b; }
+__device__ __forceinline__ double nan_max(double a, double b) { return a != a ? a : b != b ? b : fmax(a, b); }
+__device__ __forceinline__ double nan_min(double a, double b) { return a != a ? a : b != b ? b : fmin(a, b); }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 __device__ __forceinline__ float nan_max(float a, float b) {
   float greatest;
@@ -156,6 +158,9 @@ __device__ __forceinline__ float nan_min(float a, float b) {
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
   return least;
 }
+#else
+__device__ __forceinline__ float nan_max(float a, float b) { return a != a ? a : b != b ? b : fmaxf(a, b); }
+__device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a : b != b ? b : fminf(a, b); }
 #endif
 
 //@ part sign

@@ -194,18 +194,20 @@ struct ExponentialsOfPlaces {
 };
 
 //@ part running_moments : reciprocal_fast
-// Of the elements so far their sum, how many there are, their mean and the squares of their differences to it.
+// Of the elements so far their sum times 2^-kScale, how many there are, their mean and the squares of their differences
+// to it.
 __device__ __forceinline__ float share_of(float elements, float count) { return elements * reciprocal_fast(count); }
 __device__ __forceinline__ double share_of(double elements, double count) { return elements / count; }
-template <class T>
+template <class T, int kScale = 0>
 struct MomentsOf {
+  static constexpr T kUnit = T(1) / T(1ll << kScale);
   T sum = 0, count = 0, mean = 0, squares = 0;
   template <int kCount>
   __device__ __forceinline__ void take_elements(const T (&elements)[kCount]) {
     T more = 0, beside = 0;
 #pragma unroll
-    for (int e = 0; e < kCount; ++e) more += elements[e];
-    const T here = more * (T(1) / kCount);
+    for (int e = 0; e < kCount; ++e) more += elements[e] * kUnit;
+    const T here = more * (T(1) / (kCount * kUnit));
 #pragma unroll
     for (int e = 0; e < kCount; ++e) beside += (elements[e] - here) * (elements[e] - here);
     const T before = count, apart = here - mean;
@@ -213,18 +215,18 @@ struct MomentsOf {
     count += kCount;
     const T share = share_of(T(kCount), count);
     mean += apart * share;
-    squares += beside + apart * apart * (before * share);
+    squares += beside + apart * share * (apart * before);  // 0 of the first, however large
   }
   // Others' sum and squares of differences to their mean. Means are counted from `about` here: what lies between them
   // is far less than they are and is not rounded as they are.
   __device__ __forceinline__ void take_part(T more, T beside, T elements, T about) {
     if (elements == 0) return;
-    const T before = count, apart = more / elements - about - mean;
+    const T before = count, apart = more / (elements * kUnit) - about - mean;
     sum += more;
     count += elements;
     const T share = elements / count;
     mean += apart * share;
-    squares += beside + apart * apart * (before * share);
+    squares += beside + apart * share * (apart * before);  // 0 of the first, however large
   }
 };
 using RunningMoments = MomentsOf<float>;
@@ -279,7 +281,7 @@ __device__ __forceinline__ float elements_of_chunk(Index elements, int before, i
 // The same of elements that come one at a time, for each of kWidth places. What is summed up is how far they lie from
 // the first one (0 where that is infinite): squares of this are at most `count` times as many as those of differences
 // to the mean, since the first element is one of them, so that little is lost where one is taken from the other.
-template <int kWidth, class T = float>
+template <int kWidth, class T = float, int kScale = 0>
 struct ShiftedMoments {
   T shift[kWidth] = {}, apart[kWidth] = {}, squares[kWidth] = {}, count = 0;
   __device__ __forceinline__ void take_elements(const T (&elements)[kWidth]) {
@@ -291,17 +293,18 @@ struct ShiftedMoments {
 #pragma unroll
     for (int e = 0; e < kWidth; ++e) {
       const T here = elements[e] - shift[e];
-      apart[e] += here;
+      apart[e] += here * MomentsOf<T, kScale>::kUnit;
       squares[e] += here * here;
     }
   }
-  __device__ __forceinline__ MomentsOf<T> moments_of(int place) const {
-    MomentsOf<T> all;
-    const T mean = apart[place] / max(count, T(1)), left = squares[place] - apart[place] * mean;
-    all.sum = shift[place] * count + apart[place];
+  __device__ __forceinline__ MomentsOf<T, kScale> moments_of(int place) const {
+    MomentsOf<T, kScale> all;
+    const T mean = apart[place] / (max(count, T(1)) * all.kUnit);
+    const T left = squares[place] - apart[place] / all.kUnit * mean;
+    all.sum = shift[place] * (count * all.kUnit) + apart[place];
     all.count = count;
     all.mean = shift[place] + mean;
-    all.squares = left < 0 ? T(0) : left;  // NaN is left as it is
+    all.squares = isinf(squares[place]) ? squares[place] : left < 0 ? T(0) : left;  // NaN is left as it is
     return all;
   }
 };

@@ -169,14 +169,16 @@ class InterleavedEmitter {
   void reduce_moments() {
     const std::string running = writer_.unique("running"), moments = writer_.unique("moments");
     writer_.use("shifted_moments");
-    writer_.line(fmt::format("{} {};", shifted_moments(results_.type_of_pass(), way_.width), running));
+    writer_.line(
+        fmt::format("{} {};", shifted_moments(results_.type_of_pass(), way_.width, way_.one_pass->scale), running));
     over_vectors(
         running,
         [&](const auto& lane, const auto& element) {
           return fmt::format("{}[{}].take_elements<1>({{{}}});", moments, lane, element);
         },
         [&] {
-          writer_.line(fmt::format("{} {}[{}];", running_moments(results_.type_of_pass()), moments, way_.width));
+          writer_.line(fmt::format("{} {}[{}];", running_moments(results_.type_of_pass(), way_.one_pass->scale),
+                                   moments, way_.width));
           writer_.line("#pragma unroll");
           writer_.line(
               fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}.moments_of(e);", way_.width, moments, running));

@@ -96,8 +96,9 @@ void InterleavedResults::join_moments(const std::string& moments, int parts, int
   if (part_.outputs)
     emitter_.define(first.reduction, emitter_.result(all));
   else  // of what this block has of its rows
-    emitter_.define(way_.one_pass->mean,
-                    fmt::format("({} / {})", all.name, elements_.elements_of_chunk(elements_.chunk(), own ? e : "")));
+    emitter_.define(
+        way_.one_pass->mean,
+        fmt::format("({} / {})", all.name, scaled_count(elements_.elements_of_chunk(elements_.chunk(), own ? e : ""))));
   emitter_.define(way_.one_pass->element, about.empty() ? fmt::format("{}[{}].mean", moments, e)
                                                         : fmt::format("({} + {}[{}].mean)", about, moments, e));
   const std::string of_all = emitter_.emit(pool_[way_.one_pass->second].args[0]);
@@ -109,6 +110,10 @@ void InterleavedResults::join_moments(const std::string& moments, int parts, int
 
 std::string InterleavedResults::type_of_pass() const {
   return c_type(pool_[way_.one_pass->first].type);
+}
+
+std::string InterleavedResults::scaled_count(const std::string& count) const {
+  return divisor_of_sum(count, type_of_pass(), way_.one_pass->scale);
 }
 
 // Where threads have an element each, of row `thread % rows`: that row's result, which a thread of it has found.
@@ -250,9 +255,9 @@ void InterleavedResults::combine_moments() {
   const int parts = combining();
   const std::string count = partials_of_rows();
   writer_.use("running_moments");
-  writer_.line(fmt::format("{} {}[1];", running_moments(type_of_pass()), moments));
+  writer_.line(fmt::format("{} {}[1];", running_moments(type_of_pass(), way_.one_pass->scale), moments));
   writer_.line(fmt::format("const {} {} = {}[{} * {} + {} % {}] / {};", type_of_pass(), about, sums, elements_.group(),
-                           count, elements_.thread(), way_.rows, elements_.elements_of_chunk("0", "")));
+                           count, elements_.thread(), way_.rows, scaled_count(elements_.elements_of_chunk("0", ""))));
   writer_.line(fmt::format("if ({} < {})", elements_.thread(), parts));
   writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, parts));
   writer_.line(fmt::format("const {} {} = {} * {} + {};", type, at, elements_.group(), count, i));

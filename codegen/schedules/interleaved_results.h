@@ -38,6 +38,7 @@ class InterleavedResults {
 
   // The C type of what one pass over the elements finds.
   std::string type_of_pass() const;
+  std::string scaled_count(const std::string& count) const;  // what a sum of the pass is divided by for a mean
 
   // For others, of these reductions or of all of this stage's.
   void leave_partials(const std::vector<ExprId>& reductions);

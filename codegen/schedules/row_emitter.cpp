@@ -234,6 +234,9 @@ class RowEmitter {
     is_stored_ = true;
   }
   std::string type_of_pass() const { return c_type(form_.kernel.pool[one_pass_->first].type); }
+  std::string scaled_count(const std::string& count) const {
+    return divisor_of_sum(count, type_of_pass(), one_pass_->scale);
+  }
   bool of_exponentials() const { return one_pass_->kind == RowOnePass::Kind::kExponentials; }
 
   ExprEmitter::Accumulator define_reduced(ExprId reduction, const std::string& mine) {
@@ -257,9 +260,9 @@ class RowEmitter {
     if (of_exponentials())
       declare_running("running_exponentials", "RunningExponentials");
     else if (shifted)
-      declare_running("shifted_moments", shifted_moments(type_of_pass(), 1));
+      declare_running("shifted_moments", shifted_moments(type_of_pass(), 1, one_pass_->scale));
     else
-      declare_running("running_moments", running_moments(type_of_pass()));
+      declare_running("running_moments", running_moments(type_of_pass(), one_pass_->scale));
     std::string elements;
     RowWalk::Visit visit;
     visit.before = [&] {
@@ -275,7 +278,8 @@ class RowEmitter {
     over_row_first(loop, visit);
     if (shifted) {
       const std::string all = writer_.unique("moments");
-      writer_.line(fmt::format("const {} {} = {}.moments_of(0);", running_moments(type_of_pass()), all, running_));
+      writer_.line(fmt::format("const {} {} = {}.moments_of(0);", running_moments(type_of_pass(), one_pass_->scale),
+                               all, running_));
       running_ = all;
     }
     return define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
@@ -310,7 +314,8 @@ class RowEmitter {
     count.name = writer_.unique("count");
     writer_.line(fmt::format("{} {} = {}.count;", count.type, count.name, running_));
     if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", count.name, threads_.reduce(count)));
-    emitter_.define(one_pass_->mean, fmt::format("({0} / max({1}, ({2})1))", first.name, count.name, count.type));
+    const std::string divisor = fmt::format("max({}, ({})1)", count.name, count.type);
+    emitter_.define(one_pass_->mean, fmt::format("({} / {})", first.name, scaled_count(divisor)));
     leave({first, reduce_second()}, count.name);
   }
 
@@ -320,11 +325,12 @@ class RowEmitter {
                       second = partials(emitter_.accumulator(one_pass_->second)), i = writer_.unique("i");
     const std::string counts = of_exponentials() ? "" : partials_of_counts();
     of_exponentials() ? declare_running("running_exponentials", "RunningExponentials")
-                      : declare_running("running_moments", running_moments(type_of_pass()));
+                      : declare_running("running_moments", running_moments(type_of_pass(), one_pass_->scale));
     if (!of_exponentials()) {
       about_ = writer_.unique("about");
-      writer_.line(fmt::format("const {4} {0} = {1}[{3}] / {2}[{3}];", about_, first, counts, partial_place("0"),
-                               type_of_pass()));
+      const std::string at = partial_place("0");
+      writer_.line(fmt::format("const {} {} = {}[{}] / {};", type_of_pass(), about_, first, at,
+                               scaled_count(fmt::format("{}[{}]", counts, at))));
     }
     const std::string at = partial_place(i);
     writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), threads_.chunk_count(),

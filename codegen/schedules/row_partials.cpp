@@ -29,13 +29,19 @@ IndexExpr chunks_of_launch(int chunks, const IndexExpr& length, std::int64_t few
   return simplify(min(chunks, max(1, min(wanted, ceil_div(expected, max(1, groups))))), bounds);
 }
 
-std::string running_moments(const std::string& type) {
+std::string running_moments(const std::string& type, int scale) {
+  if (scale != 0) return fmt::format("MomentsOf<{}, {}>", type, scale);
   return type == "float" ? "RunningMoments" : fmt::format("MomentsOf<{}>", type);
 }
 
-std::string shifted_moments(const std::string& type, int places) {
+std::string shifted_moments(const std::string& type, int places, int scale) {
+  if (scale != 0) return fmt::format("ShiftedMoments<{}, {}, {}>", places, type, scale);
   return type == "float" ? fmt::format("ShiftedMoments<{}>", places)
                          : fmt::format("ShiftedMoments<{}, {}>", places, type);
+}
+
+std::string divisor_of_sum(const std::string& count, const std::string& type, int scale) {
+  return scale == 0 ? count : fmt::format("({} * {}::kUnit)", count, running_moments(type, scale));
 }
 
 }  // namespace fusec

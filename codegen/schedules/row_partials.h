@@ -22,8 +22,10 @@ IndexExpr chunks_of_launch(int chunks, const IndexExpr& length, std::int64_t few
                            const Bounds& bounds);
 
 // What sums up moments of values of this type in one pass (codegen/prelude/rows.cu), of elements that come so many at a
-// time for places of their own.
-std::string running_moments(const std::string& type);
-std::string shifted_moments(const std::string& type, int places);
+// time for places of their own. Sums are those of elements times 2^-scale.
+std::string running_moments(const std::string& type, int scale);
+std::string shifted_moments(const std::string& type, int places, int scale);
+// What such a sum is divided by for a mean.
+std::string divisor_of_sum(const std::string& count, const std::string& type, int scale);
 
 }  // namespace fusec

@@ -1,5 +1,6 @@
 // Elementwise ops of two operands, with NumPy broadcasting and PyTorch's type promotion.
 #include "ir/error.h"
+#include "ir/ops/clamp.h"
 #include "ir/ops/common.h"
 #include "ir/ops/table.h"
 
@@ -116,7 +117,8 @@ E float_floor_div(Formula& f, E a, E b) {
   quotient = select(not_equal(rest, zero) && not_equal(b < zero, rest < zero), quotient - 1.0, quotient);
   const E low = apply(ExprOp::kFloor, quotient);
   const E whole = select(quotient - low > 0.5, low + 1.0, low);
-  return select(equal(b, zero), a / b, whole);
+  const E signed_whole = select(equal(quotient, zero), a / b * 0.0, whole);
+  return select(equal(b, zero), a / b, signed_whole);
 }
 
 OpDef div_row() {
@@ -186,9 +188,15 @@ std::vector<OpDef> arithmetic_rows() {
       div_row(),
       pow_row(),
       arithmetic("maximum", "the greater one; NaN if either is",
-                 [](Formula&, E a, E b) { return a.type() == ScalarType::kBool ? a || b : maximum(a, b); }),
+                 [](Formula&, E a, E b) {
+                   if (a.type() == ScalarType::kBool) return a || b;
+                   return is_float_zero(a) ? at_least(b, a) : at_least(a, b);
+                 }),
       arithmetic("minimum", "the smaller one; NaN if either is",
-                 [](Formula&, E a, E b) { return a.type() == ScalarType::kBool ? a && b : minimum(a, b); }),
+                 [](Formula&, E a, E b) {
+                   if (a.type() == ScalarType::kBool) return a && b;
+                   return is_float_zero(a) ? at_most(b, a) : at_most(a, b);
+                 }),
       arithmetic(
           "remainder", "what is left of a divided by b, with b's sign",
           [](Formula&, E a, E b) {

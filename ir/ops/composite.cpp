@@ -3,6 +3,7 @@
 // Each formula builds its row statistics from the row's own indices alone, so that they are the same expression for
 // every element of the row and are computed once.
 #include "ir/ops/common.h"
+#include "ir/ops/mean.h"
 #include "ir/ops/table.h"
 
 namespace fusec::ops {
@@ -80,7 +81,7 @@ struct NormRow {
 
 // (x - mean) / sqrt(var + eps), the variance in a second pass over the row.
 E standardized(Formula& f, E x, const NormRow& row, double eps) {
-  const E mean = row.mean(f, [](E v) { return v; });
+  const E mean = scaled_mean(f, f.type(0).dtype, row.extents, row.at);
   const E variance = row.mean(f, [&](E v) { return (v - mean) * (v - mean); });
   return (x - mean) * rsqrt(variance + eps);
 }

@@ -1,5 +1,6 @@
 // Gated linear units: an activation of the gate, times up. Both come as two operands, or as one whose last dimension
 // holds them side by side or alternating.
+#include "ir/ops/clamp.h"
 #include "ir/ops/common.h"
 #include "ir/ops/table.h"
 
@@ -75,7 +76,7 @@ std::vector<OpDef> gated_ops() {
             [](Formula& f, E gate) { return gate * sigmoid(gate * f.attributes().number("alpha", 1)); }),
       gated("geglu", "gelu(gate) * up", {{"approximate", AttributeType::kText, false, {"none", "tanh"}}},
             [](Formula& f, E gate) { return gelu(gate, f.attributes().text("approximate", "none")); }),
-      gated("reglu", "relu(gate) * up", {}, [](Formula& f, E gate) { return maximum(gate, f.number(0, gate.type())); }),
+      gated("reglu", "relu(gate) * up", {}, [](Formula&, E gate) { return relu(gate); }),
   };
 }
 

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "ir/ops/common.h"
+#include "ir/ops/mean.h"
 #include "ir/ops/table.h"
 
 namespace fusec::ops {
@@ -67,6 +68,10 @@ class Row {
   }
   E mean() const {
     return sum([](E x) { return x; }) / count();
+  }
+  // Finite wherever the elements are, which the sum of `mean` need not be.
+  E scaled_mean() const {
+    return ops::scaled_mean(f_, f_.type(0).dtype, extents_, [&](Formula::Index k) { return f_.load(0, at(k), type_); });
   }
 
  private:
@@ -138,7 +143,7 @@ OpDef float_reduction(std::string name, std::string summary, RowBody body) {
 
 // The squared deviations from the mean, over n - correction; in two passes, as it must be for values far from 0.
 E variance(Formula& f, const Row& x) {
-  const E mean = x.mean();
+  const E mean = x.scaled_mean();
   const E squares = x.sum([&](E v) { return (v - mean) * (v - mean); });
   const E divisor = x.count() - f.attributes().number("correction", 1);
   return squares / maximum(divisor, f.number(0, divisor.type()));

@@ -1,5 +1,6 @@
 // Elementwise ops of one operand: arithmetic, transcendental functions, activations, predicates, cast.
 #include "ir/error.h"
+#include "ir/ops/clamp.h"
 #include "ir/ops/common.h"
 #include "ir/ops/table.h"
 
@@ -73,15 +74,15 @@ Body rounding(ExprOp op) {
 }
 
 E clamped(E x, double low, double high, Formula& f) {
-  return minimum(maximum(x, f.number(low, x.type())), f.number(high, x.type()));
+  return at_most(at_least(x, f.number(low, x.type())), f.number(high, x.type()));
 }
 
 // The bounds of an integer clamp are whole numbers of its range.
 E bounded(Formula& f, E x, const std::optional<Scalar>& low, const std::optional<Scalar>& high) {
   const DType dtype = f.output_type().dtype;
   auto bound = [&](const Scalar& s) { return f.scalar(is_float(dtype) ? s : saturated(s, dtype), x.type()); };
-  if (low) x = maximum(x, bound(*low));
-  if (high) x = minimum(x, bound(*high));
+  if (low) x = at_least(x, bound(*low));
+  if (high) x = at_most(x, bound(*high));
   return x;
 }
 
@@ -104,7 +105,7 @@ std::vector<OpDef> arithmetic_rows() {
       arithmetic("ceil", "x rounded up", rounding(ExprOp::kCeil)),
       arithmetic("round", "x rounded to the nearest integer, halves to even", rounding(ExprOp::kRoundEven)),
       arithmetic("trunc", "x rounded towards 0", rounding(ExprOp::kTrunc)),
-      arithmetic("relu", "max(x, 0)", [](Formula& f, E x) { return maximum(x, f.number(0, x.type())); }),
+      arithmetic("relu", "max(x, 0)", [](Formula&, E x) { return relu(x); }),
       arithmetic("relu6", "min(max(x, 0), 6)", [](Formula& f, E x) { return clamped(x, 0, 6, f); }),
       with_attributes(arithmetic("hardtanh", "x clamped to [min_val, max_val]",
                                  [](Formula& f, E x) {

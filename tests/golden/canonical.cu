@@ -22,24 +22,6 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   return bits;
 }
 
-// NaN if either is, as PyTorch's maximum and minimum.
-template <class T>
-__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
-template <class T>
-__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-__device__ __forceinline__ float nan_max(float a, float b) {
-  float greatest;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
-  return greatest;
-}
-__device__ __forceinline__ float nan_min(float a, float b) {
-  float least;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
-  return least;
-}
-#endif
-
 // Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
 template <int kCount>
 struct Words {
@@ -146,7 +128,7 @@ canonical_0_index_select_mul_mul_add_and_3_more(const long long* __restrict__ ro
     const float scaled = __uint_as_float(element<32>(x_w, e)) * __uint_as_float(element<32>(table_w, e));
     const float halved = scaled * 0.5f;
     const float sum = __uint_as_float(element<32>(weight_w, e)) + halved;
-    result_v[e] = nan_max(sum, 0.0f);
+    result_v[e] = (sum < 0.0f) ? 0.0f : sum;
   }
   store_words((uint4*)result + t, fp16_words(result_v));
 }

@@ -151,11 +151,13 @@ __device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsig
                : "r"(row), "n"(kOffset));
 }
 
-// NaN if either is, as PyTorch's maximum and minimum.
+// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
 template <class T>
-__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
-__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b ? a : b; }
+__device__ __forceinline__ double nan_max(double a, double b) { return a != a ? a : b != b ? b : fmax(a, b); }
+__device__ __forceinline__ double nan_min(double a, double b) { return a != a ? a : b != b ? b : fmin(a, b); }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 __device__ __forceinline__ float nan_max(float a, float b) {
   float greatest;
@@ -167,6 +169,9 @@ __device__ __forceinline__ float nan_min(float a, float b) {
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
   return least;
 }
+#else
+__device__ __forceinline__ float nan_max(float a, float b) { return a != a ? a : b != b ? b : fmaxf(a, b); }
+__device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a : b != b ? b : fminf(a, b); }
 #endif
 
 // Elements that are stored by one access.
@@ -379,7 +384,7 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
           const float variance = variance_root_v * variance_root_v;
           const float t = (((staged)[staged_place<32, false>(line, place)]) - mean[row_2]) * (rsqrtf(variance + 0.5f) * weight[row_2]);
           const float normed = t + bias[row_2];
-          active[rest_6 * 200 + row_2 * 25 + j_2 * 5 + l_3] = nan_max(normed, 0.0f);
+          active[rest_6 * 200 + row_2 * 25 + j_2 * 5 + l_3] = (normed < 0.0f) ? 0.0f : normed;
         }
       }
     }

@@ -10,11 +10,13 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// NaN if either is, as PyTorch's maximum and minimum.
+// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
 template <class T>
-__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
-__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b ? a : b; }
+__device__ __forceinline__ double nan_max(double a, double b) { return a != a ? a : b != b ? b : fmax(a, b); }
+__device__ __forceinline__ double nan_min(double a, double b) { return a != a ? a : b != b ? b : fmin(a, b); }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 __device__ __forceinline__ float nan_max(float a, float b) {
   float greatest;
@@ -26,6 +28,9 @@ __device__ __forceinline__ float nan_min(float a, float b) {
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
   return least;
 }
+#else
+__device__ __forceinline__ float nan_max(float a, float b) { return a != a ? a : b != b ? b : fmaxf(a, b); }
+__device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a : b != b ? b : fminf(a, b); }
 #endif
 
 // How two partial results of a reduction become one.
@@ -159,12 +164,12 @@ layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __res
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         sum_row[turn * 4 + e] = __uint_as_float(element<32>(x_w, e)) + __uint_as_float(element<32>(residual_w, e));
-        row_sum += sum_row[turn * 4 + e];
+        row_sum += sum_row[turn * 4 + e] * 0.015625f;
       }
     }
   }
   row_sum = warp_reduce<16>(row_sum, Sum{});
-  const float t = exact_mean(row_sum, 0.020833332f, 1.2417635e-09f);
+  const float t = exact_mean(row_sum, 1.3333333f, 7.947286e-08f);
   float row_sum_2 = 0.0f;
 #pragma unroll
   for (int turn_2 = 0; turn_2 < 1; ++turn_2) {
@@ -193,7 +198,7 @@ layer_norm_0_add_layer_norm_relu(const float* __restrict__ x, const float* __res
           const float t_3 = (t_row[turn_3 * 4 + e_3] * t_2) * __uint_as_float(element<32>(weight_w, e_3));
           const float normed = t_3 + __uint_as_float(element<32>(bias_w, e_3));
           put_element<32>(sum_w, e_3, __float_as_uint(sum_row[turn_3 * 4 + e_3]));
-          put_element<32>(y_w, e_3, __float_as_uint(nan_max(normed, 0.0f)));
+          put_element<32>(y_w, e_3, __float_as_uint((normed < 0.0f) ? 0.0f : normed));
         }
         store_words(sum + (row * 48 + j * 4), sum_w);
         store_words(y + (row * 48 + j * 4), y_w);

@@ -290,11 +290,13 @@ __device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumn
     for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
-// NaN if either is, as PyTorch's maximum and minimum.
+// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
 template <class T>
-__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
+__device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
-__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
+__device__ __forceinline__ T nan_min(T a, T b) { return a < b ? a : b; }
+__device__ __forceinline__ double nan_max(double a, double b) { return a != a ? a : b != b ? b : fmax(a, b); }
+__device__ __forceinline__ double nan_min(double a, double b) { return a != a ? a : b != b ? b : fmin(a, b); }
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
 __device__ __forceinline__ float nan_max(float a, float b) {
   float greatest;
@@ -306,6 +308,9 @@ __device__ __forceinline__ float nan_min(float a, float b) {
   asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
   return least;
 }
+#else
+__device__ __forceinline__ float nan_max(float a, float b) { return a != a ? a : b != b ? b : fmaxf(a, b); }
+__device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a : b != b ? b : fminf(a, b); }
 #endif
 
 // Consecutive elements that are kBits, 8 or 16, together.
@@ -615,7 +620,7 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
 #pragma unroll
           for (int e_2 = 0; e_2 < 8; ++e_2) {
             const float product = (((float)sum_v.v[e_2]) * 0.0625f) * __uint_as_float(element<32>(weight_scale_w, e_2));
-            put_element<32>(active_w, e_2, __float_as_uint(nan_max(product, 0.0f)));
+            put_element<32>(active_w, e_2, __float_as_uint((product < 0.0f) ? 0.0f : product));
           }
           store_words(active + (eight * 8 + row_2 * 16), active_w);
         }

@@ -14,24 +14,6 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// NaN if either is, as PyTorch's maximum and minimum.
-template <class T>
-__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
-template <class T>
-__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-__device__ __forceinline__ float nan_max(float a, float b) {
-  float greatest;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
-  return greatest;
-}
-__device__ __forceinline__ float nan_min(float a, float b) {
-  float least;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
-  return least;
-}
-#endif
-
 // Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
 template <int kCount>
 struct Words {
@@ -99,12 +81,14 @@ symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept_
     Words<4> kept_w = {};
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
-      put_element<32>(kept_w, e, __float_as_uint(nan_max(__uint_as_float(element<32>(x_w, e)), 0.0f)));
+      const float x_v = __uint_as_float(element<32>(x_w, e));
+      put_element<32>(kept_w, e, __float_as_uint((x_v < 0.0f) ? 0.0f : x_v));
     }
     store_words((uint4*)kept_2 + t, kept_w);
   } else {
     for (int e_2 = 0; t * 4 + e_2 < (n * 3); ++e_2) {
-      kept_2[t * 4 + e_2] = nan_max(x[t * 4 + e_2], 0.0f);
+      const float x_v_2 = x[t * 4 + e_2];
+      kept_2[t * 4 + e_2] = (x_v_2 < 0.0f) ? 0.0f : x_v_2;
     }
   }
 }

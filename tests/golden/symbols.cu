@@ -12,24 +12,6 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// NaN if either is, as PyTorch's maximum and minimum.
-template <class T>
-__device__ __forceinline__ T nan_max(T a, T b) { return a > b || a != a ? a : b; }
-template <class T>
-__device__ __forceinline__ T nan_min(T a, T b) { return a < b || a != a ? a : b; }
-#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-__device__ __forceinline__ float nan_max(float a, float b) {
-  float greatest;
-  asm("max.NaN.f32 %0, %1, %2;" : "=f"(greatest) : "f"(a), "f"(b));
-  return greatest;
-}
-__device__ __forceinline__ float nan_min(float a, float b) {
-  float least;
-  asm("min.NaN.f32 %0, %1, %2;" : "=f"(least) : "f"(a), "f"(b));
-  return least;
-}
-#endif
-
 // Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
 template <int kCount>
 struct Words {
@@ -110,7 +92,7 @@ static __device__ __forceinline__ void symbols_0_add_reshape_relu_div_and_2_more
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
     const float placed = __uint_as_float(element<32>(x_w, e)) + __uint_as_float(element<32>(positions_w, e));
-    const float active = nan_max(placed, 0.0f);
+    const float active = (placed < 0.0f) ? 0.0f : placed;
     put_element<32>(averaged_w, e, __float_as_uint(active / t_2));
   }
   store_words((uint4*)averaged + t, averaged_w);

@@ -53,7 +53,7 @@ TEST_CASE("precedence and associativity") {
   same("-$0 * $2", "(-$0) * $2");
   same("$0 < $2 && $0 > 1.0 || $1 == 3", "(($0 < $2) && ($0 > 1.0)) || ($1 == 3)");
   same("!($0 < $2)", " ! ( $0<$2 ) ");
-  same("relu($0)", "max($0, 0)");
+  same("relu($0)", "select($0 < 0, 0, $0)");
   same("clamp($0, 0, 6.0)", "min(max($0, 0), 6.0)");
   CHECK(formula_of("$0 - $2 - $0") != formula_of("$0 - ($2 - $0)"));
 }

@@ -35,15 +35,17 @@ TEST_CASE("relu and relu6 in every form that keeps NaN") {
                                 {"y = maximum 0.0 x", "relu(x)"},
                                 {"y = clamp x {\"min\": 0}", "relu(x)"},
                                 {"c = lt x 0; y = where c 0 x", "relu(x)"},
-                                {"c = le x 0; y = where c 0.0 x", "relu(x)"},
+                                {"c = gt 0 x; y = where c 0.0 x", "relu(x)"},
                                 {"y = clamp x {\"min\": 0, \"max\": 6}", "relu6(x)"},
                                 {"r = relu x; y = minimum r 6", "relu6(x)"},
                                 {"r = maximum x 0; y = clamp r {\"max\": 6.0}", "relu6(x)"},
                                 {"y = hardtanh x {\"min_val\": 0, \"max_val\": 6}", "relu6(x)"}});
-  check_forms("x int32 4,8", {{"c = gt x 0; y = where c x 0", "relu(x)"}});
+  check_forms("x int32 4,8", {{"c = gt x 0; y = where c x 0", "relu(x)"}, {"c = le x 0; y = where c 0 x", "relu(x)"}});
   // where(x > 0, x, 0) makes 0 of NaN, which relu keeps.
   CHECK(y_after("x float32 4,8", "c = gt x 0; y = where c x 0") == "where(c, x, 0)");
   CHECK(why_no("fusec.relu_of_integers", "x float32 4,8", "c = gt x 0; y = where c x 0").find("never_nan(x)") == 0);
+  // where(x <= 0, 0, x) makes +0 of -0, which relu keeps.
+  CHECK(y_after("x float32 4,8", "c = le x 0; y = where c 0.0 x") == "where(c, 0.0, x)");
   CHECK(y_after("x float32 4,8", "y = clamp x {\"min\": 0, \"max\": 7}").find("clamp") == 0);
   CHECK(y_after("x float32 4,8", "y = maximum x 1").find("maximum") == 0);
 }
@@ -58,6 +60,8 @@ TEST_CASE("hardsigmoid, hardswish, leaky_relu, elu, selu, softplus, mish, log_si
   CHECK(after("y = div c 5") == "div(c, 5)");
   check_forms("x float32 4,8",
               {{"m = mul x 0.02; c = gt x 0; y = where c x m", "leaky_relu(x, negative_slope=0.02)"},
+               {"m = mul x 0.02; c = ge x 0; y = where c x m", "leaky_relu(x, negative_slope=0.02)"},
+               {"m = mul x -0.5; c = ge x 0; y = where c x m", "where(c, x, m)"},
                {"m = mul x 0.02; y = maximum m x", "leaky_relu(x, negative_slope=0.02)"},
                {"m = mul x 1.5; y = maximum m x", "maximum(m, x)"},
                {"c = gt x 0; e = expm1 x; m = mul e 1.3; y = where c x m", "elu(x, alpha=1.3)"},
