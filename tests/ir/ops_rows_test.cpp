@@ -60,7 +60,7 @@ TEST_CASE("reductions: formulas") {
   CHECK(formula("argmax", {"float32[4, 8]"}) == "reduce argmax[i0<4, i1<8](v0[i0, i1])");
   CHECK(formula("any", {"float32[4]"}) == "reduce any[i0<4](bool(v0[i0]))");
   CHECK(formula("amax", {"bool[4]"}) == "reduce any[i0<4](v0[i0])");
-  CHECK(formula("sum", {"float32[]"}) == "v0[]");
+  CHECK(formula("sum", {"float32[]"}) == "add(v0[], 0)");  // +0 of -0
   CHECK(formula("vector_norm", {"float32[4]"}) == "sqrt(reduce sum[i0<4](mul(v0[i0], v0[i0])))");
 }
 
@@ -105,10 +105,10 @@ TEST_CASE("gated units") {
         "inputs/0: last dimension of gate and up together: found 7, expected a multiple of 2");
   CHECK(inferred("swiglu", {"float32[8]", "float32[8]"}, {{"interleaved", true}}) ==
         "attrs/interleaved: attribute of the form with one operand: found two operands, expected one operand");
-  CHECK(formula("reglu", {"float32[8]"}) == "mul(max(v0[i0], 0), v0[i0+4])");
-  CHECK(formula("reglu", {"float32[8]"}, {{"swapped", true}}) == "mul(max(v0[i0+4], 0), v0[i0])");
+  CHECK(formula("reglu", {"float32[8]"}) == "mul(select(lt(v0[i0], 0), 0, v0[i0]), v0[i0+4])");
+  CHECK(formula("reglu", {"float32[8]"}, {{"swapped", true}}) == "mul(select(lt(v0[i0+4], 0), 0, v0[i0+4]), v0[i0])");
   CHECK(formula("reglu", {"float32[8]"}, {{"interleaved", true}, {"up_offset", 1.0}}) ==
-        "mul(max(v0[2*i0], 0), add(v0[2*i0+1], 1))");
+        "mul(select(lt(v0[2*i0], 0), 0, v0[2*i0]), add(v0[2*i0+1], 1))");
   CHECK(formula("swiglu", {"float32[8]", "float32[8]"}, {{"alpha", 1.5}, {"limit", 7.0}}) ==
         "mul(mul(min(v0[i0], 7), sigmoid(mul(min(v0[i0], 7), 1.5))), min(max(v1[i0], -7), 7))");
 }
