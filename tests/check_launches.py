@@ -9,7 +9,7 @@ import argparse, json, os, subprocess, sys
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "models")
 # By family: what claims its products, or its units.
 CLAIMS = {"glu": "fusec.dual_gemm_", "gemm": "fusec.", "quant": "fusec.", "split": "fusec.", "norm": "", "attention": "",
-          "gpt2": "", "stack": ""}
+          "gpt2": "", "stack": "", "ssm": ""}
 # Networks of those families with nothing to claim: a single node, or no product and no unit among their nodes.
 UNCLAIMED = {"gemm_bias_f32", "gemm_bias_f32_dec", "fakequant_f32", "sinksplit_cast_fp16"}
 

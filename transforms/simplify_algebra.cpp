@@ -136,7 +136,45 @@ class Simplification {
     const bool keep_node = !free || has_output(node);
     if (!keep_node && remove_identity(n)) return;
     if (free && node.output_count == 1 && apply_rules(n, keep_node)) return;
+    if (free) become_stack(n);
     if (!keep_node) merge_duplicate(n);
+  }
+
+  // reshape(concat(a, b, c, dim=1), shape=[n, 3, d]) is stack(a, b, c, dim=1), where nobody else reads the concat.
+  void become_stack(NodeId n) {
+    Node& node = graph_.nodes[n];
+    const NodeId producer = node.op->view && node.inputs.size() == 1 ? graph_.value(node.inputs[0]).producer : kNone;
+    if (producer == kNone) return;
+    const Node& concat = graph_.nodes[producer];
+    if (concat.op->name != "concat" || concat.op->custom || !concat.fuse || concat.pattern) return;
+    const Shape &seen = graph_.tensor(node.first_output).shape, &whole = graph_.tensor(concat.first_output).shape;
+    const auto named = graph_.attributes(concat).integer("dim", 0);
+    const auto dim = static_cast<std::size_t>(named < 0 ? named + static_cast<std::int64_t>(whole.size()) : named);
+    if (seen.size() != whole.size() + 1 || seen[dim] != Dim(static_cast<std::int64_t>(concat.inputs.size()))) return;
+    const TypeId piece = graph_.value(concat.inputs[0]).type;
+    for (const ValueId v : concat.inputs)
+      if (graph_.value(v).type != piece) return;
+    Shape stacked = graph_.tensor(concat.inputs[0]).shape;
+    stacked.insert(stacked.begin() + static_cast<std::ptrdiff_t>(dim), seen[dim]);
+    if (stacked != seen || graph_.tensor(concat.inputs[0]).dtype != graph_.tensor(node.first_output).dtype) return;
+    if (has_output(concat) || readers_of(concat.first_output) > 1) return;
+    Attributes attributes;
+    attributes.set("dim", static_cast<std::int64_t>(dim));
+    node.op = graph_.op("stack");
+    node.inputs = concat.inputs;
+    node.attributes = graph_.intern(attributes);
+    if (heirs_[producer] == kNone) heirs_[producer] = n;
+  }
+
+  // Of the graph as it was when this was first asked.
+  std::uint32_t readers_of(ValueId v) {
+    if (readers_.empty()) {
+      readers_.assign(graph_.value_count(), 0);
+      for (const Node& node : graph_.nodes)
+        for (const ValueId read : node.inputs)
+          if (read != kNone) ++readers_[now_[read]];
+    }
+    return readers_[v];
   }
 
   // get_item(tuple(a, b), 1) is b.
@@ -278,6 +316,7 @@ class Simplification {
   std::vector<NodeId>& heirs_;
   std::vector<ValueId> now_;  // by value: the one that its readers take
   std::vector<bool> is_output_;
+  std::vector<std::uint32_t> readers_;  // by value, once it was asked for
   RuleMatcher matcher_;
   std::unordered_map<Key, std::size_t, KeyHash> identities_;
   Key signature_;
