@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 #include <tuple>
+#include <unordered_map>
 
 namespace fusec {
 namespace {
@@ -189,7 +190,12 @@ std::optional<Digits> digits_of(const IndexExpr& a, std::int64_t k, const Bounds
   return std::nullopt;
 }
 
-IndexExpr simplify_division(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds) {
+// What parts of an expression simplify to, while the whole is simplified: rules simplify the parts of what they made,
+// and without memory the time would double with every division inside another.
+using SimplifiedParts = std::unordered_map<IndexExpr, IndexExpr>;
+IndexExpr simplified_part(const IndexExpr& e, const Bounds& bounds, SimplifiedParts& parts);
+
+IndexExpr simplify_division(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds, SimplifiedParts& parts) {
   const Range divisor = range_of(b, bounds);
   if (divisor.min > 0) {
     // Split the dividend into the part that b divides and a rest in [0, b).
@@ -207,7 +213,7 @@ IndexExpr simplify_division(const IndexExpr& a, const IndexExpr& b, const Bounds
         return floor_div(whole, b);
       }
       if (const auto digits = digits_of(a, *k, bounds))
-        return simplify(floor_div(digits->quotient, *k / digits->unit), bounds);
+        return simplified_part(floor_div(digits->quotient, *k / digits->unit), bounds, parts);
     }
   }
   return floor_div(a, b);
@@ -223,11 +229,11 @@ std::optional<IndexExpr> without_remainder(const IndexExpr& e, std::int64_t k) {
   return m && k > 0 && *m % k == 0 ? std::optional(term.factors[0]->a) : std::nullopt;
 }
 
-IndexExpr simplify_once(const IndexExpr& e, const Bounds& bounds) {
+IndexExpr simplify_once(const IndexExpr& e, const Bounds& bounds, SimplifiedParts& parts) {
   return rewrite_atoms(e, [&](IndexAtom::Kind kind, IndexExpr a, IndexExpr b) -> IndexExpr {
     switch (kind) {
       case IndexAtom::Kind::kFloorDiv:
-        return simplify_division(a, b, bounds);
+        return simplify_division(a, b, bounds, parts);
       case IndexAtom::Kind::kMod: {
         if (range_of(b, bounds).min > 0) {
           if (proves_nonnegative(a, bounds) && proves_nonnegative(b - a - 1, bounds)) return a;
@@ -238,9 +244,10 @@ IndexExpr simplify_once(const IndexExpr& e, const Bounds& bounds) {
               const IndexExpr alone = from_terms({term}, 0);
               if (!proves_multiple_of(alone, *k, bounds)) rest += alone;
             }
-            if (rest != a) return simplify(floor_mod(rest, b), bounds);
+            if (rest != a) return simplified_part(floor_mod(rest, b), bounds, parts);
             if (const auto digits = digits_of(a, *k, bounds))
-              return simplify(floor_mod(digits->quotient, *k / digits->unit), bounds) * digits->unit + digits->rest;
+              return simplified_part(floor_mod(digits->quotient, *k / digits->unit), bounds, parts) * digits->unit +
+                     digits->rest;
           }
         }
         return floor_mod(a, b);
@@ -302,6 +309,25 @@ IndexExpr join_quotients(const IndexExpr& e) {
     return join_quotients(without_inner_remainders(without, quotient.a) + floor_div(*a, *d) * term.coefficient);
   }
   return e;
+}
+
+IndexExpr simplified(const IndexExpr& e, const Bounds& bounds, SimplifiedParts& parts) {
+  if (e.is_constant() || e.as_variable()) return e;
+  IndexExpr now = e;
+  for (int round = 0; round < 4; ++round) {
+    const IndexExpr next = join_quotients(join_division_and_remainder(simplify_once(now, bounds, parts)));
+    if (next == now) break;
+    now = next;
+  }
+  return now;
+}
+
+IndexExpr simplified_part(const IndexExpr& e, const Bounds& bounds, SimplifiedParts& parts) {
+  const auto known = parts.find(e);
+  if (known != parts.end()) return known->second;
+  IndexExpr result = simplified(e, bounds, parts);
+  parts.emplace(e, result);
+  return result;
 }
 
 Range range_of_factors(const IndexTerm& term, const Bounds& bounds) {
@@ -441,14 +467,8 @@ bool proves_multiple_of(const IndexExpr& e, std::int64_t k, const Bounds& bounds
 }
 
 IndexExpr simplify(const IndexExpr& e, const Bounds& bounds) {
-  if (e.is_constant() || e.as_variable()) return e;
-  IndexExpr now = e;
-  for (int round = 0; round < 4; ++round) {
-    const IndexExpr next = join_quotients(join_division_and_remainder(simplify_once(now, bounds)));
-    if (next == now) break;
-    now = next;
-  }
-  return now;
+  SimplifiedParts parts;
+  return simplified(e, bounds, parts);
 }
 
 }  // namespace fusec
