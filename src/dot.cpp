@@ -46,6 +46,13 @@ std::string_view colour(OpPattern pattern) {
   return "white";
 }
 
+[[noreturn]] void refuse_picture() {
+  throw Error(ErrorKind::kEnvironment, {.what = "the picture cannot be laid out",
+                                        .found = "no working `dot` program",
+                                        .expected = "Graphviz",
+                                        .hint = "apt-get install graphviz, or take --emit=dot"});
+}
+
 }  // namespace
 
 std::string to_dot(const Graph& graph, const FusionPlan& plan, std::span<const OpPattern> kinds) {
@@ -93,16 +100,15 @@ std::string to_dot(const Graph& graph, const FusionPlan& plan, std::span<const O
   return out + "}\n";
 }
 
+void require_graphviz() {
+  if (find_program("dot").empty()) refuse_picture();
+}
+
 std::string to_svg(const std::string& dot_text) {
   const TemporaryFile input, output;
   write_output(input.path(), dot_text);
   const std::string dot = find_program("dot");
-  const int status = dot.empty() ? -1 : run_program({dot, "-Tsvg", "-o", output.path(), input.path()}, "/dev/null");
-  if (status != 0)
-    throw Error(ErrorKind::kEnvironment, {.what = "the picture cannot be laid out",
-                                          .found = "no working `dot` program",
-                                          .expected = "Graphviz",
-                                          .hint = "apt-get install graphviz, or take --emit=dot"});
+  if (dot.empty() || run_program({dot, "-Tsvg", "-o", output.path(), input.path()}, "/dev/null") != 0) refuse_picture();
   return read_text_file(output.path());
 }
 

@@ -11,7 +11,10 @@ namespace fusec {
 // Graphviz text.
 std::string to_dot(const Graph& graph, const FusionPlan& plan, std::span<const OpPattern> kinds);
 
-// Laid out by Graphviz' `dot` program. Throws Error(kEnvironment) where there is none.
+// Throws Error(kEnvironment) where there is no working Graphviz.
+void require_graphviz();
+
+// Laid out by Graphviz' `dot` program; throws as require_graphviz does.
 std::string to_svg(const std::string& dot_text);
 
 }  // namespace fusec

@@ -11,7 +11,6 @@
 #include <thread>
 
 #include "bisect_rewritings.h"
-#include "codegen/identifiers.h"
 #include "codegen/manifest.h"
 #include "command_line.h"
 #include "dot.h"
@@ -24,6 +23,7 @@
 #include "model_cost.h"
 #include "output_file.h"
 #include "passes.h"
+#include "summary.h"
 #include "transforms/bisect_plan.h"
 #include "transforms/choose_layouts.h"
 #include "transforms/explain.h"
@@ -154,8 +154,9 @@ class Compilation {
 
   int run() {
     const auto start = std::chrono::steady_clock::now();
-    // Without NVRTC there is no PTX: before anything else takes time.
+    // Without NVRTC there is no PTX, without Graphviz no picture: before anything else takes time.
     if (wants_module()) nvrtc_ = Nvrtc::require();
+    if (wants("svg")) require_graphviz();
     Graph graph;
     pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
     file_nodes_ = graph.nodes.size();
@@ -410,14 +411,8 @@ class Compilation {
 
   void summary(double seconds) const {
     const PlannedModel& p = planned_;
-    std::string text =
-        fmt::format("{}: {} nodes in {} groups", comment_text(p.graph.name), file_nodes_, p.plan.groups.size());
-    if (needs_source())
-      text += fmt::format(", {} kernels, {} launches, workspace {} bytes", generated_.launch.kernels.size(),
-                          generated_.launch.steps.size(),
-                          value_at_hint(generated_.launch.workspace_bytes, p.graph.symbols));
-    text += fmt::format(" ({}, {}, {:.0f} ms)", name(p.plan.strategy), pipeline_.options().target.arch, seconds * 1e3);
-    print_message("{}\n", text);
+    print_message("{} ({}, {}, {:.0f} ms)\n", summary_text(p, needs_source() ? &generated_ : nullptr, file_nodes_),
+                  name(p.plan.strategy), pipeline_.options().target.arch, seconds * 1e3);
     if (a_.stats && needs_source())
       print_message("workspace: {} bytes are alive at once, no plan needs less; prepared: {} bytes in {} steps\n",
                     value_at_hint(generated_.launch.live_bytes, p.graph.symbols),

@@ -14,8 +14,9 @@ CUSTOM = os.path.join(golden_models.FOLDER, "custom_ops.json")
 failures = []
 
 
-def run(*arguments, program=FUSEC, stdin=None, folder=None):
-    return subprocess.run([program, *arguments], stdin=stdin, cwd=folder, capture_output=True, text=True, timeout=300)
+def run(*arguments, program=FUSEC, stdin=None, folder=None, env=None):
+    return subprocess.run([program, *arguments], stdin=stdin, cwd=folder, capture_output=True, text=True, timeout=300,
+                          env=env)
 
 
 def expect(what, process, status, out=None, err=None):
@@ -100,6 +101,29 @@ def wrong_outputs_are_traced():
             (["--host-part=recorded"], "expected --device=emulator")]:
         expect(" ".join(options), run(model, "--random=1", *options, program=RUN), 2, "", "error: .*" + message)
     expect("--host-part=guessed", run(model, "--random=1", "--host-part=guessed", program=RUN), 2, "", "host-part")
+
+
+def graphviz_is_looked_for_first(scratch):
+    """Before the model is read, which is not there."""
+    environment = {**os.environ, "PATH": scratch}
+    expect("--emit=svg without Graphviz", run("nosuch.json", "--emit=svg", env=environment), 3, "", "Graphviz")
+
+
+def counts_say_what_they_count(scratch):
+    """Groups, launches and kernels of a model in which all of them differ."""
+    model = os.path.join(scratch, "counts.json")
+    with open(model, "w", encoding="utf-8") as f:
+        json.dump({"fusec": 1, "symbols": {"n": {"max": 8192}},
+                   "inputs": [{"name": "x", "dtype": "float16", "shape": ["n", 1000]}],
+                   "constants": [{"name": "w", "dtype": "float16", "shape": [1000, 1000]}],
+                   "nodes": [{"name": "v", "op": "softmax", "inputs": ["w"], "attrs": {"dim": 0}},
+                             {"name": "y", "op": "softmax", "inputs": ["x"], "attrs": {"dim": 1}},
+                             {"name": "z", "op": "matmul", "inputs": ["y", "v"]},
+                             {"name": "x1", "op": "reshape", "inputs": ["x"], "attrs": {"shape": [1, "n", 1000]}}],
+                   "outputs": ["z", "x1"]}, f)
+    expect("counts", run(model, "--no-nvrtc", "-o", os.path.join(scratch, "counts.cu")), 0, "",
+           r"4 nodes in 4 groups, 1 prepared; 3 launches of \d+ kernels?, \d+ kernels? for other sizes, "
+           r"1 once for each set of weights; workspace \d+ bytes")
 
 
 def guilty_fusions_are_found(scratch):
@@ -246,7 +270,8 @@ def informative():
 
 def main():
     usage_errors()
-    for check in (input_errors, lists_of_names, outputs, native_and_nvrtc):
+    for check in (input_errors, lists_of_names, outputs, native_and_nvrtc, graphviz_is_looked_for_first,
+                  counts_say_what_they_count):
         with tempfile.TemporaryDirectory(prefix="fusec_command_line_") as scratch:
             check(scratch)
     with tempfile.TemporaryDirectory() as scratch:
