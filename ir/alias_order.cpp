@@ -4,6 +4,8 @@
 #include <functional>
 #include <queue>
 
+#include "ir/budget.h"
+
 namespace fusec {
 namespace {
 
@@ -15,6 +17,7 @@ std::vector<std::pair<NodeId, NodeId>> order_edges(const Graph& graph, const std
       if (v != kNone && graph.value(v).producer != kNone) edges.push_back({graph.value(v).producer, n});
   const Uses uses = uses_of(graph);
   for (const Alias& alias : aliases) {
+    count_step();
     const NodeId writer = graph.value(alias.output).producer;
     if (writer == kNone) continue;  // an input or constant: copied when all is done
     for (const NodeId reader : uses.of(alias.input))
@@ -39,6 +42,7 @@ std::optional<std::vector<NodeId>> order_for_aliases(const Graph& graph, const s
   std::vector<NodeId> order;
   order.reserve(count);
   while (!ready.empty()) {
+    count_step();
     const NodeId n = ready.top();
     ready.pop();
     order.push_back(n);

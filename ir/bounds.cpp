@@ -8,6 +8,8 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "ir/budget.h"
+
 namespace fusec {
 namespace {
 
@@ -419,6 +421,7 @@ std::int64_t most_by_products(const IndexTerm& term, const Bounds& bounds) {
 }  // namespace
 
 Range range_of(const IndexExpr& e, const Bounds& bounds) {
+  count_step();
   Range sum{e.constant_term(), e.constant_term()};
   for (const IndexTerm& term : e.terms()) {
     Range r = range_of_factors(term, bounds);

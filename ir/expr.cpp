@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/hash.h"
 
@@ -168,6 +169,7 @@ std::uint32_t ExprPool::new_axis(IndexExpr extent) {
 }
 
 ExprId ExprPool::add(ExprNode node) {
+  count_step();
   const std::size_t h = hash_of(node);
   const auto [first, last] = by_hash_.equal_range(h);
   for (auto it = first; it != last; ++it)
@@ -403,6 +405,7 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
   std::vector<std::uint8_t> state(pool.size(), 0);  // 1: operands are on the stack above, 2: done
   std::vector<ExprId> stack(roots.rbegin(), roots.rend());
   while (!stack.empty()) {
+    count_step();
     const ExprId id = stack.back();
     if (state[id] != 0) {
       stack.pop_back();

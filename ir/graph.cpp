@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/formula.h"
 #include "ir/hash.h"
@@ -102,6 +103,7 @@ std::uint32_t Graph::intern(Attributes attributes) {
 }
 
 ValueId Graph::add_value(Value value) {
+  count_step();
   const ValueId id = static_cast<ValueId>(values_.size());
   const auto name_of = [&](ValueId v) -> const std::string& { return values_[v].name; };
   if (!value.name.empty() && !value_names_.add(value.name, id, name_of))

@@ -4,6 +4,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -35,7 +36,9 @@ std::int64_t element_count(const std::vector<std::int64_t>& shape) {
 HostTensor::HostTensor(DType element, std::vector<std::int64_t> dimensions)
     : dtype(element), shape(std::move(dimensions)) {
   try {
-    bytes.resize(static_cast<std::size_t>(packed_bytes(dtype, size())));
+    const auto size_in_bytes = static_cast<std::size_t>(packed_bytes(dtype, size()));
+    require_memory(size_in_bytes);
+    bytes.resize(size_in_bytes);
   } catch (const std::bad_alloc&) {
     throw Error(ErrorKind::kEnvironment, "no memory for a tensor of " + std::to_string(size()) + " elements");
   } catch (const std::length_error&) {

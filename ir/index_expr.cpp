@@ -4,6 +4,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "ir/budget.h"
 #include "ir/hash.h"
 
 namespace fusec {
@@ -46,6 +47,7 @@ std::strong_ordering compare_factors(const std::vector<IndexAtomPtr>& a, const s
 }  // namespace
 
 IndexExpr from_terms(std::vector<IndexTerm> terms, std::int64_t constant) {
+  count_step();
   IndexExpr e(constant);
   if (!terms.empty()) e.terms_ = std::make_shared<const std::vector<IndexTerm>>(std::move(terms));
   return e;
@@ -326,6 +328,7 @@ IndexExpr rebuild(const IndexExpr& e, const std::function<std::optional<IndexExp
 }
 
 void collect(const IndexExpr& e, std::set<Variable>& found) {
+  count_step();
   for (const IndexTerm& term : e.terms())
     for (const IndexAtomPtr& factor : term.factors) {
       if (factor->kind == IndexAtom::Kind::kVariable) {

@@ -8,6 +8,8 @@
 #include <optional>
 #include <string>
 
+#include "ir/budget.h"
+
 namespace fusec {
 namespace {
 
@@ -69,6 +71,7 @@ class Scanner {
 
   // Inside of a container: its next element or member, or its end.
   bool next() {
+    count_step();
     const bool object = builder_.is_in_object();
     skip_blanks();
     if (take(object ? '}' : ']')) {

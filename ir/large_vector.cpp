@@ -7,6 +7,8 @@
 #include <limits>
 #include <new>
 
+#include "ir/budget.h"
+
 namespace fusec {
 namespace {
 
@@ -18,8 +20,9 @@ constexpr std::uintptr_t kPage = 4096;
 // The block is the heap's and not rounded to huge pages, so that blocks lie side by side, share these pages, and fit
 // again where such a block was freed.
 void* allocate_large(std::size_t bytes) {
+  if (bytes < kHugePage) return ::operator new(bytes);
+  require_memory(bytes);
   void* block = ::operator new(bytes);
-  if (bytes < kHugePage) return block;
   const auto begin = reinterpret_cast<std::uintptr_t>(block);
   const std::uintptr_t first = (begin + kPage - 1) / kPage * kPage, last = (begin + bytes) / kPage * kPage;
   madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // refused: the block works the same

@@ -1,6 +1,7 @@
 #include "ir/mapped_file.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -8,8 +9,10 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <limits>
 #include <utility>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -27,10 +30,28 @@ struct Descriptor {
   throw Error(ErrorKind::kInput, {.file = path, .what = "cannot be read", .found = std::strerror(error)});
 }
 
+std::int64_t file_limit() {
+  const Budget* budget = current_budget();
+  const std::int64_t limit = budget ? budget->limits().file_bytes : ResourceLimits{}.file_bytes;
+  return limit == 0 ? std::numeric_limits<std::int64_t>::max() : limit;
+}
+
+// A terminal or pipe may have nothing to read for long: the time limit holds meanwhile.
+void wait_for_bytes(int descriptor) {
+  const Budget* const budget = current_budget();
+  if (!budget || !budget->is_limited()) return;
+  pollfd waiting{.fd = descriptor, .events = POLLIN, .revents = 0};
+  constexpr int kMilliseconds = 20;
+  while (::poll(&waiting, 1, kMilliseconds) == 0) look_at_budget();
+}
+
 std::string read_all(int descriptor, const std::string& path) {
   std::string text;
   std::array<char, 65536> buffer;
   for (;;) {
+    require_file_size(text.size(), path);
+    wait_for_bytes(descriptor);
+    count_step();
     const ssize_t got = ::read(descriptor, buffer.data(), buffer.size());
     if (got == 0) return text;
     if (got > 0)
@@ -41,6 +62,26 @@ std::string read_all(int descriptor, const std::string& path) {
 }
 
 }  // namespace
+
+void require_file_size(std::uint64_t bytes, const std::string& path) {
+  if (bytes <= static_cast<std::uint64_t>(file_limit())) return;
+  throw Error(ErrorKind::kInput,
+              {.file = path,
+               .what = "the file is larger than the limit",
+               .found = "at least " + std::to_string(bytes) + " bytes",
+               .expected = "at most " + std::to_string(file_limit()),
+               .hint = "--max-file-size=SIZE (ResourceLimits::file_bytes in the library) raises it"});
+}
+
+std::string read_standard_input() {
+  return read_all(STDIN_FILENO, "-");
+}
+
+std::string read_text_file(const std::string& path) {
+  const MappedFile file(path);
+  require_file_size(file.bytes().size(), path);
+  return std::string(file.bytes());
+}
 
 MappedFile::MappedFile(const std::string& path) {
   // A name with a NUL in it would silently name another file.

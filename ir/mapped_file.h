@@ -1,7 +1,9 @@
-// A file's bytes, mapped into memory: only pages that are touched are read.
+// A file's bytes, mapped into memory: only pages that are touched are read. A file that is read whole (text, a pipe, a
+// device without an end) has a size limit (fusec/resource_limits.h).
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -9,7 +11,7 @@ namespace fusec {
 
 class MappedFile {
  public:
-  // Throws Error(kInput) whose `file` is `path`. What is not a regular file (a pipe) is read whole.
+  // Throws Error(kInput) whose `file` is `path`. What is not a regular file (a pipe) is read whole, up to the limit.
   explicit MappedFile(const std::string& path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
@@ -24,5 +26,13 @@ class MappedFile {
   std::size_t size_ = 0;
   std::string read_;
 };
+
+// Throws Error(kInput) for a file that is read whole and has more bytes than the limit of this thread's budget, or
+// ResourceLimits' default where it has none.
+void require_file_size(std::uint64_t bytes, const std::string& path);
+
+// A text file that a user names: a plan, target, patterns. Throws Error(kInput).
+std::string read_text_file(const std::string& path);
+std::string read_standard_input();
 
 }  // namespace fusec

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <iostream>
-#include <iterator>
 #include <set>
 
 #include "ir/alias_order.h"
@@ -196,12 +194,11 @@ Graph read_model_text(std::string_view text, const std::string& file, const std:
 }
 
 Graph read_model(const std::string& path, const OpTable& table) {
-  if (path == "-") {
-    const std::string text{std::istreambuf_iterator<char>(std::cin), std::istreambuf_iterator<char>()};
-    return read_model_text(text, path, "", table);
-  }
+  if (path == "-") return read_model_text(read_standard_input(), path, "", table);
   // The text is unmapped before the graph is built: at a million nodes both are large.
-  const JsonDocument document = parse_model_document(MappedFile(path).bytes(), path);
+  const MappedFile mapped(path);
+  require_file_size(mapped.bytes().size(), path);
+  const JsonDocument document = parse_model_document(mapped.bytes(), path);
   return read_document(document, path, std::filesystem::path(path).parent_path().string(), table);
 }
 

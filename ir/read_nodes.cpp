@@ -6,6 +6,7 @@
 #include <functional>
 #include <queue>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/infer.h"
 #include "ir/read_attributes.h"
@@ -139,6 +140,7 @@ void NodeReader::define_outputs(NodeId id, const FileNode& node) {
     return;
   }
   for (const Json output : json(node.outputs)) {
+    count_step();
     if (output.is(JsonKind::kString)) {
       context_.name(output, "an output's name");
       values_.define(output, output.string(), kNone, id);
@@ -174,6 +176,7 @@ NodeId NodeReader::producer_of(Json operand) const {
 
 void NodeReader::resolve_operands() {
   for (const FileNode& node : nodes_) {
+    count_step();
     operand_begin_.push_back(static_cast<std::uint32_t>(producers_.size()));
     for (const Json operand : json(node.inputs))
       producers_.push_back(operand.is(JsonKind::kString) ? producer_of(operand) : kNone);
@@ -201,6 +204,7 @@ std::vector<NodeId> NodeReader::topological_order() const {
   std::vector<NodeId> order;
   order.reserve(count);
   while (!ready.empty()) {
+    count_step();
     const NodeId n = ready.top();
     ready.pop();
     order.push_back(n);
@@ -253,6 +257,7 @@ void NodeReader::add(NodeId id) {
   std::vector<std::string> names = output_names(file_node, types.size());
   if (file_node.default_names) {
     for (const std::string& name : names) {
+      count_step();
       const StringId string = context_.document.strings().find(name);
       if (string != kNoString) values_.define(json(file_node.at), string, kNone, id);
     }
@@ -330,6 +335,7 @@ std::vector<ValueType> NodeReader::declared_types(const FileNode& node) const {
   std::vector<ValueType> types;
   if (node.outputs == kNone) return types;
   for (const Json output : json(node.outputs)) {
+    count_step();
     if (!output.is(JsonKind::kObject)) return {};
     const Fields fields(context_, output, "an output", {{"name", true}, {"dtype", false}, {"shape", false}});
     if (!fields[1] || !fields[2]) return {};
@@ -357,6 +363,7 @@ void NodeReader::check_declared(const FileNode& node, const std::vector<ValueTyp
     context_.fail(outputs, "wrong number of outputs", std::to_string(outputs.size()), std::to_string(types.size()));
   std::size_t i = 0;
   for (const Json output : outputs) {
+    count_step();
     const ValueType& type = types[i++];
     if (!output.is(JsonKind::kObject)) continue;
     const Fields fields(context_, output, "an output", {{"name", true}, {"dtype", false}, {"shape", false}});
@@ -388,6 +395,7 @@ std::vector<std::string> NodeReader::output_names(const FileNode& node, std::siz
     return names;
   }
   for (const Json output : json(node.outputs)) {
+    count_step();
     if (output.is(JsonKind::kString)) {
       names.emplace_back(output.text());
     } else {
@@ -405,6 +413,7 @@ void NodeReader::publish(NodeId id, const FileNode& node, NodeId graph_node) {
     return;
   }
   for (std::uint32_t i = 0; i < added.output_count; ++i) {
+    count_step();
     const ValueId value = added.first_output + i;
     const StringId name = context_.document.strings().find(graph_.value(value).name);
     if (name != kNoString && values_[name].node == id) values_.set_value(name, value);

@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <limits>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/float_formats.h"
 #include "ir/spelling.h"
@@ -48,6 +49,7 @@ Symbol read_symbol(const ReadContext& context, Json at) {
 std::optional<std::vector<std::int64_t>> constant_shape(const Shape& shape) {
   std::vector<std::int64_t> sizes;
   for (const Dim& dim : shape) {
+    count_step();
     if (!dim.is_constant()) return std::nullopt;
     sizes.push_back(dim.constant_term());
   }

@@ -96,6 +96,7 @@ class HeaderReader {
                    .what = "truncated, or not a safetensors file",
                    .found = fmt::format("a header of {} bytes in a file of {}", length, file_.size()),
                    .expected = fmt::format("at most {} bytes", std::min(kLongestHeader, file_.size() - 8))});
+    require_file_size(length, path_);
     return file_.substr(8, length);
   }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/budget.h"
+
 namespace fusec {
 namespace {
 
@@ -13,6 +15,7 @@ constexpr std::size_t kLongestGuess = 64;  // no name worth guessing is longer
 
 void append_escaped(std::string& out, std::string_view text) {
   for (const char c : text) {
+    count_step();
     const auto byte = static_cast<unsigned char>(c);
     switch (c) {
       case '"':
@@ -76,6 +79,7 @@ std::size_t spelling_distance(std::string_view a, std::string_view b, std::size_
   std::array<std::array<std::size_t, kLongestGuess + 1>, 3> rows{};
   for (std::size_t j = 0; j <= b.size(); ++j) rows[0][j] = j;
   for (std::size_t i = 1; i <= a.size(); ++i) {
+    count_step();
     auto& row = rows[i % 3];
     const auto& last = rows[(i + 2) % 3];
     const auto& before = rows[(i + 1) % 3];
@@ -93,6 +97,7 @@ std::string_view nearest_name(std::string_view word, std::span<const std::string
   std::size_t limit = std::min<std::size_t>(3, word.size() / 3);
   std::string_view best;
   for (const std::string_view candidate : candidates) {
+    count_step();
     if (limit == 0) break;
     const std::size_t distance = spelling_distance(word, candidate, limit);
     if (distance == 0) return candidate;

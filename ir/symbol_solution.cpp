@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "ir/budget.h"
+
 namespace fusec {
 namespace {
 
@@ -15,6 +17,7 @@ std::optional<Linear> linear_in(const Dim& e, Variable symbol) {
   Linear split;
   split.rest = e.constant_term();
   for (const IndexTerm& term : e.terms()) {
+    count_step();
     const auto is_symbol = [&](const IndexAtomPtr& atom) {
       return atom->kind == IndexAtom::Kind::kVariable && atom->variable == symbol;
     };
@@ -38,6 +41,7 @@ class Solver {
       if (const auto v = dim.as_variable(); v && !solved_[v->id]) take({v->id, input, d, 1, 0});
     });
     for (bool progress = true; progress;) {
+      count_step();
       const std::size_t before = solution_.steps.size();
       each_dimension([&](std::uint32_t input, std::uint32_t d, const Dim& dim) { try_linear(input, d, dim); });
       progress = solution_.steps.size() > before;
@@ -52,6 +56,7 @@ class Solver {
   void each_dimension(const F& f) {
     if (solution_.steps.size() == solved_.size()) return;
     for (std::uint32_t i = 0; i < graph_.inputs.size(); ++i) {
+      count_step();
       const Shape& shape = graph_.tensor(graph_.inputs[i]).shape;
       for (std::uint32_t d = 0; d < shape.size(); ++d)
         if (!shape[d].is_constant()) f(i, d, shape[d]);
@@ -61,6 +66,7 @@ class Solver {
   void try_linear(std::uint32_t input, std::uint32_t d, const Dim& dim) {
     std::optional<Variable> unknown;
     for (const Variable v : variables_of(dim)) {
+      count_step();
       if (solved_[v.id]) continue;
       if (unknown) return;  // two unknowns
       unknown = v;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "ir/attribute_text.h"
+#include "ir/budget.h"
 #include "ir/json_document.h"
 #include "ir/spelling.h"
 #include "ir/text_names.h"
@@ -28,6 +29,7 @@ std::string constant_text(const Graph& graph, const Constant& c) {
     text += " = [";
     const char* separator = "";
     for (const Scalar& element : *c.data) {
+      count_step();
       text += separator;
       text += element_text(element, type.dtype);
       separator = ", ";
@@ -49,10 +51,12 @@ std::string node_text(const Graph& graph, const Node& node) {
   text += " = " + text_name(node.op->name) + "(";
   const char* separator = "";
   for (const ValueId v : node.inputs) {
+    count_step();
     text += separator + operand_text(graph, v);
     separator = ", ";
   }
   for (const Attribute& a : graph.attributes(node).list()) {
+    count_step();
     text += separator + text_name(a.name) + "=" + json_text(a.value, graph.symbols);
     separator = ", ";
   }
@@ -75,6 +79,7 @@ std::string graph_text(const Graph& graph) {
   for (const Node& node : graph.nodes) text += node_text(graph, node) + "\n";
   const char* separator = "return ";
   for (const ValueId v : graph.outputs) {
+    count_step();
     text += separator + text_name(graph.value(v).name);
     separator = ", ";
   }

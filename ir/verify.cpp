@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "ir/alias_order.h"
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/infer.h"
 #include "ir/spelling.h"
@@ -40,6 +41,7 @@ class Verifier {
   void check_values() {
     std::unordered_set<std::string_view> names;
     for (ValueId v = 0; v < graph_.value_count(); ++v) {
+      count_step();
       const Value& value = graph_.value(v);
       if (value.type >= graph_.type_count()) problem("value {} has no type", v);
       const bool named = value.kind != Value::Kind::kNumber && value.kind != Value::Kind::kDim;
@@ -96,6 +98,7 @@ class Verifier {
       problem("{} has an op {} that is not in the graph's table", user, in_quotes(node.op->name));
     if (node.output_count == 0) problem("{} has no results", user);
     for (std::uint32_t i = 0; i < node.output_count; ++i) {
+      count_step();
       const ValueId v = node.first_output + i;
       if (v >= graph_.value_count() || graph_.value(v).kind != Value::Kind::kResult || graph_.value(v).producer != n)
         problem("result {} of {} is not a value that it produces", i, user);
@@ -132,6 +135,7 @@ class Verifier {
 
   void check_attributes(const OpDef& op, const Attributes& attributes, const std::string& user) {
     for (const Attribute& a : attributes.list()) {
+      count_step();
       bool known = false;
       for (const AttributeSpec& spec : op.attributes) known |= spec.name == a.name;
       if (!known) problem("{}: {} has no attribute {}", user, op.name, in_quotes(a.name));
@@ -145,6 +149,7 @@ class Verifier {
     for (const ValueId v : graph_.inputs)
       if (v >= graph_.value_count() || graph_.value(v).kind != Value::Kind::kInput) problem("value {} is no input", v);
     for (const Constant& constant : graph_.constants) {
+      count_step();
       if (constant.value >= graph_.value_count() || graph_.value(constant.value).kind != Value::Kind::kConstant)
         problem("value {} is no constant", constant.value);
       if (!constant.data) continue;
@@ -154,6 +159,7 @@ class Verifier {
     }
     if (graph_.outputs.empty()) problem("the graph has no outputs");
     for (const ValueId v : graph_.outputs) {
+      count_step();
       check_available(v, end, "the graph's output");
       const Value::Kind kind = graph_.value(v).kind;
       if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim) problem("an output of the graph is a number");
@@ -165,6 +171,7 @@ class Verifier {
 
   void check_aliases() {
     for (const Alias& alias : graph_.aliases) {
+      count_step();
       check_available(alias.output, static_cast<NodeId>(graph_.nodes.size()), "an alias");
       if (alias.input >= graph_.value_count() || graph_.value(alias.input).kind != Value::Kind::kInput)
         problem("an alias of {} names no input", in_quotes(graph_.value(alias.output).name));

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "ir/attribute_text.h"
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
 
@@ -33,6 +34,7 @@ class Writer {
     out_ += fmt::format(",\n  \"{}\": [", key);
     const char* separator = "\n    ";
     for (const auto& element : elements) {
+      count_step();
       out_ += separator + print(element);
       separator = ",\n    ";
     }
@@ -44,6 +46,7 @@ class Writer {
     out_ += ",\n  \"symbols\": {";
     const char* separator = "\n    ";
     for (const Symbol& s : graph_.symbols) {
+      count_step();
       out_ += separator;
       out_ += fmt::format("{}: {{\"min\": {}, \"max\": {}, \"multiple_of\": {}, \"hint\": {}}}", json_string(s.name),
                           s.min, s.max, s.multiple_of, s.hint);
@@ -56,6 +59,7 @@ class Writer {
     out_ += ",\n  \"aliases\": {";
     const char* separator = "";
     for (const Alias& alias : graph_.aliases) {
+      count_step();
       out_ +=
           separator + json_string(graph_.value(alias.output).name) + ": " + json_string(graph_.value(alias.input).name);
       separator = ", ";
@@ -81,6 +85,7 @@ class Writer {
       text += ", \"data\": [";
       const char* separator = "";
       for (const Scalar& scalar : *c.data) {
+        count_step();
         text += separator + element_text(scalar, graph_.tensor(c.value).dtype);
         separator = ", ";
       }
@@ -119,6 +124,7 @@ class Writer {
     std::string text = "[";
     const bool declared = declare_types_ || n.op->custom || n.op->special == Special::kCollective;
     for (ValueId v = n.first_output; v < n.first_output + n.output_count; ++v) {
+      count_step();
       if (text.size() > 1) text += ", ";
       text += declared && !graph_.type(v).is_tuple ? "{" + declaration(v) + "}" : json_string(graph_.value(v).name);
     }
@@ -130,6 +136,7 @@ class Writer {
         fmt::format("{{\"name\": {}, \"op\": {}, \"inputs\": [", json_string(n.name), json_string(n.op->name));
     const char* separator = "";
     for (const ValueId v : n.inputs) {
+      count_step();
       text += separator + operand(v);
       separator = ", ";
     }
@@ -140,6 +147,7 @@ class Writer {
       text += ", \"attrs\": {";
       separator = "";
       for (const Attribute& a : attributes.list()) {
+        count_step();
         text += separator + json_string(a.name) + ": " + json_text(a.value, graph_.symbols);
         separator = ", ";
       }

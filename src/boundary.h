@@ -1,9 +1,11 @@
 // The boundary of the library: what comes in as text is UTF-8, and what goes out as an exception is a fusec::Error.
 #pragma once
 
+#include <new>
 #include <string>
 
 #include "fusec/error.h"
+#include "ir/budget.h"
 #include "ir/op.h"
 
 namespace fusec {
@@ -22,7 +24,17 @@ auto at_boundary(const F& function) {
     return function();
   } catch (const OpError& error) {
     throw error_of(error);
+  } catch (const std::bad_alloc&) {
+    throw Error(ErrorKind::kEnvironment, "out of memory");
   }
+}
+
+// The same within limits.
+template <class F>
+auto at_boundary(const ResourceLimits& limits, const F& function) {
+  Budget budget(limits);
+  const BudgetScope scope(&budget);
+  return at_boundary(function);
 }
 
 }  // namespace fusec

@@ -15,13 +15,16 @@
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/new_file.h"
 #include "ir/read.h"
 #include "ir/spelling.h"
 #include "messages.h"
 #include "pipeline_options.h"
+#include "watchdog.h"
 
 namespace fusec {
 namespace {
@@ -162,6 +165,16 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
                "float atomics: results may differ from run to run (no kernel has such a form yet)");
   app.add_option("--jobs", a.options.jobs, "NVRTC compilations at a time (default: as many as processors)")
       ->check(CLI::Range(0, kMost));
+  app.add_option("--max-memory", a.options.resources.memory_bytes,
+                 "SIZE (512M, 2G): end with an error where the process would have more memory")
+      ->transform(CLI::AsSizeValue(false))
+      ->transform(not_negative);
+  app.add_option("--timeout", a.options.resources.seconds, "SECONDS: end with an error where it takes longer")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--max-file-size", a.options.resources.file_bytes,
+                 "SIZE: of a model, a header, a text file or pipe that is read; 0 for no limit (default: 512M)")
+      ->transform(CLI::AsSizeValue(false))
+      ->transform(not_negative);
   app.add_option("--cache-dir", a.options.cache_directory,
                  "where NVRTC's results are kept (default: $XDG_CACHE_HOME/fusec or ~/.cache/fusec)");
   app.add_option("--cache-size", a.options.cache_bytes,
@@ -210,9 +223,13 @@ int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& ar
   handle_signals();
   std::string message;
   int status = 0;
+  std::optional<Budget> budget;
   try {
     app.parse(argc, argv);
     refuse_empty_values(app);
+    budget.emplace(arguments.options.resources, Budget::Memory::kOfProcess);
+    const BudgetScope scope(&*budget);
+    const Watchdog watchdog(*budget, [&](const std::string& excess) { print_error(arguments.color, excess); });
     status = run();
     finish_standard_output();
     return status;
@@ -230,6 +247,7 @@ int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& ar
     status = static_cast<int>(ErrorKind::kEnvironment);
   }
   print_error(arguments.color, message);
+  if (budget && budget->is_exceeded()) std::_Exit(status);  // giving back much memory takes time as well
   return status;
 }
 

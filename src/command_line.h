@@ -36,8 +36,8 @@ PipelineOptions pipeline_options(const CompileArguments& arguments, int device =
 // Reads the model and gives its symbols the hints of --symbol=NAME=VALUE.
 Graph read_model(const CompileArguments& arguments);
 
-// Runs a program: parses, calls `run`, turns errors into one line on standard error and an exit status. Throws
-// std::bad_alloc.
+// Runs a program: parses, calls `run` within the limits, turns errors into one line on standard error and an exit
+// status. A program past a limit ends at once, whatever its threads still do. Throws std::bad_alloc.
 int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& arguments,
                 const std::function<int()>& run);
 

@@ -14,6 +14,7 @@
 #include "codegen/manifest.h"
 #include "command_line.h"
 #include "dot.h"
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/large_vector.h"
 #include "ir/spelling.h"
@@ -169,6 +170,8 @@ class Compilation {
     std::vector<std::string> contents;
     for (const Emission& e : outputs_) contents.push_back(content(e.kind));
     explain();
+    enter_stage("write");
+    look_at_budget();
     for (std::size_t i = 0; i < outputs_.size(); ++i) write_output(outputs_[i].path, contents[i]);
     if (a_.compile.time_passes || a_.stats) print_times(pipeline_.times());
     summary(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());

@@ -10,8 +10,8 @@
 #include <thread>
 
 #include "command_line.h"
-#include "input_file.h"
 #include "ir/error.h"
+#include "ir/mapped_file.h"
 #include "messages.h"
 #include "output_file.h"
 #include "profile.h"

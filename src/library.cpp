@@ -5,6 +5,7 @@
 #include "boundary.h"
 #include "codegen/manifest.h"
 #include "fusec/fusec.h"
+#include "ir/budget.h"
 #include "ir/read.h"
 #include "ir/spelling.h"
 #include "ir/text.h"
@@ -28,6 +29,7 @@ Graph hinted(const Model& model, const Options& options) {
 std::vector<Group> groups_of(const PlannedModel& planned) {
   std::vector<Group> groups;
   for (const FusionGroup& group : planned.plan.groups) {
+    count_step();
     if (group.prepared) continue;
     Group g{.name = group.name,
             .nodes = {},
@@ -65,12 +67,14 @@ Compilation compiled(const Model& model, const Options& options) {
   std::vector<std::shared_ptr<const std::string>> ptx, cubin;
   if (options.ptx) {
     for (CompiledModule& module : pipeline.compile(*nvrtc, generated)) {
+      count_step();
       if (!module.log.empty()) result.diagnostics.push_back(module.log);
       ptx.push_back(std::make_shared<const std::string>(std::move(module.ptx)));
       cubin.push_back(std::make_shared<const std::string>(std::move(module.cubin)));
     }
   }
   for (std::size_t k = 0; k < generated.launch.kernels.size(); ++k) {
+    count_step();
     const KernelSource& kernel = generated.launch.kernels[k];
     KernelInfo info{kernel.name, kernel.schedule, kernel.text, nullptr, nullptr};
     if (options.ptx) {
@@ -84,12 +88,14 @@ Compilation compiled(const Model& model, const Options& options) {
 
 }  // namespace
 
-Model Model::read(const std::string& path, const Registry& registry) {
-  return at_boundary([&] { return Model(std::make_shared<const Graph>(read_model(path, registry.table()))); });
+Model Model::read(const std::string& path, const Registry& registry, const ResourceLimits& resources) {
+  return at_boundary(resources,
+                     [&] { return Model(std::make_shared<const Graph>(read_model(path, registry.table()))); });
 }
 
-Model Model::parse(std::string_view json, const std::string& directory, const Registry& registry) {
-  return at_boundary([&] {
+Model Model::parse(std::string_view json, const std::string& directory, const Registry& registry,
+                   const ResourceLimits& resources) {
+  return at_boundary(resources, [&] {
     return Model(std::make_shared<const Graph>(read_model_text(json, "model", directory, registry.table())));
   });
 }
@@ -112,7 +118,7 @@ std::string Model::to_text() const {
 }
 
 Compilation compile(const Model& model, const Options& options) {
-  return at_boundary([&] { return compiled(model, options); });
+  return at_boundary(options.resources, [&] { return compiled(model, options); });
 }
 
 std::vector<PassInfo> passes_in_order() {
@@ -123,7 +129,7 @@ std::vector<PassInfo> passes_in_order() {
 }
 
 std::vector<PatternInfo> patterns_in_order(const Options& options) {
-  return at_boundary([&] {
+  return at_boundary(options.resources, [&] {
     std::vector<PatternInfo> list;
     for (const auto& p : pattern_list(options))
       list.push_back({p->name, p->summary, p->match_text, p->becomes_text, p->priority});
@@ -138,7 +144,7 @@ Model run_pass(const Model& model, std::string_view name, const Options& options
                                     .found = in_quotes(name),
                                     .expected = "a pass from graph to graph",
                                     .hint = "annotate_patterns, partition and compile have the results of the others"});
-  return at_boundary([&] {
+  return at_boundary(options.resources, [&] {
     return Model(std::make_shared<const Graph>(Pipeline(pipeline_options(options)).rewritten(model.graph(), pass)));
   });
 }
@@ -154,7 +160,8 @@ std::vector<std::string> annotate_patterns(const Model& model, const std::string
 }
 
 std::vector<Group> partition(const Model& model, const Options& options) {
-  return at_boundary([&] { return groups_of(Pipeline(pipeline_options(options)).plan(hinted(model, options))); });
+  return at_boundary(options.resources,
+                     [&] { return groups_of(Pipeline(pipeline_options(options)).plan(hinted(model, options))); });
 }
 
 std::string_view version() {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "input_file.h"
 #include "ir/error.h"
+#include "ir/mapped_file.h"
 #include "ir/spelling.h"
 #include "transforms/patterns/builtin_patterns.h"
 #include "transforms/patterns/conditions.h"

@@ -7,8 +7,9 @@
 #include <chrono>
 #include <optional>
 
-#include "input_file.h"
+#include "ir/budget.h"
 #include "ir/error.h"
+#include "ir/mapped_file.h"
 #include "ir/text.h"
 #include "ir/verify.h"
 #include "passes.h"
@@ -47,7 +48,9 @@ PipelineOptions leaving_out(PipelineOptions options, const LeftOut& left_out) {
 
 void Pipeline::timed(std::string_view name, const std::function<void()>& stage) {
   const auto start = std::chrono::steady_clock::now();
+  enter_stage(name);
   stage();
+  look_at_budget();
   times_.push_back(
       {std::string(name), std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count()});
 }

@@ -6,8 +6,8 @@
 
 #include "analysis/target_file.h"
 #include "codegen/tuning_database.h"
-#include "input_file.h"
 #include "ir/error.h"
+#include "ir/mapped_file.h"
 #include "ir/spelling.h"
 #include "passes.h"
 #include "pattern_options.h"

@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "fusec/error.h"
+#include "fusec/resource_limits.h"
 
 namespace fusec {
 
@@ -80,9 +81,11 @@ class Registry {
 
 class Model {
  public:
-  static Model read(const std::string& path, const Registry& registry = {});  // "-" is standard input
+  // "-" is standard input. Throws Error(kInput) where a limit is exceeded.
+  static Model read(const std::string& path, const Registry& registry = {}, const ResourceLimits& resources = {});
   // Weight files are looked for in `directory`.
-  static Model parse(std::string_view json, const std::string& directory = ".", const Registry& registry = {});
+  static Model parse(std::string_view json, const std::string& directory = ".", const Registry& registry = {},
+                     const ResourceLimits& resources = {});
 
   std::string name() const;
   std::vector<std::string> node_names() const;  // in topological order
@@ -198,6 +201,8 @@ struct Options {
   std::uint64_t cache_bytes = 512 << 20;  // how large that may become; what was not used for the longest time goes
   std::string
       nvrtc_library;  // the absolute path of libnvrtc; "": looked for (codegen/nvrtc_places.h). FUSEC_NVRTC wins
+  // Of each call that takes these options. Past a limit it throws Error(kInput).
+  ResourceLimits resources;
 };
 
 struct Group {

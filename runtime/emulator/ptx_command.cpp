@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <memory>
 #include <optional>
 
 #include "ir/dtype.h"
 #include "ir/error.h"
+#include "ir/mapped_file.h"
 #include "ir/safetensors.h"
 #include "runtime/emulator/memory.h"
 #include "runtime/emulator/numerics.h"
@@ -83,7 +82,7 @@ class Command {
   }
 
   PtxReport run() {
-    const Module module(read_ptx(), command_.ptx_file);
+    const Module module(read_text_file(command_.ptx_file), command_.ptx_file);
     for (const std::string& argument : command_.arguments) declare(argument, 0, false);
     for (const std::string& argument : command_.arguments) declare(argument, 0, true);
     for (NamedBuffer& buffer : buffers_) {
@@ -103,12 +102,6 @@ class Command {
   }
 
  private:
-  std::string read_ptx() const {
-    std::ifstream file(command_.ptx_file, std::ios::binary);
-    if (!file) throw Error(ErrorKind::kInput, {.file = command_.ptx_file, .what = "cannot be read"});
-    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  }
-
   // ---- first pass: the buffers; then those that only tensor maps name
 
   void declare(std::string_view text, int depth, bool of_maps) {

@@ -1,0 +1,16 @@
+// How much time, memory and input one call of the library, or one run of a program, may take.
+#pragma once
+
+#include <cstdint>
+
+namespace fusec {
+
+struct ResourceLimits {
+  double seconds = 0;             // wall time; 0: no limit
+  std::int64_t memory_bytes = 0;  // resident memory that the call adds to the process; 0: no limit
+  // Size of one text file or pipe that is read whole: a model, patterns, a plan, a target, a tuning database, PTX, the
+  // header of a safetensors file. 0: no limit.
+  std::int64_t file_bytes = std::int64_t{512} << 20;
+};
+
+}  // namespace fusec

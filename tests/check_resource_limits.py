@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+"""check_resource_limits.py FUSEC FUSEC_RUN
+
+Limits on time, memory and files of the programs: every file that is read, input that never comes, output that nobody
+takes, a system with little memory. A limit is an error with status 1 that names it; nothing is half-written."""
+import os, resource, subprocess, sys, tempfile, time
+
+import golden_models
+from hostile import make, measured
+
+FUSEC, RUN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+MODEL = os.path.join(golden_models.FOLDER, "linear_gelu.json")
+failures = []
+
+
+def expect(what, holds, seen):
+    if not holds:
+        failures.append(f"{what}: {seen}")
+
+
+def outcome(arguments, program=FUSEC, **more):
+    start = time.monotonic()
+    process = subprocess.run([program, *arguments], capture_output=True, text=True, timeout=100, **{"stdin": subprocess.DEVNULL, **more})
+    return process.returncode, process.stderr, time.monotonic() - start
+
+
+def endless_files():
+    for arguments, program in [(["/dev/zero"], FUSEC), ([MODEL, "--patterns=/dev/zero"], FUSEC), ([MODEL, "--plan=/dev/zero"], FUSEC),
+                               ([MODEL, "--target=/dev/zero"], FUSEC), ([MODEL, "--tuning-db=/dev/zero"], FUSEC),
+                               ([MODEL, "--inputs=/dev/zero"], RUN), (["--ptx=/dev/zero", "--kernel=k"], RUN)]:
+        status, error, _ = outcome([*arguments, "--max-file-size=1M"], program)
+        expect(f"{arguments}", status == 1 and "larger than the limit" in error and "--max-file-size" in error, (status, error))
+    with open("/dev/zero", "rb") as zeros:
+        status, error, _ = outcome(["-", "--max-file-size=1M"], stdin=zeros)
+        expect("standard input", status == 1 and "larger than the limit" in error, (status, error))
+    status, error, _ = outcome(["/dev/zero", "--max-memory=100M"])
+    expect("/dev/zero within little memory", status == 1 and "memory limit" in error, (status, error))
+    status, error, _ = outcome([MODEL, "--max-file-size=100"])
+    expect("a file of more than 100 bytes", status == 1 and MODEL in error and "larger than the limit" in error, (status, error))
+
+
+def blocked():
+    reader, writer = os.pipe()
+    status, error, seconds = outcome(["-", "--timeout=0.5"], stdin=reader)
+    expect("input that never comes", status == 1 and "time limit" in error and "stage read" in error and seconds < 5, (status, error, seconds))
+    with subprocess.Popen([FUSEC, MODEL, "--no-nvrtc", "--timeout=1.5", "-o", "-"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True) as process:
+        # Less than the output stays in the pipe where nobody reads.
+        status, error = process.wait(timeout=60), process.stderr.read()
+    expect("output that nobody takes", status in (0, 1) and (status == 0 or "time limit" in error), (status, error))
+    os.close(reader)
+    os.close(writer)
+
+
+def within_limits():
+    """Both limits in whatever stage they are met: the output stays as it was."""
+    case = make("chain.reshape_permute", 12, 0)
+    for limit in ["--timeout=0.02", "--timeout=0.1", "--timeout=0.4", "--max-memory=4M", "--max-memory=24M"]:
+        run = measured.run(FUSEC, case, [limit, "-o", "out.cu", "--no-nvrtc"], "out.cu", 100)
+        expect(limit, run.status in (0, 1) and not run.left, (run.status, run.error, run.left))
+        if run.status == 1:
+            word = "time limit" if "timeout" in limit else "memory limit"
+            expect(limit, word in run.error and "stage" in run.error and run.output == measured.KEPT, (run.error, run.output[:80]))
+    for option in ["--max-memory=much", "--max-memory=-1", "--timeout=-1", "--timeout=soon", "--max-file-size=1X"]:
+        status, error, _ = outcome([MODEL, option])
+        expect(option, status == 2 and "error:" in error, (status, error))
+
+
+def little_memory():
+    """Where the system gives no more memory, that is said: no abort, whatever the size."""
+    with tempfile.TemporaryDirectory() as folder:
+        measured.lay_out(make("chain.layer_norm", 200, 0), folder)
+        model = os.path.join(folder, "model.json")
+        statuses = set()
+        for mebibytes in [*range(6, 60, 3), 70, 100, 200]:
+            limit = mebibytes << 20
+            status, error, _ = outcome([model, "--emit=partition"], preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
+            statuses.add(status)
+            # 127: the loader finds no room for the program itself.
+            expect(f"{mebibytes} MiB", status in (0, 1, 3) and (status == 0 or "memory" in error) or status == 127, (status, error[:300]))
+        expect("some size is too small, some is not", {0, 3} <= statuses, statuses)
+
+
+endless_files()
+blocked()
+within_limits()
+little_memory()
+print("\n".join(failures) or "all limits hold")
+sys.exit(1 if failures else 0)
