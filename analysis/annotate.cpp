@@ -6,6 +6,7 @@
 #include <array>
 #include <unordered_map>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -34,6 +35,7 @@ class Reading {
     std::vector<IndexExpr> index;
     axes_.clear();
     for (const Dim& dim : type.shape) {
+      count_step();
       axes_.push_back(pool.new_axis(dim));
       index.push_back(IndexExpr::axis(axes_.back()));
     }
@@ -48,6 +50,7 @@ class Reading {
     OpPattern combined = OpPattern::kElemwise;
     bool has_elemwise = false;
     for (const ExprId id : order) {
+      count_step();
       const ExprNode& n = pool[id];
       if (n.op != ExprOp::kLoad) continue;
       const OpPattern kind = kind_of_load(n);
@@ -64,6 +67,7 @@ class Reading {
     if (load.indices.size() == axes_.size()) {
       bool same = true;
       for (std::size_t d = 0; d < axes_.size(); ++d) {
+        count_step();
         const bool both_one = constant_of_one(d) && graph_.tensor(node_.first_output).shape[d].is(1);
         same = same && (is_axis(load.indices[d], axes_[d]) || both_one);
       }
@@ -72,6 +76,7 @@ class Reading {
     std::size_t next = 0;
     bool in_order = true;
     for (std::size_t d = 0; d < load.indices.size() && in_order; ++d) {
+      count_step();
       if (constant_of_one(d)) continue;
       while (next < axes_.size() && !is_axis(load.indices[d], axes_[next])) ++next;
       in_order = next++ < axes_.size();
@@ -88,6 +93,7 @@ class Reading {
     std::size_t reductions = 0, loads = 0, reused = 0;
     bool plain = true;
     for (const ExprId id : order) {
+      count_step();
       const ExprNode& inner = pool[id];
       reductions += inner.op == ExprOp::kReduce;
       if (inner.op != ExprOp::kLoad) continue;
@@ -207,6 +213,7 @@ std::vector<OpPattern> annotate(const Graph& graph, PatternSource source) {
   std::unordered_map<Signature, OpPattern, SignatureHash> known;
   Signature signature;
   for (const Node& node : graph.nodes) {
+    count_step();
     if (node.pattern && node.op->custom) {
       kinds.push_back(*node.pattern);
       continue;

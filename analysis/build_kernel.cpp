@@ -11,6 +11,7 @@
 #include "analysis/narrow_comparisons.h"
 #include "analysis/negative_zero.h"
 #include "analysis/shared_row_axes.h"
+#include "ir/budget.h"
 #include "ir/constant_data.h"
 #include "ir/tuple_field.h"
 #include "ir/type.h"
@@ -35,6 +36,7 @@ class Building {
     std::vector<IndexExpr> index;
     std::vector<std::uint32_t> axes;
     for (const Dim& extent : graph_.tensor(unit.space).shape) {
+      count_step();
       axes.push_back(raw.new_axis(extent));
       index.push_back(IndexExpr::axis(axes.back()));
     }
@@ -51,6 +53,7 @@ class Building {
     std::map<ValueId, std::vector<ExprId>> beside;  // values stored on the way: where they are loaded
     SharedRowAxes row_axes(raw);
     for (ExprId id = 0; id < raw.size(); ++id) {
+      count_step();
       replaced_by.resize(raw.size(), kNoExpr);
       const ExprNode load = raw[id];
       if (load.op != ExprOp::kLoad || row_axes.is_given_up(id)) continue;
@@ -122,17 +125,20 @@ class Building {
     };
     std::vector<std::uint32_t> new_axes;
     for (const std::uint32_t a : axes) {
+      count_step();
       const IndexExpr extent = raw.extent(a);
       if (extent.is(1)) copier.axis[a] = 0;
       new_axes.push_back(extent.is(1) ? kernel.pool.new_axis(1) : copier.copy_axis(a));
     }
     for (std::size_t i = 0; i < outputs.size(); ++i) {
+      count_step();
       KernelOutput output{unit.values[i], graph_.tensor(unit.values[i]), new_axes, copier.copy(outputs[i]), {}};
       output.index = index_of(unit, unit.values[i], [&](std::size_t d) { return IndexExpr::axis(new_axes[d]); });
       for (IndexExpr& e : output.index) e = simplify(e, kernel.pool.bounds());
       kernel.outputs.push_back(std::move(output));
     }
     for (const auto& [v, loads] : beside) {
+      count_step();
       KernelOutput output{v, graph_.tensor(v), new_axes, copier.copy(loads[0]), {}};
       for (const IndexExpr& e : raw[loads[0]].indices) {
         output.index.push_back(copier.copy(e));
@@ -181,6 +187,7 @@ class Building {
       for (const ExprId argument : pool[id].args)
         if (argument != kNoExpr) is_read[argument] = true;
     for (KernelOutput& output : kernel.outputs) {
+      count_step();
       const ExprNode& n = pool[output.expr];
       if (n.op == ExprOp::kRound && n.type == ScalarType::kFloat32 && is_float(n.dtype) &&
           n.dtype == output.type.dtype && !is_read[output.expr])
@@ -226,6 +233,7 @@ class Building {
       if (raw[id].op != ExprOp::kReduce || inner.contains(id)) continue;
       reductions.emplace(id, source);
       for (const ExprId under : reachable(raw, std::span(raw[id].args.data(), 1))) {
+        count_step();
         if (raw[under].op == ExprOp::kLoad && bits(raw[under].dtype) == 16) operands.insert(under);
         if (raw[under].op == ExprOp::kReduce) inner.insert(under);
       }
@@ -239,6 +247,7 @@ class Building {
     std::vector<IndexExpr> index;
     const auto smaller = unit.smaller.find(v);
     for (std::size_t d = 0; d < graph_.tensor(v).shape.size(); ++d) {
+      count_step();
       const int at = smaller == unit.smaller.end() ? static_cast<int>(d) : smaller->second[d];
       index.push_back(at == kUnitDim ? IndexExpr(0) : index_at(static_cast<std::size_t>(at)));
     }
@@ -286,6 +295,7 @@ class Building {
   void find_quantized() {
     std::set<ValueId> before;
     for (const NodeId n : std::views::reverse(nodes_)) {
+      count_step();
       const Node& node = graph_.nodes[n];
       bool leads = makes_codes(graph_, node) || node.leads_to_codes;
       for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)

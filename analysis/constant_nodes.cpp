@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/budget.h"
+
 namespace fusec {
 namespace {
 
@@ -50,6 +52,7 @@ std::vector<std::uint8_t> find_constant_nodes(const Graph& graph) {
     return false;
   };
   for (NodeId n = 0; n < constant.size(); ++n) {
+    count_step();
     const Node& node = graph.nodes[n];
     if (!std::ranges::all_of(node.inputs, is_constant) || !may_run_early(graph, node)) continue;
     bool seen = false;
@@ -63,6 +66,7 @@ bool is_made_of_constants(const Graph& graph, ValueId v) {
   constexpr std::size_t kMost = 64;
   std::vector<ValueId> found = {v};
   for (std::size_t at = 0; at < found.size(); ++at) {
+    count_step();
     const Value& value = graph.value(found[at]);
     if (value.kind == Value::Kind::kInput || at == kMost) return false;
     if (value.kind == Value::Kind::kConstant && has_symbols(graph.tensor(found[at]).shape)) return false;

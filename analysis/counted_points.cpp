@@ -4,6 +4,8 @@
 #include <bit>
 #include <map>
 
+#include "ir/budget.h"
+
 namespace fusec {
 
 Axes united(Axes a, const Axes& b) {
@@ -27,6 +29,7 @@ std::vector<ExprId> CountedPoints::between(const std::vector<ExprId>& roots, con
   for (const ExprId root : roots) wanted[root] = 1;
   std::vector<ExprId> found;
   for (std::size_t i = pool_.size(); i-- > 0;) {
+    count_step();
     const auto id = static_cast<ExprId>(i);
     if (!wanted[id] || std::ranges::find(stops, id) != stops.end()) continue;
     found.push_back(id);
@@ -66,6 +69,7 @@ std::vector<ExprId> CountedPoints::distinct(const std::vector<ExprId>& nodes) co
   std::vector<std::uint32_t> classes(pool_.size(), 0);
   std::vector<ExprId> found;
   for (const ExprId id : nodes) {
+    count_step();
     const ExprNode& node = pool_[id];
     std::string text = std::to_string(static_cast<int>(node.op)) + "." + std::to_string(static_cast<int>(node.type)) +
                        "." + std::to_string(static_cast<int>(node.dtype)) + "." +

@@ -1,5 +1,6 @@
 #include "analysis/forward_graph.h"
 
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -31,6 +32,7 @@ ForwardGraph ForwardGraphBuilder::finish() && {
   LargeVector<Vertex> latest(n, kNoVertex);
   graph_.first.assign(n + 1, 0);
   for (Vertex v = 0; v < n; ++v) {
+    count_step();
     for (std::uint32_t i = operand_first_[v]; i < operand_first_[v + 1]; ++i) {
       Vertex& seen = latest[operands_[i]];
       if (seen == v) {
@@ -46,6 +48,7 @@ ForwardGraph ForwardGraphBuilder::finish() && {
   LargeVector<std::uint32_t>& next = latest;  // where the next consumer of a vertex goes
   next.assign(graph_.first.begin(), graph_.first.end() - 1);
   for (Vertex v = 0; v < n; ++v) {
+    count_step();
     for (std::uint32_t i = operand_first_[v]; i < operand_first_[v + 1]; ++i) {
       if (operands_[i] != kNoVertex) graph_.targets[next[operands_[i]]++] = v;
     }

@@ -6,6 +6,7 @@
 
 #include "analysis/copy_expr.h"
 #include "analysis/kernel.h"
+#include "ir/budget.h"
 #include "ir/expr.h"
 
 namespace fusec {
@@ -64,6 +65,7 @@ LoadFact load_fact(const Graph& graph, const ExprPool& pool, const ExprNode& n, 
   const Shape& source_shape = graph.tensor(n.source).shape;
   fact.identity = source_shape == shape;
   for (std::size_t d = 0; d < n.indices.size(); ++d) {
+    count_step();
     const auto v = n.indices[d].as_variable();
     const bool output_axis = v && v->kind == Variable::Kind::kAxis && v->id < rank;
     const bool fixed = n.indices[d].is_constant() || source_shape[d].is(1);
@@ -106,6 +108,7 @@ std::vector<AxisSet> missing_in_loads(const ExprPool& pool, const std::vector<st
                                       ExprId body, const AxisSet& rows) {
   std::vector<AxisSet> missing;
   for (const ExprId load : loads_under(pool, body)) {
+    count_step();
     AxisSet lacks = rows;
     for (const std::uint32_t a : depends[load]) lacks.erase(a);
     if (!lacks.empty()) missing.push_back(std::move(lacks));
@@ -121,6 +124,7 @@ std::vector<AxisSet> missing_in_operands(const ExprPool& pool, ExprId body, cons
   std::set<ExprId> seen;
   std::vector<ExprId> stack{body};
   while (!stack.empty()) {
+    count_step();
     const ExprId id = stack.back();
     stack.pop_back();
     if (!seen.insert(id).second) continue;
@@ -183,6 +187,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
   std::vector<std::uint8_t> in_reduction(pool.size(), 0);
   std::vector<AxisSet> all_rows;
   for (const ExprId id : order) {
+    count_step();
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kReduce) continue;
     facts.reduces = true;
@@ -219,6 +224,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
         facts.nested = true;
   }
   for (const ExprId id : order) {
+    count_step();
     const ExprNode& n = pool[id];
     if (n.op == ExprOp::kLoad) {
       LoadFact fact = load_fact(graph, pool, n, rank, shape);

@@ -1,5 +1,6 @@
 #include "analysis/fusion_graph.h"
 
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -11,6 +12,7 @@ constexpr NodeId kAhead = 12;
 std::vector<std::uint8_t> used_values(const Graph& graph) {
   std::vector<std::uint8_t> used(graph.value_count(), 0);
   for (const Node& node : graph.nodes) {
+    count_step();
     for (const ValueId v : node.inputs) {
       if (v != kNone) used[v] = 1;
     }
@@ -35,6 +37,7 @@ void add_claim(const Graph& graph, std::span<const OpPattern> kinds, const Patte
   result.weight.resize(v, 1);
   result.weight.push_back(static_cast<std::uint32_t>(claim.nodes.size()));
   for (const NodeId n : claim.nodes) {
+    count_step();
     const Node& node = graph.nodes[n];
     result.vertex_of.push_back(v);
     for (const ValueId operand : node.inputs) {
@@ -64,6 +67,7 @@ FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> ki
   result.vertex_of_value.assign(graph.value_count(), kNoVertex);
   builder.reserve(graph.nodes.size(), 2 * graph.nodes.size());
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
+    count_step();
     if (!claims.empty() && claims.front().nodes.front() == n) {
       add_claim(graph, kinds, claims.front(), builder, result);
       n = claims.front().nodes.back();
@@ -102,6 +106,7 @@ FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> ki
   }
   if (!result.weight.empty()) result.weight.resize(result.node_of.size(), 1);
   for (const ValueId output : graph.outputs) {
+    count_step();
     if (result.vertex_of_value[output] != kNoVertex) builder.mark_external(result.vertex_of_value[output]);
   }
   result.forward = std::move(builder).finish();

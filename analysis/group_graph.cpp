@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -31,6 +32,7 @@ GroupGraph::GroupGraph(const Graph& graph, const FusionPlan& plan, std::shared_p
   previous_.resize(count);
   place_.resize(count);
   for (GroupId g = 0; g < count; ++g) {
+    count_step();
     members_.push_back(plan.groups[g].nodes);
     claimed_by_.push_back(plan.groups[g].claimed_by);
     next_[g] = g + 1 < count ? g + 1 : kNone;
@@ -68,6 +70,7 @@ std::vector<GroupId> GroupGraph::consumers(GroupId g) const {
   std::vector<GroupId> found;
   ++seen_now_;
   for (const NodeId n : members_[g]) {
+    count_step();
     if (group_of_[n] != g) continue;
     const Node& node = graph_.nodes[n];
     for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
@@ -108,6 +111,7 @@ bool GroupGraph::mark_between(std::span<const GroupId> sorted) {
   std::size_t next_member = 1;
   bool some_between = false;
   for (GroupId at = next_[sorted.front()]; next_member < sorted.size(); at = next_[at]) {
+    count_step();
     if (at == sorted[next_member]) {
       // Reached through one that does not go along: those read here must all be of the set itself.
       bool through_another = false;
@@ -150,6 +154,7 @@ bool GroupGraph::contract(std::span<const GroupId> groups) {
     if (marked_[g] == now_) order.push_back(g);
   GroupId last = before;
   for (std::size_t i = 0; i < order.size(); ++i) {
+    count_step();
     place_[order[i]] = places[i];
     previous_[order[i]] = last;
     if (last != kNone) next_[last] = order[i];
@@ -161,6 +166,7 @@ bool GroupGraph::contract(std::span<const GroupId> groups) {
 
   const std::vector<NodeId> nodes = nodes_of(sorted);
   for (const NodeId n : nodes) {
+    count_step();
     std::size_t holders = 0;
     bool held = false;
     for (const GroupId g : sorted) {
@@ -171,6 +177,7 @@ bool GroupGraph::contract(std::span<const GroupId> groups) {
     if (held) group_of_[n] = kept;
   }
   for (const GroupId g : sorted) {
+    count_step();
     if (g == kept) continue;
     if (claimed_by_[kept] == kNone) claimed_by_[kept] = claimed_by_[g];
     alive_[g] = 0;
@@ -196,6 +203,7 @@ void GroupGraph::move_into(std::span<const GroupId> readers, std::span<const Nod
   std::ranges::set_difference(members_[from], leaving, std::back_inserter(rest));
   members_[from] = rest;
   for (const NodeId n : leaving) {
+    count_step();
     --recomputed_by_[n];
     group_of_[n] = readers.front();
   }
@@ -205,6 +213,7 @@ void GroupGraph::write_to(FusionPlan& plan, std::span<const OpPattern> kinds) co
   LargeVector<FusionGroup> groups;
   groups.reserve(size());
   for (const GroupId g : order()) {
+    count_step();
     FusionGroup& group = groups.emplace_back(std::move(plan.groups[g]));
     if (group.nodes == members_[g]) continue;
     group.nodes = members_[g];

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ir/budget.h"
+
 namespace fusec {
 
 std::vector<std::vector<NodeId>> parts_of(const Graph& graph, std::span<const NodeId> nodes) {
@@ -14,6 +16,7 @@ std::vector<std::vector<NodeId>> parts_of(const Graph& graph, std::span<const No
     return at;
   };
   for (std::size_t i = 0; i < nodes.size(); ++i) {
+    count_step();
     for (const ValueId v : graph.nodes[nodes[i]].inputs) {
       if (v == kNone || graph.value(v).kind != Value::Kind::kResult) continue;
       const auto at = std::ranges::lower_bound(nodes, graph.value(v).producer);
@@ -25,6 +28,7 @@ std::vector<std::vector<NodeId>> parts_of(const Graph& graph, std::span<const No
   std::vector<std::vector<NodeId>> parts;
   std::vector<std::size_t> number(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
+    count_step();
     const std::size_t leader = find(i);
     if (leader == i) {
       number[i] = parts.size();

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/budget.h"
 #include "ir/constant_data.h"
 #include "ir/type.h"
 
@@ -43,6 +44,7 @@ bool makes_codes(const Graph& graph, const Node& node) {
 
 void mark_what_leads_to_codes(Graph& graph) {
   for (auto n = static_cast<NodeId>(graph.nodes.size()); n-- > 0;) {
+    count_step();
     Node& node = graph.nodes[n];
     if (!node.leads_to_codes && !makes_codes(graph, node)) continue;
     for (const ValueId v : node.inputs) {

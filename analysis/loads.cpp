@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ir/budget.h"
+
 namespace fusec {
 namespace {
 
@@ -9,6 +11,7 @@ namespace {
 std::vector<ExprId> conjuncts(const ExprPool& pool, std::vector<ExprId> guards) {
   std::vector<ExprId> found;
   for (std::size_t i = 0; i < guards.size(); ++i) {
+    count_step();
     const ExprNode& n = pool[guards[i]];
     if (n.op == ExprOp::kAnd)
       guards.insert(guards.end(), {n.args[0], n.args[1]});
@@ -35,6 +38,7 @@ std::vector<ExprId> values_in(const IndexExpr& place) {
 std::vector<ExprId> values_in(const ExprNode& load) {
   std::vector<ExprId> values;
   for (const IndexExpr& e : load.indices) {
+    count_step();
     const std::vector<ExprId> here = values_in(e);
     values.insert(values.end(), here.begin(), here.end());
   }
@@ -57,6 +61,7 @@ std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor) {
   std::vector<DType> rounded;
   const ExprNode* n = &pool[factor];
   while (n->op == ExprOp::kSelect || n->op == ExprOp::kRound) {
+    count_step();
     if (n->op == ExprOp::kSelect) {
       const ExprNode& otherwise = pool[n->args[2]];
       if (otherwise.op != ExprOp::kConstant || otherwise.real != 0 || otherwise.integer != 0) return std::nullopt;
@@ -105,6 +110,7 @@ std::optional<IndexComparison> index_comparison(const ExprPool& pool, ExprId gua
 std::optional<std::vector<IndexComparison>> index_comparisons(const ExprPool& pool, ExprId condition) {
   std::vector<IndexComparison> all;
   for (const ExprId id : conjuncts(pool, {condition})) {
+    count_step();
     auto comparison = index_comparison(pool, id);
     if (!comparison) return std::nullopt;
     all.push_back(*std::move(comparison));

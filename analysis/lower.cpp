@@ -18,6 +18,7 @@
 #include "analysis/side_by_side.h"
 #include "analysis/target.h"
 #include "analysis/window_ways.h"
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/tuple_field.h"
 #include "ir/type.h"
@@ -37,6 +38,7 @@ class GroupLowering {
   bool store_below_views(const std::vector<ValueId>& outputs) {
     bool changed = false;
     for (const ValueId v : outputs) {
+      count_step();
       ValueId below = v;
       while (const std::optional<ValueId> operand = viewed(below)) below = *operand;
       if (below != v) changed |= inlining_.store_as_output(below);
@@ -60,6 +62,7 @@ class GroupLowering {
     pieces_apart_ = true;
     bool changed = repeated_products;
     for (const ValueId v : outputs) {
+      count_step();
       if (!may_be_in_parts(graph_, inlining_, v)) continue;
       inlining_.place_parts_of(*concat_below(graph_, inlining_, v));
       changed = true;
@@ -71,6 +74,7 @@ class GroupLowering {
 
   std::vector<LoweredUnit> run() {
     for (;;) {
+      count_step();
       inlining_.decide();
       units_ = form_units(graph_, nodes_, inlining_, limits_);
       std::optional<std::vector<LoweredUnit>> units = build_units();
@@ -106,6 +110,7 @@ class GroupLowering {
     std::vector<LoweredUnit> result;
     copies_in_.clear();
     for (const KernelUnit& unit : units_) {
+      count_step();
       LoweredUnit lowered;
       lowered.kind = unit.kind;
       lowered.node = unit.node;
@@ -164,6 +169,7 @@ class GroupLowering {
   bool goes_across(const Kernel& kernel) const {
     std::map<ValueId, std::set<bool>> along;
     for (const ExprId r : row_reductions(kernel)) {
+      count_step();
       const ExprNode& reduction = kernel.pool[r];
       const auto steps = [&](const IndexExpr& at, const std::vector<std::uint32_t>& axes) {
         return std::ranges::any_of(axes, [&](std::uint32_t a) {
@@ -197,6 +203,7 @@ class GroupLowering {
     std::vector<ValueId> results;
     bool once = true;
     for (const AttentionStream& stream : inlining_.streams()) {
+      count_step();
       const NodeId node = graph_.value(stream.result).producer;
       const bool here = std::ranges::any_of(kernel.nodes, [&](NodeId n) {
         return n == node || std::ranges::any_of(stream.inner, [&](ValueId v) { return graph_.value(v).producer == n; });
@@ -259,6 +266,7 @@ class GroupLowering {
     // Each row, each element of a product is to be computed once: what is read at several places is too dear.
     const std::int64_t rows = rows_at_hint(unit.space, unit.rows);
     for (const auto& [value, count] : built.copies) {
+      count_step();
       const FormulaFacts& facts = *inlining_.facts(value);
       if (!facts.reduces || contains(unit, value)) continue;
       const bool dear = static_cast<std::int64_t>(count) * rows > rows_at_hint(value, facts.rows);
@@ -293,6 +301,7 @@ class GroupLowering {
     bool changed = false;
     for (const LoweredUnit& unit : units)
       for (const NodeId n : unit.kernel.nodes) {
+        count_step();
         if (seen.insert(n).second) continue;
         const Node& node = graph_.nodes[n];
         for (std::uint32_t i = 0; i < node.output_count; ++i) {

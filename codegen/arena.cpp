@@ -5,6 +5,7 @@
 #include <map>
 #include <numeric>
 
+#include "ir/budget.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -31,6 +32,7 @@ Layout place_in_order(const std::vector<ArenaRequest>& requests, const std::vect
   layout.offsets.resize(requests.size(), 0);
   std::vector<std::size_t> placed;  // by offset
   for (const std::size_t r : order) {
+    count_step();
     std::int64_t offset = 0;
     for (const std::size_t other : placed) {
       if (!are_alive_together(requests[r], requests[other])) continue;
@@ -78,6 +80,7 @@ void place_constant(const std::vector<ArenaRequest>& requests, const std::vector
 IndexExpr at_least(const IndexExpr& e) {
   IndexExpr least = e.constant_term();
   for (const IndexTerm& term : e.terms()) {
+    count_step();
     IndexExpr product = term.coefficient;
     const auto atom = term.factors.size() == 1 ? term.factors[0] : nullptr;
     const auto divisor = atom && atom->kind == IndexAtom::Kind::kFloorDiv ? atom->b.as_constant() : std::nullopt;
@@ -101,6 +104,7 @@ class Greatest {
   explicit Greatest(const Bounds& bounds) : bounds_(bounds) {}
   void add(IndexExpr e) {
     for (const std::int64_t slack : {std::int64_t{0}, kSlack}) {
+      count_step();
       for (IndexExpr& term : terms_) {
         if (!proves_at_least(term + slack, e, bounds_)) continue;
         term += slack;
@@ -146,6 +150,7 @@ bool place_as_at_hints(const std::vector<ArenaRequest>& requests, const std::vec
   std::ranges::stable_sort(upwards, {}, [&](std::size_t r) { return layout.offsets[r]; });
   Greatest end(bounds);
   for (std::size_t i = 0; i < upwards.size(); ++i) {
+    count_step();
     const std::size_t r = upwards[i];
     Greatest offset(bounds);
     offset.add(0);
@@ -174,6 +179,7 @@ void place_in_slots(const std::vector<ArenaRequest>& requests, const std::vector
   std::stable_sort(by_birth.begin(), by_birth.end(),
                    [&](std::size_t a, std::size_t b) { return requests[a].first < requests[b].first; });
   for (const std::size_t r : by_birth) {
+    count_step();
     std::size_t best = slots.size();
     for (std::size_t s = 0; s < slots.size() && best == slots.size(); ++s)
       if (slots[s].busy_until < requests[r].first && slots[s].bytes == sizes[r]) best = s;
@@ -189,6 +195,7 @@ void place_in_slots(const std::vector<ArenaRequest>& requests, const std::vector
   std::vector<IndexExpr> begin;
   IndexExpr end = 0;
   for (const Slot& slot : slots) {
+    count_step();
     begin.push_back(end);
     end += slot.bytes;
   }
@@ -209,6 +216,7 @@ void place_symbolic(const std::vector<ArenaRequest>& requests, const std::vector
 std::int64_t busiest_step(const std::vector<ArenaRequest>& requests, const Bounds& bounds) {
   std::map<std::uint32_t, std::int64_t> change;
   for (const ArenaRequest& request : requests) {
+    count_step();
     const std::int64_t bytes = value_at_hint(request.bytes, bounds.symbols);
     change[request.first] += bytes;
     change[request.last + 1] -= bytes;
@@ -227,6 +235,7 @@ Arena plan_arena(const std::vector<ArenaRequest>& requests, const Bounds& bounds
   std::vector<IndexExpr> sizes;
   std::vector<std::int64_t> constants;
   for (const ArenaRequest& request : requests) {
+    count_step();
     sizes.push_back(aligned(request.bytes, bounds));
     if (const auto bytes = sizes.back().as_constant()) constants.push_back(*bytes);
   }

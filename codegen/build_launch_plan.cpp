@@ -7,6 +7,7 @@
 #include "codegen/identifiers.h"
 #include "codegen/in_place.h"
 #include "codegen/update_in_place.h"
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -58,6 +59,7 @@ class Builder {
       buffers_[graph_.constants[i].value] = {
           graph_.constants[i].data ? BufferRef::Kind::kEmbedded : BufferRef::Kind::kConstant, i, 0};
     for (std::uint32_t i = 0; i < result_.results.size(); ++i) {
+      count_step();
       const ValueId r = root(result_.results[i]);
       if (buffers_[r].kind == BufferRef::Kind::kNowhere) buffers_[r] = {BufferRef::Kind::kOutput, i, 0};
     }
@@ -70,6 +72,7 @@ class Builder {
     const std::vector<Span> span = spans();
     std::vector<bool> overwritten(graph_.value_count(), false);
     for (const Alias& alias : graph_.aliases) {
+      count_step();
       const ValueId output = root(alias.output), input = root(alias.input);
       if (output == input) continue;
       const std::int64_t written = span[output].first_write;
@@ -163,6 +166,7 @@ class Builder {
   void for_each_in_place(const LoweredStep& step, F f) const {
     if (step.kind != LoweredStep::Kind::kKernel) return;
     for (const auto& [roots, parameters] : in_place_pairs(step.kernel, step.parameters)) {
+      count_step();
       InPlaceForms forms{{step.kernel, parameters}};
       const bool in_all = std::ranges::all_of(step.special, [&](const LoweredStep::SpecialForm& special) {
         if (special.kernel == kNone) return true;
@@ -186,6 +190,7 @@ class Builder {
     };
     std::vector<InPlacePair> pairs;
     for (const KernelSource::InPlace& pair : lowered_.kernels[kernel].in_place) {
+      count_step();
       const ValueId read = parameters[pair.read].value, written = parameters[pair.written].value;
       if (is_alone(read) && is_alone(written)) pairs.push_back({{root(read), root(written)}, pair});
     }
@@ -299,6 +304,7 @@ class Builder {
 
   void make_steps() {
     for (const bool prepared : {true, false}) {
+      count_step();
       std::vector<LaunchStep>& steps = prepared ? result_.prepare_steps : result_.steps;
       for_each_step(prepared, [&](const LoweredStep& lowered, std::uint32_t group) {
         steps.push_back(make_step(lowered, group));
@@ -307,6 +313,7 @@ class Builder {
     const std::size_t kernel_steps = result_.steps.size();
     // Results that are an input or a constant themselves; before the copies below, which may overwrite an input.
     for (std::uint32_t i = 0; i < result_.results.size(); ++i) {
+      count_step();
       const ValueId v = result_.results[i];
       if (is_result(v) || is_aliased(v)) continue;
       push_copy(v, {BufferRef::Kind::kOutput, i, 0}, v, buffer_argument(v).buffer);
@@ -338,6 +345,7 @@ class Builder {
   void name_kernels() {
     result_.kernels = std::move(lowered_.kernels);
     for (std::size_t k = 0; k < result_.kernels.size(); ++k) {
+      count_step();
       KernelSource& kernel = result_.kernels[k];
       kernel.name = result_.identifier + "_" + std::to_string(k) + "_" + clean_identifier(kernel.name, 64);
       static constexpr std::string_view kPlaceholder = "@KERNEL@";

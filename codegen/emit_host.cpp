@@ -9,6 +9,7 @@
 #include "codegen/emit_tensor_maps.h"
 #include "codegen/host_names.h"
 #include "codegen/host_text.h"
+#include "ir/budget.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/reserved_words.h"
@@ -86,12 +87,14 @@ class HostPart {
     line("}} {}_libraries;", m_);
     line("typedef struct {{");
     for (std::size_t i = 0; i < launch_.arguments.size(); ++i) {
+      count_step();
       const ValueId v = launch_.arguments[i];
       line("  const void* {};  // {}{}", names_.field(i), names_.type_text(v),
            graph_.value(v).kind == Value::Kind::kConstant ? ", constant" : "");
       if (!names_.shape(i).empty()) line("  long long {}[{}];", names_.shape(i), graph_.tensor(v).rank());
     }
     for (std::size_t i = 0; i < launch_.results.size(); ++i) {
+      count_step();
       const ValueId v = launch_.results[i];
       const Alias* alias = names_.alias_of(v);
       line("  void* {};  // {}{}", names_.result(i), names_.type_text(v),
@@ -119,6 +122,7 @@ class HostPart {
   void external_declarations() {
     std::vector<std::string> symbols;
     for (const LaunchStep& step : all_steps()) {
+      count_step();
       if (step.kind != LaunchStep::Kind::kExternal) continue;
       symbols.push_back(external_symbol(graph_, graph_.nodes[step.node]));
       check_launcher(graph_.nodes[step.node], symbols.back());
@@ -138,6 +142,7 @@ class HostPart {
     if (launch_.embedded.empty()) return;
     line("namespace {{");
     for (std::size_t i = 0; i < launch_.embedded.size(); ++i) {
+      count_step();
       const ValueId v = launch_.embedded[i];
       const std::vector<std::byte> bytes = constant_bytes(*graph_.constant_of(v)->data, graph_.tensor(v).dtype);
       line("// constant {}: {}", shown(graph_.value(v).name), names_.type_text(v));
@@ -266,6 +271,7 @@ class HostPart {
           "constant_{0});",
           i);
     for (std::size_t k = 0; k < launch_.kernels.size(); ++k) {
+      count_step();
       const std::int64_t most = most_dynamic_shared(launch_.kernels[k]);
       if (most > 48 * 1024)
         line(

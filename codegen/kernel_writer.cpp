@@ -5,6 +5,7 @@
 #include "analysis/target.h"
 #include "codegen/parameter_table.h"
 #include "codegen/prelude.h"
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -240,6 +241,7 @@ std::string KernelWriter::shorten(std::vector<Parameter>& listed, KernelSource& 
       {{.kind = KernelParameter::Kind::kWorkspace, .name = table}, "const unsigned long long* __restrict__ "}};
   std::string prologue;
   for (Parameter& p : listed) {
+    count_step();
     if (p.parameter.kind == KernelParameter::Kind::kWorkspace ||
         p.parameter.kind == KernelParameter::Kind::kTensorMap) {
       kept.push_back(std::move(p));
@@ -280,6 +282,7 @@ KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int t
   std::size_t column = 9;
   bool first = true;
   for (const Parameter& p : listed) {
+    count_step();
     const std::string text = p.type + p.parameter.name;
     if (!first) {
       const bool wrap = column + text.size() > 110;
@@ -305,6 +308,7 @@ std::string kernel_name(const Graph& graph, const std::vector<NodeId>& nodes) {
   std::string name;
   std::size_t listed = 0;
   for (const NodeId node : nodes) {
+    count_step();
     if (listed == 4) {
       name += "_and_" + std::to_string(nodes.size() - listed) + "_more";
       break;
@@ -318,6 +322,7 @@ std::vector<std::string> kernel_comment(const Graph& graph, const Kernel& kernel
   std::vector<std::string> comment;
   std::size_t listed = 0;
   for (const NodeId id : kernel.nodes) {
+    count_step();
     if (++listed > 24) {
       comment.push_back(fmt::format("and {} nodes more", kernel.nodes.size() - listed + 1));
       break;

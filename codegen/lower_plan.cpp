@@ -9,6 +9,7 @@
 #include "analysis/side_by_side.h"
 #include "codegen/made_kernels.h"
 #include "codegen/schedules/special.h"
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/fusion_plan.h"
 #include "ir/tuple_field.h"
@@ -160,6 +161,7 @@ class PlanLowering {
   std::vector<LaunchPart> parts_of(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) const {
     std::vector<LaunchPart> parts;
     for (std::size_t at = 0; at < launch.size(); ++at) {
+      count_step();
       const Kernel& kernel = units[launch[at]].kernel;
       if (makes_nothing(kernel)) continue;
       parts.push_back({&kernel, folded_at(launch, at)});
@@ -258,6 +260,7 @@ class PlanLowering {
     std::map<std::uint32_t, std::uint32_t> scratch;
     const auto place = [&](LoweredStep& step, std::vector<KernelParameter>& parameters) {
       for (KernelParameter& p : parameters) {
+        count_step();
         if (p.kind == KernelParameter::Kind::kWorkspace) {
           const auto [it, fresh] =
               scratch.try_emplace(p.scratch, static_cast<std::uint32_t>(plan_.scratch_bytes.size()));
@@ -272,6 +275,7 @@ class PlanLowering {
       }
     };
     for (std::size_t i = 0; i < kernels.size(); ++i) {
+      count_step();
       const std::uint32_t k = kernels[i];
       LoweredStep step{
           .kernel = k, .parameters = plan_.kernels[k].parameters, .reads = {}, .writes = {}, .nodes = nodes};
@@ -312,6 +316,7 @@ LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target&
   PlanLowering lowering(graph, target, options);
   const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
   for (std::size_t g = 0; g < plan.groups.size(); ++g) {
+    count_step();
     const FusionGroup& group = plan.groups[g];
     const bool together = plan.strategy == Strategy::kFull;
     if (group.code == GroupCode::kCublasLt)

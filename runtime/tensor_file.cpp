@@ -6,6 +6,7 @@
 #include <cstring>
 #include <random>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/safetensors.h"
 
@@ -41,6 +42,7 @@ std::map<ValueId, std::int64_t> index_limits(const Graph& graph) {
     if (!fresh) it->second = std::min(it->second, e);
   };
   for (const Node& node : graph.nodes) {
+    count_step();
     const std::string& op = node.op->name;
     if (op == "embedding") {
       limit(node.inputs[1], graph.tensor(node.inputs[0]).shape[0]);
@@ -110,6 +112,7 @@ TensorMap load_expected_outputs(const Graph& graph, const std::string& path) {
 void save_tensors(const std::string& path, const Graph& graph, const TensorMap& tensors) {
   std::vector<NamedTensor> list;
   for (const ValueId v : graph.outputs) {
+    count_step();
     const std::string& value_name = graph.value(v).name;
     const auto it = tensors.find(value_name);
     if (it == tensors.end()) continue;
@@ -137,6 +140,7 @@ TensorMap random_tensors(const Graph& graph, std::uint64_t seed) {
     HostTensor tensor(type.dtype, shape);
     const auto limit = limits.find(v);
     for (std::int64_t i = 0; i < tensor.size(); ++i) {
+      count_step();
       if (is_float(type.dtype))
         tensor.set_real(i, 2 * uniform() - 1, Overflow::kSaturate);
       else if (limit != limits.end())

@@ -3,6 +3,7 @@
 
 #include "analysis/group_graph.h"
 #include "analysis/value_bytes.h"
+#include "ir/budget.h"
 #include "transforms/merge_groups.h"
 #include "transforms/merge_trial.h"
 #include "transforms/reductions_apart.h"
@@ -35,6 +36,7 @@ class SiblingMerger {
     std::vector<GroupId> taking;
     GroupId previous = kNone;
     for (const GroupId g : groups_.order()) {
+      count_step();
       if (groups_.nodes(g).empty()) continue;
       if (trial_.open(g)) put_beside(g, previous, taking);
       previous = g;
@@ -61,6 +63,7 @@ class SiblingMerger {
   void merge_readers_of(GroupId g, Readers readers) {
     nodes_.assign(groups_.nodes(g).begin(), groups_.nodes(g).end());  // as they are now: g may take others in
     for (const NodeId n : nodes_) {
+      count_step();
       for (const ValueId v : groups_.graph().nodes[n].inputs) {
         if (v == kNone) continue;
         const auto users = groups_.uses().of(v);
@@ -165,6 +168,7 @@ class SiblingMerger {
   // What every single one of these groups could not take in, since the others read it as well, all of them can.
   void take_producers(GroupId g) {
     for (bool again = true; again;) {
+      count_step();
       again = false;
       const std::vector<GroupId> producers = groups_.producers(g);
       const std::vector<GroupId> apart = reductions_apart(groups_, kinds_, producers);

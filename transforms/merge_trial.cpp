@@ -6,6 +6,7 @@
 #include "analysis/cost_model.h"
 #include "analysis/group_parts.h"
 #include "analysis/kernel_forms.h"
+#include "ir/budget.h"
 
 namespace fusec {
 namespace {
@@ -85,6 +86,7 @@ std::uint64_t MergeTrial::kind_of_question(GroupId a, GroupId b, NodeId from, No
   const Graph& graph = groups_.graph();
   std::uint64_t kind = mixed(groups_.nodes(a).size(), groups_.nodes(b).size());
   for (const NodeId n : {from, to}) {
+    count_step();
     kind = mixed(kind, std::bit_cast<std::uintptr_t>(graph.nodes[n].op));
     kind = mixed(kind, std::uint64_t{graph.nodes[n].attributes} << 32 | graph.value(graph.nodes[n].first_output).type);
   }
@@ -107,6 +109,7 @@ void MergeTrial::note(std::uint64_t kind, bool joined) {
 FusionRule MergeTrial::within_limits(std::span<const GroupId> groups) const {
   std::size_t count = 0, most_arguments = 0;
   for (const GroupId g : groups) {
+    count_step();
     count += groups_.nodes(g).size();
     for (const NodeId n : groups_.nodes(g))
       most_arguments += groups_.graph().nodes[n].inputs.size() + groups_.graph().nodes[n].output_count;
@@ -137,6 +140,7 @@ MergeAnswer MergeTrial::ask(std::span<const GroupId> parts) {
   std::int64_t bytes_apart = 0;
   double apart = 0;
   for (const GroupId g : parts) {
+    count_step();
     bytes_apart += bytes(g);
     apart += of_group(g).seconds;
   }
@@ -152,6 +156,7 @@ FusionRule MergeTrial::compare(const TrialResult& together, std::span<const Grou
   int needed = 0;
   bool some_elements = false, some_row_product = row_products_;
   for (const GroupId g : parts) {
+    count_step();
     const TrialResult& part = of_group(g);
     if (!part.known) return FusionRule::kNotTried;
     needed = std::max(needed, part.strength);
@@ -168,6 +173,7 @@ MergeAnswer MergeTrial::ask_again(GroupId producer, std::span<const GroupId> rea
   std::int64_t bytes_apart = bytes(producer), bytes_joined = 0;
   double apart = of_group(producer).seconds, joined = 0;
   for (const GroupId reader : readers) {
+    count_step();
     const GroupId both[] = {producer, reader};
     if (const FusionRule limit = within_limits(both); limit != FusionRule::kJoined) return {.rule = limit};
     const TrialResult& together = lowering_.of(groups_.nodes_of(both), groups_.outputs_of(groups_.nodes(reader)));
@@ -186,6 +192,7 @@ MergeAnswer MergeTrial::ask_instead(std::span<const GroupInstead> groups) {
   double before = 0, after = 0;
   std::uint32_t launches_before = 0, launches_after = 0;
   for (const GroupInstead& group : groups) {
+    count_step();
     if (const FusionRule limit = nodes_within_limits(group.nodes); limit != FusionRule::kJoined) return {.rule = limit};
     const TrialResult& is = of_group(group.group);
     const TrialResult& would_be = lowering_.of(group.nodes, group.outputs);
@@ -209,6 +216,7 @@ MergeAnswer MergeTrial::ask_instead(std::span<const GroupInstead> groups) {
 
 MergeAnswer MergeTrial::ask_beside(GroupId a, GroupId b) {
   for (const GroupId g : {a, b}) {
+    count_step();
     const TrialResult& part = of_group(g);
     if (!part.known) return {.rule = FusionRule::kNotTried};
     if (part.launches != 1 || !part.work) return {.rule = FusionRule::kNotOneKernel};
@@ -241,6 +249,7 @@ std::size_t MergeTrial::argument_count(std::span<const NodeId> nodes) const {
   const Graph& graph = groups_.graph();
   std::vector<ValueId> inputs;
   for (const NodeId n : nodes) {
+    count_step();
     for (const ValueId v : graph.nodes[n].inputs) {
       if (v == kNone) continue;
       const Value& value = graph.value(v);

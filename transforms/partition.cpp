@@ -4,6 +4,7 @@
 #include <limits>
 #include <optional>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 #include "transforms/argument_count.h"
 
@@ -46,6 +47,7 @@ class Partitioner {
     result_.anchor.assign(graph.size(), kNoVertex);
     result_.decisions.resize(graph.size());
     for (Vertex v = 0; v < graph.size(); ++v) {
+      count_step();
       up_[v] = v;
       if (graph.pattern[v] == OpPattern::kOutEwiseFusable) result_.anchor[v] = v;
       const FusionRule rule = before_asking(v, options);
@@ -81,6 +83,7 @@ class Partitioner {
   // A vertex that leads no group any more has joined its post-dominator with everything between.
   void run_phase(int phase) {
     for (Vertex v = 0; v < graph_.size(); ++v) {
+      count_step();
       if (up_[v] == v && !settled_[v]) ask(v, phase);
     }
   }
@@ -117,6 +120,7 @@ class Partitioner {
       marks_.insert(meeting);
       Vertex at = v;
       for (std::size_t next = 0;; at = between_[next++]) {
+        count_step();
         for (const Vertex consumer : graph_.consumers(at)) {
           if (!marks_.insert(consumer)) continue;
           if (!answer.between.has(result_.pattern[find(consumer)])) {
@@ -190,6 +194,7 @@ LargeVector<std::uint32_t> count_to_parent(const ForwardGraph& graph, const Post
   Marks marks(n);
   std::vector<Vertex> queue;
   for (Vertex v = n; v-- > 0;) {
+    count_step();
     const Vertex parent = post.parent(v);
     if (parent == kNoVertex) continue;
     const auto consumers = graph.consumers(v);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "ir/budget.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/infer.h"
@@ -130,6 +131,7 @@ const std::vector<RuleMatcher::RuleOfOp>& RuleMatcher::rules_for(const OpDef& op
 std::optional<Replacement> RuleMatcher::apply(Graph& graph, const Node& node, const TensorType& result,
                                               bool keep_node) {
   for (const auto& [rule, commutative] : rules_for(*node.op)) {
+    count_step();
     if (!may_match(graph, node, *rule, commutative)) continue;
     if (auto replacement = apply_rule(*rule, graph, node, result, keep_node)) return replacement;
   }
@@ -158,6 +160,7 @@ std::optional<Replacement> RuleMatcher::apply_rule(const ParsedRule& rule, Graph
   if (!replacement.node.op) throw InternalError("a rule makes an unknown op: " + term.name);
   replacement.node.inputs.clear();
   for (const RuleTerm& operand : term.operands) {
+    count_step();
     const auto value = matching.found(operand);
     if (!value) throw InternalError("a rule's replacement is nested: " + std::string(rule.rule->text));
     replacement.node.inputs.push_back(*value);

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <unordered_map>
 
+#include "ir/budget.h"
 #include "ir/expr.h"
 #include "ir/formula.h"
 #include "ir/hash.h"
@@ -101,6 +102,7 @@ class Simplification {
     constexpr NodeId kAhead = 8;
     const auto count = static_cast<NodeId>(graph_.nodes.size());
     for (NodeId n = 0; n < count; ++n) {
+      count_step();
       if (n + kAhead < count) __builtin_prefetch(computed_.likely_place(n + kAhead, now_));
       simplify(n);
     }
@@ -127,6 +129,7 @@ class Simplification {
   void simplify(NodeId n) {
     Node& node = graph_.nodes[n];
     for (ValueId& v : node.inputs) {
+      count_step();
       if (v == kNone) continue;
       if (!homeless_.empty()) take_in(n, v);
       v = now_[v];
@@ -216,6 +219,7 @@ class Simplification {
     const ValueId result = graph_.nodes[n].first_output;
     if (graph_.type(result).is_tuple) return false;
     for (int step = 0; step < kMostRewrites; ++step) {
+      count_step();
       std::optional<Replacement> replacement =
           matcher_.apply(graph_, graph_.nodes[n], graph_.tensor(result), keep_node);
       if (!replacement) return false;
@@ -237,6 +241,7 @@ class Simplification {
     Key& key = signature_;
     key.assign({reinterpret_cast<std::uintptr_t>(node.op), node.attributes});
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      count_step();
       const ValueId v = node.inputs[i];
       if (v == kNone) {
         key.push_back(kNone);
@@ -280,6 +285,7 @@ class Simplification {
     std::vector<IndexExpr> index;
     const std::vector<ValueType> results{graph_.type_by_id(type)};
     for (const Dim& dim : results[0].tensor.shape) {
+      count_step();
       if (dim.is(0)) return it->second = first_of_type(node, type);  // empty tensors of one type are the same
       index.push_back(IndexExpr::axis(pool.new_axis(dim)));
     }
@@ -288,6 +294,7 @@ class Simplification {
     const ExprNode& root = pool[node.op->formula(formula, 0, index)];
     if (root.op != ExprOp::kLoad || root.args[0] != kNoExpr) return kNo;
     for (std::size_t d = 0; d < index.size(); ++d) {
+      count_step();
       const bool one = root.indices.size() == index.size() && root.indices[d].is(0) && pool.bounds().axes[d].is(1);
       if (root.indices.size() != index.size() || (root.indices[d] != index[d] && !one)) return kNo;
     }

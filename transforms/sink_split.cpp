@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "ir/budget.h"
 #include "ir/infer.h"
 #include "transforms/remove_dead.h"
 
@@ -33,6 +34,7 @@ bool has_pieces(const Graph& graph) {
   constexpr std::size_t kPlaces = 64;
   std::array<const OpDef*, kPlaces> others{};
   for (const Node& node : graph.nodes) {
+    count_step();
     const OpDef*& other = others[std::bit_cast<std::uintptr_t>(node.op) / alignof(OpDef) % kPlaces];
     if (node.op == other) continue;
     if (is_piece(node)) return true;
@@ -61,6 +63,7 @@ class Sinking {
     find_trees();
     if (trees_ == 0) return changed;
     for (NodeId n = 0; n < count; ++n) {
+      count_step();
       for (ValueId& v : graph_.nodes[n].inputs)
         if (v != kNone) v = now_[v];
       if (!in_tree_[n]) continue;
@@ -127,6 +130,7 @@ class Sinking {
   void find_trees() {
     in_tree_.assign(graph_.nodes.size(), false);
     for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
+      count_step();
       const Node& node = graph_.nodes[n];
       if (!may_change(node) || node.inputs.empty() || node.inputs[0] == kNone) continue;
       const NodeId from = graph_.value(node.inputs[0]).producer;
@@ -176,6 +180,7 @@ class Sinking {
   // As a piece of what it is cut from, as long as that is a slice along the same dimension.
   Piece sunk(Piece piece) const {
     while (const std::optional<Piece> outer = piece_of(piece.whole)) {
+      count_step();
       if (outer->dim != piece.dim) break;
       piece = {.whole = outer->whole,
                .dim = piece.dim,
@@ -218,6 +223,7 @@ class Sinking {
       if (is_output_[v]) return;
     const OpDef* slice = graph_.op("slice");
     for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
+      count_step();
       const Piece piece = sunk(*piece_of(v));
       const auto attributes = slice_attributes(piece, graph_.tensor(v).shape[static_cast<std::size_t>(piece.dim)]);
       if (!attributes || !gives(*slice, piece.whole, *attributes, graph_.type(v))) continue;
@@ -282,6 +288,7 @@ class Sinking {
 
   std::string free_name(const std::string& wanted) const {
     for (int i = 0;; ++i) {
+      count_step();
       std::string candidate = i == 0 ? wanted + ".piece" : fmt::format("{}.piece{}", wanted, i);
       if (graph_.find_node(candidate) == kNone && graph_.find_value(candidate) == kNone) return candidate;
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -10,6 +11,7 @@ CompiledIndex compile_index(const IndexExpr& e, std::span<const int> position_of
   CompiledIndex c;
   c.constant = e.constant_term();
   for (const IndexTerm& term : e.terms()) {
+    count_step();
     CompiledIndex::Term t{term.coefficient, {}};
     for (const IndexAtomPtr& factor : term.factors) {
       using Kind = CompiledIndex::Factor::Kind;
@@ -43,6 +45,7 @@ void evaluate_index(const CompiledIndex& c, const IndexLanes& lanes, std::vector
   out.assign(lanes.count, 0);
   std::vector<std::int64_t> product, left, right;
   for (const CompiledIndex::Term& term : c.terms) {
+    count_step();
     std::int64_t scale = term.coefficient;
     bool varies = false;
     auto times = [&](auto value_of) {

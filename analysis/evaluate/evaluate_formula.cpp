@@ -8,6 +8,7 @@
 #include "analysis/evaluate/compiled_index.h"
 #include "analysis/evaluate/scalar_functions.h"
 #include "analysis/kernel.h"
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -31,6 +32,7 @@ class Evaluation {
     indices_.resize(pool.size());
     tensors_.resize(pool.size());
     for (const ExprId id : order_) {
+      count_step();
       lanes_[id].resize(kLanes);
       const ExprNode& n = pool[id];
       if (tables_[id]) indices_[id] = compile(tables_[id]->position());
@@ -95,6 +97,7 @@ class Evaluation {
       if (id != kNoExpr && !visited[id]) stack.push_back(id);
     };
     while (!stack.empty()) {
+      count_step();
       const ExprId id = stack.back();
       stack.pop_back();
       if (visited[id]) continue;
@@ -128,6 +131,7 @@ class Evaluation {
 
   void fill_tables() {
     for (const std::unique_ptr<Table>& table : tables_) {
+      count_step();
       if (!table || !table->values.empty()) continue;
       std::int64_t size = 1;
       for (const std::int64_t e : table->extents) size *= e;
@@ -144,11 +148,13 @@ class Evaluation {
     std::vector<std::int64_t> shape;
     std::int64_t total = 1;
     for (const std::uint32_t a : axes_) {
+      count_step();
       shape.push_back(extent(a));
       total *= shape.back();
     }
     output_lanes_.assign(axes_.size(), std::vector<std::int64_t>(kLanes));
     for (std::int64_t begin = 0; begin < total; begin += kLanes) {
+      count_step();
       count_ = static_cast<std::size_t>(std::min<std::int64_t>(kLanes, total - begin));
       for (std::size_t lane = 0; lane < count_; ++lane) {
         std::int64_t rest = begin + static_cast<std::int64_t>(lane);
@@ -169,6 +175,7 @@ class Evaluation {
   std::int64_t steps_of(const std::vector<ExprId>& nodes) const {
     std::int64_t count = 0;
     for (const ExprId id : nodes) {
+      count_step();
       std::int64_t mine = 1;
       if (pool_[id].op == ExprOp::kReduce && !tables_[id]) {
         mine = steps_of(body_[id]) + 1;
@@ -215,11 +222,13 @@ class Evaluation {
     };
     auto merge_index = [&](std::vector<std::uint32_t>& into, const IndexExpr& e) {
       for (const Variable v : variables_of(e)) {
+        count_step();
         if (v.kind == Variable::Kind::kAxis && is_output_[v.id] < 0) merge(into, {v.id});
         if (v.kind == Variable::Kind::kValue) merge(into, needs[v.id]);
       }
     };
     for (const ExprId id : order_) {
+      count_step();
       const ExprNode& n = pool_[id];
       if (tables_[id]) {
         for (const std::uint32_t a : tables_[id]->axes)
@@ -242,6 +251,7 @@ class Evaluation {
     // A node belongs to the body of a reduction when it needs one of its axes and nothing that is bound further inside.
     std::vector<std::vector<std::uint32_t>> available(pool_.size());
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+      count_step();
       const ExprNode& n = pool_[*it];
       if (n.op != ExprOp::kReduce || tables_[*it]) continue;
       std::vector<std::uint32_t> bound = n.axes;
@@ -272,6 +282,7 @@ class Evaluation {
     std::vector<std::int64_t> flat, axis;
     std::vector<bool> outside(count_, false);
     for (std::size_t d = 0; d < n.indices.size(); ++d) {
+      count_step();
       evaluate_index(load_axes_[id][d], axis);
       for (std::size_t i = 0; i < count_; ++i)
         if (axis[i] < 0 || axis[i] >= tensor.shape[d]) outside[i] = true;
@@ -279,6 +290,7 @@ class Evaluation {
     evaluate_index(indices_[id], flat);
     const bool real = is_float(n.type);
     for (std::size_t i = 0; i < count_; ++i) {
+      count_step();
       Lane& lane = lanes_[id][i];
       if (guard && !guard[i].whole) {
         if (real)
@@ -304,11 +316,13 @@ class Evaluation {
     std::vector<std::int64_t> extents, step;
     std::int64_t total = 1;
     for (const std::uint32_t a : n.axes) {
+      count_step();
       extents.push_back(extent(a));
       total *= extents.back();
       axis_value_[a] = 0;
     }
     for (std::int64_t k = 0; k < total; ++k) {
+      count_step();
       std::int64_t rest = k;
       for (std::size_t a = n.axes.size(); a-- > 0; rest /= extents[a]) axis_value_[n.axes[a]] = rest % extents[a];
       for (const ExprId inner : body_[id]) compute(inner);
@@ -323,6 +337,7 @@ class Evaluation {
       }
     }
     for (std::size_t i = 0; i < count_; ++i) {
+      count_step();
       if (position)
         lanes_[id][i].whole = where[i];
       else
@@ -367,6 +382,7 @@ class Evaluation {
     switch (n.op) {
       case ExprOp::kConstant:
         for (std::size_t i = 0; i < count_; ++i) {
+          count_step();
           if (is_float(n.type))
             lanes_[id][i].real = n.real;
           else

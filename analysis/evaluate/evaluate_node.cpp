@@ -6,6 +6,7 @@
 
 #include "analysis/evaluate/evaluate_formula.h"
 #include "analysis/evaluate/special_ops.h"
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -21,6 +22,7 @@ std::optional<HostTensor> evaluate_result(std::int64_t& steps_left, const Graph&
   std::vector<std::uint32_t> axes;
   std::vector<IndexExpr> index;
   for (const Dim& dim : type.shape) {
+    count_step();
     axes.push_back(pool.new_axis(dim));
     index.push_back(IndexExpr::axis(axes.back()));
   }
@@ -51,6 +53,7 @@ std::optional<std::vector<HostTensor>> evaluate_without_formula(std::int64_t& st
   numbers.reserve(node.inputs.size());
   std::vector<const HostTensor*> operands;
   for (const ValueId v : node.inputs) {
+    count_step();
     if (v == kNone) {
       operands.push_back(nullptr);
     } else if (const Value::Kind kind = graph.value(v).kind;
@@ -63,6 +66,7 @@ std::optional<std::vector<HostTensor>> evaluate_without_formula(std::int64_t& st
   }
   std::vector<HostTensor> results;
   for (std::uint32_t o = 0; o < node.output_count; ++o) {
+    count_step();
     const TensorType& type = graph.tensor(node.first_output + o);
     results.emplace_back(held_dtype(type.dtype, precision), concrete_shape(type.shape, symbols));
   }

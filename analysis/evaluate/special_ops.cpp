@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -47,6 +48,7 @@ void copy_element(const HostTensor& from, std::int64_t source, HostTensor& to, s
 void scan(const Attributes& attributes, const HostTensor& x, HostTensor& result, bool product) {
   const Lines lines = lines_along(x.shape, dimension(attributes, x.shape.size(), 0));
   for (std::int64_t line = 0; line < lines.count(); ++line) {
+    count_step();
     double real = product ? 1 : 0;
     auto whole = static_cast<std::uint64_t>(product ? 1 : 0);
     for (std::int64_t k = 0; k < lines.length; ++k) {
@@ -80,6 +82,7 @@ void sort_lines(const Attributes& attributes, const HostTensor& x, std::span<Hos
   const Lines from = lines_along(x.shape, dim), to = lines_along(results[0].shape, dim);
   std::vector<std::int64_t> order(static_cast<std::size_t>(from.length));
   for (std::int64_t line = 0; line < from.count(); ++line) {
+    count_step();
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](std::int64_t a, std::int64_t b) {
       return comes_before(x, from.at(line, a), from.at(line, b), descending);
@@ -100,6 +103,7 @@ void for_each_index(const Extents& shape, const Body& body) {
   Extents index(shape.size(), 0);
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return;
   for (;;) {
+    count_step();
     body(index);
     std::size_t d = shape.size();
     while (d-- > 0) {
@@ -174,6 +178,7 @@ void index_put(const Attributes& attributes, std::span<const HostTensor* const> 
     Extents target;
     std::size_t next = 0;  // among the dimensions of `shape` that are not the index's
     for (std::size_t d = 0; d < x.shape.size(); ++d) {
+      count_step();
       if (d >= indices.size() || !indices[d]) {
         if (next == first) next += common.size();
         target.push_back(at[next++]);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "ir/budget.h"
 #include "runtime/emulator/fragment_run.h"
 #include "runtime/emulator/joins.h"
 #include "runtime/emulator/progress.h"
@@ -62,6 +63,7 @@ Turn run_warp(Warp& warp) {
   std::uint64_t used = 0;
   const std::uint64_t slice = std::min(kWarpSlice, warp.block->launch->options->max_instructions / 4 + 1);
   while (used < slice && !warp.block->stopped) {
+    look_at_budget();
     std::size_t next = warp.fragments.size();
     for (std::size_t i = 0; i < warp.fragments.size(); ++i) {
       if (warp.fragments[i].state == FragmentState::kReady) {

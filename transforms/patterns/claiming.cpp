@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "analysis/kernel_forms.h"
+#include "ir/budget.h"
 #include "ir/constant_data.h"
 #include "ir/spelling.h"
 #include "transforms/patterns/conditions.h"
@@ -78,6 +79,7 @@ void Claiming::take_back(PatternClaim made) {
   if (claims_.size() == claims_.capacity()) claims_.reserve(2 * claims_.size() + roots_left_ + 1);
   const PatternClaim& claim = claims_.emplace_back(std::move(made));
   for (const NodeId n : claim.nodes) {
+    count_step();
     searched_.taken[n] = true;
     claim_of_[n] = number;
   }
@@ -105,6 +107,7 @@ std::string Claiming::why_not(const PatternMatch& match) {
   if (lowered.kernels != 1) return fmt::format("its nodes would be {} kernels", lowered.kernels);
   // A product stays one.
   for (const NodeId n : match.nodes) {
+    count_step();
     if (!is_product(n)) continue;
     const Node& node = graph_.nodes[n];
     if (lowering_.of(std::span(&n, 1), std::span(&node.first_output, 1)).strength > lowered.strength)
@@ -129,6 +132,7 @@ std::string Claiming::why_waiting(const PatternMatch& match) {
   if (!is_builtin(*match.pattern)) return "";
   const auto is_inside = [&](NodeId n) { return std::ranges::binary_search(match.nodes, n); };
   for (const NodeId n : match.nodes) {
+    count_step();
     if (!is_product(n)) continue;
     const ValueId shared = graph_.nodes[n].inputs[0];
     std::set<NodeId> beside;
@@ -151,6 +155,7 @@ NodeId Claiming::made_of_one(const std::vector<NodeId>& nodes, const std::set<No
   for (const NodeId n : nodes) before.push_back({n, false});
   for (std::size_t i = 0; i < before.size() && before.size() < nodes.size() + kMostBefore; ++i)
     for (const ValueId v : graph_.nodes[before[i].node].inputs) {
+      count_step();
       const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
       if (producer == kNone) continue;
       if (before[i].reduced && products.contains(producer)) return producer;
@@ -168,6 +173,7 @@ bool Claiming::reduces(NodeId n) {
 std::string Claiming::why_apart(const std::vector<NodeId>& nodes, double together) {
   std::vector<NodeId> product, behind;
   for (const NodeId n : nodes) {
+    count_step();
     const Node& node = graph_.nodes[n];
     const bool reads_behind = std::ranges::any_of(node.inputs, [&](ValueId v) {
       return v != kNone && std::ranges::binary_search(behind, graph_.value(v).producer);
@@ -185,6 +191,7 @@ std::string Claiming::why_nodes_alone(const std::vector<NodeId>& nodes, double t
   constexpr double kRounding = 1 + 1e-9;
   double alone = 0;
   for (const NodeId n : nodes) {
+    count_step();
     const TrialResult& lowered = lowering_.of(
         std::span(&n, 1), needed_of(searched_.graph, searched_.uses, searched_.is_output, std::span(&n, 1)));
     if (!lowered.known) return "";
@@ -205,6 +212,7 @@ std::set<ValueId> Claiming::inputs_of(const std::vector<NodeId>& nodes) const {
   std::set<ValueId> inputs;
   for (const NodeId n : nodes)
     for (const ValueId v : graph_.nodes[n].inputs) {
+      count_step();
       if (v == kNone) continue;
       const Value& value = graph_.value(v);
       const bool inside = value.producer != kNone && std::ranges::binary_search(nodes, value.producer);
@@ -243,6 +251,7 @@ std::string Claiming::circle_through(const PatternMatch& match) {
     const std::span<const NodeId> together =
         claim_of_[n] == kNone ? std::span<const NodeId>(&n, 1) : std::span<const NodeId>(claims_[claim_of_[n]].nodes);
     for (const NodeId m : together) {
+      count_step();
       seen.insert(m);
       queue.push_back(m);
     }
@@ -251,6 +260,7 @@ std::string Claiming::circle_through(const PatternMatch& match) {
     const Node& node = graph_.nodes[n];
     for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
       for (const NodeId reader : searched_.uses.of(v)) {
+        count_step();
         if (!inside(reader))
           enter(reader);
         else if (!from_inside)
@@ -260,6 +270,7 @@ std::string Claiming::circle_through(const PatternMatch& match) {
   };
   for (const NodeId n : match.nodes) follow(n, true);
   for (std::size_t next = 0; next < queue.size(); ++next) {
+    count_step();
     if (next > kFarthestSearch) return "whether it closes a circle takes too long to find out";
     if (const NodeId back = follow(queue[next], false); back != kNone)
       return fmt::format("contracting it would close a circle through {}", in_quotes(graph_.nodes[back].name));
@@ -271,6 +282,7 @@ void Claiming::add(PatternMatch match) {
   const FusionPattern& pattern = *match.pattern;
   PatternClaim claim{.pattern = pattern.name, .code = pattern.code};
   for (const auto& [attribute, number] : pattern.group_attributes) {
+    count_step();
     if (match.attributes[number])
       claim.attributes.emplace_back(attribute, text_of(*match.attributes[number]));
     else if (const auto scalar = number_of(graph_, match.values[number]))
@@ -281,6 +293,7 @@ void Claiming::add(PatternMatch match) {
       claim.attributes.push_back(std::move(attribute));
   std::vector<std::pair<std::uint32_t, NodeId>> parts;
   for (std::uint32_t i = 0; i < pattern.names.size(); ++i) {
+    count_step();
     const ValueId v = match.values[i];
     const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
     if (producer == kNone || !std::ranges::binary_search(match.nodes, producer)) continue;

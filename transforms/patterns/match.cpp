@@ -6,6 +6,7 @@
 #include <cmath>
 #include <tuple>
 
+#include "ir/budget.h"
 #include "ir/constant_data.h"
 #include "ir/float_formats.h"
 #include "ir/spelling.h"
@@ -202,6 +203,7 @@ class Matcher {
     std::uint64_t marks = mark(end);  // of what is in the chain: most others are known by them not to be
     std::vector<ValueId> begins;
     for (std::size_t at = 0; at < chain.size(); ++at) {
+      count_step();
       for (const ValueId operand : graph_.nodes[chain[at]].inputs) {
         const NodeId producer = operand == kNone ? kNone : graph_.value(operand).producer;
         if (producer == kNone) continue;
@@ -218,6 +220,7 @@ class Matcher {
     const auto computes = [&](NodeId n) { return !graph_.nodes[n].op->view; };
     const std::size_t nodes_before = match_.nodes.size(), chain_before = in_chain_.size();
     for (std::size_t i = 0; i < begins.size(); ++i) {
+      count_step();
       if (std::find(begins.begin(), begins.begin() + i, begins[i]) != begins.begin() + i) continue;
       const std::vector<NodeId> between = made_of(chain, begins[i]);
       if (std::ranges::none_of(between, computes)) continue;
@@ -306,6 +309,7 @@ class Matcher {
     const auto is_it = [&] { return !between.empty() && means_op(term.op, *graph_.nodes[n].op); };
     while (!is_other && n != kNone && !is_it() && between.size() < kMostBetween && !graph_.nodes[n].inputs.empty() &&
            (graph_.nodes[n].op->view || graph_.nodes[n].op->name == "cast" || quantizes(n))) {
+      count_step();
       between.push_back(n);
       n = graph_.value(graph_.nodes[n].inputs[0]).producer;
     }
@@ -394,6 +398,7 @@ class Matcher {
         term.op == "transposed" || term.op == "expand" || term.op == "cast")
       return true;
     for (const Attribute& attribute : graph_.attributes(node).list()) {
+      count_step();
       const auto is_it = [&](const PatternAttribute& a) { return a.name == attribute.name; };
       if (std::ranges::any_of(term.attributes, is_it)) continue;
       note([&] { return fmt::format("{} has the attribute {}", in_quotes(node.name), attribute.name); });
@@ -404,6 +409,7 @@ class Matcher {
 
   bool matches_operands(const PatternTerm& term, const Node& node, const Next& next) {
     for (std::size_t i = term.operands.size(); i < node.inputs.size(); ++i) {
+      count_step();
       if (node.inputs[i] == kNone) continue;
       note(
           [&] { return fmt::format("{} has a further operand, {}", in_quotes(node.name), described(node.inputs[i])); });
@@ -438,6 +444,7 @@ class Matcher {
     // What asks how a value was made, over many nodes, is asked last, unless somebody wants to know why not.
     for (const bool far : {false, true})
       for (const PatternCondition& condition : pattern_.conditions) {
+        count_step();
         if (far != (!miss_ && looks_unseen(condition))) continue;
         if (const std::string why = unmet(condition, context); !why.empty()) {
           note([&] { return why; }, true);
@@ -470,6 +477,7 @@ class Matcher {
   bool is_closed(const PatternMatch& whole) {
     const auto inside = [&](NodeId n) { return std::ranges::binary_search(whole.nodes, n); };
     for (const NodeId n : whole.nodes) {
+      count_step();
       if (n == whole.root) continue;
       const Node& node = graph_.nodes[n];
       for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "ir/budget.h"
 #include "ir/spelling.h"
 
 namespace fusec {
@@ -61,6 +62,7 @@ void PatternTermReader::read_form() {
   Form form;
   cursor_.demand('(');
   while (!cursor_.take(')')) {
+    count_step();
     if (!form.parameters.empty()) cursor_.demand(',');
     const std::size_t token = cursor_.at();
     const std::string_view parameter = cursor_.word("the name of a parameter");
@@ -208,6 +210,7 @@ void PatternTermReader::read_operands(PatternTerm& term, const OpDef* op, std::s
   std::vector<PatternTerm> operands;
   bool first = true;
   while (!cursor_.take(')')) {
+    count_step();
     if (!first) cursor_.demand(',');
     first = false;
     if (cursor_.is_word() && cursor_.is_sign('=', 1)) {
@@ -256,6 +259,7 @@ PatternTerm PatternTermReader::use(std::string_view word, const Form& form, std:
   };
   Arguments arguments;
   while (!cursor_.take(')')) {
+    count_step();
     if (!arguments.empty()) cursor_.demand(',');
     if (arguments.size() == form.parameters.size()) wrong_count(cursor_.at());
     arguments.emplace_back(form.parameters[arguments.size()], alternatives());
@@ -282,6 +286,7 @@ PatternTerm PatternTermReader::use(std::string_view word, const Form& form, std:
 // Without a look inside: what was read once and is shared since.
 bool PatternTermReader::are_same(const Arguments& a, const Arguments& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
+    count_step();
     const PatternTerm &x = a[i].second, &y = b[i].second;
     if (x.kind != y.kind || x.kind == Kind::kAny || x.name != y.name || x.may_be_absent != y.may_be_absent ||
         x.number != y.number || x.exact != y.exact || x.op != y.op || x.output != y.output || !x.attributes.empty() ||

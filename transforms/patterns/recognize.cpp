@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/budget.h"
 #include "transforms/fold_constants.h"
 #include "transforms/patterns/match.h"
 #include "transforms/patterns/match_memory.h"
@@ -28,6 +29,7 @@ bool escapes(const PatternMatch& match, const Node& node) {
 std::vector<NodeId> replaced_nodes(const SearchedGraph& searched, const PatternMatch& match) {
   std::vector<NodeId> replaced = {match.root};
   for (auto it = match.nodes.rbegin(); it != match.nodes.rend(); ++it) {
+    count_step();
     const Node& node = searched.graph.nodes[*it];
     if (*it == match.root || escapes(match, node)) continue;
     bool needed = false;
@@ -108,6 +110,7 @@ bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting) {
   bool changed = false;
   rewriting.settled.begin_round(graph.nodes.size());
   for (std::size_t p = 0; p < rewriting.patterns.size(); ++p) {
+    count_step();
     const std::vector<NodeId> nodes = roots.of(*rewriting.patterns[p].pattern);
     if (nodes.empty()) continue;
     if (!searched) {
@@ -138,6 +141,7 @@ void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns) 
   Rewriting rewriting(patterns);
   bool changed = false;
   for (int round = 0; round < kMostRounds; ++round) {
+    count_step();
     const std::size_t nodes = canonical.graph.nodes.size();
     const bool again = rewrite_round(canonical, rewriting);
     // What was not to be replaced in the end may have left a part of its replacement.

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "analysis/constant_nodes.h"
+#include "ir/budget.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
 #include "ir/infer.h"
@@ -118,6 +119,7 @@ class Replacing {
     while (!made.inputs.empty() && made.inputs.back() == kNone) made.inputs.pop_back();
     Attributes attributes;
     for (const PatternAttribute& a : term.attributes) {
+      count_step();
       const auto spec = std::ranges::find(made.op->attributes, a.name, &AttributeSpec::name);
       if (spec == made.op->attributes.end()) throw NoReplacement{fmt::format("no attribute {}", a.name)};
       if (const std::optional<AttributeValue> v = attribute(a)) attributes.set(a.name, fitted(*spec, *v));
@@ -200,6 +202,7 @@ class Replacing {
 
   std::string free_name() const {
     for (int i = 1;; ++i) {
+      count_step();
       std::string candidate = fmt::format("{}.{}", graph_.nodes[match_.root].name, i);
       if (graph_.find_node(candidate) == kNone && graph_.find_value(candidate) == kNone) return candidate;
     }
@@ -239,6 +242,7 @@ class Replacing {
   AttributeValue list(const PatternAttribute& a) const {
     std::vector<Dim> dims;
     for (const PatternAttribute& element : a.elements) {
+      count_step();
       const AttributeValue found = attribute(element).value_or(std::int64_t{1});
       if (const auto* whole = std::get_if<std::int64_t>(&found))
         dims.emplace_back(*whole);
@@ -253,6 +257,7 @@ class Replacing {
   AttributeValue product(const PatternAttribute& a) const {
     double result = 1;
     for (const PatternAttribute::Factor& factor : a.factors) {
+      count_step();
       double by = factor.number;
       if (factor.name != kNoName) {
         if (match_.values[factor.name] == kNone) continue;
@@ -273,6 +278,7 @@ class Replacing {
     std::ranges::sort(list);
     std::vector<Dim> result;
     for (const std::int64_t d : list) {
+      count_step();
       if (d < 0 || d >= static_cast<std::int64_t>(dims.size())) throw NoReplacement{"a dimension that is not there"};
       result.push_back(dims[static_cast<std::size_t>(d)]);
     }
