@@ -138,7 +138,6 @@ Budget* current_budget() {
 }
 
 void look_at_budget() {
-  steps_until_look = 0;  // where it throws, the next step looks again
   if (budget_of_thread) budget_of_thread->require();
   steps_until_look = steps_for(budget_of_thread);
 }
@@ -146,10 +145,8 @@ void look_at_budget() {
 void require_memory(std::size_t bytes) {
   constexpr std::size_t kMost = std::numeric_limits<std::int64_t>::max();
   if (bytes < kSmallBlock) return count_step();
-  if (!budget_of_thread || !budget_of_thread->is_limited()) return;
-  steps_until_look = 0;
-  budget_of_thread->require(static_cast<std::int64_t>(std::min(bytes, kMost)));
-  steps_until_look = steps_for(budget_of_thread);
+  if (budget_of_thread && budget_of_thread->is_limited())
+    budget_of_thread->require(static_cast<std::int64_t>(std::min(bytes, kMost)));
 }
 
 void enter_stage(std::string_view stage) {

@@ -5,7 +5,7 @@
 //   for (...) count_step();            // throws Error once a limit is exceeded
 //
 // A step costs a decrement and a branch. Only every 64th step of a thread that works for a budget with limits looks at
-// the clock, and at the process's memory at most every two milliseconds. Once a limit is exceeded, every further step
+// the clock, and at the process's memory at most every two milliseconds. Once a limit is exceeded, every further look
 // throws, so that no handler of an Error can continue with the work.
 #pragma once
 

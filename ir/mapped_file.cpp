@@ -38,11 +38,11 @@ std::int64_t file_limit() {
 
 // A terminal or pipe may have nothing to read for long: the time limit holds meanwhile.
 void wait_for_bytes(int descriptor) {
-  const Budget* const budget = current_budget();
+  Budget* const budget = current_budget();
   if (!budget || !budget->is_limited()) return;
   pollfd waiting{.fd = descriptor, .events = POLLIN, .revents = 0};
   constexpr int kMilliseconds = 20;
-  while (::poll(&waiting, 1, kMilliseconds) == 0) look_at_budget();
+  while (::poll(&waiting, 1, kMilliseconds) == 0) budget->require();
 }
 
 std::string read_all(int descriptor, const std::string& path) {

@@ -55,7 +55,7 @@ TEST_CASE("a block beyond the limit is refused before it is taken") {
   const BudgetScope scope(&budget);
   require_memory(std::size_t{16} << 20);
   CHECK_THROWS_WITH_AS(require_memory(std::size_t{1} << 40), doctest::Contains("memory limit is exceeded"), Error);
-  CHECK_THROWS_AS(require_memory(0), Error);  // from now on every step
+  CHECK_THROWS_AS(look_at_budget(), Error);  // from now on
 }
 
 TEST_CASE("once a limit is exceeded every step throws, in every thread of the budget") {
