@@ -1,7 +1,6 @@
 // The boundary of the library: what comes in as text is UTF-8, and what goes out as an exception is a fusec::Error.
 #pragma once
 
-#include <new>
 #include <string>
 
 #include "fusec/error.h"
@@ -24,8 +23,6 @@ auto at_boundary(const F& function) {
     return function();
   } catch (const OpError& error) {
     throw error_of(error);
-  } catch (const std::bad_alloc&) {
-    throw Error(ErrorKind::kEnvironment, "out of memory");
   }
 }
 
