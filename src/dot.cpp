@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "input_file.h"
 #include "ir/error.h"
+#include "ir/mapped_file.h"
 #include "ir/program.h"
 #include "output_file.h"
 
