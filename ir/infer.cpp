@@ -5,6 +5,7 @@
 #include <limits>
 #include <stdexcept>
 
+#include "ir/ops/movement.h"
 #include "ir/spelling.h"
 #include "ir/type_rules.h"
 
@@ -23,6 +24,12 @@ void check_tensors(const ValueType& type, const std::vector<Symbol>& symbols, st
 std::vector<ValueType> infer_types(const Graph& graph, const OpDef& op, std::span<const ValueId> inputs,
                                    const Attributes& attributes, const std::vector<ValueType>& declared,
                                    const std::string& node_name, std::vector<LaunchCheck>* checks) {
+  // An operand holds a copy of its type: of a tuple with many fields, each of which is taken, that would be too much.
+  if (op.special == Special::kTuple && op.name == "get_item" && inputs.size() == 1 && inputs[0] != kNone &&
+      graph.type(inputs[0]).is_tuple) {
+    const std::vector<ValueType>& fields = graph.type(inputs[0]).fields;
+    return {fields[ops::field_of(attributes, fields.size())]};
+  }
   std::vector<Operand> operands;
   operands.reserve(inputs.size());
   for (const ValueId v : inputs) operands.push_back(graph.operand(v));

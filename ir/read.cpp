@@ -18,6 +18,8 @@
 namespace fusec {
 namespace {
 
+constexpr std::size_t kMostTriedAlone = 32;  // aliases: each takes a look at the whole graph
+
 enum { kVersion, kName, kSymbols, kInputs, kConstants, kNodes, kOutputs, kAliases, kMetadata };
 
 // The version is looked at first: another version may well have other keys.
@@ -52,7 +54,10 @@ class ModelReader {
                          {"aliases", false},
                          {"metadata", false}});
     if (fields[kName]) graph_.name = context_.string(*fields[kName], "the model's name").text();
-    if (fields[kSymbols]) graph_.symbols = read_symbols(context_, *fields[kSymbols]);
+    if (fields[kSymbols]) {
+      graph_.symbols = read_symbols(context_, *fields[kSymbols]);
+      context_.require_within(&Limits::symbols, static_cast<std::int64_t>(graph_.symbols.size()), *fields[kSymbols]);
+    }
     const SymbolNames symbols(graph_.symbols);
     read_inputs(*fields[kInputs], symbols);
     if (fields[kConstants]) read_constants(*fields[kConstants], symbols);
@@ -155,10 +160,12 @@ class ModelReader {
   void check_alias_order(Json at) {
     if (order_for_aliases(graph_, graph_.aliases)) return;
     std::size_t i = 0;
-    for (const Json member : at)  // one that cannot be served even alone explains most
+    for (const Json member : at) {  // one that cannot be served even alone explains most
+      if (i == kMostTriedAlone) break;
       if (!order_for_aliases(graph_, {graph_.aliases[i++]}))
         context_.unfit(member, "no order of execution allows the alias",
                        "an input that nothing reads once the output is written");
+    }
     context_.fail(at, "no order of execution allows the aliases", "aliases that exclude each other",
                   "inputs that nothing reads once the outputs are written");
   }
@@ -170,8 +177,8 @@ class ModelReader {
 };
 
 Graph read_document(const JsonDocument& document, const std::string& file, const std::string& directory,
-                    const OpTable& table) {
-  const ReadContext context{document, file};
+                    const OpTable& table, const Limits& limits) {
+  const ReadContext context{document, file, limits};
   return ModelReader(context, directory, table).read();
 }
 
@@ -188,18 +195,18 @@ JsonDocument parse_model_document(std::string_view text, const std::string& file
 }  // namespace
 
 Graph read_model_text(std::string_view text, const std::string& file, const std::string& directory,
-                      const OpTable& table) {
+                      const OpTable& table, const Limits& limits) {
   const JsonDocument document = parse_model_document(text, file);
-  return read_document(document, file, directory, table);
+  return read_document(document, file, directory, table, limits);
 }
 
-Graph read_model(const std::string& path, const OpTable& table) {
-  if (path == "-") return read_model_text(read_standard_input(), path, "", table);
+Graph read_model(const std::string& path, const OpTable& table, const Limits& limits) {
+  if (path == "-") return read_model_text(read_standard_input(), path, "", table, limits);
   // The text is unmapped before the graph is built: at a million nodes both are large.
   const MappedFile mapped(path);
   require_file_size(mapped.bytes().size(), path);
   const JsonDocument document = parse_model_document(mapped.bytes(), path);
-  return read_document(document, path, std::filesystem::path(path).parent_path().string(), table);
+  return read_document(document, path, std::filesystem::path(path).parent_path().string(), table, limits);
 }
 
 }  // namespace fusec

@@ -9,15 +9,16 @@
 #include <string_view>
 
 #include "ir/graph.h"
+#include "ir/limits.h"
 #include "ir/op.h"
 
 namespace fusec {
 
 // "-" is standard input; weight files are then looked for in the working directory. Throws Error(kInput).
-Graph read_model(const std::string& path, const OpTable& table = OpTable::builtin());
+Graph read_model(const std::string& path, const OpTable& table = OpTable::builtin(), const Limits& limits = {});
 
 // `file` is what messages call the text, `directory` where weight files are looked for.
 Graph read_model_text(std::string_view text, const std::string& file, const std::string& directory,
-                      const OpTable& table = OpTable::builtin());
+                      const OpTable& table = OpTable::builtin(), const Limits& limits = {});
 
 }  // namespace fusec

@@ -31,6 +31,12 @@ void ReadContext::fail(Json at, const OpError& error) const {
           error.hint);
 }
 
+void ReadContext::require_within(std::int64_t Limits::*limit, std::int64_t found, Json at) const {
+  if (found <= limits.*limit) return;
+  const Error::Parts parts = beyond_limit(limits, limit, found);
+  fail(at, parts.what, parts.found, parts.expected, parts.hint);
+}
+
 Json ReadContext::string(Json at, const char* what) const {
   if (!at.is(JsonKind::kString)) unfit(at, what, "a string");
   return at;

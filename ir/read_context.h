@@ -9,6 +9,7 @@
 
 #include "ir/graph.h"
 #include "ir/json_document.h"
+#include "ir/limits.h"
 #include "ir/op.h"
 #include "ir/parse_dim.h"
 
@@ -17,6 +18,7 @@ namespace fusec {
 struct ReadContext {
   const JsonDocument& document;
   const std::string& file;
+  Limits limits = {};
 
   // Throws Error(kInput) at the element.
   [[noreturn]] void fail(Json at, std::string what, std::string found = "", std::string expected = "",
@@ -27,6 +29,8 @@ struct ReadContext {
   [[noreturn]] void unfit(Json at, std::string what, std::string expected, std::string hint = "") const;
   // What inference or a dimension string complains of, at an element or (error.place) below it.
   [[noreturn]] void fail(Json at, const OpError& error) const;
+  // Throws where `found` exceeds the limit.
+  void require_within(std::int64_t Limits::*limit, std::int64_t found, Json at) const;
 
   Json string(Json at, const char* what) const;  // checks and returns `at`
   Json array(Json at, const char* what) const;

@@ -8,6 +8,7 @@
 
 #include "ir/budget.h"
 #include "ir/error.h"
+#include "ir/index_size.h"
 #include "ir/infer.h"
 #include "ir/read_attributes.h"
 #include "ir/scalar_expression.h"
@@ -249,6 +250,8 @@ void NodeReader::add(NodeId id) {
   const std::optional<Json> attrs =
       file_node.attributes == kNone ? std::nullopt : std::optional(json(file_node.attributes));
   Attributes attributes = read_attributes(context_, json(file_node.at), attrs, *node.op, symbols_);
+  const bool makes_tuple = node.op->special == Special::kTuple && node.op->name == "tuple";
+  const TupleSize tuple = makes_tuple ? checked_tuple(file_node, node.inputs) : TupleSize{};
   std::vector<ValueType> types = infer(file_node, *node.op, node.inputs, attributes);
   node.attributes = graph_.intern(std::move(attributes));
   node.pattern = file_node.pattern;
@@ -262,7 +265,12 @@ void NodeReader::add(NodeId id) {
       if (string != kNoString) values_.define(json(file_node.at), string, kNone, id);
     }
   }
-  publish(id, file_node, graph_.add_node(std::move(node), types, std::move(names)));
+  const NodeId added = graph_.add_node(std::move(node), types, std::move(names));
+  publish(id, file_node, added);
+  if (!makes_tuple) return;
+  const TypeId type = graph_.value(graph_.nodes[added].first_output).type;
+  if (tuple_sizes_.size() <= type) tuple_sizes_.resize(type + 1);
+  tuple_sizes_[type] = tuple;
 }
 
 const OpDef* NodeReader::row_of(const FileNode& node) {
@@ -284,6 +292,7 @@ std::vector<ValueId> NodeReader::operands(const FileNode& node, const Op& op) {
       context_.fail(json(node.at), error);
     }
   }
+  context_.require_within(&Limits::operands, inputs.size(), inputs);
   std::vector<ValueId> values;
   values.reserve(inputs.size());
   for (const Json input : inputs) values.push_back(operand(input, values.size(), op));
@@ -353,8 +362,36 @@ std::vector<ValueType> NodeReader::infer(const FileNode& node, const OpDef& op, 
   } catch (const OpError& error) {
     context_.fail(json(node.at), error);
   }
+  check_results(node, types);
   if (node.outputs != kNone && !op.custom) check_declared(node, types);  // a custom op has no types but those
   return types;
+}
+
+void NodeReader::check_results(const FileNode& node, const std::vector<ValueType>& types) {
+  const auto results = static_cast<std::int64_t>(types.size());
+  context_.require_within(&Limits::results, results, json(node.at));
+  context_.require_within(&Limits::values, results_ += results, json(node.at));
+  if (graph_.symbols.empty()) return;
+  const auto most = static_cast<std::size_t>(context_.limits.dimension_size);
+  for (const ValueType& type : types)
+    for (const Dim& dim : type.tensor.shape)
+      context_.require_within(&Limits::dimension_size, static_cast<std::int64_t>(index_size(dim, most)), json(node.at));
+}
+
+// Before its type is made, which holds the types of all fields.
+TupleSize NodeReader::checked_tuple(const FileNode& node, std::span<const ValueId> fields) {
+  TupleSize size{.fields = 0, .depth = 1};
+  for (const ValueId v : fields) {
+    if (v == kNone) continue;
+    const TypeId type = graph_.value(v).type;
+    const TupleSize field = type < tuple_sizes_.size() ? tuple_sizes_[type] : TupleSize{};
+    size.fields += 1 + field.fields;
+    size.depth = std::max(size.depth, field.depth + 1);
+    context_.require_within(&Limits::tuple_fields, tuple_fields_ + size.fields, json(node.at));
+  }
+  context_.require_within(&Limits::tuple_depth, size.depth, json(node.at));
+  tuple_fields_ += size.fields;
+  return size;
 }
 
 void NodeReader::check_declared(const FileNode& node, const std::vector<ValueType>& types) {

@@ -34,6 +34,12 @@ class ValueNames {
   std::vector<Definition> definitions_;
 };
 
+// Of a tuple's type: its fields and those of tuples among them, each counted wherever it stands; how many tuples stand
+// inside one another. Of a tensor's, nothing.
+struct TupleSize {
+  std::int64_t fields = 0, depth = 0;
+};
+
 class NodeReader {
  public:
   NodeReader(const ReadContext& context, const SymbolNames& symbols, ValueNames& values, Graph& graph)
@@ -77,6 +83,8 @@ class NodeReader {
   std::vector<ValueType> declared_types(const FileNode& node) const;
   std::vector<ValueType> infer(const FileNode& node, const OpDef& op, std::span<const ValueId> inputs,
                                const Attributes& attributes);
+  void check_results(const FileNode& node, const std::vector<ValueType>& types);
+  TupleSize checked_tuple(const FileNode& node, std::span<const ValueId> fields);
   void check_declared(const FileNode& node, const std::vector<ValueType>& types);
   std::vector<std::string> output_names(const FileNode& node, std::size_t count) const;
   void publish(NodeId id, const FileNode& node, NodeId graph_node);
@@ -91,6 +99,9 @@ class NodeReader {
   std::vector<NodeId> node_of_name_;          // by StringId
   std::vector<std::uint32_t> operand_begin_;  // by node, into producers_
   std::vector<NodeId> producers_;             // by operand: the node of the file that gives it, or kNone
+  // What limits count, so far.
+  std::int64_t results_ = 0, tuple_fields_ = 0;
+  std::vector<TupleSize> tuple_sizes_;  // by TypeId
 };
 
 }  // namespace fusec

@@ -25,8 +25,15 @@ std::string to_string(const TensorType& type, const std::vector<Symbol>& symbols
 
 std::string to_string(const ValueType& type, const std::vector<Symbol>& symbols) {
   if (!type.is_tuple) return to_string(type.tensor, symbols);
+  constexpr std::size_t kLongest = 400;  // then the rest is only counted
   std::string text = "(";
-  for (std::size_t i = 0; i < type.fields.size(); ++i) text += (i ? ", " : "") + to_string(type.fields[i], symbols);
+  for (std::size_t i = 0; i < type.fields.size(); ++i) {
+    if (text.size() > kLongest) {
+      text += ", ... " + std::to_string(type.fields.size()) + " fields";
+      break;
+    }
+    text += (i ? ", " : "") + to_string(type.fields[i], symbols);
+  }
   return text + ")";
 }
 

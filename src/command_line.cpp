@@ -122,6 +122,22 @@ long peak_kibibytes() {
   return usage.ru_maxrss;
 }
 
+// NAME=VALUE, as often as the option was given.
+std::map<std::string, std::int64_t> assignments(const std::string& option, const std::vector<std::string>& texts) {
+  std::map<std::string, std::int64_t> values;
+  for (const std::string& text : texts) {
+    const std::size_t equals = text.rfind('=');
+    std::int64_t value = 0;
+    const char* const end = text.data() + text.size();
+    const char* const digits = equals == std::string::npos ? end : text.data() + equals + 1;
+    const auto parsed = std::from_chars(digits, end, value);
+    if (digits == end || parsed.ec != std::errc() || parsed.ptr != end)
+      throw Error(ErrorKind::kUsage, {.what = option, .found = in_quotes(text), .expected = "NAME=VALUE"});
+    values[text.substr(0, equals)] = value;
+  }
+  return values;
+}
+
 }  // namespace
 
 void add_repeatable(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& help) {
@@ -153,6 +169,7 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
   app.add_option("--gemm", a.options.gemm, "who multiplies matrices: kernels of our own, cuBLASLt, or the faster")
       ->check(CLI::IsMember({"builtin", "cublaslt", "auto"}))
       ->capture_default_str();
+  add_repeatable(app, "--limit", a.limits, "NAME=VALUE: a limit on sizes, in place of its default (docs/limits.md)");
   app.add_option("--plan", a.plan_file, "compile with this (edited) plan");
   app.add_option("--tuning-db", a.options.tuning_file, "measured configurations, from fusec-run --tune");
   app.add_flag("--round-intermediates", a.options.round_intermediates,
@@ -190,6 +207,7 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
 
 PipelineOptions pipeline_options(const CompileArguments& a, int device) {
   Options shared = a.options;
+  shared.resources.sizes = assignments("--limit", a.limits);
   if (a.no_cache)
     shared.cache_directory.clear();
   else if (shared.cache_directory.empty())
@@ -201,18 +219,8 @@ PipelineOptions pipeline_options(const CompileArguments& a, int device) {
 }
 
 Graph read_model(const CompileArguments& a) {
-  std::map<std::string, std::int64_t> hints;
-  for (const std::string& assignment : a.symbols) {
-    const std::size_t equals = assignment.rfind('=');
-    std::int64_t value = 0;
-    const char* const end = assignment.data() + assignment.size();
-    const char* const digits = equals == std::string::npos ? end : assignment.data() + equals + 1;
-    const auto parsed = std::from_chars(digits, end, value);
-    if (digits == end || parsed.ec != std::errc() || parsed.ptr != end)
-      throw Error(ErrorKind::kUsage, {.what = "--symbol", .found = in_quotes(assignment), .expected = "NAME=VALUE"});
-    hints[assignment.substr(0, equals)] = value;
-  }
-  Graph graph = read_model(a.model);
+  const std::map<std::string, std::int64_t> hints = assignments("--symbol", a.symbols);
+  Graph graph = read_model(a.model, OpTable::builtin(), Limits(assignments("--limit", a.limits)));
   set_hints(graph, hints);
   return graph;
 }

@@ -17,7 +17,7 @@ namespace fusec {
 struct CompileArguments {
   std::string model;
   Options options;
-  std::vector<std::string> symbols;  // NAME=VALUE
+  std::vector<std::string> symbols, limits;  // NAME=VALUE
   std::string plan_file;
   bool no_cache = false;
   std::string color = "auto";

@@ -89,14 +89,16 @@ Compilation compiled(const Model& model, const Options& options) {
 }  // namespace
 
 Model Model::read(const std::string& path, const Registry& registry, const ResourceLimits& resources) {
-  return at_boundary(resources,
-                     [&] { return Model(std::make_shared<const Graph>(read_model(path, registry.table()))); });
+  return at_boundary(resources, [&] {
+    return Model(std::make_shared<const Graph>(read_model(path, registry.table(), Limits(resources.sizes))));
+  });
 }
 
 Model Model::parse(std::string_view json, const std::string& directory, const Registry& registry,
                    const ResourceLimits& resources) {
   return at_boundary(resources, [&] {
-    return Model(std::make_shared<const Graph>(read_model_text(json, "model", directory, registry.table())));
+    return Model(std::make_shared<const Graph>(
+        read_model_text(json, "model", directory, registry.table(), Limits(resources.sizes))));
   });
 }
 

@@ -13,6 +13,8 @@
 namespace fusec {
 namespace {
 
+constexpr std::size_t kMostResults = 1 << 20;  // of one node
+
 using Json = nlohmann::ordered_json;
 
 // JSON that the reader takes for the value: it has no numbers for infinities and NaN.
@@ -127,9 +129,16 @@ ModelBuilder::~ModelBuilder() = default;
 ModelBuilder::ModelBuilder(ModelBuilder&&) noexcept = default;
 ModelBuilder& ModelBuilder::operator=(ModelBuilder&&) noexcept = default;
 
+ModelBuilder::State& ModelBuilder::state() const {
+  if (!state_)
+    throw Error(ErrorKind::kUsage, Error::Parts{.what = "a ModelBuilder that was moved from",
+                                                .hint = "its model is in the builder that it was moved to"});
+  return *state_;
+}
+
 void ModelBuilder::symbol(const std::string& name, SymbolRange range) {
   require_utf8(name, "a symbol's name");
-  Json& symbols = state_->model["symbols"];
+  Json& symbols = state().model["symbols"];
   if (symbols.contains(name))
     throw Error(ErrorKind::kUsage,
                 {.what = "duplicate symbol", .found = in_quotes(name), .expected = "each symbol once"});
@@ -140,18 +149,18 @@ void ModelBuilder::symbol(const std::string& name, SymbolRange range) {
 
 ModelBuilder::Value ModelBuilder::input(const std::string& name, const std::string& dtype,
                                         std::vector<Dimension> shape) {
-  return state_->declare("inputs", name, dtype, shape);
+  return state().declare("inputs", name, dtype, shape);
 }
 
 ModelBuilder::Value ModelBuilder::constant(const std::string& name, const std::string& dtype,
                                            std::vector<Dimension> shape) {
-  return state_->declare("constants", name, dtype, shape);
+  return state().declare("constants", name, dtype, shape);
 }
 
 ModelBuilder::Value ModelBuilder::constant(const std::string& name, const std::string& dtype,
                                            std::vector<Dimension> shape, std::vector<double> data) {
-  Value value = state_->declare("constants", name, dtype, shape);
-  state_->model["constants"].back()["data"] = json_of(data, dtype);
+  Value value = state().declare("constants", name, dtype, shape);
+  state().model["constants"].back()["data"] = json_of(data, dtype);
   return value;
 }
 
@@ -168,34 +177,38 @@ ModelBuilder::Value ModelBuilder::op(const std::string& op, std::vector<Operand>
                                       .expected = "each attribute once"});
     value = json_of(attribute);
   }
-  std::string own = name.empty() ? state_->made_name(op) : state_->given_name(name, "a node's name");
+  std::string own = name.empty() ? state().made_name(op) : state().given_name(name, "a node's name");
   node["name"] = own;
-  state_->model["nodes"].push_back(std::move(node));
+  state().model["nodes"].push_back(std::move(node));
   return {std::move(own)};
 }
 
 std::vector<ModelBuilder::Value> ModelBuilder::op_several(const std::string& op, std::size_t count,
                                                           std::vector<Operand> operands,
                                                           std::vector<Attribute> attributes, const std::string& name) {
+  if (count > kMostResults)
+    throw Error(ErrorKind::kUsage, {.what = "too many results of " + op,
+                                    .found = std::to_string(count),
+                                    .expected = fmt::format("at most {}", kMostResults)});
   const Value node = this->op(op, std::move(operands), std::move(attributes), name);
   Json outputs = Json::array();
   std::vector<Value> values;
   for (std::size_t i = 0; i < count; ++i) {
     values.push_back({node.name + "." + std::to_string(i)});
     outputs.push_back(values.back().name);
-    state_->names.insert(values.back().name);
-    if (name.empty()) state_->made.insert(values.back().name);
+    state().names.insert(values.back().name);
+    if (name.empty()) state().made.insert(values.back().name);
   }
-  state_->model["nodes"].back()["outputs"] = std::move(outputs);
+  state().model["nodes"].back()["outputs"] = std::move(outputs);
   return values;
 }
 
 void ModelBuilder::output(const Value& value) {
-  state_->model["outputs"].push_back(json_of(value.name, "an output's name"));
+  state().model["outputs"].push_back(json_of(value.name, "an output's name"));
 }
 
-Model ModelBuilder::build() const {
-  return Model::parse(state_->model.dump(), ".", state_->registry);
+Model ModelBuilder::build(const ResourceLimits& resources) const {
+  return Model::parse(state().model.dump(), ".", state().registry, resources);
 }
 
 }  // namespace fusec

@@ -69,7 +69,9 @@ void rewrite(CompilationState& state) {
 // A composite op rounds nothing on its way, where the nodes that it stands for would.
 void recognize(CompilationState& state) {
   if (state.options.emit.round_intermediates) return;
-  rewrite_with(state, [&](CanonicalGraph& canonical) { recognize_patterns(canonical, state.options.patterns); });
+  rewrite_with(state, [&](CanonicalGraph& canonical) {
+    recognize_patterns(canonical, state.options.patterns, state.options.limits);
+  });
 }
 
 // What it makes of the op rounds where the op does not.

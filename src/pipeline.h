@@ -12,6 +12,7 @@
 #include "codegen/launch_plan.h"
 #include "codegen/compile_all.h"
 #include "ir/fusion_plan.h"
+#include "ir/limits.h"
 #include "transforms/lay_out.h"
 #include "transforms/partition_report.h"
 #include "transforms/patterns/pattern.h"
@@ -39,6 +40,7 @@ struct PipelineOptions {
   LeftOut left_out;      // passes; and patterns, which `patterns` has no more: a plan that is written out names both
   std::string plan_file, plan_text;  // an edited plan to compile with: the file or its text; "" for none
   CompileOptions compile;
+  Limits limits;
   // FUSEC_DEBUG: 1 verifies the graph after every pass that changes it (debug builds always do), 2 also tells, in the
   // error, the graph before the pass that broke it.
   int debug_level = 0;

@@ -68,6 +68,7 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   options.left_out = {.passes = o.disabled_passes, .patterns = o.disabled_patterns};
   options.plan_text = o.plan;
   options.compile = {.jobs = o.jobs, .cache_directory = o.cache_directory, .cache_bytes = o.cache_bytes};
+  options.limits = Limits(o.resources.sizes);
   return options;
 }
 

@@ -68,6 +68,8 @@ struct OpDescription {
 class Registry {
  public:
   Registry();
+  Registry(const Registry&) = default;  // what is moved from stays what it is
+  Registry& operator=(const Registry&) = default;
   // Throws Error(kUsage) where the name is taken, Error(kInput) where the expression cannot be right for any operands.
   Registry with(OpDescription op) const;
   std::vector<std::string> op_names() const;
@@ -91,6 +93,9 @@ class Model {
   std::vector<std::string> node_names() const;  // in topological order
   std::string to_json() const;
   std::string to_text() const;
+
+  Model(const Model&) = default;  // what is moved from stays what it is
+  Model& operator=(const Model&) = default;
 
   // Internal: the graph behind it.
   explicit Model(std::shared_ptr<const Graph> graph) : graph_(std::move(graph)) {}
@@ -133,17 +138,18 @@ class ModelBuilder {
   // A node with one result. Where `name` is empty, one is made that is free so far; nothing later can be given it.
   Value op(const std::string& op, std::vector<Operand> operands, std::vector<Attribute> attributes = {},
            const std::string& name = "");
-  // A node with `count` results (split, topk).
+  // A node with `count` results (split, topk), at most 2^20.
   std::vector<Value> op_several(const std::string& op, std::size_t count, std::vector<Operand> operands,
                                 std::vector<Attribute> attributes = {}, const std::string& name = "");
   void output(const Value& value);
 
   // Checks the whole model and infers its types. Errors carry the JSON pointer of the model as `Model::to_json` writes
   // it.
-  Model build() const;
+  Model build(const ResourceLimits& resources = {}) const;
 
  private:
   struct State;
+  State& state() const;  // Throws Error(kUsage) where the builder was moved from.
   std::unique_ptr<State> state_;
 };
 

@@ -125,15 +125,19 @@ std::vector<ValueType> infer_get_item(const OpCall& call) {
          call.has(0) ? to_string(call.operands[0].type, call.symbols) : std::string("nothing"), "a tuple",
          "select takes one position of a tensor");
   const std::vector<ValueType>& fields = call.operands[0].type.fields;
-  const auto count = static_cast<std::int64_t>(fields.size());
-  const std::int64_t index = call.attributes.integer("index");
-  if (index < -count || index >= count)
-    fail(attribute_place("index"), "field out of range", std::to_string(index),
-         count == 0 ? "a tuple with fields" : std::to_string(-count) + " to " + std::to_string(count - 1));
-  return {fields[static_cast<std::size_t>(index < 0 ? index + count : index)]};
+  return {fields[field_of(call.attributes, fields.size())]};
 }
 
 }  // namespace
+
+std::size_t field_of(const Attributes& attributes, std::size_t fields) {
+  const auto count = static_cast<std::int64_t>(fields);
+  const std::int64_t index = attributes.integer("index");
+  if (index < -count || index >= count)
+    fail(attribute_place("index"), "field out of range", std::to_string(index),
+         count == 0 ? "a tuple with fields" : std::to_string(-count) + " to " + std::to_string(count - 1));
+  return static_cast<std::size_t>(index < 0 ? index + count : index);
+}
 
 std::vector<OpDef> joining_ops() {
   using enum AttributeType;

@@ -139,3 +139,49 @@ TEST_CASE("symbols, attributes and names of values are given once") {
   builder.input("x", "float32", {2});
   check_says(error_of([&] { builder.build(); }), "/inputs/1/name: duplicate value name: found \"x\"");
 }
+
+TEST_CASE("a builder that was moved from is an Error, and can be given another") {
+  ModelBuilder builder("m");
+  const auto x = builder.input("x", "float32", {4});
+  ModelBuilder taken = std::move(builder);
+  // NOLINTBEGIN(bugprone-use-after-move): that is what is tested
+  const std::function<void()> calls[] = {
+      [&] { builder.symbol("n"); },
+      [&] { builder.input("y", "float32", {4}); },
+      [&] { builder.op("relu", {x}); },
+      [&] { builder.op_several("split", 2, {x}); },
+      [&] { builder.constant("c", "float32", {1}, {0}); },
+      [&] { builder.output(x); },
+      [&] { builder.build(); },
+  };
+  for (const auto& call : calls) check_says(error_of(call), "a ModelBuilder that was moved from");
+  // NOLINTEND(bugprone-use-after-move)
+  taken.output(x);
+  builder = std::move(taken);
+  CHECK(builder.build().name() == "m");
+  Model model = builder.build();
+  const Model other = std::move(model);
+  CHECK(model.name() == other.name());  // NOLINT(bugprone-use-after-move)
+  Registry registry;
+  const Registry moved = std::move(registry);
+  CHECK(registry.op_names() == moved.op_names());  // NOLINT(bugprone-use-after-move)
+}
+
+TEST_CASE("a node has no more results than memory can name") {
+  ModelBuilder builder("m");
+  const auto x = builder.input("x", "float32", {4});
+  const std::string message = error_of([&] { builder.op_several("split", 100'000'000'000, {x}); });
+  check_says(message, "too many results of split: found 100000000000, expected at most 1048576");
+  check_says(error_of([&] { builder.op_several("split", static_cast<std::size_t>(-1), {x}); }), "too many results");
+  builder.output(x);
+  CHECK(builder.build().node_names().empty());  // nothing of it is left
+}
+
+TEST_CASE("limits are given where a model is made") {
+  ModelBuilder builder("m");
+  const auto x = builder.input("x", "float32", {4});
+  for (const auto& part : builder.op_several("split", 4, {x}, {{"split_sizes", std::int64_t{1}}})) builder.output(part);
+  check_says(error_of([&] { builder.build({{"results", 3}}); }), "the limit results is exceeded");
+  check_says(error_of([&] { builder.build({{"result", 3}}); }), "no such limit: found \"result\"");
+  CHECK(builder.build({{"results", 4}}).node_names().size() == 1);
+}

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "ir/budget.h"
+#include "ir/error.h"
+#include "ir/spelling.h"
 #include "transforms/fold_constants.h"
 #include "transforms/patterns/match.h"
 #include "transforms/patterns/match_memory.h"
@@ -48,7 +50,8 @@ bool holds_chain(const PatternTerm& term) {
 
 // The patterns that rewrite, with what is known of them from one round to the next.
 struct Rewriting {
-  explicit Rewriting(const PatternList& all) : settled(all.size()) {
+  Rewriting(const PatternList& all, std::size_t model_nodes, const Limits& given)
+      : settled(all.size()), limits(given), nodes(model_nodes + kSmallModel) {
     for (const auto& pattern : all)
       if (pattern->becomes == Becomes::kRewrite) patterns.push_back({pattern.get(), !holds_chain(pattern->match)});
   }
@@ -58,6 +61,23 @@ struct Rewriting {
   };
   std::vector<Pattern> patterns;
   SettledRoots settled;
+
+  // Counts what the replacement of one match made. A pattern whose replacement holds what it matches, and more, would
+  // let the model grow for ever.
+  void count_made(std::size_t pattern, std::size_t count, const std::string& file) {
+    made += count;
+    const auto times = static_cast<std::int64_t>(made / nodes);
+    if (times < limits.pattern_growth || made <= nodes * static_cast<std::size_t>(limits.pattern_growth)) return;
+    Error::Parts parts = beyond_limit(limits, &Limits::pattern_growth, times + 1);
+    parts.file = file;
+    parts.what = "pattern " + in_quotes(patterns[pattern].pattern->name) + ": " + parts.what;
+    throw Error(ErrorKind::kInput, std::move(parts));
+  }
+
+ private:
+  static constexpr std::size_t kSmallModel = 1000;  // nodes that a small model may have more
+  Limits limits;
+  std::size_t nodes, made = 0;
 };
 
 // One pattern's searches of a round.
@@ -65,6 +85,7 @@ class Round {
  public:
   Round(Graph& graph, const SearchedGraph& searched, NodeLooks& looks, Rewriting& rewriting, std::size_t number)
       : graph_(graph),
+        rewriting_(rewriting),
         settled_(rewriting.settled),
         number_(number),
         may_settle_(rewriting.patterns[number].may_settle),
@@ -85,7 +106,9 @@ class Round {
       return std::nullopt;
     }
     settled_.touch_operands(graph_, graph_.nodes[root]);
+    const std::size_t nodes = graph_.nodes.size();
     const bool replaced = replace_match(graph_, *match).empty();
+    rewriting_.count_made(number_, graph_.nodes.size() - nodes, graph_.file);
     if (remembered) remembered->accepted = replaced;
     if (!replaced) return std::nullopt;
     settled_.touch_operands(graph_, graph_.nodes[root]);
@@ -94,6 +117,7 @@ class Round {
 
  private:
   Graph& graph_;
+  Rewriting& rewriting_;
   SettledRoots& settled_;
   const std::size_t number_;
   const bool may_settle_;
@@ -137,8 +161,8 @@ bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting) {
 
 }  // namespace
 
-void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns) {
-  Rewriting rewriting(patterns);
+void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns, const Limits& limits) {
+  Rewriting rewriting(patterns, canonical.graph.nodes.size(), limits);
   bool changed = false;
   for (int round = 0; round < kMostRounds; ++round) {
     count_step();
