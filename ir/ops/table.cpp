@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "ir/error.h"
+#include "ir/spelling.h"
 
 namespace fusec {
 namespace {
@@ -35,6 +37,24 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
+// "bias?" and "tensors*" are called bias and tensors.
+std::string_view bare_name(std::string_view operand) {
+  return operand.substr(0, operand.find_last_not_of("?*+") + 1);
+}
+
+void check_operand_names(const OpDef& row) {
+  std::set<std::string_view> names;
+  for (const std::string& operand : row.operands) {
+    if (bare_name(operand).empty())
+      throw Error(ErrorKind::kUsage,
+                  {.what = "an operand of op " + row.name + " without a name", .found = in_quotes(operand)});
+    if (!names.insert(bare_name(operand)).second)
+      throw Error(ErrorKind::kUsage, {.what = "two operands of op " + row.name + " have the same name",
+                                      .found = in_quotes(bare_name(operand)),
+                                      .expected = "each name once"});
+  }
+}
+
 }  // namespace
 
 const OpTable& OpTable::builtin() {
@@ -58,6 +78,7 @@ OpTable OpTable::with(OpDef row) const {
   if (!row.infer) throw Error(ErrorKind::kUsage, "op " + row.name + " has no type inference");
   if (!row.formula && row.special == Special::kNone && !row.pattern)
     throw Error(ErrorKind::kUsage, "op " + row.name + " has neither a formula nor a pattern kind");
+  check_operand_names(row);
   OpTable table = *this;
   table.rows_.push_back(std::make_shared<const OpDef>(std::move(row)));
   table.sorted_ = sorted_by_name(table.rows_);

@@ -154,3 +154,14 @@ TEST_CASE("a description's text is UTF-8, its pattern kind one of the list") {
   op.pattern = "elemwize";
   check_says(error_of([&] { Registry().with(op); }), "did you mean \"elemwise\"");
 }
+
+TEST_CASE("operands of a registered op have different names") {
+  const auto with_operands = [](std::vector<std::string> operands) {
+    return error_of([&] { Registry().with({.name = "my.op", .operands = std::move(operands)}); });
+  };
+  CHECK(with_operands({"x", "y"}) == "");
+  for (const auto& operands : std::vector<std::vector<std::string>>{{"x", "x"}, {"x", "x?"}, {"a", "x?", "x*"}})
+    CHECK(with_operands(operands).find("have the same name: found \"x\", expected each name once") !=
+          std::string::npos);
+  CHECK(with_operands({"x", "?"}).find("without a name") != std::string::npos);
+}
