@@ -13,6 +13,7 @@
 #include "analysis/shared_row_axes.h"
 #include "ir/budget.h"
 #include "ir/constant_data.h"
+#include "ir/index_size.h"
 #include "ir/tuple_field.h"
 #include "ir/type.h"
 
@@ -22,6 +23,9 @@ namespace {
 // Beyond these a value is stored rather than copied into an expression once more.
 constexpr std::size_t kMostCopies = 24;
 constexpr std::size_t kMostExprs = 30000;
+// Beyond this the indices of a load, counted as in ir/index_size, are no longer put into the formula of what it loads:
+// that is stored. Models' own kernels stay below a quarter of it.
+constexpr std::size_t kLargestIndices = 200;
 
 class Building {
  public:
@@ -66,6 +70,11 @@ class Building {
         std::vector<IndexExpr> at;
         for (const int d : dims) at.push_back(d < 0 ? IndexExpr(0) : load.indices[static_cast<std::size_t>(d)]);
         raw.load(v, graph_.tensor(v).dtype, std::move(at));
+      }
+      if (has_grown(load.indices)) {
+        built.copies = {{source, 1}};
+        built.too_often = source;
+        return built;
       }
       const Node& node = graph_.nodes[graph_.value(source).producer];
       members.insert(graph_.value(source).producer);
@@ -155,6 +164,12 @@ class Building {
   }
 
  private:
+  static bool has_grown(const std::vector<IndexExpr>& indices) {
+    std::size_t size = 0;
+    for (const IndexExpr& e : indices) size += index_size(e, kLargestIndices);
+    return size > kLargestIndices;
+  }
+
   // Is it a number of this dtype as it is: such a one, its magnitude, or the greater of two?
   static bool has_bits_of(const ExprPool& pool, ExprId id, DType dtype, int depth = 4) {
     const ExprNode& n = pool[id];
