@@ -38,8 +38,7 @@ class HostPart {
     // The functions are printed first, though they stand last: what they call is known only then.
     functions();
     std::string body = std::exchange(text_, HostText()).take();
-    std::string checks = solve_function(graph_, launch_, names_);
-    if (!launch_.prepare_steps.empty()) checks += check_constants_function(graph_, launch_, names_);
+    const std::string checks = check_functions(graph_, launch_, names_);
     includes();
     types();
     embedded_constants();
@@ -235,8 +234,7 @@ class HostPart {
     line("extern \"C\" {{");
     line("");
     create();
-    size_function("workspace_bytes", launch_.workspace_bytes);
-    size_function("prepared_bytes", launch_.prepared_bytes);
+    size_functions();
     prepare();
     launch();
     line("const char* {0}_error(const {0}_context* ctx) {{ return ctx ? ctx->error : \"no context\"; }}", m_);
@@ -296,15 +294,17 @@ class HostPart {
     line("");
   }
 
-  void size_function(const char* function, const IndexExpr& bytes) {
-    line("size_t {0}_{1}(const {0}_args* args) {{", m_, function);
-    if (bytes.is_constant()) {
-      line("  (void)args;");
-      line("  return {};", sized(bytes));
-    } else {
-      line("  {}_sizes n;", m_);
-      line("  return solve(nullptr, args, n) == cudaSuccess ? size_t({}) : 0;", sized(bytes));
-    }
+  void size_functions() {
+    line("// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.");
+    line("size_t {0}_workspace_bytes(const {0}_args* args) {{", m_);
+    line("  {}_sizes n;", m_);
+    line("  return solve(nullptr, args, n) == cudaSuccess ? size_t({}) : size_t(-1);", sized(launch_.workspace_bytes));
+    line("}}");
+    line("");
+    line("// The same; of the extents only those of constants are looked at. 0: nothing is prepared.");
+    line("size_t {0}_prepared_bytes(const {0}_args* args) {{", m_);
+    line("  return check_constants(nullptr, args) == cudaSuccess ? size_t({}) : size_t(-1);",
+         sized(launch_.prepared_bytes));
     line("}}");
     line("");
   }
@@ -316,8 +316,10 @@ class HostPart {
     } else {
       line("  if (!ctx) return cudaErrorInvalidValue;");
       line("  cudaError_t status = check_constants(ctx, args);");
+      line("  if (status == cudaSuccess) status = check_constant_pointers(ctx, args);");
       line("  if (status != cudaSuccess) return status;");
       require_prepared();
+      require_communicators(launch_.prepare_steps);
       line("  char* const ready = static_cast<char*>(prepared);");
       enqueue(launch_.prepare_steps);
     }
@@ -332,8 +334,11 @@ class HostPart {
     line("  if (!ctx) return cudaErrorInvalidValue;");
     line("  {}_sizes n;", m_);
     line("  cudaError_t status = solve(ctx, args, n);");
+    line("  if (status == cudaSuccess) status = check_pointers(ctx, args, n);");
     line("  if (status != cudaSuccess) return status;");
     if (!launch_.prepare_steps.empty()) require_prepared();
+    require_memory("workspace", launch_.workspace_bytes, "no workspace", "the workspace");
+    require_communicators(launch_.steps);
     line("  char* const work = static_cast<char*>(workspace);");
     line("  char* const ready = const_cast<char*>(static_cast<const char*>(prepared));");
     line("  (void)work, (void)ready, (void)stream;");
@@ -344,10 +349,24 @@ class HostPart {
   }
 
   void require_prepared() {
-    line("  if (!prepared) return complain(ctx, cudaErrorInvalidValue, \"no prepared memory: {}_prepare fills it\");",
-         m_);
-    line("  if (reinterpret_cast<size_t>(prepared) % 16 != 0)");
-    line("    return complain(ctx, cudaErrorInvalidValue, \"the prepared memory is not aligned to 16 bytes\");");
+    require_memory("prepared", launch_.prepared_bytes, "no prepared memory: " + m_ + "_prepare fills it",
+                   "the prepared memory");
+  }
+
+  void require_memory(const char* pointer, const IndexExpr& bytes, const std::string& missing, const char* what) {
+    if (bytes.is(0)) return;
+    const bool always = range_of(bytes, graph_.bounds()).min > 0;
+    line("  if (!{}{}) return complain(ctx, cudaErrorInvalidValue, {});", pointer,
+         always ? "" : " && " + sized(bytes) + " > 0", quoted(missing));
+    line("  if (reinterpret_cast<size_t>({}) % 16 != 0)", pointer);
+    line("    return complain(ctx, cudaErrorInvalidValue, \"{} is not aligned to 16 bytes\");", what);
+  }
+
+  void require_communicators(const std::vector<LaunchStep>& steps) {
+    if (std::ranges::none_of(steps, [](const LaunchStep& s) { return s.kind == LaunchStep::Kind::kCollective; }))
+      return;
+    line("  if (!ctx->libraries.nccl_comms)");
+    line("    return complain(ctx, cudaErrorInvalidValue, \"{}_create was given no NCCL communicators\");", m_);
   }
 
   void enqueue(const std::vector<LaunchStep>& steps) {

@@ -1,7 +1,12 @@
-// The functions of the host part that look at what the caller gives before anything is enqueued:
+// The functions of the host part that check what the caller gives before anything is enqueued:
 //
-//   solve(ctx, args, n)     finds the symbols, checks every extent, every bound and every pointer's alignment
-//   check_constants(...)    the same of constants alone, for M_prepare: the inputs need not be there yet
+//   check_constants(ctx, args)           the extents of constants: all that M_prepare needs to know
+//   solve(ctx, args, n)                  finds the symbols from the extents; checks every extent and every bound
+//   check_pointers(ctx, args, n)         for M_launch: alignment, and null where a launch reads or writes memory
+//   check_constant_pointers(ctx, args)   the same for M_prepare, of the constants alone
+//
+// A tensor without elements may be null. The extents are checked apart from the pointers, so that a caller may ask for
+// the size of the workspace before there is any memory.
 #pragma once
 
 #include <string>
@@ -10,7 +15,6 @@
 
 namespace fusec {
 
-std::string solve_function(const Graph& graph, const LaunchPlan& launch, const HostNames& names);
-std::string check_constants_function(const Graph& graph, const LaunchPlan& launch, const HostNames& names);
+std::string check_functions(const Graph& graph, const LaunchPlan& launch, const HostNames& names);
 
 }  // namespace fusec

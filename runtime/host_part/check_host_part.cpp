@@ -11,6 +11,7 @@
 namespace fusec {
 namespace {
 
+constexpr std::uint64_t kNoSize = SIZE_MAX;  // what M_workspace_bytes and M_prepared_bytes answer to wrong arguments
 constexpr std::uint64_t kWorkspace = 0x7000'0000'0000, kConstants = 0x6000'0000'0000, kPrepared = 0x5000'0000'0000;
 
 class Checker {
@@ -28,6 +29,8 @@ class Checker {
       check_alignment(i);
     }
     for (std::size_t i = 0; i < good_.results.size(); ++i) check_result(i);
+    check_null_tensors();
+    check_memory();
     for (std::size_t s = 0; s < graph_.symbols.size(); ++s) check_symbol(s);
     check_refusals();
     check_prepare();
@@ -54,8 +57,9 @@ class Checker {
     for (const KernelSource& kernel : plan_.kernels) {
       const Range range = range_of(kernel.dynamic_shared, graph_.bounds());
       if (range.max > 48 * 1024)
-        expect(host_.allowed_shared(kernel.name).value_or(0) >= std::min<std::int64_t>(range.max, plan_.most_shared_bytes),
-               "M_create allows {} too little dynamic shared memory", kernel.name);
+        expect(
+            host_.allowed_shared(kernel.name).value_or(0) >= std::min<std::int64_t>(range.max, plan_.most_shared_bytes),
+            "M_create allows {} too little dynamic shared memory", kernel.name);
     }
   }
 
@@ -63,6 +67,14 @@ class Checker {
     expect(host_.launch_without_context(good_) != 0, "M_launch takes no context");
     const HostAnswer answer = host_.launch(nullptr, kPrepared, kWorkspace);
     expect(answer.status != 0 && !answer.error.empty() && answer.calls.empty(), "M_launch takes no arguments");
+    expect(host_.workspace_bytes(nullptr) == kNoSize, "M_workspace_bytes has a size for no arguments");
+    expect(host_.prepared_bytes(nullptr) == kNoSize, "M_prepared_bytes has a size for no arguments");
+    if (std::ranges::none_of(plan_.steps,
+                             [](const LaunchStep& step) { return step.kind == LaunchStep::Kind::kCollective; }))
+      return;
+    expect(host_.create(constant_address, false) == 0, "M_create fails without libraries");
+    expect_refused(good_, "no communicators");
+    expect(host_.create(constant_address) == 0, "M_create fails");
   }
 
   // The symbols that these extents say, or nothing where they are wrong.
@@ -122,18 +134,88 @@ class Checker {
       expect(answer.status != 0, "{}: M_launch accepts extents that are wrong", what);
       expect(answer.status == 0 || !answer.error.empty(), "{}: M_error says nothing", what);
       expect(answer.calls.empty(), "{}: something is launched all the same", what);
+      expect(host_.workspace_bytes(&a) == kNoSize, "{}: M_workspace_bytes is {}", what, host_.workspace_bytes(&a));
       return;
     }
     expect(answer.status == 0, "{}: M_launch says \"{}\"", what, answer.error);
     if (answer.status != 0) return;
     const ResolvedPlan resolved = resolve_steps(plan_, *symbols);
     const auto bytes = static_cast<std::uint64_t>(resolved.workspace_bytes);
-    expect(host_.workspace_bytes(a) == bytes, "{}: M_workspace_bytes is {}, planned are {}", what,
-           host_.workspace_bytes(a), bytes);
-    const std::string difference = first_difference(
-        answer.calls, planned_calls(graph_, plan_, resolved.steps, *symbols,
-                                    [&](BufferRef::Kind kind, std::uint32_t index) { return base(a, kind, index); }));
+    const HostArguments nulls = all_null(a);
+    for (const HostArguments* asked : {&a, &nulls})
+      expect(host_.workspace_bytes(asked) == bytes, "{}: M_workspace_bytes is {}, planned are {}", what,
+             host_.workspace_bytes(asked), bytes);
+    const std::string difference = first_difference(answer.calls, planned(a, resolved, *symbols));
     expect(difference.empty(), "{}: {}", what, difference);
+    const HostArguments few = without_empty_tensors(a, *symbols);
+    const HostAnswer answer_to_few = host_.launch(&few, kPrepared, bytes ? kWorkspace : 0);
+    expect(answer_to_few.status == 0, "{}, tensors without elements are null: M_launch says \"{}\"", what,
+           answer_to_few.error);
+  }
+
+  std::vector<DeviceCall> planned(const HostArguments& a, const ResolvedPlan& resolved,
+                                  const std::vector<std::int64_t>& symbols) const {
+    return planned_calls(graph_, plan_, resolved.steps, symbols,
+                         [&](BufferRef::Kind kind, std::uint32_t index) { return base(a, kind, index); });
+  }
+
+  static HostArguments all_null(HostArguments a) {
+    for (HostArguments::Tensor& tensor : a.arguments) tensor.address = 0;
+    for (std::uint64_t& result : a.results) result = 0;
+    return a;
+  }
+
+  bool has_elements(ValueId v, const std::vector<std::int64_t>& symbols) const {
+    return std::ranges::none_of(graph_.tensor(v).shape, [&](const Dim& dim) {
+      return evaluate(dim, [&](Variable s) { return symbols.at(s.id); }) == 0;
+    });
+  }
+
+  HostArguments without_empty_tensors(HostArguments a, const std::vector<std::int64_t>& symbols) const {
+    for (std::size_t i = 0; i < a.arguments.size(); ++i)
+      if (!has_elements(plan_.arguments[i], symbols)) a.arguments[i].address = 0;
+    for (std::size_t i = 0; i < a.results.size(); ++i)
+      if (!has_elements(plan_.results[i], symbols)) a.results[i] = 0;
+    return a;
+  }
+
+  // Every pointer that the launch passes on is refused where it is null.
+  void check_null_tensors() {
+    const auto symbols = solve(good_);
+    if (!symbols) return;
+    const ResolvedPlan resolved = resolve_steps(plan_, *symbols);
+    const std::vector<DeviceCall> calls = planned(good_, resolved, *symbols);
+    const auto check = [&](const HostArguments& a, ValueId v) {
+      if (!has_elements(v, *symbols) || first_difference(planned(a, resolved, *symbols), calls).empty()) return;
+      expect_refused(a, fmt::format("a null \"{}\"", graph_.value(v).name));
+    };
+    for (std::size_t i = 0; i < good_.arguments.size(); ++i) {
+      HostArguments a = good_;
+      a.arguments[i].address = 0;
+      check(a, plan_.arguments[i]);
+    }
+    for (std::size_t i = 0; i < good_.results.size(); ++i) {
+      HostArguments a = good_;
+      a.results[i] = 0;
+      if (good_.results[i] != 0) check(a, plan_.results[i]);  // an alias may be null
+    }
+  }
+
+  // The workspace and the prepared memory are there where they have a size.
+  void check_memory() {
+    const auto symbols = solve(good_);
+    if (!symbols) return;
+    const ResolvedPlan resolved = resolve_steps(plan_, *symbols);
+    const auto check = [&](std::uint64_t prepared, std::uint64_t workspace, bool needed, const char* what) {
+      const HostAnswer answer = host_.launch(&good_, prepared, workspace);
+      expect((answer.status != 0) == needed, "M_launch {} {}", needed ? "accepts" : "refuses", what);
+      expect(!needed || (!answer.error.empty() && answer.calls.empty()), "M_launch goes on with {}", what);
+    };
+    const bool work = resolved.workspace_bytes > 0, prepared = resolved.prepared_bytes > 0;
+    check(kPrepared, 0, work, "no workspace");
+    check(kPrepared, kWorkspace + 8, work, "a misaligned workspace");
+    check(0, kWorkspace, prepared, "no prepared memory");
+    check(kPrepared + 8, kWorkspace, prepared, "misaligned prepared memory");
   }
 
   std::string name_of(std::size_t argument) const { return graph_.value(plan_.arguments[argument]).name; }
@@ -220,14 +302,16 @@ class Checker {
     const auto expected =
         planned_calls(graph_, plan_, resolved.prepare_steps, *symbols,
                       [&](BufferRef::Kind kind, std::uint32_t index) { return base(good_, kind, index); });
-    expect(host_.prepared_bytes(good_) == static_cast<std::uint64_t>(resolved.prepared_bytes),
-           "M_prepared_bytes is {}, planned are {}", host_.prepared_bytes(good_), resolved.prepared_bytes);
     HostArguments constants = good_;
     for (std::size_t i = 0; i < graph_.inputs.size(); ++i) {
       constants.arguments[i].address = 4;
       for (std::int64_t& extent : constants.arguments[i].extents) extent = -1;
     }
     for (std::uint64_t& result : constants.results) result = 4;
+    const HostArguments nulls = all_null(constants);
+    for (const HostArguments* a : {&good_, &std::as_const(constants), &nulls})
+      expect(host_.prepared_bytes(a) == static_cast<std::uint64_t>(resolved.prepared_bytes),
+             "M_prepared_bytes is {}, planned are {}", host_.prepared_bytes(a), resolved.prepared_bytes);
     for (const HostArguments* a : {&good_, &std::as_const(constants)}) {
       const HostAnswer answer = host_.prepare(a, kPrepared);
       const std::string difference = first_difference(answer.calls, expected);
@@ -241,17 +325,23 @@ class Checker {
     refused(nullptr, kPrepared, "no arguments");
     refused(&good_, 0, "no memory");
     refused(&good_, kPrepared + 8, "misaligned memory");
-    expect(host_.launch(&good_, 0, kWorkspace).status != 0, "M_launch does without what is prepared");
     for (std::size_t i = graph_.inputs.size(); i < good_.arguments.size(); ++i) {
       HostArguments a = good_;
       const Shape& shape = graph_.tensor(plan_.arguments[i]).shape;
       if (!std::ranges::all_of(shape, [](const Dim& dim) { return dim.is_constant(); })) continue;
       a.arguments[i].address += 8;
       refused(&a, kPrepared, fmt::format("a misaligned \"{}\"", name_of(i)));
+      a.arguments[i].address = 0;
+      const auto calls = planned_calls(graph_, plan_, resolved.prepare_steps, *symbols,
+                                       [&](auto kind, auto index) { return base(a, kind, index); });
+      if (has_elements(plan_.arguments[i], *symbols) && !first_difference(calls, expected).empty())
+        refused(&a, kPrepared, fmt::format("a null \"{}\"", name_of(i)));
       if (shape.empty()) continue;
       a = good_;
       ++a.arguments[i].extents[0];
       refused(&a, kPrepared, fmt::format("another extent of \"{}\"", name_of(i)));
+      expect(host_.prepared_bytes(&a) == kNoSize, "M_prepared_bytes has a size for another extent of \"{}\"",
+             name_of(i));
     }
     for (std::size_t k = 0; k < expected.size(); k += std::max<std::size_t>(1, expected.size() - 1)) {
       const HostAnswer answer = host_.prepare(&good_, kPrepared, k);

@@ -291,13 +291,14 @@ HostPart::~HostPart() {
   if (context_) function<void(void*)>("destroy")(context_);
 }
 
-int HostPart::create(const AddressOfConstant& address) {
+int HostPart::create(const AddressOfConstant& address, bool with_libraries) {
   if (context_) function<void(void*)>("destroy")(context_);
   context_ = this;  // M_create has to overwrite it
   recorder_->address_of_constant = &address;
   recorder_->next_constant = 0;
   const Libraries libraries{.nccl_comms = recorder_->communicators.data()};
-  const int status = function<int(void**, const Libraries*)>("create")(&context_, &libraries);
+  const int status =
+      function<int(void**, const Libraries*)>("create")(&context_, with_libraries ? &libraries : nullptr);
   if (context_ == this) throw InternalError("M_create leaves the context as it was");
   if (status == 0 && !context_) throw InternalError("M_create succeeds without a context");
   return status;
@@ -347,12 +348,14 @@ int HostPart::launch_without_context(const HostArguments& arguments) {
   return launch(nullptr, fields_of(arguments).data(), nullptr, nullptr, pointer(kStream));
 }
 
-std::uint64_t HostPart::workspace_bytes(const HostArguments& arguments) const {
-  return function<std::size_t(const void*)>("workspace_bytes")(fields_of(arguments).data());
+std::uint64_t HostPart::workspace_bytes(const HostArguments* arguments) const {
+  const std::vector<std::uint64_t> fields = fields_of(arguments ? *arguments : HostArguments{});
+  return function<std::size_t(const void*)>("workspace_bytes")(arguments ? fields.data() : nullptr);
 }
 
-std::uint64_t HostPart::prepared_bytes(const HostArguments& arguments) const {
-  return function<std::size_t(const void*)>("prepared_bytes")(fields_of(arguments).data());
+std::uint64_t HostPart::prepared_bytes(const HostArguments* arguments) const {
+  const std::vector<std::uint64_t> fields = fields_of(arguments ? *arguments : HostArguments{});
+  return function<std::size_t(const void*)>("prepared_bytes")(arguments ? fields.data() : nullptr);
 }
 
 std::optional<std::int64_t> HostPart::allowed_shared(const std::string& kernel) const {

@@ -44,9 +44,9 @@ class HostPart {
   HostPart& operator=(const HostPart&) = delete;
 
   // M_create, in place of an earlier context: gives each embedded constant, by position in LaunchPlan::embedded and by
-  // its bytes, a device address; null makes the runtime refuse. The status.
+  // its bytes, a device address; null makes the runtime refuse. `with_libraries`: else M_libraries is null. The status.
   using AddressOfConstant = std::function<std::optional<std::uint64_t>(std::size_t, std::span<const std::byte>)>;
-  int create(const AddressOfConstant& address);
+  int create(const AddressOfConstant& address, bool with_libraries = true);
   bool has_context() const { return context_ != nullptr; }
   // M_create without a place for the context.
   int create_nowhere();
@@ -57,8 +57,8 @@ class HostPart {
   HostAnswer prepare(const HostArguments* arguments, std::uint64_t prepared,
                      std::optional<std::size_t> refuse = std::nullopt);
   int launch_without_context(const HostArguments& arguments);
-  std::uint64_t workspace_bytes(const HostArguments& arguments) const;
-  std::uint64_t prepared_bytes(const HostArguments& arguments) const;
+  std::uint64_t workspace_bytes(const HostArguments* arguments) const;
+  std::uint64_t prepared_bytes(const HostArguments* arguments) const;
   // The most dynamic shared memory that M_create allowed a kernel; nothing where it set nothing.
   std::optional<std::int64_t> allowed_shared(const std::string& kernel) const;
 

@@ -88,6 +88,12 @@ TEST_SUITE("host part") {
     check_found(model, "cudaMemcpyAsync(", "cudaMemcpyAsync(16 + (char*)");
     check_found(model, "if (args->state_next && args->state_next != args->state)", "if (false)");
     check_found(model, "% 16 != 0", "% 8 != 0");
+    check_found(model, "if (!args->x", "if (false && !args->x");
+    check_found(model, "if (!args->scale", "if (false && !args->scale");
+    check_found(model, "if (!args->late", "if (false && !args->late");
+    check_found(model, "if (!args->y && n.b > 0", "if (!args->y");
+    check_found(model, "if (!workspace", "if (false && !workspace");
+    check_found(model, ": size_t(-1)", ": 0");
     check_found(model, "static_cast<void*>(work)", "static_cast<void*>(work + 256)");
     check_found(model, "if (status != cudaSuccess) return complain(ctx, status, \"host_0",
                 "if (false) return complain(ctx, status, \"host_0");
@@ -96,6 +102,29 @@ TEST_SUITE("host part") {
     check_found(model, "snprintf(", "if (false) snprintf(");
     check_found(model, "n.b > 64", "n.b > 65");
     check_found(model, "% 4 != 0", "% 1 != 0");
+  }
+
+  TEST_CASE("prepared memory and what it is made of are required") {
+    const BuiltModel model(R"({
+      "fusec": 1, "name": "kept",
+      "inputs": [ { "name": "x", "dtype": "float32", "shape": [8, 4] } ],
+      "constants": [ { "name": "w", "dtype": "float32", "shape": [8, 4] } ],
+      "nodes": [
+        { "name": "scaled", "op": "exp", "inputs": ["w"], "fuse": false },
+        { "name": "y", "op": "mul", "inputs": ["x", "scaled"] }
+      ],
+      "outputs": ["y"] })");
+    check_clean(model);
+  }
+
+  TEST_CASE("a collective is not launched without communicators") {
+    const BuiltModel model(R"({
+      "fusec": 1, "name": "group",
+      "inputs": [ { "name": "x", "dtype": "float32", "shape": [8] } ],
+      "nodes": [ { "name": "y", "op": "all_reduce", "inputs": ["x"], "attrs": { "group": "g", "reduce_op": "sum" } } ],
+      "outputs": ["y"] })");
+    check_clean(model);
+    check_found(model, "if (!ctx->libraries.nccl_comms)", "if (false)");
   }
 
   TEST_CASE("a launcher of a custom op gets buffers and extents") {
