@@ -529,23 +529,42 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(attention_context* ctx, const attention_args* args, attention_sizes& n) {
+inline cudaError_t check_constants(attention_context* ctx, const attention_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(attention_context* ctx, const attention_args* args, attention_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   if (args->q_shape[0] != 1 || args->q_shape[1] != 2 || args->q_shape[2] != 12 || args->q_shape[3] != 16)
     return complain(ctx, cudaErrorInvalidValue, "the extents of q are not float16[1, 2, 12, 16]");
-  if (reinterpret_cast<size_t>(args->q) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "q is not aligned to 16 bytes");
   if (args->k_shape[0] != 1 || args->k_shape[1] != 2 || args->k_shape[2] != 20 || args->k_shape[3] != 16)
     return complain(ctx, cudaErrorInvalidValue, "the extents of k are not float16[1, 2, 20, 16]");
-  if (reinterpret_cast<size_t>(args->k) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "k is not aligned to 16 bytes");
   if (args->v_shape[0] != 1 || args->v_shape[1] != 2 || args->v_shape[2] != 20 || args->v_shape[3] != 16)
     return complain(ctx, cudaErrorInvalidValue, "the extents of v are not float16[1, 2, 20, 16]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(attention_context* ctx, const attention_args* args, const attention_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->q)
+    return complain(ctx, cudaErrorInvalidValue, "q is null");
+  if (reinterpret_cast<size_t>(args->q) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "q is not aligned to 16 bytes");
+  if (!args->k)
+    return complain(ctx, cudaErrorInvalidValue, "k is null");
+  if (reinterpret_cast<size_t>(args->k) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "k is not aligned to 16 bytes");
+  if (!args->v)
+    return complain(ctx, cudaErrorInvalidValue, "v is null");
   if (reinterpret_cast<size_t>(args->v) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "v is not aligned to 16 bytes");
+  if (!args->y)
+    return complain(ctx, cudaErrorInvalidValue, "y is null");
   if (reinterpret_cast<size_t>(args->y) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -567,14 +586,15 @@ cudaError_t attention_create(attention_context** ctx, const attention_libraries*
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t attention_workspace_bytes(const attention_args* args) {
-  (void)args;
-  return 0;
+  attention_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t attention_prepared_bytes(const attention_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t attention_prepare(attention_context* ctx, const attention_args* args, void* prepared, cudaStream_t stream) {
@@ -587,6 +607,7 @@ cudaError_t attention_launch(attention_context* ctx, const attention_args* args,
   if (!ctx) return cudaErrorInvalidValue;
   attention_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

@@ -191,21 +191,40 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(canonical_context* ctx, const canonical_args* args, canonical_sizes& n) {
+inline cudaError_t check_constants(canonical_context* ctx, const canonical_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
-  if (args->x_shape[0] != 16 || args->x_shape[1] != 8)
-    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[16, 8]");
-  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
   if (args->weight_shape[0] != 8)
     return complain(ctx, cudaErrorInvalidValue, "the extents of weight are not float32[8]");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(canonical_context* ctx, const canonical_args* args, canonical_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
+  if (args->x_shape[0] != 16 || args->x_shape[1] != 8)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[16, 8]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(canonical_context* ctx, const canonical_args* args, const canonical_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->weight)
+    return complain(ctx, cudaErrorInvalidValue, "weight is null");
   if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
+  if (!args->result)
+    return complain(ctx, cudaErrorInvalidValue, "result is null");
   if (reinterpret_cast<size_t>(args->result) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "result is not aligned to 16 bytes");
+  if (!args->table)
+    return complain(ctx, cudaErrorInvalidValue, "table is null");
   if (reinterpret_cast<size_t>(args->table) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "table is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -229,14 +248,15 @@ cudaError_t canonical_create(canonical_context** ctx, const canonical_libraries*
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t canonical_workspace_bytes(const canonical_args* args) {
-  (void)args;
-  return 0;
+  canonical_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t canonical_prepared_bytes(const canonical_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t canonical_prepare(canonical_context* ctx, const canonical_args* args, void* prepared, cudaStream_t stream) {
@@ -249,6 +269,7 @@ cudaError_t canonical_launch(canonical_context* ctx, const canonical_args* args,
   if (!ctx) return cudaErrorInvalidValue;
   canonical_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

@@ -470,35 +470,60 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(conv_bn_relu_context* ctx, const conv_bn_relu_args* args, conv_bn_relu_sizes& n) {
+inline cudaError_t check_constants(conv_bn_relu_context* ctx, const conv_bn_relu_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
-  if (args->image_shape[0] != 2 || args->image_shape[1] != 3 || args->image_shape[2] != 9 || args->image_shape[3] != 9)
-    return complain(ctx, cudaErrorInvalidValue, "the extents of image are not float32[2, 3, 9, 9]");
-  if (reinterpret_cast<size_t>(args->image) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "image is not aligned to 16 bytes");
-  if (args->variance_root_shape[0] != 8)
-    return complain(ctx, cudaErrorInvalidValue, "the extents of variance_root are not float32[8]");
-  if (reinterpret_cast<size_t>(args->variance_root) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "variance_root is not aligned to 16 bytes");
   if (args->filter_shape[0] != 8 || args->filter_shape[1] != 3 || args->filter_shape[2] != 3 || args->filter_shape[3] != 3)
     return complain(ctx, cudaErrorInvalidValue, "the extents of filter are not float32[8, 3, 3, 3]");
-  if (reinterpret_cast<size_t>(args->filter) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "filter is not aligned to 16 bytes");
   if (args->weight_shape[0] != 8)
     return complain(ctx, cudaErrorInvalidValue, "the extents of weight are not float32[8]");
-  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
   if (args->bias_shape[0] != 8)
     return complain(ctx, cudaErrorInvalidValue, "the extents of bias are not float32[8]");
-  if (reinterpret_cast<size_t>(args->bias) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "bias is not aligned to 16 bytes");
   if (args->mean_shape[0] != 8)
     return complain(ctx, cudaErrorInvalidValue, "the extents of mean are not float32[8]");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(conv_bn_relu_context* ctx, const conv_bn_relu_args* args, conv_bn_relu_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
+  if (args->image_shape[0] != 2 || args->image_shape[1] != 3 || args->image_shape[2] != 9 || args->image_shape[3] != 9)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of image are not float32[2, 3, 9, 9]");
+  if (args->variance_root_shape[0] != 8)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of variance_root are not float32[8]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(conv_bn_relu_context* ctx, const conv_bn_relu_args* args, const conv_bn_relu_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->image)
+    return complain(ctx, cudaErrorInvalidValue, "image is null");
+  if (reinterpret_cast<size_t>(args->image) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "image is not aligned to 16 bytes");
+  if (!args->variance_root)
+    return complain(ctx, cudaErrorInvalidValue, "variance_root is null");
+  if (reinterpret_cast<size_t>(args->variance_root) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "variance_root is not aligned to 16 bytes");
+  if (!args->filter)
+    return complain(ctx, cudaErrorInvalidValue, "filter is null");
+  if (reinterpret_cast<size_t>(args->filter) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "filter is not aligned to 16 bytes");
+  if (!args->weight)
+    return complain(ctx, cudaErrorInvalidValue, "weight is null");
+  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
+  if (!args->bias)
+    return complain(ctx, cudaErrorInvalidValue, "bias is null");
+  if (reinterpret_cast<size_t>(args->bias) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "bias is not aligned to 16 bytes");
+  if (!args->mean)
+    return complain(ctx, cudaErrorInvalidValue, "mean is null");
   if (reinterpret_cast<size_t>(args->mean) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "mean is not aligned to 16 bytes");
+  if (!args->pooled)
+    return complain(ctx, cudaErrorInvalidValue, "pooled is null");
   if (reinterpret_cast<size_t>(args->pooled) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "pooled is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -520,14 +545,15 @@ cudaError_t conv_bn_relu_create(conv_bn_relu_context** ctx, const conv_bn_relu_l
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t conv_bn_relu_workspace_bytes(const conv_bn_relu_args* args) {
-  (void)args;
-  return 1792;
+  conv_bn_relu_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(1792) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t conv_bn_relu_prepared_bytes(const conv_bn_relu_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t conv_bn_relu_prepare(conv_bn_relu_context* ctx, const conv_bn_relu_args* args, void* prepared, cudaStream_t stream) {
@@ -540,7 +566,11 @@ cudaError_t conv_bn_relu_launch(conv_bn_relu_context* ctx, const conv_bn_relu_ar
   if (!ctx) return cudaErrorInvalidValue;
   conv_bn_relu_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
+  if (!workspace) return complain(ctx, cudaErrorInvalidValue, "no workspace");
+  if (reinterpret_cast<size_t>(workspace) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "the workspace is not aligned to 16 bytes");
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;

@@ -196,19 +196,36 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(custom_ops_context* ctx, const custom_ops_args* args, custom_ops_sizes& n) {
+inline cudaError_t check_constants(custom_ops_context* ctx, const custom_ops_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(custom_ops_context* ctx, const custom_ops_args* args, custom_ops_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   if (args->x_shape[0] != 8 || args->x_shape[1] != 12)
     return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[8, 12]");
-  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
   if (args->slope_shape[0] != 12)
     return complain(ctx, cudaErrorInvalidValue, "the extents of slope are not float32[12]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(custom_ops_context* ctx, const custom_ops_args* args, const custom_ops_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->slope)
+    return complain(ctx, cudaErrorInvalidValue, "slope is null");
   if (reinterpret_cast<size_t>(args->slope) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "slope is not aligned to 16 bytes");
+  if (!args->y)
+    return complain(ctx, cudaErrorInvalidValue, "y is null");
   if (reinterpret_cast<size_t>(args->y) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -230,14 +247,15 @@ cudaError_t custom_ops_create(custom_ops_context** ctx, const custom_ops_librari
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t custom_ops_workspace_bytes(const custom_ops_args* args) {
-  (void)args;
-  return 1024;
+  custom_ops_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(1024) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t custom_ops_prepared_bytes(const custom_ops_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t custom_ops_prepare(custom_ops_context* ctx, const custom_ops_args* args, void* prepared, cudaStream_t stream) {
@@ -250,7 +268,11 @@ cudaError_t custom_ops_launch(custom_ops_context* ctx, const custom_ops_args* ar
   if (!ctx) return cudaErrorInvalidValue;
   custom_ops_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
+  if (!workspace) return complain(ctx, cudaErrorInvalidValue, "no workspace");
+  if (reinterpret_cast<size_t>(workspace) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "the workspace is not aligned to 16 bytes");
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;

@@ -180,19 +180,36 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(embedding_context* ctx, const embedding_args* args, embedding_sizes& n) {
+inline cudaError_t check_constants(embedding_context* ctx, const embedding_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  if (args->table_shape[0] != 30 || args->table_shape[1] != 16)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of table are not bfloat16[30, 16]");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(embedding_context* ctx, const embedding_args* args, embedding_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   n.length = args->tokens_shape[1];
   if (n.length < 1 || n.length > 64)
     return complain(ctx, cudaErrorInvalidValue, "length is not from 1 to 64, a multiple of 1");
   if (args->tokens_shape[0] != 2 || args->tokens_shape[1] != n.length)
     return complain(ctx, cudaErrorInvalidValue, "the extents of tokens are not int64[2, length]");
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(embedding_context* ctx, const embedding_args* args, const embedding_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->tokens)
+    return complain(ctx, cudaErrorInvalidValue, "tokens is null");
   if (reinterpret_cast<size_t>(args->tokens) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "tokens is not aligned to 16 bytes");
-  if (args->table_shape[0] != 30 || args->table_shape[1] != 16)
-    return complain(ctx, cudaErrorInvalidValue, "the extents of table are not bfloat16[30, 16]");
+  if (!args->table)
+    return complain(ctx, cudaErrorInvalidValue, "table is null");
   if (reinterpret_cast<size_t>(args->table) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "table is not aligned to 16 bytes");
+  if (!args->y)
+    return complain(ctx, cudaErrorInvalidValue, "y is null");
   if (reinterpret_cast<size_t>(args->y) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
   return cudaSuccess;
@@ -217,14 +234,15 @@ cudaError_t embedding_create(embedding_context** ctx, const embedding_libraries*
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t embedding_workspace_bytes(const embedding_args* args) {
-  (void)args;
-  return 0;
+  embedding_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t embedding_prepared_bytes(const embedding_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t embedding_prepare(embedding_context* ctx, const embedding_args* args, void* prepared, cudaStream_t stream) {
@@ -237,6 +255,7 @@ cudaError_t embedding_launch(embedding_context* ctx, const embedding_args* args,
   if (!ctx) return cudaErrorInvalidValue;
   embedding_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

@@ -868,8 +868,14 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(guards_context* ctx, const guards_args* args, guards_sizes& n) {
+inline cudaError_t check_constants(guards_context* ctx, const guards_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(guards_context* ctx, const guards_args* args, guards_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   n.batch = args->x_shape[0];
   if (n.batch < 1 || n.batch > 2147483647)
     return complain(ctx, cudaErrorInvalidValue, "batch is not from 1 to 2147483647, a multiple of 1");
@@ -881,28 +887,49 @@ inline cudaError_t solve(guards_context* ctx, const guards_args* args, guards_si
     return complain(ctx, cudaErrorInvalidValue, "k is not from 1 to 4096, a multiple of 1");
   if (args->x_shape[0] != n.batch || args->x_shape[1] != n.n)
     return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float16[batch, n]");
-  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
   if (args->bias_shape[0] != n.n)
     return complain(ctx, cudaErrorInvalidValue, "the extents of bias are not float16[n]");
-  if (reinterpret_cast<size_t>(args->bias) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "bias is not aligned to 16 bytes");
   if (args->long_v_shape[0] != 3 || args->long_v_shape[1] != 100 * n.n)
     return complain(ctx, cudaErrorInvalidValue, "the extents of long are not float32[3, 100*n]");
-  if (reinterpret_cast<size_t>(args->long_v) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "long is not aligned to 16 bytes");
   if (args->left_shape[0] != 16 || args->left_shape[1] != n.k)
     return complain(ctx, cudaErrorInvalidValue, "the extents of left are not float16[16, k]");
-  if (reinterpret_cast<size_t>(args->left) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "left is not aligned to 16 bytes");
   if (args->right_shape[0] != n.k || args->right_shape[1] != 32)
     return complain(ctx, cudaErrorInvalidValue, "the extents of right are not float16[k, 32]");
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(guards_context* ctx, const guards_args* args, const guards_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->bias)
+    return complain(ctx, cudaErrorInvalidValue, "bias is null");
+  if (reinterpret_cast<size_t>(args->bias) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "bias is not aligned to 16 bytes");
+  if (!args->long_v)
+    return complain(ctx, cudaErrorInvalidValue, "long is null");
+  if (reinterpret_cast<size_t>(args->long_v) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "long is not aligned to 16 bytes");
+  if (!args->left)
+    return complain(ctx, cudaErrorInvalidValue, "left is null");
+  if (reinterpret_cast<size_t>(args->left) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "left is not aligned to 16 bytes");
+  if (!args->right)
+    return complain(ctx, cudaErrorInvalidValue, "right is null");
   if (reinterpret_cast<size_t>(args->right) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "right is not aligned to 16 bytes");
+  if (!args->shifted)
+    return complain(ctx, cudaErrorInvalidValue, "shifted is null");
   if (reinterpret_cast<size_t>(args->shifted) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "shifted is not aligned to 16 bytes");
+  if (!args->rows)
+    return complain(ctx, cudaErrorInvalidValue, "rows is null");
   if (reinterpret_cast<size_t>(args->rows) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "rows is not aligned to 16 bytes");
+  if (!args->product)
+    return complain(ctx, cudaErrorInvalidValue, "product is null");
   if (reinterpret_cast<size_t>(args->product) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "product is not aligned to 16 bytes");
   return cudaSuccess;
@@ -928,14 +955,15 @@ cudaError_t guards_create(guards_context** ctx, const guards_libraries* libs) {
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t guards_workspace_bytes(const guards_args* args) {
-  (void)args;
-  return 0;
+  guards_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t guards_prepared_bytes(const guards_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t guards_prepare(guards_context* ctx, const guards_args* args, void* prepared, cudaStream_t stream) {
@@ -948,6 +976,7 @@ cudaError_t guards_launch(guards_context* ctx, const guards_args* args, const vo
   if (!ctx) return cudaErrorInvalidValue;
   guards_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

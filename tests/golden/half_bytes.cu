@@ -448,39 +448,72 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(half_bytes_context* ctx, const half_bytes_args* args, half_bytes_sizes& n) {
+inline cudaError_t check_constants(half_bytes_context* ctx, const half_bytes_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(half_bytes_context* ctx, const half_bytes_args* args, half_bytes_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   if (args->x_shape[0] != 3 || args->x_shape[1] != 6)
     return complain(ctx, cudaErrorInvalidValue, "the extents of x are not int4[3, 6]");
-  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
   if (args->codes_shape[0] != 4 || args->codes_shape[1] != 2)
     return complain(ctx, cudaErrorInvalidValue, "the extents of codes are not float4_e2m1fn[4, 2]");
-  if (reinterpret_cast<size_t>(args->codes) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "codes is not aligned to 16 bytes");
   if (args->rows_shape[0] != 2)
     return complain(ctx, cudaErrorInvalidValue, "the extents of rows are not int64[2]");
-  if (reinterpret_cast<size_t>(args->rows) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "rows is not aligned to 16 bytes");
   if (args->news_shape[0] != 2 || args->news_shape[1] != 6)
     return complain(ctx, cudaErrorInvalidValue, "the extents of news are not int4[2, 6]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(half_bytes_context* ctx, const half_bytes_args* args, const half_bytes_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->codes)
+    return complain(ctx, cudaErrorInvalidValue, "codes is null");
+  if (reinterpret_cast<size_t>(args->codes) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "codes is not aligned to 16 bytes");
+  if (!args->rows)
+    return complain(ctx, cudaErrorInvalidValue, "rows is null");
+  if (reinterpret_cast<size_t>(args->rows) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "rows is not aligned to 16 bytes");
+  if (!args->news)
+    return complain(ctx, cudaErrorInvalidValue, "news is null");
   if (reinterpret_cast<size_t>(args->news) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "news is not aligned to 16 bytes");
+  if (!args->line_0)
+    return complain(ctx, cudaErrorInvalidValue, "line.0 is null");
   if (reinterpret_cast<size_t>(args->line_0) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "line.0 is not aligned to 16 bytes");
+  if (!args->line_1)
+    return complain(ctx, cudaErrorInvalidValue, "line.1 is null");
   if (reinterpret_cast<size_t>(args->line_1) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "line.1 is not aligned to 16 bytes");
+  if (!args->column_0)
+    return complain(ctx, cudaErrorInvalidValue, "column.0 is null");
   if (reinterpret_cast<size_t>(args->column_0) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "column.0 is not aligned to 16 bytes");
+  if (!args->sums)
+    return complain(ctx, cudaErrorInvalidValue, "sums is null");
   if (reinterpret_cast<size_t>(args->sums) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "sums is not aligned to 16 bytes");
+  if (!args->put)
+    return complain(ctx, cudaErrorInvalidValue, "put is null");
   if (reinterpret_cast<size_t>(args->put) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "put is not aligned to 16 bytes");
+  if (!args->most)
+    return complain(ctx, cudaErrorInvalidValue, "most is null");
   if (reinterpret_cast<size_t>(args->most) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "most is not aligned to 16 bytes");
+  if (!args->plain_put)
+    return complain(ctx, cudaErrorInvalidValue, "plain_put is null");
   if (reinterpret_cast<size_t>(args->plain_put) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "plain_put is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -502,14 +535,15 @@ cudaError_t half_bytes_create(half_bytes_context** ctx, const half_bytes_librari
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t half_bytes_workspace_bytes(const half_bytes_args* args) {
-  (void)args;
-  return 768;
+  half_bytes_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(768) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t half_bytes_prepared_bytes(const half_bytes_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t half_bytes_prepare(half_bytes_context* ctx, const half_bytes_args* args, void* prepared, cudaStream_t stream) {
@@ -522,7 +556,11 @@ cudaError_t half_bytes_launch(half_bytes_context* ctx, const half_bytes_args* ar
   if (!ctx) return cudaErrorInvalidValue;
   half_bytes_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
+  if (!workspace) return complain(ctx, cudaErrorInvalidValue, "no workspace");
+  if (reinterpret_cast<size_t>(workspace) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "the workspace is not aligned to 16 bytes");
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;

@@ -229,25 +229,46 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(model_error_context* ctx, const model_error_args* args, model_error_sizes& n) {
+inline cudaError_t check_constants(model_error_context* ctx, const model_error_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(model_error_context* ctx, const model_error_args* args, model_error_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   n.int_v = args->float_v_shape[0];
   if (n.int_v < 1 || n.int_v > 32)
     return complain(ctx, cudaErrorInvalidValue, "int is not from 1 to 32, a multiple of 1");
   if (args->float_v_shape[0] != n.int_v || args->float_v_shape[1] != 6)
     return complain(ctx, cudaErrorInvalidValue, "the extents of float are not float32[int, 6]");
-  if (reinterpret_cast<size_t>(args->float_v) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "float is not aligned to 16 bytes");
   if (args->x_y_shape[0] != n.int_v || args->x_y_shape[1] != 6)
     return complain(ctx, cudaErrorInvalidValue, "the extents of x\" + y are not float32[int, 6]");
-  if (reinterpret_cast<size_t>(args->x_y) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "x\" + y is not aligned to 16 bytes");
   if (args->x_shape[0] != 6)
     return complain(ctx, cudaErrorInvalidValue, "the extents of   are not float32[6]");
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(model_error_context* ctx, const model_error_args* args, const model_error_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->float_v)
+    return complain(ctx, cudaErrorInvalidValue, "float is null");
+  if (reinterpret_cast<size_t>(args->float_v) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "float is not aligned to 16 bytes");
+  if (!args->x_y)
+    return complain(ctx, cudaErrorInvalidValue, "x\" + y is null");
+  if (reinterpret_cast<size_t>(args->x_y) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x\" + y is not aligned to 16 bytes");
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "  is null");
   if (reinterpret_cast<size_t>(args->x) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "  is not aligned to 16 bytes");
+  if (!args->s_d_0)
+    return complain(ctx, cudaErrorInvalidValue, "%s %d $0 {} is null");
   if (reinterpret_cast<size_t>(args->s_d_0) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "%s %d $0 {} is not aligned to 16 bytes");
+  if (!args->a_b)
+    return complain(ctx, cudaErrorInvalidValue, "a.b is null");
   if (reinterpret_cast<size_t>(args->a_b) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "a.b is not aligned to 16 bytes");
   return cudaSuccess;
@@ -271,14 +292,15 @@ cudaError_t model_error_create(model_error_context** ctx, const model_error_libr
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t model_error_workspace_bytes(const model_error_args* args) {
-  (void)args;
-  return 0;
+  model_error_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t model_error_prepared_bytes(const model_error_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t model_error_prepare(model_error_context* ctx, const model_error_args* args, void* prepared, cudaStream_t stream) {
@@ -291,6 +313,7 @@ cudaError_t model_error_launch(model_error_context* ctx, const model_error_args*
   if (!ctx) return cudaErrorInvalidValue;
   model_error_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

@@ -257,29 +257,52 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(layer_norm_context* ctx, const layer_norm_args* args, layer_norm_sizes& n) {
+inline cudaError_t check_constants(layer_norm_context* ctx, const layer_norm_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
-  if (args->x_shape[0] != 7 || args->x_shape[1] != 48)
-    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[7, 48]");
-  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
-  if (args->residual_shape[0] != 7 || args->residual_shape[1] != 48)
-    return complain(ctx, cudaErrorInvalidValue, "the extents of residual are not float32[7, 48]");
-  if (reinterpret_cast<size_t>(args->residual) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "residual is not aligned to 16 bytes");
   if (args->weight_shape[0] != 48)
     return complain(ctx, cudaErrorInvalidValue, "the extents of weight are not float32[48]");
-  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
   if (args->bias_shape[0] != 48)
     return complain(ctx, cudaErrorInvalidValue, "the extents of bias are not float32[48]");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(layer_norm_context* ctx, const layer_norm_args* args, layer_norm_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
+  if (args->x_shape[0] != 7 || args->x_shape[1] != 48)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[7, 48]");
+  if (args->residual_shape[0] != 7 || args->residual_shape[1] != 48)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of residual are not float32[7, 48]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(layer_norm_context* ctx, const layer_norm_args* args, const layer_norm_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->residual)
+    return complain(ctx, cudaErrorInvalidValue, "residual is null");
+  if (reinterpret_cast<size_t>(args->residual) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "residual is not aligned to 16 bytes");
+  if (!args->weight)
+    return complain(ctx, cudaErrorInvalidValue, "weight is null");
+  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
+  if (!args->bias)
+    return complain(ctx, cudaErrorInvalidValue, "bias is null");
   if (reinterpret_cast<size_t>(args->bias) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "bias is not aligned to 16 bytes");
+  if (!args->y)
+    return complain(ctx, cudaErrorInvalidValue, "y is null");
   if (reinterpret_cast<size_t>(args->y) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
+  if (!args->sum)
+    return complain(ctx, cudaErrorInvalidValue, "sum is null");
   if (reinterpret_cast<size_t>(args->sum) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "sum is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -301,14 +324,15 @@ cudaError_t layer_norm_create(layer_norm_context** ctx, const layer_norm_librari
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t layer_norm_workspace_bytes(const layer_norm_args* args) {
-  (void)args;
-  return 0;
+  layer_norm_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t layer_norm_prepared_bytes(const layer_norm_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t layer_norm_prepare(layer_norm_context* ctx, const layer_norm_args* args, void* prepared, cudaStream_t stream) {
@@ -321,6 +345,7 @@ cudaError_t layer_norm_launch(layer_norm_context* ctx, const layer_norm_args* ar
   if (!ctx) return cudaErrorInvalidValue;
   layer_norm_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

@@ -519,23 +519,42 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(linear_gelu_context* ctx, const linear_gelu_args* args, linear_gelu_sizes& n) {
+inline cudaError_t check_constants(linear_gelu_context* ctx, const linear_gelu_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
-  if (args->x_shape[0] != 20 || args->x_shape[1] != 64)
-    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float16[20, 64]");
-  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
   if (args->weight_shape[0] != 24 || args->weight_shape[1] != 64)
     return complain(ctx, cudaErrorInvalidValue, "the extents of weight are not float16[24, 64]");
-  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
   if (args->bias_shape[0] != 24)
     return complain(ctx, cudaErrorInvalidValue, "the extents of bias are not float16[24]");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(linear_gelu_context* ctx, const linear_gelu_args* args, linear_gelu_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
+  if (args->x_shape[0] != 20 || args->x_shape[1] != 64)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float16[20, 64]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(linear_gelu_context* ctx, const linear_gelu_args* args, const linear_gelu_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->weight)
+    return complain(ctx, cudaErrorInvalidValue, "weight is null");
+  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
+  if (!args->bias)
+    return complain(ctx, cudaErrorInvalidValue, "bias is null");
   if (reinterpret_cast<size_t>(args->bias) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "bias is not aligned to 16 bytes");
+  if (!args->y)
+    return complain(ctx, cudaErrorInvalidValue, "y is null");
   if (reinterpret_cast<size_t>(args->y) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -557,14 +576,15 @@ cudaError_t linear_gelu_create(linear_gelu_context** ctx, const linear_gelu_libr
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t linear_gelu_workspace_bytes(const linear_gelu_args* args) {
-  (void)args;
-  return 0;
+  linear_gelu_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t linear_gelu_prepared_bytes(const linear_gelu_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t linear_gelu_prepare(linear_gelu_context* ctx, const linear_gelu_args* args, void* prepared, cudaStream_t stream) {
@@ -577,6 +597,7 @@ cudaError_t linear_gelu_launch(linear_gelu_context* ctx, const linear_gelu_args*
   if (!ctx) return cudaErrorInvalidValue;
   linear_gelu_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

@@ -242,41 +242,66 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(outputs_and_aliases_context* ctx, const outputs_and_aliases_args* args, outputs_and_aliases_sizes& n) {
+inline cudaError_t check_constants(outputs_and_aliases_context* ctx, const outputs_and_aliases_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(outputs_and_aliases_context* ctx, const outputs_and_aliases_args* args, outputs_and_aliases_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   if (args->weight_shape[0] != 9 || args->weight_shape[1] != 4)
     return complain(ctx, cudaErrorInvalidValue, "the extents of weight are not float32[9, 4]");
-  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
   if (args->momentum_shape[0] != 9 || args->momentum_shape[1] != 4)
     return complain(ctx, cudaErrorInvalidValue, "the extents of momentum are not float32[9, 4]");
-  if (reinterpret_cast<size_t>(args->momentum) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "momentum is not aligned to 16 bytes");
   if (args->gradient_shape[0] != 9 || args->gradient_shape[1] != 4)
     return complain(ctx, cudaErrorInvalidValue, "the extents of gradient are not float32[9, 4]");
-  if (reinterpret_cast<size_t>(args->gradient) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "gradient is not aligned to 16 bytes");
   if (args->front_shape[0] != 5)
     return complain(ctx, cudaErrorInvalidValue, "the extents of front are not float16[5]");
-  if (reinterpret_cast<size_t>(args->front) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "front is not aligned to 16 bytes");
   if (args->back_shape[0] != 5)
     return complain(ctx, cudaErrorInvalidValue, "the extents of back are not float16[5]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(outputs_and_aliases_context* ctx, const outputs_and_aliases_args* args, const outputs_and_aliases_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->weight)
+    return complain(ctx, cudaErrorInvalidValue, "weight is null");
+  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
+  if (!args->momentum)
+    return complain(ctx, cudaErrorInvalidValue, "momentum is null");
+  if (reinterpret_cast<size_t>(args->momentum) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "momentum is not aligned to 16 bytes");
+  if (!args->gradient)
+    return complain(ctx, cudaErrorInvalidValue, "gradient is null");
+  if (reinterpret_cast<size_t>(args->gradient) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "gradient is not aligned to 16 bytes");
+  if (!args->front)
+    return complain(ctx, cudaErrorInvalidValue, "front is null");
+  if (reinterpret_cast<size_t>(args->front) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "front is not aligned to 16 bytes");
+  if (!args->back)
+    return complain(ctx, cudaErrorInvalidValue, "back is null");
   if (reinterpret_cast<size_t>(args->back) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "back is not aligned to 16 bytes");
   if (args->weight_next && args->weight_next != args->weight)
     return complain(ctx, cudaErrorInvalidValue, "weight_next is written into the buffer of weight");
   if (args->momentum_next && args->momentum_next != args->momentum)
     return complain(ctx, cudaErrorInvalidValue, "momentum_next is written into the buffer of momentum");
+  if (!args->norm_v)
+    return complain(ctx, cudaErrorInvalidValue, "norm is null");
   if (reinterpret_cast<size_t>(args->norm_v) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "norm is not aligned to 16 bytes");
+  if (!args->gradient_2)
+    return complain(ctx, cudaErrorInvalidValue, "gradient is null");
   if (reinterpret_cast<size_t>(args->gradient_2) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "gradient is not aligned to 16 bytes");
   if (args->front_2 && args->front_2 != args->back)
     return complain(ctx, cudaErrorInvalidValue, "front is written into the buffer of back");
   if (args->back_2 && args->back_2 != args->front)
     return complain(ctx, cudaErrorInvalidValue, "back is written into the buffer of front");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -298,14 +323,15 @@ cudaError_t outputs_and_aliases_create(outputs_and_aliases_context** ctx, const 
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t outputs_and_aliases_workspace_bytes(const outputs_and_aliases_args* args) {
-  (void)args;
-  return 512;
+  outputs_and_aliases_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(512) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t outputs_and_aliases_prepared_bytes(const outputs_and_aliases_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t outputs_and_aliases_prepare(outputs_and_aliases_context* ctx, const outputs_and_aliases_args* args, void* prepared, cudaStream_t stream) {
@@ -318,7 +344,11 @@ cudaError_t outputs_and_aliases_launch(outputs_and_aliases_context* ctx, const o
   if (!ctx) return cudaErrorInvalidValue;
   outputs_and_aliases_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
+  if (!workspace) return complain(ctx, cudaErrorInvalidValue, "no workspace");
+  if (reinterpret_cast<size_t>(workspace) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "the workspace is not aligned to 16 bytes");
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;

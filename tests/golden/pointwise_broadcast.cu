@@ -199,23 +199,42 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(pointwise_broadcast_context* ctx, const pointwise_broadcast_args* args, pointwise_broadcast_sizes& n) {
+inline cudaError_t check_constants(pointwise_broadcast_context* ctx, const pointwise_broadcast_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(pointwise_broadcast_context* ctx, const pointwise_broadcast_args* args, pointwise_broadcast_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   if (args->x_shape[0] != 6 || args->x_shape[1] != 40)
     return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[6, 40]");
-  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
   if (args->row_shape[0] != 40)
     return complain(ctx, cudaErrorInvalidValue, "the extents of row are not float32[40]");
-  if (reinterpret_cast<size_t>(args->row) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "row is not aligned to 16 bytes");
   if (args->column_shape[0] != 6 || args->column_shape[1] != 1)
     return complain(ctx, cudaErrorInvalidValue, "the extents of column are not float16[6, 1]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(pointwise_broadcast_context* ctx, const pointwise_broadcast_args* args, const pointwise_broadcast_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->row)
+    return complain(ctx, cudaErrorInvalidValue, "row is null");
+  if (reinterpret_cast<size_t>(args->row) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "row is not aligned to 16 bytes");
+  if (!args->column)
+    return complain(ctx, cudaErrorInvalidValue, "column is null");
   if (reinterpret_cast<size_t>(args->column) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "column is not aligned to 16 bytes");
+  if (!args->y)
+    return complain(ctx, cudaErrorInvalidValue, "y is null");
   if (reinterpret_cast<size_t>(args->y) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -237,14 +256,15 @@ cudaError_t pointwise_broadcast_create(pointwise_broadcast_context** ctx, const 
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t pointwise_broadcast_workspace_bytes(const pointwise_broadcast_args* args) {
-  (void)args;
-  return 0;
+  pointwise_broadcast_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t pointwise_broadcast_prepared_bytes(const pointwise_broadcast_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t pointwise_broadcast_prepare(pointwise_broadcast_context* ctx, const pointwise_broadcast_args* args, void* prepared, cudaStream_t stream) {
@@ -257,6 +277,7 @@ cudaError_t pointwise_broadcast_launch(pointwise_broadcast_context* ctx, const p
   if (!ctx) return cudaErrorInvalidValue;
   pointwise_broadcast_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

@@ -711,39 +711,68 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(quantized_context* ctx, const quantized_args* args, quantized_sizes& n) {
+inline cudaError_t check_constants(quantized_context* ctx, const quantized_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
-  if (args->x_shape[0] != 4 || args->x_shape[1] != 32)
-    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[4, 32]");
-  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
   if (args->weight_shape[0] != 16 || args->weight_shape[1] != 32)
     return complain(ctx, cudaErrorInvalidValue, "the extents of weight are not int8[16, 32]");
-  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
   if (args->weight_scale_shape[0] != 16)
     return complain(ctx, cudaErrorInvalidValue, "the extents of weight_scale are not float32[16]");
-  if (reinterpret_cast<size_t>(args->weight_scale) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "weight_scale is not aligned to 16 bytes");
   if (args->eight_bit_shape[0] != 4 || args->eight_bit_shape[1] != 32)
     return complain(ctx, cudaErrorInvalidValue, "the extents of eight_bit are not float8_e4m3fn[4, 32]");
-  if (reinterpret_cast<size_t>(args->eight_bit) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "eight_bit is not aligned to 16 bytes");
-  if (reinterpret_cast<size_t>(args->eight_bit_scale) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "eight_bit_scale is not aligned to 16 bytes");
   if (args->four_bit_shape[0] != 4 || args->four_bit_shape[1] != 32)
     return complain(ctx, cudaErrorInvalidValue, "the extents of four_bit are not int4[4, 32]");
-  if (reinterpret_cast<size_t>(args->four_bit) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "four_bit is not aligned to 16 bytes");
   if (args->block_scale_shape[0] != 4 || args->block_scale_shape[1] != 2)
     return complain(ctx, cudaErrorInvalidValue, "the extents of block_scale are not float32[4, 2]");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(quantized_context* ctx, const quantized_args* args, quantized_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
+  if (args->x_shape[0] != 4 || args->x_shape[1] != 32)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[4, 32]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(quantized_context* ctx, const quantized_args* args, const quantized_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->weight)
+    return complain(ctx, cudaErrorInvalidValue, "weight is null");
+  if (reinterpret_cast<size_t>(args->weight) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "weight is not aligned to 16 bytes");
+  if (!args->weight_scale)
+    return complain(ctx, cudaErrorInvalidValue, "weight_scale is null");
+  if (reinterpret_cast<size_t>(args->weight_scale) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "weight_scale is not aligned to 16 bytes");
+  if (!args->eight_bit)
+    return complain(ctx, cudaErrorInvalidValue, "eight_bit is null");
+  if (reinterpret_cast<size_t>(args->eight_bit) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "eight_bit is not aligned to 16 bytes");
+  if (!args->eight_bit_scale)
+    return complain(ctx, cudaErrorInvalidValue, "eight_bit_scale is null");
+  if (reinterpret_cast<size_t>(args->eight_bit_scale) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "eight_bit_scale is not aligned to 16 bytes");
+  if (!args->four_bit)
+    return complain(ctx, cudaErrorInvalidValue, "four_bit is null");
+  if (reinterpret_cast<size_t>(args->four_bit) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "four_bit is not aligned to 16 bytes");
+  if (!args->block_scale)
+    return complain(ctx, cudaErrorInvalidValue, "block_scale is null");
   if (reinterpret_cast<size_t>(args->block_scale) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "block_scale is not aligned to 16 bytes");
+  if (!args->active)
+    return complain(ctx, cudaErrorInvalidValue, "active is null");
   if (reinterpret_cast<size_t>(args->active) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "active is not aligned to 16 bytes");
+  if (!args->mixed)
+    return complain(ctx, cudaErrorInvalidValue, "mixed is null");
   if (reinterpret_cast<size_t>(args->mixed) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "mixed is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -767,14 +796,15 @@ cudaError_t quantized_create(quantized_context** ctx, const quantized_libraries*
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t quantized_workspace_bytes(const quantized_args* args) {
-  (void)args;
-  return 0;
+  quantized_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t quantized_prepared_bytes(const quantized_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t quantized_prepare(quantized_context* ctx, const quantized_args* args, void* prepared, cudaStream_t stream) {
@@ -787,6 +817,7 @@ cudaError_t quantized_launch(quantized_context* ctx, const quantized_args* args,
   if (!ctx) return cudaErrorInvalidValue;
   quantized_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

@@ -369,19 +369,38 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(reductions_context* ctx, const reductions_args* args, reductions_sizes& n) {
+inline cudaError_t check_constants(reductions_context* ctx, const reductions_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(reductions_context* ctx, const reductions_args* args, reductions_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   if (args->x_shape[0] != 3 || args->x_shape[1] != 5 || args->x_shape[2] != 50)
     return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[3, 5, 50]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(reductions_context* ctx, const reductions_args* args, const reductions_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
   if (reinterpret_cast<size_t>(args->x) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->root)
+    return complain(ctx, cudaErrorInvalidValue, "root is null");
   if (reinterpret_cast<size_t>(args->root) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "root is not aligned to 16 bytes");
+  if (!args->where_least)
+    return complain(ctx, cudaErrorInvalidValue, "where_least is null");
   if (reinterpret_cast<size_t>(args->where_least) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "where_least is not aligned to 16 bytes");
+  if (!args->everything)
+    return complain(ctx, cudaErrorInvalidValue, "everything is null");
   if (reinterpret_cast<size_t>(args->everything) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "everything is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -403,14 +422,15 @@ cudaError_t reductions_create(reductions_context** ctx, const reductions_librari
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t reductions_workspace_bytes(const reductions_args* args) {
-  (void)args;
-  return 768;
+  reductions_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(768) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t reductions_prepared_bytes(const reductions_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t reductions_prepare(reductions_context* ctx, const reductions_args* args, void* prepared, cudaStream_t stream) {
@@ -423,7 +443,11 @@ cudaError_t reductions_launch(reductions_context* ctx, const reductions_args* ar
   if (!ctx) return cudaErrorInvalidValue;
   reductions_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
+  if (!workspace) return complain(ctx, cudaErrorInvalidValue, "no workspace");
+  if (reinterpret_cast<size_t>(workspace) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "the workspace is not aligned to 16 bytes");
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;

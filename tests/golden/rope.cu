@@ -228,19 +228,36 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(rope_context* ctx, const rope_args* args, rope_sizes& n) {
+inline cudaError_t check_constants(rope_context* ctx, const rope_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(rope_context* ctx, const rope_args* args, rope_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   n.tokens = args->q_shape[1];
   if (n.tokens < 1 || n.tokens > 2147483647)
     return complain(ctx, cudaErrorInvalidValue, "tokens is not from 1 to 2147483647, a multiple of 1");
   if (args->q_shape[0] != 2 || args->q_shape[1] != n.tokens || args->q_shape[2] != 4 || args->q_shape[3] != 64)
     return complain(ctx, cudaErrorInvalidValue, "the extents of q are not float16[2, tokens, 4, 64]");
-  if (reinterpret_cast<size_t>(args->q) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "q is not aligned to 16 bytes");
   if (args->angle_shape[0] != n.tokens || args->angle_shape[1] != 1 || args->angle_shape[2] != 32)
     return complain(ctx, cudaErrorInvalidValue, "the extents of angle are not float32[tokens, 1, 32]");
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(rope_context* ctx, const rope_args* args, const rope_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->q)
+    return complain(ctx, cudaErrorInvalidValue, "q is null");
+  if (reinterpret_cast<size_t>(args->q) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "q is not aligned to 16 bytes");
+  if (!args->angle)
+    return complain(ctx, cudaErrorInvalidValue, "angle is null");
   if (reinterpret_cast<size_t>(args->angle) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "angle is not aligned to 16 bytes");
+  if (!args->y)
+    return complain(ctx, cudaErrorInvalidValue, "y is null");
   if (reinterpret_cast<size_t>(args->y) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
   return cudaSuccess;
@@ -264,14 +281,15 @@ cudaError_t rope_create(rope_context** ctx, const rope_libraries* libs) {
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t rope_workspace_bytes(const rope_args* args) {
-  (void)args;
-  return 0;
+  rope_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t rope_prepared_bytes(const rope_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t rope_prepare(rope_context* ctx, const rope_args* args, void* prepared, cudaStream_t stream) {
@@ -284,6 +302,7 @@ cudaError_t rope_launch(rope_context* ctx, const rope_args* args, const void* pr
   if (!ctx) return cudaErrorInvalidValue;
   rope_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

@@ -570,8 +570,20 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(schedule_names_context* ctx, const schedule_names_args* args, schedule_names_sizes& n) {
+inline cudaError_t check_constants(schedule_names_context* ctx, const schedule_names_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  if (args->sum_shape[0] != 24 || args->sum_shape[1] != 64)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of sum are not float16[24, 64]");
+  if (args->lane_shape[0] != 24)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of lane are not float16[24]");
+  if (args->e_shape[0] != 20 || args->e_shape[1] != 24)
+    return complain(ctx, cudaErrorInvalidValue, "the extents of e are not float16[20, 24]");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(schedule_names_context* ctx, const schedule_names_args* args, schedule_names_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   n.a = args->order_shape[0];
   if (n.a < 1 || n.a > 64)
     return complain(ctx, cudaErrorInvalidValue, "a is not from 1 to 64, a multiple of 1");
@@ -580,26 +592,39 @@ inline cudaError_t solve(schedule_names_context* ctx, const schedule_names_args*
     return complain(ctx, cudaErrorInvalidValue, "b is not from 1 to 64, a multiple of 1");
   if (args->left_tile_shape[0] != 20 || args->left_tile_shape[1] != 64)
     return complain(ctx, cudaErrorInvalidValue, "the extents of left_tile are not float16[20, 64]");
-  if (reinterpret_cast<size_t>(args->left_tile) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "left_tile is not aligned to 16 bytes");
   if (args->order_shape[0] != n.a || args->order_shape[1] != n.b)
     return complain(ctx, cudaErrorInvalidValue, "the extents of order are not float32[a, b]");
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(schedule_names_context* ctx, const schedule_names_args* args, const schedule_names_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->left_tile)
+    return complain(ctx, cudaErrorInvalidValue, "left_tile is null");
+  if (reinterpret_cast<size_t>(args->left_tile) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "left_tile is not aligned to 16 bytes");
+  if (!args->order)
+    return complain(ctx, cudaErrorInvalidValue, "order is null");
   if (reinterpret_cast<size_t>(args->order) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "order is not aligned to 16 bytes");
-  if (args->sum_shape[0] != 24 || args->sum_shape[1] != 64)
-    return complain(ctx, cudaErrorInvalidValue, "the extents of sum are not float16[24, 64]");
+  if (!args->sum)
+    return complain(ctx, cudaErrorInvalidValue, "sum is null");
   if (reinterpret_cast<size_t>(args->sum) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "sum is not aligned to 16 bytes");
-  if (args->lane_shape[0] != 24)
-    return complain(ctx, cudaErrorInvalidValue, "the extents of lane are not float16[24]");
+  if (!args->lane)
+    return complain(ctx, cudaErrorInvalidValue, "lane is null");
   if (reinterpret_cast<size_t>(args->lane) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "lane is not aligned to 16 bytes");
-  if (args->e_shape[0] != 20 || args->e_shape[1] != 24)
-    return complain(ctx, cudaErrorInvalidValue, "the extents of e are not float16[20, 24]");
+  if (!args->e)
+    return complain(ctx, cudaErrorInvalidValue, "e is null");
   if (reinterpret_cast<size_t>(args->e) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "e is not aligned to 16 bytes");
+  if (!args->warp)
+    return complain(ctx, cudaErrorInvalidValue, "warp is null");
   if (reinterpret_cast<size_t>(args->warp) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "warp is not aligned to 16 bytes");
+  if (!args->line_0)
+    return complain(ctx, cudaErrorInvalidValue, "line.0 is null");
   if (reinterpret_cast<size_t>(args->line_0) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "line.0 is not aligned to 16 bytes");
   return cudaSuccess;
@@ -623,14 +648,15 @@ cudaError_t schedule_names_create(schedule_names_context** ctx, const schedule_n
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t schedule_names_workspace_bytes(const schedule_names_args* args) {
   schedule_names_sizes n;
-  return solve(nullptr, args, n) == cudaSuccess ? size_t(512 * floor_div(8 * n.a * n.b + 255, 256)) : 0;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(512 * floor_div(8 * n.a * n.b + 255, 256)) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t schedule_names_prepared_bytes(const schedule_names_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t schedule_names_prepare(schedule_names_context* ctx, const schedule_names_args* args, void* prepared, cudaStream_t stream) {
@@ -643,7 +669,11 @@ cudaError_t schedule_names_launch(schedule_names_context* ctx, const schedule_na
   if (!ctx) return cudaErrorInvalidValue;
   schedule_names_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
+  if (!workspace) return complain(ctx, cudaErrorInvalidValue, "no workspace");
+  if (reinterpret_cast<size_t>(workspace) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "the workspace is not aligned to 16 bytes");
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;

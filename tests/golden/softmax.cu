@@ -197,19 +197,36 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(softmax_context* ctx, const softmax_args* args, softmax_sizes& n) {
+inline cudaError_t check_constants(softmax_context* ctx, const softmax_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(softmax_context* ctx, const softmax_args* args, softmax_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   if (args->scores_shape[0] != 5 || args->scores_shape[1] != 33)
     return complain(ctx, cudaErrorInvalidValue, "the extents of scores are not float16[5, 33]");
-  if (reinterpret_cast<size_t>(args->scores) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "scores is not aligned to 16 bytes");
   if (args->mask_shape[0] != 33)
     return complain(ctx, cudaErrorInvalidValue, "the extents of mask are not bool[33]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(softmax_context* ctx, const softmax_args* args, const softmax_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->scores)
+    return complain(ctx, cudaErrorInvalidValue, "scores is null");
+  if (reinterpret_cast<size_t>(args->scores) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "scores is not aligned to 16 bytes");
+  if (!args->mask)
+    return complain(ctx, cudaErrorInvalidValue, "mask is null");
   if (reinterpret_cast<size_t>(args->mask) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "mask is not aligned to 16 bytes");
+  if (!args->y)
+    return complain(ctx, cudaErrorInvalidValue, "y is null");
   if (reinterpret_cast<size_t>(args->y) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -231,14 +248,15 @@ cudaError_t softmax_create(softmax_context** ctx, const softmax_libraries* libs)
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t softmax_workspace_bytes(const softmax_args* args) {
-  (void)args;
-  return 0;
+  softmax_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t softmax_prepared_bytes(const softmax_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t softmax_prepare(softmax_context* ctx, const softmax_args* args, void* prepared, cudaStream_t stream) {
@@ -251,6 +269,7 @@ cudaError_t softmax_launch(softmax_context* ctx, const softmax_args* args, const
   if (!ctx) return cudaErrorInvalidValue;
   softmax_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

@@ -104,15 +104,30 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(split_concat_context* ctx, const split_concat_args* args, split_concat_sizes& n) {
+inline cudaError_t check_constants(split_concat_context* ctx, const split_concat_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(split_concat_context* ctx, const split_concat_args* args, split_concat_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   if (args->x_shape[0] != 4 || args->x_shape[1] != 18)
     return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[4, 18]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(split_concat_context* ctx, const split_concat_args* args, const split_concat_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
   if (reinterpret_cast<size_t>(args->x) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->y)
+    return complain(ctx, cudaErrorInvalidValue, "y is null");
   if (reinterpret_cast<size_t>(args->y) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -134,14 +149,15 @@ cudaError_t split_concat_create(split_concat_context** ctx, const split_concat_l
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t split_concat_workspace_bytes(const split_concat_args* args) {
-  (void)args;
-  return 0;
+  split_concat_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t split_concat_prepared_bytes(const split_concat_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t split_concat_prepare(split_concat_context* ctx, const split_concat_args* args, void* prepared, cudaStream_t stream) {
@@ -154,6 +170,7 @@ cudaError_t split_concat_launch(split_concat_context* ctx, const split_concat_ar
   if (!ctx) return cudaErrorInvalidValue;
   split_concat_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

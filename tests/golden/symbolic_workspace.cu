@@ -159,15 +159,30 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(symbolic_workspace_context* ctx, const symbolic_workspace_args* args, symbolic_workspace_sizes& n) {
+inline cudaError_t check_constants(symbolic_workspace_context* ctx, const symbolic_workspace_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(symbolic_workspace_context* ctx, const symbolic_workspace_args* args, symbolic_workspace_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   n.n = args->x_shape[0];
   if (n.n < 1 || n.n > 1000)
     return complain(ctx, cudaErrorInvalidValue, "n is not from 1 to 1000, a multiple of 1");
   if (args->x_shape[0] != n.n || args->x_shape[1] != 3)
     return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[n, 3]");
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(symbolic_workspace_context* ctx, const symbolic_workspace_args* args, const symbolic_workspace_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
   if (reinterpret_cast<size_t>(args->x) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->y)
+    return complain(ctx, cudaErrorInvalidValue, "y is null");
   if (reinterpret_cast<size_t>(args->y) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
   return cudaSuccess;
@@ -191,14 +206,15 @@ cudaError_t symbolic_workspace_create(symbolic_workspace_context** ctx, const sy
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t symbolic_workspace_workspace_bytes(const symbolic_workspace_args* args) {
   symbolic_workspace_sizes n;
-  return solve(nullptr, args, n) == cudaSuccess ? size_t(256 * floor_div(12 * n.n + 255, 256)) : 0;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(256 * floor_div(12 * n.n + 255, 256)) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t symbolic_workspace_prepared_bytes(const symbolic_workspace_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t symbolic_workspace_prepare(symbolic_workspace_context* ctx, const symbolic_workspace_args* args, void* prepared, cudaStream_t stream) {
@@ -211,7 +227,11 @@ cudaError_t symbolic_workspace_launch(symbolic_workspace_context* ctx, const sym
   if (!ctx) return cudaErrorInvalidValue;
   symbolic_workspace_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
+  if (!workspace) return complain(ctx, cudaErrorInvalidValue, "no workspace");
+  if (reinterpret_cast<size_t>(workspace) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "the workspace is not aligned to 16 bytes");
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));
   (void)work, (void)ready, (void)stream;

@@ -180,8 +180,14 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(symbols_context* ctx, const symbols_args* args, symbols_sizes& n) {
+inline cudaError_t check_constants(symbols_context* ctx, const symbols_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(symbols_context* ctx, const symbols_args* args, symbols_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   n.batch = args->x_shape[0];
   if (n.batch < 1 || n.batch > 16)
     return complain(ctx, cudaErrorInvalidValue, "batch is not from 1 to 16, a multiple of 1");
@@ -190,14 +196,27 @@ inline cudaError_t solve(symbols_context* ctx, const symbols_args* args, symbols
     return complain(ctx, cudaErrorInvalidValue, "tokens is not from 2 to 512, a multiple of 2");
   if (args->x_shape[0] != n.batch || args->x_shape[1] != n.tokens || args->x_shape[2] != 8)
     return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[batch, tokens, 8]");
-  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
-    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
   if (args->positions_shape[0] != n.tokens || args->positions_shape[1] != 8)
     return complain(ctx, cudaErrorInvalidValue, "the extents of positions are not float32[tokens, 8]");
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(symbols_context* ctx, const symbols_args* args, const symbols_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
+  if (reinterpret_cast<size_t>(args->x) % 16 != 0)
+    return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->positions)
+    return complain(ctx, cudaErrorInvalidValue, "positions is null");
   if (reinterpret_cast<size_t>(args->positions) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "positions is not aligned to 16 bytes");
+  if (!args->averaged)
+    return complain(ctx, cudaErrorInvalidValue, "averaged is null");
   if (reinterpret_cast<size_t>(args->averaged) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "averaged is not aligned to 16 bytes");
+  if (!args->last_tanh)
+    return complain(ctx, cudaErrorInvalidValue, "last_tanh is null");
   if (reinterpret_cast<size_t>(args->last_tanh) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "last_tanh is not aligned to 16 bytes");
   return cudaSuccess;
@@ -221,14 +240,15 @@ cudaError_t symbols_create(symbols_context** ctx, const symbols_libraries* libs)
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t symbols_workspace_bytes(const symbols_args* args) {
-  (void)args;
-  return 0;
+  symbols_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t symbols_prepared_bytes(const symbols_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t symbols_prepare(symbols_context* ctx, const symbols_args* args, void* prepared, cudaStream_t stream) {
@@ -241,6 +261,7 @@ cudaError_t symbols_launch(symbols_context* ctx, const symbols_args* args, const
   if (!ctx) return cudaErrorInvalidValue;
   symbols_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

@@ -137,17 +137,34 @@ inline cudaError_t launch(const void* kernel, long long grid_x, long long grid_y
                           size_t(shared_bytes), stream);
 }
 
-inline cudaError_t solve(view_chain_context* ctx, const view_chain_args* args, view_chain_sizes& n) {
+inline cudaError_t check_constants(view_chain_context* ctx, const view_chain_args* args) {
   if (!args) return complain(ctx, cudaErrorInvalidValue, "no arguments");
+  return cudaSuccess;
+}
+
+inline cudaError_t solve(view_chain_context* ctx, const view_chain_args* args, view_chain_sizes& n) {
+  const cudaError_t status = check_constants(ctx, args);
+  if (status != cudaSuccess) return status;
   if (args->x_shape[0] != 2 || args->x_shape[1] != 12 || args->x_shape[2] != 10)
     return complain(ctx, cudaErrorInvalidValue, "the extents of x are not float32[2, 12, 10]");
+  (void)n;
+  return cudaSuccess;
+}
+
+inline cudaError_t check_pointers(view_chain_context* ctx, const view_chain_args* args, const view_chain_sizes& n) {
+  (void)ctx, (void)args, (void)n;
+  if (!args->x)
+    return complain(ctx, cudaErrorInvalidValue, "x is null");
   if (reinterpret_cast<size_t>(args->x) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "x is not aligned to 16 bytes");
+  if (!args->y)
+    return complain(ctx, cudaErrorInvalidValue, "y is null");
   if (reinterpret_cast<size_t>(args->y) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "y is not aligned to 16 bytes");
+  if (!args->only_a_view)
+    return complain(ctx, cudaErrorInvalidValue, "only_a_view is null");
   if (reinterpret_cast<size_t>(args->only_a_view) % 16 != 0)
     return complain(ctx, cudaErrorInvalidValue, "only_a_view is not aligned to 16 bytes");
-  (void)n;
   return cudaSuccess;
 }
 
@@ -169,14 +186,15 @@ cudaError_t view_chain_create(view_chain_context** ctx, const view_chain_librari
   return cudaSuccess;
 }
 
+// Bytes; (size_t)-1 where the extents contradict one another or the model. Pointers are not looked at.
 size_t view_chain_workspace_bytes(const view_chain_args* args) {
-  (void)args;
-  return 0;
+  view_chain_sizes n;
+  return solve(nullptr, args, n) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
+// The same; of the extents only those of constants are looked at. 0: nothing is prepared.
 size_t view_chain_prepared_bytes(const view_chain_args* args) {
-  (void)args;
-  return 0;
+  return check_constants(nullptr, args) == cudaSuccess ? size_t(0) : size_t(-1);
 }
 
 cudaError_t view_chain_prepare(view_chain_context* ctx, const view_chain_args* args, void* prepared, cudaStream_t stream) {
@@ -189,6 +207,7 @@ cudaError_t view_chain_launch(view_chain_context* ctx, const view_chain_args* ar
   if (!ctx) return cudaErrorInvalidValue;
   view_chain_sizes n;
   cudaError_t status = solve(ctx, args, n);
+  if (status == cudaSuccess) status = check_pointers(ctx, args, n);
   if (status != cudaSuccess) return status;
   char* const work = static_cast<char*>(workspace);
   char* const ready = const_cast<char*>(static_cast<const char*>(prepared));

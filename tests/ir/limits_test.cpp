@@ -63,7 +63,7 @@ TEST_CASE("every limit is in docs/limits.md with its default") {
 }
 
 TEST_CASE("a limit that does not exist and a negative one are refused") {
-  CHECK_THROWS_WITH_AS(with("result", 1), doctest::Contains("did you mean results?"), Error);
+  CHECK_THROWS_WITH_AS(with("result", 1), doctest::Contains("did you mean \"results\"?"), Error);
   CHECK_THROWS_WITH_AS(with("results", -1), doctest::Contains("at least 0"), Error);
 }
 

@@ -181,7 +181,7 @@ TEST_CASE("limits are given where a model is made") {
   ModelBuilder builder("m");
   const auto x = builder.input("x", "float32", {4});
   for (const auto& part : builder.op_several("split", 4, {x}, {{"split_sizes", std::int64_t{1}}})) builder.output(part);
-  check_says(error_of([&] { builder.build({{"results", 3}}); }), "the limit results is exceeded");
-  check_says(error_of([&] { builder.build({{"result", 3}}); }), "no such limit: found \"result\"");
-  CHECK(builder.build({{"results", 4}}).node_names().size() == 1);
+  check_says(error_of([&] { builder.build({.sizes = {{"results", 3}}}); }), "the limit results is exceeded");
+  check_says(error_of([&] { builder.build({.sizes = {{"result", 3}}}); }), "no such limit: found \"result\"");
+  CHECK(builder.build({.sizes = {{"results", 4}}}).node_names().size() == 1);
 }
