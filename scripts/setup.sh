@@ -64,8 +64,14 @@ find_nvrtc() {
   for candidate in "${candidates[@]}"; do
     if [ -n "$candidate" ] && [ -e "$candidate" ]; then echo "$candidate"; return; fi
   done
-  { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null || true; } |
-    sed -n 's/.*libnvrtc\.so\.1[23] .*=> //p' | head -n 1
+  loader_finds 'libnvrtc\.so\.1[23]'
+}
+
+# loader_finds PATTERN: the first library of that name that the loader knows and that is there still.
+loader_finds() {
+  local file
+  { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null || true; } | sed -n "s/^[[:space:]]*$1 .*=> //p" |
+    while read -r file; do if [ -e "$file" ]; then echo "$file"; break; fi; done
 }
 
 # download_wheel LIST FOLDER: the wheel that the list pins.
@@ -127,7 +133,7 @@ say_what_is_skipped() {
   has_module torch || say "skipped here, no PyTorch: scripts/export_torch.py on PyTorch modules"
   has_module tvm || say "skipped here, no TVM: bench/compare_tvm.py (it installs TVM itself when asked)"
 }
-has_library() { { ldconfig -p 2>/dev/null || /sbin/ldconfig -p 2>/dev/null || true; } | grep -q "$1"; }
+has_library() { [ -n "$(loader_finds "${1//./\\.}")" ]; }
 has_header() {
   local file
   for file in "$@"; do [ ! -e "$file" ] || return 0; done
