@@ -23,8 +23,9 @@ namespace {
 // Beyond these a value is stored rather than copied into an expression once more.
 constexpr std::size_t kMostCopies = 24;
 constexpr std::size_t kMostExprs = 30000;
-// Beyond this the indices of a load, counted as in ir/index_size, are no longer put into the formula of what it loads:
-// that is stored. Models' own kernels stay below a quarter of it.
+// Most divisions, remainders, minima and maxima (ir/index_size.h) in the indices of one load. A load with more is not
+// replaced by the formula of the value that it reads: that value is stored, so that chains of reshape and permute do not
+// grow without end. The number is an estimate; no benchmark backs it yet.
 constexpr std::size_t kLargestIndices = 200;
 
 class Building {
