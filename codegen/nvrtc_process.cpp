@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -15,6 +16,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "ir/budget.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -68,6 +70,15 @@ bool send_module(int socket, const CompiledModule& module) {
 bool send_refusal(int socket, const Error::Parts& parts) {
   return send_bytes(socket, &kRefused, 1) && send_text(socket, parts.what) && send_text(socket, parts.found) &&
          send_text(socket, parts.expected) && send_text(socket, parts.hint);
+}
+
+// Waits until the child answers or is gone. Throws once a limit of this thread's budget is exceeded.
+void wait_for_answer(int socket) {
+  constexpr int kMillisecondsBetweenLooks = 5;
+  Budget* const budget = current_budget();
+  if (!budget || !budget->is_limited()) return;
+  pollfd answer{.fd = socket, .events = POLLIN, .revents = 0};
+  while (poll(&answer, 1, kMillisecondsBetweenLooks) <= 0) budget->require();
 }
 
 // False where the child is gone. Throws what it refused.
@@ -186,9 +197,15 @@ std::string NvrtcProcess::end() {
 CompiledModule NvrtcProcess::compile(const std::string& source, const std::string& arch, CubinUse cubin) {
   if (child_ == -1) start();
   CompiledModule module;
-  if (send_text(socket_, source) && send_text(socket_, arch) && send_bytes(socket_, &cubin, sizeof cubin) &&
-      receive_module(socket_, module))
-    return module;
+  const bool is_sent = send_text(socket_, source) && send_text(socket_, arch) && send_bytes(socket_, &cubin, sizeof cubin);
+  try {
+    if (is_sent) wait_for_answer(socket_);
+  } catch (const Error&) {
+    kill(child_, SIGKILL);
+    end();
+    throw;
+  }
+  if (is_sent && receive_module(socket_, module)) return module;
   throw Error(ErrorKind::kEnvironment, {.what = "NVRTC ended before it had compiled the source (" + arch + ")",
                                         .found = end(),
                                         .hint = "it may need more memory than there is (ulimit -v)"});

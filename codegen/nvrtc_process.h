@@ -21,7 +21,7 @@ class NvrtcProcess {
   NvrtcProcess(const NvrtcProcess&) = delete;
   NvrtcProcess& operator=(const NvrtcProcess&) = delete;
 
-  // As Nvrtc::compile.
+  // As Nvrtc::compile. Ends the child where a limit of this thread's budget is exceeded meanwhile.
   CompiledModule compile(const std::string& source, const std::string& arch, CubinUse cubin);
 
  private:

@@ -309,7 +309,6 @@ class Workers {
 
  private:
   void work(Counters& counters, std::exception_ptr& error) {
-    const BudgetScope scope(budget_);
     try {
       std::deque<std::unique_ptr<Cluster>> suspended;
       while (!state_.stop.load(std::memory_order_relaxed)) {
@@ -386,7 +385,6 @@ class Workers {
   }
 
   LaunchState& state_;
-  Budget* const budget_ = current_budget();  // of the thread that launches
   std::uint64_t clusters_ = 0;
   std::vector<std::uint64_t> sample_;
   std::atomic<std::uint64_t> next_{0};
