@@ -6,8 +6,8 @@ Holds every model of tests/corpus/models under --strategy=full, for sm_80 and sm
     launches, bytes, predicted_us   at full size, from the report; nothing is run
     requested_bytes, instructions   at the tiny size, executed on the emulator; moves left out, ptxas removes most
 
---sample=N runs N of the tiny models, by seed; the figures of full size are always all looked at. Exit 1 where a figure is
-more than 2 % worse than the file's, or a model is missing from it. Better figures pass and are printed.
+--sample=N looks at N of the models, by seed. Exit 1 where a figure is more than 2 % worse than the file's, or a model is
+missing from it. Better figures pass and are printed.
 
 --update writes the file anew. Where that makes a figure worse, the commit says why."""
 import argparse
@@ -92,9 +92,9 @@ def main():
     options = parser.parse_args()
     with open(os.path.join(MODELS, "index.json"), encoding="utf-8") as f:
         entries = [e for e in json.load(f) if not e.get("partition_only")]
-    runnable = [e["name"] for e in entries if "in" in e["files"]]
     if options.sample and not options.update:
-        runnable = random.Random(options.seed).sample(runnable, min(options.sample, len(runnable)))
+        entries = random.Random(options.seed).sample(entries, min(options.sample, len(entries)))
+    runnable = [e["name"] for e in entries if "in" in e["files"]]
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         results = pool.map(lambda e: figures(options.bin_dir, e, e["name"] in runnable), entries)
         found = {e["name"]: result for e, result in zip(entries, results)}

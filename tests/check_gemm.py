@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_gemm.py FUSEC FUSEC_RUN [--full]
+"""check_gemm.py FUSEC FUSEC_RUN [--full | --sample]
 
 What the tensor-core GEMM has to show without a GPU, on a linear layer with bias and GELU in bfloat16: products by mma
 from fragments that ldmatrix loads, filled by 16-byte asynchronous copies, 16-byte stores of the result; no bank
@@ -10,7 +10,7 @@ some of a block's threads. Those of float32 are in one pass of tf32 under --allo
 nothing in lanes. Long depths of few tiles are shared out, and the shares added up by a kernel more: of whatever is
 multiplied, shares of codes beginning where their groups do; of these forms five, all with --full. Where tiles are some
 more than whole waves, the last ones are streamed: two of such forms, all with --full.
---full: 4096 x 4096 x 4096 on a sample of its blocks; else a small one, whole. Where nvdisasm is in PATH, HMMA and
+--full: 4096 x 4096 x 4096 on a sample of its blocks; else a small one, whole. --sample: the quickest checks. Where nvdisasm is in PATH, HMMA and
 STG.E.128 are looked for in the machine code, too."""
 import argparse, itertools, json, os, random, re, shutil, struct, tempfile
 
@@ -298,22 +298,29 @@ def main():
     parser.add_argument("fusec")
     parser.add_argument("fusec_run")
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--sample", action="store_true")
     options = parser.parse_args()
+    fusec, fusec_run = options.fusec, options.fusec_run
     with tempfile.TemporaryDirectory() as folder:
-        check_grouped(options.fusec, options.fusec_run, folder)
-        check_last_columns_of_groups(options.fusec_run, folder)
-        check_looked_up(options.fusec_run, folder)
-        check_tf32(options.fusec, options.fusec_run, folder)
-        check_lanes(options.fusec_run, folder)
-        check_spills(options.fusec_run, folder)
-        check_shares(options.fusec, options.fusec_run, folder, SHARED if options.full else ["layer", "symbols", "float32", "groups", "deep_symbol"])
-        check_streams(options.fusec, options.fusec_run, folder, STREAMED if options.full else ["layer", "zero_point"])
-        check_no_conflicts(options.fusec_run, folder)
-        check_pairs(options.fusec_run, folder)
-        check_across(options.fusec_run, folder)
-        check_uneven_blocks(options.fusec_run, folder)
-        check_narrowed(options.fusec, folder)
         check_layer(options, folder)
+        check_looked_up(fusec_run, folder)
+        check_tf32(fusec, fusec_run, folder)
+        check_lanes(fusec_run, folder)
+        check_spills(fusec_run, folder)
+        check_narrowed(fusec, folder)
+        if options.sample:
+            check_shares(fusec, fusec_run, folder, ["float32"])
+            check_streams(fusec, fusec_run, folder, ["zero_point"])
+            return
+        check_shares(fusec, fusec_run, folder,
+                     SHARED if options.full else ["layer", "symbols", "float32", "groups", "deep_symbol"])
+        check_streams(fusec, fusec_run, folder, STREAMED if options.full else ["layer", "zero_point"])
+        check_grouped(fusec, fusec_run, folder)
+        check_last_columns_of_groups(fusec_run, folder)
+        check_no_conflicts(fusec_run, folder)
+        check_pairs(fusec_run, folder)
+        check_across(fusec_run, folder)
+        check_uneven_blocks(fusec_run, folder)
 
 
 main()

@@ -499,12 +499,12 @@ def main():
     parser.add_argument("fusec_run")
     parser.add_argument("fusec")
     parser.add_argument("--full", action="store_true")
-    parser.add_argument("--every", type=int, default=1, help="of the models with counted instructions, each N-th alone")
+    parser.add_argument("--every", type=int, default=1, help="of the models each N-th alone")
     programs = parser.parse_args()
     targets = [("sm_80", "float32"), ("sm_90a", "bfloat16")]
     if programs.full:
         targets = [(arch, dtype) for arch in check_rows.ARCHITECTURES for dtype in BYTES]
-    cases = [(form, columns, dtype, arch) for arch, dtype in targets for columns in ROWS for form in FORMS]
+    cases = [(form, columns, dtype, arch) for arch, dtype in targets for columns in ROWS for form in FORMS[::programs.every]]
     failed, executed = 0, {}
     with tempfile.TemporaryDirectory() as folder:
         for case in list(cases):

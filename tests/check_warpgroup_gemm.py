@@ -480,9 +480,10 @@ def main():
         check_layer(options, path, [ARCH] if options.full else few)
         if not options.full:
             check_groups(options, path, few, "groups")
-            check_groups(options, path, few, "groups of picked rows", picked_from=600)
             check_forms(options, path, few)
-            check_machine_code(options, path, few)
+            if not options.sample:
+                check_groups(options, path, few, "groups of picked rows", picked_from=600)
+                check_machine_code(options, path, few)
 
 
 if __name__ == "__main__":

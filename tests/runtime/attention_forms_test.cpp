@@ -51,7 +51,7 @@ TEST_SUITE("attention forms") {
         true);
   }
 
-  TEST_CASE("written out, with whatever stands on the scores") {
+  TEST_CASE("written out, with whatever stands on the scores" * doctest::test_suite("full")) {
     const std::string in = operands("bfloat16", 2, 30, 70, 24, 40), in32 = operands("float32", 2, 30, 41, 24, 40);
     check_cases({
         {"plain", in, written_out("s = mul p 0.2")},
@@ -137,7 +137,7 @@ TEST_SUITE("attention forms") {
     });
   }
 
-  TEST_CASE("heads of many sizes") {
+  TEST_CASE("heads of many sizes" * doctest::test_suite("full")) {
     for (const int head : {2, 7, 8, 20, 33, 64, 100, 128, 256}) {
       const std::string in = operands(head % 3 ? "bfloat16" : "float16", 1, 18, 35, head, head);
       check_case({"16 bits", in, written_out("s = mul p 0.2")}, "sm_80");
@@ -154,7 +154,7 @@ TEST_SUITE("attention forms") {
     check_large({{"odd heads", operands("float16", 1, 140, 90, 72, 24), written_out("s = mul p 0.2")}});
   }
 
-  TEST_CASE("large tiles whose queries and keys are computed, eight places at a time") {
+  TEST_CASE("large tiles whose queries and keys are computed, eight places at a time" * doctest::test_suite("full")) {
     const std::string in = operands("bfloat16", 1, 140, 140, 64, 64) + "; c bfloat16 140,64; s bfloat16 140,64";
     const std::string attend = "y = scaled_dot_product_attention a b v {\"is_causal\": true}";
     const AttentionCase rope{"rope", in, "a = rope q c s; b = rope k c s; " + attend};
@@ -168,7 +168,7 @@ TEST_SUITE("attention forms") {
                target);
   }
 
-  TEST_CASE("queries, keys and values whose lines are looked up") {
+  TEST_CASE("queries, keys and values whose lines are looked up" * doctest::test_suite("full")) {
     const std::string op = "scaled_dot_product_attention", select = "index_select c i {\"dim\": 2}";
     const std::vector<AttentionCase> cases = {
         {"index_select of keys and values", "q float16 1,2,9,64; c float16 1,2,50,64; i int64 21",
@@ -196,7 +196,7 @@ TEST_SUITE("attention forms") {
       for (const char* arch : {"sm_80", "sm_90a"}) check_case(c, arch);
   }
 
-  TEST_CASE("large tiles whose lines are looked up") {
+  TEST_CASE("large tiles whose lines are looked up" * doctest::test_suite("full")) {
     const std::string q = "q float16 2,140,64; ", op = "y = scaled_dot_product_attention ";
     check_large({
         {"keys and values by row", q + "x float16 2,50,64; i int64 90",

@@ -38,7 +38,7 @@ TEST_SUITE("attention outputs") {
 
   // Scores wait in the place of float32 weights: written by the pass over the keys, read when maximum and sum are
   // known.
-  TEST_CASE("float32 weights as outputs, in every wiring") {
+  TEST_CASE("float32 weights as outputs, in every wiring" * doctest::test_suite("full")) {
     const std::string in = operands("float32", 2, 37, 45, 12, 20), in16 = operands("bfloat16", 2, 37, 46, 24, 40);
     const std::string rows =
         "i = arange {\"end\": 37, \"dtype\": \"int64\"}; j = arange {\"end\": 45, \"dtype\": "
@@ -99,7 +99,7 @@ TEST_SUITE("attention outputs") {
     }
   }
 
-  TEST_CASE("what rows are reduced to, beside the result") {
+  TEST_CASE("what rows are reduced to, beside the result" * doctest::test_suite("full")) {
     const std::string in = operands("float16", 2, 37, 45, 16, 24), in32 = operands("float32", 2, 37, 45, 12, 20);
     const std::string greatest = "m = amax s {\"dim\": [-1], \"keepdim\": true}; d = sub s m; e = exp d; ";
     const std::string total = "u = sum e {\"dim\": [-1], \"keepdim\": true}; ";

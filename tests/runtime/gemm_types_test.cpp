@@ -156,7 +156,7 @@ void check_type(const Nvrtc& nvrtc, const TypeCase& c, bool hopper, std::size_t 
 }  // namespace
 
 TEST_SUITE("gemm types") {
-  TEST_CASE("every type, and some of the tiles for it") {
+  TEST_CASE("every type, and some of the tiles for it" * doctest::test_suite("full")) {
     const auto nvrtc = nvrtc_or_skip();
     if (!nvrtc) return;
     for (std::size_t i = 0; i < kCases.size(); ++i) check_type(*nvrtc, kCases[i], i % 2 == 1, i + 1);
