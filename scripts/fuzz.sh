@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # fuzz.sh [--seconds=N] [--timeout=N] [TARGET...]: builds the libFuzzer targets with clang (address and
-# undefined-behaviour sanitizers, in build/fuzz) and runs each for N seconds (default 60). An input may take 5 seconds
-# (--timeout) and 2 GiB. The corpus grows in build/fuzz/corpus/TARGET. A fault ends the script with status 1 and the path
-# of its input; a machine without clang with status 77.
+# undefined-behaviour sanitizers, in build/fuzz) and runs each for N seconds (default 60), as many at a time as there
+# are cores. An input may take 5 seconds (--timeout) and 2 GiB. The corpus grows in build/fuzz/corpus/TARGET. A fault
+# ends the script with status 1 and the path of its input; a machine without clang with status 77.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -20,25 +20,37 @@ known=($(cd tests/fuzz/targets && ls -- *.cpp | sed 's/\.cpp$//'))
 for target in "${targets[@]}"; do
   [ -e "tests/fuzz/targets/$target.cpp" ] || { echo "no target $target; known are ${known[*]}" >&2; exit 2; }
 done
-command -v clang++ >/dev/null || { echo "skipped: clang++ is not installed"; exit 77; }
+probe='extern "C" int LLVMFuzzerTestOneInput(const unsigned char*, unsigned long) { return 0; }'
+clang++ -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null <<<"$probe" 2>/dev/null ||
+  { echo "skipped: clang++ with libFuzzer and the sanitizers is not installed"; exit 77; }
 
 cmake --preset fuzz >/dev/null
 cmake --build --preset fuzz --target "${targets[@]/#/fuzz_}"
 
-faults=0
-for target in "${targets[@]}"; do
-  program=build/fuzz/bin/fuzz_$target
-  corpus=build/fuzz/corpus/$target found=build/fuzz/found
+# fuzz TARGET: status 1 where an input is a fault.
+fuzz() {
+  local program=build/fuzz/bin/fuzz_$1 corpus=build/fuzz/corpus/$1 found=build/fuzz/found log=build/fuzz/fuzz_$1.log
   mkdir -p "$corpus" "$found"
   "$program" --write-seeds="$corpus"
-  log=build/fuzz/fuzz_$target.log
   if "$program" -max_total_time="$seconds" -timeout="$timeout" -rss_limit_mb=2048 -malloc_limit_mb=1024 -max_len=8192 \
-      -print_final_stats=1 -artifact_prefix="$found/$target-" "$corpus" >"$log" 2>&1; then
-    echo "$target: $(grep -o 'Done .*' "$log"), $(ls "$corpus" | wc -l) inputs kept, no fault"
+      -print_final_stats=1 -artifact_prefix="$found/$1-" "$corpus" >"$log" 2>&1; then
+    echo "$1: $(grep -o 'Done .*' "$log"), $(ls "$corpus" | wc -l) inputs kept, no fault"
   else
     grep -vE '^#[0-9]+\s+(NEW|REDUCE|INITED|RELOAD|pulse)' "$log" | tail -n 40
-    echo "$target: a fault; its input: $(grep -oE "$found/\S+" "$log" | tail -1) (the log is $log)"
-    faults=1
+    echo "$1: a fault; its input: $(grep -oE "$found/\S+" "$log" | tail -1) (the log is $log)"
+    return 1
   fi
+}
+
+# One process for each core.
+faults=0 running=()
+for target in "${targets[@]}"; do
+  if [ ${#running[@]} -ge "$(nproc)" ]; then
+    wait "${running[0]}" || faults=1
+    running=("${running[@]:1}")
+  fi
+  fuzz "$target" &
+  running+=($!)
 done
+for process in "${running[@]}"; do wait "$process" || faults=1; done
 exit $faults
