@@ -25,7 +25,7 @@ std::size_t job_count(int wanted) {
   return wanted > 0 ? static_cast<std::size_t>(wanted) : std::max(1u, std::thread::hardware_concurrency());
 }
 
-// What a result depends on beside its source.
+// The part of the cache key that is not the source: compiler, architecture and kind of result.
 std::string conditions(const Nvrtc& nvrtc, const std::string& arch, CubinUse cubin) {
   return nvrtc.identity() + "\n" + arch + (cubin == CubinUse::kProof ? " proof\n" : "\n");
 }
