@@ -25,6 +25,7 @@ constexpr std::int64_t kThreadsOfRow = 1024;
 constexpr std::int64_t kLongestRow = 1 << 15, kShortestRow = 1 << 10;  // for which registers may be tried
 constexpr std::int64_t kLongestOfCluster = 8 * kLongestRow;
 constexpr std::int64_t kLongerThanHint = 8;  // and so many times what is expected where that is shorter
+constexpr std::size_t kMostWeakened = 24;    // conditions of a guard of which each is left out on trial
 
 bool of_few_rows(const std::vector<KernelSource>& sources) {
   return sources.size() == 1 && sources[0].schedule == "few_rows_mma";
@@ -298,8 +299,10 @@ class Search {
     return symbols;
   }
 
-  // The same kernels with as few and as weak conditions as they need.
+  // The same kernels with as few and as weak conditions as they need. A guard of very many stays as it is: each of them
+  // would be another schedule of a kernel that is as large as they are many.
   SpecialSources least(Guard guard, std::vector<KernelSource> sources) {
+    if (guard.size() > kMostWeakened) return {std::move(guard), std::move(sources)};
     const auto keep_if_same = [&](Guard weaker) {
       auto made = under(weaker);
       if (!made || !same(*made, sources)) return false;

@@ -138,13 +138,25 @@ std::string c_type(ScalarType type) {
   throw InternalError("unknown scalar type");
 }
 
-KernelWriter::KernelWriter(const Graph& graph, bool wide_index) : graph_(graph), wide_(wide_index) {
-  for (const std::string& name : prelude_names()) names_.take(name);
-  // Schedules write these as they stand, so no value of the model may bear one.
-  for (const char* name : {"warp", "warp_lane", "warp_row", "warp_column", "group", "group_lane", "dynamic_shared",
-                           "thread_row", "thread_column", "tile_item"})
-    names_.take(name);
+namespace {
+
+// What the prelude declares, and what schedules write as it stands: no value of the model may bear these names.
+const UniqueNames& fixed_names() {
+  static const UniqueNames names = [] {
+    UniqueNames fixed;
+    for (const std::string& name : prelude_names()) fixed.take(name);
+    for (const char* name : {"warp", "warp_lane", "warp_row", "warp_column", "group", "group_lane", "dynamic_shared",
+                             "thread_row", "thread_column", "tile_item"})
+      fixed.take(name);
+    return fixed;
+  }();
+  return names;
 }
+
+}  // namespace
+
+KernelWriter::KernelWriter(const Graph& graph, bool wide_index)
+    : graph_(graph), wide_(wide_index), names_(fixed_names()) {}
 
 void KernelWriter::use(const std::string& part) {
   if (!part.empty()) prelude.insert(part);

@@ -4,6 +4,7 @@
 #include <iterator>
 #include <limits>
 #include <numeric>
+#include <set>
 #include <stdexcept>
 #include <tuple>
 #include <unordered_map>
@@ -45,6 +46,22 @@ std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
 
+// Ranges of expressions under the same bounds, each atom's found once.
+class Ranges {
+ public:
+  explicit Ranges(const Bounds& bounds) : bounds_(bounds) {}
+  Ranges(const Ranges&) = delete;
+  Ranges& operator=(const Ranges&) = delete;
+
+  const Bounds& bounds() const { return bounds_; }
+  Range of(const IndexExpr& e);
+  Range of(const IndexAtomPtr& atom);
+
+ private:
+  const Bounds& bounds_;
+  std::unordered_map<IndexAtomPtr, Range> known_;  // keeps the atoms, so that no other takes the address of one
+};
+
 Range range_of_variable(Variable v, const Bounds& bounds) {
   switch (v.kind) {
     case Variable::Kind::kSymbol: {
@@ -65,10 +82,8 @@ Range range_of_variable(Variable v, const Bounds& bounds) {
   return {kLow, kHigh};
 }
 
-Range range_of_atom(const IndexAtom& atom, const Bounds& bounds) {
-  if (atom.kind == IndexAtom::Kind::kVariable) return range_of_variable(atom.variable, bounds);
-  const Range a = range_of(atom.a, bounds), b = range_of(atom.b, bounds);
-  switch (atom.kind) {
+Range range_of_operation(IndexAtom::Kind kind, Range a, Range b) {
+  switch (kind) {
     case IndexAtom::Kind::kFloorDiv: {
       if (b.min <= 0) return {kLow, kHigh};
       const std::int64_t by_high = b.max == kHigh ? (a.min < 0 ? -1 : 0) : floor_quotient(a.min, b.max);
@@ -90,6 +105,16 @@ Range range_of_atom(const IndexAtom& atom, const Bounds& bounds) {
   return {kLow, kHigh};
 }
 
+Range Ranges::of(const IndexAtomPtr& atom) {
+  if (atom->kind == IndexAtom::Kind::kVariable) return range_of_variable(atom->variable, bounds_);
+  const bool shallow = atom->depth < 2;
+  if (!shallow)
+    if (const auto known = known_.find(atom); known != known_.end()) return known->second;
+  const Range range = range_of_operation(atom->kind, of(atom->a), of(atom->b));
+  if (!shallow) known_.emplace(atom, range);
+  return range;
+}
+
 // The extent E of an axis-like variable, of which v <= E - 1 is known symbolically.
 const IndexExpr* extent_of(Variable v, const Bounds& bounds) {
   if (v.kind == Variable::Kind::kAxis) return &bounds.axes.at(v.id);
@@ -97,39 +122,52 @@ const IndexExpr* extent_of(Variable v, const Bounds& bounds) {
   return nullptr;
 }
 
+// If e = v * slope + rest, v in neither and the slope nowhere negative or nowhere positive: sign, slope and rest.
+struct Linear {
+  int sign;
+  IndexExpr slope, rest;
+};
+std::optional<Linear> linear_in(const IndexExpr& e, Variable v, Ranges& ranges) {
+  int sign = 0;
+  IndexExpr slope = 0;
+  std::vector<IndexTerm> rest;
+  for (const IndexTerm& term : e.terms()) {
+    Range others{1, 1};
+    IndexTerm without{term.coefficient, {}};
+    for (const IndexAtomPtr& factor : term.factors) {
+      if (factor->kind == IndexAtom::Kind::kVariable && factor->variable == v) continue;
+      if (factor->kind != IndexAtom::Kind::kVariable && (mentions(factor->a, v) || mentions(factor->b, v)))
+        return std::nullopt;
+      without.factors.push_back(factor);
+    }
+    if (without.factors.size() == term.factors.size()) {
+      rest.push_back(term);
+      continue;
+    }
+    for (const IndexAtomPtr& factor : without.factors) others = product(others, ranges.of(factor));
+    const int s = term.coefficient > 0 ? 1 : -1;
+    if (without.factors.size() + 1 != term.factors.size() || others.min < 0 || (sign != 0 && sign != s))
+      return std::nullopt;
+    sign = s;
+    slope += without.factors.empty() ? IndexExpr(without.coefficient) : from_terms({std::move(without)}, 0);
+  }
+  return Linear{sign, std::move(slope), from_terms(std::move(rest), e.constant_term())};
+}
+
 // Replaces, in every term whose other factors cannot be negative, an axis by the end of its range that makes the term
 // least: the result is a lower bound in symbols, with n*m - n*i turned into n rather than into an interval.
-IndexExpr least_over_axes(IndexExpr e, const Bounds& bounds) {
+IndexExpr least_over_axes(IndexExpr e, Ranges& ranges) {
   for (int round = 0; round < 8; ++round) {
+    std::set<Variable> candidates;
+    for (const IndexTerm& term : e.terms())
+      for (const IndexAtomPtr& factor : term.factors)
+        if (factor->kind == IndexAtom::Kind::kVariable && extent_of(factor->variable, ranges.bounds()))
+          candidates.insert(factor->variable);
     bool changed = false;
-    for (const Variable v : variables_of(e)) {
-      const IndexExpr* extent = extent_of(v, bounds);
-      if (!extent) continue;
-      const IndexExpr at_low =
-          substitute(e, [&](Variable w) { return w == v ? std::optional<IndexExpr>(0) : std::nullopt; });
-      const IndexExpr slope = e - at_low;  // what v contributes
-      int sign = 0;                        // of v's coefficient: +1, -1, 0 unknown
-      bool linear = true;
-      for (const IndexTerm& term : slope.terms()) {
-        Range others{1, 1};
-        int occurrences = 0;
-        for (const IndexAtomPtr& factor : term.factors) {
-          if (factor->kind == IndexAtom::Kind::kVariable && factor->variable == v) {
-            ++occurrences;
-            continue;
-          }
-          if (factor->kind != IndexAtom::Kind::kVariable && (mentions(factor->a, v) || mentions(factor->b, v)))
-            linear = false;
-          others = product(others, range_of_atom(*factor, bounds));
-        }
-        if (occurrences != 1 || others.min < 0) linear = false;
-        const int s = term.coefficient > 0 ? 1 : -1;
-        if (sign != 0 && sign != s) linear = false;
-        sign = s;
-      }
-      if (!linear || sign == 0) continue;
-      const IndexExpr end = sign > 0 ? IndexExpr(0) : *extent - 1;
-      e = substitute(e, [&](Variable w) { return w == v ? std::optional<IndexExpr>(end) : std::nullopt; });
+    for (const Variable v : candidates) {
+      const std::optional<Linear> linear = linear_in(e, v, ranges);
+      if (!linear) continue;
+      e = linear->sign > 0 ? linear->rest : linear->rest + linear->slope * (*extent_of(v, ranges.bounds()) - 1);
       changed = true;
       break;
     }
@@ -139,28 +177,46 @@ IndexExpr least_over_axes(IndexExpr e, const Bounds& bounds) {
 }
 
 // Replaces what is taken away of a quotient by the quotient unrounded, which is no less: -8 * (n // 8) by -n.
-IndexExpr least_over_quotients(const IndexExpr& e, const Bounds& bounds) {
-  IndexExpr least = e.constant_term();
+IndexExpr least_over_quotients(const IndexExpr& e, Ranges& ranges) {
+  std::vector<IndexTerm> kept;
+  IndexExpr least = 0;
   for (const IndexTerm& term : e.terms()) {
     IndexTerm rest{term.coefficient, {}};
     IndexExpr dividend = 1;
     bool taken = term.coefficient < 0;
     for (const IndexAtomPtr& factor : term.factors) {
+      if (!taken) break;
       const auto by = factor->kind == IndexAtom::Kind::kFloorDiv ? factor->b.as_constant() : std::nullopt;
-      taken = taken && range_of_atom(*factor, bounds).min >= 0;
-      if (by && *by > 0 && rest.coefficient % *by == 0 && range_of(factor->a, bounds).min >= 0) {
+      taken = ranges.of(factor).min >= 0;
+      if (by && *by > 0 && rest.coefficient % *by == 0 && ranges.of(factor->a).min >= 0) {
         rest.coefficient /= *by;
         dividend *= factor->a;
       } else {
         rest.factors.push_back(factor);
       }
     }
-    if (!taken)
-      least += from_terms({term}, 0);
+    if (!taken || rest.factors.size() == term.factors.size())
+      kept.push_back(term);
     else
       least += dividend * (rest.factors.empty() ? IndexExpr(rest.coefficient) : from_terms({rest}, 0));
   }
-  return least;
+  return from_terms(std::move(kept), e.constant_term()) + least;
+}
+
+bool proves_nonnegative(const IndexExpr& e, Ranges& ranges) {
+  if (ranges.of(e).min >= 0) return true;
+  if (e.is_constant()) return false;
+  try {
+    const IndexExpr least = least_over_axes(e, ranges);
+    if (least != e && ranges.of(least).min >= 0) return true;
+    const IndexExpr unrounded = least_over_quotients(least, ranges);
+    return unrounded != e && ranges.of(unrounded).min >= 0;
+  } catch (const std::overflow_error&) {
+    return false;
+  }
+}
+bool proves_less(const IndexExpr& a, const IndexExpr& b, Ranges& ranges) {
+  return proves_nonnegative(b - a - 1, ranges);
 }
 
 // a = unit * quotient + rest with 0 <= rest < unit.
@@ -171,7 +227,7 @@ struct Digits {
 
 // For a division by k: the greatest part of k in whose multiples the rest is no full one, as (15*i + j) for j < 15 and
 // k = 45: unit 15, quotient i, rest j.
-std::optional<Digits> digits_of(const IndexExpr& a, std::int64_t k, const Bounds& bounds) {
+std::optional<Digits> digits_of(const IndexExpr& a, std::int64_t k, Ranges& ranges) {
   std::vector<std::int64_t> units;
   for (const IndexTerm& term : a.terms())
     if (const std::int64_t unit = std::gcd(k, term.coefficient); unit > 1 && unit < k) units.push_back(unit);
@@ -179,43 +235,52 @@ std::optional<Digits> digits_of(const IndexExpr& a, std::int64_t k, const Bounds
   units.erase(std::unique(units.begin(), units.end()), units.end());
   for (const std::int64_t unit : units) {
     const std::int64_t whole_constant = floor_quotient(a.constant_term(), unit);
-    Digits digits{unit, whole_constant, a.constant_term() - whole_constant * unit};
+    std::vector<IndexTerm> quotient, rest;
     for (const IndexTerm& term : a.terms()) {
       if (term.coefficient % unit == 0)
-        digits.quotient += from_terms({{term.coefficient / unit, term.factors}}, 0);
+        quotient.push_back({term.coefficient / unit, term.factors});
       else
-        digits.rest += from_terms({term}, 0);
+        rest.push_back(term);
     }
-    if (!digits.rest.is_constant() && proves_nonnegative(digits.rest, bounds) && proves_less(digits.rest, unit, bounds))
+    Digits digits{unit, from_terms(std::move(quotient), whole_constant),
+                  from_terms(std::move(rest), a.constant_term() - whole_constant * unit)};
+    if (!digits.rest.is_constant() && proves_nonnegative(digits.rest, ranges) && proves_less(digits.rest, unit, ranges))
       return digits;
   }
   return std::nullopt;
 }
 
-// What parts of an expression simplify to, while the whole is simplified: rules simplify the parts of what they made,
-// and without memory the time would double with every division inside another.
-using SimplifiedParts = std::unordered_map<IndexExpr, IndexExpr>;
-IndexExpr simplified_part(const IndexExpr& e, const Bounds& bounds, SimplifiedParts& parts);
+// What is known while one expression is simplified: what its parts simplify to, since rules simplify the parts of what
+// they made, and the ranges of atoms. Without that memory the time would double with every division inside another.
+struct Simplification {
+  explicit Simplification(const Bounds& bounds) : ranges(bounds) {}
 
-IndexExpr simplify_division(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds, SimplifiedParts& parts) {
-  const Range divisor = range_of(b, bounds);
-  if (divisor.min > 0) {
+  Ranges ranges;
+  std::unordered_map<IndexExpr, IndexExpr> parts;
+};
+IndexExpr simplified_part(const IndexExpr& e, Simplification& known);
+
+// e without the terms that are multiples of k, and these.
+std::pair<IndexExpr, IndexExpr> without_multiples(const IndexExpr& e, std::int64_t k, const Bounds& bounds) {
+  std::vector<IndexTerm> rest, whole;
+  for (const IndexTerm& term : e.terms())
+    (proves_multiple_of(from_terms({term}, 0), k, bounds) ? whole : rest).push_back(term);
+  return {from_terms(std::move(rest), e.constant_term()), from_terms(std::move(whole), 0)};
+}
+
+IndexExpr simplify_division(const IndexExpr& a, const IndexExpr& b, Simplification& known) {
+  Ranges& ranges = known.ranges;
+  if (ranges.of(b).min > 0) {
     // Split the dividend into the part that b divides and a rest in [0, b).
-    if (proves_nonnegative(a, bounds) && proves_nonnegative(b - a - 1, bounds)) return 0;
+    if (proves_nonnegative(a, ranges) && proves_nonnegative(b - a - 1, ranges)) return 0;
     if (const auto k = b.as_constant()) {
-      IndexExpr whole = 0, rest = 0;
-      auto add_term = [](IndexExpr& sum, const IndexTerm& term) { sum += from_terms({term}, 0); };
-      for (const IndexTerm& term : a.terms()) {
-        const IndexExpr alone = from_terms({term}, 0);
-        add_term(proves_multiple_of(alone, *k, bounds) ? whole : rest, term);
-      }
-      rest += a.constant_term();
-      if (!whole.is(0) && proves_nonnegative(rest, bounds) && proves_less(rest, b, bounds)) {
+      const auto [rest, whole] = without_multiples(a, *k, ranges.bounds());
+      if (!whole.is(0) && proves_nonnegative(rest, ranges) && proves_less(rest, b, ranges)) {
         // whole is a multiple of k: divide its terms where the coefficient allows, else keep a division of it alone.
         return floor_div(whole, b);
       }
-      if (const auto digits = digits_of(a, *k, bounds))
-        return simplified_part(floor_div(digits->quotient, *k / digits->unit), bounds, parts);
+      if (const auto digits = digits_of(a, *k, ranges))
+        return simplified_part(floor_div(digits->quotient, *k / digits->unit), known);
     }
   }
   return floor_div(a, b);
@@ -231,36 +296,33 @@ std::optional<IndexExpr> without_remainder(const IndexExpr& e, std::int64_t k) {
   return m && k > 0 && *m % k == 0 ? std::optional(term.factors[0]->a) : std::nullopt;
 }
 
-IndexExpr simplify_once(const IndexExpr& e, const Bounds& bounds, SimplifiedParts& parts) {
+IndexExpr simplify_once(const IndexExpr& e, Simplification& known) {
+  Ranges& ranges = known.ranges;
   return rewrite_atoms(e, [&](IndexAtom::Kind kind, IndexExpr a, IndexExpr b) -> IndexExpr {
     switch (kind) {
       case IndexAtom::Kind::kFloorDiv:
-        return simplify_division(a, b, bounds, parts);
+        return simplify_division(a, b, known);
       case IndexAtom::Kind::kMod: {
-        if (range_of(b, bounds).min > 0) {
-          if (proves_nonnegative(a, bounds) && proves_nonnegative(b - a - 1, bounds)) return a;
+        if (ranges.of(b).min > 0) {
+          if (proves_nonnegative(a, ranges) && proves_nonnegative(b - a - 1, ranges)) return a;
           if (const auto k = b.as_constant()) {
-            if (proves_multiple_of(a, *k, bounds)) return 0;
-            IndexExpr rest(a.constant_term());
-            for (const IndexTerm& term : a.terms()) {
-              const IndexExpr alone = from_terms({term}, 0);
-              if (!proves_multiple_of(alone, *k, bounds)) rest += alone;
-            }
-            if (rest != a) return simplified_part(floor_mod(rest, b), bounds, parts);
-            if (const auto digits = digits_of(a, *k, bounds))
-              return simplified_part(floor_mod(digits->quotient, *k / digits->unit), bounds, parts) * digits->unit +
+            if (proves_multiple_of(a, *k, ranges.bounds())) return 0;
+            const auto [rest, whole] = without_multiples(a, *k, ranges.bounds());
+            if (!whole.is(0)) return simplified_part(floor_mod(rest, b), known);
+            if (const auto digits = digits_of(a, *k, ranges))
+              return simplified_part(floor_mod(digits->quotient, *k / digits->unit), known) * digits->unit +
                      digits->rest;
           }
         }
         return floor_mod(a, b);
       }
       case IndexAtom::Kind::kMin:
-        if (proves_nonnegative(b - a, bounds)) return a;
-        if (proves_nonnegative(a - b, bounds)) return b;
+        if (proves_nonnegative(b - a, ranges)) return a;
+        if (proves_nonnegative(a - b, ranges)) return b;
         return min(a, b);
       case IndexAtom::Kind::kMax:
-        if (proves_nonnegative(b - a, bounds)) return b;
-        if (proves_nonnegative(a - b, bounds)) return a;
+        if (proves_nonnegative(b - a, ranges)) return b;
+        if (proves_nonnegative(a - b, ranges)) return a;
         return max(a, b);
       case IndexAtom::Kind::kVariable:
         break;
@@ -313,28 +375,28 @@ IndexExpr join_quotients(const IndexExpr& e) {
   return e;
 }
 
-IndexExpr simplified(const IndexExpr& e, const Bounds& bounds, SimplifiedParts& parts) {
+IndexExpr simplified(const IndexExpr& e, Simplification& known) {
   if (e.is_constant() || e.as_variable()) return e;
   IndexExpr now = e;
   for (int round = 0; round < 4; ++round) {
-    const IndexExpr next = join_quotients(join_division_and_remainder(simplify_once(now, bounds, parts)));
+    const IndexExpr next = join_quotients(join_division_and_remainder(simplify_once(now, known)));
     if (next == now) break;
     now = next;
   }
   return now;
 }
 
-IndexExpr simplified_part(const IndexExpr& e, const Bounds& bounds, SimplifiedParts& parts) {
-  const auto known = parts.find(e);
-  if (known != parts.end()) return known->second;
-  IndexExpr result = simplified(e, bounds, parts);
-  parts.emplace(e, result);
+IndexExpr simplified_part(const IndexExpr& e, Simplification& known) {
+  const auto before = known.parts.find(e);
+  if (before != known.parts.end()) return before->second;
+  IndexExpr result = simplified(e, known);
+  known.parts.emplace(e, result);
   return result;
 }
 
-Range range_of_factors(const IndexTerm& term, const Bounds& bounds) {
+Range range_of_factors(const IndexTerm& term, Ranges& ranges) {
   Range r{term.coefficient, term.coefficient};
-  for (const IndexAtomPtr& factor : term.factors) r = product(r, range_of_atom(*factor, bounds));
+  for (const IndexAtomPtr& factor : term.factors) r = product(r, ranges.of(factor));
   return r;
 }
 
@@ -377,11 +439,12 @@ struct FactorBound {
   IndexExpr bound;
   std::int64_t divisor = 1;
 };
-std::optional<FactorBound> bound_of(const IndexAtom& atom, const Bounds& bounds) {
-  const Range range = range_of_atom(atom, bounds);
+std::optional<FactorBound> bound_of(const IndexAtomPtr& factor, Ranges& ranges) {
+  const IndexAtom& atom = *factor;
+  const Range range = ranges.of(factor);
   if (range.min < 0) return std::nullopt;
   if (atom.kind == IndexAtom::Kind::kVariable) {
-    const IndexExpr* extent = extent_of(atom.variable, bounds);
+    const IndexExpr* extent = extent_of(atom.variable, ranges.bounds());
     return FactorBound{extent ? *extent - 1 : IndexExpr::variable(atom.variable)};
   }
   const auto divisor = atom.b.as_constant();
@@ -393,12 +456,12 @@ std::optional<FactorBound> bound_of(const IndexAtom& atom, const Bounds& bounds)
 }
 
 // The most that the factors' product can be by the limits of products of symbols; kHigh where they say nothing.
-std::int64_t most_by_products(const IndexTerm& term, const Bounds& bounds) {
+std::int64_t most_by_products(const IndexTerm& term, Ranges& ranges) {
   IndexExpr bound = 1;
   std::int64_t divisor = 1;
   try {
     for (const IndexAtomPtr& factor : term.factors) {
-      const auto own = bound_of(*factor, bounds);
+      const auto own = bound_of(factor, ranges);
       if (!own) return kHigh;
       bound *= own->bound;
       divisor = saturated_product(divisor, own->divisor);
@@ -409,24 +472,22 @@ std::int64_t most_by_products(const IndexTerm& term, const Bounds& bounds) {
   std::int64_t most = std::max<std::int64_t>(0, bound.constant_term());
   for (const IndexTerm& part : bound.terms()) {
     const auto symbols = symbols_of(part);
-    const Range alone = range_of_factors(part, bounds);
+    const Range alone = range_of_factors(part, ranges);
     if (symbols && alone.min >= 0 && part.coefficient > 0)
-      most = saturated_sum(most, saturated_product(part.coefficient, most_of_symbols(*symbols, bounds)));
+      most = saturated_sum(most, saturated_product(part.coefficient, most_of_symbols(*symbols, ranges.bounds())));
     else
       most = saturated_sum(most, std::max<std::int64_t>(0, alone.max));
   }
   return most == kHigh ? kHigh : most / divisor;
 }
 
-}  // namespace
-
-Range range_of(const IndexExpr& e, const Bounds& bounds) {
+Range Ranges::of(const IndexExpr& e) {
   count_step();
   Range sum{e.constant_term(), e.constant_term()};
   for (const IndexTerm& term : e.terms()) {
-    Range r = range_of_factors(term, bounds);
-    if (!bounds.products.empty() && (term.factors.size() > 1 || r.max > INT32_MAX || r.min < INT32_MIN)) {
-      const std::int64_t most = saturated_product(term.coefficient, most_by_products(term, bounds));
+    Range r = range_of_factors(term, *this);
+    if (!bounds_.products.empty() && (term.factors.size() > 1 || r.max > INT32_MAX || r.min < INT32_MIN)) {
+      const std::int64_t most = saturated_product(term.coefficient, most_by_products(term, *this));
       if (term.coefficient > 0)
         r.max = std::min(r.max, most);
       else
@@ -437,17 +498,15 @@ Range range_of(const IndexExpr& e, const Bounds& bounds) {
   return sum;
 }
 
+}  // namespace
+
+Range range_of(const IndexExpr& e, const Bounds& bounds) {
+  return Ranges(bounds).of(e);
+}
+
 bool proves_nonnegative(const IndexExpr& e, const Bounds& bounds) {
-  if (range_of(e, bounds).min >= 0) return true;
-  if (e.is_constant()) return false;
-  try {
-    const IndexExpr least = least_over_axes(e, bounds);
-    if (least != e && range_of(least, bounds).min >= 0) return true;
-    const IndexExpr unrounded = least_over_quotients(least, bounds);
-    return unrounded != e && range_of(unrounded, bounds).min >= 0;
-  } catch (const std::overflow_error&) {
-    return false;
-  }
+  Ranges ranges(bounds);
+  return proves_nonnegative(e, ranges);
 }
 
 bool proves_different(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds) {
@@ -470,8 +529,8 @@ bool proves_multiple_of(const IndexExpr& e, std::int64_t k, const Bounds& bounds
 }
 
 IndexExpr simplify(const IndexExpr& e, const Bounds& bounds) {
-  SimplifiedParts parts;
-  return simplified(e, bounds, parts);
+  Simplification known(bounds);
+  return simplified(e, known);
 }
 
 }  // namespace fusec

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <set>
 #include <stdexcept>
+#include <unordered_map>
+#include <unordered_set>
 
 #include "ir/budget.h"
 #include "ir/hash.h"
@@ -27,6 +29,10 @@ std::int64_t floor_div_value(std::int64_t a, std::int64_t b) {
   if (b == -1) return checked_mul(a, -1);
   const std::int64_t q = a / b;
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
+}
+
+std::uint64_t bit_of(Variable v) {
+  return std::uint64_t{1} << ((v.id * 3 + static_cast<std::uint32_t>(v.kind)) % 64);
 }
 
 std::strong_ordering compare(const IndexAtom& a, const IndexAtom& b) {
@@ -54,6 +60,20 @@ IndexExpr from_terms(std::vector<IndexTerm> terms, std::int64_t constant) {
 }
 
 IndexExpr make_atom_expr(IndexAtom atom) {
+  atom.hash = static_cast<std::size_t>(atom.kind);
+  if (atom.kind == IndexAtom::Kind::kVariable) {
+    atom.hash = hash_mix(atom.hash, (static_cast<std::size_t>(atom.variable.kind) << 32) | atom.variable.id);
+    atom.variables = bit_of(atom.variable);
+  } else {
+    atom.hash = hash_mix(hash_mix(atom.hash, atom.a.hash()), atom.b.hash());
+    for (const IndexExpr* side : {&atom.a, &atom.b})
+      for (const IndexTerm& term : side->terms())
+        for (const IndexAtomPtr& factor : term.factors) {
+          atom.variables |= factor->variables;
+          atom.depth = std::max(atom.depth, factor->depth);
+        }
+    ++atom.depth;
+  }
   std::vector<IndexTerm> terms(1);
   terms[0].coefficient = 1;
   terms[0].factors.push_back(std::make_shared<const IndexAtom>(std::move(atom)));
@@ -61,7 +81,7 @@ IndexExpr make_atom_expr(IndexAtom atom) {
 }
 
 IndexExpr IndexExpr::variable(Variable v) {
-  return make_atom_expr({IndexAtom::Kind::kVariable, v, {}, {}});
+  return make_atom_expr({.kind = IndexAtom::Kind::kVariable, .variable = v, .a = {}, .b = {}});
 }
 
 std::optional<std::int64_t> IndexExpr::as_constant() const {
@@ -156,13 +176,7 @@ std::size_t IndexExpr::hash() const {
   std::size_t h = std::hash<std::int64_t>{}(constant_);
   for (const IndexTerm& term : terms()) {
     h = hash_mix(h, std::hash<std::int64_t>{}(term.coefficient));
-    for (const IndexAtomPtr& factor : term.factors) {
-      h = hash_mix(h, static_cast<std::size_t>(factor->kind));
-      if (factor->kind == IndexAtom::Kind::kVariable)
-        h = hash_mix(h, (static_cast<std::size_t>(factor->variable.kind) << 32) | factor->variable.id);
-      else
-        h = hash_mix(hash_mix(h, factor->a.hash()), factor->b.hash());
-    }
+    for (const IndexAtomPtr& factor : term.factors) h = hash_mix(h, factor->hash);
   }
   return h;
 }
@@ -218,7 +232,7 @@ IndexExpr floor_div(const IndexExpr& a, const IndexExpr& b) {
       return quotient + floor_div(from_terms(std::move(rest), a.constant_term()), b);
     }
   }
-  return make_atom_expr({IndexAtom::Kind::kFloorDiv, {}, a, b});
+  return make_atom_expr({.kind = IndexAtom::Kind::kFloorDiv, .a = a, .b = b});
 }
 
 IndexExpr floor_mod(const IndexExpr& a, const IndexExpr& b) {
@@ -234,16 +248,17 @@ IndexExpr floor_mod(const IndexExpr& a, const IndexExpr& b) {
   for (const IndexTerm& term : quotient.terms()) {
     const IndexExpr product = from_terms({term}, 0) * b;
     const bool stands_in_a = std::all_of(product.terms().begin(), product.terms().end(), [&](const IndexTerm& p) {
-      return std::any_of(a.terms().begin(), a.terms().end(), [&](const IndexTerm& t) {
-        return t.coefficient == p.coefficient && compare_factors(t.factors, p.factors) == 0;
-      });
+      const auto t = std::lower_bound(
+          a.terms().begin(), a.terms().end(), p,
+          [](const IndexTerm& x, const IndexTerm& y) { return compare_factors(x.factors, y.factors) < 0; });
+      return t != a.terms().end() && t->coefficient == p.coefficient && compare_factors(t->factors, p.factors) == 0;
     });
     if (stands_in_a) polynomial.push_back(term);
   }
   whole += from_terms(std::move(polynomial), 0);
   const IndexExpr rest = a - whole * b;
   if (rest != a && !(whole.is(0))) return floor_mod(rest, b);
-  return make_atom_expr({IndexAtom::Kind::kMod, {}, a, b});
+  return make_atom_expr({.kind = IndexAtom::Kind::kMod, .a = a, .b = b});
 }
 
 IndexExpr ceil_div(const IndexExpr& a, const IndexExpr& b) {
@@ -253,13 +268,15 @@ IndexExpr ceil_div(const IndexExpr& a, const IndexExpr& b) {
 IndexExpr min(const IndexExpr& a, const IndexExpr& b) {
   const IndexExpr difference = a - b;
   if (difference.is_constant()) return difference.constant_term() <= 0 ? a : b;
-  return a < b ? make_atom_expr({IndexAtom::Kind::kMin, {}, a, b}) : make_atom_expr({IndexAtom::Kind::kMin, {}, b, a});
+  return a < b ? make_atom_expr({.kind = IndexAtom::Kind::kMin, .a = a, .b = b})
+               : make_atom_expr({.kind = IndexAtom::Kind::kMin, .a = b, .b = a});
 }
 
 IndexExpr max(const IndexExpr& a, const IndexExpr& b) {
   const IndexExpr difference = a - b;
   if (difference.is_constant()) return difference.constant_term() >= 0 ? a : b;
-  return a < b ? make_atom_expr({IndexAtom::Kind::kMax, {}, a, b}) : make_atom_expr({IndexAtom::Kind::kMax, {}, b, a});
+  return a < b ? make_atom_expr({.kind = IndexAtom::Kind::kMax, .a = a, .b = b})
+               : make_atom_expr({.kind = IndexAtom::Kind::kMax, .a = b, .b = a});
 }
 
 std::int64_t evaluate(const IndexExpr& e, const std::function<std::int64_t(Variable)>& value_of) {
@@ -298,44 +315,65 @@ std::int64_t evaluate(const IndexExpr& e, const std::function<std::int64_t(Varia
 
 namespace {
 
-IndexExpr rebuild(const IndexExpr& e, const std::function<std::optional<IndexExpr>(Variable)>* replacement,
-                  const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& combine) {
-  if (e.is_constant()) return e;
-  std::vector<IndexTerm> kept;  // adding them one by one would take a square of their number
-  IndexExpr changed = 0;
-  for (const IndexTerm& term : e.terms()) {
-    bool changes = false;
-    std::vector<std::optional<IndexExpr>> factors;
-    for (const IndexAtomPtr& factor : term.factors) {
-      if (factor->kind == IndexAtom::Kind::kVariable)
-        factors.push_back(replacement ? (*replacement)(factor->variable) : std::nullopt);
-      else
-        factors.push_back(
-            combine(factor->kind, rebuild(factor->a, replacement, combine), rebuild(factor->b, replacement, combine)));
-      changes |= factors.back().has_value();
-    }
-    if (!changes) {
-      kept.push_back(term);
-      continue;
-    }
-    IndexExpr product(term.coefficient);
-    for (std::size_t i = 0; i < factors.size(); ++i)
-      product *= factors[i] ? *factors[i] : IndexExpr::variable(term.factors[i]->variable);
-    changed += product;
-  }
-  if (kept.size() == e.terms().size()) return e;
-  return from_terms(std::move(kept), e.constant_term()) + changed;
-}
+// Rebuilds expressions, each distinct atom of them once.
+class Rebuilding {
+ public:
+  using Replacement = std::function<std::optional<IndexExpr>(Variable)>;
+  using Combine = std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>;
 
-void collect(const IndexExpr& e, std::set<Variable>& found) {
+  Rebuilding(const Replacement* replacement, const Combine& combine) : replacement_(replacement), combine_(combine) {}
+
+  IndexExpr of(const IndexExpr& e) {
+    if (e.is_constant()) return e;
+    std::vector<IndexTerm> kept;  // adding them one by one would take a square of their number
+    IndexExpr changed = 0;
+    std::vector<std::optional<IndexExpr>> factors;
+    for (const IndexTerm& term : e.terms()) {
+      bool changes = false;
+      factors.clear();
+      for (const IndexAtomPtr& factor : term.factors) {
+        if (factor->kind == IndexAtom::Kind::kVariable)
+          factors.push_back(replacement_ ? (*replacement_)(factor->variable) : std::nullopt);
+        else
+          factors.push_back(of(*factor));
+        changes |= factors.back().has_value();
+      }
+      if (!changes) {
+        kept.push_back(term);
+        continue;
+      }
+      IndexExpr product(term.coefficient);
+      for (std::size_t i = 0; i < factors.size(); ++i)
+        product *= factors[i] ? *factors[i] : IndexExpr::variable(term.factors[i]->variable);
+      changed += product;
+    }
+    if (kept.size() == e.terms().size()) return e;
+    return from_terms(std::move(kept), e.constant_term()) + changed;
+  }
+
+ private:
+  IndexExpr of(const IndexAtom& atom) {
+    if (atom.depth < 2) return combine_(atom.kind, of(atom.a), of(atom.b));
+    if (const auto known = done_.find(&atom); known != done_.end()) return known->second;
+    IndexExpr result = combine_(atom.kind, of(atom.a), of(atom.b));
+    done_.emplace(&atom, result);
+    return result;
+  }
+
+  const Replacement* replacement_;
+  const Combine& combine_;
+  std::unordered_map<const IndexAtom*, IndexExpr> done_;
+};
+
+void collect(const IndexExpr& e, std::set<Variable>& found, std::unordered_set<const IndexAtom*>& seen) {
   count_step();
   for (const IndexTerm& term : e.terms())
     for (const IndexAtomPtr& factor : term.factors) {
       if (factor->kind == IndexAtom::Kind::kVariable) {
         found.insert(factor->variable);
-      } else {
-        collect(factor->a, found);
-        collect(factor->b, found);
+      } else if (factor->depth < 2 || seen.insert(factor.get()).second) {
+        collect(factor->a, found, seen);
+        collect(factor->b, found, seen);
       }
     }
 }
@@ -380,22 +418,24 @@ IndexExpr combine(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) 
 }
 
 IndexExpr substitute(const IndexExpr& e, const std::function<std::optional<IndexExpr>(Variable)>& replacement) {
-  return rebuild(e, &replacement, combine);
+  return Rebuilding(&replacement, combine).of(e);
 }
 
 IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& f) {
-  return rebuild(e, nullptr, f);
+  return Rebuilding(nullptr, f).of(e);
 }
 
 std::vector<Variable> variables_of(const IndexExpr& e) {
   std::set<Variable> found;
-  collect(e, found);
+  std::unordered_set<const IndexAtom*> seen;
+  collect(e, found, seen);
   return {found.begin(), found.end()};
 }
 
 bool mentions(const IndexExpr& e, Variable v) {
   for (const IndexTerm& term : e.terms())
     for (const IndexAtomPtr& factor : term.factors) {
+      if (!(factor->variables & bit_of(v))) continue;
       if (factor->kind == IndexAtom::Kind::kVariable ? factor->variable == v
                                                      : mentions(factor->a, v) || mentions(factor->b, v))
         return true;

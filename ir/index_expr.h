@@ -85,11 +85,17 @@ using Shape = std::vector<Dim>;
 // The expression of these terms and constant; the terms must be sorted and have nonzero coefficients.
 IndexExpr from_terms(std::vector<IndexTerm> terms, std::int64_t constant);
 
+// An atom may stand in an expression many times: in x // 6 and x % 6 all atoms of x stand twice. Walks that look at the
+// same atom only once take the time of the distinct ones; written out, chains of reshape and permute are exponential.
 struct IndexAtom {
   enum class Kind : std::uint8_t { kVariable, kFloorDiv, kMod, kMin, kMax };
   Kind kind;
   Variable variable{};  // kVariable
   IndexExpr a, b;       // the others
+  // Of the content; make_atom_expr fills them in.
+  std::size_t hash = 0;
+  std::uint64_t variables = 0;  // a bit for each variable inside, some of which share one
+  std::uint32_t depth = 0;      // 0 of a variable, else one more than that of the deepest atom inside
 };
 
 // Rounding towards minus infinity; the remainder has the divisor's sign (as Python's). Exact cases fold; a constant

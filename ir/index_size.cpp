@@ -13,11 +13,27 @@ void count(const IndexExpr& e, std::size_t most, std::size_t& size) {
     }
 }
 
+void count_terms(const IndexExpr& e, std::size_t most, std::size_t& size) {
+  size += e.terms().size();
+  for (const IndexTerm& term : e.terms())
+    for (const IndexAtomPtr& factor : term.factors) {
+      if (size > most) return;
+      count_terms(factor->a, most, size);
+      count_terms(factor->b, most, size);
+    }
+}
+
 }  // namespace
 
 std::size_t index_size(const IndexExpr& e, std::size_t most) {
   std::size_t size = 0;
   count(e, most, size);
+  return size;
+}
+
+std::size_t term_count(const IndexExpr& e, std::size_t most) {
+  std::size_t size = 0;
+  count_terms(e, most, size);
   return size;
 }
 

@@ -12,4 +12,7 @@ namespace fusec {
 // `most`.
 std::size_t index_size(const IndexExpr& e, std::size_t most);
 
+// Terms of all its sums, counted likewise.
+std::size_t term_count(const IndexExpr& e, std::size_t most);
+
 }  // namespace fusec

@@ -14,6 +14,7 @@ constexpr LimitRow kRows[] = {
     {"symbols", &Limits::symbols, 1'000, "symbols of the model"},
     {"dimension-size", &Limits::dimension_size, 64,
      "divisions, remainders, minima and maxima in an inferred dimension"},
+    {"dimension-terms", &Limits::dimension_terms, 256, "terms of an inferred dimension, as of a sum of symbols"},
     {"values", &Limits::values, 4'000'000, "results of all nodes of the model together"},
     {"results", &Limits::results, 16'384, "results of one node, as the pieces of a split"},
     {"operands", &Limits::operands, 16'384, "operands of one node, as the tensors of a concat"},

@@ -15,7 +15,8 @@
 namespace fusec {
 
 struct Limits {
-  std::int64_t symbols, dimension_size, values, results, operands, tuple_fields, tuple_depth, pattern_growth;
+  std::int64_t symbols, dimension_size, dimension_terms, values, results, operands, tuple_fields, tuple_depth,
+      pattern_growth;
 
   Limits();  // the defaults
   // With these values, by the names of limit_rows(). Throws Error(kUsage) for an unknown name and a negative value.

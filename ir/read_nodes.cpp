@@ -372,10 +372,15 @@ void NodeReader::check_results(const FileNode& node, const std::vector<ValueType
   context_.require_within(&Limits::results, results, json(node.at));
   context_.require_within(&Limits::values, results_ += results, json(node.at));
   if (graph_.symbols.empty()) return;
-  const auto most = static_cast<std::size_t>(context_.limits.dimension_size);
+  const auto check = [&](std::int64_t Limits::*limit, auto count, const Dim& dim) {
+    const auto most = static_cast<std::size_t>(context_.limits.*limit);
+    context_.require_within(limit, static_cast<std::int64_t>(count(dim, most)), json(node.at));
+  };
   for (const ValueType& type : types)
-    for (const Dim& dim : type.tensor.shape)
-      context_.require_within(&Limits::dimension_size, static_cast<std::int64_t>(index_size(dim, most)), json(node.at));
+    for (const Dim& dim : type.tensor.shape) {
+      check(&Limits::dimension_size, index_size, dim);
+      check(&Limits::dimension_terms, term_count, dim);
+    }
 }
 
 // Before its type is made, which holds the types of all fields.

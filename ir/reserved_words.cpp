@@ -33,11 +33,12 @@ constexpr std::array<std::string_view, 222> kReserved = {
     "unsigned", "using", "virtual", "void", "volatile", "warpSize", "wchar_t", "while", "xor", "xor_eq", "y0", "y1",
 };
 // clang-format on
+static_assert(std::ranges::is_sorted(kReserved));
 
 }  // namespace
 
 bool is_reserved_word(std::string_view word) {
-  return std::find(kReserved.begin(), kReserved.end(), word) != kReserved.end();
+  return std::ranges::binary_search(kReserved, word);
 }
 
 std::string_view launcher_name_fault(std::string_view text) {

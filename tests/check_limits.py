@@ -72,6 +72,12 @@ def joined(operands):
     return model(names, [node("c", "concat", [n for n, _ in names], {"dim": 0})], ["c"])
 
 
+def joined_symbols(operands):
+    names = [(f"x{i}", [f"s{i}", 4]) for i in range(operands)]
+    symbols = {f"s{i}": {} for i in range(operands)}
+    return model(names, [node("c", "concat", [n for n, _ in names], {"dim": 0})], ["c"], symbols)
+
+
 def many_symbols(count):
     return model([(f"x{i}", [f"s{i}"]) for i in range(count)], [node(f"n{i}", "relu", [f"x{i}"]) for i in range(count)],
                  [f"n{i}" for i in range(count)], {f"s{i}": {} for i in range(count)})
@@ -106,8 +112,10 @@ CASES = [
     ("split", split, (1000, 8000), ""),
     ("split_beyond", split, (20000, 1000000), "results"),
     ("split_unevenly", split_unevenly, (8000,), ""),
-    ("joined", joined, (1000,), ""),
+    ("joined", joined, (1000, 10000), ""),
     ("joined_beyond", joined, (17000,), "operands"),
+    ("joined_symbols", joined_symbols, (20, 60), ""),
+    ("joined_symbols_beyond", joined_symbols, (300,), "dimension-terms"),
     ("many_symbols", many_symbols, (200,), ""),
     ("many_symbols_beyond", many_symbols, (5000,), "symbols"),
     ("tuples", tuples, (10,), ""),

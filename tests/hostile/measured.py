@@ -1,5 +1,5 @@
 """Runs a program on a case in a folder of its own, and measures what it took."""
-import os, signal, subprocess, tempfile, time
+import os, resource, signal, subprocess, tempfile, time
 from dataclasses import dataclass
 
 KEPT = "kept: an output that a failed run must leave as it is\n"
@@ -32,8 +32,10 @@ def waited_for_processor(pid):
         return 0.0
 
 
-def run(program, case, options, output, longest):
-    """`options` follow the case's own; `output` is the name of the file that they write."""
+def run(program, case, options, output, longest, most_cpu=None):
+    """`options` follow the case's own; `output` is the name of the file that they write. A run ends after `longest` seconds,
+    and after `most_cpu` seconds of processor time."""
+    limit_cpu = most_cpu and (lambda: resource.setrlimit(resource.RLIMIT_CPU, (most_cpu, most_cpu + 1)))
     with tempfile.TemporaryDirectory() as folder:
         lay_out(case, folder)
         with open(os.path.join(folder, output), "w", encoding="utf-8") as f:
@@ -42,7 +44,7 @@ def run(program, case, options, output, longest):
         with open(os.path.join(folder, "stderr"), "wb") as stderr:
             start = time.monotonic()
             child = subprocess.Popen([program, "model.json", *case.arguments, *options], cwd=folder, stdin=subprocess.DEVNULL,
-                                     stdout=subprocess.DEVNULL, stderr=stderr)
+                                     stdout=subprocess.DEVNULL, stderr=stderr, preexec_fn=limit_cpu)
         killed, pause = False, 0.001
         while os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT | os.WNOHANG) is None:
             if not killed and time.monotonic() - start > longest:
