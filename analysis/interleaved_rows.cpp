@@ -374,7 +374,7 @@ std::optional<RowOnePass> one_pass_of(const InterleavedRows& way, bool may_be_ex
 // What such rows are to reduce, of whose widest element there are so many bits.
 Work work_of(const InterleavedRows& way, int widest_bits, const std::optional<RowOnePass>& pass) {
   const ExprPool& pool = way.form.kernel.pool;
-  const std::vector<Symbol>& symbols = pool.bounds().symbols;
+  const Symbols& symbols = pool.bounds().symbols;
   const std::vector<int> stages = stages_of(way.form);
   return {.groups = std::max<std::int64_t>(1, value_at_hint(point_count(pool, way.outer), symbols)),
           .length = value_at_hint(way.lines(), symbols),

@@ -41,7 +41,7 @@ struct Strips {
 Lines lines_of(const InterleavedLines& lines, const Graph& graph) {
   const InterleavedRows& way = lines.way;
   const ExprPool& pool = way.form.kernel.pool;
-  const std::vector<Symbol>& symbols = pool.bounds().symbols;
+  const Symbols& symbols = pool.bounds().symbols;
   std::map<ValueId, int> tensors;
   for (const ExprId load : way.loads) ++tensors[pool[load].source];
   const auto depends = dependences(pool);

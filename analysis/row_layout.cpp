@@ -178,7 +178,7 @@ RowLayout of_warps(int warps, int lanes) {
 
 RowLayout choose_layout(const RowForm& form, const Direction& direction, const Graph& graph, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
-  const std::vector<Symbol>& symbols = pool.bounds().symbols;
+  const Symbols& symbols = pool.bounds().symbols;
   std::int64_t longest = form.columns.empty() ? 1 : value_at_hint(point_count(pool, form.columns), symbols);
   for (const ExprId r : form.reductions)
     longest = std::max(longest, value_at_hint(point_count(pool, pool[r].axes), symbols));

@@ -448,7 +448,7 @@ int TurnedRows::Tile::bytes() const {
 
 std::int64_t blocks_of(const TurnedRows& way) {
   const ExprPool& pool = way.form.kernel.pool;
-  const std::vector<Symbol>& symbols = pool.bounds().symbols;
+  const Symbols& symbols = pool.bounds().symbols;
   const std::int64_t outer = std::max<std::int64_t>(1, value_at_hint(point_count(pool, way.outer), symbols));
   return outer * std::max<std::int64_t>(1, value_at_hint(way.strips(), symbols));
 }

@@ -3,7 +3,7 @@
 namespace fusec {
 namespace {
 
-std::int64_t bytes_of(const ValueType& type, const std::vector<Symbol>& symbols) {
+std::int64_t bytes_of(const ValueType& type, const Symbols& symbols) {
   if (!type.is_tuple) return bytes_at_hint(type.tensor, symbols);
   std::int64_t sum = 0;
   for (const ValueType& field : type.fields) sum += bytes_of(field, symbols);

@@ -26,7 +26,7 @@ std::int64_t allowed(const Symbol& symbol, std::int64_t hint) {
 }
 
 Kernel expecting(Kernel kernel, std::uint32_t symbol, std::int64_t hint) {
-  std::vector<Symbol> symbols = kernel.pool.bounds().symbols;
+  std::vector<Symbol> symbols = kernel.pool.bounds().symbols.list();
   symbols[symbol].hint = allowed(symbols[symbol], hint);
   kernel.pool.assume(std::move(symbols), kernel.pool.bounds().products);
   return kernel;
@@ -68,7 +68,7 @@ int shares_at(Attention form, std::uint32_t symbol, std::int64_t hint, const Tar
 // The one that may be the most of those that keys are counted in.
 std::optional<std::uint32_t> symbol_of_keys(const Attention& form) {
   std::optional<std::uint32_t> most;
-  const std::vector<Symbol>& symbols = form.kernel.pool.bounds().symbols;
+  const Symbols& symbols = form.kernel.pool.bounds().symbols;
   for (const Variable v : variables_of(count(form.kernel.pool, form.keys)))
     if (v.kind == Variable::Kind::kSymbol && (!most || symbols[v.id].max > symbols[*most].max)) most = v.id;
   return most;

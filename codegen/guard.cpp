@@ -87,8 +87,8 @@ std::string guard_text(const Guard& guard, const std::function<std::string(std::
   return text;
 }
 
-GuardedSymbols assume(const Guard& guard, std::vector<Symbol> symbols) {
-  GuardedSymbols known{std::move(symbols), {}};
+GuardedSymbols assume(const Guard& guard, const Symbols& symbols) {
+  GuardedSymbols known{symbols.list(), {}};
   for (const GuardCondition& condition : guard) {
     Symbol& symbol = known.symbols.at(condition.symbols.at(0));
     if (condition.multiple_of != 1) symbol.multiple_of = std::lcm(symbol.multiple_of, condition.multiple_of);

@@ -41,7 +41,7 @@ struct GuardedSymbols {
   std::vector<Symbol> symbols;
   std::vector<ProductLimit> products;
 };
-GuardedSymbols assume(const Guard& guard, std::vector<Symbol> symbols);
+GuardedSymbols assume(const Guard& guard, const Symbols& symbols);
 
 // Some values of the symbols satisfy both their bounds and the guard.
 bool is_possible(const GuardedSymbols& known);

@@ -276,7 +276,7 @@ class Search {
         made.special.back().guard, [](const GuardCondition& condition) { return condition.multiple_of > 1; });
     if (of_multiples) return std::nullopt;
     std::int64_t longest = 1;  // of the special form's
-    const std::vector<Symbol> at_most = expecting(row, kOnce);
+    const Symbols at_most = expecting(row, kOnce);
     for (const IndexExpr& length : row_lengths_) longest = std::max(longest, value_at_hint(length, at_most));
     for (std::int64_t quarters = kOnce * std::max(kFarLonger, kForTeam / longest); quarters > 0; quarters /= 2) {
       Kernel kernel = kernel_;
@@ -289,7 +289,7 @@ class Search {
   // The symbols with so many quarters of what the guard allows for hints, where they are not greater.
   static constexpr std::int64_t kOnce = 4;
   std::vector<Symbol> expecting(const Guard& guard, std::int64_t quarters) const {
-    std::vector<Symbol> symbols = kernel_.pool.bounds().symbols;
+    std::vector<Symbol> symbols = kernel_.pool.bounds().symbols.list();
     for (const GuardCondition& condition : guard) {
       if (condition.symbols.size() > 1) continue;
       Symbol& symbol = symbols[condition.symbols[0]];

@@ -42,11 +42,11 @@ std::string element_text(const Scalar& element, DType dtype) {
   return text;
 }
 
-std::string json_text(const Dim& dim, const std::vector<Symbol>& symbols) {
+std::string json_text(const Dim& dim, const Symbols& symbols) {
   return dim.is_constant() ? std::to_string(dim.constant_term()) : json_string(to_string(dim, symbols));
 }
 
-std::string json_text(const AttributeValue& value, const std::vector<Symbol>& symbols) {
+std::string json_text(const AttributeValue& value, const Symbols& symbols) {
   return std::visit(
       [&](const auto& v) -> std::string {
         using T = std::decay_t<decltype(v)>;

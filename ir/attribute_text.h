@@ -13,8 +13,8 @@ std::string json_text(const Scalar& scalar);
 // An element of a constant's data: floats with as few digits as give the same value of the dtype.
 std::string element_text(const Scalar& element, DType dtype);
 // A dimension: 4096, "2*tokens".
-std::string json_text(const Dim& dim, const std::vector<Symbol>& symbols);
+std::string json_text(const Dim& dim, const Symbols& symbols);
 // An attribute's value as the format writes it.
-std::string json_text(const AttributeValue& value, const std::vector<Symbol>& symbols);
+std::string json_text(const AttributeValue& value, const Symbols& symbols);
 
 }  // namespace fusec

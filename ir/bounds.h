@@ -5,8 +5,11 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/index_expr.h"
@@ -28,8 +31,36 @@ struct ProductLimit {
   std::int64_t max;
 };
 
+// The symbols of a model by id. Copies share one list: every pool of expressions has one, and there may be as many
+// pools as symbols.
+class Symbols {
+ public:
+  Symbols() = default;
+  Symbols(std::vector<Symbol> list)  // NOLINT(google-explicit-constructor): a list is symbols
+      : list_(std::make_shared<std::vector<Symbol>>(std::move(list))) {}
+  Symbols(std::initializer_list<Symbol> list) : Symbols(std::vector<Symbol>(list)) {}
+
+  const std::vector<Symbol>& list() const {
+    static const std::vector<Symbol> none;
+    return list_ ? *list_ : none;
+  }
+  const Symbol& operator[](std::size_t id) const { return list()[id]; }
+  const Symbol& at(std::size_t id) const { return list().at(id); }
+  std::size_t size() const { return list().size(); }
+  bool empty() const { return list().empty(); }
+  auto begin() const { return list().begin(); }
+  auto end() const { return list().end(); }
+  void add(Symbol symbol) {
+    if (!list_ || list_.use_count() > 1) list_ = std::make_shared<std::vector<Symbol>>(list());
+    list_->push_back(std::move(symbol));
+  }
+
+ private:
+  std::shared_ptr<std::vector<Symbol>> list_;  // nobody changes one that others have, too
+};
+
 struct Bounds {
-  std::vector<Symbol> symbols;       // by symbol id
+  Symbols symbols;                   // by symbol id
   std::vector<IndexExpr> axes;       // extent by axis id: 0 <= axis < extent
   std::vector<IndexExpr> value_max;  // by ExprId, grown on demand: 0 <= value < extent (loaded indices are clamped)
   std::vector<ProductLimit> products;

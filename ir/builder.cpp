@@ -42,7 +42,7 @@ auto as_usage(const std::string& where, const F& f) {
 }
 
 // The settings as the "attrs" of a model file, read as the file's reader reads them.
-Attributes normalized(const GraphBuilder::Settings& settings, const OpDef& op, const std::vector<Symbol>& symbols) {
+Attributes normalized(const GraphBuilder::Settings& settings, const OpDef& op, const Symbols& symbols) {
   if (settings.empty() && op.custom) return {};
   std::string text = "{";
   for (const GraphBuilder::Setting& setting : settings)

@@ -134,7 +134,7 @@ struct ExprNode {
 
 class ExprPool {
  public:
-  explicit ExprPool(std::vector<Symbol> symbols = {}) { bounds_.symbols = std::move(symbols); }
+  explicit ExprPool(Symbols symbols = {}) { bounds_.symbols = std::move(symbols); }
   // With what is known of the symbols there.
   explicit ExprPool(const Bounds& of) {
     bounds_.symbols = of.symbols;
@@ -145,7 +145,7 @@ class ExprPool {
   std::size_t size() const { return nodes_.size(); }
   const Bounds& bounds() const { return bounds_; }
   // From now on more is known of the symbols; what is here already stays as it is.
-  void assume(std::vector<Symbol> symbols, std::vector<ProductLimit> products) {
+  void assume(Symbols symbols, std::vector<ProductLimit> products) {
     bounds_.symbols = std::move(symbols);
     bounds_.products = std::move(products);
   }

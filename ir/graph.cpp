@@ -159,7 +159,7 @@ NodeId Graph::add_node(Node node, const std::vector<ValueType>& types, std::vect
 }
 
 std::uint32_t Graph::add_symbol(Symbol symbol) {
-  symbols.push_back(std::move(symbol));
+  symbols.add(std::move(symbol));
   return static_cast<std::uint32_t>(symbols.size() - 1);
 }
 

@@ -69,7 +69,7 @@ class Graph {
   std::string name = "model";
   std::string file;       // as the user named it, for messages
   std::string directory;  // where weight files are looked for
-  std::vector<Symbol> symbols;
+  Symbols symbols;
   std::vector<ValueId> inputs;
   std::vector<Constant> constants;
   LargeVector<Node> nodes;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::size_t kAnyNumber = std::numeric_limits<std::size_t>::max();
 
-void check_tensors(const ValueType& type, const std::vector<Symbol>& symbols, std::vector<LaunchCheck>* checks,
+void check_tensors(const ValueType& type, const Symbols& symbols, std::vector<LaunchCheck>* checks,
                    const std::string& what) {
   if (!type.is_tuple) return check_type(type.tensor, symbols, checks, what);
 }

@@ -59,7 +59,7 @@ struct LaunchCheck {
 struct OpCall {
   std::span<const Operand> operands;
   const Attributes& attributes;
-  const std::vector<Symbol>& symbols;
+  const Symbols& symbols;
   std::span<const ValueType> declared;  // the types that the file declares for the outputs; empty where it does not
   std::vector<LaunchCheck>* checks = nullptr;
 

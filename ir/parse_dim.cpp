@@ -187,8 +187,8 @@ class Parser {
 
 }  // namespace
 
-SymbolNames::SymbolNames(const std::vector<Symbol>& symbols) : symbols_(&symbols) {
-  for (std::uint32_t id = 0; id < symbols.size(); ++id) ids_.emplace(symbols[id].name, id);
+SymbolNames::SymbolNames(Symbols symbols) : symbols_(std::move(symbols)) {
+  for (std::uint32_t id = 0; id < symbols_.size(); ++id) ids_.emplace(symbols_[id].name, id);
 }
 
 const std::uint32_t* SymbolNames::find(std::string_view name) const {

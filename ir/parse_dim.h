@@ -9,7 +9,6 @@
 
 #include <string_view>
 #include <unordered_map>
-#include <vector>
 
 #include "ir/bounds.h"
 #include "ir/index_expr.h"
@@ -19,12 +18,12 @@ namespace fusec {
 // The symbols of a model by name.
 class SymbolNames {
  public:
-  explicit SymbolNames(const std::vector<Symbol>& symbols);
+  explicit SymbolNames(Symbols symbols);
   const std::uint32_t* find(std::string_view name) const;
-  const std::vector<Symbol>& symbols() const { return *symbols_; }
+  const Symbols& symbols() const { return symbols_; }
 
  private:
-  const std::vector<Symbol>* symbols_;
+  Symbols symbols_;
   std::unordered_map<std::string_view, std::uint32_t> ids_;
 };
 

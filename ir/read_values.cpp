@@ -57,7 +57,7 @@ std::optional<std::vector<std::int64_t>> constant_shape(const Shape& shape) {
 }
 
 std::vector<Scalar> read_data(const ReadContext& context, Json at, const TensorType& type,
-                              const std::vector<Symbol>& symbols) {
+                              const Symbols& symbols) {
   context.array(at, "a constant's data");
   if (!constant_shape(type.shape))
     context.fail(at, "data of a symbolic shape", shape_text(type.shape, symbols), "a shape of integers");
@@ -192,7 +192,7 @@ std::string WeightFiles::locate(Json file) const {
   return path.string();
 }
 
-void WeightFiles::check(Json file, Json tensor, const TensorType& type, const std::vector<Symbol>& symbols) {
+void WeightFiles::check(Json file, Json tensor, const TensorType& type, const Symbols& symbols) {
   std::unique_ptr<SafetensorsFile>& opened = open_[std::string(file.text())];
   if (!opened) {
     const std::string path = locate(file);

@@ -25,7 +25,7 @@ class WeightFiles {
   WeightFiles(const ReadContext& context, std::string directory)
       : context_(context), directory_(std::move(directory)) {}
   // Checks that the tensor is there with this type, in a file that lies inside the model's folder.
-  void check(Json file, Json tensor, const TensorType& type, const std::vector<Symbol>& symbols);
+  void check(Json file, Json tensor, const TensorType& type, const Symbols& symbols);
 
  private:
   std::string locate(Json file) const;

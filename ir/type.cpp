@@ -12,18 +12,18 @@ ValueType ValueType::tuple(std::vector<ValueType> fields) {
   return type;
 }
 
-std::string to_string(const Dim& dim, const std::vector<Symbol>& symbols) {
+std::string to_string(const Dim& dim, const Symbols& symbols) {
   return to_string(dim, [&](Variable v) { return symbols.at(v.id).name; });
 }
 
-std::string to_string(const TensorType& type, const std::vector<Symbol>& symbols) {
+std::string to_string(const TensorType& type, const Symbols& symbols) {
   std::string text(name(type.dtype));
   text += "[";
   for (std::size_t i = 0; i < type.shape.size(); ++i) text += (i ? ", " : "") + to_string(type.shape[i], symbols);
   return text + "]";
 }
 
-std::string to_string(const ValueType& type, const std::vector<Symbol>& symbols) {
+std::string to_string(const ValueType& type, const Symbols& symbols) {
   if (!type.is_tuple) return to_string(type.tensor, symbols);
   constexpr std::size_t kLongest = 400;  // then the rest is only counted
   std::string text = "(";
@@ -37,7 +37,7 @@ std::string to_string(const ValueType& type, const std::vector<Symbol>& symbols)
   return text + ")";
 }
 
-std::int64_t value_at_hint(const IndexExpr& e, const std::vector<Symbol>& symbols) {
+std::int64_t value_at_hint(const IndexExpr& e, const Symbols& symbols) {
   try {
     return evaluate(e, [&](Variable v) { return symbols.at(v.id).hint; });
   } catch (const std::overflow_error&) {
@@ -45,7 +45,7 @@ std::int64_t value_at_hint(const IndexExpr& e, const std::vector<Symbol>& symbol
   }
 }
 
-std::int64_t bytes_at_hint(const TensorType& type, const std::vector<Symbol>& symbols) {
+std::int64_t bytes_at_hint(const TensorType& type, const Symbols& symbols) {
   const auto count = element_count(type.shape);
   if (!count) return std::numeric_limits<std::int64_t>::max();
   return packed_bytes(type.dtype, value_at_hint(*count, symbols));

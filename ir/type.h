@@ -31,13 +31,13 @@ struct ValueType {
 };
 
 // "bfloat16[tokens, 4096]", "(float32[4], int64[4])"
-std::string to_string(const TensorType& type, const std::vector<Symbol>& symbols);
-std::string to_string(const ValueType& type, const std::vector<Symbol>& symbols);
-std::string to_string(const Dim& dim, const std::vector<Symbol>& symbols);
+std::string to_string(const TensorType& type, const Symbols& symbols);
+std::string to_string(const ValueType& type, const Symbols& symbols);
+std::string to_string(const Dim& dim, const Symbols& symbols);
 
 // Bytes of a tensor at the symbols' hints (sums over a tuple's fields).
-std::int64_t bytes_at_hint(const TensorType& type, const std::vector<Symbol>& symbols);
-std::int64_t value_at_hint(const IndexExpr& e, const std::vector<Symbol>& symbols);
+std::int64_t bytes_at_hint(const TensorType& type, const Symbols& symbols);
+std::int64_t value_at_hint(const IndexExpr& e, const Symbols& symbols);
 
 // NumPy-style strides of a dense row-major tensor, in elements, and the flat position of an index in it.
 std::vector<IndexExpr> row_major_strides(const Shape& shape);

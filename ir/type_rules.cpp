@@ -13,7 +13,7 @@ constexpr std::size_t kMostDimensions = 64;
 constexpr std::size_t kMostTerms = 4096;
 
 // The size in bits; nothing where it overflows for every value of the symbols.
-std::optional<IndexExpr> checked_bits(const TensorType& type, const std::vector<Symbol>& symbols) {
+std::optional<IndexExpr> checked_bits(const TensorType& type, const Symbols& symbols) {
   IndexExpr count = 1;
   for (const Dim& dim : type.shape)
     if (dim.is(0)) return IndexExpr(0);
@@ -33,7 +33,7 @@ std::optional<IndexExpr> checked_bits(const TensorType& type, const std::vector<
 
 }  // namespace
 
-std::string shape_text(const Shape& shape, const std::vector<Symbol>& symbols) {
+std::string shape_text(const Shape& shape, const Symbols& symbols) {
   std::string text = "[";
   for (std::size_t i = 0; i < shape.size(); ++i) {
     if (text.size() > 400) {
@@ -45,7 +45,7 @@ std::string shape_text(const Shape& shape, const std::vector<Symbol>& symbols) {
   return text + "]";
 }
 
-void check_type(const TensorType& type, const std::vector<Symbol>& symbols, std::vector<LaunchCheck>* checks,
+void check_type(const TensorType& type, const Symbols& symbols, std::vector<LaunchCheck>* checks,
                 const std::string& what) {
   const auto found = [&] { return shape_text(type.shape, symbols); };
   if (type.rank() > kMostDimensions)
@@ -91,7 +91,7 @@ void check_type(const TensorType& type, const std::vector<Symbol>& symbols, std:
   }
 }
 
-bool types_agree(const TensorType& a, const TensorType& b, const std::vector<Symbol>& symbols,
+bool types_agree(const TensorType& a, const TensorType& b, const Symbols& symbols,
                  std::vector<LaunchCheck>* checks, const std::string& what) {
   if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
   const Bounds bounds{symbols, {}, {}};

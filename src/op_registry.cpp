@@ -13,7 +13,7 @@
 namespace fusec {
 namespace {
 
-TensorInfo info_of(const TensorType& type, const std::vector<Symbol>& symbols) {
+TensorInfo info_of(const TensorType& type, const Symbols& symbols) {
   TensorInfo tensor{std::string(name(type.dtype)), {}};
   for (const Dim& dim : type.shape) {
     if (const auto c = dim.as_constant())

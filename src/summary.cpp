@@ -16,7 +16,7 @@ std::string counted(std::size_t count, std::string_view one, std::string_view se
 }
 
 // The kernels that a launch at the hints of the symbols runs.
-std::size_t kernels_at_hints(const LaunchPlan& launch, const std::vector<Symbol>& symbols) {
+std::size_t kernels_at_hints(const LaunchPlan& launch, const Symbols& symbols) {
   std::vector<std::int64_t> hints;
   for (const Symbol& symbol : symbols) hints.push_back(symbol.hint);
   std::set<std::uint32_t> kernels;
@@ -64,7 +64,7 @@ std::string groups_text(const FusionPlan& plan, const LaunchPlan* launch) {
   return text;
 }
 
-std::string launches_text(const LaunchPlan& launch, const std::vector<Symbol>& symbols) {
+std::string launches_text(const LaunchPlan& launch, const Symbols& symbols) {
   const std::size_t now = kernels_at_hints(launch, symbols), all = kernels_of_any_size(launch);
   std::string text =
       fmt::format("{} of {}", counted(launch.steps.size(), "launch", "launches"), counted(now, "kernel", "kernels"));

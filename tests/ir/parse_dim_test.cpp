@@ -12,7 +12,7 @@
 namespace fusec {
 namespace {
 
-const std::vector<Symbol> kSymbols = {
+const Symbols kSymbols = {
     {.name = "n"}, {.name = "m", .min = 2, .max = 64}, {.name = "min"}, {.name = "tokens"}};
 
 std::string canonical(std::string_view text) {

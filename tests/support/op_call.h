@@ -12,9 +12,9 @@
 namespace fusec::test {
 
 // The symbols that operands of tests may use.
-inline const std::vector<Symbol>& test_symbols() {
-  static const std::vector<Symbol> symbols{{.name = "tokens", .min = 1, .max = 8192, .multiple_of = 1, .hint = 2048},
-                                           {.name = "wide", .min = 16, .max = 4096, .multiple_of = 16, .hint = 2048}};
+inline const Symbols& test_symbols() {
+  static const Symbols symbols{{.name = "tokens", .min = 1, .max = 8192, .multiple_of = 1, .hint = 2048},
+                               {.name = "wide", .min = 16, .max = 4096, .multiple_of = 16, .hint = 2048}};
   return symbols;
 }
 
