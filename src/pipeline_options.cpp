@@ -73,11 +73,12 @@ PipelineOptions pipeline_options(const Options& o, int device) {
 }
 
 void set_hints(Graph& graph, const std::map<std::string, std::int64_t>& values) {
+  std::vector<Symbol> symbols = graph.symbols.list();
   for (const auto& [name, value] : values) {
-    const auto symbol = std::ranges::find(graph.symbols, name, &Symbol::name);
-    if (symbol == graph.symbols.end()) {
+    const auto symbol = std::ranges::find(symbols, name, &Symbol::name);
+    if (symbol == symbols.end()) {
       std::vector<std::string_view> names;
-      for (const Symbol& s : graph.symbols) names.push_back(s.name);
+      for (const Symbol& s : symbols) names.push_back(s.name);
       throw Error(ErrorKind::kInput, {.file = graph.file,
                                       .what = "the model has no symbol of this name",
                                       .found = in_quotes(name),
@@ -91,6 +92,7 @@ void set_hints(Graph& graph, const std::map<std::string, std::int64_t>& values) 
                                                               symbol->multiple_of)});
     symbol->hint = value;
   }
+  graph.symbols = std::move(symbols);
 }
 
 }  // namespace fusec
