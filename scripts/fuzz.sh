@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # fuzz.sh [--seconds=N] [--timeout=N] [TARGET...]: builds the libFuzzer targets with clang (address and
 # undefined-behaviour sanitizers, in build/fuzz) and runs each for N seconds (default 60), as many at a time as there
-# are cores. An input may take 5 seconds (--timeout) and 2 GiB. The corpus grows in build/fuzz/corpus/TARGET. A fault
+# are cores. An input may take 25 seconds (--timeout) and 2 GiB. The corpus grows in build/fuzz/corpus/TARGET. A fault
 # ends the script with status 1 and the path of its input; a machine without clang with status 77.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
-seconds=60 timeout=5 targets=()
+seconds=60 timeout=25 targets=()
 for argument in "$@"; do
   case $argument in
     --seconds=*) seconds=${argument#*=} ;;
