@@ -98,7 +98,8 @@ def judged(program, name, strategy, start):
             point[2] = min(point[2], math.inf if seconds is None else seconds)
     e, allowed = exponent(points, start)
     size, count, seconds = points[-1]
-    if not failure and (e is None or e > allowed) and not is_bounded(program, name, strategy, size):
+    suspicious = seconds > ENOUGH if e is None else e > allowed  # the largest model may be too quick to tell
+    if not failure and suspicious and not is_bounded(program, name, strategy, size):
         power = "not told" if e is None else f"{e:.2f} (allowed: {allowed:.2f})"
         failure = f"the time grows with the bytes to the power of {power}: " + ", ".join(f"{s}: {t:.2f} s" for s, _, t in points[-4:])
     return {"family": name, "strategy": strategy, "size": size, "bytes": count, "seconds": round(seconds, 3),
