@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """check_compile_time.py FUSEC MODEL [--ms=N] [--runs=N]
 
-FUSEC takes at most N milliseconds for the model without NVRTC: CPU time of the whole process, the least of several runs,
-so that what else a machine does counts as little as can be. The promise is 50 ms; the guard is four times that, which
-a quadratic pass, or lowering the same groups again and again, does not keep within. Also: layers that repeat are lowered
-once, so that eight times the layers take no more than eight times as long. Exit 1 where it takes longer."""
+FUSEC takes at most N milliseconds for the model without NVRTC: CPU time of the whole process, the least of several runs.
+A slow or busy machine is allowed more, as a loop in Python takes more there than on a quiet one. The promise is 50 ms;
+the guard is four times that, which a quadratic pass, or lowering the same groups again and again, does not keep within.
+Also: layers that repeat are lowered once, so that eight times the layers take no more than eight times as long. Exit 1
+where it takes longer."""
 import argparse
 import copy
 import json
@@ -13,6 +14,16 @@ import resource
 import subprocess
 import sys
 import tempfile
+import time
+
+LOOP_MS = 110  # yardstick_ms() on a quiet machine
+
+
+def yardstick_ms():
+    before, total = time.process_time(), 0
+    for i in range(2_000_000):
+        total += i * i % 7
+    return 1e3 * (time.process_time() - before)
 
 
 def cpu_ms(command):
@@ -58,8 +69,10 @@ def main():
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
+        loop = min(yardstick_ms() for _ in range(options.runs))
+        allowed = options.ms * max(1, loop / LOOP_MS)
         once = least_ms(options.fusec, options.model, scratch, options.runs)
-        print(f"{options.model}: {once:.1f} ms of CPU without NVRTC, at most {options.ms:.0f} allowed")
+        print(f"{options.model}: {once:.1f} ms of CPU without NVRTC, at most {allowed:.0f} allowed ({options.ms:.0f} on a quiet machine)")
         with open(options.model, encoding="utf-8") as f:
             layers = repeated(json.load(f), 8)
         path = os.path.join(scratch, "layers.json")
@@ -67,7 +80,7 @@ def main():
             json.dump(layers, f)
         eight = least_ms(options.fusec, path, scratch, options.runs)
         print(f"eight layers: {eight:.1f} ms")
-    sys.exit(0 if once <= options.ms and eight <= 8 * max(once, 20) else 1)
+    sys.exit(0 if once <= allowed and eight <= 8 * max(once, 20) else 1)
 
 
 if __name__ == "__main__":
