@@ -24,9 +24,8 @@ namespace {
 constexpr std::size_t kMostCopies = 24;
 constexpr std::size_t kMostExprs = 30000;
 // Most divisions, remainders, minima and maxima (ir/index_size.h) in the indices of one load. A load with more is not
-// replaced by the formula of the value that it reads: that value is stored, so that chains of reshape and permute do not
-// grow without end. Of the chains of tests/check_limits.py a limit of 50 needs a third more launches, one of 400 saves
-// few and doubles the source; no model of tests/corpus/models reaches the limit.
+// replaced by the formula of the value that it reads: that value is stored. Otherwise the indices of a chain of reshape
+// and permute would grow with every link. The number is a choice; no model of tests/corpus/models reaches it.
 constexpr std::size_t kLargestIndices = 200;
 
 class Building {

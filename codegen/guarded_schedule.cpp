@@ -25,7 +25,7 @@ constexpr std::int64_t kThreadsOfRow = 1024;
 constexpr std::int64_t kLongestRow = 1 << 15, kShortestRow = 1 << 10;  // for which registers may be tried
 constexpr std::int64_t kLongestOfCluster = 8 * kLongestRow;
 constexpr std::int64_t kLongerThanHint = 8;  // and so many times what is expected where that is shorter
-constexpr std::size_t kMostWeakened = 24;    // conditions of a guard of which each is left out on trial
+constexpr std::size_t kMostWeakened = 24;    // a guard with more conditions is not simplified
 
 bool of_few_rows(const std::vector<KernelSource>& sources) {
   return sources.size() == 1 && sources[0].schedule == "few_rows_mma";
@@ -299,8 +299,9 @@ class Search {
     return symbols;
   }
 
-  // The same kernels with as few and as weak conditions as they need. A guard of very many stays as it is: each of them
-  // would be another schedule of a kernel that is as large as they are many.
+  // The same kernels with as few and as weak conditions as they need. Each condition is left out on trial, which
+  // schedules the kernels once more. A kernel of n symbols has n conditions, so a long guard would cost n schedules of
+  // n symbols each: it stays as it is.
   SpecialSources least(Guard guard, std::vector<KernelSource> sources) {
     if (guard.size() > kMostWeakened) return {std::move(guard), std::move(sources)};
     const auto keep_if_same = [&](Guard weaker) {

@@ -197,7 +197,8 @@ std::string NvrtcProcess::end() {
 CompiledModule NvrtcProcess::compile(const std::string& source, const std::string& arch, CubinUse cubin) {
   if (child_ == -1) start();
   CompiledModule module;
-  const bool is_sent = send_text(socket_, source) && send_text(socket_, arch) && send_bytes(socket_, &cubin, sizeof cubin);
+  const bool is_sent =
+      send_text(socket_, source) && send_text(socket_, arch) && send_bytes(socket_, &cubin, sizeof cubin);
   try {
     if (is_sent) wait_for_answer(socket_);
   } catch (const Error&) {

@@ -56,7 +56,7 @@ class Symbols {
   }
 
  private:
-  std::shared_ptr<std::vector<Symbol>> list_;  // nobody changes one that others have, too
+  std::shared_ptr<std::vector<Symbol>> list_;  // null for none; copied before a change where it is shared
 };
 
 struct Bounds {

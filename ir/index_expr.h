@@ -92,9 +92,9 @@ struct IndexAtom {
   Kind kind;
   Variable variable{};  // kVariable
   IndexExpr a, b;       // the others
-  // Of the content; make_atom_expr fills them in.
+  // Derived from the fields above; make_atom_expr fills them in.
   std::size_t hash = 0;
-  std::uint64_t variables = 0;  // a bit for each variable inside, some of which share one
+  std::uint64_t variables = 0;  // a Bloom filter of the variables inside: an absent bit means an absent variable
   std::uint32_t depth = 0;      // 0 of a variable, else one more than that of the deepest atom inside
 };
 

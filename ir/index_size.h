@@ -8,11 +8,12 @@
 
 namespace fusec {
 
-// Divisions, remainders, minima and maxima of the expression, each counted wherever it stands. Counting stops beyond
-// `most`.
+// The number of divisions, remainders, minima and maxima in the expression; one that stands twice counts twice.
+// Counting stops beyond `most`.
 std::size_t index_size(const IndexExpr& e, std::size_t most);
 
-// Terms of all its sums, counted likewise.
+// The number of terms in all sums of the expression; a sum that stands twice counts twice. Counting stops beyond
+// `most`.
 std::size_t term_count(const IndexExpr& e, std::size_t most);
 
 }  // namespace fusec

@@ -56,8 +56,7 @@ std::optional<std::vector<std::int64_t>> constant_shape(const Shape& shape) {
   return sizes;
 }
 
-std::vector<Scalar> read_data(const ReadContext& context, Json at, const TensorType& type,
-                              const Symbols& symbols) {
+std::vector<Scalar> read_data(const ReadContext& context, Json at, const TensorType& type, const Symbols& symbols) {
   context.array(at, "a constant's data");
   if (!constant_shape(type.shape))
     context.fail(at, "data of a symbolic shape", shape_text(type.shape, symbols), "a shape of integers");

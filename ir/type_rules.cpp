@@ -91,8 +91,8 @@ void check_type(const TensorType& type, const Symbols& symbols, std::vector<Laun
   }
 }
 
-bool types_agree(const TensorType& a, const TensorType& b, const Symbols& symbols,
-                 std::vector<LaunchCheck>* checks, const std::string& what) {
+bool types_agree(const TensorType& a, const TensorType& b, const Symbols& symbols, std::vector<LaunchCheck>* checks,
+                 const std::string& what) {
   if (a.dtype != b.dtype || a.rank() != b.rank()) return false;
   const Bounds bounds{symbols, {}, {}};
   for (std::size_t i = 0; i < a.rank(); ++i) {

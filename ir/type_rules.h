@@ -16,8 +16,8 @@ void check_type(const TensorType& type, const Symbols& symbols, std::vector<Laun
                 const std::string& what);
 
 // Do the two types agree? Equal polynomials do; proven different ones do not; the rest goes to `checks`.
-bool types_agree(const TensorType& a, const TensorType& b, const Symbols& symbols,
-                 std::vector<LaunchCheck>* checks, const std::string& what);
+bool types_agree(const TensorType& a, const TensorType& b, const Symbols& symbols, std::vector<LaunchCheck>* checks,
+                 const std::string& what);
 
 // "[tokens, 4096]"
 std::string shape_text(const Shape& shape, const Symbols& symbols);

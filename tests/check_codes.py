@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""check_codes.py FUSEC_RUN [EVERY]: every code of float8 becomes the very number it stands for on the emulator, for
-sm_80, sm_89 and sm_90a: read as vectors, element by element, as the factor of a product that is cast and no more, NaN included, and
-as that of one with scales of blocks, whose elements are rounded once. So does every code of float4 times every scale of
-a byte, powers of two beyond float16's range and NaN among them. EVERY=5: each fifth case alone. Status 77: no NVRTC."""
+"""check_codes.py FUSEC_RUN [N]: every code of float8 becomes the very number it stands for on the emulator, for sm_80,
+sm_89 and sm_90a: read as vectors, element by element, as the factor of a product that is cast and no more, NaN
+included, and as that of one with scales of blocks, whose elements are rounded once. So does every code of float4 times
+every scale of a byte, powers of two beyond float16's range and NaN among them. N: every N-th case only, all by default.
+Status 77: no NVRTC."""
 import itertools
 import json
 import os

@@ -72,7 +72,8 @@ def main():
         loop = min(yardstick_ms() for _ in range(options.runs))
         allowed = options.ms * max(1, loop / LOOP_MS)
         once = least_ms(options.fusec, options.model, scratch, options.runs)
-        print(f"{options.model}: {once:.1f} ms of CPU without NVRTC, at most {allowed:.0f} allowed ({options.ms:.0f} on a quiet machine)")
+        print(f"{options.model}: {once:.1f} ms of CPU without NVRTC, at most {allowed:.0f} allowed "
+              f"({options.ms:.0f} on a quiet machine)")
         with open(options.model, encoding="utf-8") as f:
             layers = repeated(json.load(f), 8)
         path = os.path.join(scratch, "layers.json")

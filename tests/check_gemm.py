@@ -10,8 +10,8 @@ some of a block's threads. Those of float32 are in one pass of tf32 under --allo
 nothing in lanes. Long depths of few tiles are shared out, and the shares added up by a kernel more: of whatever is
 multiplied, shares of codes beginning where their groups do; of these forms five, all with --full. Where tiles are some
 more than whole waves, the last ones are streamed: two of such forms, all with --full.
---full: 4096 x 4096 x 4096 on a sample of its blocks; else a small one, whole. --sample: the quickest checks. Where nvdisasm is in PATH, HMMA and
-STG.E.128 are looked for in the machine code, too."""
+--full: 4096 x 4096 x 4096 on a sample of its blocks; else a small one, whole. --sample: the quickest checks.
+Where nvdisasm is in PATH, HMMA and STG.E.128 are looked for in the machine code, too."""
 import argparse, itertools, json, os, random, re, shutil, struct, tempfile
 
 from emulated_run import emulated, executed, expect, expect_clean, finish, run

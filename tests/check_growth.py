@@ -33,8 +33,8 @@ def arguments():
 
 def time_of(program, case, strategy):
     """User time, None where the run did not end as it should; and the run."""
-    run = measured.run(program, case, ["-o", "out.cu", "--no-nvrtc", f"--strategy={strategy}", "--max-memory=2G"], "out.cu", 30 * MOST,
-                       most_cpu=MOST)
+    run = measured.run(program, case, ["-o", "out.cu", "--no-nvrtc", f"--strategy={strategy}", "--max-memory=2G"],
+                       "out.cu", 30 * MOST, most_cpu=MOST)
     wrong = run.killed or run.status not in (0, 1) or "limit is exceeded" in run.error
     return None if wrong else run.user, run
 
@@ -101,7 +101,8 @@ def judged(program, name, strategy, start):
     suspicious = seconds > ENOUGH if e is None else e > allowed  # the largest model may be too quick to tell
     if not failure and suspicious and not is_bounded(program, name, strategy, size):
         power = "not told" if e is None else f"{e:.2f} (allowed: {allowed:.2f})"
-        failure = f"the time grows with the bytes to the power of {power}: " + ", ".join(f"{s}: {t:.2f} s" for s, _, t in points[-4:])
+        last = ", ".join(f"{s}: {t:.2f} s" for s, _, t in points[-4:])
+        failure = f"the time grows with the bytes to the power of {power}: {last}"
     return {"family": name, "strategy": strategy, "size": size, "bytes": count, "seconds": round(seconds, 3),
             "exponent": None if e is None else round(e, 2), "failure": failure}
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env python3
-"""check_tuning.py FUSEC FUSEC_RUN [--sample]: `fusec-run --tune` on the emulator measures every way that a kernel can go and keeps
-the least; --tuning-db compiles as the file says, and the result is right; what is wrong with a file is told. --sample:
-no GEMM and no convolution. Status 77: no NVRTC."""
+"""check_tuning.py FUSEC FUSEC_RUN [--sample]: `fusec-run --tune` on the emulator measures every candidate of a kernel and
+keeps the fastest; --tuning-db compiles as the file says, and the result is right; errors in a file are reported.
+--sample: without GEMM and convolution. Status 77: no NVRTC."""
 import json
 import os
 import subprocess
 import sys
 import tempfile
 
-FUSEC, RUN, SAMPLE = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2]), "--sample" in sys.argv
+FUSEC, RUN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
+SAMPLE = "--sample" in sys.argv
 failures = []
 
 

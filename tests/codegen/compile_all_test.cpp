@@ -3,11 +3,13 @@
 #include <doctest/doctest.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <thread>
 
 #include "codegen/nvrtc_process.h"
+#include "ir/budget.h"
 #include "ir/error.h"
 
 using namespace fusec;
@@ -103,6 +105,16 @@ TEST_SUITE("compile all") {
     CHECK_THROWS_AS(process.compile("a", "sm_80", CubinUse::kRun), Error);
     unsetenv("STAND_IN_ABORT");
     CHECK(process.compile("a", "sm_80", CubinUse::kRun).ptx == stand_in.nvrtc->compile("a", "out.cu", "sm_80").ptx);
+  }
+
+  TEST_CASE("past the caller's time limit NVRTC's processes are ended, in every thread") {
+    const StandIn stand_in("STAND_IN_MS", "20000");
+    Budget budget({.seconds = 0.1});
+    const BudgetScope scope(&budget);
+    const auto start = std::chrono::steady_clock::now();
+    CHECK_THROWS_WITH_AS(compile_all(*stand_in.nvrtc, {"a", "b", "c"}, "sm_80", {.jobs = 2}),
+                         doctest::Contains("the time limit is exceeded"), Error);
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
   }
 
   TEST_CASE("a program whose children are reaped without it compiles, too") {

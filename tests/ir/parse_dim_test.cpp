@@ -12,8 +12,7 @@
 namespace fusec {
 namespace {
 
-const Symbols kSymbols = {
-    {.name = "n"}, {.name = "m", .min = 2, .max = 64}, {.name = "min"}, {.name = "tokens"}};
+const Symbols kSymbols = {{.name = "n"}, {.name = "m", .min = 2, .max = 64}, {.name = "min"}, {.name = "tokens"}};
 
 std::string canonical(std::string_view text) {
   return to_string(parse_dim(text, SymbolNames(kSymbols)), kSymbols);
