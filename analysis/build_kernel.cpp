@@ -10,6 +10,7 @@
 #include "analysis/loads.h"
 #include "analysis/narrow_comparisons.h"
 #include "analysis/negative_zero.h"
+#include "analysis/reduction_pieces.h"
 #include "analysis/shared_row_axes.h"
 #include "ir/budget.h"
 #include "ir/constant_data.h"
@@ -160,6 +161,7 @@ class Building {
       kernel.outputs.push_back(std::move(output));
     }
     for (const auto& [id, source] : raw_reductions) built.reduction_of.emplace(copier.copy(id), source);
+    if (is_rows(unit)) join_nested_reductions(kernel);
     if (!round_intermediates_) round_once(kernel);
     return built;
   }

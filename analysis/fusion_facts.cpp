@@ -6,6 +6,7 @@
 
 #include "analysis/copy_expr.h"
 #include "analysis/kernel.h"
+#include "analysis/reduction_pieces.h"
 #include "ir/budget.h"
 #include "ir/expr.h"
 
@@ -183,6 +184,8 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
 
   FormulaFacts facts;
   facts.rows.assign(rank, false);
+  const ExprId reduction = reduction_at(pool, root);
+  if (reduction != kNoExpr) facts.reduction = pool[reduction].reduction;
   std::map<ExprId, AxisSet> reused;
   std::vector<std::uint8_t> in_reduction(pool.size(), 0);
   std::vector<AxisSet> all_rows;
@@ -229,6 +232,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
     if (n.op == ExprOp::kLoad) {
       LoadFact fact = load_fact(graph, pool, n, rank, shape);
       fact.in_reduction = in_reduction[id] != 0;
+      fact.reduced_alone = reduction != kNoExpr && pool[reduction].args[0] == id;
       if (const auto it = reused.find(id); it != reused.end()) {
         fact.reused = true;
         fact.lacks.assign(it->second.begin(), it->second.end());

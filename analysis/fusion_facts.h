@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "ir/expr.h"
 #include "ir/graph.h"
 
 namespace fusec {
@@ -24,6 +25,7 @@ struct LoadFact {
   bool reused = false;               // stands in a reduction that runs for output elements that share this load
   std::vector<std::uint32_t> lacks;  // reused: the output's dimensions along which it is
   int times = 1;                     // how often an element is needed by one output's neighbours (a window's size)
+  bool reduced_alone = false;        // it is all that FormulaFacts::reduction reduces
 };
 
 struct FormulaFacts {
@@ -34,7 +36,8 @@ struct FormulaFacts {
   bool product = false;      // the same where output dimensions of extent 1 count: a row times a matrix as well
   bool nested = false;       // reductions inside reductions over different dimensions: no single row form
   bool maximum = false;      // some reduction is a maximum
-  std::vector<bool> rows;    // output dimensions that the reductions depend on
+  std::optional<Reduction> reduction;  // the formula is this one, over a constant perhaps (sum, mean, amax)
+  std::vector<bool> rows;              // output dimensions that the reductions depend on
 };
 
 // Of one result of a node that has a formula.

@@ -167,6 +167,7 @@ void Inlining::decide() {
 Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape& shape) {
   Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows};
   if (facts.contraction || facts.nested) mine.origin = value;
+  if (!facts.product) mine.reduction = facts.reduction;
   const auto stream = stream_of_.find(value);
   mine.streams = stream != stream_of_.end() && (facts.product || facts.nested);
   mine.vector_product = facts.product && !facts.contraction && stream == stream_of_.end();
@@ -190,6 +191,7 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
       if (together) mine.segments = std::move(together->segments);
       rows_known = true;
       mine.reduces = true;
+      if (!is_joined_reduction(operand, load, mine)) mine.reduction.reset();
       mine.joined = mine.joined || operand.joined || reads_elsewhere(operand, load, v) ||
                     (operand.contraction && (!load.identity || (mine.contraction && mine.origin != operand.origin)));
       mine.contraction = mine.contraction || operand.contraction;
@@ -260,6 +262,11 @@ bool Inlining::reads_elsewhere(const Inlined& operand, const LoadFact& load, Val
   return false;
 }
 
+// Is the consumer a reduction of reductions of its kind? They go over the axes of both (analysis/reduction_pieces).
+bool Inlining::is_joined_reduction(const Inlined& operand, const LoadFact& load, const Inlined& consumer) {
+  return load.reduced_alone && operand.reduction && operand.reduction == consumer.reduction;
+}
+
 bool Inlining::may_reduce(const Inlined& operand, ValueId v, const Inlined& consumer) const {
   const bool product = operand.contraction || operand.vector_product;
   if (!product || operand.nested || operand.streams || products_apart_) return false;
@@ -291,8 +298,9 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
     return load.identity && (!consumer.reduces || consumer.origin == operand.origin);
   if (consumer.contraction || consumer.nested) return false;
   const Shape& operand_shape = graph_.tensor(v).shape;
+  const bool joins = is_joined_reduction(operand, load, consumer);
   for (std::size_t d = 0; d < operand.rows.size(); ++d)
-    if (operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0 &&
+    if (!joins && operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0 &&
         (products_apart_ || load.in_reduction || !load.along[d] || load.along[d]->empty()))
       return false;
   return rows_together(operand, load, v, consumer, rows_known, shape).has_value();

@@ -30,9 +30,10 @@ struct Inlined {
   std::vector<bool> rows;
   std::vector<bool> segments = {};  // where parts of those rows are reduced, too (analysis/row_segments): theirs
   ValueId origin = kNone;           // the value whose formula has the contraction (or nested reductions)
-  bool joined = false;          // holds several contractions, or a reduction that is read at other indices than its own
-  bool vector_product = false;  // holds a product of one row, which is no contraction: rows, each a sum
-  bool streams = false;         // holds an attention (attention_streams) that is one kernel if its form allows
+  bool joined = false;  // holds several contractions, or a reduction that is read at other indices than its own
+  std::optional<Reduction> reduction = {};  // nothing but this of what does not reduce (FormulaFacts::reduction)
+  bool vector_product = false;              // holds a product of one row, which is no contraction: rows, each a sum
+  bool streams = false;  // holds an attention (attention_streams) that is one kernel if its form allows
 };
 
 // Beyond this an intermediate is stored rather than computed for each element of a window that needs it. Costs count
@@ -110,6 +111,7 @@ class Inlining {
   std::optional<Rows> rows_together(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
                                     bool rows_known, const Shape& shape) const;
   bool reads_elsewhere(const Inlined& operand, const LoadFact& load, ValueId v) const;
+  static bool is_joined_reduction(const Inlined& operand, const LoadFact& load, const Inlined& consumer);
   bool may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer, bool rows_known,
                   const Shape& shape) const;
   bool cheap_operand(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,

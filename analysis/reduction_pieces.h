@@ -2,6 +2,7 @@
 //
 //   max over j <= n of f(j)        max(max over j < n of f(j), f(n))
 //   sum over k < 2n of f(k)        sum over k < n of (f(k) + f(n + k))
+//   sum over j of sum over k of f  sum over j, k of f
 #pragma once
 
 #include <functional>
@@ -13,6 +14,12 @@ namespace fusec {
 
 // What combines two results; nothing where a result says which element it is.
 std::optional<ExprOp> combining(Reduction reduction);
+
+// The reduction that an expression is, of a kind that combines; a sum may stand over a constant (a mean). Else kNoExpr.
+ExprId reduction_at(const ExprPool& pool, ExprId id);
+
+// A reduction of reductions of its kind that hold no further one becomes one over the axes of both.
+void join_nested_reductions(Kernel& kernel);
 
 // What is reduced, at `place` of the reduction's only axis.
 ExprId reduced_at(ExprPool& pool, const ExprNode& reduction, const IndexExpr& place);

@@ -101,4 +101,30 @@ return columns
   CHECK(kernels_of(graph).size() == 2);
 }
 
+TEST_CASE("row chains: a reduction of reductions of its kind is one over the axes of both") {
+  const auto reductions = [](const std::string& nodes) {
+    const auto units =
+        kernels_of(parse_graph_text("model \"m\"\ninput x: float32[4, 6, 8, 10]\n" + nodes + "return y\n"));
+    REQUIRE(units.size() == 1);
+    return row_reductions(units[0].kernel).size();
+  };
+  for (const std::string op : {"sum", "mean", "amax"})
+    CHECK(reductions("a: float32[4, 6, 8] = " + op + "(x, dim=[3])\ny: float32[4, 8] = " + op + "(a, dim=[1])\n") == 1);
+  CHECK(reductions("a: float32[4, 6, 8, 1] = vector_norm(x, ord=1, dim=[3], keepdim=true)\n"
+                   "b: float32[4, 6, 1, 1] = mean(a, dim=[2], keepdim=true)\n"
+                   "y: float32[6] = sum(b, dim=[0, 2, 3])\n") == 1);
+}
+
+TEST_CASE("row chains: a greatest sum, and a sum of rows that need another reduction, wait for the first") {
+  const auto kernels = [](const std::string& nodes) {
+    return kernels_of(parse_graph_text("model \"m\"\ninput x: float32[4, 6]\ninput r: float32[1, 6]\n" + nodes)).size();
+  };
+  CHECK(kernels("a: float32[4] = sum(x, dim=[1])\ny: float32[] = amax(a, dim=[0])\nreturn y\n") == 2);
+  const std::string greatest = "a: float32[4] = amax(w, dim=[1])\ny: float32[] = amax(a, dim=[0])\n";
+  CHECK(kernels("s: float32[4, 6] = softmax(x, dim=-1)\nw: float32[4, 6] = mul(s, x)\n" + greatest + "return y\n") ==
+        2);
+  CHECK(kernels("s: float32[1, 6] = softmax(r, dim=-1)\nw: float32[4, 6] = minimum(s, x)\n" + greatest +
+                "return s, y\n") == 2);
+}
+
 }  // namespace fusec::test
