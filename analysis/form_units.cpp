@@ -143,8 +143,7 @@ class Forming {
       if (!facts) continue;
       for (const LoadFact& load : facts->loads) {
         const ValueId source = resolve_tuple(graph_, load.source);
-        const bool put_in =
-            inlining_.inside(source) && (!inlining_.stored(source) || (together && contains(*together, source)));
+        const bool put_in = inlining_.put_in(source) || (together && contains(*together, source));
         if (!put_in) {
           reads.insert(source);
         } else if (seen.insert(source).second) {
@@ -255,7 +254,7 @@ class Forming {
           if (!still_same && (other.reduces || load.reused || load.times > 1 || other.cost > kCheapWindow))
             return false;
           if (!still_same && !mine.reduces) return false;
-        } else if (!inlining_.stored(source) && seen.insert(source).second) {
+        } else if (inlining_.put_in(source) && seen.insert(source).second) {
           stack.push_back({source, still_same});
         }
       }

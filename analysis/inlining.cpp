@@ -69,6 +69,24 @@ void Inlining::find_facts() {
   }
 }
 
+bool Inlining::compute_outputs_anew(const Inlining& decided) {
+  // What is written into an input's buffer has to wait for all who read the input.
+  if (std::ranges::any_of(graph_.aliases, [&](const Alias& a) { return needed_.contains(a.output); })) return false;
+  // Beside a product or an attention nothing else would run.
+  if (std::ranges::any_of(decided.inlined_, [](const auto& v) { return v.second.contraction || v.second.nested; }))
+    return false;
+  for (const auto& [reader, facts] : facts_)
+    for (const LoadFact& load : facts.loads) {
+      const ValueId v = resolve_tuple(graph_, load.source);
+      if (load.identity || load.in_reduction || !needed_.contains(v) || !facts_.contains(v)) continue;
+      ValueId made = v;
+      for (std::optional<ValueId> of = v; of && inside(*of); of = decided.alias_of(*of)) made = *of;
+      const auto it = decided.inlined_.find(made);
+      if (it != decided.inlined_.end() && !it->second.reduces) anew_.insert(v);
+    }
+  return !anew_.empty();
+}
+
 // A view of something in memory is memory.
 std::optional<ValueId> Inlining::alias_of(ValueId v) const {
   const Node& node = producer(v);
@@ -78,8 +96,9 @@ std::optional<ValueId> Inlining::alias_of(ValueId v) const {
     return std::nullopt;
   }
   if (!node.op->view || node.inputs.empty() || node.inputs[0] == kNone) return std::nullopt;
-  if (through_views_ && !must_store_.contains(v) && inside(node.inputs[0])) return std::nullopt;
   const ValueId operand = resolve_tuple(graph_, node.inputs[0]);
+  if (!must_store_.contains(v) && (anew_.contains(operand) || (through_views_ && inside(node.inputs[0]))))
+    return std::nullopt;
   const Value::Kind kind = graph_.value(operand).kind;
   if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim) return std::nullopt;
   if (!in_memory(operand) && !(beside(operand) && !stream_of_.contains(v))) return std::nullopt;
@@ -138,7 +157,7 @@ void Inlining::decide() {
   stored_ = must_store_;
   find_streams();
   for (bool changed = true; changed;) {
-    const std::size_t before = stored_.size();
+    const std::size_t before = stored_.size() - anew_.size();  // only grows
     inlined_.clear();
     reduced_products_.clear();
     for (const NodeId n : nodes_) {
@@ -159,7 +178,7 @@ void Inlining::decide() {
         }
       }
     }
-    changed = stored_.size() != before;
+    changed = stored_.size() - anew_.size() != before;
   }
 }
 
@@ -174,12 +193,14 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
   bool rows_known = facts.reduces;
   for (const LoadFact& load : facts.loads) {
     const ValueId v = resolve_tuple(graph_, load.source);
-    if (!inside(v) || stored_.contains(v) || joined_in_parts_.contains(value)) continue;
+    if (!put_in(v) || joined_in_parts_.contains(value)) continue;
     const auto it = inlined_.find(v);
     if (it == inlined_.end()) continue;
     const Inlined& operand = it->second;
-    if (!streams_into(v, value) && !may_inline(operand, load, v, mine, rows_known, shape)) {
+    if ((anew_.contains(v) && operand.reduces) ||
+        (!streams_into(v, value) && !may_inline(operand, load, v, mine, rows_known, shape))) {
       stored_.insert(v);
+      anew_.erase(v);
       continue;
     }
     mine.cost += operand.cost;

@@ -71,7 +71,8 @@ class Inlining {
   // Forces a value into memory from the next decision on; false where it was forced before.
   bool force_stored(ValueId v) {
     forced_.insert(v);
-    return must_store_.insert(v).second || beside_.contains(v);
+    const bool was_anew = anew_.erase(v) != 0;
+    return must_store_.insert(v).second || beside_.contains(v) || was_anew;
   }
 
   // The same for what an output is a view of: it is stored as outputs are, by whichever kernel makes it on the way.
@@ -79,6 +80,11 @@ class Inlining {
     needed_.insert(v);
     return must_store_.insert(v).second;
   }
+
+  // From now on outputs that are read at other indices than their own are computed anew by their readers, which then
+  // need not wait for them. Only cheap ones do that hold no reduction in `decided`, which is without this. False where
+  // there are none.
+  bool compute_outputs_anew(const Inlining& decided);
 
   // The value, made of a concat, is stored part by part by the kernels of the concat's operands (analysis/lower): the
   // concat's own formula asks nothing of them.
@@ -90,6 +96,8 @@ class Inlining {
   bool inside(ValueId v) const { return inside_.contains(v); }
   bool stored(ValueId v) const { return stored_.contains(v); }
   bool in_memory(ValueId v) const { return !inside(v) || stored(v); }
+  // Its formula stands inside what reads it, in whichever kernel.
+  bool put_in(ValueId v) const { return inside(v) && (!stored(v) || anew_.contains(v)); }
   bool wanted(NodeId n) const { return wanted_.contains(n); }  // some output needs it
   // Nothing where the value has no formula.
   const FormulaFacts* facts(ValueId v) const;
@@ -120,7 +128,7 @@ class Inlining {
 
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
-  std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, beside_, joined_in_parts_;
+  std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, beside_, joined_in_parts_, anew_;
   std::set<NodeId> wanted_;
   std::map<ValueId, FormulaFacts> facts_;
   std::map<ValueId, Inlined> inlined_;

@@ -38,7 +38,7 @@ inline bool contains(const KernelUnit& unit, ValueId v) {
 
 // Does the value's formula stand in the unit's expressions, rather than a load of it?
 inline bool is_put_in(const Inlining& inlining, const KernelUnit& unit, ValueId v) {
-  return inlining.inside(v) && inlining.facts(v) && (!inlining.stored(v) || contains(unit, v));
+  return inlining.facts(v) && (inlining.put_in(v) || contains(unit, v));
 }
 
 // What was found out about sharing kernels by building them.

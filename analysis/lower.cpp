@@ -69,6 +69,7 @@ class GroupLowering {
     }
     return changed;
   }
+  bool compute_outputs_anew(const GroupLowering& plain) { return inlining_.compute_outputs_anew(plain.inlining_); }
   // Whether a product was stored since several kernels would have computed it.
   bool has_repeated_products() const { return repeated_products_; }
 
@@ -378,24 +379,19 @@ std::vector<LoweredUnit> best_units(const Graph& graph, const std::vector<NodeId
     std::vector<LoweredUnit> pieces = in_pieces.run();
     return launch_count(pieces) == 1 && are_rows_apart(pieces, graph) ? pieces : units;
   }
+  const auto consider = [&](const auto& change) {
+    GroupLowering changed(graph, nodes, undecided, round_intermediates);
+    if (!change(changed)) return;
+    std::vector<LoweredUnit> others = changed.run();
+    if (is_better(others, units)) units = std::move(others);
+  };
   // A kernel may run over the shape that a view gives its results, or over that which they have before.
-  GroupLowering before_views(graph, nodes, undecided, round_intermediates);
-  if (before_views.store_below_views(outputs)) {
-    std::vector<LoweredUnit> others = before_views.run();
-    if (is_better(others, units)) units = std::move(others);
-    if (kernel_count(units) < 2) return units;
-  }
-  GroupLowering with_segments(graph, nodes, undecided, round_intermediates);
-  if (with_segments.join_segments(outputs)) {
-    std::vector<LoweredUnit> others = with_segments.run();
-    if (is_better(others, units)) units = std::move(others);
-    if (kernel_count(units) < 2) return units;
-  }
-  GroupLowering in_pieces(graph, nodes, undecided, round_intermediates);
-  if (in_pieces.make_pieces_apart(outputs, plain.has_repeated_products())) {
-    std::vector<LoweredUnit> others = in_pieces.run();
-    if (is_better(others, units)) units = std::move(others);
-  }
+  consider([&](GroupLowering& lowering) { return lowering.store_below_views(outputs); });
+  if (kernel_count(units) < 2) return units;
+  consider([&](GroupLowering& lowering) { return lowering.join_segments(outputs); });
+  if (kernel_count(units) < 2) return units;
+  consider([&](GroupLowering& lowering) { return lowering.make_pieces_apart(outputs, plain.has_repeated_products()); });
+  consider([&](GroupLowering& lowering) { return lowering.compute_outputs_anew(plain); });
   return units;
 }
 

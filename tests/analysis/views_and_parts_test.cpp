@@ -1,6 +1,7 @@
 // Views behind what a kernel makes: a kernel may run over the shape before a last view, and axes that loads see in
 // parts become several.
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "analysis/kernel_forms.h"
 #include "analysis/lower.h"
@@ -195,6 +196,24 @@ t: float16[1, 32] = tanh(b)
 return r, t
 )");
   CHECK(launches_of(kernels_of(graph)).size() == 1);
+}
+
+TEST_CASE("views and parts: outputs that are read at other indices are computed again there, in the same launch") {
+  const auto launches = [](const char* output) {
+    return launches_of(kernels_of(parse_graph_text(fmt::format(R"(model "m"
+input x: float32[6, 8]
+{}
+a: float32[6, 3], b: float32[6, 5] = split(h, dim=1, split_sizes=[3, 5]) as s
+c: float32[3, 6] = transpose(a, dim0=0, dim1=1)
+d: float32[8, 6] = reshape(h, shape=[8, 6])
+e: float32[6, 8] = transpose(d, dim0=0, dim1=1)
+return h, a, c, e
+)",
+                                                               output))))
+        .size();
+  };
+  CHECK(launches("h: float32[6, 8] = relu(x)") == 1);
+  CHECK(launches("h: float32[6, 8] = softmax(x, dim=-1)") == 2);  // its rows are reduced once
 }
 
 TEST_CASE("views and parts: what follows a concat element by element is made in its parts, too") {

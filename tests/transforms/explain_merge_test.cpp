@@ -90,7 +90,7 @@ ya: float32[70, 30] = mul(a, s)
 yb: float32[90, 20] = mul(b, s)
 return ya, yb
 )",
-                      "s", "yb");
+                      "s", "ya");
   CHECK(t.rule == "not_one_kernel");
   CHECK(t.would_allow == "if \"sa\", \"sb\" were elemwise (now comm_reduce)");
 }
