@@ -106,16 +106,19 @@ std::optional<AttentionCases> cases_of_keys(const Kernel& kernel, const Target& 
   const auto counted = form ? symbol_of_keys(*form) : std::nullopt;
   if (!counted) return std::nullopt;
   const Symbol& symbol = kernel.pool.bounds().symbols[*counted];
+  const auto shares = [&](std::int64_t hint) { return shares_at(*form, *counted, hint, target); };
   const std::int64_t many = allowed(symbol, std::max(kFarMoreKeys * symbol.hint, kExpected));
-  if (shares_at(*form, *counted, symbol.hint, target) > 1 || shares_at(*form, *counted, many, target) == 1)
-    return std::nullopt;
-  std::int64_t few = symbol.hint;
-  while (2 * few <= many && shares_at(*form, *counted, 2 * few, target) == 1) few *= 2;
+  if (shares(many) == 1) return std::nullopt;
+  const bool many_expected = shares(symbol.hint) > 1;
+  std::int64_t few = many_expected ? allowed(symbol, 1) : symbol.hint;
+  if (shares(few) > 1) return std::nullopt;
+  while (2 * few <= many && shares(2 * few) == 1) few *= 2;
   const GuardCondition condition = {.symbols = {*counted}, .at_most = few};
   auto special = assuming(kernel, condition);
   if (!special) return std::nullopt;
-  return AttentionCases{
-      .general = expecting(kernel, *counted, many), .special = *std::move(special), .condition = condition};
+  return AttentionCases{.general = expecting(kernel, *counted, many_expected ? symbol.hint : many),
+                        .special = *std::move(special),
+                        .condition = condition};
 }
 
 }  // namespace fusec

@@ -4,7 +4,7 @@
 //
 //   t >= 17     many queries: tiles as for a prompt
 //   t <= 16     few: heads that share keys fill one tile of rows, blocks share the keys
-//     n <= 512    where few keys are expected: a block walks over all of them
+//     n <= 512    few keys: a block walks over all of them
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct AttentionCases {
 // Many queries are special: few have more launches, where blocks share keys. Nothing where their number is known, and
 // where few queries see few keys as well.
 std::optional<AttentionCases> cases_of_queries(const Kernel& kernel, const Target& target);
-// So few keys that blocks do not share them are special, where so few are expected, but there may be more.
+// So few keys that blocks do not share them are special, where there may be more.
 std::optional<AttentionCases> cases_of_keys(const Kernel& kernel, const Target& target);
 
 }  // namespace fusec

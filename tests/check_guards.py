@@ -156,12 +156,14 @@ CASES = [
     (attention("prompts_and_decoding_masked", "float16", {"t": {"max": 4096, "hint": 1}, **CACHE}, "t", 4, 4, mask=True),
      "t >= 65", [((1, 700), 0), ((64, 130), None), ((65, 300), 1)], "decode"),
     (attention("prompts_and_decoding_causal", "bfloat16", {**TOKENS, **CACHE}, "t", 8, 1, causal=True),
-     "t >= 9", [((1, 700), 0), ((5, 300), 0), ((70, 300), 1)], "numbers"),
+     "t >= 9", [((1, 700), 0), ((5, 300), 1), ((70, 300), 1)], "numbers"),
     (attention("prompts_and_decoding_float32", "float32", {**TOKENS, **CACHE}, "t", 4, 2),
      "t >=", [((1, 700), 0), ((100, 130), 1)], "decode"),
     # A cache that is expected to be short may be long.
     (attention("short_cache", "bfloat16", {"n": {"max": 32768, "hint": 64}}, 1, 8, 2),
      "n <= ", [((1,), 1), ((50,), 1), ((1500,), 0)], "decode"),
+    (attention("caches_of_any_length", "float32", {"n": {"max": 32768}}, 1, 2, 2),
+     "n <= ", [((3,), 1), ((50,), 1), ((2000,), 0)], "decode"),
     (attention("short_caches_of_prompts", "float16", {**TOKENS, "n": {"max": 32768, "hint": 64}}, "t", 8, 2),
      "n <= ", [((1, 50), 1), ((1, 1500), 0), ((20, 50), 1)], "decode"),
     # Columns that are expected to be tall are shared by as many blocks as a launch's are long and wide.
