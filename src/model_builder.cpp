@@ -1,13 +1,15 @@
 // Models built call by call: gathered as a model file, which the reader of files then checks.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
-#include <nlohmann/json.hpp>
 #include <set>
+#include <type_traits>
 
 #include "boundary.h"
 #include "fusec/fusec.h"
 #include "ir/dtype.h"
+#include "ir/json_writer.h"
 #include "ir/spelling.h"
 
 namespace fusec {
@@ -15,70 +17,88 @@ namespace {
 
 constexpr std::size_t kMostResults = 1 << 20;  // of one node
 
-using Json = nlohmann::ordered_json;
-
-// JSON that the reader takes for the value: it has no numbers for infinities and NaN.
-Json json_of(double v) {
-  if (std::isfinite(v)) return v;
-  return std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf";
+// The reader takes these words for the values that JSON has no numbers for.
+void write(JsonWriter& out, double v) {
+  if (std::isfinite(v)) return out.value(v);
+  out.value(std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
 }
 
-Json json_of(const std::string& text, const std::string& what) {
-  return require_utf8(text, what);
-}
-
-Json json_of(const std::vector<Dimension>& shape) {
-  Json list = Json::array();
-  for (const Dimension& d : shape) {
+void write(JsonWriter& out, const std::vector<Dimension>& shape) {
+  out.array_of(shape, [&](const Dimension& d) {
     if (const auto* expression = std::get_if<std::string>(&d.value))
-      list.push_back(json_of(*expression, "a dimension"));
+      out.value(require_utf8(*expression, "a dimension"));
     else
-      list.push_back(std::get<std::int64_t>(d.value));
-  }
-  return list;
+      out.value(std::get<std::int64_t>(d.value));
+  });
+}
+
+void write(JsonWriter& out, const SymbolRange& range) {
+  out.object([&] {
+    out.member("min", range.min);
+    out.member("max", range.max);
+    out.member("multiple_of", range.multiple_of);
+    if (range.hint) out.member("hint", *range.hint);
+  });
+}
+
+std::string result_name(const std::string& node, std::size_t i) {
+  return node + "." + std::to_string(i);
 }
 
 // Of a bool constant, 0 and 1 are the elements; anything else the reader refuses, as it does what an integer dtype
 // cannot hold.
-Json json_of(const std::vector<double>& data, const std::string& dtype) {
+void write(JsonWriter& out, const std::vector<double>& data, const std::string& dtype) {
   const bool flags = parse_dtype(dtype) == DType::kBool;
-  Json list = Json::array();
-  for (const double v : data) list.push_back(flags && (v == 0 || v == 1) ? Json(v == 1) : json_of(v));
-  return list;
+  out.array_of(data, [&](double v) {
+    if (flags && (v == 0 || v == 1)) return out.value(v == 1);
+    write(out, v);
+  });
 }
 
-Json json_of(const ModelBuilder::Operand& operand) {
-  if (const auto* value = std::get_if<ModelBuilder::Value>(&operand)) return json_of(value->name, "an operand's name");
+void write(JsonWriter& out, const ModelBuilder::Operand& operand) {
+  if (const auto* value = std::get_if<ModelBuilder::Value>(&operand))
+    return out.value(require_utf8(value->name, "an operand's name"));
   if (const auto* number = std::get_if<double>(&operand)) {
     if (!std::isfinite(*number))
       throw Error(ErrorKind::kUsage, {.what = "a number as operand",
                                       .found = fmt::format("{}", *number),
                                       .expected = "a finite number",
                                       .hint = "a constant of shape {} holds infinities and NaN"});
-    return *number;
+    return out.value(*number);
   }
-  if (const auto* whole = std::get_if<std::int64_t>(&operand)) return *whole;
-  if (const auto* flag = std::get_if<bool>(&operand)) return *flag;
-  return nullptr;
+  if (const auto* whole = std::get_if<std::int64_t>(&operand)) return out.value(*whole);
+  if (const auto* flag = std::get_if<bool>(&operand)) return out.value(*flag);
+  out.null();
 }
 
-Json json_of(const ModelBuilder::Attribute& attribute) {
-  const std::string what = "attribute " + attribute.name;
-  if (const auto* number = std::get_if<double>(&attribute.value)) return json_of(*number);
-  if (const auto* text = std::get_if<std::string>(&attribute.value)) return json_of(*text, what);
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute.value)) {
-    Json list = Json::array();
-    for (const std::string& text : *texts) list.push_back(json_of(text, what));
-    return list;
-  }
-  return std::visit([](const auto& v) { return Json(v); }, attribute.value);
+void write(JsonWriter& out, const ModelBuilder::Attribute& attribute) {
+  const auto element = [&](const auto& v) {
+    using V = std::decay_t<decltype(v)>;
+    if constexpr (std::is_same_v<V, double>)
+      write(out, v);
+    else if constexpr (std::is_same_v<V, std::string>)
+      out.value(require_utf8(v, "attribute " + attribute.name));
+    else
+      out.value(v);
+  };
+  std::visit(
+      [&](const auto& v) {
+        using V = std::decay_t<decltype(v)>;
+        if constexpr (requires { v.size(); } && !std::is_same_v<V, std::string>)
+          out.array_of(v, element);
+        else
+          element(v);
+      },
+      attribute.value);
 }
 
 }  // namespace
 
 struct ModelBuilder::State {
-  Json model;
+  std::string model_name;
   Registry registry;
+  std::vector<std::pair<std::string, SymbolRange>> symbols;
+  std::vector<std::string> inputs, constants, nodes, outputs;  // JSON
   std::set<std::string> names, made;  // of all values and nodes; those of them that no user gave
   std::size_t count_of_made = 0;
 
@@ -106,24 +126,26 @@ struct ModelBuilder::State {
     }
   }
 
-  Value declare(const char* list, const std::string& name, const std::string& dtype,
-                const std::vector<Dimension>& shape) {
-    Json declaration = {{"name", nullptr}, {"dtype", json_of(dtype, "a dtype")}, {"shape", json_of(shape)}};
-    declaration["name"] = given_name(name, "a value's name");
-    model[list].push_back(std::move(declaration));
+  Value declare(std::vector<std::string>& list, const std::string& name, const std::string& dtype,
+                const std::vector<Dimension>& shape, const std::vector<double>* data = nullptr) {
+    JsonWriter out;
+    out.object([&] {
+      out.member("dtype", require_utf8(dtype, "a dtype"));
+      out.member("shape", [&] { write(out, shape); });
+      if (data) out.member("data", [&] { write(out, *data, dtype); });
+      out.member("name", given_name(name, "a value's name"));
+    });
+    list.push_back(std::move(out).text());
     return {name};
   }
+
+  std::string add_node(const std::string& op, std::size_t results, const std::vector<Operand>& operands,
+                       const std::vector<Attribute>& attributes, const std::string& name);
 };
 
 ModelBuilder::ModelBuilder(std::string name, Registry registry) : state_(std::make_unique<State>()) {
   state_->registry = std::move(registry);
-  state_->model = {{"fusec", 1},
-                   {"name", json_of(name, "the model's name")},
-                   {"symbols", Json::object()},
-                   {"inputs", Json::array()},
-                   {"constants", Json::array()},
-                   {"nodes", Json::array()},
-                   {"outputs", Json::array()}};
+  state_->model_name = require_utf8(name, "the model's name");
 }
 ModelBuilder::~ModelBuilder() = default;
 ModelBuilder::ModelBuilder(ModelBuilder&&) noexcept = default;
@@ -138,49 +160,65 @@ ModelBuilder::State& ModelBuilder::state() const {
 
 void ModelBuilder::symbol(const std::string& name, SymbolRange range) {
   require_utf8(name, "a symbol's name");
-  Json& symbols = state().model["symbols"];
-  if (symbols.contains(name))
+  const auto is_it = [&](const auto& symbol) { return symbol.first == name; };
+  if (std::ranges::any_of(state().symbols, is_it))
     throw Error(ErrorKind::kUsage,
                 {.what = "duplicate symbol", .found = in_quotes(name), .expected = "each symbol once"});
-  Json bounds = {{"min", range.min}, {"max", range.max}, {"multiple_of", range.multiple_of}};
-  if (range.hint) bounds["hint"] = *range.hint;
-  symbols[name] = std::move(bounds);
+  state().symbols.emplace_back(name, range);
 }
 
 ModelBuilder::Value ModelBuilder::input(const std::string& name, const std::string& dtype,
                                         std::vector<Dimension> shape) {
-  return state().declare("inputs", name, dtype, shape);
+  return state().declare(state().inputs, name, dtype, shape);
 }
 
 ModelBuilder::Value ModelBuilder::constant(const std::string& name, const std::string& dtype,
                                            std::vector<Dimension> shape) {
-  return state().declare("constants", name, dtype, shape);
+  return state().declare(state().constants, name, dtype, shape);
 }
 
 ModelBuilder::Value ModelBuilder::constant(const std::string& name, const std::string& dtype,
                                            std::vector<Dimension> shape, std::vector<double> data) {
-  Value value = state().declare("constants", name, dtype, shape);
-  state().model["constants"].back()["data"] = json_of(data, dtype);
-  return value;
+  return state().declare(state().constants, name, dtype, shape, &data);
+}
+
+// Writes a node whose results are named only where it has several; gives its name.
+std::string ModelBuilder::State::add_node(const std::string& op, std::size_t results,
+                                          const std::vector<Operand>& operands,
+                                          const std::vector<Attribute>& attributes, const std::string& name) {
+  std::string own;
+  JsonWriter out;
+  out.object([&] {
+    out.member("op", require_utf8(op, "an op's name"));
+    out.member("inputs", [&] { out.array_of(operands, [&](const Operand& operand) { write(out, operand); }); });
+    std::set<std::string> written;
+    out.member("attrs", [&] {
+      out.object([&] {
+        for (const Attribute& attribute : attributes) {
+          if (!written.insert(require_utf8(attribute.name, "an attribute's name")).second)
+            throw Error(ErrorKind::kUsage, {.what = "duplicate attribute of " + op,
+                                            .found = in_quotes(attribute.name),
+                                            .expected = "each attribute once"});
+          out.member(attribute.name, [&] { write(out, attribute); });
+        }
+      });
+    });
+    own = name.empty() ? made_name(op) : given_name(name, "a node's name");
+    out.member("name", own);
+    if (results > 0)
+      out.member("outputs", [&] {
+        out.array([&] {
+          for (std::size_t i = 0; i < results; ++i) out.value(result_name(own, i));
+        });
+      });
+  });
+  nodes.push_back(std::move(out).text());
+  return own;
 }
 
 ModelBuilder::Value ModelBuilder::op(const std::string& op, std::vector<Operand> operands,
                                      std::vector<Attribute> attributes, const std::string& name) {
-  Json node = {
-      {"name", nullptr}, {"op", json_of(op, "an op's name")}, {"inputs", Json::array()}, {"attrs", Json::object()}};
-  for (const Operand& operand : operands) node["inputs"].push_back(json_of(operand));
-  for (const Attribute& attribute : attributes) {
-    Json& value = node["attrs"][require_utf8(attribute.name, "an attribute's name")];
-    if (!value.is_null())
-      throw Error(ErrorKind::kUsage, {.what = "duplicate attribute of " + op,
-                                      .found = in_quotes(attribute.name),
-                                      .expected = "each attribute once"});
-    value = json_of(attribute);
-  }
-  std::string own = name.empty() ? state().made_name(op) : state().given_name(name, "a node's name");
-  node["name"] = own;
-  state().model["nodes"].push_back(std::move(node));
-  return {std::move(own)};
+  return {state().add_node(op, 0, operands, attributes, name)};
 }
 
 std::vector<ModelBuilder::Value> ModelBuilder::op_several(const std::string& op, std::size_t count,
@@ -190,25 +228,40 @@ std::vector<ModelBuilder::Value> ModelBuilder::op_several(const std::string& op,
     throw Error(ErrorKind::kUsage, {.what = "too many results of " + op,
                                     .found = std::to_string(count),
                                     .expected = fmt::format("at most {}", kMostResults)});
-  const Value node = this->op(op, std::move(operands), std::move(attributes), name);
-  Json outputs = Json::array();
+  const std::string node = state().add_node(op, count, operands, attributes, name);
   std::vector<Value> values;
   for (std::size_t i = 0; i < count; ++i) {
-    values.push_back({node.name + "." + std::to_string(i)});
-    outputs.push_back(values.back().name);
+    values.push_back({result_name(node, i)});
     state().names.insert(values.back().name);
     if (name.empty()) state().made.insert(values.back().name);
   }
-  state().model["nodes"].back()["outputs"] = std::move(outputs);
   return values;
 }
 
 void ModelBuilder::output(const Value& value) {
-  state().model["outputs"].push_back(json_of(value.name, "an output's name"));
+  state().outputs.push_back(json_string(require_utf8(value.name, "an output's name")));
 }
 
 Model ModelBuilder::build(const ResourceLimits& resources) const {
-  return Model::parse(state().model.dump(), ".", state().registry, resources);
+  const State& state = this->state();
+  JsonWriter out;
+  const auto list = [&](const char* key, const std::vector<std::string>& texts) {
+    out.member(key, [&] { out.array_of(texts, [&](const std::string& text) { out.written(text); }); });
+  };
+  out.object([&] {
+    out.member("fusec", 1);
+    out.member("name", state.model_name);
+    out.member("symbols", [&] {
+      out.object([&] {
+        for (const auto& symbol : state.symbols) out.member(symbol.first, [&] { write(out, symbol.second); });
+      });
+    });
+    list("inputs", state.inputs);
+    list("constants", state.constants);
+    list("nodes", state.nodes);
+    list("outputs", state.outputs);
+  });
+  return Model::parse(std::move(out).text(), ".", state.registry, resources);
 }
 
 }  // namespace fusec
