@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <ranges>
 #include <set>
 
 #include "analysis/copy_expr.h"
@@ -312,9 +311,9 @@ class Building {
   // a whole step off.
   void find_quantized() {
     std::set<ValueId> before;
-    for (const NodeId n : std::views::reverse(nodes_)) {
+    for (std::size_t i = nodes_.size(); i-- > 0;) {
       count_step();
-      const Node& node = graph_.nodes[n];
+      const Node& node = graph_.nodes[nodes_[i]];
       bool leads = makes_codes(graph_, node) || node.leads_to_codes;
       for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
         leads = leads || before.contains(v);

@@ -96,7 +96,7 @@ class Counter {
       if (lane == 0 || bytes[bytes.size() - 2] + element != bytes.back()) even = std::gcd(even, bytes.back());
     }
     std::ranges::sort(bytes);
-    bytes.erase(std::ranges::unique(bytes).begin(), bytes.end());
+    bytes.erase(std::unique(bytes.begin(), bytes.end()), bytes.end());
     const auto count = static_cast<std::int64_t>(bytes.size());
     if (bytes.back() - bytes.front() == (count - 1) * element) return 1;  // whole vectors, wherever they begin
     double sectors = 0;

@@ -73,7 +73,7 @@ class Reader {
     }
     if (!length || *length < 2 || *length > kLongestRepeated) return false;
     std::ranges::sort(along);
-    along.erase(std::ranges::unique(along).begin(), along.end());
+    along.erase(std::unique(along.begin(), along.end()), along.end());
     along_ = std::move(along);
     way_.length = static_cast<int>(*length);
     for (const std::uint32_t a : form_.rows) flat_row_ = flat_row_ * pool_.extent(a) + IndexExpr::axis(a);

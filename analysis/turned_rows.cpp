@@ -77,7 +77,7 @@ class Reader {
       length = extent;
     }
     std::ranges::sort(along_);
-    along_.erase(std::ranges::unique(along_).begin(), along_.end());
+    along_.erase(std::unique(along_.begin(), along_.end()), along_.end());
     if (!length || *length < kShortest || *length > kMostRows * 1024) return false;
     way_.length = static_cast<int>(*length);
     return true;

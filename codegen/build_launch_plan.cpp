@@ -168,7 +168,7 @@ class Builder {
     for (const auto& [roots, parameters] : in_place_pairs(step.kernel, step.parameters)) {
       count_step();
       InPlaceForms forms{{step.kernel, parameters}};
-      const bool in_all = std::ranges::all_of(step.special, [&](const LoweredStep::SpecialForm& special) {
+      const bool in_all = std::ranges::all_of(step.special, [&, roots = roots](const LoweredStep::SpecialForm& special) {
         if (special.kernel == kNone) return true;
         const auto pairs = in_place_pairs(special.kernel, special.parameters);
         const auto same = std::ranges::find(pairs, roots, &InPlacePair::first);

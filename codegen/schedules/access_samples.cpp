@@ -243,8 +243,7 @@ int alignment_of(const IndexExpr& position, int element_bits, const Bounds& boun
 std::size_t distinct(std::vector<std::int64_t> places, std::int64_t bytes) {
   for (std::int64_t& place : places) place = place >= 0 ? place / bytes : -1 - (-1 - place) / bytes;
   std::ranges::sort(places);
-  const auto rest = std::ranges::unique(places);
-  return places.size() - rest.size();
+  return static_cast<std::size_t>(std::unique(places.begin(), places.end()) - places.begin());
 }
 
 }  // namespace fusec

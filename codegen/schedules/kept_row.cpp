@@ -64,7 +64,7 @@ std::vector<ExprId> KeptRow::loads_of(const std::vector<ExprId>& roots,
 void KeptRow::declare_arrays(const std::vector<std::uint32_t>& axes) {
   for (const auto& [expr, number] : plan_.slot_of) {
     RowRegisters::Slot& slot = plan_.slots[number];
-    const bool here = std::ranges::any_of(axes, [&](std::uint32_t a) { return emitter_.depends_on(expr, a); });
+    const bool here = std::ranges::any_of(axes, [&, expr = expr](std::uint32_t a) { return emitter_.depends_on(expr, a); });
     if (!slot.name.empty() || !here) continue;
     const ExprNode& n = form_.kernel.pool[expr];
     slot.name = writer_.unique(emitter_.plain_name(expr) + "_row");

@@ -173,8 +173,9 @@ class ValuePlanner {
     std::map<std::uint32_t, int> times;  // that loads are made
     for (std::size_t l = 0; l < loops_.size(); ++l) {
       const auto known = [&](ExprId id) {
-        const auto at = computed[l].find(id);
-        return at != computed[l].end() && kept.contains(at->second) && spans.at(at->second).first < l;
+        const auto at = values.computed[l].find(id);
+        return at != values.computed[l].end() && values.kept.contains(at->second) &&
+               values.spans.at(at->second).first < l;
       };
       plan.code += turns_[l] *
                    (loops_[l].width * code_of_element(form_, loops_[l].roots, known) + code_of_place(pool_, loops_[l]));

@@ -259,8 +259,7 @@ class Planner {
       for (std::size_t i = first; i < std::min(warp.places.size(), first + static_cast<std::size_t>(lanes)); ++i)
         units.push_back((warp.places[i] - low / 16 * 16) / unit);
       std::ranges::sort(units);
-      const auto rest = std::ranges::unique(units);
-      units.erase(rest.begin(), rest.end());
+      units.erase(std::unique(units.begin(), units.end()), units.end());
       std::array<int, 128> banks{};
       int most = 1;
       for (const std::int64_t u : units) {

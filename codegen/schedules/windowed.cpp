@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <vector>
 
 #include "analysis/axis_merging.h"
@@ -235,7 +236,9 @@ bool reads_vectors(const WindowedChoice& choice) {
 std::optional<WindowedChoice> choose_windows(const Kernel& kernel, const Kernel& merged, const Graph& graph, int width,
                                              int usual_width) {
   if (width < 2 || merged.outputs[0].axes.empty() || writes_half_bytes(kernel)) return std::nullopt;
-  auto [least, singles] = usual_cost(merged, graph, usual_width, width);
+  std::int64_t least = 0;
+  int singles = 0;
+  std::tie(least, singles) = usual_cost(merged, graph, usual_width, width);
   std::optional<WindowedPlan> best;
   std::optional<Kernel> of_best;
   bool is_of_vectors = false;  // the best one so far
