@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # prove_bare.sh bookworm|noble [FOLDER]: runs the README's two commands in a fresh Debian 12 or Ubuntu 24.04 that has
 # nothing but a shell, made by debootstrap in FOLDER (default: a temporary one, removed at the end), from what is
-# committed. Needs root and debootstrap; takes as long as a full build and the fast tests.
+# committed, and writes a summary into tests/results/bare-SUITE.txt. Needs root and debootstrap; takes as long as a full
+# build and the fast tests.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 suite=${1:?usage: scripts/prove_bare.sh bookworm|noble [FOLDER]}
@@ -38,9 +39,23 @@ in_root() {
   chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
     /bin/bash -c "cd /fusec && $1"
 }
-for command in scripts/demo.sh .ci/run scripts/demo.sh; do
-  echo "prove: $command in a bare $suite"
-  start=$SECONDS
-  in_root "$command"
-  echo "prove: $command passed in $((SECONDS - start)) s"
-done
+run_all() {
+  local command start
+  for command in scripts/demo.sh .ci/run scripts/demo.sh; do
+    echo "prove: $command in a bare $suite"
+    start=$SECONDS
+    in_root "$command" || { echo "prove: $command failed"; return 1; }
+    echo "prove: $command passed in $((SECONDS - start)) s"
+  done
+}
+log=$(mktemp)
+status=0
+run_all 2>&1 | tee "$log" || status=$?
+mkdir -p tests/results
+{
+  echo "scripts/prove_bare.sh $suite, $(date -u +%Y-%m-%d), commit $(git rev-parse --short HEAD), $(nproc) cores"
+  echo
+  grep -E '^(prove|setup|demo|test|ci):|tests passed|[0-9]+/[0-9]+ Test|^wrote|Total Test time|Skipped|kernels, .* launches' "$log"
+} >"tests/results/bare-$suite.txt"
+rm -f "$log"
+exit $status

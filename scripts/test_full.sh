@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# test_full.sh [N/M]: every check at full extent (some five hours on two cores), or the N-th of M shards of them: every
+# test_full.sh [N/M]: every check at full extent (some three hours on two cores), or the N-th of M shards of them: every
 # M-th test, from the N-th on. Writes a summary into tests/results/, named after the day and the shard; commit it with
 # the change that it vouches for.
 set -euo pipefail

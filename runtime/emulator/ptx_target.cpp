@@ -6,10 +6,12 @@
 namespace fusec::emulator {
 namespace {
 
+// 0 where there is none, or one that no version or capability is.
 int number(std::string_view& text) {
+  constexpr int kMost = 9999;
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || value < 0) return 0;
+  if (error != std::errc() || value < 0 || value > kMost) return 0;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return value;
 }

@@ -5,6 +5,7 @@
 
 #include "emulator/harness.h"
 #include "ir/error.h"
+#include "runtime/emulator/ptx_target.h"
 
 using namespace fusec;
 using namespace fusec::emulator;
@@ -98,6 +99,12 @@ TEST_CASE("the largest offsets wrap around") {
     CAPTURE(std::string(body));
     CHECK(body_error(variable + body) == "none");
   }
+}
+
+TEST_CASE("versions and targets that are too large are none") {
+  CHECK(parse_ptx_target("sm_2147483647", "8.2147483647").capability == 0);
+  CHECK(parse_ptx_target("sm_90a", "2147483647.0").version == 0);
+  CHECK(parse_ptx_target("sm_90a", "8.2147483647").version == 80);
 }
 
 TEST_CASE("unknown kernels are listed") {
