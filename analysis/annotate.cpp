@@ -24,7 +24,7 @@ class Reading {
 
   OpPattern kind() {
     OpPattern combined = OpPattern::kElemwise;
-    for (std::uint32_t o = 0; o < node_.output_count; ++o) combined = combine(combined, kind_of_result(o));
+    for (std::uint32_t o = 0; o < node_.output_count; ++o) combined = kind_of_path(combined, kind_of_result(o));
     return combined;
   }
 
@@ -55,7 +55,7 @@ class Reading {
       if (n.op != ExprOp::kLoad) continue;
       const OpPattern kind = kind_of_load(n);
       has_elemwise |= kind == OpPattern::kElemwise;
-      combined = combine(combined, kind);
+      combined = kind_of_path(combined, kind);
     }
     // a[i, j] + b[j] is elementwise: the result is indexed as one operand is.
     return combined == OpPattern::kBroadcast && has_elemwise ? OpPattern::kElemwise : combined;
@@ -159,15 +159,15 @@ bool is_convolution(const std::string& op) {
 }
 
 // Nodes that agree in this have one kind.
-struct Signature {
+struct KindSignature {
   const OpDef* op;
   std::uint32_t attributes;
   std::vector<std::uint32_t> types;
-  bool operator==(const Signature&) const = default;
+  bool operator==(const KindSignature&) const = default;
 };
 
-struct SignatureHash {
-  std::size_t operator()(const Signature& s) const {
+struct KindSignatureHash {
+  std::size_t operator()(const KindSignature& s) const {
     std::size_t h = reinterpret_cast<std::uintptr_t>(s.op) >> 4;
     auto mix = [&](std::size_t v) { h = (h ^ v) * 0x9e3779b97f4a7c15ull; };
     mix(s.attributes);
@@ -210,8 +210,8 @@ void require_allowed_kinds(const Graph& graph, PatternSource source) {
 std::vector<OpPattern> annotate(const Graph& graph, PatternSource source) {
   std::vector<OpPattern> kinds;
   kinds.reserve(graph.nodes.size());
-  std::unordered_map<Signature, OpPattern, SignatureHash> known;
-  Signature signature;
+  std::unordered_map<KindSignature, OpPattern, KindSignatureHash> known;
+  KindSignature signature;
   for (const Node& node : graph.nodes) {
     count_step();
     if (node.pattern && node.op->custom) {

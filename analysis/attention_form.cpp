@@ -18,10 +18,6 @@ using Axes = std::vector<std::uint32_t>;
 
 constexpr std::int64_t kManyRows = 64;  // queries along one axis that fill a tile of their own
 
-bool contains(const Axes& axes, std::uint32_t axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 // Reductions one inside the other, a maximum among them: what every attention holds.
 bool may_be_attention(const Kernel& kernel) {
   int sums = 0, maxima = 0;
@@ -36,7 +32,7 @@ bool may_be_attention(const Kernel& kernel) {
 
 // Reductions of one nesting depth and extent over one axis: equal terms of a softmax, written with axes of their own
 // each, become one expression. Nothing where an axis belongs to reductions of both depths.
-std::optional<Kernel> with_shared_axes(const Kernel& kernel) {
+std::optional<Kernel> with_softmax_axes(const Kernel& kernel) {
   const ExprPool& old = kernel.pool;
   const auto depends = dependences(old);
   const Axes& outputs = kernel.outputs[0].axes;
@@ -429,13 +425,13 @@ AttentionAnswer find_attention(const Kernel& kernel) {
     if (bits(output.type.dtype) == 4) return {std::nullopt, "it writes half-byte elements"};
   }
   const std::optional<Kernel> apart = with_sinks_apart(kernel);
-  std::optional<Kernel> shared = with_shared_axes(apart ? *apart : kernel);
+  std::optional<Kernel> shared = with_softmax_axes(apart ? *apart : kernel);
   constexpr int kMostParts = 6;
   for (int parts = 0; shared && parts < kMostParts; ++parts) {
     Recognizer recognizer(std::move(*shared));
     if (const auto why = recognizer.recognize(); !why.empty()) return {std::nullopt, why};
     if (const auto split = recognizer.axis_in_parts()) {
-      shared = with_shared_axes(split_axis(recognizer.kernel(), split->first, split->second));
+      shared = with_softmax_axes(split_axis(recognizer.kernel(), split->first, split->second));
       continue;
     }
     Attention attention;

@@ -11,10 +11,6 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-bool contains(const Axes& axes, std::uint32_t axis) {
-  return std::ranges::find(axes, axis) != axes.end();
-}
-
 bool shares_any(const Axes& a, const Axes& b) {
   return std::ranges::any_of(a, [&](std::uint32_t axis) { return contains(b, axis); });
 }

@@ -15,12 +15,12 @@ namespace fusec {
 namespace {
 
 using Axes = std::vector<std::uint32_t>;
-using Point = ChannelWindows::Point;
+using ChannelPoint = ChannelWindows::Point;
 
-constexpr std::int64_t kMostPoints = 64;    // of a reduction
-constexpr std::int64_t kMostWritten = 16;   // of these, written out one by one
-constexpr std::int64_t kMostCombined = 80;  // the same for all results of a thread
-constexpr int kMostSums = 64;               // of a thread
+constexpr std::int64_t kMostChannelPoints = 64;  // of a reduction
+constexpr std::int64_t kMostWritten = 16;        // of these, written out one by one
+constexpr std::int64_t kMostCombined = 80;       // the same for all results of a thread
+constexpr int kMostChannelSums = 64;             // of a thread
 constexpr std::int64_t kMostStaged = 16 << 10;
 
 // The axis along which all outputs' elements are neighbours.
@@ -108,10 +108,10 @@ class FindWindows {
     std::int64_t points = 1;
     for (const std::uint32_t a : pool[found_.reductions[0]].axes) {
       const auto count = pool.extent(a).as_constant();
-      if (!count || *count < 1 || *count > kMostPoints) return false;
+      if (!count || *count < 1 || *count > kMostChannelPoints) return false;
       points *= *count;
     }
-    return points > 1 && points <= kMostPoints;
+    return points > 1 && points <= kMostChannelPoints;
   }
 
   static int bits_of_sum(ScalarType type) {
@@ -231,7 +231,7 @@ class FindWindows {
     std::map<ExprId, IndexExpr> positions;
     for (const WindowLoad& w : found_.loads)
       if (!w.staged) positions.emplace(w.load, position_of(graph_, pool(), w.load));
-    for (const Point& point : points_in_order(found_, graph_))
+    for (const ChannelPoint& point : points_in_order(found_, graph_))
       for (const auto& [load, position] : positions) distinct.emplace(load, vector_of(found_, load, position, point));
     return static_cast<std::int64_t>(distinct.size());
   }
@@ -260,7 +260,7 @@ class FindWindows {
         steps *= w.steps;
       }
       constexpr int kAlways = 4;
-      if (steps * found_.lanes > kMostSums || steps * written > kMostCombined) return;
+      if (steps * found_.lanes > kMostChannelSums || steps * written > kMostCombined) return;
       if (steps > kAlways && vectors / steps < enough) return;
       found_.walks = walks;
       const double each = static_cast<double>(distinct_vectors()) * waste / steps;
@@ -289,7 +289,7 @@ class FindWindows {
 
 }  // namespace
 
-std::int64_t growth_of(const ChannelWindows& windows, const IndexExpr& e, const Point& point) {
+std::int64_t growth_of(const ChannelWindows& windows, const IndexExpr& e, const ChannelPoint& point) {
   std::int64_t growth = 0;
   const auto add = [&](std::uint32_t axis, std::int64_t at) {
     if (at != 0) growth += at * coefficient_of(e, {Variable::Kind::kAxis, axis}).value_or(0);
@@ -300,7 +300,7 @@ std::int64_t growth_of(const ChannelWindows& windows, const IndexExpr& e, const 
 }
 
 std::vector<std::int64_t> vector_of(const ChannelWindows& windows, ExprId load, const IndexExpr& position,
-                                    const Point& point) {
+                                    const ChannelPoint& point) {
   const ExprPool& pool = windows.kernel.pool;
   std::vector<std::int64_t> all{growth_of(windows, position, point)};
   if (const ExprId guard = pool[load].args[0]; guard != kNoExpr)
@@ -309,11 +309,11 @@ std::vector<std::int64_t> vector_of(const ChannelWindows& windows, ExprId load, 
   return all;
 }
 
-std::vector<Point> points_in_order(const ChannelWindows& windows, const Graph& graph) {
-  std::vector<Point> points{{}};
+std::vector<ChannelPoint> points_in_order(const ChannelWindows& windows, const Graph& graph) {
+  std::vector<ChannelPoint> points{{}};
   const auto extend = [&](std::int64_t count) {
-    std::vector<Point> longer;
-    for (const Point& p : points)
+    std::vector<ChannelPoint> longer;
+    for (const ChannelPoint& p : points)
       for (std::int64_t i = 0; i < count; ++i) {
         longer.push_back(p);
         longer.back().push_back(i);
@@ -325,7 +325,7 @@ std::vector<Point> points_in_order(const ChannelWindows& windows, const Graph& g
   const auto window = std::ranges::find_if(windows.loads, [](const WindowLoad& w) { return !w.staged; });
   if (window == windows.loads.end()) return points;
   const IndexExpr position = position_of(graph, windows.kernel.pool, window->load);
-  std::ranges::stable_sort(points, {}, [&](const Point& p) { return growth_of(windows, position, p); });
+  std::ranges::stable_sort(points, {}, [&](const ChannelPoint& p) { return growth_of(windows, position, p); });
   return points;
 }
 

@@ -17,11 +17,11 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kShortestRow = 128;
-constexpr int kComputing = 40;          // registers of a thread beside what it keeps, and two for each of a vector
-constexpr int kMostOfLane = 32;         // elements
-constexpr int kMostOfThread = 232;      // registers
-constexpr int kMostKeptByBlock = 80;    // of them, by threads of a block that has a row for itself
-constexpr std::size_t kMostUnits = 64;  // beyond, what stands beside one another is of all kinds
+constexpr int kComputing = 40;               // registers of a thread beside what it keeps, and two for each of a vector
+constexpr int kMostOfLane = 32;              // elements
+constexpr int kMostRegistersOfThread = 232;  // registers
+constexpr int kMostKeptByBlock = 80;         // of them, by threads of a block that has a row for itself
+constexpr std::size_t kMostUnits = 64;       // beyond, what stands beside one another is of all kinds
 constexpr std::int64_t kFewestBytes = 1 << 17;  // of what both read
 
 bool is_folded(Reduction reduction) {
@@ -254,7 +254,7 @@ std::vector<RowLayout> possible_layouts(std::int64_t length, const OfElement& el
   };
   std::vector<RowLayout> layouts;
   if (element.of_thread(length, 32) <= std::min(element.most, kMostOfLane) &&
-      element.registers_of(length, 32) <= kMostOfThread)
+      element.registers_of(length, 32) <= kMostRegistersOfThread)
     for (const int warps : {8, 4, 16})
       layouts.push_back({.team = RowTeam::kWarp, .threads = 32 * warps, .rows = warps, .parts = 32});
   for (const int threads : {128, 256, 512, 1024})

@@ -13,16 +13,12 @@ namespace fusec {
 namespace {
 
 using Axes = std::vector<std::uint32_t>;
-using Point = ColumnWindows::Point;
+using ColumnPoint = ColumnWindows::Point;
 
-constexpr std::int64_t kMostPoints = 256;  // of all reductions: what is written out
-
-Variable variable_of(std::uint32_t axis) {
-  return {Variable::Kind::kAxis, axis};
-}
+constexpr std::int64_t kMostColumnPoints = 256;  // of all reductions: what is written out
 
 // Is e no less than 0 where the point's known comparisons hold?
-bool proves(const ColumnWindows& windows, const IndexExpr& e, const Point& point) {
+bool proves(const ColumnWindows& windows, const IndexExpr& e, const ColumnPoint& point) {
   const Bounds& bounds = windows.kernel.pool.bounds();
   return proves_nonnegative(e, bounds) || std::ranges::any_of(point.known, [&](const IndexComparison& c) {
            return proves_nonnegative(simplify(e - slack_of(c), bounds), bounds);
@@ -110,14 +106,14 @@ class FindColumnWindows {
       std::int64_t own = 1;
       for (const std::uint32_t a : n.axes) {
         const auto count = pool().extent(a).as_constant();
-        if (!count || *count < 1 || *count > kMostPoints) return false;
+        if (!count || *count < 1 || *count > kMostColumnPoints) return false;
         own *= *count;
-        if (own > kMostPoints) return false;
+        if (own > kMostColumnPoints) return false;
       }
       points += own;
       found_.reductions.push_back(id);
     }
-    return points <= kMostPoints;
+    return points <= kMostColumnPoints;
   }
 
   // Neighbours along it are neighbours in all outputs.
@@ -125,7 +121,7 @@ class FindColumnWindows {
     for (const std::uint32_t a : outputs()) {
       const auto runs = [&](const KernelOutput& output) {
         const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool().bounds());
-        return output.axes == outputs() && coefficient_of(at, variable_of(a)) == 1;
+        return output.axes == outputs() && coefficient_of(at, axis_variable(a)) == 1;
       };
       if (!pool().extent(a).is(1) && std::ranges::all_of(found_.kernel.outputs, runs))
         return a == outputs().back() ? std::optional(a) : std::nullopt;
@@ -157,7 +153,7 @@ class FindColumnWindows {
       for (const IndexExpr& extent : graph_.tensor(n.source).shape)
         if (range_of(extent, pool().bounds()).min < 1) return false;
       across = across || !values_in(n).empty() ||
-               !coefficient_of(position_of(graph_, pool(), id), variable_of(outputs().back()));
+               !coefficient_of(position_of(graph_, pool(), id), axis_variable(outputs().back()));
       found_.loads.push_back(id);
     }
     // Vectors along the columns are better than single elements, of what is no window; what only moves has its own
@@ -201,7 +197,7 @@ class FindColumnWindows {
     const auto place = [&](std::int64_t column) {
       return evaluate(at, [&](Variable v) {
         if (v.kind == Variable::Kind::kSymbol) return graph_.symbols[v.id].hint;
-        return v == variable_of(outputs().back()) ? column : 0;
+        return v == axis_variable(outputs().back()) ? column : 0;
       });
     };
     constexpr double kAlike = 0.05;
@@ -285,10 +281,10 @@ class FindColumnWindows {
     std::set<std::pair<ValueId, PlacedLoad>> distinct;
     double combined = 0;
     bool shared = false;
-    const auto load = [&](ExprId id, const Point& point) {
+    const auto load = [&](ExprId id, const ColumnPoint& point) {
       shared = !distinct.emplace(pool()[id].source, placed_load(found_, graph_, id, point)).second || shared;
     };
-    const auto add = [&](ExprId root, const Point& point) {
+    const auto add = [&](ExprId root, const ColumnPoint& point) {
       for (const ExprId id : reachable(pool(), std::span(&root, 1)))
         if (pool()[id].op == ExprOp::kLoad && std::ranges::binary_search(found_.loads, id)) load(id, point);
     };
@@ -304,7 +300,7 @@ class FindColumnWindows {
             shared = true;
             continue;
           }
-          for (Point& p : points_of(found_, r, step, alone ? std::nullopt : std::optional(row))) {
+          for (ColumnPoint& p : points_of(found_, r, step, alone ? std::nullopt : std::optional(row))) {
             if (!alone) p.known = conditions_of_row(found_, r, step, row);
             add(pool()[r].args[0], p);
             combined += 1;
@@ -382,7 +378,7 @@ class FindColumnWindows {
 
 }  // namespace
 
-IndexExpr index_at(const ColumnWindows& windows, const IndexExpr& e, const Point& point) {
+IndexExpr index_at(const ColumnWindows& windows, const IndexExpr& e, const ColumnPoint& point) {
   const IndexExpr first =
       windows.clipped ? IndexExpr::axis(windows.first) : IndexExpr::axis(windows.tiles) * windows.steps;
   const auto value = [&](Variable v) -> std::optional<IndexExpr> {
@@ -396,7 +392,7 @@ IndexExpr index_at(const ColumnWindows& windows, const IndexExpr& e, const Point
   return simplify(substitute(e, value), windows.kernel.pool.bounds());
 }
 
-std::vector<IndexComparison> conditions_at(const ColumnWindows& windows, ExprId condition, const Point& point) {
+std::vector<IndexComparison> conditions_at(const ColumnWindows& windows, ExprId condition, const ColumnPoint& point) {
   const auto all = index_comparisons(windows.kernel.pool, condition);
   std::vector<IndexComparison> open;
   for (IndexComparison c : *all) {
@@ -408,7 +404,7 @@ std::vector<IndexComparison> conditions_at(const ColumnWindows& windows, ExprId 
   return open;
 }
 
-PlacedLoad placed_load(const ColumnWindows& windows, const Graph& graph, ExprId load, const Point& point) {
+PlacedLoad placed_load(const ColumnWindows& windows, const Graph& graph, ExprId load, const ColumnPoint& point) {
   const ExprNode& n = windows.kernel.pool[load];
   const Bounds& bounds = windows.kernel.pool.bounds();
   const std::vector<IndexExpr>& shape = graph.tensor(n.source).shape;
@@ -434,21 +430,21 @@ std::vector<IndexComparison> conditions_of_row(const ColumnWindows& windows, Exp
   std::vector<IndexComparison> all = conditions_at(windows, body.args[0], {step, &slid, {row}});
   std::erase_if(all, [&](const IndexComparison& c) {
     return std::ranges::any_of(variables_of(c.difference), [&](Variable v) {
-      return v != variable_of(windows.tiles) && v != variable_of(windows.first) && v.kind == Variable::Kind::kAxis;
+      return v != axis_variable(windows.tiles) && v != axis_variable(windows.first) && v.kind == Variable::Kind::kAxis;
     });
   });
   return all;
 }
 
-std::vector<Point> points_of(const ColumnWindows& windows, ExprId reduction, std::int64_t step,
-                             std::optional<std::int64_t> row) {
+std::vector<ColumnPoint> points_of(const ColumnWindows& windows, ExprId reduction, std::int64_t step,
+                                   std::optional<std::int64_t> row) {
   const ExprPool& pool = windows.kernel.pool;
   const Axes& axes = pool[reduction].axes;
-  std::vector<Point> points{{step, &axes, {}}};
+  std::vector<ColumnPoint> points{{step, &axes, {}}};
   for (const std::uint32_t axis : axes) {
     const bool is_slid = row && windows.slid.at(reduction) == axis;
-    std::vector<Point> longer;
-    for (const Point& p : points)
+    std::vector<ColumnPoint> longer;
+    for (const ColumnPoint& p : points)
       for (std::int64_t i = is_slid ? *row : 0; i < (is_slid ? *row + 1 : *pool.extent(axis).as_constant()); ++i) {
         longer.push_back(p);
         longer.back().elements.push_back(i);
@@ -461,7 +457,7 @@ std::vector<Point> points_of(const ColumnWindows& windows, ExprId reduction, std
 std::vector<IndexExpr> row_key(const ColumnWindows& windows, ExprId reduction, std::int64_t step, std::int64_t row) {
   const ExprPool& pool = windows.kernel.pool;
   const Axes slid{windows.slid.at(reduction)};
-  const Point point{step, &slid, {row}};
+  const ColumnPoint point{step, &slid, {row}};
   std::vector<IndexExpr> key;
   const auto add = [&](const IndexExpr& e) { key.push_back(index_at(windows, e, point)); };
   for (const ExprId id : reachable(pool, std::span(pool[reduction].args.data(), 1))) {

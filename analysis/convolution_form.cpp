@@ -14,29 +14,19 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-constexpr std::int64_t kMostTaps = 31;       // bits of a word; the last one is for what is beyond the depth
-constexpr std::int64_t kMostPlaces = 128;    // of a line, taps of which a table says where they lie
-constexpr std::int64_t kMostEntries = 6144;  // of a table in shared memory
-constexpr int kMostLines = 8;                // of a thread, whose places and taps it keeps in registers
-constexpr double kFewColumns = 32;           // fewer leave most of a tile empty
-constexpr double kGatherInstructions = 8;    // of an element, or of a piece
-constexpr double kPlaceInstructions = 24;    // of a place in a table
+constexpr std::int64_t kMostTapsOfWord = 31;  // bits of a word; the last one is for what is beyond the depth
+constexpr std::int64_t kMostPlaces = 128;     // of a line, taps of which a table says where they lie
+constexpr std::int64_t kMostEntries = 6144;   // of a table in shared memory
+constexpr int kMostLines = 8;                 // of a thread, whose places and taps it keeps in registers
+constexpr double kFewColumns = 32;            // fewer leave most of a tile empty
+constexpr double kGatherInstructions = 8;     // of an element, or of a piece
+constexpr double kPlaceInstructions = 24;     // of a place in a table
 constexpr int kStages = 3;
 constexpr int kDepthBits = 512;           // of a tile's line
 constexpr double kMostSumsOfThread = 96;  // of several terms; what copies takes the registers beside them
 
-bool contains(const Axes& axes, std::uint32_t axis) {
-  return std::ranges::find(axes, axis) != axes.end();
-}
-
-IndexExpr count_of(const ExprPool& pool, const Axes& axes) {
-  IndexExpr count = 1;
-  for (const std::uint32_t a : axes) count *= pool.extent(a);
-  return simplify(count, pool.bounds());
-}
-
-double at_hint(const ExprPool& pool, const Axes& axes) {
-  return std::max(1.0, static_cast<double>(value_at_hint(count_of(pool, axes), pool.bounds().symbols)));
+double positive_points_at_hint(const ExprPool& pool, const Axes& axes) {
+  return std::max(1.0, static_cast<double>(value_at_hint(simplified_point_count(pool, axes), pool.bounds().symbols)));
 }
 
 // Guards by the axes of the depth that they depend on: those that share one together. Nothing where a word has too few
@@ -62,12 +52,12 @@ std::optional<std::vector<ConvolutionTaps>> taps_of(const ExprPool& pool, const 
   }
   std::int64_t bit = 0;
   for (ConvolutionTaps& t : taps) {
-    const auto points = count_of(pool, t.axes).as_constant();
-    if (!points || *points > kMostTaps) return std::nullopt;
+    const auto points = simplified_point_count(pool, t.axes).as_constant();
+    if (!points || *points > kMostTapsOfWord) return std::nullopt;
     t.first_bit = static_cast<int>(bit);
     bit += *points;
   }
-  if (bit > kMostTaps) return std::nullopt;
+  if (bit > kMostTapsOfWord) return std::nullopt;
   return taps;
 }
 
@@ -133,7 +123,7 @@ Axes axes_beside_lines(const ExprPool& pool, const IndexExpr& position, const st
 std::optional<ConvolutionFactor> find_placed(const ExprPool& pool, const GuardedLoad& guarded,
                                              const IndexExpr& position, const Axes& depth) {
   ConvolutionTaps taps{.axes = axes_beside_lines(pool, position, guarded.guards, depth), .guards = guarded.guards};
-  const auto places = count_of(pool, taps.axes).as_constant();
+  const auto places = simplified_point_count(pool, taps.axes).as_constant();
   if (taps.axes.empty() || !places || *places > kMostPlaces) return std::nullopt;
   Axes others;
   for (const std::uint32_t a : depth)
@@ -179,7 +169,7 @@ void find_period(const ExprPool& pool, ConvolutionFactor& f, const Axes& depth, 
   const std::uint32_t channel = depth[0];
   for (const ConvolutionTaps& t : f.taps)
     if (contains(t.axes, channel)) return;
-  const auto channels = pool.extent(channel).as_constant(), all = count_of(pool, depth).as_constant();
+  const auto channels = pool.extent(channel).as_constant(), all = simplified_point_count(pool, depth).as_constant();
   if (!channels || !all) return;
   const std::int64_t taps = *all / *channels, together = tile_depth / std::gcd(taps, std::int64_t{tile_depth});
   if (*channels % together != 0 || *channels == together) return;
@@ -211,7 +201,7 @@ void choose_fill(const ExprPool& pool, ConvolutionFactor& f, const Axes& across,
     find_period(pool, f, depth, kDepthBits / bits(dtype));
     return;
   }
-  const bool aligned = !f.widened && proves_multiple_of(count_of(pool, depth), together, pool.bounds()) &&
+  const bool aligned = !f.widened && proves_multiple_of(simplified_point_count(pool, depth), together, pool.bounds()) &&
                        proves_multiple_of(f.across, together, pool.bounds());
   f.fill = aligned ? ConvolutionFill::kCopies : ConvolutionFill::kStrips;
 }
@@ -322,7 +312,7 @@ std::vector<GemmTiles> byte_strip_tiles() {
 std::optional<ConvolutionForm> factors_in_order(const Graph& graph, const ExprPool& pool, const Product& product,
                                                 const ProductSum& term, const Axes& axes, bool tf32,
                                                 const Target& target) {
-  const auto depth = count_of(pool, axes).as_constant();
+  const auto depth = simplified_point_count(pool, axes).as_constant();
   if (!depth) return std::nullopt;
   ConvolutionForm form{
       .dtype = multiplied_dtype(pool, product, term, target), .ranking = {}, .axes = axes, .depth = *depth};
@@ -378,8 +368,9 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
   auto found = factors_in_order(graph, pool, product, term, axes, tf32, target);
   if (!found) return std::nullopt;
   ConvolutionForm& form = *found;
-  const double rows = at_hint(pool, product.rows), columns = at_hint(pool, product.columns);
-  const double batch = at_hint(pool, product.batch);
+  const double rows = positive_points_at_hint(pool, product.rows),
+               columns = positive_points_at_hint(pool, product.columns);
+  const double batch = positive_points_at_hint(pool, product.batch);
   if (!form.tensor_cores() && columns < kFewColumns) return std::nullopt;
   std::vector<std::pair<double, GemmTiles>> ranked;
   const bool few_and_deep = is_few_and_deep(pool, product, target);
@@ -486,8 +477,10 @@ std::optional<JoinedConvolutions> find_joined_convolutions(const Graph& graph, c
       joined.forms.push_back(std::move(*form));
     }
   const ExprPool& pool = kernel.pool;
-  const double rows = at_hint(pool, product.rows), columns = at_hint(pool, product.columns);
-  const double batch = at_hint(pool, product.batch), others = static_cast<double>(joined.forms.size() - 1);
+  const double rows = positive_points_at_hint(pool, product.rows),
+               columns = positive_points_at_hint(pool, product.columns);
+  const double batch = positive_points_at_hint(pool, product.batch),
+               others = static_cast<double>(joined.forms.size() - 1);
   std::vector<std::pair<double, GemmTiles>> ranked;
   for (GemmTiles tiles : tiles_of_all(joined.forms)) {
     tiles.stages = kStages;

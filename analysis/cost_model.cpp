@@ -10,8 +10,8 @@
 namespace fusec {
 namespace {
 
-constexpr double kMostRegisters = 255;  // of a thread
-constexpr double kCacheRate = 2;        // of sectors that are asked for again and again, over memory's
+constexpr double kMostRegisters = 255;      // of a thread
+constexpr double kCacheOverMemoryRate = 2;  // of sectors that are asked for again and again, over memory's
 
 struct Occupancy {
   double blocks = 0;  // that run at a time
@@ -75,7 +75,7 @@ Prediction& Prediction::operator+=(const Prediction& other) {
 Prediction predict(const Work& work, const Target& target) {
   const Occupancy running = occupancy(work, target);
   const double spilled = std::max(0.0, work.registers - kMostRegisters);
-  const double moved = (work.read + work.written) * std::max(1.0, work.asked_for / kCacheRate);
+  const double moved = (work.read + work.written) * std::max(1.0, work.asked_for / kCacheOverMemoryRate);
   const double bytes = moved + 2 * 4 * spilled * work.blocks * work.threads;
   const double bandwidth = std::min(target.bandwidth, running.blocks * work.on_the_way / target.latency_seconds);
   Prediction p;

@@ -11,8 +11,8 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kMostPieces = 4;  // as many sums as a product may have
-constexpr std::int64_t kTogether = 8;   // what begins between these is gathered one by one, whole or in pieces
+constexpr std::size_t kMostDepthPieces = 4;  // as many sums as a product may have
+constexpr std::int64_t kPieceAlignment = 8;  // what begins between these is gathered one by one, whole or in pieces
 
 // A summed axis, and where its pieces begin: at 0, and behind that.
 struct Cuts {
@@ -58,8 +58,9 @@ std::optional<Cuts> cuts_of(const ExprPool& pool, const ExprNode& reduction) {
       }
     }
   }
-  const auto aligned = [](std::int64_t begin) { return begin % kTogether == 0; };
-  if (!cuts || cuts->begins.size() > kMostPieces || !std::ranges::all_of(cuts->begins, aligned)) return std::nullopt;
+  const auto aligned = [](std::int64_t begin) { return begin % kPieceAlignment == 0; };
+  if (!cuts || cuts->begins.size() > kMostDepthPieces || !std::ranges::all_of(cuts->begins, aligned))
+    return std::nullopt;
   return cuts;
 }
 
@@ -123,7 +124,7 @@ std::optional<Kernel> with_depth_in_pieces(const Kernel& kernel) {
     sums += found ? found->begins.size() : 1;
     if (found) cuts.emplace(id, *std::move(found));
   }
-  if (cuts.empty() || sums > kMostPieces) return std::nullopt;
+  if (cuts.empty() || sums > kMostDepthPieces) return std::nullopt;
   return Cutting(kernel, std::move(cuts)).run();
 }
 

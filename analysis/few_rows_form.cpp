@@ -23,14 +23,8 @@ constexpr int kMostColumns = 64;                 // of a block: its warps have s
 constexpr double kWorthWidening = 0.9;
 constexpr int kMostRowsOfBits = 16;  // with more, their sums take tensor cores longer than codes come
 
-IndexExpr count_of(const ExprPool& pool, const Axes& axes) {
-  IndexExpr count = 1;
-  for (const std::uint32_t a : axes) count *= pool.extent(a);
-  return simplify(count, pool.bounds());
-}
-
-double at_hint(const ExprPool& pool, const Axes& axes) {
-  return static_cast<double>(value_at_hint(count_of(pool, axes), pool.bounds().symbols));
+double count_at_hint(const ExprPool& pool, const Axes& axes) {
+  return static_cast<double>(value_at_hint(simplified_point_count(pool, axes), pool.bounds().symbols));
 }
 
 // The load of a factor that runs through the whole matrix: unguarded, by nothing that was loaded, neighbours along the
@@ -65,13 +59,13 @@ class FindFewRows {
 
   std::optional<FewRowsForm> find() {
     if (product_.choice) return std::nullopt;
-    const IndexExpr rows = count_of(pool_, product_.rows);
+    const IndexExpr rows = simplified_point_count(pool_, product_.rows);
     const Range range = range_of(rows, pool_.bounds());
     if (range.max > kMostRows || range.max < 1) return std::nullopt;
     form_.most_rows = static_cast<int>(range.max);
     form_.sums = static_cast<int>(term_count(product_));
     for (const ProductLoop& loop : product_.loops) {
-      if (at_hint(pool_, loop.depth) < kLeastDepth || pool_.extent(loop.depth.back()).is(1)) return std::nullopt;
+      if (count_at_hint(pool_, loop.depth) < kLeastDepth || pool_.extent(loop.depth.back()).is(1)) return std::nullopt;
     }
     if (take_codes() && arrange(true)) return std::move(form_);
     if (!take_factors()) return std::nullopt;
@@ -300,7 +294,7 @@ class FindFewRows {
           widest = std::max(widest, bits(pool_[id].dtype));
     const int runs = form_.together * bits(form_.dtype) / 128;
     if (!form_.along_depth || form_.together * widest <= 128 || widest > bits(form_.dtype)) return 1;
-    const double twice = at_hint(pool_, product_.rows) * 4 * form_.together * widest / 8;
+    const double twice = count_at_hint(pool_, product_.rows) * 4 * form_.together * widest / 8;
     return twice / kBytesOfRequests > 2 + 2 * runs * form_.eights_of_rows() ? runs : 1;
   }
 
@@ -435,10 +429,10 @@ class FindFewRows {
 
   void choose_block() {
     for (const FewRowsLoop& loop : form_.loops) {
-      steps_ = std::min(steps_, at_hint(form_.kernel.pool, loop.depth) / 4);
+      steps_ = std::min(steps_, count_at_hint(form_.kernel.pool, loop.depth) / 4);
       left_ = std::max(left_, loop.left.size());
     }
-    const double columns = at_hint(pool_, product_.columns) * at_hint(pool_, product_.batch);
+    const double columns = count_at_hint(pool_, product_.columns) * count_at_hint(pool_, product_.batch);
     const auto blocks = [&] { return columns / form_.block.columns; };
     form_.block.columns = !form_.along_depth ? 64 : form_.most_rows > 8 || form_.sums == 1 ? 32 : 16;
     if (form_.along_depth && blocks() < 0.75 * target_.multiprocessors) form_.block.columns = 16;
@@ -481,8 +475,8 @@ class FindFewRows {
     constexpr double kRateOfL2 = 2;  // of device memory's
     double rows = 0, column = 0;     // bytes of all rows, and of a column
     for (const FewRowsLoop& loop : form_.loops) {
-      const double depth = at_hint(form_.kernel.pool, loop.depth) * form_.together / 8;
-      rows += depth * bits(form_.dtype) * static_cast<double>(loop.left.size()) * at_hint(pool_, product_.rows);
+      const double depth = count_at_hint(form_.kernel.pool, loop.depth) * form_.together / 8;
+      rows += depth * bits(form_.dtype) * static_cast<double>(loop.left.size()) * count_at_hint(pool_, product_.rows);
       column += depth * right_bits_;
     }
     const double blocks = std::ceil(columns / form_.block.columns);

@@ -15,7 +15,7 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-struct Sizes {
+struct GemmSizes {
   double rows, columns, batch, depth;
   double terms, left, right;  // the most of a loop; sums are those of all loops
   double element_bytes;
@@ -25,7 +25,7 @@ struct Sizes {
 
 // Of 16 along the depth: cycles of a multiprocessor for the products (its tensor cores make 1024 of 16-bit factors in
 // one and half as many of tf32, its lanes 64), and for what warps read of shared memory, 128 bytes a cycle.
-double product_cycles(const GemmTiles& t, const Sizes& sizes) {
+double product_cycles(const GemmTiles& t, const GemmSizes& sizes) {
   const double sums = static_cast<double>(t.rows) * t.columns * sizes.terms;
   const double warps = t.threads() / 32.0;
   if (sizes.tensor_cores)
@@ -47,7 +47,7 @@ double computing_cycles(const GemmForm& form) {
 }
 
 // A model for comparing tiles with one another.
-double predicted_cycles(const GemmForm& form, const Sizes& sizes, const Target& target) {
+double predicted_cycles(const GemmForm& form, const GemmSizes& sizes, const Target& target) {
   const GemmTiles& t = form.tiles;
   const double tiles =
       (std::ceil(sizes.rows / t.rows) + sizes.groups / 2) * std::ceil(sizes.columns / t.columns) * sizes.batch;
@@ -229,20 +229,20 @@ std::vector<GemmTiles> whole_row_table(DType multiplied) {
   return table;
 }
 
-constexpr int kMostSums = 128;          // of a thread, in registers
-constexpr std::size_t kMostShared = 3;  // ways to share the depth out, and of streams of tiles
-constexpr int kMostGroups = 1024;       // whose ends a block keeps
-constexpr int kLeastPaired = 32;        // of a warp's columns, which become half as many
+constexpr int kMostGemmSums = 128;         // of a thread, in registers
+constexpr std::size_t kMostShareWays = 3;  // ways to share the depth out, and of streams of tiles
+constexpr int kMostGroups = 1024;          // whose ends a block keeps
+constexpr int kLeastPaired = 32;           // of a warp's columns, which become half as many
 
 // The number of shares of the depth that suits the tiles best, and its cycles.
-std::optional<std::pair<double, GemmTiles>> best_shares(GemmForm form, const Sizes& sizes, const Target& target) {
+std::optional<std::pair<double, GemmTiles>> best_shares(GemmForm form, const GemmSizes& sizes, const Target& target) {
   std::optional<std::pair<double, GemmTiles>> best;
   GemmTiles& t = form.tiles;
   const double padded = std::ceil(sizes.rows / t.rows) * t.rows * std::ceil(sizes.columns / t.columns) * t.columns;
   const double tiles = padded / (t.rows * t.columns) * sizes.batch, steps = std::ceil(sizes.depth / t.depth);
   const int together = steps_together(form.loops[0].block, t.depth);
   for (const int shares : depth_shares(tiles, steps, together, target)) {
-    Sizes shared = sizes;
+    GemmSizes shared = sizes;
     shared.batch *= shares;
     shared.depth = steps_of_share(steps, together, shares) * t.depth;
     const double sums = padded * sizes.batch * sizes.terms;
@@ -255,7 +255,7 @@ std::optional<std::pair<double, GemmTiles>> best_shares(GemmForm form, const Siz
 }
 
 // The form's tiles with the last ones streamed, and their cycles.
-std::optional<std::pair<double, GemmTiles>> best_streams(GemmForm form, const Sizes& sizes, const Target& target) {
+std::optional<std::pair<double, GemmTiles>> best_streams(GemmForm form, const GemmSizes& sizes, const Target& target) {
   GemmTiles& t = form.tiles;
   const double tiles = std::ceil(sizes.rows / t.rows) * std::ceil(sizes.columns / t.columns) * sizes.batch;
   t = with_streams(form, tiles, std::ceil(sizes.depth / t.depth), target);
@@ -270,7 +270,8 @@ std::optional<std::pair<double, GemmTiles>> best_streams(GemmForm form, const Si
 
 // Ranks the tiles for the form's factors: false where there are none. The depth may be shared out, of all tiles where
 // these are few (`share`), else of the last ones (`stream`).
-bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool whole_rows, bool share, bool stream) {
+bool rank_tiles(GemmForm& form, const GemmSizes& sizes, const Target& target, bool whole_rows, bool share,
+                bool stream) {
   // Other products may stand in the same launch, with up to 40 KiB of their own (analysis/side_by_side).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   // Sums of a block of the depth stand beside those of all blocks before.
@@ -288,7 +289,7 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool w
        const GemmTiles& row : whole_rows ? whole_row_table(form.dtype) : gemm_tile_table(form.dtype, form.tf32)) {
     t = row;
     if (whole_rows && (t.columns < sizes.columns || whole_rows_bytes(tried) > most_shared)) continue;
-    if (t.warp_rows * t.warp_columns / 32 * sums > kMostSums || !sums_blocks(t.depth)) continue;
+    if (t.warp_rows * t.warp_columns / 32 * sums > kMostGemmSums || !sums_blocks(t.depth)) continue;
     if (form.pairs && t.warp_columns < kLeastPaired) continue;
     while (t.stages > 2 && tile_bytes(tried) > most_shared) --t.stages;
     if (t.stages < 3) continue;
@@ -302,7 +303,7 @@ bool rank_tiles(GemmForm& form, const Sizes& sizes, const Target& target, bool w
   const auto by_cycles = [](const auto& tiles) { return tiles.first; };
   for (auto* ways : {&shared, &streamed}) {
     std::ranges::stable_sort(*ways, {}, by_cycles);
-    ways->resize(std::min(ways->size(), kMostShared));
+    ways->resize(std::min(ways->size(), kMostShareWays));
     ranked.insert(ranked.end(), ways->begin(), ways->end());
   }
   std::ranges::stable_sort(ranked, {}, by_cycles);
@@ -321,15 +322,15 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
                 .tiles = {},
                 .ranking = {},
                 .sums = static_cast<int>(term_count(product))};
-  Sizes sizes{.rows = points_at_hint(pool, product.rows),
-              .columns = points_at_hint(pool, product.columns),
-              .batch = points_at_hint(pool, product.batch),
-              .depth = 0,
-              .terms = static_cast<double>(term_count(product)),
-              .left = 0,
-              .right = 0,
-              .element_bytes = static_cast<double>(form.element_bytes()),
-              .tensor_cores = form.tensor_cores()};
+  GemmSizes sizes{.rows = points_at_hint(pool, product.rows),
+                  .columns = points_at_hint(pool, product.columns),
+                  .batch = points_at_hint(pool, product.batch),
+                  .depth = 0,
+                  .terms = static_cast<double>(term_count(product)),
+                  .left = 0,
+                  .right = 0,
+                  .element_bytes = static_cast<double>(form.element_bytes()),
+                  .tensor_cores = form.tensor_cores()};
   const auto holds = holds_in_groups(pool, product, groups);
   for (const ProductLoop& loop : product.loops) {
     GemmLoop operands;

@@ -13,10 +13,6 @@ namespace {
 constexpr int kCopyBytes = 16;
 using Axes = std::vector<std::uint32_t>;
 
-bool mentions_any(const IndexExpr& e, const Axes& axes) {
-  return std::ranges::any_of(axes, [&](std::uint32_t a) { return mentions(e, {Variable::Kind::kAxis, a}); });
-}
-
 bool has_axes(const IndexExpr& e) {
   return std::ranges::any_of(variables_of(e), [](Variable v) { return v.kind != Variable::Kind::kSymbol; });
 }

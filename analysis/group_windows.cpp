@@ -17,17 +17,13 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-constexpr std::int64_t kMostTaps = 128;
+constexpr std::int64_t kMostGroupTaps = 128;
 constexpr std::int64_t kMostMembers = 64;
-constexpr std::int64_t kMostShared = 96 << 10;
-constexpr std::int64_t kMostSums = 64;     // registers of a thread
-constexpr std::int64_t kMostWeights = 48;  // likewise
+constexpr std::int64_t kMostGroupShared = 96 << 10;
+constexpr std::int64_t kMostGroupSums = 64;  // registers of a thread
+constexpr std::int64_t kMostWeights = 48;    // likewise
 constexpr int kMostWarps = 16;
 constexpr std::int64_t kFewMembers = 16;  // of one group: tiles of more are full enough
-
-Variable axis(std::uint32_t id) {
-  return {Variable::Kind::kAxis, id};
-}
 
 // Results with their channels in eights behind all other axes, also where they end within one.
 Kernel in_eights(const GroupWindows& found, std::vector<ExprId>& follow, std::uint32_t& eight, std::uint32_t& lane,
@@ -138,7 +134,7 @@ class FindGroupWindows {
   }
 
   std::int64_t coefficient(ExprId load, std::uint32_t a) const {
-    return coefficient_of(position_of(graph_, pool(), load), axis(a)).value_or(0);
+    return coefficient_of(position_of(graph_, pool(), load), axis_variable(a)).value_or(0);
   }
 
   // Does the axis move along a line of the image with a tap?
@@ -147,7 +143,7 @@ class FindGroupWindows {
       return std::ranges::any_of(loop().right, [&](ExprId factor) {
         const auto load = guarded_load(pool(), factor);
         return load && std::ranges::any_of(pool()[load->load].indices, [&](const IndexExpr& e) {
-                 return mentions(e, axis(a)) && mentions(e, axis(tap));
+                 return mentions(e, axis_variable(a)) && mentions(e, axis_variable(tap));
                });
       });
     });
@@ -174,8 +170,8 @@ class FindGroupWindows {
 
   bool moves_with_results(std::uint32_t a) const {
     return std::ranges::any_of(pool()[found_.image].indices, [&](const IndexExpr& e) {
-      return mentions(e, axis(a)) &&
-             std::ranges::any_of(found_.product.rows, [&](std::uint32_t r) { return mentions(e, axis(r)); });
+      return mentions(e, axis_variable(a)) &&
+             std::ranges::any_of(found_.product.rows, [&](std::uint32_t r) { return mentions(e, axis_variable(r)); });
     });
   }
 
@@ -195,7 +191,7 @@ class FindGroupWindows {
   std::optional<IndexExpr> step_of(std::uint32_t a) const {
     const IndexExpr at = position_of(graph_, pool(), found_.image);
     const IndexExpr next = substitute(at, [&](Variable v) -> std::optional<IndexExpr> {
-      return v == axis(a) ? std::optional(IndexExpr::axis(a) + 1) : std::nullopt;
+      return v == axis_variable(a) ? std::optional(IndexExpr::axis(a) + 1) : std::nullopt;
     });
     const IndexExpr step = simplify(next - at, pool().bounds());
     const bool even =
@@ -225,7 +221,7 @@ class FindGroupWindows {
   // The window that moves with the result by that tap, if one does.
   std::optional<WindowedAxis> window_of(std::uint32_t result, std::uint32_t tap) const {
     for (const IndexExpr& e : pool()[found_.image].indices) {
-      const auto of_result = coefficient_of(e, axis(result)), of_tap = coefficient_of(e, axis(tap));
+      const auto of_result = coefficient_of(e, axis_variable(result)), of_tap = coefficient_of(e, axis_variable(tap));
       if (!of_result || !of_tap || *of_result <= 0 || *of_tap <= 0) continue;
       const std::int64_t common = std::gcd(*of_result, *of_tap);
       return WindowedAxis{.result = result,
@@ -251,24 +247,25 @@ class FindGroupWindows {
       if (window.tap) std::erase(taps, *window.tap);
       found_.axes.push_back(window);
       for (const IndexExpr& e : indices) {
-        const auto of_result = coefficient_of(e, axis(result));
+        const auto of_result = coefficient_of(e, axis_variable(result));
         if (!window.tap) continue;
-        const auto of_tap = coefficient_of(e, axis(*window.tap));
+        const auto of_tap = coefficient_of(e, axis_variable(*window.tap));
         if (!of_result || !of_tap || *of_result * window.dilation != *of_tap * window.stride) return false;
       }
     }
     for (const std::uint32_t tap : taps) {
       // Windows that go backwards have no places in common as they are found here: each tap would have its own.
       const bool backwards = std::ranges::any_of(indices, [&](const IndexExpr& e) {
-        return mentions(e, axis(tap)) &&
-               std::ranges::any_of(found_.product.rows, [&](std::uint32_t r) { return mentions(e, axis(r)); });
+        return mentions(e, axis_variable(tap)) &&
+               std::ranges::any_of(found_.product.rows, [&](std::uint32_t r) { return mentions(e, axis_variable(r)); });
       });
       if (backwards && (found_.image_turned || found_.groups == 1)) return false;
-      if (!std::ranges::all_of(indices, [&](const IndexExpr& e) { return coefficient_of(e, axis(tap)).has_value(); }))
+      if (!std::ranges::all_of(indices,
+                               [&](const IndexExpr& e) { return coefficient_of(e, axis_variable(tap)).has_value(); }))
         return false;
       found_.axes.insert(found_.axes.begin(), WindowedAxis{.result = {}, .tap = tap, .taps = extent(tap)});
     }
-    return found_.taps() >= 1 && found_.taps() <= kMostTaps;
+    return found_.taps() >= 1 && found_.taps() <= kMostGroupTaps;
   }
 
   // Do 16 bytes of the image's channels lie together, and four of a group's weights?
@@ -298,7 +295,7 @@ class FindGroupWindows {
     const auto together = [&](std::uint32_t a) {
       return std::ranges::all_of(found_.kernel.outputs, [&](const KernelOutput& output) {
         const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool().bounds());
-        return coefficient_of(at, axis(a)) == 1;
+        return coefficient_of(at, axis_variable(a)) == 1;
       });
     };
     std::vector<ExprId> follow{loop().terms[0].reduction};
@@ -315,7 +312,7 @@ class FindGroupWindows {
     const ExprPool& pool = found_.eights.pool;
     return std::ranges::all_of(found_.eights.outputs, [&](const KernelOutput& output) {
       const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
-      return coefficient_of(at, axis(found_.lane)) == 1;
+      return coefficient_of(at, axis_variable(found_.lane)) == 1;
     });
   }
 
@@ -372,8 +369,8 @@ class FindGroupWindows {
 
   bool fits() {
     GroupWindows& f = found_;
-    if (f.pieces * f.columns() * 4 > kMostSums || f.results_of_block() % (16 * f.pieces) != 0) return false;
-    if (f.warps() > kMostWarps || f.shared_bytes() > kMostShared) return false;
+    if (f.pieces * f.columns() * 4 > kMostGroupSums || f.results_of_block() % (16 * f.pieces) != 0) return false;
+    if (f.warps() > kMostWarps || f.shared_bytes() > kMostGroupShared) return false;
     if (f.registers() > std::min<std::int64_t>(255, target_.registers_per_multiprocessor / f.threads())) return false;
     f.piece_places = f.pieces > 1 ? place_of(16) - place_of(0) : 0;
     f.half_places = place_of(8) - place_of(0);

@@ -13,18 +13,10 @@ using ImageBoxes = WarpgroupOperand::ImageBoxes;
 constexpr std::size_t kMostDimensions = 5;  // of a tensor to TMA
 constexpr int kElementBytes = 2;            // wgmma takes lines across the depth of 16 bits alone
 
-Variable axis(std::uint32_t a) {
-  return {Variable::Kind::kAxis, a};
-}
-
-bool mentions_any(const IndexExpr& e, const Axes& axes) {
-  return std::ranges::any_of(axes, [&](std::uint32_t a) { return mentions(e, axis(a)); });
-}
-
 // At the axis' beginning.
 IndexExpr without(const IndexExpr& e, std::uint32_t a) {
   return substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
-    return v == axis(a) ? std::optional<IndexExpr>(0) : std::nullopt;
+    return v == axis_variable(a) ? std::optional<IndexExpr>(0) : std::nullopt;
   });
 }
 
@@ -70,7 +62,7 @@ std::optional<Depth> depth_of(const ExprPool& pool, const Axes& axes, const Inde
   Depth depth;
   bool found = false;
   for (const std::uint32_t a : wide_axes(pool, axes)) {
-    if (!found && coefficient_of(weights, axis(a)) == 1) {
+    if (!found && coefficient_of(weights, axis_variable(a)) == 1) {
       depth.channels = a;
       found = true;
     } else {
@@ -136,14 +128,14 @@ std::optional<ImageDimensions> dimensions_of(const ExprPool& pool, const ExprNod
   std::optional<std::size_t> channels, pixels;
   for (std::size_t d = 0; d < load.indices.size(); ++d) {
     const IndexExpr& index = load.indices[d];
-    if (mentions(index, axis(depth.channels))) {
-      if (channels || coefficient_of(index, axis(depth.channels)) != 1 || mentions_any(index, sides.pixels()) ||
-          mentions_any(index, depth.taps))
+    if (mentions(index, axis_variable(depth.channels))) {
+      if (channels || coefficient_of(index, axis_variable(depth.channels)) != 1 ||
+          mentions_any(index, sides.pixels()) || mentions_any(index, depth.taps))
         return std::nullopt;
       channels = d;
     }
-    if (mentions(index, axis(last))) {
-      if (pixels || coefficient_of(index, axis(last)) != 1) return std::nullopt;
+    if (mentions(index, axis_variable(last))) {
+      if (pixels || coefficient_of(index, axis_variable(last)) != 1) return std::nullopt;
       pixels = d;
     }
   }
@@ -234,7 +226,7 @@ std::optional<ImageLoop> loop_of(const Graph& graph, const ExprPool& pool, const
       const IndexExpr position = position_of(graph, pool, factor->load);
       if (by_values(position) || (!of_image && !factor->guards.empty())) return std::nullopt;
       if (!depth) depth = depth_of(pool, given.depth, position);  // of the first weights
-      if (!depth || (!of_image && coefficient_of(position, axis(depth->channels)) != 1)) return std::nullopt;
+      if (!depth || (!of_image && coefficient_of(position, axis_variable(depth->channels)) != 1)) return std::nullopt;
       std::optional<WarpgroupOperand> operand;
       if (!of_image)
         operand = weights_of(pool, factor->load, position, sides, *depth);

@@ -13,7 +13,7 @@ namespace {
 constexpr int kCheapOperand = 8;  // of a reduction's operand that is used again
 // Of an operand of a matrix product, which is computed once for every tile of so many rows or columns: what an A100
 // does of such operations, its bandwidth, and the time of a launch.
-constexpr double kTile = 64, kOperationRate = 1e13, kBandwidth = 1.5e12, kLaunch = 3e-6;
+constexpr double kProductTile = 64, kOperationRate = 1e13, kBandwidth = 1.5e12, kLaunchSeconds = 3e-6;
 constexpr std::int64_t kLongestProductRow = 1024;  // that a block may hold
 constexpr std::int64_t kLongestWithSegments = 1 << 15;
 
@@ -337,9 +337,9 @@ bool Inlining::cheap_operand(const Inlined& operand, const LoadFact& load, Value
   for (const std::uint32_t d : load.lacks)
     others = consumer.streams ? std::max(others, extent(shape[d])) : others * extent(shape[d]);
   // A row times a matrix has no tiles: the row is read for every column.
-  const double times = consumer.facts.contraction ? std::ceil(others / kTile) - 1 : others - 1;
+  const double times = consumer.facts.contraction ? std::ceil(others / kProductTile) - 1 : others - 1;
   const double stored_bytes = elements * bits(graph_.tensor(v).dtype) / 8;
-  return elements * operand.cost * times / kOperationRate <= 2 * stored_bytes / kBandwidth + kLaunch;
+  return elements * operand.cost * times / kOperationRate <= 2 * stored_bytes / kBandwidth + kLaunchSeconds;
 }
 
 }  // namespace fusec

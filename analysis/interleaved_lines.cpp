@@ -13,13 +13,13 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostRows = 512;               // that take turns where a line could not be strips
+constexpr int kMostRowsInTurn = 512;         // that take turns where a line could not be strips
 constexpr std::int64_t kMostOfPiece = 8192;  // elements of a row in a line
 
 // Reads the form: which loads and stores are of elements as they follow one another.
-class Reader {
+class InterleavedLinesReader {
  public:
-  Reader(const RowForm& form, const Graph& graph, bool may_be_turned = false)
+  InterleavedLinesReader(const RowForm& form, const Graph& graph, bool may_be_turned = false)
       : form_(form),
         graph_(graph),
         pool_(form.kernel.pool),
@@ -81,7 +81,7 @@ class Reader {
     const auto rows = way_.line.as_constant();
     way_.in_strips =
         !(rows && *rows <= kFewRows) && way_.width > 1 && proves_multiple_of(way_.line, way_.width, pool_.bounds());
-    if (!way_.in_strips && (apart_ || !rows || *rows > kMostRows)) {
+    if (!way_.in_strips && (apart_ || !rows || *rows > kMostRowsInTurn)) {
       if (!may_be_shifted()) return false;
       way_.in_strips = way_.shifted = true;
     }
@@ -98,7 +98,7 @@ class Reader {
     if (way_.width == 1 || apart_) return false;
     const auto line = way_.line.as_constant();
     way_.in_strips = proves_multiple_of(way_.line, way_.width, pool_.bounds());
-    if (!way_.in_strips && (!line || *line > kMostRows || !way_.outer.empty())) return false;
+    if (!way_.in_strips && (!line || *line > kMostRowsInTurn || !way_.outer.empty())) return false;
     if (!way_.in_strips) way_.rows = static_cast<int>(*line) / way_.breadth;
     return true;
   }
@@ -284,20 +284,21 @@ class Reader {
 }  // namespace
 
 std::optional<InterleavedLines> interleaved_lines(const RowForm& form, const Graph& graph) {
-  return Reader(form, graph).read();
+  return InterleavedLinesReader(form, graph).read();
 }
 
 std::optional<InterleavedLines> lines_some_turned(const RowForm& form, const Graph& graph) {
   for (const std::uint32_t pieces : form.columns) {
     const std::optional<RowForm> over = over_lines(form, pieces);
     if (!over) continue;
-    if (std::optional<InterleavedLines> found = Reader(*over, graph, true).read_some_turned()) return found;
+    if (std::optional<InterleavedLines> found = InterleavedLinesReader(*over, graph, true).read_some_turned())
+      return found;
   }
   return std::nullopt;
 }
 
 std::optional<InterleavedLines> lines_in_pieces(const RowForm& form, const Graph& graph) {
-  return Reader(form, graph).read_in_pieces();
+  return InterleavedLinesReader(form, graph).read_in_pieces();
 }
 
 }  // namespace fusec

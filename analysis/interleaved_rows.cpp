@@ -18,9 +18,10 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostTurns = 16;
-constexpr int kMostShared = 40 * 1024, kMostOfAll = 46 * 1024;  // for a partial result of each place, for all of them
-constexpr std::int64_t kOfWarp = 2048;                          // elements that a warp takes
+constexpr int kMostInterleavedTurns = 16;
+constexpr int kMostSharedOfPlace = 40 * 1024,
+              kMostOfAll = 46 * 1024;           // for a partial result of each place, for all of them
+constexpr std::int64_t kElementsOfWarp = 2048;  // elements that a warp takes
 
 bool has_wide_values(const RowForm& form) {
   const ExprPool& pool = form.kernel.pool;
@@ -40,7 +41,7 @@ int working(int team, int rows, int width) {
 }
 
 // What there is to reduce, with symbols at their hints.
-struct Work {
+struct InterleavedWork {
   std::int64_t groups = 1, length = 1;  // places of the outer axes; elements of a row
   std::int64_t stages = 1;
   int partial = 4;                                      // bytes of a partial result
@@ -50,21 +51,21 @@ struct Work {
   std::optional<RowOnePass::Kind> pass = std::nullopt;  // in which one pass makes both reductions
 };
 
-constexpr int kMostThreads = 512;
+constexpr int kMostInterleavedThreads = 512;
 
 bool have_room(std::int64_t threads, int width, int partial, int all, std::int64_t more = 0) {
   const std::int64_t places = threads * width * 33 / 32 + more;
-  return places * partial <= kMostShared && places * all <= kMostOfAll;
+  return places * partial <= kMostSharedOfPlace && places * all <= kMostOfAll;
 }
 
-bool may_be(int threads, const InterleavedRows& way, const Work& work, int most = kMostThreads) {
+bool may_be(int threads, const InterleavedRows& way, const InterleavedWork& work, int most = kMostInterleavedThreads) {
   std::int64_t more = 0;  // pieces' sums, and rows' parts
   if (const int odd = way.breadth / (way.breadth & -way.breadth); way.breadth > 1)
     more = (odd > 1 ? std::int64_t{threads} * way.width / odd : 0) + threads;
   return threads <= most && have_room(threads, way.width, work.partial, work.all, more);
 }
 
-RowsToReduce to_reduce(const InterleavedRows& way, const Work& work) {
+RowsToReduce to_reduce(const InterleavedRows& way, const InterleavedWork& work) {
   return {.blocks = work.groups,
           .length = work.length * way.columns(),
           .stages = static_cast<int>(work.stages),
@@ -77,7 +78,7 @@ RowsToReduce to_reduce(const InterleavedRows& way, const Work& work) {
 }
 
 // Beside what they read.
-int chunks_that_leave_little(int chunks, const Work& work) {
+int chunks_that_leave_little(int chunks, const InterleavedWork& work) {
   const std::int64_t most = work.length * work.bits / 8 / (std::int64_t{64} * work.partial);
   return static_cast<int>(std::clamp<std::int64_t>(most, 1, chunks));
 }
@@ -86,13 +87,13 @@ int turns_of_chunk(std::optional<RowOnePass::Kind> pass) {
   return !pass ? 8 : pass == RowOnePass::Kind::kExponentials ? 32 : 16;
 }
 
-int chunks_that_join_little(int chunks, std::int64_t vectors, const InterleavedRows& way, const Work& work) {
+int chunks_that_join_little(int chunks, std::int64_t vectors, const InterleavedRows& way, const InterleavedWork& work) {
   const int turns = turns_of_chunk(work.pass);
   return static_cast<int>(std::clamp<std::int64_t>(vectors / (turns * way.team), 1, std::max(chunks, 1)));
 }
 
 // Fewer where each then has as many lines as every other one: a loop over a number of turns that is known is shorter.
-int even_chunks(int chunks, const InterleavedRows& way, const Work& work) {
+int even_chunks(int chunks, const InterleavedRows& way, const InterleavedWork& work) {
   const std::int64_t lines = way.parts / way.lanes(), turns = work.length / lines;
   if (chunks == 1 || work.length % lines != 0) return chunks;
   const std::int64_t fewest = (turns + chunks - 1) / chunks;
@@ -102,20 +103,20 @@ int even_chunks(int chunks, const InterleavedRows& way, const Work& work) {
 }
 
 // The blocks of a strip.
-int chunks_of_strips(const InterleavedRows& way, const Work& work, bool held, const Target& target) {
+int chunks_of_strips(const InterleavedRows& way, const InterleavedWork& work, bool held, const Target& target) {
   const int chunks = chunks_that_leave_little(chunks_of_columns(to_reduce(way, work), target, held ? 1 : 0), work);
   return even_chunks(chunks_that_join_little(chunks, work.length * way.lanes(), way, work), way, work);
 }
 
 // With so many lanes to a line: the threads of a team, the blocks of a strip. False where shared memory has no room.
-bool shape_strips(InterleavedRows& way, Work work, int lanes, const Target& target) {
+bool shape_strips(InterleavedRows& way, InterleavedWork work, int lanes, const Target& target) {
   const std::int64_t line = value_at_hint(way.line, way.form.kernel.pool.bounds().symbols);
   way.rows = lanes * way.width;
   work.groups *= (line + way.rows - 1) / way.rows;
   way.team = std::max(64, way.rows);
   while (may_be(2 * way.team, way, work) && work.length > std::int64_t{8} * way.team / lanes) way.team *= 2;
   way.parts = way.team;
-  const bool held = work.length <= std::int64_t{kMostTurns} * way.team / lanes;
+  const bool held = work.length <= std::int64_t{kMostInterleavedTurns} * way.team / lanes;
   way.chunks = chunks_of_strips(way, work, held, target);
   return may_be(way.team, way, work);
 }
@@ -129,7 +130,7 @@ int narrowest_bits(const InterleavedRows& way) {
 
 // Lines of 32 lanes; of fewer, where those make as many strips, where there is not a block for every multiprocessor, or
 // where registers do not hold what a team reads twice; but not where blocks share strips.
-bool choose_strips(InterleavedRows& way, Work work, const Target& target) {
+bool choose_strips(InterleavedRows& way, InterleavedWork work, const Target& target) {
   constexpr int kFewestLines = 32, kLine = 64, kBytes = 256;  // of lanes, where lines begin at so many bytes, or not
   if (work.length < kFewestLines) return false;               // a thread had better have all of a row
   const ExprPool& pool = way.form.kernel.pool;
@@ -139,7 +140,9 @@ bool choose_strips(InterleavedRows& way, Work work, const Target& target) {
   while (wide > 4 && strips(wide / 2) == strips(wide)) wide /= 2;
   const bool even = proves_multiple_of(way.line, 8 * kLine / work.bits, pool.bounds());
   int lanes = wide;
-  const auto turns_held = [](int of_line) { return std::int64_t{kMostTurns} * (kMostThreads / of_line); };
+  const auto turns_held = [](int of_line) {
+    return std::int64_t{kMostInterleavedTurns} * (kMostInterleavedThreads / of_line);
+  };
   const auto holds = [&] { return work.length <= turns_held(lanes); };
   // Narrow elements beside wide ones are whole sectors of a line as well.
   while (lanes * way.width * work.bits / 8 > (even ? kLine : kBytes) &&
@@ -166,7 +169,7 @@ int unlike_lines(const InterleavedRows& way) {
 
 // Strips of lines that begin anywhere, of so many bytes a line: as many lines at once as begin unlike, or some times as
 // many. False where shared memory has no room.
-bool shape_shifted(InterleavedRows& way, Work work, int bytes, const Target& target) {
+bool shape_shifted(InterleavedRows& way, InterleavedWork work, int bytes, const Target& target) {
   constexpr int kTurns = 8;
   const std::int64_t line = *way.line.as_constant();
   const int unlike = unlike_lines(way);
@@ -177,8 +180,8 @@ bool shape_shifted(InterleavedRows& way, Work work, int bytes, const Target& tar
   const bool once = work.stages == 1;
   int lines = unlike;
   while (lines * way.lanes() < std::max(64, way.rows)) lines += unlike;
-  const auto may_be_more = [&] { return (lines + unlike) * way.lanes() <= kMostThreads; };
-  while (may_be_more() && work.length > (once ? kTurns : kMostTurns) * std::int64_t{lines}) lines += unlike;
+  const auto may_be_more = [&] { return (lines + unlike) * way.lanes() <= kMostInterleavedThreads; };
+  while (may_be_more() && work.length > (once ? kTurns : kMostInterleavedTurns) * std::int64_t{lines}) lines += unlike;
   way.parts = lines * way.lanes();
   way.team = (way.parts + 31) / 32 * 32;
   if (work.length < 2 * lines) return false;
@@ -189,7 +192,7 @@ bool shape_shifted(InterleavedRows& way, Work work, int bytes, const Target& tar
 // Narrower ones only where these need no other blocks. What is kept to be stored has to be worth what threads of unlike
 // lines do to join their results, by blocks for all multiprocessors, and so wide that little of it is stored in parts
 // of vectors.
-bool choose_shifted(InterleavedRows& way, Work work, const Target& target) {
+bool choose_shifted(InterleavedRows& way, InterleavedWork work, const Target& target) {
   constexpr int kWide = 1024, kNarrow = 256, kNarrowStored = 512, kFewestTurns = 5;
   const bool stores = !way.form.columns.empty();
   for (int bytes = kWide; bytes >= (stores ? kNarrowStored : kNarrow); bytes /= 2) {
@@ -204,23 +207,25 @@ bool choose_shifted(InterleavedRows& way, Work work, const Target& target) {
 }
 
 // As many lines at once as leave each thread so many turns, and as shared memory has room for.
-void take_lines(InterleavedRows& way, const Work& work, int turns) {
+void take_lines(InterleavedRows& way, const InterleavedWork& work, int turns) {
   const auto take = [&](int lines) {
     way.parts = lines * way.lanes();
     way.team = (way.parts + 31) / 32 * 32;
   };
   int lines = std::max(1, 64 / way.lanes());
-  while (2 * lines * way.lanes() <= kMostThreads && work.length >= std::int64_t{2} * turns * lines) lines *= 2;
+  while (2 * lines * way.lanes() <= kMostInterleavedThreads && work.length >= std::int64_t{2} * turns * lines)
+    lines *= 2;
   take(lines);
   while (lines > 1 && !may_be(way.team, way, work)) take(lines /= 2);
 }
 
 // A row to a team, of as many elements of each line as are vectors for all of its threads.
-bool shape_long_pieces(InterleavedRows& way, Work work, const Target& target) {
+bool shape_long_pieces(InterleavedRows& way, InterleavedWork work, const Target& target) {
   constexpr int kTurns = 16;
   way.rows = 1;
   way.shifted = true;  // its first and last vectors are others' as well
-  if (way.lanes() > 2 * kMostThreads || !way.form.columns.empty() || !way.form.beside.empty() || work.stages > 1)
+  if (way.lanes() > 2 * kMostInterleavedThreads || !way.form.columns.empty() || !way.form.beside.empty() ||
+      work.stages > 1)
     return false;
   work.groups *= value_at_hint(way.strips(), way.form.kernel.pool.bounds().symbols);
   take_lines(way, work, kTurns);
@@ -230,7 +235,7 @@ bool shape_long_pieces(InterleavedRows& way, Work work, const Target& target) {
 }
 
 // Columns of which strips that share no sector, or few, are multiples, and whose rows and vectors are whole.
-int columns_of_strip(const InterleavedRows& way, const Work& work) {
+int columns_of_strip(const InterleavedRows& way, const InterleavedWork& work) {
   const Bounds& bounds = way.form.kernel.pool.bounds();
   const bool of_sectors = proves_multiple_of(way.line, 8 * kSectorBytes / work.bits, bounds);
   const int whole = std::lcm(way.width, way.breadth), bits = 8 * (of_sectors ? kSectorBytes : 8 * kSectorBytes);
@@ -240,7 +245,7 @@ int columns_of_strip(const InterleavedRows& way, const Work& work) {
 
 // What is read again by blocks that share strips is not kept however few these are: each has some turns, where there
 // are not blocks for all multiprocessors.
-int chunks_for_all(const InterleavedRows& way, const Work& work, const Target& target) {
+int chunks_for_all(const InterleavedRows& way, const InterleavedWork& work, const Target& target) {
   constexpr int kTurns = 4;
   const std::int64_t most = work.length / (kTurns * (way.parts / way.lanes()));
   return static_cast<int>(std::max<std::int64_t>(1, std::min(most, target.multiprocessors / work.groups)));
@@ -248,7 +253,7 @@ int chunks_for_all(const InterleavedRows& way, const Work& work, const Target& t
 
 // Strips of rows that have several elements of each line: so many rows as share no sector with others', and more lines
 // at once where there are many. False where those that blocks cannot share are few.
-bool shape_pieces(InterleavedRows& way, Work work, const Target& target) {
+bool shape_pieces(InterleavedRows& way, InterleavedWork work, const Target& target) {
   constexpr int kFewLanes = 32, kMostLanes = 512, kTurns = 16, kTurnsKept = 8, kFewStrips = 6, kFewestElements = 32;
   if (work.length * way.breadth < kFewestElements) return false;  // a thread had better have all of a row
   const bool once = work.stages == 1 && (way.form.columns.empty() || (work.again && way.in_strips));
@@ -273,7 +278,7 @@ bool shape_pieces(InterleavedRows& way, Work work, const Target& target) {
 }
 
 // The same of rows that take turns.
-bool shape_turns(InterleavedRows& way, Work work, const Target& target) {
+bool shape_turns(InterleavedRows& way, InterleavedWork work, const Target& target) {
   const std::int64_t length = work.length * way.columns(), vectors = (length + way.width - 1) / way.width;
   if (length < 64 * way.columns()) return false;  // short ones: a thread each, or so
   // Three quarters of a team's threads, or half of those of many rows.
@@ -281,7 +286,7 @@ bool shape_turns(InterleavedRows& way, Work work, const Target& target) {
     const int quarters = way.columns() <= kFewRows ? 3 : 2;
     return team >= way.columns() && 4 * working(team, way.columns(), way.width) >= quarters * team;
   };
-  if (length <= kOfWarp && work.groups > 1 && busy(32)) {
+  if (length <= kElementsOfWarp && work.groups > 1 && busy(32)) {
     way.team = 32;
     way.teams = 4;
   } else {
@@ -290,10 +295,10 @@ bool shape_turns(InterleavedRows& way, Work work, const Target& target) {
     // Twice as many where they then keep it all.
     const auto turns = [&](int team) { return vectors / working(team, way.columns(), way.width); };
     if (!way.form.columns.empty() && busy(2 * way.team) && may_be(2 * way.team, way, work, target.threads_of_strip) &&
-        turns(way.team) >= kMostTurns && turns(2 * way.team) < kMostTurns * 5 / 8)
+        turns(way.team) >= kMostInterleavedTurns && turns(2 * way.team) < kMostInterleavedTurns * 5 / 8)
       way.team *= 2;
     if (!busy(way.team)) return false;
-    const bool held = turns(way.team) < kMostTurns;
+    const bool held = turns(way.team) < kMostInterleavedTurns;
     // 16-bit elements of many rows take more instructions than those threads do.
     if (way.columns() > kFewRows && !way.form.columns.empty() && work.length <= kHeldByColumns &&
         !(held && work.bits >= 32))
@@ -337,7 +342,7 @@ std::int64_t code_of_joining(const InterleavedRows& way) {
 }
 
 // For what is the same for all lines, too, beside results at each place: left alone, ptxas spills some.
-bool has_registers_beside(const InterleavedRows& way, const Work& work) {
+bool has_registers_beside(const InterleavedRows& way, const InterleavedWork& work) {
   constexpr int kRegisters = 65536, kOfPlace = 8, kComputing = 36;  // of a multiprocessor; of a thread
   const int kept = way.kept_turns * way.width * work.bits / 32;
   return way.beside.empty() || way.breadth == 1 || way.team * (kept + kOfPlace * way.width + kComputing) <= kRegisters;
@@ -345,13 +350,13 @@ bool has_registers_beside(const InterleavedRows& way, const Work& work) {
 
 // What a thread keeps is known by number of a turn, so that its loops are unrolled: more threads with fewer turns each
 // where that is too much code. False where a single vector is too much, and one more for rows that end within one.
-bool keep_turns(InterleavedRows& way, const Work& work) {
+bool keep_turns(InterleavedRows& way, const InterleavedWork& work) {
   const std::int64_t most = most_vectors(way), code = code_of_loops(way.form) * way.width;
   const auto turns = [&](int parts) { return (most + parts - 1) / parts; };
   if (2 * code > kMostUnrolled) return false;
   const std::vector<int> stages = stages_of(way.form);
   if (way.form.columns.empty() && *std::ranges::max_element(stages) == 0) return true;  // one loop
-  if (way.chunks > 1 || turns(way.parts) < 1 || turns(way.parts) > kMostTurns) return true;
+  if (way.chunks > 1 || turns(way.parts) < 1 || turns(way.parts) > kMostInterleavedTurns) return true;
   while (way.teams == 1 && turns(way.parts) > 1 && turns(way.parts) * code + code_of_joining(way) > kMostUnrolled &&
          may_be(2 * way.team, way, work)) {
     way.team *= 2;
@@ -372,7 +377,7 @@ std::optional<RowOnePass> one_pass_of(const InterleavedRows& way, bool may_be_ex
 }
 
 // What such rows are to reduce, of whose widest element there are so many bits.
-Work work_of(const InterleavedRows& way, int widest_bits, const std::optional<RowOnePass>& pass) {
+InterleavedWork work_of(const InterleavedRows& way, int widest_bits, const std::optional<RowOnePass>& pass) {
   const ExprPool& pool = way.form.kernel.pool;
   const Symbols& symbols = pool.bounds().symbols;
   const std::vector<int> stages = stages_of(way.form);
@@ -389,7 +394,7 @@ Work work_of(const InterleavedRows& way, int widest_bits, const std::optional<Ro
 // or, pieces, by blocks that have shared a strip; nothing where others do better.
 std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits, bool again, const Target& target) {
   const std::optional<RowOnePass> one_pass = one_pass_of(way, again);
-  Work work = work_of(way, widest_bits, one_pass);
+  InterleavedWork work = work_of(way, widest_bits, one_pass);
   work.again = again;
   const auto shape = way.shifted       ? choose_shifted
                      : !way.in_strips  ? shape_turns
@@ -409,7 +414,7 @@ std::optional<InterleavedRows> with_threads(InterleavedRows way, int widest_bits
 // Vectors that a thread may keep: of so many registers, and of so much code.
 std::int64_t most_turns_kept(const InterleavedRows& way) {
   const int code = std::max(1, code_of_loops(way.form) * way.width);
-  return std::min({std::int64_t{kMostTurns}, std::int64_t{kMostKeptWords} / words_of_turn(way),
+  return std::min({std::int64_t{kMostInterleavedTurns}, std::int64_t{kMostKeptWords} / words_of_turn(way),
                    (kMostUnrolled - code_of_joining(way)) / code});
 }
 
@@ -426,7 +431,7 @@ bool keep_turned_lines_of_cohort(InterleavedRows& way, std::int64_t most_turns, 
 }
 
 // With so many threads and as few blocks as keep their rows between them, or some more.
-bool shape_cohort(InterleavedRows& way, int team, Work work, const Target& target) {
+bool shape_cohort(InterleavedRows& way, int team, InterleavedWork work, const Target& target) {
   way.team = team;
   way.parts = parts_of(team, way);
   if (const int even = working(team, 2 * way.columns(), way.width); !way.in_strips && even > 0) way.parts = even;
@@ -445,16 +450,16 @@ bool shape_cohort(InterleavedRows& way, int team, Work work, const Target& targe
   return true;
 }
 
-bool leaves_little(const InterleavedRows& way, const Work& work) {
+bool leaves_little(const InterleavedRows& way, const InterleavedWork& work) {
   return way.chunks <= blocks_that_leave_little(to_reduce(way, work));
 }
 
 // What registers of one block do not hold and would be read again: kept by blocks that wait for one another. Strips are
 // as wide as leave little for one another, of whole sectors; those of pieces so narrow that all multiprocessors work.
 std::optional<InterleavedRows> kept_by_cohort(InterleavedRows way, int widest_bits, const Target& target) {
-  const Work work = work_of(way, widest_bits, std::nullopt);
+  const InterleavedWork work = work_of(way, widest_bits, std::nullopt);
   const auto shaped = [&](std::int64_t columns) -> std::optional<InterleavedRows> {
-    for (const int team : {kMostThreads / 2, kMostThreads}) {
+    for (const int team : {kMostInterleavedThreads / 2, kMostInterleavedThreads}) {
       InterleavedRows found = way;
       if (way.in_strips) found.rows = static_cast<int>(columns / way.breadth);
       if (shape_cohort(found, team, work, target)) return found;

@@ -67,4 +67,8 @@ IndexExpr point_count(const ExprPool& pool, const std::vector<std::uint32_t>& ax
   return count;
 }
 
+IndexExpr simplified_point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
+  return simplify(point_count(pool, axes), pool.bounds());
+}
+
 }  // namespace fusec

@@ -44,6 +44,7 @@ std::vector<ExprId> roots_of(const Kernel& kernel);
 
 // The number of points of the axes' space.
 IndexExpr point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
+IndexExpr simplified_point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
 
 // The axes on which each value of the pool depends, sorted, by node.
 std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool);

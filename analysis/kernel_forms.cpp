@@ -14,10 +14,6 @@
 namespace fusec {
 namespace {
 
-bool contains(const std::vector<std::uint32_t>& axes, std::uint32_t axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 // The divisor c of an output axis that occurs in some load as axis // c: the channels of a group, so many at least.
 std::optional<std::pair<std::size_t, std::int64_t>> grouped_axis(const Kernel& kernel, std::int64_t fewest) {
   const ExprPool& pool = kernel.pool;

@@ -15,9 +15,9 @@ namespace {
 
 constexpr std::int64_t kFew = 64;  // elements of a row: neighbouring lanes have those of other rows
 
-class Counter {
+class SectorCounter {
  public:
-  Counter(const RowForm& form, const Graph& graph, std::optional<std::uint32_t> neighbours)
+  SectorCounter(const RowForm& form, const Graph& graph, std::optional<std::uint32_t> neighbours)
       : form_(form), pool_(form.kernel.pool), graph_(graph), neighbours_(neighbours) {}
 
   double count() {
@@ -130,7 +130,7 @@ std::optional<IndexExpr> difference_along(const IndexExpr& at, std::uint32_t axi
 }
 
 double asked_for_by_lanes(const RowForm& form, const Graph& graph, std::optional<std::uint32_t> neighbours) {
-  return Counter(form, graph, neighbours).count();
+  return SectorCounter(form, graph, neighbours).count();
 }
 
 }  // namespace fusec

@@ -11,21 +11,21 @@ namespace fusec {
 namespace {
 
 constexpr double kUnitMs = 30;
-constexpr double kPointwise = 0.2, kMoved = 0.2, kFunctions = 0.8;
+constexpr double kPointwise = 0.2, kMoved = 0.2, kOfFunctions = 0.8;
 constexpr double kPointwiseMs = 40;  // of a thousand instructions
-constexpr int kFunction = 8;         // of code_of
+constexpr int kFunctionCode = 8;     // of code_of
 
 // Milliseconds: of a thousand instructions, of their square since what a loop keeps lies between it and the next, and
 // of a reduction.
 struct RowsMs {
   double code, square, reduction;
 };
-constexpr RowsMs kTeams = {25, 30, 10}, kTogether = {80, 0, 10}, kInterleaved = {58, 13, 15}, kKeptStrips = {50, 7, 6},
-                 kColumns = {80, 0, 6};
+constexpr RowsMs kTeams = {25, 30, 10}, kRowsTogether = {80, 0, 10}, kInterleaved = {58, 13, 15},
+                 kKeptStrips = {50, 7, 6}, kColumns = {80, 0, 6};
 
 RowsMs ms_of(const RowWays& ways) {
   if (!ways.turned.empty()) return kTeams;
-  if (!ways.together.empty()) return kTogether;
+  if (!ways.together.empty()) return kRowsTogether;
   if (ways.interleaved) {
     const InterleavedRows& way = *ways.interleaved;
     return way.in_strips && way.kept_turns > 0 && !way.cohort ? kKeptStrips : kInterleaved;
@@ -76,9 +76,9 @@ double light_code(const Kernel& kernel, const Graph& graph) {
       bytes = std::max(bytes, bits(n.dtype) / 8);
       across = across || (!axes.empty() && goes_across(kernel, graph, id, innermost_of(pool, axes)));
     }
-    functions = functions || code_of(n) > kFunction;
+    functions = functions || code_of(n) > kFunctionCode;
   }
-  const double least = kPointwise + (across ? kMoved : 0) + (functions ? kFunctions : 0);
+  const double least = kPointwise + (across ? kMoved : 0) + (functions ? kOfFunctions : 0);
   return std::max(least, kPointwiseMs * code * (kVector / bytes) / 1000.0 / kUnitMs);
 }
 

@@ -5,13 +5,10 @@
 #include "ir/graph.h"
 
 namespace fusec {
-namespace {
 
 bool over_symbols(const IndexExpr& e) {
   return std::ranges::all_of(variables_of(e), [](const Variable v) { return v.kind == Variable::Kind::kSymbol; });
 }
-
-}  // namespace
 
 std::optional<LinearIndex> linear_in(const IndexExpr& e, std::span<const std::uint32_t> axes) {
   // The value with one axis 1 and all others 0.

@@ -21,4 +21,7 @@ struct LinearIndex {
 // Nothing where it is not linear, or other axes and values are in it.
 std::optional<LinearIndex> linear_in(const IndexExpr& e, std::span<const std::uint32_t> axes);
 
+// Has it no axis and no value?
+bool over_symbols(const IndexExpr& e);
+
 }  // namespace fusec

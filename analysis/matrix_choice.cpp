@@ -12,10 +12,6 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-bool contains(const Axes& axes, std::uint32_t axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 // Is the value 0 wherever the guard does not hold? So is a product of such values, and of finite constants.
 bool is_zero_unless(const ExprPool& pool, ExprId value, ExprId guard) {
   bool zero = false;

@@ -4,21 +4,12 @@
 #include <limits>
 #include <unordered_map>
 
-#include "analysis/lower.h"
 #include "analysis/formula_flops.h"
+#include "analysis/lower.h"
 #include "ir/hash.h"
 
 namespace fusec {
 namespace {
-
-using Signature = std::vector<std::uint64_t>;
-struct SignatureHash {
-  std::size_t operator()(const Signature& s) const {
-    std::size_t h = s.size();
-    for (const std::uint64_t v : s) h = hash_mix(h, v);
-    return h;
-  }
-};
 
 std::int64_t as_count(double flops) {
   constexpr double kMost = 9.2e18;
@@ -40,6 +31,14 @@ std::int64_t counted(const Graph& graph, NodeId n) {
 }  // namespace
 
 struct WorkOfNodes::Known {
+  using Signature = std::vector<std::uint64_t>;
+  struct SignatureHash {
+    std::size_t operator()(const Signature& s) const {
+      std::size_t h = s.size();
+      for (const std::uint64_t v : s) h = hash_mix(h, v);
+      return h;
+    }
+  };
   std::unordered_map<Signature, std::int64_t, SignatureHash> flops;
   Signature signature;
 };
@@ -49,7 +48,7 @@ WorkOfNodes::~WorkOfNodes() = default;
 
 std::int64_t WorkOfNodes::flops(NodeId n) {
   const Node& node = graph_.nodes[n];
-  Signature& signature = known_->signature;
+  Known::Signature& signature = known_->signature;
   signature.assign({reinterpret_cast<std::uintptr_t>(node.op), node.attributes});
   for (const ValueId v : node.inputs) {
     const bool is_number = v != kNone && graph_.value(v).kind == Value::Kind::kNumber;

@@ -7,7 +7,7 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kTogether = 2;
+constexpr std::int64_t kPaired = 2;
 
 // Puts one column of twice as many in the place of every second one, the first of them or the one behind it.
 class OneOfPair {
@@ -45,7 +45,7 @@ class OneOfPair {
 
   std::optional<IndexExpr> put(const IndexExpr& e, std::int64_t first) const {
     if (!mentions(e, of_pair())) return e;
-    const IndexExpr rest = simplify(e - IndexExpr::axis(pair_) * kTogether - first, to_.bounds());
+    const IndexExpr rest = simplify(e - IndexExpr::axis(pair_) * kPaired - first, to_.bounds());
     if (mentions(rest, of_pair())) return std::nullopt;
     return simplify(rest + IndexExpr::axis(column_), to_.bounds());
   }
@@ -69,7 +69,7 @@ std::optional<PairedColumns> find_paired_columns(const Kernel& kernel, const Pro
   PairedColumns paired{.kernel = kernel, .product = product};
   ExprPool& pool = paired.kernel.pool;
   const std::uint32_t pair = product.columns[0];
-  const std::uint32_t column = pool.new_axis(simplify(pool.extent(pair) * kTogether, pool.bounds()));
+  const std::uint32_t column = pool.new_axis(simplify(pool.extent(pair) * kPaired, pool.bounds()));
   OneOfPair one(kernel.pool, pool, pair, column);
   for (const std::size_t even : {0, 1}) {
     const ProductTerm &first = loop.terms[even], &second = loop.terms[1 - even];

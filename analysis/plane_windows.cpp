@@ -18,14 +18,10 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-constexpr std::int64_t kMostTaps = 32;  // along one axis
-constexpr std::int64_t kMostSums = 32;  // of a thread
-constexpr std::int64_t kMostShared = 40 << 10;
-constexpr int kMostThreads = 256;
-
-Variable axis(std::uint32_t id) {
-  return {Variable::Kind::kAxis, id};
-}
+constexpr std::int64_t kMostTapsOfAxis = 32;  // along one axis
+constexpr std::int64_t kMostPlaneSums = 32;   // of a thread
+constexpr std::int64_t kMostPlaneShared = 40 << 10;
+constexpr int kMostPlaneThreads = 256;
 
 // Every index expression that a value is made of: where loads lie, and what guards compare.
 std::vector<IndexExpr> indices_of(const ExprPool& pool, ExprId value) {
@@ -38,7 +34,7 @@ std::vector<IndexExpr> indices_of(const ExprPool& pool, ExprId value) {
 // How far the expression goes with a result and with a tap; nothing where it is not linear in both.
 std::optional<std::pair<std::int64_t, std::int64_t>> steps_of(const IndexExpr& e, std::uint32_t result,
                                                               std::uint32_t tap) {
-  const auto of_result = coefficient_of(e, axis(result)), of_tap = coefficient_of(e, axis(tap));
+  const auto of_result = coefficient_of(e, axis_variable(result)), of_tap = coefficient_of(e, axis_variable(tap));
   if (!of_result || !of_tap) return std::nullopt;
   return std::pair{*of_result, *of_tap};
 }
@@ -122,8 +118,8 @@ class FindPlaneWindows {
       for (const std::uint32_t result : results())
         for (const std::uint32_t tap : summed()) {
           const auto window = window_of(load, result, tap);
-          if (!window || coefficient_of(at, axis(result)) != 1) continue;
-          if (coefficient_of(position, axis(result)) != window->stride) continue;
+          if (!window || coefficient_of(at, axis_variable(result)) != 1) continue;
+          if (coefficient_of(position, axis_variable(result)) != window->stride) continue;
           found_.columns = *window;
           return true;
         }
@@ -159,7 +155,7 @@ class FindPlaneWindows {
       const std::int64_t common = std::gcd(steps->first, steps->second);
       const MovedWindow window{result, tap, steps->first / common, steps->second / common, extent(tap)};
       const bool one_moves = window.stride == 1 || window.dilation == 1;
-      if (one_moves && window.taps <= kMostTaps && !pool().extent(result).is(1)) return window;
+      if (one_moves && window.taps <= kMostTapsOfAxis && !pool().extent(result).is(1)) return window;
     }
     return std::nullopt;
   }
@@ -242,9 +238,9 @@ class FindPlaneWindows {
     bounds.axes.emplace_back(std::int64_t{1} << 24);
     // Where the block's first place is `together` * number, and those behind it.
     const auto at_first = [&](const IndexExpr& e, std::int64_t further) {
-      const std::int64_t step = coefficient_of(e, axis(w.result)).value_or(0) / w.stride;
+      const std::int64_t step = coefficient_of(e, axis_variable(w.result)).value_or(0) / w.stride;
       const IndexExpr rest = substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
-        if (v == axis(w.result) || v == axis(w.tap)) return IndexExpr(0);
+        if (v == axis_variable(w.result) || v == axis_variable(w.tap)) return IndexExpr(0);
         return std::nullopt;
       });
       return simplify(rest + step * (IndexExpr::axis(number) * together + further), bounds);
@@ -254,8 +250,8 @@ class FindPlaneWindows {
       const ExprNode& n = pool()[id];
       if (n.op != ExprOp::kLoad) continue;
       const IndexExpr position = position_of(graph_, pool(), id);
-      const auto step = coefficient_of(position, axis(w.result));
-      if (step == 0 && coefficient_of(position, axis(w.tap)) == 0) continue;
+      const auto step = coefficient_of(position, axis_variable(w.result));
+      if (step == 0 && coefficient_of(position, axis_variable(w.tap)) == 0) continue;
       if (step != w.stride || bits(n.dtype) < 8 || bits(n.dtype) > 32) return std::nullopt;
       for (int further = 0; further < together; ++further)
         if (proves_multiple_of(at_first(position, -further), together, bounds)) {
@@ -273,7 +269,7 @@ class FindPlaneWindows {
       // It changes where this is 0: at least so much, or no more at most.
       const IndexExpr change =
           at_first(compared->difference, -*before) - compared->bound - (compared->at_least ? 0 : 1);
-      const auto step = coefficient_of(compared->difference, axis(w.result));
+      const auto step = coefficient_of(compared->difference, axis_variable(w.result));
       if (step != w.stride || !proves_multiple_of(change, together, bounds)) return std::nullopt;
     }
     return before;
@@ -301,12 +297,12 @@ class FindPlaneWindows {
     for (const int of_thread : {4, 2, 1}) {
       t.rows = of_thread;
       if ((!found_.rows || rows < of_thread) && of_thread > 1) continue;
-      if (of_thread * t.columns * found_.members() > kMostSums && of_thread > 1) continue;
+      if (of_thread * t.columns * found_.members() > kMostPlaneSums && of_thread > 1) continue;
       for (const int thread_columns : {1, 2, 4, 8, 16, 24, 32})
         for (const int thread_rows : shares(std::ceil(rows / t.rows)))
           for (const int of_block : {1, 2, 4, 8, 16, 32}) {
             t.thread_columns = thread_columns, t.thread_rows = thread_rows, t.planes = of_block;
-            if (t.threads() > kMostThreads || (of_block > 1 && of_block > planes)) continue;
+            if (t.threads() > kMostPlaneThreads || (of_block > 1 && of_block > planes)) continue;
             found_.tiles = t;
             if (choose_lines()) ranked.emplace_back(predict(columns, rows, planes), found_.tiles);
           }
@@ -334,7 +330,7 @@ class FindPlaneWindows {
     std::vector<int> found;
     for (int blocks = 1; blocks <= 16; ++blocks) {
       const int of_block = static_cast<int>(std::ceil(threads / blocks));
-      if (of_block <= kMostThreads && (found.empty() || found.back() != of_block)) found.push_back(of_block);
+      if (of_block <= kMostPlaneThreads && (found.empty() || found.back() != of_block)) found.push_back(of_block);
     }
     return found;
   }
@@ -349,7 +345,7 @@ class FindPlaneWindows {
     for (std::int64_t together = found_.points(); together > 0; --together) {
       if (found_.points() % together != 0) continue;
       t.together = static_cast<int>(together);
-      if (found_.shared_bytes() <= kMostShared) return true;
+      if (found_.shared_bytes() <= kMostPlaneShared) return true;
     }
     return false;
   }
@@ -432,7 +428,7 @@ class FindPlaneWindows {
       for (int more = 0; more < (t.planes > 1 ? 32 : 4) && fewest > 0; more += 4) {
         t.line = line;
         t.plane = static_cast<int>(line * found_.block_height()) + more;
-        if (found_.shared_bytes() > kMostShared) continue;
+        if (found_.shared_bytes() > kMostPlaneShared) continue;
         if (const int now = conflicts(); now < fewest) {
           fewest = now;
           best = t;

@@ -11,7 +11,7 @@ PostDominators::PostDominators(const ForwardGraph& graph) : entries_(graph.size(
       meeting = consumers.front();
       pattern = graph.pattern[meeting];
       for (const Vertex consumer : consumers.subspan(1)) {
-        pattern = combine(pattern, graph.pattern[consumer]);
+        pattern = kind_of_path(pattern, graph.pattern[consumer]);
         meeting = common(meeting, consumer, pattern);
         if (meeting == kNoVertex) break;
       }
@@ -32,7 +32,7 @@ void PostDominators::attach(Vertex v, Vertex parent, OpPattern pattern) {
   // Two jumps of one length in a row above: the new vertex spans both.
   if (above.depth - landing.depth == landing.depth - entries_[landing.jump].depth && landing.jump != above.jump) {
     entry.jump = landing.jump;
-    entry.pattern_to_jump = combine(pattern, combine(above.pattern_to_jump, landing.pattern_to_jump));
+    entry.pattern_to_jump = kind_of_path(pattern, kind_of_path(above.pattern_to_jump, landing.pattern_to_jump));
   }
 }
 
@@ -40,10 +40,10 @@ Vertex PostDominators::climb_to_depth(Vertex v, std::uint32_t depth, OpPattern& 
   while (entries_[v].depth > depth) {
     const Entry& entry = entries_[v];
     if (entries_[entry.jump].depth >= depth) {
-      seen = combine(seen, entry.pattern_to_jump);
+      seen = kind_of_path(seen, entry.pattern_to_jump);
       v = entry.jump;
     } else {
-      seen = combine(seen, entry.pattern);
+      seen = kind_of_path(seen, entry.pattern);
       v = entry.parent;
     }
   }
@@ -60,11 +60,11 @@ Vertex PostDominators::common(Vertex a, Vertex b, OpPattern& seen) const {
     // Vertices of one depth jump to one depth, so both ways stay level.
     if (left.jump != right.jump) {
       if (left.depth == 1) return kNoVertex;
-      seen = combine(seen, combine(left.pattern_to_jump, right.pattern_to_jump));
+      seen = kind_of_path(seen, kind_of_path(left.pattern_to_jump, right.pattern_to_jump));
       a = left.jump;
       b = right.jump;
     } else {
-      seen = combine(seen, combine(left.pattern, right.pattern));
+      seen = kind_of_path(seen, kind_of_path(left.pattern, right.pattern));
       a = left.parent;
       b = right.parent;
     }

@@ -11,7 +11,7 @@
 namespace fusec {
 namespace {
 
-constexpr double kFewRows = 1.5, kTiles = 1.75, kGathered = 2.6;
+constexpr double kCodeOfFewRows = 1.5, kTiles = 1.75, kGathered = 2.6;
 constexpr double kSum = 0.5, kInLanes = 0.55, kFunctions = 0.5, kFunction = 0.35, kOutput = 0.25;
 // Of functions of much code, which warpgroups cannot call.
 constexpr double kMuchCode = 1.0 / 25, kMuchCodeByWarpgroup = 1.0 / 12;
@@ -96,7 +96,7 @@ ProductCode few_rows_code(const Kernel& kernel, const Product& product, const Fe
     for (const auto* factors : {&loop.left, &loop.right})
       for (const ExprId factor : *factors)
         if (lies_across(kernel.pool, factor, loop.depth)) computed += kAcrossFewRows;
-  return {kFewRows + code_of_sums(kernel, product) + computed};
+  return {kCodeOfFewRows + code_of_sums(kernel, product) + computed};
 }
 
 ProductCode product_code(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {

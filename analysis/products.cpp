@@ -7,6 +7,7 @@
 #include "analysis/copy_expr.h"
 #include "analysis/gemm_operand.h"
 #include "analysis/kernel_forms.h"
+#include "analysis/linear_index.h"
 #include "analysis/product_code.h"
 
 namespace fusec {
@@ -21,16 +22,8 @@ ProductAnswer no_product(std::string_view why, ExprId blocking = kNoExpr) {
   return {.product = std::nullopt, .kernel = std::nullopt, .why_not = why, .blocking = blocking};
 }
 
-bool contains(const Axes& axes, std::uint32_t axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 bool all_one(const ExprPool& pool, const Axes& axes) {
   return std::all_of(axes.begin(), axes.end(), [&](std::uint32_t a) { return pool.extent(a).is(1); });
-}
-
-bool over_symbols(const IndexExpr& e) {
-  return std::ranges::all_of(variables_of(e), [](const Variable v) { return v.kind == Variable::Kind::kSymbol; });
 }
 
 // The 16-bit dtype on whose grid a factor lies: float8 of either kind on that of float16.

@@ -12,7 +12,7 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostPieces = 8;
+constexpr int kMostFoldedPieces = 8;
 constexpr std::int64_t kMostLoose = 4;  // elements beside whole pieces, which every thread takes
 
 // A row as `pieces` of the columns' length behind `before` elements, and `loose` elements in all beside them.
@@ -22,7 +22,7 @@ struct Fold {
 };
 
 std::optional<Fold> fold_of(const ExprPool& pool, const IndexExpr& length, const IndexExpr& columns) {
-  for (int pieces = 1; pieces <= kMostPieces; ++pieces) {
+  for (int pieces = 1; pieces <= kMostFoldedPieces; ++pieces) {
     const auto loose = simplify(length - columns * pieces, pool.bounds()).as_constant();
     if (!loose) continue;
     if (*loose < 0) return std::nullopt;
@@ -64,7 +64,8 @@ std::set<std::pair<ValueId, IndexExpr>> places_along(const RowForm& form, const 
     const auto runs_along = [&](std::uint32_t a) { return mentions(at, Variable{Variable::Kind::kAxis, a}); };
     if (!runs_along(axis) || (!form.rows.empty() && std::ranges::none_of(form.rows, runs_along))) continue;
     const IndexExpr told = substitute(at, [&](Variable v) {
-      return v == Variable{Variable::Kind::kAxis, axis} ? std::optional(IndexExpr::axis(form.columns[0])) : std::nullopt;
+      return v == Variable{Variable::Kind::kAxis, axis} ? std::optional(IndexExpr::axis(form.columns[0]))
+                                                        : std::nullopt;
     });
     places.emplace(n.source, simplify(told, pool.bounds()));
   }
@@ -74,8 +75,7 @@ std::set<std::pair<ValueId, IndexExpr>> places_along(const RowForm& form, const 
 // Do loops over the columns read what some reduction over as many elements does?
 bool finds_what_is_reduced(const RowForm& form, const Graph& graph) {
   const ExprPool& pool = form.kernel.pool;
-  const auto of_columns =
-      places_along(form, graph, form.columns[0], outside_reductions(form, roots_of(form.kernel)));
+  const auto of_columns = places_along(form, graph, form.columns[0], outside_reductions(form, roots_of(form.kernel)));
   return std::ranges::any_of(form.reductions, [&](ExprId r) {
     const ExprNode& n = pool[r];
     if (n.axes.size() != 1 || pool.extent(n.axes[0]) != pool.extent(form.columns[0])) return false;

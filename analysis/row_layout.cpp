@@ -162,12 +162,12 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
 
 namespace {
 
-constexpr int kMostOfThread = 64;  // elements
+constexpr int kMostElementsOfThread = 64;  // elements
 
 }  // namespace
 
 int most_elements_of_thread(const RowForm& form, const Graph& graph) {
-  return std::clamp(kMostUnrolled * form.pieces / std::max(1, code_of_row(form, graph)), 4, kMostOfThread);
+  return std::clamp(kMostUnrolled * form.pieces / std::max(1, code_of_row(form, graph)), 4, kMostElementsOfThread);
 }
 
 namespace {
@@ -210,7 +210,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
   }
   const int most_elements = most_elements_of_thread(form, graph);
   // Loops over rows that registers hold are unrolled for the longest.
-  if (most_elements < kMostOfThread && longest_possible(form) <= kHeldByBlock) longest = longest_possible(form);
+  if (most_elements < kMostElementsOfThread && longest_possible(form) <= kHeldByBlock) longest = longest_possible(form);
   if (longest <= std::min(1024, 32 * most_elements) && !form.rows.empty()) {
     int lanes = lanes_by_vectors(form, direction, longest / form.pieces, work.bytes);
     if (lanes == 0) lanes = lanes_of_row(form, longest / form.pieces, rows, work.bytes, target);

@@ -19,10 +19,6 @@ constexpr double kCacheRate = 3e12, kMemoryRate = 1.5e12, kLaunch = 3e-6;
 constexpr double kBlockRate = 56e9;  // what one of them takes from the cache in a second
 constexpr std::int64_t kMultiprocessors = 108;
 
-bool contains(const Axes& axes, std::uint32_t axis) {
-  return std::find(axes.begin(), axes.end(), axis) != axes.end();
-}
-
 class FindRowProduct {
  public:
   explicit FindRowProduct(const Kernel& kernel) : given_(kernel) {}

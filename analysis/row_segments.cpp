@@ -6,17 +6,14 @@
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kShortest = 8;  // columns of a segment: no fewer than a vector has
-constexpr int kLanes = 32, kVectorBits = 128, kMostOfVector = 8;
-
-bool contains(const std::vector<std::uint32_t>& axes, std::uint32_t a) {
-  return std::ranges::find(axes, a) != axes.end();
-}
+constexpr std::int64_t kShortestSegment = 8;  // columns of a segment: no fewer than a vector has
+constexpr int kSegmentVectorBits = 128, kMostOfVector = 8;
 
 // What of a kernel reduces whole rows and what their segments, and which axes that leaves.
 struct Parts {
@@ -38,7 +35,8 @@ std::optional<Parts> parts_of(const Kernel& kernel) {
     if (!contains(parts.rows, a)) parts.columns.push_back(a);
   if (parts.columns.size() < 2) return std::nullopt;
   parts.length = pool.extent(parts.columns.back()).as_constant().value_or(0);
-  if (parts.length < kShortest || !std::has_single_bit(static_cast<std::uint64_t>(parts.length))) return std::nullopt;
+  if (parts.length < kShortestSegment || !std::has_single_bit(static_cast<std::uint64_t>(parts.length)))
+    return std::nullopt;
   std::vector<std::uint32_t> of_segment = kernel.outputs[0].axes;
   std::erase(of_segment, parts.columns.back());
   std::ranges::sort(of_segment);
@@ -79,7 +77,8 @@ bool runs_along_segments(const Kernel& kernel, const Parts& parts, const Graph& 
   }
   for (const KernelOutput& o : kernel.outputs)
     if (!goes(simplify(flat_index(o.type.shape, o.index), pool.bounds()), o.type.dtype)) return false;
-  return widest > 0 && parts.length <= std::int64_t{kLanes} * std::clamp(kVectorBits / widest, 1, kMostOfVector);
+  return widest > 0 &&
+         parts.length <= std::int64_t{kWarpLanes} * std::clamp(kSegmentVectorBits / widest, 1, kMostOfVector);
 }
 
 }  // namespace

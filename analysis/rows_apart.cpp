@@ -11,7 +11,7 @@ namespace fusec {
 namespace {
 
 // Shorter rows are read again from L1, and lie in the result in pieces of a few sectors.
-constexpr std::int64_t kShortest = 32;
+constexpr std::int64_t kShortestRowApart = 32;
 
 // What is read of a tensor: from where to where, by dimension.
 struct Region {
@@ -49,7 +49,7 @@ bool are_kept(const RowForm& form) {
   const ExprPool& pool = form.kernel.pool;
   return std::ranges::all_of(form.reductions, [&](ExprId r) {
     const std::int64_t length = value_at_hint(point_count(pool, pool[r].axes), pool.bounds().symbols);
-    return length >= kShortest && length <= kHeldByBlock;
+    return length >= kShortestRowApart && length <= kHeldByBlock;
   });
 }
 

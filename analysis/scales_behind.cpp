@@ -24,7 +24,7 @@ struct ScaledSum {
   ScaledFactor left, right;
 };
 
-bool is_zero(const ExprNode& n) {
+bool is_constant_zero(const ExprNode& n) {
   return n.op == ExprOp::kConstant && n.real == 0 && n.integer == 0;
 }
 
@@ -63,7 +63,7 @@ std::optional<ScaledFactor> scaled_factor(const ExprPool& pool, ExprId factor, c
     if (n.op == ExprOp::kMul && n.type == ScalarType::kFloat32) {
       left.push_back(n.args[1]);
       left.push_back(n.args[0]);
-    } else if (n.op == ExprOp::kSelect && is_zero(pool[n.args[2]])) {
+    } else if (n.op == ExprOp::kSelect && is_constant_zero(pool[n.args[2]])) {
       found.guards.push_back(n.args[0]);
       left.push_back(n.args[1]);
     } else if (block_of(pool, id, depth) == 0) {

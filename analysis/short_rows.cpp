@@ -15,14 +15,13 @@
 namespace fusec {
 namespace {
 
-constexpr int kWarp = 32;                 // lanes, and banks of shared memory
 constexpr std::int64_t kFewestRows = 64;  // fewer are soon done by a warp each
 constexpr std::int64_t kLongest = 512, kLongestAlone = 320, kLongestRepeated = 1100;  // elements of a row
-constexpr int kMostTurns = 64;                                                        // elements of a lane
+constexpr int kMostTurnsOfLane = 64;                                                  // elements of a lane
 constexpr int kMostTurnsAlone = 96;                                                   // of which it keeps nothing
 constexpr int kMostElements = 20 * 1024;  // of shared memory, which several blocks share
 constexpr int kFewestBeside = 8;          // rows of a block
-constexpr int kMostThreads = 512;
+constexpr int kMostShortRowThreads = 512;
 constexpr int kMostRuns = 64;  // of a block
 constexpr int kVectorBits = 128;
 
@@ -35,9 +34,9 @@ bool is_stored_as_word(ScalarType type) {
 
 // Reads the form: which loads and stores are of whole rows that follow one another, which of rows that repeat, and
 // which of vectors beside them.
-class Reader {
+class ShortRowsReader {
  public:
-  Reader(const RowForm& form, const Graph& graph)
+  ShortRowsReader(const RowForm& form, const Graph& graph)
       : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)) {}
 
   // Tiles and loads; nothing where some access is of another kind.
@@ -204,14 +203,14 @@ class Reader {
 // What a lane may have: more where it goes over its elements once, and keeps nothing.
 int most_turns(const RowForm& form) {
   const bool once = form.columns.empty() && reduction_loops(form).size() == 1;
-  return once ? kMostTurnsAlone : kMostTurns;
+  return once ? kMostTurnsAlone : kMostTurnsOfLane;
 }
 
 // So that the lanes of a warp are in different banks: rows begin at multiples of a power of two, apart as they are at
 // all multiples of the number of lanes, which are at places that leave unlike remainders there.
 bool divide_row(ShortRows& way, int most_turns) {
-  if (way.lanes == kWarp) {
-    way.stride = kWarp, way.turns = (way.length + kWarp - 1) / kWarp;
+  if (way.lanes == kWarpLanes) {
+    way.stride = kWarpLanes, way.turns = (way.length + kWarpLanes - 1) / kWarpLanes;
     return way.turns <= most_turns;
   }
   const int even = 1 << std::countr_zero(static_cast<unsigned>(way.length));
@@ -241,7 +240,7 @@ bool place_tiles(ShortRows& way, int narrowest_bits, const Target& target, const
 }
 
 // Cycles of a multiprocessor, of what all threads together issue and ask for, and until all is done.
-struct Cost {
+struct ShortRowsCost {
   double work = 0, time = 0;
 };
 
@@ -260,12 +259,12 @@ class Costs {
     return rows;
   }
 
-  Cost of(const ShortRows& way) const {
+  ShortRowsCost of(const ShortRows& way) const {
     constexpr double kAround = 60, kMeeting = 8, kLaunch = 3000, kOfSector = 1;
     constexpr double kIdle = 20;    // of each warp of a block, of which few have rows where a launch has few of them
     constexpr double kLatency = 2;  // cycles of an instruction of a scheduler's only warp, which finds some to overlap
     constexpr double kSchedulers = 4, kWantedWarps = 16, kSharedBytes = 164.0 * 1024;
-    const double warps = way.block_threads() / static_cast<double>(kWarp);
+    const double warps = way.block_threads() / static_cast<double>(kWarpLanes);
     double once = kAround + (has_constant_rows() ? 0 : kIdle * warps),
            each = way.turns * code_;  // of a block, of a run
     double sectors_once = 0, sectors_each = 0;
@@ -302,8 +301,8 @@ class Costs {
   static double instructions_to_copy(const ShortRows& way, const ShortRows::Tile& tile, int threads) {
     constexpr double kOfTile = 12, kOfEnds = 24, kOfVector = 6, kOfElement = 1.5;
     const int vector = tile.beside ? 1 : kVectorBits / bits(tile.dtype);
-    const int of_turn = kWarp * vector, elements = way.length * (tile.beside ? 1 : way.rows);
-    const double turns = static_cast<double>((elements + of_turn - 1) / of_turn) * kWarp / threads;
+    const int of_turn = kWarpLanes * vector, elements = way.length * (tile.beside ? 1 : way.rows);
+    const double turns = static_cast<double>((elements + of_turn - 1) / of_turn) * kWarpLanes / threads;
     return kOfTile + turns * (kOfVector + kOfElement * vector) + (tile.aligned ? 0 : kOfEnds);
   }
 
@@ -332,18 +331,18 @@ bool begins_aligned(const ShortRows& way, const IndexExpr& start, DType dtype, c
 std::vector<ShortRows> short_rows(const RowForm& form, const Graph& graph, const Target& target) {
   const Costs costs(form, graph, target);
   if (costs.rows() < kFewestRows) return {};
-  Reader reader(form, graph);
+  ShortRowsReader reader(form, graph);
   const auto read = reader.read();
   if (!read) return {};
   const std::int64_t most_runs = read->repeated ? std::min<std::int64_t>(kMostRuns, costs.count(*read->repeated)) : 1;
   const int most = most_turns(form);
-  std::vector<std::pair<Cost, ShortRows>> ways;
-  for (const int lanes : {1, 2, 4, 8, 16, kWarp}) {
+  std::vector<std::pair<ShortRowsCost, ShortRows>> ways;
+  for (const int lanes : {1, 2, 4, 8, 16, kWarpLanes}) {
     ShortRows way = *read;
     way.lanes = lanes;
     if (!divide_row(way, most) || way.turns * costs.code() > kMostUnrolled) continue;  // loops are unrolled
-    for (way.threads = kWarp * way.apart; way.threads <= kMostThreads; way.threads *= 2)
-      for (way.side_by_side = 1; way.side_by_side <= most_runs && way.block_threads() <= kMostThreads;
+    for (way.threads = kWarpLanes * way.apart; way.threads <= kMostShortRowThreads; way.threads *= 2)
+      for (way.side_by_side = 1; way.side_by_side <= most_runs && way.block_threads() <= kMostShortRowThreads;
            way.side_by_side *= 2) {
         if (!place_tiles(way, reader.narrowest_bits(), target, form.kernel.pool.bounds())) continue;
         for (way.times = 1; way.runs() <= most_runs; way.times *= 2) ways.emplace_back(costs.of(way), way);

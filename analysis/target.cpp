@@ -18,7 +18,7 @@ struct Figures {
 // Rates are dense: half of what the data sheets from Ada on print, which is with sparsity. Latencies: cycles as
 // measured for A100 (466), RTX 4090 (542) and H100 (479) by Luo et al., arXiv:2402.13499, over the chips' boost clocks
 // of 1.41, 2.04 and 1.755 GHz; A10 as A100's cycles at 1.695 GHz, Blackwell as H100.
-constexpr Figures kFigures[] = {
+constexpr Figures kChipFigures[] = {
     {"sm_80", "sm_80", "A100 SXM 40GB", 80, 108, 163, 40, 1.555e12, 19.5e12, 9.7e12, 312e12, 624e12, 331e-9,
      "NVIDIA A100 data sheet and architecture white paper"},
     {"sm_86", "sm_86", "A10", 86, 72, 99, 6, 0.6e12, 31.2e12, 0.4875e12, 125e12, 250e12, 275e-9,
@@ -72,7 +72,7 @@ Target make(const Figures& f) {
 const std::vector<Target>& known_targets() {
   static const std::vector<Target> targets = [] {
     std::vector<Target> list;
-    for (const Figures& f : kFigures) list.push_back(make(f));
+    for (const Figures& f : kChipFigures) list.push_back(make(f));
     return list;
   }();
   return targets;

@@ -39,7 +39,10 @@ struct Target {
 inline constexpr int kMaxParameterBytes = 4096;
 inline constexpr int kMaxParameterBytesSideBySide = 32764;
 
-inline constexpr int kSectorBytes = 32;  // bytes: the least that device memory and its caches move
+inline constexpr int kSectorBytes = 32;  // the least that device memory and its caches move
+inline constexpr int kVectorBytes = 16;  // the widest access of a thread
+inline constexpr int kMultiprocessorRegisters = 65536;
+inline constexpr int kWarpLanes = 32;  // lanes, and banks of shared memory
 
 // The targets this build knows; the first is the default.
 const std::vector<Target>& known_targets();

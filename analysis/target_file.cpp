@@ -29,7 +29,7 @@ struct Figure {
   double Target::*member;
   double least, most;
 };
-constexpr Figure kFigures[] = {
+constexpr Figure kFileFigures[] = {
     {"bandwidth", &Target::bandwidth, 1e9, 1e16},
     {"float32_rate", &Target::float32_rate, 1e9, 1e19},
     {"float64_rate", &Target::float64_rate, 1e9, 1e19},
@@ -93,7 +93,7 @@ class TargetReader {
         target_.*size.member = static_cast<int>(integer(member, size.least, size.most));
         return;
       }
-    for (const Figure& figure : kFigures)
+    for (const Figure& figure : kFileFigures)
       if (key == figure.key) {
         target_.*figure.member = number(member, figure.least, figure.most);
         return;
@@ -128,7 +128,7 @@ class TargetReader {
   [[noreturn]] void fail_unknown_key(Json member) {
     std::vector<std::string_view> keys(std::begin(kKeys), std::end(kKeys));
     for (const Size& size : kSizes) keys.push_back(size.key);
-    for (const Figure& figure : kFigures) keys.push_back(figure.key);
+    for (const Figure& figure : kFileFigures) keys.push_back(figure.key);
     throw Error(ErrorKind::kInput, {.file = file_,
                                     .pointer = member.pointer(),
                                     .what = "unknown key",

@@ -11,14 +11,14 @@
 namespace fusec {
 namespace {
 
-constexpr int kAccess = 16, kTogether = 64;               // bytes: of a thread, and of neighbouring ones
-constexpr int kBanks = 32, kUnit = 4;                     // words of a vector of shared memory
-constexpr int kReserved = 1024, kForResults = 48 * 1024;  // bytes of shared memory
+constexpr int kAccessOfThread = 16, kAccessOfNeighbours = 64;  // bytes: of a thread, and of neighbouring ones
+constexpr int kBanks = 32, kUnit = 4;                          // words of a vector of shared memory
+constexpr int kReserved = 1024, kForResults = 48 * 1024;       // bytes of shared memory
 
 // The greatest power of two of lines that an access may have.
 int lines_of_access(const InterleavedRows& way, const TurnedLines& tile) {
   const Bounds& bounds = way.form.kernel.pool.bounds();
-  int lines = kAccess / tile.bytes();
+  int lines = kAccessOfThread / tile.bytes();
   const auto fits = [&](const IndexExpr& e) { return proves_multiple_of(e, lines, bounds); };
   while (lines > 1 && !(fits(tile.pitch) && fits(tile.start) && fits(way.lines()))) lines /= 2;
   return lines;
@@ -37,7 +37,7 @@ int choose_accesses(InterleavedRows& way) {
   int unit = 1;
   for (TurnedLines& tile : way.turned) {
     tile.vector = lines_of_access(way, tile);
-    tile.lanes = std::clamp(kTogether / (tile.vector * tile.bytes()), 1, kBanks);
+    tile.lanes = std::clamp(kAccessOfNeighbours / (tile.vector * tile.bytes()), 1, kBanks);
     unit = std::max(unit, tile.vector * tile.lanes);
   }
   return unit;

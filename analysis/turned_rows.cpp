@@ -17,20 +17,19 @@
 namespace fusec {
 namespace {
 
-constexpr int kAccess = 16, kLeast = 16;       // bytes
-constexpr int kWarp = 32;                      // lanes, and banks of shared memory
-constexpr int kMostRows = 128;                 // of a block
-constexpr std::int64_t kShortest = 16;         // elements of a row: of fewer, a thread may have them all
-constexpr std::int64_t kFewestNeighbours = 4;  // rows whose elements are neighbours
-constexpr int kMostWidth = 8;                  // elements of a lane at a time
-constexpr int kOfLane = 32;                    // elements of a lane, if there are so many lanes
-constexpr int kFewLanes = 8;                   // at least, of a row whose elements lanes take one by one
+constexpr int kAccessBytes = 16, kLeast = 16;    // bytes
+constexpr int kMostRowsOfBlock = 128;            // of a block
+constexpr std::int64_t kShortestTurnedRow = 16;  // elements of a row: of fewer, a thread may have them all
+constexpr std::int64_t kFewestNeighbours = 4;    // rows whose elements are neighbours
+constexpr int kMostWidth = 8;                    // elements of a lane at a time
+constexpr int kOfLane = 32;                      // elements of a lane, if there are so many lanes
+constexpr int kFewLanes = 8;                     // at least, of a row whose elements lanes take one by one
 constexpr int kAsWords = 128;  // elements of a row: shorter ones that begin anywhere are stored as words
 constexpr std::size_t kMostWays = 4;
 
 // The greatest power of two of elements that an access at each of these positions may have.
 int elements_of_access(const std::vector<IndexExpr>& multiples, int bytes, const Bounds& bounds) {
-  int elements = kAccess / bytes;
+  int elements = kAccessBytes / bytes;
   const auto fits = [&](const IndexExpr& e) { return proves_multiple_of(e, elements, bounds); };
   while (elements > 1 && !std::ranges::all_of(multiples, fits)) elements /= 2;
   return elements;
@@ -43,9 +42,9 @@ struct Rows {
 };
 
 // Reads the form: what lies across rows, along them, beside them.
-class Reader {
+class TurnedRowsReader {
  public:
-  Reader(const RowForm& form, const Graph& graph)
+  TurnedRowsReader(const RowForm& form, const Graph& graph)
       : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)) {}
 
   std::optional<TurnedRows> read() {
@@ -78,7 +77,7 @@ class Reader {
     }
     std::ranges::sort(along_);
     along_.erase(std::unique(along_.begin(), along_.end()), along_.end());
-    if (!length || *length < kShortest || *length > kMostRows * 1024) return false;
+    if (!length || *length < kShortestTurnedRow || *length > kMostRowsOfBlock * 1024) return false;
     way_.length = static_cast<int>(*length);
     return true;
   }
@@ -259,7 +258,7 @@ class Reader {
   TurnedRows way_;
 };
 
-int power_of_two_at_least(std::int64_t n, int least, int most) {
+int power_of_two_within(std::int64_t n, int least, int most) {
   return std::clamp(static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(n))), least, most);
 }
 
@@ -281,7 +280,7 @@ std::vector<TurnedRows::Tile> tiles_of_rows(const TurnedRows& way) {
 // The vectors across memory.
 void choose_grids(TurnedRows& way) {
   for (const TurnedRows::Tile& tile : tiles_of_rows(way)) {
-    const int most = std::min(way.rows, kAccess / tile.bytes());
+    const int most = std::min(way.rows, kAccessBytes / tile.bytes());
     TurnedRows::Grid& grid = way.grids.try_emplace(tile.bytes(), TurnedRows::Grid{.vector = most}).first->second;
     if (tile.lie == TurnedRows::Lie::kAcross) grid.vector = std::min(grid.vector, tile.vector);
   }
@@ -301,7 +300,7 @@ void choose_width(TurnedRows& way, int narrowest_along) {
       if (words_of_access(width, tile.bytes()) > 4) return false;
     return std::ranges::all_of(way.grids, [&](const auto& grid) {
       const int words = words_of_access(width, grid.first);
-      return words * grid.second.lanes <= kWarp;
+      return words * grid.second.lanes <= kWarpLanes;
     });
   };
   way.width = kMostWidth;
@@ -313,24 +312,25 @@ void choose_width(TurnedRows& way, int narrowest_along) {
 bool may_have_few_lanes(const TurnedRows& way) {
   if (!std::ranges::all_of(way.results, [](const auto& result) { return result.has_value(); })) return false;
   return std::ranges::all_of(way.grids, [&](const auto& grid) {
-    return words_of_access(way.width, grid.first) == 1 && grid.second.vector >= kWarp / kFewLanes;
+    return words_of_access(way.width, grid.first) == 1 && grid.second.vector >= kWarpLanes / kFewLanes;
   });
 }
 
 void choose_lanes(TurnedRows& way, int code) {
   int without_conflicts = 1;
   for (const auto& [bytes, grid] : way.grids)
-    without_conflicts = std::max(without_conflicts, kWarp / words_of_access(way.width, bytes));
+    without_conflicts = std::max(without_conflicts, kWarpLanes / words_of_access(way.width, bytes));
   if (may_have_few_lanes(way)) without_conflicts = kFewLanes;
   // Fewer elements where they are costly, since their turns are unrolled.
   const int of_lane = std::clamp(kMostUnrolled / std::max(1, code), 1, kOfLane);
-  const int wanted = std::max(without_conflicts, power_of_two_at_least((way.length + of_lane - 1) / of_lane, 1, kWarp));
-  way.lanes = std::min(wanted, power_of_two_at_least(way.length / way.width, 1, kWarp));
+  const int wanted =
+      std::max(without_conflicts, power_of_two_within((way.length + of_lane - 1) / of_lane, 1, kWarpLanes));
+  way.lanes = std::min(wanted, power_of_two_within(way.length / way.width, 1, kWarpLanes));
   // Warps that have rows for all of their lanes, or none.
   const auto whole = [&] {
-    return kWarp / way.lanes <= way.rows &&
-           proves_multiple_of(way.extent() + way.ahead, kWarp / way.lanes, way.form.kernel.pool.bounds()) &&
-           way.ahead % (kWarp / way.lanes) == 0;
+    return kWarpLanes / way.lanes <= way.rows &&
+           proves_multiple_of(way.extent() + way.ahead, kWarpLanes / way.lanes, way.form.kernel.pool.bounds()) &&
+           way.ahead % (kWarpLanes / way.lanes) == 0;
   };
   while (!whole()) way.lanes *= 2;
 }
@@ -339,12 +339,12 @@ void place_tiles(TurnedRows& way) {
   for (auto& [bytes, grid] : way.grids) {
     const int unit = words_of_access(way.width, bytes), words = (way.length * bytes + 3) / 4;
     grid.pitch = (words + unit - 1) / unit * unit;
-    if (unit == 1 && way.lanes < kWarp)  // an odd multiple of the lanes: rows of a warp are in different banks
+    if (unit == 1 && way.lanes < kWarpLanes)  // an odd multiple of the lanes: rows of a warp are in different banks
       grid.pitch = (words + way.lanes - 1) / (2 * way.lanes) * (2 * way.lanes) + way.lanes;
     for (TurnedRows::Tile& tile : way.tiles)
       if (tile.lie == TurnedRows::Lie::kAlong && tile.bytes() == bytes)
         tile.vector = std::min(tile.vector, 4 * unit / bytes);
-    grid.skew = ((kWarp / grid.lanes - grid.vector * grid.pitch) % kWarp + kWarp) % kWarp;
+    grid.skew = ((kWarpLanes / grid.lanes - grid.vector * grid.pitch) % kWarpLanes + kWarpLanes) % kWarpLanes;
     if (grid.lanes == 1) grid.skew = 0;
   }
   const auto place = [&](TurnedRows::Tile& tile) {
@@ -435,7 +435,7 @@ std::optional<TurnedRows> of_rows(const TurnedRows& read, int rows, int narrowes
   constexpr int kReserved = 1024, kLarge = 48 * 1024;
   if (4 * way.words + kReserved > target.shared_bytes_per_block) return std::nullopt;
   const bool large = 4 * way.words > kLarge;
-  way.threads = std::clamp(way.rows * way.lanes, large ? 256 : kWarp, large ? 512 : 256);
+  way.threads = std::clamp(way.rows * way.lanes, large ? 256 : kWarpLanes, large ? 512 : 256);
   count_sectors(way);
   return way;
 }
@@ -455,13 +455,13 @@ std::int64_t blocks_of(const TurnedRows& way) {
 
 std::vector<TurnedRows> turned_rows(const RowForm& original, const Graph& graph, const Target& target) {
   const RowForm form = with_rows_merged(original, graph);
-  Reader reader(form, graph);
+  TurnedRowsReader reader(form, graph);
   const std::optional<TurnedRows> read = reader.read();
   if (!read) return {};
   const std::int64_t neighbours = value_at_hint(read->extent(), form.kernel.pool.bounds().symbols);
   const int code = code_of_row(form, graph);
   std::vector<std::pair<double, TurnedRows>> ways;
-  for (int rows = kMostRows; rows >= kFewestNeighbours; rows /= 2) {
+  for (int rows = kMostRowsOfBlock; rows >= kFewestNeighbours; rows /= 2) {
     if (rows / 2 >= neighbours) continue;
     std::optional<TurnedRows> way = of_rows(*read, rows, reader.narrowest_along(), code, target);
     if (way) ways.emplace_back(demerits(*way, target), *std::move(way));

@@ -75,20 +75,20 @@ struct LoopSizes {
   double depth, terms;
 };
 
-struct Sizes {
+struct WarpgroupSizes {
   double rows, columns, batch;
   double groups;  // of rows: the last tile of each is half full
   std::vector<LoopSizes> loops;
 };
 
-Sizes sizes_of(const WarpgroupCandidate& c, const WarpgroupGemmForm& form) {
+WarpgroupSizes sizes_of(const WarpgroupCandidate& c, const WarpgroupGemmForm& form) {
   const ExprPool& pool = form.pairs ? form.pairs->kernel.pool : c.kernel->pool;
   const Product& product = form.pairs ? form.pairs->product : form.product ? *form.product : *c.product;
-  Sizes sizes{.rows = points_at_hint(pool, product.rows),
-              .columns = points_at_hint(pool, product.columns),
-              .batch = points_at_hint(pool, product.batch),
-              .groups = c.form->groups ? points_at_hint(pool, {product.choice->axis}) : 0,
-              .loops = {}};
+  WarpgroupSizes sizes{.rows = points_at_hint(pool, product.rows),
+                       .columns = points_at_hint(pool, product.columns),
+                       .batch = points_at_hint(pool, product.batch),
+                       .groups = c.form->groups ? points_at_hint(pool, {product.choice->axis}) : 0,
+                       .loops = {}};
   for (std::size_t i = 0; i < product.loops.size(); ++i) {
     const std::int64_t tiled = form.loops[i].tiled_depth;
     sizes.loops.push_back({tiled > 0 ? static_cast<double>(tiled) : points_at_hint(pool, product.loops[i].depth),
@@ -97,7 +97,7 @@ Sizes sizes_of(const WarpgroupCandidate& c, const WarpgroupGemmForm& form) {
   return sizes;
 }
 
-double cluster_tiles(const WarpgroupTiles& t, const Sizes& sizes) {
+double cluster_tiles(const WarpgroupTiles& t, const WarpgroupSizes& sizes) {
   return (std::ceil(sizes.rows / (t.rows() * t.cluster)) + sizes.groups / 2) * std::ceil(sizes.columns / t.columns) *
          sizes.batch;
 }
@@ -128,7 +128,7 @@ StepWork step_work(const WarpgroupGemmForm& form, const WarpgroupLoop& loop) {
 
 // As gemm_form's model: cycles of a multiprocessor for a tile. Its tensor cores make 2048 multiply-adds of 16 bits in
 // one by wgmma. Beside them four warps compute, each an instruction in two cycles.
-double tile_cycles(const WarpgroupGemmForm& form, const Sizes& sizes) {
+double tile_cycles(const WarpgroupGemmForm& form, const WarpgroupSizes& sizes) {
   const WarpgroupTiles& t = form.tiles;
   const double sums = static_cast<double>(t.rows()) * t.columns;
   double cycles = 500 + sums * form.sums / 64;
@@ -273,12 +273,12 @@ bool may_have_row_blocks(const WarpgroupGemmForm& form) {
 }
 
 // Tiles of so many columns, or fewer where registers do not hold their sums; false where that cannot be.
-bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const Sizes> sizes, int columns, int cluster, int row_blocks,
-         const Target& target) {
+bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const WarpgroupSizes> sizes, int columns, int cluster,
+         int row_blocks, const Target& target) {
   constexpr int kMostSums = 128, kLeastColumns = 64;  // of a thread, in registers
   constexpr int kMostPicked = 128;                    // of whose places a thread has eight
   double rows = 0;
-  for (const Sizes& s : sizes) rows = std::max(rows, s.rows);
+  for (const WarpgroupSizes& s : sizes) rows = std::max(rows, s.rows);
   if (cluster > 1 && (rows <= WarpgroupTiles::kRows || target.multiprocessors < cluster)) return false;
   // Threads make tiles for their own block.
   if (cluster > 1 && (std::ranges::any_of(forms, computes) || std::ranges::any_of(forms, picks_columns))) return false;
@@ -298,14 +298,14 @@ bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const Sizes> sizes, in
 }
 
 // The form with the number of shares of its depth that suits it best.
-std::optional<WarpgroupGemms> with_shares(WarpgroupGemmForm form, const Sizes& sizes, const Target& target) {
+std::optional<WarpgroupGemms> with_shares(WarpgroupGemmForm form, const WarpgroupSizes& sizes, const Target& target) {
   const WarpgroupTiles& t = form.tiles;
   const double clusters = cluster_tiles(t, sizes), at_a_time = target.multiprocessors / t.cluster;
   const double steps = std::ceil(sizes.loops[0].depth / form.depth());
   std::optional<std::pair<double, int>> best;
   const int together = steps_together(form.loops[0].block, form.depth());
   for (const int shares : depth_shares(clusters * t.cluster, steps, together, target)) {
-    Sizes shared = sizes;
+    WarpgroupSizes shared = sizes;
     shared.loops[0].depth = steps_of_share(steps, together, shares) * form.depth();
     const double cycles = 1500 + std::ceil(clusters * shares / at_a_time) * tile_cycles(form, shared);
     const double sums = clusters * t.cluster * t.rows() * t.columns * form.sums;
@@ -328,7 +328,7 @@ bool has_warpgroups(const Target& target) {
 std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target) {
   if (!has_warpgroups(target) || !stand_together(products)) return {};
   std::vector<WarpgroupGemmForm> forms;
-  std::vector<Sizes> sizes;
+  std::vector<WarpgroupSizes> sizes;
   for (const WarpgroupCandidate& c : products) {
     auto form = form_of(c);
     if (!form) return {};

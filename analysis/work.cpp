@@ -24,9 +24,9 @@ namespace {
 constexpr double kAddresses = 24;  // registers for addresses and loop counters
 
 // What is executed and moved, counted.
-class Counter : public CountedPoints {
+class WorkCounter : public CountedPoints {
  public:
-  explicit Counter(const Kernel& kernel) : CountedPoints(kernel), kernel_(kernel), pool_(kernel.pool) {}
+  explicit WorkCounter(const Kernel& kernel) : CountedPoints(kernel), kernel_(kernel), pool_(kernel.pool) {}
 
   // Adds what `times` evaluations take, of a reduction for each element that it goes over.
   void execute(ExprId id, double times, Work& work) const {
@@ -56,7 +56,7 @@ class Counter : public CountedPoints {
 
 // A load reads as many elements as its index has values, at most; several loads of one tensor, what they read together
 // and no more than the tensor has.
-void Counter::count_bytes(const Graph& graph, Work& work) const {
+void WorkCounter::count_bytes(const Graph& graph, Work& work) const {
   std::map<ValueId, std::map<std::string, double>> read;
   for (const ExprId id : between(roots_of(kernel_), {})) {
     const ExprNode& node = pool_[id];
@@ -82,7 +82,7 @@ void Counter::count_bytes(const Graph& graph, Work& work) const {
 
 // Values that are alive at once when nodes are computed in the order of the pool, constants aside; beside them what
 // addresses and loop counters take.
-void Counter::count_registers(Work& work) const {
+void WorkCounter::count_registers(Work& work) const {
   const std::vector<ExprId> nodes = between(roots_of(kernel_), {});
   std::vector<ExprId> last_use(pool_.size(), kNoExpr);
   for (const ExprId id : nodes)
@@ -193,7 +193,7 @@ bool of_float8(const ExprPool& pool, const Product& product) {
   });
 }
 
-void count_product(const Graph& graph, Counter& count, const Kernel& kernel, const Product& product,
+void count_product(const Graph& graph, WorkCounter& count, const Kernel& kernel, const Product& product,
                    const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
   ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
   const bool shares = gemm && (gemm->tiles.streamed > 0 || may_share_depth(kernel.pool, product, *gemm, target));
@@ -276,7 +276,7 @@ void count_groups(const GroupWindows& groups, const Target& target, Work& work) 
 constexpr double kOperationsOfCopy = 60;
 
 // A block makes whole rows; their sums stand in the expressions once for the columns and once for each reduction.
-void count_row_product(const Graph& graph, const Counter& count, const RowProduct& form, const Target& target,
+void count_row_product(const Graph& graph, const WorkCounter& count, const RowProduct& form, const Target& target,
                        Work& work) {
   const Product& product = form.product;
   const std::optional<GemmForm> pipelined = find_pipelined_rows(graph, form, target);
@@ -313,7 +313,7 @@ void count_row_product(const Graph& graph, const Counter& count, const RowProduc
   work.registers += of_block * chunk / work.threads;
 }
 
-void count_attention(const Counter& count, const Attention& form, const Target& target, Work& work) {
+void count_attention(const WorkCounter& count, const Attention& form, const Target& target, Work& work) {
   const ExprPool& pool = form.kernel.pool;
   const Axes rows = united(united(form.batch, form.rows), form.unit);
   const double scores = count.points(rows) * count.points(form.keys);
@@ -389,7 +389,7 @@ bool divides_rows(const Kernel& kernel, const std::vector<ExprId>& reductions) {
 
 // What is computed for rows along these axes, of which a block keeps a share: that once, the rest anew by each
 // reduction; what of it is a segment's once for a segment.
-void compute_rows(const Counter& count, const Kernel& kernel, const RowForm& form, double held, Work& work) {
+void compute_rows(const WorkCounter& count, const Kernel& kernel, const RowForm& form, double held, Work& work) {
   const Axes& rows = form.rows;
   if (held < 1) {
     const double again = 1 - held;
@@ -407,7 +407,7 @@ void compute_rows(const Counter& count, const Kernel& kernel, const RowForm& for
   }
 }
 
-void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, const Target& target, Work& work) {
+void count_rows(const Graph& graph, const WorkCounter& count, const Kernel& kernel, const Target& target, Work& work) {
   RowForm whole;
   whole.reductions = row_reductions(kernel);
   std::ranges::sort(whole.reductions);
@@ -429,7 +429,7 @@ void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, 
   if (fewest < most || divides_rows(kernel, whole.reductions)) form = row_form(kernel, graph);
   double rows = count.points(whole.rows);
   if (form) {
-    const Counter of_form(form->kernel);
+    const WorkCounter of_form(form->kernel);
     rows = of_form.points(form->rows);
     compute_rows(of_form, form->kernel, *form, held, work);
   } else {
@@ -453,7 +453,7 @@ void count_rows(const Graph& graph, const Counter& count, const Kernel& kernel, 
   work.on_the_way = kAtOnce * kLoadBytes * work.threads;
 }
 
-void count_elements(const Counter& count, const Kernel& kernel, double of_thread, Work& work) {
+void count_elements(const WorkCounter& count, const Kernel& kernel, double of_thread, Work& work) {
   const Axes& axes = kernel.outputs[0].axes;
   count.execute_all(count.between(roots_of(kernel), {}), axes, 1, work);
   work.blocks = std::max(1.0, std::ceil(count.points(axes) / (of_thread * work.threads)));
@@ -497,7 +497,7 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
                          : form.row_product ? form.row_product->kernel
                          : form.rewritten   ? *form.rewritten
                                             : kernel;
-  Counter count(shaped);
+  WorkCounter count(shaped);
   count.count_bytes(graph, work);
   count.count_registers(work);
   if (const auto groups = group_way(graph, kernel, form, target)) {

@@ -85,7 +85,7 @@ constexpr OfPrelude kOfPrelude[] = {
     {"__syncthreads", 10.3},
 };
 
-bool is_word(char c) {
+bool is_code_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '@';
 }
 
@@ -156,7 +156,7 @@ void add(CompileTime& time, const CompileTime& called, double times) {
 double tokens_in(std::string_view line) {
   double tokens = 0;
   for (std::size_t i = 0; i < line.size(); ++i)
-    if (line[i] != ' ' && !(is_word(line[i]) && i > 0 && is_word(line[i - 1]))) ++tokens;
+    if (line[i] != ' ' && !(is_code_word(line[i]) && i > 0 && is_code_word(line[i - 1]))) ++tokens;
   return tokens;
 }
 
@@ -165,7 +165,8 @@ double divisions_in(std::string_view line) {
   double divisions = 0;
   for (std::size_t at = line.find_first_of("/%"); at != std::string_view::npos; at = line.find_first_of("/%", at + 1)) {
     const std::size_t by = line.find_first_not_of(" (", at + 1);
-    if (by != std::string_view::npos && is_word(line[by]) && std::isdigit(static_cast<unsigned char>(line[by])) == 0)
+    if (by != std::string_view::npos && is_code_word(line[by]) &&
+        std::isdigit(static_cast<unsigned char>(line[by])) == 0)
       ++divisions;
   }
   return divisions;
@@ -302,7 +303,7 @@ void for_each_call(std::string_view text, const std::function<void(std::size_t, 
       } while (last > 0 && open > 0);
     }
     std::size_t first = last;
-    while (first > 0 && is_word(text[first - 1])) --first;
+    while (first > 0 && is_code_word(text[first - 1])) --first;
     if (first < last) visit(first, last);
   }
 }

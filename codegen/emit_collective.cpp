@@ -12,9 +12,9 @@
 namespace fusec {
 namespace {
 
-using Constant = CollectiveCall::Constant;
+using CallConstant = CollectiveCall::Constant;
 
-Constant nccl_dtype(const Node& node, DType dtype) {
+CallConstant nccl_dtype(const Node& node, DType dtype) {
   switch (dtype) {
     case DType::kFloat64:
       return {"ncclFloat64", 8};
@@ -44,7 +44,7 @@ Constant nccl_dtype(const Node& node, DType dtype) {
   }
 }
 
-Constant nccl_reduction(const Attributes& attributes) {
+CallConstant nccl_reduction(const Attributes& attributes) {
   const std::string op = attributes.text("reduce_op", "sum");
   if (op == "sum") return {"ncclSum", 0};
   if (op == "prod" || op == "product") return {"ncclProd", 1};

@@ -357,7 +357,7 @@ class HostPart {
     if (bytes.is(0)) return;
     const bool always = range_of(bytes, graph_.bounds()).min > 0;
     line("  if (!{}{}) return complain(ctx, cudaErrorInvalidValue, {});", pointer,
-         always ? "" : " && " + sized(bytes) + " > 0", quoted(missing));
+         always ? "" : " && " + sized(bytes) + " > 0", string_literal(missing));
     line("  if (reinterpret_cast<size_t>({}) % 16 != 0)", pointer);
     line("    return complain(ctx, cudaErrorInvalidValue, \"{} is not aligned to 16 bytes\");", what);
   }

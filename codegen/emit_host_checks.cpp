@@ -88,7 +88,7 @@ class Checks {
   }
 
   void refuse(const std::string& why) {
-    text_.line("    return complain(ctx, cudaErrorInvalidValue, {});", quoted(why));
+    text_.line("    return complain(ctx, cudaErrorInvalidValue, {});", string_literal(why));
   }
 
   void solve_symbol(const SymbolStep& s) {

@@ -65,7 +65,8 @@ class Steps {
     MatrixCallOperands operands;
     for (std::size_t i = 0; i < step.arguments.size(); ++i)
       operands.pointers.push_back(pointer(step.arguments[i], i >= step.reads.size()));
-    operands.refused = quoted("cuBLASLt refused the product of node " + shown(graph_.value(step.matrix->d.value).name));
+    operands.refused =
+        string_literal("cuBLASLt refused the product of node " + shown(graph_.value(step.matrix->d.value).name));
     text_.append(matrix_calls_.call(step, operands));
   }
 
@@ -76,7 +77,7 @@ class Steps {
                bytes.min > 0 ? "" : fmt::format("if ({} > 0) ", sized(step.bytes)), pointer(step.arguments[0], true),
                pointer(step.arguments[1], false), sized(step.bytes));
     text_.line("  if (status != cudaSuccess) return complain(ctx, status, {});",
-               quoted("a copy could not be enqueued"));
+               string_literal("a copy could not be enqueued"));
   }
 
   void enqueue_kernel(const LaunchStep& step) {
@@ -116,7 +117,7 @@ class Steps {
                kernel.name, sized(grid[0]), sized(grid[1]), sized(grid[2]), kernel.block[0], kernel.block[1],
                kernel.block[2], sized(dynamic_shared), arguments);
     text_.line("  if (status != cudaSuccess) return complain(ctx, status, {});",
-               quoted(kernel.name + " could not be launched"));
+               string_literal(kernel.name + " could not be launched"));
     if (maps) text_.line("  }}");
   }
 
@@ -152,10 +153,10 @@ class Steps {
     text_.line("    void* const outputs[] = {{{}}};", outputs.empty() ? "nullptr" : outputs);
     text_.line("    const long long extents[] = {{{}}};", extents.empty() ? "0" : extents);
     text_.line("    status = ::{}(inputs, outputs, extents, {}, stream);", external_symbol(graph_, node),
-               quoted(attributes_json(node)));
+               string_literal(attributes_json(node)));
     text_.line("  }}");
     text_.line("  if (status != cudaSuccess) return complain(ctx, status, {});",
-               quoted("the launcher of node " + shown(node.name) + " failed"));
+               string_literal("the launcher of node " + shown(node.name) + " failed"));
   }
 
   std::string attributes_json(const Node& node) const {
@@ -177,7 +178,7 @@ class Steps {
                                   .communicators = "ctx->libraries.nccl_comms",
                                   .sized = [this](const IndexExpr& e) { return sized(e); }}));
     text_.line("    return complain(ctx, cudaErrorUnknown, {});",
-               quoted("NCCL refused the collective of node " + shown(node.name)));
+               string_literal("NCCL refused the collective of node " + shown(node.name)));
   }
 
   const Graph& graph_;

@@ -88,7 +88,7 @@ const MatrixView& c_of(const MatrixCall& call) {
 }
 
 // The parts of the text that do not depend on the model; @ stands for its identifier.
-constexpr std::string_view kTypes =
+constexpr std::string_view kCublasTypes =
     R"(// A product that cuBLASLt computes: d = epilogue(alpha * a b + beta * c), column-major, in this order of matrices.
 struct @_product_kind {
   cublasComputeType_t compute;
@@ -277,7 +277,7 @@ std::string MatrixCallsText::with_identifier(std::string_view text) const {
 }
 
 std::string MatrixCallsText::types() const {
-  return empty() ? "" : with_identifier(kTypes);
+  return empty() ? "" : with_identifier(kCublasTypes);
 }
 
 std::string MatrixCallsText::context_fields() const {

@@ -3,7 +3,7 @@
 namespace fusec {
 namespace {
 
-std::string literal(std::int64_t v) {
+std::string host_literal(std::int64_t v) {
   if (v == INT64_MIN) return "(-9223372036854775807LL - 1)";
   return std::to_string(v) + (v > INT32_MAX || v < INT32_MIN ? "LL" : "");
 }
@@ -41,7 +41,7 @@ std::string host_expression(const IndexExpr& e, const std::function<std::string(
       text += "-";
     bool first = true;
     if (term.coefficient != 1 && term.coefficient != -1) {
-      const std::string digits = literal(term.coefficient);
+      const std::string digits = host_literal(term.coefficient);
       text += negative ? digits.substr(1) : digits;
       first = false;
     }
@@ -51,9 +51,9 @@ std::string host_expression(const IndexExpr& e, const std::function<std::string(
     }
   }
   const std::int64_t constant = e.constant_term();
-  if (text.empty()) return literal(constant);
-  if (constant > 0) text += " + " + literal(constant);
-  if (constant < 0) text += " - " + literal(constant).substr(1);
+  if (text.empty()) return host_literal(constant);
+  if (constant > 0) text += " + " + host_literal(constant);
+  if (constant < 0) text += " - " + host_literal(constant).substr(1);
   return text;
 }
 

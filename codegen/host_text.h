@@ -24,7 +24,7 @@ class HostText {
 };
 
 // A C string literal of any text.
-std::string quoted(std::string_view text);
+std::string string_literal(std::string_view text);
 // The name of a value in a message: cleaned as a comment is, short.
 std::string shown(std::string_view text);
 

@@ -3,15 +3,13 @@
 #include <algorithm>
 
 #include "ir/reserved_words.h"
+#include "ir/spelling.h"
 
 namespace fusec {
 namespace {
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 }  // namespace

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kGreatestInt = std::numeric_limits<std::int32_t>::max();
 
-std::string literal(std::int64_t v) {
+std::string index_literal(std::int64_t v) {
   if (v == std::numeric_limits<std::int64_t>::min()) return "(-9223372036854775807ll - 1)";
   return std::to_string(v) + (v > kGreatestInt || v < -kGreatestInt ? "ll" : "");
 }
@@ -66,7 +66,7 @@ std::string IndexText::atom(const IndexAtom& a) const {
 }
 
 std::string IndexText::operator()(const IndexExpr& e) const {
-  if (e.is_constant()) return literal(e.constant_term());
+  if (e.is_constant()) return index_literal(e.constant_term());
   std::string text;
   for (const IndexTerm& term : e.terms()) {
     // The variable before the constant reads better: "i * 4096".
@@ -85,12 +85,12 @@ std::string IndexText::operator()(const IndexExpr& e) const {
     } else if (!text.empty()) {
       text += " + ";
     }
-    if (coefficient != 1) product += " * " + literal(coefficient);
+    if (coefficient != 1) product += " * " + index_literal(coefficient);
     text += product;
   }
-  if (text.empty()) return literal(e.constant_term());
-  if (e.constant_term() > 0) text += " + " + literal(e.constant_term());
-  if (e.constant_term() < 0) text += " - " + literal(-e.constant_term());
+  if (text.empty()) return index_literal(e.constant_term());
+  if (e.constant_term() > 0) text += " + " + index_literal(e.constant_term());
+  if (e.constant_term() < 0) text += " - " + index_literal(-e.constant_term());
   return text;
 }
 

@@ -13,7 +13,7 @@ namespace fusec {
 namespace {
 
 namespace fs = std::filesystem;
-using Program = void*;
+using NvrtcProgram = void*;
 
 }  // namespace
 
@@ -21,15 +21,15 @@ struct Nvrtc::Functions {
   int (*version)(int*, int*);
   int (*architecture_count)(int*);
   int (*architectures)(int*);
-  int (*create)(Program*, const char*, const char*, int, const char* const*, const char* const*);
-  int (*compile)(Program, int, const char* const*);
-  int (*destroy)(Program*);
-  int (*log_size)(Program, std::size_t*);
-  int (*log)(Program, char*);
-  int (*ptx_size)(Program, std::size_t*);
-  int (*ptx)(Program, char*);
-  int (*cubin_size)(Program, std::size_t*);
-  int (*cubin)(Program, char*);
+  int (*create)(NvrtcProgram*, const char*, const char*, int, const char* const*, const char* const*);
+  int (*compile)(NvrtcProgram, int, const char* const*);
+  int (*destroy)(NvrtcProgram*);
+  int (*log_size)(NvrtcProgram, std::size_t*);
+  int (*log)(NvrtcProgram, char*);
+  int (*ptx_size)(NvrtcProgram, std::size_t*);
+  int (*ptx)(NvrtcProgram, char*);
+  int (*cubin_size)(NvrtcProgram, std::size_t*);
+  int (*cubin)(NvrtcProgram, char*);
 };
 
 Nvrtc::Nvrtc() = default;
@@ -139,10 +139,10 @@ std::vector<int> Nvrtc::supported_architectures() const {
 CompiledModule Nvrtc::compile(const std::string& source, const std::string& name, const std::string& arch,
                               CubinUse cubin) const {
   const Functions& f = *functions_;
-  Program program = nullptr;
+  NvrtcProgram program = nullptr;
   if (f.create(&program, source.c_str(), name.c_str(), 0, nullptr, nullptr) != 0)
     throw Error(ErrorKind::kEnvironment, "NVRTC could not take the emitted source");
-  const std::unique_ptr<Program, int (*)(Program*)> owner(&program, f.destroy);
+  const std::unique_ptr<NvrtcProgram, int (*)(NvrtcProgram*)> owner(&program, f.destroy);
   const std::string arch_option = "--gpu-architecture=" + arch;
   std::vector<const char*> options = {arch_option.c_str(), "--std=c++17", "--generate-line-info"};
   if (cubin == CubinUse::kProof) options.push_back("--ptxas-options=-O1");

@@ -64,7 +64,7 @@ std::size_t part_named(std::string_view name) {
   throw InternalError("the prelude has no part named " + std::string(name));
 }
 
-bool is_word(char c) {
+bool is_identifier_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
@@ -104,12 +104,12 @@ const std::set<std::string, std::less<>>& prelude_names() {
     for (const Part& part : all_parts()) {
       const std::string_view text = part.text;
       for (std::size_t at = 0; at < text.size();) {
-        if (!is_word(text[at])) {
+        if (!is_identifier_char(text[at])) {
           ++at;
           continue;
         }
         std::size_t end = at;
-        while (end < text.size() && is_word(text[end])) ++end;
+        while (end < text.size() && is_identifier_char(text[end])) ++end;
         const std::string_view before = text.substr(0, at);
         const bool defined =
             (end < text.size() && text[end] == '(') || before.ends_with("using ") || before.ends_with("struct ");

@@ -13,7 +13,7 @@ struct Types {
   std::string_view name, of_sums_and_factors;
   int bits;
 };
-constexpr Types kTypes[] = {
+constexpr Types kProductTypes[] = {
     {"bf16", "f32.bf16.bf16", 16},
     {"fp16", "f32.f16.f16", 16},
     {"e4m3_e4m3", "f32.e4m3.e4m3", 8},
@@ -23,7 +23,7 @@ constexpr Types kTypes[] = {
     {"s8", "s32.s8.s8", 8},
 };
 constexpr int kColumns[] = {64, 128, 192, 256};
-constexpr int kMostRegisters = 128, kRegistersTogether = 32;  // of a thread's sums; first ones are multiples
+constexpr int kMostSumRegisters = 128, kRegistersTogether = 32;  // of a thread's sums; first ones are multiples
 
 // "%0,%1,%2", in quotes, line after line; or with another name before the numbers, and from another one on.
 std::string register_names(int count, std::string_view name = "%", int from = 0) {
@@ -101,11 +101,11 @@ std::string text_of(const Types& types, int columns, std::optional<int> first = 
 
 std::vector<WarpgroupProduct> warpgroup_products() {
   std::vector<WarpgroupProduct> products;
-  for (const Types& types : kTypes)
+  for (const Types& types : kProductTypes)
     for (const int columns : kColumns) {
       const std::string part = fmt::format("multiply_warpgroup_{}_{}", types.name, columns);
       products.push_back({.part = part, .text = text_of(types, columns)});
-      for (int first = 0; first + columns / 2 <= kMostRegisters; first += kRegistersTogether)
+      for (int first = 0; first + columns / 2 <= kMostSumRegisters; first += kRegistersTogether)
         products.push_back({.part = fmt::format("{}_registers_{}", part, first),
                             .text = text_of(types, columns, first),
                             .needs = {"sum_registers"}});

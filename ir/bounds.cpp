@@ -123,11 +123,11 @@ const IndexExpr* extent_of(Variable v, const Bounds& bounds) {
 }
 
 // If e = v * slope + rest, v in neither and the slope nowhere negative or nowhere positive: sign, slope and rest.
-struct Linear {
+struct SignedLinear {
   int sign;
   IndexExpr slope, rest;
 };
-std::optional<Linear> linear_in(const IndexExpr& e, Variable v, Ranges& ranges) {
+std::optional<SignedLinear> linear_in(const IndexExpr& e, Variable v, Ranges& ranges) {
   int sign = 0;
   IndexExpr slope = 0;
   std::vector<IndexTerm> rest;
@@ -151,7 +151,7 @@ std::optional<Linear> linear_in(const IndexExpr& e, Variable v, Ranges& ranges) 
     sign = s;
     slope += without.factors.empty() ? IndexExpr(without.coefficient) : from_terms({std::move(without)}, 0);
   }
-  return Linear{sign, std::move(slope), from_terms(std::move(rest), e.constant_term())};
+  return SignedLinear{sign, std::move(slope), from_terms(std::move(rest), e.constant_term())};
 }
 
 // Replaces, in every term whose other factors cannot be negative, an axis by the end of its range that makes the term
@@ -165,7 +165,7 @@ IndexExpr least_over_axes(IndexExpr e, Ranges& ranges) {
           candidates.insert(factor->variable);
     bool changed = false;
     for (const Variable v : candidates) {
-      const std::optional<Linear> linear = linear_in(e, v, ranges);
+      const std::optional<SignedLinear> linear = linear_in(e, v, ranges);
       if (!linear) continue;
       e = linear->sign > 0 ? linear->rest : linear->rest + linear->slope * (*extent_of(v, ranges.bounds()) - 1);
       changed = true;

@@ -25,7 +25,7 @@ std::size_t hash_of(const ExprNode& n) {
 }
 
 // NaN constants must find each other, and -0.0 must not be taken for 0.0.
-bool same(const ExprNode& a, const ExprNode& b) {
+bool same_node(const ExprNode& a, const ExprNode& b) {
   const bool reals =
       std::isnan(a.real) ? std::isnan(b.real) : a.real == b.real && std::signbit(a.real) == std::signbit(b.real);
   return reals && a.op == b.op && a.type == b.type && a.dtype == b.dtype && a.reduction == b.reduction &&
@@ -173,7 +173,7 @@ ExprId ExprPool::add(ExprNode node) {
   const std::size_t h = hash_of(node);
   const auto [first, last] = by_hash_.equal_range(h);
   for (auto it = first; it != last; ++it)
-    if (same(nodes_[it->second], node)) return it->second;
+    if (same_node(nodes_[it->second], node)) return it->second;
   const ExprId id = static_cast<ExprId>(nodes_.size());
   nodes_.push_back(std::move(node));
   by_hash_.emplace(h, id);

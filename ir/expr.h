@@ -8,6 +8,7 @@
 // store; kRound puts a value on the grid of a narrower dtype (a cast that the user wrote), integers wrap by it.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -131,6 +132,11 @@ struct ExprNode {
   std::vector<std::uint32_t> axes;  // kReduce: axis ids, outermost first
   bool operator==(const ExprNode&) const = default;
 };
+
+// Among axes, or values of a pool.
+inline bool contains(const std::vector<std::uint32_t>& ids, std::uint32_t id) {
+  return std::ranges::find(ids, id) != ids.end();
+}
 
 class ExprPool {
  public:

@@ -17,15 +17,15 @@ struct Format {
 };
 constexpr Format kExportedProgram{"a program saved by torch.export",
                                   "scripts/export_torch.py MODEL.pt2 -o model.json converts it"};
-constexpr Format kOnnx{"an ONNX model",
-                       "ONNX is not read; scripts/export_torch.py MODULE.py:FACTORY -o model.json "
-                       "exports the PyTorch module that it was made from"};
+constexpr Format kOnnxModel{"an ONNX model",
+                            "ONNX is not read; scripts/export_torch.py MODULE.py:FACTORY -o model.json "
+                            "exports the PyTorch module that it was made from"};
 constexpr Format kTorchFile{"a file written by torch.save or torch.jit.save", kFromModule};
-constexpr Format kSafetensors{"a safetensors file, which has weights and no graph",
-                              "give the .json file whose constants name it"};
-constexpr Format kPython{"a Python file", kFromModule};
+constexpr Format kSafetensorsFile{"a safetensors file, which has weights and no graph",
+                                  "give the .json file whose constants name it"};
+constexpr Format kPythonFile{"a Python file", kFromModule};
 
-bool contains(std::string_view text, std::string_view part) {
+bool holds_text(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
@@ -34,7 +34,7 @@ const Format* format_of_archive(std::string_view content) {
   constexpr std::size_t kLooked = 1 << 16;
   const std::string_view first = content.substr(0, kLooked);
   const std::string_view last = content.substr(content.size() - std::min(content.size(), kLooked));
-  const auto has = [&](std::string_view member) { return contains(first, member) || contains(last, member); };
+  const auto has = [&](std::string_view member) { return holds_text(first, member) || holds_text(last, member); };
   if (has("archive_format") || has("serialized_exported_program.json")) return &kExportedProgram;
   return has("data.pkl") ? &kTorchFile : nullptr;
 }
@@ -50,25 +50,22 @@ bool is_safetensors(std::string_view content) {
 // ModelProto: field 1 is a small version number, and another field of the message follows it.
 bool is_onnx(std::string_view content) {
   return content.size() > 2 && content[0] == 0x08 && content[1] > 0 && content[1] < 0x40 &&
-         contains("\x12\x1a\x22\x28\x32\x3a\x42", content.substr(2, 1));
+         holds_text("\x12\x1a\x22\x28\x32\x3a\x42", content.substr(2, 1));
 }
 
 const Format* format_by_content(std::string_view content) {
   if (content.starts_with("PK\x03\x04")) return format_of_archive(content);
-  if (is_safetensors(content)) return &kSafetensors;
-  if (is_onnx(content)) return &kOnnx;
+  if (is_safetensors(content)) return &kSafetensorsFile;
+  if (is_onnx(content)) return &kOnnxModel;
   const bool is_pickle = content.size() > 2 && content[0] == '\x80' && content[1] >= 2 && content[1] <= 5;
   return is_pickle ? &kTorchFile : nullptr;
 }
 
 const Format* format_by_name(std::string_view file) {
-  constexpr std::pair<std::string_view, const Format*> kEndings[] = {{".pt2", &kExportedProgram},
-                                                                     {".onnx", &kOnnx},
-                                                                     {".pt", &kTorchFile},
-                                                                     {".pth", &kTorchFile},
-                                                                     {".ckpt", &kTorchFile},
-                                                                     {".safetensors", &kSafetensors},
-                                                                     {".py", &kPython}};
+  constexpr std::pair<std::string_view, const Format*> kEndings[] = {
+      {".pt2", &kExportedProgram}, {".onnx", &kOnnxModel}, {".pt", &kTorchFile},
+      {".pth", &kTorchFile},       {".ckpt", &kTorchFile}, {".safetensors", &kSafetensorsFile},
+      {".py", &kPythonFile}};
   for (const auto& [ending, format] : kEndings)
     if (file.ends_with(ending)) return format;
   return nullptr;

@@ -5,6 +5,7 @@
 #include <queue>
 #include <unordered_map>
 
+#include "ir/spelling.h"
 #include "ir/tuple_field.h"
 
 namespace fusec {
@@ -82,9 +83,6 @@ std::vector<GroupId> topological_order(const FusionPlan& plan, const std::vector
   return order;
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool is_name_char(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
 }

@@ -48,7 +48,7 @@ bool same_bits(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
 
-bool same(const Attribute& a, const Attribute& b) {
+bool same_attribute(const Attribute& a, const Attribute& b) {
   if (a.name != b.name || a.value.index() != b.value.index()) return false;
   if (const auto* x = std::get_if<Scalar>(&a.value)) {
     const Scalar& y = std::get<Scalar>(b.value);
@@ -95,7 +95,7 @@ std::uint32_t Graph::intern(Attributes attributes) {
   const std::size_t h = hash_of(attributes);
   const auto [first, last] = attribute_index_.equal_range(h);
   for (auto it = first; it != last; ++it)
-    if (std::ranges::equal(attribute_sets_[it->second].list(), attributes.list(), same)) return it->second;
+    if (std::ranges::equal(attribute_sets_[it->second].list(), attributes.list(), same_attribute)) return it->second;
   const std::uint32_t id = static_cast<std::uint32_t>(attribute_sets_.size());
   attribute_sets_.push_back(std::move(attributes));
   attribute_index_.emplace(h, id);

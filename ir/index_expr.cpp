@@ -443,6 +443,10 @@ bool mentions(const IndexExpr& e, Variable v) {
   return false;
 }
 
+bool mentions_any(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
+  return std::ranges::any_of(axes, [&](std::uint32_t a) { return mentions(e, axis_variable(a)); });
+}
+
 std::optional<std::int64_t> coefficient_of(const IndexExpr& e, Variable v) {
   std::int64_t coefficient = 0;
   for (const IndexTerm& term : e.terms()) {

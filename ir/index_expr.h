@@ -29,6 +29,10 @@ struct Variable {
   auto operator<=>(const Variable&) const = default;
 };
 
+inline Variable axis_variable(std::uint32_t axis) {
+  return {Variable::Kind::kAxis, axis};
+}
+
 class IndexExpr;
 
 struct IndexAtom;
@@ -121,6 +125,7 @@ IndexExpr combine(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b);
 // Each variable that occurs, anywhere, once, in order.
 std::vector<Variable> variables_of(const IndexExpr& e);
 bool mentions(const IndexExpr& e, Variable v);
+bool mentions_any(const IndexExpr& e, const std::vector<std::uint32_t>& axes);
 
 // If e = c * v + rest with v not in rest and c a constant: c (0 where v does not occur). Otherwise nothing.
 std::optional<std::int64_t> coefficient_of(const IndexExpr& e, Variable v);

@@ -35,7 +35,7 @@ constexpr std::optional<OpPattern> parse_op_pattern(std::string_view text) {
 }
 
 // The kind of a path is the greatest kind on it.
-constexpr OpPattern combine(OpPattern a, OpPattern b) {
+constexpr OpPattern kind_of_path(OpPattern a, OpPattern b) {
   return std::max(a, b);
 }
 

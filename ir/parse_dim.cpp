@@ -13,16 +13,13 @@ namespace fusec {
 namespace {
 
 // Bounds on what is written, so that no text of a few bytes makes an expression of gigabytes.
-constexpr std::size_t kLongestText = 4096;
-constexpr int kDeepest = 64;
-constexpr std::size_t kMostTerms = 256;
+constexpr std::size_t kLongestDim = 4096;
+constexpr int kDeepestDim = 64;
+constexpr std::size_t kMostDimTerms = 256;
 constexpr std::size_t kHighestDegree = 32;
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
-}
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 std::size_t degree(const IndexExpr& e) {
@@ -36,7 +33,7 @@ class Parser {
   Parser(std::string_view text, const SymbolNames& names) : text_(text), names_(names) {}
 
   Dim parse() {
-    if (text_.size() > kLongestText) too_complicated(fmt::format("{} characters", text_.size()));
+    if (text_.size() > kLongestDim) too_complicated(fmt::format("{} characters", text_.size()));
     try {
       Dim dim = sum();
       if (peek() != '\0' || at_ < text_.size()) unexpected("an operator or the end");
@@ -53,8 +50,8 @@ class Parser {
 
   [[noreturn]] void too_complicated(std::string found) {
     fail("a dimension is too complicated", std::move(found),
-         fmt::format("at most {} characters, {} terms, degree {} and {} levels", kLongestText, kMostTerms,
-                     kHighestDegree, kDeepest));
+         fmt::format("at most {} characters, {} terms, degree {} and {} levels", kLongestDim, kMostDimTerms,
+                     kHighestDegree, kDeepestDim));
   }
 
   [[noreturn]] void unexpected(std::string expected) {
@@ -87,7 +84,7 @@ class Parser {
   // Checked before the product is made: it may have as many terms as the operands' terms multiply to.
   Dim times(const Dim& a, const Dim& b) {
     const std::size_t terms = (a.terms().size() + 1) * (b.terms().size() + 1);
-    if (terms > kMostTerms) too_complicated(fmt::format("{} terms", terms));
+    if (terms > kMostDimTerms) too_complicated(fmt::format("{} terms", terms));
     if (degree(a) + degree(b) > kHighestDegree) too_complicated(fmt::format("degree {}", degree(a) + degree(b)));
     return a * b;
   }
@@ -113,7 +110,7 @@ class Parser {
         left = left - product();
       else
         return left;
-      if (left.terms().size() > kMostTerms) too_complicated(fmt::format("{} terms", left.terms().size()));
+      if (left.terms().size() > kMostDimTerms) too_complicated(fmt::format("{} terms", left.terms().size()));
     }
   }
 
@@ -132,7 +129,7 @@ class Parser {
   }
 
   Dim factor() {
-    if (++depth_ > kDeepest) too_complicated(fmt::format("{} levels", depth_));
+    if (++depth_ > kDeepestDim) too_complicated(fmt::format("{} levels", depth_));
     Dim value = primary();
     --depth_;
     return value;

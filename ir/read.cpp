@@ -20,7 +20,17 @@ namespace {
 
 constexpr std::size_t kMostTriedAlone = 32;  // aliases: each takes a look at the whole graph
 
-enum { kVersion, kName, kSymbols, kInputs, kConstants, kNodes, kOutputs, kAliases, kMetadata };
+enum {
+  kModelVersion,
+  kModelName,
+  kModelSymbols,
+  kModelInputs,
+  kModelConstants,
+  kModelNodes,
+  kModelOutputs,
+  kModelAliases,
+  kModelMetadata
+};
 
 // The version is looked at first: another version may well have other keys.
 void check_version(const ReadContext& context, Json model) {
@@ -53,18 +63,19 @@ class ModelReader {
                          {"outputs", true},
                          {"aliases", false},
                          {"metadata", false}});
-    if (fields[kName]) graph_.name = context_.string(*fields[kName], "the model's name").text();
-    if (fields[kSymbols]) {
-      graph_.symbols = read_symbols(context_, *fields[kSymbols]);
-      context_.require_within(&Limits::symbols, static_cast<std::int64_t>(graph_.symbols.size()), *fields[kSymbols]);
+    if (fields[kModelName]) graph_.name = context_.string(*fields[kModelName], "the model's name").text();
+    if (fields[kModelSymbols]) {
+      graph_.symbols = read_symbols(context_, *fields[kModelSymbols]);
+      context_.require_within(&Limits::symbols, static_cast<std::int64_t>(graph_.symbols.size()),
+                              *fields[kModelSymbols]);
     }
     const SymbolNames symbols(graph_.symbols);
-    read_inputs(*fields[kInputs], symbols);
-    if (fields[kConstants]) read_constants(*fields[kConstants], symbols);
-    check_symbols(fields[kSymbols]);
-    NodeReader(context_, symbols, values_, graph_).read(*fields[kNodes]);
-    read_outputs(*fields[kOutputs]);
-    if (fields[kAliases]) read_aliases(*fields[kAliases]);
+    read_inputs(*fields[kModelInputs], symbols);
+    if (fields[kModelConstants]) read_constants(*fields[kModelConstants], symbols);
+    check_symbols(fields[kModelSymbols]);
+    NodeReader(context_, symbols, values_, graph_).read(*fields[kModelNodes]);
+    read_outputs(*fields[kModelOutputs]);
+    if (fields[kModelAliases]) read_aliases(*fields[kModelAliases]);
     drop_repeated_checks();
     return std::move(graph_);
   }

@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::size_t kMostListed = 20;  // nodes of a cycle in a message
 
-enum { kName, kOp, kInputs, kOutputs, kAttrs, kPattern, kFuse };
+enum { kNodeName, kNodeOp, kNodeInputs, kNodeOutputs, kNodeAttrs, kNodePattern, kNodeFuse };
 
 // "s.12" as "s" and 12; nothing where there is no such suffix.
 std::optional<std::pair<std::string_view, std::uint32_t>> split_result_name(std::string_view name) {
@@ -84,28 +84,28 @@ void NodeReader::read_node(NodeId id, Json at) {
                        {"pattern", false},
                        {"fuse", false}});
   FileNode node{.at = at.index()};
-  context_.name(*fields[kName], "a node's name");
-  node.name = fields[kName]->string();
+  context_.name(*fields[kNodeName], "a node's name");
+  node.name = fields[kNodeName]->string();
   if (const NodeId other = node_of_name_[node.name]; other != kNone)
-    context_.fail(*fields[kName], "duplicate node name", fields[kName]->description(),
+    context_.fail(*fields[kNodeName], "duplicate node name", fields[kNodeName]->description(),
                   "a name of its own; " + json(nodes_[other].at).pointer() + " has this one");
   node_of_name_[node.name] = id;
-  context_.name(*fields[kOp], "a node's op");
-  node.inputs = context_.array(*fields[kInputs], "a node's inputs").index();
-  if (fields[kOutputs]) node.outputs = context_.array(*fields[kOutputs], "a node's outputs").index();
-  if (fields[kAttrs]) node.attributes = fields[kAttrs]->index();
-  if (fields[kPattern]) {
-    const std::string_view text = context_.string(*fields[kPattern], "a pattern kind").text();
+  context_.name(*fields[kNodeOp], "a node's op");
+  node.inputs = context_.array(*fields[kNodeInputs], "a node's inputs").index();
+  if (fields[kNodeOutputs]) node.outputs = context_.array(*fields[kNodeOutputs], "a node's outputs").index();
+  if (fields[kNodeAttrs]) node.attributes = fields[kNodeAttrs]->index();
+  if (fields[kNodePattern]) {
+    const std::string_view text = context_.string(*fields[kNodePattern], "a pattern kind").text();
     node.pattern = parse_op_pattern(text);
     if (!node.pattern) {
       const std::vector<std::string> kinds(kOpPatternNames.begin(), kOpPatternNames.end());
-      context_.unfit(*fields[kPattern], "unknown pattern kind", "one of " + listed(kinds),
+      context_.unfit(*fields[kNodePattern], "unknown pattern kind", "one of " + listed(kinds),
                      did_you_mean(text, kOpPatternNames));
     }
   }
-  if (fields[kFuse]) node.fuse = context_.flag(*fields[kFuse], "a node's fuse");
-  node.op = find_op(*fields[kOp], declares_outputs(fields[kOutputs]));
-  node.default_names = !fields[kOutputs] && ops_[node.op].row->several;
+  if (fields[kNodeFuse]) node.fuse = context_.flag(*fields[kNodeFuse], "a node's fuse");
+  node.op = find_op(*fields[kNodeOp], declares_outputs(fields[kNodeOutputs]));
+  node.default_names = !fields[kNodeOutputs] && ops_[node.op].row->several;
   define_outputs(id, node);
   nodes_.push_back(node);
 }

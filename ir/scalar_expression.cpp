@@ -15,8 +15,8 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kLongestText = 4096;
-constexpr int kDeepest = 64;
+constexpr std::size_t kLongestExpression = 4096;
+constexpr int kDeepestExpression = 64;
 
 struct Function {
   std::string_view name;
@@ -81,9 +81,9 @@ class ExpressionParser {
   }
 
   E parse() {
-    if (text_.size() > kLongestText)
+    if (text_.size() > kLongestExpression)
       fail("the expression is too long", fmt::format("{} characters", text_.size()),
-           fmt::format("at most {}", kLongestText));
+           fmt::format("at most {}", kLongestExpression));
     const E value = disjunction();
     skip_blanks();
     if (at_ < text_.size()) unexpected("an operator or the end");
@@ -121,7 +121,8 @@ class ExpressionParser {
   // Parentheses and prefix operators nest; nothing else does.
   template <class F>
   E deeper(const F& parse_inner) {
-    if (++depth_ > kDeepest) fail("the expression nests too deep", "more levels", fmt::format("at most {}", kDeepest));
+    if (++depth_ > kDeepestExpression)
+      fail("the expression nests too deep", "more levels", fmt::format("at most {}", kDeepestExpression));
     const E value = parse_inner();
     --depth_;
     return value;

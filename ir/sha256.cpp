@@ -10,7 +10,7 @@ namespace fusec {
 namespace {
 
 using State = std::array<std::uint32_t, 8>;
-constexpr std::size_t kBlock = 64;
+constexpr std::size_t kBlockBytes = 64;
 
 constexpr std::array<std::uint32_t, 64> kRounds = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -49,16 +49,16 @@ void add_block(State& state, const unsigned char* block) {
 std::string sha256(std::string_view text) {
   State state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
   const auto* const bytes = reinterpret_cast<const unsigned char*>(text.data());
-  const std::size_t whole = text.size() / kBlock * kBlock, rest = text.size() - whole;
-  for (std::size_t at = 0; at < whole; at += kBlock) add_block(state, bytes + at);
+  const std::size_t whole = text.size() / kBlockBytes * kBlockBytes, rest = text.size() - whole;
+  for (std::size_t at = 0; at < whole; at += kBlockBytes) add_block(state, bytes + at);
   // What is left, a one bit, zeros, and the length in bits.
-  std::array<unsigned char, 2 * kBlock> last{};
+  std::array<unsigned char, 2 * kBlockBytes> last{};
   if (rest != 0) std::memcpy(last.data(), bytes + whole, rest);
   last[rest] = 0x80;
-  const std::size_t end = rest + 9 <= kBlock ? kBlock : 2 * kBlock;
+  const std::size_t end = rest + 9 <= kBlockBytes ? kBlockBytes : 2 * kBlockBytes;
   const std::uint64_t bits = std::uint64_t{text.size()} * 8;
   for (std::size_t i = 0; i < 8; ++i) last[end - 1 - i] = static_cast<unsigned char>(bits >> (8 * i));
-  for (std::size_t at = 0; at < end; at += kBlock) add_block(state, last.data() + at);
+  for (std::size_t at = 0; at < end; at += kBlockBytes) add_block(state, last.data() + at);
   std::string digest(32, '\0');
   for (std::size_t i = 0; i < 32; ++i) digest[i] = static_cast<char>(state[i / 4] >> (24 - 8 * (i % 4)));
   return digest;

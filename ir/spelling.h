@@ -8,6 +8,10 @@
 
 namespace fusec {
 
+inline bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 // The text in double quotes, escaped as JSON escapes it; text of more than 80 bytes is cut and its length told.
 std::string in_quotes(std::string_view text);
 

@@ -8,13 +8,13 @@
 namespace fusec {
 namespace {
 
-struct Linear {
+struct LinearInSymbol {
   Dim coefficient = 0, rest = 0;
 };
 
 // e as coefficient * symbol + rest where the symbol stands in neither.
-std::optional<Linear> linear_in(const Dim& e, Variable symbol) {
-  Linear split;
+std::optional<LinearInSymbol> linear_in(const Dim& e, Variable symbol) {
+  LinearInSymbol split;
   split.rest = e.constant_term();
   for (const IndexTerm& term : e.terms()) {
     count_step();

@@ -10,7 +10,7 @@ namespace fusec {
 namespace {
 
 constexpr std::size_t kMostDimensions = 64;
-constexpr std::size_t kMostTerms = 4096;
+constexpr std::size_t kMostShapeTerms = 4096;
 
 // The size in bits; nothing where it overflows for every value of the symbols.
 std::optional<IndexExpr> checked_bits(const TensorType& type, const Symbols& symbols) {
@@ -19,9 +19,9 @@ std::optional<IndexExpr> checked_bits(const TensorType& type, const Symbols& sym
     if (dim.is(0)) return IndexExpr(0);
   try {
     for (const Dim& dim : type.shape) {
-      if ((count.terms().size() + 1) * (dim.terms().size() + 1) > kMostTerms)
+      if ((count.terms().size() + 1) * (dim.terms().size() + 1) > kMostShapeTerms)
         throw OpError{"", "a shape is too complicated", shape_text(type.shape, symbols),
-                      fmt::format("an element count of at most {} terms", kMostTerms)};
+                      fmt::format("an element count of at most {} terms", kMostShapeTerms)};
       count *= dim;
     }
     count *= bits(type.dtype);

@@ -139,10 +139,11 @@ class DeviceBuffer {
   DevicePointer address_ = 0;
 };
 
-class Device {
+class CudaDevice {
  public:
-  Device(const Driver& driver, const Graph& graph, const LaunchPlan& plan, const std::vector<CompiledModule>& modules,
-         const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors)
+  CudaDevice(const Driver& driver, const Graph& graph, const LaunchPlan& plan,
+             const std::vector<CompiledModule>& modules, const std::vector<std::uint32_t>& unit_of,
+             const TensorMap& tensors)
       : driver_(driver),
         graph_(graph),
         plan_(plan),
@@ -165,11 +166,11 @@ class Device {
     workspace_ = std::make_unique<DeviceBuffer>(driver, static_cast<std::size_t>(resolved_.workspace_bytes));
     prepared_ = std::make_unique<DeviceBuffer>(driver, static_cast<std::size_t>(resolved_.prepared_bytes));
   }
-  ~Device() {
+  ~CudaDevice() {
     for (const Handle module : modules_) driver_.unload(module);
   }
-  Device(const Device&) = delete;
-  Device& operator=(const Device&) = delete;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
 
   void prepare() { enqueue(resolved_.prepare_steps); }
   void enqueue() { enqueue(resolved_.steps); }
@@ -367,7 +368,7 @@ CudaResult run_on_cuda(const Graph& graph, const LaunchPlan& plan, const std::ve
                        Timing timing) {
   const Driver driver = load_driver("--device=emulator needs no GPU");
   const Context context(driver, device);
-  Device run(driver, graph, plan, modules, unit_of, tensors);
+  CudaDevice run(driver, graph, plan, modules, unit_of, tensors);
   run.prepare();
   run.enqueue();
   CudaResult result;

@@ -21,10 +21,10 @@
 namespace fusec {
 namespace {
 
-class Device {
+class EmulatorDevice {
  public:
-  Device(const Graph& graph, const LaunchPlan& plan, const std::vector<emulator::Module>& modules,
-         const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors, emulator::Options options)
+  EmulatorDevice(const Graph& graph, const LaunchPlan& plan, const std::vector<emulator::Module>& modules,
+                 const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors, emulator::Options options)
       : graph_(graph), plan_(plan), unit_of_(unit_of), options_(options), modules_(modules) {
     symbols_ = solve_symbols(graph, tensors);
     require_executable(graph, plan);
@@ -305,7 +305,7 @@ EmulatorResult run_on_emulator(const Graph& graph, const LaunchPlan& plan, const
                                const std::vector<std::uint32_t>& unit_of, const Target& target,
                                const TensorMap& tensors, emulator::Options options, HostPart* host) {
   options.max_shared_bytes = static_cast<std::uint64_t>(target.shared_bytes_per_block);
-  return Device(graph, plan, modules, unit_of, tensors, options).run(host);
+  return EmulatorDevice(graph, plan, modules, unit_of, tensors, options).run(host);
 }
 
 void add_costs(std::vector<KernelProfile>& profiles, const std::vector<CompiledModule>& modules,

@@ -5,7 +5,7 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kWarp = 32, kPartitions = 4, kRegisterUnit = 256, kSharedUnit = 128, kSystemShared = 1024;
+constexpr std::int64_t kPartitions = 4, kRegisterUnit = 256, kSharedUnit = 128, kSystemShared = 1024;
 
 std::int64_t rounded_up(std::int64_t value, std::int64_t unit) {
   return (value + unit - 1) / unit * unit;
@@ -42,8 +42,8 @@ std::string_view name(Occupancy::Limit limit) {
 }
 
 Occupancy occupancy(const Target& target, int threads, int registers, std::int64_t shared_bytes) {
-  const std::int64_t warps = std::max<std::int64_t>(1, (threads + kWarp - 1) / kWarp);
-  const std::int64_t all_warps = target.max_threads_per_multiprocessor / kWarp;
+  const std::int64_t warps = std::max<std::int64_t>(1, (threads + kWarpLanes - 1) / kWarpLanes);
+  const std::int64_t all_warps = target.max_threads_per_multiprocessor / kWarpLanes;
   Occupancy result;
   std::int64_t blocks = all_warps / warps;
   const auto at_most = [&](std::int64_t count, Occupancy::Limit limit) {
@@ -53,7 +53,7 @@ Occupancy occupancy(const Target& target, int threads, int registers, std::int64
   };
   at_most(most_blocks(target.compute_capability), Occupancy::Limit::kBlocks);
   if (registers > 0) {
-    const std::int64_t of_warp = rounded_up(registers * kWarp, kRegisterUnit);
+    const std::int64_t of_warp = rounded_up(registers * kWarpLanes, kRegisterUnit);
     const std::int64_t held = target.registers_per_multiprocessor / kPartitions / of_warp * kPartitions;
     at_most(held / warps, Occupancy::Limit::kRegisters);
   }

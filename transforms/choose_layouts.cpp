@@ -16,9 +16,9 @@ namespace {
 
 constexpr std::int64_t kPieceBits = 128;
 constexpr std::int64_t kBudget = 100'000;  // nodes that are lowered to find out
-constexpr double kGain = 0.95;             // of the time before, launches aside: what is left to pay is worth it
+constexpr double kLayoutGain = 0.95;       // of the time before, launches aside: what is left to pay is worth it
 constexpr double kSlower = 1.25;           // of its time before: a group that is not to be slowed down
-constexpr int kMostRounds = 6;
+constexpr int kMostLayoutRounds = 6;
 constexpr std::uint8_t kSecond = 2;  // the second dimension goes to the end
 
 bool is_convolution(const Node& node) {
@@ -49,7 +49,7 @@ class Choice {
     drop_apart_from_convolutions();
     intern_all();
     TrialLowering as_is(graph_, memory_, kBudget);
-    for (int round = 0; round < kMostRounds; ++round) {
+    for (int round = 0; round < kMostLayoutRounds; ++round) {
       const std::vector<ValueLayout> values = candidates();
       if (values.empty()) return std::nullopt;
       LaidOut laid = lay_out(graph_, plan_, values, constant_readers_);
@@ -265,7 +265,7 @@ class Choice {
     bool kept = true;
     for (ValueId v = 0; v < chosen_.size(); ++v) {
       const ValueId of = root(tied_to_, v);
-      if (!chosen_[v] || gain[of] > (1 - kGain) * whole[of]) continue;
+      if (!chosen_[v] || gain[of] > (1 - kLayoutGain) * whole[of]) continue;
       chosen_[v] = 0;
       kept = false;
     }

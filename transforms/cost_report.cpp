@@ -41,9 +41,9 @@ std::string work(const Prediction& p) {
                      p.flops, p.read, p.written);
 }
 
-class Writer {
+class CostReportWriter {
  public:
-  Writer(const Graph& graph, const FusionPlan& plan, const CostReportContext& context)
+  CostReportWriter(const Graph& graph, const FusionPlan& plan, const CostReportContext& context)
       : graph_(graph), plan_(plan), context_(context) {}
 
   std::string write() && {
@@ -194,7 +194,7 @@ Prediction sum_of(const std::vector<Prediction>& parts) {
 }
 
 std::string cost_report(const Graph& graph, const FusionPlan& plan, const CostReportContext& context) {
-  return Writer(graph, plan, context).write();
+  return CostReportWriter(graph, plan, context).write();
 }
 
 }  // namespace fusec

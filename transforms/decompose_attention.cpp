@@ -19,7 +19,7 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kMostNodesTried = 20'000;
+constexpr std::int64_t kMostAttentionNodesTried = 20'000;
 enum : std::size_t { kQuery, kKey, kValue, kMask };
 
 // Some op does not take these operands, or only with a check at launch: the attention stays.
@@ -220,9 +220,8 @@ void decompose_attention(CanonicalGraph& canonical, TrialMemory& memory) {
     }
   }
   canonical.stands_for.resize(graph.nodes.size());
-  std::erase_if(made, [&, lowering = TrialLowering(graph, memory, kMostNodesTried)](const Decomposition& d) mutable {
-    return !is_faster(graph, d, lowering);
-  });
+  std::erase_if(made, [&, lowering = TrialLowering(graph, memory, kMostAttentionNodesTried)](
+                          const Decomposition& d) mutable { return !is_faster(graph, d, lowering); });
   for (const Decomposition& d : made) replace(canonical, d);
   canonical.heirs.clear();
   remove_dead(canonical);

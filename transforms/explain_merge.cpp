@@ -17,7 +17,7 @@ namespace {
 constexpr std::size_t kMostGroupsOnTheWay = 4096, kMostOutputsTried = 8, kMostNamed = 8;
 constexpr std::size_t kMostAbove = 64;  // nodes that make what a node reads
 // Nodes that are lowered for answers; whoever is asked about beyond is named without a trial.
-constexpr std::int64_t kMostNodesTried = 200'000;
+constexpr std::int64_t kMostNodesExplained = 200'000;
 
 constexpr const char* kOneGroup = "one group for both in a plan file (--emit=plan, --plan)";
 
@@ -46,7 +46,7 @@ MergeExplainer::MergeExplainer(const Graph& graph, std::span<const OpPattern> ki
       plan_(plan),
       uses_(uses_of(graph)),
       is_output_(graph.value_count(), 0),
-      lowering_(graph, memory_, kMostNodesTried) {
+      lowering_(graph, memory_, kMostNodesExplained) {
   for (const ValueId v : graph.outputs) is_output_[v] = 1;
 }
 

@@ -15,7 +15,7 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kSmallValue = 4096;           // bytes that any folded value may have
-constexpr std::int64_t kMostGrowth = 1 << 20;        // bytes of all folded values beyond the model's own data
+constexpr std::int64_t kMostFoldedBytes = 1 << 20;   // bytes of all folded values beyond the model's own data
 constexpr std::int64_t kMostStepsOfNode = 1 << 22;   // scalar operations: some hundredths of a second
 constexpr std::int64_t kMostStepsOfModel = 1 << 25;  // and some tenths
 
@@ -117,7 +117,7 @@ class Folding {
       if (bytes_of(v) > std::max(kSmallValue, data_bytes)) return false;
       made += bytes_of(v);
     }
-    if (made > kMostGrowth + data_bytes_ - made_) return false;
+    if (made > kMostFoldedBytes + data_bytes_ - made_) return false;
     std::int64_t steps = std::min(kMostStepsOfNode, steps_left_);
     const std::int64_t before = steps;
     std::optional<std::vector<HostTensor>> results = evaluate_node_within(
@@ -150,9 +150,9 @@ class Folding {
 };
 
 // A folded value becomes a constant where something that stays reads it; an output has one under its own name.
-class Replacing {
+class ConstantReplacing {
  public:
-  Replacing(Graph& graph, const Folding& folding, const std::vector<bool>& folded)
+  ConstantReplacing(Graph& graph, const Folding& folding, const std::vector<bool>& folded)
       : graph_(graph), folding_(folding), folded_(folded), constant_of_(graph.value_count(), kNone) {}
 
   // Drops the folded nodes. Gives what became of each node.
@@ -236,7 +236,7 @@ void fold(CanonicalGraph& canonical, bool exact_only) {
   Folding folding(canonical.graph, exact_only);
   const std::vector<bool> folded = folding.run();
   if (std::find(folded.begin(), folded.end(), true) == folded.end()) return;
-  note_fates(canonical, Replacing(canonical.graph, folding, folded).run());
+  note_fates(canonical, ConstantReplacing(canonical.graph, folding, folded).run());
 }
 
 }  // namespace

@@ -8,9 +8,9 @@
 namespace fusec {
 namespace {
 
-constexpr std::uint8_t kPhase = 3;
-constexpr int kMostQuestions = 64;        // put for one group
-constexpr std::size_t kMostReaders = 16;  // of a value that are looked at
+constexpr std::uint8_t kForwardPhase = 3;
+constexpr int kMostQuestions = 64;               // put for one group
+constexpr std::size_t kMostForwardReaders = 16;  // of a value that are looked at
 
 class ForwardMerger {
  public:
@@ -105,7 +105,7 @@ class ForwardMerger {
     return std::ranges::any_of(groups_.nodes(producer), [&](NodeId n) {
       if (!is_product(n)) return false;
       const auto all = groups_.uses().of(groups_.graph().nodes[n].inputs[0]);
-      return std::ranges::any_of(all.first(std::min(all.size(), kMostReaders)), [&](NodeId reader) {
+      return std::ranges::any_of(all.first(std::min(all.size(), kMostForwardReaders)), [&](NodeId reader) {
         const GroupId there = groups_.group_of(reader);
         return is_product(reader) && there != producer && there != g;
       });
@@ -164,7 +164,7 @@ class ForwardMerger {
   static FusionDecision decision(const MergeAnswer& answer, NodeId meeting) {
     return {.meeting = meeting,
             .rule = answer.rule,
-            .phase = kPhase,
+            .phase = kForwardPhase,
             .joined_us = answer.joined_us,
             .apart_us = answer.apart_us};
   }

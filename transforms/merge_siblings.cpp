@@ -11,10 +11,11 @@
 namespace fusec {
 namespace {
 
-constexpr std::uint8_t kPhase = 4;
-constexpr std::ptrdiff_t kMostReaders = 8, kMostReadersInHaste = 2;  // of a value: those further off are no siblings
-constexpr std::size_t kMostOpen = 4;                                 // groups that may take more in, at a time
-constexpr std::int64_t kSmallBytes = 8 << 20;                        // what takes about as long as a launch
+constexpr std::uint8_t kSiblingPhase = 4;
+constexpr std::ptrdiff_t kMostSiblingReaders = 8,
+                         kMostReadersInHaste = 2;  // of a value: those further off are no siblings
+constexpr std::size_t kMostOpen = 4;               // groups that may take more in, at a time
+constexpr std::int64_t kLaunchBytes = 8 << 20;     // what takes about as long as a launch
 
 class SiblingMerger {
  public:
@@ -69,7 +70,7 @@ class SiblingMerger {
         const auto users = groups_.uses().of(v);
         if (users.size() < 2 || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
         // Groups need not be in the order of their readers: one may hold a view that the others read.
-        const auto most = static_cast<std::ptrdiff_t>(trial_.in_haste() ? kMostReadersInHaste : kMostReaders);
+        const auto most = static_cast<std::ptrdiff_t>(trial_.in_haste() ? kMostReadersInHaste : kMostSiblingReaders);
         const std::ptrdiff_t at = std::ranges::lower_bound(users, n) - users.begin();
         const std::ptrdiff_t first = std::max<std::ptrdiff_t>(at - most, 0);
         const std::ptrdiff_t end = std::min(at + 1 + most, std::ssize(users));
@@ -152,12 +153,12 @@ class SiblingMerger {
   // A group that waits for another one keeps memory alive: small, of small results, or of the model's arguments and
   // results alone.
   bool may_wait(GroupId g) {
-    if (trial_.bytes(g) <= kSmallBytes) return true;
+    if (trial_.bytes(g) <= kLaunchBytes) return true;
     const std::vector<ValueId> outputs = groups_.outputs_of(groups_.nodes(g));
     std::int64_t kept = 0;
     for (const ValueId v : outputs)
       if (!groups_.is_output(v)) kept += bytes_.of(v);
-    return kept == 0 ? groups_.producers(g).empty() : kept <= kSmallBytes;
+    return kept == 0 ? groups_.producers(g).empty() : kept <= kLaunchBytes;
   }
 
   bool reads(GroupId g, GroupId other) const {
@@ -188,7 +189,7 @@ class SiblingMerger {
     if (!groups_.contract(std::array{earlier, g})) return false;
     plan_.decisions[last] = {.meeting = meeting,
                              .rule = FusionRule::kJoined,
-                             .phase = kPhase,
+                             .phase = kSiblingPhase,
                              .joined_us = answer.joined_us,
                              .apart_us = answer.apart_us};
     joined_.push_back(g);

@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kMostNodesTried = 30'000, kFewestNodesTried = 1'500;
 constexpr std::uint32_t kRefusalsUntilHopeless = 8;
 constexpr double kRounding = 1 + 1e-9;
-constexpr double kNearly = 1e-7;  // seconds that what saves bytes may be predicted to take longer
+constexpr double kSlackSeconds = 1e-7;  // seconds that what saves bytes may be predicted to take longer
 
 std::int64_t budget_for(std::size_t nodes) {
   const auto fair = kMostNodesTried * 20'000 / static_cast<std::int64_t>(nodes + 1);
@@ -36,7 +36,7 @@ MergeAnswer predicted(double joined, double apart, std::int64_t bytes_joined, st
       static_cast<double>(bytes_joined) <= kMoreBytes * static_cast<double>(bytes_apart) && joined <= kPlainly * apart;
   if (bytes_joined > bytes_apart && !pays)
     answer.rule = FusionRule::kMoreBytes;
-  else if (joined > kRounding * apart + (bytes_joined < bytes_apart ? kNearly : 0))
+  else if (joined > kRounding * apart + (bytes_joined < bytes_apart ? kSlackSeconds : 0))
     answer.rule = FusionRule::kPredictedSlower;
   return answer;
 }

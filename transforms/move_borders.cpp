@@ -13,9 +13,9 @@
 namespace fusec {
 namespace {
 
-constexpr std::uint8_t kPhase = 6;
-constexpr std::size_t kMostReaders = 8;  // that compute what is moved
-constexpr std::size_t kMostMoved = 8;    // nodes, one behind the other
+constexpr std::uint8_t kBorderPhase = 6;
+constexpr std::size_t kMostBorderReaders = 8;  // that compute what is moved
+constexpr std::size_t kMostMoved = 8;          // nodes, one behind the other
 
 // What a group's result is made of at its border, and who reads it.
 struct Border {
@@ -162,7 +162,7 @@ class BorderMoves {
     for (const NodeId user : groups_.uses().of(v)) {
       const GroupId reader = groups_.group_of(user);
       if (reader == border.group || std::ranges::find(border.readers, reader) != border.readers.end()) continue;
-      if (in_several_[user] != 0 || border.readers.size() == kMostReaders || !trial_.open(reader)) return false;
+      if (in_several_[user] != 0 || border.readers.size() == kMostBorderReaders || !trial_.open(reader)) return false;
       border.readers.push_back(reader);
     }
     std::ranges::sort(border.readers, [&](GroupId a, GroupId b) { return groups_.is_before(a, b); });
@@ -223,14 +223,14 @@ class BorderMoves {
     for (const NodeId n : border.leaving)
       plan_.decisions[n] = {.meeting = meeting,
                             .rule = FusionRule::kJoined,
-                            .phase = kPhase,
+                            .phase = kBorderPhase,
                             .joined_us = answer.joined_us,
                             .apart_us = answer.apart_us};
     // The other way round: what was stored so far was one kernel with what comes before.
     plan_.decisions[left] = {
         .meeting = border.nodes.front(),
         .rule = answer.apart_us > answer.joined_us ? FusionRule::kPredictedSlower : FusionRule::kMoreBytes,
-        .phase = kPhase,
+        .phase = kBorderPhase,
         .joined_us = answer.apart_us,
         .apart_us = answer.joined_us};
     for (const NodeId n : border.leaving) moves_.push_back({n, left});

@@ -17,10 +17,10 @@
 namespace fusec {
 namespace {
 
-constexpr std::uint8_t kPhase = 6;
+constexpr std::uint8_t kViewPhase = 6;
 constexpr std::size_t kMostViews = 8;  // one behind the other
 constexpr std::int64_t kRowBits = 128;
-constexpr float kGain = 0.97F;  // of the time before: what is left to pay is worth it
+constexpr float kViewGain = 0.97F;  // of the time before: what is left to pay is worth it
 
 // Views of what one group makes that another begins with, in order.
 struct Lead {
@@ -108,7 +108,7 @@ class ViewMoves {
     std::ranges::set_difference(groups_.nodes(lead.reader), lead.views, std::back_inserter(rest));
     const std::vector<GroupInstead> moved{instead(lead.maker, std::move(more)), instead(lead.reader, std::move(rest))};
     const MergeAnswer answer = trial_.ask_instead(moved);
-    if (!answer.yes() || answer.joined_us > kGain * answer.apart_us) return;
+    if (!answer.yes() || answer.joined_us > kViewGain * answer.apart_us) return;
     note(lead, answer);
     groups_.move_into(std::vector{lead.maker}, lead.views, lead.reader, lead.views);
     for (const GroupInstead& group : moved) trial_.note_instead(group);
@@ -123,12 +123,12 @@ class ViewMoves {
     const NodeId reader = groups_.uses().of(graph_.nodes[last].first_output).front();
     plan_.decisions[maker] = {.meeting = last,
                               .rule = FusionRule::kJoined,
-                              .phase = kPhase,
+                              .phase = kViewPhase,
                               .joined_us = answer.joined_us,
                               .apart_us = answer.apart_us};
     plan_.decisions[last] = {.meeting = reader,
                              .rule = FusionRule::kPredictedSlower,
-                             .phase = kPhase,
+                             .phase = kViewPhase,
                              .joined_us = answer.apart_us,
                              .apart_us = answer.joined_us};
   }

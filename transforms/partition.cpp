@@ -152,7 +152,7 @@ class Partitioner {
     if (result_.anchor[root] == kNoVertex) return;
     if (result_.anchor[target] != kNoVertex) throw InternalError("partition: two complex ops in one group");
     result_.anchor[target] = result_.anchor[root];
-    result_.pattern[target] = combine(result_.pattern[root], result_.pattern[target]);
+    result_.pattern[target] = kind_of_path(result_.pattern[root], result_.pattern[target]);
   }
 
   void refuse(Vertex v, int phase, FusionRule rule, Vertex blocker, bool for_good) {

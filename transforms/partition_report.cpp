@@ -17,9 +17,9 @@ bool is_view(const Node& node) {
 }
 
 // Writes JSON: the report of a graph with a million nodes is some 100 MB, which no tree has to hold first.
-class Writer {
+class PartitionReportWriter {
  public:
-  Writer(const Graph& graph, const FusionPlan& plan, const PartitionReportContext& context)
+  PartitionReportWriter(const Graph& graph, const FusionPlan& plan, const PartitionReportContext& context)
       : graph_(graph),
         plan_(plan),
         context_(context),
@@ -212,7 +212,7 @@ class Writer {
 }  // namespace
 
 std::string partition_report(const Graph& graph, const FusionPlan& plan, const PartitionReportContext& context) {
-  return Writer(graph, plan, context).write();
+  return PartitionReportWriter(graph, plan, context).write();
 }
 
 bool is_only_views(const Graph& graph, const FusionGroup& group) {

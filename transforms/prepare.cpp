@@ -14,7 +14,7 @@ namespace {
 constexpr std::int64_t kMostGrowth = 2;         // of a result over the constants that it is made of
 constexpr std::int64_t kSmallBytes = 16 << 20;  // what a result may have all the same
 constexpr std::int64_t kMostBytes = 64 << 20;   // of all results, beside kMostGrowth times all constants
-constexpr std::uint8_t kPhase = 4;              // as the merging phases, which these groups are kept from
+constexpr std::uint8_t kPreparePhase = 4;       // as the merging phases, which these groups are kept from
 constexpr std::int64_t kCeiling = std::int64_t{1} << 60;
 
 std::int64_t added(std::int64_t a, std::int64_t b) {
@@ -202,7 +202,8 @@ class GroupPreparation {
     for (const ValueId v : interface.outputs)
       for (const NodeId n : uses_.of(v))
         if (plan_.group_of[n] != g) reader = std::min(reader, n);
-    plan_.decisions[plan_.groups[g].nodes.back()] = {.meeting = reader, .rule = FusionRule::kPrepared, .phase = kPhase};
+    plan_.decisions[plan_.groups[g].nodes.back()] = {
+        .meeting = reader, .rule = FusionRule::kPrepared, .phase = kPreparePhase};
   }
 
   const Graph& graph_;

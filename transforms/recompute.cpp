@@ -7,9 +7,9 @@
 namespace fusec {
 namespace {
 
-constexpr std::uint8_t kPhase = 5;
-constexpr std::size_t kMostReaders = 8;  // that compute a group again
-constexpr std::size_t kMostNodes = 16;   // of a group that is computed again
+constexpr std::uint8_t kRecomputePhase = 5;
+constexpr std::size_t kMostRecomputing = 8;  // that compute a group again
+constexpr std::size_t kMostNodes = 16;       // of a group that is computed again
 
 class Recomputation {
  public:
@@ -36,14 +36,14 @@ class Recomputation {
     });
     if (!free) return false;
     const std::vector<GroupId> readers = groups_.consumers(g);
-    if (readers.size() < 2 || readers.size() > kMostReaders) return false;
+    if (readers.size() < 2 || readers.size() > kMostRecomputing) return false;
     if (trial_.bytes(g) == 0 || !trial_.is_pointwise(g)) return false;
     if (!std::ranges::all_of(readers, [&](GroupId reader) { return trial_.open(reader); })) return false;
     const MergeAnswer answer = trial_.ask_again(g, readers);
     const NodeId last = nodes.back();
     FusionDecision decision{.meeting = groups_.nodes(readers.front()).back(),
                             .rule = answer.rule,
-                            .phase = kPhase,
+                            .phase = kRecomputePhase,
                             .joined_us = answer.joined_us,
                             .apart_us = answer.apart_us};
     // What was asked before and refused for another reason is told with that one.

@@ -9,7 +9,7 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kFewRows = 16;             // each of which blocks share
+constexpr std::int64_t kFewSharedRows = 16;       // each of which blocks share
 constexpr std::int64_t kPointsOfBlock = 1 << 14;  // of a row that one block reduces in a short time
 constexpr std::size_t kMostOfBlock = 8, kMostAlike = 4;
 
@@ -32,7 +32,7 @@ NodeId reduction_of_few_rows(const GroupGraph& groups, std::span<const OpPattern
       return kNone;
   }
   if (last == kNone) return kNone;
-  const auto is_of_rows = [&](ValueId v) { return points_of(graph, v) <= kFewRows; };
+  const auto is_of_rows = [&](ValueId v) { return points_of(graph, v) <= kFewSharedRows; };
   return is_of_rows(graph.nodes[last].first_output) && std::ranges::all_of(groups.outputs_of(nodes), is_of_rows)
              ? last
              : kNone;

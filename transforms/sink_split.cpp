@@ -16,7 +16,7 @@ namespace fusec {
 namespace {
 
 // Positions start, start + step, ... of one dimension of a tensor.
-struct Piece {
+struct SlicePiece {
   ValueId whole = kNone;
   std::int64_t dim = 0, step = 1;
   Dim start;
@@ -104,10 +104,10 @@ class Sinking {
       const auto outer = seen[first].as_constant(), inner = seen[first + 1].as_constant();
       if (!outer || !inner || *outer < 2 || *inner < 2) continue;
       const bool neighbours = first == selected;
-      const Piece piece{.whole = view.inputs[0],
-                        .dim = static_cast<std::int64_t>(first),
-                        .step = neighbours ? 1 : *inner,
-                        .start = Dim(neighbours ? *at * *inner : *at)};
+      const SlicePiece piece{.whole = view.inputs[0],
+                             .dim = static_cast<std::int64_t>(first),
+                             .step = neighbours ? 1 : *inner,
+                             .start = Dim(neighbours ? *at * *inner : *at)};
       const auto attributes = slice_attributes(piece, Dim(neighbours ? *inner : *outer));
       const OpDef* slice = graph_.op("slice");
       if (!attributes || !gives(*slice, piece.whole, *attributes, graph_.type(node.first_output))) continue;
@@ -159,11 +159,11 @@ class Sinking {
   }
 
   // Of the results of splits and of slices.
-  std::optional<Piece> piece_of(ValueId v) const {
+  std::optional<SlicePiece> piece_of(ValueId v) const {
     const NodeId producer = graph_.value(v).producer;
     if (producer == kNone || !may_change(graph_.nodes[producer])) return std::nullopt;
     const Node& node = graph_.nodes[producer];
-    Piece piece{.whole = node.inputs[0], .dim = dim_of(node)};
+    SlicePiece piece{.whole = node.inputs[0], .dim = dim_of(node)};
     if (is_split(node)) {
       for (ValueId before = node.first_output; before < v; ++before)
         piece.start = piece.start + graph_.tensor(before).shape[static_cast<std::size_t>(piece.dim)];
@@ -178,8 +178,8 @@ class Sinking {
   }
 
   // As a piece of what it is cut from, as long as that is a slice along the same dimension.
-  Piece sunk(Piece piece) const {
-    while (const std::optional<Piece> outer = piece_of(piece.whole)) {
+  SlicePiece sunk(SlicePiece piece) const {
+    while (const std::optional<SlicePiece> outer = piece_of(piece.whole)) {
       count_step();
       if (outer->dim != piece.dim) break;
       piece = {.whole = outer->whole,
@@ -190,7 +190,7 @@ class Sinking {
     return piece;
   }
 
-  std::optional<Attributes> slice_attributes(const Piece& piece, const Dim& length) const {
+  std::optional<Attributes> slice_attributes(const SlicePiece& piece, const Dim& length) const {
     Attributes attributes;
     attributes.set("dim", piece.dim);
     attributes.set("start", piece.start);
@@ -224,7 +224,7 @@ class Sinking {
     const OpDef* slice = graph_.op("slice");
     for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
       count_step();
-      const Piece piece = sunk(*piece_of(v));
+      const SlicePiece piece = sunk(*piece_of(v));
       const auto attributes = slice_attributes(piece, graph_.tensor(v).shape[static_cast<std::size_t>(piece.dim)]);
       if (!attributes || !gives(*slice, piece.whole, *attributes, graph_.type(v))) continue;
       Node made;
@@ -253,11 +253,11 @@ class Sinking {
     const bool is_select = node.op->name == "select";
     const std::optional<Dim> start = is_select ? select_index(node) : start_of_slice(node);
     if (!start) return;
-    const Piece own{.whole = before,
-                    .dim = dim_of(node),
-                    .step = is_select ? 1 : graph_.attributes(node).integer("step", 1),
-                    .start = *start};
-    const Piece piece = sunk(own);
+    const SlicePiece own{.whole = before,
+                         .dim = dim_of(node),
+                         .step = is_select ? 1 : graph_.attributes(node).integer("step", 1),
+                         .start = *start};
+    const SlicePiece piece = sunk(own);
     if (piece.whole == before) return;
     std::optional<Attributes> attributes;
     if (is_select) {

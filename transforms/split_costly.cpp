@@ -8,16 +8,16 @@
 namespace fusec {
 namespace {
 
-constexpr std::uint8_t kPhase = 3;
+constexpr std::uint8_t kSplitPhase = 3;
 constexpr std::size_t kMostNodesWithCare = 20'000;  // beyond, only groups of which it is likely are looked at
-constexpr std::int64_t kMostNodesTried = 20'000;
-constexpr double kRounding = 1 + 1e-9;
+constexpr std::int64_t kMostSplitNodesTried = 20'000;
+constexpr double kSplitRounding = 1 + 1e-9;
 constexpr double kNearly = 1.01;  // what is cut where a claim ends rather than where its kernels part may cost
 
 class Splitting {
  public:
   Splitting(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory)
-      : graph_(graph), kinds_(kinds), plan_(plan), memory_(memory), lowering_(graph, memory, kMostNodesTried) {}
+      : graph_(graph), kinds_(kinds), plan_(plan), memory_(memory), lowering_(graph, memory, kMostSplitNodesTried) {}
 
   void run() {
     LargeVector<FusionGroup> groups;
@@ -89,7 +89,7 @@ class Splitting {
     if (launches > together.launches || seconds > kNearly * together.seconds) return {};
     for (std::size_t p = 0; p + 1 < parts.size(); ++p)
       plan_.decisions[parts[p].back()] = {
-          .meeting = group.nodes.back(), .rule = FusionRule::kNotOneKernel, .phase = kPhase};
+          .meeting = group.nodes.back(), .rule = FusionRule::kNotOneKernel, .phase = kSplitPhase};
     return parts;
   }
 
@@ -164,11 +164,11 @@ class Splitting {
       if (!alone.known) return false;
       apart += alone.seconds;
     }
-    if (together.seconds <= kRounding * apart) return false;
+    if (together.seconds <= kSplitRounding * apart) return false;
     for (std::size_t i = 0; i + 1 < group.nodes.size(); ++i)
       plan_.decisions[group.nodes[i]] = {.meeting = group.nodes.back(),
                                          .rule = FusionRule::kPredictedSlower,
-                                         .phase = kPhase,
+                                         .phase = kSplitPhase,
                                          .joined_us = static_cast<float>(1e6 * together.seconds),
                                          .apart_us = static_cast<float>(1e6 * apart)};
     return true;

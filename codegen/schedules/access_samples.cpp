@@ -6,12 +6,12 @@
 #include <numeric>
 
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-constexpr int kWarp = 32;
 constexpr int kSampledWarps = 6;
 
 // Some number that depends on nothing but these.
@@ -186,10 +186,10 @@ double AccessSamples::sectors_a_point(ExprId load, int width, bool together) {
   const int bytes = std::max(1, bits(kernel_.pool[load].dtype) / 8);
   std::size_t sectors = 0;
   std::int64_t seen = 0;
-  for (const std::int64_t start : starts(std::int64_t{kWarp} * width, kSampledWarps)) {
+  for (const std::int64_t start : starts(std::int64_t{kWarpLanes} * width, kSampledWarps)) {
     std::vector<std::int64_t> places;
     for (int e = 0; e < width; ++e) {
-      for (int lane = 0; lane < kWarp; ++lane) {
+      for (int lane = 0; lane < kWarpLanes; ++lane) {
         const std::int64_t point = start + lane * width + e;
         if (point >= points_) continue;
         ++seen;

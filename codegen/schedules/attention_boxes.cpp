@@ -4,6 +4,7 @@
 
 #include "analysis/gemm_form.h"
 #include "analysis/loads.h"
+#include "analysis/warpgroup_operand.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -11,15 +12,6 @@ namespace {
 
 constexpr int kAligned = 8;  // elements of 16 bytes, of which TMA's strides are multiples
 constexpr std::size_t kMostBatch = 2;
-
-IndexExpr at_origin(const IndexExpr& e, const Bounds& bounds) {
-  return simplify(substitute(e,
-                             [](Variable v) -> std::optional<IndexExpr> {
-                               if (v.kind == Variable::Kind::kAxis) return IndexExpr(0);
-                               return std::nullopt;
-                             }),
-                  bounds);
-}
 
 // An extent of a tensor that is never copied from may be none; described is one.
 IndexExpr at_least_one(const IndexExpr& e, const Bounds& bounds) {

@@ -16,7 +16,7 @@
 namespace fusec {
 namespace {
 
-constexpr int kCopierRegisters = 24, kRegisters = 240;           // of 168 that each thread begins with
+constexpr int kCopierRegisters = 24, kConsumerRegisters = 240;   // of 168 that each thread begins with
 constexpr int kComputingRegisters = 72, kRegistersBeside = 216;  // where the copiers compute; as many in all
 constexpr int kCopierThreads = 128;
 constexpr int kPieceBytes = 8192;  // of 64 lines of 128 bytes
@@ -45,7 +45,7 @@ KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionFactor> fact
   if (!computes()) writer_.close();
   writer_.close("} else {");
   writer_.reopen();
-  writer_.line(fmt::format("take_registers<{}>();", computes() ? kRegistersBeside : kRegisters));
+  writer_.line(fmt::format("take_registers<{}>();", computes() ? kRegistersBeside : kConsumerRegisters));
   attend_tiles();
   finish_rows();
   store_rows();

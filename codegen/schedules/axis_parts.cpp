@@ -18,9 +18,9 @@ namespace {
 constexpr std::int64_t kMostParts = 8;
 constexpr std::size_t kMostOutputs = 16;
 // Registers for what a thread loads, 12 vectors of 16 bytes: beyond that, fewer threads hide less.
-constexpr int kMostRegisters = 48;
+constexpr int kMostLoadRegisters = 48;
 // Of what loads and stores asked for before, or of their accesses: what is worth another axis in parts.
-constexpr double kBetter = 0.95, kFewer = 0.9;
+constexpr double kBetterInParts = 0.95, kFewerInParts = 0.9;
 
 // Every part of an axis in turn, in one pool, where equal loads and values are one. Axis `at` is left out where its
 // parts are single elements.
@@ -139,7 +139,7 @@ int width_of_stores(const Kernel& kernel, const Graph& graph) {
 }
 
 // A kernel some of whose axes are in parts, `times` outputs for each of the given one.
-struct Way {
+struct KernelInParts {
   Kernel kernel;
   std::int64_t times = 1;
   int width = 1;
@@ -147,20 +147,20 @@ struct Way {
   bool in_vectors = false;
 };
 
-bool has_threads_enough(const Way& way, const Graph& graph, const Target& target) {
+bool has_threads_enough(const KernelInParts& way, const Graph& graph, const Target& target) {
   constexpr std::int64_t kThreadsEach = 128;
   const IndexExpr points = point_count(way.kernel.pool, way.kernel.outputs[0].axes);
   return value_at_hint(points, graph.symbols) / way.width >= target.multiprocessors * kThreadsEach;
 }
 
 // Nothing where there are more loads than so many.
-std::optional<Way> try_parts(const Way& before, std::size_t axis, std::int64_t parts, std::size_t most_loads,
-                             const Graph& graph) {
+std::optional<KernelInParts> try_parts(const KernelInParts& before, std::size_t axis, std::int64_t parts,
+                                       std::size_t most_loads, const Graph& graph) {
   const Kernel joined = in_parts(before.kernel, axis, parts);
   if (count_loads(joined) > most_loads) return std::nullopt;
-  Way way{.kernel = merge_axes(joined, graph), .times = before.times * parts};
+  KernelInParts way{.kernel = merge_axes(joined, graph), .times = before.times * parts};
   way.width = width_of_stores(way.kernel, graph);
-  if (way.width == 0 || registers_of_loads(way.kernel, way.width) > kMostRegisters) return std::nullopt;
+  if (way.width == 0 || registers_of_loads(way.kernel, way.width) > kMostLoadRegisters) return std::nullopt;
   const LoadsOfLanes of_lanes = loads_of_lanes(way.kernel, graph, way.width);
   way.in_vectors = of_lanes.apart.empty();
   way.sectors = sectors_of_loads(of_lanes, graph, way.width) / static_cast<double>(way.times);
@@ -169,7 +169,7 @@ std::optional<Way> try_parts(const Way& before, std::size_t axis, std::int64_t p
 }
 
 // In vectors, or else by fewer accesses of no more sectors. More parts that share nothing more are no better.
-bool is_better(const Way& way, const Way& other) {
+bool is_better(const KernelInParts& way, const KernelInParts& other) {
   constexpr double kFewerByMore = 0.95, kSame = 1.02;
   if (way.in_vectors != other.in_vectors) return way.in_vectors;
   return way.accesses < kFewerByMore * other.accesses && way.sectors < kSame * other.sectors;
@@ -179,11 +179,12 @@ bool is_better(const Way& way, const Way& other) {
 // those that come after the first.
 enum class Reason { kMeet, kStay };
 
-std::optional<Way> best_parts(const Way& before, Reason reason, const Graph& graph, const Target& target) {
+std::optional<KernelInParts> best_parts(const KernelInParts& before, Reason reason, const Graph& graph,
+                                        const Target& target) {
   const SharedLoads loads(before.kernel, graph);
   const Bounds& bounds = before.kernel.pool.bounds();
   const std::vector<std::uint32_t>& axes = before.kernel.outputs[0].axes;
-  std::optional<Way> best;
+  std::optional<KernelInParts> best;
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const IndexExpr& extent = before.kernel.pool.extent(axes[i]);
     const bool repeated = reason == Reason::kMeet && loads.repeat_along(axes[i]);
@@ -210,12 +211,13 @@ std::optional<AxisParts> parts_that_share(const Kernel& kernel, const Graph& gra
   if (kernel.outputs[0].axes.empty() || writes_half_bytes(kernel)) return std::nullopt;
   double bytes = 0;  // that are stored
   for (const KernelOutput& output : kernel.outputs) bytes += bits(output.type.dtype) / 8.0;
-  const auto gains = [&](const Way& next, const Way& before) {
-    return next.sectors + bytes / 32 <= kBetter * (before.sectors + bytes / 32) ||
-           (next.sectors <= before.sectors && next.accesses + bytes / 16 <= kFewer * (before.accesses + bytes / 16));
+  const auto gains = [&](const KernelInParts& next, const KernelInParts& before) {
+    return next.sectors + bytes / 32 <= kBetterInParts * (before.sectors + bytes / 32) ||
+           (next.sectors <= before.sectors &&
+            next.accesses + bytes / 16 <= kFewerInParts * (before.accesses + bytes / 16));
   };
-  std::optional<Way> found;
-  const Way given{.kernel = kernel};
+  std::optional<KernelInParts> found;
+  const KernelInParts given{.kernel = kernel};
   const auto take = [&](Reason reason) {
     auto next = best_parts(found ? *found : given, reason, graph, target);
     if (!next || (found && !gains(*next, *found))) return false;

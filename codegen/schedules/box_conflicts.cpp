@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kWarps = 6;  // that are looked at
 
-using Places = std::array<std::int64_t, BoxAccess::kLanes>;  // bytes; negative: no access
+using LanePlaces = std::array<std::int64_t, BoxAccess::kLanes>;  // bytes; negative: no access
 
 // The lane's element along some of the axes, the fastest first, by its number among all of them.
 void find_elements(const std::vector<std::size_t>& along, const std::vector<TiledAxis>& axes, std::int64_t number,
@@ -35,7 +35,7 @@ std::vector<BoxAccess> empty_accesses(std::int64_t items, int each, std::size_t 
   return accesses;
 }
 
-int conflicts_among(const Places& places, int bytes) {
+int conflicts_among(const LanePlaces& places, int bytes) {
   const std::int64_t unit = std::max(4, bytes);
   const std::size_t lanes =
       128 / static_cast<std::size_t>(unit);  // that are served at a time; so many units banks have
@@ -117,7 +117,7 @@ double conflicts_of(const std::vector<int>& places, const std::vector<BoxAccess>
   constexpr std::int64_t kFirst = 1 << 24;  // as far behind as elements of an axis that goes backwards may be before it
   int conflicts = 0;
   for (const BoxAccess& access : accesses) {
-    Places at;
+    LanePlaces at;
     for (std::size_t lane = 0; lane < at.size(); ++lane) {
       at[lane] = access.there[lane] ? kFirst + access.behind[lane] : -1;
       for (std::size_t i = 0; i < places.size() && access.there[lane]; ++i)

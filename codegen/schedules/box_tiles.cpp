@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/box_conflicts.h"
 #include "ir/type.h"
@@ -13,18 +14,17 @@
 namespace fusec {
 namespace {
 
-constexpr int kVector = 16;            // bytes of a copy
-constexpr int kMostBytes = 52 * 1024;  // of shared memory: three such blocks have any multiprocessor
+constexpr int kMostBoxBytes = 52 * 1024;  // of shared memory: three such blocks have any multiprocessor
 constexpr std::size_t kMostLoads = 4;
-constexpr std::int64_t kFewestPoints = 4096;
+constexpr std::int64_t kFewestBoxPoints = 4096;
 
 bool has(const std::vector<std::size_t>& axes, std::size_t i) {
   return std::ranges::find(axes, i) != axes.end();
 }
 
-class Planner {
+class BoxTilesPlanner {
  public:
-  Planner(const Kernel& kernel, const Graph& graph, const Target& target)
+  BoxTilesPlanner(const Kernel& kernel, const Graph& graph, const Target& target)
       : kernel_(kernel),
         pool_(kernel.pool),
         graph_(graph),
@@ -35,7 +35,7 @@ class Planner {
 
   std::optional<BoxTiles> run() {
     if (kernel_.outputs.size() != 1 || bits(result_.type.dtype) < 8 || axes_.size() < 2) return std::nullopt;
-    if (samples_.points() < kFewestPoints) return std::nullopt;
+    if (samples_.points() < kFewestBoxPoints) return std::nullopt;
     stored_.position = simplify(flat_index(result_.type.shape, result_.index), pool_.bounds());
     stored_.bits = bits(result_.type.dtype);
     if (!find_loads()) return std::nullopt;
@@ -47,7 +47,7 @@ class Planner {
     for (std::size_t i = 0; i < std::min(candidates.size(), kLaidOut); ++i) {
       if (best && candidates[i].cost * 0.85 >= best->time) break;
       BoxTiles tiles = laid_out(candidates[i]);
-      if (tiles.bytes > kMostBytes || (best && tiles.time >= best->time)) continue;
+      if (tiles.bytes > kMostBoxBytes || (best && tiles.time >= best->time)) continue;
       best = std::move(tiles);
     }
     if (!best) return std::nullopt;
@@ -214,7 +214,7 @@ class Planner {
         if (load.strides[i] > 0) count *= taken[i];
       bytes += count;
     }
-    return bytes <= kMostBytes * 9 / 10;
+    return bytes <= kMostBoxBytes * 9 / 10;
   }
 
   // At least: sectors for a point, a little more where blocks are too few for all multiprocessors or have few points.
@@ -310,7 +310,8 @@ class Planner {
       other.time_in_lines = in_lines.time;
       const bool better = other.time < best.time && 2 * other.conflicts <= in_lines.conflicts;
       const bool as_busy = instructions_of_store(other) <= kAsMany * instructions_of_store(in_lines);
-      if (better && as_busy && other.bytes <= kMostBytes && other.sectors <= in_lines.sectors) best = std::move(other);
+      if (better && as_busy && other.bytes <= kMostBoxBytes && other.sectors <= in_lines.sectors)
+        best = std::move(other);
     };
     for (const Candidate& candidate : candidates)
       for (std::size_t cut = 0; cut < std::min<std::size_t>(in_lines.stored.run.size(), 2); ++cut)
@@ -375,13 +376,14 @@ class Planner {
 
   // As few instructions as possible, in blocks that have enough threads for what is under way.
   void choose_threads(BoxTiles& tiles) const {
-    constexpr int kWarp = 32, kFewest = 64, kWanted = 256, kMost = 384;
+    constexpr int kFewest = 64, kWanted = 256, kMost = 384;
     constexpr std::int64_t kBytesEach = 48;
     const double points = static_cast<double>(point_count(tiles.axes));
     const auto bytes = static_cast<std::int64_t>(points) * stored_.bytes();
-    const int from = static_cast<int>(std::clamp<std::int64_t>(bytes / kBytesEach / kWarp * kWarp, kFewest, kWanted));
+    const int from =
+        static_cast<int>(std::clamp<std::int64_t>(bytes / kBytesEach / kWarpLanes * kWarpLanes, kFewest, kWanted));
     double least = -1;
-    for (int threads = from; threads <= kMost; threads += kWarp) {
+    for (int threads = from; threads <= kMost; threads += kWarpLanes) {
       BoxTiles other = tiles;
       other.threads = threads;
       const double instructions = instructions_of_store(other) * points;
@@ -394,18 +396,18 @@ class Planner {
   // What lines lie apart at least: each with what else is in its first and its last vector.
   int slot_bytes(const BoxLoad& load, const BoxTiles& tiles) const {
     const int element = bits(pool_[load.load].dtype) / 8, run = static_cast<int>(run_elements(load.walk, tiles.axes));
-    return run * element + (load.in_vectors ? 2 * (kVector - std::min(kVector, load.walk.aligned)) : 0);
+    return run * element + (load.in_vectors ? 2 * (kVectorBytes - std::min(kVectorBytes, load.walk.aligned)) : 0);
   }
   int bytes_of(const BoxLoad& load, const BoxTiles& tiles) const {
-    int bytes = slot_bytes(load, tiles) + kVector;
+    int bytes = slot_bytes(load, tiles) + kVectorBytes;
     for (const std::size_t i : load.walk.lines) bytes += (tiles.axes[i].extent - 1) * most_place(load, i);
-    return (bytes + kVector - 1) / kVector * kVector;
+    return (bytes + kVectorBytes - 1) / kVectorBytes * kVectorBytes;
   }
 
   // Whatever the launch's sizes.
   static int most_place(const BoxLoad& load, std::size_t axis) {
     const int place = load.places[axis];
-    return load.place_varies(axis) ? place / kVector * kVector + kVector - 1 : place;
+    return load.place_varies(axis) ? place / kVectorBytes * kVectorBytes + kVectorBytes - 1 : place;
   }
 
   struct PlacedLoad {
@@ -432,7 +434,7 @@ class Planner {
             10 * line_bytes(load.walk, tiles.axes, side.bits) > 11 * run_elements(load.walk, tiles.axes) * side.bytes())
           load.walk.from = piece_of(load);
         PlacedLoad placed = place_lines(load, tiles, accesses);
-        if (bytes_of(placed.load, tiles) > kMostBytes / static_cast<int>(loads_.size())) continue;
+        if (bytes_of(placed.load, tiles) > kMostBoxBytes / static_cast<int>(loads_.size())) continue;
         const double cost = movement_time(tiles.sectors, placed.issued + instructions_of_store(tiles), placed.passes);
         if (best && cost >= least) continue;
         least = cost;
@@ -487,11 +489,11 @@ class Planner {
 
   // Bytes that a thread copies at a time: a vector, a word of smaller elements, a wider element.
   int piece_of(const BoxLoad& load) const {
-    return load.in_vectors ? kVector : std::max(4, bits(pool_[load.load].dtype) / 8);
+    return load.in_vectors ? kVectorBytes : std::max(4, bits(pool_[load.load].dtype) / 8);
   }
 
   void set_places(BoxLoad& load, const BoxTiles& tiles, std::array<int, 2> gaps) const {
-    const int element = bits(pool_[load.load].dtype) / 8, unit = load.in_vectors ? kVector : element;
+    const int element = bits(pool_[load.load].dtype) / 8, unit = load.in_vectors ? kVectorBytes : element;
     load.places.assign(tiles.axes.size(), 0);
     for (const std::size_t i : load.walk.run) load.places[i] = static_cast<int>(load.walk.strides[i]) * element;
     std::int64_t least = slot_bytes(load, tiles);
@@ -522,7 +524,7 @@ class Planner {
 }  // namespace
 
 std::optional<BoxTiles> plan_box_tiles(const Kernel& kernel, const Graph& graph, const Target& target) {
-  return Planner(kernel, graph, target).run();
+  return BoxTilesPlanner(kernel, graph, target).run();
 }
 
 }  // namespace fusec

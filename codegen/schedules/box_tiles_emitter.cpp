@@ -14,9 +14,9 @@
 namespace fusec {
 namespace {
 
-class Emitter {
+class BoxTilesEmitter {
  public:
-  Emitter(const Kernel& kernel, const Graph& graph, const BoxTiles& tiles)
+  BoxTilesEmitter(const Kernel& kernel, const Graph& graph, const BoxTiles& tiles)
       : kernel_(kernel),
         graph_(graph),
         tiles_(tiles),
@@ -421,7 +421,7 @@ class Emitter {
 }  // namespace
 
 KernelSource emit_box_tiles(const Kernel& kernel, const Graph& graph, const BoxTiles& tiles) {
-  return Emitter(kernel, graph, tiles).emit();
+  return BoxTilesEmitter(kernel, graph, tiles).emit();
 }
 
 }  // namespace fusec

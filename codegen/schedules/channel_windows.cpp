@@ -15,7 +15,7 @@
 namespace fusec {
 namespace {
 
-using Point = ChannelWindows::Point;
+using ChannelPoint = ChannelWindows::Point;
 using Accumulator = ExprEmitter::Accumulator;
 
 constexpr std::size_t kAtATime = 24;  // points whose vectors are on their way together
@@ -193,15 +193,15 @@ class Windows {
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", k, text(pool_.extent(axis))));
       emitter_.bind(axis, k);
     }
-    const std::vector<Point> points = points_in_order(w_, graph_);
+    const std::vector<ChannelPoint> points = points_in_order(w_, graph_);
     for (std::size_t i = 0; i < points.size(); i += kAtATime) {
-      const std::span<const Point> now(points.data() + i, std::min(kAtATime, points.size() - i));
-      for (const Point& p : now) load_vectors(p);
+      const std::span<const ChannelPoint> now(points.data() + i, std::min(kAtATime, points.size() - i));
+      for (const ChannelPoint& p : now) load_vectors(p);
       const std::string lane = writer_.unique("e");
       writer_.line("#pragma unroll");
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, w_.lanes));
-      for (const Point& p : now) take_elements(p, lane);
-      for (const Point& p : now) add_point(p, lane);
+      for (const ChannelPoint& p : now) take_elements(p, lane);
+      for (const ChannelPoint& p : now) add_point(p, lane);
       elements_.clear();
       writer_.close();
     }
@@ -210,7 +210,7 @@ class Windows {
     vectors_.clear();
   }
 
-  void bind_to(const Point& p) {
+  void bind_to(const ChannelPoint& p) {
     for (std::size_t i = 0; i < w_.walks.size(); ++i) {
       const std::string& first = first_of_.at(w_.walks[i].axis);
       emitter_.bind(w_.walks[i].axis, p[i] == 0 ? first : fmt::format("({} + {})", first, p[i]));
@@ -220,13 +220,13 @@ class Windows {
   }
 
   using Key = std::pair<ExprId, std::vector<std::int64_t>>;
-  Key key_of(const WindowLoad& w, const Point& p) const {
+  Key key_of(const WindowLoad& w, const ChannelPoint& p) const {
     if (!w.staged) return {w.load, vector_of(w_, w.load, emitter_.position(w.load), p)};
     return {w.load, {p.begin() + static_cast<std::ptrdiff_t>(w_.walks.size()), p.end()}};
   }
 
   // Where the axes may have fewer elements than a thread takes. A vector is loaded for the first of its results.
-  std::string is_result(const Point& p) {
+  std::string is_result(const ChannelPoint& p) {
     std::string there;
     for (std::size_t i = 0; i < w_.walks.size(); ++i)
       if (!w_.walks[i].enough && p[i] > 0)
@@ -236,7 +236,7 @@ class Windows {
   }
 
   // Those of a point that are not there yet.
-  void load_vectors(const Point& p) {
+  void load_vectors(const ChannelPoint& p) {
     for (const WindowLoad& w : w_.loads) {
       const Key key = key_of(w, p);
       if (vectors_.contains(key)) continue;
@@ -261,7 +261,7 @@ class Windows {
   }
 
   // The lane's element of each of the point's vectors, converted once for all points that have it.
-  void take_elements(const Point& p, const std::string& lane) {
+  void take_elements(const ChannelPoint& p, const std::string& lane) {
     for (const WindowLoad& w : w_.loads) {
       const Key key = key_of(w, p);
       if (elements_.contains(key)) continue;
@@ -284,7 +284,7 @@ class Windows {
     }
   }
 
-  void add_point(const Point& p, const std::string& lane) {
+  void add_point(const ChannelPoint& p, const std::string& lane) {
     const ExprEmitter::Mark mark = emitter_.mark();
     bind_to(p);
     emitter_.bind(w_.lane, lane);

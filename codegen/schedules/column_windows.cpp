@@ -13,7 +13,7 @@
 namespace fusec {
 namespace {
 
-using Point = ColumnWindows::Point;
+using ColumnPoint = ColumnWindows::Point;
 using Accumulator = ExprEmitter::Accumulator;
 
 class ColumnEmitter {
@@ -90,10 +90,10 @@ class ColumnEmitter {
 
   // What of a row may lie outside for all columns is asked once for the row.
   std::string of_row(ExprId reduction, int step, std::int64_t row) {
-    std::vector<Point> points = points_of(w_, reduction, step, row);
+    std::vector<ColumnPoint> points = points_of(w_, reduction, step, row);
     const std::vector<IndexComparison> inside = conditions_of_row(w_, reduction, step, row);
     if (inside.empty()) return reduce(reduction, points);
-    for (Point& p : points) p.known = inside;
+    for (ColumnPoint& p : points) p.known = inside;
     const Accumulator sum = emitter_.accumulator(reduction);
     writer_.line(fmt::format("{} {} = {};", sum.type, sum.name, sum.identity));
     const std::string there = condition(inside);
@@ -113,9 +113,9 @@ class ColumnEmitter {
   }
 
   // A variable with the reduction's value over some points.
-  std::string reduce(ExprId reduction, const std::vector<Point>& points) {
+  std::string reduce(ExprId reduction, const std::vector<ColumnPoint>& points) {
     const Accumulator sum = emitter_.accumulator(reduction);
-    for (const Point& p : points) {
+    for (const ColumnPoint& p : points) {
       const ExprEmitter::Mark mark = emitter_.mark();
       const ExprId body = pool_[reduction].args[0];
       bind_to(p);
@@ -129,13 +129,13 @@ class ColumnEmitter {
     return sum.name;
   }
 
-  void bind_to(const Point& p) {
+  void bind_to(const ColumnPoint& p) {
     emitter_.bind(w_.walked, p.step == 0 ? first_ : fmt::format("({} + {})", first_, p.step));
     for (std::size_t i = 0; i < p.elements.size(); ++i) emitter_.bind((*p.axes)[i], std::to_string(p.elements[i]));
   }
 
   // What the roots load at the point, and the conditions and places that it decides or makes simpler.
-  void define_loads(const std::vector<ExprId>& roots, const Point& p) {
+  void define_loads(const std::vector<ExprId>& roots, const ColumnPoint& p) {
     const std::vector<ExprId> nodes =
         reachable(pool_, roots, [&](ExprId id) { return pool_[id].op == ExprOp::kReduce; });
     for (const ExprId id : nodes) {

@@ -10,13 +10,7 @@
 #include "codegen/schedules/windows.h"
 
 namespace fusec {
-namespace {
-
-bool contains(const std::vector<ExprId>& ids, ExprId id) {
-  return std::ranges::find(ids, id) != ids.end();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 InterleavedElements::InterleavedElements(const InterleavedPart& part, KernelWriter& writer, ExprEmitter& emitter)
     : form_(part.way.form),

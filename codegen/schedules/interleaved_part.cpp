@@ -7,26 +7,23 @@
 
 #include "analysis/outputs_beside.h"
 #include "analysis/row_form.h"
+#include "analysis/target.h"
 #include "codegen/schedules/row_partials.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-constexpr int kRegisters = 65536, kComputing = 40;  // of a multiprocessor; of a thread, beside what it keeps
+constexpr int kComputingInPart = 40;  // registers of a thread, beside what it keeps
 constexpr int kPlaces = 20;
 
 // Blocks that run at once where each thread has so many registers: these are given to warps in units of 256, by each
 // quarter of a multiprocessor.
 int blocks_of_registers(int threads, int registers) {
-  constexpr int kUnit = 256, kQuarters = 4, kWarp = 32;
-  const int of_warp = (std::min(255, registers) * kWarp + kUnit - 1) / kUnit * kUnit;
-  const int warps = kRegisters / kQuarters / of_warp * kQuarters;
-  return std::max(1, warps / ((threads + kWarp - 1) / kWarp));
-}
-
-bool contains(const std::vector<ExprId>& ids, ExprId id) {
-  return std::ranges::find(ids, id) != ids.end();
+  constexpr int kUnit = 256, kQuarters = 4;
+  const int of_warp = (std::min(255, registers) * kWarpLanes + kUnit - 1) / kUnit * kUnit;
+  const int warps = kMultiprocessorRegisters / kQuarters / of_warp * kQuarters;
+  return std::max(1, warps / ((threads + kWarpLanes - 1) / kWarpLanes));
 }
 
 void plan_kept(InterleavedPart& part, const Graph& graph) {
@@ -107,7 +104,7 @@ int registers_of_loops(const InterleavedPart& part) {
   if (part.outputs && !part.outputs_of(false).empty()) asked_for += asked_for + 1;
   const int results = part.way.one_pass ? kMoments : most + asked_for;
   const int stored = static_cast<int>(part.outputs_beside().size());
-  return (results + stored) * part.way.width + 4 * words + words_beside(part) + kComputing;
+  return (results + stored) * part.way.width + 4 * words + words_beside(part) + kComputingInPart;
 }
 
 }  // namespace
@@ -186,14 +183,14 @@ int InterleavedPart::words_of(ExprId load) const {
 bool InterleavedPart::forgets() const {
   const int elements = kept_turns * way.width * static_cast<int>(kept.size());
   const int beside = way.turned.empty() ? 0 : kPlaces;  // where lines lie in tiles
-  return kept_words + elements + kComputing + beside > kRegisters / way.threads();
+  return kept_words + elements + kComputingInPart + beside > kMultiprocessorRegisters / way.threads();
 }
 
 int InterleavedPart::blocks_at_once() const {
   if (kept_words == 0 || way.breadth > 1)
     return blocks_of_registers(way.threads(), kept_words + registers_of_loops(*this));
   if (way.in_strips || way.cohort) return 1;  // beside what is the same for a place
-  return 2 * way.threads() * (kept_words + kComputing) > kRegisters ? 1 : 0;
+  return 2 * way.threads() * (kept_words + kComputingInPart) > kMultiprocessorRegisters ? 1 : 0;
 }
 
 }  // namespace fusec

@@ -4,13 +4,14 @@
 
 #include "analysis/copy_expr.h"
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "codegen/schedules/access_samples.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kSector = 32, kWarp = 32;
+constexpr std::int64_t kSector = 32;
 
 // The axis along which lines of the load follow one another, and how many of them are a sector.
 struct Pairing {
@@ -84,7 +85,7 @@ std::optional<Kernel> with_lines_paired(const Kernel& kernel, const Graph& graph
     if (kernel.pool[id].op != ExprOp::kLoad) continue;
     const auto pairing = pairing_of(kernel, graph, id, *extent);
     if (!pairing) continue;
-    const std::int64_t lines = kWarp / std::max<std::int64_t>(1, pairing->lines * (*extent / width));
+    const std::int64_t lines = kWarpLanes / std::max<std::int64_t>(1, pairing->lines * (*extent / width));
     if (fills_sectors(kernel, *extent, lines)) return paired(kernel, *pairing);
   }
   return std::nullopt;

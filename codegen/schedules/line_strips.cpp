@@ -7,6 +7,7 @@
 
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/box_walk.h"
 #include "ir/type.h"
@@ -14,12 +15,11 @@
 namespace fusec {
 namespace {
 
-constexpr int kWarp = 32, kVector = 16;
-constexpr int kMostBytes = 80 * 1024;  // two such blocks have any multiprocessor
+constexpr int kMostStripBytes = 80 * 1024;  // two such blocks have any multiprocessor
 
-class Planner {
+class LineStripsPlanner {
  public:
-  Planner(const TransposeChoice& choice, const Graph& graph, const Target& target)
+  LineStripsPlanner(const TransposeChoice& choice, const Graph& graph, const Target& target)
       : kernel_(choice.kernel),
         pool_(kernel_.pool),
         graph_(graph),
@@ -95,7 +95,7 @@ class Planner {
     const bool loads = std::ranges::all_of(staged_.loads, [&](const StagedLoad& load) {
       return lies_in(128 / load.bits, position_of(graph_, pool_, load.load), along());
     });
-    return !loads || !lies_in(kVector / size_, stored_position(), staged_.stored);
+    return !loads || !lies_in(kVectorBytes / size_, stored_position(), staged_.stored);
   }
 
   bool long_lines() const {
@@ -153,7 +153,7 @@ class Planner {
     const bool in_steps = std::ranges::all_of(lines_, &Lines::evenly);
     const auto consider = [&](int width, std::int64_t height, int step) {
       Candidate candidate{.width = width, .height = static_cast<int>(height), .step = step, .time = 0, .cost = 0};
-      if (bytes_at_least(candidate) > kMostBytes) return;
+      if (bytes_at_least(candidate) > kMostStripBytes) return;
       find_cost(candidate);
       candidates.push_back(candidate);
     };
@@ -196,7 +196,7 @@ class Planner {
   int length_of(const Candidate& candidate, const Lines& lines) const {
     if (const int ring = ring_of(candidate, lines)) return ring;
     const int bytes = candidate.step * lines.size + kSectorBytes - std::min(kSectorBytes, lines.aligned);
-    return (bytes + kVector - 1) / kVector * kVector;
+    return (bytes + kVectorBytes - 1) / kVectorBytes * kVectorBytes;
   }
   std::int64_t bytes_at_least(const Candidate& candidate) const {
     std::int64_t bytes = 0;
@@ -233,19 +233,19 @@ class Planner {
   // Of a thread, for a point: of the result's lines, some of which a warp has at a time.
   double instructions_of_lines(const Candidate& candidate, int lines_of_warp) const {
     constexpr double kOfLine = 16, kOfElement = 4, kOfEnd = 8, kWord = 4;
-    const int each = elements_of_word(8 * size_), lanes = kWarp / lines_of_warp * each;
+    const int each = elements_of_word(8 * size_), lanes = kWarpLanes / lines_of_warp * each;
     const auto loads = static_cast<double>(lines_.size());
     const double width = std::min<double>(candidate.width, static_cast<double>(columns_));
     const double of_line = kOfLine + kOfElement * each * loads + (whole_sectors_ ? 0 : kOfEnd);
     const double of_words = static_cast<double>(ceil_quotient(candidate.width, lanes)) * (kWord + 2 * each * loads);
-    return (of_line + of_words) * kWarp / lines_of_warp / width;
+    return (of_line + of_words) * kWarpLanes / lines_of_warp / width;
   }
   double instructions_of(const Candidate& candidate) const {
     constexpr double kOfPiece = 8, kWholePiece = 20, kStep = 40, kPlaces = 200;
     double instructions = std::min(instructions_of_lines(candidate, 1), instructions_of_lines(candidate, 2));
     for (const Lines& lines : lines_)
       instructions +=
-          copied(candidate) * (ring_of(candidate, lines) > 0 ? kOfPiece : kWholePiece) * lines.size / kVector;
+          copied(candidate) * (ring_of(candidate, lines) > 0 ? kOfPiece : kWholePiece) * lines.size / kVectorBytes;
     const double width = std::min<double>(candidate.width, static_cast<double>(columns_));
     return instructions + 256 / width * (kStep / candidate.step + kPlaces / candidate.height);
   }
@@ -266,7 +266,7 @@ class Planner {
     constexpr double kMostMoved = 1 << 17;
     const double needed = std::min(wanted, points * moved / kMostMoved);
     if (blocks < needed) candidate.cost *= needed / blocks;
-    if (bytes_at_least(candidate) > kMostBytes * 2 / 3) candidate.cost *= 1.005;
+    if (bytes_at_least(candidate) > kMostStripBytes * 2 / 3) candidate.cost *= 1.005;
   }
 
   // With as few conflicts of banks, and then instructions, as possible.
@@ -288,7 +288,8 @@ class Planner {
         LineStrips strips = empty;
         strips.lines_of_warp = lines_of_warp;
         strips.apart = apart;
-        if (!in_one) strips.threads = std::min(strips.threads, std::max(1, candidate.step / lines_of_warp) * kWarp);
+        if (!in_one)
+          strips.threads = std::min(strips.threads, std::max(1, candidate.step / lines_of_warp) * kWarpLanes);
         const double instructions = instructions_of_lines(candidate, lines_of_warp);
         int conflicts = 0;
         bool alike = true;
@@ -296,7 +297,7 @@ class Planner {
           alike = alike && (lines_of_warp == 1 || begin_alike(lines, lines_of_warp));
           conflicts += place(candidate, lines, strips);
         }
-        if (!alike || strips.bytes > kMostBytes) continue;
+        if (!alike || strips.bytes > kMostStripBytes) continue;
         if (best && (conflicts > fewest || (conflicts == fewest && instructions >= least))) continue;
         fewest = conflicts;
         least = instructions;
@@ -308,28 +309,29 @@ class Planner {
   // Whether what a lane has next of a line of the result lies in lines that begin as the ones before do, by sectors.
   bool begin_alike(const Lines& lines, int lines_of_warp) const {
     return lines.stride_known &&
-           lines.stride * lines.size * elements_of_word(8 * size_) * (kWarp / lines_of_warp) % kSectorBytes == 0;
+           lines.stride * lines.size * elements_of_word(8 * size_) * (kWarpLanes / lines_of_warp) % kSectorBytes == 0;
   }
 
   // Groups of lines and gaps without bank conflicts, or with few; gives how many were found.
   int place(const Candidate& candidate, const Lines& of, LineStrips& strips) const {
-    const int each = elements_of_word(8 * size_), lanes = kWarp / strips.lines_of_warp;
+    const int each = elements_of_word(8 * size_), lanes = kWarpLanes / strips.lines_of_warp;
     StripLines lines{.load = of.load, .ring = ring_of(candidate, of), .evenly = of.evenly}, best = lines;
     int fewest = -1;
     // Lines that begin differently in sectors are whole sectors apart.
-    const int unit = of.aligned < kSectorBytes ? kSectorBytes : kVector;
+    const int unit = of.aligned < kSectorBytes ? kSectorBytes : kVectorBytes;
     const int length = (length_of(candidate, of) + unit - 1) / unit * unit;
     // Threads go on from one group to another.
-    const int most_lines =
-        lines.ring > 0 ? std::min(lanes * each, strips.threads * kVector / (candidate.step * of.size)) : lanes * each;
+    const int most_lines = lines.ring > 0
+                               ? std::min(lanes * each, strips.threads * kVectorBytes / (candidate.step * of.size))
+                               : lanes * each;
     for (int more = 0; more < (lines.ring > 0 ? 1 : 4) && fewest != 0; ++more)
       for (int group = 1; group <= most_lines && fewest != 0; group *= 2)
-        for (int gap = 0; gap < 128 && fewest != 0; gap += kVector) {
+        for (int gap = 0; gap < 128 && fewest != 0; gap += kVectorBytes) {
           lines.pitch = length + more * unit;
           lines.group = gap == 0 ? 1 : group;
           lines.gap = gap;
           int conflicts = conflicts_of(of, lines, strips.lines_of_warp, strips.apart);
-          if (lines.ring == 0) conflicts += conflicts_of_copies(of, lines, length_of(candidate, of) / kVector);
+          if (lines.ring == 0) conflicts += conflicts_of_copies(of, lines, length_of(candidate, of) / kVectorBytes);
           if (fewest >= 0 && conflicts >= fewest) continue;
           fewest = conflicts;
           best = lines;
@@ -339,7 +341,7 @@ class Planner {
       best.apart = std::max(1, apart);
       if (apart == 0) ++fewest;
     }
-    best.pieces = length_of(candidate, of) / kVector;
+    best.pieces = length_of(candidate, of) / kVectorBytes;
     best.start = strips.bytes;
     const int bytes = best.slot(lines_of(candidate) - 1) + best.pitch;
     strips.bytes += (bytes + kSectorBytes - 1) / kSectorBytes * kSectorBytes;
@@ -355,13 +357,13 @@ class Planner {
 
   // How often lanes of a warp want different words of one bank, in some of the result's lines and at the end of these.
   int conflicts_of(const Lines& of, const StripLines& lines, int lines_of_warp, int apart) const {
-    const int each = elements_of_word(8 * size_), lanes = kWarp / lines_of_warp, sector = kSectorBytes / size_;
+    const int each = elements_of_word(8 * size_), lanes = kWarpLanes / lines_of_warp, sector = kSectorBytes / size_;
     int conflicts = 0;
     for (const int row : {0, 1, 2, 5, 11}) {
       const int begin =
           of.aligned < kSectorBytes ? 7 * row * of.size % kSectorBytes : 0;  // strips begin anywhere in sectors
       for (int e = 0; e < each; ++e)
-        conflicts += conflicts_among(of, lines, begin, kWarp, [&](int lane) {
+        conflicts += conflicts_among(of, lines, begin, kWarpLanes, [&](int lane) {
           const int mine = row + lane / lanes * apart;
           const int up = whole_sectors_ ? 0 : static_cast<int>((sector - mine * result_stride_ % sector) % sector);
           return std::pair{mine, up + lane % lanes * each + e};
@@ -377,8 +379,8 @@ class Planner {
     const int unit = std::max(4, of.size), banks = 128 / unit;
     int conflicts = 0;
     for (int from = 0; from < lanes; from += banks) {
-      std::array<std::array<int, kWarp>, kWarp> wanted;
-      std::array<int, kWarp> count{};
+      std::array<std::array<int, kWarpLanes>, kWarpLanes> wanted;
+      std::array<int, kWarpLanes> count{};
       int most = 1;
       for (int lane = from; lane < std::min(lanes, from + banks); ++lane) {
         const auto [row, line] = place_of(lane);
@@ -404,9 +406,9 @@ class Planner {
       if (first / pieces == (first + kTogether - 1) / pieces) continue;
       std::array<int, kTogether> count{};
       for (int piece = first; piece < first + kTogether; ++piece) {
-        const int line = piece / pieces, at = piece % pieces * kVector;
+        const int line = piece / pieces, at = piece % pieces * kVectorBytes;
         if (piece % pieces == pieces - 1 && behind(of, line) == 0 && of.aligned < kSectorBytes) continue;
-        ++count[static_cast<std::size_t>((lines.slot(line) + at) / kVector % kTogether)];
+        ++count[static_cast<std::size_t>((lines.slot(line) + at) / kVectorBytes % kTogether)];
       }
       conflicts += *std::ranges::max_element(count) - 1;
     }
@@ -415,15 +417,15 @@ class Planner {
 
   // So many lines between those of threads that copy with one another, for which they do not meet in banks; 0: none.
   static int lines_apart(const Candidate& candidate, const Lines& of, const StripLines& lines, int threads) {
-    const int bytes = candidate.step * of.size, of_line = bytes / kVector, neighbours = 8 / of_line;
+    const int bytes = candidate.step * of.size, of_line = bytes / kVectorBytes, neighbours = 8 / of_line;
     for (int apart = 1; apart * neighbours * of_line <= threads && neighbours > 0; apart *= 2) {
       unsigned banks = 0;  // units of 16 bytes of 128
       bool meet = false;
       for (int n = 0; n < neighbours; ++n)
         for (int piece = 0; piece < of_line; ++piece) {
           const int begun = behind(of, n * apart) > 0 ? kSectorBytes : 0;
-          const int at = (begun + piece * kVector) % lines.ring;
-          const unsigned bank = 1u << (lines.slot(n * apart) + at) / kVector % 8;
+          const int at = (begun + piece * kVectorBytes) % lines.ring;
+          const unsigned bank = 1u << (lines.slot(n * apart) + at) / kVectorBytes % 8;
           meet = meet || (banks & bank) != 0;
           banks |= bank;
         }
@@ -449,7 +451,7 @@ class Planner {
 }  // namespace
 
 std::optional<LineStrips> plan_line_strips(const TransposeChoice& choice, const Graph& graph, const Target& target) {
-  return Planner(choice, graph, target).run();
+  return LineStripsPlanner(choice, graph, target).run();
 }
 
 }  // namespace fusec

@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 
+#include "analysis/target.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/box_walk.h"
 #include "codegen/schedules/line_strips.h"
@@ -13,11 +14,11 @@
 namespace fusec {
 namespace {
 
-constexpr int kWarp = 32, kNowhere = 1 << 30;
+constexpr int kNowhere = 1 << 30;
 
-class Emitter {
+class LineStripsEmitter {
  public:
-  Emitter(const Kernel& kernel, const Graph& graph, const LineStrips& strips)
+  LineStripsEmitter(const Kernel& kernel, const Graph& graph, const LineStrips& strips)
       : kernel_(kernel),
         graph_(graph),
         strips_(strips),
@@ -61,8 +62,8 @@ class Emitter {
   // Where the strip begins, and what of the tensor is left from there on along either axis.
   void find_block() {
     origin_ = find_tile(kernel_, strips_.tiled, writer_, emitter_);
-    lane_ = declared("int", "lane", fmt::format("threadIdx.x % {}", kWarp));
-    warp_ = declared("int", "warp", fmt::format("threadIdx.x / {}", kWarp));
+    lane_ = declared("int", "lane", fmt::format("threadIdx.x % {}", kWarpLanes));
+    warp_ = declared("int", "warp", fmt::format("threadIdx.x / {}", kWarpLanes));
     left_ = declared("int", "left", left_of(stored_));
     lines_ = declared("int", "lines", fmt::format("min({}, {})", left_, stored_.extent + strips_.more_lines));
     rows_ = declared("int", "rows", fmt::format("min({}, {})", left_of(along_), along_.extent));
@@ -145,8 +146,8 @@ class Emitter {
   // Lines of the result that lie as many apart as a sector has elements begin alike by sectors, and so do a lane's
   // elements of the load's lines: what is known of these stands in front of the loop, of `turns_` lines a warp.
   void find_places() {
-    const int of_warp = strips_.lines_of_warp, warps = strips_.threads / kWarp, apart = strips_.apart;
-    lanes_ = kWarp / of_warp;
+    const int of_warp = strips_.lines_of_warp, warps = strips_.threads / kWarpLanes, apart = strips_.apart;
+    lanes_ = kWarpLanes / of_warp;
     const bool in_groups = of_warp > 1 && apart <= warps;
     rows_of_turn_ = in_groups ? warps * of_warp : warps;
     rows_at_once_ = along_.extent > strips_.step ? strips_.step : std::max(sector_, of_warp * std::max(warps, apart));
@@ -246,15 +247,15 @@ class Emitter {
   // Elements of sectors in which lines end, of as many lines at a time as a warp has lanes for: of each line its first
   // and its last ones. `end_row_` is which line, or one of no tensor.
   int elements_of_ends() const { return 2 * sector_; }
-  int ends_at_once() const { return std::clamp(kWarp / elements_of_ends(), 1, strips_.lines_of_warp); }
+  int ends_at_once() const { return std::clamp(kWarpLanes / elements_of_ends(), 1, strips_.lines_of_warp); }
   // Places that are found in front of the loop.
   int rounds_of_ends() const {
     if (strips_.whole_sectors) return 0;
     if (strips_.joined) return of_end();
-    return strips_.lines_of_warp / ends_at_once() * ((elements_of_ends() + kWarp - 1) / kWarp);
+    return strips_.lines_of_warp / ends_at_once() * ((elements_of_ends() + kWarpLanes - 1) / kWarpLanes);
   }
   void find_ends(const std::string& turn, int rounds) {
-    const int lanes = kWarp / ends_at_once(), of_line = (elements_of_ends() + kWarp - 1) / kWarp;
+    const int lanes = kWarpLanes / ends_at_once(), of_line = (elements_of_ends() + kWarpLanes - 1) / kWarpLanes;
     const std::string round = open_unrolled("round", rounds);
     std::string number = of_line == 1 ? times(round, ends_at_once()) : fmt::format("{} / {}", round, of_line);
     if (ends_at_once() > 1) number = plus(number, fmt::format("{} / {}", lane_, lanes));
@@ -264,7 +265,7 @@ class Emitter {
     emitter_.rewind(mark);
     const std::string lane = ends_at_once() == 1 ? lane_ : fmt::format("{} % {}", lane_, lanes);
     const std::string k =
-        declared("int", "k", of_line == 1 ? lane : plus(lane, fmt::format("{} % {} * {}", round, of_line, kWarp)));
+        declared("int", "k", of_line == 1 ? lane : plus(lane, fmt::format("{} % {} * {}", round, of_line, kWarpLanes)));
     const std::string at = fmt::format("{}[{}][{}]", end_place_, turn, round);
     const std::string row = fmt::format("{}[{}][{}]", end_row_, turn, round);
     const std::string head = declared("bool", "head", fmt::format("{} < {}", k, sector_));
@@ -506,7 +507,7 @@ class Emitter {
 }  // namespace
 
 KernelSource emit_line_strips(const Kernel& kernel, const Graph& graph, const LineStrips& strips) {
-  return Emitter(kernel, graph, strips).emit();
+  return LineStripsEmitter(kernel, graph, strips).emit();
 }
 
 }  // namespace fusec

@@ -5,6 +5,7 @@
 
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/loads_of_lanes.h"
@@ -14,12 +15,12 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kMostBytes = 40 * 1024;  // of shared memory: less than every device gives without being asked
-constexpr int kVector = 16;
+constexpr std::int64_t kMostPickedBytes =
+    40 * 1024;  // of shared memory: less than every device gives without being asked
 
-class Planner {
+class PickedRowsPlanner {
  public:
-  Planner(const Kernel& kernel, const Graph& graph, const Target& target)
+  PickedRowsPlanner(const Kernel& kernel, const Graph& graph, const Target& target)
       : kernel_(kernel),
         pool_(kernel.pool),
         graph_(graph),
@@ -32,7 +33,7 @@ class Planner {
     if (axes.size() < 2 || writes_half_bytes(kernel_)) return std::nullopt;
     last_ = axes.back();
     const auto columns = pool_.extent(last_).as_constant();
-    if (!columns || *columns < 1 || *columns > kMostBytes) return std::nullopt;
+    if (!columns || *columns < 1 || *columns > kMostPickedBytes) return std::nullopt;
     plan_.columns = static_cast<int>(*columns);
     ids_ = reachable(pool_, roots_of(kernel_));
     for (const ExprId id : ids_)
@@ -67,15 +68,15 @@ class Planner {
     if (!v || v->kind != Variable::Kind::kValue) return;
     const auto length = pool_.bounds().value_max.at(v->id).as_constant();
     const int bytes = bits(n.dtype) / 8;
-    if (!length || *length * bytes > kMostBytes) return;
+    if (!length || *length * bytes > kMostPickedBytes) return;
     const IndexExpr first = simplify(position - element, pool_.bounds());
-    const bool aligned = proves_multiple_of(first, kVector / bytes, pool_.bounds());
-    const std::int64_t before = aligned ? 0 : kVector - bytes;  // bytes that may lie before them in their vector
+    const bool aligned = proves_multiple_of(first, kVectorBytes / bytes, pool_.bounds());
+    const std::int64_t before = aligned ? 0 : kVectorBytes - bytes;  // bytes that may lie before them in their vector
     plan_.sources.push_back({.load = load,
                              .value = v->id,
                              .first = first,
                              .length = static_cast<int>(*length),
-                             .vectors = static_cast<int>((*length * bytes + before + kVector - 1) / kVector),
+                             .vectors = static_cast<int>((*length * bytes + before + kVectorBytes - 1) / kVectorBytes),
                              .aligned = aligned});
   }
 
@@ -91,7 +92,7 @@ class Planner {
 
   std::int64_t bytes_of_row() const {
     std::int64_t bytes = 0;
-    for (const PickedRows::Source& source : plan_.sources) bytes += kVector * source.vectors + 4;
+    for (const PickedRows::Source& source : plan_.sources) bytes += kVectorBytes * source.vectors + 4;
     return bytes;
   }
   std::int64_t bytes_of_picks() const { return static_cast<std::int64_t>(plan_.picks.size()) * 4 * plan_.columns; }
@@ -102,7 +103,7 @@ class Planner {
     constexpr std::int64_t kPoints = 2048, kPointsThatShare = 8192;
     const std::int64_t rows = samples_.points() / plan_.columns;
     const auto most = [&](std::int64_t points) {
-      const std::int64_t fit = (kMostBytes - 64 - bytes_of_picks()) / bytes_of_row();
+      const std::int64_t fit = (kMostPickedBytes - 64 - bytes_of_picks()) / bytes_of_row();
       return std::min({fit, std::max<std::int64_t>(1, points / plan_.columns),
                        std::max<std::int64_t>(1, rows / target_.multiprocessors)});
     };
@@ -147,15 +148,15 @@ class Planner {
     std::int64_t at = 0;
     for (PickedRows::Source& source : plan_.sources) {
       source.start = at;
-      at += std::int64_t{kVector} * source.vectors * plan_.rows;
+      at += std::int64_t{kVectorBytes} * source.vectors * plan_.rows;
     }
     for (PickedRows::Picks& picks : plan_.picks) {
       picks.start = at;
-      at += (std::int64_t{4} * plan_.columns + kVector - 1) / kVector * kVector;
+      at += (std::int64_t{4} * plan_.columns + kVectorBytes - 1) / kVectorBytes * kVectorBytes;
     }
     plan_.firsts_start = at;
     at += std::int64_t{4} * plan_.rows * static_cast<std::int64_t>(plan_.sources.size());
-    plan_.shared_bytes = (at + kVector - 1) / kVector * kVector;
+    plan_.shared_bytes = (at + kVectorBytes - 1) / kVectorBytes * kVectorBytes;
   }
 
   // Sources that begin where those of the row before end are one piece of memory.
@@ -200,9 +201,9 @@ class Planner {
 }  // namespace
 
 std::optional<PickedRows> plan_picked_rows(const Kernel& kernel, const Graph& graph, const Target& target) {
-  if (needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs[0].axes) + kMostBytes))
+  if (needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs[0].axes) + kMostPickedBytes))
     return std::nullopt;
-  return Planner(kernel, graph, target).run();
+  return PickedRowsPlanner(kernel, graph, target).run();
 }
 
 }  // namespace fusec

@@ -25,7 +25,7 @@ std::string times(std::int64_t count, const std::string& i) {
 }
 
 // Of what is not 0: "a + 4 * i"
-std::string sum_of(const std::vector<std::string>& terms) {
+std::string sum_of_terms(const std::vector<std::string>& terms) {
   std::string sum;
   for (const std::string& term : terms)
     if (term != "0") sum += (sum.empty() ? "" : " + ") + term;
@@ -175,7 +175,7 @@ class PlaneWindowsEmitter {
 
   // The point of the looped axes that is the `point`-th in shared memory.
   void bind_point(ExprEmitter& emitter, const std::string& point) {
-    std::string at = sum_of({from_.empty() ? "0" : from_, point});
+    std::string at = sum_of_terms({from_.empty() ? "0" : from_, point});
     if (at.find(' ') != std::string::npos) {
       const std::string name = writer_.unique("k");
       writer_.line(fmt::format("const int {} = {};", name, at));
@@ -208,7 +208,8 @@ class PlaneWindowsEmitter {
     if (w_.rows) places_.bind(w_.rows->tap, take(w_.rows->taps, "u"));
     bind_point(places_, take(t_.together, "point"));
     const std::string plane = writer_.unique("here");
-    writer_.line(fmt::format("const {} {} = {};", integer(), plane, sum_of({plane0_, t_.planes == 1 ? "0" : rest})));
+    writer_.line(
+        fmt::format("const {} {} = {};", integer(), plane, sum_of_terms({plane0_, t_.planes == 1 ? "0" : rest})));
     if (t_.planes > 1 && !whole(plane_count_, t_.planes))
       writer_.line(fmt::format("if ({} >= {}) break;", plane, text(plane_count_)));
     bind_flat(places_, w_.planes, plane, "nopq");
@@ -217,7 +218,7 @@ class PlaneWindowsEmitter {
       writer_.line(fmt::format("{}[{}] = {};", tiles_.at(w_.weights[i]),
                                t_.planes == 1 || w_.weights_of_plane() == of_plane
                                    ? e
-                                   : sum_of({e, times(w_.weights_of_plane() - of_plane, rest)}),
+                                   : sum_of_terms({e, times(w_.weights_of_plane() - of_plane, rest)}),
                                values[i]));
     places_.rewind(mark);
     writer_.close();
@@ -250,7 +251,7 @@ class PlaneWindowsEmitter {
                                planes == 1 ? "0" : fmt::format("threadIdx.x / {}", copies * lines), t_.planes, planes));
     }
     const std::string plane = writer_.unique("here");
-    writer_.line(fmt::format("const {} {} = {};", integer(), plane, sum_of({plane0_, p})));
+    writer_.line(fmt::format("const {} {} = {};", integer(), plane, sum_of_terms({plane0_, p})));
     if (t_.planes > 1 && !whole(plane_count_, t_.planes))
       writer_.line(fmt::format("if ({} >= {}) break;", plane, text(plane_count_)));
     bind_flat(places_, w_.planes, plane, "nopq");
@@ -265,8 +266,8 @@ class PlaneWindowsEmitter {
       writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", c, copy, end, copies));
       begin_copy(c);
     }
-    const std::string at = sum_of({times(t_.plane, in_parentheses(sum_of({times(t_.together, p), point}))),
-                                   times(t_.line, r), times(w_.copied, c)});
+    const std::string at = sum_of_terms({times(t_.plane, in_parentheses(sum_of_terms({times(t_.together, p), point}))),
+                                         times(t_.line, r), times(w_.copied, c)});
     w_.copied == 1 ? copy_one(c, at) : copy_vector(at);
     if (copies < w_.copies()) writer_.close();
     writer_.close();
@@ -430,9 +431,9 @@ class PlaneWindowsEmitter {
     std::map<ExprId, std::string> taps, lines;
     const auto first = lines_of_thread(point);
     const std::string u = open_each("u", rows.taps, "#pragma unroll 1");
-    for (const ExprId id : w_.weights) taps[id] = load_taps(id, sum_of({times(rows.taps, point), u}), 1);
+    for (const ExprId id : w_.weights) taps[id] = load_taps(id, sum_of_terms({times(rows.taps, point), u}), 1);
     const std::string i = open_each("i", t_.rows);
-    const std::string row = sum_of({times(rows.stride, i), times(rows.dilation, u)});
+    const std::string row = sum_of_terms({times(rows.stride, i), times(rows.dilation, u)});
     for (const ExprId id : w_.staged) lines[id] = load_line(id, first.at(id), row);
     add_line(taps, lines, "0", i);
     close_each(2);
@@ -447,10 +448,10 @@ class PlaneWindowsEmitter {
     const std::string vector = together == 1 ? type : fmt::format("{}{}", type, together);
     const std::string u = open_each("u", rows), v = open_each("v", w_.columns.taps);
     const std::string m = open_each("m", members / together), first = times(together, m);
-    const std::string row = in_parentheses(sum_of({at, u}));
-    const std::string from = times(members, in_parentheses(sum_of({times(w_.columns.taps, row), v})));
+    const std::string row = in_parentheses(sum_of_terms({at, u}));
+    const std::string from = times(members, in_parentheses(sum_of_terms({times(w_.columns.taps, row), v})));
     writer_.line(fmt::format("*({0}*)&{1}[{2}][{3}][{4}] = *(const {0}*)&{5}[{6}];", vector, name, u, v, first,
-                             tiles_.at(id), sum_of({times(w_.weights_of_plane(), plane_), from, first})));
+                             tiles_.at(id), sum_of_terms({times(w_.weights_of_plane(), plane_), from, first})));
     close_each(3);
     return name;
   }
@@ -458,14 +459,14 @@ class PlaneWindowsEmitter {
   // Where the first line is of which a thread's results are: an address in shared memory.
   std::map<ExprId, std::string> lines_of_thread(const std::string& point) {
     const std::int64_t rows = w_.rows ? t_.rows * w_.rows->stride : 0;
-    const std::string plane = in_parentheses(sum_of({times(t_.together, plane_), point}));
-    const std::string first = sum_of({times(t_.plane, plane), rows == 0 ? "0" : times(t_.line * rows, row_),
-                                      times(t_.columns * w_.columns.stride, column_)});
+    const std::string plane = in_parentheses(sum_of_terms({times(t_.together, plane_), point}));
+    const std::string first = sum_of_terms({times(t_.plane, plane), rows == 0 ? "0" : times(t_.line * rows, row_),
+                                            times(t_.columns * w_.columns.stride, column_)});
     std::map<ExprId, std::string> lines;
     for (const ExprId id : w_.staged) {
       lines[id] = writer_.unique("lines_at");
       writer_.line(fmt::format("const unsigned {} = {};", lines[id],
-                               sum_of({addresses_.at(id), times(4, in_parentheses(first))})));
+                               sum_of_terms({addresses_.at(id), times(4, in_parentheses(first))})));
     }
     return lines;
   }
@@ -475,7 +476,7 @@ class PlaneWindowsEmitter {
     writer_.line(fmt::format("{} {}[{}][4];", type, name, w_.line_of_thread() / 4));
     const std::string k = open_each("k", w_.line_of_thread() / 4);
     writer_.line(fmt::format("load_staged({}[{}], {});", name, k,
-                             sum_of({first, times(4 * t_.line, in_parentheses(row)), times(16, k)})));
+                             sum_of_terms({first, times(4 * t_.line, in_parentheses(row)), times(16, k)})));
     close_each();
     return name;
   }
@@ -487,8 +488,8 @@ class PlaneWindowsEmitter {
     const ExprEmitter::Mark mark = results_.mark();
     // All that depends on axes has a name.
     for (std::uint32_t axis = 0; axis < w_.vectors.pool.bounds().axes.size(); ++axis) results_.bind(axis, "0");
-    const std::string place =
-        in_parentheses(sum_of({std::to_string(w_.before), times(w_.columns.stride, e), times(w_.columns.dilation, v)}));
+    const std::string place = in_parentheses(
+        sum_of_terms({std::to_string(w_.before), times(w_.columns.stride, e), times(w_.columns.dilation, v)}));
     for (std::size_t k = 0; k < w_.staged.size(); ++k)
       results_.define(w_.staged_of_vectors[k], fmt::format("{0}[{1} / 4][{1} % 4]", lines.at(w_.staged[k]), place));
     for (std::size_t k = 0; k < w_.weights.size(); ++k)
@@ -502,13 +503,14 @@ class PlaneWindowsEmitter {
 
   void finish_results() {
     const std::string plane = writer_.unique("here");
-    writer_.line(fmt::format("const {} {} = {};", integer(), plane, sum_of({plane0_, plane_})));
+    writer_.line(fmt::format("const {} {} = {};", integer(), plane, sum_of_terms({plane0_, plane_})));
     std::string beyond = idle_threads() ? fmt::format("threadIdx.x >= {}", busy_threads()) : "";
     const auto or_beyond = [&](const std::string& what) { beyond += (beyond.empty() ? "" : " || ") + what; };
     if (!whole(plane_count_, t_.planes)) or_beyond(fmt::format("{} >= {}", plane, text(plane_count_)));
     const std::string vector = writer_.unique("vector");
-    writer_.line(fmt::format("const {} {} = {};", integer(), vector,
-                             sum_of({column0_ == "0" ? "0" : fmt::format("{} / {}", column0_, t_.columns), column_})));
+    writer_.line(
+        fmt::format("const {} {} = {};", integer(), vector,
+                    sum_of_terms({column0_ == "0" ? "0" : fmt::format("{} / {}", column0_, t_.columns), column_})));
     if (!whole(width(), t_.block_columns()))
       or_beyond(fmt::format("{} >= {}", times(t_.columns, vector), text(width())));
     if (!beyond.empty()) writer_.line(fmt::format("if ({}) return;", beyond));
@@ -532,7 +534,7 @@ class PlaneWindowsEmitter {
     const std::string i = open_each("i", t_.rows);
     if (w_.rows) {
       const std::string row = writer_.unique("row");
-      writer_.line(fmt::format("const {} {} = {};", integer(), row, sum_of({row0_, times(t_.rows, row_), i})));
+      writer_.line(fmt::format("const {} {} = {};", integer(), row, sum_of_terms({row0_, times(t_.rows, row_), i})));
       if (!whole(height(), t_.block_rows()))
         writer_.line(fmt::format("if ({} >= {}) {};", row, text(height()), t_.rows > 1 ? "break" : "return"));
       results_.bind(row_axis, row);
@@ -562,7 +564,8 @@ class PlaneWindowsEmitter {
     }
     writer_.line("#pragma unroll");
     writer_.open(for_each(e, t_.columns));
-    if (ends) writer_.line(fmt::format("if ({} >= {}) break;", sum_of({times(t_.columns, vector), e}), text(width())));
+    if (ends)
+      writer_.line(fmt::format("if ({} >= {}) break;", sum_of_terms({times(t_.columns, vector), e}), text(width())));
     const ExprEmitter::Mark mark = results_.mark();
     results_.bind(w_.lane, e);
     const std::vector<std::string> values = results_.emit(roots);

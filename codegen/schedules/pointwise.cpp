@@ -267,7 +267,7 @@ double sectors_of_stores(const Kernel& kernel) {
 }
 
 // Of the sectors otherwise: what is worth a schedule with more instructions; and of accesses that ask for no fewer.
-constexpr double kBetter = 0.87, kFewer = 0.9;
+constexpr double kBetterSectors = 0.87, kFewerAccesses = 0.9;
 
 // Of the predicted time otherwise: what is worth boxes.
 constexpr double kFaster = 0.95;
@@ -289,7 +289,7 @@ std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Gr
   const double stores = sectors_of_stores(merged);
   auto plan = plan_stretches(merged, graph, target);
   if (!plan) return std::nullopt;
-  const double better = in_vectors ? kBetterThanVectors : plan->stretches.empty() ? kBetterOneByOne : kBetter;
+  const double better = in_vectors ? kBetterThanVectors : plan->stretches.empty() ? kBetterOneByOne : kBetterSectors;
   if (plan->sectors + stores > better * (otherwise + stores)) return std::nullopt;
   return plan;
 }
@@ -312,7 +312,8 @@ std::optional<PickedRows> picked_rows_where_better(const Kernel& merged, const G
                                                    double otherwise, bool in_stretches) {
   const double stores = sectors_of_stores(merged);
   auto plan = plan_picked_rows(merged, graph, target);
-  if (!plan || plan->sectors + stores > (in_stretches ? 1.05 : kBetter) * (otherwise + stores)) return std::nullopt;
+  if (!plan || plan->sectors + stores > (in_stretches ? 1.05 : kBetterSectors) * (otherwise + stores))
+    return std::nullopt;
   return plan;
 }
 
@@ -392,7 +393,7 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
     lines = as_they_lie;
     if (as_they_lie) paired = with_lines_paired(parted, graph, width);
     const double in_pairs = paired ? sectors_of_loads(loads_of_lanes(*paired, graph, width), graph, width) : 0;
-    if (paired && in_pairs > kBetter * sectors_of_loads(loads, graph, width)) paired.reset();
+    if (paired && in_pairs > kBetterSectors * sectors_of_loads(loads, graph, width)) paired.reset();
     // Of fewer axes, every other line that lies as the result does is read in whole sectors.
     const bool in_lines = as_they_lie && !parts && !tiles && !paired && axes.size() < 3;
     double least = in_lines ? 0 : windows ? sectors_of_loads(*windows, graph) : sectors_of_loads(loads, graph, width);
@@ -402,8 +403,8 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
     if (!as_they_lie) picked = picked_rows_where_better(merged, graph, target, least, stretches.has_value());
     if (picked) least = picked->sectors;
     const bool fewer = parts && as_they_lie && parts->in_vectors && parts->sectors <= least &&
-                       parts->accesses < kFewer * accesses_of_loads(loads, width);
-    once = parts && (fewer || parts->sectors < kBetter * least);
+                       parts->accesses < kFewerAccesses * accesses_of_loads(loads, width);
+    once = parts && (fewer || parts->sectors < kBetterSectors * least);
     if (once) least = parts->sectors;
     if (paired && !once) least = in_pairs;
     if (!in_lines && !picked) {

@@ -15,10 +15,6 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-bool contains(const Axes& axes, std::uint32_t axis) {
-  return std::ranges::find(axes, axis) != axes.end();
-}
-
 // The last axis that is more than one place: what lies along it may be neighbours.
 std::uint32_t last_of(const ExprPool& pool, const Axes& axes) {
   std::uint32_t last = axes.back();
@@ -28,26 +24,26 @@ std::uint32_t last_of(const ExprPool& pool, const Axes& axes) {
 }
 
 // A row's places, neighbours an axis of their own.
-struct Places {
+struct RowPlaces {
   Axes axes;  // the lane's neighbours are not among them
   std::optional<std::uint32_t> lane;
 };
 
 // The kernel whose columns and reduced axes are in neighbours.
-struct RowKernel {
+struct EpilogueKernel {
   Kernel kernel;
   Axes rows;
-  Places columns, reduced;
+  RowPlaces columns, reduced;
   std::map<std::uint32_t, std::uint32_t> others;  // axes by those that they were
   std::map<ExprId, std::string> sums;             // where they stand, by what they are in the kernel
 };
 
-RowKernel in_neighbours(const RowEpilogue& e) {
-  RowKernel made;
+EpilogueKernel in_neighbours(const RowEpilogue& e) {
+  EpilogueKernel made;
   const Kernel& kernel = e.form.kernel;
   const ExprPool& old = kernel.pool;
   // The axes in the new pool, and what the old one is of them.
-  const auto parted = [&](ExprPool& pool, std::uint32_t axis, bool in_lanes, Places& places, Axes& all) {
+  const auto parted = [&](ExprPool& pool, std::uint32_t axis, bool in_lanes, RowPlaces& places, Axes& all) {
     const int width = in_lanes ? e.neighbours : 1;
     places.axes.push_back(pool.new_axis(simplify(floor_div(old.extent(axis), width), old.bounds())));
     all.push_back(places.axes.back());
@@ -151,7 +147,7 @@ class RowEpilogueEmitter {
 
   // What a lane does of a row: its places in turn, neighbours of each in a loop of their own.
   template <class Before, class Each, class After>
-  void in_lanes(const Places& places, const std::vector<ExprId>& values, std::string_view wish, bool sums,
+  void in_lanes(const RowPlaces& places, const std::vector<ExprId>& values, std::string_view wish, bool sums,
                 const Before& before, const Each& each, const After& after) {
     const ExprEmitter::Mark mark = emitter_.mark();
     const std::string k = writer_.unique(wish), lane = places.lane ? writer_.unique("e") : "";
@@ -196,7 +192,7 @@ class RowEpilogueEmitter {
     std::ranges::sort(whole), std::ranges::sort(sorted);
     const bool of_row = sorted == whole;
     in_lanes(
-        of_row ? r_.reduced : Places{.axes = axes, .lane = std::nullopt}, values, "k", of_row, [] {},
+        of_row ? r_.reduced : RowPlaces{.axes = axes, .lane = std::nullopt}, values, "k", of_row, [] {},
         [&](const std::string&) { emitter_.accumulate(accumulators); }, [](const std::string&) {});
     for (const ExprEmitter::Accumulator& a : accumulators) {
       writer_.use("combine");
@@ -259,7 +255,7 @@ class RowEpilogueEmitter {
   }
 
   const RowEpilogue& e_;
-  const RowKernel r_;
+  const EpilogueKernel r_;
   const Kernel& kernel_;
   const ExprPool& pool_;
   const Graph& graph_;

@@ -14,7 +14,7 @@ constexpr std::int64_t kMostQuotients = 6;
 constexpr std::size_t kMostBreaks = 12;
 constexpr int kMostLeaves = 32;
 constexpr std::int64_t kShortRow = 32;  // elements
-constexpr double kFewer = 0.6;          // pieces of an element
+constexpr double kFewerPieces = 0.6;    // pieces of an element
 
 std::size_t count_atoms(const IndexExpr& e) {
   std::size_t count = 0;
@@ -439,7 +439,7 @@ std::optional<RowPieces> pieces_of_rows(const Kernel& kernel, const Graph& graph
     if (range_of(by_axes.pool.extent(axes.back()), by_axes.pool.bounds()).min < 1) break;
     by_axes = merge_pair(by_axes, axes.size() - 2);
     auto longer = pieces_of(merge_undivided(by_axes, graph), graph);
-    if (longer && (!rows || density(*longer) < kFewer * density(*rows)))
+    if (longer && (!rows || density(*longer) < kFewerPieces * density(*rows)))
       rows = std::move(longer);
     else if (!longer && rows && length(*rows) >= kShortRow)
       break;

@@ -16,7 +16,7 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostWords = 64;            // of a thread, for all that it keeps
+constexpr int kMostRowWords = 64;         // of a thread, for all that it keeps
 constexpr int kMostInTurn = 128;          // of one that takes rows in turn
 constexpr int kRegistersOfBlock = 32768;  // half of a multiprocessor's: the other half computes
 constexpr int kMostOfAccess = 4;          // words of shared memory at once
@@ -374,13 +374,13 @@ RowRegisters plan_rows_in_turn(const RowForm& form, const Graph& graph, const st
 
 std::optional<RowRegisters> plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
                                             int parts, int threads) {
-  const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);
+  const int most_words = std::min(kMostRowWords, kRegistersOfBlock / threads);
   return ValuePlanner(form, graph, loops, parts, kMostElements).run(most_words);
 }
 
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads) {
-  const int most_words = std::min(kMostWords, kRegistersOfBlock / threads);
+  const int most_words = std::min(kMostRowWords, kRegistersOfBlock / threads);
   ValuePlanner values(form, graph, loops, parts, kMostElements);
   if (auto all = values.run(most_words)) return *std::move(all);
   RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);

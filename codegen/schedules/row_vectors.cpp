@@ -15,12 +15,6 @@
 namespace fusec {
 namespace {
 
-bool mentions(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
-  return std::ranges::any_of(variables_of(e), [&](const Variable v) {
-    return v.kind == Variable::Kind::kAxis && std::ranges::find(axes, v.id) != axes.end();
-  });
-}
-
 // Elements that a thread takes at once along an axis, 1 where accesses do not allow more: 16 bytes of the widest dtype,
 // so that neighbouring threads' accesses touch and no sector is asked for twice. What all rows share is read from
 // caches and counts only where nothing else does. `even`: the extent, too, has to be a multiple of them.
@@ -33,7 +27,7 @@ int vector_width(const RowForm& form, const Graph& graph, int most, std::uint32_
   auto see = [&](const IndexExpr& at, DType dtype) {
     if (coefficient_of(at, variable) != 1) return;
     widest = std::max(widest, bits(dtype));
-    if (mentions(at, form.rows)) widest_of_rows = std::max(widest_of_rows, bits(dtype));
+    if (mentions_any(at, form.rows)) widest_of_rows = std::max(widest_of_rows, bits(dtype));
   };
   for (const ExprId id : reachable(pool, roots)) {
     const ExprNode& n = pool[id];
@@ -95,10 +89,11 @@ std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, s
 }
 
 // Is one of the axes divided, or divided with remainder, on the way to this index?
-bool divides(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
+bool divides_any_of(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
   for (const IndexTerm& term : e.terms())
     for (const IndexAtomPtr& factor : term.factors)
-      if (factor->kind != IndexAtom::Kind::kVariable && (mentions(factor->a, axes) || mentions(factor->b, axes)))
+      if (factor->kind != IndexAtom::Kind::kVariable &&
+          (mentions_any(factor->a, axes) || mentions_any(factor->b, axes)))
         return true;
   return false;
 }
@@ -112,9 +107,9 @@ double bytes_of(const TensorType& type, const Bounds& bounds) {
 double bytes_of_stored(const KernelOutput& output, const ExprPool& pool) {
   std::vector<std::uint32_t> along;
   for (const std::uint32_t a : output.axes)
-    if (std::ranges::any_of(output.index, [&](const IndexExpr& e) { return mentions(e, {a}); })) along.push_back(a);
-  return static_cast<double>(value_at_hint(point_count(pool, along), pool.bounds().symbols)) *
-         bits(output.type.dtype) / 8.0;
+    if (std::ranges::any_of(output.index, [&](const IndexExpr& e) { return mentions_any(e, {a}); })) along.push_back(a);
+  return static_cast<double>(value_at_hint(point_count(pool, along), pool.bounds().symbols)) * bits(output.type.dtype) /
+         8.0;
 }
 
 // Does much of what is read lie in rows of which it is but a part (padded, one behind the other), or much of what is
@@ -163,13 +158,13 @@ bool parts_lie_elsewhere(const RowForm& form, const Graph& graph, const IndexExp
 bool asks_for_place(const RowForm& form, const Graph& graph, const std::vector<std::uint32_t>& axes) {
   const ExprPool& pool = form.kernel.pool;
   const auto divided_in = [&](const std::vector<IndexExpr>& shape, const std::vector<IndexExpr>& indices) {
-    return divides(simplify(flat_index(shape, indices), pool.bounds()), axes);
+    return divides_any_of(simplify(flat_index(shape, indices), pool.bounds()), axes);
   };
   std::vector<ExprId> roots = roots_of(form.kernel);
   roots.insert(roots.end(), form.reductions.begin(), form.reductions.end());
   for (const ExprId id : reachable(pool, roots)) {
     const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kIndex && mentions(n.indices[0], axes)) return true;
+    if (n.op == ExprOp::kIndex && mentions_any(n.indices[0], axes)) return true;
     if (n.op == ExprOp::kLoad && divided_in(graph.tensor(n.source).shape, n.indices)) return true;
   }
   return std::ranges::any_of(form.kernel.outputs,
@@ -197,7 +192,7 @@ bool has_wide_beside(const RowForm& form, const Graph& graph) {
   return !form.rows.empty() && std::ranges::any_of(reachable(pool, roots_of(form.kernel)), [&](ExprId id) {
     if (pool[id].op != ExprOp::kLoad || bits(pool[id].dtype) < kTakenOneByOne) return false;
     const IndexExpr at = position_of(graph, pool, id);
-    return mentions(at, form.columns) && !mentions(at, form.rows);
+    return mentions_any(at, form.columns) && !mentions_any(at, form.rows);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/joined_loads.h"
 #include "codegen/schedules/row_registers.h"
@@ -16,10 +17,9 @@
 namespace fusec {
 namespace {
 
-constexpr int kRegisters = 65536;  // of a multiprocessor
 // A thread's, beside what it keeps; and where rows begin anywhere or have a launch's length, or what is kept are single
 // elements.
-constexpr int kComputing = 64, kBesideRows = 16;
+constexpr int kComputingInRow = 64, kBesideRows = 16;
 // With as many left, ptxas spills some of a thread that reads one tensor, or several, or compares with places.
 constexpr int kComputingOne = 32, kComputingSeveral = 40, kComputingPlaces = 48;
 constexpr int kMostKept = 64;  // words that a thread keeps as values
@@ -66,7 +66,7 @@ void RowWalk::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
   tiles_.reset();
   if (row_.layout.blocks == 0) plan_tiles(loops);
   const int computing = kAroundVectors + 2 * std::max(row_.split.reduction_width, row_.split.column_width);
-  if (wanted + computing > kRegisters / (row_.layout.threads * blocks_at_once())) kept_.forget_values();
+  if (wanted + computing > kMultiprocessorRegisters / (row_.layout.threads * blocks_at_once())) kept_.forget_values();
 }
 
 // Rows whose length only a launch knows.
@@ -90,14 +90,15 @@ bool RowWalk::is_tight(const RowRegisters& plan, const std::vector<RowLoop>& loo
   if (!row_.form.segments.empty()) return false;
   if (plan.code > kMostUnrolled) return true;
   if (row_.layout.team == RowTeam::kWarp) return false;
-  if (row_.layout.team == RowTeam::kColumn) return plan.wanted + kComputingOne > kRegisters / row_.layout.threads;
+  if (row_.layout.team == RowTeam::kColumn)
+    return plan.wanted + kComputingOne > kMultiprocessorRegisters / row_.layout.threads;
   if (plan.slots.empty()) return true;
-  const int left = kRegisters / row_.layout.threads - plan.words;
-  if (left <= kComputingOne || (left <= kComputing && is_cramped_)) return true;
+  const int left = kMultiprocessorRegisters / row_.layout.threads - plan.words;
+  if (left <= kComputingOne || (left <= kComputingInRow && is_cramped_)) return true;
   // Where loops compare with places, ptxas may keep what has come of it beside the row.
-  const int of_places = plan.words >= kMostKept ? kComputing : kComputingPlaces;
+  const int of_places = plan.words >= kMostKept ? kComputingInRow : kComputingPlaces;
   if (row_.split.exact_ends && left <= of_places) return true;
-  const int computing = row_.split.start ? kComputing + kBesideRows : kComputingSeveral + 1;
+  const int computing = row_.split.start ? kComputingInRow + kBesideRows : kComputingSeveral + 1;
   if (left >= computing + ends_of_planes_) return false;
   return tensors_along(loops) > 1;
 }
@@ -149,7 +150,7 @@ void RowWalk::begin(Place place) {
 // has a row for itself, what rows share is one element for all of a warp.
 void RowWalk::plan_tiles(const std::vector<RowLoop>& loops) {
   if (row_.layout.parts == 1 || kept_.goes_on() || !row_.form.segments.empty() ||
-      kRegisters / row_.layout.threads < kept_words_ + kComputing + kBesideRows)
+      kMultiprocessorRegisters / row_.layout.threads < kept_words_ + kComputingInRow + kBesideRows)
     return;
   int turns = row_.layout.parts * 64;
   for (const RowLoop& loop : loops)
@@ -172,12 +173,12 @@ int RowWalk::reductions_of_64_bits() const {
 
 int RowWalk::blocks_at_once() const {
   if (row_.layout.blocks > 0) return row_.layout.blocks_at_once;
-  constexpr int kRegistersOfQuarter = kRegisters / 4, kWide = 16, kFewest = 64, kMeeting = 8, kOf64Bits = 40,
-                kSeveralOf64Bits = 48;
+  constexpr int kRegistersOfQuarter = kMultiprocessorRegisters / 4, kWide = 16, kFewest = 64, kMeeting = 8,
+                kOf64Bits = 40, kSeveralOf64Bits = 48;
   constexpr int kNarrowThreads = 1024, kWideThreads = 768;  // with 64 registers each, and with 80
   if (row_.layout.chunks > 1 || !keeps_rows_)
     return std::max(1, (writer_.wide() || row_.split.start ? kWideThreads : kNarrowThreads) / row_.layout.threads);
-  const int of_32_bits = kComputing +
+  const int of_32_bits = kComputingInRow +
                          (row_.split.start || keeps_elements_ || has_length_of_launch() ? kBesideRows : 0) +
                          (has_tiles() ? kept_words_ / 2 : 0) + (ends_of_planes_ > kEndsOfPlanes ? ends_of_planes_ : 0) +
                          (writer_.wide() ? kWide : 0) + (row_.layout.cohort > 1 || is_cramped_ ? kMeeting : 0);
@@ -191,7 +192,7 @@ int RowWalk::blocks_at_once() const {
 bool RowWalk::keeps_too_much() const {
   constexpr int kHalf = 1024, kPlaces = 40;  // of a multiprocessor's threads; registers beside what is kept
   return row_.layout.team == RowTeam::kBlock && (keeps_elements_ || has_several_axes_) &&
-         kept_words_ + kPlaces > kRegisters / kHalf;
+         kept_words_ + kPlaces > kMultiprocessorRegisters / kHalf;
 }
 
 RowLoop RowWalk::loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
@@ -390,9 +391,9 @@ void RowWalk::open_loop(const RowLoop& loop, const std::vector<std::uint32_t>& a
     } else {
       if (value_at_hint(count, bounds().symbols) >= 8 * stride) writer_.line(unroll);
       const bool fewer = place_.chunks > 1 && place_.chunk_count != std::to_string(place_.chunks);
-      writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, vector_, first, limit,
-                               fewer ? fmt::format("{} * {}", row_.layout.parts, place_.chunk_count)
-                                     : std::to_string(stride)));
+      writer_.open(
+          fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, vector_, first, limit,
+                      fewer ? fmt::format("{} * {}", row_.layout.parts, place_.chunk_count) : std::to_string(stride)));
     }
   }
   bind_flat(emitter_, axes, vector_, "cdefghuvw");

@@ -7,6 +7,7 @@
 
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/access_samples.h"
 #include "ir/type.h"
@@ -14,9 +15,9 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kMostBytes = 24 * 1024;  // of shared memory, for all tensors
+constexpr std::int64_t kMostRunBytes = 24 * 1024;  // of shared memory, for all tensors
 constexpr std::int64_t kFewestRuns = 8192;
-constexpr int kSampledBlocks = 6, kSampledRuns = 48, kRowsOfThread = 4;
+constexpr int kSampledRunBlocks = 6, kSampledRuns = 48, kRowsOfThread = 4;
 
 // A load of the tensor that is among what the piece is chosen from.
 ExprId load_in(const RunPlan& plan, std::size_t tensor, const RowPiece& piece) {
@@ -62,7 +63,7 @@ class BlockSampler {
   Seen sample(std::int64_t far) {
     Seen seen{.most = std::vector<std::int64_t>(plan_.tensors.size(), 0)};
     std::int64_t sectors = 0, points = 0;
-    for (const std::int64_t start : samples_.starts(plan_.block(), kSampledBlocks)) {
+    for (const std::int64_t start : samples_.starts(plan_.block(), kSampledRunBlocks)) {
       const std::int64_t end = std::min(start + plan_.block(), samples_.points());
       points += end - start;
       for (std::size_t t = 0; t < plan_.tensors.size(); ++t) {
@@ -87,7 +88,7 @@ class BlockSampler {
 
   Met meetings() const {
     std::int64_t runs = 0, listed = 0, pieces = 0;
-    for (const std::int64_t start : samples_.starts(plan_.block(), kSampledBlocks))
+    for (const std::int64_t start : samples_.starts(plan_.block(), kSampledRunBlocks))
       for (std::int64_t i = 0; i < kSampledRuns; ++i, ++runs) {
         const std::int64_t first = start + i * (plan_.threads * plan_.turns - 1) / (kSampledRuns - 1) * plan_.width;
         const int of_run = pieces_of_run(first % length_);
@@ -166,14 +167,14 @@ class BlockSampler {
 double instructions_of(const RunPlan& plan, const BlockSampler::Met& met, std::int64_t rows) {
   constexpr double kRun = 75, kThread = 45, kRow = 30, kPiece = 30, kTensor = 45, kCopy = 4;
   constexpr double kEvenPiece = 20, kEvenTensor = 20;
-  constexpr double kMade = 25, kMadePiece = 62, kWarp = 32;
+  constexpr double kMade = 25, kMadePiece = 62;
   const auto pieces = static_cast<double>(std::ranges::count(plan.rows.pieces, false, &RowPiece::constant));
   const double of_rows = std::max(1.0, static_cast<double>(rows) / plan.threads + 0.25);
   double thread = kThread + (plan.even ? kEvenPiece * pieces : of_rows * (kRow + kPiece * pieces));
   for (const RunPlan::Tensor& tensor : plan.tensors)
     thread += (plan.even ? kEvenTensor : kTensor) + kCopy * ((tensor.most + plan.threads - 1) / plan.threads);
   // Of the block's, in whole warps.
-  const double warps = static_cast<double>(plan.threads) / kWarp, listed = met.runs * warps * plan.turns;
+  const double warps = static_cast<double>(plan.threads) / kWarpLanes, listed = met.runs * warps * plan.turns;
   const double made = met.runs > 0 ? (listed + 0.5) / warps * (kMade + kMadePiece * met.pieces) : 0;
   return (kRun + 4 * pieces + (thread + made) / plan.turns) / plan.width;
 }
@@ -240,11 +241,11 @@ bool place_in_shared(RunPlan& plan, const std::vector<std::int64_t>& most) {
   std::int64_t start = 16 * (static_cast<std::int64_t>(plan.constants.size()) + 1);
   const std::int64_t tensors = start;
   for (std::size_t t = 0; t < plan.tensors.size(); ++t) {
-    plan.tensors[t].most = static_cast<int>(std::min(most[t] + most[t] / 8 + 4, kMostBytes / 16));
+    plan.tensors[t].most = static_cast<int>(std::min(most[t] + most[t] / 8 + 4, kMostRunBytes / 16));
     plan.tensors[t].start = start;
     start += std::int64_t{16} * (plan.tensors[t].most + 2);
   }
-  if (start - tensors > kMostBytes) return false;
+  if (start - tensors > kMostRunBytes) return false;
   plan.ends_start = start;
   plan.counter_start = plan.ends_start + plan.ends_bytes() * static_cast<std::int64_t>(plan.tensors.size());
   plan.list_start = plan.counter_start + 16;

@@ -5,6 +5,7 @@
 
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "codegen/emit_expr.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/vector_access.h"
@@ -15,22 +16,22 @@ namespace {
 
 using Way = TensorStretch::Way;
 
-constexpr std::int64_t kMostBytes = 20 * 1024, kMostOfAll = 40 * 1024;  // of shared memory
-constexpr int kSampledBlocks = 8, kSampledWarps = 8, kWarp = 32;
-constexpr std::int64_t kFewestPoints = 1024;
+constexpr std::int64_t kMostStretchBytes = 20 * 1024, kMostOfAll = 40 * 1024;  // of shared memory
+constexpr int kSampledStretchBlocks = 8, kSampledStretchWarps = 8;
+constexpr std::int64_t kFewestStretchPoints = 1024;
 constexpr double kWorth = 0.93, kWorthConflicts = 0.75;  // of the sectors otherwise
 
 int bytes_of(const ExprNode& load) {
   return bits(load.dtype) / 8;
 }
 
-class Planner {
+class StretchesPlanner {
  public:
-  Planner(const Kernel& kernel, const Graph& graph, const Target& target)
+  StretchesPlanner(const Kernel& kernel, const Graph& graph, const Target& target)
       : kernel_(kernel), graph_(graph), target_(target), samples_(kernel, graph) {}
 
   std::optional<StretchPlan> run() {
-    if (writes_half_bytes(kernel_) || samples_.points() < kFewestPoints) return std::nullopt;
+    if (writes_half_bytes(kernel_) || samples_.points() < kFewestStretchPoints) return std::nullopt;
     find_loads();
     choose_block();
     for (Seen& load : loads_) sample(load);
@@ -129,12 +130,12 @@ class Planner {
   void sample(Seen& seen) {
     seen.direct = samples_.sectors_a_point(seen.load, 1, false);
     if (!seen.may) return;
-    const std::int64_t count = points_of_block(), warps = (count + kWarp - 1) / kWarp;
-    for (const std::int64_t start : samples_.starts(count, kSampledBlocks)) {
+    const std::int64_t count = points_of_block(), warps = (count + kWarpLanes - 1) / kWarpLanes;
+    for (const std::int64_t start : samples_.starts(count, kSampledStretchBlocks)) {
       std::vector<Warp>& block = seen.blocks.emplace_back();
       for (std::int64_t w = 0; w < warps; ++w)
-        block.push_back(
-            warp_at(seen.load, start + w * kWarp, w % std::max<std::int64_t>(1, warps / kSampledWarps) == 0));
+        block.push_back(warp_at(seen.load, start + w * kWarpLanes,
+                                w % std::max<std::int64_t>(1, warps / kSampledStretchWarps) == 0));
     }
     const Jumps jumps = jumps_of(seen.load);
     seen.jumps = jumps.unknown;
@@ -144,14 +145,14 @@ class Planner {
       turns.insert(turns.end(), more.begin(), more.end());
     }
     for (const std::int64_t turn : turns)
-      if (turn % kWarp != 0) seen.turning.push_back(warp_at(seen.load, turn / kWarp * kWarp, true));
+      if (turn % kWarpLanes != 0) seen.turning.push_back(warp_at(seen.load, turn / kWarpLanes * kWarpLanes, true));
     seen.alone = best_way({static_cast<std::size_t>(&seen - loads_.data())});
   }
 
   Warp warp_at(ExprId load, std::int64_t first, bool whole) {
     const int bytes = bytes_of(kernel_.pool[load]);
     Warp warp;
-    for (int lane = 0; lane < kWarp; lane += whole ? 1 : kWarp - 1) {
+    for (int lane = 0; lane < kWarpLanes; lane += whole ? 1 : kWarpLanes - 1) {
       if (first + lane >= samples_.points()) break;
       samples_.move_to(first + lane);
       const auto at = samples_.position(load);
@@ -175,7 +176,7 @@ class Planner {
         otherwise += loads_[m].direct * count;
         for (const Warp& warp : loads_[m].blocks[b]) {
           if (way == Way::kNear && !warp.ends.near(bytes))
-            of_far += loads_[m].direct * kWarp;
+            of_far += loads_[m].direct * kWarpLanes;
           else
             ends.add(warp.ends);
         }
@@ -279,8 +280,8 @@ class Planner {
     std::optional<Cost> best, best_free;
     const std::int64_t own = points_of_block() * bytes_of(kernel_.pool[loads_[members[0]].load]) / 16;
     for (const Way way : {Way::kAsTheyLie, Way::kInParts, Way::kApart, Way::kNear}) {
-      for (const std::int64_t limit : {own + own / 4 + 4, 5 * own / 2, kMostBytes / 16}) {
-        const Cost other = cost(members, way, std::min(limit, kMostBytes / 16));
+      for (const std::int64_t limit : {own + own / 4 + 4, 5 * own / 2, kMostStretchBytes / 16}) {
+        const Cost other = cost(members, way, std::min(limit, kMostStretchBytes / 16));
         if (!best || other.sectors < 0.98 * best->sectors) best = other;
         if (other.conflicts == 0 && (!best_free || other.sectors < 0.98 * best_free->sectors)) best_free = other;
       }
@@ -296,7 +297,7 @@ class Planner {
       Ends ends;
       for (const std::size_t load : {a, b})
         for (const Warp& warp : loads_[load].blocks[block]) ends.add(warp.ends);
-      if (ends.vectors() <= kMostBytes / 16) return true;
+      if (ends.vectors() <= kMostStretchBytes / 16) return true;
     }
     return false;
   }
@@ -333,7 +334,7 @@ class Planner {
     plan_.sectors += best.sectors;
     TensorStretch stretch;
     for (const std::size_t m : members) stretch.loads.push_back(loads_[m].load);
-    stretch.most = static_cast<int>(std::min(best.most + best.most / 8 + 4, kMostBytes / 16));
+    stretch.most = static_cast<int>(std::min(best.most + best.most / 8 + 4, kMostStretchBytes / 16));
     stretch.way = best.way;
     plan_.stretches.push_back(std::move(stretch));
   }
@@ -350,7 +351,7 @@ class Planner {
 
 std::optional<StretchPlan> plan_stretches(const Kernel& kernel, const Graph& graph, const Target& target) {
   if (needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs[0].axes) + 8 * 256)) return std::nullopt;
-  return Planner(kernel, graph, target).run();
+  return StretchesPlanner(kernel, graph, target).run();
 }
 
 }  // namespace fusec

@@ -24,7 +24,7 @@ std::string declared(KernelWriter& writer, std::string_view wish, const std::str
   return name;
 }
 
-std::string times(const std::string& a, int by) {
+std::string scaled(const std::string& a, int by) {
   if (by == 1) return a;
   return a.find('%') == std::string::npos ? fmt::format("{} * {}", a, by) : fmt::format("({}) * {}", a, by);
 }
@@ -73,7 +73,7 @@ std::map<std::uint32_t, std::string> find_tile(const Kernel& kernel, const std::
     if (with_tiles == nullptr)
       bind(i, declared(writer, fmt::format("i{}", i), mine));
     else
-      origin[axes[i]] = mine == "0" ? mine : declared(writer, "first", times(mine, with_tiles->extent));
+      origin[axes[i]] = mine == "0" ? mine : declared(writer, "first", scaled(mine, with_tiles->extent));
   }
   return origin;
 }

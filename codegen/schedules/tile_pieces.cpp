@@ -22,10 +22,6 @@ int neighbours_across(const TileLoad& load, int threads) {
   return pieces % 8 == 0 || load.lines % (threads / across) != 0 ? 0 : across;
 }
 
-bool contains(const std::vector<std::uint32_t>& axes, std::uint32_t axis) {
-  return std::ranges::find(axes, axis) != axes.end();
-}
-
 }  // namespace
 
 std::optional<TilePieces> TilePieces::plan(ExprEmitter& emitter, const Graph& graph, const TileLoad& load) {

@@ -7,24 +7,25 @@
 
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "codegen/schedules/access_samples.h"
 #include "ir/type.h"
 
 namespace fusec {
 namespace {
 
-constexpr int kMostWords = 11 * 1024;   // of shared memory: what every device gives without being asked
-constexpr int kWantedWords = 2 * 1024;  // of a tile: two accesses of 16 bytes on their way in each thread
-constexpr std::size_t kMostAlong = 2;   // axes along which loads that are staged run
+constexpr int kMostTileWords = 11 * 1024;  // of shared memory: what every device gives without being asked
+constexpr int kWantedWords = 2 * 1024;     // of a tile: two accesses of 16 bytes on their way in each thread
+constexpr std::size_t kMostAlong = 2;      // axes along which loads that are staged run
 
 bool holds_load(const ExprPool& pool, ExprId root) {
   return std::ranges::any_of(reachable(pool, std::vector<ExprId>{root}),
                              [&](ExprId id) { return pool[id].op == ExprOp::kLoad; });
 }
 
-class Planner {
+class TransposeTilesPlanner {
  public:
-  Planner(const Kernel& kernel, const Graph& graph)
+  TransposeTilesPlanner(const Kernel& kernel, const Graph& graph)
       : kernel_(kernel),
         graph_(graph),
         pool_(kernel.pool),
@@ -183,7 +184,7 @@ class Planner {
       load.start = tiles_.words;
       tiles_.words += load.words;
     }
-    return tiles_.words <= kMostWords;
+    return tiles_.words <= kMostTileWords;
   }
 
   static int lanes_for(int fast, int wanted) { return fast % wanted == 0 ? wanted : fast; }
@@ -230,7 +231,7 @@ class Planner {
       if (2 * words_without_gaps() > kWantedWords) break;
       set_extent(i, 2 * before);
     }
-    while (words_without_gaps() > kMostWords * 3 / 5) {
+    while (words_without_gaps() > kMostTileWords * 3 / 5) {
       // Shorter lines, the stored ones first, but none below a sector.
       const auto longest = std::ranges::find_if(
           tiles_.tiled, [&](const TiledAxis& t) { return t.extent * narrowest_ >= 512 && t.extent > tiles_.vector; });
@@ -263,9 +264,8 @@ class Planner {
     load.every = 32;
     load.spread = 0;
     // The whole of each line by a warp, or of several by one, some of whose lanes are idle.
-    constexpr int kWarp = 32;
-    const int padded = order.fast > kWarp ? (order.fast + kWarp - 1) / kWarp * kWarp
-                                          : static_cast<int>(std::bit_ceil(static_cast<unsigned>(order.fast)));
+    const int padded = order.fast > kWarpLanes ? (order.fast + kWarpLanes - 1) / kWarpLanes * kWarpLanes
+                                               : static_cast<int>(std::bit_ceil(static_cast<unsigned>(order.fast)));
     if (padded != order.fast) {
       load.items = {.fast = padded, .lanes = padded, .rest = order.rest, .real = order.fast};
       find_gaps(load, best, fewest);
@@ -385,7 +385,7 @@ class Planner {
 }  // namespace
 
 std::optional<TransposeTiles> plan_transpose(const Kernel& kernel, const Graph& graph) {
-  return Planner(kernel, graph).run();
+  return TransposeTilesPlanner(kernel, graph).run();
 }
 
 int word_at(const StagedLoad& load, int unit_words, int line, int place, int other) {

@@ -2,6 +2,7 @@
 #include <functional>
 
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/transpose_tiles.h"
@@ -76,16 +77,16 @@ class Sampler {
   // For an element, of items that `at` gives the positions of, in `turns` accesses each.
   template <class At>
   double sectors_of(const ItemOrder& order, int turns, int width, int element_bits, At at) {
-    constexpr int kBlocks = 3, kWarps = 3, kWarp = 32;
+    constexpr int kBlocks = 3, kWarps = 3;
     std::size_t sectors = 0;
     double elements = 0;
     for (const std::int64_t point : samples_.starts(1, kBlocks)) {
       find_block(point);
-      const int warps = (order.count() + kWarp - 1) / kWarp, seen = std::min(kWarps, warps);
+      const int warps = (order.count() + kWarpLanes - 1) / kWarpLanes, seen = std::min(kWarps, warps);
       for (int w = 0; w < seen; ++w)
         for (int turn = 0; turn < turns; ++turn) {
           std::vector<std::int64_t> places;
-          for (int item = w * warps / seen * kWarp; item < w * warps / seen * kWarp + kWarp; ++item) {
+          for (int item = w * warps / seen * kWarpLanes; item < w * warps / seen * kWarpLanes + kWarpLanes; ++item) {
             if (item >= order.count()) break;
             const int rest = item / order.lanes % order.rest;
             const int fast = item / (order.lanes * order.rest) * order.lanes + item % order.lanes;

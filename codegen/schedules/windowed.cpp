@@ -9,6 +9,7 @@
 #include "analysis/copy_expr.h"
 #include "analysis/kernel_forms.h"
 #include "analysis/loads.h"
+#include "analysis/target.h"
 #include "codegen/schedules/access_samples.h"
 #include "codegen/schedules/loads_of_lanes.h"
 #include "codegen/schedules/split_axes.h"
@@ -110,7 +111,8 @@ class WindowSamples {
   double sectors_a_point() {
     std::size_t sectors = 0;
     for (int i = 0; i < kSampledWarps; ++i) {
-      const std::int64_t first = groups_ < kWarp ? 0 : (i * 618 + 7) % 1000 * (groups_ / kWarp) / 1000 * kWarp;
+      const std::int64_t first =
+          groups_ < kWarpLanes ? 0 : (i * 618 + 7) % 1000 * (groups_ / kWarpLanes) / 1000 * kWarpLanes;
       for (std::size_t r = 0; r < plan_.reads.size(); ++r) {
         if (is_read_before(r) || samples_.is_of_table(plan_.reads[r].window.load)) continue;
         sectors += sectors_of(plan_.reads[r], first, false);
@@ -120,11 +122,11 @@ class WindowSamples {
         if (plan_.kernel.pool[id].op == ExprOp::kLoad && !is_read(id) && !samples_.is_of_table(id))
           sectors += sectors_of_single(id, first);
     }
-    return static_cast<double>(sectors) / (kSampledWarps * kWarp * plan_.width);
+    return static_cast<double>(sectors) / (kSampledWarps * kWarpLanes * plan_.width);
   }
 
  private:
-  static constexpr int kWarp = 32, kSampledWarps = 6;
+  static constexpr int kSampledWarps = 6;
 
   bool is_read(ExprId load) const {
     return std::ranges::any_of(plan_.reads, [&](const WindowedPlan::Read& read) { return read.window.load == load; });
@@ -173,7 +175,7 @@ class WindowSamples {
     const std::int64_t bytes = bits(n.dtype) / 8, size = std::int64_t{4} * read.window.words;
     std::vector<std::int64_t> places, behind;
     std::int64_t after = -1;  // where a window begins that is the next thread's
-    for (std::int64_t group = first + kWarp; group-- > first;) {
+    for (std::int64_t group = first + kWarpLanes; group-- > first;) {
       bool wanted = move_to(group, 0, later);
       if (wanted && n.args[0] != kNoExpr) {
         wanted = samples_.holds(n.args[0]);
@@ -201,7 +203,7 @@ class WindowSamples {
                           (plan_.crosses && std::ranges::binary_search(depends_[load], plan_.column));
     for (int lane = 0; lane < (of_lanes ? plan_.width : 1); ++lane) {
       std::vector<std::int64_t> places;
-      for (std::int64_t group = first; group < first + kWarp; ++group)
+      for (std::int64_t group = first; group < first + kWarpLanes; ++group)
         if (move_to(group, lane, false))
           if (const auto at = samples_.position(load)) places.push_back(*at * bytes);
       sectors += distinct(std::move(places), 32);
@@ -277,7 +279,7 @@ double sectors_of_loads(const WindowedChoice& choice, const Graph& graph) {
 
 double instructions_of(const WindowedChoice& choice, const Graph& graph) {
   // As counted: of a window, of an axis, and of an element; of one that has a guard where lanes may be of two rows.
-  constexpr double kWindow = 30, kAxis = 15, kElement = 3, kGuardedOfRows = 11, kWarp = 32;
+  constexpr double kWindow = 30, kAxis = 15, kElement = 3, kGuardedOfRows = 11;
   const WindowedPlan& plan = choice.plan;
   const double windows = kWindow * static_cast<double>(plan.reads.size());
   const double axes = kAxis * static_cast<double>(choice.kernel.outputs[0].axes.size());
@@ -286,7 +288,7 @@ double instructions_of(const WindowedChoice& choice, const Graph& graph) {
     return plan.kernel.pool[read.window.load].args[0] != kNoExpr;
   });
   const auto length = static_cast<double>(std::max<std::int64_t>(1, value_at_hint(plan.row_length, graph.symbols)));
-  const double crossing = std::min(1.0, kWarp * plan.width / length);  // of warps
+  const double crossing = std::min(1.0, kWarpLanes * plan.width / length);  // of warps
   return ((1 + crossing) * windows + 2 * axes) / plan.width + (guarded ? kGuardedOfRows : kElement);
 }
 

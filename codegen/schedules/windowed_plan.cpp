@@ -13,9 +13,11 @@ namespace {
 
 constexpr std::int64_t kSmallTable = 1024;  // elements that stay in the cache, however they are read
 
-class Planner {
+class WindowedPlanner {
  public:
-  Planner(const Kernel& merged, const Graph& graph, int width) : merged_(merged), graph_(graph) { plan_.width = width; }
+  WindowedPlanner(const Kernel& merged, const Graph& graph, int width) : merged_(merged), graph_(graph) {
+    plan_.width = width;
+  }
 
   // The output axis `plane` is short: a thread has lanes of all its elements. Nothing where no access is the better for
   // it.
@@ -193,12 +195,12 @@ class Planner {
 }  // namespace
 
 std::optional<WindowedPlan> plan_windows(const Kernel& merged, const Graph& graph, int width) {
-  return Planner(merged, graph, width).run();
+  return WindowedPlanner(merged, graph, width).run();
 }
 
 std::optional<WindowedPlan> plan_windows_of_planes(const Kernel& merged, const Graph& graph, int width,
                                                    std::size_t plane) {
-  return Planner(merged, graph, width).run_planes(plane);
+  return WindowedPlanner(merged, graph, width).run_planes(plane);
 }
 
 }  // namespace fusec

@@ -15,10 +15,6 @@
 
 namespace fusec {
 
-inline Variable axis_variable(std::uint32_t axis) {
-  return {Variable::Kind::kAxis, axis};
-}
-
 // A kernel with lanes, and what of it is read in windows.
 struct WindowedPlan {
   struct Read {

@@ -7,7 +7,7 @@
 namespace fusec::ops {
 namespace {
 
-using Body = std::function<E(Formula&, E, E)>;
+using BinaryBody = std::function<E(Formula&, E, E)>;
 
 OpDef binary(std::string name, std::string summary) {
   OpDef row;
@@ -18,7 +18,7 @@ OpDef binary(std::string name, std::string summary) {
   return row;
 }
 
-std::vector<ValueType> broadcast_to(const OpCall& call, DType dtype) {
+std::vector<ValueType> broadcast_both(const OpCall& call, DType dtype) {
   return {TensorType{dtype, broadcast_operands(call, {0, 1})}};
 }
 
@@ -33,12 +33,12 @@ void refuse_bool(DType dtype, const std::string& hint) {
 }
 
 // Numbers to numbers of the promoted dtype; integers wrap at their own width.
-OpDef arithmetic(std::string name, std::string summary, Body body, const char* instead_of_bool = nullptr) {
+OpDef binary_arithmetic(std::string name, std::string summary, BinaryBody body, const char* instead_of_bool = nullptr) {
   OpDef row = binary(std::move(name), std::move(summary));
   row.infer = [instead_of_bool](const OpCall& call) {
     const DType dtype = promote(call, {0, 1});
     if (instead_of_bool) refuse_bool(dtype, instead_of_bool);
-    return broadcast_to(call, dtype);
+    return broadcast_both(call, dtype);
   };
   row.formula = [body = std::move(body)](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const DType dtype = f.output_type().dtype;
@@ -48,9 +48,9 @@ OpDef arithmetic(std::string name, std::string summary, Body body, const char* i
 }
 
 // A result that is a float, of integers float32.
-OpDef floating(std::string name, std::string summary, Body body) {
+OpDef binary_floating(std::string name, std::string summary, BinaryBody body) {
   OpDef row = binary(std::move(name), std::move(summary));
-  row.infer = [](const OpCall& call) { return broadcast_to(call, float_dtype(promote(call, {0, 1}))); };
+  row.infer = [](const OpCall& call) { return broadcast_both(call, float_dtype(promote(call, {0, 1}))); };
   row.formula = [body = std::move(body)](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const DType dtype = f.output_type().dtype;
     return body(f, load_operand(f, 0, i, dtype), load_operand(f, 1, i, dtype));
@@ -68,7 +68,7 @@ OpDef comparison(std::string name, std::string summary, ExprOp op) {
   OpDef row = binary(std::move(name), std::move(summary));
   row.infer = [](const OpCall& call) {
     promote(call, {0, 1});
-    return broadcast_to(call, DType::kBool);
+    return broadcast_both(call, DType::kBool);
   };
   row.formula = [op](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const DType dtype = common_dtype(f);
@@ -80,7 +80,7 @@ OpDef comparison(std::string name, std::string summary, ExprOp op) {
 // Of any dtype: what is not 0 is true.
 OpDef logical(std::string name, std::string summary, ExprOp op) {
   OpDef row = binary(std::move(name), std::move(summary));
-  row.infer = [](const OpCall& call) { return broadcast_to(call, DType::kBool); };
+  row.infer = [](const OpCall& call) { return broadcast_both(call, DType::kBool); };
   row.formula = [op](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     return apply(op, f.load_broadcast(0, i, ScalarType::kBool), f.load_broadcast(1, i, ScalarType::kBool));
   };
@@ -92,7 +92,7 @@ OpDef bitwise(std::string name, std::string summary, ExprOp op) {
   row.infer = [](const OpCall& call) {
     const DType dtype = promote(call, {0, 1});
     if (is_float(dtype)) fail("", "wrong dtype", "float operands", "bool or integer operands");
-    return broadcast_to(call, dtype);
+    return broadcast_both(call, dtype);
   };
   row.formula = [op](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const DType dtype = f.output_type().dtype;
@@ -126,9 +126,9 @@ OpDef div_row() {
   row.attributes = {{"rounding_mode", AttributeType::kText, false, {"trunc", "floor"}}};
   row.infer = [](const OpCall& call) {
     const DType dtype = promote(call, {0, 1});
-    if (!call.attributes.has("rounding_mode")) return broadcast_to(call, float_dtype(dtype));
+    if (!call.attributes.has("rounding_mode")) return broadcast_both(call, float_dtype(dtype));
     refuse_bool(dtype, "div of bool has no rounding_mode");
-    return broadcast_to(call, dtype);
+    return broadcast_both(call, dtype);
   };
   row.formula = [](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const DType dtype = f.output_type().dtype;
@@ -164,7 +164,7 @@ OpDef pow_row() {
     if (is_integer(dtype) && exponent.kind == Operand::Kind::kNumber && exponent.number.integer < 0)
       fail(input_place(1), "integer to a negative power", std::to_string(exponent.number.integer), "0 or more",
            "cast the base to a float dtype");
-    return broadcast_to(call, dtype);
+    return broadcast_both(call, dtype);
   };
   row.formula = [](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const DType dtype = f.output_type().dtype;
@@ -176,38 +176,38 @@ OpDef pow_row() {
   return row;
 }
 
-std::vector<OpDef> arithmetic_rows() {
+std::vector<OpDef> binary_arithmetic_rows() {
   const char* bools = "logical_and, logical_or and logical_xor work on bool";
   return {
-      arithmetic("add", "a + b; of bool: or",
-                 [](Formula&, E a, E b) { return a.type() == ScalarType::kBool ? a || b : a + b; }),
-      arithmetic(
+      binary_arithmetic("add", "a + b; of bool: or",
+                        [](Formula&, E a, E b) { return a.type() == ScalarType::kBool ? a || b : a + b; }),
+      binary_arithmetic(
           "sub", "a - b", [](Formula&, E a, E b) { return a - b; }, bools),
-      arithmetic("mul", "a * b; of bool: and",
-                 [](Formula&, E a, E b) { return a.type() == ScalarType::kBool ? a && b : a * b; }),
+      binary_arithmetic("mul", "a * b; of bool: and",
+                        [](Formula&, E a, E b) { return a.type() == ScalarType::kBool ? a && b : a * b; }),
       div_row(),
       pow_row(),
-      arithmetic("maximum", "the greater one; NaN if either is",
-                 [](Formula&, E a, E b) {
-                   if (a.type() == ScalarType::kBool) return a || b;
-                   return is_float_zero(a) ? at_least(b, a) : at_least(a, b);
-                 }),
-      arithmetic("minimum", "the smaller one; NaN if either is",
-                 [](Formula&, E a, E b) {
-                   if (a.type() == ScalarType::kBool) return a && b;
-                   return is_float_zero(a) ? at_most(b, a) : at_most(a, b);
-                 }),
-      arithmetic(
+      binary_arithmetic("maximum", "the greater one; NaN if either is",
+                        [](Formula&, E a, E b) {
+                          if (a.type() == ScalarType::kBool) return a || b;
+                          return is_float_zero(a) ? at_least(b, a) : at_least(a, b);
+                        }),
+      binary_arithmetic("minimum", "the smaller one; NaN if either is",
+                        [](Formula&, E a, E b) {
+                          if (a.type() == ScalarType::kBool) return a && b;
+                          return is_float_zero(a) ? at_most(b, a) : at_most(a, b);
+                        }),
+      binary_arithmetic(
           "remainder", "what is left of a divided by b, with b's sign",
           [](Formula&, E a, E b) {
             return is_float(a.type()) ? float_remainder(a, b) : apply(ExprOp::kFloorMod, a, b);
           },
           bools),
-      arithmetic(
+      binary_arithmetic(
           "fmod", "what is left of a divided by b, with a's sign",
           [](Formula&, E a, E b) { return apply(ExprOp::kFmod, a, b); }, bools),
-      floating("atan2", "the angle of the point (b, a)",
-               [](Formula&, E a, E b) { return apply(ExprOp::kAtan2, a, b); }),
+      binary_floating("atan2", "the angle of the point (b, a)",
+                      [](Formula&, E a, E b) { return apply(ExprOp::kAtan2, a, b); }),
   };
 }
 
@@ -229,8 +229,8 @@ std::vector<OpDef> comparison_rows() {
 }
 
 OpDef prelu_row() {
-  OpDef row = floating("prelu", "x where positive, else slope * x; the slope broadcasts as NumPy has it",
-                       [](Formula&, E x, E slope) { return select(x > 0.0, x, slope * x); });
+  OpDef row = binary_floating("prelu", "x where positive, else slope * x; the slope broadcasts as NumPy has it",
+                              [](Formula&, E x, E slope) { return select(x > 0.0, x, slope * x); });
   row.operands = {"x", "slope"};
   return row;
 }
@@ -238,7 +238,7 @@ OpDef prelu_row() {
 }  // namespace
 
 std::vector<OpDef> binary_ops() {
-  std::vector<OpDef> all = arithmetic_rows();
+  std::vector<OpDef> all = binary_arithmetic_rows();
   for (OpDef& row : comparison_rows()) all.push_back(std::move(row));
   all.push_back(prelu_row());
   return all;

@@ -273,8 +273,8 @@ std::vector<std::size_t> normalize_dims(std::span<const std::int64_t> dims, std:
 
 namespace {
 
-std::size_t dim_attribute(const Attributes& attributes, std::string_view attribute, std::size_t rank,
-                          std::optional<std::int64_t> otherwise) {
+std::size_t dim_of(const Attributes& attributes, std::string_view attribute, std::size_t rank,
+                   std::optional<std::int64_t> otherwise) {
   const std::int64_t dim = otherwise ? attributes.integer(attribute, *otherwise) : attributes.integer(attribute);
   return normalize_dim(dim, rank, attribute_place(attribute));
 }
@@ -283,12 +283,12 @@ std::size_t dim_attribute(const Attributes& attributes, std::string_view attribu
 
 std::size_t dim_attribute(const OpCall& call, std::string_view attribute, std::size_t rank,
                           std::optional<std::int64_t> otherwise) {
-  return dim_attribute(call.attributes, attribute, rank, otherwise);
+  return dim_of(call.attributes, attribute, rank, otherwise);
 }
 
 std::size_t dim_attribute(const Formula& f, std::string_view attribute, std::size_t rank,
                           std::optional<std::int64_t> otherwise) {
-  return dim_attribute(f.attributes(), attribute, rank, otherwise);
+  return dim_of(f.attributes(), attribute, rank, otherwise);
 }
 
 std::vector<std::size_t> reduced_dims(const Attributes& attributes, std::size_t rank) {

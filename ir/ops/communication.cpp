@@ -34,8 +34,8 @@ std::vector<ValueType> declared_along_dim(const OpCall& call, bool gathers) {
   return {type};
 }
 
-OpDef row(std::string op, std::string summary, std::vector<AttributeSpec> attributes,
-          std::function<std::vector<ValueType>(const OpCall&)> infer) {
+OpDef collective_row(std::string op, std::string summary, std::vector<AttributeSpec> attributes,
+                     std::function<std::vector<ValueType>(const OpCall&)> infer) {
   OpDef def{.name = std::move(op), .family = "communication", .summary = std::move(summary)};
   def.operands = {"x"};
   def.attributes = std::move(attributes);
@@ -51,12 +51,13 @@ std::vector<OpDef> communication_ops() {
   using enum AttributeType;
   const AttributeSpec group{"group", kText, true}, reduce_op{"reduce_op", kText}, dim{"dim", kInteger, true};
   return {
-      row("all_reduce", "The tensors of all members of a group, reduced, on each of them.", {group, reduce_op},
-          infer_all_reduce),
-      row("all_gather", "The tensors of all members of a group, one after the other along a dimension.", {group, dim},
-          [](const OpCall& call) { return declared_along_dim(call, true); }),
-      row("reduce_scatter", "The tensors of all members of a group, reduced, a part of a dimension on each of them.",
-          {group, dim, reduce_op}, [](const OpCall& call) { return declared_along_dim(call, false); }),
+      collective_row("all_reduce", "The tensors of all members of a group, reduced, on each of them.",
+                     {group, reduce_op}, infer_all_reduce),
+      collective_row("all_gather", "The tensors of all members of a group, one after the other along a dimension.",
+                     {group, dim}, [](const OpCall& call) { return declared_along_dim(call, true); }),
+      collective_row("reduce_scatter",
+                     "The tensors of all members of a group, reduced, a part of a dimension on each of them.",
+                     {group, dim, reduce_op}, [](const OpCall& call) { return declared_along_dim(call, false); }),
   };
 }
 

@@ -28,8 +28,8 @@ E load_clamped(Formula& f, const std::vector<IndexExpr>& index, const IndexExpr&
 }
 
 ExprId embedding_formula(Formula& f, std::size_t, Index index) {
-  const IndexExpr row = f.as_index(f.load(1, index.first(index.size() - 1)), f.type(0).shape[0]);
-  return load_clamped(f, {row, index.back()}, f.type(0).shape[0]);
+  const IndexExpr indexing_row = f.as_index(f.load(1, index.first(index.size() - 1)), f.type(0).shape[0]);
+  return load_clamped(f, {indexing_row, index.back()}, f.type(0).shape[0]);
 }
 
 std::vector<ValueType> infer_index_select(const OpCall& call) {
@@ -163,8 +163,8 @@ std::vector<ValueType> infer_sort(const OpCall& call) {
   return values_and_indices(x);
 }
 
-OpDef row(std::string op, std::string summary, std::vector<std::string> operands, std::vector<AttributeSpec> attributes,
-          std::vector<ValueType> (*infer)(const OpCall&)) {
+OpDef indexing_row(std::string op, std::string summary, std::vector<std::string> operands,
+                   std::vector<AttributeSpec> attributes, std::vector<ValueType> (*infer)(const OpCall&)) {
   OpDef def{.name = std::move(op), .family = "indexing", .summary = std::move(summary)};
   def.operands = std::move(operands);
   def.attributes = std::move(attributes);
@@ -190,25 +190,26 @@ std::vector<OpDef> indexing_ops() {
   using enum AttributeType;
   const AttributeSpec dim{"dim", kInteger, true};
   return {
-      with_formula(row("embedding", "Rows of a table chosen by indices.", {"weight", "indices"}, {}, infer_embedding),
-                   embedding_formula),
       with_formula(
-          row("gather", "out[i][j] = x[index[i][j]][j] for dim 0, and so on.", {"x", "index"}, {dim}, infer_gather),
-          gather_formula),
-      with_formula(
-          row("index_select", "The listed positions of a dimension.", {"x", "index"}, {dim}, infer_index_select),
-          index_select_formula),
-      special(row("scatter", "x with out[index[i][j]][j] = src[i][j] for dim 0, and so on.", {"x", "index", "src"},
-                  {dim}, infer_scatter),
+          indexing_row("embedding", "Rows of a table chosen by indices.", {"weight", "indices"}, {}, infer_embedding),
+          embedding_formula),
+      with_formula(indexing_row("gather", "out[i][j] = x[index[i][j]][j] for dim 0, and so on.", {"x", "index"}, {dim},
+                                infer_gather),
+                   gather_formula),
+      with_formula(indexing_row("index_select", "The listed positions of a dimension.", {"x", "index"}, {dim},
+                                infer_index_select),
+                   index_select_formula),
+      special(indexing_row("scatter", "x with out[index[i][j]][j] = src[i][j] for dim 0, and so on.",
+                           {"x", "index", "src"}, {dim}, infer_scatter),
               Special::kScatter),
-      special(row("index_put", "x with values written, or added, at the positions that the indices name.",
-                  {"x", "values", "indices?*"}, {{"accumulate", kFlag}}, infer_index_put),
+      special(indexing_row("index_put", "x with values written, or added, at the positions that the indices name.",
+                           {"x", "values", "indices?*"}, {{"accumulate", kFlag}}, infer_index_put),
               Special::kScatter),
-      special(row("topk", "The k greatest or smallest elements of a dimension, and their positions.", {"x"},
-                  {{"k", kDim, true}, {"dim", kInteger}, {"largest", kFlag}, {"sorted", kFlag}}, infer_topk),
+      special(indexing_row("topk", "The k greatest or smallest elements of a dimension, and their positions.", {"x"},
+                           {{"k", kDim, true}, {"dim", kInteger}, {"largest", kFlag}, {"sorted", kFlag}}, infer_topk),
               Special::kSort),
-      special(row("sort", "A dimension in ascending or descending order, and where each element came from.", {"x"},
-                  {{"dim", kInteger}, {"descending", kFlag}, {"stable", kFlag}}, infer_sort),
+      special(indexing_row("sort", "A dimension in ascending or descending order, and where each element came from.",
+                           {"x"}, {{"dim", kInteger}, {"descending", kFlag}, {"stable", kFlag}}, infer_sort),
               Special::kSort),
   };
 }

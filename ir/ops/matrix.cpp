@@ -137,11 +137,11 @@ std::vector<ValueType> infer_linear(const OpCall& call) {
 ExprId linear_formula(Formula& f, std::size_t, Index index) {
   const bool columns = f.type(1).rank() == 2;
   E value = sum_over(f, {f.type(0).shape.back()}, [&](Index k) {
-    std::vector<IndexExpr> row(index.begin(), index.end() - (columns ? 1 : 0)), weight;
-    row.push_back(k[0]);
+    std::vector<IndexExpr> matrix_row(index.begin(), index.end() - (columns ? 1 : 0)), weight;
+    matrix_row.push_back(k[0]);
     if (columns) weight.push_back(index.back());
     weight.push_back(k[0]);
-    return f.load(0, row) * f.load(1, weight);
+    return f.load(0, matrix_row) * f.load(1, weight);
   });
   if (f.has(2)) value = value + f.load_broadcast(2, index);
   return wrap(f, value, f.output_type().dtype);
@@ -185,8 +185,8 @@ ExprId addmm_formula(Formula& f, std::size_t, Index index) {
   return wrap(f, value, dtype);
 }
 
-OpDef row(std::string op, std::string summary, std::vector<std::string> operands,
-          std::vector<ValueType> (*infer)(const OpCall&), ExprId (*formula)(Formula&, std::size_t, Index)) {
+OpDef matrix_row(std::string op, std::string summary, std::vector<std::string> operands,
+                 std::vector<ValueType> (*infer)(const OpCall&), ExprId (*formula)(Formula&, std::size_t, Index)) {
   OpDef def{.name = std::move(op), .family = "matrix", .summary = std::move(summary)};
   def.operands = std::move(operands);
   def.infer = infer;
@@ -197,13 +197,13 @@ OpDef row(std::string op, std::string summary, std::vector<std::string> operands
 }  // namespace
 
 std::vector<OpDef> product_ops() {
-  OpDef addmm = row("addmm", "beta * bias + alpha * (a @ b).", {"bias", "a", "b"}, infer_addmm, addmm_formula);
+  OpDef addmm = matrix_row("addmm", "beta * bias + alpha * (a @ b).", {"bias", "a", "b"}, infer_addmm, addmm_formula);
   addmm.attributes = {{"alpha", AttributeType::kScalar}, {"beta", AttributeType::kScalar}};
   return {
-      row("matmul", "The product of matrices, of vectors, and of broadcasting batches of matrices.", {"a", "b"},
-          infer_matmul, matmul_formula),
-      row("linear", "x @ weight^T + bias.", {"x", "weight", "bias?"}, infer_linear, linear_formula),
-      row("bmm", "The products of two batches of matrices.", {"a", "b"}, infer_bmm, bmm_formula),
+      matrix_row("matmul", "The product of matrices, of vectors, and of broadcasting batches of matrices.", {"a", "b"},
+                 infer_matmul, matmul_formula),
+      matrix_row("linear", "x @ weight^T + bias.", {"x", "weight", "bias?"}, infer_linear, linear_formula),
+      matrix_row("bmm", "The products of two batches of matrices.", {"a", "b"}, infer_bmm, bmm_formula),
       addmm,
   };
 }

@@ -69,22 +69,22 @@ std::vector<std::size_t> exchange(const Attributes& attributes, std::size_t rank
 using Permutation = std::vector<std::size_t> (*)(const Attributes&, std::size_t);
 
 OpDef permuting_row(std::string op, std::string summary, std::vector<AttributeSpec> attributes, Permutation where_of) {
-  OpDef row{.name = std::move(op), .family = "movement", .summary = std::move(summary)};
-  row.operands = {"x"};
-  row.attributes = std::move(attributes);
-  row.infer = [where_of](const OpCall& call) -> std::vector<ValueType> {
+  OpDef movement_row{.name = std::move(op), .family = "movement", .summary = std::move(summary)};
+  movement_row.operands = {"x"};
+  movement_row.attributes = std::move(attributes);
+  movement_row.infer = [where_of](const OpCall& call) -> std::vector<ValueType> {
     const TensorType& x = tensor_operand(call, 0);
     Shape shape;
     for (const std::size_t d : where_of(call.attributes, x.rank())) shape.push_back(x.shape[d]);
     return {TensorType{x.dtype, std::move(shape)}};
   };
-  row.formula = [where_of](Formula& f, std::size_t, Index index) -> ExprId {
+  movement_row.formula = [where_of](Formula& f, std::size_t, Index index) -> ExprId {
     std::vector<IndexExpr> own(index.size());
     const std::vector<std::size_t> where = where_of(f.attributes(), own.size());
     for (std::size_t i = 0; i < own.size(); ++i) own[where[i]] = index[i];
     return f.load(0, own);
   };
-  return row;
+  return movement_row;
 }
 
 // --- squeeze, unsqueeze
@@ -171,8 +171,9 @@ ExprId expand_formula(Formula& f, std::size_t, Index index) {
   return f.load_broadcast(0, index);
 }
 
-OpDef row(std::string op, std::string summary, std::vector<AttributeSpec> attributes,
-          std::vector<ValueType> (*infer)(const OpCall&), ExprId (*formula)(Formula&, std::size_t, Index), bool view) {
+OpDef movement_row(std::string op, std::string summary, std::vector<AttributeSpec> attributes,
+                   std::vector<ValueType> (*infer)(const OpCall&), ExprId (*formula)(Formula&, std::size_t, Index),
+                   bool view) {
   OpDef def{.name = std::move(op), .family = "movement", .summary = std::move(summary)};
   def.operands = {"x"};
   def.attributes = std::move(attributes);
@@ -187,19 +188,19 @@ OpDef row(std::string op, std::string summary, std::vector<AttributeSpec> attrib
 std::vector<OpDef> reordering_ops() {
   using enum AttributeType;
   return {
-      row("reshape", "The same elements in row-major order under another shape; one dimension may be -1.",
-          {{"shape", kDims, true}}, infer_reshape, reshape_formula, true),
-      row("flatten", "Joins the dimensions start_dim to end_dim into one.",
-          {{"start_dim", kInteger}, {"end_dim", kInteger}}, infer_flatten, reshape_formula, true),
+      movement_row("reshape", "The same elements in row-major order under another shape; one dimension may be -1.",
+                   {{"shape", kDims, true}}, infer_reshape, reshape_formula, true),
+      movement_row("flatten", "Joins the dimensions start_dim to end_dim into one.",
+                   {{"start_dim", kInteger}, {"end_dim", kInteger}}, infer_flatten, reshape_formula, true),
       permuting_row("permute", "Reorders the dimensions.", {{"dims", kIntegers, true}}, permutation),
       permuting_row("transpose", "Exchanges two dimensions.", {{"dim0", kInteger, true}, {"dim1", kInteger, true}},
                     exchange),
-      row("squeeze", "Drops dimensions of 1: the listed ones that are 1, or all.", {{"dim", kIntegers}}, infer_squeeze,
-          squeeze_formula, true),
-      row("unsqueeze", "Inserts a dimension of 1.", {{"dim", kInteger, true}}, infer_unsqueeze, unsqueeze_formula,
-          true),
-      row("expand", "Broadcasts dimensions of 1, and new leading ones, to a shape; -1 keeps a dimension.",
-          {{"shape", kDims, true}}, infer_expand, expand_formula, false),
+      movement_row("squeeze", "Drops dimensions of 1: the listed ones that are 1, or all.", {{"dim", kIntegers}},
+                   infer_squeeze, squeeze_formula, true),
+      movement_row("unsqueeze", "Inserts a dimension of 1.", {{"dim", kInteger, true}}, infer_unsqueeze,
+                   unsqueeze_formula, true),
+      movement_row("expand", "Broadcasts dimensions of 1, and new leading ones, to a shape; -1 keeps a dimension.",
+                   {{"shape", kDims, true}}, infer_expand, expand_formula, false),
   };
 }
 

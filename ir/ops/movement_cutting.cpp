@@ -170,9 +170,9 @@ ExprId piece_formula(Formula& f, std::size_t piece, Index index) {
   return f.load(0, own);
 }
 
-OpDef row(std::string op, std::string summary, std::vector<AttributeSpec> attributes,
-          std::vector<ValueType> (*infer)(const OpCall&), ExprId (*formula)(Formula&, std::size_t, Index),
-          bool several = false) {
+OpDef cutting_row(std::string op, std::string summary, std::vector<AttributeSpec> attributes,
+                  std::vector<ValueType> (*infer)(const OpCall&), ExprId (*formula)(Formula&, std::size_t, Index),
+                  bool several = false) {
   OpDef def{.name = std::move(op), .family = "movement", .summary = std::move(summary)};
   def.operands = {"x"};
   def.attributes = std::move(attributes);
@@ -187,14 +187,14 @@ OpDef row(std::string op, std::string summary, std::vector<AttributeSpec> attrib
 std::vector<OpDef> cutting_ops() {
   using enum AttributeType;
   return {
-      row("slice", "Every step-th position from start to end of one dimension.",
-          {{"dim", kInteger}, {"start", kDim}, {"end", kDim}, {"step", kInteger}}, infer_slice, slice_formula),
-      row("select", "One position of a dimension, which disappears.", {{"dim", kInteger, true}, {"index", kDim, true}},
-          infer_select, select_formula),
-      row("split", "Pieces of one size (an integer; the last may be smaller) or of the listed sizes.",
-          {{"split_sizes", kDimOrDims, true}, {"dim", kInteger}}, infer_split, piece_formula, true),
-      row("chunk", "At most that many pieces of equal size, the last one smaller where it must be.",
-          {{"chunks", kInteger, true}, {"dim", kInteger}}, infer_chunk, piece_formula, true),
+      cutting_row("slice", "Every step-th position from start to end of one dimension.",
+                  {{"dim", kInteger}, {"start", kDim}, {"end", kDim}, {"step", kInteger}}, infer_slice, slice_formula),
+      cutting_row("select", "One position of a dimension, which disappears.",
+                  {{"dim", kInteger, true}, {"index", kDim, true}}, infer_select, select_formula),
+      cutting_row("split", "Pieces of one size (an integer; the last may be smaller) or of the listed sizes.",
+                  {{"split_sizes", kDimOrDims, true}, {"dim", kInteger}}, infer_split, piece_formula, true),
+      cutting_row("chunk", "At most that many pieces of equal size, the last one smaller where it must be.",
+                  {{"chunks", kInteger, true}, {"dim", kInteger}}, infer_chunk, piece_formula, true),
   };
 }
 

@@ -12,7 +12,7 @@ namespace {
 using Index = std::span<const IndexExpr>;
 
 // Farther than any dimension reaches, yet sums with positions do not overflow.
-constexpr std::int64_t kFar = std::int64_t{1} << 61;
+constexpr std::int64_t kFarthestDiagonal = std::int64_t{1} << 61;
 
 // --- pad
 
@@ -112,7 +112,7 @@ std::vector<ValueType> infer_roll(const OpCall& call) {
   const TensorType& x = tensor_operand(call, 0);
   const std::vector<std::int64_t> given = *call.attributes.integers("shifts");
   for (const std::int64_t shift : given)
-    if (shift < -kFar || shift > kFar)
+    if (shift < -kFarthestDiagonal || shift > kFarthestDiagonal)
       fail(attribute_place("shifts"), "shift out of range", std::to_string(shift), "at most 2^61 either way");
   const std::size_t shifts = given.size();
   const auto dims = call.attributes.integers("dims");
@@ -215,7 +215,8 @@ std::vector<ValueType> infer_triangle(const OpCall& call) {
 
 // The elements with column - row <= diagonal, or >= diagonal; zero elsewhere.
 E triangle(Formula& f, Index index, bool lower) {
-  const std::int64_t diagonal = std::clamp(f.attributes().integer("diagonal", 0), -kFar, kFar);
+  const std::int64_t diagonal =
+      std::clamp(f.attributes().integer("diagonal", 0), -kFarthestDiagonal, kFarthestDiagonal);
   const IndexExpr beyond = index[index.size() - 1] - index[index.size() - 2] - diagonal;
   const E keep{&f.pool(), f.pool().nonnegative(lower ? -beyond : beyond)};
   return f.guarded(
@@ -230,8 +231,8 @@ ExprId triu_formula(Formula& f, std::size_t, Index index) {
   return triangle(f, index, false);
 }
 
-OpDef row(std::string op, std::string summary, std::vector<AttributeSpec> attributes,
-          std::vector<ValueType> (*infer)(const OpCall&), ExprId (*formula)(Formula&, std::size_t, Index)) {
+OpDef tiling_row(std::string op, std::string summary, std::vector<AttributeSpec> attributes,
+                 std::vector<ValueType> (*infer)(const OpCall&), ExprId (*formula)(Formula&, std::size_t, Index)) {
   OpDef def{.name = std::move(op), .family = "movement", .summary = std::move(summary)};
   def.operands = {"x"};
   def.attributes = std::move(attributes);
@@ -245,22 +246,24 @@ OpDef row(std::string op, std::string summary, std::vector<AttributeSpec> attrib
 std::vector<OpDef> tiling_ops() {
   using enum AttributeType;
   return {
-      row("pad", "Adds elements before and after dimensions, the last first; a negative count crops.",
-          {{"pad", kDims, true},
-           {"mode", kText, false, {"constant", "reflect", "replicate", "circular"}},
-           {"value", kScalar}},
-          infer_pad, pad_formula),
-      row("flip", "Reverses the order along dimensions.", {{"dims", kIntegers, true}}, infer_flip, flip_formula),
-      row("roll", "Shifts along dimensions, what leaves at one end enters at the other; without dims the flat order.",
-          {{"shifts", kIntegers, true}, {"dims", kIntegers}}, infer_roll, roll_formula),
-      row("repeat", "The whole tensor that many times along each dimension.", {{"repeats", kDims, true}}, infer_repeat,
-          repeat_formula),
-      row("repeat_interleave", "Each element that many times in a row along a dimension; without dim the flat order.",
-          {{"repeats", kDim, true}, {"dim", kInteger}}, infer_repeat_interleave, repeat_interleave_formula),
-      row("tril", "The lower triangle of the last two dimensions, zero above the diagonal.", {{"diagonal", kInteger}},
-          infer_triangle, tril_formula),
-      row("triu", "The upper triangle of the last two dimensions, zero below the diagonal.", {{"diagonal", kInteger}},
-          infer_triangle, triu_formula),
+      tiling_row("pad", "Adds elements before and after dimensions, the last first; a negative count crops.",
+                 {{"pad", kDims, true},
+                  {"mode", kText, false, {"constant", "reflect", "replicate", "circular"}},
+                  {"value", kScalar}},
+                 infer_pad, pad_formula),
+      tiling_row("flip", "Reverses the order along dimensions.", {{"dims", kIntegers, true}}, infer_flip, flip_formula),
+      tiling_row("roll",
+                 "Shifts along dimensions, what leaves at one end enters at the other; without dims the flat order.",
+                 {{"shifts", kIntegers, true}, {"dims", kIntegers}}, infer_roll, roll_formula),
+      tiling_row("repeat", "The whole tensor that many times along each dimension.", {{"repeats", kDims, true}},
+                 infer_repeat, repeat_formula),
+      tiling_row("repeat_interleave",
+                 "Each element that many times in a row along a dimension; without dim the flat order.",
+                 {{"repeats", kDim, true}, {"dim", kInteger}}, infer_repeat_interleave, repeat_interleave_formula),
+      tiling_row("tril", "The lower triangle of the last two dimensions, zero above the diagonal.",
+                 {{"diagonal", kInteger}}, infer_triangle, tril_formula),
+      tiling_row("triu", "The upper triangle of the last two dimensions, zero below the diagonal.",
+                 {{"diagonal", kInteger}}, infer_triangle, triu_formula),
   };
 }
 

@@ -12,12 +12,12 @@ constexpr ScalarType kFloat = ScalarType::kFloat32;
 
 // --- what the linear layers share
 
-struct Linear {
+struct LinearSizes {
   Dim rows, columns, inner;  // M, N, K
 };
 
 // Operand 0 is x[.., K], operand 1 the weight [N, K].
-Linear linear_shapes(const OpCall& call) {
+LinearSizes linear_shapes(const OpCall& call) {
   const TensorType& x = tensor_of_min_rank(call, 0, 1);
   const TensorType& weight = tensor_of_rank(call, 1, 2);
   require_equal(call, x.shape.back(), weight.shape[1], "the inner dimensions of a product", input_place(1));
@@ -91,7 +91,7 @@ E plus_bias(Formula& f, E value, std::size_t operand, const IndexExpr& column) {
 // --- static_quant_linear(x, w, w_scale, x_scale, x_offset?, bias?)
 
 std::vector<ValueType> infer_static_quant(const OpCall& call) {
-  const Linear linear = linear_shapes(call);
+  const LinearSizes linear = linear_shapes(call);
   require_dtype(call, 0, {DType::kInt8});
   require_dtype(call, 1, {DType::kInt8});
   require_scale(call, 2, linear.columns);
@@ -115,7 +115,7 @@ ExprId static_quant_formula(Formula& f, std::size_t, Index index) {
 // --- static_quant_linear_int4(x, w, w_scale, w_offset?, x_scale, x_offset?, bias?)
 
 std::vector<ValueType> infer_static_quant_int4(const OpCall& call) {
-  const Linear linear = linear_shapes(call);
+  const LinearSizes linear = linear_shapes(call);
   require_dtype(call, 0, {DType::kInt8});
   require_dtype(call, 1, {DType::kInt4});
   const std::int64_t group = call.attributes.integer("group_size");
@@ -152,7 +152,7 @@ ExprId static_quant_int4_formula(Formula& f, std::size_t, Index index) {
 // --- fp8_linear(x, w, x_scale, w_scale, bias?)
 
 std::vector<ValueType> infer_fp8(const OpCall& call) {
-  const Linear linear = linear_shapes(call);
+  const LinearSizes linear = linear_shapes(call);
   require_dtype(call, 0, {DType::kFloat8E4M3FN});
   require_dtype(call, 1, {DType::kFloat8E4M3FN});
   require_scale(call, 2, linear.rows);
@@ -172,7 +172,7 @@ ExprId fp8_formula(Formula& f, std::size_t, Index index) {
 
 // --- mxfp4_linear(x, w, w_scale, bias?, x_scale?)
 
-constexpr std::int64_t kBlock = 32;  // elements that share a scale
+constexpr std::int64_t kScaleBlock = 32;  // elements that share a scale
 
 void require_block_scales(const OpCall& call, std::size_t operand, const Dim& rows, const Dim& blocks) {
   require_dtype(call, operand, {DType::kFloat8E8M0FNU});
@@ -182,10 +182,11 @@ void require_block_scales(const OpCall& call, std::size_t operand, const Dim& ro
 }
 
 std::vector<ValueType> infer_mxfp4(const OpCall& call) {
-  const Linear linear = linear_shapes(call);
+  const LinearSizes linear = linear_shapes(call);
   require_dtype(call, 0, {DType::kFloat16, DType::kBFloat16, DType::kFloat8E4M3FN});
   require_dtype(call, 1, {DType::kFloat4E2M1FN});
-  const Dim blocks = require_divisible(call, linear.inner, kBlock, "the blocks of the inner dimension", input_place(1));
+  const Dim blocks =
+      require_divisible(call, linear.inner, kScaleBlock, "the blocks of the inner dimension", input_place(1));
   require_block_scales(call, 2, linear.columns, blocks);
   require_bias(call, 3, linear.columns);
   const bool scaled = call.tensor(0).dtype == DType::kFloat8E4M3FN;
@@ -200,7 +201,7 @@ std::vector<ValueType> infer_mxfp4(const OpCall& call) {
 ExprId mxfp4_formula(Formula& f, std::size_t, Index index) {
   const IndexExpr& n = index.back();
   const E product = sum_over(f, {f.type(1).shape[1]}, [&](Index k) {
-    const IndexExpr block = f.simplified(floor_div(k[0], kBlock));
+    const IndexExpr block = f.simplified(floor_div(k[0], kScaleBlock));
     E x = load_row(f, index, k[0]);
     if (f.has(4)) x = x * f.load(4, {row_number(f, index), block});
     return x * (f.load(1, {n, k[0]}) * f.load(2, {n, block}));
@@ -230,17 +231,17 @@ std::vector<ValueType> infer_grouped(const OpCall& call) {
 
 // The expert of a row is the number of groups that end at or before it.
 ExprId grouped_formula(Formula& f, std::size_t, Index index) {
-  const IndexExpr &row = index[0], &n = index[1];
+  const IndexExpr &quantized_row = index[0], &n = index[1];
   const Shape& weight = f.type(1).shape;
   const ScalarType type = compute_type(f.type(0).dtype);
   if (weight[0].is(0)) return zero(f, type);
-  const E at = f.index(row);
+  const E at = f.index(quantized_row);
   const E ended = f.sum({weight[0]}, [&](Index e) { return f.convert(f.load(2, {e[0]}) <= at, ScalarType::kInt64); });
   const IndexExpr expert = weight[0].is(1) ? IndexExpr(0) : f.as_index(ended, weight[0]);
   const E owned = ended < f.index(weight[0]);
   const auto value = [&] {
     E product = sum_over(f, {weight[1]}, [&](Index k) {
-      return f.load(0, {row, k[0]}) * f.load(1, {expert, k[0], n});
+      return f.load(0, {quantized_row, k[0]}) * f.load(1, {expert, k[0], n});
     });
     return f.has(3) ? product + f.load(3, {expert, n}) : product;
   };
@@ -249,8 +250,9 @@ ExprId grouped_formula(Formula& f, std::size_t, Index index) {
   return f.guarded(owned, value, zero(f, type));
 }
 
-OpDef row(std::string op, std::string summary, std::vector<std::string> operands, std::vector<AttributeSpec> attributes,
-          std::vector<ValueType> (*infer)(const OpCall&), ExprId (*formula)(Formula&, std::size_t, Index)) {
+OpDef quantized_row(std::string op, std::string summary, std::vector<std::string> operands,
+                    std::vector<AttributeSpec> attributes, std::vector<ValueType> (*infer)(const OpCall&),
+                    ExprId (*formula)(Formula&, std::size_t, Index)) {
   OpDef def{.name = std::move(op), .family = "quantized", .summary = std::move(summary)};
   def.operands = std::move(operands);
   def.attributes = std::move(attributes);
@@ -265,17 +267,20 @@ std::vector<OpDef> quantized_ops() {
   using enum AttributeType;
   const AttributeSpec out{"out_dtype", kDType, true};
   return {
-      row("static_quant_linear", "((x - x_offset) @ w^T) * x_scale * w_scale + bias on int8, accumulated in int32.",
+      quantized_row(
+          "static_quant_linear", "((x - x_offset) @ w^T) * x_scale * w_scale + bias on int8, accumulated in int32.",
           {"x", "w", "w_scale", "x_scale", "x_offset?", "bias?"}, {out}, infer_static_quant, static_quant_formula),
-      row("static_quant_linear_int4", "The same with int4 weights, whose scales and offsets belong to groups along K.",
-          {"x", "w", "w_scale", "w_offset?", "x_scale", "x_offset?", "bias?"}, {{"group_size", kInteger, true}, out},
-          infer_static_quant_int4, static_quant_int4_formula),
-      row("fp8_linear", "(x @ w^T) * x_scale * w_scale + bias on float8_e4m3fn.",
-          {"x", "w", "x_scale", "w_scale", "bias?"}, {out}, infer_fp8, fp8_formula),
-      row("mxfp4_linear", "x @ (w * w_scale)^T + bias with float4_e2m1fn weights scaled in blocks of 32 along K.",
-          {"x", "w", "w_scale", "bias?", "x_scale?"}, {out}, infer_mxfp4, mxfp4_formula),
-      row("grouped_matmul", "Each row of x times the matrix of its group; rows past the last group are 0.",
-          {"x", "w", "group_offsets", "bias?"}, {}, infer_grouped, grouped_formula),
+      quantized_row("static_quant_linear_int4",
+                    "The same with int4 weights, whose scales and offsets belong to groups along K.",
+                    {"x", "w", "w_scale", "w_offset?", "x_scale", "x_offset?", "bias?"},
+                    {{"group_size", kInteger, true}, out}, infer_static_quant_int4, static_quant_int4_formula),
+      quantized_row("fp8_linear", "(x @ w^T) * x_scale * w_scale + bias on float8_e4m3fn.",
+                    {"x", "w", "x_scale", "w_scale", "bias?"}, {out}, infer_fp8, fp8_formula),
+      quantized_row("mxfp4_linear",
+                    "x @ (w * w_scale)^T + bias with float4_e2m1fn weights scaled in blocks of 32 along K.",
+                    {"x", "w", "w_scale", "bias?", "x_scale?"}, {out}, infer_mxfp4, mxfp4_formula),
+      quantized_row("grouped_matmul", "Each row of x times the matrix of its group; rows past the last group are 0.",
+                    {"x", "w", "group_offsets", "bias?"}, {}, infer_grouped, grouped_formula),
   };
 }
 

@@ -39,9 +39,9 @@ void refuse_empty(const OpCall& call, const std::vector<std::size_t>& dims) {
 
 // A reduction of one operand seen from one output index: the loads it makes and the axes it goes over. The parts of a
 // reduction in several passes (mean and deviation) go over axes of their own.
-class Row {
+class ReducedRow {
  public:
-  Row(Formula& f, std::vector<std::size_t> dims, Formula::Index i, ScalarType type)
+  ReducedRow(Formula& f, std::vector<std::size_t> dims, Formula::Index i, ScalarType type)
       : f_(f), dims_(std::move(dims)), type_(type) {
     const Shape& shape = f.type(0).shape;
     const bool keepdim = f.attributes().flag("keepdim", false);
@@ -94,14 +94,14 @@ class Row {
   std::vector<IndexExpr> extents_, index_;
 };
 
-Row row_at(Formula& f, Formula::Index i, ScalarType type) {
+ReducedRow row_at(Formula& f, Formula::Index i, ScalarType type) {
   const std::size_t rank = f.operand(0).type.tensor.rank();
   return {f, reduced_dims(f.attributes(), rank), i, type};
 }
 
-using RowBody = std::function<E(Formula&, const Row&)>;
+using RowBody = std::function<E(Formula&, const ReducedRow&)>;
 
-OpDef with_formula(OpDef row, RowBody body) {
+OpDef with_row_body(OpDef row, RowBody body) {
   row.formula = [body = std::move(body)](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     return body(f, row_at(f, i, compute_type(f.output_type().dtype)));
   };
@@ -116,7 +116,7 @@ E itself(E x) {
 OpDef accumulation(std::string name, std::string summary, Reduction r) {
   OpDef row = reduction(std::move(name), std::move(summary));
   row.infer = [](const OpCall& call) { return reduced_type(call, sum_dtype(tensor_operand(call, 0).dtype)); };
-  return with_formula(std::move(row), [r](Formula&, const Row& x) { return x.reduce(r, itself); });
+  return with_row_body(std::move(row), [r](Formula&, const ReducedRow& x) { return x.reduce(r, itself); });
 }
 
 // amax, amin: the operand's own dtype
@@ -127,7 +127,7 @@ OpDef extreme(std::string name, std::string summary, Reduction r, Reduction of_b
     refuse_empty(call, reduced_dims(call.attributes, x.rank()));
     return reduced_type(call, x.dtype);
   };
-  return with_formula(std::move(row), [r, of_bools](Formula& f, const Row& x) {
+  return with_row_body(std::move(row), [r, of_bools](Formula& f, const ReducedRow& x) {
     return x.reduce(f.output_type().dtype == DType::kBool ? of_bools : r, itself);
   });
 }
@@ -138,11 +138,11 @@ OpDef float_reduction(std::string name, std::string summary, RowBody body) {
     require_float(call, 0);
     return reduced_type(call, call.tensor(0).dtype);
   };
-  return with_formula(std::move(row), std::move(body));
+  return with_row_body(std::move(row), std::move(body));
 }
 
 // The squared deviations from the mean, over n - correction; in two passes, as it must be for values far from 0.
-E variance(Formula& f, const Row& x) {
+E variance(Formula& f, const ReducedRow& x) {
   const E mean = x.scaled_mean();
   const E squares = x.sum([&](E v) { return (v - mean) * (v - mean); });
   const E divisor = x.count() - f.attributes().number("correction", 1);
@@ -158,14 +158,14 @@ OpDef with_correction(OpDef row) {
 OpDef logsumexp_row() {
   OpDef row = reduction("logsumexp", "log(sum(exp(x))), stable");
   row.infer = [](const OpCall& call) { return reduced_type(call, float_dtype(tensor_operand(call, 0).dtype)); };
-  return with_formula(std::move(row), [](Formula& f, const Row& x) {
+  return with_row_body(std::move(row), [](Formula& f, const ReducedRow& x) {
     const E greatest = x.reduce(Reduction::kMax, itself);
     const E shift = select(apply(ExprOp::kIsInf, greatest), f.number(0, greatest.type()), greatest);
     return log(x.sum([&](E v) { return exp(v - shift); })) + shift;
   });
 }
 
-E vector_norm(Formula& f, const Row& x) {
+E vector_norm(Formula& f, const ReducedRow& x) {
   const double ord = f.attributes().has("ord") ? f.attributes().scalar("ord").as_double() : 2;
   auto magnitude = [](E v) { return apply(ExprOp::kAbs, v); };
   if (std::isinf(ord)) return x.reduce(ord > 0 ? Reduction::kMax : Reduction::kMin, magnitude);
@@ -194,7 +194,7 @@ OpDef quantifier(std::string name, std::string summary, Reduction r) {
     return reduced_type(call, dims_of(call.attributes, tensor_operand(call, 0).rank()), DType::kBool);
   };
   row.formula = [dims_of, r](Formula& f, std::size_t, Formula::Index i) -> ExprId {
-    const Row x(f, dims_of(f.attributes(), f.operand(0).type.tensor.rank()), i, ScalarType::kBool);
+    const ReducedRow x(f, dims_of(f.attributes(), f.operand(0).type.tensor.rank()), i, ScalarType::kBool);
     return x.reduce(r, itself);
   };
   return row;
@@ -239,13 +239,13 @@ OpDef scan(std::string name, std::string summary) {
 std::vector<OpDef> reduction_ops() {
   return {
       accumulation("sum", "the sum over dim", Reduction::kSum),
-      float_reduction("mean", "the mean over dim", [](Formula&, const Row& x) { return x.mean(); }),
+      float_reduction("mean", "the mean over dim", [](Formula&, const ReducedRow& x) { return x.mean(); }),
       extreme("amax", "the greatest over dim; NaN if any is", Reduction::kMax, Reduction::kAny),
       extreme("amin", "the least over dim; NaN if any is", Reduction::kMin, Reduction::kAll),
       accumulation("prod", "the product over dim", Reduction::kProd),
       with_correction(float_reduction("var", "the variance over dim, divided by n - correction", variance)),
       with_correction(float_reduction("std", "the square root of var",
-                                      [](Formula& f, const Row& x) { return sqrt(variance(f, x)); })),
+                                      [](Formula& f, const ReducedRow& x) { return sqrt(variance(f, x)); })),
       position("argmax", "the first position of the greatest along dim", Reduction::kArgMax),
       position("argmin", "the first position of the least along dim", Reduction::kArgMin),
       quantifier("any", "whether one over dim is not 0", Reduction::kAny),

@@ -10,13 +10,13 @@
 namespace fusec {
 namespace {
 
-using Row = std::shared_ptr<const OpDef>;
+using SharedRow = std::shared_ptr<const OpDef>;
 using SortedRows = std::vector<std::pair<std::string, const OpDef*>>;
 
-std::shared_ptr<const SortedRows> sorted_by_name(const std::vector<Row>& rows) {
+std::shared_ptr<const SortedRows> sorted_by_name(const std::vector<SharedRow>& rows) {
   auto sorted = std::make_shared<SortedRows>();
   sorted->reserve(rows.size());
-  for (const Row& row : rows) sorted->emplace_back(row->name, row.get());
+  for (const SharedRow& row : rows) sorted->emplace_back(row->name, row.get());
   std::sort(sorted->begin(), sorted->end());
   return sorted;
 }
@@ -95,7 +95,7 @@ const OpDef* OpTable::find(std::string_view op_name) const {
 std::vector<const OpDef*> OpTable::rows() const {
   std::vector<std::string_view> families;  // in order of appearance
   std::vector<std::vector<const OpDef*>> members;
-  for (const Row& row : rows_) {
+  for (const SharedRow& row : rows_) {
     const auto at = std::find(families.begin(), families.end(), row->family);
     const auto family = static_cast<std::size_t>(at - families.begin());
     if (at == families.end()) {
@@ -113,7 +113,7 @@ std::string OpTable::nearest(std::string_view op_name) const {
   if (op_name.size() > 64) return "";  // no op is that long
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(1, op_name.size() / 3) + 1;
-  for (const Row& row : rows_) {
+  for (const SharedRow& row : rows_) {
     const std::size_t distance = edit_distance(op_name, row->name);
     if (distance < best_distance) {
       best_distance = distance;

@@ -16,7 +16,7 @@ OpDef ternary(std::string name, std::string summary, std::vector<std::string> op
   return row;
 }
 
-std::vector<ValueType> broadcast_to(const OpCall& call, DType dtype) {
+std::vector<ValueType> broadcast_all(const OpCall& call, DType dtype) {
   return {TensorType{dtype, broadcast_operands(call, {0, 1, 2})}};
 }
 
@@ -31,7 +31,7 @@ OpDef where_row() {
   OpDef row = ternary("where", "a where cond holds, else b", {"cond", "a", "b"});
   row.infer = [](const OpCall& call) {
     require_dtype(call, 0, {DType::kBool, DType::kUInt8});  // uint8 is PyTorch's former bool
-    return broadcast_to(call, promote(call, {1, 2}));
+    return broadcast_all(call, promote(call, {1, 2}));
   };
   row.formula = [](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const DType dtype = f.output_type().dtype;
@@ -47,7 +47,7 @@ OpDef lerp_row() {
   row.infer = [](const OpCall& call) {
     const DType dtype = promote(call, {0, 1, 2});
     if (!is_float(dtype)) fail("", "wrong dtype", std::string(name(dtype)) + " operands", "float operands");
-    return broadcast_to(call, dtype);
+    return broadcast_all(call, dtype);
   };
   row.formula = [](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const DType dtype = f.output_type().dtype;
@@ -68,7 +68,7 @@ OpDef addcmul_row() {
   row.infer = [](const OpCall& call) {
     const DType dtype = promote(call, {0, 1, 2});
     if (dtype == DType::kBool) fail("", "wrong dtype", "bool operands", "integer or float operands");
-    return broadcast_to(call, dtype);
+    return broadcast_all(call, dtype);
   };
   row.formula = [](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const DType dtype = f.output_type().dtype;
@@ -84,7 +84,7 @@ OpDef addcdiv_row() {
   row.infer = [](const OpCall& call) {
     if (!is_float(promote(call, {1, 2})))
       fail("", "integer division", "t1 and t2 of integers", "a float among them", "div has a rounding_mode");
-    return broadcast_to(call, promote(call, {0, 1, 2}));
+    return broadcast_all(call, promote(call, {0, 1, 2}));
   };
   row.formula = [](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const DType dtype = f.output_type().dtype;

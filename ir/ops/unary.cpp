@@ -7,13 +7,13 @@
 namespace fusec::ops {
 namespace {
 
-using Body = std::function<E(Formula&, E)>;
+using UnaryBody = std::function<E(Formula&, E)>;
 
 std::vector<ValueType> like_operand(const OpCall& call, DType dtype) {
   return {TensorType{dtype, tensor_operand(call, 0).shape}};
 }
 
-void refuse_bool(const OpCall& call) {
+void refuse_bool_operand(const OpCall& call) {
   if (tensor_operand(call, 0).dtype == DType::kBool)
     fail(input_place(0), "wrong dtype", "bool", "an integer or float dtype", "logical_not works on bool");
 }
@@ -28,10 +28,10 @@ OpDef unary(std::string name, std::string summary) {
 }
 
 // Numbers to numbers of the same dtype; integers wrap at their own width.
-OpDef arithmetic(std::string name, std::string summary, Body body, bool allows_bool = false) {
+OpDef unary_arithmetic(std::string name, std::string summary, UnaryBody body, bool allows_bool = false) {
   OpDef row = unary(std::move(name), std::move(summary));
   row.infer = [allows_bool](const OpCall& call) {
-    if (!allows_bool) refuse_bool(call);
+    if (!allows_bool) refuse_bool_operand(call);
     return like_operand(call, tensor_operand(call, 0).dtype);
   };
   row.formula = [body = std::move(body)](Formula& f, std::size_t, Formula::Index i) -> ExprId {
@@ -41,7 +41,7 @@ OpDef arithmetic(std::string name, std::string summary, Body body, bool allows_b
 }
 
 // Functions whose result is a float, of integers float32.
-OpDef floating(std::string name, std::string summary, Body body) {
+OpDef unary_floating(std::string name, std::string summary, UnaryBody body) {
   OpDef row = unary(std::move(name), std::move(summary));
   row.infer = [](const OpCall& call) { return like_operand(call, float_dtype(tensor_operand(call, 0).dtype)); };
   row.formula = [body = std::move(body)](Formula& f, std::size_t, Formula::Index i) -> ExprId {
@@ -50,11 +50,11 @@ OpDef floating(std::string name, std::string summary, Body body) {
   return row;
 }
 
-OpDef floating(std::string name, std::string summary, ExprOp op) {
-  return floating(std::move(name), std::move(summary), [op](Formula&, E x) { return apply(op, x); });
+OpDef unary_floating(std::string name, std::string summary, ExprOp op) {
+  return unary_floating(std::move(name), std::move(summary), [op](Formula&, E x) { return apply(op, x); });
 }
 
-OpDef predicate(std::string name, std::string summary, Body body) {
+OpDef predicate(std::string name, std::string summary, UnaryBody body) {
   OpDef row = unary(std::move(name), std::move(summary));
   row.infer = [](const OpCall& call) { return like_operand(call, DType::kBool); };
   row.formula = [body = std::move(body)](Formula& f, std::size_t, Formula::Index i) -> ExprId {
@@ -69,7 +69,7 @@ OpDef with_attributes(OpDef row, std::vector<AttributeSpec> attributes) {
 }
 
 // floor, ceil, round, trunc: what is whole already stays as it is.
-Body rounding(ExprOp op) {
+UnaryBody rounding(ExprOp op) {
   return [op](Formula&, E x) { return is_float(x.type()) ? apply(op, x) : x; };
 }
 
@@ -96,53 +96,53 @@ E softplus(E x) {
   return apply(ExprOp::kLog1p, exp(x));
 }
 
-std::vector<OpDef> arithmetic_rows() {
+std::vector<OpDef> unary_arithmetic_rows() {
   return {
-      arithmetic("neg", "-x", [](Formula&, E x) { return -x; }),
-      arithmetic("abs", "|x|", [](Formula&, E x) { return apply(ExprOp::kAbs, x); }),
-      arithmetic("sign", "-1, 0 or 1; 0 for NaN", sign, true),
-      arithmetic("floor", "x rounded down", rounding(ExprOp::kFloor)),
-      arithmetic("ceil", "x rounded up", rounding(ExprOp::kCeil)),
-      arithmetic("round", "x rounded to the nearest integer, halves to even", rounding(ExprOp::kRoundEven)),
-      arithmetic("trunc", "x rounded towards 0", rounding(ExprOp::kTrunc)),
-      arithmetic("relu", "max(x, 0)", [](Formula&, E x) { return relu(x); }),
-      arithmetic("relu6", "min(max(x, 0), 6)", [](Formula& f, E x) { return clamped(x, 0, 6, f); }),
-      with_attributes(arithmetic("hardtanh", "x clamped to [min_val, max_val]",
-                                 [](Formula& f, E x) {
-                                   const Attributes& a = f.attributes();
-                                   return bounded(f, x, Scalar::floating(a.number("min_val", -1)),
-                                                  Scalar::floating(a.number("max_val", 1)));
-                                 }),
+      unary_arithmetic("neg", "-x", [](Formula&, E x) { return -x; }),
+      unary_arithmetic("abs", "|x|", [](Formula&, E x) { return apply(ExprOp::kAbs, x); }),
+      unary_arithmetic("sign", "-1, 0 or 1; 0 for NaN", sign, true),
+      unary_arithmetic("floor", "x rounded down", rounding(ExprOp::kFloor)),
+      unary_arithmetic("ceil", "x rounded up", rounding(ExprOp::kCeil)),
+      unary_arithmetic("round", "x rounded to the nearest integer, halves to even", rounding(ExprOp::kRoundEven)),
+      unary_arithmetic("trunc", "x rounded towards 0", rounding(ExprOp::kTrunc)),
+      unary_arithmetic("relu", "max(x, 0)", [](Formula&, E x) { return relu(x); }),
+      unary_arithmetic("relu6", "min(max(x, 0), 6)", [](Formula& f, E x) { return clamped(x, 0, 6, f); }),
+      with_attributes(unary_arithmetic("hardtanh", "x clamped to [min_val, max_val]",
+                                       [](Formula& f, E x) {
+                                         const Attributes& a = f.attributes();
+                                         return bounded(f, x, Scalar::floating(a.number("min_val", -1)),
+                                                        Scalar::floating(a.number("max_val", 1)));
+                                       }),
                       {{"min_val", AttributeType::kNumber}, {"max_val", AttributeType::kNumber}}),
   };
 }
 
 std::vector<OpDef> transcendental_rows() {
   return {
-      floating("exp", "e to the x", ExprOp::kExp),
-      floating("exp2", "2 to the x", ExprOp::kExp2),
-      floating("expm1", "exp(x) - 1, exact near 0", ExprOp::kExpm1),
-      floating("log", "natural logarithm", ExprOp::kLog),
-      floating("log2", "logarithm to base 2", ExprOp::kLog2),
-      floating("log10", "logarithm to base 10", ExprOp::kLog10),
-      floating("log1p", "log(1 + x), exact near 0", ExprOp::kLog1p),
-      floating("sqrt", "square root", ExprOp::kSqrt),
-      floating("rsqrt", "1 / sqrt(x)", ExprOp::kRsqrt),
-      floating("reciprocal", "1 / x", ExprOp::kReciprocal),
-      floating("sin", "sine", ExprOp::kSin),
-      floating("cos", "cosine", ExprOp::kCos),
-      floating("tan", "tangent", ExprOp::kTan),
-      floating("asin", "inverse sine", ExprOp::kAsin),
-      floating("acos", "inverse cosine", ExprOp::kAcos),
-      floating("atan", "inverse tangent", ExprOp::kAtan),
-      floating("sinh", "hyperbolic sine", ExprOp::kSinh),
-      floating("cosh", "hyperbolic cosine", ExprOp::kCosh),
-      floating("tanh", "hyperbolic tangent", ExprOp::kTanh),
-      floating("asinh", "inverse hyperbolic sine", ExprOp::kAsinh),
-      floating("acosh", "inverse hyperbolic cosine", ExprOp::kAcosh),
-      floating("atanh", "inverse hyperbolic tangent", ExprOp::kAtanh),
-      floating("erf", "error function", ExprOp::kErf),
-      floating("sigmoid", "1 / (1 + exp(-x))", ExprOp::kSigmoid),
+      unary_floating("exp", "e to the x", ExprOp::kExp),
+      unary_floating("exp2", "2 to the x", ExprOp::kExp2),
+      unary_floating("expm1", "exp(x) - 1, exact near 0", ExprOp::kExpm1),
+      unary_floating("log", "natural logarithm", ExprOp::kLog),
+      unary_floating("log2", "logarithm to base 2", ExprOp::kLog2),
+      unary_floating("log10", "logarithm to base 10", ExprOp::kLog10),
+      unary_floating("log1p", "log(1 + x), exact near 0", ExprOp::kLog1p),
+      unary_floating("sqrt", "square root", ExprOp::kSqrt),
+      unary_floating("rsqrt", "1 / sqrt(x)", ExprOp::kRsqrt),
+      unary_floating("reciprocal", "1 / x", ExprOp::kReciprocal),
+      unary_floating("sin", "sine", ExprOp::kSin),
+      unary_floating("cos", "cosine", ExprOp::kCos),
+      unary_floating("tan", "tangent", ExprOp::kTan),
+      unary_floating("asin", "inverse sine", ExprOp::kAsin),
+      unary_floating("acos", "inverse cosine", ExprOp::kAcos),
+      unary_floating("atan", "inverse tangent", ExprOp::kAtan),
+      unary_floating("sinh", "hyperbolic sine", ExprOp::kSinh),
+      unary_floating("cosh", "hyperbolic cosine", ExprOp::kCosh),
+      unary_floating("tanh", "hyperbolic tangent", ExprOp::kTanh),
+      unary_floating("asinh", "inverse hyperbolic sine", ExprOp::kAsinh),
+      unary_floating("acosh", "inverse hyperbolic cosine", ExprOp::kAcosh),
+      unary_floating("atanh", "inverse hyperbolic tangent", ExprOp::kAtanh),
+      unary_floating("erf", "error function", ExprOp::kErf),
+      unary_floating("sigmoid", "1 / (1 + exp(-x))", ExprOp::kSigmoid),
   };
 }
 
@@ -150,39 +150,42 @@ std::vector<OpDef> activation_rows() {
   constexpr double kSeluScale = 1.0507009873554804934193349852946;
   constexpr double kSeluAlpha = 1.6732632423543772848170429916717;
   return {
-      floating("silu", "x * sigmoid(x)", [](Formula&, E x) { return x * sigmoid(x); }),
-      with_attributes(floating("gelu", "x times the normal distribution function of x",
-                               [](Formula& f, E x) { return gelu(x, f.attributes().text("approximate", "none")); }),
-                      {{"approximate", AttributeType::kText, false, {"none", "tanh"}}}),
-      with_attributes(floating("leaky_relu", "x where positive, else negative_slope * x",
-                               [](Formula& f, E x) {
-                                 return select(x > 0.0, x, x * f.attributes().number("negative_slope", 0.01));
-                               }),
+      unary_floating("silu", "x * sigmoid(x)", [](Formula&, E x) { return x * sigmoid(x); }),
+      with_attributes(
+          unary_floating("gelu", "x times the normal distribution function of x",
+                         [](Formula& f, E x) { return gelu(x, f.attributes().text("approximate", "none")); }),
+          {{"approximate", AttributeType::kText, false, {"none", "tanh"}}}),
+      with_attributes(unary_floating("leaky_relu", "x where positive, else negative_slope * x",
+                                     [](Formula& f, E x) {
+                                       return select(x > 0.0, x, x * f.attributes().number("negative_slope", 0.01));
+                                     }),
                       {{"negative_slope", AttributeType::kNumber}}),
-      with_attributes(floating("elu", "x where positive, else alpha * (exp(x) - 1)",
-                               [](Formula& f, E x) {
-                                 return select(x > 0.0, x,
-                                               apply(ExprOp::kExpm1, x) * f.attributes().number("alpha", 1));
-                               }),
+      with_attributes(unary_floating("elu", "x where positive, else alpha * (exp(x) - 1)",
+                                     [](Formula& f, E x) {
+                                       return select(x > 0.0, x,
+                                                     apply(ExprOp::kExpm1, x) * f.attributes().number("alpha", 1));
+                                     }),
                       {{"alpha", AttributeType::kNumber}}),
-      floating("selu", "self-normalizing elu",
-               [](Formula&, E x) {
-                 return select(x > 0.0, x * kSeluScale, apply(ExprOp::kExpm1, x) * (kSeluScale * kSeluAlpha));
-               }),
-      with_attributes(floating("softplus", "log(1 + exp(beta * x)) / beta; x where beta * x exceeds threshold",
-                               [](Formula& f, E x) {
-                                 const double beta = f.attributes().number("beta", 1);
-                                 const E scaled = x * beta;
-                                 return select(scaled > f.attributes().number("threshold", 20), x,
-                                               softplus(scaled) / beta);
-                               }),
+      unary_floating("selu", "self-normalizing elu",
+                     [](Formula&, E x) {
+                       return select(x > 0.0, x * kSeluScale, apply(ExprOp::kExpm1, x) * (kSeluScale * kSeluAlpha));
+                     }),
+      with_attributes(unary_floating("softplus", "log(1 + exp(beta * x)) / beta; x where beta * x exceeds threshold",
+                                     [](Formula& f, E x) {
+                                       const double beta = f.attributes().number("beta", 1);
+                                       const E scaled = x * beta;
+                                       return select(scaled > f.attributes().number("threshold", 20), x,
+                                                     softplus(scaled) / beta);
+                                     }),
                       {{"beta", AttributeType::kNumber}, {"threshold", AttributeType::kNumber}}),
-      floating("mish", "x * tanh(softplus(x))", [](Formula&, E x) { return x * tanh(softplus(x)); }),
-      floating("hardswish", "x * relu6(x + 3) / 6",
-               [](Formula& f, E x) { return x * clamped(x + 3.0, 0, 6, f) / 6.0; }),
-      floating("hardsigmoid", "relu6(x + 3) / 6", [](Formula& f, E x) { return clamped(x + 3.0, 0, 6, f) / 6.0; }),
-      floating("log_sigmoid", "log(sigmoid(x)), stable",
-               [](Formula& f, E x) { return minimum(x, f.number(0, x.type())) - softplus(-apply(ExprOp::kAbs, x)); }),
+      unary_floating("mish", "x * tanh(softplus(x))", [](Formula&, E x) { return x * tanh(softplus(x)); }),
+      unary_floating("hardswish", "x * relu6(x + 3) / 6",
+                     [](Formula& f, E x) { return x * clamped(x + 3.0, 0, 6, f) / 6.0; }),
+      unary_floating("hardsigmoid", "relu6(x + 3) / 6",
+                     [](Formula& f, E x) { return clamped(x + 3.0, 0, 6, f) / 6.0; }),
+      unary_floating(
+          "log_sigmoid", "log(sigmoid(x)), stable",
+          [](Formula& f, E x) { return minimum(x, f.number(0, x.type())) - softplus(-apply(ExprOp::kAbs, x)); }),
   };
 }
 
@@ -225,7 +228,7 @@ OpDef clamp_row() {
       if (call.attributes.has(bound)) all.push_back(number_operand(call.attributes.scalar(bound)));
     if (all.size() == 1) fail("", "clamp without bounds", "neither min nor max", "at least one of min and max");
     const DType dtype = promote(all);
-    if (dtype == DType::kBool) refuse_bool(call);
+    if (dtype == DType::kBool) refuse_bool_operand(call);
     return like_operand(call, dtype);
   };
   row.formula = [](Formula& f, std::size_t, Formula::Index i) -> ExprId {
@@ -281,7 +284,7 @@ std::vector<OpDef> other_rows() {
 
 std::vector<OpDef> unary_ops() {
   std::vector<OpDef> all;
-  for (auto* rows : {arithmetic_rows, transcendental_rows, activation_rows, other_rows})
+  for (auto* rows : {unary_arithmetic_rows, transcendental_rows, activation_rows, other_rows})
     for (OpDef& row : rows()) all.push_back(std::move(row));
   return all;
 }

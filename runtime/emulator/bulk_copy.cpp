@@ -6,14 +6,13 @@
 #include "runtime/emulator/bulk_store.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/mbarrier.h"
+#include "runtime/emulator/memory.h"
 #include "runtime/emulator/reduce_value.h"
 #include "runtime/emulator/swizzle.h"
 #include "runtime/emulator/tensor_map.h"
 
 namespace fusec::emulator {
 namespace {
-
-constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 1;
 
 struct BulkCopy {
   Warp& warp;

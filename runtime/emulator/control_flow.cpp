@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffu;
 
-struct Graph {                        // nodes: basic blocks in order of their pcs, and last the exit
+struct FlowGraph {                    // nodes: basic blocks in order of their pcs, and last the exit
   std::vector<std::uint32_t> begins;  // pc of each block
   std::vector<std::vector<std::uint32_t>> successors;
   std::uint32_t exit = 0;
@@ -20,8 +20,8 @@ bool ends_block(const Instruction& in) {
          in.control == Control::kExit || in.control == Control::kTrap;
 }
 
-Graph build(const std::vector<Instruction>& code, const std::vector<Operand>& lists, std::uint32_t begin,
-            std::uint32_t end) {
+FlowGraph build(const std::vector<Instruction>& code, const std::vector<Operand>& lists, std::uint32_t begin,
+                std::uint32_t end) {
   std::vector<bool> leads(end - begin, false);
   leads[0] = true;
   for (std::uint32_t pc = begin; pc < end; ++pc) {
@@ -32,7 +32,7 @@ Graph build(const std::vector<Instruction>& code, const std::vector<Operand>& li
     if (in.control != Control::kBranchIndexed) continue;
     for (std::uint32_t i = 0; i < in.count; ++i) leads[lists[in.list + i].slot - begin] = true;
   }
-  Graph graph;
+  FlowGraph graph;
   std::vector<std::uint32_t> block_of(end - begin);
   for (std::uint32_t pc = begin; pc < end; ++pc) {
     if (leads[pc - begin]) graph.begins.push_back(pc);
@@ -58,7 +58,7 @@ Graph build(const std::vector<Instruction>& code, const std::vector<Operand>& li
 }
 
 // The immediate post-dominator of each block; kNone for blocks from which the exit cannot be reached.
-std::vector<std::uint32_t> post_dominators(const Graph& graph) {
+std::vector<std::uint32_t> post_dominators(const FlowGraph& graph) {
   const std::uint32_t count = graph.exit + 1;
   std::vector<std::vector<std::uint32_t>> predecessors(count);
   for (std::uint32_t block = 0; block < count; ++block) {
@@ -115,13 +115,13 @@ std::vector<std::uint32_t> post_dominators(const Graph& graph) {
 
 void find_reconvergence(std::vector<Instruction>& code, const std::vector<Operand>& lists, std::uint32_t begin,
                         std::uint32_t end, bool is_entry) {
-  Graph graph = build(code, lists, begin, end);
+  FlowGraph graph = build(code, lists, begin, end);
   const std::vector<std::uint32_t> dominator = post_dominators(graph);
   // In a kernel, leaving early is no reason not to meet the others: where paths meet at the exit only, look again
   // with all exits ignored but the last one of the text.
   std::vector<std::uint32_t> lenient;
   if (is_entry) {
-    Graph pruned = graph;
+    FlowGraph pruned = graph;
     bool last = true;
     for (std::uint32_t block = graph.exit; block-- > 0;) {
       std::vector<std::uint32_t>& next = pruned.successors[block];

@@ -17,6 +17,13 @@ namespace fusec::emulator {
 // Throws Error (kInput).
 Program decode_kernel(const ModuleData& module, std::string_view kernel);
 
+// The handler of what has no effect in an emulator.
+inline void nothing(Warp&, const Instruction&, std::uint32_t) {}
+
+inline std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
+
 // The suffixes of an opcode that nobody has understood yet, in order.
 class Suffixes {
  public:

@@ -86,14 +86,14 @@ void copy_async(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   }
 }
 
-void commit_group(Warp& warp, const Instruction&, std::uint32_t lanes) {
+void commit_copy_group(Warp& warp, const Instruction&, std::uint32_t lanes) {
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) != 0) ++warp.commits[static_cast<std::size_t>(lane)];
   }
 }
 
 // Completes the copies of all groups but the newest `immediate`; wait_all (option) also what was not committed.
-void wait_group(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+void wait_copy_group(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   std::vector<AsyncCopy> left;
   for (const AsyncCopy& copy : warp.copies) {
     const std::uint32_t commits = warp.commits[copy.lane];
@@ -109,12 +109,12 @@ void wait_group(Warp& warp, const Instruction& in, std::uint32_t lanes) {
 }  // namespace
 
 void complete_all_copies(Warp& warp, std::uint32_t lanes) {
-  wait_group(warp, {.option = true}, lanes);
+  wait_copy_group(warp, {.option = true}, lanes);
 }
 
 namespace {
 
-void decode_copy(Decoder& decoder) {
+void decode_async_copy(Decoder& decoder) {
   Suffixes& suffixes = decoder.suffixes;
   Instruction& out = decoder.out;
   for (std::string_view word : {"ca", "cg", "shared", "shared::cta", "global", "L2::64B", "L2::128B", "L2::256B"})
@@ -154,17 +154,17 @@ bool decode_async(Decoder& decoder) {
   if (suffixes.has("bulk") || suffixes.has("mbarrier")) return false;
   out.kind = InstructionClass::kBarrier;
   if (suffixes.take("commit_group")) {
-    out.handler = commit_group;
+    out.handler = commit_copy_group;
   } else if (suffixes.take("wait_group")) {
     decoder.expect_operands(1, 1);
     if (decoder.operand(0).kind != PtxOperand::Kind::kInteger) decoder.fail("the number of groups must be a constant");
     out.immediate = static_cast<std::int64_t>(decoder.operand(0).value & 0xffffffffu);
-    out.handler = wait_group;
+    out.handler = wait_copy_group;
   } else if (suffixes.take("wait_all")) {
     out.option = true;
-    out.handler = wait_group;
+    out.handler = wait_copy_group;
   } else {
-    decode_copy(decoder);
+    decode_async_copy(decoder);
   }
   return true;
 }

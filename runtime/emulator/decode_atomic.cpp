@@ -44,7 +44,7 @@ bool has_operation(ReduceOp op, Type type) {
   return is_integer(type) && (bits(type) == 32 || bits(type) == 64);
 }
 
-std::optional<Space> take_space(Suffixes& suffixes) {
+std::optional<Space> take_atomic_space(Suffixes& suffixes) {
   if (suffixes.take("global")) return Space::kGlobal;
   if (suffixes.take("shared") || suffixes.take("shared::cta")) return Space::kShared;
   if (suffixes.take("shared::cluster")) return Space::kSharedCluster;
@@ -66,7 +66,7 @@ bool decode_atomic(Decoder& decoder) {
   out.releases = suffixes.take("release") || both;
   for (std::string_view word : {"relaxed", "cta", "cluster", "gpu", "sys", "noftz"}) suffixes.take(word);
   const bool hinted = suffixes.take("L2::cache_hint");
-  out.space = take_space(suffixes).value_or(Space::kGeneric);
+  out.space = take_atomic_space(suffixes).value_or(Space::kGeneric);
   std::uint32_t elements = 1;
   for (const auto& [word, count] : {std::pair{"v2", 2u}, {"v4", 4u}, {"v8", 8u}}) {
     if (suffixes.take(word)) elements = count;

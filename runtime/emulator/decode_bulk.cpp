@@ -11,18 +11,16 @@
 namespace fusec::emulator {
 namespace {
 
-void commit_group(Warp& warp, const Instruction&, std::uint32_t lanes) {
+void commit_bulk_group(Warp& warp, const Instruction&, std::uint32_t lanes) {
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) != 0) ++warp.bulk_commits[static_cast<std::size_t>(lane)];
   }
 }
 
 // All groups but the newest `immediate`; with .read (option) until their sources have been read.
-void wait_group(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+void wait_bulk_group(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   end_bulk_stores(warp, lanes, static_cast<std::uint32_t>(in.immediate), in.option);
 }
-
-void nothing(Warp&, const Instruction&, std::uint32_t) {}
 
 // The base of an address operand with its offset added, as one slot.
 std::pair<Slot, int> address_slot(Decoder& decoder, const PtxOperand& operand, Space space) {
@@ -78,7 +76,7 @@ BulkDirection take_direction(Decoder& decoder) {
   return global < std::min(cluster, cta) ? BulkDirection::kToGlobal : BulkDirection::kToShared;
 }
 
-void decode_transfer(Decoder& decoder, bool reduces) {
+void decode_bulk_transfer(Decoder& decoder, bool reduces) {
   Suffixes& suffixes = decoder.suffixes;
   Instruction& out = decoder.out;
   std::uint16_t rank = 0;
@@ -141,7 +139,7 @@ bool decode_bulk(Decoder& decoder) {
   decoder.out.kind = InstructionClass::kBarrier;
   decoder.out.handler = nothing;
   if (suffixes.take("commit_group")) {
-    decoder.out.handler = commit_group;
+    decoder.out.handler = commit_bulk_group;
     return true;
   }
   if (suffixes.take("wait_group")) {
@@ -149,7 +147,7 @@ bool decode_bulk(Decoder& decoder) {
     decoder.expect_operands(1, 1);
     if (decoder.operand(0).kind != PtxOperand::Kind::kInteger) decoder.fail("the number of groups must be a constant");
     decoder.out.immediate = static_cast<std::int64_t>(decoder.operand(0).value & 0xffffffffu);
-    decoder.out.handler = wait_group;
+    decoder.out.handler = wait_bulk_group;
     return true;
   }
   if (suffixes.take("prefetch")) {
@@ -157,7 +155,7 @@ bool decode_bulk(Decoder& decoder) {
       suffixes.take(word);
     return true;
   }
-  decode_transfer(decoder, reduces);
+  decode_bulk_transfer(decoder, reduces);
   return true;
 }
 

@@ -3,11 +3,10 @@
 
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/lanes.h"
+#include "runtime/emulator/memory.h"
 
 namespace fusec::emulator {
 namespace {
-
-constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 1;
 
 // The address of the same place in another block of the cluster.
 void map_address(Warp& warp, const Instruction& in, std::uint32_t lanes) {
@@ -39,8 +38,6 @@ void fence_proxy(Warp& warp, const Instruction&, std::uint32_t) {
   block.fenced[warp.number * columns + warp.number] = block.now;
   ++block.now;
 }
-
-void nothing(Warp&, const Instruction&, std::uint32_t) {}
 
 }  // namespace
 

@@ -5,7 +5,6 @@
 namespace fusec::emulator {
 namespace {
 
-void nothing(Warp&, const Instruction&, std::uint32_t) {}
 void yield(Warp& warp, const Instruction&, std::uint32_t) {
   warp.wants_yield = true;
 }

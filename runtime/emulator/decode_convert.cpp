@@ -8,7 +8,7 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr std::uint16_t kRelu = 1, kSatFinite = 2, kIntegral = 4;
+constexpr std::uint16_t kConvertRelu = 1, kSatFinite = 2, kIntegral = 4;
 
 const FloatFormat& format_of(Type type) {
   switch (type) {
@@ -58,7 +58,7 @@ double read_float(Type type, std::uint64_t bits) {
 // A finished value as the bits of a scalar float type.
 std::uint64_t write_float(const Instruction& in, Type type, double value) {
   const bool satfinite = (in.mode & kSatFinite) != 0;
-  if ((in.mode & kRelu) != 0 && value == value && (value < 0 || std::signbit(value))) value = 0;
+  if ((in.mode & kConvertRelu) != 0 && value == value && (value < 0 || std::signbit(value))) value = 0;
   switch (type) {
     case Type::kF64:
       return std::bit_cast<std::uint64_t>(value);
@@ -300,7 +300,7 @@ bool decode_convert(Decoder& decoder) {
   out.rounding = integral ? *integral : rounding.value_or(Rounding::kNearestEven);
   out.flush = suffixes.take("ftz");
   out.saturate = suffixes.take("sat");
-  if (suffixes.take("relu")) out.mode |= kRelu;
+  if (suffixes.take("relu")) out.mode |= kConvertRelu;
   if (suffixes.take("satfinite")) out.mode |= kSatFinite;
   out.type = suffixes.take_type();
   out.from = suffixes.take_type();

@@ -301,11 +301,11 @@ struct OpRow {
   FloatOp op;
   std::size_t sources;
 };
-constexpr OpRow kRows[] = {{"add", FloatOp::kAdd, 2}, {"sub", FloatOp::kSub, 2},   {"mul", FloatOp::kMul, 2},
-                           {"fma", FloatOp::kFma, 3}, {"mad", FloatOp::kFma, 3},   {"div", FloatOp::kDiv, 2},
-                           {"rcp", FloatOp::kRcp, 1}, {"sqrt", FloatOp::kSqrt, 1}, {"rsqrt", FloatOp::kRsqrt, 1},
-                           {"sin", FloatOp::kSin, 1}, {"cos", FloatOp::kCos, 1},   {"ex2", FloatOp::kEx2, 1},
-                           {"lg2", FloatOp::kLg2, 1}, {"tanh", FloatOp::kTanh, 1}};
+constexpr OpRow kFloatRows[] = {{"add", FloatOp::kAdd, 2}, {"sub", FloatOp::kSub, 2},   {"mul", FloatOp::kMul, 2},
+                                {"fma", FloatOp::kFma, 3}, {"mad", FloatOp::kFma, 3},   {"div", FloatOp::kDiv, 2},
+                                {"rcp", FloatOp::kRcp, 1}, {"sqrt", FloatOp::kSqrt, 1}, {"rsqrt", FloatOp::kRsqrt, 1},
+                                {"sin", FloatOp::kSin, 1}, {"cos", FloatOp::kCos, 1},   {"ex2", FloatOp::kEx2, 1},
+                                {"lg2", FloatOp::kLg2, 1}, {"tanh", FloatOp::kTanh, 1}};
 
 bool only_approximate(FloatOp op) {
   return op == FloatOp::kRsqrt || op == FloatOp::kSin || op == FloatOp::kCos || op == FloatOp::kEx2 ||
@@ -349,7 +349,7 @@ void choose_arithmetic(Decoder& decoder, FloatOp op, Type type) {
 
 bool decode_float(Decoder& decoder) {
   const OpRow* row = nullptr;
-  for (const OpRow& candidate : kRows) {
+  for (const OpRow& candidate : kFloatRows) {
     if (candidate.name == decoder.base()) row = &candidate;
   }
   const std::vector<std::string>& words = decoder.ptx().suffixes;

@@ -15,12 +15,12 @@ struct HalfRow {
   HalfOp op;
   std::size_t sources;
 };
-constexpr HalfRow kRows[] = {{"add", HalfOp::kAdd, 2},  {"sub", HalfOp::kSub, 2}, {"mul", HalfOp::kMul, 2},
-                             {"fma", HalfOp::kFma, 3},  {"min", HalfOp::kMin, 2}, {"max", HalfOp::kMax, 2},
-                             {"abs", HalfOp::kAbs, 1},  {"neg", HalfOp::kNeg, 1}, {"ex2", HalfOp::kEx2, 1},
-                             {"tanh", HalfOp::kTanh, 1}};
+constexpr HalfRow kHalfRows[] = {{"add", HalfOp::kAdd, 2},  {"sub", HalfOp::kSub, 2}, {"mul", HalfOp::kMul, 2},
+                                 {"fma", HalfOp::kFma, 3},  {"min", HalfOp::kMin, 2}, {"max", HalfOp::kMax, 2},
+                                 {"abs", HalfOp::kAbs, 1},  {"neg", HalfOp::kNeg, 1}, {"ex2", HalfOp::kEx2, 1},
+                                 {"tanh", HalfOp::kTanh, 1}};
 
-constexpr std::uint16_t kPropagate = 1, kXorSign = 2, kAbsolute = 4, kRelu = 8;
+constexpr std::uint16_t kPropagate = 1, kXorSign = 2, kAbsolute = 4, kHalfRelu = 8;
 
 std::uint16_t flush_half(std::uint16_t bits) {
   return (bits & 0x7c00u) == 0 ? bits & 0x8000u : bits;
@@ -104,7 +104,7 @@ std::uint16_t compute(const Instruction& in, HalfOp op, std::uint16_t a, std::ui
     else if (value > 1)
       result = narrow<kBrain>(1);
   }
-  if ((in.mode & kRelu) != 0) {
+  if ((in.mode & kHalfRelu) != 0) {
     if (is_nan<kBrain>(result))
       result = 0x7fff;
     else if ((result & 0x8000u) != 0)
@@ -179,7 +179,7 @@ bool decode_mixed(Decoder& decoder, const HalfRow& row, Type narrow_type) {
 
 bool decode_half(Decoder& decoder) {
   const HalfRow* row = nullptr;
-  for (const HalfRow& candidate : kRows) {
+  for (const HalfRow& candidate : kHalfRows) {
     if (candidate.name == decoder.base()) row = &candidate;
   }
   const std::vector<std::string>& words = decoder.ptx().suffixes;
@@ -201,7 +201,7 @@ bool decode_half(Decoder& decoder) {
   if (suffixes.take("NaN")) out.mode |= kPropagate;
   if (suffixes.take("xorsign")) out.mode |= kXorSign;
   if (suffixes.take("abs")) out.mode |= kAbsolute;
-  if (suffixes.take("relu")) out.mode |= kRelu;
+  if (suffixes.take("relu")) out.mode |= kHalfRelu;
   const bool pair = *type == Type::kF16x2 || *type == Type::kBF16x2;
   out.kind = InstructionClass::kHalf;
   out.immediate = static_cast<std::int64_t>(row->op);

@@ -132,14 +132,6 @@ struct Sad {
 };
 
 template <template <class> class Op, class T>
-void unary(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  map_lanes<T, T>(warp, in, lanes, [](T a) { return Op<T>::apply(a); });
-}
-template <template <class> class Op, class T>
-void binary(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  map_lanes<T, T, T>(warp, in, lanes, [](T a, T b) { return Op<T>::apply(a, b); });
-}
-template <template <class> class Op, class T>
 void ternary(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   map_lanes<T, T, T, T>(warp, in, lanes, [](T a, T b, T c) { return Op<T>::apply(a, b, c); });
 }
@@ -359,7 +351,7 @@ Handler product_handler(bool adds, bool wide, bool high, Type type) {
   return adds ? FUSEC_PICK_INTEGER(ternary, MadLow, type) : FUSEC_PICK_INTEGER(binary, MulLow, type);
 }
 
-bool decode_product(Decoder& decoder) {
+bool decode_integer_product(Decoder& decoder) {
   const bool adds = decoder.base() == "mad";
   Instruction& out = decoder.out;
   const bool wide = decoder.suffixes.take("wide"), high = decoder.suffixes.take("hi"),
@@ -427,7 +419,7 @@ bool is_plain(std::string_view base) {
 bool decode_integer(Decoder& decoder) {
   const std::string_view base = decoder.base();
   if (decode_carry(decoder) || decode_dot_product(decoder) || decode_mul24(decoder)) return true;
-  if (base == "mul" || base == "mad") return decode_product(decoder);
+  if (base == "mul" || base == "mad") return decode_integer_product(decoder);
   if (!is_plain(base)) return false;
   const std::vector<std::string>& words = decoder.ptx().suffixes;
   const std::optional<Type> type = words.empty() ? std::nullopt : parse_type(words.back());

@@ -44,14 +44,6 @@ struct Shr {
 };
 
 template <template <class> class Op, class T>
-void unary(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  map_lanes<T, T>(warp, in, lanes, [](T a) { return Op<T>::apply(a); });
-}
-template <template <class> class Op, class T>
-void binary(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  map_lanes<T, T, T>(warp, in, lanes, [](T a, T b) { return Op<T>::apply(a, b); });
-}
-template <template <class> class Op, class T>
 void shift(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   map_lanes<T, T, std::uint32_t>(warp, in, lanes, [](T a, std::uint32_t b) { return Op<T>::apply(a, b); });
 }

@@ -9,14 +9,14 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr int kMaxK = 256;
+constexpr int kMaxMmaK = 256;
 
-struct Shape {
+struct MmaShape {
   int m = 0, n = 0, k = 0;
 };
 
 // What the handler needs beside the slots: kept in the instruction's immediate, 8 bits each.
-Shape shape_of(const Instruction& in) {
+MmaShape mma_shape_of(const Instruction& in) {
   return {static_cast<int>(in.immediate & 0xff), static_cast<int>(in.immediate >> 8 & 0xff),
           static_cast<int>(in.immediate >> 16 & 0xfff)};
 }
@@ -37,22 +37,22 @@ Registers registers_of(const Warp& warp, const Instruction& in) {
 // A's and B's elements as numbers, both along k.
 template <class T>
 struct Factors {
-  T a[16 * kMaxK], b[8 * kMaxK];
+  T a[16 * kMaxMmaK], b[8 * kMaxMmaK];
 
-  Factors(const Warp& warp, const Instruction& in, const Registers& registers, const Shape& shape) {
+  Factors(const Warp& warp, const Instruction& in, const Registers& registers, const MmaShape& shape) {
     read_fragment(warp, registers.a, in.a_width, in.type, shape.m == 16, shape.k, a);
     read_fragment(warp, registers.b, in.b_width, in.from, false, shape.k, b);
   }
 };
 
-void count_products(const Warp& warp, const Shape& shape) {
+void count_products(const Warp& warp, const MmaShape& shape) {
   warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(shape.m * shape.n * shape.k);
 }
 
 // T: the accumulator.
 template <class T>
 void mma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  const Shape shape = shape_of(in);
+  const MmaShape shape = mma_shape_of(in);
   const Registers registers = registers_of(warp, in);
   const Factors<T> factors(warp, in, registers, shape);
   T sums[16 * 8];
@@ -63,7 +63,7 @@ void mma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
 }
 
 void mma_integer(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  const Shape shape = shape_of(in);
+  const MmaShape shape = mma_shape_of(in);
   const Registers registers = registers_of(warp, in);
   const Factors<std::int32_t> factors(warp, in, registers, shape);
   std::int32_t sums[16 * 8], products[16 * 8] = {};
@@ -76,7 +76,7 @@ void mma_integer(Warp& warp, const Instruction& in, std::uint32_t lanes) {
 
 // Single bits: the ones in the xor (option) or in the and of a row with a column are counted and added, wrapping.
 void mma_bits(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  const Shape shape = shape_of(in);
+  const MmaShape shape = mma_shape_of(in);
   const Registers registers = registers_of(warp, in);
   const Factors<std::int32_t> factors(warp, in, registers, shape);
   std::int32_t sums[16 * 8], ones[16 * 8] = {};
@@ -90,8 +90,8 @@ void mma_bits(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   count_products(warp, shape);
 }
 
-std::optional<Shape> take_shape(Suffixes& suffixes) {
-  constexpr std::pair<std::string_view, Shape> kShapes[] = {
+std::optional<MmaShape> take_shape(Suffixes& suffixes) {
+  constexpr std::pair<std::string_view, MmaShape> kShapes[] = {
       {"m16n8k4", {16, 8, 4}},   {"m16n8k8", {16, 8, 8}},     {"m16n8k16", {16, 8, 16}},  {"m16n8k32", {16, 8, 32}},
       {"m16n8k64", {16, 8, 64}}, {"m8n8k4", {8, 8, 4}},       {"m8n8k16", {8, 8, 16}},    {"m8n8k32", {8, 8, 32}},
       {"m8n8k128", {8, 8, 128}}, {"m16n8k128", {16, 8, 128}}, {"m16n8k256", {16, 8, 256}}};
@@ -101,7 +101,7 @@ std::optional<Shape> take_shape(Suffixes& suffixes) {
   return std::nullopt;
 }
 
-bool shape_fits(const Shape& shape, Type type) {
+bool shape_fits(const MmaShape& shape, Type type) {
   const int k = shape.k, tall = shape.m == 16;
   switch (type) {
     case Type::kF16:
@@ -134,7 +134,7 @@ void decode_mma(Decoder& decoder) {
   suffixes.take("aligned");
   if (suffixes.has("sp") || suffixes.has("sp::ordered_metadata"))
     decoder.fail("sparse products are not supported", decoder.ptx().opcode);
-  const std::optional<Shape> shape = take_shape(suffixes);
+  const std::optional<MmaShape> shape = take_shape(suffixes);
   if (!shape || !suffixes.take("row") || !suffixes.take("col")) decoder.unknown();
   out.saturate = suffixes.take("satfinite");
   const Type d = suffixes.take_type(), a = suffixes.take_type(), b = suffixes.take_type(), c = suffixes.take_type();

@@ -208,7 +208,7 @@ void take_order_and_space(Decoder& decoder) {
   if (suffixes.take("shared::cluster")) decoder.out.space = Space::kSharedCluster;
 }
 
-BarrierOp take_operation(Decoder& decoder) {
+BarrierOp take_barrier_operation(Decoder& decoder) {
   constexpr std::pair<std::string_view, BarrierOp> kOps[] = {
       {"init", BarrierOp::kInit},        {"inval", BarrierOp::kInval},          {"arrive", BarrierOp::kArrive},
       {"arrive_drop", BarrierOp::kDrop}, {"complete_tx", BarrierOp::kComplete}, {"test_wait", BarrierOp::kTest},
@@ -336,7 +336,7 @@ bool decode_mbarrier(Decoder& decoder) {
     return true;
   }
   if (decoder.base() != "mbarrier") return false;
-  const BarrierOp op = take_operation(decoder);
+  const BarrierOp op = take_barrier_operation(decoder);
   out.saturate = op != BarrierOp::kExpect && suffixes.take("expect_tx");
   suffixes.take("noComplete");
   out.option = suffixes.take("parity");

@@ -96,10 +96,9 @@ void store(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   }
 }
 
-void fence(Warp& warp, const Instruction& in, std::uint32_t) {
+void fence_lanes(Warp& warp, const Instruction& in, std::uint32_t) {
   fence_memory(warp, in.beyond_block);
 }
-void nothing(Warp&, const Instruction&, std::uint32_t) {}
 
 void convert_address(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const auto base = static_cast<std::uint64_t>(in.immediate);
@@ -141,7 +140,7 @@ void is_space(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   store_predicate(warp, in.d, result, lanes);
 }
 
-std::optional<Space> take_space(Suffixes& suffixes) {
+std::optional<Space> take_memory_space(Suffixes& suffixes) {
   if (suffixes.take("global")) return Space::kGlobal;
   if (suffixes.take("shared") || suffixes.take("shared::cta")) return Space::kShared;
   if (suffixes.take("shared::cluster")) return Space::kSharedCluster;
@@ -196,7 +195,7 @@ void decode_load_store(Decoder& decoder, bool is_load) {
   if (out.strong) take_scope(suffixes);
   out.option = is_load && suffixes.has("nc");
   const bool hinted = take_cache_hints(suffixes);
-  out.space = take_space(suffixes).value_or(Space::kGeneric);
+  out.space = take_memory_space(suffixes).value_or(Space::kGeneric);
   int elements = 1;
   for (const auto& [word, count] : {std::pair{"v2", 2}, {"v4", 4}, {"v8", 8}}) {
     if (suffixes.take(word)) elements = count;
@@ -233,7 +232,7 @@ void decode_cvta(Decoder& decoder) {
   out.kind = InstructionClass::kMove;
   out.handler = convert_address;
   out.option = decoder.suffixes.take("to");
-  const std::optional<Space> space = take_space(decoder.suffixes);
+  const std::optional<Space> space = take_memory_space(decoder.suffixes);
   const Type type = decoder.suffixes.take_type();
   if (!space || (type != Type::kU64 && type != Type::kU32)) decoder.unknown();
   decoder.expect_operands(2, 2);
@@ -246,7 +245,7 @@ void decode_cvta(Decoder& decoder) {
 
 void decode_isspacep(Decoder& decoder) {
   Instruction& out = decoder.out;
-  const std::optional<Space> space = take_space(decoder.suffixes);
+  const std::optional<Space> space = take_memory_space(decoder.suffixes);
   if (!space) decoder.unknown();
   decoder.expect_operands(2, 2);
   out.kind = InstructionClass::kMove;
@@ -295,7 +294,7 @@ bool decode_memory(Decoder& decoder) {
       decoder.suffixes.take(word);
     }
     decoder.out.kind = InstructionClass::kBarrier;
-    decoder.out.handler = fence;
+    decoder.out.handler = fence_lanes;
   } else if (base == "prefetch" || base == "prefetchu" || base == "discard" || base == "applypriority") {
     for (std::string_view word :
          {"global", "local", "const", "param", "tensormap", "L1", "L2", "L2::evict_normal", "L2::evict_last"}) {

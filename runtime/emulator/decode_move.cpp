@@ -22,7 +22,7 @@ void move_predicate(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   store_predicate(warp, in.d, load_predicate(warp, in.a), lanes);
 }
 
-void pack(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+void pack_vector(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
     std::byte value[16] = {};
@@ -36,7 +36,7 @@ void pack(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   }
 }
 
-void unpack(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+void unpack_vector(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
     std::byte value[16] = {};
@@ -107,7 +107,7 @@ bool decode_move(Decoder& decoder) {
     }
     decoder.begin_list();
     for (Slot slot : slots) decoder.add_to_list(slot, part);
-    out.handler = packs ? pack : unpack;
+    out.handler = packs ? pack_vector : unpack_vector;
     out.d_width = out.a_width = static_cast<std::uint8_t>(width);
     if (packs)
       out.d = decoder.destination(to, width);

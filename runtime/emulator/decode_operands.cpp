@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::uint64_t kMaxRegisterBytes = 1u << 28;
 
-std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
-
 struct SpecialRow {
   std::string_view name;
   Special special;

@@ -10,10 +10,6 @@ namespace {
 constexpr std::uint64_t kGap = 128;                 // bytes between variables that nothing may touch; keeps the banks
 constexpr std::uint64_t kMaxLocalBytes = 1u << 19;  // of a thread: the ISA's limit, 512 KiB
 
-std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
-  return (value + alignment - 1) / alignment * alignment;
-}
-
 // The module-level shared variables that the functions name.
 std::vector<std::uint32_t> used_module_shared(const ModuleData& module, const std::vector<std::uint32_t>& functions) {
   std::vector<std::uint32_t> used;

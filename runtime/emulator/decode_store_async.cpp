@@ -62,7 +62,7 @@ void store_async(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   }
 }
 
-bool take_operation(Decoder& decoder) {
+bool take_reduce_operation(Decoder& decoder) {
   constexpr std::pair<std::string_view, ReduceOp> kOps[] = {
       {"add", ReduceOp::kAdd}, {"min", ReduceOp::kMin}, {"max", ReduceOp::kMax}, {"inc", ReduceOp::kInc},
       {"dec", ReduceOp::kDec}, {"and", ReduceOp::kAnd}, {"or", ReduceOp::kOr},   {"xor", ReduceOp::kXor}};
@@ -106,7 +106,7 @@ bool decode_store_async(Decoder& decoder) {
     for (const auto& [word, count] : {std::pair{"v2", std::uint16_t{2}}, {"v4", std::uint16_t{4}}}) {
       if (suffixes.take(word)) elements = count;
     }
-  } else if (!take_operation(decoder)) {
+  } else if (!take_reduce_operation(decoder)) {
     decoder.unknown();
   }
   out.type = suffixes.take_type();

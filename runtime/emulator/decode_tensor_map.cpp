@@ -113,7 +113,7 @@ void decode_replace(Decoder& decoder) {
 }
 
 // tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.SCOPE.sync.aligned [global], [shared], 128
-void decode_copy(Decoder& decoder) {
+void decode_map_copy(Decoder& decoder) {
   Suffixes& suffixes = decoder.suffixes;
   Instruction& out = decoder.out;
   for (std::string_view word : {"global", "shared::cta", "tensormap::generic", "release", "sync", "aligned"}) {
@@ -140,7 +140,7 @@ bool decode_tensor_map(Decoder& decoder) {
   if (decoder.suffixes.take("replace"))
     decode_replace(decoder);
   else if (decoder.suffixes.take("cp_fenceproxy"))
-    decode_copy(decoder);
+    decode_map_copy(decoder);
   else
     decoder.unknown();
   return true;

@@ -15,7 +15,7 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr int kMaxN = 256, kMaxK = 32, kRows = 16, kPanel = kRows * 8;
+constexpr int kMaxN = 256, kMaxWgmmaK = 32, kWarpRows = 16, kPanel = kWarpRows * 8;
 
 struct Layout {  // a descriptor, in bytes
   std::uint64_t start = 0, leading = 0, stride = 0;
@@ -83,10 +83,10 @@ void negate(T* values, int count) {
   for (int i = 0; i < count; ++i) values[i] = static_cast<T>(0 - values[i]);
 }
 
-struct Shape {
+struct WgmmaShape {
   int n, k;
 };
-Shape shape_of(const Instruction& in) {
+WgmmaShape wgmma_shape_of(const Instruction& in) {
   return {static_cast<int>(in.immediate & 0xffff), static_cast<int>(in.immediate >> 16 & 0xff)};
 }
 
@@ -96,7 +96,7 @@ void read_panel(const Warp& warp, const Operand* registers, bool half, std::uint
   if (keeps == 0)
     std::fill_n(sums, kPanel, T{0});
   else
-    read_sums(warp, registers, half, kRows, sums);
+    read_sums(warp, registers, half, kWarpRows, sums);
   for (std::uint32_t left = keeps == 0 ? 0 : ~keeps; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     for (int i : {0, 1, 64, 65}) sums[2 * lane + i] = T{0};
@@ -106,21 +106,21 @@ void read_panel(const Warp& warp, const Operand* registers, bool half, std::uint
 // The list: the sums' registers, A's four registers or its descriptor, B's descriptor, the predicate of scale-d.
 template <class T>
 void wgmma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  const Shape shape = shape_of(in);
+  const WgmmaShape shape = wgmma_shape_of(in);
   const Operand* list = &warp.program->lists[in.list];
   const int d_count = in.count - (in.option ? 6 : 3);
   const Operand *d = list, *a = list + d_count, *b = a + (in.option ? 4 : 1), *scale = b + 1;
   const bool half = in.strong;  // f16 sums, two to a register
   const int lane0 = std::countr_zero(lanes);
   begin_product(warp, d, static_cast<std::size_t>(d_count), in.option ? a : nullptr);
-  T a_values[kRows * kMaxK], b_values[kMaxN * kMaxK];
+  T a_values[kWarpRows * kMaxWgmmaK], b_values[kMaxN * kMaxWgmmaK];
   if (in.option)
     read_fragment(warp, a, 4, in.type, true, shape.k, a_values);
   else
     read_matrix(warp, load_raw(warp, a->slot, 8, lane0), in.type, (in.mode & 4) != 0,
-                static_cast<int>(warp.number % 4) * kRows, kRows, shape.k, a_values);
+                static_cast<int>(warp.number % 4) * kWarpRows, kWarpRows, shape.k, a_values);
   read_matrix(warp, load_raw(warp, b->slot, 8, lane0), in.from, (in.mode & 8) != 0, 0, shape.n, shape.k, b_values);
-  if ((in.mode & 1) != 0) negate(a_values, kRows * shape.k);
+  if ((in.mode & 1) != 0) negate(a_values, kWarpRows * shape.k);
   if ((in.mode & 2) != 0) negate(b_values, shape.n * shape.k);
   const std::uint32_t keeps = load_predicate(warp, scale->slot);
   for (int first = 0; first < shape.n; first += 8) {
@@ -129,28 +129,28 @@ void wgmma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
     read_panel(warp, registers, half, keeps, sums);
     if constexpr (std::is_same_v<T, std::int32_t>) {
       T products[kPanel] = {};
-      add_product(a_values, b_values + first * shape.k, products, kRows, shape.k);
+      add_product(a_values, b_values + first * shape.k, products, kWarpRows, shape.k);
       add_exact(products, kPanel, in.saturate, sums);
     } else {
-      add_product(a_values, b_values + first * shape.k, sums, kRows, shape.k);
+      add_product(a_values, b_values + first * shape.k, sums, kWarpRows, shape.k);
     }
-    write_sums(warp, registers, half, kRows, sums, lanes);
+    write_sums(warp, registers, half, kWarpRows, sums, lanes);
   }
   end_product(warp, d, static_cast<std::size_t>(d_count));
-  warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(kRows * shape.n * shape.k);
+  warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(kWarpRows * shape.n * shape.k);
 }
 
-void fence(Warp& warp, const Instruction&, std::uint32_t) {
+void fence_wgmma(Warp& warp, const Instruction&, std::uint32_t) {
   fence_products(warp);
 }
-void commit_group(Warp& warp, const Instruction&, std::uint32_t) {
+void commit_wgmma_group(Warp& warp, const Instruction&, std::uint32_t) {
   commit_products(warp);
 }
-void wait_group(Warp& warp, const Instruction& in, std::uint32_t) {
+void wait_wgmma_group(Warp& warp, const Instruction& in, std::uint32_t) {
   wait_for_products(warp, static_cast<std::uint64_t>(in.immediate));
 }
 
-bool take_shape(Suffixes& suffixes, Shape& shape) {
+bool take_shape(Suffixes& suffixes, WgmmaShape& shape) {
   for (const std::string_view word : suffixes.left()) {
     if (!word.starts_with("m64n")) continue;
     const std::size_t k_at = word.find('k', 4);
@@ -164,7 +164,7 @@ bool take_shape(Suffixes& suffixes, Shape& shape) {
   return false;
 }
 
-bool shape_fits(const Shape& shape, Type type) {
+bool shape_fits(const WgmmaShape& shape, Type type) {
   switch (type) {
     case Type::kF16:
     case Type::kBF16:
@@ -189,12 +189,12 @@ bool choice(const Decoder& decoder, std::size_t i, std::uint64_t no, std::uint64
   return operand.value == yes;
 }
 
-void decode_product(Decoder& decoder) {
+void decode_wgmma_product(Decoder& decoder) {
   Suffixes& suffixes = decoder.suffixes;
   Instruction& out = decoder.out;
   suffixes.take("sync");
   suffixes.take("aligned");
-  Shape shape{};
+  WgmmaShape shape{};
   if (!take_shape(suffixes, shape)) decoder.unknown();
   out.saturate = suffixes.take("satfinite");
   const Type d = suffixes.take_type();
@@ -248,20 +248,20 @@ bool decode_wgmma(Decoder& decoder) {
   Suffixes& suffixes = decoder.suffixes;
   if (suffixes.take("mma_async")) {
     if (suffixes.has("sp")) decoder.fail("sparse products are not supported", decoder.ptx().opcode);
-    decode_product(decoder);
+    decode_wgmma_product(decoder);
     return true;
   }
   decoder.out.kind = InstructionClass::kBarrier;
   decoder.out.control = Control::kWarpSync;
   if (suffixes.take("fence")) {
-    decoder.out.handler = fence;
+    decoder.out.handler = fence_wgmma;
   } else if (suffixes.take("commit_group")) {
-    decoder.out.handler = commit_group;
+    decoder.out.handler = commit_wgmma_group;
   } else if (suffixes.take("wait_group")) {
     decoder.expect_operands(1, 1);
     if (decoder.operand(0).kind != PtxOperand::Kind::kInteger) decoder.fail("the number of groups must be a constant");
     decoder.out.immediate = static_cast<std::int64_t>(decoder.operand(0).value & 0xffffffffu);
-    decoder.out.handler = wait_group;
+    decoder.out.handler = wait_wgmma_group;
   } else {
     decoder.unknown();
   }

@@ -10,31 +10,29 @@
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/lanes.h"
 #include "runtime/emulator/matrix_element.h"
+#include "runtime/emulator/matrix_fragment.h"
 
 namespace fusec::emulator {
 namespace {
 
-struct Shape {
+struct WmmaShape {
   int m = 0, n = 0, k = 0;
 };
 
 enum class Part : std::uint8_t { kA, kB, kC };
 
-Shape unpack(std::uint32_t packed) {
+WmmaShape unpack(std::uint32_t packed) {
   return {static_cast<int>(packed & 0xff), static_cast<int>(packed >> 8 & 0xff), static_cast<int>(packed >> 16)};
 }
 
-int columns_of(const Shape& shape, Part part) {
+int columns_of(const WmmaShape& shape, Part part) {
   return part == Part::kA ? shape.k : shape.n;
 }
-int elements_of(const Shape& shape, Part part) {
+int elements_of(const WmmaShape& shape, Part part) {
   return (part == Part::kB ? shape.k : shape.m) * columns_of(shape, part);
 }
-int register_bits(Type type) {
-  return type == Type::kF64 ? 64 : 32;
-}
 
-std::size_t registers_of(const Shape& shape, Part part, Type type) {
+std::size_t registers_of(const WmmaShape& shape, Part part, Type type) {
   if (type == Type::kF16 && part != Part::kC) return 8;
   return static_cast<std::size_t>(elements_of(shape, part) / kLanes * bits(type) / register_bits(type));
 }
@@ -54,7 +52,7 @@ void store_element(Warp& warp, const Operand* registers, Type type, int lane, in
 
 // One element of every lane at a time, through the checks of an ordinary access.
 void transfer(Warp& warp, const Instruction& in, std::uint32_t lanes, bool is_load) {
-  const Shape shape = unpack(in.target);
+  const WmmaShape shape = unpack(in.target);
   const auto part = static_cast<Part>(in.mode);
   const int per_lane = elements_of(shape, part) / kLanes, columns = columns_of(shape, part);
   const auto size = static_cast<std::uint32_t>(bytes(in.type));
@@ -101,7 +99,7 @@ void store_fragment(Warp& warp, const Instruction& in, std::uint32_t lanes) {
 }
 
 template <class T>
-std::vector<T> values_of(const Warp& warp, const Operand* registers, const Shape& shape, Part part, Type type) {
+std::vector<T> values_of(const Warp& warp, const Operand* registers, const WmmaShape& shape, Part part, Type type) {
   const int count = elements_of(shape, part), per_lane = count / kLanes;
   std::vector<T> values(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) {
@@ -130,7 +128,7 @@ std::uint64_t raw_of(Type type, double value) {
 // The list: the registers of D, A, B and C. T: what sums are kept in; the order of the additions is ours.
 template <class T>
 void multiply(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  const Shape shape = unpack(in.target);
+  const WmmaShape shape = unpack(in.target);
   const Type d_type = static_cast<Type>(in.d_width), c_type = static_cast<Type>(in.c_width);
   const Operand* d = &warp.program->lists[in.list];
   const Operand* a = d + registers_of(shape, Part::kC, d_type);
@@ -164,23 +162,23 @@ void multiply(Warp& warp, const Instruction& in, std::uint32_t lanes) {
 
 // ---- decoding
 
-Shape take_shape(Decoder& decoder) {
-  constexpr std::pair<std::string_view, Shape> kShapes[] = {{"m16n16k16", {16, 16, 16}},
-                                                            {"m32n8k16", {32, 8, 16}},
-                                                            {"m8n32k16", {8, 32, 16}},
-                                                            {"m16n16k8", {16, 16, 8}},
-                                                            {"m8n8k4", {8, 8, 4}}};
+WmmaShape take_shape(Decoder& decoder) {
+  constexpr std::pair<std::string_view, WmmaShape> kShapes[] = {{"m16n16k16", {16, 16, 16}},
+                                                                {"m32n8k16", {32, 8, 16}},
+                                                                {"m8n32k16", {8, 32, 16}},
+                                                                {"m16n16k8", {16, 16, 8}},
+                                                                {"m8n8k4", {8, 8, 4}}};
   for (const auto& [word, shape] : kShapes) {
     if (decoder.suffixes.take(word)) return shape;
   }
   decoder.unknown();
 }
 
-std::uint32_t pack(const Shape& shape) {
+std::uint32_t pack(const WmmaShape& shape) {
   return static_cast<std::uint32_t>(shape.m | shape.n << 8 | shape.k << 16);
 }
 
-bool has_product(const Shape& shape, Type type) {
+bool has_product(const WmmaShape& shape, Type type) {
   const bool sixteen = shape.k == 16;
   switch (type) {
     case Type::kF16:
@@ -198,7 +196,7 @@ bool has_product(const Shape& shape, Type type) {
 }
 
 // Accumulators of a shape: of float16 and integers only in k = 16.
-bool has_sum(const Shape& shape, Type type) {
+bool has_sum(const WmmaShape& shape, Type type) {
   if (type == Type::kF64) return shape.k == 4;
   return type == Type::kF32 ? shape.k != 4 : (type == Type::kF16 || type == Type::kS32) && shape.k == 16;
 }
@@ -222,7 +220,7 @@ void add_slots(Decoder& decoder, const std::vector<std::pair<Slot, int>>& slots)
 }
 
 // wmma.load.a|b|c.sync.aligned.layout.shape{.space}.type registers, [address]{, stride}; wmma.store.d likewise.
-void decode_transfer(Decoder& decoder, bool is_load) {
+void decode_wmma_transfer(Decoder& decoder, bool is_load) {
   Suffixes& suffixes = decoder.suffixes;
   Instruction& out = decoder.out;
   Part part = Part::kC;
@@ -236,7 +234,7 @@ void decode_transfer(Decoder& decoder, bool is_load) {
   suffixes.take("aligned");
   const bool column_major = suffixes.take("col");
   if (!column_major && !suffixes.take("row")) decoder.unknown();
-  const Shape shape = take_shape(decoder);
+  const WmmaShape shape = take_shape(decoder);
   Space space = Space::kGeneric;
   if (suffixes.take("global")) space = Space::kGlobal;
   if (suffixes.take("shared") || suffixes.take("shared::cta")) space = Space::kShared;
@@ -261,7 +259,7 @@ void decode_transfer(Decoder& decoder, bool is_load) {
 }
 
 // wmma.mma.sync.aligned.layout.layout.shape.dtype.ctype (float16) or .dtype.atype.btype.ctype d, a, b, c
-void decode_product(Decoder& decoder) {
+void decode_wmma_product(Decoder& decoder) {
   Suffixes& suffixes = decoder.suffixes;
   Instruction& out = decoder.out;
   suffixes.take("sync");
@@ -269,7 +267,7 @@ void decode_product(Decoder& decoder) {
   for (int i = 0; i < 2; ++i) {  // how the fragments lay in memory; ours are all alike
     if (!suffixes.take("row") && !suffixes.take("col")) decoder.unknown();
   }
-  const Shape shape = take_shape(decoder);
+  const WmmaShape shape = take_shape(decoder);
   suffixes.take("rn");
   out.saturate = suffixes.take("satfinite");
   std::array<Type, 4> types{};
@@ -305,11 +303,11 @@ bool decode_wmma(Decoder& decoder) {
   if (decoder.base() != "wmma") return false;
   Suffixes& suffixes = decoder.suffixes;
   if (suffixes.take("load"))
-    decode_transfer(decoder, true);
+    decode_wmma_transfer(decoder, true);
   else if (suffixes.take("store"))
-    decode_transfer(decoder, false);
+    decode_wmma_transfer(decoder, false);
   else if (suffixes.take("mma"))
-    decode_product(decoder);
+    decode_wmma_product(decoder);
   else
     decoder.unknown();
   return true;

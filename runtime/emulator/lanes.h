@@ -82,4 +82,13 @@ void map_lanes(Warp& warp, const Instruction& in, std::uint32_t lanes, F functio
   store_lanes(warp, in.d, result, lanes);
 }
 
+template <template <class> class Op, class T>
+void unary(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  map_lanes<T, T>(warp, in, lanes, [](T a) { return Op<T>::apply(a); });
+}
+template <template <class> class Op, class T>
+void binary(Warp& warp, const Instruction& in, std::uint32_t lanes) {
+  map_lanes<T, T, T>(warp, in, lanes, [](T a, T b) { return Op<T>::apply(a, b); });
+}
+
 }  // namespace fusec::emulator

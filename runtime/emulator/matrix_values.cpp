@@ -8,18 +8,18 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr int kColumns = 8;  // of b
-constexpr int kMaxK = 256;   // single bits
-constexpr int kChunk = 16;   // bytes
+constexpr int kColumns = 8;      // of b
+constexpr int kMaxK = 256;       // single bits
+constexpr int kChunkBytes = 16;  // bytes
 
 // Raw: an unsigned integer of the element's width. The innermost loop is of fixed length, for the compiler to
 // vectorize.
 template <class Raw, class T, class Convert>
 void convert_rows(const std::byte* from, int rows, int row_bytes, T* out, int stride, Convert value_of) {
-  constexpr int kPer = kChunk / static_cast<int>(sizeof(Raw));
+  constexpr int kPer = kChunkBytes / static_cast<int>(sizeof(Raw));
   for (int row = 0; row < rows; ++row) {
     T* to = out + static_cast<std::ptrdiff_t>(row) * stride;
-    for (int at = 0; at < row_bytes; at += kChunk, from += kChunk, to += kPer) {
+    for (int at = 0; at < row_bytes; at += kChunkBytes, from += kChunkBytes, to += kPer) {
       Raw raw[kPer];
       std::memcpy(raw, from, sizeof(raw));
       for (int i = 0; i < kPer; ++i) to[i] = value_of(raw[i]);

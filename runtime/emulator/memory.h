@@ -21,6 +21,7 @@ inline constexpr int kRegionShift = 36;
 inline constexpr std::uint64_t kRegionBase = std::uint64_t{1} << (kRegionShift - 1);
 // A block's own shared memory starts at 0; that of rank r of its cluster at (r + 1) << kRankShift.
 inline constexpr int kRankShift = 24;
+inline constexpr std::uint64_t kOffsetMask = (std::uint64_t{1} << kRankShift) - 1;
 
 // Who wrote or read a byte: 0 nobody, kBefore before this launch, else the block's code; kMany more than one block.
 // With kStrongOwner: by an atomic or another strong access.

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Slot kSlotsStep = 4;
 constexpr std::size_t kMostGroups = 256;  // that are remembered: a kernel may never wait
-constexpr std::uint32_t kChunk = 16;
+constexpr std::uint32_t kSlotChunk = 16;
 
 std::uint32_t& group_of(std::vector<std::uint32_t>& groups, Slot slot) {
   return groups[slot / kSlotsStep];
@@ -81,12 +81,12 @@ void check_fence(Warp& warp, Slot first, const Operand* factors) {
 
 // The product's reads are over only now: who writes there afterwards must be ordered behind this wait.
 void read_again(Warp& warp, const ProductsInFlight::Group& group) {
-  const Request request{.access = Access::kRead, .space = Space::kShared, .bytes = kChunk, .async = true};
+  const Request request{.access = Access::kRead, .space = Space::kShared, .bytes = kSlotChunk, .async = true};
   const int lane = std::countr_zero(warp.live);
   for (std::size_t word = 0; word < group.chunks.size(); ++word) {
     for (std::uint64_t left = group.chunks[word]; left != 0; left &= left - 1) {
       const std::uint64_t chunk = word * 64 + static_cast<std::uint64_t>(std::countr_zero(left));
-      resolve_shared(warp, lane, chunk * kChunk, request, nullptr);
+      resolve_shared(warp, lane, chunk * kSlotChunk, request, nullptr);
     }
   }
 }
@@ -103,7 +103,7 @@ void begin_product(Warp& warp, const Operand* sums, std::size_t count, const Ope
   if (products.groups.empty() || products.groups.back().number != products.gathering) {
     if (products.groups.size() >= kMostGroups) products.groups.erase(products.groups.begin());
     products.groups.push_back({products.gathering, {}});
-    products.groups.back().chunks.resize(warp.block->shared.size() / kChunk / 64 + 1);
+    products.groups.back().chunks.resize(warp.block->shared.size() / kSlotChunk / 64 + 1);
   }
   for (std::size_t i = 0; i < count; ++i) {
     if (in_flight(products, products.factors, sums[i].slot)) {
@@ -124,7 +124,7 @@ void begin_product(Warp& warp, const Operand* sums, std::size_t count, const Ope
 
 void note_factor(Warp& warp, std::uint64_t offset) {
   std::vector<std::uint64_t>& chunks = warp.products.groups.back().chunks;
-  const std::uint64_t chunk = offset / kChunk;
+  const std::uint64_t chunk = offset / kSlotChunk;
   if (chunk / 64 < chunks.size()) chunks[chunk / 64] |= std::uint64_t{1} << (chunk % 64);
 }
 
@@ -162,7 +162,7 @@ void wait_for_products(Warp& warp, std::uint64_t newest) {
 }
 
 bool product_reads(const Warp& warp, std::uint32_t offset) {
-  const std::uint32_t chunk = offset / kChunk;
+  const std::uint32_t chunk = offset / kSlotChunk;
   return std::any_of(warp.products.groups.begin(), warp.products.groups.end(),
                      [chunk](const ProductsInFlight::Group& group) {
                        return chunk / 64 < group.chunks.size() && (group.chunks[chunk / 64] >> (chunk % 64) & 1) != 0;

@@ -5,7 +5,7 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr int kMaxDepth = 64;
+constexpr int kMaxInitializerDepth = 64;
 constexpr std::uint64_t kMaxVariableBytes = std::uint64_t{1} << 32;
 constexpr std::uint64_t kMaxInitializedBytes = std::uint64_t{1} << 28;
 
@@ -63,7 +63,7 @@ void initializer(TokenReader& in, PtxVariable& variable) {
   int depth = 0;
   do {
     if (in.accept("{")) {
-      if (++depth > kMaxDepth) in.fail("initializer nested too deeply");
+      if (++depth > kMaxInitializerDepth) in.fail("initializer nested too deeply");
       continue;
     }
     if (in.accept("}")) {

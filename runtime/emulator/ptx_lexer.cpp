@@ -5,13 +5,11 @@
 #include <cstdlib>
 
 #include "ir/error.h"
+#include "ir/spelling.h"
 
 namespace fusec::emulator {
 namespace {
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }

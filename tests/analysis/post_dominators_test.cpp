@@ -55,7 +55,7 @@ void check_by_definition(const ForwardGraph& graph, std::uint64_t seed) {
     OpPattern greatest = graph.pattern[nearest];
     const std::vector<bool> between = reachable(graph, v, nearest);
     for (Vertex u = v + 1; u < graph.size(); ++u) {
-      if (between[u]) greatest = combine(greatest, graph.pattern[u]);
+      if (between[u]) greatest = kind_of_path(greatest, graph.pattern[u]);
     }
     REQUIRE_MESSAGE(post.pattern_to_parent(v) == greatest, "seed " << seed << ", vertex " << v);
     REQUIRE(post.depth(v) == post.depth(nearest) + 1);

@@ -96,7 +96,7 @@ class PlainPartition {
       if (&from == &to) continue;
       from.parent = root(meeting);
       to.nodes += from.nodes;
-      if (from.has_anchor) to.pattern = combine(from.pattern, to.pattern);
+      if (from.has_anchor) to.pattern = kind_of_path(from.pattern, to.pattern);
       to.has_anchor |= from.has_anchor;
     }
   }

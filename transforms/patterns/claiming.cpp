@@ -15,9 +15,9 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kMostNodesTried = 60'000;  // nodes that may be lowered to see what they become
-constexpr std::size_t kMostBefore = 64;           // nodes before a match that are looked at for other products
-constexpr std::size_t kFarthestSearch = 10000;    // nodes looked at for a circle; beyond, a claim is not worth it
+constexpr std::int64_t kMostClaimNodesTried = 60'000;  // nodes that may be lowered to see what they become
+constexpr std::size_t kMostBefore = 64;                // nodes before a match that are looked at for other products
+constexpr std::size_t kFarthestSearch = 10000;         // nodes looked at for a circle; beyond, a claim is not worth it
 
 std::string text_of(const AttributeValue& value) {
   if (const auto* i = std::get_if<std::int64_t>(&value)) return std::to_string(*i);
@@ -40,7 +40,7 @@ Claiming::Claiming(const Graph& graph, const ClaimLimits& limits, TrialMemory& m
       limits_(limits),
       searched_(graph),
       looks_(searched_),
-      lowering_(graph, memory, kMostNodesTried),
+      lowering_(graph, memory, kMostClaimNodesTried),
       claim_of_(graph.nodes.size(), kNone),
       open_end_(graph.nodes.size()) {
   std::iota(open_end_.begin(), open_end_.end(), NodeId{0});

@@ -8,20 +8,21 @@ namespace fusec {
 namespace {
 
 // Where a piece begins in what it is cut from, in pieces or elements: enough to compare two.
-struct Piece {
+struct GatedPiece {
   ValueId whole = kNone;
   std::int64_t place = 0;
   bool alternates = false;
 };
 
-std::optional<Piece> piece_of(const Graph& graph, ValueId v) {
+std::optional<GatedPiece> piece_of(const Graph& graph, ValueId v) {
   const NodeId producer = v == kNone ? kNone : graph.value(v).producer;
   if (producer == kNone) return std::nullopt;
   const Node& node = graph.nodes[producer];
   const Attributes& attributes = graph.attributes(node);
-  if (node.op->name == "split" || node.op->name == "chunk") return Piece{node.inputs[0], v - node.first_output, false};
+  if (node.op->name == "split" || node.op->name == "chunk")
+    return GatedPiece{node.inputs[0], v - node.first_output, false};
   if (node.op->name != "slice" && node.op->name != "select") return std::nullopt;
-  Piece piece{.whole = node.inputs[0]};
+  GatedPiece piece{.whole = node.inputs[0]};
   const auto rank = static_cast<std::int64_t>(graph.tensor(piece.whole).rank());
   const bool is_slice = node.op->name == "slice";
   if (const AttributeValue* at = attributes.find(is_slice ? "start" : "index")) {

@@ -10,8 +10,8 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kMostSteps = 1 << 23;  // scalar operations: less than a tenth of a second
-constexpr int kDeepest = 16;                  // nodes above one another
+constexpr std::int64_t kMostValueSteps = 1 << 23;  // scalar operations: less than a tenth of a second
+constexpr int kDeepestValue = 16;                  // nodes above one another
 
 std::optional<HostTensor> tensor_of(const Graph& graph, ValueId v, std::int64_t& steps, int depth) {
   if (graph.type(v).is_tuple) return std::nullopt;
@@ -47,8 +47,8 @@ std::optional<HostTensor> tensor_of(const Graph& graph, ValueId v, std::int64_t&
 
 ValueId known_value(Graph& graph, ValueId v, std::string name) {
   if (const Constant* constant = graph.constant_of(v); constant && constant->data) return v;
-  std::int64_t steps = kMostSteps;
-  const std::optional<HostTensor> tensor = tensor_of(graph, v, steps, kDeepest);
+  std::int64_t steps = kMostValueSteps;
+  const std::optional<HostTensor> tensor = tensor_of(graph, v, steps, kDeepestValue);
   if (!tensor) return kNone;
   const ValueId known = graph.add_constant(std::move(name), graph.tensor(v));
   graph.constants.back().data = std::make_shared<const std::vector<Scalar>>(constant_data(*tensor));

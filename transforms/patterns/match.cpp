@@ -18,7 +18,7 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostSteps = 20000;
+constexpr int kMostMatchSteps = 20000;
 constexpr std::size_t kMostBegins = 4;  // where a chain may begin: the nearest are tried
 constexpr int kLongestThrough = 8;      // transparent nodes in a row
 
@@ -48,7 +48,7 @@ class Matcher {
     if (graph_.type(root.first_output).is_tuple) return std::nullopt;
     result_dtype_ = graph_.tensor(root.first_output).dtype;
     const bool found = matches(pattern_.match, root.first_output, [&] { return accepted(); });
-    if (!found && steps_ > kMostSteps) note([] { return std::string("the search was given up: too many ways"); });
+    if (!found && steps_ > kMostMatchSteps) note([] { return std::string("the search was given up: too many ways"); });
     if (!found) return std::nullopt;
     return std::move(result_);
   }
@@ -107,7 +107,7 @@ class Matcher {
   }
 
   bool matches(const PatternTerm& term, ValueId v, const Next& next) {
-    if (++steps_ > kMostSteps) return false;
+    if (++steps_ > kMostMatchSteps) return false;
     using Kind = PatternTerm::Kind;
     switch (term.kind) {
       case Kind::kAny:

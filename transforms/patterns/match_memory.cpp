@@ -8,11 +8,11 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kMostLooks = 50'000;    // in a graph of ever new nodes there is nothing to remember
-constexpr std::size_t kMostReaders = 32;      // of a value of a node that may look like others
-constexpr std::size_t kMostOfSameRoot = 8;    // searches that begin at nodes of the same looks
-constexpr std::uint64_t kFarAway = 1u << 20;  // a reader, no matter where
-constexpr std::uint64_t kAbsent = 1u << 21;   // an operand
+constexpr std::size_t kMostLooks = 50'000;     // in a graph of ever new nodes there is nothing to remember
+constexpr std::size_t kMostMatchReaders = 32;  // of a value of a node that may look like others
+constexpr std::size_t kMostOfSameRoot = 8;     // searches that begin at nodes of the same looks
+constexpr std::uint64_t kFarAway = 1u << 20;   // a reader, no matter where
+constexpr std::uint64_t kAbsent = 1u << 21;    // an operand
 
 }  // namespace
 
@@ -68,7 +68,7 @@ bool NodeLooks::write_key(NodeId n) {
 
 bool NodeLooks::write_readers(NodeId n, ValueId v) {
   const auto readers = searched_.uses.of(v);
-  if (readers.size() > kMostReaders) return false;
+  if (readers.size() > kMostMatchReaders) return false;
   key_.push_back(std::uint64_t{searched_.graph.value(v).type} << 32 | readers.size() << 1 | searched_.is_output[v]);
   for (const NodeId reader : readers) key_.push_back(reader - n > kNear ? kFarAway : reader - n);
   return true;

@@ -13,7 +13,7 @@ namespace {
 using Kind = PatternTerm::Kind;
 
 constexpr std::size_t kLongestPattern = 20000;  // terms, after forms have been put in
-constexpr int kDeepest = 200;
+constexpr int kDeepestPattern = 200;
 
 PatternTerm around(Kind kind, PatternTerm inner) {
   PatternTerm term{.kind = kind};
@@ -46,7 +46,7 @@ std::optional<std::string_view> missing_operand(const OpDef& op, std::size_t cou
 struct PatternTermReader::Deeper {
   explicit Deeper(PatternTermReader& reader) : reader_(reader) {
     const PatternCursor& cursor = reader.cursor_;
-    if (++reader_.depth_ > kDeepest) cursor.fail(cursor.at(), "terms inside of terms, too deep");
+    if (++reader_.depth_ > kDeepestPattern) cursor.fail(cursor.at(), "terms inside of terms, too deep");
     if (++reader_.terms_ > kLongestPattern) cursor.fail(cursor.at(), "a pattern too large");
   }
   ~Deeper() { --reader_.depth_; }

@@ -13,9 +13,6 @@ namespace {
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 // How many characters from here on are a word; a dot belongs to it where a letter follows ("fusec.swiglu").
 std::size_t word_length(std::string_view rest) {

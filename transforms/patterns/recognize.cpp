@@ -19,7 +19,7 @@ namespace {
 
 // What one round makes another may take further (attention holds a softmax); none of the patterns undoes another's
 // work, so that few rounds are enough. Patterns that do would go on for ever.
-constexpr int kMostRounds = 12;
+constexpr int kMostPatternRounds = 12;
 
 bool escapes(const PatternMatch& match, const Node& node) {
   return std::ranges::any_of(match.pattern->escaping,
@@ -164,7 +164,7 @@ bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting) {
 void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns, const Limits& limits) {
   Rewriting rewriting(patterns, canonical.graph.nodes.size(), limits);
   bool changed = false;
-  for (int round = 0; round < kMostRounds; ++round) {
+  for (int round = 0; round < kMostPatternRounds; ++round) {
     count_step();
     const std::size_t nodes = canonical.graph.nodes.size();
     const bool again = rewrite_round(canonical, rewriting);

@@ -91,9 +91,9 @@ bool keeps_range(const Constant& constant, const TensorType& type) {
   return std::isfinite(squares) && (type.rank() < 2 || squares >= least);
 }
 
-class Replacing {
+class MatchReplacing {
  public:
-  Replacing(Graph& graph, const PatternMatch& match) : graph_(graph), match_(match) {}
+  MatchReplacing(Graph& graph, const PatternMatch& match) : graph_(graph), match_(match) {}
 
   void run() {
     const PatternTerm& term = match_.pattern->replacement;
@@ -308,7 +308,7 @@ class Replacing {
 
 std::string replace_match(Graph& graph, const PatternMatch& match) {
   try {
-    Replacing(graph, match).run();
+    MatchReplacing(graph, match).run();
     return "";
   } catch (const NoReplacement& no) {
     return no.why;
