@@ -11,6 +11,6 @@ if [ $# = 0 ]; then
 else
   files=("$@")
 fi
-[ -e build/release/build.ninja ] || cmake --preset release >/dev/null
-cmake -B build/release -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
-printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p build/release
+[ -e build/dev/build.ninja ] || cmake --preset dev >/dev/null
+cmake -B build/dev -DCMAKE_EXPORT_COMPILE_COMMANDS=ON >/dev/null
+printf '%s\n' "${files[@]}" | xargs -P "$(nproc)" -n 4 clang-tidy --quiet -p build/dev
