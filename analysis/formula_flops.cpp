@@ -20,7 +20,12 @@ bool is_bounded(const ExprPool& pool, const ExprNode& node) {
 
 class OperationCounter {
  public:
-  explicit OperationCounter(const Kernel& kernel) : kernel_(kernel), pool_(kernel.pool), count_(kernel) {}
+  explicit OperationCounter(const Kernel& kernel) : kernel_(kernel), pool_(kernel.pool), count_(kernel) {
+    for (ExprId id = 0; id < pool_.size(); ++id) {
+      that_hold_.push_back(share_that_holds(id));
+      not_zero_.push_back(share_not_zero(id));
+    }
+  }
 
   double distinct_flops() const;
 
@@ -32,12 +37,14 @@ class OperationCounter {
   const Kernel& kernel_;
   const ExprPool& pool_;
   const CountedPoints count_;
+  // By expression; operands come before their users.
+  std::vector<double> that_hold_, not_zero_;
 };
 
 // Where an index is a multiple of a stride: one place of so many.
 double OperationCounter::share_that_holds(ExprId condition) const {
   const ExprNode& node = pool_[condition];
-  if (node.op == ExprOp::kAnd) return share_that_holds(node.args[0]) * share_that_holds(node.args[1]);
+  if (node.op == ExprOp::kAnd) return that_hold_[node.args[0]] * that_hold_[node.args[1]];
   const auto quotient = whole_quotient(pool_, condition);
   return quotient ? 1 / static_cast<double>(quotient->divisor.as_constant().value_or(1)) : 1;
 }
@@ -46,13 +53,13 @@ double OperationCounter::share_that_holds(ExprId condition) const {
 // stride allows it) is multiplied and added there alone.
 double OperationCounter::share_not_zero(ExprId id) const {
   const ExprNode& node = pool_[id];
-  if (node.op == ExprOp::kMul) return std::min(share_not_zero(node.args[0]), share_not_zero(node.args[1]));
-  if (node.op == ExprOp::kConvert || node.op == ExprOp::kRound) return share_not_zero(node.args[0]);
-  if (node.op == ExprOp::kReduce && node.reduction == Reduction::kSum) return share_not_zero(node.args[0]);
+  if (node.op == ExprOp::kMul) return std::min(not_zero_[node.args[0]], not_zero_[node.args[1]]);
+  if (node.op == ExprOp::kConvert || node.op == ExprOp::kRound) return not_zero_[node.args[0]];
+  if (node.op == ExprOp::kReduce && node.reduction == Reduction::kSum) return not_zero_[node.args[0]];
   if (node.op != ExprOp::kSelect) return 1;
   const ExprNode& otherwise = pool_[node.args[2]];
   const bool zero = otherwise.op == ExprOp::kConstant && otherwise.integer == 0 && otherwise.real == 0;
-  return zero ? share_that_holds(node.args[0]) : 1;
+  return zero ? that_hold_[node.args[0]] : 1;
 }
 
 // Which values are not there for indices, or for comparisons of indices, alone.
@@ -78,7 +85,7 @@ double OperationCounter::distinct_flops() const {
     if (!counts[id]) continue;
     double times = count_.points(count_.depends(id));
     if (node.op == ExprOp::kReduce) times *= count_.points(node.axes);
-    if (node.op == ExprOp::kReduce || node.op == ExprOp::kMul) times *= share_not_zero(id);
+    if (node.op == ExprOp::kReduce || node.op == ExprOp::kMul) times *= not_zero_[id];
     flops += times * (is_bounded(pool_, node) ? 1 : operation_work(node).flops);
   }
   return flops;
