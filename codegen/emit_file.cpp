@@ -88,10 +88,14 @@ EmittedFile emit_file(const Graph& graph, const FusionPlan& plan, const LaunchPl
   file.text = header(graph, launch, target);
   file.text += "\n// ---- prelude: only what this file uses " + std::string(60, '-') + "\n" + prelude_of(parts);
   std::vector<std::int64_t> first_line;
+  std::size_t counted = 0;  // characters of the text whose lines are counted
+  std::int64_t lines = 0;
   for (const KernelSource& kernel : launch.kernels) {
     const std::string ruler(std::max<std::size_t>(4, 100 - std::min<std::size_t>(90, kernel.name.size())), '-');
     file.text += fmt::format("// ---- {} {}\n", kernel.name, ruler);
-    first_line.push_back(line_count(file.text) + 1);
+    lines += line_count(std::string_view(file.text).substr(counted));
+    counted = file.text.size();
+    first_line.push_back(lines + 1);
     file.text += kernel.text + "\n";
   }
   file.text += "#ifndef __CUDACC_RTC__  // ---- host part " + std::string(60, '-') + "\n";
