@@ -1,6 +1,8 @@
 #include "codegen/build_launch_plan.h"
 
 #include <algorithm>
+#include <map>
+#include <optional>
 #include <set>
 
 #include "codegen/arena_values.h"
@@ -40,6 +42,10 @@ class Builder {
   }
 
  private:
+  using RootPair = std::pair<ValueId, ValueId>;  // read, and written in the same place
+  using InPlaceForms = std::vector<ArenaValues::InPlaceForm>;
+  using FormsInPlace = std::map<RootPair, InPlaceForms>;
+
   ValueId root(ValueId v) const { return lowered_.storage_of[v]; }
 
   void collect_arguments() {
@@ -91,15 +97,12 @@ class Builder {
 
   // The step that makes the output reads the input element by element, and may write it so.
   bool reads_in_place(ValueId input, ValueId output) {
-    bool found = false;
-    for_each_step(false, [&](const LoweredStep& step, std::uint32_t) {
-      for_each_in_place(step, [&](ValueId read, ValueId written, const InPlaceForms& forms) {
-        if (found || read != input || written != output) return;
-        found = true;
-        for (const ArenaValues::InPlaceForm& form : forms) let_alias(lowered_.kernels[form.kernel], form.parameters);
-      });
-    });
-    return found;
+    if (!in_place_) in_place_ = forms_in_place();
+    const auto forms = in_place_->find({input, output});
+    if (forms == in_place_->end()) return false;
+    for (const ArenaValues::InPlaceForm& form : forms->second)
+      let_alias(lowered_.kernels[form.kernel], form.parameters);
+    return true;
   }
 
   // By root, the step of its first write and of its last read.
@@ -129,11 +132,6 @@ class Builder {
 
   bool is_result(ValueId v) const { return graph_.value(v).kind == Value::Kind::kResult; }
 
-  bool is_aliased(ValueId output) const {
-    return std::any_of(graph_.aliases.begin(), graph_.aliases.end(),
-                       [&](const Alias& alias) { return alias.output == output; });
-  }
-
   // What the prepared groups make lives in memory of its own: for good where a launch reads it.
   void place_prepared() {
     ArenaValues values(graph_, lowered_, BufferRef::Kind::kPrepared);
@@ -158,41 +156,48 @@ class Builder {
     });
   }
 
-  using InPlaceForms = std::vector<ArenaValues::InPlaceForm>;
+  // Of the first step that may read and write the two in one place.
+  FormsInPlace forms_in_place() const {
+    FormsInPlace found;
+    for_each_step(false, [&](const LoweredStep& step, std::uint32_t) {
+      for_each_in_place(step, [&](ValueId read, ValueId written, InPlaceForms forms) {
+        found.try_emplace({read, written}, std::move(forms));
+      });
+    });
+    return found;
+  }
 
   // Roots that the step's kernel, in each of its forms, may read and write in one place, each behind one of its
   // parameters alone.
   template <typename F>
   void for_each_in_place(const LoweredStep& step, F f) const {
     if (step.kind != LoweredStep::Kind::kKernel) return;
-    for (const auto& [roots, parameters] : in_place_pairs(step.kernel, step.parameters)) {
+    std::vector<std::pair<std::uint32_t, std::map<RootPair, KernelSource::InPlace>>> special;
+    for (const LoweredStep::SpecialForm& form : step.special) {
+      if (form.kernel == kNone) continue;
+      const auto pairs = pairs_in_place(form.kernel, form.parameters);
+      special.push_back({form.kernel, {pairs.begin(), pairs.end()}});
+    }
+    for (const auto& [roots, parameters] : pairs_in_place(step.kernel, step.parameters)) {
       count_step();
       InPlaceForms forms{{step.kernel, parameters}};
-      const bool in_all = std::ranges::all_of(step.special, [&, roots = roots](const LoweredStep::SpecialForm& special) {
-        if (special.kernel == kNone) return true;
-        const auto pairs = in_place_pairs(special.kernel, special.parameters);
-        const auto same = std::ranges::find(pairs, roots, &InPlacePair::first);
-        if (same != pairs.end()) forms.push_back({special.kernel, same->second});
-        return same != pairs.end();
-      });
-      if (in_all) f(roots.first, roots.second, forms);
+      for (const auto& [kernel, pairs] : special)
+        if (const auto same = pairs.find(roots); same != pairs.end()) forms.push_back({kernel, same->second});
+      if (forms.size() == 1 + special.size()) f(roots.first, roots.second, forms);
     }
   }
 
-  using InPlacePair = std::pair<std::pair<ValueId, ValueId>, KernelSource::InPlace>;  // roots read and written
-  std::vector<InPlacePair> in_place_pairs(std::uint32_t kernel, const std::vector<KernelParameter>& parameters) const {
-    const auto is_alone = [&](ValueId value) {
-      return std::ranges::count_if(parameters, [&](const KernelParameter& p) {
-               const bool tensor =
-                   p.kind == KernelParameter::Kind::kTensor || p.kind == KernelParameter::Kind::kTensorMap;
-               return tensor && root(p.value) == root(value);
-             }) == 1;
-    };
-    std::vector<InPlacePair> pairs;
+  std::vector<std::pair<RootPair, KernelSource::InPlace>> pairs_in_place(
+      std::uint32_t kernel, const std::vector<KernelParameter>& parameters) const {
+    std::map<ValueId, int> uses;  // parameters of a root
+    for (const KernelParameter& p : parameters)
+      if (p.kind == KernelParameter::Kind::kTensor || p.kind == KernelParameter::Kind::kTensorMap)
+        ++uses[root(p.value)];
+    std::vector<std::pair<RootPair, KernelSource::InPlace>> pairs;
     for (const KernelSource::InPlace& pair : lowered_.kernels[kernel].in_place) {
       count_step();
-      const ValueId read = parameters[pair.read].value, written = parameters[pair.written].value;
-      if (is_alone(read) && is_alone(written)) pairs.push_back({{root(read), root(written)}, pair});
+      const ValueId read = root(parameters[pair.read].value), written = root(parameters[pair.written].value);
+      if (uses[read] == 1 && uses[written] == 1) pairs.push_back({{read, written}, pair});
     }
     return pairs;
   }
@@ -311,11 +316,13 @@ class Builder {
       });
     }
     const std::size_t kernel_steps = result_.steps.size();
+    std::set<ValueId> aliased;
+    for (const Alias& alias : graph_.aliases) aliased.insert(alias.output);
     // Results that are an input or a constant themselves; before the copies below, which may overwrite an input.
     for (std::uint32_t i = 0; i < result_.results.size(); ++i) {
       count_step();
       const ValueId v = result_.results[i];
-      if (is_result(v) || is_aliased(v)) continue;
+      if (is_result(v) || aliased.contains(v)) continue;
       push_copy(v, {BufferRef::Kind::kOutput, i, 0}, v, buffer_argument(v).buffer);
     }
     for (const AliasCopy& copy : copies_)
@@ -360,6 +367,7 @@ class Builder {
   LaunchPlan result_;
   std::vector<BufferRef> buffers_;  // of each root value
   std::vector<BufferRef> scratch_;
+  std::optional<FormsInPlace> in_place_;  // once an alias asks
 
   // At the end of the launch: the output's value goes into the input's buffer.
   struct AliasCopy {
