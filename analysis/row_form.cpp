@@ -341,9 +341,9 @@ RowForm with_rows_merged(const RowForm& form, const Graph& graph) {
 
 std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
                                        const std::function<bool(ExprId)>& known) {
-  return reachable(form.kernel.pool, roots, [&](ExprId id) {
-    return std::ranges::find(form.reductions, id) != form.reductions.end() || (known && known(id));
-  });
+  std::vector<std::uint8_t> reduced(form.kernel.pool.size(), 0);
+  for (const ExprId r : form.reductions) reduced[r] = 1;
+  return reachable(form.kernel.pool, roots, [&](ExprId id) { return reduced[id] != 0 || (known && known(id)); });
 }
 
 bool is_wide(ScalarType type) {
@@ -367,14 +367,19 @@ int bytes_of_partials(const RowForm& form, int times_each) {
 }
 
 std::vector<int> stages_of(const RowForm& form) {
-  std::vector<int> stages;
-  for (const ExprId r : form.reductions) {  // operands first
-    int mine = 0;
-    for (const ExprId id : outside_reductions(form, {form.kernel.pool[r].args[0]}))
-      for (std::size_t i = 0; i < stages.size(); ++i)
-        if (form.reductions[i] == id) mine = std::max(mine, stages[i] + 1);
-    stages.push_back(mine);
+  const ExprPool& pool = form.kernel.pool;
+  std::vector<std::uint8_t> reduced(pool.size(), 0);
+  for (const ExprId r : form.reductions) reduced[r] = 1;
+  std::vector<int> behind(pool.size(), 0);  // how many reductions, one after the other, have to be made for a value
+  for (const ExprId id : reachable(pool, form.reductions)) {  // operands first
+    const ExprNode& n = pool[id];
+    for (const ExprId a : n.args)
+      if (a != kNoExpr) behind[id] = std::max(behind[id], behind[a]);
+    for (const ExprId v : values_in(n)) behind[id] = std::max(behind[id], behind[v]);
+    behind[id] += reduced[id];
   }
+  std::vector<int> stages;
+  for (const ExprId r : form.reductions) stages.push_back(behind[r] - 1);
   return stages;
 }
 
