@@ -5,7 +5,6 @@
 #include <set>
 
 #include "analysis/copy_expr.h"
-#include "analysis/lead_to_codes.h"
 #include "analysis/loads.h"
 #include "analysis/narrow_comparisons.h"
 #include "analysis/negative_zero.h"
@@ -31,9 +30,7 @@ constexpr std::size_t kLargestIndices = 200;
 class Building {
  public:
   Building(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining, bool round_intermediates)
-      : graph_(graph), nodes_(nodes), inlining_(inlining), round_intermediates_(round_intermediates) {
-    find_quantized();
-  }
+      : graph_(graph), nodes_(nodes), inlining_(inlining), round_intermediates_(round_intermediates) {}
 
   BuiltKernel run(const KernelUnit& unit) {
     // First the formulas as they are, each load of a value that is put in noted with the formula that replaces it.
@@ -120,7 +117,7 @@ class Building {
     copier.replacement = [&](ExprId id) { return replaced_by[id]; };
     copier.finish = [&](ExprId id, ExprId copied) {
       const DType dtype = raw[id].dtype;
-      const bool rounds = round_intermediates_ || quantized_.contains(raw[id].source);
+      const bool rounds = round_intermediates_ || inlining_.leads_to_codes(raw[id].source);
       if (rounds && !has_bits_of(kernel.pool, copied, dtype)) copied = kernel.pool.round(copied, dtype);
       kernel.named.push_back({copied, raw[id].source});
       return copied;
@@ -306,32 +303,10 @@ class Building {
     return pool.select(load.args[0], element, pool.convert(pool.index(0), load.type));
   }
 
-  // Of what is quantized, compared or rounded to whole numbers, here or behind what is stored wide, the 16-bit values
-  // on the way: unrounded, one code in some hundred would be another than the graph says, and what is multiplied by it
-  // a whole step off.
-  void find_quantized() {
-    std::set<ValueId> before;
-    for (std::size_t i = nodes_.size(); i-- > 0;) {
-      count_step();
-      const Node& node = graph_.nodes[nodes_[i]];
-      bool leads = makes_codes(graph_, node) || node.leads_to_codes;
-      for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
-        leads = leads || before.contains(v);
-      if (!leads) continue;
-      for (const ValueId v : node.inputs)
-        if (v != kNone && inlining_.inside(v)) before.insert(v);
-    }
-    for (const ValueId v : before)
-      if (!graph_.type(v).is_tuple &&
-          (graph_.tensor(v).dtype == DType::kFloat16 || graph_.tensor(v).dtype == DType::kBFloat16))
-        quantized_.insert(v);
-  }
-
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
   const Inlining& inlining_;
   bool round_intermediates_;
-  std::set<ValueId> quantized_;
 };
 
 }  // namespace

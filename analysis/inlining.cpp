@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "analysis/lead_to_codes.h"
+#include "ir/budget.h"
 #include "ir/tuple_field.h"
 #include "ir/type.h"
 
@@ -25,6 +27,7 @@ Inlining::Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const s
     for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) inside_.insert(graph.nodes[n].first_output + i);
   for (const ValueId v : outputs) needed_.insert(v);
   find_needed();
+  find_codes();
   find_facts();
 }
 
@@ -56,6 +59,24 @@ void Inlining::find_needed() {
       if (v != kNone && inside(resolve_tuple(graph_, v))) must_store_.insert(resolve_tuple(graph_, v));
     for (std::uint32_t i = 0; i < node.output_count; ++i) must_store_.insert(node.first_output + i);
   }
+}
+
+void Inlining::find_codes() {
+  std::set<ValueId> before;
+  for (auto n = nodes_.rbegin(); n != nodes_.rend(); ++n) {
+    count_step();
+    const Node& node = graph_.nodes[*n];
+    bool leads = makes_codes(graph_, node) || node.leads_to_codes;
+    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
+      leads = leads || before.contains(v);
+    if (!leads) continue;
+    for (const ValueId v : node.inputs)
+      if (v != kNone && inside(v)) before.insert(v);
+  }
+  for (const ValueId v : before)
+    if (!graph_.type(v).is_tuple &&
+        (graph_.tensor(v).dtype == DType::kFloat16 || graph_.tensor(v).dtype == DType::kBFloat16))
+      leads_to_codes_.insert(v);
 }
 
 void Inlining::find_facts() {

@@ -99,6 +99,10 @@ class Inlining {
   // Its formula stands inside what reads it, in whichever kernel.
   bool put_in(ValueId v) const { return inside(v) && (!stored(v) || anew_.contains(v)); }
   bool wanted(NodeId n) const { return wanted_.contains(n); }  // some output needs it
+  // Is this 16-bit value quantized, compared or rounded to whole numbers, here or behind what is stored wide? It stays
+  // unrounded: else one code in some hundred would be another than the graph says, and what is multiplied by it a whole
+  // step off.
+  bool leads_to_codes(ValueId v) const { return leads_to_codes_.contains(v); }
   // Nothing where the value has no formula.
   const FormulaFacts* facts(ValueId v) const;
   const Inlined& inlined(ValueId v) const { return inlined_.at(v); }
@@ -108,6 +112,7 @@ class Inlining {
  private:
   const Node& producer(ValueId v) const { return graph_.nodes[graph_.value(v).producer]; }
   void find_needed();
+  void find_codes();
   void find_facts();
   void find_streams();
   Inlined combine(ValueId value, const FormulaFacts& facts, const Shape& shape);
@@ -129,6 +134,7 @@ class Inlining {
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
   std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, beside_, joined_in_parts_, anew_;
+  std::set<ValueId> leads_to_codes_;
   std::set<NodeId> wanted_;
   std::map<ValueId, FormulaFacts> facts_;
   std::map<ValueId, Inlined> inlined_;
