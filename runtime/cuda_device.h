@@ -29,7 +29,6 @@ enum class Timing : std::uint8_t { kWhole, kEachKernel };
 // One run for the outputs, then `timed_runs` more. Throws Error(kEnvironment) without a driver or device, or when a
 // launch fails.
 CudaResult run_on_cuda(const Graph& graph, const LaunchPlan& plan, const std::vector<CompiledModule>& modules,
-                       const std::vector<std::uint32_t>& unit_of, const TensorMap& tensors, int device, int timed_runs,
-                       Timing timing = Timing::kWhole);
+                       const TensorMap& tensors, int device, int timed_runs, Timing timing = Timing::kWhole);
 
 }  // namespace fusec

@@ -216,8 +216,8 @@ class Run {
 
   MeasuredRun time_kernels(const PlannedModel& model, const GeneratedModel& generated,
                            const std::vector<CompiledModule>& modules, const TensorMap& tensors) const {
-    CudaResult timed = run_on_cuda(model.source_graph(), generated.launch, modules, generated.file.unit_of, tensors,
-                                   cuda_, a_.bench > 0 ? a_.bench : 20, Timing::kEachKernel);
+    CudaResult timed = run_on_cuda(model.source_graph(), generated.launch, modules, tensors, cuda_,
+                                   a_.bench > 0 ? a_.bench : 20, Timing::kEachKernel);
     return {std::move(timed.outputs), std::move(timed.kernel_seconds)};
   }
 
@@ -295,7 +295,7 @@ class Run {
     CudaResult result;
     timed("run", [&] {
       result =
-          run_on_cuda(planned.source_graph(), generated.launch, modules, generated.file.unit_of, tensors, cuda_, bench);
+          run_on_cuda(planned.source_graph(), generated.launch, modules, tensors, cuda_, bench);
     });
     if (!result.seconds.empty()) {
       std::sort(result.seconds.begin(), result.seconds.end());

@@ -1,0 +1,117 @@
+#include "runtime/cuda_program.h"
+
+#include <bit>
+
+#include "ir/error.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kMaxDynamicSharedBytes = 8;         // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+constexpr std::int64_t kSharedBytes = 48 * 1024;  // that every kernel may have
+constexpr int kNoBinary = 209;                    // CUDA_ERROR_NO_BINARY_FOR_GPU
+constexpr int kNotFound = 500;                    // CUDA_ERROR_NOT_FOUND
+
+// A CUtensorMap.
+struct alignas(64) DeviceTensorMap {
+  std::byte bytes[128];
+};
+
+DevicePointer address(const ResolvedArgument& a, const BaseAddress& base) {
+  return base(a.buffer, a.index) + static_cast<DevicePointer>(a.offset);
+}
+
+DeviceTensorMap tensor_map(const CudaDriver& driver, const ResolvedBoxes& boxes, DevicePointer at) {
+  constexpr int kNoInterleave = 0, kPromote128 = 2, kFillZeros = 0;  // of CUtensorMap*
+  if (!driver.encode_tiled) throw Error(ErrorKind::kEnvironment, "the CUDA driver lacks cuTensorMapEncodeTiled");
+  const std::vector<std::uint64_t> extents(boxes.extents.begin(), boxes.extents.end());
+  const std::vector<std::uint64_t> strides(boxes.strides.begin(), boxes.strides.end());
+  const std::vector<unsigned> steps(boxes.box.size(), 1);
+  const int type = boxes.element_bytes / 2;  // 8, 16 or 32 bits without a sign are 0, 1 and 2
+  // 32, 64 and 128 bytes are 1, 2 and 3.
+  const std::uint32_t swizzle = swizzle_of_lines(boxes.box[0] * static_cast<std::uint32_t>(boxes.element_bytes)) / 32;
+  DeviceTensorMap map;
+  driver.check(
+      driver.encode_tiled(&map, type, static_cast<unsigned>(extents.size()), at, extents.data(), strides.data(),
+                          boxes.box.data(), steps.data(), kNoInterleave, std::bit_width(swizzle), kPromote128, kFillZeros),
+      "the description of a tensor for TMA");
+  return map;
+}
+
+}  // namespace
+
+CudaProgram::CudaProgram(const CudaDriver& driver, const LaunchPlan& plan, std::span<const KernelImage> images)
+    : driver_(driver), plan_(plan) {
+  try {
+    for (const KernelImage& image : images) load(image);
+    for (const KernelSource& kernel : plan.kernels) functions_.push_back(find(kernel.name));
+  } catch (...) {
+    for (const CudaHandle module : modules_) driver_.unload(module);
+    throw;
+  }
+}
+
+CudaProgram::~CudaProgram() {
+  for (const CudaHandle module : modules_) driver_.unload(module);
+}
+
+void CudaProgram::load(const KernelImage& image) {
+  CudaHandle module = nullptr;
+  int status = kNoBinary;
+  if (image.cubin && !image.cubin->empty()) status = driver_.load(&module, image.cubin->data());
+  if (status != 0 && image.ptx && !image.ptx->empty()) status = driver_.load(&module, image.ptx->c_str());
+  driver_.check(status, "the compiled kernels cannot be loaded");
+  modules_.push_back(module);
+}
+
+CudaHandle CudaProgram::find(const std::string& kernel) const {
+  for (const CudaHandle module : modules_) {
+    CudaHandle function = nullptr;
+    const int status = driver_.function(&function, module, kernel.c_str());
+    if (status == kNotFound) continue;
+    driver_.check(status, kernel);
+    return function;
+  }
+  throw Error(ErrorKind::kEnvironment, Error::Parts{.what = "the compiled kernels lack one", .found = kernel});
+}
+
+void CudaProgram::enqueue(std::span<const ResolvedStep> steps, const BaseAddress& base, CudaHandle stream) const {
+  for (const ResolvedStep& step : steps) {
+    if (step.kind == LaunchStep::Kind::kCopy)
+      driver_.check(driver_.device_copy(address(step.arguments[0], base), address(step.arguments[1], base),
+                                        static_cast<std::size_t>(step.bytes), stream),
+                    "a copy");
+    else
+      launch(step, base, stream);
+  }
+}
+
+void CudaProgram::launch(const ResolvedStep& step, const BaseAddress& base, CudaHandle stream) const {
+  const KernelSource& kernel = plan_.kernels[step.kernel];
+  std::vector<std::int64_t> values;  // little-endian: an int is the low half
+  values.reserve(step.arguments.size());
+  std::vector<DeviceTensorMap> maps;
+  maps.reserve(step.arguments.size());
+  std::vector<void*> pointers;
+  for (const ResolvedArgument& a : step.arguments) {
+    if (a.boxes) {
+      maps.push_back(tensor_map(driver_, *a.boxes, address(a, base)));
+      pointers.push_back(&maps.back());
+      continue;
+    }
+    values.push_back(a.is_size ? a.size : static_cast<std::int64_t>(address(a, base)));
+    pointers.push_back(&values.back());
+  }
+  // Cheap and without effect on launches under way, so that it need not be known whether it was set before.
+  if (step.dynamic_shared > kSharedBytes)
+    driver_.check(driver_.function_attribute(functions_[step.kernel], kMaxDynamicSharedBytes,
+                                             static_cast<int>(step.dynamic_shared)),
+                  kernel.name);
+  auto u = [](auto v) { return static_cast<unsigned>(v); };
+  driver_.check(driver_.launch(functions_[step.kernel], u(step.grid[0]), u(step.grid[1]), u(step.grid[2]),
+                               u(kernel.block[0]), u(kernel.block[1]), u(kernel.block[2]), u(step.dynamic_shared),
+                               stream, pointers.data(), nullptr),
+                kernel.name);
+}
+
+}  // namespace fusec
