@@ -3,10 +3,22 @@
 #include <algorithm>
 
 #include "codegen/emit_matrix_calls.h"
+#include "ir/constant_data.h"
 #include "ir/json_writer.h"
 
 namespace fusec {
 namespace {
+
+std::string hexadecimal(const std::vector<std::byte>& bytes) {
+  constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes.size());
+  for (const std::byte byte : bytes) {
+    text += kDigits[std::to_integer<unsigned>(byte) >> 4];
+    text += kDigits[std::to_integer<unsigned>(byte) & 15];
+  }
+  return text;
+}
 
 class Printer {
  public:
@@ -21,9 +33,9 @@ class Printer {
       out_.member("arch", target.arch);
       out_.member("numerics", launch_.numerics);
       out_.member("symbols", [&] { symbols(); });
-      list("arguments", launch_.arguments, [&](ValueId v) { tensor(v); });
-      list("results", launch_.results, [&](ValueId v) { tensor(v); });
-      list("embedded", launch_.embedded, [&](ValueId v) { tensor(v); });
+      list("arguments", launch_.arguments, [&](ValueId v) { parameter(v); });
+      list("results", launch_.results, [&](ValueId v) { result(v); });
+      list("embedded", launch_.embedded, [&](ValueId v) { embedded(v); });
       list("checks", launch_.checks, [&](const LaunchCheck& check) {
         out_.object([&] {
           formula("left", check.left);
@@ -81,10 +93,30 @@ class Printer {
   }
 
   void tensor(ValueId v) {
+    out_.member("name", graph_.value(v).name);
+    out_.member("dtype", name(graph_.tensor(v).dtype));
+    formulas("shape", graph_.tensor(v).shape);
+  }
+
+  void parameter(ValueId v) {
     out_.object([&] {
-      out_.member("name", graph_.value(v).name);
-      out_.member("dtype", name(graph_.tensor(v).dtype));
-      formulas("shape", graph_.tensor(v).shape);
+      tensor(v);
+      if (graph_.value(v).kind == Value::Kind::kConstant) out_.member("constant", true);
+    });
+  }
+
+  void result(ValueId v) {
+    out_.object([&] {
+      tensor(v);
+      for (const Alias& alias : graph_.aliases)
+        if (alias.output == v) out_.member("alias_of", graph_.value(alias.input).name);
+    });
+  }
+
+  void embedded(ValueId v) {
+    out_.object([&] {
+      tensor(v);
+      out_.member("data", hexadecimal(constant_bytes(*graph_.constant_of(v)->data, graph_.tensor(v).dtype)));
     });
   }
 
