@@ -9,20 +9,10 @@
 #include "ir/reserved_words.h"
 #include "ir/scalar_expression.h"
 #include "ir/spelling.h"
+#include "type_info.h"
 
 namespace fusec {
 namespace {
-
-TensorInfo info_of(const TensorType& type, const Symbols& symbols) {
-  TensorInfo tensor{std::string(name(type.dtype)), {}};
-  for (const Dim& dim : type.shape) {
-    if (const auto c = dim.as_constant())
-      tensor.shape.emplace_back(*c);
-    else
-      tensor.shape.emplace_back(to_string(dim, symbols));
-  }
-  return tensor;
-}
 
 std::vector<ValueType> inferred(const OpDescription& description, const OpCall& call) {
   if (!description.infer) {
@@ -38,7 +28,7 @@ std::vector<ValueType> inferred(const OpDescription& description, const OpCall& 
     return {*result};
   }
   std::vector<TensorInfo> operands;
-  for (const Operand& o : call.operands) operands.push_back(info_of(o.type.tensor, call.symbols));
+  for (const Operand& o : call.operands) operands.push_back(type_info(o.type.tensor, call.symbols));
   const TensorInfo result = description.infer(operands);
   TensorType type;
   const auto dtype = parse_dtype(result.dtype);

@@ -1,0 +1,131 @@
+// Runs a compiled model: on a GPU through the CUDA driver, or on the CPU by the PTX emulator.
+//
+//   const fusec::Compilation result = fusec::compile(model, {.ptx = true});
+//   const fusec::Module module(result.manifest, fusec::images_of(result));  // or from files
+//   fusec::DeviceModule loaded(module, 0);                                  // on GPU 0
+//   loaded.launch(arguments, results, stream);                              // returns at once
+//
+// A manifest and kernels are all that is needed: neither the model nor the compiler, and of CUDA the driver alone.
+// Functions may be called from several threads at once. What goes wrong is a fusec::Error.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "fusec/fusec.h"
+#include "fusec/kernel_image.h"
+
+namespace fusec {
+
+// A tensor of a call: dense, row-major. On a GPU `data` is a device pointer, a multiple of 16 bytes.
+struct TensorView {
+  void* data = nullptr;
+  std::string dtype;  // "bfloat16"
+  std::vector<std::int64_t> shape;
+};
+
+// What a call takes or gives.
+struct TensorDeclaration {
+  std::string name;
+  TensorInfo type;
+  bool is_constant = false;  // of an argument: the same at every launch (a weight)
+  std::string alias_of;      // of a result: the input in whose memory it is written; its view is ignored. "" for none
+};
+
+// The kernels of a compilation that was made with Options::ptx.
+std::vector<KernelImage> images_of(const Compilation& compilation);
+
+class Module {
+ public:
+  // Throws Error(kInput) where the manifest is none, or calls what is no kernel (cuBLASLt, NCCL, a launcher).
+  Module(std::string manifest, std::vector<KernelImage> images);
+
+  const std::string& manifest() const;
+  const std::vector<KernelImage>& images() const;
+  const std::string& arch() const;  // "sm_90a"
+  const std::vector<TensorDeclaration>& arguments() const;  // inputs, then constants, in the order of a call
+  const std::vector<TensorDeclaration>& results() const;    // outputs, each once
+
+  // The shapes of the results. Throws Error(kInput) where an argument's dtype or shape is not as declared.
+  std::vector<std::vector<std::int64_t>> result_shapes(std::span<const TensorView> arguments) const;
+
+  // Executes the PTX on the CPU, with all checks of the emulator, on host memory. `threads`: 0 for as many as there are
+  // processors. Throws Error(kEnvironment) where there is no PTX, or where the emulator finds a fault.
+  void run_on_emulator(std::span<const TensorView> arguments, std::span<const TensorView> results,
+                       int threads = 0) const;
+
+ private:
+  friend class DeviceModule;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// Device memory that a module's owner holds: weights that come from the host.
+class DeviceMemory {
+ public:
+  // Throws Error(kEnvironment) without a GPU, or where there is not enough memory.
+  DeviceMemory(int device, std::size_t bytes);
+  void* data() const;
+  void copy_from_host(const void* source, std::size_t bytes);  // waits until it is done
+  void copy_to_host(void* target, std::size_t bytes) const;    // waits for all that the device does
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// One launch as a CUDA graph. It keeps its own workspace; the tensors that it was captured with are its caller's to keep.
+class CapturedLaunch {
+ public:
+  void launch(void* stream) const;  // returns at once
+
+ private:
+  friend class DeviceModule;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// A module loaded into the primary context of a GPU, the one that the CUDA runtime uses. Keeps, for each stream, a
+// workspace and what is prepared of the constants.
+class DeviceModule {
+ public:
+  // Throws Error(kEnvironment) without a driver or device, or where the kernels are for another architecture.
+  DeviceModule(const Module& module, int device);
+
+  // Enqueues the model on the stream (a CUstream or cudaStream_t; null: the legacy default stream) and returns. What
+  // depends on constants alone is enqueued first where the constants are others than at the last launch on the stream.
+  // Arguments and results must stay until the stream has done it. Throws Error(kInput) where a tensor is not as
+  // declared, Error(kEnvironment) where the driver refuses.
+  void launch(std::span<const TensorView> arguments, std::span<const TensorView> results, void* stream);
+
+  // To be called after constants were changed in place.
+  void constants_changed();
+
+  // The same as a CUDA graph. Memory is allocated and constants are prepared now, nothing else runs.
+  CapturedLaunch capture(std::span<const TensorView> arguments, std::span<const TensorView> results);
+
+ private:
+  friend class CapturedLaunch;
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+// Evaluates a model op by op on the CPU, in host memory: what kernels are compared with. Tensors by name: all inputs,
+// and the constants whose elements the model does not have; `results` may be any of the outputs.
+struct NamedTensor {
+  std::string name;
+  TensorView tensor;
+};
+void run_reference(const Model& model, std::span<const NamedTensor> arguments, std::span<const NamedTensor> results);
+
+// Whether a GPU can be used: the CUDA driver is there, starts, and has this device.
+bool has_device(int device = 0);
+
+// Waits until the stream has done all that was enqueued.
+void synchronize(int device, void* stream);
+
+}  // namespace fusec

@@ -1,0 +1,316 @@
+// The public modules on a GPU.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <mutex>
+
+#include "boundary.h"
+#include "fusec/module.h"
+#include "ir/error.h"
+#include "ir/spelling.h"
+#include "module_state.h"
+#include "runtime/cuda_driver.h"
+#include "runtime/cuda_program.h"
+
+namespace fusec {
+namespace {
+
+constexpr const char* kHint = "device=\"emulator\" and device=\"reference\" need no GPU; `fusec doctor` looks for one";
+constexpr std::uint64_t kAlignment = 16;
+
+std::shared_ptr<CudaContext> context_of(int device) {
+  static std::mutex mutex;
+  static std::map<int, std::shared_ptr<CudaContext>> contexts;  // kept until the process ends
+  const CudaDriver& driver = CudaDriver::require(kHint);
+  const std::scoped_lock lock(mutex);
+  std::shared_ptr<CudaContext>& context = contexts[device];
+  if (!context) context = std::make_shared<CudaContext>(driver, device);
+  return context;
+}
+
+// Device memory that grows and is given back with its context current.
+class Memory {
+ public:
+  explicit Memory(std::shared_ptr<CudaContext> context) : context_(std::move(context)) {}
+  ~Memory() {
+    try {
+      release();
+    } catch (const Error&) {
+      // The device is gone, and its memory with it.
+    }
+  }
+  Memory(const Memory&) = delete;
+  Memory& operator=(const Memory&) = delete;
+
+  // With the context current. Whether the memory is another one than before. What it held is lost then.
+  bool reserve(std::int64_t bytes) {
+    const auto size = static_cast<std::size_t>(bytes);
+    if (buffer_ && buffer_->bytes() >= size) return false;
+    buffer_.reset();
+    buffer_ = std::make_unique<DeviceBuffer>(context_->driver(), size);
+    return true;
+  }
+  DevicePointer address() const { return buffer_ ? buffer_->address() : 0; }
+
+ private:
+  void release() {
+    if (!buffer_) return;
+    const CurrentContext scope(*context_);
+    buffer_.reset();
+  }
+
+  std::shared_ptr<CudaContext> context_;
+  std::unique_ptr<DeviceBuffer> buffer_;
+};
+
+// Of one stream, or of one captured launch.
+struct Memories {
+  explicit Memories(const std::shared_ptr<CudaContext>& context) : workspace(context), prepared(context) {}
+  Memory workspace, prepared;
+  std::vector<const void*> constants;  // of which the prepared memory was made
+  std::vector<std::int64_t> symbols;   // at which it was made
+  std::uint64_t generation = 0;        // of the constants' values
+};
+
+DevicePointer device_pointer(const void* data) {
+  return static_cast<DevicePointer>(reinterpret_cast<std::uintptr_t>(data));
+}
+
+}  // namespace
+
+struct DeviceModule::State {
+  State(std::shared_ptr<Module::State> of, int device) : module(std::move(of)), context(context_of(device)) {
+    const CurrentContext scope(*context);
+    const std::string own = architecture_of(context->driver(), device);
+    try {
+      program = std::make_unique<CudaProgram>(context->driver(), module->model.plan, module->images);
+    } catch (const Error& error) {
+      Error::Parts parts = error.parts();
+      if (module->model.arch != own)
+        parts.hint = fmt::format("they are for {}, the device is {}: compile for that", module->model.arch, own);
+      throw Error(error.kind(), std::move(parts));
+    }
+    for (const auto& embedded : module->model.embedded) {
+      constants.push_back(std::make_unique<Memory>(context));
+      if (!embedded) continue;
+      constants.back()->reserve(static_cast<std::int64_t>(embedded->bytes.size()));
+      if (!embedded->bytes.empty())
+        context->driver().check(context->driver().to_device(constants.back()->address(), embedded->bytes.data(),
+                                                            embedded->bytes.size()),
+                                "a constant");
+    }
+  }
+  ~State() {
+    try {
+      const CurrentContext scope(*context);
+      program.reset();
+    } catch (const Error&) {
+      // The device is gone, and its modules with it.
+    }
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  std::shared_ptr<const ResolvedCall> checked(std::span<const TensorView> arguments,
+                                              std::span<const TensorView> results) {
+    auto call = module->calls.resolve(call_tensors(arguments));
+    module->calls.require_results(*call, call_tensors(results));
+    for (std::size_t i = 0; i < arguments.size(); ++i) require_address(module->arguments[i].name, arguments[i]);
+    for (std::size_t i = 0; i < results.size(); ++i)
+      if (module->results[i].alias_of.empty()) require_address(module->results[i].name, results[i]);
+    return call;
+  }
+
+  static void require_address(const std::string& name, const TensorView& view) {
+    const bool empty = std::ranges::find(view.shape, 0) != view.shape.end();
+    if ((!view.data && !empty) || device_pointer(view.data) % kAlignment != 0)
+      throw Error(ErrorKind::kInput, Error::Parts{.what = "the address of tensor " + in_quotes(name),
+                                      .found = fmt::format("{:#x}", device_pointer(view.data)),
+                                      .expected = "device memory aligned to 16 bytes"});
+  }
+
+  DevicePointer address(BufferRef::Kind kind, std::uint32_t index, const Memories& memories,
+                        std::span<const TensorView> arguments, std::span<const TensorView> results) const {
+    switch (kind) {
+      case BufferRef::Kind::kInput:
+        return device_pointer(arguments[index].data);
+      case BufferRef::Kind::kConstant:
+        return device_pointer(arguments[module->model.graph.inputs.size() + index].data);
+      case BufferRef::Kind::kEmbedded:
+        return constants[index]->address();
+      case BufferRef::Kind::kOutput:
+        return device_pointer(results[index].data);
+      case BufferRef::Kind::kWorkspace:
+        return memories.workspace.address();
+      case BufferRef::Kind::kPrepared:
+        return memories.prepared.address();
+      case BufferRef::Kind::kNowhere:
+        break;
+    }
+    throw InternalError("an argument that lies nowhere");
+  }
+
+  void enqueue(const std::vector<ResolvedStep>& steps, const Memories& memories, std::span<const TensorView> arguments,
+               std::span<const TensorView> results, CudaHandle stream) const {
+    program->enqueue(
+        steps,
+        [&](BufferRef::Kind kind, std::uint32_t index) { return address(kind, index, memories, arguments, results); },
+        stream);
+  }
+
+  // Memory for the call, and what its launch reads of what is made of constants alone.
+  void prepare(Memories& memories, const ResolvedCall& call, std::span<const TensorView> arguments,
+               std::span<const TensorView> results, CudaHandle stream) {
+    memories.workspace.reserve(call.plan.workspace_bytes);
+    std::vector<const void*> given;
+    for (std::size_t i = module->model.graph.inputs.size(); i < arguments.size(); ++i)
+      given.push_back(arguments[i].data);
+    const bool moved = memories.prepared.reserve(call.plan.prepared_bytes);
+    if (!moved && memories.generation == generation && memories.symbols == call.symbols && memories.constants == given)
+      return;
+    enqueue(call.plan.prepare_steps, memories, arguments, results, stream);
+    memories.constants = std::move(given);
+    memories.symbols = call.symbols;
+    memories.generation = generation;
+  }
+
+  std::shared_ptr<Module::State> module;
+  std::shared_ptr<CudaContext> context;
+  std::unique_ptr<CudaProgram> program;
+  std::vector<std::unique_ptr<Memory>> constants;  // those that the manifest has the bytes of, by place in the graph
+  std::mutex mutex;                                // of what follows, and of enqueueing
+  std::map<void*, std::unique_ptr<Memories>> of_stream;
+  std::uint64_t generation = 1;
+};
+
+DeviceModule::DeviceModule(const Module& module, int device)
+    : state_(at_boundary([&] { return std::make_shared<State>(module.state_, device); })) {}
+
+void DeviceModule::launch(std::span<const TensorView> arguments, std::span<const TensorView> results, void* stream) {
+  at_boundary([&] {
+    const auto call = state_->checked(arguments, results);
+    const std::scoped_lock lock(state_->mutex);
+    std::unique_ptr<Memories>& memories = state_->of_stream[stream];
+    if (!memories) memories = std::make_unique<Memories>(state_->context);
+    const CurrentContext scope(*state_->context);
+    state_->prepare(*memories, *call, arguments, results, stream);
+    state_->enqueue(call->plan.steps, *memories, arguments, results, stream);
+  });
+}
+
+void DeviceModule::constants_changed() {
+  const std::scoped_lock lock(state_->mutex);
+  ++state_->generation;
+}
+
+struct CapturedLaunch::State {
+  explicit State(std::shared_ptr<DeviceModule::State> of) : module(std::move(of)), memories(module->context) {}
+  ~State() {
+    const CudaDriver& driver = module->context->driver();
+    try {
+      const CurrentContext scope(*module->context);
+      if (executable) driver.graph_exec_destroy(executable);
+      if (graph) driver.graph_destroy(graph);
+      if (stream) driver.stream_destroy(stream);
+    } catch (const Error&) {
+      // The device is gone.
+    }
+  }
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+
+  std::shared_ptr<DeviceModule::State> module;
+  Memories memories;
+  CudaHandle stream = nullptr, graph = nullptr, executable = nullptr;
+};
+
+CapturedLaunch DeviceModule::capture(std::span<const TensorView> arguments, std::span<const TensorView> results) {
+  return at_boundary([&] {
+    constexpr unsigned kNonBlocking = 1;
+    constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
+    const auto call = state_->checked(arguments, results);
+    const std::scoped_lock lock(state_->mutex);
+    const CurrentContext scope(*state_->context);
+    const CudaDriver& driver = state_->context->driver();
+    CapturedLaunch captured;
+    captured.state_ = std::make_shared<CapturedLaunch::State>(state_);
+    CapturedLaunch::State& s = *captured.state_;
+    driver.check(driver.stream_create(&s.stream, kNonBlocking), "a stream");
+    state_->prepare(s.memories, *call, arguments, results, s.stream);
+    driver.check(driver.stream_synchronize(s.stream), "the kernels failed");
+    driver.check(driver.begin_capture(s.stream, kThreadLocal), "the capture of a launch");
+    try {
+      state_->enqueue(call->plan.steps, s.memories, arguments, results, s.stream);
+    } catch (...) {
+      driver.end_capture(s.stream, &s.graph);
+      throw;
+    }
+    driver.check(driver.end_capture(s.stream, &s.graph), "the capture of a launch");
+    driver.check(driver.graph_instantiate(&s.executable, s.graph, 0), "a CUDA graph");
+    return captured;
+  });
+}
+
+void CapturedLaunch::launch(void* stream) const {
+  at_boundary([&] {
+    const CurrentContext scope(*state_->module->context);
+    const CudaDriver& driver = state_->module->context->driver();
+    driver.check(driver.graph_launch(state_->executable, stream), "a CUDA graph");
+  });
+}
+
+struct DeviceMemory::State {
+  State(int device, std::size_t size) : context(context_of(device)), memory(context), bytes(size) {
+    const CurrentContext scope(*context);
+    memory.reserve(static_cast<std::int64_t>(size));
+  }
+  void require(std::size_t size) const {
+    if (size > bytes)
+      throw Error(ErrorKind::kUsage, Error::Parts{.what = "more bytes than the device memory has", .found = std::to_string(size)});
+  }
+  std::shared_ptr<CudaContext> context;
+  Memory memory;
+  std::size_t bytes;
+};
+
+DeviceMemory::DeviceMemory(int device, std::size_t bytes) : state_(std::make_shared<State>(device, bytes)) {}
+
+void* DeviceMemory::data() const {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(state_->memory.address()));
+}
+
+void DeviceMemory::copy_from_host(const void* source, std::size_t bytes) {
+  state_->require(bytes);
+  if (bytes == 0) return;
+  const CurrentContext scope(*state_->context);
+  const CudaDriver& driver = state_->context->driver();
+  driver.check(driver.to_device(state_->memory.address(), source, bytes), "a copy to the device");
+}
+
+void DeviceMemory::copy_to_host(void* target, std::size_t bytes) const {
+  state_->require(bytes);
+  if (bytes == 0) return;
+  const CurrentContext scope(*state_->context);
+  const CudaDriver& driver = state_->context->driver();
+  driver.check(driver.synchronize(), "the kernels failed");
+  driver.check(driver.to_host(target, state_->memory.address(), bytes), "a copy from the device");
+}
+
+bool has_device(int device) {
+  try {
+    const CudaDriver& driver = CudaDriver::require(kHint);
+    int handle = 0;
+    return driver.device_get(&handle, device) == 0;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+void synchronize(int device, void* stream) {
+  const std::shared_ptr<CudaContext> context = context_of(device);
+  const CurrentContext scope(*context);
+  context->driver().check(context->driver().stream_synchronize(stream), "the kernels failed");
+}
+
+}  // namespace fusec
