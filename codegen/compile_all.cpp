@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <mutex>
 #include <string_view>
 #include <thread>
 #include <unordered_map>
@@ -43,18 +44,29 @@ std::vector<CompiledModule> compile_all(const Nvrtc& nvrtc, const std::vector<st
   CompileCache cache(options.cache_directory, options.cache_bytes);
   const std::string wanted = conditions(nvrtc, arch, options.cubin);
   const std::string better = conditions(nvrtc, arch, CubinUse::kRun);  // a module to run is also a proof
+  const auto compile = [&](NvrtcProcess& process, std::size_t i) {
+    if (cache.find(wanted + sources[i], modules[i])) return;
+    if (better != wanted && cache.find(better + sources[i], modules[i])) return;
+    modules[i] = process.compile(sources[i], arch, options.cubin);
+    cache.keep(wanted + sources[i], modules[i]);
+  };
+  std::mutex telling;
+  std::size_t done = 0;
+  const auto tell = [&] {
+    const std::scoped_lock lock(telling);
+    options.progress(++done, distinct.size());
+  };
   std::atomic<std::size_t> next{0};
   in_threads(std::min(job_count(options.jobs), distinct.size()), [&](std::size_t) {
     NvrtcProcess process(nvrtc);
     for (std::size_t k = next++; k < distinct.size(); k = next++) {
       const std::size_t i = distinct[k];
       try {
-        if (cache.find(wanted + sources[i], modules[i])) continue;
-        if (better != wanted && cache.find(better + sources[i], modules[i])) continue;
-        modules[i] = process.compile(sources[i], arch, options.cubin);
-        cache.keep(wanted + sources[i], modules[i]);
+        compile(process, i);
+        if (options.progress) tell();
       } catch (...) {
         failures[i] = std::current_exception();
+        next = distinct.size();
       }
     }
   });

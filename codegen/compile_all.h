@@ -1,7 +1,9 @@
 // All sources of a model through NVRTC: in parallel, each in a child process, each distinct one once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,8 @@ struct CompileOptions {
   std::string cache_directory;  // "" for none
   CubinUse cubin = CubinUse::kRun;
   std::uint64_t cache_bytes = 512 << 20;  // how large the cache may become
+  // Called after each source, from the thread that compiled it, one call at a time. What it throws is an error of all.
+  std::function<void(std::size_t done, std::size_t total)> progress = nullptr;
 };
 
 // Compiles each source, with results kept in the cache directory by content. Results in order. The error thrown is that

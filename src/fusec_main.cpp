@@ -7,13 +7,14 @@
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <numeric>
 #include <thread>
 
 #include "bisect_rewritings.h"
 #include "codegen/manifest.h"
 #include "command_line.h"
 #include "dot.h"
+#include "explanations.h"
+#include "fusec/doctor.h"
 #include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/large_vector.h"
@@ -26,10 +27,7 @@
 #include "passes.h"
 #include "summary.h"
 #include "transforms/bisect_plan.h"
-#include "transforms/choose_layouts.h"
-#include "transforms/explain.h"
 #include "transforms/explain_print.h"
-#include "transforms/patterns/explain_patterns.h"
 #include "transforms/plan_file.h"
 
 namespace fusec {
@@ -307,91 +305,15 @@ class Compilation {
     if (wants_module()) module_ = std::move(modules.front());
   }
 
-  // The node that now computes what the file's node did.
-  std::vector<std::string> present(std::vector<std::string> names) const {
-    for (std::string& wanted : names) {
-      if (planned_.graph.find_node(wanted) != kNone) continue;
-      for (std::size_t n = 0; n < planned_.report.stands_for.size(); ++n) {
-        const auto& origins = planned_.report.stands_for[n];
-        if (std::find(origins.begin(), origins.end(), wanted) == origins.end()) continue;
-        wanted = planned_.graph.nodes[n].name;
-        break;
-      }
-    }
-    return names;
-  }
-
-  // The group's kernels, and what they store for one another.
-  GroupKernels kernels_of(GroupId group) const {
-    GroupKernels made;
-    std::vector<ValueId> written;
-    const LaunchPlan& launch = generated_.launch;
-    for (const LaunchStep& step : planned_.plan.groups[group].prepared ? launch.prepare_steps : launch.steps) {
-      if (step.group != group || step.kind == LaunchStep::Kind::kCopy) continue;
-      ++made.kernels;
-      for (const ValueId v : step.reads) {
-        const ValueId named = planned_.graph.find_value(planned_.source_graph().value(v).name);
-        if (named != kNone && std::find(written.begin(), written.end(), v) != written.end() &&
-            std::find(made.stored.begin(), made.stored.end(), named) == made.stored.end())
-          made.stored.push_back(named);
-      }
-      written.insert(written.end(), step.writes.begin(), step.writes.end());
-    }
-    return made;
-  }
-
-  Explanation explanation_of(const std::vector<std::string>& names) const {
-    std::vector<AbsentNode> absent;
-    const auto is_in = [](const std::vector<std::string>& list, const std::string& node) {
-      return std::find(list.begin(), list.end(), node) != list.end();
-    };
-    std::vector<std::string> computed;
-    for (const std::string& node : names) {
-      const bool folded = is_in(planned_.report.folded, node);
-      if (folded || is_in(planned_.report.dropped, node))
-        absent.push_back({node, folded});
-      else
-        computed.push_back(node);
-    }
-    const std::vector<std::string> now = present(computed);
-    const auto nodes = find_nodes(planned_.graph, now);
-    Explanation explanation = fusec::explain(planned_.graph, planned_.kinds, planned_.plan, nodes);
-    for (std::size_t i = 0; i < now.size(); ++i)
-      if (now[i] != computed[i]) explanation.standing_in.emplace_back(computed[i], now[i]);
-    explanation.absent = std::move(absent);
-    explanation.patterns = pattern_sentences(planned_.graph, planned_.plan, pipeline_.options().patterns, nodes);
-    if (planned_.laid_out)
-      for (std::string& sentence : layout_sentences(planned_.graph, *planned_.laid_out, nodes))
-        explanation.patterns.push_back(std::move(sentence));
-    if (!nodes.empty()) split_by_kernels(explanation, planned_.graph, kernels_of(planned_.plan.group_of[nodes[0]]));
-    return explanation;
-  }
-
   void require_one_kernel() const {
-    for (const std::string& list : a_.one_kernel) {
-      const std::vector<std::string> names = name_list(list);
-      const Explanation explanation = explanation_of(names);
-      if (explanation.one_kernel && explanation.absent.empty()) continue;
-      throw Error(ErrorKind::kInput, {.file = planned_.graph.file,
-                                      .what = fmt::format("not one kernel: {}", fmt::join(names, ", ")),
-                                      .found = "\n" + explanation_text(planned_.graph, planned_.plan, explanation)});
-    }
+    for (const std::string& list : a_.one_kernel)
+      fusec::require_one_kernel(planned_, generated_.launch, pipeline_.options().patterns, name_list(list));
   }
 
   void explain() const {
     for (const std::string& list : a_.explain) {
-      if (list == "all") {
-        std::vector<NodeId> nodes(planned_.graph.nodes.size());
-        std::iota(nodes.begin(), nodes.end(), NodeId{0});
-        const std::vector<std::string> patterns =
-            pattern_sentences(planned_.graph, planned_.plan, pipeline_.options().patterns, nodes);
-        write_output("-", a_.json ? explain_all_json(planned_.graph, planned_.kinds, planned_.plan, patterns)
-                                  : explain_all_text(planned_.graph, planned_.kinds, planned_.plan, patterns));
-        continue;
-      }
-      const Explanation explanation = explanation_of(name_list(list));
-      write_output("-", a_.json ? explanation_json(planned_.graph, planned_.plan, explanation)
-                                : explanation_text(planned_.graph, planned_.plan, explanation));
+      const std::vector<std::string> names = list == "all" ? std::vector<std::string>() : name_list(list);
+      write_output("-", explained(planned_, generated_.launch, pipeline_.options().patterns, names, a_.json));
     }
   }
 
@@ -437,7 +359,14 @@ class Compilation {
   bool proven_ = false;
 };
 
+int run_doctor(const Arguments& a) {
+  const std::vector<Finding> findings = examine(a.compile.options);
+  write_output("-", a.json ? findings_json(findings) : findings_text(findings));
+  return can_compile(findings) ? 0 : static_cast<int>(ErrorKind::kEnvironment);
+}
+
 int run(const Arguments& a) {
+  if (a.compile.model == "doctor") return run_doctor(a);
   if (a.list_ops || a.list_passes || a.list_targets) {
     write_output("-", a.list_ops ? list_ops(a.json) : a.list_passes ? list_passes(a.json) : list_targets(a.json));
     return 0;
@@ -457,7 +386,9 @@ int run(const Arguments& a) {
 
 int main(int argc, char** argv) try {
   fusec::keep_freed_memory();
-  CLI::App app{"fusec compiles neural-network graphs to fused CUDA source.\n\n  fusec model.json -o out.cu"};
+  CLI::App app{
+      "fusec compiles neural-network graphs to fused CUDA source.\n\n  fusec model.json -o out.cu\n"
+      "  fusec doctor    what was found of NVRTC, driver, GPU and cache, and what to do about what is missing"};
   app.set_version_flag("--version", std::string("fusec ") + FUSEC_VERSION);
   fusec::Arguments a;
   fusec::add_compile_options(app, a.compile, false);

@@ -3,7 +3,9 @@
 
 #include "analysis/annotate.h"
 #include "boundary.h"
+#include "codegen/compile_cache.h"
 #include "codegen/manifest.h"
+#include "compilation_details.h"
 #include "fusec/fusec.h"
 #include "ir/budget.h"
 #include "ir/read.h"
@@ -14,7 +16,9 @@
 #include "passes.h"
 #include "pattern_options.h"
 #include "pipeline_options.h"
+#include "runtime/reference/reference.h"
 #include "transforms/plan_file.h"
+#include "type_info.h"
 
 namespace fusec {
 namespace {
@@ -46,14 +50,21 @@ std::vector<Group> groups_of(const PlannedModel& planned) {
   return groups;
 }
 
+// What is asked of a compilation later calls nothing of its caller's.
+PipelineOptions without_callbacks(PipelineOptions options) {
+  options.progress = nullptr;
+  options.compile.progress = nullptr;
+  return options;
+}
+
 Compilation compiled(const Model& model, const Options& options) {
   const std::shared_ptr<const Nvrtc> nvrtc = options.ptx ? Nvrtc::require(options.nvrtc_library) : nullptr;
   Pipeline pipeline(pipeline_options(options));
-  const Graph graph = hinted(model, options);
+  Graph graph = hinted(model, options);
   PlannedModel planned = pipeline.plan(graph);
   const std::size_t units =
       options.jobs > 0 ? static_cast<std::size_t>(options.jobs) : std::max(1u, std::thread::hardware_concurrency());
-  const GeneratedModel generated = pipeline.generate(planned, units);
+  GeneratedModel generated = pipeline.generate(planned, units);
   Compilation result;
   result.diagnostics = generated.launch.warnings;
   result.identifier = generated.launch.identifier;
@@ -83,6 +94,15 @@ Compilation compiled(const Model& model, const Options& options) {
     }
     result.kernels.push_back(std::move(info));
   }
+  generated.file.text.clear();
+  generated.file.units.clear();
+  result.details = std::make_shared<const CompilationDetails>(
+      CompilationDetails{.graph = std::move(graph),
+                         .planned = std::move(planned),
+                         .generated = std::move(generated),
+                         .options = without_callbacks(pipeline.options()),
+                         .nvrtc = nvrtc,
+                         .times = pipeline.times()});
   return result;
 }
 
@@ -104,6 +124,39 @@ Model Model::parse(std::string_view json, const std::string& directory, const Re
 
 std::string Model::name() const {
   return graph_->name;
+}
+
+std::string Model::directory() const {
+  return graph_->directory;
+}
+
+std::vector<ModelTensor> Model::inputs() const {
+  std::vector<ModelTensor> list;
+  for (const ValueId v : graph_->inputs) list.push_back({graph_->value(v).name, type_info(*graph_, v)});
+  return list;
+}
+
+std::vector<ModelTensor> Model::constants() const {
+  std::vector<ModelTensor> list;
+  for (const Constant& c : graph_->constants)
+    list.push_back({.name = graph_->value(c.value).name,
+                    .type = type_info(*graph_, c.value),
+                    .is_known = c.data != nullptr || !c.safetensors_file.empty()});
+  return list;
+}
+
+std::vector<ModelTensor> Model::outputs() const {
+  std::vector<ModelTensor> list;
+  for (const ValueId v : graph_->outputs) list.push_back({graph_->value(v).name, type_info(*graph_, v)});
+  return list;
+}
+
+std::vector<std::byte> Model::constant_bytes(const std::string& name) const {
+  for (const Constant& c : graph_->constants)
+    if (graph_->value(c.value).name == name && (c.data || !c.safetensors_file.empty()))
+      return at_boundary([&] { return constant_tensor(*graph_, c).bytes; });
+  throw Error(ErrorKind::kUsage, {.what = "the model has no elements of a constant of this name",
+                                  .found = in_quotes(name)});
 }
 
 std::vector<std::string> Model::node_names() const {
@@ -168,6 +221,11 @@ std::vector<Group> partition(const Model& model, const Options& options) {
 
 std::string_view version() {
   return FUSEC_VERSION;
+}
+
+std::string users_cache_directory() {
+  const std::string folder = default_cache_directory();
+  return why_not_private(folder).empty() ? folder : "";
 }
 
 }  // namespace fusec

@@ -56,6 +56,7 @@ void Pipeline::timed(std::string_view name, const std::function<void()>& stage) 
 }
 
 void Pipeline::run(const Pass& pass, CompilationState& state) {
+  if (options_.progress) options_.progress(pass);
   const Graph* graph = state.planned ? &state.planned->source_graph() : nullptr;
   if (graph && options_.before_pass) options_.before_pass(pass, *graph);
   const bool rewrites = pass.part == CompilationPart::kGraph;
@@ -120,6 +121,7 @@ bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph
     PipelineOptions options = options_;
     options.strategy = strategy;
     options.before_pass = options.after_pass = nullptr;
+    options.progress = nullptr;
     const PlannedModel other = Pipeline(std::move(options)).plan_as_asked(graph);
     return seconds > kRounding * seconds_of_groups(other) && seconds > kRounding * seconds_of(other);
   });
@@ -137,6 +139,7 @@ PlannedModel Pipeline::cheaper_of(PlannedModel rewritten, const Graph& graph) {
     if (part == CompilationPart::kPlan) left_out.patterns = {"all"};
     PipelineOptions plain = leaving_out(options_, left_out);
     plain.before_pass = plain.after_pass = nullptr;
+    plain.progress = nullptr;
     PlannedModel plainer = Pipeline(std::move(plain)).plan_as_asked(graph);
     if (const double seconds = seconds_of(plainer); least > kRounding * seconds) {
       rewritten = std::move(plainer);

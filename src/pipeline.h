@@ -46,6 +46,8 @@ struct PipelineOptions {
   int debug_level = 0;
   // Called with the graph before and after each pass that has one.
   std::function<void(const Pass&, const Graph&)> before_pass, after_pass;
+  // Called as each pass begins.
+  std::function<void(const Pass&)> progress;
 };
 
 // Wall time of one stage, for --time-passes.

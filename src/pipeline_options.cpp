@@ -68,6 +68,12 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   options.left_out = {.passes = o.disabled_passes, .patterns = o.disabled_patterns};
   options.plan_text = o.plan;
   options.compile = {.jobs = o.jobs, .cache_directory = o.cache_directory, .cache_bytes = o.cache_bytes};
+  if (o.progress) {
+    options.progress = [tell = o.progress](const Pass& pass) { tell({.stage = pass.name}); };
+    options.compile.progress = [tell = o.progress](std::size_t done, std::size_t total) {
+      tell({.stage = "nvrtc", .done = done, .total = total});
+    };
+  }
   options.limits = Limits(o.resources.sizes);
   return options;
 }

@@ -14,6 +14,7 @@
 // std::bad_alloc. After either, nothing is left allocated, and the library works as before.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <initializer_list>
@@ -81,6 +82,13 @@ class Registry {
 
 // --- models
 
+// An input, a constant or an output.
+struct ModelTensor {
+  std::string name;
+  TensorInfo type;
+  bool is_known = false;  // a constant whose elements the model has, in its text or in a weight file
+};
+
 class Model {
  public:
   // "-" is standard input. Throws Error(kInput) where a limit is exceeded.
@@ -90,7 +98,13 @@ class Model {
                      const ResourceLimits& resources = {});
 
   std::string name() const;
+  std::string directory() const;                // where weight files are looked for
   std::vector<std::string> node_names() const;  // in topological order
+  std::vector<ModelTensor> inputs() const;      // in the order of a call
+  std::vector<ModelTensor> constants() const;
+  std::vector<ModelTensor> outputs() const;  // a value may stand twice
+  // The elements of a constant that is_known, as they lie in memory. Throws Error(kUsage) for any other name.
+  std::vector<std::byte> constant_bytes(const std::string& name) const;
   std::string to_json() const;
   std::string to_text() const;
 
@@ -180,6 +194,11 @@ struct PatternText {
   std::function<std::vector<std::pair<std::string, std::string>>(const MatchedPattern&)> attributes;  // of the group
 };
 
+struct Progress {
+  std::string_view stage;           // a pass of passes_in_order()
+  std::size_t done = 0, total = 0;  // of the stage's pieces of source, where it is NVRTC's; else 0 of 0
+};
+
 struct Options {
   std::string strategy = "full";      // none, tvm or full
   std::string arch = "sm_80";         // "native": the GPU at hand, as the driver names it
@@ -207,6 +226,9 @@ struct Options {
   std::uint64_t cache_bytes = 512 << 20;  // how large that may become; what was not used for the longest time goes
   std::string
       nvrtc_library;  // the absolute path of libnvrtc; "": looked for (codegen/nvrtc_places.h). FUSEC_NVRTC wins
+  // Called as the compilation goes on; of NVRTC's part from the threads that it has, one call at a time. What it throws
+  // ends the compilation.
+  std::function<void(const Progress&)> progress;
   // Of each call that takes these options. Past a limit it throws Error(kInput).
   ResourceLimits resources;
 };
@@ -226,6 +248,8 @@ struct KernelInfo {
   std::shared_ptr<const std::string> ptx, cubin;  // of the module that it is in, shared by the module's kernels
 };
 
+struct CompilationDetails;
+
 struct Compilation {
   std::string identifier;     // M of the host interface
   std::string source;         // out.cu
@@ -236,6 +260,7 @@ struct Compilation {
   std::vector<Group> groups;  // in execution order
   std::vector<KernelInfo> kernels;
   std::vector<std::string> diagnostics;  // warnings
+  std::shared_ptr<const CompilationDetails> details;  // what fusec/inspect.h tells more from
 };
 
 // The whole pipeline. Throws Error(kEnvironment) where PTX is asked for and NVRTC is missing or refuses the source.
@@ -264,5 +289,9 @@ std::vector<PatternInfo> patterns_in_order(const Options& options = {});
 std::vector<Group> partition(const Model& model, const Options& options = {});
 
 std::string_view version();
+
+// Where the programs keep NVRTC's results, for Options::cache_directory: $XDG_CACHE_HOME/fusec, else ~/.cache/fusec. ""
+// where there is none, or where others can write to it.
+std::string users_cache_directory();
 
 }  // namespace fusec

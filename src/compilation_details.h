@@ -1,0 +1,21 @@
+// What a public Compilation keeps of how it was made, for fusec/inspect.h.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "codegen/nvrtc.h"
+#include "pipeline.h"
+
+namespace fusec {
+
+struct CompilationDetails {
+  Graph graph;  // as it was read
+  PlannedModel planned;
+  GeneratedModel generated;  // without the file's text
+  PipelineOptions options;
+  std::shared_ptr<const Nvrtc> nvrtc;  // null where nothing was compiled
+  std::vector<StageTime> times;
+};
+
+}  // namespace fusec

@@ -1,0 +1,25 @@
+// Why nodes of the model's file are, or are not, in one kernel: --explain, --require-one-kernel and the library's.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "pipeline.h"
+#include "transforms/explain.h"
+
+namespace fusec {
+
+// `launch` is what code generation made of the plan. Names are those of the file's nodes, also where others compute
+// their values now. Throws Error(kInput) for a name that no node has.
+Explanation explanation_of(const PlannedModel& planned, const LaunchPlan& launch, const PatternList& patterns,
+                           const std::vector<std::string>& names);
+
+// Throws Error(kInput), with the reasons, unless the nodes are in one kernel.
+void require_one_kernel(const PlannedModel& planned, const LaunchPlan& launch, const PatternList& patterns,
+                        const std::vector<std::string>& names);
+
+// As text, or as JSON; without names of all groups and all edges between them.
+std::string explained(const PlannedModel& planned, const LaunchPlan& launch, const PatternList& patterns,
+                      const std::vector<std::string>& names, bool json);
+
+}  // namespace fusec
