@@ -12,7 +12,7 @@ function(fusec_folder name)
   file(CREATE_LINK ${CMAKE_CURRENT_SOURCE_DIR}/${name} ${view}/${name} SYMBOLIC)
   target_include_directories(fusec_${name} PUBLIC $<BUILD_INTERFACE:${view}>
                                                   $<BUILD_INTERFACE:${CMAKE_CURRENT_SOURCE_DIR}/include>)
-  target_link_libraries(fusec_${name} PUBLIC fmt::fmt Threads::Threads $<BUILD_INTERFACE:Boost::headers>)
+  target_link_libraries(fusec_${name} PUBLIC ${FUSEC_FMT} Threads::Threads $<BUILD_INTERFACE:Boost::headers>)
   foreach(used ${ARG_USES})
     target_link_libraries(fusec_${name} PUBLIC fusec_${used})
   endforeach()

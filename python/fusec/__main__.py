@@ -1,0 +1,163 @@
+"""``python -m fusec``: compile, explain and doctor at the command line."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import typing
+from typing import Any
+
+import fusec
+
+from . import _core
+from ._options import CompileOptions
+
+_FLAGS = {name for name, kind in typing.get_type_hints(CompileOptions).items() if kind is bool}
+_LISTS = {"no_fuse", "no_fuse_node", "patterns", "disable_pattern", "disable_pass"}
+_PAIRS = {"symbol", "limit"}
+_NUMBERS: dict[str, type] = {"max_fused_ops": int, "max_args": int, "jobs": int, "timeout": float}
+_PRODUCTS = ("cu", "ptx", "cubin", "manifest", "partition", "plan", "ir", "report", "ledger", "dot", "svg", "module")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit status: 0 good, 1 the input is wrong, 2 the command line is wrong, 3 something is missing."""
+    try:
+        given = _parser().parse_args(arguments)
+        status: int = given.run(given)
+        sys.stdout.flush()
+        return status
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (fusec.UsageError, TypeError) as error:
+        return _tell(error, 2)
+    except fusec.PlatformError as error:
+        return _tell(error, 3)
+    except (fusec.FusecError, OSError) as error:
+        return _tell(error, 1)
+
+
+def _tell(error: Exception, status: int) -> int:
+    print(f"error: {error}", file=sys.stderr)
+    return status
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m fusec", description="Fuses neural-network graphs into CUDA kernels.")
+    parser.add_argument("--version", action="version", version=f"fusec {fusec.__version__}")
+    words = parser.add_subparsers(required=True, metavar="WORD")
+    compiler = words.add_parser("compile", help="compile a model file")
+    compiler.add_argument("model", help="the model file (JSON); - is standard input")
+    compiler.add_argument("-o", "--output", default="", help=".cu .ptx .cubin .dot .svg .json (manifest) .txt (ir) .fusec")
+    compiler.add_argument("--emit", choices=_PRODUCTS, help="what is written, where the extension does not say")
+    compiler.set_defaults(run=_compile)
+    explainer = words.add_parser("explain", help="why nodes are, or are not, in one kernel")
+    explainer.add_argument("model")
+    explainer.add_argument("nodes", nargs="*", help="none: all groups")
+    explainer.set_defaults(run=_explain)
+    doctor = words.add_parser("doctor", help="what was found of NVRTC, driver, GPU and cache, and what to do")
+    doctor.add_argument("--json", action="store_true")
+    doctor.set_defaults(run=_doctor)
+    for word in (compiler, explainer):
+        _add_options(word)
+    return parser
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("options of a compilation (those of the program fusec)")
+    for name in CompileOptions.__annotations__:
+        if name == "progress":
+            continue
+        flag = "--" + name.replace("_", "-")
+        if name in _FLAGS:
+            group.add_argument(flag, action="store_true", default=argparse.SUPPRESS)
+        elif name in _LISTS or name in _PAIRS:
+            metavar = "NAME=VALUE" if name in _PAIRS else "NAME"
+            group.add_argument(flag, action="append", default=argparse.SUPPRESS, metavar=metavar)
+        else:
+            group.add_argument(flag, type=_NUMBERS.get(name, str), default=argparse.SUPPRESS, metavar="VALUE")
+
+
+def _options(given: argparse.Namespace) -> CompileOptions:
+    options: dict[str, Any] = {k: v for k, v in vars(given).items() if k in CompileOptions.__annotations__}
+    for name in _PAIRS & options.keys():
+        options[name] = dict(_pair(name, text) for text in options[name])
+    return typing.cast(CompileOptions, options)
+
+
+def _pair(option: str, text: str) -> tuple[str, int]:
+    name, equals, value = text.rpartition("=")
+    if not equals or not value.lstrip("-").isdigit():
+        raise fusec.UsageError(what=f"--{option}", found=repr(text), expected="NAME=VALUE")
+    return name, int(value)
+
+
+def _kind(given: argparse.Namespace) -> str:
+    if given.emit:
+        return str(given.emit)
+    extension = os.path.splitext(given.output)[1]
+    kinds = {".json": "manifest", ".txt": "ir", ".fusec": "module", "": "cu"}
+    kind: str = kinds.get(extension, extension.removeprefix("."))
+    if kind not in _PRODUCTS:
+        raise fusec.UsageError(what="the extension of the output", found=repr(extension), expected="one of --help")
+    return kind
+
+
+def _compile(given: argparse.Namespace) -> int:
+    kind = _kind(given) if given.output or given.emit else ""
+    module = fusec.compile(given.model, **_options(given))
+    if kind == "module":
+        if given.output in ("", "-"):
+            raise fusec.UsageError(what="--emit=module", expected="a file: -o model.fusec")
+        module.save(given.output)
+    elif kind:
+        _write(given.output or "-", _product(module, kind))
+    for warning in module.diagnostics:
+        print(f"warning: {warning}", file=sys.stderr)
+    print(repr(module)[len("<fusec.Module ") : -1], file=sys.stderr)
+    return 0
+
+
+def _product(module: fusec.Module, kind: str) -> str | bytes:
+    if kind in ("ptx", "cubin", "ir"):
+        product: str | bytes = getattr(module, kind)
+        return product
+    if kind in ("dot", "svg"):
+        picture: str = getattr(module._compilation, kind)()
+        return picture
+    return module.source if kind == "cu" else json.dumps(getattr(module, kind), indent=2) + "\n"
+
+
+def _write(path: str, product: str | bytes) -> None:
+    data = product.encode() if isinstance(product, str) else product
+    if path == "-":
+        sys.stdout.flush()
+        sys.stdout.buffer.write(data)
+        return
+    partial = f"{path}.{os.getpid()}.partial"
+    try:
+        with open(partial, "wb") as file:
+            file.write(data)
+        os.replace(partial, path)
+    finally:
+        if os.path.exists(partial):
+            os.unlink(partial)
+
+
+def _explain(given: argparse.Namespace) -> int:
+    options = _options(given)
+    options.setdefault("no_nvrtc", True)
+    print(fusec.compile(given.model, **options).explain(*given.nodes), end="")
+    return 0
+
+
+def _doctor(given: argparse.Namespace) -> int:
+    findings = fusec.examine()
+    print(_core.findings_json(findings) if given.json else _core.findings_text(findings), end="")
+    return 0 if _core.can_compile(findings) else 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())

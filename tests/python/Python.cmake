@@ -1,0 +1,24 @@
+# The Python package, where it is built (FUSEC_PYTHON): its tests run with the interpreter that it is built for. Launches
+# on a GPU run against a stand-in of the CUDA driver, which executes PTX on the emulator.
+add_library(stand_in_cuda MODULE ${CMAKE_CURRENT_SOURCE_DIR}/environment/stand_in_cuda.cpp)
+fusec_compile_options(stand_in_cuda)
+target_link_libraries(stand_in_cuda PRIVATE fusec_runtime)
+
+function(fusec_python_test name)
+  if(FUSEC_PYTHON)
+    add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_BINARY_DIR}/python ${ARGN}
+                                         ${Python_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py)
+  else()
+    add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E echo
+                                         "skipped: the Python package is not built (cmake -DFUSEC_PYTHON=ON)")
+  endif()
+  set_tests_properties(python_${name} PROPERTIES LABELS "fast;full" TIMEOUT 300
+                       SKIP_REGULAR_EXPRESSION "skipped: the Python package is not built")
+endfunction()
+
+fusec_python_test(compile)
+fusec_python_test(module)
+fusec_python_test(graphs)
+fusec_python_test(gpu FUSEC_CUDA_DRIVER=$<TARGET_FILE:stand_in_cuda>)
+fusec_python_test(typing)
+set_tests_properties(python_typing PROPERTIES LABELS full)  # mypy reads NumPy anew: 20 seconds

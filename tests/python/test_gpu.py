@@ -1,0 +1,113 @@
+"""Running modules through the CUDA driver: on a GPU, else against the stand-in that FUSEC_CUDA_DRIVER names."""
+import unittest
+
+import fusec
+import models
+import numpy as np
+from fusec import _core
+
+HAS_DEVICE = _core.has_device()
+if HAS_DEVICE:
+    from device_array import DeviceArray
+
+
+def silu(x):
+    return x / (1 + np.exp(-x))
+
+
+@unittest.skipUnless(HAS_DEVICE, "there is neither a GPU nor the stand-in of the driver")
+class Launches(unittest.TestCase):
+    def setUp(self):
+        self.random = np.random.default_rng(0)
+
+    def array(self, *shape):
+        return self.random.standard_normal(shape).astype(np.float32)
+
+    def test_outputs_are_of_the_inputs_package(self):
+        module = models.compiled("gated")
+        for tokens in (1, 5, 64, 5):
+            gate, up = self.array(tokens, 16), self.array(tokens, 16)
+            y = module(DeviceArray.of(gate), up=DeviceArray.of(up))
+            self.assertIsInstance(y, DeviceArray)
+            np.testing.assert_allclose(y.numpy(), silu(gate) * up, rtol=1e-5, atol=1e-6)
+        self.assertEqual(set(DeviceArray.streams) - {None}, {1})
+
+    def test_out(self):
+        gate, up, out = self.array(4, 16), self.array(4, 16), DeviceArray((4, 16), np.float32)
+        self.assertIs(models.compiled("gated")(DeviceArray.of(gate), DeviceArray.of(up), out=out), out)
+        np.testing.assert_allclose(out.numpy(), silu(gate) * up, rtol=1e-5, atol=1e-6)
+
+    def test_weights_of_the_host_are_copied_once(self):
+        x, weight, bias = self.array(4, 16), self.array(8, 16), self.array(8)
+        module = fusec.compile(
+            models.linear(), arch="sm_80", cache_dir=models.CACHE, weights={"weight": weight, "bias": bias}
+        )
+        for shift in (0, 1):
+            module.bind(bias=bias + shift)
+            y, total = module(DeviceArray.of(x))
+            expected = np.maximum(x @ weight.T + bias + shift, 0)
+            np.testing.assert_allclose(y.numpy(), expected, rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(total.numpy(), expected.sum(1), rtol=1e-4, atol=1e-4)
+
+    def test_what_is_prepared_follows_the_weights(self):
+        table = np.arange(16, dtype=np.float32).reshape(4, 4)
+        x, weight = self.array(4, 4), self.array(4, 4)
+        module = fusec.compile(models.prepared(), arch="sm_80", cache_dir=models.CACHE)
+        for _ in range(2):
+            on_gpu = DeviceArray.of(weight)
+            module.bind(weight=on_gpu)
+            for _ in range(2):
+                y = module(DeviceArray.of(x))
+                np.testing.assert_allclose(y.numpy(), x + np.exp(weight) @ table, rtol=1e-4, atol=1e-4)
+            weight = weight + 1
+            on_gpu.memory.copy_from_host(weight.ctypes.data, weight.nbytes)
+            module.bind(weight=on_gpu)  # it was changed in place
+            np.testing.assert_allclose(module(DeviceArray.of(x)).numpy(), x + np.exp(weight) @ table, rtol=1e-4)
+
+    def test_aliases(self):
+        state, x = DeviceArray.of(np.ones(8, np.float32)), DeviceArray.of(np.arange(8, dtype=np.float32))
+        self.assertIs(models.compiled("cache")(state, x), state)
+        np.testing.assert_array_equal(state.numpy(), 1 + np.arange(8))
+
+    def test_a_graph_replays(self):
+        gate, up = self.array(4, 16), self.array(4, 16)
+        tensors = DeviceArray.of(gate), DeviceArray.of(up)
+        graph = models.compiled("gated").capture(*tensors)
+        self.assertIs(graph.replay(), graph.outputs)
+        np.testing.assert_allclose(graph.outputs.numpy(), silu(gate) * up, rtol=1e-5, atol=1e-6)
+        gate = gate + 1
+        tensors[0].memory.copy_from_host(gate.ctypes.data, gate.nbytes)
+        np.testing.assert_allclose(graph().numpy(), silu(gate) * up, rtol=1e-5, atol=1e-6)
+
+    def test_a_graph_runs_nothing_when_it_is_captured(self):
+        state, x = DeviceArray.of(np.ones(8, np.float32)), DeviceArray.of(np.ones(8, np.float32))
+        graph = models.compiled("cache").capture(state, x)
+        np.testing.assert_array_equal(state.numpy(), np.ones(8))
+        graph.replay()
+        graph.replay()
+        np.testing.assert_array_equal(state.numpy(), np.full(8, 3))
+
+    def test_devices_are_not_mixed(self):
+        module, x = models.compiled("gated"), self.array(4, 16)
+        with self.assertRaisesRegex(fusec.InputError, "host memory"):
+            module(DeviceArray.of(x), x)
+        with self.assertRaisesRegex(fusec.InputError, "CUDA tensors"):
+            module(DeviceArray.of(x), DeviceArray.of(x), device="emulator")
+        with self.assertRaisesRegex(fusec.InputError, "another device"):
+            module(DeviceArray.of(x), DeviceArray.of(x), out=x)
+
+    def test_doctor_finds_the_gpu(self):
+        subjects = {f.subject: f.state for f in fusec.examine()}
+        self.assertEqual(subjects["CUDA driver"], "good")
+        self.assertIn("GPU", subjects)
+
+
+@unittest.skipIf(HAS_DEVICE, "there is a GPU")
+class WithoutGpu(unittest.TestCase):
+    def test_native(self):
+        with self.assertRaisesRegex(fusec.PlatformError, "no CUDA driver"):
+            fusec.compile(models.gated(), arch="native", no_nvrtc=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
