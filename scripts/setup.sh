@@ -121,6 +121,18 @@ PYTHON
   rm -rf .deps/nvdisasm && mkdir -p .deps/nvdisasm && mv "$work/nvdisasm" .deps/nvdisasm/nvdisasm && rm -rf "$work"
 }
 
+# A virtual environment with what the Python package is built and tested with.
+fetch_python() {
+  local work=.deps/python.partial certificate=
+  [ ! -e "$kept_bundle" ] || certificate=$kept_bundle
+  rm -rf "$work"
+  say "fetching what scripts/python.txt pins (nanobind, NumPy: 17 MB) into .deps/python"
+  python3 -m venv "$work" || return 1
+  "$work/bin/python" -m pip --disable-pip-version-check install --quiet --no-deps --only-binary=:all: \
+    --require-hashes -r scripts/python.txt ${certificate:+--cert "$certificate"} </dev/null || return 1
+  rm -rf .deps/python && mv "$work" .deps/python
+}
+
 # What the full set of checks would also use; each is skipped by name where it is missing.
 say_what_is_skipped() {
   local nvcc toolkit; nvcc=$(command -v nvcc || ls /usr/local/cuda/bin/nvcc 2>/dev/null || true)
@@ -151,6 +163,9 @@ esac
 say "NVRTC: $(find_nvrtc)"
 if [ "$1" != programs ] && ! command -v nvdisasm >/dev/null && [ ! -x .deps/nvdisasm/nvdisasm ]; then
   fetch_nvdisasm || say "skipped here, no nvdisasm could be fetched: reading machine code in tests"
+fi
+if [ "$1" != programs ] && [ ! -x .deps/python/bin/python ]; then
+  fetch_python || say "skipped here, no nanobind and NumPy could be fetched: the Python package and its tests"
 fi
 [ "$1" = programs ] || say_what_is_skipped
 say "all that is needed is there"

@@ -6,7 +6,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 scripts/setup.sh tests
 echo "test: configuring build/release"
-cmake --preset release -DFUSEC_TESTS=ON >/dev/null
+python=$PWD/.deps/python/bin/python  # has what the Python package needs, where it could be fetched
+cmake --preset release -DFUSEC_TESTS=ON \
+  $([ ! -x "$python" ] || echo "-DFUSEC_PYTHON=ON -DPython_EXECUTABLE=$python") >/dev/null
 echo "test: building the programs and the tests"
 cmake --build --preset release
 echo "test: running the fast tier"

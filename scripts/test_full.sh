@@ -13,7 +13,9 @@ shard=${1:-1/1}
 n=${BASH_REMATCH[1]} m=${BASH_REMATCH[2]}
 
 scripts/setup.sh tests
-cmake --preset release -DFUSEC_TESTS=ON >/dev/null
+python=$PWD/.deps/python/bin/python  # has what the Python package needs, where it could be fetched
+cmake --preset release -DFUSEC_TESTS=ON \
+  $([ ! -x "$python" ] || echo "-DFUSEC_PYTHON=ON -DPython_EXECUTABLE=$python") >/dev/null
 cmake --build --preset release
 mkdir -p tests/results
 result=tests/results/full-$(date -u +%Y-%m-%d)-$n-of-$m.txt

@@ -268,6 +268,16 @@ def informative():
         failures.append("colours though standard error is no terminal")
 
 
+def doctor():
+    """`fusec doctor` tells what is there; without NVRTC its status is 3, and it says what to do."""
+    findings = {f["subject"]: f for f in json.loads(expect("doctor", run("doctor", "--json"), 0).stdout)}
+    for subject in ("fusec", "NVRTC", "CUDA driver", "compile cache", "Graphviz"):
+        if subject not in findings:
+            failures.append(f"doctor says nothing of {subject}")
+    expect("doctor without NVRTC", run("doctor", env={**os.environ, "FUSEC_NVRTC": "/nowhere/libnvrtc.so.13"}), 3,
+           out="broken +NVRTC.*/nowhere(.|\n)*install the CUDA toolkit(.|\n)*models cannot be compiled")
+
+
 def main():
     usage_errors()
     for check in (input_errors, lists_of_names, outputs, native_and_nvrtc, graphviz_is_looked_for_first,
@@ -280,6 +290,7 @@ def main():
     wrong_outputs_are_traced()
     passes()
     informative()
+    doctor()
     for failure in failures:
         print("FAILED", failure)
     print(f"the command line: {len(failures)} failures")

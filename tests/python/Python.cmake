@@ -4,9 +4,16 @@ add_library(stand_in_cuda MODULE ${CMAKE_CURRENT_SOURCE_DIR}/environment/stand_i
 fusec_compile_options(stand_in_cuda)
 target_link_libraries(stand_in_cuda PRIVATE fusec_runtime)
 
+# A Python process does not find the NVRTC that scripts/setup.sh unpacks, as the programs do beside their folder.
+file(GLOB unpacked_nvrtc ${PROJECT_SOURCE_DIR}/.deps/nvrtc/lib/libnvrtc.so.1[23])
+set(python_environment PYTHONPATH=${CMAKE_BINARY_DIR}/python)
+if(unpacked_nvrtc)
+  list(APPEND python_environment FUSEC_NVRTC=${unpacked_nvrtc})
+endif()
+
 function(fusec_python_test name)
   if(FUSEC_PYTHON)
-    add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E env PYTHONPATH=${CMAKE_BINARY_DIR}/python ${ARGN}
+    add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E env ${python_environment} ${ARGN}
                                          ${Python_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py)
   else()
     add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E echo
