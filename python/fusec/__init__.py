@@ -10,6 +10,7 @@
 Errors are :class:`fusec.FusecError`: InputError, UsageError, PlatformError.
 """
 
+from ._calls import CudaGraph
 from ._compile import annotate, compile, examine, load, partition, passes, patterns, read, register, run_pass
 from ._core import (
     Finding,
@@ -31,7 +32,7 @@ from ._core import (
     version as _version,
 )
 from ._formula import Scalar, function
-from ._module import CudaGraph, Module
+from ._module import Module
 from ._options import CompileOptions
 from .errors import FusecError, InputError, PlatformError, UsageError
 

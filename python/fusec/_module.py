@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import functools
 import json
-import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from . import _core, _tensors
+from . import _core
+from ._calls import Calls, CudaGraph, Tensor
 from ._saved import Saved, write_saved
-from ._tensors import View
-from .errors import InputError, PlatformError, UsageError
-
-Tensor = Any  # of NumPy, PyTorch, CuPy, JAX, ...
+from .errors import PlatformError, UsageError
 
 
 class Module:
@@ -39,10 +34,7 @@ class Module:
         self._made = made
         self._model = model if isinstance(made, _core.Compilation) else made.model
         self._device = device
-        self._lock = threading.RLock()
-        self._weights: dict[str, Tensor] = {}
-        self._uploaded: dict[tuple[int, str], View] = {}
-        self._loaded: dict[int, _core.DeviceModule] = {}
+        self._calls = Calls(made.manifest, made.images, self._model)
         if weights:
             self.bind(weights)
 
@@ -143,33 +135,17 @@ class Module:
             raise UsageError(what="a module that was loaded keeps none of this", hint="compile the model again")
         return self._made
 
-    # --- what a call takes and gives
-
-    @functools.cached_property
-    def _executable(self) -> _core.Executable:
-        return _core.Executable(self._made.manifest, self.images)
-
-    @functools.cached_property
-    def _names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Of the inputs, and of the constants that are given at a call."""
-        if self._model is not None:
-            constants = tuple(c.name for c in self._model.constants if not c.is_known)
-            return tuple(i.name for i in self._model.inputs), constants
-        arguments = self.manifest["arguments"]
-        return (
-            tuple(a["name"] for a in arguments if not a.get("constant")),
-            tuple(a["name"] for a in arguments if a.get("constant")),
-        )
+    # --- calls
 
     @property
     def input_names(self) -> tuple[str, ...]:
         """The inputs in the order of a call."""
-        return self._names[0]
+        return self._calls.names[0]
 
     @property
     def weight_names(self) -> tuple[str, ...]:
         """The constants that :meth:`bind` or a call must give."""
-        return self._names[1]
+        return self._calls.names[1]
 
     @functools.cached_property
     def output_names(self) -> tuple[str, ...]:
@@ -182,19 +158,8 @@ class Module:
         Call it again after weights were changed in place: what is computed from them once is then computed anew.
         Raises TypeError for a name that is no constant of the model.
         """
-        given = {**(weights or {}), **named}
-        known = self.weight_names
-        for name in given:
-            if name not in known:
-                raise TypeError(f"the model has no constant {name!r} without a value; it has {_listed(known)}")
-        with self._lock:
-            self._weights.update(given)
-            self._uploaded = {k: v for k, v in self._uploaded.items() if k[1] not in given}
-            for loaded in self._loaded.values():
-                loaded.constants_changed()
+        self._calls.bind({**(weights or {}), **named})
         return self
-
-    # --- running
 
     def __call__(
         self,
@@ -213,13 +178,7 @@ class Module:
         Raises TypeError where tensors are missing or unexpected, InputError where one has another dtype, shape or
         device than it must have, PlatformError without what the device needs.
         """
-        given = self._given(tensors, named)
-        where = self._where(given, device)
-        if where == "reference":
-            return self._on_reference(given, out)
-        if where == "emulator":
-            return self._on_emulator(given, out)
-        return self._on_gpu(given, out)
+        return self._calls.run(tensors, named, out, device or self._device)
 
     def capture(
         self,
@@ -231,182 +190,7 @@ class Module:
 
         Nothing is run yet. Raises as a call does.
         """
-        given = self._given(tensors, named)
-        if self._where(given, None) != "cuda":
-            raise UsageError(what="capture", found="tensors in host memory", expected="tensors on a GPU")
-        device, arguments, owners = self._device_arguments(given, 0)
-        results, outputs = self._results(given, arguments, out)
-        captured = self._loaded_on(device).capture(_arguments(arguments), _arguments(results))
-        keep = [owners, results, *self._weights.values()]
-        return CudaGraph(captured, device, list(given.values()), _one_or_all(outputs), keep)
-
-    def _given(self, tensors: tuple[Tensor, ...], named: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        inputs, weights = self._names
-        names = inputs + weights
-        if len(tensors) > len(names):
-            raise TypeError(f"{len(tensors)} tensors are given; the model takes {len(names)}: {_listed(names)}")
-        given = {**self._weights, **dict(zip(names, tensors))}
-        for name, tensor in named.items():
-            if name not in names:
-                raise TypeError(f"unexpected tensor {name!r}; the model takes {_listed(names)}")
-            if name in names[: len(tensors)]:
-                raise TypeError(f"tensor {name!r} is given twice")
-            given[name] = tensor
-        missing = [name for name in names if name not in given]
-        if missing:
-            hint = "; bind() gives weights once for all calls" if set(missing) & set(weights) else ""
-            raise TypeError(f"no tensor is given for {_listed(missing)}{hint}")
-        return {name: given[name] for name in names}
-
-    def _where(self, given: Mapping[str, Tensor], device: str | None) -> str:
-        wanted = device or self._device
-        if wanted not in (None, "cuda", "emulator", "reference"):
-            raise UsageError(what="device", found=repr(wanted), expected="'cuda', 'emulator' or 'reference'")
-        on_gpu = any(_is_on_gpu(given[name]) for name in self.input_names) or (
-            not self.input_names and any(_is_on_gpu(t) for t in given.values())
-        )
-        if on_gpu and wanted not in (None, "cuda"):
-            raise InputError(what=f"device {wanted!r}", found="CUDA tensors", expected="NumPy arrays or CPU tensors")
-        if wanted == "cuda" and not on_gpu:
-            raise InputError(
-                what="device 'cuda'",
-                found="tensors in host memory",
-                expected="CUDA tensors",
-                hint="move them first: tensor.cuda(); or device='emulator' or 'reference'",
-            )
-        if on_gpu:
-            return "cuda"
-        if wanted == "reference":
-            return "reference"
-        if not self.images:
-            if wanted == "emulator":
-                raise PlatformError(what="nothing was compiled (no_nvrtc)", hint="device='reference' needs no kernels")
-            return "reference"
-        return "emulator"
-
-    def _host_view(self, name: str, tensor: Tensor, declared: str) -> View:
-        seen = _tensors.view(tensor, name).unpacked_as(declared)
-        if seen.device is not None:
-            raise InputError(
-                what=f"tensor {name!r}", found=f"device cuda:{seen.device}", expected="host memory, as the others"
-            )
-        return seen
-
-    def _on_reference(self, given: Mapping[str, Tensor], out: Any) -> Any:
-        dtypes = {t.name: t.dtype for t in [*self.model.inputs, *self.model.constants]}
-        arguments = {name: self._host_view(name, tensor, dtypes[name]) for name, tensor in given.items()}
-        results, outputs = self._results(given, self._host_arguments(given), out)
-        named = [(name, *v.as_argument()) for name, v in arguments.items()]
-        targets = [(name, *v.as_argument()) for name, v in zip(self.output_names, results)]
-        _core.run_reference(self.model, named, targets)
-        return _one_or_all(outputs)
-
-    def _on_emulator(self, given: Mapping[str, Tensor], out: Any) -> Any:
-        arguments = self._host_arguments(given)
-        results, outputs = self._results(given, arguments, out)
-        self._executable.run_on_emulator(_arguments(arguments), _arguments(results))
-        return _one_or_all(outputs)
-
-    def _on_gpu(self, given: Mapping[str, Tensor], out: Any) -> Any:
-        first = next(t for t in given.values() if _is_on_gpu(t))
-        number = _tensors.view(first, "").device
-        assert number is not None
-        stream, in_order = _tensors.current_stream(list(given.values()), number)
-        device, arguments, _ = self._device_arguments(given, stream)
-        results, outputs = self._results(given, arguments, out)
-        self._loaded_on(device).launch(_arguments(arguments), _arguments(results), stream)
-        if not in_order:  # nothing of the package's waits for the stream, nor keeps the tensors until it is done
-            _core.synchronize(device, stream)
-        return _one_or_all(outputs)
-
-    def _host_arguments(self, given: Mapping[str, Tensor]) -> list[View]:
-        return [
-            self._host_view(a.name, given[a.name], a.dtype) if a.name in given else self._known(a)
-            for a in self._executable.arguments
-        ]
-
-    def _known(self, argument: _core.TensorDeclaration) -> View:
-        """A constant whose elements the model has, in host memory."""
-        with self._lock:
-            key = (-1, argument.name)
-            if key not in self._uploaded:
-                data = np.frombuffer(self.model.constant_bytes(argument.name), np.uint8)
-                shape = tuple(int(d) for d in argument.shape)
-                self._uploaded[key] = View(data.ctypes.data, argument.dtype, shape, None, data)
-            return self._uploaded[key]
-
-    def _device_arguments(self, given: Mapping[str, Tensor], stream: int) -> tuple[int, list[View], list[object]]:
-        views: dict[str, View] = {}
-        for a in self._executable.arguments:
-            tensor = given.get(a.name)
-            views[a.name] = (
-                self._known(a) if tensor is None else _tensors.view(tensor, a.name, stream=stream).unpacked_as(a.dtype)
-            )
-        device = next(v.device for v in views.values() if v.device is not None)
-        arguments = []
-        for a in self._executable.arguments:
-            seen = views[a.name]
-            if seen.device is None and a.is_constant:
-                seen = self._on_device(device, a.name, seen)
-            if seen.device != device:
-                place = "host memory" if seen.device is None else f"device cuda:{seen.device}"
-                raise InputError(what=f"tensor {a.name!r}", found=place, expected=f"device cuda:{device}, as the others")
-            arguments.append(seen)
-        return device, arguments, [v.owner for v in arguments]
-
-    def _on_device(self, device: int, name: str, host: View) -> View:
-        """A weight that is bound in host memory, copied to the GPU once."""
-        with self._lock:
-            key = (device, name)
-            if key not in self._uploaded:
-                count = _bytes_of(host)
-                memory = _core.DeviceMemory(device, count)
-                memory.copy_from_host(host.address, count)
-                self._uploaded[key] = View(memory.address, host.dtype, host.shape, device, memory)
-            return self._uploaded[key]
-
-    def _loaded_on(self, device: int) -> _core.DeviceModule:
-        with self._lock:
-            if device not in self._loaded:
-                if not self.images:
-                    raise PlatformError(what="nothing was compiled (no_nvrtc)", hint="compile without no_nvrtc")
-                self._loaded[device] = _core.DeviceModule(self._executable, device)
-            return self._loaded[device]
-
-    def _results(self, given: Mapping[str, Tensor], arguments: list[View], out: Any) -> tuple[list[View], list[Tensor]]:
-        shapes = self._executable.result_shapes(_arguments(arguments))
-        wanted = self._targets(out)
-        example = next((given[name] for name in self.input_names), next(iter(given.values()), np.empty(0)))
-        device = next((v.device for v in arguments if v.device is not None), None)
-        views, outputs = [], []
-        for result, shape in zip(self._executable.results, shapes):
-            if result.alias_of:
-                tensor = given[result.alias_of]
-                seen = _tensors.view(tensor, result.alias_of, written=True).unpacked_as(result.dtype)
-            else:
-                tensor = wanted.get(result.name)
-                if tensor is None:
-                    tensor = _tensors.empty_like(example, result.dtype, tuple(shape))
-                seen = _tensors.view(tensor, result.name, written=True).unpacked_as(result.dtype)
-            if seen.device != device:
-                raise InputError(what=f"the tensor for output {result.name!r}", found="another device than the inputs'")
-            views.append(seen)
-            outputs.append(tensor)
-        return views, outputs
-
-    def _targets(self, out: Any) -> dict[str, Tensor]:
-        names = [r.name for r in self._executable.results if not r.alias_of]
-        if out is None:
-            return {}
-        if isinstance(out, Mapping):
-            unknown = [name for name in out if name not in names]
-            if unknown:
-                raise TypeError(f"out names {_listed(unknown)}; the model writes {_listed(names)}")
-            return dict(out)
-        tensors = list(out) if isinstance(out, (tuple, list)) else [out]
-        if len(tensors) != len(names):
-            raise TypeError(f"out has {len(tensors)} tensors; the model writes {len(names)}: {_listed(names)}")
-        return dict(zip(names, tensors))
+        return self._calls.capture(tensors, named, out)
 
     # --- keeping and showing
 
@@ -439,61 +223,6 @@ class Module:
         )
 
 
-class CudaGraph:
-    """A captured call: :meth:`replay` enqueues it with the tensors it was captured with."""
-
-    def __init__(
-        self, captured: _core.CapturedLaunch, device: int, tensors: list[Tensor], outputs: Any, keep: list[object]
-    ) -> None:
-        self._captured = captured
-        self._device = device
-        self._tensors = tensors
-        self._keep = keep
-        self.outputs = outputs
-
-    def replay(self) -> Any:
-        """Enqueues the call on the current stream of the tensors' package; returns the outputs, the same each time."""
-        stream, in_order = _tensors.current_stream(self._tensors, self._device)
-        self._captured.launch(stream)
-        if not in_order:
-            _core.synchronize(self._device, stream)
-        return self.outputs
-
-    __call__ = replay
-
-    def __repr__(self) -> str:
-        return f"<fusec.CudaGraph on cuda:{self._device}>"
-
-
 def _parsed(text: str) -> dict[str, Any]:
     result: dict[str, Any] = json.loads(text)
     return result
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(repr(name) for name in names) or "none"
-
-
-def _arguments(views: list[View]) -> list[tuple[int, str, tuple[int, ...]]]:
-    return [v.as_argument() for v in views]
-
-
-def _one_or_all(outputs: list[Tensor]) -> Any:
-    return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-
-def _is_on_gpu(tensor: Tensor) -> bool:
-    if isinstance(tensor, (np.ndarray, np.generic)):
-        return False
-    if _tensors.is_torch(tensor):
-        return bool(tensor.is_cuda)
-    return hasattr(tensor, "__dlpack_device__") and tensor.__dlpack_device__()[0] in (2, 13)
-
-
-def _bytes_of(host: View) -> int:
-    count = 1
-    for extent in host.shape:
-        count *= extent
-    if host.dtype in _tensors.FOUR_BITS:
-        return count // 2
-    return count * _tensors.numpy_dtype(host.dtype).itemsize

@@ -15,7 +15,7 @@ from . import _core
 from .errors import InputError, PlatformError
 
 FOUR_BITS = ("int4", "uint4", "float4_e2m1fn")
-_CPU, _CUDA, _CUDA_HOST, _CUDA_MANAGED = 1, 2, 3, 13  # device types of DLPack
+ON_GPU, _IN_HOST_MEMORY = (2, 13), (1, 3)  # device types of DLPack: CUDA and managed memory; CPU and pinned memory
 _ALIGNMENT = 16  # bytes, of device memory
 
 
@@ -101,8 +101,8 @@ def _torch_view(tensor: Any, name: str, written: bool) -> View:
 
 def _dlpack_view(tensor: Any, name: str, written: bool, stream: int) -> View:
     device_type, number = tensor.__dlpack_device__()
-    on_gpu = device_type in (_CUDA, _CUDA_MANAGED)
-    if not on_gpu and device_type not in (_CPU, _CUDA_HOST):
+    on_gpu = device_type in ON_GPU
+    if not on_gpu and device_type not in _IN_HOST_MEMORY:
         raise InputError(what=f"tensor {name!r}", found=f"DLPack device {device_type}", expected="a CPU or CUDA tensor")
     # DLPack's stream 1 is the legacy default one, which CUDA calls 0.
     options = {"stream": stream or 1} if on_gpu else {}
