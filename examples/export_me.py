@@ -1,6 +1,6 @@
 """A model of your own, on its way into fusec (needs PyTorch):
 
-    python3 scripts/export_torch.py examples/export_me.py:make -o /tmp/export_me.json
+    python -m fusec import examples/export_me.py:make -o /tmp/export_me.json
     build/release/bin/fusec /tmp/export_me.json -o /tmp/out.cu
 """
 import torch

@@ -32,6 +32,7 @@ from ._core import (
     version as _version,
 )
 from ._formula import Scalar, function
+from ._imported import ImportedModel, from_torch
 from ._module import Module
 from ._options import CompileOptions
 from .errors import FusecError, InputError, PlatformError, UsageError
@@ -44,6 +45,7 @@ __all__ = [
     "Finding",
     "FusecError",
     "Group",
+    "ImportedModel",
     "InputError",
     "Kernel",
     "KernelImage",
@@ -66,6 +68,7 @@ __all__ = [
     "annotate",
     "compile",
     "examine",
+    "from_torch",
     "function",
     "load",
     "partition",

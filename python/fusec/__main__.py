@@ -1,4 +1,4 @@
-"""``python -m fusec``: compile, explain and doctor at the command line."""
+"""``python -m fusec``: compile, import, explain and doctor at the command line."""
 
 from __future__ import annotations
 
@@ -57,12 +57,62 @@ def _parser() -> argparse.ArgumentParser:
     explainer.add_argument("model")
     explainer.add_argument("nodes", nargs="*", help="none: all groups")
     explainer.set_defaults(run=_explain)
+    _add_importer(words)
     doctor = words.add_parser("doctor", help="what was found of NVRTC, driver, GPU and cache, and what to do")
     doctor.add_argument("--json", action="store_true")
     doctor.set_defaults(run=_doctor)
     for word in (compiler, explainer):
         _add_options(word)
     return parser
+
+
+_IMPORT = """MODEL is MODULE.py:FACTORY or MODEL.pt2.
+
+FACTORY is a function of no arguments, or a class, in a Python file (or an importable module). It returns
+  module, example_args                    example_args: a tuple for forward(), or a dict of keyword arguments
+  module, example_args, dynamic_shapes    as torch.export.export takes them; Dim names become the file's symbols
+  module                                  with --inputs
+MODEL.pt2 is what torch.export.save wrote.
+
+--inputs lists one tensor per argument as dtype[sizes], a size a number or name=example or name=example:min..max:
+  --inputs 'float16[rows=8:1..4096,512], int64[rows,16]'
+
+An operator of another library becomes a custom op, compiled to a launcher of yours or to an expression:
+  --custom-op mylib::scan=my_scan_launcher --custom-op 'mylib::gate=$0 * sigmoid(1.702 * $0)'"""
+
+
+def _add_importer(words: Any) -> None:
+    importer = words.add_parser(
+        "import",
+        help="make a model file of a PyTorch module",
+        description=_IMPORT,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = importer.add_argument
+    add("model", metavar="MODEL")
+    add("-o", "--output", required=True, metavar="FILE.json", help="weights go beside it as .safetensors")
+    add("--inputs", metavar="SPEC", help="example arguments, where the factory gives none")
+    add("--name", help="the model's name in the file; default: the module's class")
+    add("--decompose", action="store_true", help="core ATen operators only: softmax, norms, attention taken apart")
+    add("--types", action="store_true", help="declare the dtype and shape of every value")
+    add("--weights", choices=["file", "none"], default="file", help="none: constants without values, given at run time")
+    add("--custom-ops", action="store_true", help="operators of other libraries become custom ops")
+    add("--custom-op", action="append", default=[], metavar="NAME=SOURCE", help="that operator becomes one (see above)")
+    add("--example", action="store_true", help="also FILE.in.safetensors and FILE.out.safetensors: PyTorch's results")
+    add("--strict", action="store_const", const=True, help="trace with TorchDynamo")
+    importer.set_defaults(run=_import)
+
+
+def _import(given: argparse.Namespace) -> int:
+    try:
+        from ._torch import command_line
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise fusec.PlatformError(what="PyTorch is not installed", hint="pip install fusec[torch]") from None
+    command_line.run(given)
+    print(f"wrote {given.output}", file=sys.stderr)
+    return 0
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:

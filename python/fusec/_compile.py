@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from . import _core
 from ._formula import Scalar, traced
+from ._imported import ImportedModel
 from ._module import Module
 from ._options import CompileOptions, Path, core_options
 from ._progress import ProgressLine
@@ -22,7 +23,7 @@ def read(path: Path, *, registry: _core.Registry | None = None) -> _core.Model:
 
 
 def compile(
-    model: _core.Model | Path,
+    model: _core.Model | ImportedModel | Path,
     *,
     weights: Mapping[str, Tensor] | None = None,
     device: str | None = None,
@@ -31,14 +32,19 @@ def compile(
 ) -> Module:
     """Fuses a model, emits CUDA source and compiles it.
 
-    ``model``: a model, or the path of a model file. ``weights``: values of constants, as :meth:`Module.bind` takes them.
+    ``model``: a model, the path of a model file, or what :func:`from_torch` made: the result is then called as the module
+    is. ``weights``: values of constants, as :meth:`Module.bind` takes them; an imported model has its own.
     ``device``: where calls run by default: ``cuda``, ``emulator`` or ``reference``. ``registry``: the ops that a model
     file may use. Options: :class:`fusec.CompileOptions`.
 
     Other Python threads run meanwhile. Raises InputError for a wrong model or plan, UsageError for a wrong option,
     TypeError for an unknown one, PlatformError where NVRTC is missing (``no_nvrtc=True`` does without).
     """
-    if not isinstance(model, _core.Model):
+    signature = None
+    if isinstance(model, ImportedModel):
+        weights = {**model.weights, **(weights or {})}
+        model, signature = model.model, model.signature
+    elif not isinstance(model, _core.Model):
         model = read(model, registry=registry)
     wanted = core_options(options, ptx=True)
     if "progress" in options or not ProgressLine.is_wanted():
@@ -47,7 +53,7 @@ def compile(
         with ProgressLine() as line:
             wanted.progress = line
             made = _core.compile(model, wanted)
-    return Module(made, model, weights=weights, device=device)
+    return Module(made, model, weights=weights, device=device, signature=signature)
 
 
 def load(path: Path, *, weights: Mapping[str, Tensor] | None = None, device: str | None = None) -> Module:

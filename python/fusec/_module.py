@@ -30,8 +30,10 @@ class Module:
         *,
         weights: Mapping[str, Tensor] | None = None,
         device: str | None = None,
+        signature: Any = None,
     ) -> None:
         self._made = made
+        self._signature = signature
         self._model = model if isinstance(made, _core.Compilation) else made.model
         self._device = device
         self._calls = Calls(made.manifest, made.images, self._model)
@@ -161,24 +163,25 @@ class Module:
         self._calls.bind({**(weights or {}), **named})
         return self
 
-    def __call__(
-        self,
-        *tensors: Tensor,
-        out: Tensor | Sequence[Tensor] | Mapping[str, Tensor] | None = None,
-        device: str | None = None,
-        **named: Tensor,
-    ) -> Any:
+    def __call__(self, *tensors: Any, out: Any = None, device: str | None = None, **named: Any) -> Any:
         """Runs the model.
 
         ``tensors``: the inputs in order, then any weights that are not bound. ``named``: the same by name. ``out``: where
-        the outputs go; else they are allocated by the package of the first input. An output that the model writes into
-        an input's memory (an alias) is that input. ``device``: ``cuda``, ``emulator`` or ``reference``; by default CUDA
-        tensors run on their GPU, others on the emulator.
+        the outputs go (a tensor, or a sequence or mapping of them); else they are allocated by the package of the first
+        input. An output that the model writes into an input's memory (an alias) is that input. ``device``: ``cuda``,
+        ``emulator`` or ``reference``; by default CUDA tensors run on their GPU, others on the emulator.
+
+        A model that :func:`fusec.from_torch` imported is called as its module is, and returns what that returns.
 
         Raises TypeError where tensors are missing or unexpected, InputError where one has another dtype, shape or
         device than it must have, PlatformError without what the device needs.
         """
-        return self._calls.run(tensors, named, out, device or self._device)
+        if self._signature is None:
+            return self._calls.run(tensors, named, out, device or self._device)
+        given = self._signature.arguments(tensors, named)
+        made = self._calls.run((), given, out, device or self._device)
+        outputs = dict(zip(self.output_names, made if isinstance(made, tuple) else (made,)))
+        return self._signature.results(outputs, given)
 
     def capture(
         self,

@@ -23,10 +23,10 @@ std::string message_of(const std::string& text, const std::string& file) {
 
 TEST_CASE("a file's name says which format it is in, where its content does not") {
   constexpr std::pair<const char*, const char*> kCases[] = {
-      {"m.pt2", "scripts/export_torch.py MODEL.pt2"},
-      {"a/m.onnx", "ONNX is not read; scripts/export_torch.py"},
-      {"m.py", "scripts/export_torch.py MODULE.py:FACTORY"},
-      {"m.pt", "scripts/export_torch.py MODULE.py:FACTORY"},
+      {"m.pt2", "python -m fusec import MODEL.pt2"},
+      {"a/m.onnx", "ONNX is not read; python -m fusec import"},
+      {"m.py", "python -m fusec import MODULE.py:FACTORY"},
+      {"m.pt", "python -m fusec import MODULE.py:FACTORY"},
       {"m.safetensors", "the .json file whose constants name it"},
   };
   for (const auto& [file, hint] : kCases)

@@ -19,7 +19,7 @@ function(fusec_python_test name)
     add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E echo
                                          "skipped: the Python package is not built (cmake -DFUSEC_PYTHON=ON)")
   endif()
-  set_tests_properties(python_${name} PROPERTIES LABELS "fast;full" TIMEOUT 300
+  set_tests_properties(python_${name} PROPERTIES LABELS "fast;full" TIMEOUT 300 SKIP_RETURN_CODE 77
                        SKIP_REGULAR_EXPRESSION "skipped: the Python package is not built")
 endfunction()
 
@@ -29,3 +29,6 @@ fusec_python_test(graphs)
 fusec_python_test(gpu FUSEC_CUDA_DRIVER=$<TARGET_FILE:stand_in_cuda>)
 fusec_python_test(typing)
 set_tests_properties(python_typing PROPERTIES LABELS full)  # mypy reads NumPy anew: 20 seconds
+
+# Modules of PyTorch, where the interpreter has it.
+fusec_python_test(from_torch)

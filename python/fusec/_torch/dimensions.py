@@ -7,7 +7,8 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.functions import FloorDiv
 
-from .errors import ExportError, Refused, SizeRefused
+from ..errors import InputError
+from .errors import Refused, SizeRefused
 
 LARGEST = 2**31 - 1
 
@@ -161,7 +162,7 @@ def declared_dims(arguments, dynamic_shapes):
         if isinstance(dynamic_shapes, dict):
             unknown = [key for key in dynamic_shapes if key not in arguments]
             if unknown:
-                raise ExportError(
+                raise InputError(
                     f"dynamic_shapes names {unknown}, which forward() does not take: it takes {list(arguments)}"
                 )
             for key, value in arguments.items():

@@ -1,17 +1,17 @@
 #!/usr/bin/env python3
-"""test_export_torch.py [--fusec=PROGRAM] [--fusec-run=PROGRAM] [--tier=fast|full] [unittest arguments]
+"""test_from_torch.py [--tier=fast|full] [unittest arguments]: fusec.from_torch against PyTorch.
 
-Exports the models of models.py, whole and decomposed, holds each file against the format's rules, has fusec infer and
-verify every type, and compares fusec-run's reference device and the emitted kernels on its emulator with PyTorch, at
-other sizes too where sizes are symbolic.
-The fast tier tries most models in one form only. Exit status 77 (skipped) where PyTorch is missing."""
+Imports the models of from_torch/models.py, whole and decomposed, with every type declared, which the library then
+verifies, and compares calls of the compiled model with the module's own: on the reference and on the emulator, and at
+other sizes where sizes are symbolic. The fast tier tries most models in one form, on the reference. Exit status 77
+(skipped) where PyTorch is missing."""
 
 import contextlib
+import copy
 import importlib.util
 import io
 import json
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
@@ -20,21 +20,24 @@ from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
-sys.path[:0] = [os.path.join(ROOT, "scripts"), os.path.dirname(HERE), HERE]
+sys.path[:0] = [os.path.join(HERE, "from_torch")]
 
 try:
     import torch
 except ImportError:
-    print(f"skipped: PyTorch is not installed for {sys.executable} (configure with -DFUSEC_TORCH_PYTHON=PATH)")
+    print(f"skipped: PyTorch is not installed for {sys.executable}")
     sys.exit(77)
+from torch.utils import _pytree as pytree
 
-import export_torch
+import fusec
+import fusec.__main__
+import fusec._torch.trace
 import interfaces
 import models
-import tensors
 
-TOLERANCE = {"F64": (1e-9, 1e-9), "F32": (2e-5, 1e-4), "F16": (1e-2, 1e-2), "BF16": (3e-2, 3e-2)}
-OTHER_SIZES = {  # model -> example arguments of another size, that one exported file serves as well
+TOLERANCE = {torch.float64: (1e-9, 1e-9), torch.float32: (2e-5, 1e-4), torch.float16: (1e-2, 1e-2),
+             torch.bfloat16: (3e-2, 3e-2)}
+OTHER_SIZES = {  # model -> example arguments of another size, that one model serves as well
     "mobilenet_v3": lambda: (models.rand(3, 3, 17, 15),),
     "llama_block": lambda: (models.rand(1, 12, 32).to(torch.bfloat16), torch.arange(12).repeat(1, 1)),
     "vit": lambda: (models.rand(3, 3, 12, 12),),
@@ -42,20 +45,23 @@ OTHER_SIZES = {  # model -> example arguments of another size, that one exported
     "corners": lambda: (models.rand(9, 5), torch.tensor([1, 4, 3]), models.randint(20, 4)),
 }
 EMULATED_IN_FAST_TIER = {"llama_block", "graph_convolution", "corners"}
-FUSEC = FUSEC_RUN = None
 FULL = False
 
 
 def setUpModule():
     warnings.filterwarnings("ignore")
-    if FUSEC_RUN is None:
-        print("note: no fusec-run: files are checked, their numbers are not", file=sys.stderr)
 
 
-def exported(path, make, **options):
-    """The module, its arguments and the graph that `make`'s module became."""
+def imported(make, **options):
+    """The module, its arguments and what was imported."""
     module, args, shapes = (*make(), None)[:3]
-    export_torch.export(module, args, path, dynamic_shapes=shapes, **options)
+    return module, args, fusec.from_torch(module, args, dynamic_shapes=shapes, **options)
+
+
+def saved(path, make, weights="file", **options):
+    """The module, its arguments and the graph that `make`'s module became."""
+    module, args, model = imported(make, **options)
+    model.save(path, weights=weights == "file")
     with open(path, encoding="utf-8") as f:
         return module, args, json.load(f)
 
@@ -68,38 +74,50 @@ class Folder(unittest.TestCase):
     def path(self, name):
         return os.path.join(self.folder.name, name)
 
-    def run_and_compare(self, path, module, args, device="reference"):
-        """A device of fusec-run against PyTorch."""
-        args, keywords = ((), args) if isinstance(args, dict) else (args, {})
-        inputs, expected = export_torch.save_example(module, args, path, keywords)
-        outputs = self.path("got.safetensors")
-        command = [FUSEC_RUN, path, f"--inputs={inputs}", f"--outputs={outputs}", f"--device={device}"]
-        done = subprocess.run(command, capture_output=True, text=True)
-        if done.returncode == 3:
-            self.skipTest(f"{device}: {done.stderr.strip()}")  # no NVRTC
-        self.assertEqual(done.returncode, 0, done.stderr)
-        want, got = tensors.read(expected), tensors.read(outputs)
-        self.assertEqual(set(want), set(got))
-        for name in want:
-            why = tensors.difference(got[name], want[name], *TOLERANCE.get(want[name][0], (0, 0)))
-            self.assertIsNone(why, f"{name}: {why}")
+    def assert_close(self, got, want, what):
+        self.assertEqual((got.dtype, tuple(got.shape)), (want.dtype, tuple(want.shape)), what)
+        absolute, relative = TOLERANCE.get(want.dtype, (0, 0))
+        torch.testing.assert_close(got, want, atol=absolute, rtol=relative, equal_nan=True, msg=lambda m: f"{what}: {m}")
+
+    def run_and_compare(self, compiled, module, args, device="reference"):
+        """What the compiled model returns, and leaves in buffers and arguments, against the module."""
+        expected_args, expected_module = copy.deepcopy((args, module))
+        split = lambda given: ((), given) if isinstance(given, dict) else (given, {})  # noqa: E731
+        with torch.no_grad():
+            args, keywords = split(args)
+            got = compiled(*args, **keywords, device=device)
+            expected_args, expected_keywords = split(expected_args)
+            want = expected_module(*expected_args, **expected_keywords)
+        self.assertEqual(pytree.tree_structure(got), pytree.tree_structure(want))
+        for kind, ours, theirs in [
+            ("result", got, want),
+            ("argument", (args, keywords), (expected_args, expected_keywords)),
+            ("buffer", dict(module.named_buffers()), dict(expected_module.named_buffers())),
+        ]:
+            for i, (mine, other) in enumerate(zip(pytree.tree_leaves(ours), pytree.tree_leaves(theirs))):
+                if isinstance(other, torch.Tensor):
+                    self.assert_close(mine, other, f"{kind} {i}")
+                else:
+                    self.assertEqual(mine, other, f"{kind} {i}")
+
+
+def compiled(model, device="reference"):
+    return fusec.compile(model, no_nvrtc=device == "reference")
 
 
 class Models(Folder):
     """One test a model, added below."""
 
     def one_model(self, name, decompose):
-        path = self.path(name + ".json")
-        module, args, graph = exported(path, models.ALL[name], types=True, decompose=decompose)
-        if FUSEC:
-            self.assertIsNone(export_torch.check_with_fusec(path, FUSEC))
-        if FUSEC_RUN:
-            self.run_and_compare(path, module, args)
+        module, args, model = imported(models.ALL[name], types=True, decompose=decompose)
+        devices = ["reference"]
+        if FULL or (name in EMULATED_IN_FAST_TIER and not decompose):
+            devices.append("emulator")
+        for device in devices:
+            module_of_fusec = compiled(model, device)
+            self.run_and_compare(module_of_fusec, module, args, device)
             if name in OTHER_SIZES:
-                self.assertTrue(graph["symbols"])
-                self.run_and_compare(path, module, OTHER_SIZES[name]())
-            if FULL or (name in EMULATED_IN_FAST_TIER and not decompose):
-                self.run_and_compare(path, module, args, "emulator")
+                self.run_and_compare(module_of_fusec, module, OTHER_SIZES[name](), device)
 
 
 def add_model_tests():
@@ -116,19 +134,19 @@ def add_model_tests():
 
 class Format(Folder):
     def test_composites_stay_whole_and_symbols_have_names(self):
-        _, _, graph = exported(self.path("m.json"), models.llama_block)
+        _, _, graph = saved(self.path("m.json"), models.llama_block)
         ops = {node["op"] for node in graph["nodes"]}
         self.assertLessEqual({"linear", "rms_norm", "scaled_dot_product_attention", "silu"}, ops)
         self.assertEqual(graph["symbols"], {"batch": {"min": 1, "max": 8}, "tokens": {"min": 1, "max": 512}})
         self.assertEqual(graph["inputs"][0], {"name": "x", "dtype": "bfloat16", "shape": ["batch", "tokens", 32]})
 
     def test_decompose_leaves_no_composite(self):
-        _, _, graph = exported(self.path("m.json"), models.llama_block, decompose=True)
+        _, _, graph = saved(self.path("m.json"), models.llama_block, decompose=True)
         ops = {node["op"] for node in graph["nodes"]}
         self.assertFalse({"linear", "rms_norm", "scaled_dot_product_attention", "softmax", "silu"} & ops)
 
     def test_cache_becomes_aliased_inputs_and_tied_weights_are_stored_once(self):
-        _, _, graph = exported(self.path("m.json"), models.gpt2_cached)
+        _, _, graph = saved(self.path("m.json"), models.gpt2_cached)
         self.assertEqual(
             graph["aliases"], {f"{kind}_cache{i}.updated": f"{kind}_cache{i}" for kind in "kv" for i in range(2)}
         )
@@ -145,7 +163,7 @@ class Format(Folder):
                 return (x * 2 + 0.5).masked_fill(x > 0, float("-inf")) / x.shape[0]
 
         shapes = {"x": {0: torch.export.Dim("n", max=99)}}
-        _, _, graph = exported(self.path("m.json"), lambda: (Scale(), (torch.ones(4, 2).half(),), shapes))
+        _, _, graph = saved(self.path("m.json"), lambda: (Scale(), (torch.ones(4, 2).half(),), shapes))
         operands = [node["inputs"] for node in graph["nodes"]]
         self.assertEqual(
             operands, [["x", 2], ["mul", 0.5], ["x", 0], ["gt", "minus_infinity", "add"], ["where", {"dim": "n"}]]
@@ -157,7 +175,7 @@ class Format(Folder):
     def test_same_bytes_every_time(self):
         texts = []
         for name in ("a.json", "b.json"):
-            exported(self.path(name), models.dlrm, weights="none")
+            saved(self.path(name), models.dlrm, weights="none")
             with open(self.path(name), "rb") as f:
                 texts.append(f.read())
         self.assertEqual(*texts)
@@ -166,7 +184,7 @@ class Format(Folder):
     def test_meta_modules_have_no_weight_file(self):
         with torch.device("meta"):
             module, x = torch.nn.Linear(4096, 4096), torch.empty(2, 4096)
-        _, _, graph = exported(self.path("m.json"), lambda: (module, (x,)))
+        _, _, graph = saved(self.path("m.json"), lambda: (module, (x,)))
         self.assertEqual(graph["constants"][0], {"name": "weight", "dtype": "float32", "shape": [4096, 4096]})
         self.assertEqual(os.listdir(self.folder.name), ["m.json"])
 
@@ -174,31 +192,29 @@ class Format(Folder):
 class Interfaces(Folder):
     """Arguments, results and buffers: what becomes of them, and that their numbers are PyTorch's."""
 
-    def exported_and_run(self, make, *others, **options):
+    def imported_and_run(self, make, *others, **options):
         """The graph of make()'s module, after its numbers were compared; `others` are further arguments for it."""
-        path = self.path("m.json")
-        module, args, graph = exported(path, make, **options)
-        if FUSEC:
-            self.assertIsNone(export_torch.check_with_fusec(path, FUSEC))
-        if FUSEC_RUN:
-            for given in (args, *others):
-                self.run_and_compare(path, module, given)
-        return graph
+        module, args, model = imported(make, **options)
+        module_of_fusec = compiled(model)
+        for given in (args, *others):
+            self.run_and_compare(module_of_fusec, module, given)
+        model.save(self.path("m.json"))
+        with open(self.path("m.json"), encoding="utf-8") as f:
+            return json.load(f)
 
     def test_classes_of_results(self):
         for kind, (make, names) in interfaces.RESULTS.items():
             with self.subTest(kind):
-                self.assertEqual(self.exported_and_run(interfaces.result_of(make))["outputs"], names)
+                self.assertEqual(self.imported_and_run(interfaces.result_of(make))["outputs"], names)
 
     def test_a_buffer_bears_the_name_of_an_argument(self):
-        for weights in ("file", "none"):
-            graph = self.exported_and_run(interfaces.writes_buffer, weights=weights)
-            self.assertEqual([row["name"] for row in graph["inputs"]], ["k", "v", "k_1"])
-            self.assertEqual(graph["aliases"], {"output": "k_1", "v.updated": "v"})
-            self.assertEqual(graph["metadata"]["pytorch_names"], {"k_1": "k", "v_1": "v"})
+        graph = self.imported_and_run(interfaces.writes_buffer)
+        self.assertEqual([row["name"] for row in graph["inputs"]], ["k", "v", "k_1"])
+        self.assertEqual(graph["aliases"], {"output": "k_1", "v.updated": "v"})
+        self.assertEqual(graph["metadata"]["pytorch_names"], {"k_1": "k", "v_1": "v"})
 
     def test_an_integer_argument_is_a_symbol(self):
-        graph = self.exported_and_run(
+        graph = self.imported_and_run(
             interfaces.takes_length, interfaces.takes_length(8)[1], interfaces.takes_length(0)[1]
         )
         self.assertEqual(graph["symbols"], {"n": {"min": 0, "max": 8}})
@@ -209,8 +225,8 @@ class Interfaces(Folder):
             def forward(self, x, n):
                 return x[: n.item()].exp() * 2
 
-        with self.assertRaises(export_torch.ExportError) as caught:
-            export_torch.export(Chosen(), (torch.ones(4), torch.tensor(2)), self.path("m.json"))
+        with self.assertRaises(fusec.InputError) as caught:
+            fusec.from_torch(Chosen(), (torch.ones(4), torch.tensor(2)))
         self.assertIn(") that depends on the values of tensors", str(caught.exception))
         self.assertNotIn("as_strided", str(caught.exception))
 
@@ -218,31 +234,31 @@ class Interfaces(Folder):
         for size, options in interfaces.RESAMPLED:
             with self.subTest(image=size, **options):
                 module = interfaces.Resample(**options)
-                self.exported_and_run(lambda: (module, (models.rand(1, 2, *size),)))
+                self.imported_and_run(lambda: (module, (models.rand(1, 2, *size),)))
 
     def test_resampling_of_symbolic_sizes(self):
-        graph = self.exported_and_run(interfaces.halved, interfaces.halved(12, 5)[1])
+        graph = self.imported_and_run(interfaces.halved, interfaces.halved(12, 5)[1])
         self.assertEqual(list(graph["symbols"]), ["height", "width"])
 
     def test_tracing_falls_back_to_dynamo(self):
-        real, tried = export_torch.capture, []
+        real, tried = fusec._torch.trace.capture, []
 
         def capture(module, args, kwargs, shapes, strict):
             tried.append(strict)
             if not strict:
-                raise export_torch.TraceError("not so")
+                raise fusec._torch.errors.TraceError("not so")
             return real(module, args, kwargs, shapes, strict)
 
-        with mock.patch.object(export_torch, "capture", capture):
-            self.exported_and_run(interfaces.result_of(lambda x: x + 1))
+        with mock.patch.object(fusec._torch.trace, "capture", capture):
+            self.imported_and_run(interfaces.result_of(lambda x: x + 1))
         self.assertEqual(tried, [False, True])
 
     def test_an_unknown_class_of_results_gets_a_hint(self):
         class Result:
             pass
 
-        with self.assertRaises(export_torch.ExportError) as caught:
-            exported(self.path("m.json"), interfaces.result_of(lambda x: Result()))
+        with self.assertRaises(fusec.InputError) as caught:
+            saved(self.path("m.json"), interfaces.result_of(lambda x: Result()))
         self.assertIn("register_pytree_node", str(caught.exception))
         self.assertIn("use_cache=False", str(caught.exception))
 
@@ -254,37 +270,31 @@ class Interfaces(Folder):
 
         for make, outputs in transformers_models.DECODERS:
             with self.subTest(make.__name__):
-                self.assertEqual(self.exported_and_run(make)["outputs"][: len(outputs)], outputs)
+                self.assertEqual(self.imported_and_run(make)["outputs"][: len(outputs)], outputs)
 
     def test_custom_ops_have_sources(self):
-        with self.assertRaises(export_torch.ExportError) as caught:
-            exported(self.path("m.json"), interfaces.gated)
+        with self.assertRaises(fusec.InputError) as caught:
+            saved(self.path("m.json"), interfaces.gated)
         self.assertIn("--custom-op NAME=SYMBOL", str(caught.exception))
-        graph = self.exported_and_run(
+        graph = self.imported_and_run(
             interfaces.gated, custom_ops={"fusec_test::gate": "$0 * sigmoid($1 * $0) + $2"}
         )
         node = graph["nodes"][0]
         self.assertEqual((node["inputs"], node["pattern"]), (["x", 1.7, "bias"], "broadcast"))
-        _, _, graph = exported(self.path("m.json"), interfaces.gated, custom_ops={"fusec_test.gate": "launch_gate"})
+        _, _, graph = saved(self.path("m.json"), interfaces.gated, custom_ops={"fusec_test.gate": "launch_gate"})
         node = graph["nodes"][0]
         self.assertEqual((node["inputs"], node["attrs"]), (["x", "bias"], {"factor": 1.7, "symbol": "launch_gate"}))
-        self.assertEqual(self.compiled().returncode, 0)
-        with self.assertRaises(export_torch.ExportError) as caught:
-            exported(self.path("m.json"), interfaces.gated, custom_ops={"fusec_test.gat": "launch_gate"})
+        fusec.compile(self.path("m.json"), no_nvrtc=True)
+        with self.assertRaises(fusec.InputError) as caught:
+            saved(self.path("m.json"), interfaces.gated, custom_ops={"fusec_test.gat": "launch_gate"})
         self.assertIn("no operator fusec_test.gat; it has fusec_test.gate.default", str(caught.exception))
 
     def test_custom_ops_without_source_can_be_looked_at(self):
-        exported(self.path("m.json"), interfaces.gated, custom_ops=True)
-        if FUSEC:
-            self.assertEqual(self.compiled("--emit=partition=" + self.path("p.json")).returncode, 0)
-            done = self.compiled()
-            self.assertEqual(done.returncode, 1)
-            self.assertIn("no source for a custom op", done.stderr)
-
-    def compiled(self, *options):
-        options = options or ("-o", self.path("out.cu"), "--no-nvrtc")
-        command = [FUSEC, self.path("m.json"), *options]
-        return subprocess.run(command, capture_output=True, text=True) if FUSEC else mock.Mock(returncode=0)
+        saved(self.path("m.json"), interfaces.gated, custom_ops=True)
+        self.assertEqual(len(fusec.partition(self.path("m.json"))), 1)
+        with self.assertRaises(fusec.InputError) as caught:
+            fusec.compile(self.path("m.json"), no_nvrtc=True)
+        self.assertIn("no source for a custom op", str(caught.exception))
 
 
 class Errors(Folder):
@@ -293,8 +303,8 @@ class Errors(Folder):
             def forward(self, x):
                 return torch.linalg.det(x) + torch.fft.rfft(x).abs().sum(), x.cummax(0)[0] + x.cummax(1)[0]
 
-        with self.assertRaises(export_torch.ExportError) as caught:
-            export_torch.export(Unmapped(), (torch.eye(3),), self.path("m.json"))
+        with self.assertRaises(fusec.InputError) as caught:
+            fusec.from_torch(Unmapped(), (torch.eye(3),))
         lines = str(caught.exception).split("\n")
         self.assertEqual(lines[0], "3 operators without a counterpart in the graph format:")
         self.assertEqual(
@@ -305,7 +315,7 @@ class Errors(Folder):
                 ["aten.cummax.default", "2", "nodes,"],
             ],
         )
-        self.assertIn('for example "cummax", from test_export_torch.py:', lines[3])
+        self.assertIn('for example "cummax", from test_from_torch.py:', lines[3])
         self.assertTrue(lines[4].startswith("hint: "))
         self.assertEqual(os.listdir(self.folder.name), [])
 
@@ -320,9 +330,9 @@ class Errors(Folder):
             def forward(self, x):
                 return torch.relu(twice(x, 3))
 
-        with self.assertRaises(export_torch.ExportError):
-            export_torch.export(Custom(), (torch.ones(2),), self.path("m.json"))
-        _, _, graph = exported(self.path("m.json"), lambda: (Custom(), (torch.ones(2),)), custom_ops=True)
+        with self.assertRaises(fusec.InputError):
+            fusec.from_torch(Custom(), (torch.ones(2),))
+        _, _, graph = saved(self.path("m.json"), lambda: (Custom(), (torch.ones(2),)), custom_ops=True)
         node = graph["nodes"][0]
         self.assertEqual(
             (node["op"], node["attrs"], node["outputs"][0]["shape"]), ("fusec_test.twice.default", {"times": 3}, [2])
@@ -332,7 +342,7 @@ class Errors(Folder):
         """Exit status and standard error of the command line."""
         with contextlib.redirect_stderr(io.StringIO()) as text, contextlib.redirect_stdout(io.StringIO()):
             try:
-                status = export_torch.main(list(arguments))
+                status = fusec.__main__.main(["import", *arguments])
             except SystemExit as stop:
                 status = stop.code
         return status, text.getvalue()
@@ -346,9 +356,9 @@ class Errors(Folder):
             ["out.in.safetensors", "out.json", "out.out.safetensors", "out.safetensors"],
         )
         status, text = self.command(example + ":absent", "-o", out)
-        self.assertEqual((status, text), (1, f"export_torch.py: {example} has no 'absent'\n"))
+        self.assertEqual((status, text), (1, f"error: {example} has no 'absent'\n"))
         status, text = self.command(self.path("none.py") + ":f", "-o", out)
-        self.assertEqual((status, text), (1, f"export_torch.py: {self.path('none.py')} does not exist\n"))
+        self.assertEqual((status, text), (1, f"error: {self.path('none.py')} does not exist\n"))
         status, text = self.command(example + ":GatedBlock", "-o", out)
         self.assertEqual(status, 1)
         self.assertIn("--inputs", text)
@@ -369,11 +379,6 @@ class Errors(Folder):
 
 
 if __name__ == "__main__":
-    ours = ("--fusec=", "--fusec-run=", "--tier=")
-    given = dict(a[2:].split("=", 1) for a in sys.argv[1:] if a.startswith(ours))
-    FUSEC = export_torch.find_program("fusec", given.get("fusec"))
-    FUSEC_RUN = export_torch.find_program("fusec-run", given.get("fusec-run"))
-    FULL = given.get("tier") == "full"
-    rest = [a for a in sys.argv[1:] if not a.startswith(ours)]
+    FULL = "--tier=full" in sys.argv
     add_model_tests()
-    unittest.main(argv=[sys.argv[0], *rest])
+    unittest.main(argv=[sys.argv[0], *(a for a in sys.argv[1:] if not a.startswith("--tier="))])

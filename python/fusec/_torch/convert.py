@@ -13,7 +13,7 @@ from . import complex_pairs, layer_handlers  # noqa: F401 (layer_handlers adds t
 from .custom_ops import CustomOps, write_custom_op
 from .dimensions import Dimensions, expression_of
 from .errors import SIZE, Refused, SizeRefused
-from .model_file import DTYPES, SMALL, ModelFile, Value, literal, number
+from .model_file import DTYPES, SMALL, ModelFile, Plain, Size, Value, literal, number
 from .op_handlers import HANDLERS
 from .op_rows import IGNORED, rows
 from .output_names import output_names
@@ -91,7 +91,11 @@ class Converter:
             if isinstance(value, torch.SymInt):
                 self._integer_input(name, value, leaf)
             elif isinstance(value, torch.Tensor):
-                self._tensor_input(node, name, value)
+                given = self._tensor_input(node, name, value)
+                if leaf < len(inputs):
+                    self.file.leaves[given] = leaf
+                else:
+                    self.file.state[given] = name
         for node, spec in zip(placeholders, signature.input_specs):
             if (
                 node not in self.env
@@ -105,9 +109,10 @@ class Converter:
             row = {"name": self.file.unique_for(name), **self._type(value)}
         except Refused as refused:
             self.problems.append(Problem(None, "input", name, "", str(refused)))
-            return
+            return name
         self.file.inputs.append(row)
         self.env[node] = Value(row["name"], value.dtype, tuple(value.shape))
+        return row["name"]
 
     def _integer_input(self, name, value, leaf):
         """An integer that varies is a symbol, and a symbol is solved from shapes: an input of shape [n, 0], no data."""
@@ -157,9 +162,10 @@ class Converter:
                         Problem(None, "output", wanted, "", "a complex result (return torch.view_as_real of it)")
                     )
                 elif isinstance(spec.arg, TensorArgument) and isinstance(result, torch.fx.Node) and result in self.env:
+                    self.file.returned.append(len(user))
                     user.append((self.env[result], wanted, None))
-                elif result is not None:
-                    self.notes.append(f"the result {wanted} is no tensor and is left out")
+                else:
+                    self.file.returned.append(self._plain(result, spec, wanted))
             elif spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.USER_INPUT_MUTATION):
                 buffers = {t: n for n, t in signature.inputs_to_buffers.items()}
                 source = next(
@@ -179,6 +185,18 @@ class Converter:
             self.file.outputs.append(name)
             if source is not None:
                 self.file.aliases[name] = source.name
+
+    def _plain(self, result, spec, wanted):
+        """A result that is no tensor: what it was when it was traced, or a size that an input has."""
+        size = result.meta.get("val") if isinstance(result, torch.fx.Node) else None
+        if not isinstance(size, torch.SymInt):
+            return Plain(getattr(spec.arg, "value", None))
+        text = self.dims.text(size)
+        for row in self.file.inputs:
+            if text in row["shape"]:
+                return Size(row["name"], row["shape"].index(text))
+        self.problems.append(Problem(None, SIZE, wanted, "", f"the result {wanted} is a size that no input has: {text}"))
+        return Plain(None)
 
     # --- one node -------------------------------------------------------------------------------------------------
 

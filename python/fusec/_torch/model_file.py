@@ -58,6 +58,19 @@ class Value(NamedTuple):
     shape: tuple
 
 
+class Plain(NamedTuple):
+    """A leaf of the module's result that is no tensor: a number, None, ..."""
+
+    value: object
+
+
+class Size(NamedTuple):
+    """A leaf of the module's result that is a size of an input."""
+
+    input: str
+    dim: int
+
+
 class ModelFile:
     """Collects a graph and writes it."""
 
@@ -70,6 +83,9 @@ class ModelFile:
         self.taken = set()
         self.renamed = {}  # name of an input or a constant -> PyTorch's name for it, where they differ
         self.integers = {}  # name of an input of shape [n, 0] -> the place of the integer n among the arguments
+        self.leaves = {}  # name of an input -> the place of its tensor among the arguments
+        self.state = {}  # name of an input -> PyTorch's name of the buffer that it is, which the model writes
+        self.returned = []  # of each leaf that the module returns: its place in `outputs`, or Plain
 
     def unique(self, wanted, results=1):
         """A name that no value has yet; with several results its numbered names are free as well."""
@@ -109,22 +125,27 @@ class ModelFile:
 
     def write(self, path, weights="file"):
         """Writes `path` and, where there are weights and weights == "file", `path` with .safetensors beside it."""
-        constants = [dict(c) for c in self.constants]
         weight_path = os.path.splitext(path)[0] + ".safetensors"
         stored = {}  # name in the weight file -> tensor; parameters tied to one another are stored once
-        same = {}
+        same, places = {}, {}
         if weights == "file":
-            for constant in constants:
+            for constant in self.constants:
                 tensor = self.tensors.get(constant["name"])
                 if tensor is None:
                     continue
                 key = (tensor.data_ptr(), tensor.dtype, tuple(tensor.shape), tensor.stride())
                 tensor_name = same.setdefault(key, constant["name"]) if tensor.numel() else constant["name"]
                 stored.setdefault(tensor_name, tensor)
-                constant["safetensors"] = {"file": os.path.basename(weight_path), "tensor": tensor_name}
+                places[constant["name"]] = {"file": os.path.basename(weight_path), "tensor": tensor_name}
         if stored:
             write_safetensors(weight_path, stored)
-        metadata = {"about": f"exported by scripts/export_torch.py from PyTorch {torch.__version__}"}
+        _replace(path, lambda f: f.write(self.text(places).encode("utf-8")))
+
+    def text(self, places=None):
+        """The file's text. `places`: of constants that a weight file has, where; the others are given at run time."""
+        constants = [{**c, "safetensors": places[c["name"]]} if places and c["name"] in places else c
+                     for c in self.constants]
+        metadata = {"about": f"imported from PyTorch {torch.__version__}"}
         if self.renamed:
             metadata["pytorch_names"] = self.renamed
         if self.integers:
@@ -140,8 +161,7 @@ class ModelFile:
                 text += f'  "{key}": [\n{body}\n  ],\n' if rows else f'  "{key}": [],\n'
         if self.aliases:
             text += f'  "aliases": {_line(self.aliases)},\n'
-        text += f'  "outputs": {_line(self.outputs)}\n}}\n'
-        _replace(path, lambda f: f.write(text.encode("utf-8")))
+        return text + f'  "outputs": {_line(self.outputs)}\n}}\n'
 
 
 def _line(value):

@@ -1,11 +1,9 @@
-"""What a user did that cannot be exported, with all of it said at once."""
+"""What a user did that cannot be imported, with all of it said at once."""
+
+from ..errors import InputError
 
 
-class ExportError(Exception):
-    """The model cannot be written in the graph format; the text says why and what would help."""
-
-
-class TraceError(ExportError):
+class TraceError(InputError):
     """PyTorch itself cannot trace the module or make the program functional."""
 
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import torch
 
-from .errors import ExportError, Refused
+from ..errors import InputError
+from .errors import Refused
 from .model_file import Value
 
 
@@ -36,7 +37,7 @@ class CustomOps(NamedTuple):
         unknown = set(self.sources) - {self.named(target) for target in targets}
         if unknown:
             known = ", ".join(sorted(t for t in targets if not t.startswith("aten."))) or "aten's operators alone"
-            raise ExportError(f"--custom-op: the program has no operator {sorted(unknown)[0]}; it has {known}")
+            raise InputError(f"--custom-op: the program has no operator {sorted(unknown)[0]}; it has {known}")
 
 
 def parse_sources(options):
@@ -45,7 +46,7 @@ def parse_sources(options):
     for option in options:
         name, equals, source = option.partition("=")
         if not (name.strip() and equals and source.strip()):
-            raise ExportError(f"--custom-op: found {option!r}, expected NAME=SYMBOL or NAME=EXPRESSION")
+            raise InputError(f"--custom-op: found {option!r}, expected NAME=SYMBOL or NAME=EXPRESSION")
         sources[name.strip()] = source.strip()
     return sources
 

@@ -6,7 +6,7 @@ import os
 import torch
 from torch.utils import _pytree as pytree
 
-from .errors import ExportError
+from ..errors import InputError
 from .model_file import write_safetensors
 
 
@@ -27,7 +27,7 @@ def save_example(module, args, path, kwargs=None):
         try:
             returned = pytree.tree_leaves(module(*args, **(kwargs or {})))
         except Exception as error:  # what PyTorch traces it need not be able to run on this machine
-            raise ExportError(f"--example: PyTorch cannot run the module: {error}") from error
+            raise InputError(f"--example: PyTorch cannot run the module: {error}") from error
         results = [x.detach().clone() for x in returned if isinstance(x, torch.Tensor)]
     after = _state(module)
     outputs = dict(zip(graph["outputs"], results))
@@ -84,7 +84,7 @@ def _constants(graph, module, state):
             try:
                 value = _attribute(module, name)
             except AttributeError:
-                raise ExportError(
+                raise InputError(
                     f"--example: the module has no tensor {name}, which the file leaves to run time; --weights=file "
                     "writes its value into the weight file"
                 ) from None

@@ -1,0 +1,98 @@
+"""What `python -m fusec import` is told on its command line: MODULE.py:FACTORY, MODEL.pt2, --inputs."""
+
+import importlib
+import importlib.util
+import os
+import re
+import sys
+
+import torch
+
+from ..errors import InputError
+from .model_file import DTYPES
+
+
+def parse_inputs(text):
+    """--inputs: example tensors and their dynamic_shapes."""
+    dtypes = {name: dtype for dtype, name in DTYPES.items()}
+    sizes, dims, tensors, shapes = {}, {}, [], []
+    for dtype, body in re.findall(r"(\w+)\s*\[([^\]]*)\]", text):
+        if dtype not in dtypes:
+            raise InputError(f"--inputs: {dtype!r} is no dtype; known are {', '.join(dtypes)}")
+        shape, dynamic = [], {}
+        for axis, size in enumerate(filter(None, (s.strip() for s in body.split(",")))):
+            found = re.fullmatch(r"(?:(\d+)|([A-Za-z_]\w*)(?:=(\d+)(?::(\d+)\.\.(\d+))?)?)", size)
+            if not found or (found[2] and not found[3] and found[2] not in sizes):
+                raise InputError(f"--inputs: {size!r} is no size: a number, name=example or name=example:min..max")
+            if found[2]:
+                if found[3]:
+                    sizes[found[2]] = int(found[3])
+                    bounds = {"min": int(found[4]), "max": int(found[5])} if found[4] else {}
+                    dims[found[2]] = torch.export.Dim(found[2], **bounds)
+                dynamic[axis] = dims[found[2]]
+            shape.append(int(found[1]) if found[1] else sizes[found[2]])
+        kind = dtypes[dtype]
+        tensors.append(torch.randn(shape).to(kind) if kind.is_floating_point else torch.zeros(shape, dtype=kind))
+        shapes.append(dynamic or None)
+    if not tensors:
+        raise InputError("--inputs: nothing like dtype[sizes] in it")
+    return tuple(tensors), tuple(shapes) if any(shapes) else None
+
+
+def load_factory(text):
+    """What MODULE.py:FACTORY names, called."""
+    file, _, attribute = text.rpartition(":")
+    if file.endswith(".py"):
+        if not os.path.isfile(file):
+            raise InputError(f"{file} does not exist")
+        sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
+        spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(file))[0], file)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    elif file:
+        sys.path.insert(0, os.getcwd())
+        module = importlib.import_module(file)
+    else:
+        raise InputError(f"{text!r} is neither MODULE.py:FACTORY nor a .pt2 file")
+    if not hasattr(module, attribute):
+        raise InputError(f"{file} has no {attribute!r}")
+    return getattr(module, attribute)()
+
+
+def load_program(path):
+    """The program in a .pt2 file."""
+    try:
+        return torch.export.load(path)
+    except Exception as error:  # no such file, another format, a class of the results that is not registered here
+        raise InputError(f"{path} cannot be read as a program of torch.export.save: {error}") from error
+
+
+def run(given):
+    """`python -m fusec import` with parsed arguments."""
+    from .. import from_torch
+    from .custom_ops import CustomOps, parse_sources
+    from .example import save_example
+
+    options = dict(
+        name=given.name,
+        decompose=given.decompose,
+        types=given.types,
+        custom_ops=CustomOps.of(parse_sources(given.custom_op))._replace(every=given.custom_ops),
+    )
+    if given.model.endswith(".pt2"):
+        if given.example:
+            raise InputError("--example needs the module itself, not a .pt2 file")
+        options["name"] = given.name or os.path.splitext(os.path.basename(given.model))[0]
+        from_torch(load_program(given.model), **options).save(given.output, weights=given.weights == "file")
+        return
+    made = load_factory(given.model)
+    module, args, dynamic_shapes = (*made, None, None)[:3] if isinstance(made, tuple) else (made, None, None)
+    if given.inputs:
+        args, dynamic_shapes = parse_inputs(given.inputs)
+    if args is None:
+        raise InputError("the factory gives a module alone: say what forward() takes with --inputs")
+    args, kwargs = ((), args) if isinstance(args, dict) else (tuple(args), {})
+    imported = from_torch(module, args, kwargs, dynamic_shapes=dynamic_shapes, strict=given.strict, **options)
+    imported.save(given.output, weights=given.weights == "file")
+    if given.example:
+        save_example(module, args, given.output, kwargs)

@@ -1,0 +1,74 @@
+"""How a module is called, where the compiled model takes tensors by name: (args, kwargs) <-> inputs and outputs."""
+
+import inspect
+
+import torch
+from torch.export.graph_signature import ConstantArgument, InputKind
+from torch.utils import _pytree as pytree
+
+from ..errors import InputError
+from .model_file import Plain, Size
+
+
+class Signature:
+    """Of one traced module. Tensors of its buffers that it writes (KV caches) are passed by reference."""
+
+    def __init__(self, program, file, module):
+        self.in_spec, self.out_spec = program.call_spec.in_spec, program.call_spec.out_spec
+        self.leaves, self.integers = dict(file.leaves), dict(file.integers)
+        self.outputs, self.returned = list(file.outputs), list(file.returned)
+        buffers = {**program.state_dict, **program.constants}
+        if module is not None:
+            buffers |= dict(module.named_buffers(remove_duplicate=False))
+        self.state = {name: buffers[buffer] for name, buffer in file.state.items()}
+        user = [s for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT]
+        self.constants = {i: s.arg.value for i, s in enumerate(user) if isinstance(s.arg, ConstantArgument)}
+        self.forward = inspect.signature(module.forward) if module is not None else None
+
+    def arguments(self, args, kwargs):
+        """The inputs by name. Raises TypeError for a call that does not fit, InputError for another constant."""
+        leaves = self._leaves(args, kwargs)
+        for place, traced in self.constants.items():
+            if leaves[place] != traced:
+                raise InputError(
+                    what="an argument that the module was traced with",
+                    found=repr(leaves[place]),
+                    expected=repr(traced),
+                    hint="import the module again for another value; torch.export.Dim.DYNAMIC lets an integer vary",
+                )
+        given = {name: leaves[place] for name, place in self.leaves.items()}
+        given |= {name: torch.empty(leaves[place], 0, dtype=torch.uint8) for name, place in self.integers.items()}
+        return {**given, **self.state}
+
+    def _leaves(self, args, kwargs):
+        positional, keywords = self.in_spec.children()
+        names = keywords.context  # of the keyword arguments that the module was traced with, in their order
+        if self.forward is not None:
+            bound = self.forward.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = dict(bound.arguments)
+            for p in self.forward.parameters.values():
+                if p.kind == inspect.Parameter.VAR_KEYWORD:
+                    given |= given.pop(p.name, {})
+                elif p.kind == inspect.Parameter.VAR_POSITIONAL and not given[p.name]:
+                    del given[p.name]
+            in_order = [v for k, v in given.items() if k not in names]
+            args = tuple(in_order[: positional.num_children])
+            kwargs = {k: given[k] for k in names if k in given}
+        elif set(kwargs) == set(names):
+            kwargs = {k: kwargs[k] for k in names}
+        leaves, spec = pytree.tree_flatten((tuple(args), kwargs))
+        if spec != self.in_spec:
+            raise TypeError(f"the call does not fit: found {spec}, the module was traced with {self.in_spec}")
+        return leaves
+
+    def results(self, tensors, given):
+        """What the module returns, of the outputs by name."""
+        def leaf(returned):
+            if isinstance(returned, Plain):
+                return returned.value
+            if isinstance(returned, Size):
+                return int(given[returned.input].shape[returned.dim])
+            return tensors[self.outputs[returned]]
+
+        return pytree.tree_unflatten([leaf(r) for r in self.returned], self.out_spec)
