@@ -43,7 +43,7 @@ def compile(
     signature = None
     if isinstance(model, ImportedModel):
         weights = {**model.weights, **(weights or {})}
-        model, signature = model.model, model.signature
+        signature, model = model.signature, model.model
     elif not isinstance(model, _core.Model):
         model = read(model, registry=registry)
     wanted = core_options(options, ptx=True)

@@ -1,4 +1,4 @@
-"""Models that were imported from PyTorch: the graph, the weights by reference, and how calls go."""
+"""Models imported from PyTorch: the graph, the weights by reference, and the signature of the module's calls."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from .errors import FusecError, InputError, PlatformError
 if TYPE_CHECKING:
     import torch
 
-Tensor = Any
+    from ._torch.model_file import ModelFile
+    from ._torch.signature import Signature
 
 
 class ImportedModel:
-    """What :func:`fusec.from_torch` made. :func:`fusec.compile` takes it; calls then go as those of the module.
+    """A model that :func:`fusec.from_torch` imported. :func:`fusec.compile` makes it callable like the PyTorch module.
 
     ``model``: the graph. ``weights``: parameters and buffers by name, the module's own tensors.
     """
 
-    def __init__(self, file: Any, signature: Any) -> None:
+    def __init__(self, file: ModelFile, signature: Signature) -> None:
         self._file = file
         self.signature = signature
-        self.weights: dict[str, Tensor] = dict(file.tensors)
+        self.weights: dict[str, torch.Tensor] = dict(file.tensors)
         try:
             self.model = _core.Model.parse(file.text())
         except InputError as error:
-            raise FusecError(f"the importer made a graph that is none (please report it): {error}") from error
+            raise FusecError(f"the importer made an invalid graph (please report it): {error}") from error
 
     def save(self, path: str | os.PathLike[str], *, weights: bool = True) -> None:
         """Writes the model file (docs/graph_format.md) and, with ``weights``, a .safetensors file beside it."""
         self._file.write(os.fspath(path), "file" if weights else "none")
 
     def __repr__(self) -> str:
-        return f"<fusec.ImportedModel {self.model.name}: {len(self.model.node_names)} nodes, {len(self.weights)} weights>"
+        nodes = len(self.model.node_names)
+        return f"<fusec.ImportedModel {self.model.name}: {nodes} nodes, {len(self.weights)} weights>"
 
 
 def from_torch(
@@ -50,16 +52,20 @@ def from_torch(
     custom_ops: bool | Mapping[str, str] = False,
     strict: bool | None = None,
 ) -> ImportedModel:
-    """A PyTorch module, traced by torch.export in eval mode, or an exported program, as a model.
+    """Imports a PyTorch module, which torch.export traces in eval mode, or an exported program.
 
-    ``example_args``, ``kwargs``: what ``forward`` is called with (a mapping alone is keyword arguments).
-    ``dynamic_shapes``: as torch.export.export takes them; the names of Dims become symbols. ``decompose``: core ATen
-    operators only. ``types``: declare the dtype and shape of every value. ``custom_ops``: True takes operators outside
-    aten as custom ops; a mapping, operator's name -> launcher's symbol or expression (``"$0 * sigmoid($1)"``), those it
-    names. ``strict``: trace with TorchDynamo (True), by running the Python code (False), or that where this fails.
+    ``example_args``, ``kwargs``: example arguments of ``forward``. A mapping as ``example_args`` is keyword arguments.
+    ``dynamic_shapes``: as torch.export.export takes them. The names of Dims become symbols.
+    ``name``: the model's name. Default: the module's class.
+    ``decompose``: use core ATen operators only.
+    ``types``: declare the dtype and shape of every value.
+    ``custom_ops``: True makes every operator outside aten a custom op. A dictionary makes those that it names custom
+    ops, and gives what computes each: the symbol of a launcher, or an expression (``"$0 * sigmoid($1)"``).
+    ``strict``: True traces with TorchDynamo, False by running the Python code. None tries False, then True.
 
-    Buffers that the module writes (KV caches) become inputs and aliased outputs; calls pass them by reference. Raises
-    InputError: one text with every operator that has no counterpart; PlatformError where PyTorch is not installed.
+    Buffers that the module writes (KV caches) become inputs and aliased outputs. Calls pass them by reference.
+
+    Raises one InputError for all operators that have no counterpart, and PlatformError where PyTorch is not installed.
     """
     try:
         from ._torch.trace import trace
@@ -67,12 +73,16 @@ def from_torch(
         if error.name != "torch":
             raise
         raise PlatformError(what="PyTorch is not installed", hint="pip install fusec[torch]") from None
+    args: tuple[Any, ...] = ()
+    keywords: dict[str, Any] = dict(kwargs or {})
     if isinstance(example_args, Mapping):
-        example_args, kwargs = (), {**example_args, **(kwargs or {})}
+        keywords = {**example_args, **keywords}
+    else:
+        args = tuple(example_args)
     file, signature = trace(
         module,
-        tuple(example_args),
-        dict(kwargs or {}),
+        args,
+        keywords,
         dynamic_shapes,
         strict,
         name=name,

@@ -21,7 +21,8 @@ class Typing(unittest.TestCase):
     def test_strict(self):
         with tempfile.TemporaryDirectory() as cache:
             ran = subprocess.run(
-                [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={cache}", PACKAGE,
+                [sys.executable, "-m", "mypy", "--strict", f"--cache-dir={cache}",
+                 "--config-file", os.path.join(ROOT, "pyproject.toml"), PACKAGE,
                  os.path.join(ROOT, "examples", "compile_in_python.py")],
                 capture_output=True, text=True, env={**os.environ, "MYPYPATH": os.path.dirname(PACKAGE)})
         self.assertEqual(ran.returncode, 0, ran.stdout + ran.stderr)

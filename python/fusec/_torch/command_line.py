@@ -1,10 +1,14 @@
-"""What `python -m fusec import` is told on its command line: MODULE.py:FACTORY, MODEL.pt2, --inputs."""
+"""`python -m fusec import`: reads MODULE.py:FACTORY, MODEL.pt2 and --inputs, and writes the model file."""
 
+from __future__ import annotations
+
+import argparse
 import importlib
 import importlib.util
 import os
 import re
 import sys
+from typing import Any
 
 import torch
 
@@ -12,14 +16,18 @@ from ..errors import InputError
 from .model_file import DTYPES
 
 
-def parse_inputs(text):
-    """--inputs: example tensors and their dynamic_shapes."""
+def parse_inputs(text: str) -> tuple[tuple[torch.Tensor, ...], tuple[dict[int, Any] | None, ...] | None]:
+    """Reads --inputs: example tensors, and their dynamic_shapes or None."""
     dtypes = {name: dtype for dtype, name in DTYPES.items()}
-    sizes, dims, tensors, shapes = {}, {}, [], []
+    sizes: dict[str, int] = {}
+    dims: dict[str, Any] = {}
+    tensors: list[torch.Tensor] = []
+    shapes: list[dict[int, Any] | None] = []
     for dtype, body in re.findall(r"(\w+)\s*\[([^\]]*)\]", text):
         if dtype not in dtypes:
             raise InputError(f"--inputs: {dtype!r} is no dtype; known are {', '.join(dtypes)}")
-        shape, dynamic = [], {}
+        shape: list[int] = []
+        dynamic: dict[int, Any] = {}
         for axis, size in enumerate(filter(None, (s.strip() for s in body.split(",")))):
             found = re.fullmatch(r"(?:(\d+)|([A-Za-z_]\w*)(?:=(\d+)(?::(\d+)\.\.(\d+))?)?)", size)
             if not found or (found[2] and not found[3] and found[2] not in sizes):
@@ -39,14 +47,15 @@ def parse_inputs(text):
     return tuple(tensors), tuple(shapes) if any(shapes) else None
 
 
-def load_factory(text):
-    """What MODULE.py:FACTORY names, called."""
+def load_factory(text: str) -> Any:
+    """Calls what MODULE.py:FACTORY names and returns its result."""
     file, _, attribute = text.rpartition(":")
     if file.endswith(".py"):
         if not os.path.isfile(file):
             raise InputError(f"{file} does not exist")
         sys.path.insert(0, os.path.dirname(os.path.abspath(file)))
         spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(file))[0], file)
+        assert spec is not None and spec.loader is not None, file  # a .py file has both
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
     elif file:
@@ -59,21 +68,21 @@ def load_factory(text):
     return getattr(module, attribute)()
 
 
-def load_program(path):
-    """The program in a .pt2 file."""
+def load_program(path: str) -> torch.export.ExportedProgram:
+    """Loads the program in a .pt2 file."""
     try:
         return torch.export.load(path)
-    except Exception as error:  # no such file, another format, a class of the results that is not registered here
+    except Exception as error:  # for example: no such file, another format, a class that is not registered
         raise InputError(f"{path} cannot be read as a program of torch.export.save: {error}") from error
 
 
-def run(given):
-    """`python -m fusec import` with parsed arguments."""
+def run(given: argparse.Namespace) -> None:
+    """Runs `python -m fusec import` with parsed arguments."""
     from .. import from_torch
     from .custom_ops import CustomOps, parse_sources
     from .example import save_example
 
-    options = dict(
+    options: dict[str, Any] = dict(
         name=given.name,
         decompose=given.decompose,
         types=given.types,

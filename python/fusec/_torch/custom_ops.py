@@ -1,7 +1,10 @@
-"""Operators of other libraries, written as custom ops: which are, and what each is compiled to."""
+"""Operators of other libraries, written as custom ops: which operators, and what computes each."""
+
+from __future__ import annotations
 
 import re
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -9,40 +12,54 @@ from ..errors import InputError
 from .errors import Refused
 from .model_file import Value
 
+if TYPE_CHECKING:
+    from .convert import Arguments, Converter
+
 
 class CustomOps(NamedTuple):
-    """every: all operators outside aten become custom ops. sources: name -> a launcher's symbol, or an expression."""
+    """Which operators become custom ops.
+
+    every: all operators outside aten. sources: operator name -> symbol of a launcher, or an expression.
+    """
 
     every: bool = False
-    sources: dict = {}
+    sources: Mapping[str, str] = {}
 
     @staticmethod
-    def of(option):
-        """From what export() takes: True, False, or a dictionary of sources."""
+    def of(option: CustomOps | bool | Mapping[str, str]) -> CustomOps:
+        """Reads the argument `custom_ops` of fusec.from_torch: True, False, or a dictionary of sources."""
         if isinstance(option, CustomOps):
             return option
         if not isinstance(option, dict):
             return CustomOps(bool(option))
         return CustomOps(sources={name.replace("::", "."): source for name, source in option.items()})
 
-    def named(self, target):
+    def named(self, target: str) -> str | None:
         """The name in `sources` that means this overload (lib.op.default, lib.op or lib::op), or None."""
         return next((n for n in (target, target.rpartition(".")[0]) if n in self.sources), None)
 
-    def take(self, target):
+    def take(self, target: str) -> bool:
+        """Whether this overload becomes a custom op."""
         return self.named(target) is not None or (self.every and not target.startswith("aten."))
 
-    def check_names(self, targets):
-        """Every name stands for an operator of the program."""
+    def source_of(self, target: str) -> str | None:
+        """The symbol or expression that computes this overload, or None."""
+        name = self.named(target)
+        return None if name is None else self.sources[name]
+
+    def check_names(self, targets: Iterable[str]) -> None:
+        """Raises InputError for a name in `sources` that no operator of the program has."""
         unknown = set(self.sources) - {self.named(target) for target in targets}
         if unknown:
             known = ", ".join(sorted(t for t in targets if not t.startswith("aten."))) or "aten's operators alone"
-            raise InputError(f"--custom-op: the program has no operator {sorted(unknown)[0]}; it has {known}")
+            raise InputError(
+                f"custom_ops (--custom-op): the program has no operator {sorted(unknown)[0]}; it has {known}"
+            )
 
 
-def parse_sources(options):
-    """--custom-op NAME=SOURCE, each."""
-    sources = {}
+def parse_sources(options: Iterable[str]) -> dict[str, str]:
+    """Reads the options --custom-op NAME=SOURCE of the command line."""
+    sources: dict[str, str] = {}
     for option in options:
         name, equals, source = option.partition("=")
         if not (name.strip() and equals and source.strip()):
@@ -51,10 +68,16 @@ def parse_sources(options):
     return sources
 
 
-def write_custom_op(c, node, arguments, source):
-    """One node, its types declared. Tensors are operands, in order; with an expression numbers are operands as well."""
+def write_custom_op(
+    c: Converter, node: torch.fx.Node, arguments: Arguments, source: str | None
+) -> Value | list[Value]:
+    """Writes one node and declares the types of its results.
+
+    Tensors become operands, in their order. Numbers become operands where `source` is an expression, else attributes.
+    """
     expression = source is not None and not re.fullmatch(r"[A-Za-z_]\w*", source)
-    operands, attributes = [], {}
+    operands: list[Any] = []
+    attributes: dict[str, Any] = {}
     for name, value in arguments.items():
         items = value if isinstance(value, list) else [value]
         if items and all(isinstance(x, Value) for x in items):
@@ -62,7 +85,7 @@ def write_custom_op(c, node, arguments, source):
         elif expression and isinstance(value, (bool, int, float)):
             operands.append(value)
         elif value is not None and not isinstance(value, (torch.device, torch.layout)):
-            attributes[name + "_" if name in ("symbol", "expr") else name] = value  # those two have a meaning
+            attributes[name + "_" if name in ("symbol", "expr") else name] = value  # the format reserves those two
     results = node.meta["val"]
     several = not isinstance(results, torch.Tensor)
     pattern = None
@@ -76,8 +99,9 @@ def write_custom_op(c, node, arguments, source):
         attributes["symbol"] = source
     else:
         c.note(
-            f"no source for the custom op {node.target}: the file can be looked at (fusec --emit=partition) but not "
-            f"compiled; --custom-op {node.target}=SYMBOL names a launcher, =EXPRESSION says what it computes"
+            f"no source for the custom op {node.target}: the graph can be looked at (fusec.partition, fusec "
+            f'--emit=partition) but not compiled; custom_ops={{"{node.target}": "SYMBOL"}} '
+            f'(--custom-op {node.target}=SYMBOL) names a launcher, "EXPRESSION" in its place says what it computes'
         )
     values = c.emit_several(
         node, str(node.target), operands, attributes, results if several else [results], declare=True, pattern=pattern

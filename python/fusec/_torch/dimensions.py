@@ -1,6 +1,10 @@
-"""Symbolic sizes: torch.export's sympy expressions as the format's dimension strings, and its `symbols` table."""
+"""Prints torch.export's symbolic sizes as the format's dimension strings, and collects its `symbols` table."""
+
+from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import sympy
 import torch
@@ -10,10 +14,19 @@ from torch.utils._sympy.functions import FloorDiv
 from ..errors import InputError
 from .errors import Refused, SizeRefused
 
+if TYPE_CHECKING:
+    from torch.types import IntLikeType
+    from torch.utils._sympy.value_ranges import ValueRanges
+
+    Ranges: TypeAlias = Mapping[sympy.Symbol, ValueRanges[Any]]
+
+# What dynamic_shapes says of one tensor: for each axis a torch.export.Dim, an int, Dim.AUTO, ... or None.
+LeafDims: TypeAlias = list[Any] | None
+
 LARGEST = 2**31 - 1
 
 
-def expression_of(value):
+def expression_of(value: IntLikeType) -> sympy.Expr:
     """The sympy expression of an int or SymInt."""
     if isinstance(value, torch.SymInt):
         return value.node.expr
@@ -23,12 +36,14 @@ def expression_of(value):
 class Dimensions:
     """Names the symbols that the inputs' shapes determine and prints expressions of them."""
 
-    def __init__(self):
-        self.names = {}  # sympy symbol -> name in the file
-        self.bounds = {}  # name -> {"min": .., "max": ..}
+    def __init__(self) -> None:
+        self.names: dict[sympy.Symbol, str] = {}  # symbol -> name in the file
+        self.bounds: dict[str, dict[str, int]] = {}  # name -> {"min": .., "max": ..}
 
-    def collect(self, inputs, ranges, declared):
-        """inputs: (name, fake tensor) in order; declared: for each of them None or its list of torch.export.Dim."""
+    def collect(
+        self, inputs: Iterable[tuple[str, torch.Tensor]], ranges: Ranges, declared: Iterable[LeafDims]
+    ) -> None:
+        """Names the symbols of the inputs' sizes. inputs: (name, fake tensor) in order. declared: the Dims of each."""
         for (name, tensor), dims in zip(inputs, declared):
             for axis, size in enumerate(tensor.shape):
                 if not isinstance(size, torch.SymInt):
@@ -42,12 +57,14 @@ class Dimensions:
                     given = getattr(root, "__name__", None) if len(free) == 1 else None
                     self._add(symbol, given or f"{name}_dim{axis}", ranges.get(symbol), root if given else None)
 
-    def collect_integer(self, name, value, ranges):
+    def collect_integer(self, name: str, value: torch.SymInt, ranges: Ranges) -> None:
         """An integer argument that may vary. A size cannot be negative, so neither can the integer."""
         for symbol in value.node.expr.free_symbols - set(self.names):
             self._add(symbol, name, ranges.get(symbol), None, least=0)
 
-    def _add(self, symbol, wanted, found_range, dim, least=1):
+    def _add(
+        self, symbol: sympy.Symbol, wanted: str, found_range: ValueRanges[Any] | None, dim: Any, least: int = 1
+    ) -> None:
         name = re.sub(r"\W", "_", wanted)
         if not re.match(r"[A-Za-z_]", name):
             name = "_" + name
@@ -58,7 +75,7 @@ class Dimensions:
         low = getattr(dim, "min", None)
         high = getattr(dim, "max", None)
         if found_range is not None:
-            # torch traces with sizes of at least 2; what the user declared says more than that.
+            # torch.export assumes sizes of at least 2. The bounds that the user declared come first.
             low = found_range.lower if low is None else low
             high = found_range.upper if high is None else high
         bounds = {"min": _bounded(low, 0, least)}
@@ -67,18 +84,19 @@ class Dimensions:
         self.names[symbol] = name
         self.bounds[name] = bounds
 
-    def text(self, value):
-        """An int, or the expression as the format writes it."""
+    def text(self, value: IntLikeType | sympy.Expr) -> int | str:
+        """The size as an int, or as an expression in the format's syntax."""
         expression = value if isinstance(value, sympy.Basic) else expression_of(value)
         if expression.is_Integer:
             return int(expression)
         return self._print(expression, tight=False)
 
-    def shape(self, sizes):
+    def shape(self, sizes: Iterable[IntLikeType | sympy.Expr]) -> list[int | str]:
+        """The sizes of one tensor, as `text` writes each."""
         return [self.text(size) for size in sizes]
 
-    def _print(self, e, tight):
-        """tight: the text is to be an operand of *, // or %."""
+    def _print(self, e: sympy.Expr, tight: bool) -> str:
+        """The expression in the format's syntax. tight: the text becomes an operand of *, // or %."""
         kind = type(e).__name__
         if e.is_Integer:
             return str(int(e)) if int(e) >= 0 or not tight else f"({int(e)})"
@@ -116,12 +134,16 @@ class Dimensions:
             return text
         raise SizeRefused(f"the size {e} is no integer polynomial of the symbols")
 
-    def known(self, expression):
-        return expression.free_symbols <= set(self.names)
+    def known(self, expression: sympy.Expr) -> bool:
+        """Whether the inputs' shapes determine every symbol of the expression."""
+        return bool(expression.free_symbols <= set(self.names))
 
 
-def _whole_part(e):
-    """floor(1.5 * h), the size that scale_factor=1.5 gives, as 3*h // 2: exact for a factor with few binary digits."""
+def _whole_part(e: sympy.Expr) -> sympy.Expr:
+    """Writes floor(1.5 * h), the size that scale_factor=1.5 gives, as 3*h // 2.
+
+    The two are equal for a factor whose denominator is at most 2**16; others raise SizeRefused.
+    """
     factors = [f.args[0] if type(f).__name__ == "ToFloat" else f for f in sympy.Mul.make_args(e.args[0])]
     factors = [sympy.Rational(f) if f.is_Float else f for f in factors]
     numerator, denominator = sympy.fraction(sympy.Mul(*factors))
@@ -131,18 +153,18 @@ def _whole_part(e):
     return numerator if denominator == 1 else FloorDiv(numerator, denominator)
 
 
-def _bounded(value, least, otherwise):
+def _bounded(value: Any, least: int, otherwise: int) -> int:
     try:
         return min(max(int(value), least), LARGEST)
     except (TypeError, ValueError, OverflowError, AttributeError):
         return otherwise
 
 
-def declared_dims(arguments, dynamic_shapes):
+def declared_dims(arguments: Mapping[str, Any], dynamic_shapes: Any) -> list[LeafDims]:
     """For each leaf of `arguments` (name -> example value, in order) the list of its Dims, or None."""
-    by_leaf = {}
+    by_leaf: dict[int, list[Any]] = {}
 
-    def walk(value, spec):
+    def walk(value: Any, spec: Any) -> None:
         if isinstance(value, torch.Tensor):
             if isinstance(spec, dict):
                 by_leaf[id(value)] = [spec.get(axis) for axis in range(value.dim())]

@@ -1,4 +1,9 @@
-"""Normalizations, products, convolutions, pooling and resampling: handlers (see op_handlers.py) of network layers."""
+"""Handlers of network layers (see op_handlers.py): normalization, products, convolution, pooling, resampling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import sympy
 import torch
@@ -7,12 +12,16 @@ from .dimensions import expression_of
 from .model_file import Value
 from .op_handlers import handles, require
 
+if TYPE_CHECKING:
+    from .complex_pairs import Result
+    from .convert import Arguments, Converter
+
 
 # --- normalization ------------------------------------------------------------------------------------------------
 
 
 @handles("batch_norm.default", "native_batch_norm.default", "cudnn_batch_norm.default", "_batch_norm_no_update.default")
-def batch_norm(c, node, a):
+def batch_norm(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     require(not a.get("training", False), "batch_norm in training mode (call module.eval())")
     require(a["running_mean"] is not None, "batch_norm without running statistics")
     result = node.meta["val"]
@@ -28,13 +37,13 @@ def batch_norm(c, node, a):
 
 
 @handles("instance_norm.default")
-def instance_norm(c, node, a):
+def instance_norm(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     require(a["use_input_stats"], "instance_norm with running statistics")
     return c.emit(node, "instance_norm", [a["input"], a["weight"], a["bias"]], {"eps": a["eps"]})
 
 
 @handles("native_group_norm.default")
-def native_group_norm(c, node, a):
+def native_group_norm(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     out = c.emit(
         node,
         "group_norm",
@@ -49,15 +58,18 @@ def native_group_norm(c, node, a):
 
 
 @handles("_scaled_mm.default")
-def scaled_matmul(c, node, a):
-    """x [M, K] @ w [K, N] in fp8 with one scale each, or one a row of x and a column of w: the format's w is [N, K]."""
+def scaled_matmul(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    """x [M, K] @ w [K, N] in fp8. Scales are one for each operand, or one for each row of x and each column of w.
+
+    The format's fp8_linear takes w as [N, K].
+    """
     x, w = a["self"], a["mat2"]
     fp8 = torch.float8_e4m3fn
     require(
         x.dtype == fp8 and w.dtype == fp8 and a["scale_result"] is None, "a scaled product that is not of float8_e4m3fn"
     )
     weight = c.emit(node, "transpose", [w], {"dim0": 0, "dim1": 1}, like=Value("", fp8, (w.shape[1], w.shape[0])))
-    scales = []
+    scales: list[Value] = []
     for scale, length, axis in ((a["scale_a"], x.shape[0], 0), (a["scale_b"], w.shape[1], 1)):
         one = all(expression_of(n) == 1 for n in scale.shape)
         require(one or (len(scale.shape) == 2 and expression_of(scale.shape[1 - axis]) == 1), "block scales")
@@ -70,7 +82,7 @@ def scaled_matmul(c, node, a):
 
 
 @handles("_grouped_mm.default")
-def grouped_matmul(c, node, a):
+def grouped_matmul(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     require(
         len(a["self"].shape) == 2 and len(a["mat2"].shape) == 3 and a["offs"] is not None,
         "a grouped product not over the rows of x",
@@ -83,15 +95,21 @@ def grouped_matmul(c, node, a):
 
 
 @handles("grouped_mm_fallback.default", library="transformers")
-def transformers_grouped_matmul(c, node, a):
+def transformers_grouped_matmul(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     return c.emit(node, "grouped_matmul", [a["input"], a["weight"], c.cast(a["offs"], torch.int32, node)])
 
 
 # --- convolutions, pooling, resampling ----------------------------------------------------------------------------
 
 
-def batched(c, node, source, spatial, emit):
-    """Runs `emit(source, like)` on a batch of one where PyTorch allows the batch dimension to be absent."""
+def batched(
+    c: Converter,
+    node: torch.fx.Node,
+    source: Value,
+    spatial: int,
+    emit: Callable[[Value, Value | None], Value],
+) -> Value:
+    """Runs `emit(source, like)`, on a batch of one where `source` has no batch dimension."""
     if len(source.shape) == spatial + 2:
         return emit(source, None)
     result = node.meta["val"]
@@ -100,9 +118,9 @@ def batched(c, node, source, spatial, emit):
     return c.emit(node, "squeeze", [out], {"dim": 0})
 
 
-def window(a, *names, **defaults):
-    """The attributes `names` of `a` that are not at their default."""
-    found = {}
+def window(a: Arguments, *names: str, **defaults: int) -> dict[str, Any]:
+    """The arguments `names` that differ from their defaults."""
+    found: dict[str, Any] = {}
     for name in names:
         value, default = a.get(name), defaults.get(name)
         values = value if isinstance(value, list) else [value]
@@ -114,7 +132,7 @@ def window(a, *names, **defaults):
 CONVOLUTION_DEFAULTS = {"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "output_padding": 0}
 
 
-def convolution_call(c, node, op, spatial, a):
+def convolution_call(c: Converter, node: torch.fx.Node, op: str, spatial: int, a: Arguments) -> Value:
     attributes = window(a, *CONVOLUTION_DEFAULTS, **CONVOLUTION_DEFAULTS)
     operands = [a["weight"]] + ([a["bias"]] if a["bias"] is not None else [])
     return batched(
@@ -123,19 +141,19 @@ def convolution_call(c, node, op, spatial, a):
 
 
 @handles(*(f"conv{n}d.{overload}" for n in (1, 2, 3) for overload in ("default", "padding")))
-def convolution(c, node, a):
+def convolution(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     spatial = len(a["weight"].shape) - 2
     return convolution_call(c, node, f"conv{spatial}d", spatial, a)
 
 
 @handles("conv_transpose1d.default", "conv_transpose2d.input", "conv_transpose3d.input")
-def transposed_convolution(c, node, a):
+def transposed_convolution(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     spatial = len(a["weight"].shape) - 2
     return convolution_call(c, node, f"conv_transpose{spatial}d", spatial, a)
 
 
 @handles("convolution.default", "_convolution.default")
-def any_convolution(c, node, a):
+def any_convolution(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     spatial = len(a["weight"].shape) - 2
     if not a["transposed"]:
         a = {**a, "output_padding": None}
@@ -145,7 +163,7 @@ def any_convolution(c, node, a):
 @handles(
     *(f"{kind}_pool{n}d{tail}.default" for n in (1, 2, 3) for kind in ("max", "avg") for tail in ("", "_with_indices"))
 )
-def pool(c, node, a):
+def pool(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     require(a.get("divisor_override") is None, "avg_pool with divisor_override")
     kind, spatial = ("max", "avg")["avg" in str(node.target)], int(str(node.target).split("pool")[1][0])
     attributes = {"kernel_size": a["kernel_size"]}
@@ -172,7 +190,7 @@ def pool(c, node, a):
 
 
 @handles("adaptive_avg_pool2d.default", "_adaptive_avg_pool2d.default")
-def adaptive_avg_pool2d(c, node, a):
+def adaptive_avg_pool2d(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     attributes = {"output_size": a["output_size"]}
     return batched(
         c, node, a["self"], 2, lambda x, like: c.emit(node, "adaptive_avg_pool2d", [x], attributes, like=like)
@@ -182,17 +200,17 @@ def adaptive_avg_pool2d(c, node, a):
 @handles(
     "upsample_nearest2d.vec", "upsample_nearest2d.default", "upsample_bilinear2d.vec", "upsample_bilinear2d.default"
 )
-def interpolate(c, node, a):
+def interpolate(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     result, source = node.meta["val"], a["self"] if "self" in a else a["input"]
     scales = a.get("scale_factors") or [a.get("scales_h"), a.get("scales_w")]
     for axis, scale in zip((2, 3), scales):
-        # The format's interpolate maps by the ratio of sizes; a given scale that differs from it means other pixels.
+        # The format's interpolate maps by the ratio of the sizes. Another scale would select other pixels.
         exact = sympy.Rational(scale or 1) * expression_of(source.shape[axis]) == expression_of(result.shape[axis])
         require(
             scale is None or a.get("align_corners") or exact,
             "interpolate by a scale that is not the ratio of the sizes",
         )
-    attributes = {"size": list(result.shape[2:])}
+    attributes: dict[str, Any] = {"size": list(result.shape[2:])}
     if "bilinear" in str(node.target):
         attributes["mode"] = "bilinear"
         attributes |= {"align_corners": True} if a["align_corners"] else {}

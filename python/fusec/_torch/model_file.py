@@ -1,12 +1,20 @@
-"""The graph as the file has it: unique names, typed values, one node a line; weights in safetensors beside it."""
+"""Holds an imported graph and writes its model file, one node a line, and the weights as safetensors."""
+
+from __future__ import annotations
 
 import ctypes
 import json
 import os
 import struct
-from typing import NamedTuple
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeAlias
 
 import torch
+
+if TYPE_CHECKING:
+    from torch.types import IntLikeType
+
+Json: TypeAlias = dict[str, Any]  # one JSON object of the file: a row of its inputs, constants or nodes
 
 DTYPES = {
     torch.float64: "float64",
@@ -47,19 +55,19 @@ SAFETENSORS = {
     "bool": "BOOL",
 }
 
-SMALL = 64  # elements: a lifted constant up to here is written into the graph itself
+SMALL = 64  # the most elements of a lifted constant that is written into the graph itself
 
 
 class Value(NamedTuple):
-    """A tensor of the graph: its name in the file, torch dtype, and sizes (int or SymInt)."""
+    """A tensor of the graph: its name in the file, its dtype and its sizes."""
 
     name: str
     dtype: torch.dtype
-    shape: tuple
+    shape: tuple[IntLikeType, ...]
 
 
 class Plain(NamedTuple):
-    """A leaf of the module's result that is no tensor: a number, None, ..."""
+    """A leaf of the module's result that is not a tensor: a number, None, ..."""
 
     value: object
 
@@ -74,21 +82,24 @@ class Size(NamedTuple):
 class ModelFile:
     """Collects a graph and writes it."""
 
-    def __init__(self, name):
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.symbols = {}
-        self.inputs, self.constants, self.nodes, self.outputs = [], [], [], []
-        self.aliases = {}
-        self.tensors = {}  # constant name -> torch tensor that belongs in the weight file
-        self.taken = set()
-        self.renamed = {}  # name of an input or a constant -> PyTorch's name for it, where they differ
-        self.integers = {}  # name of an input of shape [n, 0] -> the place of the integer n among the arguments
-        self.leaves = {}  # name of an input -> the place of its tensor among the arguments
-        self.state = {}  # name of an input -> PyTorch's name of the buffer that it is, which the model writes
-        self.returned = []  # of each leaf that the module returns: its place in `outputs`, or Plain
+        self.symbols: dict[str, dict[str, int]] = {}  # name -> {"min": .., "max": ..}
+        self.inputs: list[Json] = []
+        self.constants: list[Json] = []
+        self.nodes: list[Json] = []
+        self.outputs: list[str] = []
+        self.aliases: dict[str, str] = {}  # output -> the input that it overwrites
+        self.tensors: dict[str, torch.Tensor] = {}  # name of a constant -> its value, for the weight file
+        self.taken: set[str] = set()
+        self.renamed: dict[str, str] = {}  # name of an input or constant -> PyTorch's name, where the two differ
+        self.integers: dict[str, int] = {}  # name of an input of shape [n, 0] -> position of the argument n
+        self.leaves: dict[str, int] = {}  # name of an input -> position of its tensor among the arguments
+        self.state: dict[str, str] = {}  # name of an input -> PyTorch's name of a buffer that the model writes
+        self.returned: list[int | Plain | Size] = []  # for each leaf of the module's result: int: place in `outputs`
 
-    def unique(self, wanted, results=1):
-        """A name that no value has yet; with several results its numbered names are free as well."""
+    def unique(self, wanted: str, results: int = 1) -> str:
+        """Takes a name that no value has yet. With several results, its numbered names are free as well."""
         name, count = wanted, 1
         while name in self.taken or (results > 1 and any(f"{name}.{i}" in self.taken for i in range(results))):
             name, count = f"{wanted}_{count}", count + 1
@@ -97,15 +108,15 @@ class ModelFile:
             self.taken.update(f"{name}.{i}" for i in range(results))
         return name
 
-    def unique_for(self, name):
-        """A name for the argument, buffer or parameter that PyTorch calls `name`."""
+    def unique_for(self, name: str) -> str:
+        """Takes a name for the argument, buffer or parameter that PyTorch calls `name`."""
         given = self.unique(name)
         if given != name:
             self.renamed[given] = name
         return given
 
-    def rename(self, old, new):
-        """Gives the single result of a node a better name (an output's)."""
+    def rename(self, old: str, new: str) -> None:
+        """Renames the single result of a node, for example to an output's name."""
         for node in self.nodes:
             if node["name"] == old:
                 node["name"] = new
@@ -115,19 +126,20 @@ class ModelFile:
         self.outputs = [new if x == old else x for x in self.outputs]
         self.aliases = {new if out == old else out: source for out, source in self.aliases.items()}
 
-    def drop_unused(self):
-        """Constants that no node reads (batch counters, a head that is not called) stay out of the file."""
+    def drop_unused(self) -> None:
+        """Drops constants that no node reads: batch counters, a head that is not called."""
         used = {x for node in self.nodes for x in node["inputs"] if isinstance(x, str)} | set(self.outputs)
         self.constants = [c for c in self.constants if c["name"] in used]
         self.tensors = {name: t for name, t in self.tensors.items() if name in used}
         used |= {row["name"] for row in self.inputs}
         self.renamed = {name: given for name, given in self.renamed.items() if name in used}
 
-    def write(self, path, weights="file"):
-        """Writes `path` and, where there are weights and weights == "file", `path` with .safetensors beside it."""
+    def write(self, path: str, weights: str = "file") -> None:
+        """Writes the model file and, with weights == "file", the values of constants beside it as .safetensors."""
         weight_path = os.path.splitext(path)[0] + ".safetensors"
-        stored = {}  # name in the weight file -> tensor; parameters tied to one another are stored once
-        same, places = {}, {}
+        stored: dict[str, torch.Tensor] = {}  # name in the weight file -> tensor; tied parameters are stored once
+        same: dict[tuple[Any, ...], str] = {}  # (address, dtype, shape, strides) -> name in the weight file
+        places: dict[str, dict[str, str]] = {}  # name of a constant -> its place in the weight file
         if weights == "file":
             for constant in self.constants:
                 tensor = self.tensors.get(constant["name"])
@@ -141,16 +153,16 @@ class ModelFile:
             write_safetensors(weight_path, stored)
         _replace(path, lambda f: f.write(self.text(places).encode("utf-8")))
 
-    def text(self, places=None):
-        """The file's text. `places`: of constants that a weight file has, where; the others are given at run time."""
+    def text(self, places: Mapping[str, dict[str, str]] | None = None) -> str:
+        """The file's text. places: the place of each constant in the weight file; others are given at run time."""
         constants = [{**c, "safetensors": places[c["name"]]} if places and c["name"] in places else c
                      for c in self.constants]
-        metadata = {"about": f"imported from PyTorch {torch.__version__}"}
+        metadata: Json = {"about": f"imported from PyTorch {torch.__version__}"}
         if self.renamed:
             metadata["pytorch_names"] = self.renamed
         if self.integers:
             metadata["integer_arguments"] = self.integers
-        top = {"fusec": 1, "name": self.name, "metadata": metadata}
+        top: Json = {"fusec": 1, "name": self.name, "metadata": metadata}
         if self.symbols:
             top["symbols"] = self.symbols
         lists = {"inputs": self.inputs, "constants": constants, "nodes": self.nodes}
@@ -164,12 +176,12 @@ class ModelFile:
         return text + f'  "outputs": {_line(self.outputs)}\n}}\n'
 
 
-def _line(value):
+def _line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
 
 
-def _replace(path, fill):
-    """Writes to a temporary file first: a failed run leaves no half-written model."""
+def _replace(path: str, fill: Callable[[BinaryIO], object]) -> None:
+    """Writes to a temporary file first. A failed run then leaves no half-written model."""
     temporary = f"{path}.{os.getpid()}.tmp"
     try:
         with open(temporary, "wb") as f:
@@ -180,9 +192,10 @@ def _replace(path, fill):
             os.unlink(temporary)
 
 
-def write_safetensors(path, tensors):
-    """The safetensors format, written tensor by tensor, so that one copy of one tensor is the most memory it takes."""
-    header, offset = {}, 0
+def write_safetensors(path: str, tensors: Mapping[str, torch.Tensor]) -> None:
+    """Writes a safetensors file tensor by tensor. Memory holds a copy of at most one tensor."""
+    header: Json = {}
+    offset = 0
     for name, tensor in tensors.items():
         size = tensor.numel() * tensor.element_size()
         header[name] = {
@@ -194,7 +207,7 @@ def write_safetensors(path, tensors):
     head = json.dumps(header, separators=(",", ":")).encode("utf-8")
     head += b" " * (-len(head) % 8)
 
-    def fill(f):
+    def fill(f: BinaryIO) -> None:
         f.write(struct.pack("<Q", len(head)))
         f.write(head)
         for tensor in tensors.values():
@@ -206,7 +219,7 @@ def write_safetensors(path, tensors):
     _replace(path, fill)
 
 
-def literal(tensor):
+def literal(tensor: torch.Tensor) -> list[Any]:
     """A small tensor's values as the format's `data` list."""
     values = tensor.detach().to("cpu")
     if values.dtype.is_floating_point:
@@ -214,8 +227,8 @@ def literal(tensor):
     return [number(v) for v in values.reshape(-1).tolist()]
 
 
-def number(value):
-    """A JSON number, or the text that stands for one JSON does not have."""
+def number(value: Any) -> Any:
+    """A JSON number, or a text for a number that JSON lacks: "inf", "-inf", "nan"."""
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
         return "nan" if value != value else ("inf" if value > 0 else "-inf")
     return value

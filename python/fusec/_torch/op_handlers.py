@@ -1,10 +1,15 @@
-"""ATen operators whose counterpart needs more than a row of op_rows.py: attributes computed from shapes, casts, no-ops.
-Those of network layers are in layer_handlers.py.
+"""Handlers of ATen operators that need more than a row of op_rows.py: attributes computed from shapes, casts, no-ops.
 
-A handler takes the converter, the node, and its arguments by schema name; it returns a Value, or a list of Values and
-None where the operator has several results. It raises Refused for a call that the format has no word for; that
-operator is then decomposed, and reported if it cannot be.
+Handlers of network layers are in layer_handlers.py. A handler takes the converter `c`, the node, and the node's
+arguments `a` by schema name. It returns a Value, or for an operator with several results a list of Values, with None
+for a result that it does not write. It raises Refused for a call that the format cannot express. The operator is then
+decomposed, or reported where PyTorch has no decomposition.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import sympy
 import torch
@@ -13,11 +18,22 @@ from .dimensions import expression_of
 from .errors import Refused
 from .model_file import Value
 
-HANDLERS = {}
+if TYPE_CHECKING:
+    from torch.types import IntLikeType
+
+    from .complex_pairs import Result
+    from .convert import Arguments, Converter
+
+    Handler: TypeAlias = Callable[[Converter, torch.fx.Node, Arguments], Result]
+    HandlerType = TypeVar("HandlerType", bound=Handler)
+
+HANDLERS: dict[str, Handler] = {}
 
 
-def handles(*names, library="aten"):
-    def register(function):
+def handles(*names: str, library: str = "aten") -> Callable[[HandlerType], HandlerType]:
+    """Registers the decorated handler for operators of a library: "view.default", ..."""
+
+    def register(function: HandlerType) -> HandlerType:
         for name in names:
             HANDLERS[f"{library}.{name}"] = function
         return function
@@ -25,12 +41,14 @@ def handles(*names, library="aten"):
     return register
 
 
-def require(condition, reason):
+def require(condition: object, reason: str) -> None:
+    """Refuses the call, with a reason, where the condition is false."""
     if not condition:
         raise Refused(reason)
 
 
-def same_shape(a, b):
+def same_shape(a: Sequence[IntLikeType], b: Sequence[IntLikeType]) -> bool:
+    """Whether two shapes are equal as expressions, so that no guard on a symbol is added."""
     return len(a) == len(b) and all(expression_of(x) == expression_of(y) for x, y in zip(a, b))
 
 
@@ -55,8 +73,9 @@ def same_shape(a, b):
     "real.default",
     "view_as.default",
 )
-def no_op(c, node, a):
-    return a["self"]
+def no_op(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    x: Value = a["self"]
+    return x
 
 
 @handles(
@@ -66,9 +85,10 @@ def no_op(c, node, a):
     "feature_alpha_dropout.default",
     "native_dropout.default",
 )
-def dropout(c, node, a):
+def dropout(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     require(not a["train"] or a["p"] == 0, "dropout in training mode draws random numbers (call module.eval())")
-    return [a["input"], None] if "native" in str(node.target) else a["input"]
+    x: Value = a["input"]
+    return [x, None] if "native" in str(node.target) else x
 
 
 # --- types and shapes ---------------------------------------------------------------------------------------------
@@ -85,13 +105,13 @@ def dropout(c, node, a):
     "to.prim_dtype",
     "to.prim_other",
 )
-def cast(c, node, a):
+def cast(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     return c.cast(a["self"], node.meta["val"].dtype, node)
 
 
 @handles("copy.default")
-def copy(c, node, a):
-    """self.copy_(src): src in self's type and shape."""
+def copy(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    """self.copy_(src) is src, cast to self's dtype and expanded to self's shape."""
     source = c.cast(a["src"], a["self"].dtype, node)
     if same_shape(source.shape, a["self"].shape):
         return source
@@ -107,28 +127,31 @@ def copy(c, node, a):
     "unflatten.int",
     "reshape_as.default",
 )
-def reshape(c, node, a):
-    if same_shape(a["self"].shape, node.meta["val"].shape):
-        return a["self"]
-    return c.emit(node, "reshape", [a["self"]], {"shape": list(node.meta["val"].shape)})
+def reshape(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    x: Value = a["self"]
+    if same_shape(x.shape, node.meta["val"].shape):
+        return x
+    return c.emit(node, "reshape", [x], {"shape": list(node.meta["val"].shape)})
 
 
 @handles("flatten.using_ints")
-def flatten(c, node, a):
-    if same_shape(a["self"].shape, node.meta["val"].shape):
-        return a["self"]
-    return c.emit(node, "flatten", [a["self"]], {"start_dim": a["start_dim"], "end_dim": a["end_dim"]})
+def flatten(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    x: Value = a["self"]
+    if same_shape(x.shape, node.meta["val"].shape):
+        return x
+    return c.emit(node, "flatten", [x], {"start_dim": a["start_dim"], "end_dim": a["end_dim"]})
 
 
 @handles("expand.default", "expand_as.default", "expand_copy.default", "broadcast_to.default")
-def expand(c, node, a):
-    if same_shape(a["self"].shape, node.meta["val"].shape):
-        return a["self"]
-    return c.emit(node, "expand", [a["self"]], {"shape": list(node.meta["val"].shape)})
+def expand(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    x: Value = a["self"]
+    if same_shape(x.shape, node.meta["val"].shape):
+        return x
+    return c.emit(node, "expand", [x], {"shape": list(node.meta["val"].shape)})
 
 
 @handles("broadcast_tensors.default")
-def broadcast_tensors(c, node, a):
+def broadcast_tensors(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     return [
         t if same_shape(t.shape, like.shape) else c.emit(node, "expand", [t], {"shape": list(like.shape)}, like=like)
         for t, like in zip(a["tensors"], node.meta["val"])
@@ -136,42 +159,46 @@ def broadcast_tensors(c, node, a):
 
 
 @handles("t.default", "numpy_T.default", "mT.default", "adjoint.default", "matrix_H.default")
-def matrix_transpose(c, node, a):
-    rank = len(a["self"].shape)
+def matrix_transpose(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    x: Value = a["self"]
+    rank = len(x.shape)
     if rank < 2:
-        return a["self"]
+        return x
     if rank > 2 and "numpy_T" in str(node.target):
-        return c.emit(node, "permute", [a["self"]], {"dims": list(reversed(range(rank)))})
-    return c.emit(node, "transpose", [a["self"]], {"dim0": rank - 2, "dim1": rank - 1})
+        return c.emit(node, "permute", [x], {"dims": list(reversed(range(rank)))})
+    return c.emit(node, "transpose", [x], {"dim0": rank - 2, "dim1": rank - 1})
 
 
 @handles("movedim.int", "movedim.intlist", "moveaxis.int", "moveaxis.intlist")
-def movedim(c, node, a):
-    rank = len(a["self"].shape)
+def movedim(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    x: Value = a["self"]
+    rank = len(x.shape)
     source = [d % rank for d in (a["source"] if isinstance(a["source"], list) else [a["source"]])]
     target = [d % rank for d in (a["destination"] if isinstance(a["destination"], list) else [a["destination"]])]
     order = [d for d in range(rank) if d not in source]
     for place, dim in sorted(zip(target, source)):
         order.insert(place, dim)
-    return a["self"] if order == list(range(rank)) else c.emit(node, "permute", [a["self"]], {"dims": order})
+    return x if order == list(range(rank)) else c.emit(node, "permute", [x], {"dims": order})
 
 
 @handles("squeeze.default", "squeeze.dim", "squeeze.dims")
-def squeeze(c, node, a):
-    shape = a["self"].shape
+def squeeze(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    x: Value = a["self"]
+    shape = x.shape
     dims = a.get("dim", list(range(len(shape))))
     dims = [d % max(len(shape), 1) for d in (dims if isinstance(dims, list) else [dims])]
     dims = [d for d in dims if d < len(shape) and expression_of(shape[d]) == 1]
     if not dims:
-        return a["self"]
-    return c.emit(node, "squeeze", [a["self"]], {"dim": dims[0] if len(dims) == 1 else dims})
+        return x
+    return c.emit(node, "squeeze", [x], {"dim": dims[0] if len(dims) == 1 else dims})
 
 
 @handles("slice.Tensor")
-def slice_(c, node, a):
+def slice_(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    x: Value = a["self"]
     step = a["step"]
-    if step == 1 and same_shape(a["self"].shape, node.meta["val"].shape):
-        return a["self"]
+    if step == 1 and same_shape(x.shape, node.meta["val"].shape):
+        return x
     attributes = {"dim": a["dim"]}
     if a["start"] not in (None, 0):
         attributes["start"] = a["start"]
@@ -179,7 +206,7 @@ def slice_(c, node, a):
         attributes["end"] = a["end"]
     if step != 1:
         attributes["step"] = step
-    return c.emit(node, "slice", [a["self"]], attributes)
+    return c.emit(node, "slice", [x], attributes)
 
 
 @handles(
@@ -193,7 +220,7 @@ def slice_(c, node, a):
     "tensor_split.sections",
     "split_with_sizes_copy.default",
 )
-def split(c, node, a):
+def split(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     pieces = node.meta["val"]
     if len(pieces) == 1:
         return [a["self"]]
@@ -205,7 +232,7 @@ def split(c, node, a):
 
 
 @handles("unbind.int")
-def unbind(c, node, a):
+def unbind(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     pieces = node.meta["val"]
     used = c.used_results(node)
     return [
@@ -215,9 +242,10 @@ def unbind(c, node, a):
 
 
 @handles("cat.default", "concat.default", "concatenate.default")
-def concat(c, node, a):
+def concat(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     rank = len(node.meta["val"].shape)
-    parts = [t for t in a["tensors"] if rank == 1 or len(t.shape) != 1]  # PyTorch lets an empty vector stand anywhere
+    # PyTorch allows an empty vector among tensors of any rank.
+    parts = [t for t in a["tensors"] if rank == 1 or len(t.shape) != 1]
     if len(parts) == 1:
         return c.cast(parts[0], node.meta["val"].dtype, node)
     return c.emit(node, "concat", parts, {"dim": a["dim"]})
@@ -244,18 +272,18 @@ def concat(c, node, a):
     "new_empty_strided.default",
     "empty_permuted.default",
 )
-def full(c, node, a):
+def full(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     value = a["fill_value"] if "fill_value" in a else a["s"] if "s" in a else int("ones" in str(node.target))
     result = node.meta["val"]
     if isinstance(value, (bool, int, float)):
         return c.full(result.shape, value, result.dtype, node)
     ones = c.full(result.shape, True if result.dtype == torch.bool else 1, result.dtype, node)
-    scaled = c.emit(node, "mul", [ones, value])  # a size, or a scalar that is itself computed
+    scaled = c.emit(node, "mul", [ones, value])  # a size, or a computed scalar
     return c.cast(scaled._replace(dtype=result.dtype), result.dtype, node)
 
 
 @handles("arange.default", "arange.start", "arange.start_step")
-def arange(c, node, a):
+def arange(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     attributes = {"end": a["end"]}
     if a.get("start", 0) != 0:
         attributes["start"] = a["start"]
@@ -269,7 +297,7 @@ def arange(c, node, a):
 
 
 @handles("masked_fill.Scalar", "masked_fill.Tensor")
-def masked_fill(c, node, a):
+def masked_fill(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     value = a["value"]
     if isinstance(value, Value):
         value = c.cast(value, a["self"].dtype, node)
@@ -279,19 +307,19 @@ def masked_fill(c, node, a):
 
 
 @handles("clamp.default", "clip.default", "clamp_min.default", "clamp_max.default")
-def clamp(c, node, a):
-    """A bound that is a symbolic size is an operand; the format's clamp has numbers."""
+def clamp(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    """The format's clamp takes numbers. With a symbolic size as a bound it becomes maximum and minimum."""
     bounds = {key: a[key] for key in ("min", "max") if a.get(key) is not None}
     if not any(isinstance(bound, sympy.Basic) for bound in bounds.values()):
         return c.emit(node, "clamp", [a["self"]], bounds)
-    result = a["self"]
+    result: Value = a["self"]
     for key, bound in bounds.items():
         result = c.emit(node, "maximum" if key == "min" else "minimum", [result, bound])
     return result
 
 
 @handles("rrelu.default", "rrelu_with_noise_functional.default")
-def rrelu(c, node, a):
+def rrelu(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     require(not a["training"], "rrelu in training mode draws random numbers (call module.eval())")
     several = "noise" in str(node.target)
     out = c.emit(
@@ -305,41 +333,51 @@ def rrelu(c, node, a):
 
 
 @handles("isfinite.default")
-def isfinite(c, node, a):
+def isfinite(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     either = c.emit(node, "logical_or", [c.emit(node, "isnan", [a["self"]]), c.emit(node, "isinf", [a["self"]])])
     return c.emit(node, "logical_not", [either])
 
 
 @handles("erfc.default", "special_erfc.default")
-def erfc(c, node, a):
+def erfc(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     return c.emit(node, "sub", [1, c.emit(node, "erf", [a["self"]])])
 
 
 # --- reductions ---------------------------------------------------------------------------------------------------
 
 
-def reduce(c, node, op, a, like=None, **more):
+def reduce(
+    c: Converter,
+    node: torch.fx.Node,
+    op: str,
+    a: Arguments,
+    like: torch.Tensor | Value | None = None,
+    **more: Any,
+) -> Value:
+    """Writes the reduction `op` of a["self"]. like: its result, by default the node's. more: further attributes."""
     source = a["self"]
     if a.get("dtype") is not None:
         source = c.cast(source, a["dtype"], node)
     dims = a.get("dim")
-    attributes = {} if dims is None or dims == [] else {"dim": dims}
+    attributes: dict[str, Any] = {} if dims is None or dims == [] else {"dim": dims}
     if a.get("keepdim"):
         attributes["keepdim"] = True
-    like = node.meta["val"] if like is None else like
-    narrow = op in ("sum", "prod", "cumsum", "cumprod") and like.dtype in (
+    made: torch.Tensor | Value = node.meta["val"] if like is None else like
+    narrow = op in ("sum", "prod", "cumsum", "cumprod") and made.dtype in (
         torch.int32,
         torch.int16,
         torch.int8,
         torch.uint8,
     )
-    result = Value("", torch.int64, tuple(like.shape)) if narrow else like  # integers add up in int64
-    return c.cast(c.emit(node, op, [source], {**attributes, **more}, like=result), like.dtype, node)
+    result = Value("", torch.int64, tuple(made.shape)) if narrow else made  # sums and products of integers are int64
+    return c.cast(c.emit(node, op, [source], {**attributes, **more}, like=result), made.dtype, node)
 
 
-def reductions(op, *overloads):
+def reductions(op: str, *overloads: str) -> None:
+    """Registers a handler that writes each of the overloads as the reduction `op`."""
+
     @handles(*overloads)
-    def handler(c, node, a):
+    def handler(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
         return reduce(c, node, op, a)
 
 
@@ -365,12 +403,12 @@ reductions("cumprod", "cumprod.default")
     "var_mean.correction",
     "std_mean.correction",
 )
-def variance(c, node, a):
+def variance(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     correction = a.get("correction", a.get("unbiased", True))
     correction = 1 if correction is None else correction
-    attributes = (
-        {} if correction == 1 else {"correction": int(correction) if isinstance(correction, bool) else correction}
-    )
+    attributes: dict[str, Any] = {}
+    if correction != 1:
+        attributes["correction"] = int(correction) if isinstance(correction, bool) else correction
     name = str(node.target)
     op = "var" if ".var" in name else "std"
     if "_mean" not in name:
@@ -380,13 +418,13 @@ def variance(c, node, a):
 
 
 @handles("linalg_vector_norm.default")
-def vector_norm(c, node, a):
+def vector_norm(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     return reduce(c, node, "vector_norm", a, **({} if a["ord"] == 2 else {"ord": a["ord"]}))
 
 
 @handles("max.dim", "min.dim")
-def extreme(c, node, a):
-    """The value and where it is: two reductions, of which only those in use are written."""
+def extreme(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    """The extreme value and its position: two reductions. Only those in use are written."""
     kind = "max" if "max" in str(node.target) else "min"
     used = c.used_results(node)
     return [
@@ -396,7 +434,7 @@ def extreme(c, node, a):
 
 
 @handles("softmax.int", "log_softmax.int", "_softmax.default", "_log_softmax.default")
-def softmax(c, node, a):
+def softmax(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     source = c.cast(a["self"], node.meta["val"].dtype, node)
     return c.emit(node, "log_softmax" if "log" in str(node.target) else "softmax", [source], {"dim": a["dim"]})
 
@@ -405,8 +443,8 @@ def softmax(c, node, a):
 
 
 @handles("_unsafe_index_put.default")
-def index_put(c, node, a):
-    """What rewrites.py leaves of index_put: the indices are of the leading dimensions and count from the start."""
+def index_put(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    """index_put after index_rewrites.py: the indices are of the leading dimensions and count from the start."""
     require(
         all(i is not None and i.dtype in (torch.int64, torch.int32) for i in a["indices"]), "indices by mask or gap"
     )

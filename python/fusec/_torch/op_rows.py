@@ -2,11 +2,13 @@
 
     ATen overload    format op(operand, ...) attribute ... name=argument ... name='text'    [-> first | several]
 
-Operands and attributes are named as ATen's schema names its arguments; `name=argument` renames, `name='text'` is fixed.
-An argument that a row does not mention must have its default (else the call is refused and decomposed); those that
-change no value (memory_format, device, ...) are in IGNORED. `first`: only result 0 has a counterpart. `several`: the
-results are name.0, name.1, ... What does not fit a row is in op_handlers.py.
+Operands and attributes have the names of the arguments in ATen's schema. `name=argument` renames an argument,
+`name='text'` is a fixed text. An argument that a row does not mention must have its default, else the call is refused
+and decomposed. IGNORED lists arguments that change no value (memory_format, device, ...). `first`: only result 0 has a
+counterpart. `several`: the results are name.0, name.1, ... Operators that need more than a row are in op_handlers.py.
 """
+
+from __future__ import annotations
 
 import re
 from typing import NamedTuple
@@ -135,21 +137,26 @@ cudnn_enable cudnn_enabled momentum generator output_size requires_grad implicit
 
 
 class Row(NamedTuple):
+    """The counterpart of one ATen overload."""
+
     op: str
-    operands: tuple
-    attributes: tuple  # (format name, ATen argument or None, fixed text or None)
+    operands: tuple[str, ...]
+    attributes: tuple[tuple[str, str | None, str | None], ...]  # format name; ATen argument, or else a fixed text
     results: str  # "one", "first", "several"
 
     @property
-    def mentioned(self):
+    def mentioned(self) -> set[str]:
+        """The ATen arguments that the row writes."""
         return set(self.operands) | {argument for _, argument, _ in self.attributes if argument}
 
 
-def _parse(line):
+def _parse(line: str) -> tuple[str, Row]:
     head, _, results = line.partition("->")
     name, rest = head.split(None, 1)
-    op, operands, attributes = re.fullmatch(r"(\w+)\(([^)]*)\)\s*(.*)", rest.strip()).groups()
-    pairs = []
+    found = re.fullmatch(r"(\w+)\(([^)]*)\)\s*(.*)", rest.strip())
+    assert found is not None, line
+    op, operands, attributes = found.groups()
+    pairs: list[tuple[str, str | None, str | None]] = []
     for word in attributes.split():
         key, equals, value = word.partition("=")
         fixed = value.strip("'") if value.startswith("'") else None
@@ -159,8 +166,8 @@ def _parse(line):
     )
 
 
-def rows():
-    """ATen overload name ("aten.gelu.default") -> Row."""
+def rows() -> dict[str, Row]:
+    """The table: name of an ATen overload ("aten.gelu.default") -> Row."""
     table = dict(_parse(line) for line in ROWS.splitlines() if line.strip())
     for name in UNARY.split():
         table[f"aten.{name}.default"] = table[f"prims.{name}.default"] = Row(name, ("self",), (), "one")

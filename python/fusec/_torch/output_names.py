@@ -1,15 +1,20 @@
-"""Names of a module's results, from the structure that it returns them in."""
+"""Names of a module's results, from the structure that the module returns them in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
 
 from torch.utils import _pytree as pytree
 
 
-def output_names(spec):
-    """`output`, `output.1`, `logits`, `past.key`: for each leaf of the TreeSpec where it stands in the structure."""
+def output_names(spec: pytree.TreeSpec) -> Iterator[str]:
+    """Names each leaf of the TreeSpec after its place: `output`, `output.1`, `logits`, `past.key`."""
     for keys in _paths(spec):
         yield "output" if not keys else ".".join(keys if not keys[0].isdigit() else ["output", *keys])
 
 
-def _paths(spec):
+def _paths(spec: pytree.TreeSpec) -> Iterator[list[str]]:
     if spec.type is None:  # a leaf
         yield []
         return
@@ -19,10 +24,10 @@ def _paths(spec):
             yield [key, *path]
 
 
-def _keys(spec, count):
-    """One text a child: as the class's own key paths say, else its dictionary keys or attributes, else positions."""
+def _keys(spec: pytree.TreeSpec, count: int) -> list[str]:
+    """One text for each child: the class's own key paths, else its dictionary keys or attributes, else positions."""
     places = [_Place() for _ in range(count)]
-    handlers = pytree.SUPPORTED_NODES.get(spec.type)
+    handlers: Any = pytree.SUPPORTED_NODES.get(spec.type)
     try:
         made = handlers.unflatten_fn(places, spec.context)
     except Exception:  # a class may check what it is made of
@@ -37,7 +42,7 @@ def _keys(spec, count):
     return [attributes.get(id(place), str(i)) for i, place in enumerate(places)]
 
 
-def _text(key):
+def _text(key: object) -> str:
     return str(getattr(key, "key", getattr(key, "idx", getattr(key, "name", key))))
 
 

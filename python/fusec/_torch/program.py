@@ -1,23 +1,53 @@
-"""A module or a saved torch.export program, made functional and lowered until the format has all of its operators."""
+"""Traces a module and lowers its program: makes it functional and decomposes operators that the format lacks."""
+
+from __future__ import annotations
 
 import contextlib
 import inspect
 import operator
 import re
 import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import torch
 from torch._decomp import decomposition_table
 
-from .dimensions import declared_dims
+from .dimensions import LeafDims, declared_dims
 from .errors import TraceError
-from . import resampling  # noqa: F401 (adds to REWRITES)
-from .rewrites import REWRITES, batch_norm_inference
+from . import index_rewrites, resampling  # noqa: F401 (they add to REWRITES)
+from .rewrites import REWRITES, Decomposition, batch_norm_inference
+
+if TYPE_CHECKING:
+    from torch.export.graph_signature import ExportGraphSignature
+
+    from .convert import Problem
+    from .dimensions import Ranges
 
 aten = torch.ops.aten
 
 
-# Core ATen keeps these whole; --decompose does not.
+class Program(Protocol):
+    """The part of a torch.export.ExportedProgram that lowering and conversion read."""
+
+    @property
+    def graph(self) -> torch.fx.Graph: ...
+    @property
+    def graph_signature(self) -> ExportGraphSignature: ...
+    @property
+    def call_spec(self) -> Any: ...  # in_spec, out_spec: TreeSpec
+    @property
+    def constants(self) -> Mapping[str, Any]: ...
+    @property
+    def state_dict(self) -> Mapping[str, Any]: ...
+    @property
+    def range_constraints(self) -> Ranges: ...
+    def run_decompositions(self, table: dict[Any, Decomposition], /) -> Self: ...
+
+
+AProgram = TypeVar("AProgram", bound=Program)
+
+# Composite operators that core ATen keeps. decompose=True (--decompose) decomposes them.
 STILL_COMPOSITE = (
     aten._softmax.default,
     aten._log_softmax.default,
@@ -33,8 +63,8 @@ STILL_COMPOSITE = (
 
 
 @contextlib.contextmanager
-def plain_tracing():
-    """No gradients, and no fused eager kernel (nn.TransformerEncoderLayer has one) in place of its operators."""
+def plain_tracing() -> Iterator[None]:
+    """Turns off gradients, and fused eager kernels (nn.TransformerEncoderLayer has one) that hide operators."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
     try:
@@ -44,8 +74,14 @@ def plain_tracing():
         torch.backends.mha.set_fastpath_enabled(fast)
 
 
-def capture(module, args=(), kwargs=None, dynamic_shapes=None, strict=False):
-    """(exported program, the Dims of each input leaf). The module is put into eval mode."""
+def capture(
+    module: torch.nn.Module,
+    args: Sequence[Any] = (),
+    kwargs: dict[str, Any] | None = None,
+    dynamic_shapes: Any = None,
+    strict: bool = False,
+) -> tuple[torch.export.ExportedProgram, list[LeafDims]]:
+    """The exported program, and the Dims of each input leaf. The module is put into eval mode."""
     kwargs = kwargs or {}
     module.eval()
     register_caches()
@@ -53,14 +89,14 @@ def capture(module, args=(), kwargs=None, dynamic_shapes=None, strict=False):
     with plain_tracing():
         try:
             program = torch.export.export(module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
-        except Exception as error:  # whatever the user's own code raises while it is traced
+        except Exception as error:  # the user's own code can raise anything while it is traced
             text = f"torch.export cannot trace {type(module).__name__}: {error}"
             raise TraceError(text + trace_hint(str(error))) from error
     return program, declared_dims(bound, dynamic_shapes)
 
 
-def register_caches():
-    """Lets torch.export take and return the DynamicCache of Hugging Face's decoders, where their library is in use."""
+def register_caches() -> None:
+    """Registers transformers' DynamicCache with torch.export, where transformers is loaded."""
     if "transformers" not in sys.modules:
         return
     try:
@@ -70,8 +106,8 @@ def register_caches():
     register_dynamic_cache_export_support()
 
 
-def trace_hint(text):
-    """What to do about arguments and results that torch.export does not know."""
+def trace_hint(text: str) -> str:
+    """A hint about classes of arguments and results that torch.export does not know, or an empty text."""
     if not re.search(r"pytree|[Uu]nsupported.* type|type.* (is )?not supported", text):
         return ""
     return (
@@ -81,52 +117,70 @@ def trace_hint(text):
     )
 
 
-def lower(program, find_problems, decompose=False, keep=lambda target: False):
-    """Functional form; then whatever `find_problems` reports is decomposed, as long as there is a way to.
+def lower(
+    program: AProgram,
+    find_problems: Callable[[AProgram], list[Problem]],
+    decompose: bool = False,
+    keep: Callable[[str], bool] = lambda target: False,
+) -> tuple[AProgram, list[Problem]]:
+    """Makes the program functional, then decomposes operators that `find_problems` reports until none can be.
 
-    find_problems(program) -> list of problems, each with the operator (`overload`) that has no counterpart.
-    keep(target): whether that operator stays as it is."""
-    table = dict(REWRITES)
+    Returns the program and the problems that remain. find_problems(program) lists the operators (`overload`) that have
+    no counterpart. keep(target) is true for an operator that is never decomposed.
+    """
+    table: dict[Any, Decomposition] = dict(REWRITES)
     if decompose:
-        further = {o: d for o, d in ((o, decomposition(o)) for o in STILL_COMPOSITE) if d is not None}
-        batch_norm = {aten._native_batch_norm_legit_no_training.default: batch_norm_inference}
+        further = _decompositions(STILL_COMPOSITE)
+        batch_norm: dict[Any, Decomposition] = {
+            aten._native_batch_norm_legit_no_training.default: batch_norm_inference
+        }
         table = {**dict(torch.export.default_decompositions().items()), **further, **batch_norm, **table}
-    table = {overload: way for overload, way in table.items() if not keep(str(overload))}
+    table = {overload: function for overload, function in table.items() if not keep(str(overload))}
     with plain_tracing():
         lowered = decomposed(program, table)
         while True:
             drop_sign_corrections(lowered)
             problems = find_problems(lowered)
-            wanted = {p.overload for p in problems} - set(table)
-            found = {o: d for o, d in ((o, decomposition(o)) for o in wanted) if d is not None}
+            found = _decompositions({p.overload for p in problems} - set(table))
             if not found:
                 return lowered, problems
             table.update(found)
             lowered = decomposed(lowered, table)
 
 
-def decomposed(program, table):
+def _decompositions(overloads: Collection[object]) -> dict[Any, Decomposition]:
+    """PyTorch's decompositions of those overloads that have one."""
+    return {o: d for o, d in ((o, decomposition(o)) for o in overloads) if d is not None}
+
+
+def decomposed(program: AProgram, table: Mapping[Any, Decomposition]) -> AProgram:
+    """The program in functional form, with the operators in `table` decomposed."""
     try:
         return program.run_decompositions(dict(table))
-    except Exception as error:  # an operator that PyTorch cannot make functional, a decomposition of its that fails
+    except Exception as error:  # an operator cannot be made functional, or a decomposition fails
         raise TraceError(f"PyTorch cannot bring the program into functional form: {error}") from error
 
 
-def decomposition(overload):
-    """PyTorch's own way to say an operator in simpler ones, or None."""
+def decomposition(overload: object) -> Decomposition | None:
+    """PyTorch's own decomposition of an operator, or None."""
     if not isinstance(overload, torch._ops.OpOverload):
         return None
     composite = torch._C.DispatchKey.CompositeImplicitAutograd
     if composite in overload.py_kernels:
-        return overload.py_kernels[composite]
+        kernel: Decomposition = overload.py_kernels[composite]
+        return kernel
     if overload.has_kernel_for_dispatch_key(composite):
         return lambda *args, **kwargs: overload._op_dk(composite, *args, **kwargs)
-    return decomposition_table.get(overload)
+    found: Decomposition | None = decomposition_table.get(overload)
+    return found
 
 
-def drop_sign_corrections(program):
-    """where(i < 0, i + size, i) -> i (see rewrites.py) for what cannot be negative: ranges, their views, constants."""
-    constants = {}
+def drop_sign_corrections(program: Program) -> None:
+    """where(i < 0, i + size, i) -> i, where i cannot be negative: a range, a view of one, a constant.
+
+    index_rewrites.py emits the correction for every index.
+    """
+    constants: dict[str, torch.Tensor] = {}
     for spec in program.graph_signature.input_specs:
         tensor = program.constants.get(spec.target, program.state_dict.get(spec.target)) if spec.target else None
         if isinstance(tensor, torch.Tensor) and not (
@@ -135,7 +189,7 @@ def drop_sign_corrections(program):
             constants[spec.arg.name] = tensor
     mutated = set(program.graph_signature.buffers_to_mutate.values())
     buffers = program.graph_signature.inputs_to_buffers
-    never_negative = {}
+    never_negative: dict[torch.fx.Node, bool] = {}
     for node in program.graph.nodes:
         if node.op == "placeholder":
             tensor = constants.get(node.name) if buffers.get(node.name) not in mutated else None
@@ -177,26 +231,30 @@ KEEPS_SIGN = {
 STARTS_AT_ZERO = {aten.argmax.default, aten.argmin.default, aten.abs.default, aten.bitwise_and.Tensor}
 
 
-def _never_negative(node, known):
+def _never_negative(node: torch.fx.Node, known: Mapping[torch.fx.Node, bool]) -> bool:
+    """Whether the node's values cannot be negative. known: the same of the nodes before it."""
+    args: tuple[Any, ...] = node.args
     if node.target in (aten.arange.default, aten.arange.start, aten.arange.start_step):
-        start = 0 if node.target is aten.arange.default else node.args[0]
-        step = node.args[2] if len(node.args) > 2 else 1
+        start = 0 if node.target is aten.arange.default else args[0]
+        step = args[2] if len(args) > 2 else 1
         return isinstance(start, int) and start >= 0 and isinstance(step, int) and step > 0
     if node.target is aten.clamp.default:
-        low = node.args[1] if len(node.args) > 1 else None
+        low = args[1] if len(args) > 1 else None
         return isinstance(low, int) and low >= 0
     if node.target in STARTS_AT_ZERO:
         return node.target is not aten.bitwise_and.Tensor
     if node.target is operator.getitem:
-        return (
-            node.args[0].target in (aten.topk.default, aten.sort.default, aten.sort.stable, aten.max.dim)
-            and node.args[1] == 1
+        return args[1] == 1 and args[0].target in (
+            aten.topk.default,
+            aten.sort.default,
+            aten.sort.stable,
+            aten.max.dim,
         )
     if node.target in KEEPS_SIGN:
         tensors = node.all_input_nodes
         numbers = [
             a
-            for a in node.args[1:2]
+            for a in args[1:2]
             if isinstance(a, (int, float)) and node.target in (aten.add.Tensor, aten.mul.Tensor)
         ]
         return all(known.get(t, isinstance(t.meta.get("val"), torch.SymInt)) for t in tensors) and all(
@@ -205,11 +263,13 @@ def _never_negative(node, known):
     return False
 
 
-def _corrected_index(node):
-    """i, when node is where(i < 0, i + size, i)."""
+def _corrected_index(node: torch.fx.Node) -> torch.fx.Node | None:
+    """i, where the node is where(i < 0, i + size, i), else None."""
     if node.target is not aten.where.self:
         return None
-    below, moved, index = node.args
+    operands: tuple[Any, ...] = node.args
+    below, moved = operands[:2]
+    index: torch.fx.Node = operands[2]
     if (
         isinstance(below, torch.fx.Node)
         and below.target is aten.lt.Scalar

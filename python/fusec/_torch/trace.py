@@ -1,25 +1,40 @@
-"""A module or a program of torch.export becomes a graph of the format: its file, and how calls of it go."""
+"""Imports a module or a program of torch.export: its model file, and the signature of its calls."""
+
+from __future__ import annotations
 
 import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
 from ..errors import InputError
 from .convert import Converter
 from .custom_ops import CustomOps
+from .dimensions import LeafDims
 from .errors import TraceError, unmapped_message
+from .model_file import ModelFile
 from .program import capture, lower
 from .signature import Signature
 
 
-def trace(module, args, kwargs, dynamic_shapes, strict, **options):
-    """(file, signature) of a module, put into eval mode, or of a torch.export.ExportedProgram, which has its arguments.
+def trace(
+    module: torch.nn.Module | torch.export.ExportedProgram,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    dynamic_shapes: Any,
+    strict: bool | None,
+    **options: Any,
+) -> tuple[ModelFile, Signature]:
+    """The model file and the signature of a module, which is put into eval mode, or of an exported program.
 
-    strict: None tries the plain way of tracing first, then TorchDynamo. Options: those of `convert`."""
+    An exported program needs no arguments. strict: None traces by running the Python code, and with TorchDynamo where
+    that fails. options: those of `convert`.
+    """
     if isinstance(module, torch.export.ExportedProgram):
         return convert(module, None, None, **options)
 
-    def attempt(strict):
+    def attempt(strict: bool) -> tuple[ModelFile, Signature]:
         program, declared = capture(module, args, kwargs, dynamic_shapes, strict)
         return convert(program, declared, module, **options)
 
@@ -32,16 +47,25 @@ def trace(module, args, kwargs, dynamic_shapes, strict, **options):
             found = attempt(True)
         except InputError:
             raise error from None
-        print("note: traced with TorchDynamo (strict=True), since the plain way of tracing failed", file=sys.stderr)
+        print("note: traced with TorchDynamo, as by strict=True (--strict), since strict=False failed", file=sys.stderr)
         return found
 
 
-def convert(program, declared, module, *, name=None, decompose=False, types=False, custom_ops=False):
-    """(file, signature) of a program. Raises InputError, with everything that has no counterpart at once."""
+def convert(
+    program: torch.export.ExportedProgram,
+    declared: Sequence[LeafDims] | None,
+    module: torch.nn.Module | None,
+    *,
+    name: str | None = None,
+    decompose: bool = False,
+    types: bool = False,
+    custom_ops: CustomOps | bool | Mapping[str, str] = False,
+) -> tuple[ModelFile, Signature]:
+    """The model file and the signature of a program. Raises one InputError for everything that has no counterpart."""
     name = name or (type(module).__name__ if module is not None else "model")
     custom = CustomOps.of(custom_ops)
 
-    def convert_lowered(lowered):
+    def convert_lowered(lowered: torch.export.ExportedProgram) -> Converter:
         return Converter(lowered, declared, name, types, custom).run()
 
     lowered, problems = lower(
