@@ -31,6 +31,7 @@ from ._core import (
     Value,
     version as _version,
 )
+from ._explain import Explanation, explain
 from ._formula import Scalar, function
 from ._imported import ImportedModel, from_torch
 from ._module import Module
@@ -42,6 +43,7 @@ __version__: str = _version()
 __all__ = [
     "CompileOptions",
     "CudaGraph",
+    "Explanation",
     "Finding",
     "FusecError",
     "Group",
@@ -68,6 +70,7 @@ __all__ = [
     "annotate",
     "compile",
     "examine",
+    "explain",
     "from_torch",
     "function",
     "load",

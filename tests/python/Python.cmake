@@ -32,3 +32,4 @@ set_tests_properties(python_typing PROPERTIES LABELS full)  # mypy reads NumPy a
 
 # Modules of PyTorch, where the interpreter has it.
 fusec_python_test(from_torch)
+fusec_python_test(backend)

@@ -78,6 +78,8 @@ class Converter(NodeWriter):
         for node in graph.nodes:
             if node.op == "call_function" and node in self.live:
                 self._node(node)
+            elif node.op == "get_attr" and node in self.live:
+                self._known_tensor(node)
         if not self.problems:
             self._outputs(graph)
             self.file.symbols = self.dims.bounds
@@ -155,6 +157,14 @@ class Converter(NodeWriter):
                 self.env[node] = self._add_constant(target, tensor, lifted)
         except Refused as refused:
             self.problems.append(Problem(None, "constant", target, "", str(refused)))
+
+    def _known_tensor(self, node: torch.fx.Node) -> None:
+        """A tensor that the graph holds as an attribute of its module."""
+        tensor = self.program.constants[str(node.target)]
+        try:
+            self.env[node] = self._add_constant(str(node.target), tensor, lifted=True)
+        except Refused as refused:
+            self.problems.append(Problem(None, "constant", str(node.target), "", str(refused)))
 
     def _add_constant(self, name: str, tensor: torch.Tensor, lifted: bool) -> Value:
         """Adds a constant. A small one has its values in the graph, others in the weight file, meta tensors none."""
@@ -264,7 +274,7 @@ class Converter(NodeWriter):
                 self.env[node] = self._call(node)
         except Refused as refused:
             node = args[0] if node.target is operator.getitem else node
-            source, reason = _source_line(node), _reason(node, refused)
+            source, reason = source_line(node), _reason(node, refused)
             if isinstance(refused, SizeRefused):  # all operators on a tensor of that size have this problem
                 self.problems.append(Problem(None, SIZE, node.name, source, str(refused)))
             else:
@@ -410,7 +420,7 @@ def _reason(node: torch.fx.Node, refused: Refused) -> str:
     return str(refused) if same else f"{refused} (PyTorch made it from {called})"
 
 
-def _source_line(node: torch.fx.Node) -> str:
+def source_line(node: torch.fx.Node) -> str:
     """The line of the model that called the operator (`model.py:31`), from the stack trace that export keeps."""
     trace = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
     return f"{trace[-1][0].rsplit('/', 1)[-1]}:{trace[-1][1]}" if trace else ""

@@ -54,6 +54,38 @@ def native_group_norm(c: Converter, node: torch.fx.Node, a: Arguments) -> Result
     return [out, None, None]
 
 
+# --- attention --------------------------------------------------------------------------------------------------------
+
+
+@handles(
+    "_scaled_dot_product_flash_attention_for_cpu.default",
+    "_scaled_dot_product_flash_attention.default",
+    "_scaled_dot_product_efficient_attention.default",
+    "_scaled_dot_product_cudnn_attention.default",
+    "_scaled_dot_product_fused_attention_overrideable.default",
+)
+def fused_attention(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    """What scaled_dot_product_attention calls on one device; its first result alone."""
+    require(a["dropout_p"] == 0, "attention with dropout")
+    require(not c.used_results(node) - {0}, "a result other than the first is used")
+    operands = [a["query"], a["key"], a["value"]]
+    mask = a.get("attn_mask", a.get("attn_bias"))
+    attributes = {"is_causal": True} if a["is_causal"] else {}
+    if a["scale"] is not None:
+        attributes["scale"] = a["scale"]
+    if a["query"].shape[1] != a["key"].shape[1]:
+        attributes["enable_gqa"] = True
+    result = node.meta["val"]
+    out = c.emit(
+        node,
+        "scaled_dot_product_attention",
+        operands if mask is None else [*operands, mask],
+        attributes,
+        like=result[0],
+    )
+    return [out] + [None] * (len(result) - 1)
+
+
 # --- 8-bit and grouped products ---------------------------------------------------------------------------------------
 
 

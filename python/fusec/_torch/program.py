@@ -163,7 +163,7 @@ def decomposed(program: AProgram, table: Mapping[Any, Decomposition]) -> AProgra
 
 def decomposition(overload: object) -> Decomposition | None:
     """PyTorch's own decomposition of an operator, or None."""
-    if not isinstance(overload, torch._ops.OpOverload):
+    if not isinstance(overload, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded in overload.tags:
         return None
     composite = torch._C.DispatchKey.CompositeImplicitAutograd
     if composite in overload.py_kernels:

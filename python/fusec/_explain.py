@@ -1,0 +1,69 @@
+"""What torch.compile(backend="fusec") makes of a PyTorch model."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from .errors import PlatformError
+
+if TYPE_CHECKING:
+    from ._torch.backend import EagerNode, GraphReport
+
+
+class Explanation:
+    """Of one call of a model: the graphs that TorchDynamo made, what fusec compiles of them, and what stays with eager."""
+
+    def __init__(self, graphs: list[GraphReport]) -> None:
+        self.graphs = graphs
+
+    @property
+    def eager(self) -> list[EagerNode]:
+        """The nodes that stay with eager, each with its operator, the line of the model that calls it, and the reason."""
+        return [node for graph in self.graphs for node in graph.eager]
+
+    @property
+    def launches(self) -> int:
+        """Kernel launches of all regions that fusec compiles."""
+        return sum(graph.launches for graph in self.graphs)
+
+    def __str__(self) -> str:
+        regions = sum(len(g.regions) for g in self.graphs)
+        lines = [
+            f"graphs: {len(self.graphs)}",
+            f"compiled by fusec: {sum(g.operators for g in self.graphs)} operators in {regions} regions, "
+            f"{self.launches} launches",
+            f"left to eager: {len(self.eager)} operators",
+        ]
+        kinds = Counter((n.operator, n.source, n.reason) for n in self.eager)
+        for (operator, source, reason), count in sorted(kinds.items()):
+            times = f" ({count} times)" if count > 1 else ""
+            lines.append(f"  {operator}{times}{', from ' + source if source else ''}: {reason}")
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def explain(
+    model: Callable[..., Any], *args: Any, options: Mapping[str, Any] | None = None, **kwargs: Any
+) -> Explanation:
+    """Runs ``model(*args, **kwargs)`` under ``torch.compile(backend="fusec")`` and says what became of it.
+
+    ``options``: those of the backend. Call it under ``torch.no_grad()`` for the graphs of inference. Backward graphs are
+    compiled at the first backward call, and are not seen here. Raises PlatformError where PyTorch is not installed.
+    """
+    try:
+        import torch
+
+        from ._torch.backend import backend, recorded
+    except ModuleNotFoundError as error:
+        if error.name != "torch":
+            raise
+        raise PlatformError(what="PyTorch is not installed", hint="pip install fusec[torch]") from None
+    given = dict(options or {})
+    # A function of its own for each call: TorchDynamo keeps what it compiled by backend.
+    compiled = torch.compile(model, backend=lambda graph, inputs: backend(graph, inputs, options=given))
+    with recorded() as graphs:
+        compiled(*args, **kwargs)
+    return Explanation(graphs)

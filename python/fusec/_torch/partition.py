@@ -1,0 +1,116 @@
+"""Which parts of a graph of ATen operators fusec compiles; the rest stays with eager."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Iterator, Mapping
+
+import torch
+from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+from torch.fx.passes.operator_support import OperatorSupportBase
+from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
+
+from .aten_program import write_backs
+from .model_file import DTYPES
+
+Nodes = dict[torch.fx.Node, int | None]
+PREFIX = "fusec_region_"
+
+
+class Support(OperatorSupportBase):
+    """What can be part of a region: an operator with a counterpart, on dense tensors of known dtypes on one device."""
+
+    def __init__(self, refused: Iterable[str]) -> None:
+        self.refused = set(refused)
+
+    def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: torch.fx.Node) -> bool:
+        if node.op == "get_attr":
+            return True
+        if node.op != "call_function" or node.name in self.refused:
+            return False
+        if node.target is operator.getitem:
+            producer = node.args[0]
+            return isinstance(producer, torch.fx.Node) and self.is_node_supported(submodules, producer)
+        if not isinstance(node.target, torch._ops.OpOverload):
+            return False
+        values = list(tensors_of(node))
+        if node.target is torch.ops.aten.copy_.default:
+            return node.args[0].op == "placeholder" and values[0].is_contiguous()  # type: ignore[union-attr]
+        operands = [t for source in node.all_input_nodes for t in tensors_of(source)]
+        return (
+            bool(values)
+            and all(t.dtype in DTYPES and t.layout is torch.strided for t in [*values, *operands])
+            and len({t.device for t in [*values, *operands]}) == 1
+            and values[0].device.type in ("cpu", "cuda")
+        )
+
+
+def tensors_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
+    value = node.meta.get("val")
+    for v in value if isinstance(value, (list, tuple)) else [value]:
+        if isinstance(v, torch.Tensor):
+            yield v
+
+
+def is_view(node: torch.fx.Node) -> bool:
+    """Whether eager runs no kernel for this node: its result shares the memory of its operand."""
+    if node.op == "get_attr":
+        return True
+    if node.target is operator.getitem:
+        return isinstance(node.args[0], torch.fx.Node) and is_view(node.args[0])
+    if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable:
+        return False
+    return any(r.alias_info is not None for r in node.target._schema.returns)
+
+
+def split_into_regions(module: torch.fx.GraphModule, refused: Iterable[str]) -> torch.fx.GraphModule:
+    """The module with each supported region as a submodule fusec_region_N, which returns a tuple.
+
+    A region begins with the views of its inputs, so that they need no dense copies. It does not end with views, which cost
+    nothing in eager. A write-back is part of a region that has all other readers of the input that it changes."""
+    give_each_user_its_constant(module.graph)
+    partitioner = CapabilityBasedPartitioner(module, Support(refused), allows_single_node_partition=True)
+    regions: list[Nodes] = []
+    for partition in partitioner.propose_partitions():
+        nodes = dict.fromkeys(partition.nodes)
+        drop_early_write_backs(nodes)
+        drop_last_views(nodes)
+        if nodes:
+            regions.append(nodes)
+    fuse_by_partitions(module, regions, prefix=PREFIX, always_return_tuple=True)
+    move_write_backs_to_the_end(module.graph)
+    module.recompile()
+    return module
+
+
+def give_each_user_its_constant(graph: torch.fx.Graph) -> None:
+    """A constant lies in the region that reads it; regions do not hand it to one another."""
+    for node in graph.find_nodes(op="get_attr"):
+        for user in list(node.users)[1:]:
+            with graph.inserting_before(user):
+                copied = graph.node_copy(node)
+            user.replace_input_with(node, copied)
+
+
+def drop_last_views(nodes: Nodes) -> None:
+    found = True
+    while found:
+        found = False
+        for node in list(nodes):
+            if is_view(node) and not any(user in nodes for user in node.users):
+                del nodes[node]
+                found = True
+
+
+def drop_early_write_backs(nodes: Nodes) -> None:
+    for node in [n for n in nodes if n.target is torch.ops.aten.copy_.default]:
+        written, value = node.args[:2]
+        readers = set(written.users) - {node}  # type: ignore[union-attr]
+        if value not in nodes or is_view(value) or not readers <= set(nodes):  # type: ignore[arg-type]
+            del nodes[node]
+
+
+def move_write_backs_to_the_end(graph: torch.fx.Graph) -> None:
+    """Sorting by operands alone may have put one before a reader of the old value."""
+    for node in write_backs(graph):
+        graph.output_node().prepend(node)

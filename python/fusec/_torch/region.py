@@ -1,0 +1,174 @@
+"""One region of a graph, compiled by fusec: a module that eager calls."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+from .. import _core
+from .._compile import compile as compile_model
+from .._module import Module
+from ..errors import InputError
+from .aten_program import AtenProgram, write_backs
+from .convert import Converter
+from .errors import unmapped_message
+from .model_file import ModelFile
+from .partition import tensors_of
+
+aten = torch.ops.aten
+Order = tuple[int, ...]
+
+
+class Region(torch.nn.Module):
+    """A compiled region. Takes and returns tensors with the strides that eager's have."""
+
+    def __init__(self, graph: torch.fx.GraphModule, name: str, options: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.nodes = [n for n in graph.graph.nodes if n.op == "call_function" and n.target is not operator.getitem]
+        self.input_orders, self.output_orders = dense_ends(graph.graph)
+        placeholders = graph.graph.find_nodes(op="placeholder")
+        hidden = [n for n in placeholders if is_size(n) and not n.meta.get("given")]
+        places = [i for i, n in enumerate(placeholders) if n not in hidden]
+        written = write_backs_as_results(graph.graph)
+        file = converted(AtenProgram(graph, hidden, written), name)
+        self.module: Module = compile_model(_core.Model.parse(file.text()), weights=file.tensors, **options)
+        self.leaves = {n: places[leaf] for n, leaf in file.leaves.items()}
+        self.integers = {n: places[leaf] for n, leaf in file.integers.items()}
+        self.results = [file.outputs[place] for place in file.returned if isinstance(place, int)]
+
+    def forward(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
+        made = self.module(*(self._input(name, arguments) for name in self.module.input_names))
+        outputs = dict(zip(self.module.output_names, made if isinstance(made, tuple) else (made,)))
+        results = (outputs[name] for name in self.results)
+        return tuple(r if o is None else r.permute(o) for r, o in zip(results, self.output_orders))
+
+    def _input(self, name: str, arguments: tuple[Any, ...]) -> torch.Tensor:
+        if name in self.integers:
+            device = next((a.device for a in arguments if isinstance(a, torch.Tensor)), None)
+            return torch.empty(arguments[self.integers[name]], 0, dtype=torch.uint8, device=device)
+        tensor: torch.Tensor = arguments[self.leaves[name]]
+        order = self.input_orders.get(self.leaves[name])
+        return tensor if order is None else tensor.permute(order)
+
+
+def converted(program: AtenProgram, name: str) -> ModelFile:
+    """Raises InputError for what has no counterpart."""
+    made = Converter(program, None, name).run()
+    if made.problems:
+        raise InputError(unmapped_message(made.problems))
+    file: ModelFile = made.file
+    return file
+
+
+def is_size(node: torch.fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.SymInt)
+
+
+def dense_ends(graph: torch.fx.Graph) -> tuple[dict[int, Order], list[Order | None]]:
+    """Lets the region read and write memory in its order. Returns, by place, the orders of permuted inputs, and of outputs.
+
+    An input with strides (1, 4) is read as its transpose, which is dense, and transposed in the region's graph."""
+    inputs: dict[int, Order] = {}
+    for place, node in enumerate(graph.find_nodes(op="placeholder")):
+        value = node.meta.get("val")
+        order = memory_order(value) if isinstance(value, torch.Tensor) else None
+        if order is None:
+            continue
+        inputs[place] = order
+        users = list(node.users)
+        with graph.inserting_after(node):
+            seen = graph.call_function(aten.permute.default, (node, list(inverse(order))))
+        seen.meta = dict(node.meta)
+        for user in users:
+            user.replace_input_with(node, seen)
+        node.meta = {**node.meta, "val": value.permute(order)}
+    output = graph.output_node()
+    results: list[torch.fx.Node] = list(output.args[0])  # type: ignore[arg-type]
+    orders: list[Order | None] = []
+    with graph.inserting_before(output):
+        for i, result in enumerate(results):
+            order = memory_order(result.meta["val"])
+            orders.append(None if order is None else inverse(order))
+            if order is not None:
+                results[i] = graph.call_function(aten.permute.default, (result, list(order)))
+                results[i].meta = {"val": result.meta["val"].permute(order)}
+    output.args = (tuple(results),)
+    return inputs, orders
+
+
+def write_backs_as_results(graph: torch.fx.Graph) -> list[torch.fx.Node]:
+    """The inputs that the region writes; their new values become its last results."""
+    output = graph.output_node()
+    written = []
+    for copy in write_backs(graph):
+        written.append(copy.args[0])
+        output.args = ((*output.args[0], copy.args[1]),)  # type: ignore[misc]
+        graph.erase_node(copy)
+    return written  # type: ignore[return-value]
+
+
+def memory_order(value: torch.Tensor) -> Order | None:
+    """The dimensions from the largest stride to the least; None where that is their own order."""
+    strides = [hint(s) for s in value.stride()]
+    sizes = [hint(s) for s in value.shape]
+    if any(s is None for s in [*strides, *sizes]) or 0 in sizes:
+        return None
+    dense = 1
+    order = sorted(range(value.dim()), key=lambda d: (-strides[d], -sizes[d], d))  # type: ignore[operator]
+    for d in reversed(order):
+        if sizes[d] != 1 and strides[d] != dense:
+            return None  # with gaps or repeated elements: it is copied
+        dense *= sizes[d]  # type: ignore[operator]
+    kept = [d for d in order if sizes[d] != 1]
+    return None if kept == sorted(kept) else tuple(order)
+
+
+def hint(size: int | torch.SymInt) -> int | None:
+    if isinstance(size, torch.SymInt):
+        return int(size.node.hint) if size.node.has_hint() else None  # type: ignore[arg-type]
+    return int(size)
+
+
+def inverse(order: Order) -> Order:
+    return tuple(sorted(range(len(order)), key=lambda d: order[d]))
+
+
+def add_sizes(region: torch.fx.Graph, outer: torch.fx.Graph, call: torch.fx.Node) -> list[torch.fx.Node]:
+    """Adds inputs for the symbols that no shape of the region's inputs tells. Returns the nodes of `outer` that have them."""
+    told: set[Any] = set()
+    needed: set[Any] = set()
+    for node in region.nodes:
+        for size in sizes_of(node):
+            needed |= size.node.expr.free_symbols
+            if node.op == "placeholder" and not is_size(node) and size.node.expr.is_Symbol:
+                told.add(size.node.expr)
+    found = []
+    for node in outer.nodes:
+        if node is call:
+            break
+        value = node.meta.get("val")
+        if isinstance(value, torch.SymInt) and value.node.expr in needed - told:
+            told.add(value.node.expr)
+            add_input(region, f"size_{value.node.expr}").meta = {"val": value, "given": True}
+            found.append(node)
+    return found
+
+
+def add_input(graph: torch.fx.Graph, name: str) -> torch.fx.Node:
+    """A placeholder after those that there are."""
+    last = next(n for n in graph.nodes if n.op != "placeholder")
+    with graph.inserting_before(last):
+        return graph.placeholder(name)
+
+
+def sizes_of(node: torch.fx.Node) -> Iterator[torch.SymInt]:
+    value = node.meta.get("val")
+    if isinstance(value, torch.SymInt):
+        yield value
+    for tensor in tensors_of(node):
+        for size in tensor.shape:
+            if isinstance(size, torch.SymInt):
+                yield size

@@ -1,0 +1,167 @@
+#!/usr/bin/env python3
+"""test_backend.py [unittest arguments]: torch.compile(model, backend="fusec") against eager. Exit status 77 (skipped) where
+PyTorch is missing."""
+
+import copy
+import os
+import sys
+import unittest
+import warnings
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "from_torch")]
+
+try:
+    import torch
+except ImportError:
+    print(f"skipped: PyTorch is not installed for {sys.executable}")
+    sys.exit(77)
+from torch import nn
+from torch.nn import functional as F
+from torch.utils import _pytree as pytree
+
+import fusec
+import models
+from fusec._torch.backend import recorded
+
+MODELS = ("llama_block", "gpt2_cached", "mixture_of_experts", "complex_rotary", "corners")
+
+
+def setUpModule():
+    warnings.filterwarnings("ignore")
+
+
+class Attention(nn.Module):
+    """Causal attention with a key cache that it writes at `position`."""
+
+    def __init__(self):
+        super().__init__()
+        self.qkv = nn.Linear(16, 48)
+        self.register_buffer("keys", torch.zeros(1, 2, 12, 8))
+
+    def forward(self, x, position):
+        q, k, v = (t.view(1, -1, 2, 8).transpose(1, 2) for t in self.qkv(x).chunk(3, -1))
+        self.keys[:, :, position] = k
+        return F.scaled_dot_product_attention(q, self.keys[:, :, : x.shape[1]], v, is_causal=True).transpose(1, 2)
+
+
+class Backend(unittest.TestCase):
+    def setUp(self):
+        torch._dynamo.reset()
+        torch.manual_seed(0)
+
+    def assert_like_eager(self, module, *args, options=None, **how):
+        """Results, strides, and what the module and its arguments hold afterwards. Returns what became of the graphs."""
+        other, other_args = copy.deepcopy((module, args))
+        with recorded() as graphs:
+            got = torch.compile(module, backend="fusec", options=options, **how)(*args)
+        want = other(*other_args)
+        for mine, theirs in zip(
+            pytree.tree_leaves((got, args, module.state_dict())),
+            pytree.tree_leaves((want, other_args, other.state_dict())),
+        ):
+            if isinstance(theirs, torch.Tensor):
+                tolerance = 3e-2 if theirs.dtype == torch.bfloat16 else 1e-4
+                torch.testing.assert_close(mine, theirs, atol=tolerance, rtol=tolerance)
+                self.assertEqual(mine.stride(), theirs.stride())
+            else:
+                self.assertEqual(mine, theirs)
+        return graphs
+
+    def test_models(self):
+        for name in MODELS:
+            with self.subTest(name), torch.no_grad():
+                module, args = models.ALL[name]()[:2]
+                self.assert_like_eager(module.eval(), *args)
+
+    def test_nothing_is_left_to_eager(self):
+        module = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 8))
+        with torch.no_grad():
+            (graph,) = self.assert_like_eager(module, torch.randn(5, 8))
+        self.assertEqual((len(graph.regions), graph.eager), (1, []))
+
+    def test_sizes_vary_without_compiling_again(self):
+        module = nn.Sequential(nn.Linear(8, 8), nn.Softmax(-1))
+        compiled = torch.compile(module, backend="fusec", dynamic=True)
+        with torch.no_grad(), recorded() as graphs:
+            for rows in (5, 9, 2, 300):
+                x = torch.randn(rows, 8)
+                torch.testing.assert_close(compiled(x), module(x))
+        self.assertEqual(len(graphs), 1)
+
+    def test_a_size_that_no_tensor_has(self):
+        def scaled(x, n):
+            return x * n + torch.arange(n)[:, None]
+
+        compiled = torch.compile(scaled, backend="fusec", dynamic=True)
+        for n in (4, 7):
+            x = torch.randn(3)
+            torch.testing.assert_close(compiled(x, n), scaled(x, n))
+
+    def test_a_cache_is_written_in_place(self):
+        with torch.no_grad():
+            (graph,) = self.assert_like_eager(Attention(), torch.randn(1, 5, 16), torch.arange(2, 7))
+        self.assertEqual(graph.eager, [])
+
+    def test_an_input_read_after_it_is_written(self):
+        def both(x):
+            before = torch.linalg.det(x)
+            x.mul_(2)
+            return before + x.sum()
+
+        module = nn.Module()
+        module.forward = both
+        with torch.no_grad():
+            self.assert_like_eager(module, torch.randn(3, 3))
+
+    def test_strides_of_inputs_and_results(self):
+        x = torch.randn(4, 6, 5)
+        for seen in (x.transpose(0, 2), x[:, ::2], x[:1].expand(3, 6, 5), x.permute(1, 0, 2)):
+            with self.subTest(strides=seen.stride()), torch.no_grad():
+                module = nn.Module()
+                module.forward = lambda t: (torch.exp(t), t.sum(0), t.transpose(0, 1))
+                self.assert_like_eager(module, seen)
+
+    def test_a_training_step(self):
+        module = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Dropout(0.25), nn.Linear(16, 4))
+        other, x = copy.deepcopy(module), torch.randn(6, 8)
+        for network, forward in ((module, torch.compile(module, backend="fusec")), (other, other)):
+            torch.manual_seed(1)  # dropout draws in eager: the same numbers
+            optimizer = torch.optim.AdamW(network.parameters(), lr=0.1)
+            for _ in range(2):
+                F.cross_entropy(forward(x), torch.arange(6) % 4).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+        for mine, theirs in zip(module.parameters(), other.parameters()):
+            torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-4)
+
+    def test_what_stays_with_eager_is_explained(self):
+        def mixed(x):
+            return torch.relu(torch.linalg.det(x @ x)) + torch.rand(())
+
+        explanation = fusec.explain(mixed, torch.randn(3, 3))
+        self.assertEqual(
+            [(n.operator, n.reason) for n in explanation.eager],
+            [
+                ("aten._linalg_det.default", "no such operator in the format"),
+                ("aten.rand.default", "no such operator in the format"),
+            ],
+        )
+        self.assertIn("test_backend.py:", str(explanation))
+        self.assertEqual(explanation.launches, 2)
+
+    def test_options(self):
+        module, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU()), torch.randn(4, 8)
+        launches = []
+        for strategy in ("none", "full"):
+            torch._dynamo.reset()
+            with torch.no_grad():
+                (graph,) = self.assert_like_eager(module, x, options={"strategy": strategy})
+            launches.append(graph.launches)
+        self.assertGreater(launches[0], launches[1])
+        with self.assertRaisesRegex(torch._dynamo.exc.BackendCompilerFailed, "did you mean 'strategy'"):
+            torch.compile(module, backend="fusec", options={"strategie": "full"})(torch.randn(2, 8))
+
+
+if __name__ == "__main__":
+    unittest.main()
