@@ -47,5 +47,6 @@ run() {
   esac
 }
 run tests/python/test_backend.py
+run tests/python/test_from_onnx.py
 run tests/python/test_from_torch.py
 exit $status

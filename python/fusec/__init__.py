@@ -33,7 +33,7 @@ from ._core import (
 )
 from ._explain import Explanation, explain
 from ._formula import Scalar, function
-from ._imported import ImportedModel, from_torch
+from ._imported import ImportedModel, from_onnx, from_torch
 from ._module import Module
 from ._options import CompileOptions
 from .errors import FusecError, InputError, PlatformError, UsageError
@@ -71,6 +71,7 @@ __all__ = [
     "compile",
     "examine",
     "explain",
+    "from_onnx",
     "from_torch",
     "function",
     "load",

@@ -66,7 +66,7 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-_IMPORT = """MODEL is MODULE.py:FACTORY or MODEL.pt2.
+_IMPORT = """MODEL is MODULE.py:FACTORY, MODEL.pt2 or MODEL.onnx.
 
 FACTORY is a function of no arguments, or a class, in a Python file (or an importable module). It returns
   module, example_args                    example_args: a tuple for forward(), or a dict of keyword arguments
@@ -78,13 +78,17 @@ MODEL.pt2 is what torch.export.save wrote.
   --inputs 'float16[rows=8:1..4096,512], int64[rows,16]'
 
 An operator of another library becomes a custom op, compiled to a launcher of yours or to an expression:
-  --custom-op mylib::scan=my_scan_launcher --custom-op 'mylib::gate=$0 * sigmoid(1.702 * $0)'"""
+  --custom-op mylib::scan=my_scan_launcher --custom-op 'mylib::gate=$0 * sigmoid(1.702 * $0)'
+
+MODEL.onnx is an ONNX model, external data beside it. --custom-ops makes opaque custom ops of all nodes without a
+counterpart. Sizes of symbolic dimensions and elements of inputs that decide shapes may be fixed:
+  --dim batch=4 --dim tokens=1..4096 --elements 'axes=[1]'"""
 
 
 def _add_importer(words: Any) -> None:
     importer = words.add_parser(
         "import",
-        help="make a model file of a PyTorch module",
+        help="make a model file of a PyTorch module or an ONNX model",
         description=_IMPORT,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -100,17 +104,26 @@ def _add_importer(words: Any) -> None:
     add("--custom-op", action="append", default=[], metavar="NAME=SOURCE", help="that operator becomes one (see above)")
     add("--example", action="store_true", help="also FILE.in.safetensors and FILE.out.safetensors: PyTorch's results")
     add("--strict", action="store_const", const=True, help="trace with TorchDynamo")
+    add("--dim", action="append", default=[], metavar="NAME=SIZE", help="of an ONNX model; LEAST..GREATEST: bounds")
+    add("--elements", action="append", default=[], metavar="INPUT=JSON", help="of an ONNX model, for every call")
     importer.set_defaults(run=_import)
 
 
 def _import(given: argparse.Namespace) -> int:
+    is_onnx = given.model.endswith(".onnx")
     try:
-        from ._torch import command_line
+        if is_onnx:
+            from ._onnx.command_line import run
+        else:
+            from ._torch.command_line import run
     except ModuleNotFoundError as error:
-        if error.name != "torch":
+        if error.name not in ("torch", "onnx"):
             raise
-        raise fusec.PlatformError(what="PyTorch is not installed", hint="pip install fusec[torch]") from None
-    command_line.run(given)
+        what = "the package onnx" if is_onnx else "PyTorch"
+        raise fusec.PlatformError(
+            what=f"{what} is not installed", hint=f"pip install fusec[{error.name}]"
+        ) from None
+    run(given)
     print(f"wrote {given.output}", file=sys.stderr)
     return 0
 

@@ -112,11 +112,16 @@ class Calls:
             return "cuda"
         if wanted == "reference":
             return "reference"
-        if not self._images:
+        if not self._images and self._has_kernels:
             if wanted == "emulator":
                 raise PlatformError(what="nothing was compiled (no_nvrtc)", hint="device='reference' needs no kernels")
             return "reference"
         return "emulator"
+
+    @functools.cached_property
+    def _has_kernels(self) -> bool:
+        """Not so of a model whose outputs are its inputs and constants."""
+        return bool(json.loads(self._manifest)["kernels"])
 
     @property
     def _known_model(self) -> _core.Model:
@@ -206,7 +211,7 @@ class Calls:
     def _loaded_on(self, device: int) -> _core.DeviceModule:
         with self._lock:
             if device not in self._loaded:
-                if not self._images:
+                if not self._images and self._has_kernels:
                     raise PlatformError(what="nothing was compiled (no_nvrtc)", hint="compile without no_nvrtc")
                 self._loaded[device] = _core.DeviceModule(self._executable, device)
             return self._loaded[device]

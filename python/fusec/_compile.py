@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
 from . import _core
+from ._by_value import ByValueModule, DeferredModel
 from ._formula import Scalar, traced
 from ._imported import ImportedModel
 from ._module import Module
@@ -32,8 +33,9 @@ def compile(
 ) -> Module:
     """Fuses a model, emits CUDA source and compiles it.
 
-    ``model``: a model, the path of a model file, or what :func:`from_torch` made: the result is then called as the module
-    is. ``weights``: values of constants, as :meth:`Module.bind` takes them; an imported model has its own.
+    ``model``: a model, the path of a model file, or what :func:`from_torch` or :func:`from_onnx` made: the result is then
+    called as the module, or the ONNX graph, is. ``weights``: values of constants, as :meth:`Module.bind` takes them; an
+    imported model has its own.
     ``device``: where calls run by default: ``cuda``, ``emulator`` or ``reference``. ``registry``: the ops that a model
     file may use. Options: :class:`fusec.CompileOptions`.
 
@@ -41,6 +43,10 @@ def compile(
     TypeError for an unknown one, PlatformError where NVRTC is missing (``no_nvrtc=True`` does without).
     """
     signature = None
+    if isinstance(model, DeferredModel):
+        return ByValueModule(
+            model, lambda made: compile(made, weights=weights, device=device, registry=registry, **options)
+        )
     if isinstance(model, ImportedModel):
         weights = {**model.weights, **(weights or {})}
         signature, model = model.signature, model.model

@@ -1,31 +1,43 @@
-"""Models imported from PyTorch: the graph, the weights by reference, and the signature of the module's calls."""
+"""Models that were imported from PyTorch or ONNX: the graph, the weights by reference, and how calls go."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _core
 from .errors import FusecError, InputError, PlatformError
 
 if TYPE_CHECKING:
+    import onnx
     import torch
 
-    from ._torch.model_file import ModelFile
-    from ._torch.signature import Signature
+    from ._graph_file import GraphFile
+
+Tensor = Any
+
+
+class Signature(Protocol):
+    """How calls of an imported model go: arguments to inputs by name, and outputs by name to what a call returns."""
+
+    def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Tensor]: ...
+
+    def results(self, tensors: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> Any: ...
 
 
 class ImportedModel:
-    """A model that :func:`fusec.from_torch` imported. :func:`fusec.compile` makes it callable like the PyTorch module.
+    """What :func:`fusec.from_torch` or :func:`fusec.from_onnx` made. :func:`fusec.compile` takes it; calls then go as
+    those of the module, or of the ONNX graph.
 
-    ``model``: the graph. ``weights``: parameters and buffers by name, the module's own tensors.
+    ``model``: the graph. ``weights``: parameters and buffers by name, the module's own tensors; of an ONNX model its
+    initializers as NumPy arrays, mapped into memory where they are external data.
     """
 
-    def __init__(self, file: ModelFile, signature: Signature) -> None:
+    def __init__(self, file: GraphFile, signature: Signature | None) -> None:
         self._file = file
         self.signature = signature
-        self.weights: dict[str, torch.Tensor] = dict(file.tensors)
+        self.weights: dict[str, Tensor] = dict(file.tensors)
         try:
             self.model = _core.Model.parse(file.text())
         except InputError as error:
@@ -91,3 +103,48 @@ def from_torch(
         custom_ops=custom_ops,
     )
     return ImportedModel(file, signature)
+
+
+def from_onnx(
+    model: str | os.PathLike[str] | onnx.ModelProto,
+    *,
+    name: str | None = None,
+    dims: Mapping[str, int | tuple[int, int]] | None = None,
+    inputs: Mapping[str, Any] | None = None,
+    allow_custom: bool = False,
+    types: bool = False,
+) -> ImportedModel:
+    """An ONNX model, or the path of one, as a model. Calls take the graph's inputs in order, as NumPy arrays.
+
+    ``dims``: sizes of symbolic dimensions by name, or their bounds ``(least, greatest)``; one without a name is called
+    ``INPUT_dimAXIS``. ``inputs``: of an input its shape, or an example array, which gives its shape. Where the elements
+    of an input decide a shape (the ``shape`` of a Reshape, ``axes``), those of the array hold for every call; without an
+    array the compiled module is compiled anew at the first call with other elements.
+    ``allow_custom``: nodes without a counterpart become opaque custom ops, to look at the partition. ``types``: declare
+    the dtype and shape of every value.
+
+    Shapes that follow from inputs' shapes stay symbolic. Functions are inlined; ops without a counterpart are replaced
+    by the function body that ONNX defines for them. Raises InputError: one text with every node that has no
+    counterpart; PlatformError where the package onnx is not installed.
+    """
+    try:
+        from ._onnx.errors import Deferred
+        from ._onnx.load import load, read
+    except ModuleNotFoundError as error:
+        if error.name != "onnx":
+            raise
+        raise PlatformError(what="the package onnx is not installed", hint="pip install fusec[onnx]") from None
+    from ._by_value import DeferredModel
+
+    opened = read(model)
+
+    def imported(elements: dict[str, Any]) -> ImportedModel:
+        given = {**(inputs or {}), **elements}
+        try:
+            return ImportedModel(
+                *load(opened, name=name, dims=dims, inputs=given, allow_custom=allow_custom, types=types)
+            )
+        except Deferred as deferred:
+            return DeferredModel(str(deferred), deferred.needed, opened.input_names(), imported)
+
+    return imported({})

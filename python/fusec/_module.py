@@ -171,7 +171,8 @@ class Module:
         input. An output that the model writes into an input's memory (an alias) is that input. ``device``: ``cuda``,
         ``emulator`` or ``reference``; by default CUDA tensors run on their GPU, others on the emulator.
 
-        A model that :func:`fusec.from_torch` imported is called as its module is, and returns what that returns.
+        A model that :func:`fusec.from_torch` imported is called as its module is, and returns what that returns; one of
+        :func:`fusec.from_onnx` takes the inputs of the ONNX graph in order, and returns its outputs in order.
 
         Raises TypeError where tensors are missing or unexpected, InputError where one has another dtype, shape or
         device than it must have, PlatformError without what the device needs.

@@ -33,3 +33,11 @@ set_tests_properties(python_typing PROPERTIES LABELS full)  # mypy reads NumPy a
 # Modules of PyTorch, where the interpreter has it.
 fusec_python_test(from_torch)
 fusec_python_test(backend)
+
+# Models of ONNX, where the interpreter has the package.
+fusec_python_test(from_onnx)
+if(FUSEC_PYTHON)
+  add_test(NAME python_from_onnx_all COMMAND ${CMAKE_COMMAND} -E env ${python_environment} ${Python_EXECUTABLE}
+                                             ${CMAKE_CURRENT_SOURCE_DIR}/python/test_from_onnx.py --tier=full)
+  set_tests_properties(python_from_onnx_all PROPERTIES LABELS full TIMEOUT 3600 SKIP_RETURN_CODE 77)
+endif()

@@ -1,0 +1,413 @@
+#!/usr/bin/env python3
+"""test_from_onnx.py [--tier=fast|full] [unittest arguments]: fusec.from_onnx.
+
+Models of a few nodes for each mechanism, and the onnx package's own node tests on the emulator: of those in
+from_onnx/node_tests.txt 100 in the fast tier, evenly spread, and all in the full tier; 95 % must pass. The full tier
+also imports and compiles the package's light models. Exit status 77 (skipped) where the package is missing."""
+
+import contextlib
+import glob
+import io
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "from_onnx")]
+
+try:
+    import onnx
+except ImportError:
+    print(f"skipped: the package onnx is not installed for {sys.executable}")
+    sys.exit(77)
+import fusec
+import fusec.__main__
+import ml_dtypes
+import node_tests
+import numpy as np
+from models import CACHE
+from onnx import TensorProto, helper, numpy_helper, parser
+
+SAMPLE = 100
+FULL = False
+
+
+def model(text, opset=18, domains="", functions=""):
+    """A model of the text form of ONNX: `g (float[n] x) => (float[n] y) { y = Relu(x) }`."""
+    return parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}{domains}]>\n{text}\n{functions}')
+
+
+def add_initializer(made, name, array):
+    made.graph.initializer.append(numpy_helper.from_array(array, name))
+    return made
+
+
+def call(made, *tensors, device="reference", **options):
+    imported = made if isinstance(made, fusec.ImportedModel) else fusec.from_onnx(made, **options)
+    compiled = fusec.compile(imported, **({"no_nvrtc": True} if device == "reference" else {"cache_dir": CACHE}))
+    return compiled(*tensors, device=device)
+
+
+def ops(imported):
+    return [row["op"] for row in imported._file.nodes]
+
+
+class Weights(unittest.TestCase):
+    def linear(self):
+        weight = np.arange(12 * 16, dtype=np.float32).reshape(12, 16) / 100
+        made = model("g (float[n, 12] x) => (float[n, 16] y) { y = MatMul(x, w) }")
+        return add_initializer(made, "w", weight), weight
+
+    def test_initializers_are_weights_by_name(self):
+        made, weight = self.linear()
+        imported = fusec.from_onnx(made)
+        self.assertEqual(list(imported.weights), ["w"])
+        self.assertFalse(imported.weights["w"].flags.owndata)  # a view of what the model holds
+        x = np.ones((3, 12), np.float32)
+        np.testing.assert_allclose(call(imported, x, device="emulator"), x @ weight, rtol=1e-5)
+
+    def test_external_data_are_mapped(self):
+        made, weight = self.linear()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.onnx")
+            onnx.save(made, path, save_as_external_data=True, location="m.data", size_threshold=0)
+            imported = fusec.from_onnx(path)
+            mapped = imported.weights["w"]
+            while mapped is not None and not isinstance(mapped, np.memmap):
+                mapped = mapped.base
+            self.assertIsInstance(mapped, np.memmap)
+            x = np.ones((2, 12), np.float32)
+            np.testing.assert_allclose(call(imported, x), x @ weight, rtol=1e-5)
+            os.truncate(os.path.join(folder, "m.data"), 8)
+            with self.assertRaisesRegex(fusec.InputError, "bytes at 0 of 'm.data', which has 8"):
+                fusec.from_onnx(path)
+
+    def test_external_data_stay_in_the_folder(self):
+        made, _ = self.linear()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.onnx")
+            onnx.save(made, path, save_as_external_data=True, location="m.data", size_threshold=0)
+            loaded = onnx.load(path, load_external_data=False)
+            loaded.graph.initializer[0].external_data[0].value = "../m.data"
+            with open(path, "wb") as file:
+                file.write(loaded.SerializeToString())
+            with self.assertRaisesRegex(fusec.InputError, "expected a file in the model's folder"):
+                fusec.from_onnx(path)
+
+    def test_saved_model_reads_its_weights(self):
+        made, weight = self.linear()
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.json")
+            fusec.from_onnx(made).save(path)
+            x = np.ones((2, 12), np.float32)
+            np.testing.assert_allclose(fusec.compile(path, no_nvrtc=True)(x), x @ weight, rtol=1e-5)
+
+    def test_command_line(self):
+        made, weight = self.linear()
+        with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
+            source, path = os.path.join(folder, "m.onnx"), os.path.join(folder, "m.json")
+            onnx.save(made, source)
+            self.assertEqual(fusec.__main__.main(["import", source, "-o", path, "--dim", "n=2", "--types"]), 0)
+            self.assertEqual(fusec.read(path).inputs[0].shape, [2, 12])
+            self.assertEqual(fusec.__main__.main(["import", source, "-o", path, "--dim", "n=few"]), 1)
+
+
+class Sizes(unittest.TestCase):
+    FLATTENED = """g (float[batch, tokens, 8] x) => (float[a, b] y) {
+        shape = Shape(x)
+        zero = Constant<value = int64 {0}>()
+        one = Constant<value = int64 {1}>()
+        axes = Constant<value = int64[1] {0}>()
+        batch = Gather(shape, zero)
+        tokens = Gather(shape, one)
+        rows = Mul(batch, tokens)
+        first = Unsqueeze(rows, axes)
+        rest = Constant<value = int64[1] {-1}>()
+        target = Concat<axis = 0>(first, rest)
+        y = Reshape(x, target)
+    }"""
+
+    def test_shape_arithmetic_stays_symbolic(self):
+        imported = fusec.from_onnx(model(self.FLATTENED))
+        self.assertEqual(ops(imported), ["reshape"])
+        self.assertEqual(imported.model.outputs[0].shape, ["batch*tokens", 8])
+        x = np.random.rand(3, 5, 8).astype(np.float32)
+        np.testing.assert_array_equal(call(imported, x), x.reshape(15, 8))
+
+    def test_dims_fix_sizes_and_bounds(self):
+        imported = fusec.from_onnx(model(self.FLATTENED), dims={"batch": 4, "tokens": (2, 64)})
+        self.assertEqual(imported.model.inputs[0].shape, [4, "tokens", 8])
+        self.assertEqual(imported._file.symbols, {"tokens": {"min": 2, "max": 64}})
+        with self.assertRaisesRegex(fusec.InputError, "dims=: found 'rows', expected one of"):
+            fusec.from_onnx(model(self.FLATTENED), dims={"rows": 4})
+
+    def test_inputs_give_shapes(self):
+        imported = fusec.from_onnx(model(self.FLATTENED), inputs={"x": (2, "words", 8)})
+        self.assertEqual(imported.model.inputs[0].shape, [2, "words", 8])
+
+    def test_remaining_size_cancels(self):
+        made = model("""g (float[b, t, 12] x) => (float[p, q, r, s] y) {
+            shape = Constant<value = int64[4] {0, 0, 3, -1}>() y = Reshape(x, shape)
+        }""")
+        self.assertEqual(fusec.from_onnx(made).model.outputs[0].shape, ["b", "t", 3, 4])
+
+    def test_sizes_as_values(self):
+        made = model("""g (float[n] x) => (float[1] y) {
+            s = Size(x) f = Cast<to = 1>(s) m = ReduceSum(x) y = Div(m, f)
+        }""")
+        np.testing.assert_allclose(call(made, np.arange(5, dtype=np.float32)), [2.0])
+
+    def test_dimension_expressions(self):
+        made = model("""g (float[past, 2] p, float[new, 2] x, float[t, 2] z) => (float[s, 2] y) {
+            y = Concat<axis = 0>(p, x)
+        }""")
+        made.graph.input[2].type.tensor_type.shape.dim[0].dim_param = "past + new"
+        imported = fusec.from_onnx(made)
+        self.assertEqual(imported.model.outputs[0].shape, ["past+new", 2])
+        self.assertEqual(imported.model.inputs[2].shape, ["past+new", 2])
+        self.assertEqual(set(imported._file.symbols), {"past", "new"})
+
+
+class ElementsThatDecideShapes(unittest.TestCase):
+    MODEL = "g (float[2, 6] x, int64[2] shape) => (float[a, b] y) { z = Reshape(x, shape) y = Relu(z) }"
+
+    def test_example_arrays_are_fixed(self):
+        shape = np.array([3, 4])
+        imported = fusec.from_onnx(model(self.MODEL), inputs={"shape": shape})
+        x = np.random.rand(2, 6).astype(np.float32)
+        compiled = fusec.compile(imported, no_nvrtc=True)
+        self.assertEqual(compiled(x, shape).shape, (3, 4))
+        with self.assertRaisesRegex(fusec.InputError, "whose elements decide a shape"):
+            compiled(x, np.array([4, 3]))
+
+    def test_without_them_each_set_is_compiled(self):
+        imported = fusec.from_onnx(model(self.MODEL))
+        compiled = fusec.compile(imported, no_nvrtc=True)
+        x = np.random.rand(2, 6).astype(np.float32)
+        with self.assertRaisesRegex(fusec.UsageError, "nothing has been compiled"):
+            compiled.source
+        for shape in ([3, 4], [12, 1], [3, 4]):
+            np.testing.assert_array_equal(compiled(x, np.array(shape)), x.reshape(shape))
+        self.assertEqual(len(compiled._modules), 2)
+        self.assertIn("__global__", compiled.source)
+        with self.assertRaisesRegex(fusec.InputError, r"inputs=\{name: array\}"):
+            imported.save("never.json")
+
+
+class ControlFlow(unittest.TestCase):
+    def test_constant_condition(self):
+        made = model("""g (float[n] x) => (float[n] y) {
+            s = Shape(x) r = Size(s) one = Constant<value = int64 {1}>() c = Equal(r, one)
+            y = If(c) <
+                then_branch = t () => (float[n] a) { a = Relu(x) }, else_branch = e () => (float[n] b) { b = Neg(x) }>
+        }""")
+        self.assertEqual(ops(fusec.from_onnx(made)), ["relu"])
+
+    def test_condition_at_run_time_chooses(self):
+        made = model("""g (bool c, float[n] x) => (float[n] y) {
+            y = If(c) <
+                then_branch = t () => (float[n] a) { a = Exp(x) }, else_branch = e () => (float[n] b) { b = Neg(x) }>
+        }""")
+        x = np.ones(3, np.float32)
+        np.testing.assert_allclose(call(made, np.array(False), x), -x)
+        np.testing.assert_allclose(call(made, np.array(True), x), np.exp(x), rtol=1e-6)
+
+    def test_loop_is_unrolled(self):
+        made = model("""g (float[4] x) => (float[4] y, float[3, 4] each) {
+            trips = Constant<value = int64 {3}>() go = Constant<value = bool {1}>()
+            y, each = Loop(trips, go, x) <body = b (int64 i, bool c, float[4] s) => (bool d, float[4] t, float[4] u) {
+                d = Identity(c) f = Cast<to = 1>(i) t = Add(s, f) u = Mul(t, t)
+            }>
+        }""")
+        x = np.arange(4, dtype=np.float32)
+        y, each = call(made, x)
+        np.testing.assert_allclose(y, x + 3)
+        np.testing.assert_allclose(each, np.stack([x, x + 1, x + 3]) ** 2)
+
+    def test_scan(self):
+        made = model("""g (float[2] s, float[3, 2] x) => (float[2] t, float[3, 2] y) {
+            t, y = Scan <num_scan_inputs = 1, body = b (float[2] s0, float[2] x0) => (float[2] s1, float[2] y0) {
+                s1 = Add(s0, x0) y0 = Identity(s1)
+            }> (s, x)
+        }""")
+        x = np.random.rand(3, 2).astype(np.float32)
+        total, running = call(made, np.zeros(2, np.float32), x)
+        np.testing.assert_allclose(running, np.cumsum(x, 0), rtol=1e-6)
+        np.testing.assert_allclose(total, x.sum(0), rtol=1e-6)
+
+
+class Functions(unittest.TestCase):
+    def test_functions_of_the_model_are_inlined(self):
+        made = model(
+            "g (float[n] x) => (float[n] y) { y = mine.scaled<factor = 3.0>(x) }",
+            domains=', "mine" : 1',
+            functions="""<domain: "mine", opset_import: ["" : 18]>
+            scaled <factor> (a) => (b) { f = Constant<value_float: float = @factor>() s = Mul(a, f) b = Relu(s) }""",
+        )
+        imported = fusec.from_onnx(made)
+        self.assertEqual(ops(imported), ["mul", "relu"])
+        np.testing.assert_allclose(call(imported, np.array([-1, 2], np.float32)), [0, 6])
+
+    def test_bodies_that_onnx_defines(self):
+        made = model("g (float[n] x) => (float[n] y) { y = Shrink<lambd = 0.5, bias = 0.1>(x) }")
+        np.testing.assert_allclose(call(made, np.array([-1, 0.2, 2], np.float32)), [-0.9, 0, 1.9], rtol=1e-6)
+
+
+class Quantization(unittest.TestCase):
+    def test_quantized_and_back(self):
+        made = model("""g (float[n, 8] x) => (float[n, 8] y) {
+            s = Constant<value = float {0.1}>() z = Constant<value = int8 {3}>()
+            q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z)
+        }""")
+        self.assertEqual(ops(fusec.from_onnx(made)), ["quantize", "dequantize"])
+        x = np.random.rand(4, 8).astype(np.float32)
+        np.testing.assert_allclose(call(made, x, device="emulator"), np.round(x / 0.1) * 0.1, atol=1e-5)
+
+    def test_packed_weights_in_blocks(self):
+        text = """g (float[n, 32] x) => (float[n, 16] y) {
+            w = DequantizeLinear<axis = 0, block_size = 16>(q, s) y = MatMul(x, w)
+        }"""
+        made = model(text, 21)
+        q = np.random.randint(-8, 8, (32, 16)).astype(ml_dtypes.int4)
+        scale = np.random.rand(2, 16).astype(np.float32)
+        imported = fusec.from_onnx(add_initializer(add_initializer(made, "q", q), "s", scale))
+        self.assertEqual(imported.weights["q"].nbytes, 32 * 16 // 2)
+        x = np.random.rand(3, 32).astype(np.float32)
+        wanted = x @ (q.astype(np.float32) * np.repeat(scale, 16, 0))
+        np.testing.assert_allclose(call(imported, x, device="emulator"), wanted, rtol=1e-4)
+        with tempfile.TemporaryDirectory() as folder:
+            imported.save(os.path.join(folder, "m.json"))
+            saved = fusec.compile(os.path.join(folder, "m.json"), no_nvrtc=True)
+            np.testing.assert_allclose(saved(x), wanted, rtol=1e-4)
+
+    def test_narrow_inputs_and_outputs(self):
+        """4-bit tensors come as ml_dtypes has them, also with an odd last dimension."""
+        made = helper.make_model(
+            helper.make_graph(
+                [helper.make_node("Cast", ["x"], ["y"], to=TensorProto.UINT4)],
+                "g",
+                [helper.make_tensor_value_info("x", TensorProto.INT4, [3, 3])],
+                [helper.make_tensor_value_info("y", TensorProto.UINT4, [3, 3])],
+            ),
+            opset_imports=[helper.make_opsetid("", 21)],
+        )
+        x = np.arange(9).reshape(3, 3).clip(0, 7).astype(ml_dtypes.int4)
+        y = call(made, x)
+        self.assertEqual(y.dtype, ml_dtypes.uint4)
+        np.testing.assert_array_equal(y.astype(int), x.astype(int))
+
+
+class Dtypes(unittest.TestCase):
+    def test_halves(self):
+        for name, dtype in (("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)):
+            made = model(f"g ({name}[n] x) => ({name}[n] y) {{ z = Exp(x) y = Add(z, x) }}")
+            x = np.array([0.5, 1, 2], dtype)
+            y = call(made, x, device="emulator")
+            self.assertEqual(y.dtype, dtype)
+            wide = x.astype(np.float32)
+            np.testing.assert_allclose(y.astype(np.float32), np.exp(wide) + wide, rtol=1e-2)
+
+    def test_sequences(self):
+        made = model("""g (seq(float[n]) s) => (float[m] y, seq(float[n]) t) {
+            y = ConcatFromSequence<axis = 0>(s) t = SequenceInsert(s, y)
+        }""")
+        a, b = np.ones(2, np.float32), np.zeros(3, np.float32)
+        joined, extended = call(made, [a, b])
+        np.testing.assert_array_equal(joined, [1, 1, 0, 0, 0])
+        self.assertEqual([x.shape for x in extended], [(2,), (3,), (5,)])
+
+
+class Errors(unittest.TestCase):
+    TWO = """g (float[4] x) => (int64[r, c] y, float[4] u, float[4] v) {
+        y = NonZero(x) u = other.Strange(x) w = other.Strange(u) v = Relu(w)
+    }"""
+
+    def test_all_unmapped_nodes_at_once(self):
+        with self.assertRaises(fusec.InputError) as caught:
+            fusec.from_onnx(model(self.TWO, domains=', "other" : 2'))
+        text = str(caught.exception)
+        self.assertIn("2 operators of the ONNX model without a counterpart", text)
+        self.assertRegex(text, r'ai\.onnx\.NonZero \(version 13\)  1 node, for example "y": no such operator')
+        self.assertRegex(text, r"other\.Strange \(version 2\)  1 node")
+        self.assertIn("allow_custom=True", text)
+
+    def test_allow_custom(self):
+        made = model(self.TWO, domains=', "other" : 2')
+        made.graph.value_info.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [4]))
+        imported = fusec.from_onnx(made, allow_custom=True, inputs={"x": [4]})
+        self.assertIn("other.Strange", ops(imported))
+        self.assertGreaterEqual(len(fusec.partition(imported.model)), 2)
+
+    def test_shapes_by_elements_as_custom_ops(self):
+        made = model("g (float[2, 6] x, int64[2] s) => (float[3, 4] y) { z = Reshape(x, s) y = Relu(z) }")
+        made.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [3, 4]))
+        self.assertEqual(ops(fusec.from_onnx(made, allow_custom=True)), ["onnx.Reshape", "relu"])
+
+    def test_unknown_types_of_custom_ops(self):
+        made = model("g (float[4] x) => (float[4] y) { t = other.Strange(x) y = Relu(t) }", domains=', "other" : 1')
+        with self.assertRaisesRegex(fusec.InputError, "declare it in the graph's value_info"):
+            fusec.from_onnx(made, allow_custom=True)
+
+    def test_calls_that_do_not_fit(self):
+        made = model("g (float[4] x) => (float[4] y) { y = Relu(x) }")
+        compiled = fusec.compile(fusec.from_onnx(made), no_nvrtc=True)
+        x = np.ones(4, np.float32)
+        for arguments, named in (((), {}), ((x, x), {}), ((x,), {"x": x}), ((), {"z": x})):
+            with self.assertRaises(TypeError):
+                compiled(*arguments, **named)
+        with self.assertRaisesRegex(fusec.InputError, "found 'z', expected one of"):
+            fusec.from_onnx(made, inputs={"z": x})
+
+    def test_files(self):
+        with self.assertRaisesRegex(fusec.InputError, "no such file"):
+            fusec.from_onnx("/nowhere/m.onnx")
+        with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
+            file.write(b"no model at all")
+            file.flush()
+            with self.assertRaisesRegex(fusec.InputError, "cannot be read as an ONNX model"):
+                fusec.from_onnx(file.name)
+
+    def test_without_the_package(self):
+        program = "import fusec, sys; assert 'onnx' not in sys.modules"
+        subprocess.run([sys.executable, "-c", program], check=True)
+        hidden = {name: None for name in sys.modules if name == "onnx" or name.startswith(("onnx.", "fusec._onnx"))}
+        with mock.patch.dict(sys.modules, hidden), self.assertRaisesRegex(fusec.PlatformError, r"fusec\[onnx\]"):
+            for name in [n for n in sys.modules if n.startswith("fusec._onnx")]:
+                del sys.modules[name]
+            fusec.from_onnx("m.onnx")
+
+
+class NodeTests(unittest.TestCase):
+    """The package's tests. Those that the importer cannot pass are listed in docs/onnx.md."""
+
+    def test_node_tests(self):
+        names = node_tests.names()
+        chosen = names if FULL else names[:: len(names) // SAMPLE][:SAMPLE]
+        failed = {}
+        for name in chosen:
+            try:
+                node_tests.run(node_tests.tests()[name], CACHE)
+            except Exception as error:
+                failed[name] = str(error)[:300]
+        self.assertLessEqual(len(failed), 0.05 * len(chosen), "\n".join(f"{n}: {e}" for n, e in failed.items()))
+
+
+class LightModels(unittest.TestCase):
+    def test_light_models(self):
+        if not FULL:
+            self.skipTest("the full tier alone")
+        folder = os.path.join(os.path.dirname(onnx.__file__), "backend", "test", "data", "light")
+        paths = sorted(glob.glob(os.path.join(folder, "*.onnx")))
+        self.assertTrue(paths)
+        for path in paths:
+            with self.subTest(os.path.basename(path)):
+                compiled = fusec.compile(fusec.from_onnx(path), no_nvrtc=True)
+                self.assertGreater(len(compiled.groups), 3)
+
+
+if __name__ == "__main__":
+    FULL = "--tier=full" in sys.argv
+    unittest.main(argv=[a for a in sys.argv if not a.startswith("--tier=")])
