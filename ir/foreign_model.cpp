@@ -16,14 +16,8 @@ struct Format {
   std::string_view name, hint;
 };
 constexpr Format kExportedProgram{"a program saved by torch.export",
-                                  "scripts/export_torch.py MODEL.pt2 -o model.json converts it"};
-constexpr Format kOnnxModel{"an ONNX model",
-                            "ONNX is not read; scripts/export_torch.py MODULE.py:FACTORY -o model.json "
-                            "exports the PyTorch module that it was made from"};
                                   "python -m fusec import MODEL.pt2 -o model.json converts it"};
-constexpr Format kOnnx{"an ONNX model",
-                       "ONNX is not read; python -m fusec import MODULE.py:FACTORY -o model.json "
-                       "exports the PyTorch module that it was made from"};
+constexpr Format kOnnxModel{"an ONNX model", "python -m fusec import MODEL.onnx -o model.json converts it"};
 constexpr Format kTorchFile{"a file written by torch.save or torch.jit.save", kFromModule};
 constexpr Format kSafetensorsFile{"a safetensors file, which has weights and no graph",
                                   "give the .json file whose constants name it"};

@@ -24,7 +24,7 @@ std::string message_of(const std::string& text, const std::string& file) {
 TEST_CASE("a file's name says which format it is in, where its content does not") {
   constexpr std::pair<const char*, const char*> kCases[] = {
       {"m.pt2", "python -m fusec import MODEL.pt2"},
-      {"a/m.onnx", "ONNX is not read; python -m fusec import"},
+      {"a/m.onnx", "python -m fusec import MODEL.onnx -o model.json"},
       {"m.py", "python -m fusec import MODULE.py:FACTORY"},
       {"m.pt", "python -m fusec import MODULE.py:FACTORY"},
       {"m.safetensors", "the .json file whose constants name it"},
