@@ -29,19 +29,21 @@ std::shared_ptr<CudaContext> context_of(int device) {
   return context;
 }
 
+}  // namespace
+
 // Device memory that grows and is given back with its context current.
-class Memory {
+class ContextMemory {
  public:
-  explicit Memory(std::shared_ptr<CudaContext> context) : context_(std::move(context)) {}
-  ~Memory() {
+  explicit ContextMemory(std::shared_ptr<CudaContext> context) : context_(std::move(context)) {}
+  ~ContextMemory() {
     try {
       release();
     } catch (const Error&) {
       // The device is gone, and its memory with it.
     }
   }
-  Memory(const Memory&) = delete;
-  Memory& operator=(const Memory&) = delete;
+  ContextMemory(const ContextMemory&) = delete;
+  ContextMemory& operator=(const ContextMemory&) = delete;
 
   // With the context current. Whether the memory is another one than before. What it held is lost then.
   bool reserve(std::int64_t bytes) {
@@ -65,13 +67,15 @@ class Memory {
 };
 
 // Of one stream, or of one captured launch.
-struct Memories {
-  explicit Memories(const std::shared_ptr<CudaContext>& context) : workspace(context), prepared(context) {}
-  Memory workspace, prepared;
+struct LaunchMemories {
+  explicit LaunchMemories(const std::shared_ptr<CudaContext>& context) : workspace(context), prepared(context) {}
+  ContextMemory workspace, prepared;
   std::vector<const void*> constants;  // of which the prepared memory was made
   std::vector<std::int64_t> symbols;   // at which it was made
   std::uint64_t generation = 0;        // of the constants' values
 };
+
+namespace {
 
 DevicePointer device_pointer(const void* data) {
   return static_cast<DevicePointer>(reinterpret_cast<std::uintptr_t>(data));
@@ -92,7 +96,7 @@ struct DeviceModule::State {
       throw Error(error.kind(), std::move(parts));
     }
     for (const auto& embedded : module->model.embedded) {
-      constants.push_back(std::make_unique<Memory>(context));
+      constants.push_back(std::make_unique<ContextMemory>(context));
       if (!embedded) continue;
       constants.back()->reserve(static_cast<std::int64_t>(embedded->bytes.size()));
       if (!embedded->bytes.empty())
@@ -130,7 +134,7 @@ struct DeviceModule::State {
                                       .expected = "device memory aligned to 16 bytes"});
   }
 
-  DevicePointer address(BufferRef::Kind kind, std::uint32_t index, const Memories& memories,
+  DevicePointer address(BufferRef::Kind kind, std::uint32_t index, const LaunchMemories& memories,
                         std::span<const TensorView> arguments, std::span<const TensorView> results) const {
     switch (kind) {
       case BufferRef::Kind::kInput:
@@ -151,7 +155,7 @@ struct DeviceModule::State {
     throw InternalError("an argument that lies nowhere");
   }
 
-  void enqueue(const std::vector<ResolvedStep>& steps, const Memories& memories, std::span<const TensorView> arguments,
+  void enqueue(const std::vector<ResolvedStep>& steps, const LaunchMemories& memories, std::span<const TensorView> arguments,
                std::span<const TensorView> results, CudaHandle stream) const {
     program->enqueue(
         steps,
@@ -159,8 +163,8 @@ struct DeviceModule::State {
         stream);
   }
 
-  // Memory for the call, and what its launch reads of what is made of constants alone.
-  void prepare(Memories& memories, const ResolvedCall& call, std::span<const TensorView> arguments,
+  // ContextMemory for the call, and what its launch reads of what is made of constants alone.
+  void prepare(LaunchMemories& memories, const ResolvedCall& call, std::span<const TensorView> arguments,
                std::span<const TensorView> results, CudaHandle stream) {
     memories.workspace.reserve(call.plan.workspace_bytes);
     std::vector<const void*> given;
@@ -178,9 +182,9 @@ struct DeviceModule::State {
   std::shared_ptr<Module::State> module;
   std::shared_ptr<CudaContext> context;
   std::unique_ptr<CudaProgram> program;
-  std::vector<std::unique_ptr<Memory>> constants;  // those that the manifest has the bytes of, by place in the graph
+  std::vector<std::unique_ptr<ContextMemory>> constants;  // those that the manifest has the bytes of, by place in the graph
   std::mutex mutex;                                // of what follows, and of enqueueing
-  std::map<void*, std::unique_ptr<Memories>> of_stream;
+  std::map<void*, std::unique_ptr<LaunchMemories>> of_stream;
   std::uint64_t generation = 1;
 };
 
@@ -191,8 +195,8 @@ void DeviceModule::launch(std::span<const TensorView> arguments, std::span<const
   at_boundary([&] {
     const auto call = state_->checked(arguments, results);
     const std::scoped_lock lock(state_->mutex);
-    std::unique_ptr<Memories>& memories = state_->of_stream[stream];
-    if (!memories) memories = std::make_unique<Memories>(state_->context);
+    std::unique_ptr<LaunchMemories>& memories = state_->of_stream[stream];
+    if (!memories) memories = std::make_unique<LaunchMemories>(state_->context);
     const CurrentContext scope(*state_->context);
     state_->prepare(*memories, *call, arguments, results, stream);
     state_->enqueue(call->plan.steps, *memories, arguments, results, stream);
@@ -221,7 +225,7 @@ struct CapturedLaunch::State {
   State& operator=(const State&) = delete;
 
   std::shared_ptr<DeviceModule::State> module;
-  Memories memories;
+  LaunchMemories memories;
   CudaHandle stream = nullptr, graph = nullptr, executable = nullptr;
 };
 
@@ -270,7 +274,7 @@ struct DeviceMemory::State {
       throw Error(ErrorKind::kUsage, Error::Parts{.what = "more bytes than the device memory has", .found = std::to_string(size)});
   }
   std::shared_ptr<CudaContext> context;
-  Memory memory;
+  ContextMemory memory;
   std::size_t bytes;
 };
 
