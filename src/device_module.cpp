@@ -100,9 +100,9 @@ struct DeviceModule::State {
       if (!embedded) continue;
       constants.back()->reserve(static_cast<std::int64_t>(embedded->bytes.size()));
       if (!embedded->bytes.empty())
-        context->driver().check(context->driver().to_device(constants.back()->address(), embedded->bytes.data(),
-                                                            embedded->bytes.size()),
-                                "a constant");
+        context->driver().check(
+            context->driver().to_device(constants.back()->address(), embedded->bytes.data(), embedded->bytes.size()),
+            "a constant");
     }
   }
   ~State() {
@@ -130,8 +130,8 @@ struct DeviceModule::State {
     const bool empty = std::ranges::find(view.shape, 0) != view.shape.end();
     if ((!view.data && !empty) || device_pointer(view.data) % kAlignment != 0)
       throw Error(ErrorKind::kInput, Error::Parts{.what = "the address of tensor " + in_quotes(name),
-                                      .found = fmt::format("{:#x}", device_pointer(view.data)),
-                                      .expected = "device memory aligned to 16 bytes"});
+                                                  .found = fmt::format("{:#x}", device_pointer(view.data)),
+                                                  .expected = "device memory aligned to 16 bytes"});
   }
 
   DevicePointer address(BufferRef::Kind kind, std::uint32_t index, const LaunchMemories& memories,
@@ -155,15 +155,15 @@ struct DeviceModule::State {
     throw InternalError("an argument that lies nowhere");
   }
 
-  void enqueue(const std::vector<ResolvedStep>& steps, const LaunchMemories& memories, std::span<const TensorView> arguments,
-               std::span<const TensorView> results, CudaHandle stream) const {
+  void enqueue(const std::vector<ResolvedStep>& steps, const LaunchMemories& memories,
+               std::span<const TensorView> arguments, std::span<const TensorView> results, CudaHandle stream) const {
     program->enqueue(
         steps,
         [&](BufferRef::Kind kind, std::uint32_t index) { return address(kind, index, memories, arguments, results); },
         stream);
   }
 
-  // ContextMemory for the call, and what its launch reads of what is made of constants alone.
+  // Memory for the call, and what its launch reads of what is made of constants alone.
   void prepare(LaunchMemories& memories, const ResolvedCall& call, std::span<const TensorView> arguments,
                std::span<const TensorView> results, CudaHandle stream) {
     memories.workspace.reserve(call.plan.workspace_bytes);
@@ -182,8 +182,9 @@ struct DeviceModule::State {
   std::shared_ptr<Module::State> module;
   std::shared_ptr<CudaContext> context;
   std::unique_ptr<CudaProgram> program;
-  std::vector<std::unique_ptr<ContextMemory>> constants;  // those that the manifest has the bytes of, by place in the graph
-  std::mutex mutex;                                // of what follows, and of enqueueing
+  std::vector<std::unique_ptr<ContextMemory>>
+      constants;     // those that the manifest has the bytes of, by place in the graph
+  std::mutex mutex;  // of what follows, and of enqueueing
   std::map<void*, std::unique_ptr<LaunchMemories>> of_stream;
   std::uint64_t generation = 1;
 };
@@ -271,7 +272,8 @@ struct DeviceMemory::State {
   }
   void require(std::size_t size) const {
     if (size > bytes)
-      throw Error(ErrorKind::kUsage, Error::Parts{.what = "more bytes than the device memory has", .found = std::to_string(size)});
+      throw Error(ErrorKind::kUsage,
+                  Error::Parts{.what = "more bytes than the device memory has", .found = std::to_string(size)});
   }
   std::shared_ptr<CudaContext> context;
   ContextMemory memory;
