@@ -1,9 +1,10 @@
 """The part of JSON Schema that docs/schemas uses: type, const, enum, minimum, properties, required,
-additionalProperties: false, items, oneOf, and $ref to one of the schema's own $defs."""
+additionalProperties: false, items, oneOf, pattern, and $ref to one of the schema's own $defs."""
+import re
 
 TYPES = {"object": dict, "array": list, "string": str, "boolean": bool, "null": type(None)}
 KNOWN = {"$schema", "$defs", "$ref", "title", "description", "type", "const", "enum", "minimum", "properties",
-         "required", "additionalProperties", "items", "oneOf"}
+         "required", "additionalProperties", "items", "oneOf", "pattern"}
 
 
 def of_type(value, name):
@@ -31,6 +32,8 @@ def problems(value, schema, root=None, where=""):
         return [f"{where or '/'}: {value!r:.60}, expected {schema['const']!r}"]
     if "enum" in schema and value not in schema["enum"]:
         return [f"{where or '/'}: {value!r:.60} is none of {schema['enum']}"]
+    if "pattern" in schema and isinstance(value, str) and not re.search(schema["pattern"], value):
+        return [f"{where or '/'}: {value!r:.60} does not match {schema['pattern']}"]
     if "minimum" in schema and of_type(value, "number") and value < schema["minimum"]:
         return [f"{where or '/'}: {value} is less than {schema['minimum']}"]
     found = []
