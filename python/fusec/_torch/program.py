@@ -163,7 +163,7 @@ def decomposed(program: AProgram, table: Mapping[Any, Decomposition]) -> AProgra
 
 def decomposition(overload: object) -> Decomposition | None:
     """PyTorch's own decomposition of an operator, or None."""
-    if not isinstance(overload, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded in overload.tags:
+    if not isinstance(overload, torch._ops.OpOverload):
         return None
     composite = torch._C.DispatchKey.CompositeImplicitAutograd
     if composite in overload.py_kernels:
@@ -171,6 +171,8 @@ def decomposition(overload: object) -> Decomposition | None:
         return kernel
     if overload.has_kernel_for_dispatch_key(composite):
         return lambda *args, **kwargs: overload._op_dk(composite, *args, **kwargs)
+    if torch.Tag.nondeterministic_seeded in overload.tags:
+        return None  # eager draws: a seed means the same. LSTM has the tag for its dropout, and is decomposed above.
     found: Decomposition | None = decomposition_table.get(overload)
     return found
 
