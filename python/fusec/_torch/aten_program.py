@@ -19,6 +19,8 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
 
+from .dimensions import expression_of
+
 Argument = TensorArgument | SymIntArgument
 
 
@@ -68,8 +70,13 @@ class AtenProgram:
         )
 
     def run_decompositions(self, table: dict[Any, Callable[..., Any]]) -> AtenProgram:
-        """The same program with the operators of `table` said in others."""
-        return AtenProgram(retraced(self.module, table))
+        """The same program with the operators of `table` said in others. Leaves out decompositions that write in place."""
+        while True:
+            module = retraced(self.module, table)
+            writers = {n.meta.get("original_aten") for n in module.graph.nodes if writes_in_place(n)} & set(table)
+            if not writers:
+                return AtenProgram(module)
+            table = {overload: function for overload, function in table.items() if overload not in writers}
 
 
 def attribute(module: torch.nn.Module, node: torch.fx.Node) -> Any:
@@ -93,6 +100,13 @@ def write_backs(graph: torch.fx.Graph) -> list[torch.fx.Node]:
     return [n for n in found if n.args[0].op == "placeholder"]
 
 
+def writes_in_place(node: torch.fx.Node) -> bool:
+    """Whether the node changes the memory of a tensor that the graph computes."""
+    if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
+        return False
+    return node.target is not torch.ops.aten.copy_.default or node.args[0].op != "placeholder"  # type: ignore[union-attr]
+
+
 def ranges(placeholders: Iterable[torch.fx.Node]) -> dict[Any, Any]:
     """The range of every symbol that an input's shape has."""
     for node in placeholders:
@@ -104,6 +118,38 @@ def ranges(placeholders: Iterable[torch.fx.Node]) -> dict[Any, Any]:
     return {}
 
 
+class Retracing(torch.fx.Interpreter):
+    """Copies where a view cannot be one: the decomposition of what it views may have other strides."""
+
+    def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
+        if target is torch.ops.aten.view.default:
+            target = torch.ops.aten.reshape.default
+        return super().call_function(target, args, kwargs)
+
+
+def keep_output_strides(before: torch.fx.GraphModule, after: torch.fx.GraphModule) -> None:
+    """Adds copies, so that the results of a graph have the strides that they had before it was decomposed."""
+    output = after.graph.output_node()
+    wanted: list[Any] = list(before.graph.output_node().args[0])  # type: ignore[arg-type]
+    results: list[Any] = list(output.args[0])  # type: ignore[arg-type]
+    for place, (old, new) in enumerate(zip(wanted, results)):
+        value = old.meta.get("val") if isinstance(old, torch.fx.Node) else None
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+            continue
+        if same_strides(value, new.meta["val"]):
+            continue
+        with after.graph.inserting_before(output):
+            results[place] = after.graph.call_function(torch.ops.aten.clone.default, (new,))
+        results[place].meta = {**new.meta, "val": value}
+    output.args = (tuple(results),)
+
+
+def same_strides(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Of dimensions that are not 1; symbolic ones are compared as expressions."""
+    strides = [(x, y) for n, x, y in zip(a.shape, a.stride(), b.stride()) if expression_of(n) != 1]
+    return all(expression_of(x) == expression_of(y) for x, y in strides)
+
+
 def retraced(module: torch.fx.GraphModule, table: dict[Any, Callable[..., Any]]) -> torch.fx.GraphModule:
     """The graph traced again, on its fake tensors, with the decompositions of `table`."""
     inputs = [n.meta["val"] for n in module.graph.find_nodes(op="placeholder")]
@@ -113,6 +159,6 @@ def retraced(module: torch.fx.GraphModule, table: dict[Any, Callable[..., Any]])
     allowed, mode.allow_non_fake_inputs = mode.allow_non_fake_inputs, True
     try:
         with mode, preserve_node_meta():
-            return make_fx(torch.fx.Interpreter(module).run, decomposition_table=table)(*inputs)
+            return make_fx(Retracing(module).run, decomposition_table=table)(*inputs)
     finally:
         mode.allow_non_fake_inputs = allowed

@@ -16,8 +16,9 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ..errors import InputError
-from .aten_program import AtenProgram
+from .aten_program import AtenProgram, keep_output_strides
 from .convert import Converter, source_line
+from .errors import TraceError
 from .model_file import DTYPES
 from .partition import PREFIX, is_view, split_into_regions, tensors_of
 from .program import lower
@@ -103,8 +104,13 @@ def backend(
 
 def compile_graph(module: torch.fx.GraphModule, options: Mapping[str, Any]) -> tuple[Compiled, GraphReport]:
     """A graph of ATen operators as one that calls compiled regions."""
-    program, problems = lower(AtenProgram(module), lambda p: Converter(p, None, "graph").run().problems)
+    try:
+        program, problems = lower(AtenProgram(module), lambda p: Converter(p, None, "graph").run().problems)
+    except TraceError as error:
+        reason = str(error)
+        return module.forward, GraphReport(eager=[EagerNode(str(n.target), source_line(n), reason) for n in operators(module.graph)])
     refused = {p.node: p.reason for p in problems}
+    keep_output_strides(module, program.module)
     outer = split_into_regions(program.module, refused)
     report = GraphReport()
     for call in outer.graph.find_nodes(op="call_module"):

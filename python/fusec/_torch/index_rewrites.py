@@ -69,6 +69,19 @@ def select_scatter(x: torch.Tensor, src: torch.Tensor, dim: int, index: IntLikeT
     return slice_scatter(x, src.unsqueeze(dim), dim, index, index + 1)
 
 
+@rewrites(aten.diagonal_scatter.default)
+def diagonal_scatter(x: torch.Tensor, src: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> torch.Tensor:
+    """Selects between x and, in each row of the diagonal, the row's element of src."""
+    if src.shape[-1] == 0:
+        return x.clone()
+    moved = x.movedim((dim1, dim2), (-2, -1))
+    row, column = (torch.arange(n, device=x.device) for n in moved.shape[-2:])
+    place = torch.clamp(row + min(offset, 0), 0, src.shape[-1] - 1)
+    value = torch.index_select(src, -1, place).unsqueeze(-1).to(x.dtype)
+    mask = column - row.unsqueeze(-1) == offset
+    return torch.where(mask, value, moved).movedim((-2, -1), (dim1, dim2))
+
+
 @rewrites(aten.scatter.value)
 def scatter_value(x: torch.Tensor, dim: int, index: torch.Tensor, value: Number) -> torch.Tensor:
     return torch.scatter(x, dim, index, torch.full(index.shape, value, dtype=x.dtype, device=x.device))

@@ -15,6 +15,14 @@ from .model_file import DTYPES
 
 Nodes = dict[torch.fx.Node, int | None]
 PREFIX = "fusec_region_"
+aten = torch.ops.aten
+# Their results share the operand's memory, which their schemas do not say.
+UNSAFE_VIEWS = {
+    aten.unsafe_split.Tensor,
+    aten.unsafe_split_with_sizes.default,
+    aten.unsafe_chunk.default,
+    aten._unsafe_view.default,
+}
 
 
 class Support(OperatorSupportBase):
@@ -34,7 +42,7 @@ class Support(OperatorSupportBase):
         if not isinstance(node.target, torch._ops.OpOverload):
             return False
         values = list(tensors_of(node))
-        if node.target is torch.ops.aten.copy_.default:
+        if node.target is aten.copy_.default:
             return node.args[0].op == "placeholder" and values[0].is_contiguous()  # type: ignore[union-attr]
         operands = [t for source in node.all_input_nodes for t in tensors_of(source)]
         return (
@@ -60,7 +68,7 @@ def is_view(node: torch.fx.Node) -> bool:
         return isinstance(node.args[0], torch.fx.Node) and is_view(node.args[0])
     if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable:
         return False
-    return any(r.alias_info is not None for r in node.target._schema.returns)
+    return node.target in UNSAFE_VIEWS or any(r.alias_info is not None for r in node.target._schema.returns)
 
 
 def split_into_regions(module: torch.fx.GraphModule, refused: Iterable[str]) -> torch.fx.GraphModule:
@@ -103,7 +111,7 @@ def drop_last_views(nodes: Nodes) -> None:
 
 
 def drop_early_write_backs(nodes: Nodes) -> None:
-    for node in [n for n in nodes if n.target is torch.ops.aten.copy_.default]:
+    for node in [n for n in nodes if n.target is aten.copy_.default]:
         written, value = node.args[:2]
         readers = set(written.users) - {node}  # type: ignore[union-attr]
         if value not in nodes or is_view(value) or not readers <= set(nodes):  # type: ignore[arg-type]

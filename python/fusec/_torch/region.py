@@ -20,6 +20,7 @@ from .partition import tensors_of
 
 aten = torch.ops.aten
 Order = tuple[int, ...]
+PLACE = "place"  # an empty input, of regions that have no other tensor: results are made where it is
 
 
 class Region(torch.nn.Module):
@@ -34,6 +35,9 @@ class Region(torch.nn.Module):
         places = [i for i, n in enumerate(placeholders) if n not in hidden]
         written = write_backs_as_results(graph.graph)
         file = converted(AtenProgram(graph, hidden, written), name)
+        self.device = next(t.device for n in self.nodes for t in tensors_of(n))
+        if not file.leaves:
+            file.inputs.append({"name": file.unique(PLACE), "dtype": "uint8", "shape": [0]})
         self.module: Module = compile_model(_core.Model.parse(file.text()), weights=file.tensors, **options)
         self.leaves = {n: places[leaf] for n, leaf in file.leaves.items()}
         self.integers = {n: places[leaf] for n, leaf in file.integers.items()}
@@ -46,9 +50,9 @@ class Region(torch.nn.Module):
         return tuple(r if o is None else r.permute(o) for r, o in zip(results, self.output_orders))
 
     def _input(self, name: str, arguments: tuple[Any, ...]) -> torch.Tensor:
-        if name in self.integers:
-            device = next((a.device for a in arguments if isinstance(a, torch.Tensor)), None)
-            return torch.empty(arguments[self.integers[name]], 0, dtype=torch.uint8, device=device)
+        if name not in self.leaves:
+            size = (arguments[self.integers[name]], 0) if name in self.integers else (0,)
+            return torch.empty(size, dtype=torch.uint8, device=self.device)
         tensor: torch.Tensor = arguments[self.leaves[name]]
         order = self.input_orders.get(self.leaves[name])
         return tensor if order is None else tensor.permute(order)

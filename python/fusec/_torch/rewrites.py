@@ -80,6 +80,12 @@ def copysign(x: torch.Tensor, sign: torch.Tensor) -> torch.Tensor:
     return torch.where(sign < 0, -torch.abs(x), torch.abs(x))
 
 
+@rewrites(aten.copysign.Scalar)
+def copysign_scalar(x: torch.Tensor, sign: Number) -> torch.Tensor:
+    magnitude = torch.abs(x) if x.is_floating_point() else torch.abs(x).to(torch.get_default_dtype())
+    return -magnitude if math.copysign(1.0, sign) < 0 else magnitude
+
+
 @rewrites(aten.hypot.default)
 def hypot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
     return torch.sqrt(x * x + y * y)
