@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""check_op_db.py [--ops=NAME,..] [--count=N] [--report=FILE] [--docs=FILE]: PyTorch's own operator tests on the backend.
+"""check_op_db.py [--ops=NAME,..] [--count=N] [--report=FILE] [--docs=FILE]: PyTorch's operator tests on the backend.
 
 For each operator of torch.testing's op_db that takes float32, its sample inputs of at most 10,000 elements (at most 20,
 evenly spread) are compiled by the backend and compared with eager: values, dtypes, shapes, strides, written inputs.
 
-An operator is *supported* if no ATen operator of any of its samples stays with eager, *partly supported* if that holds for
-some samples, else *unsupported*. A difference from eager is a failure in any case, and makes the exit status 1.
+An operator is *supported* if no ATen operator of any of its samples stays with eager, *partly supported* if that holds
+for some samples, else *unsupported*. A difference from eager is a failure in any case, and makes the exit status 1.
 
-The samples of one operator are traced by AOTAutograd into one graph, whose compiler is the backend's `compile_graph`.
-TorchDynamo in front of it would add about a second per sample and no operator: it only finds the graph in Python code, which
+AOTAutograd traces the samples of one operator into one graph, which the backend's `compile_graph` compiles. TorchDynamo
+in front of it would cost time for each sample and add no operator: it only finds the graph in Python code, which
 check_random_modules.py and test_backend.py cover. Samples are compiled one by one where the graph of all fails.
 
-A worker process runs the operators; it is restarted when one takes longer than --limit seconds. --report holds a JSON line for
-each operator that is done; a later run goes on from there. --docs writes docs/operators.md from the report.
+A worker process runs the operators; it is restarted when one takes longer than --limit seconds. --report holds a JSON
+line for each operator that is done; a later run goes on from there. --docs writes docs/operators.md from the report.
 Exit status 77 (skipped) where PyTorch is missing.
 """
 
@@ -90,6 +90,8 @@ def compiled(calls, options):
     def compiler(module, inputs):
         targets = {n.target for n in module.graph.nodes if isinstance(n.target, torch._ops.OpOverload)}
         drawn.extend(str(t) for t in targets if torch.Tag.nondeterministic_seeded in t.tags)
+        if drawn:
+            return make_boxed_func(module.forward)
         with unset_fake_temporarily():
             function, report = compile_graph(module, options)
         reports.append(report)
@@ -150,9 +152,11 @@ def checked_together(op, calls, options):
     values = not drawn and op.name not in UNSET_VALUES
     for call, mine, theirs, inputs, eager_inputs in zip(calls, got, want, given, eager_given):
         wrong = [difference(a, b, tolerance_of(op), values) for a, b in zip(mine, theirs)]
-        wrong += [w and "input: " + w for w in (difference(a, b, (1e-4, 1e-4), values) for a, b in zip(inputs, eager_inputs))]
+        changed = [difference(a, b, tolerance_of(op), values) for a, b in zip(inputs, eager_inputs)]
+        wrong += ["input: " + w for w in changed if w]
         failures += [f"{described(call)}: {w}" for w in wrong if w][:1]
-    return {"failures": failures, "eager": eager, "drawn": sorted(set(drawn)), "launches": sum(r.launches for r in reports)}
+    launches = sum(r.launches for r in reports)
+    return {"failures": failures, "eager": eager, "drawn": sorted(set(drawn)), "launches": launches}
 
 
 def described(call):
@@ -187,10 +191,10 @@ def check_op(op, options):
     calls = [Leaves(op, s) for s in op.sample_inputs("cpu", torch.float32, requires_grad=False)]
     calls = [c for c in calls if c.elements() <= MOST_ELEMENTS and works(c)]
     calls = spread(calls, MOST_SAMPLES)
-    report = {"samples": len(calls), "supported": 0, "failures": [], "eager": [], "drawn": [], "untraceable": "", "launches": 0}
+    report = blank_report(samples=len(calls))
     try:
         outcomes = [(calls, checked_together(op, calls, options))] if calls else []
-        if outcomes and outcomes[0][1]["eager"] and len(calls) > 1:
+        if outcomes and (outcomes[0][1]["eager"] or outcomes[0][1]["drawn"]) and len(calls) > 1:
             raise SomeWithEager
     except Exception:
         outcomes = []
@@ -212,6 +216,11 @@ def check_op(op, options):
             report["supported"] += len(part)
     report["seconds"] = round(time.monotonic() - began, 1)
     return report
+
+
+def blank_report(**given):
+    counts = {"samples": 0, "supported": 0, "launches": 0, "seconds": 0}
+    return {**counts, "failures": [], "eager": [], "drawn": [], "untraceable": "", **given}
 
 
 class SomeWithEager(Exception):
@@ -260,8 +269,7 @@ def work(arguments):
         try:
             report = check_op(ops[name], options)
         except Exception as error:
-            report = {"samples": 0, "supported": 0, "failures": [], "eager": [], "drawn": [], "launches": 0, "seconds": 0}
-            report["untraceable"] = f"no samples: {type(error).__name__}: {error}"[:200]
+            report = blank_report(untraceable=f"no samples: {type(error).__name__}: {error}"[:200])
         print(json.dumps({"op": name, **report}), file=answers, flush=True)
 
 
@@ -310,7 +318,7 @@ def main():
     parser.add_argument("--docs", default="", help="write the list of operators there")
     parser.add_argument("--limit", type=float, default=120, help="seconds for one operator")
     parser.add_argument("--stop-after", type=float, default=0, help="end after that many seconds")
-    parser.add_argument("--reference", action="store_true", help="run the reference interpreter in place of the kernels")
+    parser.add_argument("--reference", action="store_true", help="the reference interpreter in place of kernels")
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.worker:
@@ -328,8 +336,7 @@ def main():
         if report is None:
             code = worker.process.wait()
             reason = "no end within the limit" if code == -9 else f"the process died ({code})"
-            report = {"op": name, "samples": 0, "supported": 0, "failures": [reason], "eager": [], "drawn": []}
-            report |= {"untraceable": "", "launches": 0, "seconds": arguments.limit}
+            report = {"op": name, **blank_report(failures=[reason], seconds=arguments.limit)}
             worker = None
         done[name] = report
         for failure in report["failures"]:

@@ -6,6 +6,7 @@ import copy
 import os
 import sys
 import unittest
+import unittest.mock
 import warnings
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -23,6 +24,7 @@ from torch.utils import _pytree as pytree
 import fusec
 import models
 from fusec._torch.backend import recorded
+from fusec._torch.rewrites import REWRITES
 
 MODELS = ("llama_block", "gpt2_cached", "mixture_of_experts", "complex_rotary", "corners")
 
@@ -121,6 +123,103 @@ class Backend(unittest.TestCase):
                 module = nn.Module()
                 module.forward = lambda t: (torch.exp(t), t.sum(0), t.transpose(0, 1))
                 self.assert_like_eager(module, seen)
+
+    def test_a_graph_without_inputs(self):
+        module = nn.Module()
+        module.forward = lambda: torch.arange(4) * 2
+        with torch.no_grad():
+            (graph,) = self.assert_like_eager(module)
+        self.assertEqual(graph.eager, [])
+
+    def test_results_with_gaps_in_memory(self):
+        """A view of a sum that is read in the region and returned; a piece of a split beside one that is read."""
+
+        def views(x):
+            total = x + 1
+            column = total.narrow(1, 0, 1)
+            pieces = total.split(2, 1)
+            return column, column * 3, pieces[1], pieces[0] * 2
+
+        module = nn.Module()
+        module.forward = views
+        with torch.no_grad():
+            (graph,) = self.assert_like_eager(module, torch.randn(4, 5))
+        self.assertEqual(graph.eager, [])
+
+    def test_results_share_memory_as_they_do_in_eager(self):
+        """total and its views are one result of the region; so they are where a decomposition has other strides."""
+
+        def views(x, y):
+            total = x + 1
+            rows = total.reshape(-1)
+            made = torch.diagonal_scatter(x, y, 0, 1, 0)
+            return total, rows, rows * 2, made, made[0]
+
+        with torch.no_grad():
+            got = torch.compile(views, backend="fusec")(torch.randn(4, 4), torch.randn(4))
+        pointers = [t.untyped_storage().data_ptr() for t in got]
+        self.assertEqual(pointers[0], pointers[1])
+        self.assertEqual(pointers[3], pointers[4])
+        self.assertEqual(len(set(pointers)), 3)
+
+    def test_strides_with_gaps_of_an_operator(self):
+        module = nn.Module()
+        module.forward = lambda x: torch.empty_strided((2, 3), (7, 2)).fill_(1) + x
+        with torch.no_grad():
+            self.assert_like_eager(module, torch.randn(3))
+
+    def test_a_decomposition_keeps_the_strides_of_results(self):
+        module = nn.Module()
+        module.forward = lambda x, y: torch.diagonal_scatter(x, y, 0, 2, 0)
+        with torch.no_grad():
+            (graph,) = self.assert_like_eager(module, torch.randn(5, 4, 5), torch.randn(4, 5))
+        self.assertEqual(graph.eager, [])
+
+    def test_decompositions_that_write_in_place_or_fail_are_left_out(self):
+        def in_place(x):
+            made = x.clone()
+            made.select(0, 0).add_(1)
+            return made
+
+        def failing(x):
+            raise ValueError("no")
+
+        module = nn.Module()
+        module.forward = lambda x: torch.sinc(torch.logit(x)) + 1
+        table = {torch.ops.aten.logit.default: lambda x, eps=None: in_place(x), torch.ops.aten.sinc.default: failing}
+        with torch.no_grad(), unittest.mock.patch.dict(REWRITES, table):
+            (graph,) = self.assert_like_eager(module, torch.rand(3, 3))
+        self.assertEqual({n.operator for n in graph.eager}, {"aten.logit.default", "aten.sinc.default"})
+
+    def test_a_region_that_does_not_compile_stays_with_eager(self):
+        def refused(*args, **kwargs):
+            raise fusec.InputError(what="the region", found="a test")
+
+        module, x = nn.Sequential(nn.ReLU(), nn.Linear(8, 8)), torch.randn(2, 8)
+        with torch.no_grad(), unittest.mock.patch("fusec._torch.region.compile_model", refused):
+            (graph,) = self.assert_like_eager(module, x)
+        self.assertEqual(graph.regions, [])
+        self.assertEqual({n.operator for n in graph.eager}, {"aten.relu.default", "aten.addmm.default"})
+        self.assertIn("found a test", graph.eager[0].reason)
+
+    def test_dtypes_of_results(self):
+        module = nn.Module()
+        module.forward = lambda x, m: (torch.all(x), torch.any(x, 0), m.masked_fill(x > 1, 1), x.masked_fill(m, 2.0))
+        with torch.no_grad():
+            bytes = torch.tensor([1, 0, 2], dtype=torch.uint8)
+            self.assert_like_eager(module, bytes, torch.tensor([True, False, True]))
+
+    def test_a_written_input_is_returned(self):
+        def filled(x):
+            x.fill_(2)
+            return x, x + 1
+
+        module = nn.Module()
+        module.forward = filled
+        x = torch.zeros(3)
+        with torch.no_grad():
+            (graph,) = self.assert_like_eager(module, x)
+        self.assertEqual(graph.eager, [])
 
     def test_a_training_step(self):
         module = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Dropout(0.25), nn.Linear(16, 4))

@@ -1,4 +1,4 @@
-"""A graph of ATen operators, as AOTAutograd makes it, in the form that the importer reads torch.export's programs in."""
+"""A graph of ATen operators, as AOTAutograd makes it, in the form in which the importer reads exported programs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,6 @@ from torch.fx.experimental.proxy_tensor import make_fx
 from torch.fx.traceback import preserve_node_meta
 from torch.utils import _pytree as pytree
 
-from .dimensions import expression_of
-
 Argument = TensorArgument | SymIntArgument
 
 
@@ -35,8 +33,8 @@ class CallSpec:
 class AtenProgram:
     """What `torch.export.ExportedProgram` has, of a functional graph whose parameters are inputs.
 
-    Inputs in `given_by_shape` are sizes that the shapes of other inputs tell; they are no arguments of the model. The last
-    results are the new values of the inputs in `written`."""
+    Inputs in `given_by_shape` are sizes that the shapes of other inputs tell; they are no arguments of the model. The
+    last results are the new values of the inputs in `written`."""
 
     state_dict: dict[str, torch.Tensor] = {}
 
@@ -70,13 +68,19 @@ class AtenProgram:
         )
 
     def run_decompositions(self, table: dict[Any, Callable[..., Any]]) -> AtenProgram:
-        """The same program with the operators of `table` said in others. Leaves out decompositions that write in place."""
+        """The same program with the operators of `table` said in others.
+
+        Leaves out decompositions that write in place, and those that fail."""
         while True:
-            module = retraced(self.module, table)
-            writers = {n.meta.get("original_aten") for n in module.graph.nodes if writes_in_place(n)} & set(table)
-            if not writers:
-                return AtenProgram(module)
-            table = {overload: function for overload, function in table.items() if overload not in writers}
+            try:
+                module = retraced(self.module, table)
+            except DecompositionFailed as failed:
+                unfit = {str(failed.overload)}
+            else:
+                unfit = {str(n.meta.get("original_aten")) for n in module.graph.nodes if writes_in_place(n)}
+                if not unfit & {str(overload) for overload in table}:
+                    return AtenProgram(module)
+            table = {overload: function for overload, function in table.items() if str(overload) not in unfit}
 
 
 def attribute(module: torch.nn.Module, node: torch.fx.Node) -> Any:
@@ -104,7 +108,14 @@ def writes_in_place(node: torch.fx.Node) -> bool:
     """Whether the node changes the memory of a tensor that the graph computes."""
     if not isinstance(node.target, torch._ops.OpOverload) or not node.target._schema.is_mutable:
         return False
-    return node.target is not torch.ops.aten.copy_.default or node.args[0].op != "placeholder"  # type: ignore[union-attr]
+    into: torch.fx.Node = node.args[0]  # type: ignore[assignment]
+    return node.target is not torch.ops.aten.copy_.default or into.op != "placeholder"
+
+
+def return_inputs_themselves(graph: torch.fx.Graph) -> None:
+    """Returns an input that is written in place of the copy into it, so that no operator reads a write-back."""
+    for node in write_backs(graph):
+        node.replace_all_uses_with(node.args[0], lambda user: user.op == "output")  # type: ignore[arg-type]
 
 
 def ranges(placeholders: Iterable[torch.fx.Node]) -> dict[Any, Any]:
@@ -118,36 +129,31 @@ def ranges(placeholders: Iterable[torch.fx.Node]) -> dict[Any, Any]:
     return {}
 
 
+class DecompositionFailed(Exception):
+    """The decomposition of `overload` raised an error."""
+
+    def __init__(self, overload: Any) -> None:
+        super().__init__(str(overload))
+        self.overload = overload
+
+
 class Retracing(torch.fx.Interpreter):
-    """Copies where a view cannot be one: the decomposition of what it views may have other strides."""
+    """Runs a graph with a table of decompositions in force."""
+
+    def __init__(self, module: torch.fx.GraphModule, table: dict[Any, Callable[..., Any]]) -> None:
+        super().__init__(module)
+        self.table = table
+        self.extra_traceback = False
 
     def call_function(self, target: Any, args: Any, kwargs: Any) -> Any:
-        if target is torch.ops.aten.view.default:
+        if target is torch.ops.aten.view.default:  # what it views may have other strides, decomposed
             target = torch.ops.aten.reshape.default
-        return super().call_function(target, args, kwargs)
-
-
-def keep_output_strides(before: torch.fx.GraphModule, after: torch.fx.GraphModule) -> None:
-    """Adds copies, so that the results of a graph have the strides that they had before it was decomposed."""
-    output = after.graph.output_node()
-    wanted: list[Any] = list(before.graph.output_node().args[0])  # type: ignore[arg-type]
-    results: list[Any] = list(output.args[0])  # type: ignore[arg-type]
-    for place, (old, new) in enumerate(zip(wanted, results)):
-        value = old.meta.get("val") if isinstance(old, torch.fx.Node) else None
-        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
-            continue
-        if same_strides(value, new.meta["val"]):
-            continue
-        with after.graph.inserting_before(output):
-            results[place] = after.graph.call_function(torch.ops.aten.clone.default, (new,))
-        results[place].meta = {**new.meta, "val": value}
-    output.args = (tuple(results),)
-
-
-def same_strides(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Of dimensions that are not 1; symbolic ones are compared as expressions."""
-    strides = [(x, y) for n, x, y in zip(a.shape, a.stride(), b.stride()) if expression_of(n) != 1]
-    return all(expression_of(x) == expression_of(y) for x, y in strides)
+        try:
+            return super().call_function(target, args, kwargs)
+        except Exception as error:
+            if target in self.table:
+                raise DecompositionFailed(target) from error
+            raise
 
 
 def retraced(module: torch.fx.GraphModule, table: dict[Any, Callable[..., Any]]) -> torch.fx.GraphModule:
@@ -159,6 +165,6 @@ def retraced(module: torch.fx.GraphModule, table: dict[Any, Callable[..., Any]])
     allowed, mode.allow_non_fake_inputs = mode.allow_non_fake_inputs, True
     try:
         with mode, preserve_node_meta():
-            return make_fx(Retracing(module).run, decomposition_table=table)(*inputs)
+            return make_fx(Retracing(module, table).run, decomposition_table=table)(*inputs)
     finally:
         mode.allow_non_fake_inputs = allowed

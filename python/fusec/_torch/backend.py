@@ -1,4 +1,4 @@
-"""torch.compile(model, backend="fusec"): AOTAutograd's graphs, region by region; what is not supported stays with eager."""
+"""torch.compile(model, backend="fusec"): AOTAutograd's graphs, region by region; the rest stays with eager."""
 
 from __future__ import annotations
 
@@ -16,10 +16,11 @@ from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from ..errors import InputError
-from .aten_program import AtenProgram, keep_output_strides
+from .aten_program import AtenProgram, return_inputs_themselves
 from .convert import Converter, source_line
 from .errors import TraceError
 from .model_file import DTYPES
+from .output_strides import keep_output_strides
 from .partition import PREFIX, is_view, split_into_regions, tensors_of
 from .program import lower
 from .region import Region, add_sizes, is_size
@@ -104,11 +105,12 @@ def backend(
 
 def compile_graph(module: torch.fx.GraphModule, options: Mapping[str, Any]) -> tuple[Compiled, GraphReport]:
     """A graph of ATen operators as one that calls compiled regions."""
+    return_inputs_themselves(module.graph)
     try:
         program, problems = lower(AtenProgram(module), lambda p: Converter(p, None, "graph").run().problems)
     except TraceError as error:
-        reason = str(error)
-        return module.forward, GraphReport(eager=[EagerNode(str(n.target), source_line(n), reason) for n in operators(module.graph)])
+        eager = [EagerNode(str(n.target), source_line(n), str(error)) for n in operators(module.graph)]
+        return module.forward, GraphReport(eager=eager)
     refused = {p.node: p.reason for p in problems}
     keep_output_strides(module, program.module)
     outer = split_into_regions(program.module, refused)
@@ -159,7 +161,7 @@ def why_unsupported(node: torch.fx.Node) -> str:
     values = [*tensors_of(node), *(t for source in node.all_input_nodes for t in tensors_of(source))]
     if not any(True for _ in tensors_of(node)):
         return "it returns no tensor"
-    unknown = sorted({str(t.dtype).removeprefix("torch.") for t in values} - {str(d).removeprefix("torch.") for d in DTYPES})
+    unknown = sorted(str(d).removeprefix("torch.") for d in {t.dtype for t in values} - set(DTYPES))
     if unknown:
         return f"the format has no {unknown[0]}"
     if node.target is torch.ops.aten.copy_.default:

@@ -361,9 +361,13 @@ class Converter(NodeWriter):
             if key == "dims" and value == []:
                 continue
             attributes[key] = value
+        if row.op in ("permute", "flip") and arguments["dims"] == []:
+            return arguments["self"]  # type: ignore[no-any-return]
         operands: list[Any] = []
         for name in row.operands:
             value = arguments[name]
+            if name in ("index", "indices") and value.dtype not in (torch.int64, torch.int32):
+                value = self.cast(value, torch.int64, node)
             operands.extend(value if isinstance(value, list) else [value])
         while operands and operands[-1] is None:
             operands.pop()

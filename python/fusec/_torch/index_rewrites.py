@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import torch
 from torch.fx.experimental.proxy_tensor import get_innermost_proxy_mode, get_proxy_slot
 
-from .rewrites import DECLINED, REWRITES, rewrites
+from .rewrites import DECLINED, REWRITES, DecompositionType, rewrites
 
 if TYPE_CHECKING:
     from torch.types import IntLikeType, Number
@@ -19,6 +20,19 @@ if TYPE_CHECKING:
     Indices: TypeAlias = Sequence[torch.Tensor | None]  # of advanced indexing: None takes a whole dimension
 
 aten = torch.ops.aten
+
+
+def of_scalars_too(function: DecompositionType) -> DecompositionType:
+    """Lets a decomposition take 0-d tensors, as vectors of one element."""
+
+    @functools.wraps(function)
+    def wrapped(x: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if x.dim() > 0:
+            return function(x, *args, **kwargs)
+        made = function(x.reshape(1), *(a.reshape(-1) if isinstance(a, torch.Tensor) else a for a in args), **kwargs)
+        return made if made is DECLINED else made.reshape([])
+
+    return wrapped  # type: ignore[return-value]
 
 
 # --- writing into a part of a tensor ------------------------------------------------------------------------------
@@ -109,24 +123,45 @@ def _scatter_add(x: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tens
 
 
 @rewrites(aten.scatter_add.default)
+@of_scalars_too
 def scatter_add(x: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor) -> torch.Tensor:
     return _scatter_add(x, dim, index, src)
 
 
 @rewrites(aten.scatter_reduce.two)
+@of_scalars_too
 def scatter_reduce(
     x: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, reduce: str, *, include_self: bool = True
 ) -> Rewritten:
     return _scatter_add(x, dim, index, src) if reduce == "sum" and include_self else DECLINED
 
 
+@rewrites(aten.scatter.reduce)
+@of_scalars_too
+def scatter_with_reduction(
+    x: torch.Tensor, dim: int, index: torch.Tensor, src: torch.Tensor, *, reduce: str
+) -> Rewritten:
+    return _scatter_add(x, dim, index, src) if reduce == "add" else DECLINED
+
+
+@rewrites(aten.scatter.value_reduce)
+@of_scalars_too
+def scatter_value_with_reduction(
+    x: torch.Tensor, dim: int, index: torch.Tensor, value: Number, *, reduce: str
+) -> Rewritten:
+    src = torch.full(index.shape, value, dtype=x.dtype, device=x.device)
+    return _scatter_add(x, dim, index, src) if reduce == "add" else DECLINED
+
+
 @rewrites(aten.index_copy.default)
+@of_scalars_too
 def index_copy(x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
     dim = dim % x.dim()
     return torch.scatter(x, dim, _along(x, dim, index.reshape(-1), source.shape), source)
 
 
 @rewrites(aten.index_add.default)
+@of_scalars_too
 def index_add(
     x: torch.Tensor, dim: int, index: torch.Tensor, source: torch.Tensor, *, alpha: Number = 1
 ) -> torch.Tensor:
@@ -191,6 +226,23 @@ def unsafe_index_put(
     indices = list(indices)
     leading = all(i is not None and i.dtype in (torch.int64, torch.int32) for i in indices)
     return DECLINED if leading else index_put(x, indices, values, accumulate)
+
+
+@rewrites(aten.take.default)
+def take(x: torch.Tensor, index: torch.Tensor) -> Rewritten:
+    """Elements of the flattened tensor."""
+    if x.numel() == 0:
+        return DECLINED
+    place = torch.where(index < 0, index + x.numel(), index).reshape(-1)
+    return torch.index_select(x.reshape(-1), 0, place).reshape(index.shape)
+
+
+@rewrites(aten.put.default)
+def put(x: torch.Tensor, index: torch.Tensor, source: torch.Tensor, accumulate: bool = False) -> Rewritten:
+    if x.numel() == 0:
+        return DECLINED
+    place = torch.where(index < 0, index + x.numel(), index).reshape(-1)
+    return _put(x.reshape(-1), [place], source.reshape(-1), accumulate).reshape(x.shape)
 
 
 @rewrites(aten.unfold.default)

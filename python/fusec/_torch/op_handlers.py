@@ -105,8 +105,9 @@ def dropout(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     "to.prim_dtype",
     "to.prim_other",
 )
+@handles("convert_element_type.default", library="prims")
 def cast(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
-    return c.cast(a["self"], node.meta["val"].dtype, node)
+    return c.cast(a["self"] if "self" in a else a["a"], node.meta["val"].dtype, node)
 
 
 @handles("copy.default")
@@ -262,6 +263,7 @@ def concat(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     "zeros.default",
     "ones.default",
     "zeros_like.default",
+    "zero.default",
     "ones_like.default",
     "new_zeros.default",
     "new_ones.default",
@@ -301,8 +303,8 @@ def masked_fill(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     value = a["value"]
     if isinstance(value, Value):
         value = c.cast(value, a["self"].dtype, node)
-    elif isinstance(value, float) and not a["self"].dtype.is_floating_point:
-        value = int(value)
+    elif isinstance(value, (bool, int, float)) and not a["self"].dtype.is_floating_point:
+        value = bool(value) if a["self"].dtype == torch.bool else int(value)
     return c.emit(node, "where", [a["mask"], value, a["self"]])
 
 
@@ -370,6 +372,8 @@ def reduce(
         torch.uint8,
     )
     result = Value("", torch.int64, tuple(made.shape)) if narrow else made  # sums and products of integers are int64
+    if op in ("any", "all"):  # PyTorch's are uint8 for uint8
+        result = Value("", torch.bool, tuple(made.shape))
     return c.cast(c.emit(node, op, [source], {**attributes, **more}, like=result), made.dtype, node)
 
 

@@ -102,6 +102,8 @@ repeat_interleave.self_int     repeat_interleave(self) repeats dim
 tril.default                   tril(self) diagonal
 triu.default                   triu(self) diagonal
 
+prims.where.default            where(pred, a, b)
+
 embedding.default              embedding(weight, indices)
 gather.default                 gather(self, index) dim
 index_select.default           index_select(self, index) dim
@@ -161,7 +163,7 @@ def _parse(line: str) -> tuple[str, Row]:
         key, equals, value = word.partition("=")
         fixed = value.strip("'") if value.startswith("'") else None
         pairs.append((key, None if fixed is not None else (value if equals else key), fixed))
-    return "aten." + name, Row(
+    return name if name.startswith("prims.") else "aten." + name, Row(
         op, tuple(x.strip() for x in operands.split(",")), tuple(pairs), results.strip() or "one"
     )
 
@@ -174,6 +176,8 @@ def rows() -> dict[str, Row]:
     for name, (op, overloads) in BINARY.items():
         for overload in overloads.split():
             table.setdefault(f"aten.{name}.{overload}", Row(op, ("self", "other"), (), "one"))
+    for name in "add sub mul maximum minimum atan2 fmod pow eq ne lt le gt ge".split():
+        table[f"prims.{name}.default"] = Row(name, ("self", "other"), (), "one")
     attention = _parse(
         "scaled_dot_product_attention.default scaled_dot_product_attention(query, key, value, attn_mask)"
         " is_causal scale enable_gqa"

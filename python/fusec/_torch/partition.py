@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import torch
@@ -12,6 +13,7 @@ from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from .aten_program import write_backs
 from .model_file import DTYPES
+from .strides import has_gaps
 
 Nodes = dict[torch.fx.Node, int | None]
 PREFIX = "fusec_region_"
@@ -23,6 +25,7 @@ UNSAFE_VIEWS = {
     aten.unsafe_chunk.default,
     aten._unsafe_view.default,
 }
+WITH_STRIDES = {aten.empty_strided.default, aten.new_empty_strided.default}
 
 
 class Support(OperatorSupportBase):
@@ -44,6 +47,8 @@ class Support(OperatorSupportBase):
         values = list(tensors_of(node))
         if node.target is aten.copy_.default:
             return node.args[0].op == "placeholder" and values[0].is_contiguous()  # type: ignore[union-attr]
+        if node.target in WITH_STRIDES and has_gaps(values[0]):
+            return False
         operands = [t for source in node.all_input_nodes for t in tensors_of(source)]
         return (
             bool(values)
@@ -74,8 +79,8 @@ def is_view(node: torch.fx.Node) -> bool:
 def split_into_regions(module: torch.fx.GraphModule, refused: Iterable[str]) -> torch.fx.GraphModule:
     """The module with each supported region as a submodule fusec_region_N, which returns a tuple.
 
-    A region begins with the views of its inputs, so that they need no dense copies. It does not end with views, which cost
-    nothing in eager. A write-back is part of a region that has all other readers of the input that it changes."""
+    A region begins with the views of its inputs, so that they need no dense copies. It does not end with views, which
+    cost nothing in eager. A write-back is part of a region that has all other readers of the input that it changes."""
     give_each_user_its_constant(module.graph)
     partitioner = CapabilityBasedPartitioner(module, Support(refused), allows_single_node_partition=True)
     regions: list[Nodes] = []
@@ -83,6 +88,7 @@ def split_into_regions(module: torch.fx.GraphModule, refused: Iterable[str]) -> 
         nodes = dict.fromkeys(partition.nodes)
         drop_early_write_backs(nodes)
         drop_last_views(nodes)
+        repeat_views_outside(module.graph, nodes)
         if nodes:
             regions.append(nodes)
     fuse_by_partitions(module, regions, prefix=PREFIX, always_return_tuple=True)
@@ -105,16 +111,57 @@ def drop_last_views(nodes: Nodes) -> None:
     while found:
         found = False
         for node in list(nodes):
-            if is_view(node) and not any(user in nodes for user in node.users):
-                del nodes[node]
-                found = True
+            pieces = [u for u in node.users if u.target is operator.getitem]
+            users = [u for piece in pieces for u in piece.users] if pieces else node.users
+            if node.target is operator.getitem or not is_view(node) or any(user in nodes for user in users):
+                continue  # pieces of a split go with it, since no region returns a list
+            for dropped in (node, *pieces):
+                nodes.pop(dropped, None)
+            found = True
+
+
+def repeat_views_outside(graph: torch.fx.Graph, nodes: Nodes) -> None:
+    """Makes views again outside of the region for users there, where that keeps what the memory of results is like.
+
+    A region's results are dense and apart from each other. So views are repeated whose memory has gaps, and those that
+    share it with another result of the region or with an input."""
+    outside = [n for n in nodes if any(u not in nodes for u in n.users)]
+    shared = [root for root, count in Counter(root_of(n, nodes) for n in outside).items() if count > 1]
+    for node in reversed(outside):
+        root = root_of(node, nodes)
+        if root is node or node.op == "get_attr":
+            continue
+        if root in nodes and root not in shared and not has_gaps(next(tensors_of(node))):
+            continue
+        users = [u for u in node.users if u not in nodes]
+        with graph.inserting_before(min(users)):
+            copied = copied_view(graph, node, nodes)
+        for user in users:
+            user.replace_input_with(node, copied)
+
+
+def copied_view(graph: torch.fx.Graph, node: torch.fx.Node, nodes: Nodes) -> torch.fx.Node:
+    """The view and those before it in the region, of the same tensor."""
+    if node not in nodes or not is_view(node):
+        return node
+    source = node.args[0]
+    return graph.node_copy(node, lambda n: copied_view(graph, n, nodes) if n is source else n)
+
+
+def root_of(node: torch.fx.Node, nodes: Nodes) -> torch.fx.Node:
+    """The tensor that the node is a view of, directly or not: the first one that is no view or not of the region."""
+    while node in nodes and is_view(node) and node.op != "get_attr":
+        node = node.args[0]  # type: ignore[assignment]
+    return node
 
 
 def drop_early_write_backs(nodes: Nodes) -> None:
     for node in [n for n in nodes if n.target is aten.copy_.default]:
         written, value = node.args[:2]
         readers = set(written.users) - {node}  # type: ignore[union-attr]
-        if value not in nodes or is_view(value) or not readers <= set(nodes):  # type: ignore[arg-type]
+        kept, new = next(tensors_of(written)), next(tensors_of(value))  # type: ignore[arg-type]
+        same_type = kept.dtype == new.dtype and kept.shape == new.shape
+        if not same_type or value not in nodes or is_view(value) or not readers <= set(nodes):  # type: ignore[arg-type]
             del nodes[node]
 
 

@@ -17,9 +17,9 @@ from .convert import Converter
 from .errors import unmapped_message
 from .model_file import ModelFile
 from .partition import tensors_of
+from .strides import Order, has_gaps, inverse, memory_order, overlaps
 
 aten = torch.ops.aten
-Order = tuple[int, ...]
 PLACE = "place"  # an empty input, of regions that have no other tensor: results are made where it is
 
 
@@ -29,6 +29,7 @@ class Region(torch.nn.Module):
     def __init__(self, graph: torch.fx.GraphModule, name: str, options: Mapping[str, Any]) -> None:
         super().__init__()
         self.nodes = [n for n in graph.graph.nodes if n.op == "call_function" and n.target is not operator.getitem]
+        self.spread = spread_results(graph.graph)
         self.input_orders, self.output_orders = dense_ends(graph.graph)
         placeholders = graph.graph.find_nodes(op="placeholder")
         hidden = [n for n in placeholders if is_size(n) and not n.meta.get("given")]
@@ -47,7 +48,13 @@ class Region(torch.nn.Module):
         made = self.module(*(self._input(name, arguments) for name in self.module.input_names))
         outputs = dict(zip(self.module.output_names, made if isinstance(made, tuple) else (made,)))
         results = (outputs[name] for name in self.results)
-        return tuple(r if o is None else r.permute(o) for r, o in zip(results, self.output_orders))
+        made = tuple(r if o is None else r.permute(o) for r, o in zip(results, self.output_orders))
+        return tuple(self._spread(place, r) for place, r in enumerate(made)) if self.spread else made
+
+    def _spread(self, place: int, result: torch.Tensor) -> torch.Tensor:
+        if place not in self.spread:
+            return result
+        return result.new_empty_strided(result.shape, self.spread[place]).copy_(result)
 
     def _input(self, name: str, arguments: tuple[Any, ...]) -> torch.Tensor:
         if name not in self.leaves:
@@ -67,12 +74,23 @@ def converted(program: AtenProgram, name: str) -> ModelFile:
     return file
 
 
+def spread_results(graph: torch.fx.Graph) -> dict[int, Order]:
+    """By place, the strides of results whose memory has gaps, as empty_strided makes them."""
+    found = {}
+    for place, result in enumerate(graph.output_node().args[0]):  # type: ignore[arg-type]
+        value = result.meta["val"]
+        fixed = all(isinstance(n, int) for n in [*value.shape, *value.stride()])
+        if fixed and value.numel() and has_gaps(value) and not overlaps(value):
+            found[place] = tuple(value.stride())
+    return found
+
+
 def is_size(node: torch.fx.Node) -> bool:
     return isinstance(node.meta.get("val"), torch.SymInt)
 
 
 def dense_ends(graph: torch.fx.Graph) -> tuple[dict[int, Order], list[Order | None]]:
-    """Lets the region read and write memory in its order. Returns, by place, the orders of permuted inputs, and of outputs.
+    """Lets the region read and write memory in its order. Returns, by place, the orders of permuted inputs and outputs.
 
     An input with strides (1, 4) is read as its transpose, which is dense, and transposed in the region's graph."""
     inputs: dict[int, Order] = {}
@@ -114,34 +132,8 @@ def write_backs_as_results(graph: torch.fx.Graph) -> list[torch.fx.Node]:
     return written  # type: ignore[return-value]
 
 
-def memory_order(value: torch.Tensor) -> Order | None:
-    """The dimensions from the largest stride to the least; None where that is their own order."""
-    strides = [hint(s) for s in value.stride()]
-    sizes = [hint(s) for s in value.shape]
-    if any(s is None for s in [*strides, *sizes]) or 0 in sizes:
-        return None
-    dense = 1
-    order = sorted(range(value.dim()), key=lambda d: (-strides[d], -sizes[d], d))  # type: ignore[operator]
-    for d in reversed(order):
-        if sizes[d] != 1 and strides[d] != dense:
-            return None  # with gaps or repeated elements: it is copied
-        dense *= sizes[d]  # type: ignore[operator]
-    kept = [d for d in order if sizes[d] != 1]
-    return None if kept == sorted(kept) else tuple(order)
-
-
-def hint(size: int | torch.SymInt) -> int | None:
-    if isinstance(size, torch.SymInt):
-        return int(size.node.hint) if size.node.has_hint() else None  # type: ignore[arg-type]
-    return int(size)
-
-
-def inverse(order: Order) -> Order:
-    return tuple(sorted(range(len(order)), key=lambda d: order[d]))
-
-
 def add_sizes(region: torch.fx.Graph, outer: torch.fx.Graph, call: torch.fx.Node) -> list[torch.fx.Node]:
-    """Adds inputs for the symbols that no shape of the region's inputs tells. Returns the nodes of `outer` that have them."""
+    """Adds inputs for the symbols that no shape of the region's inputs tells. Returns their nodes in `outer`."""
     told: set[Any] = set()
     needed: set[Any] = set()
     for node in region.nodes:

@@ -88,7 +88,38 @@ def copysign_scalar(x: torch.Tensor, sign: Number) -> torch.Tensor:
 
 @rewrites(aten.hypot.default)
 def hypot(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
-    return torch.sqrt(x * x + y * y)
+    """Scaled by the greater of the two, so that squares stay finite. An infinity wins over a NaN."""
+    x, y = torch.broadcast_tensors(torch.abs(x), torch.abs(y))
+    greater, less = torch.maximum(x, y), torch.minimum(x, y)
+    ratio = less / torch.where(greater == 0, 1, greater)
+    infinite = torch.isinf(x) | torch.isinf(y)
+    return torch.where(infinite, float("inf"), greater * torch.sqrt(1 + ratio * ratio))
+
+
+@rewrites(aten.fmax.default)
+def fmax(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.where(torch.isnan(x), y, torch.where(torch.isnan(y), x, torch.maximum(x, y)))
+
+
+@rewrites(aten.fmin.default)
+def fmin(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+    return torch.where(torch.isnan(x), y, torch.where(torch.isnan(y), x, torch.minimum(x, y)))
+
+
+@rewrites(aten.angle.default)
+def angle(x: torch.Tensor) -> Rewritten:
+    if x.is_complex():
+        return DECLINED
+    x = x if x.is_floating_point() else x.to(torch.get_default_dtype())
+    return torch.where(torch.isnan(x), x, torch.where(x < 0, math.pi, 0.0).to(x.dtype))
+
+
+@rewrites(aten.round.decimals)
+def round_decimals(x: torch.Tensor, *, decimals: int) -> Rewritten:
+    if not x.is_floating_point() or decimals == 0:
+        return DECLINED
+    scale = 10.0 ** abs(decimals)
+    return torch.round(x * scale) / scale if decimals > 0 else torch.round(x / scale) * scale
 
 
 @rewrites(aten.fake_quantize_per_tensor_affine_cachemask.default)
