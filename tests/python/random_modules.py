@@ -123,10 +123,11 @@ class Generator:
 
     def draw_inputs(self):
         main = self.random.choice(FLOATS) if self.random.random() < 0.75 else self.random.choice(DTYPES)
-        for place in range(self.random.randint(1, 4)):
+        for _ in range(self.random.randint(1, 4)):
             dtype = main if self.random.random() < 0.6 else self.random.choice(DTYPES)
-            text = self.drawn(dtype, self.random.choice(self.shapes()))
-            text = self.seen(text)
+            shape = self.random.choice(self.shapes())
+            text = self.drawn(dtype, shape)
+            text = text if "0" in shape else self.seen(text)
             if self.gradients and dtype in FLOATS:
                 text += ".detach().requires_grad_()"
             self.inputs.append(text)

@@ -20,7 +20,7 @@ from .aten_program import AtenProgram, return_inputs_themselves
 from .convert import Converter, source_line
 from .errors import TraceError
 from .model_file import DTYPES
-from .output_strides import keep_output_strides
+from .output_views import put_back_last_views, without_last_views
 from .partition import PREFIX, is_view, split_into_regions, tensors_of
 from .program import lower
 from .region import Region, add_sizes, is_size
@@ -106,13 +106,14 @@ def backend(
 def compile_graph(module: torch.fx.GraphModule, options: Mapping[str, Any]) -> tuple[Compiled, GraphReport]:
     """A graph of ATen operators as one that calls compiled regions."""
     return_inputs_themselves(module.graph)
+    graph, returned = without_last_views(module)
     try:
-        program, problems = lower(AtenProgram(module), lambda p: Converter(p, None, "graph").run().problems)
+        program, problems = lower(AtenProgram(graph), lambda p: Converter(p, None, "graph").run().problems)
     except TraceError as error:
         eager = [EagerNode(str(n.target), source_line(n), str(error)) for n in operators(module.graph)]
         return module.forward, GraphReport(eager=eager)
     refused = {p.node: p.reason for p in problems}
-    keep_output_strides(module, program.module)
+    put_back_last_views(program.module, returned)
     outer = split_into_regions(program.module, refused)
     report = GraphReport()
     for call in outer.graph.find_nodes(op="call_module"):

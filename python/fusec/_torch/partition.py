@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import operator
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 import torch
@@ -88,7 +87,6 @@ def split_into_regions(module: torch.fx.GraphModule, refused: Iterable[str]) -> 
         nodes = dict.fromkeys(partition.nodes)
         drop_early_write_backs(nodes)
         drop_last_views(nodes)
-        repeat_views_outside(module.graph, nodes)
         if nodes:
             regions.append(nodes)
     fuse_by_partitions(module, regions, prefix=PREFIX, always_return_tuple=True)
@@ -118,41 +116,6 @@ def drop_last_views(nodes: Nodes) -> None:
             for dropped in (node, *pieces):
                 nodes.pop(dropped, None)
             found = True
-
-
-def repeat_views_outside(graph: torch.fx.Graph, nodes: Nodes) -> None:
-    """Makes views again outside of the region for users there, where that keeps what the memory of results is like.
-
-    A region's results are dense and apart from each other. So views are repeated whose memory has gaps, and those that
-    share it with another result of the region or with an input."""
-    outside = [n for n in nodes if any(u not in nodes for u in n.users)]
-    shared = [root for root, count in Counter(root_of(n, nodes) for n in outside).items() if count > 1]
-    for node in reversed(outside):
-        root = root_of(node, nodes)
-        if root is node or node.op == "get_attr":
-            continue
-        if root in nodes and root not in shared and not has_gaps(next(tensors_of(node))):
-            continue
-        users = [u for u in node.users if u not in nodes]
-        with graph.inserting_before(min(users)):
-            copied = copied_view(graph, node, nodes)
-        for user in users:
-            user.replace_input_with(node, copied)
-
-
-def copied_view(graph: torch.fx.Graph, node: torch.fx.Node, nodes: Nodes) -> torch.fx.Node:
-    """The view and those before it in the region, of the same tensor."""
-    if node not in nodes or not is_view(node):
-        return node
-    source = node.args[0]
-    return graph.node_copy(node, lambda n: copied_view(graph, n, nodes) if n is source else n)
-
-
-def root_of(node: torch.fx.Node, nodes: Nodes) -> torch.fx.Node:
-    """The tensor that the node is a view of, directly or not: the first one that is no view or not of the region."""
-    while node in nodes and is_view(node) and node.op != "get_attr":
-        node = node.args[0]  # type: ignore[assignment]
-    return node
 
 
 def drop_early_write_backs(nodes: Nodes) -> None:

@@ -1,0 +1,90 @@
+"""Takes the views that a graph returns off its end, before its operators are decomposed, and puts them back afterwards.
+
+    before                      decomposed            after
+    y = x + 1                   y = x + 1             y = x + 1
+    d = diagonal(y)                                   d = diagonal(y)
+    return d, y                 return y              return d, y
+
+So d shares the memory of y, as it does in eager, also where a region would compute the two apart. What the views are of has
+the strides that it had before it was decomposed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import torch
+
+from .partition import is_view
+from .strides import same_strides
+
+
+class Returned(NamedTuple):
+    """One result: the views, the last one first, of `root`, which the decomposed graph returns at `place`."""
+
+    views: tuple[torch.fx.Node, ...]
+    root: torch.fx.Node
+    place: int
+
+
+def without_last_views(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, list[Returned | Any]]:
+    """A copy of the graph that returns what its results are views of, each once. Results that are no nodes stay apart."""
+    graph = torch.fx.Graph()
+    copies: dict[torch.fx.Node, torch.fx.Node] = {}
+    graph.graph_copy(module.graph, copies)
+    places: dict[torch.fx.Node, int] = {}
+    returned: list[Returned | Any] = []
+    for result in module.graph.output_node().args[0]:  # type: ignore[union-attr]
+        if not isinstance(result, torch.fx.Node):
+            returned.append(result)
+            continue
+        views, root = views_of(result)
+        returned.append(Returned(views, root, places.setdefault(root, len(places))))
+    graph.output(tuple(copies[root] for root in places)).meta = dict(module.graph.output_node().meta)
+    for node in reversed(list(graph.nodes)):
+        if not node.users and is_view(node):
+            graph.erase_node(node)
+    return torch.fx.GraphModule(module, graph), returned
+
+
+def views_of(result: torch.fx.Node) -> tuple[tuple[torch.fx.Node, ...], torch.fx.Node]:
+    """The views that lead to the result, the last one first, and what they are views of."""
+    views: list[torch.fx.Node] = []
+    node = result
+    while node.op == "call_function" and is_view(node) and node.all_input_nodes == [node.args[0]]:
+        views.append(node)
+        node = node.args[0]  # type: ignore[assignment]
+    return tuple(views), node
+
+
+def put_back_last_views(after: torch.fx.GraphModule, returned: list[Returned | Any]) -> None:
+    """Makes the graph return what `returned` says."""
+    output = after.graph.output_node()
+    roots: list[torch.fx.Node] = list(output.args[0])  # type: ignore[arg-type]
+    made: dict[torch.fx.Node, torch.fx.Node] = {}
+    results = []
+    with after.graph.inserting_before(output):
+        for result in returned:
+            if not isinstance(result, Returned):
+                results.append(result)
+                continue
+            node = made.setdefault(result.root, with_strides(result.root, roots[result.place]))
+            for view in reversed(result.views):
+                if view not in made:
+                    source = node
+                    made[view] = after.graph.node_copy(view, lambda _: source)
+                node = made[view]
+            results.append(node)
+    output.args = (tuple(results),)
+
+
+def with_strides(old: torch.fx.Node, new: torch.fx.Node) -> torch.fx.Node:
+    """`new`, or a copy of it that has the strides of `old`."""
+    value = old.meta.get("val")
+    if not isinstance(value, torch.Tensor) or value.layout is not torch.strided:
+        return new
+    if same_strides(value, new.meta["val"]):
+        return new
+    copied = new.graph.call_function(torch.ops.aten.clone.default, (new,))
+    copied.meta = {**new.meta, "val": value}
+    return copied
