@@ -79,6 +79,7 @@ class AtenProgram:
             else:
                 unfit = {str(n.meta.get("original_aten")) for n in module.graph.nodes if writes_in_place(n)}
                 if not unfit & {str(overload) for overload in table}:
+                    return_inputs_themselves(module.graph)
                     return AtenProgram(module)
             table = {overload: function for overload, function in table.items() if str(overload) not in unfit}
 

@@ -15,17 +15,18 @@ from functorch.compile import make_boxed_func, min_cut_rematerialization_partiti
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from ..errors import InputError
-from .aten_program import AtenProgram, return_inputs_themselves
+from ..errors import InputError, PlatformError
+from .aten_program import AtenProgram
 from .convert import Converter, source_line
 from .errors import TraceError
 from .model_file import DTYPES
 from .output_views import put_back_last_views, without_last_views
-from .partition import PREFIX, is_view, split_into_regions, tensors_of
+from .partition import PREFIX, is_size, is_view, split_into_regions, tensors_of
 from .program import lower
-from .region import Region, add_sizes, is_size
+from .region import Region, add_sizes
 
 Compiled = Callable[..., Any]
+NOT_COMPILED = "the emitted source did not compile"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -105,7 +106,6 @@ def backend(
 
 def compile_graph(module: torch.fx.GraphModule, options: Mapping[str, Any]) -> tuple[Compiled, GraphReport]:
     """A graph of ATen operators as one that calls compiled regions."""
-    return_inputs_themselves(module.graph)
     graph, returned = without_last_views(module)
     try:
         program, problems = lower(AtenProgram(graph), lambda p: Converter(p, None, "graph").run().problems)
@@ -113,7 +113,7 @@ def compile_graph(module: torch.fx.GraphModule, options: Mapping[str, Any]) -> t
         eager = [EagerNode(str(n.target), source_line(n), str(error)) for n in operators(module.graph)]
         return module.forward, GraphReport(eager=eager)
     refused = {p.node: p.reason for p in problems}
-    put_back_last_views(program.module, returned)
+    put_back_last_views(module, program.module, returned)
     outer = split_into_regions(program.module, refused)
     report = GraphReport()
     for call in outer.graph.find_nodes(op="call_module"):
@@ -124,7 +124,9 @@ def compile_graph(module: torch.fx.GraphModule, options: Mapping[str, Any]) -> t
         assert isinstance(graph, torch.fx.GraphModule)
         try:
             region, sizes = compiled_region(outer.graph, call, graph, name, options)
-        except InputError as error:
+        except (InputError, PlatformError) as error:
+            if isinstance(error, PlatformError) and not error.what.startswith(NOT_COMPILED):
+                raise
             report.eager += [EagerNode(str(n.target), source_line(n), str(error)) for n in operators(graph.graph)]
             continue
         report.regions.append(region)

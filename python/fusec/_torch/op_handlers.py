@@ -264,6 +264,7 @@ def concat(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     "ones.default",
     "zeros_like.default",
     "zero.default",
+    "fill.Scalar",
     "ones_like.default",
     "new_zeros.default",
     "new_ones.default",
@@ -275,7 +276,7 @@ def concat(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     "empty_permuted.default",
 )
 def full(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
-    value = a["fill_value"] if "fill_value" in a else a["s"] if "s" in a else int("ones" in str(node.target))
+    value = next((a[key] for key in ("fill_value", "value", "s") if key in a), int("ones" in str(node.target)))
     result = node.meta["val"]
     if isinstance(value, (bool, int, float)):
         return c.full(result.shape, value, result.dtype, node)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from .partition import is_view
+from .partition import is_size, is_view
 from .strides import same_strides
 
 
@@ -51,15 +51,29 @@ def views_of(result: torch.fx.Node) -> tuple[tuple[torch.fx.Node, ...], torch.fx
     """The views that lead to the result, the last one first, and what they are views of."""
     views: list[torch.fx.Node] = []
     node = result
-    while node.op == "call_function" and is_view(node) and node.all_input_nodes == [node.args[0]]:
+    while node.op == "call_function" and is_view(node) and all(known_size(n) for n in node.all_input_nodes[1:]):
         views.append(node)
         node = node.args[0]  # type: ignore[assignment]
     return tuple(views), node
 
 
-def put_back_last_views(after: torch.fx.GraphModule, returned: list[Returned | Any]) -> None:
-    """Makes the graph return what `returned` says."""
+def known_size(node: torch.fx.Node) -> bool:
+    """Whether the node is computed of the sizes of inputs alone."""
+    return is_size(node) and all(n.op == "placeholder" or known_size(n) for n in node.all_input_nodes)
+
+
+def put_back_last_views(
+    before: torch.fx.GraphModule, after: torch.fx.GraphModule, returned: list[Returned | Any]
+) -> None:
+    """Makes the graph `after`, which was made of `before`, return what `returned` says."""
     output = after.graph.output_node()
+    sizes = dict(zip(before.graph.find_nodes(op="placeholder"), after.graph.find_nodes(op="placeholder")))
+
+    def size(node: torch.fx.Node) -> torch.fx.Node:
+        if node not in sizes:
+            sizes[node] = after.graph.node_copy(node, size)
+        return sizes[node]
+
     roots: list[torch.fx.Node] = list(output.args[0])  # type: ignore[arg-type]
     made: dict[torch.fx.Node, torch.fx.Node] = {}
     results = []
@@ -71,8 +85,8 @@ def put_back_last_views(after: torch.fx.GraphModule, returned: list[Returned | A
             node = made.setdefault(result.root, with_strides(result.root, roots[result.place]))
             for view in reversed(result.views):
                 if view not in made:
-                    source = node
-                    made[view] = after.graph.node_copy(view, lambda _: source)
+                    known = {view.args[0]: node, **{n: size(n) for n in view.all_input_nodes[1:]}}
+                    made[view] = after.graph.node_copy(view, known.__getitem__)
                 node = made[view]
             results.append(node)
     output.args = (tuple(results),)

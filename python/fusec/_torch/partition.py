@@ -64,6 +64,10 @@ def tensors_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
             yield v
 
 
+def is_size(node: torch.fx.Node) -> bool:
+    return isinstance(node.meta.get("val"), torch.SymInt)
+
+
 def is_view(node: torch.fx.Node) -> bool:
     """Whether eager runs no kernel for this node: its result shares the memory of its operand."""
     if node.op == "get_attr":
@@ -121,7 +125,7 @@ def drop_last_views(nodes: Nodes) -> None:
 def drop_early_write_backs(nodes: Nodes) -> None:
     for node in [n for n in nodes if n.target is aten.copy_.default]:
         written, value = node.args[:2]
-        readers = set(written.users) - {node}  # type: ignore[union-attr]
+        readers = {u for u in written.users if u is not node and u.op != "output"}  # type: ignore[union-attr]
         kept, new = next(tensors_of(written)), next(tensors_of(value))  # type: ignore[arg-type]
         same_type = kept.dtype == new.dtype and kept.shape == new.shape
         if not same_type or value not in nodes or is_view(value) or not readers <= set(nodes):  # type: ignore[arg-type]

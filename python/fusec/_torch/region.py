@@ -16,7 +16,7 @@ from .aten_program import AtenProgram, write_backs
 from .convert import Converter
 from .errors import unmapped_message
 from .model_file import ModelFile
-from .partition import tensors_of
+from .partition import is_size, tensors_of
 from .strides import Order, has_gaps, inverse, memory_order, overlaps
 
 aten = torch.ops.aten
@@ -47,7 +47,7 @@ class Region(torch.nn.Module):
     def forward(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
         made = self.module(*(self._input(name, arguments) for name in self.module.input_names))
         outputs = dict(zip(self.module.output_names, made if isinstance(made, tuple) else (made,)))
-        results = (outputs[name] for name in self.results)
+        results = (outputs[n].clone() if n in self.results[:i] else outputs[n] for i, n in enumerate(self.results))
         made = tuple(r if o is None else r.permute(o) for r, o in zip(results, self.output_orders))
         return tuple(self._spread(place, r) for place, r in enumerate(made)) if self.spread else made
 
@@ -83,10 +83,6 @@ def spread_results(graph: torch.fx.Graph) -> dict[int, Order]:
         if fixed and value.numel() and has_gaps(value) and not overlaps(value):
             found[place] = tuple(value.stride())
     return found
-
-
-def is_size(node: torch.fx.Node) -> bool:
-    return isinstance(node.meta.get("val"), torch.SymInt)
 
 
 def dense_ends(graph: torch.fx.Graph) -> tuple[dict[int, Order], list[Order | None]]:
