@@ -202,6 +202,42 @@ class Backend(unittest.TestCase):
         self.assertEqual({n.operator for n in graph.eager}, {"aten.relu.default", "aten.addmm.default"})
         self.assertIn("found a test", graph.eager[0].reason)
 
+    def test_source_that_does_not_compile_stays_with_eager(self):
+        def refused(*args, **kwargs):
+            raise fusec.PlatformError(what=what)
+
+        module, x = nn.ReLU(), torch.randn(2, 8)
+        with torch.no_grad(), unittest.mock.patch("fusec._torch.region.compile_model", refused):
+            what = "the emitted source did not compile (NVRTC, sm_80)"
+            (graph,) = self.assert_like_eager(module, x)
+            self.assertIn("did not compile", graph.eager[0].reason)
+            torch._dynamo.reset()
+            what = "NVRTC is missing"
+            with self.assertRaisesRegex(torch._dynamo.exc.BackendCompilerFailed, "NVRTC is missing"):
+                torch.compile(module, backend="fusec")(x)
+
+    def test_shifts(self):
+        module = nn.Module()
+        module.forward = lambda x, k: (x << k, x >> k, x >> 4, x << 4)
+        for dtype in (torch.uint8, torch.int32, torch.int64):
+            with self.subTest(dtype), torch.no_grad():
+                bits = torch.iinfo(dtype).bits
+                x, k = torch.tensor([0, 1, 100, 127]), torch.tensor([1, bits - 1, bits - 2, bits])
+                (graph,) = self.assert_like_eager(module, x.to(dtype), k.to(dtype))
+                self.assertEqual(graph.eager, [])
+
+    def test_views_of_symbolic_sizes_share_memory(self):
+        def views(x):
+            total = x + 1
+            return total, total.flatten(), total.clone()
+
+        compiled = torch.compile(views, backend="fusec", dynamic=True)
+        for rows in (3, 5):
+            with torch.no_grad():
+                total, flat, copied = (t.untyped_storage().data_ptr() for t in compiled(torch.randn(rows, 4)))
+            self.assertEqual(total, flat)
+            self.assertNotEqual(total, copied)
+
     def test_dtypes_of_results(self):
         module = nn.Module()
         module.forward = lambda x, m: (torch.all(x), torch.any(x, 0), m.masked_fill(x > 1, 1), x.masked_fill(m, 2.0))

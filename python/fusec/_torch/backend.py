@@ -106,9 +106,9 @@ def backend(
 
 def compile_graph(module: torch.fx.GraphModule, options: Mapping[str, Any]) -> tuple[Compiled, GraphReport]:
     """A graph of ATen operators as one that calls compiled regions."""
-    graph, returned = without_last_views(module)
+    without_views, returned = without_last_views(module)
     try:
-        program, problems = lower(AtenProgram(graph), lambda p: Converter(p, None, "graph").run().problems)
+        program, problems = lower(AtenProgram(without_views), lambda p: Converter(p, None, "graph").run().problems)
     except TraceError as error:
         eager = [EagerNode(str(n.target), source_line(n), str(error)) for n in operators(module.graph)]
         return module.forward, GraphReport(eager=eager)

@@ -5,8 +5,8 @@
     d = diagonal(y)                                   d = diagonal(y)
     return d, y                 return y              return d, y
 
-So d shares the memory of y, as it does in eager, also where a region would compute the two apart. What the views are of has
-the strides that it had before it was decomposed.
+So d shares the memory of y, as it does in eager, also where a region would compute the two apart. What the views are of
+has the strides that it had before it was decomposed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ from .partition import is_size, is_view
 from .strides import same_strides
 
 
+Nodes = dict[torch.fx.Node, torch.fx.Node]
+
+
 class Returned(NamedTuple):
     """One result: the views, the last one first, of `root`, which the decomposed graph returns at `place`."""
 
@@ -28,9 +31,9 @@ class Returned(NamedTuple):
 
 
 def without_last_views(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, list[Returned | Any]]:
-    """A copy of the graph that returns what its results are views of, each once. Results that are no nodes stay apart."""
+    """A copy of the graph that returns what its results are views of, each once, without those that are no nodes."""
     graph = torch.fx.Graph()
-    copies: dict[torch.fx.Node, torch.fx.Node] = {}
+    copies: Nodes = {}
     graph.graph_copy(module.graph, copies)
     places: dict[torch.fx.Node, int] = {}
     returned: list[Returned | Any] = []
@@ -67,7 +70,7 @@ def put_back_last_views(
 ) -> None:
     """Makes the graph `after`, which was made of `before`, return what `returned` says."""
     output = after.graph.output_node()
-    sizes = dict(zip(before.graph.find_nodes(op="placeholder"), after.graph.find_nodes(op="placeholder")))
+    sizes: Nodes = dict(zip(before.graph.find_nodes(op="placeholder"), after.graph.find_nodes(op="placeholder")))
 
     def size(node: torch.fx.Node) -> torch.fx.Node:
         if node not in sizes:
@@ -75,17 +78,20 @@ def put_back_last_views(
         return sizes[node]
 
     roots: list[torch.fx.Node] = list(output.args[0])  # type: ignore[arg-type]
-    made: dict[torch.fx.Node, torch.fx.Node] = {}
+    made: Nodes = {}
     results = []
     with after.graph.inserting_before(output):
         for result in returned:
             if not isinstance(result, Returned):
                 results.append(result)
                 continue
-            node = made.setdefault(result.root, with_strides(result.root, roots[result.place]))
+            if result.root not in made:
+                made[result.root] = with_strides(result.root, roots[result.place])
+            node = made[result.root]
             for view in reversed(result.views):
                 if view not in made:
-                    known = {view.args[0]: node, **{n: size(n) for n in view.all_input_nodes[1:]}}
+                    base, *others = view.all_input_nodes
+                    known = {base: node, **{n: size(n) for n in others}}
                     made[view] = after.graph.node_copy(view, known.__getitem__)
                 node = made[view]
             results.append(node)

@@ -61,6 +61,9 @@ STILL_COMPOSITE = (
     aten.elu.default,
 )
 
+# Their composite kernels in C++ write in place, which torch.compile's graphs must not.
+WRITING_IN_PLACE = (aten.silu_backward.default, aten.mish_backward.default)
+
 
 @contextlib.contextmanager
 def plain_tracing() -> Iterator[None]:
@@ -169,7 +172,7 @@ def decomposition(overload: object) -> Decomposition | None:
     if composite in overload.py_kernels:
         kernel: Decomposition = overload.py_kernels[composite]
         return kernel
-    if overload.has_kernel_for_dispatch_key(composite):
+    if overload.has_kernel_for_dispatch_key(composite) and overload not in WRITING_IN_PLACE:
         return lambda *args, **kwargs: overload._op_dk(composite, *args, **kwargs)
     if torch.Tag.nondeterministic_seeded in overload.tags:
         return None  # eager draws: a seed means the same. LSTM has the tag for its dropout, and is decomposed above.

@@ -163,6 +163,44 @@ def searchsorted(
     return bucketize(x, sequence, right=right or side == "right", out_int32=out_int32)
 
 
+@rewrites(aten.__lshift__.Tensor, aten.__lshift__.Scalar)
+@rewrites(aten.bitwise_left_shift.Tensor, aten.bitwise_left_shift.Tensor_Scalar)
+def left_shift(x: torch.Tensor, count: torch.Tensor | int) -> Rewritten:
+    """x * 2^count, and 0 where count is no place of the integer."""
+    if x.dtype not in SHIFTED or not _is_integral(count):
+        return DECLINED
+    bits = torch.iinfo(x.dtype).bits
+    if isinstance(count, int):
+        return x * (1 << count) if 0 <= count < bits - 1 else DECLINED
+    if count.dtype != x.dtype:
+        return DECLINED
+    factor = torch.pow(2, torch.clamp(count, 0, bits - 1))
+    return torch.where((count < 0) | (count >= bits), 0, x * factor)
+
+
+@rewrites(aten.__rshift__.Tensor, aten.__rshift__.Scalar)
+@rewrites(aten.bitwise_right_shift.Tensor, aten.bitwise_right_shift.Tensor_Scalar)
+def right_shift(x: torch.Tensor, count: torch.Tensor | int) -> Rewritten:
+    """floor(x / 2^count), and the sign where count is no place of the integer."""
+    if x.dtype not in SHIFTED or not _is_integral(count):
+        return DECLINED
+    places = torch.iinfo(x.dtype).bits - (1 if x.dtype.is_signed else 0)
+    if isinstance(count, int):
+        return torch.div(x, 1 << count, rounding_mode="floor") if 0 <= count < places else DECLINED
+    if count.dtype != x.dtype:
+        return DECLINED
+    divisor = torch.pow(2, torch.clamp(count, 0, places - 1))
+    beyond = torch.where(x < 0, -1, 0).to(x.dtype)
+    return torch.where((count < 0) | (count >= places), beyond, torch.div(x, divisor, rounding_mode="floor"))
+
+
+SHIFTED = (torch.int64, torch.int32, torch.int16, torch.int8, torch.uint8)
+
+
+def _is_integral(count: torch.Tensor | int) -> bool:
+    return isinstance(count, int) or count.dtype in SHIFTED
+
+
 # --- normalization (with decompose=True alone: the format has batch_norm) -----------------------------------------
 
 
