@@ -52,6 +52,9 @@ class Backend(unittest.TestCase):
         torch._dynamo.reset()
         torch.manual_seed(0)
 
+    def tearDown(self):
+        torch._dynamo.reset()  # else its cache holds modules of the library at the end of the process
+
     def assert_like_eager(self, module, *args, options=None, **how):
         """Results, strides, and what the module and its arguments hold afterwards. Returns what became of the graphs."""
         other, other_args = copy.deepcopy((module, args))
@@ -226,10 +229,14 @@ class Backend(unittest.TestCase):
                 (graph,) = self.assert_like_eager(module, x.to(dtype), k.to(dtype))
                 self.assertEqual(graph.eager, [])
 
-    def test_views_of_symbolic_sizes_share_memory(self):
+    def test_which_results_share_memory(self):
         def views(x):
             total = x + 1
             return total, total.flatten(), total.clone()
+
+        def cleared(x):
+            x.zero_()
+            return x, x.clone()
 
         compiled = torch.compile(views, backend="fusec", dynamic=True)
         for rows in (3, 5):
@@ -237,6 +244,9 @@ class Backend(unittest.TestCase):
                 total, flat, copied = (t.untyped_storage().data_ptr() for t in compiled(torch.randn(rows, 4)))
             self.assertEqual(total, flat)
             self.assertNotEqual(total, copied)
+        with torch.no_grad():
+            written, copied = torch.compile(cleared, backend="fusec")(torch.randn(3))
+        self.assertNotEqual(written.data_ptr(), copied.data_ptr())
 
     def test_dtypes_of_results(self):
         module = nn.Module()

@@ -43,11 +43,13 @@ class Region(torch.nn.Module):
         self.leaves = {n: places[leaf] for n, leaf in file.leaves.items()}
         self.integers = {n: places[leaf] for n, leaf in file.integers.items()}
         self.results = [file.outputs[place] for place in file.returned if isinstance(place, int)]
+        # Of one value there may be two results, or a result and a written input.
+        self.copied = {i for i, n in enumerate(self.results) if n in self.results[:i] or n in file.aliases}
 
     def forward(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
         made = self.module(*(self._input(name, arguments) for name in self.module.input_names))
         outputs = dict(zip(self.module.output_names, made if isinstance(made, tuple) else (made,)))
-        results = (outputs[n].clone() if n in self.results[:i] else outputs[n] for i, n in enumerate(self.results))
+        results = (outputs[n].clone() if i in self.copied else outputs[n] for i, n in enumerate(self.results))
         made = tuple(r if o is None else r.permute(o) for r, o in zip(results, self.output_orders))
         return tuple(self._spread(place, r) for place, r in enumerate(made)) if self.spread else made
 

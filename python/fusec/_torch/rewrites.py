@@ -116,8 +116,10 @@ def angle(x: torch.Tensor) -> Rewritten:
 
 @rewrites(aten.round.decimals)
 def round_decimals(x: torch.Tensor, *, decimals: int) -> Rewritten:
-    if not x.is_floating_point() or decimals == 0:
+    if not x.is_floating_point():
         return DECLINED
+    if decimals == 0:
+        return torch.round(x)
     scale = 10.0 ** abs(decimals)
     return torch.round(x * scale) / scale if decimals > 0 else torch.round(x / scale) * scale
 
