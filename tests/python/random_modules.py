@@ -38,6 +38,10 @@ class Value:
         return self.tensor.is_floating_point()
 
     @property
+    def is_expanded(self):
+        return any(n > 1 and s == 0 for n, s in zip(self.tensor.shape, self.tensor.stride()))
+
+    @property
     def dtype(self):
         return str(self.tensor.dtype).removeprefix("torch.")
 
@@ -186,7 +190,8 @@ class Generator:
             if before is not None:
                 with torch.no_grad():
                     for v in self.values:
-                        v.tensor.data.copy_(before[v.name])
+                        if not v.is_expanded:
+                            v.tensor.data.copy_(before[v.name])
             return
         exact = exact and all(v.exact for v in operands)
         self.lines.append(f"{name} = {text}")

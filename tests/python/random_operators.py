@@ -322,7 +322,7 @@ def created(g):
 
 @operator(4)
 def in_place(g):
-    writable = [v for v in g.values if not (v.tensor.is_leaf and v.tensor.requires_grad)]
+    writable = [v for v in g.values if not (v.tensor.is_leaf and v.tensor.requires_grad or v.is_expanded)]
     x = g.random.choice(writable)
     y = g.any() if x.is_float else g.exact(lambda v: not (v.is_float and x.dtype == "uint8"))
     texts = ["{0}.add_({1})", "{0}.mul_({1})", "{0}.add_(1)", "{0}.copy_({1})", "{0}.zero_()", "{0}.fill_(2)"]
