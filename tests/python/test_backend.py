@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""test_backend.py [unittest arguments]: torch.compile(model, backend="fusec") against eager. Exit status 77 (skipped) where
-PyTorch is missing."""
+"""test_backend.py [unittest arguments]: torch.compile(model, backend="fusec") against eager. Exit status 77 (skipped)
+where PyTorch is missing."""
 
 import copy
 import os
@@ -56,7 +56,7 @@ class Backend(unittest.TestCase):
         torch._dynamo.reset()  # else its cache holds modules of the library at the end of the process
 
     def assert_like_eager(self, module, *args, options=None, **how):
-        """Results, strides, and what the module and its arguments hold afterwards. Returns what became of the graphs."""
+        """Results, strides, what the module and its arguments hold afterwards. Returns what became of the graphs."""
         other, other_args = copy.deepcopy((module, args))
         with recorded() as graphs:
             got = torch.compile(module, backend="fusec", options=options, **how)(*args)
