@@ -15,18 +15,17 @@ from functorch.compile import make_boxed_func, min_cut_rematerialization_partiti
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
-from ..errors import InputError, PlatformError
+from ..errors import InputError
 from .aten_program import AtenProgram
 from .convert import Converter, source_line
 from .errors import TraceError
-from .model_file import DTYPES
 from .output_views import put_back_last_views, without_last_views
-from .partition import PREFIX, is_size, is_view, split_into_regions, tensors_of
+from .partition import PREFIX, is_size, is_view, split_into_regions, tensors_of, why_eager
 from .program import lower
 from .region import Region, add_sizes
 
 Compiled = Callable[..., Any]
-NOT_COMPILED = "the emitted source did not compile"
+WRITTEN_EARLY = "it writes an input whose old value is read outside of its region"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -124,16 +123,14 @@ def compile_graph(module: torch.fx.GraphModule, options: Mapping[str, Any]) -> t
         assert isinstance(graph, torch.fx.GraphModule)
         try:
             region, sizes = compiled_region(outer.graph, call, graph, name, options)
-        except (InputError, PlatformError) as error:
-            if isinstance(error, PlatformError) and not error.what.startswith(NOT_COMPILED):
-                raise
+        except InputError as error:
             report.eager += [EagerNode(str(n.target), source_line(n), str(error)) for n in operators(graph.graph)]
             continue
         report.regions.append(region)
         outer.set_submodule(name, region)
         call.args = (*call.args, *sizes)
     report.eager += [
-        EagerNode(str(n.target), source_line(n), refused.get(n.name) or why_unsupported(n))
+        EagerNode(str(n.target), source_line(n), why_eager(n, refused) or WRITTEN_EARLY)
         for n in operators(outer.graph)
     ]
     outer.recompile()
@@ -157,19 +154,6 @@ def compiled_region(
 def warn_of_the_emulator() -> None:
     """Once a process."""
     warnings.warn("fusec: CPU tensors: the kernels run on fusec's PTX emulator, which is slow", stacklevel=2)
-
-
-def why_unsupported(node: torch.fx.Node) -> str:
-    """The reason where the importer has none: see partition.Support."""
-    values = [*tensors_of(node), *(t for source in node.all_input_nodes for t in tensors_of(source))]
-    if not any(True for _ in tensors_of(node)):
-        return "it returns no tensor"
-    unknown = sorted(str(d).removeprefix("torch.") for d in {t.dtype for t in values} - set(DTYPES))
-    if unknown:
-        return f"the format has no {unknown[0]}"
-    if node.target is torch.ops.aten.copy_.default:
-        return "an input that is written after its old value was read elsewhere"
-    return "its tensors are not dense, or not on one device"
 
 
 def operators(graph: torch.fx.Graph) -> list[torch.fx.Node]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import torch
 from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner
@@ -28,33 +28,45 @@ WITH_STRIDES = {aten.empty_strided.default, aten.new_empty_strided.default}
 
 
 class Support(OperatorSupportBase):
-    """What can be part of a region: an operator with a counterpart, on dense tensors of known dtypes on one device."""
+    """What can be part of a region, where the nodes in `refused`, each with a reason, have no counterpart."""
 
-    def __init__(self, refused: Iterable[str]) -> None:
-        self.refused = set(refused)
+    def __init__(self, refused: Mapping[str, str]) -> None:
+        self.refused = refused
 
     def is_node_supported(self, submodules: Mapping[str, torch.nn.Module], node: torch.fx.Node) -> bool:
-        if node.op == "get_attr":
-            return True
-        if node.op != "call_function" or node.name in self.refused:
-            return False
-        if node.target is operator.getitem:
-            producer = node.args[0]
-            return isinstance(producer, torch.fx.Node) and self.is_node_supported(submodules, producer)
-        if not isinstance(node.target, torch._ops.OpOverload):
-            return False
-        values = list(tensors_of(node))
-        if node.target is aten.copy_.default:
-            return node.args[0].op == "placeholder" and values[0].is_contiguous()  # type: ignore[union-attr]
-        if node.target in WITH_STRIDES and has_gaps(values[0]):
-            return False
-        operands = [t for source in node.all_input_nodes for t in tensors_of(source)]
-        return (
-            bool(values)
-            and all(t.dtype in DTYPES and t.layout is torch.strided for t in [*values, *operands])
-            and len({t.device for t in [*values, *operands]}) == 1
-            and values[0].device.type in ("cpu", "cuda")
-        )
+        return why_eager(node, self.refused) is None
+
+
+def why_eager(node: torch.fx.Node, refused: Mapping[str, str]) -> str | None:
+    """Why no region can have this node; None for an operator with a counterpart on dense tensors on one device."""
+    if node.op == "get_attr":
+        return None
+    if node.name in refused:
+        return refused[node.name]
+    if node.target is operator.getitem and isinstance(node.args[0], torch.fx.Node):
+        return why_eager(node.args[0], refused)
+    if not isinstance(node.target, torch._ops.OpOverload):
+        return "it is no ATen operator"
+    results = list(tensors_of(node))
+    if not results:
+        return "it returns no tensor"
+    tensors = [*results, *(t for source in node.all_input_nodes for t in tensors_of(source))]
+    unknown = sorted(str(d).removeprefix("torch.") for d in {t.dtype for t in tensors} - set(DTYPES))
+    if unknown:
+        return f"the format has no {unknown[0]}"
+    if len({t.device for t in tensors}) != 1:
+        return "its tensors are on several devices"
+    if results[0].device.type not in ("cpu", "cuda"):
+        return f"its tensors are on {results[0].device}"
+    if any(t.layout is not torch.strided for t in tensors):
+        return "its tensors are not strided"
+    if node.target in WITH_STRIDES and has_gaps(results[0]):
+        return "the memory of its result has gaps"
+    if node.target is aten.copy_.default:
+        written = node.args[0]
+        if written.op != "placeholder" or not results[0].is_contiguous():  # type: ignore[union-attr]
+            return "it writes a tensor that is no contiguous input"
+    return None
 
 
 def tensors_of(node: torch.fx.Node) -> Iterator[torch.Tensor]:
@@ -79,7 +91,7 @@ def is_view(node: torch.fx.Node) -> bool:
     return node.target in UNSAFE_VIEWS or any(r.alias_info is not None for r in node.target._schema.returns)
 
 
-def split_into_regions(module: torch.fx.GraphModule, refused: Iterable[str]) -> torch.fx.GraphModule:
+def split_into_regions(module: torch.fx.GraphModule, refused: Mapping[str, str]) -> torch.fx.GraphModule:
     """The module with each supported region as a submodule fusec_region_N, which returns a tuple.
 
     A region begins with the views of its inputs, so that they need no dense copies. It does not end with views, which
