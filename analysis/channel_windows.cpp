@@ -161,7 +161,7 @@ class FindWindows {
       if (!depends_on(id, found_.lane)) continue;
       const bool of_channels = at_point && n.args[0] == kNoExpr &&
                                std::ranges::none_of(found_.rest, [&](auto a) { return depends_on(id, a); });
-      if (of_channels && bits(n.dtype) >= 8) {
+      if (of_channels && bits(n.dtype) >= 8 && bits(n.dtype) * found_.lanes % 32 == 0) {
         found_.loads.push_back({id, true});
         continue;
       }
