@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# prove_bare.sh bookworm|noble [FOLDER]: runs the README's two commands in a fresh Debian 12 or Ubuntu 24.04 that has
-# nothing but a shell, made by debootstrap in FOLDER (default: a temporary one, removed at the end), from what is
+# prove_bare.sh bookworm|noble [FOLDER] [python]: runs the README's two commands in a fresh Debian 12 or Ubuntu 24.04 that
+# has nothing but a shell, made by debootstrap in FOLDER (default: a temporary one, removed at the end), from what is
 # committed, and writes a summary into tests/results/bare-SUITE.txt. Needs root and debootstrap; takes as long as a full
 # build and the fast tests.
+#
+# python: installs the Python package with pip instead, and runs the README's Python examples with it; the summary is
+# tests/results/bare-SUITE-python.txt. 5 GB to fetch, most of it PyTorch.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 suite=${1:?usage: scripts/prove_bare.sh bookworm|noble [FOLDER]}
-given=${2:-}
+given=${2:-} python=${3:-}
 root=${given:-$(mktemp -d)}
 
 clean_up() {
@@ -39,9 +42,16 @@ in_root() {
   chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
     /bin/bash -c "cd /fusec && $1"
 }
+commands=(scripts/demo.sh .ci/run scripts/demo.sh)
+if [ -n "$python" ]; then
+  commands=("scripts/setup.sh programs" "python3 -m venv /venv" "/venv/bin/pip install --quiet ."
+    "du -sh --apparent-size /venv/lib/python3*/site-packages/{fusec,nvidia,numpy}" "/venv/bin/python -m fusec doctor"
+    "/venv/bin/python tests/python/test_readme.py" "/venv/bin/pip install --quiet '.[torch,onnx]'"
+    "/venv/bin/python tests/python/test_readme.py")
+fi
 run_all() {
   local command start
-  for command in scripts/demo.sh .ci/run scripts/demo.sh; do
+  for command in "${commands[@]}"; do
     echo "prove: $command in a bare $suite"
     start=$SECONDS
     in_root "$command" || { echo "prove: $command failed"; return 1; }
@@ -52,10 +62,13 @@ log=$(mktemp)
 status=0
 run_all 2>&1 | tee "$log" || status=$?
 mkdir -p tests/results
+shown='^(prove|setup|demo|test|ci|torch|skipped):|tests passed|[0-9]+/[0-9]+ Test|^wrote|Total Test time|Skipped'
+shown+='|kernels, .* launches|site-packages|^Ran|^(OK|FAILED)'
 {
-  echo "scripts/prove_bare.sh $suite, $(date -u +%Y-%m-%d), commit $(git rev-parse --short HEAD), $(nproc) cores"
+  echo "scripts/prove_bare.sh $suite${python:+ FOLDER python}, $(date -u +%Y-%m-%d), commit $(git rev-parse --short HEAD)," \
+    "$(nproc) cores"
   echo
-  grep -E '^(prove|setup|demo|test|ci):|tests passed|[0-9]+/[0-9]+ Test|^wrote|Total Test time|Skipped|kernels, .* launches' "$log"
-} >"tests/results/bare-$suite.txt"
+  grep -E "$shown" "$log"
+} >"tests/results/bare-$suite${python:+-python}.txt"
 rm -f "$log"
 exit $status

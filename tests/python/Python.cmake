@@ -27,12 +27,22 @@ fusec_python_test(compile)
 fusec_python_test(module)
 fusec_python_test(graphs)
 fusec_python_test(gpu FUSEC_CUDA_DRIVER=$<TARGET_FILE:stand_in_cuda>)
+fusec_python_test(readme)
 fusec_python_test(typing)
 set_tests_properties(python_typing PROPERTIES LABELS full)  # mypy reads NumPy anew: 20 seconds
 
 # Modules of PyTorch, where the interpreter has it.
 fusec_python_test(from_torch)
 fusec_python_test(backend)
+
+# PyTorch's operator tests, and modules drawn at random: samples of them are in scripts/test_torch.sh.
+foreach(check op_db random_modules)
+  if(FUSEC_PYTHON)
+    add_test(NAME python_${check} COMMAND ${CMAKE_COMMAND} -E env ${python_environment} ${Python_EXECUTABLE}
+                                          ${CMAKE_CURRENT_SOURCE_DIR}/python/check_${check}.py)
+    set_tests_properties(python_${check} PROPERTIES LABELS full TIMEOUT 7200 SKIP_RETURN_CODE 77)
+  endif()
+endforeach()
 
 # Models of ONNX, where the interpreter has the package.
 fusec_python_test(from_onnx)
