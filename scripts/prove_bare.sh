@@ -39,8 +39,10 @@ mkdir -p "$root/fusec"
 git archive HEAD | tar -x -C "$root/fusec"
 
 in_root() {
+  local certificates=() kept=fusec/.deps/certificates.pem  # scripts/setup.sh keeps a proxy's there, which apt drops
+  [ ! -e "$root/$kept" ] || certificates=("PIP_CERT=/$kept")
   chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
-    /bin/bash -c "cd /fusec && $1"
+    "${certificates[@]}" /bin/bash -c "cd /fusec && $1"
 }
 commands=(scripts/demo.sh .ci/run scripts/demo.sh)
 if [ -n "$python" ]; then
