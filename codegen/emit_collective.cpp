@@ -65,6 +65,16 @@ std::vector<std::string> collective_groups(const Graph& graph) {
   return names;
 }
 
+CollectiveSlices collective_slices(std::string_view op, std::int64_t dim, const TensorType& operand,
+                                   const TensorType& result) {
+  if (op == "all_reduce") dim = 0;
+  if (dim < 0) dim += static_cast<std::int64_t>(operand.rank());
+  const auto split = static_cast<std::size_t>(dim);
+  return {*element_count(std::span(operand.shape).first(split)),
+          *element_count(std::span(operand.shape).subspan(split)),
+          *element_count(std::span(result.shape).subspan(split))};
+}
+
 CollectiveCall collective_of(const Graph& graph, const LaunchStep& step) {
   const Node& node = graph.nodes[step.node];
   const Attributes& attributes = graph.attributes(node);
@@ -75,20 +85,11 @@ CollectiveCall collective_of(const Graph& graph, const LaunchStep& step) {
   const std::vector<std::string> groups = collective_groups(graph);
   call.communicator = std::find(groups.begin(), groups.end(), attributes.text("group")) - groups.begin();
   if (node.op->name != "all_gather") call.reduction = nccl_reduction(attributes);
-  if (node.op->name == "all_reduce") {
-    call.function = "ncclAllReduce";
-    call.count = *element_count(input.shape);
-    return call;
-  }
-  std::int64_t dim = attributes.integer("dim", 0);
-  if (dim < 0) dim += static_cast<std::int64_t>(input.rank());
-  const auto split = static_cast<std::size_t>(dim);
-  call.slices = *element_count(std::span(input.shape).first(split));
-  call.from_slice = *element_count(std::span(input.shape).subspan(split));
-  call.to_slice = *element_count(std::span(output.shape).subspan(split));
-  const bool gather = node.op->name == "all_gather";
-  call.function = gather ? "ncclAllGather" : "ncclReduceScatter";
-  call.count = gather ? call.from_slice : call.to_slice;
+  const CollectiveSlices slices = collective_slices(node.op->name, attributes.integer("dim", 0), input, output);
+  call.slices = slices.count, call.from_slice = slices.operand_elements, call.to_slice = slices.result_elements;
+  const bool scatter = node.op->name == "reduce_scatter";
+  call.function = scatter ? "ncclReduceScatter" : node.op->name == "all_gather" ? "ncclAllGather" : "ncclAllReduce";
+  call.count = scatter ? call.to_slice : call.from_slice;
   return call;
 }
 

@@ -23,6 +23,15 @@ struct CollectiveCall {
   Constant dtype, reduction;  // where nothing is reduced: an empty name
   std::int64_t communicator = 0;
 };
+
+// What the ranks gather or scatter at a time: a slice for each place of the dimensions before `dim`, which may be
+// negative. An all_reduce has one slice, of all elements.
+struct CollectiveSlices {
+  IndexExpr count = 1, operand_elements = 0, result_elements = 0;
+};
+CollectiveSlices collective_slices(std::string_view op, std::int64_t dim, const TensorType& operand,
+                                   const TensorType& result);
+
 // Throws Error(kInput) for a dtype that NCCL does not know.
 CollectiveCall collective_of(const Graph& graph, const LaunchStep& step);
 

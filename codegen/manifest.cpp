@@ -258,6 +258,21 @@ class Printer {
     });
   }
 
+  void communication(const LaunchStep& step) {
+    const Node& node = graph_.nodes[step.node];
+    const Attributes& attributes = graph_.attributes(node);
+    const TensorType &operand = graph_.tensor(step.reads[0]), &result = graph_.tensor(step.writes[0]);
+    out_.object([&] {
+      out_.member("op", node.op->name);
+      out_.member("group", attributes.text("group"));
+      if (node.op->name != "all_gather") out_.member("reduce_op", attributes.text("reduce_op", "sum"));
+      if (node.op->name != "all_reduce") out_.member("dim", attributes.integer("dim", 0));
+      out_.member("dtype", name(operand.dtype));
+      formulas("operand_shape", operand.shape);
+      formulas("result_shape", result.shape);
+    });
+  }
+
   void step(const LaunchStep& step) {
     out_.object([&] {
       switch (step.kind) {
@@ -276,6 +291,7 @@ class Printer {
           break;
         case LaunchStep::Kind::kCollective:
           out_.member("collective", graph_.nodes[step.node].name);
+          out_.member("communication", [&] { communication(step); });
           break;
         case LaunchStep::Kind::kMatrixCall:
           out_.member("library", "cublaslt");

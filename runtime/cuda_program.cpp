@@ -31,10 +31,10 @@ DeviceTensorMap tensor_map(const CudaDriver& driver, const ResolvedBoxes& boxes,
   // 32, 64 and 128 bytes are 1, 2 and 3.
   const std::uint32_t swizzle = swizzle_of_lines(boxes.box[0] * static_cast<std::uint32_t>(boxes.element_bytes)) / 32;
   DeviceTensorMap map;
-  driver.check(
-      driver.encode_tiled(&map, type, static_cast<unsigned>(extents.size()), at, extents.data(), strides.data(),
-                          boxes.box.data(), steps.data(), kNoInterleave, std::bit_width(swizzle), kPromote128, kFillZeros),
-      "the description of a tensor for TMA");
+  driver.check(driver.encode_tiled(&map, type, static_cast<unsigned>(extents.size()), at, extents.data(),
+                                   strides.data(), boxes.box.data(), steps.data(), kNoInterleave,
+                                   std::bit_width(swizzle), kPromote128, kFillZeros),
+               "the description of a tensor for TMA");
   return map;
 }
 
@@ -75,12 +75,15 @@ CudaHandle CudaProgram::find(const std::string& kernel) const {
   throw Error(ErrorKind::kEnvironment, Error::Parts{.what = "the compiled kernels lack one", .found = kernel});
 }
 
-void CudaProgram::enqueue(std::span<const ResolvedStep> steps, const BaseAddress& base, CudaHandle stream) const {
+void CudaProgram::enqueue(std::span<const ResolvedStep> steps, const BaseAddress& base, CudaHandle stream,
+                          const Collect& collect) const {
   for (const ResolvedStep& step : steps) {
     if (step.kind == LaunchStep::Kind::kCopy)
       driver_.check(driver_.device_copy(address(step.arguments[0], base), address(step.arguments[1], base),
                                         static_cast<std::size_t>(step.bytes), stream),
                     "a copy");
+    else if (step.kind == LaunchStep::Kind::kCollective)
+      collect(step, address(step.arguments[0], base), address(step.arguments[1], base));
     else
       launch(step, base, stream);
   }
@@ -108,10 +111,10 @@ void CudaProgram::launch(const ResolvedStep& step, const BaseAddress& base, Cuda
                                              static_cast<int>(step.dynamic_shared)),
                   kernel.name);
   auto u = [](auto v) { return static_cast<unsigned>(v); };
-  driver_.check(driver_.launch(functions_[step.kernel], u(step.grid[0]), u(step.grid[1]), u(step.grid[2]),
-                               u(kernel.block[0]), u(kernel.block[1]), u(kernel.block[2]), u(step.dynamic_shared),
-                               stream, pointers.data(), nullptr),
-                kernel.name);
+  driver_.check(
+      driver_.launch(functions_[step.kernel], u(step.grid[0]), u(step.grid[1]), u(step.grid[2]), u(kernel.block[0]),
+                     u(kernel.block[1]), u(kernel.block[2]), u(step.dynamic_shared), stream, pointers.data(), nullptr),
+      kernel.name);
 }
 
 }  // namespace fusec

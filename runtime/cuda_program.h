@@ -18,15 +18,19 @@ using BaseAddress = std::function<DevicePointer(BufferRef::Kind kind, std::uint3
 
 class CudaProgram {
  public:
-  // With the context current, as for all calls below. An image whose cubin is not for the device is loaded from its PTX.
-  // Throws Error(kEnvironment) where neither loads, or a kernel is in none of the images.
+  // With the context current, as for all calls below. An image whose cubin is not for the device is loaded from its
+  // PTX. Throws Error(kEnvironment) where neither loads, or a kernel is in none of the images.
   CudaProgram(const CudaDriver& driver, const LaunchPlan& plan, std::span<const KernelImage> images);
   ~CudaProgram();
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
 
+  // What does a collective: the step, and where operand and result lie.
+  using Collect = std::function<void(const ResolvedStep& step, DevicePointer from, DevicePointer to)>;
+
   // Returns at once, with the steps enqueued. Allocates nothing. Throws Error(kEnvironment) where the driver refuses.
-  void enqueue(std::span<const ResolvedStep> steps, const BaseAddress& base, CudaHandle stream) const;
+  void enqueue(std::span<const ResolvedStep> steps, const BaseAddress& base, CudaHandle stream,
+               const Collect& collect = {}) const;
 
  private:
   void load(const KernelImage& image);

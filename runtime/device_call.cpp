@@ -85,8 +85,8 @@ std::string launcher_symbol(const Graph& graph, const Node& node) {
   return json.substr(1, json.size() - 2);
 }
 
-std::vector<DeviceCall> planned_calls(const Graph& graph, const LaunchPlan& plan,
-                                      const std::vector<ResolvedStep>& steps, const std::vector<std::int64_t>& symbols,
+std::vector<DeviceCall> planned_calls(const Graph& graph, const LaunchPlan& plan, std::span<const ResolvedStep> steps,
+                                      const std::vector<std::int64_t>& symbols,
                                       const std::function<std::uint64_t(BufferRef::Kind, std::uint32_t)>& base) {
   std::vector<DeviceCall> calls;
   for (const ResolvedStep& step : steps) {

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -41,8 +42,8 @@ std::uint64_t address_of(const std::vector<std::byte>& bytes);
 std::string launcher_symbol(const Graph& graph, const Node& node);
 
 // What these steps of the plan enqueue, buffers where `base` says that they begin.
-std::vector<DeviceCall> planned_calls(const Graph& graph, const LaunchPlan& plan,
-                                      const std::vector<ResolvedStep>& steps, const std::vector<std::int64_t>& symbols,
+std::vector<DeviceCall> planned_calls(const Graph& graph, const LaunchPlan& plan, std::span<const ResolvedStep> steps,
+                                      const std::vector<std::int64_t>& symbols,
                                       const std::function<std::uint64_t(BufferRef::Kind, std::uint32_t index)>& base);
 
 // Where the two lists differ, in words; "" where they do not.

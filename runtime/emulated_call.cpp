@@ -6,6 +6,7 @@
 
 #include "analysis/target.h"
 #include "ir/error.h"
+#include "runtime/collective.h"
 #include "runtime/device_call.h"
 
 namespace fusec {
@@ -13,8 +14,9 @@ namespace {
 
 class Call {
  public:
-  Call(const ManifestModel& model, const ResolvedCall& call, const EmulatedKernels& kernels)
-      : model_(model), call_(call), kernels_(kernels) {}
+  Call(const ManifestModel& model, const ResolvedCall& call, const EmulatedKernels& kernels,
+       const Communicate& communicate)
+      : model_(model), call_(call), kernels_(kernels), communicate_(communicate) {}
 
   void hold(std::span<void* const> arguments, std::span<void* const> results) {
     const Graph& graph = model_.graph;
@@ -66,25 +68,38 @@ class Call {
   }
 
   void run(const std::vector<ResolvedStep>& steps) {
-    const auto calls = planned_calls(model_.graph, model_.plan, steps, call_.symbols,
-                                     [&](BufferRef::Kind kind, std::uint32_t index) {
-                                       return memory_.address(ids_.at({kind, index}));
-                                     });
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      if (steps[i].kind == LaunchStep::Kind::kCopy)
-        copy(steps[i]);
+    const auto base = [&](BufferRef::Kind kind, std::uint32_t index) {
+      return memory_.address(ids_.at({kind, index}));
+    };
+    for (const ResolvedStep& step : steps) {
+      if (step.kind == LaunchStep::Kind::kCopy)
+        copy(step);
+      else if (step.kind == LaunchStep::Kind::kCollective)
+        communicate(step);
       else
-        launch(calls[i]);
+        launch(planned_calls(model_.graph, model_.plan, {&step, 1}, call_.symbols, base).front());
     }
   }
 
+  std::byte* host_memory(const ResolvedArgument& a) {
+    return memory_.buffer(ids_.at({a.buffer, a.index})).bytes.data() + a.offset;
+  }
+  void mark_written(const ResolvedArgument& a, std::size_t bytes) {
+    memory_.mark_written(ids_.at({a.buffer, a.index}), static_cast<std::size_t>(a.offset), bytes);
+  }
+
   void copy(const ResolvedStep& step) {
-    const auto id = [&](const ResolvedArgument& a) { return ids_.at({a.buffer, a.index}); };
     const auto bytes = static_cast<std::size_t>(step.bytes);
-    const ResolvedArgument &to = step.arguments[0], &from = step.arguments[1];
-    std::memmove(memory_.buffer(id(to)).bytes.data() + to.offset, memory_.buffer(id(from)).bytes.data() + from.offset,
-                 bytes);
-    memory_.mark_written(id(to), static_cast<std::size_t>(to.offset), bytes);
+    std::memmove(host_memory(step.arguments[0]), host_memory(step.arguments[1]), bytes);
+    mark_written(step.arguments[0], bytes);
+  }
+
+  void communicate(const ResolvedStep& step) {
+    const ManifestCollective& collective = model_.collectives[step.step->node];
+    const ResolvedArgument &from = step.arguments[0], &to = step.arguments[1];
+    for (const Collective& call : collectives_of(collective, call_.symbols, host_memory(from), host_memory(to)))
+      communicate_(call, nullptr);
+    mark_written(to, bytes_of(collective.result));
   }
 
   void launch(const DeviceCall& call) {
@@ -99,14 +114,16 @@ class Call {
                                   .arguments = call.arguments};
     const emulator::Report report = emulator::run(kernels_.module_of(call.name), launch, memory_, options_);
     if (!report.findings.empty())
-      throw Error(ErrorKind::kEnvironment, Error::Parts{.what = "the emulator found a fault in " + call.name,
-                                            .found = emulator::describe(report),
-                                            .hint = "this is a bug in fusec; please report it with the model"});
+      throw Error(ErrorKind::kEnvironment,
+                  Error::Parts{.what = "the emulator found a fault in " + call.name,
+                               .found = emulator::describe(report),
+                               .hint = "this is a bug in fusec; please report it with the model"});
   }
 
   const ManifestModel& model_;
   const ResolvedCall& call_;
   const EmulatedKernels& kernels_;
+  const Communicate& communicate_;
   emulator::Options options_;
   emulator::Memory memory_;
   std::map<Key, emulator::Memory::Id> ids_;
@@ -119,7 +136,7 @@ EmulatedKernels::EmulatedKernels(std::span<const KernelImage> images) {
   for (const KernelImage& image : images) {
     if (!image.ptx || image.ptx->empty())
       throw Error(ErrorKind::kEnvironment, Error::Parts{.what = "the module has no PTX, which the emulator executes",
-                                            .hint = "compile with PTX, or run on a GPU or the reference"});
+                                                        .hint = "compile with PTX, or run on a GPU or the reference"});
     modules_.emplace_back(*image.ptx, "image " + std::to_string(modules_.size()));
     for (const std::string& kernel : modules_.back().kernels()) module_of_[kernel] = modules_.size() - 1;
   }
@@ -133,8 +150,10 @@ const emulator::Module& EmulatedKernels::module_of(const std::string& kernel) co
 }
 
 void run_on_emulator(const ManifestModel& model, const ResolvedCall& call, const EmulatedKernels& kernels,
-                     std::span<void* const> arguments, std::span<void* const> results, int threads) {
-  Call emulated(model, call, kernels);
+                     std::span<void* const> arguments, std::span<void* const> results, int threads,
+                     const Communicate& communicate) {
+  require_communication(model, communicate);
+  Call emulated(model, call, kernels, communicate);
   emulated.hold(arguments, results);
   emulated.run(threads);
 }

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "fusec/collective.h"
 #include "fusec/kernel_image.h"
 #include "runtime/emulator/emulator.h"
 #include "runtime/module_calls.h"
@@ -26,8 +27,9 @@ class EmulatedKernels {
 };
 
 // Host memory of each argument and result, in the order of a call. Throws Error(kEnvironment) with what the emulator
-// found, if anything.
+// found, if anything, Error(kInput) where there are collectives and no way to communicate.
 void run_on_emulator(const ManifestModel& model, const ResolvedCall& call, const EmulatedKernels& kernels,
-                     std::span<void* const> arguments, std::span<void* const> results, int threads);
+                     std::span<void* const> arguments, std::span<void* const> results, int threads,
+                     const Communicate& communicate);
 
 }  // namespace fusec

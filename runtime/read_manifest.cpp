@@ -14,7 +14,8 @@ namespace {
 using Json = nlohmann::json;
 
 [[noreturn]] void refuse(const std::string& found, const std::string& expected) {
-  throw Error(ErrorKind::kInput, Error::Parts{.what = "this is no manifest that can be run", .found = found, .expected = expected});
+  throw Error(ErrorKind::kInput,
+              Error::Parts{.what = "this is no manifest that can be run", .found = found, .expected = expected});
 }
 
 const std::string& text_of(const Json& json) {
@@ -51,12 +52,12 @@ class Reader {
  private:
   IndexExpr formula(const Json& text) const { return parse_dim(text_of(text), *names_); }
 
-  TensorType type(const Json& tensor) const {
+  TensorType type(const Json& tensor, const char* shape = "shape") const {
     const std::string& dtype = text_of(tensor.at("dtype"));
     const auto known = parse_dtype(dtype);
     if (!known) refuse("dtype " + in_quotes(dtype), "a dtype of this version");
     TensorType type{.dtype = *known, .shape = {}};
-    for (const Json& dim : tensor.at("shape")) type.shape.push_back(formula(dim));
+    for (const Json& dim : tensor.at(shape)) type.shape.push_back(formula(dim));
     return type;
   }
 
@@ -202,7 +203,24 @@ class Reader {
     return form;
   }
 
-  LaunchStep launch_step(const Json& s) const {
+  LaunchStep collective_step(const Json& s) {
+    const Json& c = s.at("communication");
+    LaunchStep step;
+    step.kind = LaunchStep::Kind::kCollective;
+    step.node = static_cast<NodeId>(model_.collectives.size());
+    step.arguments = arguments_of(s.at("arguments"), nullptr);
+    if (step.arguments.size() != 2) refuse("a collective of other arguments", "an operand and a result");
+    model_.collectives.push_back({.node = text_of(s["collective"]),
+                                  .op = text_of(c.at("op")),
+                                  .group = text_of(c.at("group")),
+                                  .reduce_op = c.value("reduce_op", ""),
+                                  .dim = c.value("dim", std::int64_t{0}),
+                                  .operand = type(c, "operand_shape"),
+                                  .result = type(c, "result_shape")});
+    return step;
+  }
+
+  LaunchStep launch_step(const Json& s) {
     LaunchStep step;
     if (s.contains("copy_bytes")) {
       step.kind = LaunchStep::Kind::kCopy;
@@ -210,6 +228,7 @@ class Reader {
       step.arguments = arguments_of(s.at("arguments"), nullptr);
       return step;
     }
+    if (s.contains("collective")) return collective_step(s);
     if (!s.contains("kernel")) refuse_call(s);
     step.kernel = kernels_.at(text_of(s["kernel"]));
     step.arguments = arguments_of(s.at("arguments"), &model_.plan.kernels[step.kernel]);
@@ -223,13 +242,11 @@ class Reader {
   [[noreturn]] static void refuse_call(const Json& s) {
     const auto call = [&](const std::string& found, const std::string& hint) {
       throw Error(ErrorKind::kInput, Error::Parts{.what = "the model cannot be run here",
-                                      .found = found,
-                                      .expected = "kernels and copies alone",
-                                      .hint = hint});
+                                                  .found = found,
+                                                  .expected = "kernels, copies and collectives alone",
+                                                  .hint = hint});
     };
     if (s.contains("library")) call("a call of cuBLASLt", "gemm=\"builtin\", or link the emitted source with cuBLASLt");
-    if (s.contains("collective"))
-      call("a call of NCCL for node " + in_quotes(text_of(s["collective"])), "link the emitted source");
     if (s.contains("external"))
       call("a launcher of one's own for node " + in_quotes(text_of(s["external"])), "link the emitted source");
     refuse("a step without a kernel", "a kernel, a copy or a call");

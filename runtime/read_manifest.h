@@ -17,6 +17,12 @@ struct ManifestResult {
   std::optional<std::uint32_t> alias_of;  // the input in whose memory it is written, by position
 };
 
+struct ManifestCollective {
+  std::string node, op, group, reduce_op;
+  std::int64_t dim = 0;
+  TensorType operand, result;
+};
+
 struct ManifestModel {
   Graph graph;  // symbols, inputs, constants; no nodes
   // What launches and their sizes need: kernels without text, steps, checks, bytes. Buffers are numbered as in the
@@ -24,6 +30,7 @@ struct ManifestModel {
   // are addressed by offset alone (index 0).
   LaunchPlan plan;
   std::vector<ManifestResult> results;
+  std::vector<ManifestCollective> collectives;      // LaunchStep::node says which a step does
   std::vector<std::optional<HostTensor>> embedded;  // of each constant, the bytes that the manifest has
   std::string arch;
 };

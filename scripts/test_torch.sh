@@ -50,6 +50,7 @@ run tests/python/test_readme.py
 run tests/python/test_backend.py
 run tests/python/test_from_onnx.py
 run tests/python/test_from_torch.py
+run tests/python/test_collectives.py
 run tests/python/check_op_db.py --count=25
 run tests/python/check_random_modules.py --count=25
 exit $status

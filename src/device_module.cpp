@@ -10,6 +10,7 @@
 #include "ir/error.h"
 #include "ir/spelling.h"
 #include "module_state.h"
+#include "runtime/collective.h"
 #include "runtime/cuda_driver.h"
 #include "runtime/cuda_program.h"
 
@@ -80,6 +81,9 @@ namespace {
 DevicePointer device_pointer(const void* data) {
   return static_cast<DevicePointer>(reinterpret_cast<std::uintptr_t>(data));
 }
+void* pointer_of(DevicePointer address) {
+  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));  // NOLINT(performance-no-int-to-ptr)
+}
 
 }  // namespace
 
@@ -117,7 +121,8 @@ struct DeviceModule::State {
   State& operator=(const State&) = delete;
 
   std::shared_ptr<const ResolvedCall> checked(std::span<const TensorView> arguments,
-                                              std::span<const TensorView> results) {
+                                              std::span<const TensorView> results, const Communicate& communicate) {
+    require_communication(module->model, communicate);
     auto call = module->calls.resolve(call_tensors(arguments));
     module->calls.require_results(*call, call_tensors(results));
     for (std::size_t i = 0; i < arguments.size(); ++i) require_address(module->arguments[i].name, arguments[i]);
@@ -155,25 +160,38 @@ struct DeviceModule::State {
     throw InternalError("an argument that lies nowhere");
   }
 
-  void enqueue(const std::vector<ResolvedStep>& steps, const LaunchMemories& memories,
-               std::span<const TensorView> arguments, std::span<const TensorView> results, CudaHandle stream) const {
+  struct Enqueued {
+    std::shared_ptr<const ResolvedCall> call;
+    std::span<const TensorView> arguments, results;
+    const Communicate& communicate;
+    CudaHandle stream = nullptr;
+  };
+
+  void enqueue(const std::vector<ResolvedStep>& steps, const LaunchMemories& memories, const Enqueued& e) const {
     program->enqueue(
         steps,
-        [&](BufferRef::Kind kind, std::uint32_t index) { return address(kind, index, memories, arguments, results); },
-        stream);
+        [&](BufferRef::Kind kind, std::uint32_t index) {
+          return address(kind, index, memories, e.arguments, e.results);
+        },
+        e.stream,
+        [&](const ResolvedStep& step, DevicePointer from, DevicePointer to) {
+          const ManifestCollective& collective = module->model.collectives[step.step->node];
+          for (const Collective& c : collectives_of(collective, e.call->symbols, pointer_of(from), pointer_of(to)))
+            e.communicate(c, e.stream);
+        });
   }
 
   // Memory for the call, and what its launch reads of what is made of constants alone.
-  void prepare(LaunchMemories& memories, const ResolvedCall& call, std::span<const TensorView> arguments,
-               std::span<const TensorView> results, CudaHandle stream) {
+  void prepare(LaunchMemories& memories, const Enqueued& e) {
+    const ResolvedCall& call = *e.call;
     memories.workspace.reserve(call.plan.workspace_bytes);
     std::vector<const void*> given;
-    for (std::size_t i = module->model.graph.inputs.size(); i < arguments.size(); ++i)
-      given.push_back(arguments[i].data);
+    for (std::size_t i = module->model.graph.inputs.size(); i < e.arguments.size(); ++i)
+      given.push_back(e.arguments[i].data);
     const bool moved = memories.prepared.reserve(call.plan.prepared_bytes);
     if (!moved && memories.generation == generation && memories.symbols == call.symbols && memories.constants == given)
       return;
-    enqueue(call.plan.prepare_steps, memories, arguments, results, stream);
+    enqueue(call.plan.prepare_steps, memories, e);
     memories.constants = std::move(given);
     memories.symbols = call.symbols;
     memories.generation = generation;
@@ -192,15 +210,16 @@ struct DeviceModule::State {
 DeviceModule::DeviceModule(const Module& module, int device)
     : state_(at_boundary([&] { return std::make_shared<State>(module.state_, device); })) {}
 
-void DeviceModule::launch(std::span<const TensorView> arguments, std::span<const TensorView> results, void* stream) {
+void DeviceModule::launch(std::span<const TensorView> arguments, std::span<const TensorView> results, void* stream,
+                          const Communicate& communicate) {
   at_boundary([&] {
-    const auto call = state_->checked(arguments, results);
+    const State::Enqueued e{state_->checked(arguments, results, communicate), arguments, results, communicate, stream};
     const std::scoped_lock lock(state_->mutex);
     std::unique_ptr<LaunchMemories>& memories = state_->of_stream[stream];
     if (!memories) memories = std::make_unique<LaunchMemories>(state_->context);
     const CurrentContext scope(*state_->context);
-    state_->prepare(*memories, *call, arguments, results, stream);
-    state_->enqueue(call->plan.steps, *memories, arguments, results, stream);
+    state_->prepare(*memories, e);
+    state_->enqueue(e.call->plan.steps, *memories, e);
   });
 }
 
@@ -230,11 +249,12 @@ struct CapturedLaunch::State {
   CudaHandle stream = nullptr, graph = nullptr, executable = nullptr;
 };
 
-CapturedLaunch DeviceModule::capture(std::span<const TensorView> arguments, std::span<const TensorView> results) {
+CapturedLaunch DeviceModule::capture(std::span<const TensorView> arguments, std::span<const TensorView> results,
+                                     const Communicate& communicate) {
   return at_boundary([&] {
     constexpr unsigned kNonBlocking = 1;
     constexpr int kThreadLocal = 1;  // CU_STREAM_CAPTURE_MODE_THREAD_LOCAL
-    const auto call = state_->checked(arguments, results);
+    State::Enqueued e{state_->checked(arguments, results, communicate), arguments, results, communicate};
     const std::scoped_lock lock(state_->mutex);
     const CurrentContext scope(*state_->context);
     const CudaDriver& driver = state_->context->driver();
@@ -242,11 +262,12 @@ CapturedLaunch DeviceModule::capture(std::span<const TensorView> arguments, std:
     captured.state_ = std::make_shared<CapturedLaunch::State>(state_);
     CapturedLaunch::State& s = *captured.state_;
     driver.check(driver.stream_create(&s.stream, kNonBlocking), "a stream");
-    state_->prepare(s.memories, *call, arguments, results, s.stream);
+    e.stream = s.stream;
+    state_->prepare(s.memories, e);
     driver.check(driver.stream_synchronize(s.stream), "the kernels failed");
     driver.check(driver.begin_capture(s.stream, kThreadLocal), "the capture of a launch");
     try {
-      state_->enqueue(call->plan.steps, s.memories, arguments, results, s.stream);
+      state_->enqueue(e.call->plan.steps, s.memories, e);
     } catch (...) {
       driver.end_capture(s.stream, &s.graph);
       throw;

@@ -6,8 +6,8 @@
 #include <set>
 
 #include "boundary.h"
-#include "module_state.h"
 #include "ir/spelling.h"
+#include "module_state.h"
 #include "runtime/reference/reference.h"
 #include "type_info.h"
 
@@ -18,8 +18,8 @@ HostTensor host_tensor(const NamedTensor& named) {
   const auto dtype = parse_dtype(named.tensor.dtype);
   if (!dtype)
     throw Error(ErrorKind::kInput, Error::Parts{.what = "the dtype of tensor " + in_quotes(named.name),
-                                    .found = in_quotes(named.tensor.dtype),
-                                    .expected = "a dtype of the graph format"});
+                                                .found = in_quotes(named.tensor.dtype),
+                                                .expected = "a dtype of the graph format"});
   HostTensor tensor(*dtype, named.tensor.shape);
   if (!tensor.bytes.empty()) std::memcpy(tensor.bytes.data(), named.tensor.data, tensor.bytes.size());
   return tensor;
@@ -29,7 +29,7 @@ void require_given(const Graph& graph, const TensorMap& tensors) {
   const auto require = [&](ValueId v, const char* what) {
     if (!tensors.contains(graph.value(v).name))
       throw Error(ErrorKind::kUsage, Error::Parts{.what = std::string("no value is given for ") + what,
-                                      .found = in_quotes(graph.value(v).name)});
+                                                  .found = in_quotes(graph.value(v).name)});
   };
   for (const ValueId v : graph.inputs) require(v, "input");
   for (const Constant& constant : graph.constants)
@@ -99,15 +99,15 @@ std::vector<std::vector<std::int64_t>> Module::result_shapes(std::span<const Ten
   return at_boundary([&] { return state_->calls.resolve(call_tensors(arguments))->result_shapes; });
 }
 
-void Module::run_on_emulator(std::span<const TensorView> arguments, std::span<const TensorView> results,
-                             int threads) const {
+void Module::run_on_emulator(std::span<const TensorView> arguments, std::span<const TensorView> results, int threads,
+                             const Communicate& communicate) const {
   at_boundary([&] {
     const std::shared_ptr<const ResolvedCall> call = state_->calls.resolve(call_tensors(arguments));
     state_->calls.require_results(*call, call_tensors(results));
     std::vector<void*> read, written;
     for (const TensorView& view : arguments) read.push_back(view.data);
     for (const TensorView& view : results) written.push_back(view.data);
-    fusec::run_on_emulator(state_->model, *call, state_->emulated_kernels(), read, written, threads);
+    fusec::run_on_emulator(state_->model, *call, state_->emulated_kernels(), read, written, threads, communicate);
   });
 }
 
@@ -120,10 +120,12 @@ void run_reference(const Model& model, std::span<const NamedTensor> arguments, s
     for (const NamedTensor& named : results) {
       const auto output = outputs.find(named.name);
       if (output == outputs.end())
-        throw Error(ErrorKind::kUsage, Error::Parts{.what = "the model has no output of this name", .found = in_quotes(named.name)});
-      if (host_tensor(named).bytes.size() != output->second.bytes.size() || output->second.shape != named.tensor.shape ||
-          name(output->second.dtype) != named.tensor.dtype)
-        throw Error(ErrorKind::kInput, Error::Parts{.what = "the tensor for output " + in_quotes(named.name) + " is of another shape or dtype"});
+        throw Error(ErrorKind::kUsage,
+                    Error::Parts{.what = "the model has no output of this name", .found = in_quotes(named.name)});
+      if (host_tensor(named).bytes.size() != output->second.bytes.size() ||
+          output->second.shape != named.tensor.shape || name(output->second.dtype) != named.tensor.dtype)
+        throw Error(ErrorKind::kInput, Error::Parts{.what = "the tensor for output " + in_quotes(named.name) +
+                                                            " is of another shape or dtype"});
       if (!output->second.bytes.empty())
         std::memcpy(named.tensor.data, output->second.bytes.data(), output->second.bytes.size());
     }

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "fusec/collective.h"
 #include "fusec/fusec.h"
 #include "fusec/kernel_image.h"
 
@@ -41,12 +42,12 @@ std::vector<KernelImage> images_of(const Compilation& compilation);
 
 class Module {
  public:
-  // Throws Error(kInput) where the manifest is none, or calls what is no kernel (cuBLASLt, NCCL, a launcher).
+  // Throws Error(kInput) where the manifest is none, or calls cuBLASLt or a launcher.
   Module(std::string manifest, std::vector<KernelImage> images);
 
   const std::string& manifest() const;
   const std::vector<KernelImage>& images() const;
-  const std::string& arch() const;  // "sm_90a"
+  const std::string& arch() const;                          // "sm_90a"
   const std::vector<TensorDeclaration>& arguments() const;  // inputs, then constants, in the order of a call
   const std::vector<TensorDeclaration>& results() const;    // outputs, each once
 
@@ -54,9 +55,10 @@ class Module {
   std::vector<std::vector<std::int64_t>> result_shapes(std::span<const TensorView> arguments) const;
 
   // Executes the PTX on the CPU, with all checks of the emulator, on host memory. `threads`: 0 for as many as there are
-  // processors. Throws Error(kEnvironment) where there is no PTX, or where the emulator finds a fault.
-  void run_on_emulator(std::span<const TensorView> arguments, std::span<const TensorView> results,
-                       int threads = 0) const;
+  // processors. Throws Error(kEnvironment) where there is no PTX, or where the emulator finds a fault, Error(kInput)
+  // where the model has collectives and `communicate` is empty.
+  void run_on_emulator(std::span<const TensorView> arguments, std::span<const TensorView> results, int threads = 0,
+                       const Communicate& communicate = {}) const;
 
  private:
   friend class DeviceModule;
@@ -78,7 +80,8 @@ class DeviceMemory {
   std::shared_ptr<State> state_;
 };
 
-// One launch as a CUDA graph. It keeps its own workspace; the tensors that it was captured with are its caller's to keep.
+// One launch as a CUDA graph. It keeps its own workspace; the tensors that it was captured with are its caller's to
+// keep.
 class CapturedLaunch {
  public:
   void launch(void* stream) const;  // returns at once
@@ -99,14 +102,18 @@ class DeviceModule {
   // Enqueues the model on the stream (a CUstream or cudaStream_t; null: the legacy default stream) and returns. What
   // depends on constants alone is enqueued first where the constants are others than at the last launch on the stream.
   // Arguments and results must stay until the stream has done it. Throws Error(kInput) where a tensor is not as
-  // declared, Error(kEnvironment) where the driver refuses.
-  void launch(std::span<const TensorView> arguments, std::span<const TensorView> results, void* stream);
+  // declared, or where the model has collectives and `communicate` is empty, Error(kEnvironment) where the driver
+  // refuses.
+  void launch(std::span<const TensorView> arguments, std::span<const TensorView> results, void* stream,
+              const Communicate& communicate = {});
 
   // To be called after constants were changed in place.
   void constants_changed();
 
-  // The same as a CUDA graph. Memory is allocated and constants are prepared now, nothing else runs.
-  CapturedLaunch capture(std::span<const TensorView> arguments, std::span<const TensorView> results);
+  // The same as a CUDA graph. Memory is allocated and constants are prepared now, nothing else runs; what `communicate`
+  // enqueues is captured.
+  CapturedLaunch capture(std::span<const TensorView> arguments, std::span<const TensorView> results,
+                         const Communicate& communicate = {});
 
  private:
   friend class CapturedLaunch;

@@ -27,6 +27,18 @@ std::vector<NamedTensor> named_views(std::vector<NamedView> given) {
   return list;
 }
 
+std::uintptr_t address(const void* data) {
+  return reinterpret_cast<std::uintptr_t>(data);
+}
+
+// A callable of Python takes the stream as a number.
+using Communicating = std::optional<std::function<void(const Collective&, std::uintptr_t stream)>>;
+
+Communicate communication(const Communicating& given) {
+  if (!given) return {};
+  return [&given](const Collective& collective, void* stream) { (*given)(collective, address(stream)); };
+}
+
 }  // namespace
 
 void bind_modules(nb::module_& m) {
@@ -37,6 +49,15 @@ void bind_modules(nb::module_& m) {
       .def_ro("is_constant", &TensorDeclaration::is_constant)
       .def_ro("alias_of", &TensorDeclaration::alias_of)
       .def("__repr__", [](const TensorDeclaration& t) { return "<fusec.TensorDeclaration " + t.name + ">"; });
+  nb::class_<Collective>(m, "Collective", "What the devices of a group do together in one step of a call.")
+      .def_ro("op", &Collective::op)
+      .def_ro("group", &Collective::group)
+      .def_ro("reduce_op", &Collective::reduce_op)
+      .def_ro("dtype", &Collective::dtype)
+      .def_prop_ro("source", [](const Collective& c) { return address(c.source); })
+      .def_ro("source_elements", &Collective::source_elements)
+      .def_prop_ro("target", [](const Collective& c) { return address(c.target); })
+      .def_ro("target_elements", &Collective::target_elements);
   nb::class_<Module>(m, "Executable")
       .def(nb::init<std::string, std::vector<KernelImage>>(), "manifest"_a, "images"_a)
       .def_prop_ro("manifest", &Module::manifest)
@@ -51,14 +72,15 @@ void bind_modules(nb::module_& m) {
           "arguments"_a)
       .def(
           "run_on_emulator",
-          [](const Module& self, std::vector<View> arguments, std::vector<View> results, int threads) {
-            self.run_on_emulator(views(std::move(arguments)), views(std::move(results)), threads);
+          [](const Module& self, std::vector<View> arguments, std::vector<View> results, int threads,
+             const Communicating& communicate) {
+            self.run_on_emulator(views(std::move(arguments)), views(std::move(results)), threads,
+                                 communication(communicate));
           },
-          "arguments"_a, "results"_a, "threads"_a = 0, Released());
+          "arguments"_a, "results"_a, "threads"_a = 0, "communicate"_a = nb::none(), Released());
   nb::class_<DeviceMemory>(m, "DeviceMemory")
       .def(nb::init<int, std::size_t>(), "device"_a, "bytes"_a)
-      .def_prop_ro("address",
-                   [](const DeviceMemory& self) { return reinterpret_cast<std::uintptr_t>(self.data()); })
+      .def_prop_ro("address", [](const DeviceMemory& self) { return address(self.data()); })
       .def(
           "copy_from_host",
           [](DeviceMemory& self, std::uintptr_t source, std::size_t bytes) {
@@ -73,23 +95,26 @@ void bind_modules(nb::module_& m) {
           "target"_a, "bytes"_a, Released());
   nb::class_<CapturedLaunch>(m, "CapturedLaunch")
       .def(
-          "launch", [](const CapturedLaunch& self, std::uintptr_t stream) { self.launch(pointer(stream)); },
-          "stream"_a, Released());
+          "launch", [](const CapturedLaunch& self, std::uintptr_t stream) { self.launch(pointer(stream)); }, "stream"_a,
+          Released());
   nb::class_<DeviceModule>(m, "DeviceModule")
       .def(nb::init<const Module&, int>(), "module"_a, "device"_a, Released())
       .def(
           "launch",
-          [](DeviceModule& self, std::vector<View> arguments, std::vector<View> results, std::uintptr_t stream) {
-            self.launch(views(std::move(arguments)), views(std::move(results)), pointer(stream));
+          [](DeviceModule& self, std::vector<View> arguments, std::vector<View> results, std::uintptr_t stream,
+             const Communicating& communicate) {
+            self.launch(views(std::move(arguments)), views(std::move(results)), pointer(stream),
+                        communication(communicate));
           },
-          "arguments"_a, "results"_a, "stream"_a, Released())
+          "arguments"_a, "results"_a, "stream"_a, "communicate"_a = nb::none(), Released())
       .def("constants_changed", &DeviceModule::constants_changed)
       .def(
           "capture",
-          [](DeviceModule& self, std::vector<View> arguments, std::vector<View> results) {
-            return self.capture(views(std::move(arguments)), views(std::move(results)));
+          [](DeviceModule& self, std::vector<View> arguments, std::vector<View> results,
+             const Communicating& communicate) {
+            return self.capture(views(std::move(arguments)), views(std::move(results)), communication(communicate));
           },
-          "arguments"_a, "results"_a, Released());
+          "arguments"_a, "results"_a, "communicate"_a = nb::none(), Released());
   m.def(
       "run_reference",
       [](const Model& model, std::vector<NamedView> arguments, std::vector<NamedView> results) {

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import json
+import sys
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -28,6 +29,7 @@ class Calls:
         self._weights: dict[str, Tensor] = {}
         self._uploaded: dict[tuple[int, str], View] = {}
         self._loaded: dict[int, _core.DeviceModule] = {}
+        self.groups: dict[str, Any] = {}
 
     @functools.cached_property
     def _executable(self) -> _core.Executable:
@@ -71,7 +73,8 @@ class Calls:
             raise UsageError(what="capture", found="tensors in host memory", expected="tensors on a GPU")
         device, arguments, owners = self._device_arguments(given, 0)
         results, outputs = self._results(given, arguments, out)
-        captured = self._loaded_on(device).capture(_arguments(arguments), _arguments(results))
+        communicator = self._communicator(device)
+        captured = self._loaded_on(device).capture(_arguments(arguments), _arguments(results), communicator)
         keep = [owners, results, *self._weights.values()]
         return CudaGraph(captured, device, list(given.values()), _one_or_all(outputs), keep)
 
@@ -149,7 +152,7 @@ class Calls:
     def _on_emulator(self, given: Mapping[str, Tensor], out: Any) -> Any:
         arguments = self._host_arguments(given)
         results, outputs = self._results(given, arguments, out)
-        self._executable.run_on_emulator(_arguments(arguments), _arguments(results))
+        self._executable.run_on_emulator(_arguments(arguments), _arguments(results), 0, self._communicator(None))
         return _one_or_all(outputs)
 
     def _on_gpu(self, given: Mapping[str, Tensor], out: Any) -> Any:
@@ -157,10 +160,28 @@ class Calls:
         stream, in_order = _tensors.current_stream(list(given.values()), number)
         device, arguments, _ = self._device_arguments(given, stream)
         results, outputs = self._results(given, arguments, out)
-        self._loaded_on(device).launch(_arguments(arguments), _arguments(results), stream)
+        communicator = self._communicator(device)
+        self._loaded_on(device).launch(_arguments(arguments), _arguments(results), stream, communicator)
         if not in_order:  # nothing of the package's waits for the stream, nor keeps the tensors until it is done
             _core.synchronize(device, stream)
         return _one_or_all(outputs)
+
+    @functools.cached_property
+    def _communicates(self) -> bool:
+        manifest = json.loads(self._manifest)
+        return any("collective" in step for step in [*manifest["prepare"], *manifest["launches"]])
+
+    def _communicator(self, device: int | None) -> Callable[[_core.Collective, int], None] | None:
+        """What does the model's collectives, where the process has initialized torch.distributed."""
+        if not self._communicates or "torch" not in sys.modules:
+            return None
+        from torch import distributed
+
+        if not distributed.is_available() or not distributed.is_initialized():
+            return None
+        from ._torch.communication import Communicator
+
+        return Communicator(self.groups, device)
 
     def _host_arguments(self, given: Mapping[str, Tensor]) -> list[View]:
         return [

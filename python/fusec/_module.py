@@ -163,6 +163,14 @@ class Module:
         self._calls.bind({**(weights or {}), **named})
         return self
 
+    def use_groups(self, groups: Mapping[str, Any]) -> Module:
+        """Gives the groups of the model's collectives process groups of torch.distributed; returns the module.
+
+        Names that are not given are those of process groups, as :func:`fusec.from_torch` writes them.
+        """
+        self._calls.groups.update(groups)
+        return self
+
     def __call__(self, *tensors: Any, out: Any = None, device: str | None = None, **named: Any) -> Any:
         """Runs the model.
 

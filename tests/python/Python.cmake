@@ -34,6 +34,7 @@ set_tests_properties(python_typing PROPERTIES LABELS full)  # mypy reads NumPy a
 # Modules of PyTorch, where the interpreter has it.
 fusec_python_test(from_torch)
 fusec_python_test(backend)
+fusec_python_test(collectives)
 
 # PyTorch's operator tests, and modules drawn at random: samples of them are in scripts/test_torch.sh.
 foreach(check op_db random_modules)

@@ -11,7 +11,7 @@ import sympy
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
-from . import complex_pairs, layer_handlers  # noqa: F401 (layer_handlers adds to HANDLERS)
+from . import collective_handlers, complex_pairs, layer_handlers  # noqa: F401 (they add to HANDLERS)
 from .custom_ops import CustomOps, write_custom_op
 from .dimensions import LeafDims, expression_of
 from .errors import SIZE, Refused, SizeRefused

@@ -69,6 +69,12 @@ class NodeWriter:
         self.file.nodes.append(row)
         return values
 
+    def emit_declared(
+        self, node: torch.fx.Node, op: str, operands: Sequence[Any], attributes: Mapping[str, Any], like: torch.Tensor
+    ) -> Value:
+        """Writes one node and, in any case, its result's type."""
+        return self._append(op, operands, attributes, self._name(node, op), like, declare=True)
+
     def _append(
         self,
         op: str,
@@ -76,12 +82,13 @@ class NodeWriter:
         attributes: Mapping[str, Any],
         wanted: str,
         like: torch.Tensor | Value,
+        declare: bool = False,
     ) -> Value:
         declared = self._type(like)
         row: Json = {"name": self.file.unique(wanted), "op": op, "inputs": self._operands(operands)}
         if attributes:
             row["attrs"] = {k: self._attribute(v) for k, v in attributes.items()}
-        if self.types:
+        if declare or self.types:
             row["outputs"] = [{"name": row["name"], **declared}]
         self.file.nodes.append(row)
         self.single.add(row["name"])

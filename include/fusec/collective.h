@@ -1,0 +1,27 @@
+// What several devices do together while a module runs: the caller has their communicators.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace fusec {
+
+// What the devices of a group do together in one step of a call. Elements are contiguous, source and target may be the
+// same memory. Ranks' parts lie in the order of the ranks.
+struct Collective {
+  std::string op;         // "all_reduce", "all_gather" or "reduce_scatter"
+  std::string group;      // the name that the model has for it
+  std::string reduce_op;  // "sum", "prod", "max", "min" or "avg"; "" of all_gather
+  std::string dtype;
+  void* source = nullptr;
+  std::int64_t source_elements = 0;
+  void* target = nullptr;
+  std::int64_t target_elements = 0;
+};
+
+// Does a collective, or enqueues it on the stream of the launch (null on the emulator, whose memory is the host's).
+// What it throws ends the call.
+using Communicate = std::function<void(const Collective&, void* stream)>;
+
+}  // namespace fusec
