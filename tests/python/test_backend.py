@@ -47,6 +47,18 @@ class Attention(nn.Module):
         return F.scaled_dot_product_attention(q, self.keys[:, :, : x.shape[1]], v, is_causal=True).transpose(1, 2)
 
 
+class BasicBlock(nn.Module):
+    """Of a residual network."""
+
+    def __init__(self, channels):
+        super().__init__()
+        self.first, self.second = (nn.Conv2d(channels, channels, 3, padding=1, bias=False) for _ in range(2))
+        self.first_norm, self.second_norm = nn.BatchNorm2d(channels), nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        return F.relu(x + self.second_norm(self.second(F.relu(self.first_norm(self.first(x))))))
+
+
 class Backend(unittest.TestCase):
     def setUp(self):
         torch._dynamo.reset()
@@ -261,18 +273,41 @@ class Backend(unittest.TestCase):
             (graph,) = self.assert_like_eager(module, x)
         self.assertEqual(graph.eager, [])
 
-    def test_a_training_step(self):
-        module = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Dropout(0.25), nn.Linear(16, 4))
-        other, x = copy.deepcopy(module), torch.randn(6, 8)
-        for network, forward in ((module, torch.compile(module, backend="fusec")), (other, other)):
+    def assert_trains_like_eager(self, module, args, loss, steps=1):
+        """Gradients, parameters and buffers after steps of AdamW, all compiled. Returns what became of the graphs."""
+        other, graphs = copy.deepcopy(module), []
+        gradients = []
+        for network, compiled in ((module, True), (other, False)):
             torch.manual_seed(1)  # dropout draws in eager: the same numbers
             optimizer = torch.optim.AdamW(network.parameters(), lr=0.1)
-            for _ in range(2):
-                F.cross_entropy(forward(x), torch.arange(6) % 4).backward()
-                optimizer.step()
-                optimizer.zero_grad()
-        for mine, theirs in zip(module.parameters(), other.parameters()):
-            torch.testing.assert_close(mine, theirs, atol=1e-4, rtol=1e-4)
+            forward, update = network, optimizer.step
+            if compiled:
+                forward, update = torch.compile(network, backend="fusec"), torch.compile(update, backend="fusec")
+            with recorded() as found:
+                for _ in range(steps):
+                    optimizer.zero_grad()
+                    loss(forward(*args)).backward()
+                    update()
+            graphs += found
+            gradients.append([p.grad for p in network.parameters()])
+        mine, theirs = (pytree.tree_leaves((g, n.state_dict())) for g, n in zip(gradients, (module, other)))
+        for got, want in zip(mine, theirs, strict=True):
+            torch.testing.assert_close(got, want, atol=1e-4, rtol=1e-4)
+        return graphs
+
+    def test_training_steps(self):
+        mlp = nn.Sequential(nn.Linear(8, 16), nn.GELU(), nn.LayerNorm(16), nn.Dropout(0.25), nn.Linear(16, 4))
+        block, inputs = models.ALL["llama_block"]()[:2]
+        cases = {
+            "mlp": (mlp, (torch.randn(6, 8),), lambda y: F.cross_entropy(y, torch.arange(6) % 4), 2),
+            "llama": (block.float(), (inputs[0].float(), inputs[1]), lambda y: y.square().mean(), 1),
+            "resnet": (BasicBlock(6), (torch.randn(2, 6, 7, 7),), lambda y: y.square().mean(), 2),
+        }
+        for name, (module, args, loss, steps) in cases.items():
+            with self.subTest(name):
+                torch._dynamo.reset()
+                graphs = self.assert_trains_like_eager(module.train(), args, loss, steps)
+                self.assertEqual(graphs[-1].eager, [], "of the optimizer's step")
 
     def test_what_stays_with_eager_is_explained(self):
         def mixed(x):

@@ -12,6 +12,7 @@ import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
 from . import collective_handlers, complex_pairs, layer_handlers  # noqa: F401 (they add to HANDLERS)
+from .aten_program import write_backs
 from .custom_ops import CustomOps, write_custom_op
 from .dimensions import LeafDims, expression_of
 from .errors import SIZE, Refused, SizeRefused
@@ -232,9 +233,10 @@ class Converter(NodeWriter):
     # --- one node -------------------------------------------------------------------------------------------------
 
     def _live(self, graph: torch.fx.Graph) -> set[torch.fx.Node]:
-        """Nodes that a result needs, without those that compute sizes: a size is written as an expression."""
+        """Nodes that a result or a written input needs, without those that compute sizes, which are expressions."""
         live: set[torch.fx.Node] = set()
         work: list[torch.fx.Node] = [next(n for n in graph.nodes if n.op == "output")]
+        work += (source for copy in write_backs(graph) for source in copy.all_input_nodes)
         while work:
             node = work.pop()
             if node in live:

@@ -103,6 +103,7 @@ tril.default                   tril(self) diagonal
 triu.default                   triu(self) diagonal
 
 prims.where.default            where(pred, a, b)
+prims.fma.default              addcmul(c, a, b)
 
 embedding.default              embedding(weight, indices)
 gather.default                 gather(self, index) dim
