@@ -20,6 +20,12 @@ Tensor = Any
 
 def read(path: Path, *, registry: _core.Registry | None = None) -> _core.Model:
     """Reads a model file (docs/graph_format.md). Raises InputError with the JSON pointer of what is wrong."""
+    if not isinstance(path, (str, os.PathLike)):
+        kind = type(path).__name__
+        raise TypeError(
+            f"a {kind} is neither a fusec.Model nor the path of one; fusec.from_torch(module, example_args) imports a "
+            "PyTorch module, fusec.from_onnx(model) an ONNX model"
+        )
     return _core.Model.read(os.fspath(path), registry or _core.Registry())
 
 

@@ -87,6 +87,8 @@ def _torch_view(tensor: Any, name: str, written: bool) -> View:
     tensor = tensor.detach()
     if tensor.device.type not in ("cpu", "cuda"):
         raise InputError(what=f"tensor {name!r}", found=f"device {tensor.device}", expected="cpu or cuda")
+    if str(tensor.layout) != "torch.strided":
+        raise InputError(what=f"tensor {name!r}", found=f"layout {tensor.layout}", expected="a strided tensor")
     device = tensor.device.index if tensor.device.type == "cuda" else None
     dense = tensor if tensor.is_contiguous() else tensor.contiguous()
     if tensor.is_conj() or tensor.is_neg():

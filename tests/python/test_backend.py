@@ -225,6 +225,12 @@ class Backend(unittest.TestCase):
             with self.assertRaisesRegex(torch._dynamo.exc.BackendCompilerFailed, "NVRTC is missing"):
                 torch.compile(nn.ReLU(), backend="fusec")(torch.randn(2, 8))
 
+    def test_tensors_that_a_module_does_not_take(self):
+        module = fusec.compile(fusec.from_torch(nn.ReLU(), (torch.ones(3, 3),)))
+        for tensor, text in ((torch.eye(3).to_sparse(), "sparse"), (torch.ones(3, 3, device="meta"), "device meta")):
+            with self.assertRaisesRegex(fusec.InputError, text):
+                module(tensor)
+
     def test_shifts(self):
         module = nn.Module()
         module.forward = lambda x, k: (x << k, x >> k, x >> 4, x << 4)

@@ -88,6 +88,7 @@ class Errors(unittest.TestCase):
     def test_model(self):
         error = self.check(fusec.InputError, "nothere.json", lambda: fusec.compile("nothere.json"))
         self.assertIsInstance(error, ValueError)
+        self.check(TypeError, "fusec.from_torch", lambda: fusec.compile(object()))
         text = json.dumps({"fusec": 1, "inputs": [{"name": "x", "dtype": "flaot32", "shape": []}], "nodes": [],
                            "outputs": ["x"]})
         error = self.check(fusec.InputError, "did you mean", lambda: fusec.Model.parse(text))
