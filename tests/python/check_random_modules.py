@@ -181,10 +181,10 @@ def main():
             failed.append(seed)
             print(f"--- seed {seed}: {wrong}\n{case.text()}", flush=True)
     counts = ", ".join(f"{n} {name}" for name, n in tally.items() if not name.startswith("eager"))
-    print(f"{done} random modules ({counts}): {len(failed)} failures {failed or ''}")
     for name, n in tally.most_common():
         if name.startswith("eager"):
             print(f"  {n} {name}")
+    print(f"{done} random modules ({counts}): {len(failed)} failures {failed or ''}")
     return 1 if failed else 0
 
 
