@@ -272,6 +272,32 @@ class Interfaces(Folder):
             with self.subTest(make.__name__):
                 self.assertEqual(self.imported_and_run(make)["outputs"][: len(outputs)], outputs)
 
+    def test_integer_products(self):
+        class Product(torch.nn.Module):
+            def forward(self, x, w):
+                return torch._int_mm(x, w)
+
+        args = torch.randint(-128, 128, (32, 24)).to(torch.int8), torch.randint(-128, 128, (24, 16)).to(torch.int8)
+        self.run_and_compare(fusec.compile(fusec.from_torch(Product(), args)), Product(), args, "emulator")
+
+    @unittest.skipUnless(importlib.util.find_spec("torchao"), "torchao is not installed")
+    def test_weights_quantized_by_torchao(self):
+        from torchao import quantization
+
+        for config in (
+            "Int8WeightOnlyConfig",
+            "IntxWeightOnlyConfig",
+            "Float8WeightOnlyConfig",
+            "Int8DynamicActivationInt8WeightConfig",
+            "Int8DynamicActivationIntxWeightConfig",
+        ):
+            with self.subTest(config):
+                torch.manual_seed(0)
+                module = torch.nn.Sequential(torch.nn.Linear(64, 96), torch.nn.ReLU(), torch.nn.Linear(96, 64))
+                module, args = module.to(torch.bfloat16).eval(), (torch.randn(5, 64, dtype=torch.bfloat16),)
+                quantization.quantize_(module, getattr(quantization, config)())
+                self.run_and_compare(fusec.compile(fusec.from_torch(module, args)), module, args, "emulator")
+
     def test_custom_ops_have_sources(self):
         with self.assertRaises(fusec.InputError) as caught:
             saved(self.path("m.json"), interfaces.gated)

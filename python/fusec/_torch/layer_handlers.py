@@ -89,6 +89,12 @@ def fused_attention(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
 # --- 8-bit and grouped products ---------------------------------------------------------------------------------------
 
 
+@handles("_int_mm.default")
+def int8_matmul(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
+    """int8 factors, int32 sums."""
+    return c.emit(node, "matmul", [c.cast(a[name], torch.int32, node) for name in ("self", "mat2")])
+
+
 @handles("_scaled_mm.default")
 def scaled_matmul(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     """x [M, K] @ w [K, N] in fp8. Scales are one for each operand, or one for each row of x and each column of w.
