@@ -331,34 +331,37 @@ IndexExpr simplify_once(const IndexExpr& e, Simplification& known) {
   });
 }
 
+// What the remainder `mod` may be of, within the sum e: floor_mod drops remainders within its dividend, whose quotient
+// keeps them, as in ((x % 40) // 4) * 4 + x % 4 = x % 40.
+std::vector<IndexExpr> dividends_of(const IndexTerm& mod, const IndexExpr& e) {
+  std::vector<IndexExpr> found = {mod.factors[0]->a};
+  for (const IndexTerm& term : e.terms())
+    for (const IndexAtomPtr& factor : term.factors)
+      if (factor->kind == IndexAtom::Kind::kFloorDiv && factor->b == mod.factors[0]->b && factor->a != found[0] &&
+          floor_mod(factor->a, factor->b) * mod.coefficient == from_terms({mod}, 0))
+        found.push_back(factor->a);
+  return found;
+}
+
 // (a // c) * c + a % c = a, for the pairs that stand in one sum.
 IndexExpr join_division_and_remainder(const IndexExpr& e) {
   for (const IndexTerm& term : e.terms()) {
     if (term.factors.size() != 1 || term.factors[0]->kind != IndexAtom::Kind::kMod) continue;
-    const IndexAtom& mod = *term.factors[0];
-    const IndexExpr k(term.coefficient);
-    const IndexExpr quotient_times = floor_div(mod.a, mod.b) * mod.b * k;
-    const IndexExpr without = e - from_terms({term}, 0) - quotient_times;
-    const IndexExpr joined = without + mod.a * k;
-    // Either the sum got shorter, or both stood in it whole.
-    if (joined.terms().size() < e.terms().size() ||
-        without.terms().size() + 1 + quotient_times.terms().size() == e.terms().size())
-      return join_division_and_remainder(joined);
+    const IndexExpr &divisor = term.factors[0]->b, k(term.coefficient);
+    for (const IndexExpr& a : dividends_of(term, e)) {
+      const IndexExpr quotient_times = floor_div(a, divisor) * divisor * k;
+      const IndexExpr without = e - from_terms({term}, 0) - quotient_times;
+      const IndexExpr joined = without + a * k;
+      // Either the sum got shorter, or both stood in it whole.
+      if (joined.terms().size() < e.terms().size() ||
+          without.terms().size() + 1 + quotient_times.terms().size() == e.terms().size())
+        return join_division_and_remainder(joined);
+    }
   }
   return e;
 }
 
-// (a % m) % d as a % d, wherever it stands.
-IndexExpr without_inner_remainders(const IndexExpr& e, const IndexExpr& inner) {
-  return rewrite_atoms(e, [&](IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) {
-    const auto d = kind == IndexAtom::Kind::kMod && a == inner ? b.as_constant() : std::nullopt;
-    const auto whole = d ? without_remainder(a, *d) : std::nullopt;
-    return combine(kind, whole ? *whole : a, b);
-  });
-}
-
-// (a // m) * (m / d) + (a % m) // d = a // d, where d divides m and both stand in one sum. Nobody else needs a % m
-// then: its remainders are those of a.
+// (a // m) * (m / d) + (a % m) // d = a // d, where d divides m and both stand in one sum.
 IndexExpr join_quotients(const IndexExpr& e) {
   for (const IndexTerm& term : e.terms()) {
     if (term.factors.size() != 1 || term.factors[0]->kind != IndexAtom::Kind::kFloorDiv) continue;
@@ -370,7 +373,7 @@ IndexExpr join_quotients(const IndexExpr& e) {
     const IndexExpr here = from_terms({term}, 0), above = floor_div(*a, m) * (m / *d * term.coefficient);
     const IndexExpr without = e - here - above;
     if (without.terms().size() + 1 + above.terms().size() != e.terms().size()) continue;
-    return join_quotients(without_inner_remainders(without, quotient.a) + floor_div(*a, *d) * term.coefficient);
+    return join_quotients(without + floor_div(*a, *d) * term.coefficient);
   }
   return e;
 }

@@ -1,6 +1,7 @@
 #include "ir/index_expr.h"
 
 #include <algorithm>
+#include <numeric>
 #include <set>
 #include <stdexcept>
 #include <unordered_map>
@@ -235,8 +236,41 @@ IndexExpr floor_div(const IndexExpr& a, const IndexExpr& b) {
   return make_atom_expr({.kind = IndexAtom::Kind::kFloorDiv, .a = a, .b = b});
 }
 
+namespace {
+
+// x where a term is c * (x % m), and b divides c * m.
+const IndexExpr* dividend_of_remainder(const IndexTerm& term, const IndexExpr& b) {
+  if (term.factors.size() != 1 || term.factors[0]->kind != IndexAtom::Kind::kMod) return nullptr;
+  const IndexAtom& atom = *term.factors[0];
+  if (atom.b == b) return &atom.a;
+  const auto inner = atom.b.as_constant(), outer = b.as_constant();
+  if (!inner || !outer || *outer < 1) return nullptr;
+  return *inner % (*outer / std::gcd(*outer, term.coefficient)) == 0 ? &atom.a : nullptr;
+}
+
+// What x % m leaves out of the sum is a multiple of b, and makes no difference to its remainder by b:
+// ((x % 6) * 2 + r) % 4 = (x * 2 + r) % 4.
+IndexExpr without_remainders(const IndexExpr& a, const IndexExpr& b) {
+  std::vector<IndexTerm> kept;
+  IndexExpr changed = 0;
+  try {
+    for (const IndexTerm& term : a.terms())
+      if (const IndexExpr* dividend = dividend_of_remainder(term, b))
+        changed += *dividend * (b.is_constant() ? term.coefficient % b.constant_term() : term.coefficient);
+      else
+        kept.push_back(term);
+    if (kept.size() == a.terms().size()) return a;
+    return from_terms(std::move(kept), a.constant_term()) + changed;
+  } catch (const std::overflow_error&) {
+    return a;
+  }
+}
+
+}  // namespace
+
 IndexExpr floor_mod(const IndexExpr& a, const IndexExpr& b) {
   if (b.is(0)) throw std::domain_error("division by zero in an index expression");
+  if (const IndexExpr flat = without_remainders(a, b); flat != a) return floor_mod(flat, b);
   if (b.is(1) || a.is(0) || a == b) return 0;
   if (a.is_constant() && b.is_constant())
     return a.constant_term() - floor_div_value(a.constant_term(), b.constant_term()) * b.constant_term();
@@ -378,27 +412,6 @@ void collect(const IndexExpr& e, std::set<Variable>& found, std::unordered_set<c
     }
 }
 
-std::string atom_text(const IndexAtom& atom, const std::function<std::string(Variable)>& name_of) {
-  if (atom.kind == IndexAtom::Kind::kVariable) return name_of(atom.variable);
-  auto side = [&](const IndexExpr& e) {
-    std::string text = to_string(e, name_of);
-    return e.is_constant() || e.as_variable() ? text : "(" + text + ")";
-  };
-  switch (atom.kind) {
-    case IndexAtom::Kind::kFloorDiv:
-      return "(" + side(atom.a) + "//" + side(atom.b) + ")";
-    case IndexAtom::Kind::kMod:
-      return "(" + side(atom.a) + "%" + side(atom.b) + ")";
-    case IndexAtom::Kind::kMin:
-      return "min(" + to_string(atom.a, name_of) + ", " + to_string(atom.b, name_of) + ")";
-    case IndexAtom::Kind::kMax:
-      return "max(" + to_string(atom.a, name_of) + ", " + to_string(atom.b, name_of) + ")";
-    case IndexAtom::Kind::kVariable:
-      break;
-  }
-  return {};
-}
-
 }  // namespace
 
 IndexExpr combine(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) {
@@ -461,37 +474,6 @@ std::optional<std::int64_t> coefficient_of(const IndexExpr& e, Variable v) {
     }
   }
   return coefficient;
-}
-
-std::string to_string(const IndexExpr& e, const std::function<std::string(Variable)>& name_of) {
-  std::string text;
-  for (const IndexTerm& term : e.terms()) {
-    const std::int64_t c = term.coefficient;
-    if (c < 0)
-      text += "-";
-    else if (!text.empty())
-      text += "+";
-    bool first = true;
-    if (c != 1 && c != -1) {
-      const std::string digits = std::to_string(c);
-      text += c < 0 ? digits.substr(1) : digits;
-      first = false;
-    }
-    for (const IndexAtomPtr& factor : term.factors) {
-      if (!first) text += "*";
-      first = false;
-      std::string atom = atom_text(*factor, name_of);
-      // A division that is the whole expression needs no parentheses.
-      if (e.terms().size() == 1 && e.constant_term() == 0 && c == 1 && term.factors.size() == 1 && atom.front() == '(')
-        atom = atom.substr(1, atom.size() - 2);
-      text += atom;
-    }
-  }
-  const std::int64_t k = e.constant_term();
-  if (text.empty()) return std::to_string(k);
-  if (k > 0) text += "+" + std::to_string(k);
-  if (k < 0) text += std::to_string(k);
-  return text;
 }
 
 std::optional<IndexExpr> element_count(std::span<const Dim> shape) {

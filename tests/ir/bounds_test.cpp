@@ -205,6 +205,22 @@ TEST_CASE("a division sees through digits below its own") {
   CHECK(simplified(floor_div(5 * k + i, 15)) == "(i+5*k)//15");  // i does not fit below 5
 }
 
+TEST_CASE("a remainder within the sum of which another is taken makes no difference") {
+  const IndexExpr n = IndexExpr::symbol(0), i = IndexExpr::axis(0), k = IndexExpr::axis(2);  // i < 6, k < 32
+  CHECK(simplified(floor_mod(floor_mod(k, 8) + 3, 4)) == "(k+3)%4");
+  CHECK(simplified(floor_mod(floor_mod(k, 8) * 7 - floor_mod(i, 4) + 2, 4)) == "(-i+3*k+2)%4");
+  CHECK(simplified(floor_mod(floor_mod(k + i, n) + 1, n)) == "(i+k+1)%n");
+  CHECK(simplified(floor_mod(floor_mod(k, 6) * 2 + floor_mod(i, 4), 4)) == "(i+2*k)%4");
+  CHECK(simplified(floor_mod(floor_mod(k, 6) + 3, 4)) == "((k%6)+3)%4");  // 6 is no multiple of 4
+}
+
+TEST_CASE("a quotient finds the remainder that dropped those within its dividend") {
+  const IndexExpr i = IndexExpr::axis(0), k = IndexExpr::axis(2);  // i < 6, k < 32
+  CHECK(simplified(floor_div(floor_mod(k, 20), 4) * 4 + floor_mod(floor_mod(k, 20), 4)) == "k%20");
+  const IndexExpr digits = i + 6 * floor_mod(k, 10);
+  CHECK(simplified(floor_div(k, 10) * 60 + floor_div(digits, 4) * 4 + floor_mod(digits, 4)) == "i+6*k");
+}
+
 TEST_CASE("quotients of a number's parts are one quotient of it") {
   const IndexExpr k = IndexExpr::axis(2);  // k < 32
   const IndexExpr inside = floor_mod(k, 12);
