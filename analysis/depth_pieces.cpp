@@ -7,6 +7,7 @@
 
 #include "analysis/copy_expr.h"
 #include "analysis/loads.h"
+#include "analysis/reduction_nesting.h"
 
 namespace fusec {
 namespace {
@@ -37,12 +38,11 @@ std::optional<std::int64_t> turn_of(const IndexComparison& c, std::uint32_t axis
   return (each == 1) == c.at_least ? edge : edge + 1;
 }
 
-// Where the values that are summed are chosen between loads along one axis of constant extent.
+// Where the values summed, which hold no reduction, are chosen between loads along one axis of constant extent.
 std::optional<Cuts> cuts_of(const ExprPool& pool, const ExprNode& reduction) {
   std::optional<Cuts> cuts;
   for (const ExprId id : reachable(pool, std::span(reduction.args.data(), 1))) {
     const ExprNode& choice = pool[id];
-    if (choice.op == ExprOp::kReduce) return std::nullopt;
     if (choice.op != ExprOp::kSelect || !holds_load(pool, choice.args[1]) || !holds_load(pool, choice.args[2]))
       continue;
     for (const ExprId condition : reachable(pool, std::span(choice.args.data(), 1))) {
@@ -117,10 +117,13 @@ std::optional<Kernel> with_depth_in_pieces(const Kernel& kernel) {
     if (output.axes != kernel.outputs[0].axes) return std::nullopt;
   std::map<ExprId, Cuts> cuts;
   std::size_t sums = 0;
-  for (const ExprId id : reachable(pool, roots_of(kernel))) {
+  const std::vector<ExprId> order = reachable(pool, roots_of(kernel));
+  const auto holds_reduction = holding_reductions(pool, order);
+  for (const ExprId id : order) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kReduce) continue;
-    auto found = n.reduction == Reduction::kSum && pool[n.args[0]].op == ExprOp::kMul ? cuts_of(pool, n) : std::nullopt;
+    const bool sums_products = n.reduction == Reduction::kSum && pool[n.args[0]].op == ExprOp::kMul;
+    auto found = sums_products && !holds_reduction[n.args[0]] ? cuts_of(pool, n) : std::nullopt;
     sums += found ? found->begins.size() : 1;
     if (found) cuts.emplace(id, *std::move(found));
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/copy_expr.h"
+#include "analysis/reduction_nesting.h"
 
 namespace fusec {
 namespace {
@@ -43,12 +44,9 @@ class FindChoice {
   // The value by which all sums choose; `instead` then has the loads of the matrices, with the axis in its place.
   std::optional<ExprId> run() {
     const std::vector<ExprId> order = reachable(pool_, roots_of(kernel_));
-    std::vector<std::uint8_t> nested(pool_.size(), 0);
-    for (const ExprId id : order)
-      if (pool_[id].op == ExprOp::kReduce)
-        for (const ExprId inner : reachable(pool_, std::span(pool_[id].args.data(), 1))) nested[inner] = 1;
+    const std::vector<std::uint32_t> nested = nesting(pool_, order);
     for (const ExprId id : order) {
-      if (pool_[id].op != ExprOp::kReduce || nested[id]) continue;
+      if (pool_[id].op != ExprOp::kReduce || nested[id] > 0) continue;
       const ExprNode body = pool_[pool_[id].args[0]];
       if (body.op != ExprOp::kMul) return std::nullopt;
       if (!take_factor(body.args[1], body.args[0]) && !take_factor(body.args[0], body.args[1])) return std::nullopt;

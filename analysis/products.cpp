@@ -9,6 +9,7 @@
 #include "analysis/kernel_forms.h"
 #include "analysis/linear_index.h"
 #include "analysis/product_code.h"
+#include "analysis/reduction_nesting.h"
 
 namespace fusec {
 namespace {
@@ -38,16 +39,6 @@ std::optional<DType> tensor_core_dtype(const ExprPool& pool, ExprId factor) {
     if (otherwise.op == ExprOp::kConstant && otherwise.real == 0) return tensor_core_dtype(pool, n.args[1]);
   }
   return std::nullopt;
-}
-
-// How deep a reduction stands in others, by node; 0 for those that stand in none.
-std::vector<std::uint32_t> nesting(const ExprPool& pool, const std::vector<ExprId>& order) {
-  std::vector<std::uint32_t> level(pool.size(), 0);
-  for (auto it = order.rbegin(); it != order.rend(); ++it)
-    if (pool[*it].op == ExprOp::kReduce)
-      for (const ExprId inner : reachable(pool, std::span(pool[*it].args.data(), 1)))
-        level[inner] = std::max(level[inner], level[*it] + 1);
-  return level;
 }
 
 // A sum of products, and on which of the output's axes its factors depend.
@@ -95,21 +86,18 @@ class FindProduct {
   // Sums of products that stand in no other reduction; the other reductions are for place_row_values.
   ProductAnswer find_sums() {
     const std::vector<ExprId> roots = roots_of(kernel_);
-    std::vector<std::uint8_t> nested(pool_.size(), 0);
     const std::vector<ExprId> order = reachable(pool_, roots);
-    for (const ExprId id : order)
-      if (pool_[id].op == ExprOp::kReduce)
-        for (const ExprId inner : reachable(pool_, std::span(pool_[id].args.data(), 1))) nested[inner] = 1;
+    const std::vector<std::uint32_t> nested = nesting(pool_, order);
     std::size_t count = 0;
     std::string_view why;
     ExprId first = kNoExpr;
     for (const ExprId id : order) {
       if (pool_[id].op != ExprOp::kReduce) continue;
       ++count;
-      const std::string_view why_not = nested[id] ? "a reduction stands in another" : add_sum(id);
+      const std::string_view why_not = nested[id] > 0 ? "a reduction stands in another" : add_sum(id);
       if (why_not.empty()) continue;
       product_.row_values.push_back(id);
-      if (first == kNoExpr || nested[first]) {
+      if (first == kNoExpr || nested[first] > 0) {
         first = id;
         why = why_not;
       }

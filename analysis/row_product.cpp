@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/copy_expr.h"
+#include "analysis/reduction_nesting.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -36,27 +37,25 @@ class FindRowProduct {
   bool find_sums() {
     const ExprPool& pool = given_.pool;
     const auto depends = dependences(pool);
-    bool around = false;
-    for (const ExprId id : reachable(pool, roots_of(given_))) {
+    const std::vector<ExprId> order = reachable(pool, roots_of(given_));
+    const auto holds_reduction = holding_reductions(pool, order);
+    std::vector<std::uint8_t> is_sum(pool.size(), 0);
+    for (const ExprId id : order) {
       const ExprNode& n = pool[id];
       if (n.op != ExprOp::kReduce) continue;
-      bool inner_sum = false, inner = false;
-      for (const ExprId under : reachable(pool, std::span(n.args.data(), 1))) {
-        inner = inner || pool[under].op == ExprOp::kReduce;
-        inner_sum = inner_sum || std::find(sums_.begin(), sums_.end(), under) != sums_.end();
-      }
       const ExprNode& body = pool[n.args[0]];
       const bool is_product = body.op == ExprOp::kMul && pool[body.args[0]].op != ExprOp::kConstant &&
                               pool[body.args[1]].op != ExprOp::kConstant;
-      if (!inner && n.reduction == Reduction::kSum && is_product &&
+      if (!holds_reduction[n.args[0]] && n.reduction == Reduction::kSum && is_product &&
           each_alone(pool, depends[body.args[0]], depends[body.args[1]], n.axes)) {
         sums_.push_back(id);
+        is_sum[id] = 1;
       } else {
-        around = around || inner_sum;
         around_.push_back(id);
       }
     }
-    return around;
+    const auto holds_sum = holding(pool, order, [&](ExprId id) { return is_sum[id] != 0; });
+    return std::ranges::any_of(around_, [&](ExprId id) { return holds_sum[id] != 0; });
   }
 
   static bool each_alone(const ExprPool& pool, const Axes& left, const Axes& right, const Axes& depth) {
