@@ -35,6 +35,7 @@ class Builder {
     place_prepared();
     place_workspace();
     make_steps();
+    for (const auto& [kernel, pairs] : may_alias_) let_alias(lowered_.kernels[kernel], pairs);
     name_kernels();
     result_.solutions = solve_symbols(graph_).steps;
     result_.checks = graph_.checks;
@@ -100,8 +101,7 @@ class Builder {
     if (!in_place_) in_place_ = forms_in_place();
     const auto forms = in_place_->find({input, output});
     if (forms == in_place_->end()) return false;
-    for (const ArenaValues::InPlaceForm& form : forms->second)
-      let_alias(lowered_.kernels[form.kernel], form.parameters);
+    for (const ArenaValues::InPlaceForm& form : forms->second) may_alias_[form.kernel].push_back(form.parameters);
     return true;
   }
 
@@ -143,7 +143,7 @@ class Builder {
         if (values.has(root(v))) values.touch(root(v), position);
     });
     result_.prepared_bytes = values.place(result_.prepared_values, buffers_, scratch_).bytes;
-    let_alias_in(values);
+    note_aliases(values);
   }
 
   void touch_steps(bool prepared, ArenaValues& values, std::uint32_t& position) const {
@@ -202,9 +202,8 @@ class Builder {
     return pairs;
   }
 
-  void let_alias_in(const ArenaValues& values) {
-    for (const ArenaValues::InPlaceForm& form : values.in_place())
-      let_alias(lowered_.kernels[form.kernel], form.parameters);
+  void note_aliases(const ArenaValues& values) {
+    for (const ArenaValues::InPlaceForm& form : values.in_place()) may_alias_[form.kernel].push_back(form.parameters);
   }
 
   // Everything else that a step touches lives in the arena, from its first write to its last use.
@@ -219,7 +218,7 @@ class Builder {
       else if (is_result(copies_[c].output))
         values.touch(copies_[c].output, position);
     const Arena arena = values.place(result_.arena, buffers_, scratch_);
-    let_alias_in(values);
+    note_aliases(values);
     for (std::size_t c = 0; c < copies_.size(); ++c)
       if (copies_[c].put_aside) copies_[c].aside = values.place_of(aside[c]);
     result_.workspace_bytes = arena.bytes;
@@ -367,7 +366,8 @@ class Builder {
   LaunchPlan result_;
   std::vector<BufferRef> buffers_;  // of each root value
   std::vector<BufferRef> scratch_;
-  std::optional<FormsInPlace> in_place_;  // once an alias asks
+  std::optional<FormsInPlace> in_place_;                                   // once an alias asks
+  std::map<std::uint32_t, std::vector<KernelSource::InPlace>> may_alias_;  // by kernel: what is one buffer
 
   // At the end of the launch: the output's value goes into the input's buffer.
   struct AliasCopy {

@@ -4,6 +4,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 
@@ -164,17 +165,22 @@ bool looks_up(const Kernel& kernel) {
 }
 
 // The kernel's list of parameters stands behind the functions of its parts, and ends where the body begins.
-void let_alias(KernelSource& source, const KernelSource::InPlace& pair) {
+void let_alias(KernelSource& source, std::span<const KernelSource::InPlace> pairs) {
   constexpr std::string_view kRestrict = "__restrict__ ";
-  for (const std::uint32_t i : {pair.read, pair.written}) {
-    const std::string declared = std::string(kRestrict) + source.parameters[i].name;
-    const std::size_t kernel = source.text.find("__global__"), body = source.text.find(") {", kernel);
-    std::size_t at = source.text.find(declared, kernel);
-    // "x" is no "x_2".
-    while (at < body && source.text[at + declared.size()] != ',' && source.text[at + declared.size()] != ')')
-      at = source.text.find(declared, at + 1);
-    if (at < body) source.text.erase(at, kRestrict.size());
+  std::set<std::string_view> names;
+  for (const KernelSource::InPlace& pair : pairs)
+    for (const std::uint32_t i : {pair.read, pair.written}) names.insert(source.parameters[i].name);
+  const std::size_t kernel = source.text.find("__global__"), body = source.text.find(") {", kernel);
+  const std::string_view text = source.text;
+  std::string list;
+  std::size_t done = kernel;
+  for (std::size_t at = text.find(kRestrict, kernel); at < body; at = text.find(kRestrict, at + 1)) {
+    const std::size_t name = at + kRestrict.size();
+    if (!names.contains(text.substr(name, text.find_first_of(",)", name) - name))) continue;
+    list += text.substr(done, at - done);
+    done = name;
   }
+  if (done != kernel) source.text = std::string(text.substr(0, kernel)) + list + std::string(text.substr(done));
 }
 
 }  // namespace fusec

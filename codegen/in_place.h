@@ -12,6 +12,7 @@
 //   out[i, j] = x[j, i]                             not: who stores out[0, 1] overwrites what another thread reads
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "analysis/kernel.h"
@@ -27,7 +28,7 @@ std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Gra
 // Is something loaded from places that loaded values say?
 bool looks_up(const Kernel& kernel);
 
-// The compiler is no longer told that these two parameters of the kernel point to memory of their own.
-void let_alias(KernelSource& source, const KernelSource::InPlace& pair);
+// The compiler is no longer told that these parameters of the kernel point to memory of their own.
+void let_alias(KernelSource& source, std::span<const KernelSource::InPlace> pairs);
 
 }  // namespace fusec

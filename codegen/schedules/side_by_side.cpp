@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "analysis/target.h"
 #include "codegen/identifiers.h"
@@ -155,16 +156,16 @@ class SideBySide {
 
   // The result's parameter; equal arguments are one.
   std::uint32_t number_of(KernelParameter p, const std::string& declaration) {
-    for (std::uint32_t i = 0; i < result_.parameters.size(); ++i) {
-      const KernelParameter& there = result_.parameters[i];
-      const bool same_value = p.kind == KernelParameter::Kind::kTensor ? there.value == p.value : there.size == p.size;
-      if (there.kind == p.kind && same_value && there.bits == p.bits && there.written == p.written) return i;
-    }
+    const bool tensor = p.kind == KernelParameter::Kind::kTensor;
+    const auto next = static_cast<std::uint32_t>(result_.parameters.size());
+    const auto [there, is_new] = number_of_.try_emplace(
+        {p.kind, tensor ? p.value : kNone, tensor ? IndexExpr(0) : p.size, p.bits, p.written}, next);
+    if (!is_new) return there->second;
     p.name = names_.take(p.name);
     types_.push_back(type_of(declaration));
     declared_.push_back(declaration + p.name);
     result_.parameters.push_back(p);
-    return static_cast<std::uint32_t>(result_.parameters.size() - 1);
+    return next;
   }
 
   std::uint32_t number_of_scratch() {
@@ -229,6 +230,8 @@ class SideBySide {
   std::vector<std::string> ends_;  // of each part but the last: the first block behind it
   int threads_ = 0;
   UniqueNames names_;
+  // By kind, tensor or else size, bits, and whether it is written.
+  std::map<std::tuple<KernelParameter::Kind, ValueId, IndexExpr, int, bool>, std::uint32_t> number_of_;
   KernelSource result_;
   std::vector<std::string> declared_, types_;  // of the result's parameters
   std::map<const KernelSource*, std::string> made_;

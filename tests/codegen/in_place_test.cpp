@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include <array>
+
 using namespace fusec;
 
 TEST_CASE("in place: a parameter is found by its whole name") {
@@ -12,7 +14,7 @@ TEST_CASE("in place: a parameter is found by its whole name") {
               "@KERNEL@(const float* __restrict__ x_2, const float* __restrict__ x, float* __restrict__ y_1,\n"
               "         float* __restrict__ y) {\n}\n"};
   source.parameters = {{.name = "x_2"}, {.name = "x"}, {.name = "y_1"}, {.name = "y", .written = true}};
-  let_alias(source, {.read = 1, .written = 3});
+  let_alias(source, std::array{KernelSource::InPlace{.read = 1, .written = 3}});
   CHECK(source.text ==
         "extern \"C\" __global__ void\n"
         "@KERNEL@(const float* __restrict__ x_2, const float* x, float* __restrict__ y_1,\n"
