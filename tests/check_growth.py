@@ -4,9 +4,10 @@
 How the time for a hostile model grows with its size, family by family (tests/hostile). Sizes double until a run takes a
 second of processor time or the family has no larger model. Over the last doublings in which the time without that of the
 start is at least 0.1 s, the time may grow with the size in bytes to the power of 1.3 (n log n), times a constant of 1.25
-(caches). Steeper growth, and text that hardly grows (a number in it doubles), is right where limits on sizes end it: no
-model takes more than 30 s, and those beyond 64 KiB are refused. A run takes at most 30 s and 2 GiB. A refusal is a run
-like any other.
+(caches). Steeper growth is right where limits end it: limits on sizes (no model takes more than 30 s, and those
+beyond 64 KiB are refused; so also for text that hardly grows, since a number in it doubles), or limits on the search
+for kernels, so that the time of models larger still grows as it should. Families in EXPONENTS may grow as is stated
+there. A run takes at most 30 s and 2 GiB. A refusal is a run like any other.
 
 Times are user time, which other work on the machine only ever adds to: a growth that looks too steep is measured again,
 its sizes in turn, and the least time of each size counts."""
@@ -19,6 +20,11 @@ EXPONENT, CONSTANT = 1.3, 1.25
 ENOUGH, LEAST, MOST, SMALL, LARGEST = 1.0, 0.1, 30, 1 << 16, 10 * 1000 * 1000
 REPETITIONS = 12
 STRATEGIES = ("full", "tvm")
+# Steeper than others, but polynomial, by what is merged: every trial lowers the group as it would be.
+EXPONENTS = {
+    # A group of n concats of up to n parts, one inside another, so that a part is n concats deep.
+    "wired.dense_net": 2.0,
+}
 
 
 def arguments():
@@ -39,20 +45,21 @@ def time_of(program, case, strategy):
     return None if wrong else run.user, run
 
 
-def growth(program, name, strategy):
-    """[[size, bytes, seconds]] of one family, and why the last size failed, if it did."""
+def grow(program, name, strategy, points):
+    """Adds [size, bytes, seconds] of larger models to `points`, until one takes long enough. Whether there are larger
+    ones yet; and why the last size failed, if it did."""
     most = FAMILIES[name][1]
-    points, size = [], min(most, 16 if most > 100 else 1)
+    size = min(most, points[-1][0] * 2 if points else 16 if most > 100 else 1)
     while True:
         case = make(name, size, 0)
         if case.size() > LARGEST and points:
-            return points, ""
+            return False, ""
         seconds, run = time_of(program, case, strategy)
         points.append([size, case.size(), run.cpu if seconds is None else seconds])
         if seconds is None:
-            return points, f"size {size} ({case.size()} bytes): status {run.status}, {run.cpu:.1f} s, {run.peak >> 20} MiB"
+            return False, f"size {size} ({case.size()} bytes): status {run.status}, {run.cpu:.1f} s, {run.peak >> 20} MiB"
         if seconds > ENOUGH or size == most:
-            return points, ""
+            return size < most, ""
         size = min(most, size * 2)
 
 
@@ -62,14 +69,14 @@ def told(points, start):
     return points if len(points) > 1 and points[-1][1] >= 1.5 * points[0][1] else []
 
 
-def exponent(points, start):
+def exponent(points, start, power):
     """Of the time beside the bytes, and the most that is allowed; None where there is nothing to tell."""
     points = told(points, start)
     if not points:
         return None, None
     (_, least_bytes, least), (_, most_bytes, most) = points[0], points[-1]
     grown = math.log(most_bytes / least_bytes)
-    return math.log((most - start) / (least - start)) / grown, EXPONENT + math.log(CONSTANT) / grown
+    return math.log((most - start) / (least - start)) / grown, power + math.log(CONSTANT) / grown
 
 
 def is_bounded(program, name, strategy, size):
@@ -87,19 +94,32 @@ def is_bounded(program, name, strategy, size):
         size = min(most, size * 2)
 
 
-def judged(program, name, strategy, start):
-    points, failure = growth(program, name, strategy)
-    for _ in range(0 if failure else REPETITIONS):
-        e, allowed = exponent(points, start)
+def repeated(program, name, strategy, start, points):
+    """The exponent and what is allowed, of the least times of several runs where that of the first is too steep."""
+    power = EXPONENTS.get(name, EXPONENT)
+    for _ in range(REPETITIONS):
+        e, allowed = exponent(points, start, power)
         if e is None or e <= allowed:
             break
         for point in told(points, start):
             seconds, _ = time_of(program, make(name, point[0], 0), strategy)
             point[2] = min(point[2], math.inf if seconds is None else seconds)
-    e, allowed = exponent(points, start)
+    return exponent(points, start, power)
+
+
+def judged(program, name, strategy, start):
+    points, more, failure, suspicious = [], True, "", True
+    while more and suspicious:
+        more, failure = grow(program, name, strategy, points)
+        if failure:
+            break
+        e, allowed = repeated(program, name, strategy, start, points)
+        # The largest model may be too quick to tell.
+        suspicious = points[-1][2] > ENOUGH if e is None else e > allowed
+        suspicious = suspicious and not is_bounded(program, name, strategy, points[-1][0])
+    e, allowed = exponent(points, start, EXPONENTS.get(name, EXPONENT))
     size, count, seconds = points[-1]
-    suspicious = seconds > ENOUGH if e is None else e > allowed  # the largest model may be too quick to tell
-    if not failure and suspicious and not is_bounded(program, name, strategy, size):
+    if not failure and suspicious:
         power = "not told" if e is None else f"{e:.2f} (allowed: {allowed:.2f})"
         last = ", ".join(f"{s}: {t:.2f} s" for s, _, t in points[-4:])
         failure = f"the time grows with the bytes to the power of {power}: {last}"
