@@ -36,7 +36,8 @@ if [ -e /etc/ssl/certs/ca-certificates.crt ] && [ ! -e "$root/etc/ssl/certs/ca-c
   cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
 fi
 mkdir -p "$root/fusec"
-git archive HEAD | tar -x -C "$root/fusec"
+commit=$(git rev-parse --short HEAD)
+git archive "$commit" | tar -x -C "$root/fusec"
 
 in_root() {
   local certificates=() kept=fusec/.deps/certificates.pem  # scripts/setup.sh keeps a proxy's there, which apt drops
@@ -67,7 +68,7 @@ mkdir -p tests/results
 shown='^(prove|setup|demo|test|ci|torch|skipped):|tests passed|[0-9]+/[0-9]+ Test|^wrote|Total Test time|Skipped'
 shown+='|kernels, .* launches|site-packages|^Ran|^(OK|FAILED)'
 {
-  echo "scripts/prove_bare.sh $suite${python:+ FOLDER python}, $(date -u +%Y-%m-%d), commit $(git rev-parse --short HEAD)," \
+  echo "scripts/prove_bare.sh $suite${python:+ FOLDER python}, $(date -u +%Y-%m-%d), commit $commit," \
     "$(nproc) cores"
   echo
   grep -E "$shown" "$log"
