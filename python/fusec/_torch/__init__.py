@@ -1,11 +1,15 @@
 """The PyTorch importer: from a module to the fusec graph format. Each step has its file; trace.py runs them in order.
 
     program.py     a module or a .pt2 file -> a functional torch.export program of operators that the format has
-    rewrites.py      decompositions of operators that the format lacks; more in index_rewrites.py, resampling.py
+    rewrites.py      decompositions of operators that the format lacks; more in index_rewrites.py, resampling.py,
+                   fused_layers.py, fourier.py
     op_rows.py       the table of operators that the format has; irregular ones: op_handlers.py, layer_handlers.py
     convert.py     that program -> inputs, constants, nodes (node_writer.py), outputs, aliases
     model_file.py  those -> the text of a model file, and a safetensors file for the weights
     signature.py   calls of the module <-> inputs and outputs of the model
+
+torch.compile: backend.py compiles the regions (region.py) into which partition.py splits a graph (aten_program.py), with
+real tensors at their ends (complex_ends.py).
 
 Helpers: complex_pairs.py holds a complex tensor as two real ones. dimensions.py prints symbolic sizes. output_names.py
 names results. custom_ops.py writes operators of other libraries. example.py writes example inputs and PyTorch's

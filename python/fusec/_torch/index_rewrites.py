@@ -302,6 +302,16 @@ def index_put(
     return out if straight else out.permute([order.index(d) for d in range(x.dim())])
 
 
+@rewrites(aten.masked_scatter.default)
+def masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """Where the mask is true, the elements of `source` in order. The n-th true element takes source[n]."""
+    x, mask = torch.broadcast_tensors(x, mask)
+    place = torch.cumsum(mask.reshape(-1).to(torch.int64), 0) - 1
+    place = torch.clamp(place, 0, source.numel() - 1)
+    taken = torch.index_select(source.reshape(-1), 0, place).reshape(x.shape)
+    return torch.where(mask, taken, x)
+
+
 # --- embedding bags -----------------------------------------------------------------------------------------------
 
 

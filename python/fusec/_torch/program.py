@@ -15,7 +15,7 @@ from torch._decomp import decomposition_table
 
 from .dimensions import LeafDims, declared_dims
 from .errors import TraceError
-from . import index_rewrites, resampling  # noqa: F401 (they add to REWRITES)
+from . import fourier, fused_layers, index_rewrites, resampling  # noqa: F401 (they add to REWRITES)
 from .rewrites import REWRITES, Decomposition, batch_norm_inference
 
 if TYPE_CHECKING:

@@ -139,6 +139,16 @@ def bucketize(
     return below.sum(-1).to(torch.int32 if out_int32 else torch.int64)
 
 
+@rewrites(aten._is_all_true.default)
+def is_all_true(x: torch.Tensor) -> torch.Tensor:
+    return x.all()
+
+
+@rewrites(aten._is_any_true.default)
+def is_any_true(x: torch.Tensor) -> torch.Tensor:
+    return x.any()
+
+
 @rewrites(aten.histc.default)
 def histc(x: torch.Tensor, bins: int = 100, min: Number = 0, max: Number = 0) -> Rewritten:
     """Counts the elements in each of `bins` equal parts of [min, max]. A mixture of experts counts its tokens by it."""
@@ -243,6 +253,34 @@ def addbmm(
     return baddbmm(
         x, a.transpose(0, 1).flatten(1).unsqueeze(0), b.flatten(0, 1).unsqueeze(0), beta=beta, alpha=alpha
     ).squeeze(0)
+
+
+@rewrites(aten.linalg_solve_triangular.default)
+def solve_triangular(
+    a: torch.Tensor, b: torch.Tensor, *, upper: bool, left: bool = True, unitriangular: bool = False
+) -> Rewritten:
+    """The inverse of a, times b. Inverts the blocks on the diagonal, of 1, 2, 4, ... rows, pair by pair:
+
+        | A 0 |-1   |     A'     0  |
+        | C D |   = | -D' C A'   D' |   with A', D' the inverses of A and D
+    """
+    n = a.shape[-1]
+    if not isinstance(n, int) or not 0 < n <= 256:
+        return DECLINED
+    if not left:
+        return solve_triangular(a.mT, b.mT, upper=not upper, unitriangular=unitriangular).mT  # type: ignore[union-attr]
+    if upper:
+        flipped = solve_triangular(a.flip(-2, -1), b.flip(-2), upper=False, unitriangular=unitriangular)
+        return flipped.flip(-2)  # type: ignore[union-attr]
+    row, column = torch.arange(n, device=a.device).unsqueeze(-1), torch.arange(n, device=a.device)
+    identity = row == column
+    inverse = torch.where(identity, torch.ones_like(a) if unitriangular else 1 / a, 0.0)
+    size = 1
+    while size < n:
+        below = (row // size % 2 == 1) & (column // size == row // size - 1)
+        inverse = inverse - inverse @ torch.where(below, a, 0.0) @ inverse
+        size *= 2
+    return inverse @ b
 
 
 @rewrites(aten._trilinear.default)
