@@ -330,6 +330,61 @@ class Backend(unittest.TestCase):
         self.assertIn("test_backend.py:", str(explanation))
         self.assertEqual(explanation.launches, 2)
 
+    def test_complex_tensors(self):
+        """Regions hold them as pairs of real tensors; at the ends of regions are views of them."""
+        x, turns = torch.randn(2, 5, 8), torch.randn(5, 4, dtype=torch.complex64)
+
+        def rotated(x, turns):
+            pairs = torch.view_as_complex(x.unflatten(-1, (-1, 2))) * turns
+            return torch.view_as_real(pairs).flatten(2), pairs, (turns @ turns.mT).abs()
+
+        def spectrum(x):
+            return torch.fft.fftn(x, dim=(1, 2)).real + torch.fft.irfft(torch.fft.rfft(x, norm="ortho") * 2, n=8)
+
+        def mixed(x):
+            values, vectors = torch.linalg.eig(x)
+            return (values * 2).abs(), vectors.imag + x
+
+        for function, args, left in ((rotated, (x, turns), []), (spectrum, (x,), []),
+                                     (mixed, (torch.randn(3, 3),), ["aten.linalg_eig.default"])):
+            with self.subTest(function.__name__), torch.no_grad():
+                module = nn.Module()
+                module.forward = function
+                (graph,) = self.assert_like_eager(module, *args)
+                self.assertEqual([n.operator for n in graph.eager], left)
+
+    def test_layers_that_eager_computes_by_one_kernel(self):
+        padding, causal = torch.arange(5) > torch.tensor([[2], [4]]), torch.ones(5, 5).triu(1).bool()
+        for first, act in ((False, "relu"), (True, "gelu")):
+            layer = nn.TransformerEncoderLayer(16, 4, 32, batch_first=True, norm_first=first, activation=act).eval()
+            attention = layer.self_attn
+            for masks in ((None, None), (causal, None), (None, padding), (causal, padding)):
+                functions = (lambda x: layer(x, *masks), lambda x: attention(x, x, x, masks[1], attn_mask=masks[0]))
+                for function in functions:
+                    with self.subTest(first=first, masks=[m is not None for m in masks]), torch.no_grad():
+                        torch._dynamo.reset()
+                        module = nn.Module()
+                        module.forward = function
+                        (graph,) = self.assert_like_eager(module, torch.randn(2, 5, 16), options={"no_nvrtc": True})
+                        self.assertEqual(graph.eager, [])
+
+    def test_operators_said_in_others(self):
+        a, b = torch.randn(2, 9, 9) / 3 + 2 * torch.eye(9), torch.randn(2, 9, 9)
+        functions = {
+            "solve_triangular": lambda: [
+                torch.linalg.solve_triangular(a, b, upper=upper, left=left, unitriangular=unit).sum(-1)
+                for upper in (False, True) for left in (False, True) for unit in (False, True)
+            ],
+            "masked_scatter": lambda: a.masked_scatter(b[:1] > 0.3, b),
+        }
+        for name, function in functions.items():
+            with self.subTest(name), torch.no_grad():
+                torch._dynamo.reset()
+                module = nn.Module()
+                module.forward = lambda _: function()
+                (graph,) = self.assert_like_eager(module, a, options={"no_nvrtc": True})
+                self.assertEqual(graph.eager, [])
+
     def test_options(self):
         module, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU()), torch.randn(4, 8)
         launches = []

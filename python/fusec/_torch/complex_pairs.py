@@ -59,6 +59,12 @@ def call(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     if name in MOVES:
         return _of_both_parts(c, node, a)
     part = _part_of(node)
+    if name in ("_to_copy", "to"):
+        dtype, given = part.meta["val"].dtype, a["self"]
+        if isinstance(given, Pair):
+            whole_part = Pair(*(c.cast(x, dtype, part) for x in given))
+            return whole_part if node.meta["val"].dtype in PART else whole_part.real
+        return Pair(c.cast(given, dtype, part), c.full(given.shape, 0.0, dtype, part))
 
     def emit(op: str, *operands: Any, **attributes: Any) -> Value:
         return c.emit(part, op, list(operands), attributes)
@@ -82,16 +88,17 @@ def call(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     if name == "abs":
         squares = [emit("mul", part_value, part_value) for part_value in a["self"]]
         return emit("sqrt", emit("add", *squares))
-    if name == "mul":
-        x, y = a["self"], a["other"]
-        if not isinstance(x, Pair):
-            x, y = y, x
-        if isinstance(y, complex):
+    if name in ("mul", "mm", "bmm", "matmul"):
+        x, y = a["self"], a["mat2" if "mat2" in a else "other"]
+        op = "mul" if name == "mul" else "matmul"
+        if isinstance(x, complex) or isinstance(y, complex):
             raise Refused("a complex number")
+        if not isinstance(x, Pair):
+            return Pair(emit(op, x, y.real), emit(op, x, y.imag))
         if not isinstance(y, Pair):
-            return Pair(emit("mul", x.real, y), emit("mul", x.imag, y))
-        real = emit("sub", emit("mul", x.real, y.real), emit("mul", x.imag, y.imag))
-        return Pair(real, emit("add", emit("mul", x.real, y.imag), emit("mul", x.imag, y.real)))
+            return Pair(emit(op, x.real, y), emit(op, x.imag, y))
+        real = emit("sub", emit(op, x.real, y.real), emit(op, x.imag, y.imag))
+        return Pair(real, emit("add", emit(op, x.real, y.imag), emit(op, x.imag, y.real)))
     if (
         name in ("add", "sub")
         and a.get("alpha", 1) == 1

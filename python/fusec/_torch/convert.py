@@ -152,20 +152,22 @@ class Converter(NodeWriter):
         tensor = node.meta["val"] if tensor is None else tensor
         lifted = spec.kind == InputKind.CONSTANT_TENSOR
         try:
-            if tensor.dtype in complex_pairs.PART:
-                self.env[node] = complex_pairs.constant(target, tensor, lambda n, t: self._add_constant(n, t, lifted))
-            else:
-                self.env[node] = self._add_constant(target, tensor, lifted)
+            self.env[node] = self._constant_value(target, tensor, lifted)
         except Refused as refused:
             self.problems.append(Problem(None, "constant", target, "", str(refused)))
 
     def _known_tensor(self, node: torch.fx.Node) -> None:
         """A tensor that the graph holds as an attribute of its module."""
-        tensor = self.program.constants[str(node.target)]
+        name = str(node.target)
         try:
-            self.env[node] = self._add_constant(str(node.target), tensor, lifted=True)
+            self.env[node] = self._constant_value(name, self.program.constants[name], lifted=True)
         except Refused as refused:
-            self.problems.append(Problem(None, "constant", str(node.target), "", str(refused)))
+            self.problems.append(Problem(None, "constant", name, "", str(refused)))
+
+    def _constant_value(self, name: str, tensor: torch.Tensor, lifted: bool) -> Value | complex_pairs.Pair:
+        if tensor.dtype in complex_pairs.PART:
+            return complex_pairs.constant(name, tensor, lambda n, t: self._add_constant(n, t, lifted))
+        return self._add_constant(name, tensor, lifted)
 
     def _add_constant(self, name: str, tensor: torch.Tensor, lifted: bool) -> Value:
         """Adds a constant. A small one has its values in the graph, others in the weight file, meta tensors none."""

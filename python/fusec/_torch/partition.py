@@ -11,6 +11,8 @@ from torch.fx.passes.operator_support import OperatorSupportBase
 from torch.fx.passes.utils.fuser_utils import fuse_by_partitions
 
 from .aten_program import write_backs
+from .complex_ends import make_ends_real
+from .complex_pairs import PART
 from .model_file import DTYPES
 from .strides import has_gaps
 
@@ -24,6 +26,7 @@ UNSAFE_VIEWS = {
     aten.unsafe_chunk.default,
     aten._unsafe_view.default,
 }
+COMPLEX_END = "it takes or gives a complex tensor that eager makes or reads"
 WITH_STRIDES = {aten.empty_strided.default, aten.new_empty_strided.default}
 
 
@@ -51,7 +54,7 @@ def why_eager(node: torch.fx.Node, refused: Mapping[str, str]) -> str | None:
     if not results:
         return "it returns no tensor"
     tensors = [*results, *(t for source in node.all_input_nodes for t in tensors_of(source))]
-    unknown = sorted(str(d).removeprefix("torch.") for d in {t.dtype for t in tensors} - set(DTYPES))
+    unknown = sorted(str(d).removeprefix("torch.") for d in {t.dtype for t in tensors} - DTYPES.keys() - PART.keys())
     if unknown:
         return f"the format has no {unknown[0]}"
     if len({t.device for t in tensors}) != 1:
@@ -91,16 +94,16 @@ def is_view(node: torch.fx.Node) -> bool:
     return node.target in UNSAFE_VIEWS or any(r.alias_info is not None for r in node.target._schema.returns)
 
 
-def split_into_regions(module: torch.fx.GraphModule, refused: Mapping[str, str]) -> torch.fx.GraphModule:
+def split_into_regions(module: torch.fx.GraphModule, refused: dict[str, str]) -> torch.fx.GraphModule:
     """The module with each supported region as a submodule fusec_region_N, which returns a tuple.
 
     A region begins with the views of its inputs, so that they need no dense copies. It does not end with views, which
-    cost nothing in eager. A write-back is part of a region that has all other readers of the input that it changes."""
+    cost nothing in eager. A write-back is part of a region that has all other readers of the input that it changes.
+    Adds to `refused`."""
     give_each_user_its_constant(module.graph)
-    partitioner = CapabilityBasedPartitioner(module, Support(refused), allows_single_node_partition=True)
+    make_ends_real(module.graph, refused)
     regions: list[Nodes] = []
-    for partition in partitioner.propose_partitions():
-        nodes = dict.fromkeys(partition.nodes)
+    for nodes in proposed(module, refused):
         drop_early_write_backs(nodes)
         drop_last_views(nodes)
         if nodes:
@@ -109,6 +112,30 @@ def split_into_regions(module: torch.fx.GraphModule, refused: Mapping[str, str])
     move_write_backs_to_the_end(module.graph)
     module.recompile()
     return module
+
+
+def proposed(module: torch.fx.GraphModule, refused: dict[str, str]) -> list[Nodes]:
+    """Regions at whose ends there is no complex tensor: a region holds a complex tensor as two real ones."""
+    while True:
+        partitioner = CapabilityBasedPartitioner(module, Support(refused), allows_single_node_partition=True)
+        regions = [dict.fromkeys(partition.nodes) for partition in partitioner.propose_partitions()]
+        outside = {name for nodes in regions for name in at_complex_ends(nodes)}
+        if not outside:
+            return regions
+        refused.update(dict.fromkeys(outside, COMPLEX_END))
+
+
+def at_complex_ends(nodes: Nodes) -> Iterator[str]:
+    """Nodes that take a complex tensor from outside, or give one away."""
+    for node in nodes:
+        taken = [source for source in node.all_input_nodes if source not in nodes]
+        given = [node] if any(user not in nodes for user in node.users) else []
+        if any(t.dtype in PART for source in [*taken, *given] for t in tensors_of(source)):
+            yield node.name
+
+
+def reads_complex(node: torch.fx.Node) -> bool:
+    return any(t.dtype in PART for source in node.all_input_nodes for t in tensors_of(source))
 
 
 def give_each_user_its_constant(graph: torch.fx.Graph) -> None:
@@ -121,6 +148,7 @@ def give_each_user_its_constant(graph: torch.fx.Graph) -> None:
 
 
 def drop_last_views(nodes: Nodes) -> None:
+    """Views of complex tensors stay: at the ends of a region there is no complex tensor."""
     found = True
     while found:
         found = False
@@ -129,6 +157,8 @@ def drop_last_views(nodes: Nodes) -> None:
             users = [u for piece in pieces for u in piece.users] if pieces else node.users
             if node.target is operator.getitem or not is_view(node) or any(user in nodes for user in users):
                 continue  # pieces of a split go with it, since no region returns a list
+            if reads_complex(node):
+                continue
             for dropped in (node, *pieces):
                 nodes.pop(dropped, None)
             found = True
