@@ -56,6 +56,7 @@ run() {
 }
 export -f run
 xargs -P "$(nproc)" -I{} bash -c 'run {}' <<'TESTS'
+check_library_models.py --sample
 test_from_torch.py
 test_collectives.py
 test_backend.py

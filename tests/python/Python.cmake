@@ -52,3 +52,13 @@ if(FUSEC_PYTHON)
                                              ${CMAKE_CURRENT_SOURCE_DIR}/python/test_from_onnx.py --tier=full)
   set_tests_properties(python_from_onnx_all PROPERTIES LABELS full TIMEOUT 3600 SKIP_RETURN_CODE 77)
 endif()
+
+# Models of transformers, torchvision, timm and diffusers, where the interpreter has these.
+if(FUSEC_PYTHON)
+  set(library_models ${CMAKE_COMMAND} -E env ${python_environment} ${Python_EXECUTABLE}
+                     ${CMAKE_CURRENT_SOURCE_DIR}/python/check_library_models.py)
+  add_test(NAME python_library_models COMMAND ${library_models} --sample)
+  add_test(NAME python_library_models_all COMMAND ${library_models})
+  set_tests_properties(python_library_models PROPERTIES LABELS "fast;full" TIMEOUT 300 SKIP_RETURN_CODE 77)
+  set_tests_properties(python_library_models_all PROPERTIES LABELS full TIMEOUT 14400 SKIP_RETURN_CODE 77)
+endif()
