@@ -90,10 +90,10 @@ def transform_to_real(
     x: torch.Tensor, dim: Sequence[int], normalization: int, last_dim_size: IntLikeType
 ) -> Rewritten:
     """The inverse. x holds the first half of a spectrum whose second half is the conjugate of the first."""
-    lengths = [*(x.shape[d] for d in dim[:-1]), last_dim_size]
-    if _declined(x, lengths):
+    if _declined(x, [*(x.shape[d] for d in dim[:-1]), last_dim_size]):
         return DECLINED
     n, kept = int(last_dim_size), x.shape[dim[-1]]
+    lengths = [*(x.shape[d] for d in dim[:-1]), n]
     real, imag = _transformed(*_parts(x), dim[:-1], False)
     cos, sin = _waves(kept, n, n, real)
     k = torch.arange(kept, device=x.device)

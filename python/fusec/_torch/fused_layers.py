@@ -14,7 +14,8 @@ aten = torch.ops.aten
 
 def _heads(x: torch.Tensor, count: int) -> torch.Tensor:
     """[batch, length, heads * size] -> [batch, heads, length, size]"""
-    return x.unflatten(-1, (count, -1)).transpose(1, 2)
+    split: torch.Tensor = x.unflatten(-1, (count, -1))
+    return split.transpose(1, 2)
 
 
 def _broadcast_mask(mask: torch.Tensor, mask_type: int | None) -> torch.Tensor:

@@ -16,6 +16,8 @@ from torch._decomp import decomposition_table
 from .dimensions import LeafDims, declared_dims
 from .errors import TraceError
 from . import fourier, fused_layers, index_rewrites, resampling  # noqa: F401 (they add to REWRITES)
+from .op_handlers import HANDLERS
+from .op_rows import rows
 from .rewrites import REWRITES, Decomposition, batch_norm_inference
 
 if TYPE_CHECKING:
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from .dimensions import Ranges
 
 aten = torch.ops.aten
+ROWS = rows()
 
 
 class Program(Protocol):
@@ -138,6 +141,7 @@ def lower(
             aten._native_batch_norm_legit_no_training.default: batch_norm_inference
         }
         table = {**dict(torch.export.default_decompositions().items()), **further, **batch_norm, **table}
+    table = {**_decompositions(without_counterpart(program) - set(table)), **table}
     table = {overload: function for overload, function in table.items() if not keep(str(overload))}
     with plain_tracing():
         lowered = decomposed(program, table)
@@ -149,6 +153,24 @@ def lower(
                 return lowered, problems
             table.update(found)
             lowered = decomposed(lowered, table)
+
+
+def without_counterpart(program: Program) -> set[object]:
+    """ATen operators of a program that the format lacks: those that can be told before the program is functional.
+
+    Each time the program is decomposed it is traced anew, which takes seconds. complex_pairs.py has operators on
+    complex tensors."""
+    found: set[object] = set()
+    for node in program.graph.nodes:
+        overload = node.target
+        if not isinstance(overload, torch._ops.OpOverload) or overload._schema.is_mutable:
+            continue
+        values = [n.meta.get("val") for n in (node, *node.all_input_nodes)]
+        tensors = [v for value in values for v in (value if isinstance(value, (list, tuple)) else [value])]
+        known = overload.namespace != "aten" or str(overload) in HANDLERS or str(overload) in ROWS
+        if not known and not any(isinstance(t, torch.Tensor) and t.is_complex() for t in tensors):
+            found.add(overload)
+    return found
 
 
 def _decompositions(overloads: Collection[object]) -> dict[Any, Decomposition]:
