@@ -8,8 +8,8 @@
     model_file.py  those -> the text of a model file, and a safetensors file for the weights
     signature.py   calls of the module <-> inputs and outputs of the model
 
-torch.compile: backend.py compiles the regions (region.py) into which partition.py splits a graph (aten_program.py), with
-real tensors at their ends (complex_ends.py).
+torch.compile: backend.py compiles the regions (region.py) into which partition.py splits a graph (aten_program.py).
+complex_ends.py gives them real tensors at their ends, output_views.py puts back the views that a graph returns.
 
 Helpers: complex_pairs.py holds a complex tensor as two real ones. dimensions.py prints symbolic sizes. output_names.py
 names results. custom_ops.py writes operators of other libraries. example.py writes example inputs and PyTorch's
