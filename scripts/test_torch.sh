@@ -37,14 +37,14 @@ export logs python
 export end=$((EPOCHSECONDS + limit - SECONDS))
 # run TEST [OPTION...]: says how it went, with its output; a failure leaves a file.
 run() {
-  local log=$logs/$1.log left=$((end - EPOCHSECONDS)) result=0
+  local log=$logs/$1.log start=$EPOCHSECONDS left=$((end - EPOCHSECONDS)) result=0
   if [ "$left" -le 5 ]; then
     echo "torch: no time for $1"
     return
   fi
   timeout --kill-after=10 "$left" "$python" tests/python/"$@" </dev/null >"$log" 2>&1 || result=$?
   case $result in
-    0) echo "torch: passed $*: $(tail -n 1 "$log")" ;;
+    0) echo "torch: passed $* in $((EPOCHSECONDS - start)) s: $(tail -n 1 "$log")" ;;
     77) echo "torch: skipped $*: $(tail -n 1 "$log")" ;;
     124) echo "torch: no time for all of $*" ;;
     *)
