@@ -1,4 +1,4 @@
-// Collectives in numbers: what the launch plan says that NCCL, or whoever runs a module, is asked for.
+// Collectives with concrete sizes, as calls of NCCL or of Communicate.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace fusec {
 DeviceCall collective_in_numbers(const Graph& graph, const LaunchStep& step, const std::vector<std::int64_t>& symbols,
                                  std::span<const std::uint64_t> addresses);
 
-// What a step of a module is, one for each slice. Those of one step are independent of each other.
+// The calls of one collective step of a module, one for each slice; they are independent of each other.
 std::vector<Collective> collectives_of(const ManifestCollective& collective, const std::vector<std::int64_t>& symbols,
                                        void* source, void* target);
 

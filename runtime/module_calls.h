@@ -17,7 +17,6 @@ namespace fusec {
 struct CallTensor {
   std::string_view dtype;
   std::span<const std::int64_t> shape;
-  const void* data = nullptr;
 };
 
 struct ResolvedCall {

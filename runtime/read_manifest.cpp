@@ -155,7 +155,7 @@ class Reader {
     return boxes;
   }
 
-  // `kernel` is null for what is no launch of one.
+  // `kernel` is null for a copy or a collective.
   std::vector<Argument> arguments_of(const Json& list, const KernelSource* kernel) const {
     std::vector<Argument> arguments;
     if (kernel && list.size() != kernel->parameters.size()) refuse("a launch of " + kernel->name, "its parameters");

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <mutex>
+#include <thread>
 
 #include "boundary.h"
 #include "fusec/module.h"
@@ -19,6 +20,7 @@ namespace {
 
 constexpr const char* kHint = "device=\"emulator\" and device=\"reference\" need no GPU; `fusec doctor` looks for one";
 constexpr std::uint64_t kAlignment = 16;
+constexpr std::uint64_t kStreamPerThread = 2;
 
 std::shared_ptr<CudaContext> context_of(int device) {
   static std::mutex mutex;
@@ -46,7 +48,7 @@ class ContextMemory {
   ContextMemory(const ContextMemory&) = delete;
   ContextMemory& operator=(const ContextMemory&) = delete;
 
-  // With the context current. Whether the memory is another one than before. What it held is lost then.
+  // With the context current. Returns true if it allocated anew; what the memory held is lost then.
   bool reserve(std::int64_t bytes) {
     const auto size = static_cast<std::size_t>(bytes);
     if (buffer_ && buffer_->bytes() >= size) return false;
@@ -67,13 +69,13 @@ class ContextMemory {
   std::unique_ptr<DeviceBuffer> buffer_;
 };
 
-// Of one stream, or of one captured launch.
+// Of one stream, or of one captured launch: what was prepared, of which constants, symbols and generation of values.
 struct LaunchMemories {
   explicit LaunchMemories(const std::shared_ptr<CudaContext>& context) : workspace(context), prepared(context) {}
   ContextMemory workspace, prepared;
-  std::vector<const void*> constants;  // of which the prepared memory was made
-  std::vector<std::int64_t> symbols;   // at which it was made
-  std::uint64_t generation = 0;        // of the constants' values
+  std::vector<const void*> constants;
+  std::vector<std::int64_t> symbols;
+  std::uint64_t generation = 0;  // 0: nothing is prepared
 };
 
 namespace {
@@ -181,17 +183,18 @@ struct DeviceModule::State {
         });
   }
 
-  // Memory for the call, and what its launch reads of what is made of constants alone.
+  // Grows the workspace. Runs the preparation again where weights or sizes have changed.
   void prepare(LaunchMemories& memories, const Enqueued& e) {
     const ResolvedCall& call = *e.call;
     memories.workspace.reserve(call.plan.workspace_bytes);
     std::vector<const void*> given;
     for (std::size_t i = module->model.graph.inputs.size(); i < e.arguments.size(); ++i)
       given.push_back(e.arguments[i].data);
+    const bool current =
+        memories.generation == generation && memories.symbols == call.symbols && memories.constants == given;
+    memories.generation = 0;  // until all is enqueued: an allocation or a launch may fail
     const bool moved = memories.prepared.reserve(call.plan.prepared_bytes);
-    if (!moved && memories.generation == generation && memories.symbols == call.symbols && memories.constants == given)
-      return;
-    enqueue(call.plan.prepare_steps, memories, e);
+    if (moved || !current) enqueue(call.plan.prepare_steps, memories, e);
     memories.constants = std::move(given);
     memories.symbols = call.symbols;
     memories.generation = generation;
@@ -203,7 +206,7 @@ struct DeviceModule::State {
   std::vector<std::unique_ptr<ContextMemory>>
       constants;     // those that the manifest has the bytes of, by place in the graph
   std::mutex mutex;  // of what follows, and of enqueueing
-  std::map<void*, std::unique_ptr<LaunchMemories>> of_stream;
+  std::map<std::pair<void*, std::thread::id>, std::unique_ptr<LaunchMemories>> of_stream;
   std::uint64_t generation = 1;
 };
 
@@ -215,7 +218,10 @@ void DeviceModule::launch(std::span<const TensorView> arguments, std::span<const
   at_boundary([&] {
     const State::Enqueued e{state_->checked(arguments, results, communicate), arguments, results, communicate, stream};
     const std::scoped_lock lock(state_->mutex);
-    std::unique_ptr<LaunchMemories>& memories = state_->of_stream[stream];
+    // CU_STREAM_PER_THREAD names another stream in each thread.
+    const bool per_thread = device_pointer(stream) == kStreamPerThread;
+    std::unique_ptr<LaunchMemories>& memories =
+        state_->of_stream[{stream, per_thread ? std::this_thread::get_id() : std::thread::id()}];
     if (!memories) memories = std::make_unique<LaunchMemories>(state_->context);
     const CurrentContext scope(*state_->context);
     state_->prepare(*memories, e);
@@ -247,6 +253,7 @@ struct CapturedLaunch::State {
   std::shared_ptr<DeviceModule::State> module;
   LaunchMemories memories;
   CudaHandle stream = nullptr, graph = nullptr, executable = nullptr;
+  std::mutex mutex;  // CUDA lets one thread at a time launch a graph
 };
 
 CapturedLaunch DeviceModule::capture(std::span<const TensorView> arguments, std::span<const TensorView> results,
@@ -282,6 +289,7 @@ void CapturedLaunch::launch(void* stream) const {
   at_boundary([&] {
     const CurrentContext scope(*state_->module->context);
     const CudaDriver& driver = state_->module->context->driver();
+    const std::scoped_lock lock(state_->mutex);
     driver.check(driver.graph_launch(state_->executable, stream), "a CUDA graph");
   });
 }
@@ -304,7 +312,7 @@ struct DeviceMemory::State {
 DeviceMemory::DeviceMemory(int device, std::size_t bytes) : state_(std::make_shared<State>(device, bytes)) {}
 
 void* DeviceMemory::data() const {
-  return reinterpret_cast<void*>(static_cast<std::uintptr_t>(state_->memory.address()));
+  return pointer_of(state_->memory.address());
 }
 
 void DeviceMemory::copy_from_host(const void* source, std::size_t bytes) {
@@ -313,6 +321,7 @@ void DeviceMemory::copy_from_host(const void* source, std::size_t bytes) {
   const CurrentContext scope(*state_->context);
   const CudaDriver& driver = state_->context->driver();
   driver.check(driver.to_device(state_->memory.address(), source, bytes), "a copy to the device");
+  driver.check(driver.stream_synchronize(nullptr), "a copy to the device");  // it may return before the copy is done
 }
 
 void DeviceMemory::copy_to_host(void* target, std::size_t bytes) const {

@@ -41,7 +41,7 @@ void require_given(const Graph& graph, const TensorMap& tensors) {
 std::vector<CallTensor> call_tensors(std::span<const TensorView> views) {
   std::vector<CallTensor> tensors;
   tensors.reserve(views.size());
-  for (const TensorView& view : views) tensors.push_back({view.dtype, view.shape, view.data});
+  for (const TensorView& view : views) tensors.push_back({view.dtype, view.shape});
   return tensors;
 }
 

@@ -34,7 +34,7 @@ struct TensorDeclaration {
   std::string name;
   TensorInfo type;
   bool is_constant = false;  // of an argument: the same at every launch (a weight)
-  std::string alias_of;      // of a result: the input in whose memory it is written; its view is ignored. "" for none
+  std::string alias_of;      // results only: the input that it overwrites; the view that is passed for it is ignored
 };
 
 // The kernels of a compilation that was made with Options::ptx.
@@ -42,7 +42,7 @@ std::vector<KernelImage> images_of(const Compilation& compilation);
 
 class Module {
  public:
-  // Throws Error(kInput) where the manifest is none, or calls cuBLASLt or a launcher.
+  // Throws Error(kInput) if the text is no manifest, or if the model calls cuBLASLt or a launcher.
   Module(std::string manifest, std::vector<KernelImage> images);
 
   const std::string& manifest() const;
@@ -99,19 +99,20 @@ class DeviceModule {
   // Throws Error(kEnvironment) without a driver or device, or where the kernels are for another architecture.
   DeviceModule(const Module& module, int device);
 
-  // Enqueues the model on the stream (a CUstream or cudaStream_t; null: the legacy default stream) and returns. What
-  // depends on constants alone is enqueued first where the constants are others than at the last launch on the stream.
-  // Arguments and results must stay until the stream has done it. Throws Error(kInput) where a tensor is not as
-  // declared, or where the model has collectives and `communicate` is empty, Error(kEnvironment) where the driver
-  // refuses.
+  // Enqueues the model on the stream (a CUstream or cudaStream_t; null: the legacy default stream) and returns. The
+  // kernels that read constants alone come first if the address of a constant, or a symbol, is another than at the last
+  // launch on this stream. Arguments and results must stay until the stream has done it. Throws Error(kInput) where a
+  // tensor is not as declared, or where the model has collectives and `communicate` is empty, Error(kEnvironment) where
+  // the driver refuses.
   void launch(std::span<const TensorView> arguments, std::span<const TensorView> results, void* stream,
               const Communicate& communicate = {});
 
-  // To be called after constants were changed in place.
+  // To be called after constants were changed in place, or if new ones may lie where others did: the kernels that read
+  // constants alone run again at the next launch.
   void constants_changed();
 
-  // The same as a CUDA graph. Memory is allocated and constants are prepared now, nothing else runs; what `communicate`
-  // enqueues is captured.
+  // Captures one launch as a CUDA graph. Allocates memory and prepares the constants, which must not be under way on
+  // another stream; runs nothing else. What `communicate` enqueues is captured. After constants_changed, capture again.
   CapturedLaunch capture(std::span<const TensorView> arguments, std::span<const TensorView> results,
                          const Communicate& communicate = {});
 

@@ -31,7 +31,8 @@ void bind_compilations(nb::module_& m) {
       .def_ro("name", &KernelInfo::name)
       .def_ro("schedule", &KernelInfo::schedule)
       .def_ro("source", &KernelInfo::source)
-      .def("__repr__", [](const KernelInfo& self) { return "<fusec.Kernel " + self.name + ": " + self.schedule + ">"; });
+      .def("__repr__",
+           [](const KernelInfo& self) { return "<fusec.Kernel " + self.name + ": " + self.schedule + ">"; });
   nb::class_<Compilation>(m, "Compilation")
       .def_ro("source", &Compilation::source)
       .def_ro("manifest", &Compilation::manifest)

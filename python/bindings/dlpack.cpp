@@ -1,6 +1,8 @@
 // Tensors of other packages, by DLPack (https://dmlc.github.io/dlpack): where they lie and what they are.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "bindings.h"
 
 namespace fusec::python {
@@ -67,6 +69,7 @@ class Borrowed {
  public:
   explicit Borrowed(const nb::capsule& capsule) {
     const char* name = PyCapsule_GetName(capsule.ptr());
+    if (!name) throw nb::value_error("this is no capsule of DLPack");
     void* held = PyCapsule_GetPointer(capsule.ptr(), name);
     if (!held) throw nb::python_error();
     if (std::string_view(name) == "dltensor_versioned") {
@@ -94,6 +97,7 @@ class Borrowed {
 
   bool is_dense() const {
     const Tensor& t = tensor();
+    if (std::ranges::count(shape(), 0) > 0) return true;
     std::int64_t stride = 1;
     for (std::int32_t d = t.ndim - 1; t.strides && d >= 0; --d) {
       if (t.shape[d] != 1 && t.strides[d] != stride) return false;

@@ -1,5 +1,6 @@
-#include "bindings.h"
 #include "fusec/doctor.h"
+
+#include "bindings.h"
 
 namespace fusec::python {
 

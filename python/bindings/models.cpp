@@ -4,7 +4,6 @@
 namespace fusec::python {
 namespace {
 
-
 ModelBuilder::Operand operand_of(const nb::handle& given) {
   if (given.is_none()) return nullptr;
   if (nb::isinstance<nb::bool_>(given)) return nb::cast<bool>(given);

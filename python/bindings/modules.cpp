@@ -59,7 +59,7 @@ void bind_modules(nb::module_& m) {
       .def_prop_ro("target", [](const Collective& c) { return address(c.target); })
       .def_ro("target_elements", &Collective::target_elements);
   nb::class_<Module>(m, "Executable")
-      .def(nb::init<std::string, std::vector<KernelImage>>(), "manifest"_a, "images"_a)
+      .def(nb::init<std::string, std::vector<KernelImage>>(), "manifest"_a, "images"_a, Released())
       .def_prop_ro("manifest", &Module::manifest)
       .def_prop_ro("arch", &Module::arch)
       .def_prop_ro("arguments", &Module::arguments)
@@ -79,7 +79,7 @@ void bind_modules(nb::module_& m) {
           },
           "arguments"_a, "results"_a, "threads"_a = 0, "communicate"_a = nb::none(), Released());
   nb::class_<DeviceMemory>(m, "DeviceMemory")
-      .def(nb::init<int, std::size_t>(), "device"_a, "bytes"_a)
+      .def(nb::init<int, std::size_t>(), "device"_a, "bytes"_a, Released())
       .def_prop_ro("address", [](const DeviceMemory& self) { return address(self.data()); })
       .def(
           "copy_from_host",
@@ -107,7 +107,7 @@ void bind_modules(nb::module_& m) {
                         communication(communicate));
           },
           "arguments"_a, "results"_a, "stream"_a, "communicate"_a = nb::none(), Released())
-      .def("constants_changed", &DeviceModule::constants_changed)
+      .def("constants_changed", &DeviceModule::constants_changed, Released())
       .def(
           "capture",
           [](DeviceModule& self, std::vector<View> arguments, std::vector<View> results,

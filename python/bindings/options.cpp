@@ -6,7 +6,7 @@ namespace fusec::python {
 void bind_options(nb::module_& m) {
   nb::class_<MatchedValue>(m, "MatchedValue", "A value that a pattern found.")
       .def_ro("name", &MatchedValue::name, "In the pattern.")
-      .def_ro("value", &MatchedValue::value, "In the model; of a number its digits.")
+      .def_ro("value", &MatchedValue::value, "In the model; for a number, its text.")
       .def_ro("type", &MatchedValue::type)
       .def_ro("producer", &MatchedValue::producer)
       .def_ro("users", &MatchedValue::users)
@@ -29,7 +29,7 @@ void bind_options(nb::module_& m) {
   nb::class_<Progress>(m, "Progress", "How far a compilation is.")
       .def_prop_ro("stage", [](const Progress& p) { return std::string(p.stage); })
       .def_ro("done", &Progress::done, "Pieces of source that NVRTC compiled.")
-      .def_ro("total", &Progress::total, "Of so many; 0 in other stages.");
+      .def_ro("total", &Progress::total, "Pieces in all; 0 in other stages.");
   nb::class_<Options>(m, "Options")
       .def(nb::init<>())
       .def_rw("strategy", &Options::strategy)

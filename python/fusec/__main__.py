@@ -47,7 +47,7 @@ def _tell(error: Exception, status: int) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m fusec", description="Fuses neural-network graphs into CUDA kernels.")
     parser.add_argument("--version", action="version", version=f"fusec {fusec.__version__}")
-    words = parser.add_subparsers(required=True, metavar="WORD")
+    words = parser.add_subparsers(required=True, metavar="COMMAND")
     compiler = words.add_parser("compile", help="compile a model file")
     compiler.add_argument("model", help="the model file (JSON); - is standard input")
     compiler.add_argument("-o", "--output", default="", help=".cu .ptx .cubin .dot .svg .json (manifest) .txt (ir) .fusec")
@@ -97,7 +97,7 @@ def _add_importer(words: Any) -> None:
     add("-o", "--output", required=True, metavar="FILE.json", help="weights go beside it as .safetensors")
     add("--inputs", metavar="SPEC", help="example arguments, where the factory gives none")
     add("--name", help="the model's name in the file; default: the module's class")
-    add("--decompose", action="store_true", help="core ATen operators only: softmax, norms, attention taken apart")
+    add("--decompose", action="store_true", help="core ATen operators only: softmax, norms and attention are decomposed")
     add("--types", action="store_true", help="declare the dtype and shape of every value")
     add("--weights", choices=["file", "none"], default="file", help="none: constants without values, given at run time")
     add("--custom-ops", action="store_true", help="operators of other libraries become custom ops")

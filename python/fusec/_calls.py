@@ -37,7 +37,7 @@ class Calls:
 
     @functools.cached_property
     def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Of the inputs, and of the constants that are given at a call."""
+        """Names of the inputs, and of the constants that a call must give."""
         if self._model is not None:
             constants = tuple(c.name for c in self._model.constants if not c.is_known)
             return tuple(i.name for i in self._model.inputs), constants
@@ -71,11 +71,17 @@ class Calls:
         given = self._given(tensors, named)
         if self._where(given, None) != "cuda":
             raise UsageError(what="capture", found="tensors in host memory", expected="tensors on a GPU")
-        device, arguments, owners = self._device_arguments(given, 0)
+        stream, _ = _current_stream(given)
+        device, arguments = self._device_arguments(given, stream)
+        for a, seen in zip(self._executable.arguments, arguments):
+            if seen.copied and not a.is_constant:
+                expected = "a dense tensor, aligned to 16 bytes: a graph reads it in place"
+                raise InputError(what=f"tensor {a.name!r}", found="a view that is copied", expected=expected)
         results, outputs = self._results(given, arguments, out)
         communicator = self._communicator(device)
+        _core.synchronize(device, stream)  # weights may be under way on it; they are prepared on another stream
         captured = self._loaded_on(device).capture(_arguments(arguments), _arguments(results), communicator)
-        keep = [owners, results, *self._weights.values()]
+        keep = [arguments, results, *self._weights.values()]
         return CudaGraph(captured, device, list(given.values()), _one_or_all(outputs), keep)
 
     def _given(self, tensors: tuple[Tensor, ...], named: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -123,7 +129,7 @@ class Calls:
 
     @functools.cached_property
     def _has_kernels(self) -> bool:
-        """Not so of a model whose outputs are its inputs and constants."""
+        """False if every output is an input or a constant."""
         return bool(json.loads(self._manifest)["kernels"])
 
     @property
@@ -156,15 +162,23 @@ class Calls:
         return _one_or_all(outputs)
 
     def _on_gpu(self, given: Mapping[str, Tensor], out: Any) -> Any:
-        number = next(n for n in map(_gpu_of, given.values()) if n is not None)
-        stream, in_order = _tensors.current_stream(list(given.values()), number)
-        device, arguments, _ = self._device_arguments(given, stream)
+        stream, in_order = _current_stream(given)
+        device, arguments = self._device_arguments(given, stream)
         results, outputs = self._results(given, arguments, out)
         communicator = self._communicator(device)
-        self._loaded_on(device).launch(_arguments(arguments), _arguments(results), stream, communicator)
-        if not in_order:  # nothing of the package's waits for the stream, nor keeps the tensors until it is done
+        loaded = self._loaded_on(device)
+        weights = [(a.name, v) for a, v in zip(self._executable.arguments, arguments) if a.is_constant]
+        if any(v.copied or not self._is_kept(name, given.get(name)) for name, v in weights):
+            loaded.constants_changed()  # the address tells nothing: another weight may lie where one of before did
+        loaded.launch(_arguments(arguments), _arguments(results), stream, communicator)
+        if not in_order or any(v.copied and isinstance(v.owner, _core.DeviceMemory) for _, v in weights):
+            # The package neither orders its later work after this stream nor keeps the tensors alive: wait here.
             _core.synchronize(device, stream)
         return _one_or_all(outputs)
+
+    def _is_kept(self, name: str, weight: Tensor | None) -> bool:
+        """Whether it is the weight of all calls: bound, or known to the model (None)."""
+        return weight is None or self._weights.get(name) is weight
 
     @functools.cached_property
     def _communicates(self) -> bool:
@@ -199,7 +213,7 @@ class Calls:
                 self._uploaded[key] = View(data.ctypes.data, argument.dtype, shape, None, data)
             return self._uploaded[key]
 
-    def _device_arguments(self, given: Mapping[str, Tensor], stream: int) -> tuple[int, list[View], list[object]]:
+    def _device_arguments(self, given: Mapping[str, Tensor], stream: int) -> tuple[int, list[View]]:
         views: dict[str, View] = {}
         for a in self._executable.arguments:
             tensor = given.get(a.name)
@@ -211,23 +225,26 @@ class Calls:
         for a in self._executable.arguments:
             seen = views[a.name]
             if seen.device is None and a.is_constant:
-                seen = self._on_device(device, a.name, seen)
+                seen = self._on_device(device, a.name, given.get(a.name), seen)
             if seen.device != device:
                 place = "host memory" if seen.device is None else f"device cuda:{seen.device}"
                 raise InputError(what=f"tensor {a.name!r}", found=place, expected=f"device cuda:{device}, as the others")
             arguments.append(seen)
-        return device, arguments, [v.owner for v in arguments]
+        return device, arguments
 
-    def _on_device(self, device: int, name: str, host: View) -> View:
-        """A weight that is bound in host memory, copied to the GPU once."""
+    def _on_device(self, device: int, name: str, weight: Tensor | None, host: View) -> View:
+        """A weight in host memory, copied to the GPU: once if it is that of all calls."""
         with self._lock:
-            key = (device, name)
-            if key not in self._uploaded:
-                count = _bytes_of(host)
-                memory = _core.DeviceMemory(device, count)
-                memory.copy_from_host(host.address, count)
-                self._uploaded[key] = View(memory.address, host.dtype, host.shape, device, memory)
-            return self._uploaded[key]
+            kept, key = self._is_kept(name, weight), (device, name)
+            if kept and key in self._uploaded:
+                return self._uploaded[key]
+            count = _bytes_of(host)
+            memory = _core.DeviceMemory(device, count)
+            memory.copy_from_host(host.address, count)
+            seen = View(memory.address, host.dtype, host.shape, device, memory, copied=not kept)
+            if kept:
+                self._uploaded[key] = seen
+            return seen
 
     def _loaded_on(self, device: int) -> _core.DeviceModule:
         with self._lock:
@@ -256,7 +273,20 @@ class Calls:
                 raise InputError(what=f"the tensor for output {result.name!r}", found="another device than the inputs'")
             views.append(seen)
             outputs.append(tensor)
+        if wanted:
+            self._refuse_overlaps(arguments, views)
         return views, outputs
+
+    def _refuse_overlaps(self, arguments: list[View], results: list[View]) -> None:
+        """Refuses memory that is written while something else is read or written there."""
+        declared = [*self._executable.arguments, *self._executable.results]
+        spans = [(v.address, v.address + _bytes_of(v)) for v in (*arguments, *results)]
+        for i in range(len(arguments), len(spans)):
+            for j in range(i):
+                shared = max(spans[i][0], spans[j][0]) < min(spans[i][1], spans[j][1])
+                if shared and not declared[i].alias_of and not getattr(declared[j], "alias_of", ""):
+                    found = f"memory that {declared[j].name!r} has as well"
+                    raise InputError(what=f"the tensor for output {declared[i].name!r}", found=found)
 
     def _targets(self, out: Any) -> dict[str, Tensor]:
         names = [r.name for r in self._executable.results if not r.alias_of]
@@ -297,6 +327,12 @@ class CudaGraph:
 
     def __repr__(self) -> str:
         return f"<fusec.CudaGraph on cuda:{self._device}>"
+
+
+def _current_stream(given: Mapping[str, Tensor]) -> tuple[int, bool]:
+    """See _tensors.current_stream: of the tensors that are on a GPU."""
+    numbers = {name: number for name, t in given.items() if (number := _gpu_of(t)) is not None}
+    return _tensors.current_stream([given[name] for name in numbers], next(iter(numbers.values())))
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Unpack
 
 from . import _core
-from ._by_value import ByValueModule, DeferredModel
 from ._formula import Scalar, traced
 from ._imported import ImportedModel
 from ._module import Module
 from ._options import CompileOptions, Path, core_options
 from ._progress import ProgressLine
 from ._saved import read_saved
+from ._shape_tensors import DeferredModel, ShapeTensorModule
 
 Tensor = Any
 
@@ -50,7 +50,7 @@ def compile(
     """
     signature = None
     if isinstance(model, DeferredModel):
-        return ByValueModule(
+        return ShapeTensorModule(
             model, lambda made: compile(made, weights=weights, device=device, registry=registry, **options)
         )
     if isinstance(model, ImportedModel):

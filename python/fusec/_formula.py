@@ -71,6 +71,14 @@ class Scalar:
     def __ge__(self, other: Scalar | Number) -> Scalar:
         return self._with(">=", other)
 
+    def __eq__(self, other: Scalar | Number) -> Scalar:  # type: ignore[override]
+        return self._with("==", other)
+
+    def __ne__(self, other: Scalar | Number) -> Scalar:  # type: ignore[override]
+        return self._with("!=", other)
+
+    __hash__ = None  # type: ignore[assignment]
+
     def __and__(self, other: Scalar) -> Scalar:
         return self._with("&&", other)
 

@@ -1,4 +1,4 @@
-"""Models that were imported from PyTorch or ONNX: the graph, the weights by reference, and how calls go."""
+"""Models imported from PyTorch or ONNX: the graph, the weights by reference, and the calling convention."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def from_onnx(
         if error.name != "onnx":
             raise
         raise PlatformError(what="the package onnx is not installed", hint="pip install fusec[onnx]") from None
-    from ._by_value import DeferredModel
+    from ._shape_tensors import DeferredModel
 
     opened = read(model)
 

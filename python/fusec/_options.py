@@ -20,7 +20,7 @@ class CompileOptions(TypedDict, total=False):
     """
 
     strategy: Literal["none", "tvm", "full"]
-    """``none``: a group a node; ``tvm``: the three phases alone; ``full`` (the default): all of fusec."""
+    """``none``: one kernel for each node; ``tvm``: TVM's FuseOps alone; ``full`` (the default): patterns and further passes too."""
     arch: str
     """``sm_80``, ``sm_90a``, ... or ``native``: the GPU at hand. Default: that GPU, else ``sm_80``."""
     target: Path
@@ -42,7 +42,7 @@ class CompileOptions(TypedDict, total=False):
     disable_pass: Sequence[str]
     """Passes of ``full`` that are left out."""
     gemm: Literal["builtin", "cublaslt", "auto"]
-    """Who multiplies matrices."""
+    """Matrix products by generated kernels, by cuBLASLt, or by the faster of the two as predicted."""
     limit: Mapping[str, int]
     """Limits on a model's sizes in place of their defaults, by name."""
     plan: Mapping[str, Any] | Path
@@ -52,7 +52,7 @@ class CompileOptions(TypedDict, total=False):
     round_intermediates: bool
     """Round fused intermediates to their dtypes."""
     precise_math: bool
-    """Exact in place of fast functions."""
+    """Exact math functions in place of fast approximations."""
     allow_tf32: bool
     """float32 products in one pass of tf32."""
     allow_atomics: bool

@@ -22,7 +22,6 @@ class Saved:
     def __init__(self, path: str, archive: zipfile.ZipFile) -> None:
         import json
 
-        self._path = path
         self._texts = {name: archive.read(name) for name in archive.namelist()}
         head = json.loads(self._texts["fusec.json"])
         if head.get("fusec_module") != _VERSION:

@@ -27,6 +27,7 @@ class View(NamedTuple):
     shape: tuple[int, ...]
     device: int | None  # the GPU's number; None: host memory
     owner: object
+    copied: bool = False  # the memory is not the tensor's: a copy for this call
 
     def as_argument(self) -> tuple[int, str, tuple[int, ...]]:
         return self.address, self.dtype, self.shape
@@ -34,7 +35,7 @@ class View(NamedTuple):
     def unpacked_as(self, dtype: str) -> View:
         """The same bytes as a tensor of a 4-bit dtype, where they can be one."""
         if dtype in FOUR_BITS and self.dtype in ("uint8", "int8", "float4_e2m1fn_x2") and self.shape:
-            return View(self.address, dtype, (*self.shape[:-1], 2 * self.shape[-1]), self.device, self.owner)
+            return self._replace(dtype=dtype, shape=(*self.shape[:-1], 2 * self.shape[-1]))
         return self
 
 
@@ -98,7 +99,7 @@ def _torch_view(tensor: Any, name: str, written: bool) -> View:
     if written and dense is not tensor:
         raise _refuse(name, "a view with strides, or one that is not aligned to 16 bytes")
     dtype = str(dense.dtype).removeprefix("torch.")
-    return View(dense.data_ptr(), dtype, tuple(dense.shape), device, dense)
+    return View(dense.data_ptr(), dtype, tuple(dense.shape), device, dense, dense is not tensor)
 
 
 def _dlpack_view(tensor: Any, name: str, written: bool, stream: int) -> View:
@@ -123,22 +124,29 @@ def _dlpack_view(tensor: Any, name: str, written: bool, stream: int) -> View:
 
 
 def current_stream(tensors: list[Any], device: int) -> tuple[int, bool]:
-    """The stream that the tensors' package uses now, and whether that package goes on using it in order."""
-    if any(is_torch(t) for t in tensors):
-        return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream), True
+    """The stream that the package of the first tensor uses now, and whether all tensors are of a package that goes on
+    using it in order."""
     cupy = sys.modules.get("cupy")
-    if cupy is not None and any(isinstance(t, cupy.ndarray) for t in tensors):
-        return int(cupy.cuda.get_current_stream().ptr), True
+    of_torch = [is_torch(t) for t in tensors]
+    of_cupy = [cupy is not None and isinstance(t, cupy.ndarray) for t in tensors]
+    if of_torch[:1] == [True]:
+        return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream), all(of_torch)
+    if of_cupy[:1] == [True]:
+        return int(cupy.cuda.get_current_stream().ptr), all(of_cupy)  # type: ignore[union-attr]
     return 0, False
 
 
 def empty_like(example: Any, dtype: str, shape: tuple[int, ...]) -> Any:
-    """A tensor of the example's package, on its device, with anything in it."""
+    """An uninitialized tensor of the example's package, on its device."""
     if dtype in FOUR_BITS:
         dtype, shape = "uint8", (*shape[:-1], shape[-1] // 2)
     if is_torch(example):
         torch = sys.modules["torch"]
         return torch.empty(shape, dtype=getattr(torch, dtype), device=example.device)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(example, cupy.ndarray):
+        with example.device:
+            return cupy.empty(shape, dtype=numpy_dtype(dtype))
     if hasattr(example, "__array_namespace__") and not isinstance(example, (np.ndarray, np.generic)):
         xp = example.__array_namespace__()
         made = xp.empty(shape, dtype=getattr(xp, dtype), device=example.device)

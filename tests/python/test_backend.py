@@ -231,6 +231,16 @@ class Backend(unittest.TestCase):
             with self.assertRaisesRegex(fusec.InputError, text):
                 module(tensor)
 
+    def test_signs_of_zeros(self):
+        module, x = nn.Module(), torch.tensor([0.0, -0.0, 1.0, -1.0, float("inf"), -float("inf")])
+        module.forward = lambda x, y: (torch.signbit(x), torch.copysign(y, x))
+        with torch.no_grad():
+            self.assert_like_eager(module, x, torch.arange(6.0) - 3)
+
+    def test_a_missing_pattern_file_is_told(self):
+        with self.assertRaisesRegex(torch._dynamo.exc.BackendCompilerFailed, "missing.patterns"):
+            torch.compile(nn.ReLU(), backend="fusec", options={"patterns": ["missing.patterns"]})(torch.randn(3))
+
     def test_shifts(self):
         module = nn.Module()
         module.forward = lambda x, k: (x << k, x >> k, x >> 4, x << 4)

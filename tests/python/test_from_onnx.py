@@ -191,6 +191,7 @@ class ElementsThatDecideShapes(unittest.TestCase):
             compiled.source
         for shape in ([3, 4], [12, 1], [3, 4]):
             np.testing.assert_array_equal(compiled(x, np.array(shape)), x.reshape(shape))
+            self.assertEqual([int(n) for n in compiled.manifest["results"][0]["shape"]], shape)
         self.assertEqual(len(compiled._modules), 2)
         self.assertIn("__global__", compiled.source)
         with self.assertRaisesRegex(fusec.InputError, r"inputs=\{name: array\}"):

@@ -1,4 +1,5 @@
 """Running modules through the CUDA driver: on a GPU, else against the stand-in that FUSEC_CUDA_DRIVER names."""
+import threading
 import unittest
 
 import fusec
@@ -64,10 +65,39 @@ class Launches(unittest.TestCase):
             module.bind(weight=on_gpu)  # it was changed in place
             np.testing.assert_allclose(module(DeviceArray.of(x)).numpy(), x + np.exp(weight) @ table, rtol=1e-4)
 
+    def test_weights_of_one_call_hold_for_that_call(self):
+        table = np.arange(16, dtype=np.float32).reshape(4, 4)
+        module, x = fusec.compile(models.prepared(), arch="sm_80", cache_dir=models.CACHE), self.array(4, 4)
+        module.bind(weight=self.array(4, 4))
+        on_gpu = DeviceArray((4, 4), np.float32)
+        for _ in range(2):
+            weight = self.array(4, 4)
+            on_gpu.memory.copy_from_host(weight.ctypes.data, weight.nbytes)
+            for given in (weight, on_gpu):
+                y = module(DeviceArray.of(x), weight=given)
+                np.testing.assert_allclose(y.numpy(), x + np.exp(weight) @ table, rtol=1e-4, atol=1e-4)
+
+    def test_memory_that_is_read_and_written(self):
+        gate, up = DeviceArray.of(self.array(4, 16)), DeviceArray.of(self.array(4, 16))
+        with self.assertRaisesRegex(fusec.InputError, "memory that 'up' has as well"):
+            models.compiled("gated")(gate, up, out=up)
+
     def test_aliases(self):
         state, x = DeviceArray.of(np.ones(8, np.float32)), DeviceArray.of(np.arange(8, dtype=np.float32))
         self.assertIs(models.compiled("cache")(state, x), state)
         np.testing.assert_array_equal(state.numpy(), 1 + np.arange(8))
+
+    def test_binding_while_another_thread_launches(self):
+        module, x = fusec.compile(models.prepared(), arch="sm_80", cache_dir=models.CACHE), DeviceArray.of(self.array(4, 4))
+        weight = self.array(4, 4)
+        module.bind(weight=weight)
+        thread = threading.Thread(target=lambda: [module.bind(weight=weight) for _ in range(50)])
+        thread.start()
+        results = [module(x).numpy() for _ in range(20)]
+        thread.join(60)
+        self.assertFalse(thread.is_alive())
+        for result in results:
+            np.testing.assert_array_equal(result, results[0])
 
     def test_a_graph_replays(self):
         gate, up = self.array(4, 16), self.array(4, 16)

@@ -99,6 +99,11 @@ class Ops(unittest.TestCase):
         x, gate, y = self.run_op(lambda x, gate: f.select(gate < 0, -x, 2 * x**2 + abs(gate)))
         np.testing.assert_allclose(y, np.where(gate < 0, -x, 2 * x**2 + abs(gate)), rtol=1e-5)
 
+    def test_comparisons_of_a_formula(self):
+        f = fusec.function
+        x, gate, y = self.run_op(lambda x, gate: f.select(x == -2, 7, f.select(gate != 3, x, gate)))
+        np.testing.assert_allclose(y, np.where(x == -2, 7, np.where(gate != 3, x, gate)), rtol=1e-5)
+
     def test_infer(self):
         def infer(operands):
             return fusec.TensorInfo("float32", [*operands[0].shape, 2])

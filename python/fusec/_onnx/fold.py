@@ -139,8 +139,39 @@ def _reduce(op: str) -> Symbolic:
     return run
 
 
+def _is_negative(sizes: Sizes, x: Dim) -> bool:
+    """Where the symbols' bounds do not decide it, a size is taken to be none."""
+    try:
+        return sizes.less(x, 0)
+    except Refused:
+        return False
+
+
 def _divide(sizes: Sizes, x: Dim, y: Dim) -> Dim:
-    return x // y  # sizes are not negative: the quotient rounded down is the truncated one
+    if _is_negative(sizes, x) or _is_negative(sizes, y):
+        raise Refused("a quotient of a negative size")  # ONNX truncates, `//` rounds down
+    return x // y
+
+
+def _remainder(sizes: Sizes, x: Dim, y: Dim) -> Dim:
+    if _is_negative(sizes, x) or _is_negative(sizes, y):
+        raise Refused("a remainder of a negative size")  # whose sign depends on fmod
+    if isinstance(x, Size):
+        return x % y
+    if isinstance(y, Size):
+        raise Refused("a remainder by a size that varies")
+    return x % y
+
+
+def _absolute(node: OnnxNode, a: list[Array]) -> Any:
+    sizes = node.emitter.sizes
+    return np.frompyfunc(lambda x: -x if _is_negative(sizes, x) else x, 1, 1)(a[0])
+
+
+def _flatten(node: OnnxNode, a: list[Array]) -> Array:
+    axis = node.integer("axis", 1)
+    axis = axis + a[0].ndim if axis < 0 else axis
+    return a[0].reshape(int(np.prod(a[0].shape[:axis])), -1)
 
 
 def _minimum(node: OnnxNode, a: list[Array]) -> Any:
@@ -161,7 +192,7 @@ SYMBOLIC: dict[str, Symbolic] = {
     "Unsqueeze": lambda n, a: np.expand_dims(a[0], tuple(n.axes() or [])),
     "Squeeze": _squeeze,
     "Reshape": lambda n, a: a[0].reshape([int(d) for d in a[1]]),
-    "Flatten": lambda n, a: a[0].reshape(1, -1),
+    "Flatten": _flatten,
     "Transpose": lambda n, a: np.transpose(a[0], n.attributes.get("perm")),
     "Expand": lambda n, a: a[0] * np.ones([int(d) for d in a[1]], object),
     "Tile": lambda n, a: np.tile(a[0], [int(d) for d in a[1]]),
@@ -169,9 +200,9 @@ SYMBOLIC: dict[str, Symbolic] = {
     "Sub": lambda n, a: a[0] - a[1],
     "Mul": lambda n, a: a[0] * a[1],
     "Neg": lambda n, a: -a[0],
-    "Abs": lambda n, a: a[0],
+    "Abs": _absolute,
     "Div": _binary(_divide),
-    "Mod": lambda n, a: a[0] % a[1],
+    "Mod": _binary(_remainder),
     "Min": _minimum,
     "Max": _minimum,
     "Where": lambda n, a: np.where(a[0].astype(bool), a[1], a[2]),

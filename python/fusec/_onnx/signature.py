@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import onnx
 
-from .._by_value import host_elements
+from .._shape_tensors import host_elements
 from ..errors import InputError
 from .file import OnnxFile
 from .values import DTYPES, WIDE, Item, dtype_of

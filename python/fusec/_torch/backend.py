@@ -15,6 +15,7 @@ from functorch.compile import make_boxed_func, min_cut_rematerialization_partiti
 from torch._dynamo.backends.common import aot_autograd
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 
+from .._compile import patterns
 from ..errors import InputError
 from .aten_program import AtenProgram
 from .convert import Converter, source_line
@@ -74,22 +75,17 @@ def backend(
 ) -> Compiled:
     """The backend that ``torch.compile(model, backend="fusec", options={...})`` finds by the package's entry point.
 
-    ``options``: those of :func:`fusec.compile` (``strategy``, ``gemm``, ``precise_math``, ``arch``, ...), and
-    ``cuda_graphs``: replay calls as CUDA graphs, where shapes do not vary. Raises what :func:`fusec.compile` raises, in
-    torch._dynamo.exc.BackendCompilerFailed.
+    ``options``: those of :func:`fusec.compile` (``strategy``, ``gemm``, ``precise_math``, ``arch``, ...). Raises what
+    :func:`fusec.compile` raises for options and the platform, in torch._dynamo.exc.BackendCompilerFailed.
     """
     wanted = dict(options or {})
-    cuda_graphs = wanted.pop("cuda_graphs", False)
+    patterns(**wanted)  # raises for a wrong option or pattern file, which would else leave each region to eager
 
     def compiler(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
         with unset_fake_temporarily():
             compiled, report = compile_graph(module, wanted)
         if getattr(_recording, "graphs", None) is not None:
             _recording.graphs.append(report)
-        if cuda_graphs and all(isinstance(x, torch.Tensor) and x.is_cuda for x in inputs):
-            from torch._dynamo.backends.cudagraphs import cudagraphs_inner
-
-            compiled = cudagraphs_inner(compiled, inputs)
         boxed: Compiled = make_boxed_func(compiled)
         return boxed
 

@@ -19,7 +19,6 @@ TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
 REDUCTIONS = {
     "sum": dist.ReduceOp.SUM,
     "prod": dist.ReduceOp.PRODUCT,
-    "product": dist.ReduceOp.PRODUCT,
     "max": dist.ReduceOp.MAX,
     "min": dist.ReduceOp.MIN,
     "avg": dist.ReduceOp.AVG,

@@ -30,7 +30,7 @@ class CustomOps(NamedTuple):
         """Reads the argument `custom_ops` of fusec.from_torch: True, False, or a dictionary of sources."""
         if isinstance(option, CustomOps):
             return option
-        if not isinstance(option, dict):
+        if not isinstance(option, Mapping):
             return CustomOps(bool(option))
         return CustomOps(sources={name.replace("::", "."): source for name, source in option.items()})
 

@@ -134,10 +134,6 @@ class Dimensions:
             return text
         raise SizeRefused(f"the size {e} is no integer polynomial of the symbols")
 
-    def known(self, expression: sympy.Expr) -> bool:
-        """Whether the inputs' shapes determine every symbol of the expression."""
-        return bool(expression.free_symbols <= set(self.names))
-
 
 def _whole_part(e: sympy.Expr) -> sympy.Expr:
     """Writes floor(1.5 * h), the size that scale_factor=1.5 gives, as 3*h // 2.

@@ -255,7 +255,7 @@ KEEPS_SIGN = {
     aten.minimum.default,
     aten.alias.default,
 }
-STARTS_AT_ZERO = {aten.argmax.default, aten.argmin.default, aten.abs.default, aten.bitwise_and.Tensor}
+STARTS_AT_ZERO = {aten.argmax.default, aten.argmin.default, aten.abs.default}
 
 
 def _never_negative(node: torch.fx.Node, known: Mapping[torch.fx.Node, bool]) -> bool:
@@ -269,7 +269,7 @@ def _never_negative(node: torch.fx.Node, known: Mapping[torch.fx.Node, bool]) ->
         low = args[1] if len(args) > 1 else None
         return isinstance(low, int) and low >= 0
     if node.target in STARTS_AT_ZERO:
-        return node.target is not aten.bitwise_and.Tensor
+        return True
     if node.target is operator.getitem:
         return args[1] == 1 and args[0].target in (
             aten.topk.default,

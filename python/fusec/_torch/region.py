@@ -20,7 +20,8 @@ from .partition import is_size, tensors_of
 from .strides import Order, has_gaps, inverse, memory_order, overlaps
 
 aten = torch.ops.aten
-PLACE = "place"  # an empty input, of regions that have no other tensor: results are made where it is
+PLACE = "place"  # the empty input of a region without tensor inputs: results are allocated on its device
+ALIGNMENT = 16  # bytes, of what kernels read and write on a GPU
 
 
 class Region(torch.nn.Module):
@@ -29,7 +30,7 @@ class Region(torch.nn.Module):
     def __init__(self, graph: torch.fx.GraphModule, name: str, options: Mapping[str, Any]) -> None:
         super().__init__()
         self.nodes = [n for n in graph.graph.nodes if n.op == "call_function" and n.target is not operator.getitem]
-        self.spread = spread_results(graph.graph)
+        self.strided = strided_results(graph.graph)
         self.input_orders, self.output_orders = dense_ends(graph.graph)
         placeholders = graph.graph.find_nodes(op="placeholder")
         hidden = [n for n in placeholders if is_size(n) and not n.meta.get("given")]
@@ -43,20 +44,26 @@ class Region(torch.nn.Module):
         self.leaves = {n: places[leaf] for n, leaf in file.leaves.items()}
         self.integers = {n: places[leaf] for n, leaf in file.integers.items()}
         self.results = [file.outputs[place] for place in file.returned if isinstance(place, int)]
-        # Of one value there may be two results, or a result and a written input.
+        self.written = set(file.aliases.values())
+        # Results to clone: a value returned twice, or returned and written into an input.
         self.copied = {i for i, n in enumerate(self.results) if n in self.results[:i] or n in file.aliases}
 
     def forward(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
-        made = self.module(*(self._input(name, arguments) for name in self.module.input_names))
+        inputs = {name: self._input(name, arguments) for name in self.module.input_names}
+        unaligned = {n: t for n, t in inputs.items() if n in self.written and t.is_cuda and t.data_ptr() % ALIGNMENT}
+        inputs |= {name: tensor.clone() for name, tensor in unaligned.items()}
+        made = self.module(*inputs.values())
+        for name, tensor in unaligned.items():
+            tensor.copy_(inputs[name])
         outputs = dict(zip(self.module.output_names, made if isinstance(made, tuple) else (made,)))
         results = (outputs[n].clone() if i in self.copied else outputs[n] for i, n in enumerate(self.results))
         made = tuple(r if o is None else r.permute(o) for r, o in zip(results, self.output_orders))
-        return tuple(self._spread(place, r) for place, r in enumerate(made)) if self.spread else made
+        return tuple(self._with_strides(place, r) for place, r in enumerate(made)) if self.strided else made
 
-    def _spread(self, place: int, result: torch.Tensor) -> torch.Tensor:
-        if place not in self.spread:
+    def _with_strides(self, place: int, result: torch.Tensor) -> torch.Tensor:
+        if place not in self.strided:
             return result
-        return result.new_empty_strided(result.shape, self.spread[place]).copy_(result)
+        return result.new_empty_strided(result.shape, self.strided[place]).copy_(result)
 
     def _input(self, name: str, arguments: tuple[Any, ...]) -> torch.Tensor:
         if name not in self.leaves:
@@ -76,7 +83,7 @@ def converted(program: AtenProgram, name: str) -> ModelFile:
     return file
 
 
-def spread_results(graph: torch.fx.Graph) -> dict[int, Order]:
+def strided_results(graph: torch.fx.Graph) -> dict[int, Order]:
     """By place, the strides of results whose memory has gaps, as empty_strided makes them."""
     found = {}
     for place, result in enumerate(graph.output_node().args[0]):  # type: ignore[arg-type]

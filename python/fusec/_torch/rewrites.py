@@ -72,12 +72,13 @@ def glu(x: torch.Tensor, dim: int = -1) -> torch.Tensor:
 
 @rewrites(aten.signbit.default)
 def signbit(x: torch.Tensor) -> torch.Tensor:
-    return x < 0
+    """The reciprocal tells -0 from 0. The sign of a NaN is not looked at."""
+    return (x < 0) | ((x == 0) & (torch.reciprocal(x) < 0)) if x.is_floating_point() else x < 0
 
 
 @rewrites(aten.copysign.Tensor)
 def copysign(x: torch.Tensor, sign: torch.Tensor) -> torch.Tensor:
-    return torch.where(sign < 0, -torch.abs(x), torch.abs(x))
+    return torch.where(signbit(sign), -torch.abs(x), torch.abs(x))
 
 
 @rewrites(aten.copysign.Scalar)

@@ -47,7 +47,12 @@ class Signature:
                     hint="import the module again for another value; torch.export.Dim.DYNAMIC lets an integer vary",
                 )
         given: dict[str, Any] = {name: leaves[place] for name, place in self.leaves.items()}
-        given |= {name: torch.empty(leaves[place], 0, dtype=torch.uint8) for name, place in self.integers.items()}
+        tensors = (t for t in (*given.values(), *self.state.values()) if isinstance(t, torch.Tensor))
+        device = next((t.device for t in tensors), None)
+        given |= {
+            name: torch.empty(leaves[place], 0, dtype=torch.uint8, device=device)
+            for name, place in self.integers.items()
+        }
         return {**given, **self.state}
 
     def _leaves(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Any]:

@@ -1,8 +1,10 @@
-"""Models in which elements of inputs decide shapes: imported and compiled for each set of these elements."""
+"""Models with shape tensors, inputs whose values determine shapes: compiled for each set of these values."""
 
 from __future__ import annotations
 
+import functools
 import os
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -41,10 +43,10 @@ class DeferredModel(ImportedModel):
         """Raises InputError: there is no one graph."""
         raise InputError(self.message)
 
-    def for_elements(self, given: Mapping[str, Any]) -> ImportedModel:
-        """The model for these elements. Raises InputError."""
+    def for_values(self, given: Mapping[str, Any]) -> ImportedModel:
+        """The model for these values of its shape tensors. Raises InputError."""
         while True:
-            made = self.load({name: given[name] for name in self.needed if name in given})
+            made = self.load({name: host_elements(given[name]) for name in self.needed if name in given})
             if not isinstance(made, DeferredModel):
                 return made
             missing = made.needed - self.needed
@@ -56,8 +58,11 @@ class DeferredModel(ImportedModel):
         return f"<fusec.ImportedModel: the elements of {sorted(self.needed)} decide shapes>"
 
 
-class ByValueModule(Module):
-    """Compiles at the first call with given elements. Reports and sources are those of the last call's."""
+REPORTS = [name for name, value in vars(Module).items() if isinstance(value, functools.cached_property)]
+
+
+class ShapeTensorModule(Module):
+    """Compiles at the first call with other values of its shape tensors. Source and reports are those of the last call."""
 
     def __init__(self, imported: DeferredModel, compile: Callable[[ImportedModel], Module]) -> None:
         self._imported = imported
@@ -65,6 +70,8 @@ class ByValueModule(Module):
         self._modules: dict[object, Module] = {}
         self._last: Module | None = None
         self._bound: dict[str, Tensor] = {}
+        self._groups: dict[str, Any] = {}
+        self._lock = threading.RLock()
 
     def __call__(self, *tensors: Any, out: Any = None, device: str | None = None, **named: Any) -> Any:
         return self._for(tensors, named)(*tensors, out=out, device=device, **named)
@@ -73,26 +80,37 @@ class ByValueModule(Module):
         return self._for(tensors, named).capture(*tensors, out=out, **named)
 
     def bind(self, weights: Mapping[str, Tensor] | None = None, /, **named: Tensor) -> Module:
-        self._bound.update({**(weights or {}), **named})
-        for module in self._modules.values():
-            module.bind(self._bound)
+        with self._lock:
+            self._bound.update({**(weights or {}), **named})
+            for module in self._modules.values():
+                module.bind(self._bound)
+        return self
+
+    def use_groups(self, groups: Mapping[str, Any]) -> Module:
+        with self._lock:
+            self._groups.update(groups)
+            for module in self._modules.values():
+                module.use_groups(groups)
         return self
 
     def _for(self, tensors: Sequence[Any], named: Mapping[str, Any]) -> Module:
-        given = {name: host_elements(x) for name, x in {**dict(zip(self._imported.names, tensors)), **named}.items()}
-        key = self._key(given)
-        if key not in self._modules:
-            imported = self._imported.for_elements(given)
-            key = self._key(given)  # more inputs may have turned out to be needed
+        given = {**dict(zip(self._imported.names, tensors)), **named}
+        with self._lock:
+            key = self._key(given)
             if key not in self._modules:
-                self._modules[key] = self._compile(imported)
-                if self._bound:
-                    self._modules[key].bind(self._bound)
-        self._last = self._modules[key]
-        return self._last
+                imported = self._imported.for_values(given)
+                key = self._key(given)  # more inputs may have turned out to be needed
+                if key not in self._modules:
+                    self._modules[key] = self._compile(imported)
+                    self._modules[key].bind(self._bound).use_groups(self._groups)
+            if self._last is not self._modules[key]:
+                for name in REPORTS:
+                    self.__dict__.pop(name, None)
+            self._last = self._modules[key]
+            return self._last
 
     def _key(self, given: Mapping[str, Any]) -> object:
-        return tuple((name, _frozen(given.get(name))) for name in sorted(self._imported.needed))
+        return tuple((name, _frozen(host_elements(given.get(name)))) for name in sorted(self._imported.needed))
 
     @property
     def _chosen(self) -> Module:
@@ -124,8 +142,10 @@ def host_elements(tensor: Any) -> Any:
     """A tensor, or a sequence of them, in host memory."""
     if isinstance(tensor, (list, tuple)):
         return [host_elements(x) for x in tensor]
-    if hasattr(tensor, "cpu"):
-        tensor = tensor.cpu()
+    if hasattr(tensor, "detach"):
+        tensor = tensor.detach().cpu()
+    elif hasattr(tensor, "get"):  # of CuPy
+        tensor = tensor.get()
     return tensor if tensor is None or isinstance(tensor, np.ndarray) else np.asarray(tensor)
 
 
