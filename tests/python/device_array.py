@@ -44,6 +44,7 @@ class DeviceArray:
         self.shape = tuple(shape)
         self.dtype = np.dtype(dtype)
         self.memory = _core.DeviceMemory(0, self.nbytes)
+        self.lent = []
 
     @property
     def nbytes(self):
@@ -66,21 +67,12 @@ class DeviceArray:
 
     def __dlpack__(self, *, stream=None):  # as it was before DLPack 1.0
         self.streams.append(stream)
-        self._shape = (ctypes.c_int64 * len(self.shape))(*self.shape)
-        self._managed = _Managed(
-            _Tensor(
-                self.memory.address,
-                _Device(2, 0),
-                len(self.shape),
-                _DType(_CODES[self.dtype.kind], 8 * self.dtype.itemsize, 1),
-                self._shape,
-                None,
-                0,
-            ),
-            None,
-            None,
-        )
-        return _new_capsule(ctypes.addressof(self._managed), b"dltensor", None)
+        shape = (ctypes.c_int64 * len(self.shape))(*self.shape)
+        code = _DType(_CODES[self.dtype.kind], 8 * self.dtype.itemsize, 1)
+        tensor = _Tensor(self.memory.address, _Device(2, 0), len(self.shape), code, shape, None, 0)
+        lent = _Managed(tensor, None, None)
+        self.lent.append((lent, shape))  # several may be lent at once: of an input that is written as well
+        return _new_capsule(ctypes.addressof(lent), b"dltensor", None)
 
     def __array_namespace__(self):
         return Namespace
