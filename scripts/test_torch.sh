@@ -57,11 +57,11 @@ run() {
 export -f run
 xargs -P "$(nproc)" -I{} bash -c 'run {}' <<'TESTS'
 check_library_models.py --sample
-test_from_torch.py
-test_collectives.py
-test_backend.py
 test_from_onnx.py
 check_op_db.py --count=25
+test_collectives.py
+test_backend.py
+test_from_torch.py
 check_random_modules.py --count=20
 test_readme.py
 TESTS

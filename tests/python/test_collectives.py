@@ -133,21 +133,20 @@ def groups_of_a_file(rank):
     torch.testing.assert_close(module(part), expected)
 
 
-CASES = {f.__name__: f for f in (mlp, attention, collectives, imported, groups_of_a_file)}
-
-
-def run_rank(case, rank, store):
+def run_rank(rank, store):
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=PROCESSES)
-    torch.manual_seed(0)
-    CASES[case](rank)
-    dist.barrier()
+    for case in (mlp, attention, collectives, imported, groups_of_a_file):
+        torch.manual_seed(0)
+        torch._dynamo.reset()
+        case(rank)
+        dist.barrier()
     dist.destroy_process_group()
 
 
 class TwoProcesses(unittest.TestCase):
-    def run_case(self, case):
+    def test_all_cases(self):
         with tempfile.TemporaryDirectory() as folder:
-            command = [sys.executable, os.path.abspath(__file__), "--rank", case]
+            command = [sys.executable, os.path.abspath(__file__), "--rank"]
             running = [
                 subprocess.Popen([*command, str(rank), f"{folder}/store"], stderr=subprocess.PIPE, text=True)
                 for rank in range(PROCESSES)
@@ -168,11 +167,8 @@ class TwoProcesses(unittest.TestCase):
             fusec.compile(b.build())(torch.ones(3))
 
 
-for name in CASES:
-    setattr(TwoProcesses, f"test_{name}", lambda self, name=name: self.run_case(name))
-
 if __name__ == "__main__":
     if sys.argv[1:2] == ["--rank"]:
-        run_rank(sys.argv[2], int(sys.argv[3]), sys.argv[4])
+        run_rank(int(sys.argv[2]), sys.argv[3])
     else:
         unittest.main()
