@@ -130,10 +130,13 @@ class FindWindows {
     return widest;
   }
 
+  // Of a vector along the lanes: its loads and stores are of 32-bit words.
+  bool has_whole_words(DType dtype) const { return bits(dtype) * found_.lanes % 32 == 0; }
+
   bool is_vector(const IndexExpr& position, DType dtype) const {
     const Variable lane{Variable::Kind::kAxis, found_.lane};
     const int words = bits(dtype) * found_.lanes / 32;
-    if (bits(dtype) * found_.lanes % 32 != 0 || coefficient_of(position, lane) != 1) return false;
+    if (!has_whole_words(dtype) || coefficient_of(position, lane) != 1) return false;
     const int together = words % 4 == 0 ? 4 : words % 2 == 0 ? 2 : 1;
     const IndexExpr first = simplify(position - IndexExpr::axis(found_.lane), pool().bounds());
     return !mentions(first, lane) &&
@@ -161,7 +164,7 @@ class FindWindows {
       if (!depends_on(id, found_.lane)) continue;
       const bool of_channels = at_point && n.args[0] == kNoExpr &&
                                std::ranges::none_of(found_.rest, [&](auto a) { return depends_on(id, a); });
-      if (of_channels && bits(n.dtype) >= 8 && bits(n.dtype) * found_.lanes % 32 == 0) {
+      if (of_channels && bits(n.dtype) >= 8 && has_whole_words(n.dtype)) {
         found_.loads.push_back({id, true});
         continue;
       }

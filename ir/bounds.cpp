@@ -331,8 +331,9 @@ IndexExpr simplify_once(const IndexExpr& e, Simplification& known) {
   });
 }
 
-// What the remainder `mod` may be of, within the sum e: floor_mod drops remainders within its dividend, whose quotient
-// keeps them, as in ((x % 40) // 4) * 4 + x % 4 = x % 40.
+// The dividends that the remainder `mod` may have, so that a quotient in the sum e fits it: its own, and that of a
+// quotient by the same divisor with this remainder. floor_mod simplifies (x % 40) % 4 to x % 4, while (x % 40) // 4
+// stays, and the two still add up: ((x % 40) // 4) * 4 + x % 4 = x % 40.
 std::vector<IndexExpr> dividends_of(const IndexTerm& mod, const IndexExpr& e) {
   std::vector<IndexExpr> found = {mod.factors[0]->a};
   for (const IndexTerm& term : e.terms())

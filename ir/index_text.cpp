@@ -1,3 +1,4 @@
+// Index expressions as text: "4*i+j//2".
 #include "ir/index_expr.h"
 
 namespace fusec {

@@ -53,7 +53,7 @@ void require_communication(const ManifestModel& model, const Communicate& commun
       Error::Parts{.what = "the model cannot be run here",
                    .found = first.op + " of the group " + in_quotes(first.group) + ", node " + in_quotes(first.node),
                    .expected = "a way to communicate",
-                   .hint = "tensors of PyTorch, with torch.distributed initialized; or link the emitted source "
+                   .hint = "pass a Communicate (in Python: initialize torch.distributed), or link the emitted source "
                            "with NCCL"});
 }
 

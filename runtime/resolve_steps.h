@@ -52,7 +52,7 @@ struct ResolvedPlan {
 ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_t>& symbols);
 
 // Throws Error(kInput) where a step is what fusec-run cannot execute on the CPU: an external launcher, a collective
-// whose result has another shape than its operand (a group of more than one).
+// whose result and operand differ in shape, as for a group of several devices.
 void require_executable(const Graph& graph, const LaunchPlan& plan);
 
 // The same for any call of a library.

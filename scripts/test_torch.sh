@@ -27,8 +27,7 @@ if [ ! -x "$python" ]; then
   fi
   mv .deps/torch.partial .deps/torch
 fi
-nvrtc=$(ls .deps/nvrtc/lib/libnvrtc.so.1[23] 2>/dev/null | head -1 || true)
-[ -z "$nvrtc" ] || export FUSEC_NVRTC=$PWD/$nvrtc
+# NVRTC is the one of PyTorch's wheels, which the package finds by itself; scripts/test.sh runs with the pinned one.
 export PYTHONPATH=$PWD/$package
 
 logs=$(mktemp -d)

@@ -69,7 +69,8 @@ class ContextMemory {
   std::unique_ptr<DeviceBuffer> buffer_;
 };
 
-// Of one stream, or of one captured launch: what was prepared, of which constants, symbols and generation of values.
+// The memory of one stream or of one captured launch, and for which constants, symbols and generation of their values it
+// was prepared.
 struct LaunchMemories {
   explicit LaunchMemories(const std::shared_ptr<CudaContext>& context) : workspace(context), prepared(context) {}
   ContextMemory workspace, prepared;

@@ -20,8 +20,8 @@ struct Collective {
   std::int64_t target_elements = 0;
 };
 
-// Does a collective, or enqueues it on the stream of the launch (null on the emulator, whose memory is the host's).
-// What it throws ends the call.
+// Does one collective. On a GPU it enqueues the work on `stream`, that of the launch; on the emulator `stream` is null
+// and the addresses are of host memory. An exception ends the call.
 using Communicate = std::function<void(const Collective&, void* stream)>;
 
 }  // namespace fusec

@@ -205,7 +205,7 @@ TEST_CASE("a division sees through digits below its own") {
   CHECK(simplified(floor_div(5 * k + i, 15)) == "(i+5*k)//15");  // i does not fit below 5
 }
 
-TEST_CASE("a remainder within the sum of which another is taken makes no difference") {
+TEST_CASE("a remainder drops inner remainders of which its divisor divides the divisor") {
   const IndexExpr n = IndexExpr::symbol(0), i = IndexExpr::axis(0), k = IndexExpr::axis(2);  // i < 6, k < 32
   CHECK(simplified(floor_mod(floor_mod(k, 8) + 3, 4)) == "(k+3)%4");
   CHECK(simplified(floor_mod(floor_mod(k, 8) * 7 - floor_mod(i, 4) + 2, 4)) == "(-i+3*k+2)%4");

@@ -36,29 +36,19 @@ fusec_python_test(from_torch)
 fusec_python_test(backend)
 fusec_python_test(collectives)
 
-# PyTorch's operator tests, and modules drawn at random: samples of them are in scripts/test_torch.sh.
-foreach(check op_db random_modules)
+fusec_python_test(from_onnx)  # where the interpreter has the package onnx
+
+# A script of python/ with its options, where the package is built; it skips itself where its interpreter lacks a library.
+function(fusec_python_check name labels timeout)
   if(FUSEC_PYTHON)
-    add_test(NAME python_${check} COMMAND ${CMAKE_COMMAND} -E env ${python_environment} ${Python_EXECUTABLE}
-                                          ${CMAKE_CURRENT_SOURCE_DIR}/python/check_${check}.py)
-    set_tests_properties(python_${check} PROPERTIES LABELS full TIMEOUT 7200 SKIP_RETURN_CODE 77)
+    add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E env ${python_environment} ${Python_EXECUTABLE}
+                                         ${CMAKE_CURRENT_SOURCE_DIR}/python/${ARGN})
+    set_tests_properties(python_${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
   endif()
-endforeach()
+endfunction()
 
-# Models of ONNX, where the interpreter has the package.
-fusec_python_test(from_onnx)
-if(FUSEC_PYTHON)
-  add_test(NAME python_from_onnx_all COMMAND ${CMAKE_COMMAND} -E env ${python_environment} ${Python_EXECUTABLE}
-                                             ${CMAKE_CURRENT_SOURCE_DIR}/python/test_from_onnx.py --tier=full)
-  set_tests_properties(python_from_onnx_all PROPERTIES LABELS full TIMEOUT 3600 SKIP_RETURN_CODE 77)
-endif()
-
-# Models of transformers, torchvision, timm and diffusers, where the interpreter has these.
-if(FUSEC_PYTHON)
-  set(library_models ${CMAKE_COMMAND} -E env ${python_environment} ${Python_EXECUTABLE}
-                     ${CMAKE_CURRENT_SOURCE_DIR}/python/check_library_models.py)
-  add_test(NAME python_library_models COMMAND ${library_models} --sample)
-  add_test(NAME python_library_models_all COMMAND ${library_models})
-  set_tests_properties(python_library_models PROPERTIES LABELS "fast;full" TIMEOUT 300 SKIP_RETURN_CODE 77)
-  set_tests_properties(python_library_models_all PROPERTIES LABELS full TIMEOUT 14400 SKIP_RETURN_CODE 77)
-endif()
+fusec_python_check(from_onnx_all full 3600 test_from_onnx.py --tier=full)
+fusec_python_check(op_db full 7200 check_op_db.py)
+fusec_python_check(random_modules full 7200 check_random_modules.py)
+fusec_python_check(library_models "fast;full" 300 check_library_models.py --sample)
+fusec_python_check(library_models_all full 14400 check_library_models.py)

@@ -7,7 +7,7 @@ Each model runs in a process of its own, for at most LIMIT seconds of computing,
 backend="fusec"), and fusec.compile(fusec.from_torch(model, ...)). Compared are the results, and what the model holds
 afterwards (see `difference`).
 
---sample: the models of SAMPLE, which take some 100 seconds of one core. --names: models by name or pattern (llama*), in
+--sample: the models of SAMPLE, which take some two minutes of one core. --names: models by name or pattern (llama*), in
 the order given. --report: a JSON file of the results, in which what is not checked this time keeps its result.
 --resume: check only what has no good result there. --way: one of the two ways. --reference: run on the reference in
 place of the emulator, without NVRTC, to find missing operators soon. --seconds: begin no model later. --document: check

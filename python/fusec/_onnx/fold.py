@@ -155,7 +155,7 @@ def _divide(sizes: Sizes, x: Dim, y: Dim) -> Dim:
 
 def _remainder(sizes: Sizes, x: Dim, y: Dim) -> Dim:
     if _is_negative(sizes, x) or _is_negative(sizes, y):
-        raise Refused("a remainder of a negative size")  # whose sign depends on fmod
+        raise Refused("a remainder of a negative size")  # the sign of the result depends on fmod
     if isinstance(x, Size):
         return x % y
     if isinstance(y, Size):

@@ -26,7 +26,7 @@ from .program import lower
 from .region import Region, add_sizes
 
 Compiled = Callable[..., Any]
-WRITTEN_EARLY = "it writes an input whose old value is read outside of its region"
+WRITTEN_EARLY = "it writes an input whose old value an operator outside the region still reads"
 
 
 @dataclasses.dataclass(frozen=True)

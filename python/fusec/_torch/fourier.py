@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .rewrites import Rewritten
 
 aten = torch.ops.aten
-LONGEST = 1024  # beyond it a library's transform, of n log n steps, is faster than the product
+LONGEST = 1024  # whose two matrices of float32 take 8 MiB; they grow with the square
 
 
 def _declined(x: torch.Tensor, lengths: Sequence[IntLikeType]) -> bool:
