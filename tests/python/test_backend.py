@@ -24,6 +24,7 @@ from torch.utils import _pytree as pytree
 import fusec
 import models
 from fusec._torch.backend import recorded
+from fusec._torch.cuda_graphs import MOST_GRAPHS, GraphedCalls
 from fusec._torch.rewrites import REWRITES
 
 MODELS = ("llama_block", "gpt2_cached", "mixture_of_experts", "complex_rotary", "corners")
@@ -395,6 +396,14 @@ class Backend(unittest.TestCase):
                 (graph,) = self.assert_like_eager(module, a, options={"no_nvrtc": True})
                 self.assertEqual(graph.eager, [])
 
+    def test_cuda_graphs_is_an_option(self):
+        """Without a GPU it changes nothing; see GraphedCallsTest for what it does on one."""
+        with torch.no_grad():
+            self.assert_like_eager(nn.Linear(8, 8), torch.randn(4, 8), options={"cuda_graphs": True})
+            torch._dynamo.reset()
+            with self.assertRaisesRegex(torch._dynamo.exc.BackendCompilerFailed, "expected True or False"):
+                torch.compile(nn.Linear(8, 8), backend="fusec", options={"cuda_graphs": 1})(torch.randn(4, 8))
+
     def test_options(self):
         module, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU()), torch.randn(4, 8)
         launches = []
@@ -406,6 +415,78 @@ class Backend(unittest.TestCase):
         self.assertGreater(launches[0], launches[1])
         with self.assertRaisesRegex(torch._dynamo.exc.BackendCompilerFailed, "did you mean 'strategy'"):
             torch.compile(module, backend="fusec", options={"strategie": "full"})(torch.randn(2, 8))
+
+
+class Accumulator:
+    """Stands in for a fusec.Module on a GPU: total += x @ weight, in place; returns (total, 2 * total)."""
+
+    def __init__(self):
+        self.calls = self.captures = 0
+
+    def __call__(self, x, weight, total):
+        self.calls += 1
+        total += x @ weight
+        return total, 2 * total
+
+    def capture(self, x, weight, total):
+        self.captures += 1
+        double = torch.empty_like(total)
+
+        def replay():
+            total.add_(x @ weight)
+            double.copy_(2 * total)
+            return total, double
+
+        return unittest.mock.Mock(replay=replay)
+
+
+class GraphedCallsTest(unittest.TestCase):
+    def setUp(self):
+        self.module = Accumulator()
+        self.graphed = GraphedCalls(self.module, written={2})
+        self.weight, self.total = torch.randn(4, 4), torch.zeros(2, 4)
+        self.expected = torch.zeros(2, 4)
+        self.doubles = []
+
+    def assert_step(self, weight=None, total=None, x=None):
+        weight, total = self.weight if weight is None else weight, self.total if total is None else total
+        x = torch.randn(2, 4) if x is None else x
+        self.expected = self.expected + x @ weight
+        returned, double = self.graphed(x, weight, total)
+        self.assertIs(returned, total)
+        torch.testing.assert_close(total, self.expected)
+        self.doubles.append((double, 2 * self.expected))
+        for got, want in self.doubles:  # those of earlier calls too
+            torch.testing.assert_close(got, want)
+
+    def test_one_capture_serves_all_calls(self):
+        for _ in range(5):
+            self.assert_step()
+        self.assertEqual((self.module.calls, self.module.captures), (1, 1))
+
+    def test_an_input_that_moves_is_copied_from_then_on(self):
+        for _ in range(3):
+            self.assert_step()
+        for _ in range(3):
+            self.total = self.total.clone()
+            self.assert_step(weight=torch.randn(4, 4))
+        self.assertEqual(self.module.captures, 2)
+
+    def test_inputs_that_a_graph_cannot_read_in_place(self):
+        wide, shifted = torch.randn(4, 8), torch.randn(17)
+        for _ in range(3):
+            self.assert_step(weight=wide[:, ::2])
+            self.assert_step(weight=shifted[1:].view(4, 4))
+        self.assertLessEqual(self.module.captures, 2)
+
+    def test_sizes_beyond_the_most_are_called_without_a_graph(self):
+        for rows in range(1, MOST_GRAPHS + 3):
+            self.total = self.expected = torch.zeros(rows, 4)
+            self.total = self.total.clone()
+            for _ in range(3):
+                self.assert_step(x=torch.randn(rows, 4))
+        self.assertEqual(self.module.captures, MOST_GRAPHS)
+        self.assertEqual(self.module.calls, MOST_GRAPHS + 2 * 3)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from .._compile import patterns
 from ..errors import InputError
 from .aten_program import AtenProgram
 from .convert import Converter, source_line
+from .cuda_graphs import split_options
 from .errors import TraceError
 from .output_views import put_back_last_views, without_last_views
 from .partition import PREFIX, is_size, is_view, split_into_regions, tensors_of, why_eager
@@ -75,11 +76,12 @@ def backend(
 ) -> Compiled:
     """The backend that ``torch.compile(model, backend="fusec", options={...})`` finds by the package's entry point.
 
-    ``options``: those of :func:`fusec.compile` (``strategy``, ``gemm``, ``precise_math``, ``arch``, ...). Raises what
+    ``options``: those of :func:`fusec.compile` (``strategy``, ``gemm``, ``precise_math``, ``arch``, ...), and
+    ``cuda_graphs``: if true, regions on a GPU are launched as CUDA graphs from their second call on. Raises what
     :func:`fusec.compile` raises for options and the platform, in torch._dynamo.exc.BackendCompilerFailed.
     """
     wanted = dict(options or {})
-    patterns(**wanted)  # raises for a wrong option or pattern file, which would else leave each region to eager
+    patterns(**split_options(wanted)[0])  # raises for a wrong option or pattern file, which would else leave each region to eager
 
     def compiler(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
         with unset_fake_temporarily():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -14,6 +14,7 @@ from .._module import Module
 from ..errors import InputError
 from .aten_program import AtenProgram, write_backs
 from .convert import Converter
+from .cuda_graphs import ALIGNMENT, GraphedCalls, split_options
 from .errors import unmapped_message
 from .model_file import ModelFile
 from .partition import is_size, tensors_of
@@ -21,7 +22,6 @@ from .strides import Order, has_gaps, inverse, memory_order, overlaps
 
 aten = torch.ops.aten
 PLACE = "place"  # the empty input of a region without tensor inputs: results are allocated on its device
-ALIGNMENT = 16  # bytes, of what kernels read and write on a GPU
 
 
 class Region(torch.nn.Module):
@@ -29,6 +29,7 @@ class Region(torch.nn.Module):
 
     def __init__(self, graph: torch.fx.GraphModule, name: str, options: Mapping[str, Any]) -> None:
         super().__init__()
+        rest, cuda_graphs = split_options(options)
         self.nodes = [n for n in graph.graph.nodes if n.op == "call_function" and n.target is not operator.getitem]
         self.strided = strided_results(graph.graph)
         self.input_orders, self.output_orders = dense_ends(graph.graph)
@@ -40,11 +41,14 @@ class Region(torch.nn.Module):
         self.device = next(t.device for n in self.nodes for t in tensors_of(n))
         if not file.leaves:
             file.inputs.append({"name": file.unique(PLACE), "dtype": "uint8", "shape": [0]})
-        self.module: Module = compile_model(_core.Model.parse(file.text()), weights=file.tensors, **options)
+        self.module: Module = compile_model(_core.Model.parse(file.text()), weights=file.tensors, **rest)
         self.leaves = {n: places[leaf] for n, leaf in file.leaves.items()}
         self.integers = {n: places[leaf] for n, leaf in file.integers.items()}
         self.results = [file.outputs[place] for place in file.returned if isinstance(place, int)]
         self.written = set(file.aliases.values())
+        self.call: Callable[..., Any] = self.module
+        if cuda_graphs and self.device.type == "cuda":
+            self.call = GraphedCalls(self.module, {self.module.input_names.index(n) for n in self.written})
         # Results to clone: a value returned twice, or returned and written into an input.
         self.copied = {i for i, n in enumerate(self.results) if n in self.results[:i] or n in file.aliases}
 
@@ -52,7 +56,7 @@ class Region(torch.nn.Module):
         inputs = {name: self._input(name, arguments) for name in self.module.input_names}
         unaligned = {n: t for n, t in inputs.items() if n in self.written and t.is_cuda and t.data_ptr() % ALIGNMENT}
         inputs |= {name: tensor.clone() for name, tensor in unaligned.items()}
-        made = self.module(*inputs.values())
+        made = self.call(*inputs.values())
         for name, tensor in unaligned.items():
             tensor.copy_(inputs[name])
         outputs = dict(zip(self.module.output_names, made if isinstance(made, tuple) else (made,)))
