@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# prove_bare.sh bookworm|noble [FOLDER] [python]: runs the README's two commands in a fresh Debian 12 or Ubuntu 24.04 that
-# has nothing but a shell, made by debootstrap in FOLDER (default: a temporary one, removed at the end), from what is
-# committed, and writes a summary into tests/results/bare-SUITE.txt. Needs root and debootstrap; takes as long as a full
-# build and the fast tests.
+# prove_bare.sh bookworm|trixie|noble [FOLDER] [python]: runs the README's two commands in a fresh Debian 12, Debian 13
+# or Ubuntu 24.04 that has nothing but a shell, made by debootstrap in FOLDER (default: a temporary one, removed at the
+# end), from what is committed; writes a summary into tests/results/bare-SUITE.txt. Needs root and debootstrap; takes
+# as long as a full build and the fast tests.
 #
-# python: installs the Python package with pip instead, and runs the README's Python examples with it; the summary is
-# tests/results/bare-SUITE-python.txt. 5 GB to fetch, most of it PyTorch.
+# python: installs the Python package with pip instead, for Python 3.11 (bookworm), 3.12 (noble) or 3.13 (trixie), and
+# runs the README's Python examples with it; the summary is tests/results/bare-SUITE-python.txt. 5 GB to fetch, most of
+# it PyTorch.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
-suite=${1:?usage: scripts/prove_bare.sh bookworm|noble [FOLDER]}
+suite=${1:?usage: scripts/prove_bare.sh bookworm|trixie|noble [FOLDER] [python]}
 given=${2:-} python=${3:-}
 root=${given:-$(mktemp -d)}
 
@@ -20,7 +21,7 @@ trap clean_up EXIT
 
 if [ ! -e "$root/bin/sh" ]; then
   case $suite in
-    bookworm) debootstrap --variant=minbase bookworm "$root" ;;
+    bookworm | trixie) debootstrap --variant=minbase "$suite" "$root" ;;
     noble)  # Debian's debootstrap knows neither Ubuntu's release nor its keys; all Ubuntu releases share one script
       debootstrap --variant=minbase --components=main,universe --no-check-gpg noble "$root" \
         http://archive.ubuntu.com/ubuntu gutsy ;;
