@@ -13,6 +13,7 @@
 #include "ir/read_values.h"
 #include "ir/spelling.h"
 #include "ir/symbol_solution.h"
+#include "ir/text.h"
 #include "ir/type_rules.h"
 
 namespace fusec {
@@ -207,17 +208,19 @@ JsonDocument parse_model_document(std::string_view text, const std::string& file
 
 Graph read_model_text(std::string_view text, const std::string& file, const std::string& directory,
                       const OpTable& table, const Limits& limits) {
+  if (is_graph_text(text)) return parse_graph_text(text, table, directory, file, limits);
   const JsonDocument document = parse_model_document(text, file);
   return read_document(document, file, directory, table, limits);
 }
 
 Graph read_model(const std::string& path, const OpTable& table, const Limits& limits) {
   if (path == "-") return read_model_text(read_standard_input(), path, "", table, limits);
-  // The text is unmapped before the graph is built: at a million nodes both are large.
   const MappedFile mapped(path);
   require_file_size(mapped.bytes().size(), path);
+  const std::string directory = std::filesystem::path(path).parent_path().string();
+  if (is_graph_text(mapped.bytes())) return parse_graph_text(mapped.bytes(), table, directory, path, limits);
   const JsonDocument document = parse_model_document(mapped.bytes(), path);
-  return read_document(document, path, std::filesystem::path(path).parent_path().string(), table, limits);
+  return read_document(document, path, directory, table, limits);
 }
 
 }  // namespace fusec

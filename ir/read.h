@@ -1,4 +1,5 @@
-// Reads a model in the graph format (docs/graph_format.md) into a Graph, and refuses what the format does not allow.
+// Reads a model in the graph format (docs/graph_format.md), as JSON or as text (ir/text.h), into a Graph, and refuses
+// what the format does not allow.
 //
 // Errors name the file, the JSON pointer of the offending element, what was found and what was expected. Nodes may
 // stand in any order in the file; in the graph they are sorted topologically, among the ready ones always the earliest

@@ -4,8 +4,12 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <vector>
 
+#include "ir/budget.h"
 #include "ir/error.h"
+#include "ir/json_document.h"
 #include "ir/read.h"
 #include "ir/spelling.h"
 #include "ir/text.h"
@@ -17,9 +21,18 @@ namespace {
 constexpr std::array<std::string_view, 13> kKeywords = {
     "model", "symbol", "input", "constant", "return", "alias", "as", "true", "false", "null", "inf", "nan", "pattern"};
 
+// A line of a file. Where `checks`, pieces of JSON are parsed at once, so that what is wrong with one tells its line.
+struct Place {
+  std::string_view file;
+  std::size_t line = 1;
+  bool checks = false;
+};
+
 class LineParser {
  public:
-  LineParser(std::string_view line, std::size_t number) : line_(line), number_(number) {}
+  LineParser(std::string_view line, const Place& place) : line_(line), place_(place) {}
+
+  std::size_t line_number() const { return place_.line; }
 
   bool at_end() {
     skip_blanks();
@@ -31,6 +44,16 @@ class LineParser {
     if (at_ >= line_.size() || line_[at_] != c) return false;
     ++at_;
     return true;
+  }
+
+  bool next_is(char c) {
+    skip_blanks();
+    return at_ < line_.size() && line_[at_] == c;
+  }
+
+  bool at_number() {
+    skip_blanks();
+    return at_ < line_.size() && (line_[at_] == '-' || is_digit(line_[at_]));
   }
 
   void demand(char c) {
@@ -73,7 +96,12 @@ class LineParser {
       if ((c == ']' || c == '}') && --depth == 0) break;
     }
     if (at_ == from || depth != 0) unexpected("a value");
-    return line_.substr(from, at_ - from);
+    const std::string_view value = line_.substr(from, at_ - from);
+    if (place_.checks && !is_json(value)) {
+      at_ = from;
+      unexpected("a value as JSON has it");
+    }
+    return value;
   }
 
   // "bfloat16[tokens, 4096]" as `"dtype": ..., "shape": ...`; "" for a tuple's type, which no file declares.
@@ -113,13 +141,22 @@ class LineParser {
 
   [[noreturn]] void unexpected(const std::string& expected) {
     throw Error(ErrorKind::kInput,
-                {.file = "graph text",
-                 .what = fmt::format("line {}, column {}", number_, at_ + 1),
+                {.file = std::string(place_.file),
+                 .what = fmt::format("line {}, column {}", place_.line, at_ + 1),
                  .found = at_ < line_.size() ? in_quotes(line_.substr(at_, 20)) : "the end of the line",
                  .expected = expected});
   }
 
  private:
+  static bool is_json(std::string_view value) {
+    try {
+      JsonDocument::parse(value, "");
+      return true;
+    } catch (const Error&) {
+      return false;
+    }
+  }
+
   void skip_blanks() {
     while (at_ < line_.size() && (line_[at_] == ' ' || line_[at_] == '\t' || line_[at_] == '\r')) ++at_;
   }
@@ -138,12 +175,12 @@ class LineParser {
   }
 
   std::string_view line_;
-  std::size_t number_;
+  Place place_;
   std::size_t at_ = 0;
 };
 
 // Elements of the model file, gathered statement by statement.
-class ModelBuilder {
+class TextModel {
  public:
   void statement(LineParser line) {
     if (line.at_end()) return;
@@ -152,12 +189,11 @@ class ModelBuilder {
     else if (line.take_word("symbol"))
       symbol(line);
     else if (line.take_word("input"))
-      append(inputs_, "{" + declaration(line) + "}");
+      input(line);
     else if (line.take_word("constant"))
       constant(line);
     else if (line.take_word("return"))
-      do append(outputs_, line.name());
-      while (line.take(','));
+      outputs(line);
     else if (line.take_word("alias"))
       alias(line);
     else
@@ -172,6 +208,21 @@ class ModelBuilder {
         name_, symbols_, inputs_, constants_, nodes_, outputs_, aliases_);
   }
 
+  // The line with the element of the model file that a JSON pointer names; 0 for none.
+  std::size_t line_of(std::string_view pointer) const {
+    for (const auto& [prefix, lines] :
+         {std::pair<std::string_view, const std::vector<std::size_t>&>{"/inputs/", input_lines_},
+          {"/constants/", constant_lines_},
+          {"/nodes/", node_lines_},
+          {"/outputs/", output_lines_}}) {
+      if (!pointer.starts_with(prefix)) continue;
+      std::size_t index = 0;
+      const auto read = std::from_chars(pointer.data() + prefix.size(), pointer.data() + pointer.size(), index);
+      if (read.ec == std::errc() && index < lines.size()) return lines[index];
+    }
+    return 0;
+  }
+
  private:
   static void append(std::string& list, const std::string& element) { list += (list.empty() ? "" : ", ") + element; }
 
@@ -179,6 +230,18 @@ class ModelBuilder {
     const std::string name = line.name();
     line.demand(':');
     return "\"name\": " + name + ", " + line.type();
+  }
+
+  void input(LineParser& line) {
+    append(inputs_, "{" + declaration(line) + "}");
+    input_lines_.push_back(line.line_number());
+  }
+
+  void outputs(LineParser& line) {
+    do {
+      append(outputs_, line.name());
+      output_lines_.push_back(line.line_number());
+    } while (line.take(','));
   }
 
   void symbol(LineParser& line) {
@@ -204,6 +267,7 @@ class ModelBuilder {
         element += fmt::format(", \"safetensors\": {{\"file\": {}, \"tensor\": {}}}", value, line.fragment());
     }
     append(constants_, "{" + element + "}");
+    constant_lines_.push_back(line.line_number());
   }
 
   void alias(LineParser& line) {
@@ -230,19 +294,12 @@ class ModelBuilder {
     while (!line.take(')')) {
       if (!inputs.empty() || !attributes.empty()) line.demand(',');
       std::string value = operand(line);
+      if (value.empty() && line.at_number()) value = line.fragment();
       if (value.empty()) {
-        LineParser ahead = line;
-        const std::string_view fragment = ahead.fragment();
-        const char first = fragment[0];
-        if (first == '-' || (first >= '0' && first <= '9')) {
-          value = fragment;
-          line = ahead;
-        } else {
-          value = line.name();
-          if (line.take('=')) {
-            append(attributes, value + ": " + std::string(line.fragment()));
-            continue;
-          }
+        value = line.name();
+        if (line.take('=')) {
+          append(attributes, value + ": " + std::string(line.fragment()));
+          continue;
         }
       }
       append(inputs, value);
@@ -254,8 +311,11 @@ class ModelBuilder {
     do {
       const std::string name = line.name();
       if (own_name.empty()) own_name = name;
-      line.demand(':');
-      const std::string type = line.type();
+      std::string type;
+      if (!line.next_is('=') && !line.next_is(',')) {
+        line.demand(':');
+        type = line.type();
+      }
       append(outputs, type.empty() ? name : "{\"name\": " + name + ", " + type + "}");
     } while (line.take(','));
     line.demand('=');
@@ -274,10 +334,38 @@ class ModelBuilder {
     append(nodes_,
            fmt::format("\n{{\"name\": {}, \"op\": {}, \"inputs\": [{}], \"outputs\": [{}], \"attrs\": {{{}}}{}}}",
                        own_name, op, inputs, outputs, attributes, rest));
+    node_lines_.push_back(line.line_number());
   }
 
   std::string name_ = "\"model\"", symbols_, inputs_, constants_, nodes_, outputs_, aliases_;
+  std::vector<std::size_t> input_lines_, constant_lines_, node_lines_, output_lines_;
 };
+
+std::string_view take_line(std::string_view& text) {
+  const std::size_t end = std::min(text.find('\n'), text.size());
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(std::min(end + 1, text.size()));
+  return line;
+}
+
+TextModel gathered(std::string_view text, Place place) {
+  TextModel model;
+  for (; !text.empty(); ++place.line) {
+    count_step();
+    model.statement(LineParser(take_line(text), place));
+  }
+  return model;
+}
+
+// The element of the model file that the reader refuses stands in a line of the text.
+[[noreturn]] void refuse(const Error& error, const TextModel& model) {
+  Error::Parts parts = error.parts();
+  if (const std::size_t line = model.line_of(parts.pointer); line != 0) {
+    parts.what = fmt::format("line {}: {}", line, parts.what);
+    parts.pointer.clear();
+  }
+  throw Error(error.kind(), std::move(parts));
+}
 
 }  // namespace
 
@@ -291,15 +379,26 @@ std::string text_name(std::string_view name) {
   return bare ? std::string(name) : json_string(name);
 }
 
-Graph parse_graph_text(std::string_view text, const OpTable& table, const std::string& directory) {
-  ModelBuilder model;
-  std::size_t number = 1;
+bool is_graph_text(std::string_view text) {
   while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    model.statement(LineParser(text.substr(0, end), number++));
-    text.remove_prefix(std::min(end + 1, text.size()));
+    LineParser line(take_line(text), {""});
+    if (line.at_end()) continue;
+    for (const std::string_view word : {"model", "symbol", "input", "constant"})
+      if (line.take_word(word)) return !line.at_end() && !line.take(':') && !line.take(',');
+    return false;
   }
-  return read_model_text(model.json(), "graph text", directory, table);
+  return false;
+}
+
+Graph parse_graph_text(std::string_view text, const OpTable& table, const std::string& directory,
+                       const std::string& file, const Limits& limits) {
+  const TextModel model = gathered(text, {file});
+  try {
+    return read_model_text(model.json(), file, directory, table, limits);
+  } catch (const Error& error) {
+    if (error.parts().pointer.empty()) gathered(text, {.file = file, .checks = true});
+    refuse(error, model);
+  }
 }
 
 }  // namespace fusec

@@ -60,7 +60,13 @@ TEST_CASE("comments and blanks are no statements") {
   CHECK(graph_text(graph) == "model \"model\"\ninput x: float32[2]\ny: float32[2] = neg(x)\nreturn y\n");
 }
 
-TEST_CASE("the text's syntax errors tell the line") {
+TEST_CASE("a node's types may be left out") {
+  const Graph graph =
+      parse_graph_text("input x: float32[4]\na, b: float32[2] = split(x, split_sizes=[2, 2]) as s\nreturn b");
+  CHECK(graph_text(graph).find("a: float32[2], b: float32[2] = split(") != std::string::npos);
+}
+
+TEST_CASE("errors of a text tell the line") {
   const auto message = [](const char* text) -> std::string {
     try {
       parse_graph_text(text);
@@ -73,7 +79,29 @@ TEST_CASE("the text's syntax errors tell the line") {
         "graph text: line 2, column 3: found \"float32[2] = neg(x)\", expected ':'");
   CHECK(message("input x: float32[2\n") == "graph text: line 1, column 19: found the end of the line, expected ','");
   CHECK(message("input x: float32[2]\ny: float32[3] = neg(x)\nreturn y\n") ==
-        "graph text#/nodes/0/outputs/0/shape: a declared shape does not agree with inference: found [3], expected [2]");
+        "graph text: line 2: a declared shape does not agree with inference: found [3], expected [2]");
+  CHECK(message("input x: float32[2]\n\ny: float32[2] = neg(z)\nreturn y\n").starts_with("graph text: line 3: "));
+  CHECK(message("input x: float33[2]\nreturn x\n").starts_with("graph text: line 1: unknown dtype"));
+  CHECK(message("input x: float32[2]\nreturn\tx,\n  y\n").starts_with("graph text: line 2, column 10"));
+  CHECK(message("input x: float32[2]\nreturn z\n").starts_with("graph text: line 2: undefined output"));
+  CHECK(message("input x: float32[2]\ny: float32[2] = softmax(x, dim=+1)\nreturn y\n") ==
+        "graph text: line 2, column 32: found \"+1)\", expected a value as JSON has it");
+  CHECK(message("input x: float32[2]\ny = sigmoyd(x)\nreturn y\n").starts_with("graph text: line 2: unknown op"));
+  CHECK(message("input x: float32[2]\n") ==
+        "graph text#/outputs: a model without outputs: found an empty array, expected at least one value's name");
+}
+
+TEST_CASE("a model is read in either form") {
+  for (const char* text :
+       {"model \"m\"", "\n# a comment\n  input x: float32[2]", "symbol n max=4", "constant w: int8[2]"})
+    CHECK(is_graph_text(text));
+  for (const char* text :
+       {"", "{\"fusec\": 1}", " \n[1]", "models", "model", "y: float32[2] = neg(x)", "# model x", "\"model\" x"})
+    CHECK(!is_graph_text(text));
+  const Graph graph = read_model_text(kText, "m.ir", "weights");
+  CHECK(graph_text(graph) == kText);
+  CHECK(graph.file == "m.ir");
+  CHECK(graph.directory == "weights");
 }
 
 TEST_CASE("the builder infers types and makes names") {
