@@ -9,6 +9,7 @@
 #include "codegen/emit_tensor_maps.h"
 #include "codegen/host_names.h"
 #include "codegen/host_text.h"
+#include "codegen/host_types.h"
 #include "ir/budget.h"
 #include "ir/constant_data.h"
 #include "ir/error.h"
@@ -75,33 +76,7 @@ class HostPart {
   }
 
   void types() {
-    line("typedef struct {0}_context {0}_context;", m_);
-    line("typedef struct {{");
-    line("  void* cublaslt;           // {}", matrix_calls_.empty()
-                                                  ? "unused: this file calls no cuBLASLt"
-                                                  : "a cublasLtHandle_t, or null: M_create makes one");
-    line("  void* const* nccl_comms;  // {}", collectives_
-                                                  ? "one ncclComm_t for each group name: " + shown(group_names_text())
-                                                  : "unused: this file calls no NCCL");
-    line("}} {}_libraries;", m_);
-    line("typedef struct {{");
-    for (std::size_t i = 0; i < launch_.arguments.size(); ++i) {
-      count_step();
-      const ValueId v = launch_.arguments[i];
-      line("  const void* {};  // {}{}", names_.field(i), names_.type_text(v),
-           graph_.value(v).kind == Value::Kind::kConstant ? ", constant" : "");
-      if (!names_.shape(i).empty()) line("  long long {}[{}];", names_.shape(i), graph_.tensor(v).rank());
-    }
-    for (std::size_t i = 0; i < launch_.results.size(); ++i) {
-      count_step();
-      const ValueId v = launch_.results[i];
-      const Alias* alias = names_.alias_of(v);
-      line("  void* {};  // {}{}", names_.result(i), names_.type_text(v),
-           alias ? ", written into " + names_.field_of(alias->input) + "'s buffer: null or that pointer" : "");
-    }
-    if (!names_.has_arguments()) line("  int unused;");
-    line("}} {}_args;", m_);
-    line("");
+    text_.append(host_types(graph_, launch_, names_));
     if (externals_) external_declarations();
   }
 
@@ -371,12 +346,6 @@ class HostPart {
 
   void enqueue(const std::vector<LaunchStep>& steps) {
     text_.append(steps_text({graph_, plan_, launch_, names_, matrix_calls_}, steps));
-  }
-
-  std::string group_names_text() const {
-    std::string text;
-    for (const std::string& name : collective_groups(graph_)) text += (text.empty() ? "" : ", ") + name;
-    return text;
   }
 
   const Graph& graph_;

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "bisect_rewritings.h"
+#include "codegen/emit_header.h"
 #include "codegen/manifest.h"
 #include "command_line.h"
 #include "dot.h"
@@ -50,8 +51,8 @@ struct Emission {
   std::string path;  // "-" is standard output
 };
 
-constexpr std::string_view kKinds[] = {"cu", "ptx",    "cubin",  "manifest", "partition", "plan",
-                                       "ir", "report", "ledger", "dot",      "svg"};
+constexpr std::string_view kKinds[] = {"cu",   "header", "ptx",    "cubin",  "manifest", "partition",
+                                       "plan", "ir",     "report", "ledger", "dot",      "svg"};
 
 [[noreturn]] void usage(std::string what, std::string found = "", std::string expected = "") {
   throw Error(ErrorKind::kUsage, {.what = std::move(what), .found = std::move(found), .expected = std::move(expected)});
@@ -61,6 +62,7 @@ bool extension_allows(const std::string& extension, const std::string& kind) {
   if (extension == ".json")
     return kind == "manifest" || kind == "partition" || kind == "plan" || kind == "ledger" || kind == "report";
   if (extension == ".txt") return kind == "ir";
+  if (extension == ".h") return kind == "header";
   return extension == "." + kind;
 }
 
@@ -74,6 +76,7 @@ std::string extension_of(const std::string& path) {
 std::string kind_of_extension(const std::string& extension) {
   if (extension == ".json") return "manifest";
   if (extension == ".txt") return "ir";
+  if (extension == ".h") return "header";
   for (const std::string_view kind : {"cu", "ptx", "cubin", "dot", "svg"})
     if (extension == "." + std::string(kind)) return std::string(kind);
   return "";
@@ -115,7 +118,7 @@ std::vector<Emission> emissions(const Arguments& a) {
       const std::string kind = a.output == "-" ? "cu" : kind_of_extension(extension);
       if (kind.empty())
         usage("the extension of " + a.output + " names no kind of output", "\"" + extension + "\"",
-              ".cu, .ptx, .cubin, .dot, .svg, .json or .txt");
+              ".cu, .h, .ptx, .cubin, .dot, .svg, .json or .txt");
       list.push_back({kind, a.output});
     }
   }
@@ -280,7 +283,7 @@ class Compilation {
     return std::any_of(outputs_.begin(), outputs_.end(), [&](const Emission& e) { return e.kind == kind; });
   }
   bool wants_module() const { return wants("ptx") || wants("cubin"); }
-  bool needs_source() const { return wants("cu") || wants("ptx") || wants("cubin") || wants("manifest"); }
+  bool needs_source() const { return wants("cu") || wants("header") || wants_module() || wants("manifest"); }
 
   // A report's launches and memory are those of generated code, where there can be any (not for ops without a launcher)
   // and the model is of a size that somebody would run.
@@ -319,6 +322,7 @@ class Compilation {
 
   std::string content(const std::string& kind) {
     if (kind == "cu") return generated_.file.text;
+    if (kind == "header") return emit_header(planned_.source_graph(), generated_.launch);
     if (kind == "ptx") return module_.ptx;
     if (kind == "cubin") return module_.cubin;
     if (kind == "manifest")
@@ -393,9 +397,9 @@ int main(int argc, char** argv) try {
   fusec::Arguments a;
   fusec::add_compile_options(app, a.compile, false);
   app.add_option("-o", a.output,
-                 "output; its extension says what: .cu .ptx .cubin .dot .svg .json (manifest) .txt (ir)");
+                 "output; its extension says what: .cu .h .ptx .cubin .dot .svg .json (manifest) .txt (ir)");
   fusec::add_repeatable(app, "--emit", a.emits,
-                        "KIND[=FILE]: cu ptx cubin manifest partition plan ir report ledger dot svg");
+                        "KIND[=FILE]: cu header ptx cubin manifest partition plan ir report ledger dot svg");
   fusec::add_repeatable(app, "--require-one-kernel", a.one_kernel,
                         "A,B,... or a JSON array: fail unless these nodes end up in one kernel");
   fusec::add_repeatable(app, "--explain", a.explain,

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "boundary.h"
+#include "codegen/emit_header.h"
 #include "compilation_details.h"
 #include "dot.h"
 #include "explanations.h"
@@ -22,6 +23,11 @@ const CompilationDetails& details_of(const Compilation& compilation) {
 }
 
 }  // namespace
+
+std::string host_header(const Compilation& compilation) {
+  const CompilationDetails& d = details_of(compilation);
+  return at_boundary([&] { return emit_header(d.planned.source_graph(), d.generated.launch); });
+}
 
 std::string ledger(const Compilation& compilation) {
   const PlannedModel& p = details_of(compilation).planned;

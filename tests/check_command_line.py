@@ -219,6 +219,18 @@ def outputs(scratch):
         failures.append("partial files are left")
     with open(MODEL, encoding="utf-8") as f:
         expect("-", run("-", "--emit=partition", stdin=f), 0, '"fusec_partition"')
+    # The textual form is a model, too, and means the same; a header is its own kind of output.
+    go("--strategy=none", "--emit=ir=t.ir", "-o", "t.h")
+    again = run("t.ir", "--strategy=none", "--no-nvrtc", "-o", "again.cu", "--emit=header=again.h", folder=scratch)
+    expect("a model as text", again, 0, "", "linear_gelu: 3 nodes")
+    go("--strategy=none", "-o", "first.cu")
+    if content("again.cu") != content("first.cu") or content("again.h") != content("t.h"):
+        failures.append("the textual form of a model is compiled to something else")
+    if "#ifndef linear_gelu_FUSEC_H_" not in content("t.h"):
+        failures.append(f"the header is {content('t.h')[:200]!r}")
+    with open(os.path.join(scratch, "wrong.ir"), "w", encoding="utf-8") as f:
+        f.write('model "m"\ninput x: float32[4]\n\ny = sigmoyd(x)\nreturn y\n')
+    expect("a wrong model as text", run("wrong.ir", folder=scratch), 1, "", r"wrong\.ir: line 4: unknown op: .*sigmoid")
     expect("a folder that is not there", run(MODEL, "--no-nvrtc", "-o", "no/such.cu", folder=scratch), 3, "", "no/such.cu")
 
 

@@ -10,6 +10,8 @@
 
 namespace fusec {
 
+// The host interface of the emitted file as a header for C and C++, with how to call it.
+std::string host_header(const Compilation& compilation);
 // The ledger, JSON: every edge between two groups, with why it was not fused.
 std::string ledger(const Compilation& compilation);
 // What the cost model predicts, JSON, as Options::report gives it.
