@@ -2,6 +2,7 @@
 
 #include <doctest/doctest.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -53,20 +54,26 @@ CompiledLibrary::~CompiledLibrary() {
 }
 
 std::optional<CompiledLibrary> compile_library(const char* source, const char* arch) {
+  const std::string kernels = FUSEC_TESTS_DIR "/emulator/kernels";
+  return compile_library({kernels + "/" + source}, kernels, arch);
+}
+
+std::optional<CompiledLibrary> compile_library(const std::vector<std::string>& files, const std::string& includes,
+                                               const char* arch) {
   const std::string nvcc = find_nvcc();
   if (nvcc.empty()) {
     MESSAGE("skipped: nvcc is missing");
     return std::nullopt;
   }
   // nvcc's own intermediate PTX is kept: a second compilation would cost as much again.
-  const std::filesystem::path stem = std::filesystem::path(source).stem();
+  const std::filesystem::path stem = std::filesystem::path(files.front()).stem();
   const auto folder = std::filesystem::temp_directory_path() / fmt::format("fusec_{}_{}", stem.string(), getpid());
   std::filesystem::create_directories(folder);
-  const std::string kernels = FUSEC_TESTS_DIR "/emulator/kernels", library = (folder / "kernels.so").string();
+  const std::string library = (folder / "kernels.so").string();
   const std::string command = fmt::format(
       "{} -shared -std=c++17 -lineinfo -Xcompiler -fPIC -Xlinker -Bsymbolic --cudart none --keep --keep-dir {} "
-      "-gencode arch=compute_{},code=compute_{} {}/{} {}/emulated_runtime.cu -o {}",
-      nvcc, folder.string(), arch, arch, kernels, source, kernels, library);
+      "-gencode arch=compute_{},code=compute_{} -I{} {} {}/emulator/kernels/emulated_runtime.cu -o {}",
+      nvcc, folder.string(), arch, arch, includes, fmt::join(files, " "), FUSEC_TESTS_DIR, library);
   CompiledLibrary made(folder.string(), library, {});
   REQUIRE(std::system(command.c_str()) == 0);
   std::ifstream file(folder / (stem.string() + ".ptx"));

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "runtime/emulator/emulator.h"
 
@@ -12,7 +13,7 @@ namespace fusec::emulator::testing {
 // Null, with a message, where there is no nvcc.
 const Module* compiled_module(const char* source, const char* arch);
 
-// tests/emulator/kernels/SOURCE with kernels/emulated_runtime.cpp, host side and all, for compute capability `arch`.
+// tests/emulator/kernels/SOURCE with kernels/emulated_runtime.cu, host side and all, for compute capability `arch`.
 struct CompiledLibrary {
   CompiledLibrary(std::string folder, std::string library, std::string ptx_text)
       : path(std::move(library)), ptx(std::move(ptx_text)), folder_(std::move(folder)) {}
@@ -28,5 +29,8 @@ struct CompiledLibrary {
 };
 // None, with a message, where nvcc is missing.
 std::optional<CompiledLibrary> compile_library(const char* source, const char* arch);
+// Files anywhere, with kernels/emulated_runtime.cu; the PTX is that of the first. They include what lies in `includes`.
+std::optional<CompiledLibrary> compile_library(const std::vector<std::string>& files, const std::string& includes,
+                                               const char* arch);
 
 }  // namespace fusec::emulator::testing

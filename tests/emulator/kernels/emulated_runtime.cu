@@ -1,4 +1,4 @@
-// The part of the CUDA runtime that CUB's host side calls, over an EmulatedDevice. Linked into the shared object of
+// The part of the CUDA runtime that CUB's host side and examples/host.cu call, over an EmulatedDevice. Linked into the shared object of
 // the kernels in place of libcudart.
 #include "emulated_runtime.h"
 
@@ -7,6 +7,7 @@
 #include <map>
 #include <string>
 
+#ifndef __CUDA_ARCH__  // on the device, nvcc 13 declares functions of the same names
 namespace {
 
 struct Configuration {
@@ -82,7 +83,7 @@ cudaError_t __cudaLaunchKernel(cudaKernel_t kernel, dim3 grid, dim3 block, void*
   return launch(kernel, grid, block, shared, arguments);
 }
 
-// ---- what CUB calls
+// ---- what CUB and examples/host.cu call
 
 cudaError_t cudaLaunchKernel(const void* stub, dim3 grid, dim3 block, void** arguments, std::size_t shared,
                              cudaStream_t) {
@@ -105,10 +106,16 @@ cudaError_t cudaMemsetAsync(void* pointer, int value, std::size_t bytes, cudaStr
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t) {
-  if (kind != cudaMemcpyDeviceToDevice) return cudaErrorNotSupported;
   const EmulatedDevice& device = *runtime().device;
-  device.copy(device.owner, reinterpret_cast<unsigned long long>(to), reinterpret_cast<unsigned long long>(from),
-              bytes);
+  const auto target = reinterpret_cast<unsigned long long>(to), source = reinterpret_cast<unsigned long long>(from);
+  if (kind == cudaMemcpyHostToDevice)
+    device.to_device(device.owner, target, from, bytes);
+  else if (kind == cudaMemcpyDeviceToHost)
+    device.to_host(device.owner, to, source, bytes);
+  else if (kind == cudaMemcpyDeviceToDevice)
+    device.copy(device.owner, target, source, bytes);
+  else
+    return cudaErrorNotSupported;
   return cudaSuccess;
 }
 cudaError_t cudaGetDevice(int* number) {
@@ -129,6 +136,14 @@ cudaError_t cudaGetLastError() {
 }
 cudaError_t cudaPeekAtLastError() {
   return runtime().last;
+}
+cudaError_t cudaStreamCreate(cudaStream_t* stream) {
+  static int one;
+  *stream = reinterpret_cast<cudaStream_t>(&one);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t) {
+  return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t) {
   return cudaSuccess;
@@ -178,3 +193,4 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* blocks, 
 }
 
 }  // extern "C"
+#endif  // __CUDA_ARCH__
