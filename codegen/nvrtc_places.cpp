@@ -1,5 +1,7 @@
 #include "codegen/nvrtc_places.h"
 
+#include <dlfcn.h>
+#include <link.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -34,13 +36,22 @@ bool is_trusted(const std::string& path, uid_t program_owner) {
   return file.st_uid == 0 || file.st_uid == geteuid() || file.st_uid == program_owner;
 }
 
+// The shared library that holds this code, libfusec.so say; "" in a program of its own.
+fs::path own_library() {
+  Dl_info info{};
+  void* map = nullptr;
+  if (!dladdr1(reinterpret_cast<const void*>(&own_library), &info, &map, RTLD_DL_LINKMAP) || !map) return "";
+  return static_cast<const link_map*>(map)->l_name;  // "" of the program
+}
+
 void add_installed(std::vector<std::string>& paths) {
   std::error_code unknown;
   const fs::path program = fs::read_symlink("/proc/self/exe", unknown);
   struct stat file {};
   const uid_t owner = stat(program.c_str(), &file) == 0 ? file.st_uid : 0;
   std::vector<fs::path> folders = {fs::path(FUSEC_INSTALL_PREFIX) / "lib/fusec"};
-  if (program.is_absolute()) folders.insert(folders.begin(), program.parent_path().parent_path() / "lib/fusec");
+  for (const fs::path& holder : {own_library(), program})
+    if (holder.is_absolute()) folders.insert(folders.begin(), holder.parent_path().parent_path() / "lib/fusec");
   for (const fs::path& folder : folders) {
     if (!is_trusted(folder, owner)) continue;
     for (const char* name : kNames)

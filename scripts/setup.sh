@@ -142,6 +142,7 @@ say_what_is_skipped() {
   has_library libnccl.so.2 || say "skipped here, no NCCL: compiling the collectives of emitted files"
   has_header "$toolkit"/include/cublasLt.h || say "skipped here, no cuBLASLt: emitted files of --gemm=cublaslt"
   has_header "$toolkit"/include/{cub,cccl/cub} || say "skipped here, no CUB: comparisons with CUB's reductions"
+  command -v rustc >/dev/null || say "skipped here, no rustc: the example in Rust"
   has_module torch || say "skipped here, no PyTorch: fusec.from_torch on PyTorch modules"
   has_module tvm || say "skipped here, no TVM: bench/compare_tvm.py (it installs TVM itself when asked)"
 }

@@ -138,7 +138,64 @@ std::map<std::string, std::int64_t> assignments(const std::string& option, const
   return values;
 }
 
+// A parser of the compile options without those that say what a program prints.
+class OptionParser {
+ public:
+  OptionParser() {
+    app_.set_help_flag();
+    add_compile_options(app_, arguments_, false);
+    // get_option would end the program where memory runs out.
+    for (CLI::Option* option : app_.get_options())
+      if (option->get_lnames().empty() || option->check_lname("color") || option->check_lname("time-passes"))
+        app_.remove_option(option);
+    app_.add_flag("--ptx", arguments_.options.ptx);
+    app_.add_option("--nvrtc-library", arguments_.options.nvrtc_library);
+  }
+
+  const CLI::Option& option(const std::string& name) {
+    for (const CLI::Option* option : app_.get_options())
+      if (option->check_lname(name)) return *option;
+    std::vector<std::string_view> names;
+    for (const CLI::Option* option : app_.get_options()) names.emplace_back(option->get_lnames().front());
+    throw Error(ErrorKind::kUsage,
+                {.what = "unknown option", .found = in_quotes(name), .hint = did_you_mean(name, names)});
+  }
+
+  CompileArguments parsed(const GivenOptions& given) {
+    std::vector<std::string> words;
+    for (const auto& [name, value] : given) words.push_back("--" + name + "=" + value);
+    std::ranges::reverse(words);  // as the parser takes them
+    try {
+      app_.parse(std::move(words));
+    } catch (const CLI::ParseError& error) {
+      throw Error(ErrorKind::kUsage, error.what());
+    }
+    return arguments_;
+  }
+
+ private:
+  CLI::App app_;
+  CompileArguments arguments_;
+};
+
 }  // namespace
+
+CompileArguments with_option(GivenOptions& given, std::string name, const char* value) {
+  if (name.starts_with("--")) name.erase(0, 2);
+  OptionParser parser;
+  const CLI::Option& option = parser.option(name);
+  const bool is_flag = option.get_items_expected_max() == 0;
+  if ((!value && !is_flag) || (value && !*value))
+    throw Error(ErrorKind::kUsage,
+                {.what = "the value of option " + in_quotes(name), .found = value ? "an empty text" : "null"});
+  GivenOptions all = given;
+  if (option.get_multi_option_policy() != CLI::MultiOptionPolicy::TakeAll)
+    std::erase_if(all, [&](const auto& one) { return one.first == name; });
+  all.emplace_back(name, value ? value : "true");
+  CompileArguments arguments = parser.parsed(all);
+  given = std::move(all);
+  return arguments;
+}
 
 void add_repeatable(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& help) {
   // Without the second, CLI11 takes what follows (the model) for further values, and [...] for a list of its own.
@@ -205,9 +262,15 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
   app.add_flag("--time-passes", a.time_passes, "tell where the time went");
 }
 
+Options given_options(const CompileArguments& a) {
+  Options options = a.options;
+  options.symbols = assignments("--symbol", a.symbols);
+  options.resources.sizes = assignments("--limit", a.limits);
+  return options;
+}
+
 PipelineOptions pipeline_options(const CompileArguments& a, int device) {
-  Options shared = a.options;
-  shared.resources.sizes = assignments("--limit", a.limits);
+  Options shared = given_options(a);
   if (a.no_cache)
     shared.cache_directory.clear();
   else if (shared.cache_directory.empty())

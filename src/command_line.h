@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "fusec/fusec.h"
@@ -29,6 +30,17 @@ void add_repeatable(CLI::App& app, const std::string& name, std::vector<std::str
 
 // Adds the options; the model is the positional argument, optional where `model_required` is false.
 void add_compile_options(CLI::App& app, CompileArguments& arguments, bool model_required);
+
+// Compile options by name ("max-fused-ops") and value, in the order in which they were set.
+using GivenOptions = std::vector<std::pair<std::string, std::string>>;
+
+// Sets one for callers without a command line, and gives what all of them say together. Its parser reads them, so that an
+// option is declared once. A flag takes null, too; an option that may be repeated gets one value more. Two are known that
+// programs decide by what they emit and by their environment: "ptx" and "nvrtc-library". Throws Error(kUsage).
+CompileArguments with_option(GivenOptions& given, std::string name, const char* value);
+
+// The library's options, with what was given as NAME=VALUE; without the plan and the cache's default folder.
+Options given_options(const CompileArguments& arguments);
 
 // `device` is the GPU that --arch=native means.
 PipelineOptions pipeline_options(const CompileArguments& arguments, int device = 0);

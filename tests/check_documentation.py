@@ -18,8 +18,9 @@ FOLDERS = ["ir", "analysis", "transforms", "codegen", "runtime", "src", "include
 PATH = re.compile(r"(?<![\w./$<>{}*-])(?:" + "|".join(FOLDERS) + r")/[\w./{},*-]*(?!\$)\b")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*(?<!-)")
-# Options of cmake, ctest, git, nvcc, pip and compilers that the documentation shows in use.
-FOREIGN = {"--preset", "--build", "--install", "--prefix", "--target", "--parallel", "--output-on-failure", "--test-dir"}
+# Options of cmake, ctest, git, nvcc, pip, pkg-config and compilers that the documentation shows in use.
+FOREIGN = {"--preset", "--build", "--install", "--prefix", "--target", "--parallel", "--output-on-failure", "--test-dir",
+           "--cflags", "--libs"}
 EXTENSIONS = ["", ".h", ".cpp", ".py", ".cu", ".md", ".json", ".sh", ".cmake"]
 
 

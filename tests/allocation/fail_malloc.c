@@ -3,7 +3,9 @@
 //   FAIL_MALLOC=COUNT       the call that fails, counted from 0; -1 for none
 //   FAIL_MALLOC_LATER=1     those that follow fail, too
 //   FAIL_MALLOC_COUNT=FILE  gets the number of calls when the process ends
+#ifndef _GNU_SOURCE
 #define _GNU_SOURCE
+#endif
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
