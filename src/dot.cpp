@@ -2,48 +2,62 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <set>
+
 #include "ir/error.h"
 #include "ir/mapped_file.h"
 #include "ir/program.h"
+#include "kernel_at_hints.h"
 #include "output_file.h"
 
 namespace fusec {
 namespace {
 
-std::string label_text(std::string_view text, std::size_t longest = 60) {
-  std::string out;
-  for (const char c : text.substr(0, longest)) {
-    if (c == '"' || c == '\\') out += '\\';
-    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
-  }
-  // A cut must not leave half a character.
-  while (text.size() > longest && !out.empty() && (static_cast<unsigned char>(out.back()) & 0xc0) == 0x80)
-    out.pop_back();
+constexpr std::size_t kMostRows = 14;      // nodes that a box names
+constexpr std::size_t kLongestRow = 46;    // characters
+constexpr std::size_t kLongestName = 40, kLongestNode = 24;
+constexpr std::string_view kRow = R"(<tr><td align="left")";
+
+// At most so many bytes of it, no half character, nothing that would end a line.
+std::string cut(std::string_view text, std::size_t longest) {
+  std::string out(text.substr(0, longest));
   if (text.size() > longest) {
-    if (!out.empty() && static_cast<unsigned char>(out.back()) >= 0xc0) out.pop_back();
+    while (!out.empty() && (static_cast<unsigned char>(text[out.size()]) & 0xc0) == 0x80) out.pop_back();
     out += "...";
+  }
+  for (char& c : out)
+    if (static_cast<unsigned char>(c) < 0x20) c = ' ';
+  return out;
+}
+
+// In a label that Graphviz reads as HTML.
+std::string html(std::string_view text, std::size_t longest = kLongestRow) {
+  std::string out;
+  for (const char c : cut(text, longest)) {
+    if (c == '&')
+      out += "&amp;";
+    else if (c == '<')
+      out += "&lt;";
+    else if (c == '>')
+      out += "&gt;";
+    else if (c == '"')
+      out += "&quot;";
+    else
+      out += c;
   }
   return out;
 }
 
-std::string_view colour(OpPattern pattern) {
-  switch (pattern) {
-    case OpPattern::kElemwise:
-      return "#d5e8d4";
-    case OpPattern::kBroadcast:
-      return "#dae8fc";
-    case OpPattern::kInjective:
-      return "#e1d5e7";
-    case OpPattern::kCommReduce:
-      return "#ffe6cc";
-    case OpPattern::kOutEwiseFusable:
-      return "#f8cecc";
-    case OpPattern::kTuple:
-      return "#fff2cc";
-    case OpPattern::kOpaque:
-      return "#f5f5f5";
+// In quotes.
+std::string quoted(std::string_view text, std::size_t longest = kLongestName) {
+  std::string out;
+  for (const char c : cut(text, longest)) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
   }
-  return "white";
+  return out;
 }
 
 [[noreturn]] void refuse_picture() {
@@ -53,51 +67,195 @@ std::string_view colour(OpPattern pattern) {
                                         .hint = "apt-get install graphviz, or take --emit=dot"});
 }
 
+class DotWriter {
+ public:
+  explicit DotWriter(const Picture& picture)
+      : picture_(picture),
+        graph_(picture.planned.graph),
+        plan_(picture.planned.plan),
+        interfaces_(group_interfaces(graph_, plan_)),
+        steps_(steps_of_groups(picture)),
+        places_(folded_places(picture.repeated)),
+        place_of_(plan_.groups.size(), kNone) {
+    for (std::uint32_t i = 0; i < places_.size(); ++i) place_of_[picture_.repeated.items[i]] = places_[i];
+  }
+
+  std::string write() && {
+    out_ = fmt::format(
+        "digraph \"{}\" {{\n  graph [fontname=\"Helvetica\", rankdir=TB, nodesep=0.25, ranksep=0.35, labelloc=t, "
+        "labeljust=l,\n         label=<{}>]\n"
+        "  node [shape=plain, fontname=\"Helvetica\", fontsize=10]\n"
+        "  edge [color=\"#666666\", arrowsize=0.6, fontname=\"Helvetica\", fontsize=9]\n",
+        quoted(graph_.name), title());
+    for (const ValueId v : graph_.inputs) write_input(v);
+    write_items(0, static_cast<std::uint32_t>(places_.size()), picture_.repeated.blocks, 1);
+    write_prepared();
+    write_edges();
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) write_output(i);
+    write_legend();
+    return std::move(out_) + "}\n";
+  }
+
+ private:
+  std::string title() const {
+    const Prediction total = picture_.predicted.total();
+    const std::size_t launches = picture_.launch ? picture_.launch->steps.size() : total.launches;
+    return fmt::format(
+        "<b>{}</b>: {} nodes in {} launches; predicted {} on {}, {} read and {} written<br align=\"left\"/>",
+        html(graph_.name), graph_.nodes.size(), launches, short_time(total.total),
+        html(picture_.target.chip.empty() ? picture_.target.arch : picture_.target.chip), short_bytes(total.read),
+        short_bytes(total.written));
+  }
+
+  void write_input(ValueId v) {
+    out_ += fmt::format(
+        "  v{} [shape=ellipse, style=filled, fillcolor=white, label=<{}<br/><font point-size=\"9\">{}</font>>]\n", v,
+        html(graph_.value(v).name, kLongestName), html(to_string(graph_.type(v), graph_.symbols)));
+  }
+
+  // Items [from, to), blocks folded to their first copy.
+  void write_items(std::uint32_t from, std::uint32_t to, const std::vector<RepeatedBlock>& blocks, int depth) {
+    auto block = blocks.begin();
+    for (std::uint32_t i = from; i < to;) {
+      if (block == blocks.end() || i != block->first) {
+        write_group(picture_.repeated.items[i++], depth);
+        continue;
+      }
+      const std::string indent(static_cast<std::size_t>(2 * depth), ' ');
+      out_ += fmt::format(
+          "{0}subgraph cluster_{1}_{2} {{\n{0}  label=<<b>&times; {3}</b> ({4})>\n{0}  style=\"rounded,dashed\"\n"
+          "{0}  color=\"#7a4b00\"\n{0}  fontcolor=\"#7a4b00\"\n",
+          indent, i, depth, block->count, short_time(seconds_of(*block) * block->count));
+      write_items(i, i + block->length, block->inside, depth + 1);
+      out_ += indent + "}\n";
+      i = block->end();
+      ++block;
+    }
+  }
+
+  double seconds_of(const RepeatedBlock& block) const {
+    double seconds = 0;
+    for (std::uint32_t i = block.first; i < block.first + block.length; ++i)
+      seconds += picture_.predicted.groups[picture_.repeated.items[i]].total;
+    return seconds;
+  }
+
+  void write_group(GroupId g, int depth) {
+    const FusionGroup& group = plan_.groups[g];
+    out_ += fmt::format(
+        "{}g{} [label=<<table border=\"1\" color=\"#777777\" cellborder=\"0\" cellspacing=\"0\" cellpadding=\"3\" "
+        "style=\"rounded\" bgcolor=\"white\">",
+        std::string(static_cast<std::size_t>(2 * depth), ' '), g);
+    out_ += fmt::format(R"(<tr><td align="left" bgcolor="{}"><b>{}</b></td></tr>)", colour(group.pattern),
+                        html(group.name, kLongestName));
+    std::size_t rows = 0;
+    for (const NodeId n : group.nodes) {
+      const Node& node = graph_.nodes[n];
+      if (++rows > kMostRows && group.nodes.size() > kMostRows + 1) {
+        out_ += fmt::format("{}>and {} more</td></tr>", kRow, group.nodes.size() - kMostRows);
+        break;
+      }
+      out_ += fmt::format("{} bgcolor=\"{}\">{}</td></tr>", kRow, colour(picture_.planned.kinds[n]),
+                          html(cut(node.name, kLongestNode) + " = " + call_text(graph_, node)));
+    }
+    for (const std::string& line : footer(g))
+      out_ += fmt::format("{}><font point-size=\"9\" color=\"#333333\">{}</font></td></tr>", kRow, html(line, 60));
+    out_ += "</table>>]\n";
+  }
+
+  // Kernels with their schedules, then bytes and time.
+  std::vector<std::string> footer(GroupId g) const {
+    const Prediction& cost = picture_.predicted.groups[g];
+    std::vector<std::string> lines;
+    const std::vector<std::int64_t> hints = hints_of(graph_.symbols);
+    std::map<std::string, int> schedules;
+    for (const std::uint32_t s : steps_[g])
+      if (const std::uint32_t k = kernel_at_hints(picture_.launch->steps[s], hints); k != kNone)
+        ++schedules[picture_.launch->kernels[k].schedule];
+    std::string text;
+    for (const auto& [schedule, count] : schedules)
+      text += (text.empty() ? "" : ", ") + schedule + (count > 1 ? fmt::format(" x{}", count) : "");
+    if (plan_.groups[g].code != GroupCode::kFusec) text = std::string(name(plan_.groups[g].code));
+    if (!text.empty()) lines.push_back(std::move(text));
+    if (cost.launches == 0)
+      lines.emplace_back("no launch");
+    else
+      lines.push_back(fmt::format("{}{} read, {} written, {}",
+                                  cost.launches > 1 ? fmt::format("{} launches, ", cost.launches) : "",
+                                  short_bytes(cost.read), short_bytes(cost.written), short_time(cost.total)));
+    return lines;
+  }
+
+  void write_prepared() {
+    const auto groups = std::ranges::count_if(plan_.groups, &FusionGroup::prepared);
+    if (groups == 0) return;
+    out_ += fmt::format(
+        "  prepared [shape=note, style=filled, fillcolor=\"#fffbe6\", label=\"prepared once for each set of "
+        "weights:\\n{} {}, no part of a launch\"]\n",
+        groups, groups == 1 ? "group" : "groups");
+  }
+
+  GroupId shown(GroupId g) const { return place_of_[g] == kNone ? kNone : picture_.repeated.items[place_of_[g]]; }
+
+  // Between boxes, each pair once. What one copy of a block gives the next leads back to the first.
+  void write_edges() {
+    std::set<std::pair<GroupId, GroupId>> known;
+    std::set<std::pair<ValueId, GroupId>> taken;
+    for (const GroupId g : picture_.repeated.items) {
+      const GroupId to = shown(g);
+      for (const ValueId v : interfaces_[g].inputs) {
+        const Value& value = graph_.value(v);
+        if (value.kind == Value::Kind::kInput && taken.emplace(v, to).second)
+          out_ += fmt::format("  v{} -> g{}\n", v, to);
+        if (value.producer == kNone) continue;
+        const GroupId from = shown(plan_.group_of[value.producer]);
+        if (from == kNone || !known.emplace(from, to).second) continue;
+        const bool is_back = place_of_[from] >= place_of_[to];
+        out_ += fmt::format("  g{} -> g{} [tooltip=\"{}\"{}]\n", from, to,
+                            quoted(value.name + ": " + to_string(graph_.type(v), graph_.symbols), 80),
+                            is_back ? ", constraint=false, style=dashed, color=\"#7a4b00\"" : "");
+      }
+    }
+  }
+
+  void write_output(std::size_t i) {
+    const ValueId v = graph_.outputs[i];
+    out_ += fmt::format("  out{} [shape=ellipse, style=filled, fillcolor=\"#eeeeee\", label=\"{}\"]\n", i,
+                        quoted(graph_.value(v).name));
+    const NodeId producer = graph_.value(v).producer;
+    const GroupId from = producer == kNone ? kNone : shown(plan_.group_of[producer]);
+    if (from != kNone)
+      out_ += fmt::format("  g{} -> out{}\n", from, i);
+    else if (graph_.value(v).kind == Value::Kind::kInput)
+      out_ += fmt::format("  v{} -> out{}\n", v, i);
+  }
+
+  // The kinds that occur.
+  void write_legend() {
+    std::set<OpPattern> kinds(picture_.planned.kinds.begin(), picture_.planned.kinds.end());
+    out_ += "  legend [label=<<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"3\"><tr>";
+    for (const OpPattern kind : kinds) out_ += fmt::format("<td bgcolor=\"{}\">{}</td>", colour(kind), name(kind));
+    out_ += "</tr><tr><td colspan=\"" + std::to_string(std::max<std::size_t>(1, kinds.size())) +
+            "\" align=\"left\"><font point-size=\"9\">a box: one group, its nodes, the schedule of its kernel, bytes and "
+            "predicted time";
+    if (!picture_.repeated.blocks.empty()) out_ += "; a dashed frame: layers, with how often they follow one another";
+    out_ += "</font></td></tr></table>>]\n";
+  }
+
+  const Picture& picture_;
+  const Graph& graph_;
+  const FusionPlan& plan_;
+  const std::vector<GroupInterface> interfaces_;
+  const std::vector<std::vector<std::uint32_t>> steps_;  // of each group
+  const std::vector<std::uint32_t> places_;
+  std::vector<std::uint32_t> place_of_;  // of each group, as shown; kNone: prepared
+  std::string out_;
+};
+
 }  // namespace
 
-std::string to_dot(const Graph& graph, const FusionPlan& plan, std::span<const OpPattern> kinds) {
-  std::string out = fmt::format(
-      "digraph \"{}\" {{\n  graph [fontname=\"Helvetica\", rankdir=TB, labeljust=l]\n"
-      "  node [shape=box, style=\"rounded,filled\", fontname=\"Helvetica\", fontsize=11]\n"
-      "  edge [color=\"#666666\", fontname=\"Helvetica\", fontsize=9]\n",
-      label_text(graph.name));
-  auto leaf = [&](ValueId v, const char* shape) {
-    out += fmt::format("  v{} [shape={}, style=filled, fillcolor=white, label=\"{}\\n{}\"]\n", v, shape,
-                       label_text(graph.value(v).name), label_text(to_string(graph.type(v), graph.symbols)));
-  };
-  for (const ValueId v : graph.inputs) leaf(v, "ellipse");
-  for (const Constant& constant : graph.constants) leaf(constant.value, "note");
-  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
-    const FusionGroup& group = plan.groups[g];
-    out += fmt::format(
-        "  subgraph cluster_{} {{\n    label=\"{}\"\n    style=\"rounded,filled\"\n    fillcolor=\"#fafafa\"\n"
-        "    color=\"#999999\"\n",
-        g, label_text(group.name) + (group.prepared ? " (prepared)" : ""));
-    for (const NodeId n : group.nodes) {
-      const Node& node = graph.nodes[n];
-      out += fmt::format("    n{} [fillcolor=\"{}\", label=\"{}\\n{} ({})\"]\n", n, colour(kinds[n]),
-                         label_text(node.name), label_text(node.op->name), name(kinds[n]));
-    }
-    out += "  }\n";
-  }
-  for (NodeId n = 0; n < graph.nodes.size(); ++n)
-    for (const ValueId v : graph.nodes[n].inputs) {
-      if (v == kNone) continue;
-      const Value& value = graph.value(v);
-      if (value.kind == Value::Kind::kResult)
-        out += fmt::format("  n{} -> n{} [tooltip=\"{}\"]\n", value.producer, n,
-                           label_text(to_string(graph.type(v), graph.symbols)));
-      else if (value.kind == Value::Kind::kInput || value.kind == Value::Kind::kConstant)
-        out += fmt::format("  v{} -> n{}\n", v, n);
-    }
-  for (std::size_t i = 0; i < graph.outputs.size(); ++i) {
-    const ValueId v = graph.outputs[i];
-    out += fmt::format("  out{} [shape=ellipse, style=filled, fillcolor=\"#eeeeee\", label=\"{}\"]\n", i,
-                       label_text(graph.value(v).name));
-    const NodeId producer = graph.value(v).producer;
-    out += producer == kNone ? fmt::format("  v{} -> out{}\n", v, i) : fmt::format("  n{} -> out{}\n", producer, i);
-  }
-  return out + "}\n";
+std::string to_dot(const Picture& picture) {
+  return DotWriter(picture).write();
 }
 
 void require_graphviz() {

@@ -1,15 +1,15 @@
-// The fused graph as a picture: a box for each group, its nodes inside coloured by pattern kind.
+// The fused graph as a picture on paper: a box for each group with its nodes, kernel, bytes and predicted time; edges
+// between groups alone. Weights are text; what is prepared once is one box; repeated layers are one frame with a count.
 #pragma once
 
-#include <span>
 #include <string>
 
-#include "ir/fusion_plan.h"
+#include "picture.h"
 
 namespace fusec {
 
 // Graphviz text.
-std::string to_dot(const Graph& graph, const FusionPlan& plan, std::span<const OpPattern> kinds);
+std::string to_dot(const Picture& picture);
 
 // Throws Error(kEnvironment) where there is no working Graphviz.
 void require_graphviz();

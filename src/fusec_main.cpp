@@ -26,10 +26,12 @@
 #include "model_cost.h"
 #include "output_file.h"
 #include "passes.h"
+#include "profile.h"
 #include "summary.h"
 #include "transforms/bisect_plan.h"
 #include "transforms/explain_print.h"
 #include "transforms/plan_file.h"
+#include "view_page.h"
 
 namespace fusec {
 namespace {
@@ -44,6 +46,7 @@ struct Arguments {
   bool list_ops = false, list_passes = false, list_patterns = false, list_targets = false;
   std::string dump_before, dump_after;
   std::string bisect;
+  std::string profile;
 };
 
 struct Emission {
@@ -51,8 +54,8 @@ struct Emission {
   std::string path;  // "-" is standard output
 };
 
-constexpr std::string_view kKinds[] = {"cu",   "header", "ptx",    "cubin",  "manifest", "partition",
-                                       "plan", "ir",     "report", "ledger", "dot",      "svg"};
+constexpr std::string_view kKinds[] = {"cu", "header", "ptx",    "cubin", "manifest", "partition", "plan",
+                                       "ir", "report", "ledger", "dot",   "svg",      "html"};
 
 [[noreturn]] void usage(std::string what, std::string found = "", std::string expected = "") {
   throw Error(ErrorKind::kUsage, {.what = std::move(what), .found = std::move(found), .expected = std::move(expected)});
@@ -77,7 +80,7 @@ std::string kind_of_extension(const std::string& extension) {
   if (extension == ".json") return "manifest";
   if (extension == ".txt") return "ir";
   if (extension == ".h") return "header";
-  for (const std::string_view kind : {"cu", "ptx", "cubin", "dot", "svg"})
+  for (const std::string_view kind : {"cu", "ptx", "cubin", "dot", "svg", "html"})
     if (extension == "." + std::string(kind)) return std::string(kind);
   return "";
 }
@@ -108,7 +111,7 @@ std::vector<Emission> emissions(const Arguments& a) {
   }
   if (!a.output.empty()) {
     const std::string extension = a.output == "-" ? "" : extension_of(a.output);
-    const bool any = a.output == "-" || (kind_of_extension(extension).empty() && extension != ".html");
+    const bool any = a.output == "-" || (kind_of_extension(extension).empty());
     auto taker = std::find_if(list.begin(), list.end(), [&](const Emission& e) {
       return e.path.empty() && (any || extension_allows(extension, e.kind));
     });
@@ -118,7 +121,7 @@ std::vector<Emission> emissions(const Arguments& a) {
       const std::string kind = a.output == "-" ? "cu" : kind_of_extension(extension);
       if (kind.empty())
         usage("the extension of " + a.output + " names no kind of output", "\"" + extension + "\"",
-              ".cu, .h, .ptx, .cubin, .dot, .svg, .json or .txt");
+              ".cu, .h, .ptx, .cubin, .dot, .svg, .html, .json or .txt");
       list.push_back({kind, a.output});
     }
   }
@@ -152,17 +155,19 @@ PipelineOptions observed(PipelineOptions options, const Arguments& a) {
 class Compilation {
  public:
   explicit Compilation(const Arguments& a)
-      : a_(a), outputs_(emissions(a)), pipeline_(observed(options_for(wants("cubin")), a)) {}
+      : a_(a), outputs_(emissions(a)), pipeline_(observed(options_for(wants("cubin") || wants("html")), a)) {}
 
   int run() {
     const auto start = std::chrono::steady_clock::now();
     // Without NVRTC there is no PTX, without Graphviz no picture: before anything else takes time.
     if (wants_module()) nvrtc_ = Nvrtc::require();
     if (wants("svg")) require_graphviz();
+    if (!a_.profile.empty() && !wants("html")) usage("--profile without --emit=html");
+    if (!a_.profile.empty()) profile_ = read_profile(a_.profile);
     Graph graph;
     pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
     file_nodes_ = graph.nodes.size();
-    if (wants("report") || !a_.bisect.empty()) file_graph_ = graph;
+    if (wants("report") || wants("html") || !a_.bisect.empty()) file_graph_ = graph;
     planned_ = pipeline_.plan(std::move(graph));
     if (!a_.bisect.empty()) return bisect();
     generate();
@@ -182,7 +187,7 @@ class Compilation {
  private:
   PipelineOptions options_for(bool cubin) const {
     CompileArguments wanted = a_.compile;
-    wanted.options.report = wants("report");
+    wanted.options.report = wants("report") || wants("html");
     PipelineOptions options = pipeline_options(wanted);
     options.compile.cubin = cubin ? CubinUse::kRun : CubinUse::kProof;
     return options;
@@ -193,9 +198,10 @@ class Compilation {
       // PTX and cubin are one module of all kernels; the source alone is proven in pieces, side by side.
       generated_ = pipeline_.generate(planned_, wants_module() ? 1 : std::max(1u, std::thread::hardware_concurrency()));
       for (const std::string& warning : generated_.launch.warnings) print_message("warning: {}\n", warning);
-      if (wants_module() || (wants("cu") && !a_.no_nvrtc)) compile();
-    } else if (wants("partition") || wants("report") || !a_.one_kernel.empty() || !a_.explain.empty()) {
+      if (wants_module() || ((wants("cu") || wants("html")) && !a_.no_nvrtc)) compile();
+    } else if (counts_launches()) {
       count_launches();
+      if (wants("html") && made_launch() && !a_.no_nvrtc) compile();
     }
   }
 
@@ -285,12 +291,18 @@ class Compilation {
   bool wants_module() const { return wants("ptx") || wants("cubin"); }
   bool needs_source() const { return wants("cu") || wants("header") || wants_module() || wants("manifest"); }
 
+  bool counts_launches() const {
+    for (const std::string_view kind : {"partition", "report", "dot", "svg", "html"})
+      if (wants(kind)) return true;
+    return !a_.one_kernel.empty() || !a_.explain.empty();
+  }
+
   // A report's launches and memory are those of generated code, where there can be any (not for ops without a launcher)
   // and the model is of a size that somebody would run.
   void count_launches() {
     if (file_nodes_ > kLargestToRun) return;
     try {
-      generated_ = pipeline_.generate(planned_, 1);
+      generated_ = pipeline_.generate(planned_, std::max(1u, std::thread::hardware_concurrency()));
     } catch (const Error&) {
       // The report then counts a launch for every group that is more than a view.
     }
@@ -305,6 +317,8 @@ class Compilation {
     }
     std::vector<CompiledModule> modules = pipeline_.compile(*nvrtc_, generated_);
     proven_ = true;
+    if (wants("html"))
+      for (const CompiledModule& module : modules) resources_.merge(cubin_resources(module.cubin));
     if (wants_module()) module_ = std::move(modules.front());
   }
 
@@ -320,6 +334,10 @@ class Compilation {
     }
   }
 
+  const LaunchPlan* made_launch() const {
+    return planned_.report.launches != kNone ? &generated_.launch : nullptr;
+  }
+
   std::string content(const std::string& kind) {
     if (kind == "cu") return generated_.file.text;
     if (kind == "header") return emit_header(planned_.source_graph(), generated_.launch);
@@ -330,11 +348,12 @@ class Compilation {
     if (kind == "partition") return partition_report(planned_.graph, planned_.plan, planned_.report);
     if (kind == "plan") return write_plan(planned_.graph, planned_.plan, planned_.left_out);
     if (kind == "report")
-      return cost_report_of(file_graph_, planned_, planned_.report.launches != kNone ? &generated_.launch : nullptr,
-                            pipeline_.options());
+      return cost_report_of(file_graph_, planned_, made_launch(), pipeline_.options());
     if (kind == "ledger") return ledger_json(planned_.graph, planned_.kinds, planned_.plan);
     if (kind == "ir") return graph_text(planned_.graph);
-    const std::string dot = to_dot(planned_.graph, planned_.plan, planned_.kinds);
+    if (kind == "html")
+      return view_page({file_graph_, planned_, made_launch(), pipeline_.options(), resources_, profile_});
+    const std::string dot = to_dot(picture_of(planned_, made_launch(), pipeline_.options()));
     return kind == "dot" ? dot : to_svg(dot);
   }
 
@@ -359,6 +378,8 @@ class Compilation {
   PlannedModel planned_;
   GeneratedModel generated_;
   CompiledModule module_;
+  std::map<std::string, KernelResources> resources_;  // of the kernels, for the page
+  std::string profile_;                               // that is shown there
   std::size_t file_nodes_ = 0;
   bool proven_ = false;
 };
@@ -397,9 +418,9 @@ int main(int argc, char** argv) try {
   fusec::Arguments a;
   fusec::add_compile_options(app, a.compile, false);
   app.add_option("-o", a.output,
-                 "output; its extension says what: .cu .h .ptx .cubin .dot .svg .json (manifest) .txt (ir)");
+                 "output; its extension says what: .cu .h .ptx .cubin .dot .svg .html .json (manifest) .txt (ir)");
   fusec::add_repeatable(app, "--emit", a.emits,
-                        "KIND[=FILE]: cu header ptx cubin manifest partition plan ir report ledger dot svg");
+                        "KIND[=FILE]: cu header ptx cubin manifest partition plan ir report ledger dot svg html");
   fusec::add_repeatable(app, "--require-one-kernel", a.one_kernel,
                         "A,B,... or a JSON array: fail unless these nodes end up in one kernel");
   fusec::add_repeatable(app, "--explain", a.explain,
@@ -413,6 +434,7 @@ int main(int argc, char** argv) try {
   app.add_flag("--list-targets", a.list_targets, "the targets");
   app.add_option("--bisect", a.bisect,
                  "CMD: find the fusion with which this command fails (FUSEC_PLAN names the plan)");
+  app.add_option("--profile", a.profile, "FILE of fusec-run --profile=FILE --json: shown by --emit=html");
   app.add_option("--dump-ir-before", a.dump_before, "PASS: the graph as text, on standard error");
   app.add_option("--dump-ir-after", a.dump_after, "PASS or all");
   return fusec::run_program(app, argc, argv, a.compile, [&] { return fusec::run(a); });

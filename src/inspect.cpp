@@ -45,8 +45,8 @@ std::string graph_text(const Compilation& compilation) {
 }
 
 std::string picture_dot(const Compilation& compilation) {
-  const PlannedModel& p = details_of(compilation).planned;
-  return at_boundary([&] { return to_dot(p.graph, p.plan, p.kinds); });
+  const CompilationDetails& d = details_of(compilation);
+  return at_boundary([&] { return to_dot(picture_of(d.planned, &d.generated.launch, d.options)); });
 }
 
 std::string picture_svg(const Compilation& compilation) {

@@ -6,17 +6,8 @@
 namespace fusec {
 namespace {
 
-// Under another strategy, with everything else as the user has it but a plan, which belongs to one strategy.
-PlannedModel planned_as(const Graph& file, Strategy strategy, PipelineOptions options) {
-  options.strategy = strategy;
-  options.plan_file.clear();
-  options.plan_text.clear();
-  options.before_pass = options.after_pass = nullptr;
-  return Pipeline(std::move(options)).plan(file);
-}
-
 PredictedModel predicted_as(const Graph& file, Strategy strategy, const PipelineOptions& options) {
-  const PlannedModel planned = planned_as(file, strategy, options);
+  const PlannedModel planned = Pipeline(options_as(strategy, options)).plan(file);
   const std::optional<LaunchPlan> launch = launch_plan_of(planned, options);
   return predicted(planned, launch ? &*launch : nullptr, options);
 }
@@ -50,23 +41,27 @@ void compare_with_unfused(const Graph& file, const PredictedModel& unfused, cons
   }
 }
 
-// By node of the file.
-void sort_by_node(const PlannedModel& unfused, PredictedModel& predicted) {
-  std::vector<Prediction> alone(unfused.graph.nodes.size());
-  for (GroupId g = 0; g < predicted.groups.size(); ++g)
-    for (const NodeId n : unfused.plan.groups[g].nodes) alone[n] = predicted.groups[g];
-  predicted.groups = std::move(alone);
-}
-
 }  // namespace
 
-std::string cost_report_of(const Graph& file, const PlannedModel& planned, const LaunchPlan* launch,
-                           const PipelineOptions& options) {
-  const PredictedModel own = predicted(planned, launch, options);
-  const PlannedModel apart = planned_as(file, Strategy::kUnfused, options);
-  const std::optional<LaunchPlan> apart_launch = launch_plan_of(apart, options);
-  PredictedModel unfused = predicted(apart, apart_launch ? &*apart_launch : nullptr, options);
-  sort_by_node(apart, unfused);
+PipelineOptions options_as(Strategy strategy, PipelineOptions options) {
+  options.strategy = strategy;
+  options.plan_file.clear();
+  options.plan_text.clear();
+  options.before_pass = options.after_pass = nullptr;
+  return options;
+}
+
+PredictedModel unfused_cost(const PlannedModel& apart, const LaunchPlan* launch, const PipelineOptions& options) {
+  PredictedModel unfused = predicted(apart, launch, options);
+  std::vector<Prediction> alone(apart.graph.nodes.size());
+  for (GroupId g = 0; g < unfused.groups.size(); ++g)
+    for (const NodeId n : apart.plan.groups[g].nodes) alone[n] = unfused.groups[g];
+  unfused.groups = std::move(alone);
+  return unfused;
+}
+
+CostReportContext compared_cost(const Graph& file, const PlannedModel& planned, const PredictedModel& own,
+                                const PredictedModel& unfused, const PipelineOptions& options) {
   CostReportContext context{.nodes = planned.report,
                             .target = options.target,
                             .groups = own.groups,
@@ -78,6 +73,16 @@ std::string cost_report_of(const Graph& file, const PlannedModel& planned, const
                             .elsewhere = {},
                             .totals = {}};
   compare_with_unfused(file, unfused, planned, context);
+  return context;
+}
+
+std::string cost_report_of(const Graph& file, const PlannedModel& planned, const LaunchPlan* launch,
+                           const PipelineOptions& options) {
+  const PredictedModel own = predicted(planned, launch, options);
+  const PlannedModel apart = Pipeline(options_as(Strategy::kUnfused, options)).plan(file);
+  const std::optional<LaunchPlan> apart_launch = launch_plan_of(apart, options);
+  const PredictedModel unfused = unfused_cost(apart, apart_launch ? &*apart_launch : nullptr, options);
+  CostReportContext context = compared_cost(file, planned, own, unfused, options);
   for (const Strategy strategy : {Strategy::kUnfused, Strategy::kTvm, Strategy::kFull}) {
     const Prediction total = strategy == options.strategy     ? own.total()
                              : strategy == Strategy::kUnfused ? unfused.total()

@@ -4,6 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ir/error.h"
+#include "ir/mapped_file.h"
+
 namespace fusec {
 
 std::string profile_text(const std::vector<KernelProfile>& profiles) {
@@ -66,6 +69,15 @@ std::string profile_json(const std::vector<KernelProfile>& profiles) {
     if (p.cost) out["kernels"].back()["resources"] = resources_json(*p.cost);
   }
   return out.dump(2) + "\n";
+}
+
+std::string read_profile(const std::string& path) {
+  const nlohmann::json json = nlohmann::json::parse(read_text_file(path), nullptr, false);
+  if (json.is_discarded() || !json.is_object() || json.value("fusec_profile", 0) != 1)
+    throw Error(ErrorKind::kInput, Error::Parts{.file = path,
+                                                .what = "the file is no profile",
+                                                .expected = "what `fusec-run --profile=FILE --json` writes"});
+  return json.dump();
 }
 
 }  // namespace fusec

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "codegen/identifiers.h"
+#include "kernel_at_hints.h"
 
 namespace fusec {
 namespace {
@@ -17,15 +18,9 @@ std::string counted(std::size_t count, std::string_view one, std::string_view se
 
 // The kernels that a launch at the hints of the symbols runs.
 std::size_t kernels_at_hints(const LaunchPlan& launch, const Symbols& symbols) {
-  std::vector<std::int64_t> hints;
-  for (const Symbol& symbol : symbols) hints.push_back(symbol.hint);
+  const std::vector<std::int64_t> hints = hints_of(symbols);
   std::set<std::uint32_t> kernels;
-  for (const LaunchStep& step : launch.steps) {
-    if (step.kind != LaunchStep::Kind::kKernel) continue;
-    const auto form = std::ranges::find_if(
-        step.special, [&](const LaunchStep::SpecialForm& special) { return holds(special.guard, hints); });
-    kernels.insert(form == step.special.end() ? step.kernel : form->kernel);
-  }
+  for (const LaunchStep& step : launch.steps) kernels.insert(kernel_at_hints(step, hints));
   kernels.erase(kNone);
   return kernels.size();
 }
