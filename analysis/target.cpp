@@ -4,6 +4,7 @@
 #include <cctype>
 
 #include "ir/error.h"
+#include "ir/spelling.h"
 
 namespace fusec {
 namespace {
@@ -94,10 +95,15 @@ Target target_for(std::string_view arch) {
       std::find(std::begin(kOthers), std::end(kOthers), capability) != std::end(kOthers) ||
       std::any_of(known.begin(), known.end(), [&](const Target& t) { return t.compute_capability == capability; });
   if (!exists || (specific && capability < 90)) {
-    std::string names;
-    for (const Target& t : known) names += (names.empty() ? "" : ", ") + t.name;
-    throw Error(ErrorKind::kUsage,
-                {.what = "unknown architecture", .found = "\"" + std::string(arch) + "\"", .expected = names});
+    std::vector<std::string> list;
+    for (const Target& t : known) list.push_back(t.name);
+    const std::vector<std::string_view> names(list.begin(), list.end());
+    const bool too_old = numeric && capability > 0 && capability < known.front().compute_capability;
+    throw Error(ErrorKind::kUsage, {.what = "unknown architecture",
+                                    .found = in_quotes(arch),
+                                    .expected = listed(list),
+                                    .hint = too_old ? known.front().arch + " is the least that fusec compiles for"
+                                                    : did_you_mean(arch, names)});
   }
   const Target* nearest = &known.front();
   for (const Target& t : known)

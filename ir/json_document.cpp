@@ -11,23 +11,11 @@
 #include "ir/json_builder.h"
 #include "ir/json_scanner.h"
 #include "ir/spelling.h"
+#include "ir/text_place.h"
 #include "ir/utf8.h"
 
 namespace fusec {
 namespace {
-
-struct Place {
-  std::size_t line = 1, column = 1;
-};
-
-Place place_of(std::string_view text, std::size_t offset) {
-  Place place;
-  for (const char c : text.substr(0, offset)) {
-    ++place.column;
-    if (c == '\n') place = {place.line + 1, 1};
-  }
-  return place;
-}
 
 // What nlohmann's parser says of a syntax error, apart from the place: "unexpected '}'; expected string literal".
 struct Complaint {
@@ -113,10 +101,9 @@ class JsonHandler : public nlohmann::json::json_sax_t {
                                       .expected = "a number that a 64-bit float can hold"});
     }
     const std::size_t offset = std::min(position == 0 ? 0 : position - 1, text_.size());
-    const Place place = place_of(text_, offset);
     const Complaint complaint = complaint_of(error.what(), word_at(text_, offset));
     throw Error(ErrorKind::kInput, {.file = file_,
-                                    .what = fmt::format("not JSON at line {}, column {}", place.line, place.column),
+                                    .what = "not JSON at " + in_words(place_of(text_, offset)),
                                     .found = complaint.found,
                                     .expected = complaint.expected});
   }
@@ -147,10 +134,9 @@ class JsonHandler : public nlohmann::json::json_sax_t {
 
 JsonDocument JsonDocument::parse(std::string_view text, const std::string& file) {
   if (const std::size_t bad = first_bad_utf8(text); bad != text.size()) {
-    const Place place = place_of(text, bad);
     throw Error(ErrorKind::kInput,
                 {.file = file,
-                 .what = fmt::format("not UTF-8 at line {}, column {}", place.line, place.column),
+                 .what = "not UTF-8 at " + in_words(place_of(text, bad)),
                  .found = fmt::format("byte 0x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(text[bad]))),
                  .expected = "UTF-8 text"});
   }
@@ -162,9 +148,8 @@ JsonDocument JsonDocument::parse(std::string_view text, const std::string& file)
                                     .expected = "'[', '{', or a literal"});
   // The parser would take it for the end of the text.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    const Place place = place_of(text, nul);
     throw Error(ErrorKind::kInput, {.file = file,
-                                    .what = fmt::format("not JSON at line {}, column {}", place.line, place.column),
+                                    .what = "not JSON at " + in_words(place_of(text, nul)),
                                     .found = "a NUL byte",
                                     .expected = "JSON; in a string it is \\u0000"});
   }

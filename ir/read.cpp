@@ -126,6 +126,9 @@ class ModelReader {
   void read_outputs(Json at) {
     if (context_.array(at, "the model's outputs").size() == 0)
       context_.unfit(at, "a model without outputs", "at least one value's name");
+    ErrorList undefined;
+    for (const Json output : at) undefined.attempt([&] { named_value(output, "an output"); });
+    undefined.raise();
     for (const Json output : at) {
       const ValueId value = named_value(output, "an output");
       if (graph_.type(value).is_tuple)

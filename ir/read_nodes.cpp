@@ -5,6 +5,7 @@
 #include <charconv>
 #include <functional>
 #include <queue>
+#include <set>
 
 #include "ir/budget.h"
 #include "ir/error.h"
@@ -67,7 +68,13 @@ void NodeReader::read(Json nodes) {
   node_of_name_.assign(context_.document.strings().size(), kNone);
   nodes_.reserve(nodes.size());
   NodeId id = 0;
-  for (const Json node : nodes) read_node(id++, node);
+  try {
+    for (const Json node : nodes) read_node(id++, node);
+  } catch (const Error&) {
+    unknown_ops_.raise();  // stand before it, and may be its cause
+    throw;
+  }
+  unknown_ops_.raise();
   resolve_operands();
   const std::vector<NodeId> order = topological_order();
   graph_.nodes.reserve(nodes_.size());
@@ -119,19 +126,22 @@ bool NodeReader::declares_outputs(const std::optional<Json>& outputs) const {
 
 std::uint32_t NodeReader::find_op(Json at, bool declares) {
   std::uint32_t& index = op_of_name_[at.string()];
-  if (index == kNone) {
+  const bool is_new = index == kNone;
+  if (is_new) {
     Op op;
     op.row = graph_.op(at.text());
     op.operands = operand_count(*op.row);
     ops_.push_back(op);
     index = static_cast<std::uint32_t>(ops_.size() - 1);
   }
-  if (ops_[index].row->custom && !declares) {
-    const std::string nearest = graph_.table().nearest(at.text());
-    context_.unfit(at, "unknown op",
-                   "an op of the table, or outputs that declare the dtype and shape of a custom op's results",
-                   nearest.empty() ? "" : "did you mean " + in_quotes(nearest) + "?");
-  }
+  // Each unknown op once: layers repeat.
+  if (ops_[index].row->custom && !declares && (is_new || unknown_ops_.empty()))
+    unknown_ops_.attempt([&] {
+      const std::string nearest = graph_.table().nearest(at.text());
+      context_.unfit(at, "unknown op",
+                     "an op of the table, or outputs that declare the dtype and shape of a custom op's results",
+                     nearest.empty() ? "" : "did you mean " + in_quotes(nearest) + "?");
+    });
   return index;
 }
 
@@ -176,12 +186,21 @@ NodeId NodeReader::producer_of(Json operand) const {
 }
 
 void NodeReader::resolve_operands() {
+  ErrorList undefined;
+  std::set<StringId> told;  // each once
+  const auto producer = [&](Json operand) {
+    NodeId node = kNone;
+    if (!told.contains(operand.string()) && !undefined.attempt([&] { node = producer_of(operand); }))
+      told.insert(operand.string());
+    return node;
+  };
   for (const FileNode& node : nodes_) {
     count_step();
     operand_begin_.push_back(static_cast<std::uint32_t>(producers_.size()));
     for (const Json operand : json(node.inputs))
-      producers_.push_back(operand.is(JsonKind::kString) ? producer_of(operand) : kNone);
+      producers_.push_back(operand.is(JsonKind::kString) ? producer(operand) : kNone);
   }
+  undefined.raise();
   operand_begin_.push_back(static_cast<std::uint32_t>(producers_.size()));
 }
 

@@ -8,6 +8,7 @@
 
 #include "ir/infer.h"
 #include "ir/read_context.h"
+#include "ir/several_errors.h"
 
 namespace fusec {
 
@@ -96,6 +97,7 @@ class NodeReader {
   std::vector<FileNode> nodes_;
   std::vector<Op> ops_;
   std::vector<std::uint32_t> op_of_name_;     // by StringId: index into ops_, kNone
+  ErrorList unknown_ops_;
   std::vector<NodeId> node_of_name_;          // by StringId
   std::vector<std::uint32_t> operand_begin_;  // by node, into producers_
   std::vector<NodeId> producers_;             // by operand: the node of the file that gives it, or kNone

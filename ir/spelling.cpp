@@ -6,6 +6,7 @@
 #include <array>
 
 #include "ir/budget.h"
+#include "ir/synonyms.h"
 
 namespace fusec {
 namespace {
@@ -93,6 +94,7 @@ std::size_t spelling_distance(std::string_view a, std::string_view b, std::size_
 }
 
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates) {
+  if (const std::string_view name = name_by_synonym(word, candidates); !name.empty()) return name;
   // A third of the letters may differ, at most three: "sofmax" is softmax, "b" is not "a".
   std::size_t limit = std::min<std::size_t>(3, word.size() / 3);
   std::string_view best;

@@ -82,9 +82,11 @@ void require_one_kernel(const PlannedModel& planned, const LaunchPlan& launch, c
                         const std::vector<std::string>& names) {
   const Explanation explanation = explanation_of(planned, launch, patterns, names);
   if (explanation.one_kernel && explanation.absent.empty()) return;
-  throw Error(ErrorKind::kInput, Error::Parts{.file = planned.graph.file,
-                                  .what = fmt::format("not one kernel: {}", fmt::join(names, ", ")),
-                                  .found = "\n" + explanation_text(planned.graph, planned.plan, explanation)});
+  std::string why = explanation_text(planned.graph, planned.plan, explanation);
+  while (why.ends_with('\n')) why.pop_back();
+  throw Error(ErrorKind::kInput,
+              Error::Parts{.file = planned.graph.file,
+                           .what = fmt::format("not one kernel: {}\n{}", fmt::join(names, ", "), why)});
 }
 
 std::string explained(const PlannedModel& planned, const LaunchPlan& launch, const PatternList& patterns,

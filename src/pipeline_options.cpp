@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "analysis/target_file.h"
 #include "codegen/tuning_database.h"
@@ -17,11 +18,25 @@ namespace fusec {
 
 namespace {
 
+// A target's name, or a file that describes one.
+Target named_target(const std::string& text) {
+  const auto known = std::ranges::find(known_targets(), text, &Target::name);
+  if (known != known_targets().end()) return *known;
+  std::error_code none;
+  if (std::filesystem::exists(text, none)) return read_target(read_text_file(text), text);
+  std::vector<std::string> list;
+  for (const Target& t : known_targets()) list.push_back(t.name);
+  const std::vector<std::string_view> names(list.begin(), list.end());
+  throw Error(ErrorKind::kInput, {.what = "--target: neither a target nor a file",
+                                  .found = in_quotes(text),
+                                  .expected = "one of " + listed(list) + ", or a JSON file",
+                                  .hint = did_you_mean(text, names)});
+}
+
 Target wanted_target(const Options& o, int device) {
   const Target of_arch = target_for(o.arch == "native" ? native_architecture(device) : o.arch);
   if (o.target.empty()) return of_arch;
-  const auto known = std::ranges::find(known_targets(), o.target, &Target::name);
-  const Target target = known != known_targets().end() ? *known : read_target(read_text_file(o.target), o.target);
+  const Target target = named_target(o.target);
   // The default cannot be told from what is asked for.
   if (o.arch != Options{}.arch && of_arch.arch != target.arch)
     throw Error(ErrorKind::kUsage, {.what = "the target is of another architecture than --arch",

@@ -134,11 +134,14 @@ void keep_apart(Graph& graph, std::span<const std::string> ops, std::span<const 
     const NodeId n = graph.find_node(node_name);
     if (n == kNone) {
       std::vector<std::string_view> names;
-      for (const Node& node : graph.nodes) names.push_back(node.name);
+      std::vector<std::string> list;
+      for (const Node& node : graph.nodes) names.push_back(node.name), list.push_back(in_quotes(node.name));
+      const std::string hint = did_you_mean(node_name, names);
       throw Error(ErrorKind::kInput, {.file = graph.file,
                                       .what = "--no-fuse-node: no such node",
                                       .found = in_quotes(node_name),
-                                      .hint = did_you_mean(node_name, names)});
+                                      .expected = hint.empty() ? "one of " + listed(list, 12) : "",
+                                      .hint = hint});
     }
     graph.nodes[n].fuse = false;
   }

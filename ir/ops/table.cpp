@@ -6,6 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/spelling.h"
+#include "ir/synonyms.h"
 
 namespace fusec {
 namespace {
@@ -111,6 +112,9 @@ std::vector<const OpDef*> OpTable::rows() const {
 
 std::string OpTable::nearest(std::string_view op_name) const {
   if (op_name.size() > 64) return "";  // no op is that long
+  std::vector<std::string_view> names;
+  for (const SharedRow& row : rows_) names.push_back(row->name);
+  if (const std::string_view name = name_by_synonym(op_name, names); !name.empty()) return std::string(name);
   std::string best;
   std::size_t best_distance = std::max<std::size_t>(1, op_name.size() / 3) + 1;
   for (const SharedRow& row : rows_) {

@@ -6,6 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/spelling.h"
+#include "ir/text_place.h"
 
 namespace fusec {
 namespace {
@@ -48,10 +49,7 @@ std::size_t first_character_length(std::string_view text) {
 }  // namespace
 
 std::string place_in_text(std::string_view text, std::size_t offset) {
-  const std::string_view before = text.substr(0, offset);
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const std::size_t start = before.rfind('\n') == std::string_view::npos ? 0 : before.rfind('\n') + 1;
-  return fmt::format("line {}, column {}", line, offset - start + 1);
+  return in_words(place_of(text, offset));
 }
 
 std::vector<PatternToken> pattern_tokens(std::string_view text, const std::string& file) {

@@ -1,0 +1,55 @@
+#include "ir/text_place.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+
+namespace fusec {
+namespace {
+
+// Reads a number after `words`, and moves `text` behind it.
+bool number_after(std::string_view& text, std::string_view words, std::size_t& number) {
+  if (!text.starts_with(words)) return false;
+  const auto [end, error] = std::from_chars(text.data() + words.size(), text.data() + text.size(), number);
+  if (error != std::errc()) return false;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return true;
+}
+
+}  // namespace
+
+TextPlace place_of(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, offset);
+  const std::size_t line_break = before.rfind('\n');
+  const std::string_view line = line_break == std::string_view::npos ? before : before.substr(line_break + 1);
+  const auto begins_character = [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; };
+  return {.line = 1 + static_cast<std::size_t>(std::ranges::count(before, '\n')),
+          .column = 1 + static_cast<std::size_t>(std::ranges::count_if(line, begins_character))};
+}
+
+std::string in_words(const TextPlace& place) {
+  return fmt::format("line {}, column {}", place.line, place.column);
+}
+
+std::optional<TextPlace> place_in_words(std::string_view message) {
+  for (const std::string_view before : {"not JSON at ", "not UTF-8 at "})
+    if (message.starts_with(before)) message.remove_prefix(before.size());
+  TextPlace place;
+  if (!number_after(message, "line ", place.line)) return std::nullopt;
+  if (!number_after(message, ", column ", place.column)) place.column = 0;
+  return place;
+}
+
+std::string_view line_of(std::string_view text, std::size_t line) {
+  for (; line > 1; --line) {
+    const std::size_t end = text.find('\n');
+    if (end == std::string_view::npos) return "";
+    text.remove_prefix(end + 1);
+  }
+  text = text.substr(0, text.find('\n'));
+  if (text.ends_with('\r')) text.remove_suffix(1);
+  return text;
+}
+
+}  // namespace fusec
