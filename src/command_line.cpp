@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -11,19 +12,26 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 
+#include "error_report.h"
+#include "help_text.h"
 #include "ir/budget.h"
 #include "ir/error.h"
+#include "ir/mapped_file.h"
 #include "ir/new_file.h"
 #include "ir/read.h"
+#include "ir/several_errors.h"
 #include "ir/spelling.h"
 #include "messages.h"
 #include "pipeline_options.h"
+#include "terminal.h"
 #include "watchdog.h"
 
 namespace fusec {
@@ -31,19 +39,75 @@ namespace {
 
 constexpr int kMost = std::numeric_limits<int>::max();
 
+// A value that is one of these names.
+CLI::Validator one_of(std::vector<std::string> names) {
+  std::string form = fmt::format("{}", fmt::join(names, "|"));
+  return {[names = std::move(names)](std::string& text) -> std::string {
+            if (std::ranges::find(names, text) != names.end()) return "";
+            const std::vector<std::string_view> candidates(names.begin(), names.end());
+            const std::string hint = did_you_mean(text, candidates);
+            return fmt::format("found {}, expected one of {}{}", in_quotes(text), listed(names),
+                               hint.empty() ? "" : " (hint: " + hint + ")");
+          },
+          std::move(form)};
+}
+
 // What the parser has to say, in the form of our own errors.
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
-  const std::string hint = " (--help lists the options)";
+Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const auto* extra = dynamic_cast<const CLI::ExtrasError*>(&error);
   const std::vector<std::string> left = extra ? app.remaining() : std::vector<std::string>();
-  if (left.empty()) return error.what() + hint;
-  if (!left.front().starts_with('-')) return "one model at a time: found " + in_quotes(left.front()) + " as well";
-  return "unknown option " + left.front().substr(0, left.front().find('=')) + hint;
+  const auto* wrong = dynamic_cast<const CLI::ValidationError*>(&error);
+  if (left.empty())
+    return {ErrorKind::kUsage, Error::Parts{.what = error.what(), .hint = wrong ? "" : "--help lists the options"}};
+  if (!left.front().starts_with('-'))
+    return {ErrorKind::kUsage, "one model at a time: found " + in_quotes(left.front()) + " as well"};
+  const std::string option = left.front().substr(0, left.front().find('='));
+  std::vector<std::string_view> names;
+  std::vector<std::string> texts;
+  for (const CLI::Option* known : app.get_options())
+    for (const std::string& name : known->get_lnames()) texts.push_back("--" + name);
+  for (const CLI::Option* known : app.get_options())
+    for (const std::string& name : known->get_snames()) texts.push_back("-" + name);
+  for (const std::string& text : texts) names.push_back(text);
+  const std::string_view nearest = nearest_name(option, names);
+  return {ErrorKind::kUsage, Error::Parts{.what = "unknown option " + option,
+                                          .hint = nearest.empty() ? "--help lists the options"
+                                                                  : fmt::format("did you mean {}?", nearest)}};
 }
 
 void print_error(const std::string& color, const std::string& message) {
-  const bool colored = color == "always" || (color == "auto" && isatty(STDERR_FILENO));
+  const bool colored = wants_color(color);
   print_message("{}error:{} {}\n", colored ? "\033[1;31m" : "", colored ? "\033[0m" : "", message);
+}
+
+// A model that came through standard input, kept for messages that show a line of it.
+std::string& standard_input() {
+  static std::string text;
+  return text;
+}
+
+// What is no regular file cannot be read twice.
+std::optional<std::string> text_of_file(const std::string& file) {
+  if (file == "-") return standard_input();
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(file, none)) return std::nullopt;
+  try {
+    return read_text_file(file);
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
+// Returns the exit status.
+int show_errors(const CompileArguments& arguments, bool json, std::span<const Error> errors) {
+  if (json) {
+    print_message("{}\n", errors_json(errors, text_of_file));
+  } else {
+    const ErrorStyle style{.colored = wants_color(arguments.color), .width = terminal_width()};
+    for (const Error& error : errors) print_error(arguments.color, error_text(error, text_of_file, style));
+    if (errors.size() == ErrorList::kMost) print_message("{} errors are shown; there may be more\n", errors.size());
+  }
+  return errors.front().exit_status();
 }
 
 // The default one; none, with a warning, where others could put files there.
@@ -146,8 +210,7 @@ class OptionParser {
     add_compile_options(app_, arguments_, false);
     // get_option would end the program where memory runs out.
     for (CLI::Option* option : app_.get_options())
-      if (option->get_lnames().empty() || option->check_lname("color") || option->check_lname("time-passes"))
-        app_.remove_option(option);
+      if (option->get_lnames().empty() || is_about_printing(*option)) app_.remove_option(option);
     app_.add_flag("--ptx", arguments_.options.ptx);
     app_.add_option("--nvrtc-library", arguments_.options.nvrtc_library);
   }
@@ -159,6 +222,11 @@ class OptionParser {
     for (const CLI::Option* option : app_.get_options()) names.emplace_back(option->get_lnames().front());
     throw Error(ErrorKind::kUsage,
                 {.what = "unknown option", .found = in_quotes(name), .hint = did_you_mean(name, names)});
+  }
+
+  static bool is_about_printing(const CLI::Option& option) {
+    constexpr const char* kNames[] = {"color", "time-passes", "json", "quiet", "verbose"};
+    return std::ranges::any_of(kNames, [&](const char* name) { return option.check_lname(name); });
   }
 
   CompileArguments parsed(const GivenOptions& given) {
@@ -207,11 +275,12 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
   if (model_required) model->required();
   app.add_option("--strategy", a.options.strategy,
                  "none: a group a node; tvm: the three phases alone; full: all of fusec")
-      ->check(CLI::IsMember({"none", "tvm", "full"}))
+      ->check(one_of({"none", "tvm", "full"}))
       ->capture_default_str();
-  app.add_option("--arch", a.options.arch, "target: sm_80, sm_90a, ..., or native: the GPU at hand")
+  app.add_option("--arch", a.options.arch, "the architecture: sm_80 or newer, as sm_90a, or native: the GPU at hand")
       ->capture_default_str();
-  app.add_option("--target", a.options.target, "NAME or FILE: sizes and rates for the cost model (--list-targets)");
+  app.add_option("--target", a.options.target,
+                 "a name (--list-targets) or a JSON file: sizes and rates for the cost model");
   add_repeatable(app, "--symbol", a.symbols, "NAME=VALUE: a symbol's value for costs, reports and random inputs");
   app.add_option("--max-fused-ops", a.options.max_fused_ops,
                  "nodes of a group at most, those of parts that nothing connects counted each for itself")
@@ -224,7 +293,7 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
   add_repeatable(app, "--disable-pattern", a.options.disabled_patterns, "a pattern that is not tried, or all");
   add_repeatable(app, "--disable-pass", a.options.disabled_passes, "a pass of `full` that is left out (--list-passes)");
   app.add_option("--gemm", a.options.gemm, "who multiplies matrices: kernels of our own, cuBLASLt, or the faster")
-      ->check(CLI::IsMember({"builtin", "cublaslt", "auto"}))
+      ->check(one_of({"builtin", "cublaslt", "auto"}))
       ->capture_default_str();
   add_repeatable(app, "--limit", a.limits, "NAME=VALUE: a limit on sizes, in place of its default (docs/limits.md)");
   app.add_option("--plan", a.plan_file, "compile with this (edited) plan");
@@ -240,13 +309,13 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
   app.add_option("--jobs", a.options.jobs, "NVRTC compilations at a time (default: as many as processors)")
       ->check(CLI::Range(0, kMost));
   app.add_option("--max-memory", a.options.resources.memory_bytes,
-                 "SIZE (512M, 2G): end with an error where the process would have more memory")
+                 "SIZE: end with an error where the process would have more memory, as 512M or 2G")
       ->transform(CLI::AsSizeValue(false))
       ->transform(not_negative);
   app.add_option("--timeout", a.options.resources.seconds, "SECONDS: end with an error where it takes longer")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--max-file-size", a.options.resources.file_bytes,
-                 "SIZE: of a model, a header, a text file or pipe that is read; 0 for no limit (default: 512M)")
+                 "SIZE: the largest model, header, text file or pipe that is read; 0 for no limit (default: 512M)")
       ->transform(CLI::AsSizeValue(false))
       ->transform(not_negative);
   app.add_option("--cache-dir", a.options.cache_directory,
@@ -258,8 +327,11 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
       ->transform(not_negative)  // asked first: CLI11 puts later ones before earlier ones
       ->default_str("512M");
   app.add_flag("--no-cache", a.no_cache, "compile everything anew");
-  app.add_option("--color", a.color, "auto, always or never")->check(CLI::IsMember({"auto", "always", "never"}));
+  app.add_option("--color", a.color, "auto, always or never")->check(one_of({"auto", "always", "never"}));
   app.add_flag("--time-passes", a.time_passes, "tell where the time went");
+  app.add_flag("--json", a.json, "print as JSON: lists, explanations, profiles, the summary, errors");
+  auto* quiet = app.add_flag("--quiet", a.quiet, "print warnings and errors alone");
+  app.add_flag("-v,--verbose", a.verbose, "print more: every launch, times")->excludes(quiet);
 }
 
 Options given_options(const CompileArguments& a) {
@@ -283,7 +355,10 @@ PipelineOptions pipeline_options(const CompileArguments& a, int device) {
 
 Graph read_model(const CompileArguments& a) {
   const std::map<std::string, std::int64_t> hints = assignments("--symbol", a.symbols);
-  Graph graph = read_model(a.model, OpTable::builtin(), Limits(assignments("--limit", a.limits)));
+  const Limits limits(assignments("--limit", a.limits));
+  if (a.model == "-") standard_input() = read_standard_input();
+  Graph graph = a.model == "-" ? read_model_text(standard_input(), a.model, "", OpTable::builtin(), limits)
+                               : read_model(a.model, OpTable::builtin(), limits);
   set_hints(graph, hints);
   return graph;
 }
@@ -292,10 +367,13 @@ int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& ar
                 const std::function<int()>& run) {
   fill_standard_descriptors();
   handle_signals();
-  std::string message;
   int status = 0;
   std::optional<Budget> budget;
+  // Also where the rest of the command line is wrong.
+  const bool json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
+  const auto show = [&](std::span<const Error> errors) { return show_errors(arguments, json, errors); };
   try {
+    arrange_help(app);
     app.parse(argc, argv);
     refuse_empty_values(app);
     budget.emplace(arguments.options.resources, Budget::Memory::kOfProcess);
@@ -306,18 +384,17 @@ int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& ar
     return status;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return print_information(app, error, arguments.color);
-    message = usage_message(app, error);
-    status = static_cast<int>(ErrorKind::kUsage);
+    status = show(std::vector{usage_error(app, error)});
+  } catch (const SeveralErrors& errors) {
+    status = show(errors.all());
   } catch (const Error& error) {
-    message = error.what();
-    status = error.exit_status();
+    status = show(std::vector{error});
   } catch (const std::bad_alloc&) {
-    throw;  // to end_without_memory: a message like those below would need some
+    throw;  // to end_without_memory: a message like those above would need some
   } catch (const std::exception& error) {
-    message = std::string("internal error: ") + error.what() + " (a bug in fusec; please report it with the model)";
-    status = static_cast<int>(ErrorKind::kEnvironment);
+    const std::string advice = " (a bug in fusec; please report it with the model)";
+    status = show(std::vector{Error(ErrorKind::kEnvironment, std::string("internal error: ") + error.what() + advice)});
   }
-  print_error(arguments.color, message);
   if (budget && budget->is_exceeded()) std::_Exit(status);  // giving back much memory takes time as well
   return status;
 }

@@ -23,6 +23,7 @@ struct CompileArguments {
   bool no_cache = false;
   std::string color = "auto";
   bool time_passes = false;
+  bool json = false, quiet = false, verbose = false;
 };
 
 // An option that may be given several times, with one value each.
@@ -48,7 +49,7 @@ PipelineOptions pipeline_options(const CompileArguments& arguments, int device =
 // Reads the model and gives its symbols the hints of --symbol=NAME=VALUE.
 Graph read_model(const CompileArguments& arguments);
 
-// Runs a program: parses, calls `run` within the limits, turns errors into one line on standard error and an exit
+// Runs a program: parses, calls `run` within the limits, shows errors (error_report.h) and turns them into an exit
 // status. A program past a limit ends at once, whatever its threads still do. Throws std::bad_alloc.
 int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& arguments,
                 const std::function<int()>& run);

@@ -6,14 +6,16 @@
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
-#include <filesystem>
+#include <optional>
 #include <thread>
 
 #include "bisect_rewritings.h"
 #include "codegen/emit_header.h"
 #include "codegen/manifest.h"
 #include "command_line.h"
+#include "diff.h"
 #include "dot.h"
+#include "emissions.h"
 #include "explanations.h"
 #include "fusec/doctor.h"
 #include "ir/budget.h"
@@ -27,7 +29,9 @@
 #include "output_file.h"
 #include "passes.h"
 #include "profile.h"
+#include "progress_line.h"
 #include "summary.h"
+#include "terminal.h"
 #include "transforms/bisect_plan.h"
 #include "transforms/explain_print.h"
 #include "transforms/plan_file.h"
@@ -42,99 +46,16 @@ struct Arguments {
   std::vector<std::string> emits;
   std::vector<std::string> one_kernel;
   std::vector<std::string> explain;
-  bool json = false, no_nvrtc = false, stats = false;
+  bool no_nvrtc = false, stats = false;
   bool list_ops = false, list_passes = false, list_patterns = false, list_targets = false;
   std::string dump_before, dump_after;
   std::string bisect;
   std::string profile;
+  std::vector<std::string> sides, against;  // of `fusec diff`
 };
 
-struct Emission {
-  std::string kind;
-  std::string path;  // "-" is standard output
-};
-
-constexpr std::string_view kKinds[] = {"cu", "header", "ptx",    "cubin", "manifest", "partition", "plan",
-                                       "ir", "report", "ledger", "dot",   "svg",      "html"};
-
-[[noreturn]] void usage(std::string what, std::string found = "", std::string expected = "") {
-  throw Error(ErrorKind::kUsage, {.what = std::move(what), .found = std::move(found), .expected = std::move(expected)});
-}
-
-bool extension_allows(const std::string& extension, const std::string& kind) {
-  if (extension == ".json")
-    return kind == "manifest" || kind == "partition" || kind == "plan" || kind == "ledger" || kind == "report";
-  if (extension == ".txt") return kind == "ir";
-  if (extension == ".h") return kind == "header";
-  return extension == "." + kind;
-}
-
-std::string extension_of(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::size_t dot = path.rfind('.');
-  if (dot == std::string::npos || (slash != std::string::npos && dot < slash)) return "";
-  return path.substr(dot);
-}
-
-std::string kind_of_extension(const std::string& extension) {
-  if (extension == ".json") return "manifest";
-  if (extension == ".txt") return "ir";
-  if (extension == ".h") return "header";
-  for (const std::string_view kind : {"cu", "ptx", "cubin", "dot", "svg", "html"})
-    if (extension == "." + std::string(kind)) return std::string(kind);
-  return "";
-}
-
-// No result may take another's place, or the model's.
-void check_paths(const std::vector<Emission>& list, const std::string& model) {
-  std::vector<std::string> taken;
-  if (model != "-") taken.push_back(std::filesystem::weakly_canonical(model));
-  for (const Emission& e : list) {
-    std::error_code none;
-    if (e.path == "-" || std::filesystem::is_character_file(e.path, none)) continue;
-    taken.push_back(std::filesystem::weakly_canonical(e.path));
-    if (std::find(taken.begin(), taken.end() - 1, taken.back()) != taken.end() - 1)
-      usage(e.path + (taken.back() == taken.front() && model != "-" ? " is the model" : " would be written twice"));
-  }
-}
-
-// Which kind goes where: -o takes the first --emit without a file that its extension allows, else its extension's kind.
-std::vector<Emission> emissions(const Arguments& a) {
-  std::vector<Emission> list;
-  for (const std::string& text : a.emits) {
-    const std::size_t equals = text.find('=');
-    Emission e{text.substr(0, equals), equals == std::string::npos ? "" : text.substr(equals + 1)};
-    if (std::find(std::begin(kKinds), std::end(kKinds), e.kind) == std::end(kKinds))
-      usage("--emit", "\"" + e.kind + "\"", fmt::format("one of {}", fmt::join(kKinds, ", ")));
-    if (equals != std::string::npos && e.path.empty()) usage("--emit=" + e.kind + "= has no file");
-    list.push_back(std::move(e));
-  }
-  if (!a.output.empty()) {
-    const std::string extension = a.output == "-" ? "" : extension_of(a.output);
-    const bool any = a.output == "-" || (kind_of_extension(extension).empty());
-    auto taker = std::find_if(list.begin(), list.end(), [&](const Emission& e) {
-      return e.path.empty() && (any || extension_allows(extension, e.kind));
-    });
-    if (taker != list.end()) {
-      taker->path = a.output;
-    } else {
-      const std::string kind = a.output == "-" ? "cu" : kind_of_extension(extension);
-      if (kind.empty())
-        usage("the extension of " + a.output + " names no kind of output", "\"" + extension + "\"",
-              ".cu, .h, .ptx, .cubin, .dot, .svg, .html, .json or .txt");
-      list.push_back({kind, a.output});
-    }
-  }
-  std::size_t to_standard_output = 0;
-  for (Emission& e : list) {
-    if (e.path.empty()) e.path = "-";
-    to_standard_output += e.path == "-";
-  }
-  if (to_standard_output > 1) usage("more than one result would go to standard output; give files: --emit=KIND=FILE");
-  check_paths(list, a.compile.model);
-  for (const Emission& e : list)
-    if (a.no_nvrtc && (e.kind == "ptx" || e.kind == "cubin")) usage("--no-nvrtc leaves no way to make a " + e.kind);
-  return list;
+[[noreturn]] void usage(std::string what, std::string expected = "") {
+  throw Error(ErrorKind::kUsage, {.what = std::move(what), .found = {}, .expected = std::move(expected)});
 }
 
 // --dump-ir-before, --dump-ir-after and FUSEC_DEBUG=3 show the graph around the passes that may change it.
@@ -155,7 +76,10 @@ PipelineOptions observed(PipelineOptions options, const Arguments& a) {
 class Compilation {
  public:
   explicit Compilation(const Arguments& a)
-      : a_(a), outputs_(emissions(a)), pipeline_(observed(options_for(wants("cubin") || wants("html")), a)) {}
+      : a_(a),
+        outputs_(emissions(a.output, a.emits, a.compile.model, a.no_nvrtc)),
+        progress_(is_terminal() && !a.compile.quiet && !a.compile.json && !is_observed(a)),
+        pipeline_(observed(options_for(wants("cubin") || wants("html")), a)) {}
 
   int run() {
     const auto start = std::chrono::steady_clock::now();
@@ -167,7 +91,8 @@ class Compilation {
     Graph graph;
     pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
     file_nodes_ = graph.nodes.size();
-    if (wants("report") || wants("html") || !a_.bisect.empty()) file_graph_ = graph;
+    const bool predicts = wants("report") || wants("html") || (wants_table() && file_nodes_ <= kLargestToRun);
+    if (predicts || !a_.bisect.empty()) file_graph_ = graph;
     planned_ = pipeline_.plan(std::move(graph));
     if (!a_.bisect.empty()) return bisect();
     generate();
@@ -175,20 +100,26 @@ class Compilation {
     // Everything is made before anything is written.
     std::vector<std::string> contents;
     for (const Emission& e : outputs_) contents.push_back(content(e.kind));
+    if (wants_table()) compare();
+    progress_.end();
     explain();
     enter_stage("write");
     look_at_budget();
     for (std::size_t i = 0; i < outputs_.size(); ++i) write_output(outputs_[i].path, contents[i]);
-    if (a_.compile.time_passes || a_.stats) print_times(pipeline_.times());
+    if (a_.compile.time_passes || a_.compile.verbose || a_.stats) print_times(pipeline_.times());
     summary(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     return 0;
   }
 
  private:
-  PipelineOptions options_for(bool cubin) const {
+  PipelineOptions options_for(bool cubin) {
     CompileArguments wanted = a_.compile;
     wanted.options.report = wants("report") || wants("html");
     PipelineOptions options = pipeline_options(wanted);
+    options.progress = [this](const Pass& pass) {
+      if (pass.part != CompilationPart::kProgram) progress_.set(fmt::format("planning: {}", pass.name));
+    };
+    options.compile.progress = [this](std::size_t done, std::size_t total) { tell_nvrtc(done, total); };
     options.compile.cubin = cubin ? CubinUse::kRun : CubinUse::kProof;
     return options;
   }
@@ -197,11 +128,11 @@ class Compilation {
     if (needs_source()) {
       // PTX and cubin are one module of all kernels; the source alone is proven in pieces, side by side.
       generated_ = pipeline_.generate(planned_, wants_module() ? 1 : std::max(1u, std::thread::hardware_concurrency()));
-      for (const std::string& warning : generated_.launch.warnings) print_message("warning: {}\n", warning);
+      for (const std::string& warning : generated_.launch.warnings) warn(warning);
       if (wants_module() || ((wants("cu") || wants("html")) && !a_.no_nvrtc)) compile();
     } else if (counts_launches()) {
       count_launches();
-      if (wants("html") && made_launch() && !a_.no_nvrtc) compile();
+      if (wants("html") && launch_plan() && !a_.no_nvrtc) compile();
     }
   }
 
@@ -289,12 +220,22 @@ class Compilation {
     return std::any_of(outputs_.begin(), outputs_.end(), [&](const Emission& e) { return e.kind == kind; });
   }
   bool wants_module() const { return wants("ptx") || wants("cubin"); }
+  // The table of launches costs a second plan, without fusion: it is for people, and for compilations that take long.
+  bool wants_table() const {
+    const bool for_people = is_terminal() || a_.compile.verbose || a_.compile.json;
+    const bool compiles = wants_module() || (wants("cu") && !a_.no_nvrtc);
+    const bool nothing_else = outputs_.empty() && a_.explain.empty() && a_.one_kernel.empty() && !is_observed(a_);
+    return !a_.compile.quiet && a_.bisect.empty() && (compiles || nothing_else || (needs_source() && for_people));
+  }
+  static bool is_observed(const Arguments& a) {
+    return !a.dump_before.empty() || !a.dump_after.empty() || !a.bisect.empty();
+  }
   bool needs_source() const { return wants("cu") || wants("header") || wants_module() || wants("manifest"); }
 
   bool counts_launches() const {
     for (const std::string_view kind : {"partition", "report", "dot", "svg", "html"})
       if (wants(kind)) return true;
-    return !a_.one_kernel.empty() || !a_.explain.empty();
+    return wants_table() || !a_.one_kernel.empty() || !a_.explain.empty();
   }
 
   // A report's launches and memory are those of generated code, where there can be any (not for ops without a launcher)
@@ -312,15 +253,43 @@ class Compilation {
     std::string why;
     if (!nvrtc_) nvrtc_ = Nvrtc::load(&why);
     if (!nvrtc_) {
-      print_message("warning: the source is not proven to compile: {}\n", why);
+      warn("the source is not proven to compile: " + why);
       return;
     }
+    tell_nvrtc(0, generated_.file.units.size());
     std::vector<CompiledModule> modules = pipeline_.compile(*nvrtc_, generated_);
     proven_ = true;
     if (wants("html"))
       for (const CompiledModule& module : modules) resources_.merge(cubin_resources(module.cubin));
     if (wants_module()) module_ = std::move(modules.front());
   }
+
+  void warn(const std::string& text) {
+    if (a_.compile.json)
+      warnings_.push_back(text);
+    else
+      progress_.erase(), print_message("warning: {}\n", text);
+  }
+
+  // With the kernels that the next source to be compiled has.
+  void tell_nvrtc(std::size_t done, std::size_t total) {
+    std::vector<std::string> names;
+    for (std::size_t k = 0; k < generated_.launch.kernels.size(); ++k)
+      if (generated_.file.unit_of[k] == done) names.push_back(generated_.launch.kernels[k].name);
+    progress_.set(fmt::format("NVRTC compiles {} of {} sources: {}", std::min(done + 1, total), total,
+                              names.empty() ? "the last ones" : fmt::format("{}", fmt::join(names, ", "))));
+  }
+
+  // What fusion gains, for the summary and the report.
+  void compare() {
+    if (compared_ || file_nodes_ > kLargestToRun) return;
+    progress_.set("predicting the model unfused");
+    pipeline_.timed("predict", [&] {
+      compared_ = compared_with_unfused(file_graph_, planned_, launch_plan(), pipeline_.options());
+    });
+  }
+
+  const LaunchPlan* launch_plan() const { return planned_.report.launches != kNone ? &generated_.launch : nullptr; }
 
   void require_one_kernel() const {
     for (const std::string& list : a_.one_kernel)
@@ -330,12 +299,8 @@ class Compilation {
   void explain() const {
     for (const std::string& list : a_.explain) {
       const std::vector<std::string> names = list == "all" ? std::vector<std::string>() : name_list(list);
-      write_output("-", explained(planned_, generated_.launch, pipeline_.options().patterns, names, a_.json));
+      write_output("-", explained(planned_, generated_.launch, pipeline_.options().patterns, names, a_.compile.json));
     }
-  }
-
-  const LaunchPlan* made_launch() const {
-    return planned_.report.launches != kNone ? &generated_.launch : nullptr;
   }
 
   std::string content(const std::string& kind) {
@@ -347,60 +312,81 @@ class Compilation {
       return manifest(planned_.source_graph(), planned_.source_plan(), generated_.launch, pipeline_.options().target);
     if (kind == "partition") return partition_report(planned_.graph, planned_.plan, planned_.report);
     if (kind == "plan") return write_plan(planned_.graph, planned_.plan, planned_.left_out);
-    if (kind == "report")
-      return cost_report_of(file_graph_, planned_, made_launch(), pipeline_.options());
+    if (kind == "report") {
+      compare();
+      return compared_ ? cost_report_of(file_graph_, planned_, *compared_, pipeline_.options())
+                       : cost_report_of(file_graph_, planned_, launch_plan(), pipeline_.options());
+    }
     if (kind == "ledger") return ledger_json(planned_.graph, planned_.kinds, planned_.plan);
     if (kind == "ir") return graph_text(planned_.graph);
     if (kind == "html")
-      return view_page({file_graph_, planned_, made_launch(), pipeline_.options(), resources_, profile_});
-    const std::string dot = to_dot(picture_of(planned_, made_launch(), pipeline_.options()));
+      return view_page({file_graph_, planned_, launch_plan(), pipeline_.options(), resources_, profile_});
+    const std::string dot = to_dot(picture_of(planned_, launch_plan(), pipeline_.options()));
     return kind == "dot" ? dot : to_svg(dot);
   }
 
   void summary(double seconds) const {
-    const PlannedModel& p = planned_;
-    print_message("{} ({}, {}, {:.0f} ms)\n", summary_text(p, needs_source() ? &generated_ : nullptr, file_nodes_),
-                  name(p.plan.strategy), pipeline_.options().target.arch, seconds * 1e3);
+    if (a_.compile.quiet) return;
+    const LaunchPlan* launch = needs_source() || wants_table() ? launch_plan() : nullptr;
+    const Summary summary =
+        summarize(planned_, launch, compared_ ? &*compared_ : nullptr, file_nodes_, pipeline_.options().target);
+    if (a_.compile.json) {
+      Outcome outcome{.seconds = seconds, .proven = proven_, .warnings = warnings_, .wrote = {}};
+      for (const Emission& e : outputs_)
+        if (e.path != "-") outcome.wrote.emplace_back(e.kind, e.path);
+      return print_message("{}", summary_json(summary, outcome));
+    }
+    print_message("{} ({}, {}, {:.0f} ms)\n", summary_line(summary), summary.strategy, summary.arch, seconds * 1e3);
     if (a_.stats && needs_source())
       print_message("workspace: {} bytes are alive at once, no plan needs less; prepared: {} bytes in {} steps\n",
-                    value_at_hint(generated_.launch.live_bytes, p.graph.symbols),
-                    value_at_hint(generated_.launch.prepared_bytes, p.graph.symbols),
+                    value_at_hint(generated_.launch.live_bytes, planned_.graph.symbols),
+                    value_at_hint(generated_.launch.prepared_bytes, planned_.graph.symbols),
                     generated_.launch.prepare_steps.size());
+    const SummaryStyle style{.width = terminal_width(),
+                             .rows = a_.compile.verbose ? 0 : SummaryStyle{}.rows,
+                             .colored = wants_color(a_.compile.color)};
+    print_message("{}", launch_table(summary, style));
     for (const Emission& e : outputs_)
       if (e.path != "-") print_message("wrote {}{}\n", e.path, e.kind == "cu" && proven_ ? ", compiled by NVRTC" : "");
   }
 
   const Arguments& a_;
   std::vector<Emission> outputs_;
+  ProgressLine progress_;
   Pipeline pipeline_;
   std::shared_ptr<const Nvrtc> nvrtc_;
-  Graph file_graph_;  // as read, for the report
+  Graph file_graph_;  // as read, for the report and the table
   PlannedModel planned_;
   GeneratedModel generated_;
   CompiledModule module_;
   std::map<std::string, KernelResources> resources_;  // of the kernels, for the page
   std::string profile_;                               // that is shown there
   std::size_t file_nodes_ = 0;
+  std::optional<ComparedModel> compared_;
+  std::vector<std::string> warnings_;
   bool proven_ = false;
 };
 
 int run_doctor(const Arguments& a) {
   const std::vector<Finding> findings = examine(a.compile.options);
-  write_output("-", a.json ? findings_json(findings) : findings_text(findings));
+  write_output("-", a.compile.json ? findings_json(findings) : findings_text(findings));
   return can_compile(findings) ? 0 : static_cast<int>(ErrorKind::kEnvironment);
 }
 
 int run(const Arguments& a) {
   if (a.compile.model == "doctor") return run_doctor(a);
+  if (a.compile.model == "diff") return run_diff(a.compile, a.sides, a.against);
   if (a.list_ops || a.list_passes || a.list_targets) {
-    write_output("-", a.list_ops ? list_ops(a.json) : a.list_passes ? list_passes(a.json) : list_targets(a.json));
+    write_output("-", a.list_ops      ? list_ops(a.compile.json)
+                      : a.list_passes ? list_passes(a.compile.json)
+                                      : list_targets(a.compile.json));
     return 0;
   }
   if (a.list_patterns) {
-    write_output("-", list_patterns(pipeline_options(a.compile).patterns, a.json));
+    write_output("-", list_patterns(pipeline_options(a.compile).patterns, a.compile.json));
     return 0;
   }
-  if (a.compile.model.empty()) usage("no model is given", "", "fusec model.json -o out.cu");
+  if (a.compile.model.empty()) usage("no model is given", "fusec model.json -o out.cu");
   if (!a.dump_before.empty()) find_pass(a.dump_before);
   if (!a.dump_after.empty() && a.dump_after != "all") find_pass(a.dump_after);
   return Compilation(a).run();
@@ -413,19 +399,20 @@ int main(int argc, char** argv) try {
   fusec::keep_freed_memory();
   CLI::App app{
       "fusec compiles neural-network graphs to fused CUDA source.\n\n  fusec model.json -o out.cu\n"
-      "  fusec doctor    what was found of NVRTC, driver, GPU and cache, and what to do about what is missing"};
+      "  fusec diff A B  two models, partitions, reports or plans side by side\n"
+      "  fusec doctor    what this machine has and lacks, and what to do about it\n"};
   app.set_version_flag("--version", std::string("fusec ") + FUSEC_VERSION);
   fusec::Arguments a;
   fusec::add_compile_options(app, a.compile, false);
-  app.add_option("-o", a.output,
-                 "output; its extension says what: .cu .h .ptx .cubin .dot .svg .html .json (manifest) .txt (ir)");
+  app.add_option(
+      "-o", a.output,
+      "FILE: the output; its extension says what: .cu .h .ptx .cubin .dot .svg .html .json (manifest) .txt (ir)");
   fusec::add_repeatable(app, "--emit", a.emits,
                         "KIND[=FILE]: cu header ptx cubin manifest partition plan ir report ledger dot svg html");
   fusec::add_repeatable(app, "--require-one-kernel", a.one_kernel,
-                        "A,B,... or a JSON array: fail unless these nodes end up in one kernel");
+                        "A,B,...: fail unless these nodes end up in one kernel; also a JSON array");
   fusec::add_repeatable(app, "--explain", a.explain,
-                        "A,B or all or a JSON array: why nodes are, or are not, in one kernel");
-  app.add_flag("--json", a.json, "lists and explanations for machines");
+                        "A,B,...: why nodes are, or are not, in one kernel; or all; also a JSON array");
   app.add_flag("--no-nvrtc", a.no_nvrtc, "emit without compiling");
   app.add_flag("--stats", a.stats, "tell where time and memory went");
   app.add_flag("--list-ops", a.list_ops, "the operators");
@@ -437,6 +424,7 @@ int main(int argc, char** argv) try {
   app.add_option("--profile", a.profile, "FILE of fusec-run --profile=FILE --json: shown by --emit=html");
   app.add_option("--dump-ir-before", a.dump_before, "PASS: the graph as text, on standard error");
   app.add_option("--dump-ir-after", a.dump_after, "PASS or all");
+  if (argc > 1 && std::string_view(argv[1]) == "diff") fusec::add_diff_options(app, a.sides, a.against);
   return fusec::run_program(app, argc, argv, a.compile, [&] { return fusec::run(a); });
 } catch (const std::bad_alloc&) {
   return fusec::end_without_memory();

@@ -33,7 +33,7 @@ struct Arguments {
   std::string host_part = "plan";
   std::optional<std::uint64_t> random;
   std::string verify;
-  bool verify_given = false, json = false, tune = false;
+  bool verify_given = false, tune = false;
   int bench = -1;
   std::uint64_t sample_blocks = 0;
   // any PTX file instead of a model
@@ -188,8 +188,9 @@ class Run {
 
   void tell_success(std::size_t outputs) const {
     const std::string count = fmt::format("{} output{}", outputs, outputs == 1 ? "" : "s");
-    print_message("{}: {}{}\n", a_.device, a_.outputs.empty() ? count : count + " written to " + a_.outputs,
-                  told_.empty() ? "; compared with nothing (--verify compares with the reference)" : told_);
+    if (!a_.compile.quiet)
+      print_message("{}: {}{}\n", a_.device, a_.outputs.empty() ? count : count + " written to " + a_.outputs,
+                    told_.empty() ? "; compared with nothing (--verify compares with the reference)" : told_);
   }
 
   // --tune: measures, and writes what it found into the database, beside what is there.
@@ -287,16 +288,14 @@ class Run {
     if (a_.profile.empty()) return;
     add_costs(result.profiles, run.modules, run.parsed, pipeline_->options().target);
     write_output(a_.profile,
-                 a_.json || a_.profile != "-" ? profile_json(result.profiles) : profile_text(result.profiles));
+                 a_.compile.json || a_.profile != "-" ? profile_json(result.profiles) : profile_text(result.profiles));
   }
 
   TensorMap run_on_gpu(const PlannedModel& planned, const GeneratedModel& generated,
                        const std::vector<CompiledModule>& modules, const TensorMap& tensors, int bench) {
     CudaResult result;
-    timed("run", [&] {
-      result =
-          run_on_cuda(planned.source_graph(), generated.launch, modules, tensors, cuda_, bench);
-    });
+    timed("run",
+          [&] { result = run_on_cuda(planned.source_graph(), generated.launch, modules, tensors, cuda_, bench); });
     if (!result.seconds.empty()) {
       std::sort(result.seconds.begin(), result.seconds.end());
       print_message("{} runs: median {:.1f} us, least {:.1f} us\n", result.seconds.size(),
@@ -373,7 +372,7 @@ int run_ptx(const Arguments& a) {
   const bool good = profile.report.findings.empty();
   if (!good) print_message("{}", emulator::describe(profile.report));
   if (!a.profile.empty()) {
-    const bool json = a.json || a.profile != "-";
+    const bool json = a.compile.json || a.profile != "-";
     write_output(a.profile, json ? profile_json({profile}) : profile_text({profile}));
   }
   return good ? 0 : 1;
@@ -405,7 +404,7 @@ int run(const Arguments& a) {
 int main(int argc, char** argv) try {
   CLI::App app{
       "fusec-run executes a model: on the reference device, on the PTX emulator, or on a GPU.\n\n"
-      "  fusec-run model.json --inputs=in.safetensors --outputs=out.safetensors --device=emulator"};
+      "  fusec-run model.json --inputs=in.safetensors --outputs=out.safetensors --device=emulator\n"};
   app.set_version_flag("--version", std::string("fusec-run ") + FUSEC_VERSION);
   fusec::Arguments a;
   fusec::add_compile_options(app, a.compile, false);
@@ -436,7 +435,6 @@ int main(int argc, char** argv) try {
       ->check(CLI::IsMember({"plan", "recorded"}))
       ->capture_default_str();
   app.add_option("--sample-blocks", a.sample_blocks, "run only about so many blocks of each kernel (emulator)");
-  app.add_flag("--json", a.json, "the profile for machines");
   app.add_option("--ptx", a.ptx, "a PTX file: run one of its kernels on the emulator instead of a model");
   app.add_option("--kernel", a.kernel, "its name");
   app.add_option("--grid", a.grid, "X,Y,Z")->capture_default_str();

@@ -55,7 +55,7 @@ std::string picture_svg(const Compilation& compilation) {
 
 std::string summary(const Compilation& compilation) {
   const CompilationDetails& d = details_of(compilation);
-  return summary_text(d.planned, &d.generated, d.graph.nodes.size());
+  return summary_line(summarize(d.planned, &d.generated.launch, nullptr, d.graph.nodes.size(), d.options.target));
 }
 
 std::string explain(const Compilation& compilation, const std::vector<std::string>& nodes, bool json) {

@@ -14,17 +14,17 @@ PredictedModel predicted_as(const Graph& file, Strategy strategy, const Pipeline
 
 // For each group the file's nodes that it stands for, each alone; a node that several groups compute is with the first,
 // and what no launch computes is elsewhere.
-void compare_with_unfused(const Graph& file, const PredictedModel& unfused, const PlannedModel& planned,
-                          CostReportContext& context) {
+void assign_unfused(const Graph& file, const PlannedModel& planned, ComparedModel& model) {
+  const PredictedModel& unfused = model.unfused;
   const Origins& origins = planned.report.stands_for;
   std::vector<std::uint8_t> seen(file.nodes.size(), 0);
-  context.unfused.resize(planned.plan.groups.size());
-  context.fused.resize(planned.plan.groups.size(), 0);
+  model.unfused_of_group.resize(planned.plan.groups.size());
+  model.fused.resize(planned.plan.groups.size(), 0);
   for (GroupId g = 0; g < planned.plan.groups.size(); ++g) {
     if (planned.plan.groups[g].prepared) continue;
     const auto add = [&](NodeId node) {
-      context.fused[g] += unfused.groups[node].launches > 0 ? 1 : 0;
-      if (!std::exchange(seen[node], 1)) context.unfused[g] += unfused.groups[node];
+      model.fused[g] += unfused.groups[node].launches > 0 ? 1 : 0;
+      if (!std::exchange(seen[node], 1)) model.unfused_of_group[g] += unfused.groups[node];
     };
     for (const NodeId n : planned.plan.groups[g].nodes) {
       if (origins.empty()) add(n);
@@ -33,11 +33,11 @@ void compare_with_unfused(const Graph& file, const PredictedModel& unfused, cons
           if (const NodeId node = file.find_node(origin); node != kNone) add(node);
     }
   }
-  context.unfused_elsewhere = unfused.at_end;
+  model.unfused_elsewhere = unfused.at_end;
   for (NodeId n = 0; n < file.nodes.size(); ++n) {
     if (seen[n]) continue;
-    context.elsewhere.push_back(file.nodes[n].name);
-    context.unfused_elsewhere += unfused.groups[n];
+    model.elsewhere.push_back(file.nodes[n].name);
+    model.unfused_elsewhere += unfused.groups[n];
   }
 }
 
@@ -60,36 +60,50 @@ PredictedModel unfused_cost(const PlannedModel& apart, const LaunchPlan* launch,
   return unfused;
 }
 
-CostReportContext compared_cost(const Graph& file, const PlannedModel& planned, const PredictedModel& own,
-                                const PredictedModel& unfused, const PipelineOptions& options) {
-  CostReportContext context{.nodes = planned.report,
-                            .target = options.target,
-                            .groups = own.groups,
-                            .unfused = {},
-                            .fused = {},
-                            .numerics = numerics_asked_for(options.emit),
-                            .at_end = own.at_end,
-                            .unfused_elsewhere = {},
-                            .elsewhere = {},
-                            .totals = {}};
-  compare_with_unfused(file, unfused, planned, context);
-  return context;
+ComparedModel compared_with_unfused(const Graph& file, const PlannedModel& planned, PredictedModel own,
+                                    PredictedModel unfused) {
+  ComparedModel model{.own = std::move(own), .unfused = std::move(unfused)};
+  assign_unfused(file, planned, model);
+  return model;
 }
 
-std::string cost_report_of(const Graph& file, const PlannedModel& planned, const LaunchPlan* launch,
-                           const PipelineOptions& options) {
-  const PredictedModel own = predicted(planned, launch, options);
+ComparedModel compared_with_unfused(const Graph& file, const PlannedModel& planned, const LaunchPlan* launch,
+                                    const PipelineOptions& options) {
   const PlannedModel apart = Pipeline(options_as(Strategy::kUnfused, options)).plan(file);
   const std::optional<LaunchPlan> apart_launch = launch_plan_of(apart, options);
-  const PredictedModel unfused = unfused_cost(apart, apart_launch ? &*apart_launch : nullptr, options);
-  CostReportContext context = compared_cost(file, planned, own, unfused, options);
+  return compared_with_unfused(file, planned, predicted(planned, launch, options),
+                               unfused_cost(apart, apart_launch ? &*apart_launch : nullptr, options));
+}
+
+CostReportContext report_context(const PlannedModel& planned, const ComparedModel& compared,
+                                 const PipelineOptions& options) {
+  return {.nodes = planned.report,
+          .target = options.target,
+          .groups = compared.own.groups,
+          .unfused = compared.unfused_of_group,
+          .fused = compared.fused,
+          .numerics = numerics_asked_for(options.emit),
+          .at_end = compared.own.at_end,
+          .unfused_elsewhere = compared.unfused_elsewhere,
+          .elsewhere = compared.elsewhere,
+          .totals = {}};
+}
+
+std::string cost_report_of(const Graph& file, const PlannedModel& planned, const ComparedModel& compared,
+                           const PipelineOptions& options) {
+  CostReportContext context = report_context(planned, compared, options);
   for (const Strategy strategy : {Strategy::kUnfused, Strategy::kTvm, Strategy::kFull}) {
-    const Prediction total = strategy == options.strategy     ? own.total()
-                             : strategy == Strategy::kUnfused ? unfused.total()
+    const Prediction total = strategy == options.strategy     ? compared.own.total()
+                             : strategy == Strategy::kUnfused ? compared.unfused.total()
                                                               : predicted_as(file, strategy, options).total();
     context.totals.emplace_back(strategy, total);
   }
   return cost_report(planned.graph, planned.plan, context);
+}
+
+std::string cost_report_of(const Graph& file, const PlannedModel& planned, const LaunchPlan* launch,
+                           const PipelineOptions& options) {
+  return cost_report_of(file, planned, compared_with_unfused(file, planned, launch, options), options);
 }
 
 }  // namespace fusec

@@ -1,18 +1,68 @@
-// What fusec says of a compiled model in one line on standard error. Each count says what it counts, so that groups,
-// kernels and launches that differ in number explain one another:
+// What fusec says of a compiled model on standard error. Each count says what it counts, so that groups, kernels and
+// launches that differ in number explain one another:
 //
-//   mlp: 5 nodes in 2 groups; 2 launches of 2 kernels, 6 kernels for other sizes; workspace 0 bytes
-//   cnn: 170 nodes in 160 groups, 107 prepared; 53 launches of 48 kernels, 107 launches once for each set of weights;
-//   ...
+//   mlp: 5 nodes in 2 groups; 2 launches a run (2 kernels, and 6 variants for other sizes); workspace 45.1 MB
+//
+//     kernel                   nodes                    bytes  predicted  unfused  share
+//     fused_linear_silu_mul    gate, act, up, h        242 MB     1.34 ms  1.71 ms   67 %
+//     linear                   y                       153 MB      664 us   664 us   33 %
+//
+//   predicted on A100 SXM 40GB at tokens = 2048: 2.0 ms in 2 launches, 395 MB moved
+//   each operator alone:                         2.4 ms in 5 launches, 575 MB moved; fused is 1.2 times as fast
 #pragma once
 
 #include <string>
+#include <utility>
+#include <vector>
 
+#include "model_cost.h"
 #include "pipeline.h"
 
 namespace fusec {
 
-// `generated` is null where no source was asked for.
-std::string summary_text(const PlannedModel& planned, const GeneratedModel* generated, std::size_t file_nodes);
+// A group that is launched.
+struct LaunchRow {
+  std::string kernel;  // that runs at the hints of the symbols; of several the first
+  std::vector<std::string> nodes;
+  Prediction fused, unfused;
+};
+
+struct Summary {
+  std::string model, strategy, arch, chip;
+  std::string symbols;  // "tokens = 2048, heads = 32"
+  std::size_t nodes = 0, groups = 0, prepared_groups = 0;
+  bool has_launches = false;  // what follows is known
+  std::string remarks;        // groups without a launch, of several, and copies
+  std::size_t launches = 0, kernels = 0, variants = 0, prepare_launches = 0;
+  std::int64_t workspace_bytes = 0;
+  bool has_cost = false;  // what follows is known
+  std::vector<LaunchRow> rows;
+  Prediction total, unfused;
+  Prediction unfused_elsewhere;  // of nodes that no row has: prepared, folded, dropped, views
+};
+
+// `launch` is null where no source was made, `compared` where nothing was predicted.
+Summary summarize(const PlannedModel& planned, const LaunchPlan* launch, const ComparedModel* compared,
+                  std::size_t file_nodes, const Target& target);
+
+struct SummaryStyle {
+  std::size_t width = 100;
+  std::size_t rows = 12;  // at most, those that take longest; 0: all
+  bool colored = false;
+};
+
+std::string summary_line(const Summary& summary);  // without the time that it took
+std::string launch_table(const Summary& summary, const SummaryStyle& style);
+
+struct Outcome {
+  double seconds = 0;
+  bool proven = false;  // compiled by NVRTC
+  std::vector<std::string> warnings;
+  std::vector<std::pair<std::string, std::string>> wrote;  // kind and file
+};
+std::string summary_json(const Summary& summary, const Outcome& outcome);
+
+std::string time_text(double seconds);  // "512 us", "1.34 ms"
+std::string bytes_text(double bytes);   // "242 MB"
 
 }  // namespace fusec

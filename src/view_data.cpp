@@ -284,8 +284,9 @@ void write_strategies(JsonWriter& out, const ViewedModel& model) {
   const PredictedModel unfused = unfused_cost(*compiled[0].planned, compiled[0].launch, model.options);
   const std::map<std::string, KernelResources> none;
   for (std::size_t s = 0; s < kStrategies.size(); ++s) {
-    CostReportContext costs =
-        compared_cost(model.file, *compiled[s].planned, pictures[s].predicted, unfused, model.options);
+    const PlannedModel& planned = *compiled[s].planned;
+    const ComparedModel compared = compared_with_unfused(model.file, planned, pictures[s].predicted, unfused);
+    CostReportContext costs = report_context(planned, compared, model.options);
     for (std::size_t other = 0; other < kStrategies.size(); ++other)
       costs.totals.emplace_back(kStrategies[other], pictures[other].predicted.total());
     const bool is_asked = kStrategies[s] == model.options.strategy;

@@ -123,8 +123,8 @@ def counts_say_what_they_count(scratch):
                              {"name": "x1", "op": "reshape", "inputs": ["x"], "attrs": {"shape": [1, "n", 1000]}}],
                    "outputs": ["z", "x1"]}, f)
     expect("counts", run(model, "--no-nvrtc", "-o", os.path.join(scratch, "counts.cu")), 0, "",
-           r"4 nodes in 4 groups, 1 prepared; 3 launches of \d+ kernels?, \d+ kernels? for other sizes, "
-           r"1 once for each set of weights; workspace \d+ bytes")
+           r"4 nodes in 4 groups, 1 of them prepared once for each set of weights; 3 launches a run "
+           r"\(\d+ kernels?, and \d+ variants? for other sizes\), 1 launch to prepare; workspace [\d.]+ [kM]?B")
 
 
 def guilty_fusions_are_found(scratch):

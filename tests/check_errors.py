@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""check_errors.py FUSEC: every malformed model of tests/errors makes the program exit with status 1, say exactly the
-expected line, write nothing to standard output and leave an existing output file as it was. The models of
-tests/errors/program are read without complaint; a later step refuses them."""
+"""check_errors.py FUSEC [--update]: every malformed model of tests/errors makes the program exit with status 1, say
+exactly what is expected (the message, its place in the file, the line with carets), write nothing to standard output and
+leave an existing output file as it was. The models of tests/errors/program are read without complaint; a later step
+refuses them. --update writes the expectations anew; git's diff is the review."""
 import concurrent.futures
 import os
 import subprocess
@@ -9,7 +10,20 @@ import sys
 import tempfile
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "errors")
+PREFIX = b"error: "
 SENTINEL = b"what was there before\n"
+
+
+def told(fusec, folder, name, *options):
+    """The program's answer. In the folder itself, so that the message names the file as the expectation does."""
+    environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
+    return subprocess.run([fusec, name + ".json", *options], cwd=folder, capture_output=True, timeout=60,
+                          env=environment)
+
+
+def update(fusec, folder, name):
+    with open(os.path.join(folder, name + ".error"), "wb") as f:
+        f.write(told(fusec, folder, name, "--no-nvrtc", "--emit=cu=/dev/null").stderr.removeprefix(PREFIX))
 
 
 def problem(fusec, folder, name, scratch):
@@ -17,15 +31,14 @@ def problem(fusec, folder, name, scratch):
     output = os.path.join(scratch, name + ".cu")
     with open(output, "wb") as f:
         f.write(SENTINEL)
-    # In the folder itself, so that the message names the file as the expectation does.
-    run = subprocess.run([fusec, name + ".json", "-o", output], cwd=folder, capture_output=True, timeout=60)
+    run = told(fusec, folder, name, "-o", output)
     with open(os.path.join(folder, name + ".error"), "rb") as f:
-        expected = f.read().strip()
+        expected = PREFIX + f.read()
     with open(output, "rb") as f:
         after = f.read()
     if run.returncode != 1:
         return f"exit status {run.returncode}, expected 1"
-    if expected not in run.stderr:
+    if run.stderr != expected:
         return f"standard error is {run.stderr!r}, expected {expected!r}"
     if run.stdout:
         return f"standard output is {run.stdout[:200]!r}, expected nothing"
@@ -38,6 +51,9 @@ def main():
     fusec = os.path.abspath(sys.argv[1])
     cases = [(folder, e[:-5]) for folder in (FOLDER, os.path.join(FOLDER, "program"))
              for e in sorted(os.listdir(folder)) if e.endswith(".json")]
+    if "--update" in sys.argv:
+        for case in cases:
+            update(fusec, *case)
     failures = 0
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for (_, name), what in zip(cases, pool.map(lambda case: problem(fusec, *case, scratch), cases)):
