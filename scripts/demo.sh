@@ -5,14 +5,24 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 model=${1:-examples/llama_block.json}
 
+# What the build says, on one line of a terminal: "[120/473] Building CXX object ...".
+show_progress() {
+  local line columns
+  columns=$(tput cols 2>/dev/null || echo 80)
+  while IFS= read -r line; do
+    if [ -t 1 ] && [[ $line == \[* ]]; then printf '\rdemo: %s\033[K' "${line:0:columns-7}"; fi
+  done
+  if [ -t 1 ]; then printf '\r\033[K'; fi
+}
+
 scripts/setup.sh programs
 if [ ! -e build/release/build.ninja ]; then
   echo "demo: configuring build/release"
   cmake --preset release -DFUSEC_TESTS=OFF >/dev/null
 fi
-echo "demo: building fusec and fusec-run"
+echo "demo: building fusec and fusec-run (minutes, the first time)"
 log=build/release/build.log
-if ! cmake --build --preset release --target fusec_program fusec_run_program >"$log" 2>&1; then
+if ! cmake --build --preset release --target fusec_program fusec_run_program 2>&1 | tee "$log" | show_progress; then
   grep -A 20 -m 1 'FAILED' "$log" || tail -n 20 "$log"
   exit 1
 fi
