@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "analysis/target.h"
+#include "ir/attribute_defaults.h"
 #include "ir/op.h"
 #include "passes.h"
 
@@ -26,6 +27,46 @@ std::string attribute_names(const OpDef& row) {
   return joined(names);
 }
 
+// The JSON that the reader takes for an attribute, in the words of docs/ops.md.
+const char* type_name(AttributeType type) {
+  switch (type) {
+    case AttributeType::kFlag:
+      return "boolean";
+    case AttributeType::kInteger:
+      return "integer";
+    case AttributeType::kNumber:
+      return "number";
+    case AttributeType::kText:
+      return "string";
+    case AttributeType::kDType:
+      return "dtype";
+    case AttributeType::kScalar:
+      return "scalar";
+    case AttributeType::kDim:
+      return "dimension";
+    case AttributeType::kIntegers:
+      return "integer or integers";
+    case AttributeType::kDims:
+    case AttributeType::kDimOrDims:
+      return "dimension or dimensions";
+    case AttributeType::kIntegersOrText:
+      return "integer, integers or string";
+    case AttributeType::kScalarOrDim:
+      return "scalar or dimension";
+  }
+  return "";
+}
+
+Json attribute_json(const OpDef& row, const AttributeSpec& attribute) {
+  Json json = {{"name", attribute.name}, {"type", type_name(attribute.type)}, {"required", attribute.required}};
+  if (!attribute.choices.empty()) json["choices"] = attribute.choices;
+  if (attribute.required) return json;
+  const AttributeDefault otherwise = attribute_default(row.name, attribute.name);
+  if (!otherwise.value.empty()) json["default"] = Json::parse(otherwise.value);
+  if (!otherwise.meaning.empty()) json["absent"] = otherwise.meaning;
+  return json;
+}
+
 }  // namespace
 
 std::string list_ops(bool json) {
@@ -34,11 +75,12 @@ std::string list_ops(bool json) {
     Json list = Json::array();
     for (const OpDef* row : rows) {
       Json attributes = Json::array();
-      for (const AttributeSpec& a : row->attributes) attributes.push_back({{"name", a.name}, {"required", a.required}});
+      for (const AttributeSpec& a : row->attributes) attributes.push_back(attribute_json(*row, a));
       list.push_back({{"name", row->name},
                       {"family", row->family},
                       {"operands", row->operands},
                       {"attributes", attributes},
+                      {"several_results", row->several},
                       {"summary", row->summary}});
     }
     return list.dump(2) + "\n";

@@ -17,26 +17,13 @@ networks, under strategies full and tvm:
 The kernels are compared without comments, since those quote the model."""
 import argparse, glob, heapq, json, os, random, re, sys, tempfile
 
-import golden_models
+import check_defaults, golden_models
 from golden_models import Failure
 
 TINY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "models", "*.tiny.json")
 ALL_KINDS = ["cu", "partition", "plan", "manifest", "ledger", "ir"]
 RENAMED = "other_"
 PUT_IN = "put_in_"
-DEFAULTS = {
-    "gelu": {"approximate": "none"}, "leaky_relu": {"negative_slope": 0.01}, "elu": {"alpha": 1.0},
-    "softplus": {"beta": 1.0, "threshold": 20.0}, "addcmul": {"value": 1}, "addcdiv": {"value": 1},
-    "flatten": {"start_dim": 0, "end_dim": -1}, "slice": {"dim": 0, "step": 1}, "split": {"dim": 0},
-    "chunk": {"dim": 0}, "concat": {"dim": 0}, "stack": {"dim": 0}, "tril": {"diagonal": 0}, "triu": {"diagonal": 0},
-    "sum": {"keepdim": False}, "mean": {"keepdim": False}, "amax": {"keepdim": False}, "amin": {"keepdim": False},
-    "argmax": {"keepdim": False}, "argmin": {"keepdim": False}, "vector_norm": {"keepdim": False, "ord": 2},
-    "layer_norm": {"eps": 1e-5}, "group_norm": {"eps": 1e-5}, "batch_norm": {"eps": 1e-5},
-    "conv2d": {"stride": 1, "padding": 0, "dilation": 1, "groups": 1}, "addmm": {"alpha": 1, "beta": 1},
-    "max_pool2d": {"padding": 0, "dilation": 1, "ceil_mode": False},
-    "scaled_dot_product_attention": {"is_causal": False, "enable_gqa": False}, "rope": {"interleaved": False},
-    "index_put": {"accumulate": False}, "topk": {"dim": -1, "largest": True, "sorted": True},
-}
 
 
 # ---- the model written in another way ----------------------------------------------------------------------------
@@ -130,10 +117,10 @@ def other_argument_order(model, chance):
     return other
 
 
-def with_defaults(model):
+def with_defaults(model, known):
     other, changed = copy(model), False
     for node in other["nodes"]:
-        for name, value in DEFAULTS.get(node["op"], {}).items():
+        for name, value in known.get(node["op"], {}).items():
             if name not in node.get("attrs", {}):
                 node.setdefault("attrs", {})[name] = value
                 changed = True
@@ -314,7 +301,7 @@ def check(fusec, model, strategy, chance, scratch):
     if other:
         require_same_bytes("node order", base, compiled(other))
     require_same_kernels("argument order", base, compiled(other_argument_order(model, chance)))
-    other = with_defaults(model)
+    other = with_defaults(model, check_defaults.defaults(fusec))
     if other:
         require_same_kernels("defaults", base, compiled(other))
     other, old_names = renamed(model)
