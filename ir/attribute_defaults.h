@@ -1,5 +1,5 @@
-// What an optional attribute is where a node leaves it out, for lists and documentation. The rows of ir/ops/ apply these
-// values; tests/check_defaults.py shows that giving one compiles to the same kernel as leaving it out.
+// What an optional attribute is where a node leaves it out, for lists and documentation. The rows of ir/ops/ apply
+// these values; tests/check_defaults.py shows that giving one compiles to the same kernel as leaving it out.
 #pragma once
 
 #include <string_view>

@@ -4,7 +4,7 @@
 --check writes nothing: it prints what would change and exits with 1 if anything would."""
 import argparse, difflib, os, sys
 
-from documentation import model_schema
+from documentation import command_line, cpp_reference, model_schema, op_reference, pattern_reference
 from documentation.tables import Programs
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -13,7 +13,11 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def generated(programs):
     """{path below the repository: text}"""
     ops = programs.listed("ops")
-    return {"docs/schemas/model.schema.json": model_schema.text(model_schema.model_schema(ops))}
+    return {"docs/schemas/model.schema.json": model_schema.text(model_schema.model_schema(ops)),
+            "docs/ops.md": op_reference.text(programs, ROOT),
+            "docs/pattern_reference.md": pattern_reference.text(programs),
+            "docs/cpp_api.md": cpp_reference.text(ROOT),
+            "docs/command_line.md": command_line.text(programs)}
 
 
 def read(path):

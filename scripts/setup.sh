@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# setup.sh programs|tests|bench: installs what building the programs (or the tests, the benchmarks too) needs and is
-# not there yet.
+# setup.sh programs|tests|bench|docs: installs what building the programs (or the tests, the benchmarks too, or the
+# documentation site) needs and is not there yet.
 #
 # Debian packages come from apt (as root, or through sudo). NVRTC, NVIDIA's run-time compiler, is taken from an
 # installed CUDA toolkit, else a pinned wheel is unpacked into .deps/nvrtc of this folder, as is for tests the disassembler
@@ -121,16 +121,17 @@ PYTHON
   rm -rf .deps/nvdisasm && mkdir -p .deps/nvdisasm && mv "$work/nvdisasm" .deps/nvdisasm/nvdisasm && rm -rf "$work"
 }
 
-# A virtual environment with what the Python package is built and tested with.
-fetch_python() {
-  local work=.deps/python.partial certificate=
+# fetch_environment NAME WHAT: a virtual environment .deps/NAME with what scripts/NAME.txt pins. Its programs are called
+# as modules (python -m mkdocs): their scripts name the folder in which they were installed.
+fetch_environment() {
+  local work=.deps/$1.partial certificate=
   [ ! -e "$kept_bundle" ] || certificate=$kept_bundle
   rm -rf "$work"
-  say "fetching what scripts/python.txt pins (nanobind, NumPy: 17 MB) into .deps/python"
+  say "fetching what scripts/$1.txt pins ($2) into .deps/$1"
   python3 -m venv "$work" || return 1
   "$work/bin/python" -m pip --disable-pip-version-check install --quiet --no-deps --only-binary=:all: \
-    --require-hashes -r scripts/python.txt ${certificate:+--cert "$certificate"} </dev/null || return 1
-  rm -rf .deps/python && mv "$work" .deps/python
+    --require-hashes -r "scripts/$1.txt" ${certificate:+--cert "$certificate"} </dev/null || return 1
+  rm -rf ".deps/$1" && mv "$work" ".deps/$1"
 }
 
 # What the full set of checks would also use; each is skipped by name where it is missing.
@@ -144,6 +145,7 @@ say_what_is_skipped() {
   has_header "$toolkit"/include/{cub,cccl/cub} || say "skipped here, no CUB: comparisons with CUB's reductions"
   command -v rustc >/dev/null || say "skipped here, no rustc: the example in Rust"
   has_module torch || say "skipped here, no PyTorch: fusec.from_torch on PyTorch modules"
+  [ -x .deps/docs/bin/python ] || say "skipped here, no MkDocs: the documentation site (scripts/setup.sh docs)"
   has_module tvm || say "skipped here, no TVM: bench/compare_tvm.py (it installs TVM itself when asked)"
 }
 has_library() { [ -n "$(loader_finds "${1//./\\.}")" ]; }
@@ -158,7 +160,13 @@ case "${1:-}" in
   programs) need "${for_programs[@]}" ;;
   tests) need "${for_programs[@]}" "${for_tests[@]}" ;;
   bench) need "${for_programs[@]}" "${for_tests[@]}" "${for_bench[@]}" ;;
-  *) echo "usage: scripts/setup.sh programs|tests|bench" >&2; exit 2 ;;
+  docs)
+    need "${for_wheel[@]}"
+    [ -x .deps/docs/bin/python ] || fetch_environment docs "MkDocs and what checks workflows: 30 MB" ||
+      fail "what scripts/docs.txt pins could not be fetched"
+    say "the site: .deps/docs/bin/python -m mkdocs build --strict"
+    exit ;;
+  *) echo "usage: scripts/setup.sh programs|tests|bench|docs" >&2; exit 2 ;;
 esac
 [ -n "$(find_nvrtc)" ] || fetch_nvrtc || fail "the NVRTC wheel could not be fetched; set FUSEC_NVRTC to a libnvrtc.so.13"
 say "NVRTC: $(find_nvrtc)"
@@ -166,7 +174,8 @@ if [ "$1" != programs ] && ! command -v nvdisasm >/dev/null && [ ! -x .deps/nvdi
   fetch_nvdisasm || say "skipped here, no nvdisasm could be fetched: reading machine code in tests"
 fi
 if [ "$1" != programs ] && [ ! -x .deps/python/bin/python ]; then
-  fetch_python || say "skipped here, no nanobind and NumPy could be fetched: the Python package and its tests"
+  fetch_environment python "nanobind, NumPy: 17 MB" ||
+    say "skipped here, no nanobind and NumPy could be fetched: the Python package and its tests"
 fi
 [ "$1" = programs ] || say_what_is_skipped
 say "all that is needed is there"

@@ -1,5 +1,7 @@
 """What the programs say of themselves, as the generators of the documentation read it."""
-import json, subprocess
+import json, os, subprocess
+
+PLAIN = {**os.environ, "NO_COLOR": "1", "COLUMNS": "100"}
 
 
 class Programs:
@@ -8,7 +10,7 @@ class Programs:
 
     def output(self, *arguments, program=None):
         return subprocess.run([program or self.fusec, *arguments], check=True, stdout=subprocess.PIPE,
-                              encoding="utf-8").stdout
+                              stderr=subprocess.DEVNULL, encoding="utf-8", env=PLAIN).stdout
 
     def listed(self, what):
         """The rows of --list-ops, --list-patterns, ..."""
