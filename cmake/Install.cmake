@@ -20,3 +20,15 @@ configure_package_config_file(cmake/fusecConfig.cmake.in fusecConfig.cmake INSTA
 write_basic_package_version_file(fusecConfigVersion.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/fusecConfig.cmake ${CMAKE_CURRENT_BINARY_DIR}/fusecConfigVersion.cmake
         DESTINATION ${package_dir})
+
+# Manual pages and completions, which scripts/generate_docs.py makes of --help.
+set(packaging ${PROJECT_SOURCE_DIR}/packaging)
+install(FILES ${packaging}/man/fusec.1 ${packaging}/man/fusec-run.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
+foreach(program fusec fusec-run)
+  install(FILES ${packaging}/completions/fusec.bash RENAME ${program}
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
+  install(FILES ${packaging}/completions/fusec.fish RENAME ${program}.fish
+          DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endforeach()
+install(FILES ${packaging}/completions/_fusec DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/vendor-completions)
+install(FILES ${packaging}/copyright DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/fusec)

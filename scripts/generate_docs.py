@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""generate_docs.py FUSEC FUSEC_RUN [--check]: writes the files of docs/ that are made of the programs' own tables.
+"""generate_docs.py FUSEC FUSEC_RUN [--check]: writes the files of docs/ and packaging/ that are made of
+the programs' own tables.
 
 --check writes nothing: it prints what would change and exits with 1 if anything would."""
 import argparse, difflib, os, sys
 
-from documentation import command_line, cpp_reference, model_schema, op_reference, pattern_reference
+from documentation import (command_line, completions, cpp_reference, manual, model_schema, op_reference,
+                           pattern_reference)
 from documentation.tables import Programs
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -13,11 +15,18 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 def generated(programs):
     """{path below the repository: text}"""
     ops = programs.listed("ops")
+    version = programs.output("--version").split()[-1]
+    helps = {os.path.basename(p): command_line.help_text(programs, p) for p in (programs.fusec, programs.fusec_run)}
+    manuals = {f"packaging/man/{name}.1": manual.page(name, version, text) for name, text in helps.items()}
     return {"docs/schemas/model.schema.json": model_schema.text(model_schema.model_schema(ops)),
             "docs/ops.md": op_reference.text(programs, ROOT),
             "docs/pattern_reference.md": pattern_reference.text(programs),
             "docs/cpp_api.md": cpp_reference.text(ROOT),
-            "docs/command_line.md": command_line.text(programs)}
+            "docs/command_line.md": command_line.text(programs),
+            **manuals,
+            "packaging/completions/fusec.bash": completions.bash(helps),
+            "packaging/completions/_fusec": completions.zsh(helps),
+            "packaging/completions/fusec.fish": completions.fish(helps)}
 
 
 def read(path):

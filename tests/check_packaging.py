@@ -1,0 +1,79 @@
+#!/usr/bin/env python3
+"""check_packaging.py: manual pages without warnings, completions that complete, and a workflow that fits GitHub's schema.
+
+Each is checked with the program that reads it: man, bash, zsh, fish, check-jsonschema. One that is missing is named and
+left out; status 77 where all are missing."""
+import os, re, shutil, subprocess, sys
+
+ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+failures, missing = [], []
+
+
+def run(*command, **more):
+    return subprocess.run(command, cwd=ROOT, encoding="utf-8", stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
+
+
+def with_program(name, check):
+    path = shutil.which(name)
+    if path:
+        check(path)
+    else:
+        missing.append(name)
+
+
+def expect(what, text, pattern):
+    if not re.search(pattern, text):
+        failures.append(f"{what}: expected {pattern}, found {text[-500:]!r}")
+
+
+def manuals(man):
+    for page in ("fusec.1", "fusec-run.1"):
+        plain = {**os.environ, "MANWIDTH": "100", "LC_ALL": "C.UTF-8"}
+        p = subprocess.run([man, "--warnings", "-l", os.path.join("packaging", "man", page)], cwd=ROOT, encoding="utf-8",
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=plain)
+        expect(page, p.stdout, r"EXIT STATUS")
+        expect(page, p.stdout, r"--strategy")
+        if p.stderr:
+            failures.append(f"{page}: {p.stderr[:500]}")
+
+
+def bash(program):
+    def completed(*words):
+        script = ". packaging/completions/fusec.bash; compopt() { :; }; COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); " \
+                 "_fusec; echo \"${COMPREPLY[@]}\""
+        return run(program, "-c", script, "bash", *words).stdout
+
+    expect("bash, an option", completed("fusec", "--strat"), "^--strategy=$")
+    expect("bash, a choice", completed("fusec", "--strategy", "=", "t"), "^tvm$")
+    expect("bash, a kind", completed("fusec", "--emit", "=", "part"), "^partition$")
+    expect("bash, a word", completed("fusec", "doc"), "doctor")
+
+
+def zsh(program):
+    expect("zsh", run(program, "-n", "packaging/completions/_fusec").stdout + "good", "^good$")
+
+
+def fish(program):
+    p = run(program, "-c", "source packaging/completions/fusec.fish; complete -C 'fusec --strategy t'")
+    expect("fish", p.stdout, "^tvm\t")
+
+
+def workflow():
+    own = os.path.join(ROOT, ".deps", "docs", "bin", "python")
+    if not os.path.exists(own):
+        missing.append("check-jsonschema (scripts/setup.sh docs)")
+        return
+    p = run(own, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", ".github/workflows/ci.yml")
+    expect("workflow", p.stdout, "^ok")
+
+
+def main():
+    for name, check in (("man", manuals), ("bash", bash), ("zsh", zsh), ("fish", fish)):
+        with_program(name, check)
+    workflow()
+    print("\n".join(failures + [f"missing: {', '.join(missing) or 'nothing'}; {len(failures)} failures"]))
+    sys.exit(1 if failures else 77 if len(missing) == 5 else 0)
+
+
+if __name__ == "__main__":
+    main()
