@@ -20,10 +20,14 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
+// "dim, keepdim=false, ord?": required, with a default, optional without one.
 std::string attribute_names(const OpDef& row) {
   std::vector<std::string> names;
-  for (const AttributeSpec& attribute : row.attributes)
-    names.push_back(attribute.name + (attribute.required ? "" : "?"));
+  for (const AttributeSpec& attribute : row.attributes) {
+    const std::string_view otherwise = attribute_default(row.name, attribute.name).value;
+    const std::string optional = otherwise.empty() ? "?" : fmt::format("={}", otherwise);
+    names.push_back(attribute.name + (attribute.required ? "" : optional));
+  }
   return joined(names);
 }
 
