@@ -24,7 +24,7 @@ _fusec() {
     --cache-dir) COMPREPLY=($(compgen -d -- "$value")); return ;;
     --color) COMPREPLY=($(compgen -W 'auto always never' -- "$value")); return ;;
     -o) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --emit) COMPREPLY=($(compgen -W 'cu ptx cubin manifest partition plan ir report ledger dot svg' -- "$value")); return ;;
+    --emit) COMPREPLY=($(compgen -W 'cu header ptx cubin manifest partition plan ir report ledger dot svg' -- "$value")); return ;;
     --require-one-kernel) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --explain) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --bisect) COMPREPLY=($(compgen -f -- "$value")); return ;;
