@@ -277,27 +277,28 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
                  "none: a group a node; tvm: the three phases alone; full: all of fusec")
       ->check(one_of({"none", "tvm", "full"}))
       ->capture_default_str();
-  app.add_option("--arch", a.options.arch, "the architecture: sm_80 or newer, as sm_90a, or native: the GPU at hand")
+  app.add_option("--arch", a.options.arch, "ARCH: sm_80 or newer, as sm_90a, or native: the GPU at hand")
       ->capture_default_str();
   app.add_option("--target", a.options.target,
-                 "a name (--list-targets) or a JSON file: sizes and rates for the cost model");
+                 "NAME|FILE: sizes and rates for the cost model, of --list-targets or a JSON file");
   add_repeatable(app, "--symbol", a.symbols, "NAME=VALUE: a symbol's value for costs, reports and random inputs");
   app.add_option("--max-fused-ops", a.options.max_fused_ops,
-                 "nodes of a group at most, those of parts that nothing connects counted each for itself")
+                 "N: nodes of a group at most, those of parts that nothing connects counted each for itself")
       ->capture_default_str()
       ->check(CLI::Range(1, kMost));
-  app.add_option("--max-args", a.options.max_args, "arguments of a group at most")->check(CLI::Range(1, kMost));
-  add_repeatable(app, "--no-fuse", a.options.no_fuse_ops, "an op whose nodes stay alone");
-  add_repeatable(app, "--no-fuse-node", a.options.no_fuse_nodes, "a node that stays alone");
+  app.add_option("--max-args", a.options.max_args, "N: arguments of a group at most")->check(CLI::Range(1, kMost));
+  add_repeatable(app, "--no-fuse", a.options.no_fuse_ops, "OP: an op whose nodes stay alone");
+  add_repeatable(app, "--no-fuse-node", a.options.no_fuse_nodes, "NODE: a node that stays alone");
   add_repeatable(app, "--patterns", a.options.pattern_files, "FILE: further patterns");
-  add_repeatable(app, "--disable-pattern", a.options.disabled_patterns, "a pattern that is not tried, or all");
-  add_repeatable(app, "--disable-pass", a.options.disabled_passes, "a pass of `full` that is left out (--list-passes)");
+  add_repeatable(app, "--disable-pattern", a.options.disabled_patterns, "NAME: a pattern that is not tried, or all");
+  add_repeatable(app, "--disable-pass", a.options.disabled_passes,
+                 "PASS: a pass of `full` that is left out (--list-passes)");
   app.add_option("--gemm", a.options.gemm, "who multiplies matrices: kernels of our own, cuBLASLt, or the faster")
       ->check(one_of({"builtin", "cublaslt", "auto"}))
       ->capture_default_str();
   add_repeatable(app, "--limit", a.limits, "NAME=VALUE: a limit on sizes, in place of its default (docs/limits.md)");
-  app.add_option("--plan", a.plan_file, "compile with this (edited) plan");
-  app.add_option("--tuning-db", a.options.tuning_file, "measured configurations, from fusec-run --tune");
+  app.add_option("--plan", a.plan_file, "FILE: compile with this (edited) plan");
+  app.add_option("--tuning-db", a.options.tuning_file, "FILE: measured configurations, from fusec-run --tune");
   app.add_flag("--round-intermediates", a.options.round_intermediates,
                "round fused intermediates to their dtypes, and contract no product and sum of two nodes into one "
                "multiply-add, as a * x + b * x is by default (docs/numerics.md)");
@@ -306,7 +307,7 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
                "float32 products and convolutions in one pass of tf32; attention stays accurate (docs/numerics.md)");
   app.add_flag("--allow-atomics", a.options.allow_atomics,
                "float atomics: results may differ from run to run (no kernel has such a form yet)");
-  app.add_option("--jobs", a.options.jobs, "NVRTC compilations at a time (default: as many as processors)")
+  app.add_option("--jobs", a.options.jobs, "N: NVRTC compilations at a time (default: as many as processors)")
       ->check(CLI::Range(0, kMost));
   app.add_option("--max-memory", a.options.resources.memory_bytes,
                  "SIZE: end with an error where the process would have more memory, as 512M or 2G")
@@ -319,7 +320,7 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
       ->transform(CLI::AsSizeValue(false))
       ->transform(not_negative);
   app.add_option("--cache-dir", a.options.cache_directory,
-                 "where NVRTC's results are kept (default: $XDG_CACHE_HOME/fusec or ~/.cache/fusec)");
+                 "FOLDER: where NVRTC's results are kept (default: $XDG_CACHE_HOME/fusec or ~/.cache/fusec)");
   app.add_option("--cache-size", a.options.cache_bytes,
                  "SIZE: how large that may become, as 200M or 2G; what was not used for the longest time goes")
       ->envname("FUSEC_CACHE_SIZE")
@@ -327,7 +328,8 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
       ->transform(not_negative)  // asked first: CLI11 puts later ones before earlier ones
       ->default_str("512M");
   app.add_flag("--no-cache", a.no_cache, "compile everything anew");
-  app.add_option("--color", a.color, "auto, always or never")->check(one_of({"auto", "always", "never"}));
+  app.add_option("--color", a.color, "whether errors and tables are coloured")
+      ->check(one_of({"auto", "always", "never"}));
   app.add_flag("--time-passes", a.time_passes, "tell where the time went");
   app.add_flag("--json", a.json, "print as JSON: lists, explanations, profiles, the summary, errors");
   auto* quiet = app.add_flag("--quiet", a.quiet, "print warnings and errors alone");

@@ -167,7 +167,8 @@ std::string diff_text(const Side& a, const Side& b) {
                         both && of_a->second > 0 ? fmt::format("{:.2f}", of_b->second / of_a->second) : "");
   }
   const auto alone = groups_of_one(a, b);
-  text += fmt::format("\n{} groups are the same\n", a.groups.size() - alone.size());
+  const std::size_t same = a.groups.size() - alone.size();
+  text += fmt::format("\n{} {} the same\n", same, same == 1 ? "group is" : "groups are");
   return text + groups_text("A", alone) + groups_text("B", groups_of_one(b, a));
 }
 
@@ -187,7 +188,7 @@ Json side_json(const Side& side, const std::vector<const DiffGroup*>& alone) {
 
 void add_diff_options(CLI::App& app, std::vector<std::string>& sides, std::vector<std::string>& against) {
   app.add_option("sides", sides, "the two models, partitions, reports or plans; one model with --against");
-  add_repeatable(app, "--against", against, "an option of the second side alone, as --against=--strategy=tvm");
+  add_repeatable(app, "--against", against, "OPTION: an option of the second side alone, as --against=--strategy=tvm");
 }
 
 int run_diff(const CompileArguments& arguments, const std::vector<std::string>& sides,

@@ -421,9 +421,9 @@ int main(int argc, char** argv) try {
   app.add_flag("--list-targets", a.list_targets, "the targets");
   app.add_option("--bisect", a.bisect,
                  "CMD: find the fusion with which this command fails (FUSEC_PLAN names the plan)");
-  app.add_option("--profile", a.profile, "FILE of fusec-run --profile=FILE --json: shown by --emit=html");
+  app.add_option("--profile", a.profile, "FILE: what fusec-run --profile=FILE --json wrote, shown by --emit=html");
   app.add_option("--dump-ir-before", a.dump_before, "PASS: the graph as text, on standard error");
-  app.add_option("--dump-ir-after", a.dump_after, "PASS or all");
+  app.add_option("--dump-ir-after", a.dump_after, "PASS: the graph after it; all for every pass");
   if (argc > 1 && std::string_view(argv[1]) == "diff") fusec::add_diff_options(app, a.sides, a.against);
   return fusec::run_program(app, argc, argv, a.compile, [&] { return fusec::run(a); });
 } catch (const std::bad_alloc&) {

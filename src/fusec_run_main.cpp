@@ -408,9 +408,9 @@ int main(int argc, char** argv) try {
   app.set_version_flag("--version", std::string("fusec-run ") + FUSEC_VERSION);
   fusec::Arguments a;
   fusec::add_compile_options(app, a.compile, false);
-  app.add_option("--device", a.device, "reference, emulator or cuda[:N]")->capture_default_str();
-  app.add_option("--inputs", a.inputs, "a safetensors file with the inputs and data-less constants by name");
-  app.add_option("--outputs", a.outputs, "where the outputs go, as safetensors");
+  app.add_option("--device", a.device, "DEVICE: reference, emulator or cuda[:N]")->capture_default_str();
+  app.add_option("--inputs", a.inputs, "FILE: the inputs and data-less constants by name, as safetensors");
+  app.add_option("--outputs", a.outputs, "FILE: where the outputs go, as safetensors");
   // Flags: their values come behind = alone, so that a model may follow.
   std::string seed, runs;
   auto* random = app.add_flag("--random{0}", seed, "make the inputs at random; =SEED");
@@ -421,28 +421,28 @@ int main(int argc, char** argv) try {
                    "computed from values of theirs; under --allow-tf32 2e-3,2e-2 for what float32 products lead to; "
                    "times an output's root mean square where that is over 1; or no further from float64 than op-by-op "
                    "rounding is (docs/numerics.md)");
-  app.add_option("--expect", a.expected, "compare with the outputs in this safetensors file, by name");
-  app.add_option("--tolerance", a.tolerance, "RTOL,ATOL for --expect and --verify, in place of the defaults");
+  app.add_option("--expect", a.expected, "FILE: compare with the outputs in this safetensors file, by name");
+  app.add_option("--tolerance", a.tolerance, "RTOL,ATOL: for --expect and --verify, in place of the defaults");
   auto* bench = app.add_flag("--bench{100}", runs, "time that many further runs (cuda); =N");
   app.add_flag(
       "--tune", a.tune,
       "measure the ways that kernels can go, and keep the fastest in the file of --tuning-db, for --tuning-db of "
       "later compilations (cuda; on the emulator from counted figures)");
-  app.add_option("--profile", a.profile, "FILE or -: what every kernel touched (emulator)");
+  app.add_option("--profile", a.profile, "FILE: what every kernel touched; - is standard output (emulator)");
   app.add_option("--host-part", a.host_part,
-                 "plan, or recorded: compile the host part of out.cu with $CXX against a stand-in of the CUDA runtime, "
+                 "HOW: plan, or recorded: compile the host part of out.cu with $CXX against a stand-in of the CUDA runtime, "
                  "hold it against the plan, and execute what it launches (emulator)")
       ->check(CLI::IsMember({"plan", "recorded"}))
       ->capture_default_str();
-  app.add_option("--sample-blocks", a.sample_blocks, "run only about so many blocks of each kernel (emulator)");
-  app.add_option("--ptx", a.ptx, "a PTX file: run one of its kernels on the emulator instead of a model");
-  app.add_option("--kernel", a.kernel, "its name");
-  app.add_option("--grid", a.grid, "X,Y,Z")->capture_default_str();
-  app.add_option("--block", a.block, "X,Y,Z")->capture_default_str();
-  app.add_option("--cluster", a.cluster, "X,Y,Z");
-  app.add_option("--shared", a.shared, "bytes of dynamic shared memory");
+  app.add_option("--sample-blocks", a.sample_blocks, "N: run only about so many blocks of each kernel (emulator)");
+  app.add_option("--ptx", a.ptx, "FILE: run one of the kernels of this PTX on the emulator instead of a model");
+  app.add_option("--kernel", a.kernel, "NAME: the kernel");
+  app.add_option("--grid", a.grid, "X,Y,Z: blocks")->capture_default_str();
+  app.add_option("--block", a.block, "X,Y,Z: threads of a block")->capture_default_str();
+  app.add_option("--cluster", a.cluster, "X,Y,Z: blocks of a cluster");
+  app.add_option("--shared", a.shared, "N: bytes of dynamic shared memory");
   app.add_option("--arg", a.kernel_arguments,
-                 "one a parameter: in:NAME, out:NAME:DTYPE:SHAPE, i32:V, null, tensormap:NAME:BOX:SWIZZLE, ...")
+                 "ARG: one a parameter: in:NAME, out:NAME:DTYPE:SHAPE, i32:V, null, tensormap:NAME:BOX:SWIZZLE, ...")
       ->allow_extra_args(false)
       ->take_all();
   return fusec::run_program(app, argc, argv, a.compile, [&] {

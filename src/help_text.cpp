@@ -75,7 +75,8 @@ class HelpFormat : public CLI::Formatter {
     return text;
   }
 
-  // The value's form goes with the name, --emit=KIND[=FILE], where the description begins with it.
+  // The value's form goes with the name: the choices, --strategy=none|tvm|full, or what the description begins with,
+  // --emit=KIND[=FILE].
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     constexpr std::size_t kIndent = 30;
     const std::size_t width = std::max<std::size_t>(terminal_width(), 70);
@@ -83,11 +84,17 @@ class HelpFormat : public CLI::Formatter {
     std::string what = option->get_description();
     const std::size_t colon = what.find(": ");
     const bool takes_value = option->get_items_expected_max() > 0;
-    if (takes_value && !is_positional)
-      if (const std::string form = what.substr(0, std::min(colon, what.size())); is_form(form)) {
-        name += "=" + form;
+    if (takes_value && !is_positional) {
+      const std::string type = option->get_type_name();
+      if (type.find('|') != std::string::npos) {
+        name += "=" + type.substr(type.find(':') + 1);
+      } else if (colon != std::string::npos && is_form(what.substr(0, colon))) {
+        name += "=" + what.substr(0, colon);
         what = what.substr(colon + 2);
+      } else {
+        name += "=VALUE";
       }
+    }
     if (!option->get_default_str().empty()) what += " (default: " + option->get_default_str() + ")";
     std::string text = "  " + name;
     if (text.size() + 2 > kIndent) text += "\n" + std::string(kIndent, ' ');

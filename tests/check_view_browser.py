@@ -132,7 +132,7 @@ def check_small(chromium, page, size):
     if len(r) == 1:
         return
     expected = ["fused_linear_silu_linear_mul", "linear"]
-    check(f"{size}: the headline says what was fused and saved", re.search(r"swiglu_mlp1\.16× faster5 → 2 launches", r["headline"]), r["headline"])
+    check(f"{size}: the headline says what was fused and saved", re.search(r"swiglu_mlppredicted 1\.16× faster5 → 2 launches", r["headline"]), r["headline"])
     check(f"{size}: boxes", r["groups"] == expected and r["visible"], r["groups"])
     check(f"{size}: bars", r["bars"] == expected, r["bars"])
     check(f"{size}: a click on a group shows it", r["selected"] == expected[0] and r["nodes"] == ["gate", "act", "up", "h"], r["selected"])

@@ -8,35 +8,29 @@ _fusec() {
   if [[ $word == = ]]; then value=; fi
   if [[ $option == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}; fi
   case $option in
-    --strategy) COMPREPLY=($(compgen -W 'none tvm full' -- "$value")); return ;;
-    --arch) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --color) COMPREPLY=($(compgen -W 'auto always never' -- "$value")); return ;;
+    -o) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --emit) COMPREPLY=($(compgen -W 'cu header ptx cubin manifest partition plan ir report ledger dot svg html' -- "$value")); return ;;
+    --profile) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --target) COMPREPLY=($(compgen -W "$(fusec --list-targets --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
-    --symbol) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --tuning-db) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --strategy) COMPREPLY=($(compgen -W 'none tvm full' -- "$value")); return ;;
     --no-fuse) COMPREPLY=($(compgen -W "$(fusec --list-ops --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
-    --no-fuse-node) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --patterns) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --disable-pattern) COMPREPLY=($(compgen -W "$(fusec --list-patterns --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
     --disable-pass) COMPREPLY=($(compgen -W "$(fusec --list-passes --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
     --gemm) COMPREPLY=($(compgen -W 'builtin cublaslt auto' -- "$value")); return ;;
-    --limit) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --plan) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --tuning-db) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --cache-dir) COMPREPLY=($(compgen -d -- "$value")); return ;;
-    --color) COMPREPLY=($(compgen -W 'auto always never' -- "$value")); return ;;
-    -o) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --emit) COMPREPLY=($(compgen -W 'cu header ptx cubin manifest partition plan ir report ledger dot svg' -- "$value")); return ;;
-    --require-one-kernel) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --explain) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --bisect) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --dump-ir-before) COMPREPLY=($(compgen -W "$(fusec --list-passes --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
     --dump-ir-after) COMPREPLY=($(compgen -W "$(fusec --list-passes --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
+    --cache-dir) COMPREPLY=($(compgen -d -- "$value")); return ;;
   esac
   if [[ $word == -* ]]; then
-    COMPREPLY=($(compgen -W '-h --help --version --strategy= --arch= --target= --symbol= --max-fused-ops= --max-args= --no-fuse= --no-fuse-node= --patterns= --disable-pattern= --disable-pass= --gemm= --limit= --plan= --tuning-db= --round-intermediates --precise-math --allow-tf32 --allow-atomics --jobs= --max-memory= --timeout= --max-file-size= --cache-dir= --cache-size= --no-cache --color= --time-passes -o --emit= --require-one-kernel= --explain= --json --no-nvrtc --stats --list-ops --list-passes --list-patterns --list-targets --bisect= --dump-ir-before= --dump-ir-after=' -- "$word"))
+    COMPREPLY=($(compgen -W '--color= --json --quiet -v --verbose -o --emit= --no-nvrtc --profile= --arch= --target= --symbol= --tuning-db= --strategy= --max-fused-ops= --max-args= --no-fuse= --no-fuse-node= --patterns= --disable-pattern= --disable-pass= --gemm= --plan= --round-intermediates --precise-math --allow-tf32 --allow-atomics --time-passes --require-one-kernel= --explain= --stats --bisect= --dump-ir-before= --dump-ir-after= -h --help --version --list-ops --list-passes --list-patterns --list-targets --limit= --jobs= --max-memory= --timeout= --max-file-size= --cache-dir= --cache-size= --no-cache' -- "$word"))
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
     return
   fi
-  COMPREPLY=($(compgen -f -- "$word") $(compgen -W "doctor" -- "$word"))
+  COMPREPLY=($(compgen -f -- "$word") $(compgen -W "diff doctor" -- "$word"))
 }
 complete -o filenames -F _fusec fusec
 
@@ -48,37 +42,25 @@ _fusec_run() {
   if [[ $word == = ]]; then value=; fi
   if [[ $option == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}; fi
   case $option in
-    --strategy) COMPREPLY=($(compgen -W 'none tvm full' -- "$value")); return ;;
-    --arch) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --color) COMPREPLY=($(compgen -W 'auto always never' -- "$value")); return ;;
+    --inputs) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --outputs) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --profile) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --expect) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --ptx) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --target) COMPREPLY=($(compgen -W "$(fusec --list-targets --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
-    --symbol) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --tuning-db) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --strategy) COMPREPLY=($(compgen -W 'none tvm full' -- "$value")); return ;;
     --no-fuse) COMPREPLY=($(compgen -W "$(fusec --list-ops --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
-    --no-fuse-node) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --patterns) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --disable-pattern) COMPREPLY=($(compgen -W "$(fusec --list-patterns --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
     --disable-pass) COMPREPLY=($(compgen -W "$(fusec --list-passes --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
     --gemm) COMPREPLY=($(compgen -W 'builtin cublaslt auto' -- "$value")); return ;;
-    --limit) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --plan) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --tuning-db) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --cache-dir) COMPREPLY=($(compgen -d -- "$value")); return ;;
-    --color) COMPREPLY=($(compgen -W 'auto always never' -- "$value")); return ;;
-    --device) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --inputs) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --outputs) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --expect) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --tolerance) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --profile) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --host-part) COMPREPLY=($(compgen -W 'plan recorded' -- "$value")); return ;;
-    --ptx) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --kernel) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --grid) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --block) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --cluster) COMPREPLY=($(compgen -f -- "$value")); return ;;
-    --arg) COMPREPLY=($(compgen -f -- "$value")); return ;;
   esac
   if [[ $word == -* ]]; then
-    COMPREPLY=($(compgen -W '-h --help --version --strategy= --arch= --target= --symbol= --max-fused-ops= --max-args= --no-fuse= --no-fuse-node= --patterns= --disable-pattern= --disable-pass= --gemm= --limit= --plan= --tuning-db= --round-intermediates --precise-math --allow-tf32 --allow-atomics --jobs= --max-memory= --timeout= --max-file-size= --cache-dir= --cache-size= --no-cache --color= --time-passes --device= --inputs= --outputs= --random --verify --expect= --tolerance= --bench --tune --profile= --host-part= --sample-blocks= --json --ptx= --kernel= --grid= --block= --cluster= --shared= --arg=' -- "$word"))
+    COMPREPLY=($(compgen -W '--color= --json --quiet -v --verbose --device= --inputs= --outputs= --random --bench --tune --profile= --host-part= --verify --expect= --tolerance= --sample-blocks= --ptx= --kernel= --grid= --block= --cluster= --shared= --arg= --arch= --target= --symbol= --tuning-db= --strategy= --max-fused-ops= --max-args= --no-fuse= --no-fuse-node= --patterns= --disable-pattern= --disable-pass= --gemm= --plan= --round-intermediates --precise-math --allow-tf32 --allow-atomics --time-passes -h --help --version --limit= --jobs= --max-memory= --timeout= --max-file-size= --cache-dir= --cache-size= --no-cache' -- "$word"))
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
     return
   fi

@@ -53,7 +53,7 @@ fusec.state = { strategy: fusec.model.data.asked, open: new Set(), copy: new Map
     const moved = (t) => t.bytes.read + t.bytes.written;
     const figure = (before, after, what) => element("span.figure", {}, before === after ? after : element("span", {}, element("s", {}, before), " → ", element("b", {}, after)), ` ${what}`);
     const gain = none.predicted_us / own.predicted_us;
-    byId("headline").replaceChildren(element("h1", {}, data.model), element("span.gain", { title: "predicted time with every operator alone, over predicted time as fused" }, `${gain.toFixed(2)}× faster`),
+    byId("headline").replaceChildren(element("h1", {}, data.model), element("span.gain", { title: "predicted time with every operator alone, over predicted time as fused" }, `predicted ${gain.toFixed(2)}× faster`),
       figure(`${none.launches.toLocaleString("en")}`, `${own.launches.toLocaleString("en")}`, "launches"),
       figure(time(none.predicted_us), time(own.predicted_us), "predicted"),
       figure(bytes(moved(none)), bytes(moved(own)), "moved"),
