@@ -148,7 +148,7 @@ TEST_SUITE("attention forms") {
                "sm_80");
   }
 
-  TEST_CASE("large tiles") {
+  TEST_CASE("large tiles" * doctest::test_suite("full")) {
     const std::string causal = "y = scaled_dot_product_attention q k v {\"is_causal\": true}";
     check_large({{"causal", operands("bfloat16", 1, 150, 100, 128, 128), causal}});
     check_large({{"odd heads", operands("float16", 1, 140, 90, 72, 24), written_out("s = mul p 0.2")}});
@@ -210,7 +210,7 @@ TEST_SUITE("attention forms") {
     });
   }
 
-  TEST_CASE("masks are read two keys at a time") {
+  TEST_CASE("masks are read two keys at a time" * doctest::test_suite("full")) {
     const std::string masked = "y = scaled_dot_product_attention q k v m";
     for (const char* mask : {"; m float16 130,70", "; m bool 130,70", "; m float16 1,70"})
       check_large({{"mask", operands("float16", 1, 130, 70, 64, 64) + mask, masked}});
