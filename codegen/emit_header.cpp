@@ -36,7 +36,7 @@ constexpr std::string_view kHow =
 // workspace of its own. A launch may be captured into a CUDA graph: it allocates nothing and waits for nothing.
 )";
 
-constexpr std::string_view kFunctions = R"(#ifdef __cplusplus
+constexpr std::string_view kHostFunctions = R"(#ifdef __cplusplus
 extern "C" {
 #endif
 
@@ -84,7 +84,7 @@ std::string emit_header(const Graph& graph, const LaunchPlan& launch) {
   text.line("#include <stddef.h>");
   text.line("");
   text.append(host_types(graph, launch, names));
-  text.append(for_model(kFunctions, m));
+  text.append(for_model(kHostFunctions, m));
   text.line("");
   text.line("#endif");
   return std::move(text).take();

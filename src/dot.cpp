@@ -51,7 +51,7 @@ std::string html(std::string_view text, std::size_t longest = kLongestRow) {
 }
 
 // In quotes.
-std::string quoted(std::string_view text, std::size_t longest = kLongestName) {
+std::string quoted_label(std::string_view text, std::size_t longest = kLongestName) {
   std::string out;
   for (const char c : cut(text, longest)) {
     if (c == '"' || c == '\\') out += '\\';
@@ -86,7 +86,7 @@ class DotWriter {
         "labeljust=l,\n         label=<{}>]\n"
         "  node [shape=plain, fontname=\"Helvetica\", fontsize=10]\n"
         "  edge [color=\"#666666\", arrowsize=0.6, fontname=\"Helvetica\", fontsize=9]\n",
-        quoted(graph_.name), title());
+        quoted_label(graph_.name), title());
     for (const ValueId v : graph_.inputs) write_input(v);
     write_items(0, static_cast<std::uint32_t>(places_.size()), picture_.repeated.blocks, 1);
     write_prepared();
@@ -212,7 +212,7 @@ class DotWriter {
         if (from == kNone || !known.emplace(from, to).second) continue;
         const bool is_back = place_of_[from] >= place_of_[to];
         out_ += fmt::format("  g{} -> g{} [tooltip=\"{}\"{}]\n", from, to,
-                            quoted(value.name + ": " + to_string(graph_.type(v), graph_.symbols), 80),
+                            quoted_label(value.name + ": " + to_string(graph_.type(v), graph_.symbols), 80),
                             is_back ? ", constraint=false, style=dashed, color=\"#7a4b00\"" : "");
       }
     }
@@ -221,7 +221,7 @@ class DotWriter {
   void write_output(std::size_t i) {
     const ValueId v = graph_.outputs[i];
     out_ += fmt::format("  out{} [shape=ellipse, style=filled, fillcolor=\"#eeeeee\", label=\"{}\"]\n", i,
-                        quoted(graph_.value(v).name));
+                        quoted_label(graph_.value(v).name));
     const NodeId producer = graph_.value(v).producer;
     const GroupId from = producer == kNone ? kNone : shown(plan_.group_of[producer]);
     if (from != kNone)

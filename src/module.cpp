@@ -99,14 +99,32 @@ std::vector<std::vector<std::int64_t>> Module::result_shapes(std::span<const Ten
   return at_boundary([&] { return state_->calls.resolve(call_tensors(arguments))->result_shapes; });
 }
 
+namespace {
+
+void require_memory(const std::string& name, const TensorView& view) {
+  const bool empty = std::ranges::find(view.shape, 0) != view.shape.end();
+  if (!view.data && !empty)
+    throw Error(ErrorKind::kInput, Error::Parts{.what = "the address of tensor " + in_quotes(name),
+                                                .found = "null",
+                                                .expected = "host memory"});
+}
+
+}  // namespace
+
 void Module::run_on_emulator(std::span<const TensorView> arguments, std::span<const TensorView> results, int threads,
                              const Communicate& communicate) const {
   at_boundary([&] {
     const std::shared_ptr<const ResolvedCall> call = state_->calls.resolve(call_tensors(arguments));
     state_->calls.require_results(*call, call_tensors(results));
     std::vector<void*> read, written;
-    for (const TensorView& view : arguments) read.push_back(view.data);
-    for (const TensorView& view : results) written.push_back(view.data);
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      require_memory(state_->arguments[i].name, arguments[i]);
+      read.push_back(arguments[i].data);
+    }
+    for (std::size_t i = 0; i < results.size(); ++i) {
+      if (state_->results[i].alias_of.empty()) require_memory(state_->results[i].name, results[i]);
+      written.push_back(results[i].data);
+    }
     fusec::run_on_emulator(state_->model, *call, state_->emulated_kernels(), read, written, threads, communicate);
   });
 }

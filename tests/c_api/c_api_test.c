@@ -313,6 +313,9 @@ static void modules(void) {
   CHECK(found[0] == 3 && found[1] == 64);
   GOOD(fusec_module_run_on_emulator(module, arguments, 2, results, 1, 1, &error));
   CHECK(y[0] == 0 && y[1] == 100 && y[63] == 0);
+  const fusec_tensor without_memory[] = {arguments[0], {NULL, arguments[1].dtype, arguments[1].shape, arguments[1].rank}};
+  EXPECT(FUSEC_ERROR_INPUT, "the address of tensor \"up\": found null",
+         fusec_module_run_on_emulator(module, without_memory, 2, results, 1, 1, &error));
   EXPECT(FUSEC_ERROR_INPUT, "\"up\"", fusec_module_run_on_emulator(module, misshapen, 2, results, 1, 1, &error));
   EXPECT(FUSEC_ERROR_USAGE, "the results: found null",
          fusec_module_run_on_emulator(module, arguments, 2, NULL, 1, 1, &error));
