@@ -2,8 +2,8 @@
 //
 //   1. $FUSEC_NVRTC, alone where it is set
 //   2. the path that the embedding program gives (Options::nvrtc_library), alone where it is given
-//   3. lib/fusec beside the folder of the program, beside that of libfusec.so, and in the install prefix:
-//      `cmake --install` copies NVRTC there, and a build folder has a link there to the source tree's .deps/nvrtc/lib
+//   3. PREFIX/lib/fusec, where PREFIX/bin has the running program, PREFIX/lib has libfusec.so, or PREFIX is the install
+//      prefix: `cmake --install` copies NVRTC there, and a build folder links it to the source tree's .deps/nvrtc/lib
 //   4. the CUDA toolkit: $CUDA_HOME, $CUDA_PATH, /usr/local/cuda
 //   5. the loader's path; in each place CUDA 13 before 12
 #pragma once

@@ -8,6 +8,7 @@
 #include "ir/formula.h"
 #include "ir/hash.h"
 #include "ir/scalar_expression.h"
+#include "ir/spelling.h"
 
 namespace fusec {
 namespace {
@@ -212,6 +213,22 @@ ValueId Graph::find_value(std::string_view value_name) const {
 
 NodeId Graph::find_node(std::string_view node_name) const {
   return node_names_.find(node_name, [&](NodeId n) -> const std::string& { return nodes[n].name; });
+}
+
+NodeId Graph::required_node(std::string_view node_name, std::string_view who) const {
+  constexpr std::size_t kMostListed = 12;
+  if (const NodeId n = find_node(node_name); n != kNone) return n;
+  std::vector<std::string_view> names;
+  for (const Node& node : nodes) names.push_back(node.name);
+  const std::string hint = did_you_mean(node_name, names);
+  std::vector<std::string> shown;
+  if (hint.empty())
+    for (const std::string_view known : names) shown.push_back(in_quotes(known));
+  throw Error(ErrorKind::kInput, {.file = file,
+                                  .what = std::string(who) + "no such node",
+                                  .found = in_quotes(node_name),
+                                  .expected = hint.empty() ? "one of " + listed(shown, kMostListed) : "",
+                                  .hint = hint});
 }
 
 Operand Graph::operand(ValueId v) const {

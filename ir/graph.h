@@ -89,6 +89,8 @@ class Graph {
   const Constant* constant_of(ValueId v) const;
   ValueId find_value(std::string_view value_name) const;  // kNone where there is none
   NodeId find_node(std::string_view node_name) const;
+  // Throws Error(kInput), with the nearest name or the first ones, where there is none. `who`: "--no-fuse-node: ".
+  NodeId required_node(std::string_view node_name, std::string_view who = "") const;
 
   // --- building (the reader and the builder use these; names must be unique: throws InternalError)
   TypeId intern(ValueType type);

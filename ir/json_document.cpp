@@ -102,8 +102,11 @@ class JsonHandler : public nlohmann::json::json_sax_t {
     }
     const std::size_t offset = std::min(position == 0 ? 0 : position - 1, text_.size());
     const Complaint complaint = complaint_of(error.what(), word_at(text_, offset));
+    const TextPlace place = place_of(text_, offset);
     throw Error(ErrorKind::kInput, {.file = file_,
-                                    .what = "not JSON at " + in_words(place_of(text_, offset)),
+                                    .line = place.line,
+                                    .column = place.column,
+                                    .what = "not JSON at " + in_words(place),
                                     .found = complaint.found,
                                     .expected = complaint.expected});
   }
@@ -134,22 +137,30 @@ class JsonHandler : public nlohmann::json::json_sax_t {
 
 JsonDocument JsonDocument::parse(std::string_view text, const std::string& file) {
   if (const std::size_t bad = first_bad_utf8(text); bad != text.size()) {
+    const TextPlace place = place_of(text, bad);
     throw Error(ErrorKind::kInput,
                 {.file = file,
-                 .what = "not UTF-8 at " + in_words(place_of(text, bad)),
+                 .line = place.line,
+                 .column = place.column,
+                 .what = "not UTF-8 at " + in_words(place),
                  .found = fmt::format("byte 0x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(text[bad]))),
                  .expected = "UTF-8 text"});
   }
   // The library's own words for this differ from version to version.
   if (text.empty())
     throw Error(ErrorKind::kInput, {.file = file,
+                                    .line = 1,
+                                    .column = 1,
                                     .what = "not JSON at line 1, column 1",
                                     .found = "end of input",
                                     .expected = "'[', '{', or a literal"});
   // The parser would take it for the end of the text.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
+    const TextPlace place = place_of(text, nul);
     throw Error(ErrorKind::kInput, {.file = file,
-                                    .what = "not JSON at " + in_words(place_of(text, nul)),
+                                    .line = place.line,
+                                    .column = place.column,
+                                    .what = "not JSON at " + in_words(place),
                                     .found = "a NUL byte",
                                     .expected = "JSON; in a string it is \\u0000"});
   }

@@ -13,9 +13,10 @@
 //   return h, h
 //   alias h -> x
 //
-// One statement a line; # begins a comment. A node's types may be left out: "gate = linear(x, w)". A name is bare where it is letters, digits, _ and . with no digit first and
-// no word of the grammar, else a JSON string. Operands come first (names, numbers, true, false, null, {dimension}),
-// then attributes, whose values are JSON. `as` gives the node's name where it is not the first result's.
+// One statement a line; # begins a comment. A node's types may be left out: "gate = linear(x, w)". A name is bare where it
+// is letters, digits, _ and . with no digit first and no word of the grammar, else a JSON string. Operands come first
+// (names, numbers, true, false, null, {dimension}), then attributes, whose values are JSON. `as` gives the node's name
+// where it is not the first result's.
 #pragma once
 
 #include <string>

@@ -142,6 +142,8 @@ class LineParser {
   [[noreturn]] void unexpected(const std::string& expected) {
     throw Error(ErrorKind::kInput,
                 {.file = std::string(place_.file),
+                 .line = place_.line,
+                 .column = at_ + 1,
                  .what = fmt::format("line {}, column {}", place_.line, at_ + 1),
                  .found = at_ < line_.size() ? in_quotes(line_.substr(at_, 20)) : "the end of the line",
                  .expected = expected});
@@ -361,6 +363,7 @@ TextModel gathered(std::string_view text, Place place) {
 [[noreturn]] void refuse(const Error& error, const TextModel& model) {
   Error::Parts parts = error.parts();
   if (const std::size_t line = model.line_of(parts.pointer); line != 0) {
+    parts.line = line;
     parts.what = fmt::format("line {}: {}", line, parts.what);
     parts.pointer.clear();
   }

@@ -3,21 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 namespace fusec {
-namespace {
-
-// Reads a number after `words`, and moves `text` behind it.
-bool number_after(std::string_view& text, std::string_view words, std::size_t& number) {
-  if (!text.starts_with(words)) return false;
-  const auto [end, error] = std::from_chars(text.data() + words.size(), text.data() + text.size(), number);
-  if (error != std::errc()) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return true;
-}
-
-}  // namespace
 
 TextPlace place_of(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, offset);
@@ -30,15 +17,6 @@ TextPlace place_of(std::string_view text, std::size_t offset) {
 
 std::string in_words(const TextPlace& place) {
   return fmt::format("line {}, column {}", place.line, place.column);
-}
-
-std::optional<TextPlace> place_in_words(std::string_view message) {
-  for (const std::string_view before : {"not JSON at ", "not UTF-8 at "})
-    if (message.starts_with(before)) message.remove_prefix(before.size());
-  TextPlace place;
-  if (!number_after(message, "line ", place.line)) return std::nullopt;
-  if (!number_after(message, ", column ", place.column)) place.column = 0;
-  return place;
 }
 
 std::string_view line_of(std::string_view text, std::size_t line) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -18,10 +17,6 @@ TextPlace place_of(std::string_view text, std::size_t offset);
 
 // "line 3, column 14"
 std::string in_words(const TextPlace& place);
-
-// The place with which a message begins: "line 3, column 14: ...", "not JSON at line 3, column 14". Of "line 3: ..."
-// the column is 0.
-std::optional<TextPlace> place_in_words(std::string_view message);
 
 // The line of this number, without its line break; "" beyond the end.
 std::string_view line_of(std::string_view text, std::size_t line);

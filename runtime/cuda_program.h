@@ -18,8 +18,8 @@ using BaseAddress = std::function<DevicePointer(BufferRef::Kind kind, std::uint3
 
 class CudaProgram {
  public:
-  // The CUDA context must be current, here and in all calls below. An image whose cubin is not for the device is loaded from its
-  // PTX. Throws Error(kEnvironment) where neither loads, or a kernel is in none of the images.
+  // The CUDA context must be current, here and in all calls below. An image whose cubin is not for the device is loaded
+  // from its PTX. Throws Error(kEnvironment) where neither loads, or a kernel is in none of the images.
   CudaProgram(const CudaDriver& driver, const LaunchPlan& plan, std::span<const KernelImage> images);
   ~CudaProgram();
   CudaProgram(const CudaProgram&) = delete;

@@ -10,41 +10,16 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 suite=${1:?usage: scripts/prove_bare.sh bookworm|trixie|noble [FOLDER] [python]}
-given=${2:-} python=${3:-}
-root=${given:-$(mktemp -d)}
-
-clean_up() {
-  umount "$root/proc" "$root/dev" 2>/dev/null || true
-  [ -n "$given" ] || rm -rf --one-file-system "$root"
-}
-trap clean_up EXIT
-
-if [ ! -e "$root/bin/sh" ]; then
-  case $suite in
-    bookworm | trixie) debootstrap --variant=minbase "$suite" "$root" ;;
-    noble)  # Debian's debootstrap knows neither Ubuntu's release nor its keys; all Ubuntu releases share one script
-      debootstrap --variant=minbase --components=main,universe --no-check-gpg noble "$root" \
-        http://archive.ubuntu.com/ubuntu gutsy ;;
-    *) echo "unknown suite $suite" >&2; exit 2 ;;
-  esac
-fi
-mount -t proc proc "$root/proc"
-mount --bind /dev "$root/dev"
-cp /etc/resolv.conf "$root/etc/resolv.conf"
-# The certificates of this machine, for machines behind a proxy; a root without a proxy needs none.
-if [ -e /etc/ssl/certs/ca-certificates.crt ] && [ ! -e "$root/etc/ssl/certs/ca-certificates.crt" ]; then
-  mkdir -p "$root/etc/ssl/certs"
-  cp /etc/ssl/certs/ca-certificates.crt "$root/etc/ssl/certs/"
-fi
-mkdir -p "$root/fusec"
+python=${3:-}
+. scripts/bare_root.sh
+make_root "$suite" "${2:-}"
+put_sources
 commit=$(git rev-parse --short HEAD)
-git archive "$commit" | tar -x -C "$root/fusec"
 
-in_root() {
+run() {
   local certificates=() kept=fusec/.deps/certificates.pem  # scripts/setup.sh keeps a proxy's there, which apt drops
   [ ! -e "$root/$kept" ] || certificates=("PIP_CERT=/$kept")
-  chroot "$root" /usr/bin/env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root \
-    "${certificates[@]}" /bin/bash -c "cd /fusec && $1"
+  in_root "$1" "${certificates[@]}"
 }
 commands=(scripts/demo.sh .ci/run scripts/demo.sh)
 if [ -n "$python" ]; then
@@ -58,7 +33,7 @@ run_all() {
   for command in "${commands[@]}"; do
     echo "prove: $command in a bare $suite"
     start=$SECONDS
-    in_root "$command" || { echo "prove: $command failed"; return 1; }
+    run "$command" || { echo "prove: $command failed"; return 1; }
     echo "prove: $command passed in $((SECONDS - start)) s"
   done
 }
@@ -67,7 +42,7 @@ status=0
 run_all 2>&1 | tee "$log" || status=$?
 mkdir -p tests/results
 shown='^(prove|setup|demo|test|ci|torch|skipped):|tests passed|[0-9]+/[0-9]+ Test|^wrote|Total Test time|Skipped'
-shown+='|kernels, .* launches|site-packages|^Ran|^(OK|FAILED)'
+shown+='|kernels, .* launches|^[0-9.]+[KMG]\s|^Ran|^(OK|FAILED)'
 {
   echo "scripts/prove_bare.sh $suite${python:+ FOLDER python}, $(date -u +%Y-%m-%d), commit $commit," \
     "$(nproc) cores"

@@ -6,26 +6,13 @@
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 deb=${1:?usage: scripts/prove_package.sh DEB [SUITE] [FOLDER]}
-suite=${2:-bookworm} given=${3:-}
-root=${given:-$(mktemp -d)}
-
-clean_up() {
-  umount "$root/proc" "$root/dev" 2>/dev/null || true
-  [ -n "$given" ] || rm -rf --one-file-system "$root"
-}
-trap clean_up EXIT
-[ -e "$root/bin/sh" ] || debootstrap --variant=minbase "$suite" "$root" >"$root.log" || { cat "$root.log"; exit 3; }
-mount -t proc proc "$root/proc"
-mount --bind /dev "$root/dev"
-cp /etc/resolv.conf "$root/etc/resolv.conf"
+suite=${2:-bookworm}
+. scripts/bare_root.sh
+make_root "$suite" "${3:-}" >/dev/null
 rm -rf "$root/fusec" && mkdir "$root/fusec"
 cp "$deb" "$root/fusec/fusec.deb"
 cp examples/swiglu_mlp.json examples/scale.ptx tests/golden/linear_gelu.json "$root/fusec/"
 
-in_root() {
-  chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive LANG=C.UTF-8 \
-    /bin/bash -euc "cd /fusec && $1"
-}
 step() {
   local start=$SECONDS
   in_root "$2" >"$root/fusec/log" 2>&1 || { cat "$root/fusec/log"; echo "prove: $1: failed"; exit 1; }

@@ -60,6 +60,10 @@ void check_paths(const std::vector<Emission>& list, const std::string& model) {
 
 }  // namespace
 
+std::span<const std::string_view> emission_kinds() {
+  return kKinds;
+}
+
 std::vector<Emission> emissions(const std::string& output, const std::vector<std::string>& emits,
                                 const std::string& model, bool no_nvrtc) {
   std::vector<Emission> list;

@@ -53,11 +53,11 @@ Location location_in_line(TextPlace place, std::string line, std::string_view fo
 }
 
 std::optional<Location> location_of(const Error::Parts& parts, const FileText& text_of) {
-  const std::optional<TextPlace> told = place_in_words(parts.what);
-  if (parts.file.empty() || (parts.pointer.empty() && !told)) return std::nullopt;
+  if (parts.file.empty() || (parts.pointer.empty() && parts.line == 0)) return std::nullopt;
   const std::optional<std::string> text = text_of(parts.file);
   if (!text) return std::nullopt;
-  if (told) return location_in_line(*told, std::string(line_of(*text, told->line)), parts.found);
+  if (parts.line > 0)
+    return location_in_line({parts.line, parts.column}, std::string(line_of(*text, parts.line)), parts.found);
   const JsonPlace at = find_in_json(*text, parts.pointer);
   const bool key = is_about_key(*text, at, parts.found);
   const std::size_t begin = key ? at.key_begin : at.begin;

@@ -1,5 +1,6 @@
 // fusec: reads a model, fuses it, emits CUDA source (and what else is asked for).
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <sys/wait.h>
 
 #include <CLI/CLI.hpp>
@@ -408,7 +409,7 @@ int main(int argc, char** argv) try {
       "-o", a.output,
       "FILE: the output; its extension says what: .cu .h .ptx .cubin .dot .svg .html .json (manifest) .txt (ir)");
   fusec::add_repeatable(app, "--emit", a.emits,
-                        "KIND[=FILE]: cu header ptx cubin manifest partition plan ir report ledger dot svg html");
+                        fmt::format("KIND[=FILE]: {}", fmt::join(fusec::emission_kinds(), " ")));
   fusec::add_repeatable(app, "--require-one-kernel", a.one_kernel,
                         "A,B,...: fail unless these nodes end up in one kernel; also a JSON array");
   fusec::add_repeatable(app, "--explain", a.explain,

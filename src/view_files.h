@@ -1,5 +1,5 @@
 // The files of the page that --emit=html writes: src/view and the libraries in third_party/view, embedded by the build
-// (cmake/EmbedView.cmake).
+// (cmake/EmbedFiles.cmake).
 #pragma once
 
 #include <span>

@@ -17,8 +17,7 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kMostListed = 12;  // nodes in a message
-constexpr int kMostChanges = 8;          // "the smallest change" is not a rebuilt model
+constexpr int kMostChanges = 8;  // "the smallest change" is not a rebuilt model
 
 // Beyond the first the ledger suggests what would remove the obstacle it names without trying whether that is enough;
 // beyond the second it names the node where ways meet instead of searching the one on the way that is to blame.
@@ -203,21 +202,7 @@ bool is_of_partitioner(const FusionPlan& plan, NodeId n) {
 
 std::vector<NodeId> find_nodes(const Graph& graph, std::span<const std::string> names) {
   std::vector<NodeId> nodes;
-  for (const std::string& node_name : names) {
-    const NodeId n = graph.find_node(node_name);
-    if (n == kNone) {
-      std::vector<std::string_view> candidates;
-      std::vector<std::string> list;
-      for (const Node& node : graph.nodes) candidates.push_back(node.name), list.push_back(in_quotes(node.name));
-      const std::string hint = did_you_mean(node_name, candidates);
-      throw Error(ErrorKind::kInput, Error::Parts{.file = graph.file,
-                                                  .what = "no such node",
-                                                  .found = in_quotes(node_name),
-                                                  .expected = hint.empty() ? "one of " + listed(list, kMostListed) : "",
-                                                  .hint = hint});
-    }
-    nodes.push_back(n);
-  }
+  for (const std::string& node_name : names) nodes.push_back(graph.required_node(node_name));
   return nodes;
 }
 

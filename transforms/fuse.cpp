@@ -130,21 +130,7 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, FuseOption
 }
 
 void keep_apart(Graph& graph, std::span<const std::string> ops, std::span<const std::string> nodes) {
-  for (const std::string& node_name : nodes) {
-    const NodeId n = graph.find_node(node_name);
-    if (n == kNone) {
-      std::vector<std::string_view> names;
-      std::vector<std::string> list;
-      for (const Node& node : graph.nodes) names.push_back(node.name), list.push_back(in_quotes(node.name));
-      const std::string hint = did_you_mean(node_name, names);
-      throw Error(ErrorKind::kInput, {.file = graph.file,
-                                      .what = "--no-fuse-node: no such node",
-                                      .found = in_quotes(node_name),
-                                      .expected = hint.empty() ? "one of " + listed(list, 12) : "",
-                                      .hint = hint});
-    }
-    graph.nodes[n].fuse = false;
-  }
+  for (const std::string& node_name : nodes) graph.nodes[graph.required_node(node_name, "--no-fuse-node: ")].fuse = false;
   for (Node& node : graph.nodes) {
     if (std::ranges::find(ops, node.op->name) != ops.end()) node.fuse = false;
   }

@@ -319,8 +319,8 @@ FUSEC_API fusec_status fusec_memory_copy_to_host(const fusec_memory* memory, voi
                                                  fusec_error** error);
 FUSEC_API void fusec_memory_free(fusec_memory* memory);
 
-// Evaluates a model op by op on the CPU, in host memory: what kernels are compared with. Tensors by name: all inputs,
-// and the constants whose elements the model does not have; results may be any of the outputs.
+// Evaluates a model op by op on the CPU, in host memory: what kernels are compared with. Tensors by name: all
+// inputs and all constants without data; results are some of the outputs, or all.
 FUSEC_API fusec_status fusec_model_run_reference(const fusec_model* model, const char* const* argument_names,
                                                  const fusec_tensor* arguments, size_t argument_count,
                                                  const char* const* result_names, const fusec_tensor* results,

@@ -1,13 +1,14 @@
 // The one exception type of the project: what went wrong with the input, the command line or the environment.
 #pragma once
 
+#include <cstddef>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
 namespace fusec {
 
-// Whose fault it is; the numbers are the programs' exit statuses.
+// What has to be mended. The programs end with these numbers as their exit status.
 enum class ErrorKind {
   kInput = 1,        // the model, a plan or a pattern file is wrong, or a demanded property does not hold
   kUsage = 2,        // the command line or an API argument is wrong
@@ -21,6 +22,8 @@ class Error : public std::runtime_error {
   struct Parts {
     std::string file;      // the model file as the user named it, "-" for standard input
     std::string pointer;   // JSON pointer (RFC 6901) of the offending element, "" for the whole document
+    std::size_t line = 0;  // in the file, from 1, where the text itself is wrong or is not JSON; 0 where unknown
+    std::size_t column = 0;
     std::string what;      // "unknown dtype"
     std::string found;     // "\"flaot32\""
     std::string expected;  // "one of float64, float32, ..."

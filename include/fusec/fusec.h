@@ -86,7 +86,7 @@ class Registry {
 struct ModelTensor {
   std::string name;
   TensorInfo type;
-  bool is_known = false;  // a constant whose elements the model has, in its text or in a weight file
+  bool is_known = false;  // a constant with its elements in the model file or a weight file
 };
 
 class Model {
@@ -207,7 +207,7 @@ struct Options {
   std::uint32_t max_args = 0;         // 0: the strategy's own limit
   std::string gemm = "builtin";       // who multiplies matrices under full: builtin, cublaslt or auto
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
-  std::vector<PatternText> patterns;           // beside the built-in ones, and before those of equal priority
+  std::vector<PatternText> patterns;           // besides the built-in ones; of equal priority, these are tried first
   std::vector<std::string> pattern_files;      // the same from files
   std::vector<std::string> disabled_patterns;  // names; "all" for all
   std::vector<std::string> disabled_passes;    // of `full`, left out: "merge-siblings", ... as in --list-passes

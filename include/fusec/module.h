@@ -122,8 +122,8 @@ class DeviceModule {
   std::shared_ptr<State> state_;
 };
 
-// Evaluates a model op by op on the CPU, in host memory: what kernels are compared with. Tensors by name: all inputs,
-// and the constants whose elements the model does not have; `results` may be any of the outputs.
+// Evaluates a model op by op on the CPU, in host memory: what kernels are compared with. Tensors by name: all
+// inputs and all constants without data; `results` are some of the outputs, or all.
 struct NamedTensor {
   std::string name;
   TensorView tensor;

@@ -67,11 +67,6 @@ TEST_CASE("places count lines and characters") {
   CHECK(line_of(text, 3) == "");
   CHECK(line_of(text, 4) == "end");
   CHECK(line_of(text, 5) == "");
-  CHECK(place_in_words(in_words({7, 12}) + ": found") == TextPlace{7, 12});
-  CHECK(place_in_words("not JSON at line 3, column 4") == TextPlace{3, 4});
-  CHECK(!place_in_words("a weight file is unusable: not JSON at line 3, column 4"));
-  CHECK(place_in_words("line 12: unknown op") == TextPlace{12, 0});
-  CHECK(!place_in_words("line x, column 4"));
 }
 
 }  // namespace fusec

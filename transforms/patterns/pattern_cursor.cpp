@@ -9,6 +9,7 @@
 
 #include "ir/error.h"
 #include "ir/spelling.h"
+#include "ir/text_place.h"
 
 namespace fusec {
 namespace {
@@ -91,9 +92,12 @@ std::string PatternCursor::text_since(std::size_t offset) const {
 
 void PatternCursor::fail(std::size_t token, std::string what, std::string expected, std::string hint) const {
   const PatternToken& t = tokens_[std::min(token, tokens_.size() - 1)];
+  const TextPlace place = place_of(text_, t.offset);
   throw Error(ErrorKind::kInput,
               {.file = file_.empty() ? "built-in patterns" : file_,
-               .what = fmt::format("{}: {}", place_in_text(text_, t.offset), what),
+               .line = place.line,
+               .column = place.column,
+               .what = fmt::format("{}: {}", in_words(place), what),
                .found = t.kind == PatternToken::Kind::kEnd ? "the end of the file" : in_quotes(t.text),
                .expected = std::move(expected),
                .hint = std::move(hint)});

@@ -48,10 +48,6 @@ std::size_t first_character_length(std::string_view text) {
 
 }  // namespace
 
-std::string place_in_text(std::string_view text, std::size_t offset) {
-  return in_words(place_of(text, offset));
-}
-
 std::vector<PatternToken> pattern_tokens(std::string_view text, const std::string& file) {
   using Kind = PatternToken::Kind;
   constexpr std::size_t kUsualLength = 4;
@@ -59,8 +55,11 @@ std::vector<PatternToken> pattern_tokens(std::string_view text, const std::strin
   tokens.reserve(text.size() / kUsualLength);
   std::size_t at = 0;
   const auto fail = [&](const char* what, std::string found) {
+    const TextPlace place = place_of(text, at);
     throw Error(ErrorKind::kInput, {.file = file.empty() ? "built-in patterns" : file,
-                                    .what = fmt::format("{}: {}", place_in_text(text, at), what),
+                                    .line = place.line,
+                                    .column = place.column,
+                                    .what = fmt::format("{}: {}", in_words(place), what),
                                     .found = std::move(found)});
   };
   while (at < text.size()) {

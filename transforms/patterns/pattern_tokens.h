@@ -17,7 +17,4 @@ struct PatternToken {
 // Throws Error(kInput) for a character that belongs to no word, and for a text without end.
 std::vector<PatternToken> pattern_tokens(std::string_view text, const std::string& file);
 
-// "line 3, column 7"
-std::string place_in_text(std::string_view text, std::size_t offset);
-
 }  // namespace fusec
