@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <utility>
 
 #include "analysis/kernel_forms.h"
@@ -19,24 +18,11 @@ constexpr std::int64_t kMostOfPiece = 8192;  // elements of a row in a line
 // Reads the form: which loads and stores are of elements as they follow one another.
 class InterleavedLinesReader {
  public:
-  InterleavedLinesReader(const RowForm& form, const Graph& graph, bool may_be_turned = false)
-      : form_(form),
-        graph_(graph),
-        pool_(form.kernel.pool),
-        may_be_turned_(may_be_turned),
-        depends_(dependences(pool_)) {}
+  InterleavedLinesReader(const RowForm& form, const Graph& graph)
+      : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)) {}
 
   std::optional<InterleavedLines> read() {
     return see_all() && choose_vectors() ? std::optional(lines()) : std::nullopt;
-  }
-
-  std::optional<InterleavedLines> read_some_turned() {
-    if (!see_all() || apart_ || way_.breadth == 1 || way_.turned.empty() || some_as_lines_ == 0) return std::nullopt;
-    way_.width = elements_of_vector(widest_);
-    if (way_.width * narrowest_ % 32 != 0 || !proves_multiple_of(way_.line, way_.width, pool_.bounds()))
-      return std::nullopt;
-    way_.in_strips = true;
-    return lines();
   }
 
   std::optional<InterleavedLines> read_in_pieces() {
@@ -67,7 +53,7 @@ class InterleavedLinesReader {
     for (const KernelOutput& output : form_.kernel.outputs) {
       const std::size_t lacking = columns_without(form_, output).size();
       if (form_.columns.empty() || lacking == form_.columns.size()) continue;
-      if (lacking != 0 || !(is_stored_along(output, form_.columns) || is_stored_turned(output))) return false;
+      if (lacking != 0 || !is_stored_along(output, form_.columns)) return false;
     }
     for (const KernelOutput& output : form_.beside)
       if (!is_stored_along(output, reduction_loops(form_).front().axes)) return false;
@@ -147,30 +133,7 @@ class InterleavedLinesReader {
   // The output's elements follow one another in this walk.
   bool is_stored_along(const KernelOutput& output, const std::vector<std::uint32_t>& walk) {
     see_width(output.type.dtype);
-    const bool stored_along = bits(output.type.dtype) >= 8 && follows(position(output), walk);
-    some_as_lines_ += stored_along ? 1 : 0;
-    return stored_along;
-  }
-
-  // Those of what is read or stored, where they lie the other way round; nothing else.
-  std::optional<std::size_t> turned_at(const IndexExpr& at, ValueId value, DType dtype) {
-    if (!may_be_turned_ || way_.breadth == 1 || bits(dtype) < 16) return std::nullopt;
-    for (const auto& walk : walks_) {
-      std::optional<TurnedLines> tile = turned_lines(at, walk[0], way_.inner, way_.breadth, walk[1], pool_.bounds());
-      if (!tile) continue;
-      tile->value = value;
-      tile->dtype = dtype;
-      const auto known = std::ranges::find(way_.turned, *tile);
-      if (known == way_.turned.end()) way_.turned.push_back(*tile);
-      return static_cast<std::size_t>(std::ranges::find(way_.turned, *tile) - way_.turned.begin());
-    }
-    return std::nullopt;
-  }
-  bool is_stored_turned(const KernelOutput& output) {
-    if (output.type.dtype == DType::kBool) return false;
-    const auto tile = turned_at(position(output), output.value, output.type.dtype);
-    if (tile) way_.turned_results[output.value] = *tile;
-    return tile.has_value();
+    return bits(output.type.dtype) >= 8 && follows(position(output), walk);
   }
 
   IndexExpr position(const ExprNode& load) const {
@@ -181,16 +144,10 @@ class InterleavedLinesReader {
   }
 
   bool is_innermost(std::uint32_t axis) const {
-    const auto runs = [&](const IndexExpr& at) {
-      return coefficient_of(at, {Variable::Kind::kAxis, axis}) == way_.breadth;
-    };
-    for (const ExprId id : reachable(pool_, all_roots())) {
-      if (pool_[id].op != ExprOp::kLoad || !runs_along(id) || !std::ranges::binary_search(depends_[id], axis)) continue;
-      if (!may_be_turned_) return runs(position(pool_[id]));
-      if (!is_of_columns(id) && runs(position(pool_[id]))) return true;
-    }
-    return may_be_turned_ &&
-           std::ranges::any_of(form_.kernel.outputs, [&](const auto& o) { return runs(position(o)); });
+    for (const ExprId id : reachable(pool_, all_roots()))
+      if (pool_[id].op == ExprOp::kLoad && runs_along(id) && std::ranges::binary_search(depends_[id], axis))
+        return coefficient_of(position(pool_[id]), {Variable::Kind::kAxis, axis}) == way_.breadth;
+    return false;
   }
 
   bool follows(const IndexExpr& at, const std::vector<std::uint32_t>& walk) const {
@@ -233,19 +190,12 @@ class InterleavedLinesReader {
       return true;
     }
     if (std::ranges::none_of(walks_, [&](const auto& walk) { return follows(at, walk); })) {
-      if (const auto tile = turned_at(at, n.source, n.dtype)) {
-        see_width(n.dtype);
-        way_.loads.push_back(id);
-        way_.turned_loads[id] = *tile;
-        return lies_as_before(n.source, *tile);
-      }
       apart_ = true;  // the same for all of a line: an element for several lanes
       return !std::ranges::binary_search(depends_[id], way_.inner);
     }
     see_width(n.dtype);
-    ++some_as_lines_;
     way_.loads.push_back(id);
-    return lies_as_before(n.source, kAsLines);
+    return true;
   }
 
   // What single elements of lines are weighted by, one after the other, wherever that begins.
@@ -262,16 +212,9 @@ class InterleavedLinesReader {
     return simplify(position(load) - IndexExpr::axis(way_.inner), pool_.bounds());
   }
 
-  // Vectors are a tensor's: they are read of it in one way.
-  bool lies_as_before(ValueId source, std::size_t lie) { return lie_.try_emplace(source, lie).first->second == lie; }
-
   const RowForm& form_;
   const Graph& graph_;
   const ExprPool& pool_;
-  static constexpr std::size_t kAsLines = ~std::size_t{0};
-  const bool may_be_turned_;
-  std::map<ValueId, std::size_t> lie_;  // of loads: which of the turned, or as lines
-  int some_as_lines_ = 0;               // loads and outputs whose elements follow one another so
   std::vector<std::vector<std::uint32_t>> depends_;
   std::vector<std::vector<std::uint32_t>> walks_;  // axes of the loops over a row
   std::vector<std::uint32_t> along_;               // all of them
@@ -285,16 +228,6 @@ class InterleavedLinesReader {
 
 std::optional<InterleavedLines> interleaved_lines(const RowForm& form, const Graph& graph) {
   return InterleavedLinesReader(form, graph).read();
-}
-
-std::optional<InterleavedLines> lines_some_turned(const RowForm& form, const Graph& graph) {
-  for (const std::uint32_t pieces : form.columns) {
-    const std::optional<RowForm> over = over_lines(form, pieces);
-    if (!over) continue;
-    if (std::optional<InterleavedLines> found = InterleavedLinesReader(*over, graph, true).read_some_turned())
-      return found;
-  }
-  return std::nullopt;
 }
 
 std::optional<InterleavedLines> lines_in_pieces(const RowForm& form, const Graph& graph) {

@@ -21,10 +21,6 @@ std::optional<InterleavedLines> interleaved_lines(const RowForm& form, const Gra
 // The same for strips alone, by pieces of as many elements, up to 16 bytes' worth, as all lines begin at.
 std::optional<InterleavedLines> lines_in_pieces(const RowForm& form, const Graph& graph);
 
-// The same of strips of rows that have several elements of each line, some tensors of which lie the other way round
-// (analysis/turned_lines); nothing where all lie alike.
-std::optional<InterleavedLines> lines_some_turned(const RowForm& form, const Graph& graph);
-
 inline constexpr int kFewRows = 32;  // that take turns where a line could be strips
 
 }  // namespace fusec

@@ -418,18 +418,6 @@ std::int64_t most_turns_kept(const InterleavedRows& way) {
                    (kMostUnrolled - code_of_joining(way)) / code});
 }
 
-// Blocks have whole accesses of lines, so that there may have to be more of them.
-bool keep_turned_lines_of_cohort(InterleavedRows& way, std::int64_t most_turns, const Target& target) {
-  for (int chunks = way.chunks; chunks <= largest_cohort(target); ++chunks) {
-    InterleavedRows found = way;
-    found.chunks = chunks;
-    if (!keep_turned_lines(found, target) || found.kept_turns > most_turns) continue;
-    way = std::move(found);
-    return true;
-  }
-  return false;
-}
-
 // With so many threads and as few blocks as keep their rows between them, or some more.
 bool shape_cohort(InterleavedRows& way, int team, InterleavedWork work, const Target& target) {
   way.team = team;
@@ -444,7 +432,6 @@ bool shape_cohort(InterleavedRows& way, int team, InterleavedWork work, const Ta
   const std::int64_t at_once = std::int64_t{way.parts} * way.chunks;
   way.kept_turns = static_cast<int>((most + at_once - 1) / at_once);
   way.cohort = true;
-  if (!way.turned.empty() && !keep_turned_lines_of_cohort(way, turns, target)) return false;
   if (const auto pass = row_one_pass(way.form); pass && pass->kind == RowOnePass::Kind::kExponentials)
     way.one_pass = pass;
   return true;
@@ -527,18 +514,6 @@ std::optional<InterleavedRows> by_blocks(const InterleavedLines& lines, bool aga
   return strips && strips->kept_turns > 0 ? strips : found;
 }
 
-// Strips some of whose tensors lie the other way round: kept, or read again for moments that come of one pass.
-std::optional<InterleavedRows> with_turned_lines(const RowForm& form, const Graph& graph, const Target& target) {
-  const std::optional<InterleavedLines> lines = lines_some_turned(form, graph);
-  if (!lines) return std::nullopt;
-  std::optional<InterleavedRows> found = with_threads(lines->way, lines->widest_bits, false, target);
-  if (found && found->kept_turns > 0 && keep_turned_lines(*found, target)) return found;
-  if (std::optional<InterleavedRows> kept = kept_by_cohort(lines->way, lines->widest_bits, target)) return kept;
-  std::optional<InterleavedRows> again = with_threads(lines->way, lines->widest_bits, true, target);
-  const bool is_read_again = again && again->kept_turns == 0 && again->one_pass && again->chunks > 1;
-  return is_read_again && stream_turned_lines(*again) ? again : std::nullopt;
-}
-
 // Pieces of a word share sectors with both neighbours, each time that lanes read or store.
 bool asks_for_less(const InterleavedRows& shifted, const InterleavedRows& pieces, int narrowest_bits) {
   return shifted.kept_turns > 0 && pieces.width * narrowest_bits <= 32;
@@ -557,7 +532,7 @@ std::optional<InterleavedRows> interleaved_rows(const RowForm& original, const G
   if (reads_twice && !wide)
     if (std::optional<InterleavedRows> kept = kept_strips(form, graph, target))
       return found && found->shifted && asks_for_less(*found, *kept, lines->narrowest_bits) ? found : kept;
-  if (!lines) return with_turned_lines(form, graph, target);
+  if (!lines) return std::nullopt;
   if (wide && reads_twice) return found && found->one_pass ? found : std::nullopt;
   const IndexExpr length = lines->way.lines();
   if (found ? !reads_again(*found)

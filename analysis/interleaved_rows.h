@@ -21,12 +21,9 @@
 //
 //   sum over n, p of x[n, c, p], p of 49    16 of c to a team of 196 threads, two lines of 98 vectors at a time
 //                                p of 3249  one of c to a team of 512 threads, up to 407 vectors of a line
-//
-// Some tensors of such rows may lie the other way round (analysis/turned_lines).
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -34,7 +31,6 @@
 #include "analysis/row_form.h"
 #include "analysis/row_one_pass.h"
 #include "analysis/target.h"
-#include "analysis/turned_lines.h"
 #include "ir/graph.h"
 
 namespace fusec {
@@ -60,10 +56,6 @@ struct InterleavedRows {
   int kept_turns = 0;                // vectors of a thread; 0: not known, or too many
   std::vector<ExprId> loads;         // that read one element after the other
   std::vector<ExprId> beside;        // that read so what is the same for all lines
-  std::vector<TurnedLines> turned;   // of strips that are kept: what lies the other way round
-  std::map<ExprId, std::size_t> turned_loads;     // some of `loads`
-  std::map<ValueId, std::size_t> turned_results;  // outputs
-  int lines_of_block = 0, turned_words = 0;       // that follow one another; of shared memory
   // Of what no thread keeps: moments, or a maximum and the exponentials below it, of which both come of one pass over
   // it; of what a cohort keeps, the latter come of one meeting.
   std::optional<RowOnePass> one_pass;

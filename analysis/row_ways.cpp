@@ -88,9 +88,6 @@ bool is_worth_launch(const InterleavedRows& way, const Graph& graph, const Targe
   double bytes = 0;
   for (const ExprId load : way.loads)
     bytes += static_cast<double>(bytes_at_hint(graph.tensor(way.form.kernel.pool[load].source), graph.symbols));
-  if (!way.turned.empty())  // what is stored one by one otherwise
-    for (const KernelOutput& output : way.form.kernel.outputs)
-      bytes += static_cast<double>(bytes_at_hint(output.type, graph.symbols));
   return asked_for >= kMuch && asked_for * bytes >= kOfLaunch * target.launch_seconds * target.bandwidth;
 }
 

@@ -152,7 +152,6 @@ class Search {
     for (std::size_t i = 0; i < a.size(); ++i) {
       if (a[i].schedule != b[i].schedule) return true;
       words += words_at_a_time(a[i].text) - words_at_a_time(b[i].text);
-      words += a[i].words_across - b[i].words_across;
     }
     return words > 0;
   }

@@ -82,7 +82,6 @@ struct KernelSource {
   bool owns_rows = false;   // of rows: who reads of a row has read it before any of it is stored, itself or its team
   bool keeps_rows = false;  // of rows: all is kept that later loops over a row read again
   bool any_start = false;   // what is read along its last axis is read in vectors wherever it begins and ends
-  int words_across = 0;     // of accesses to lines that prelude functions turn round
   int least_blocks = 0;     // that registers of a multiprocessor must do for; 0: as ptxas likes
   bool names_registers = false;  // PTX registers by name: its body stands in one function at most once
   Tuning tuning = {};

@@ -79,9 +79,6 @@ bool proves_nonnegative(const IndexExpr& e, const Bounds& bounds);
 inline bool proves_less(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds) {
   return proves_nonnegative(b - a - 1, bounds);
 }
-inline bool proves_equal(const IndexExpr& a, const IndexExpr& b, const Bounds&) {
-  return a == b;
-}
 // a and b can have no common value under the bounds.
 bool proves_different(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds);
 // Is e a multiple of k, for every value?

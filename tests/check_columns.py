@@ -7,9 +7,8 @@ are kept by blocks that wait for one another, or a maximum and the exponentials 
 begin anywhere as well as even ones, of few columns and of many. Batches' statistics leave other blocks room on a
 multiprocessor. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then,
 but seldom. Groups of neighbouring channels over pixels are rows of several elements of each line, wherever permutations
-stand, those of tensors of which one has its channels first and the other last as well. What is kept in shared memory and
-what is reduced through it have room beside one another. Sums of tall
-columns take little more than what their elements take, and what is kept comes and goes in pieces of several elements:
+stand. What is kept in shared memory and what is reduced through it have room beside one another. Sums of tall columns
+take little more than what their elements take, and what is kept comes and goes in pieces of several elements:
 instructions for 16 bytes. Results of elements that wait for no sum (the gradient beside that of a bias) are stored
 where their operands are read for it, once.
 Status 77: no NVRTC."""
@@ -189,34 +188,6 @@ def groups_of_channels():
                     channels_last_norm("bfloat16", [1, 256, 256, 128], 32, passes=3, launches=2, more=1.15)]
 
 
-def turned_groups():
-    """From channels last to channels first, and back: what lies the other way round goes through shared memory, kept by
-    a strip's blocks or read again."""
-    found = []
-
-    def add(dtype, images, height, width, channels, groups, **more):
-        weights = {"w": [channels], "b": [channels]}
-        norm = ("w", "b")
-        found.append(Case("groups, last to first", dtype, [images, height, width, channels],
-                          [node("p", "permute", "x", dims=[0, 3, 1, 2]),
-                           node("y", "group_norm", "p", *norm, num_groups=groups)], others=weights, **more))
-        found.append(Case("groups, first to last", dtype, [images, channels, height, width],
-                          [node("n", "group_norm", "x", *norm, num_groups=groups),
-                           node("y", "permute", "n", dims=[0, 2, 3, 1])], others=weights, **more))
-
-    for dtype, most in (("float32", 92), ("float16", 134), ("bfloat16", 134)):
-        wide = dtype == "float32"
-        add(dtype, 2, 32, 32, 320, 32, passes=2, launches=1 if wide else 2, more=1.16 if wide else 1.06, conflicts=2e4,
-            instructions=most)
-        add(dtype, 1, 64, 64, 320, 32, passes=2, launches=2, conflicts=2e4, instructions=most)
-        add(dtype, 2, 16, 16, 1280, 32, passes=2, instructions=most)
-        add(dtype, 2, 14, 14, 320, 32, passes=2, launches=1 if wide else 2, more=1.4, conflicts=2e4)
-        # Lines of an odd number of places: elements of 16 bits one by one, words of neighbours in the same banks.
-        add(dtype, 2, 7, 7, 640, 32, passes=2, more=1.55, conflicts=2e4)
-    add("float16", 1, 256, 256, 128, 32, passes=3, launches=2, instructions=120)
-    return found
-
-
 def around(op, factor, summand):
     """Of elements far from 0, some beyond the largest number."""
     return [node("m", "mul", "x", factor), node("a", "add", "m", summand), of_rows(op, "a")]
@@ -361,7 +332,7 @@ def cases():
     extremes = [node("s", "sum", "x", dim=[1], keepdim=True), node("t", "amax", "x", dim=[1], keepdim=True),
                 node("u", "sub", "x", "s"), node("y", "sub", "u", "t")]
     found.append(Case("sum and maximum taken away", "int64", [3, 900, 99], extremes, 2, 2, more=1.8))
-    return found + groups_of_channels() + turned_groups()
+    return found + groups_of_channels()
 
 
 def what_is_wrong(fusec_run, scratch, case, arch):

@@ -26,8 +26,8 @@ CHAINS = ((chains.any_movement, 60), (chains.any_turned, 100), (chains.any_picks
 
 def cases():
     return ([(case, arch) for arch in ARCHITECTURES for case in movement_cases.counted()]
-            + [(case, ARCHITECTURES[i % 2]) for i, case in enumerate(movement_cases.stretches())]
-            + [(case, arch) for arch in ARCHITECTURES for case in movement_cases.runs()]
+            + [(case, ARCHITECTURES[i % 2]) for i, case in enumerate(movement_cases.results_alone(movement_cases.stretches()))]
+            + [(case, arch) for arch in ARCHITECTURES for case in movement_cases.results_alone(movement_cases.runs())]
             + [(case, ARCHITECTURES[i % 2]) for i, case in enumerate(movement_cases.rows_backwards())]
             + [(chain(seed), ARCHITECTURES[seed % 2]) for chain, count in CHAINS for seed in range(count)])
 

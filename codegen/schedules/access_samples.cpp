@@ -136,32 +136,6 @@ std::vector<std::int64_t> AccessSamples::starts(std::int64_t count, int samples)
   return found;
 }
 
-std::vector<std::int64_t> AccessSamples::turns_every(std::int64_t points) const {
-  std::vector<std::int64_t> found;
-  const std::int64_t times = points_ / std::max<std::int64_t>(1, points);
-  // The first ones, which begin at different places in a warp, and others evenly apart.
-  constexpr std::int64_t kFirst = 8, kOthers = 8;
-  for (std::int64_t k = 1; k <= kFirst && k < times; ++k) found.push_back(k * points);
-  for (std::int64_t i = 1; i <= kOthers; ++i)
-    if (const std::int64_t k = times * i / kOthers - 1; k > kFirst) found.push_back(k * points);
-  return found;
-}
-
-std::int64_t AccessSamples::stride(std::uint32_t axis) const {
-  std::int64_t stride = 1;
-  for (std::size_t i = extents_.size(); i-- > 0 && extents_[i].first != axis;) stride *= extents_[i].second;
-  return stride;
-}
-
-std::vector<std::int64_t> AccessSamples::turns() const {
-  std::vector<std::int64_t> found;
-  for (std::size_t i = 0; i + 1 < extents_.size(); ++i) {
-    const std::vector<std::int64_t> more = turns_every(stride(extents_[i].first));
-    found.insert(found.end(), more.begin(), more.end());
-  }
-  return found;
-}
-
 std::vector<std::int64_t> AccessSamples::distances(ExprId load, std::uint32_t axis) {
   constexpr int kSamples = 16;
   const auto extent = std::ranges::find(extents_, axis, &std::pair<std::uint32_t, std::int64_t>::first)->second;
@@ -210,27 +184,10 @@ double sectors_of_stretch(std::int64_t bytes, int aligned) {
   return static_cast<double>(touched) * aligned / kSectorBytes;
 }
 
-double sectors_of_tiled_line(std::int64_t extent, std::int64_t tile, std::int64_t together, int element_bits,
-                             int aligned) {
-  const auto quotient = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
-  const std::int64_t tiles = quotient(extent, tile), of_tile = quotient(extent, tiles);
-  const std::int64_t pieces = quotient(of_tile, together), bits_of_piece = quotient(of_tile, pieces) * element_bits;
-  const std::int64_t step = (pieces > 1 ? together : tile) * element_bits / 8;
-  if (tiles * pieces > 1) aligned = static_cast<int>(std::gcd<std::int64_t>(aligned, std::max<std::int64_t>(1, step)));
-  return static_cast<double>(tiles * pieces) * sectors_of_stretch(quotient(bits_of_piece, 8), aligned) /
-         static_cast<double>(extent);
-}
-
-double movement_time(double sectors, double instructions, double passes, double issued) {
-  constexpr double kPasses = 2, kOthers = 0.15;
-  const std::array<double, 3> times{sectors, instructions / issued, passes / kPasses};
+double movement_time(double sectors, double instructions, double passes) {
+  constexpr double kIssued = 10, kPasses = 2, kOthers = 0.15;
+  const std::array<double, 3> times{sectors, instructions / kIssued, passes / kPasses};
   return (1 - kOthers) * std::ranges::max(times) + kOthers * std::accumulate(times.begin(), times.end(), 0.0);
-}
-
-double issued_for_sector(const Target& target) {
-  // Special functions have an eighth of all lanes; schedulers issue four fifths of what they could.
-  constexpr double kLanes = 8, kIssuing = 0.8;
-  return kIssuing * kLanes * target.special_rate / target.bandwidth;
 }
 
 int alignment_of(const IndexExpr& position, int element_bits, const Bounds& bounds) {

@@ -34,12 +34,6 @@ class AccessSamples {
   // Points at which `count` ones that are to be looked at together begin, multiples of that.
   std::vector<std::int64_t> starts(std::int64_t count, int samples) const;
 
-  // Points at which an axis begins anew and the one before it goes on, here and there.
-  std::vector<std::int64_t> turns() const;
-  std::vector<std::int64_t> turns_every(std::int64_t points) const;
-  // Points from one value of an axis to the next.
-  std::int64_t stride(std::uint32_t axis) const;
-
   // How far apart, here and there, the elements of neighbours along an axis lie.
   std::vector<std::int64_t> distances(ExprId load, std::uint32_t axis);
 
@@ -71,19 +65,13 @@ class AccessSamples {
 
 // Sectors that a stretch of so many bytes touches on average, one that begins at some multiple of `aligned`.
 double sectors_of_stretch(std::int64_t bytes, int aligned);
-// The same of all tiles of a line of `extent` elements, for an element: a warp takes `together` of a tile at a time.
-// Every line begins at a multiple of `aligned` bytes.
-double sectors_of_tiled_line(std::int64_t extent, std::int64_t tile, std::int64_t together, int element_bits,
-                             int aligned);
 // Bytes, a power of two up to a sector, that an element's place is always a multiple of.
 int alignment_of(const IndexExpr& position, int element_bits, const Bounds& bounds);
 
 // What a point of a kernel that moves things takes, in the time of a sector of memory: of instructions of a warp a
 // multiprocessor issues about ten in the time that its share of memory takes for a sector, and its shared memory has
 // two passes. What takes longest counts, and of the others a part.
-double movement_time(double sectors, double instructions, double passes, double issued = 10);
-// So many instructions, where a target's rates are known.
-double issued_for_sector(const Target& target);
+double movement_time(double sectors, double instructions, double passes);
 
 // Distinct ones of places in bytes, by what has `bytes`, a power of two.
 std::size_t distinct(std::vector<std::int64_t> places, std::int64_t bytes);

@@ -104,7 +104,6 @@ void InterleavedElements::find_strip() {
   if (way_.parts < way_.team)
     idle_ = fmt::format("{}{} < {}", idle_.empty() ? "" : idle_ + " && ", thread_, way_.parts);
   writer_.line(fmt::format("const {} {} = {} + {};", type, start_, before, phase_));
-  open_tiles();
 }
 
 // Threads of a loop's turn, or lines that they take.
@@ -141,8 +140,7 @@ std::string InterleavedElements::row_of_place(const std::string& place) const {
 std::string InterleavedElements::elements_of_chunk(const std::string& chunk, const std::string& place) {
   writer_.use("elements_of_chunk");
   if (way_.in_strips) {
-    const int in_turn = way_.turned.empty() ? at_once() : way_.lines_of_block;
-    const std::string lines = fmt::format("lines_of_chunk<{}>({}, {}, {})", in_turn, last_, chunks_, chunk);
+    const std::string lines = fmt::format("lines_of_chunk<{}>({}, {}, {})", at_once(), last_, chunks_, chunk);
     return way_.breadth == 1 ? lines : fmt::format("({}.0f * {})", way_.breadth, lines);
   }
   const std::string row = place.empty()
@@ -212,7 +210,7 @@ std::vector<ExprId> InterleavedElements::made_of_reductions(const std::vector<st
 
 // That, once, where turns that are not all there keep ptxas from doing so.
 void InterleavedElements::make_of_reductions(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots) {
-  if (part_.kept_turns == 0 && !streams()) return;
+  if (part_.kept_turns == 0) return;
   for (const ExprId id : made_of_reductions(axes, roots)) {
     const std::string name = writer_.unique("of_place");
     writer_.line(fmt::format("{} {}[{}];", c_type(pool_[id].type), name, way_.width));
@@ -242,12 +240,7 @@ void InterleavedElements::over_elements(const std::vector<std::uint32_t>& axes, 
       writer_.use("words");
       writer_.line(fmt::format("Words<{}> {}[{}];", part_.words_of(load), at->second, part_.kept_turns));
     }
-  if (streams()) {
-    over_blocks(axes, roots, visit);
-  } else {
-    vector_loop(axes, roots, visit);
-    if (visit.stores_turned) store_turned();
-  }
+  vector_loop(axes, roots, visit);
   visit.behind();
   if (!aligned_ || !whole_) edges(axes, loads, visit);
   for (const ExprId load : loads)
@@ -261,43 +254,34 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
                                       const Visit& visit) {
   const std::string v = writer_.unique("v"), e = writer_.unique("e"), type = writer_.index_type();
   const std::string first = way_.in_strips ? first_ : fmt::format("{} + {}", first_, thread_);
-  const std::string last = way_.turned.empty() ? last_ : block_last_;
   std::string turn;
   if (way_.shifted) beside_.merge(words_beside(roots));
   if (!idle().empty()) writer_.open(fmt::format("if ({})", idle()));
-  if (!way_.shifted && !streams()) beside_ = words_beside(roots);
+  if (!way_.shifted) beside_ = words_beside(roots);
   // Unless every turn is there for all: what is the same for its vectors is then computed once, where registers are
   // left for it.
   constexpr int kMostKept = 32768;  // words of a block
-  const bool all_turns = way_.in_strips && way_.turned.empty() && part_.kept_turns > 0 &&
-                         part_.kept_words * way_.threads() < kMostKept &&
+  const bool all_turns = way_.in_strips && part_.kept_turns > 0 && part_.kept_words * way_.threads() < kMostKept &&
                          way_.lines().is(std::int64_t{part_.kept_turns} * at_once() * way_.chunks);
   if (part_.kept_turns > 0) {
     turn = writer_.unique("turn");
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, part_.kept_turns));
     if (!part_.values.slots.empty()) values_.enter(turn);
-    if (!way_.turned.empty()) {
-      writer_.line(fmt::format("const {} {} = {} + {} + {} * {};", type, v, block_line_, first, turn, at_once()));
-    } else {
-      const std::string number = part_.chunked() ? fmt::format("({} * {} + {})", turn, chunks_, chunk_) : turn;
-      writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, first, number, at_once()));
-    }
-    if (!all_turns) writer_.open(fmt::format("if ({}{} < {})", turns_of_all(turn), v, last));
+    const std::string number = part_.chunked() ? fmt::format("({} * {} + {})", turn, chunks_, chunk_) : turn;
+    writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, first, number, at_once()));
+    if (!all_turns) writer_.open(fmt::format("if ({}{} < {})", turns_of_all(turn), v, last_));
   } else {
-    std::string begin = part_.chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
-    const bool shared = part_.chunked() && !streams();
-    const int step = at_once() * (shared ? way_.chunks : 1);
-    if (streams()) begin = fmt::format("{} + {}", block_line_, first);
+    const std::string begin = part_.chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
+    const int step = at_once() * (part_.chunked() ? way_.chunks : 1);
     writer_.line(fmt::format("#pragma unroll {}", turns_unrolled(code_of_element(form_, roots) * way_.width)));
-    if (const auto lines = way_.lines().as_constant();
-        way_.in_strips && way_.turned.empty() && lines && *lines % step == 0) {
+    if (const auto lines = way_.lines().as_constant(); way_.in_strips && lines && *lines % step == 0) {
       turn = writer_.unique("turn");
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", turn, *lines / step));
       writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, begin, turn, step));
     } else {
-      writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, v, begin, last,
-                               shared && part_.chunks().as_constant() == std::nullopt
+      writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, v, begin, last_,
+                               part_.chunked() && part_.chunks().as_constant() == std::nullopt
                                    ? fmt::format("{} * {}", at_once(), chunks_)
                                    : std::to_string(step)));
     }
@@ -310,7 +294,7 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
     const ExprNode& n = pool_[load];
     if (words.contains(n.source)) continue;
     writer_.use("words");
-    const std::string text = words_at(load, place, v);
+    const std::string text = words_at(load, place);
     if (const auto kept = kept_.find(n.source); part_.kept_turns > 0 && kept != kept_.end()) {
       words[n.source] = fmt::format("{}[{}]", kept->second, turn);
       if (!filled_.contains(n.source)) writer_.line(fmt::format("{} = {};", words[n.source], text));
@@ -323,7 +307,7 @@ void InterleavedElements::vector_loop(const std::vector<std::uint32_t>& axes, co
     words[n.source] = writer_.unique(writer_.wish(n.source) + "_w");
     writer_.line(fmt::format("const Words<{}> {} = {};", part_.words_of(load), words[n.source], text));
   }
-  visit.before(place, v);
+  visit.before(place);
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, way_.width));
   const ExprEmitter::Mark lanes = emitter_.mark();
@@ -408,10 +392,8 @@ std::string InterleavedElements::words_of_places(ExprId load) {
 }
 
 // The words of the vector there; of the tensor's last one there may be a part.
-std::string InterleavedElements::words_at(ExprId load, const std::string& place, const std::string& line) {
+std::string InterleavedElements::words_at(ExprId load, const std::string& place) {
   const ExprNode& n = pool_[load];
-  if (const auto tile = way_.turned_loads.find(load); tile != way_.turned_loads.end())
-    return fmt::format("load_words<{}>({})", part_.words_of(load), vector_in(tile->second, line, part_.words_of(load)));
   if (!way_.shifted)
     return fmt::format("load_words<{}>({} + {})", part_.words_of(load), writer_.input(n.source), place);
   const IndexExpr count = simplify(point_count(pool_, way_.outer) * way_.lines() * way_.line, pool_.bounds());

@@ -32,16 +32,11 @@ class InterleavedElements {
   // else "".
   struct Visit {
     std::function<void(const std::string& lane, const std::string& at)> element;
-    // Where the vector lies, and the number of its line.
-    std::function<void(const std::string& place, const std::string& line)> before = [](const auto&, const auto&) {};
+    std::function<void(const std::string& place)> before = [](const auto&) {};  // where the vector lies
     std::function<void()> after = [] {};
     std::function<void()> behind = [] {};  // the last vector, before the elements at the ends
-    bool stores_turned = false;
   };
   void over_elements(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit);
-
-  // Where the thread's vector of the line `line` goes that is stored the other way round; else "".
-  std::string turned_vector(const KernelOutput& output, const std::string& line);
 
   // Which threads have vectors; "" where all have.
   std::string idle() const;
@@ -79,17 +74,6 @@ class InterleavedElements {
 
  private:
   void find_strip();
-  // --- what lies the other way round (interleaved_turned.cpp)
-  void open_tiles();
-  bool streams() const { return !way_.turned.empty() && way_.kept_turns == 0; }  // some lines at a time
-  void over_blocks(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit);
-  void find_lines_of_block();
-  void load_turned(const std::vector<ExprId>& loads);
-  void store_turned();
-  std::string arguments_of(const TurnedLines& tile) const;
-  std::string first_of(const TurnedLines& tile);
-  std::string pitch_and_count(const TurnedLines& tile);
-  std::string vector_in(std::size_t tile, const std::string& line, int words);
   int at_once() const;
   void bind_element(const std::vector<std::uint32_t>& axes, const std::string& at, const std::string& lane);
   std::vector<ExprId> made_of_reductions(const std::vector<std::uint32_t>& axes,
@@ -100,7 +84,7 @@ class InterleavedElements {
   std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
   std::map<ExprId, std::string> words_beside(const std::vector<ExprId>& roots);
   std::string words_of_places(ExprId load);
-  std::string words_at(ExprId load, const std::string& place, const std::string& line);
+  std::string words_at(ExprId load, const std::string& place);
   void edges(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& loads, const Visit& visit);
 
   const RowForm& form_;
@@ -117,9 +101,6 @@ class InterleavedElements {
   std::string begins_, phase_;          // of which row the first vector's first element is, and this thread's
   std::string idle_;                    // "" where every thread has a vector of the strip
   std::string arrived_;                 // cohorts: their counters
-  std::string block_line_;              // the block's first line, where it has some that follow one another
-  std::string block_last_;              // that behind its last
-  std::vector<std::string> turned_;     // tiles in shared memory
   bool whole_strips_ = true;
   bool aligned_ = false, whole_ = false;     // no vector reaches over the beginning; over any end
   std::map<ExprId, std::string> beside_;     // words of what is the same for all lines, in a loop

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <optional>
@@ -50,13 +49,10 @@ class InterleavedEmitter {
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = "column_reduction";
     source.keeps_rows = part_.kept_turns > 0;
-    source.any_start = way_.turned.empty();
-    for (const TurnedLines& tile : way_.turned) source.words_across += tile.vector * tile.bytes() / 4;
+    source.any_start = true;
     // Each element is read by who stores it, then for the last time, and no vector has some of two teams.
     const bool stores_what_it_read = part_.outputs_beside().empty() ? part_.outputs : part_.reads_once();
-    source.owns_rows =
-        stores_what_it_read && (elements_.aligned() || way_.in_strips) && !way_.shifted && way_.turned.empty();
-    source.dynamic_shared = 4 * way_.turned_words;
+    source.owns_rows = stores_what_it_read && (elements_.aligned() || way_.in_strips) && !way_.shifted;
     return source;
   }
 
@@ -136,7 +132,7 @@ class InterleavedEmitter {
                     const std::function<void()>& behind) {
     std::string elements;
     InterleavedElements::Visit visit;
-    visit.before = [&](const std::string&, const std::string&) {
+    visit.before = [&](const std::string&) {
       elements = writer_.unique("elements");
       writer_.line(fmt::format("{} {}[{}];", results_.type_of_pass(), elements, way_.width));
     };
@@ -271,14 +267,11 @@ class InterleavedEmitter {
                                          const std::vector<ExprId>& roots) {
     if (outputs.empty()) return visit;
     InterleavedElements::Visit both = visit;
-    both.stores_turned = std::ranges::any_of(
-        outputs, [&](const KernelOutput* output) { return way_.turned_results.contains(output->value); });
-    both.before = [=, this](const std::string& place, const std::string& line) {
-      visit.before(place, line);
+    both.before = [=, this](const std::string& place) {
+      visit.before(place);
       stores_.clear();
       for (const KernelOutput* output : outputs) {
-        std::string to = elements_.turned_vector(*output, line);
-        if (to.empty()) to = fmt::format("{} + {}", writer_.output(output->value), place);
+        const std::string to = fmt::format("{} + {}", writer_.output(output->value), place);
         if (way_.shifted) writer_.use("store_edge_words");
         stores_.push_back(VectorStore::elsewhere(
             emitter_, *output, way_.width,

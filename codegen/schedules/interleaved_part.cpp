@@ -15,7 +15,6 @@ namespace fusec {
 namespace {
 
 constexpr int kComputingInPart = 40;  // registers of a thread, beside what it keeps
-constexpr int kPlaces = 20;
 
 // Blocks that run at once where each thread has so many registers: these are given to warps in units of 256, by each
 // quarter of a multiprocessor.
@@ -152,7 +151,7 @@ bool InterleavedPart::reads_once() const {
 
 IndexExpr InterleavedPart::chunks() const {
   const ExprPool& pool = way.form.kernel.pool;
-  if (way.chunks == 1 || way.cohort || !way.turned.empty() || way.lines().as_constant()) return way.chunks;
+  if (way.chunks == 1 || way.cohort || way.lines().as_constant()) return way.chunks;
   // Of a turn: so many lines, or elements.
   const IndexExpr all = way.in_strips ? way.lines() : way.lines() * way.columns();
   const int at_once = way.in_strips ? way.parts / way.lanes() : way.parts * way.width;
@@ -182,8 +181,7 @@ int InterleavedPart::words_of(ExprId load) const {
 
 bool InterleavedPart::forgets() const {
   const int elements = kept_turns * way.width * static_cast<int>(kept.size());
-  const int beside = way.turned.empty() ? 0 : kPlaces;  // where lines lie in tiles
-  return kept_words + elements + kComputingInPart + beside > kMultiprocessorRegisters / way.threads();
+  return kept_words + elements + kComputingInPart > kMultiprocessorRegisters / way.threads();
 }
 
 int InterleavedPart::blocks_at_once() const {

@@ -13,12 +13,8 @@
 #include "codegen/schedules/box_tiles.h"
 #include "codegen/schedules/direct.h"
 #include "codegen/schedules/line_pairs.h"
-#include "codegen/schedules/line_strips.h"
 #include "codegen/schedules/loads_of_lanes.h"
-#include "codegen/schedules/picked_rows.h"
-#include "codegen/schedules/runs.h"
 #include "codegen/schedules/split_axes.h"
-#include "codegen/schedules/stretches.h"
 #include "codegen/schedules/transpose.h"
 #include "codegen/schedules/vector_access.h"
 #include "codegen/schedules/vector_width.h"
@@ -272,50 +268,10 @@ constexpr double kBetterSectors = 0.87, kFewerAccesses = 0.9;
 // Of the predicted time otherwise: what is worth boxes.
 constexpr double kFaster = 0.95;
 
-// The same for runs, which threads of a block wait for twice, and for them instead of boxes, which have no list of what
-// is left over.
-constexpr double kFasterInRuns = 0.97, kFasterInFewRuns = 0.9, kRunsToBoxes = 0.8;
-
-// Instructions for an element, as counted: in stretches; one by one, and there for each axis, or of one axis alone; of
-// a thread's neighbours in vectors and in windows.
-constexpr double kInstructionsInStretches = 60, kInstructionsOneByOne = 20, kInstructionsOfAxis = 12,
-                 kInstructionsInLine = 16, kInstructionsOfVector = 40, kInstructionsOfWindow = 200, kMostInWindows = 25;
-
-// Where they ask for clearly fewer sectors for a point than all loads do `otherwise`. Sectors that vectors of two rows
-// have in common are the cache's.
-std::optional<StretchPlan> stretches_where_better(const Kernel& merged, const Graph& graph, const Target& target,
-                                                  double otherwise, bool in_vectors) {
-  constexpr double kBetterOneByOne = 0.75, kBetterThanVectors = 0.6;
-  const double stores = sectors_of_stores(merged);
-  auto plan = plan_stretches(merged, graph, target);
-  if (!plan) return std::nullopt;
-  const double better = in_vectors ? kBetterThanVectors : plan->stretches.empty() ? kBetterOneByOne : kBetterSectors;
-  if (plan->sectors + stores > better * (otherwise + stores)) return std::nullopt;
-  return plan;
-}
-
-// Where they are faster than what asks for so many sectors and takes so many instructions for a point.
-std::optional<RunPlan> runs_where_faster(const Kernel& kernel, const Graph& graph, const Target& target, double sectors,
-                                         double instructions) {
-  auto plan = plan_runs(kernel, graph, target);
-  if (!plan) return std::nullopt;
-  const double stores = sectors_of_stores(kernel), issued = issued_for_sector(target);
-  if (movement_time(plan->sectors + stores, plan->instructions / 32, 0, issued) >
-      (plan->turns > 1 ? kFasterInRuns : kFasterInFewRuns) *
-          movement_time(sectors + stores, instructions / 32, 0, issued))
-    return std::nullopt;
-  return plan;
-}
-
-// The same of picked rows. Less will do in place of stretches, which take more instructions.
-std::optional<PickedRows> picked_rows_where_better(const Kernel& merged, const Graph& graph, const Target& target,
-                                                   double otherwise, bool in_stretches) {
-  const double stores = sectors_of_stores(merged);
-  auto plan = plan_picked_rows(merged, graph, target);
-  if (!plan || plan->sectors + stores > (in_stretches ? 1.05 : kBetterSectors) * (otherwise + stores))
-    return std::nullopt;
-  return plan;
-}
+// Instructions for an element, as counted: one by one, and there for each axis; of a thread's neighbours in vectors and
+// in windows.
+constexpr double kInstructionsOneByOne = 20, kInstructionsOfAxis = 12, kInstructionsOfVector = 40,
+                 kInstructionsOfWindow = 200, kMostInWindows = 25;
 
 // Tiles with bank conflicts or of few elements, where what else there is asks for many more sectors for a point: about
 // `otherwise` for its loads.
@@ -345,14 +301,13 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
   // Axes that only a remainder takes apart (of what is rolled) are merged; transposed, they had better be by
   // themselves.
   if (!tiles) tiles = choose_transpose(drop_unit_axes(kernel), graph);
-  const auto strips = tiles ? plan_line_strips(*tiles, graph, target) : std::nullopt;
-  const bool good_tiles = strips || (tiles && tiles->tiles.conflicts == 0 && !tiles->tiles.few_points);
+  const bool good_tiles = tiles && tiles->tiles.conflicts == 0 && !tiles->tiles.few_points;
   const auto in_boxes = [&](double otherwise) -> std::optional<KernelSource> {
     const auto boxes = plan_box_tiles(parted, graph, target);
-    if (!boxes || boxes->time > (strips ? 1 : kFaster) * otherwise) return std::nullopt;
+    if (!boxes || boxes->time > kFaster * otherwise) return std::nullopt;
     // Where warps still meet in banks, and do not in tiles, it has to be much faster than these, or so in lines.
     constexpr double kMuchFaster = 0.8, kConflicts = 0.5;
-    if (good_tiles && !strips && boxes->conflicts > kConflicts && boxes->time > kMuchFaster * otherwise &&
+    if (good_tiles && boxes->conflicts > kConflicts && boxes->time > kMuchFaster * otherwise &&
         boxes->time_in_lines > kFaster * otherwise)
       return std::nullopt;
     KernelSource source = emit_box_tiles(parted, graph, *boxes);
@@ -360,9 +315,8 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
     return source;
   };
   if (good_tiles) {
-    const double in_tiles = strips ? strips->time : time_of(tiles->tiles, tiles->kernel, graph);
-    if (auto source = in_boxes(in_tiles)) return *std::move(source);
-    KernelSource source = strips ? emit_line_strips(tiles->kernel, graph, *strips) : emit_transpose(*tiles, graph);
+    if (auto source = in_boxes(time_of(tiles->tiles, tiles->kernel, graph))) return *std::move(source);
+    KernelSource source = emit_transpose(*tiles, graph);
     source.name = kernel_name(graph, kernel.nodes);
     return source;
   }
@@ -381,9 +335,6 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
   if (!axes.empty()) windows = choose_windows(kernel, merged, graph, wanted_width(merged, graph), width);
   const auto parts = axes.empty() ? std::nullopt : parts_that_share(apart, graph, target);
   KernelSource source;
-  std::optional<StretchPlan> stretches;
-  std::optional<PickedRows> picked;
-  std::optional<RunPlan> runs;
   std::optional<Kernel> paired;
   bool once = false;   // what parts of axes share is read once
   bool lines = false;  // all that is loaded lies as the results do
@@ -397,36 +348,20 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
     // Of fewer axes, every other line that lies as the result does is read in whole sectors.
     const bool in_lines = as_they_lie && !parts && !tiles && !paired && axes.size() < 3;
     double least = in_lines ? 0 : windows ? sectors_of_loads(*windows, graph) : sectors_of_loads(loads, graph, width);
-    if (!as_they_lie)
-      stretches = stretches_where_better(merged, graph, target, least, windows && reads_vectors(*windows));
-    if (stretches) least = stretches->sectors;
-    if (!as_they_lie) picked = picked_rows_where_better(merged, graph, target, least, stretches.has_value());
-    if (picked) least = picked->sectors;
     const bool fewer = parts && as_they_lie && parts->in_vectors && parts->sectors <= least &&
                        parts->accesses < kFewerAccesses * accesses_of_loads(loads, width);
     once = parts && (fewer || parts->sectors < kBetterSectors * least);
     if (once) least = parts->sectors;
     if (paired && !once) least = in_pairs;
-    if (!in_lines && !picked) {
+    if (!in_lines) {
       const double of_element =
           once          ? kInstructionsOfVector / parts->width
-          : stretches   ? kInstructionsInStretches
           : windows     ? std::min(kInstructionsOfWindow / wanted_width(merged, graph), kMostInWindows)
           : as_they_lie ? kInstructionsOfVector / width
                         : kInstructionsOneByOne + kInstructionsOfAxis * static_cast<double>(axes.size());
-      double time = movement_time(least + sectors_of_stores(merged), of_element / 32, 0);
-      const double as_counted = once || stretches  ? of_element
-                                : windows          ? instructions_of(*windows, graph)
-                                : axes.size() == 1 ? std::min(of_element, kInstructionsInLine)
-                                                   : of_element;
-      if (!as_they_lie && !once) runs = runs_where_faster(kernel, graph, target, least, as_counted);
-      if (runs) {
-        const double in_runs = movement_time(runs->sectors + sectors_of_stores(merged), runs->instructions / 32, 0);
-        time = std::min(time, in_runs / kRunsToBoxes);
-      }
-      if (auto boxes = in_boxes(time)) return *boxes;
+      if (auto boxes = in_boxes(movement_time(least + sectors_of_stores(merged), of_element / 32, 0))) return *boxes;
     }
-    if (tiles && better_in_tiles(*tiles, merged, runs ? runs->sectors : least)) {
+    if (tiles && better_in_tiles(*tiles, merged, least)) {
       source = emit_transpose(*tiles, graph);
       source.name = kernel_name(graph, kernel.nodes);
       return source;
@@ -437,12 +372,6 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
                         choose_shape(shape_of(parts->kernel, graph, target, parts->width), parts->kernel, graph, target,
                                      choices))
                  .emit(merged);
-  else if (picked)
-    source = emit_picked_rows(merged, graph, target, *picked);
-  else if (runs)
-    source = emit_runs(graph, target, *runs);
-  else if (stretches)
-    source = emit_stretches(merged, graph, target, *stretches);
   else if (windows)
     source = emit_windowed(windows->kernel, graph, target, std::move(windows->plan));
   else if (width > 1 && !(writes_half_bytes(merged) && width < 8)) {

@@ -231,10 +231,6 @@ bool reads_some_apart(const WindowedPlan& plan) {
 
 }  // namespace
 
-bool reads_vectors(const WindowedChoice& choice) {
-  return choice.plan.singles == 0 && reads_vectors(choice.plan);
-}
-
 std::optional<WindowedChoice> choose_windows(const Kernel& kernel, const Kernel& merged, const Graph& graph, int width,
                                              int usual_width) {
   if (width < 2 || merged.outputs[0].axes.empty() || writes_half_bytes(kernel)) return std::nullopt;
@@ -275,21 +271,6 @@ std::optional<WindowedChoice> choose_windows(const Kernel& kernel, const Kernel&
 
 double sectors_of_loads(const WindowedChoice& choice, const Graph& graph) {
   return WindowSamples(choice.plan, graph).sectors_a_point();
-}
-
-double instructions_of(const WindowedChoice& choice, const Graph& graph) {
-  // As counted: of a window, of an axis, and of an element; of one that has a guard where lanes may be of two rows.
-  constexpr double kWindow = 30, kAxis = 15, kElement = 3, kGuardedOfRows = 11;
-  const WindowedPlan& plan = choice.plan;
-  const double windows = kWindow * static_cast<double>(plan.reads.size());
-  const double axes = kAxis * static_cast<double>(choice.kernel.outputs[0].axes.size());
-  if (!plan.crosses) return (windows + axes) / plan.width + kElement;
-  const bool guarded = std::ranges::any_of(plan.reads, [&](const WindowedPlan::Read& read) {
-    return plan.kernel.pool[read.window.load].args[0] != kNoExpr;
-  });
-  const auto length = static_cast<double>(std::max<std::int64_t>(1, value_at_hint(plan.row_length, graph.symbols)));
-  const double crossing = std::min(1.0, kWarpLanes * plan.width / length);  // of warps
-  return ((1 + crossing) * windows + 2 * axes) / plan.width + (guarded ? kGuardedOfRows : kElement);
 }
 
 std::optional<KernelSource> windowed_planes(const Kernel& merged, const Graph& graph, const Target& target, int width) {

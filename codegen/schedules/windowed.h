@@ -27,12 +27,8 @@ struct WindowedChoice {
 std::optional<WindowedChoice> choose_windows(const Kernel& kernel, const Kernel& merged, const Graph& graph, int width,
                                              int usual_width);
 
-// Is all that it reads vectors as they lie in memory?
-bool reads_vectors(const WindowedChoice& choice);
 // Sectors that its loads ask for, for a point, as some warps do.
 double sectors_of_loads(const WindowedChoice& choice, const Graph& graph);
-// All its instructions for a point, about.
-double instructions_of(const WindowedChoice& choice, const Graph& graph);
 
 // The same where a short axis (colours of an image) is the fastest one in some tensor and not in another: a thread has
 // all its elements. Nothing where there is no such access.
