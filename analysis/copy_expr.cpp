@@ -49,7 +49,8 @@ std::vector<ExprId> ExprCopier::operands_of(ExprId id) const {
     for (const Variable v : variables_of(e))
       if (v.kind == Variable::Kind::kValue) operands.push_back(v.id);
   };
-  for (const IndexExpr& e : n.indices) values(e);
+  if (from_.has_values())
+    for (const IndexExpr& e : n.indices) values(e);
   for (const ExprId a : n.args)
     if (a != kNoExpr) operands.push_back(a);
   return operands;

@@ -16,13 +16,20 @@ std::vector<ExprId> roots_of(const Kernel& kernel) {
 std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool) {
   std::vector<std::vector<std::uint32_t>> depends(pool.size());
   auto add = [](std::vector<std::uint32_t>& to, const std::vector<std::uint32_t>& more) {
+    if (std::ranges::includes(to, more)) return;
     std::vector<std::uint32_t> both;
+    both.reserve(to.size() + more.size());
     std::set_union(to.begin(), to.end(), more.begin(), more.end(), std::back_inserter(both));
     to = std::move(both);
   };
+  auto add_axis = [](std::vector<std::uint32_t>& to, std::uint32_t axis) {
+    const auto at = std::ranges::lower_bound(to, axis);
+    if (at == to.end() || *at != axis) to.insert(at, axis);
+  };
   auto add_index = [&](std::vector<std::uint32_t>& to, const IndexExpr& e) {
+    if (const auto v = e.as_variable(); v && v->kind == Variable::Kind::kAxis) return add_axis(to, v->id);
     for (const Variable v : variables_of(e)) {
-      if (v.kind == Variable::Kind::kAxis) add(to, {v.id});
+      if (v.kind == Variable::Kind::kAxis) add_axis(to, v.id);
       if (v.kind == Variable::Kind::kValue) add(to, depends[v.id]);
     }
   };

@@ -150,6 +150,8 @@ class ExprPool {
   const ExprNode& operator[](ExprId id) const { return nodes_[id]; }
   std::size_t size() const { return nodes_.size(); }
   const Bounds& bounds() const { return bounds_; }
+  // Whether an index may be made of a loaded value: only known_index makes such.
+  bool has_values() const { return !bounds_.value_max.empty(); }
   // From now on more is known of the symbols; what is here already stays as it is.
   void assume(Symbols symbols, std::vector<ProductLimit> products) {
     bounds_.symbols = std::move(symbols);

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <set>
 #include <stdexcept>
 #include <unordered_map>
 #include <unordered_set>
@@ -399,12 +398,13 @@ class Rebuilding {
   std::unordered_map<const IndexAtom*, IndexExpr> done_;
 };
 
-void collect(const IndexExpr& e, std::set<Variable>& found, std::unordered_set<const IndexAtom*>& seen) {
+// As often as they stand there.
+void collect(const IndexExpr& e, std::vector<Variable>& found, std::unordered_set<const IndexAtom*>& seen) {
   count_step();
   for (const IndexTerm& term : e.terms())
     for (const IndexAtomPtr& factor : term.factors) {
       if (factor->kind == IndexAtom::Kind::kVariable) {
-        found.insert(factor->variable);
+        found.push_back(factor->variable);
       } else if (factor->depth < 2 || seen.insert(factor.get()).second) {
         collect(factor->a, found, seen);
         collect(factor->b, found, seen);
@@ -439,10 +439,13 @@ IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexA
 }
 
 std::vector<Variable> variables_of(const IndexExpr& e) {
-  std::set<Variable> found;
+  std::vector<Variable> found;
+  if (e.is_constant()) return found;
   std::unordered_set<const IndexAtom*> seen;
   collect(e, found, seen);
-  return {found.begin(), found.end()};
+  std::ranges::sort(found);
+  found.erase(std::unique(found.begin(), found.end()), found.end());
+  return found;
 }
 
 bool mentions(const IndexExpr& e, Variable v) {
