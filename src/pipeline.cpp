@@ -100,8 +100,8 @@ PlannedModel Pipeline::plan_as_given(Graph graph) {
   return plan_as_asked(std::move(graph));
 }
 
-double Pipeline::seconds_of_groups(const PlannedModel& model) const {
-  return sum_of(predict_groups(model.graph, model.plan, options_.target, options_.emit.numerics)).total;
+double Pipeline::seconds_of_groups(const PlannedModel& model, double enough) const {
+  return fusec::seconds_of_groups(model.graph, model.plan, options_.target, options_.emit.numerics, enough);
 }
 
 // With the copies that a launch has, which only aliases ask for.
@@ -123,7 +123,7 @@ bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph
     options.before_pass = options.after_pass = nullptr;
     options.progress = nullptr;
     const PlannedModel other = Pipeline(std::move(options)).plan_as_asked(graph);
-    return seconds > kRounding * seconds_of_groups(other) && seconds > kRounding * seconds_of(other);
+    return seconds > kRounding * seconds_of_groups(other, seconds) && seconds > kRounding * seconds_of(other);
   });
 }
 

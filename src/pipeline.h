@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -100,7 +101,9 @@ class Pipeline {
 
  private:
   PlannedModel plan_as_given(Graph graph);
-  double seconds_of_groups(const PlannedModel& model) const;
+  // As transforms/cost_report has it.
+  double seconds_of_groups(const PlannedModel& model,
+                           double enough = std::numeric_limits<double>::infinity()) const;
   double seconds_of(const PlannedModel& model) const;
   bool is_dearer_than_unchanged(const PlannedModel& planned, const Graph& graph);
   PlannedModel cheaper_of(PlannedModel rewritten, const Graph& graph);

@@ -159,6 +159,17 @@ class CostReportWriter {
   std::string text_;
 };
 
+Prediction predict_group(const Graph& graph, const FusionPlan& plan, GroupId g, const GroupInterface& interface,
+                         const Target& target, const Numerics& numerics) {
+  const FusionGroup& group = plan.groups[g];
+  if (group.prepared) return {};  // no part of a launch
+  const std::vector<NodeId> list(group.nodes.begin(), group.nodes.end());
+  if (group.code == GroupCode::kCublasLt)
+    if (const auto call = find_matrix_call(graph, list, interface.outputs, target, false).call)
+      return predict(graph, *call, target);
+  return predict(graph, list, interface.outputs, plan.strategy == Strategy::kFull, target, numerics);
+}
+
 }  // namespace
 
 std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target,
@@ -168,23 +179,22 @@ std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& pla
   std::vector<Prediction> predictions;
   predictions.reserve(plan.groups.size());
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
-    const auto& nodes = plan.groups[g].nodes;
-    if (plan.groups[g].prepared) {  // no part of a launch
-      predictions.emplace_back();
-      continue;
-    }
-    const std::vector<NodeId> list(nodes.begin(), nodes.end());
-    std::optional<MatrixCall> call;
-    if (plan.groups[g].code == GroupCode::kCublasLt)
-      call = find_matrix_call(graph, list, interfaces[g].outputs, target, false).call;
-    predictions.push_back(
-        call ? predict(graph, *call, target)
-             : predict(graph, list, interfaces[g].outputs, plan.strategy == Strategy::kFull, target, numerics));
+    predictions.push_back(predict_group(graph, plan, g, interfaces[g], target, numerics));
+    if (plan.groups[g].prepared) continue;
     // As in the partition report: of the formulas of its nodes, whatever stands inside what.
     predictions.back().flops = 0;
-    for (const NodeId n : nodes) predictions.back().flops += static_cast<double>(work.flops(n));
+    for (const NodeId n : plan.groups[g].nodes) predictions.back().flops += static_cast<double>(work.flops(n));
   }
   return predictions;
+}
+
+double seconds_of_groups(const Graph& graph, const FusionPlan& plan, const Target& target, const Numerics& numerics,
+                         double enough) {
+  const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
+  double seconds = 0;
+  for (GroupId g = 0; g < plan.groups.size() && seconds < enough; ++g)
+    seconds += predict_group(graph, plan, g, interfaces[g], target, numerics).total;
+  return seconds;
 }
 
 Prediction sum_of(const std::vector<Prediction>& parts) {

@@ -2,6 +2,7 @@
 // model, next to the same nodes as kernels of their own, as JSON; docs/schemas/report.schema.json has its form.
 #pragma once
 
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,11 @@ std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& pla
                                        const Numerics& numerics = {});
 
 Prediction sum_of(const std::vector<Prediction>& parts);
+
+// What sum_of(predict_groups(...)).total is, for which no operations are counted; where that is `enough` or more, no
+// less than `enough`: whoever only compares need not know the rest.
+double seconds_of_groups(const Graph& graph, const FusionPlan& plan, const Target& target, const Numerics& numerics,
+                         double enough = std::numeric_limits<double>::infinity());
 
 struct CostReportContext {
   const PartitionReportContext& nodes;
