@@ -102,6 +102,7 @@ class FindChoice {
 }  // namespace
 
 std::optional<ChosenMatrices> with_matrix_axis(const Kernel& original) {
+  if (!original.pool.has_values()) return std::nullopt;
   Kernel kernel = with_shared_axes(original).value_or(original);
   FindChoice find(kernel);
   const std::optional<ExprId> value = find.run();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include "analysis/reduction_pieces.h"
@@ -9,31 +10,41 @@
 namespace fusec {
 namespace {
 
+using Lengths = std::set<IndexExpr>;
+
+Lengths lengths_of_products(const Kernel& kernel) {
+  const ExprPool& pool = kernel.pool;
+  Lengths products;
+  for (const ExprId id : reachable(pool, roots_of(kernel))) {
+    const ExprNode& n = pool[id];
+    if (n.op == ExprOp::kReduce && n.axes.size() == 1 && n.reduction == Reduction::kSum &&
+        pool[n.args[0]].op == ExprOp::kMul)
+      products.insert(pool.extent(n.axes[0]));
+  }
+  return products;
+}
+
+bool has_sink(const ExprPool& pool, const Lengths& products, const ExprNode& n) {
+  if (n.op != ExprOp::kReduce || n.axes.size() != 1) return false;
+  if (n.reduction != Reduction::kSum && n.reduction != Reduction::kMax) return false;
+  const IndexExpr& extent = pool.extent(n.axes[0]);
+  return !products.contains(extent) && products.contains(extent - 1);
+}
+
 class Peeling {
  public:
-  explicit Peeling(const Kernel& kernel) : kernel_(kernel), pool_(kernel_.pool) {
-    for (const ExprId id : reachable(pool_, roots_of(kernel))) {
-      const ExprNode& n = pool_[id];
-      if (n.op == ExprOp::kReduce && n.axes.size() == 1 && n.reduction == Reduction::kSum &&
-          pool_[n.args[0]].op == ExprOp::kMul)
-        products_.insert(pool_.extent(n.axes[0]));
-    }
-  }
+  Peeling(const Kernel& kernel, Lengths products)
+      : kernel_(kernel), pool_(kernel_.pool), products_(std::move(products)) {}
 
   std::optional<Kernel> run() {
-    const bool peeled =
-        rewrite_reductions(kernel_, [&](const ExprNode& n) { return has_sink(n) ? apart(n) : kNoExpr; });
+    const bool peeled = rewrite_reductions(
+        kernel_, [&](const ExprNode& n) { return has_sink(pool_, products_, n) ? apart(n) : kNoExpr; });
     if (!peeled) return std::nullopt;
     kernel_.named.clear();
     return std::move(kernel_);
   }
 
  private:
-  bool has_sink(const ExprNode& n) const {
-    if (n.axes.size() != 1 || (n.reduction != Reduction::kSum && n.reduction != Reduction::kMax)) return false;
-    const IndexExpr& extent = pool_.extent(n.axes[0]);
-    return !products_.contains(extent) && products_.contains(extent - 1);
-  }
 
   ExprId apart(const ExprNode& n) {
     const IndexExpr keys = simplify(pool_.extent(n.axes[0]) - 1, pool_.bounds());
@@ -64,13 +75,20 @@ class Peeling {
 
   Kernel kernel_;
   ExprPool& pool_;
-  std::set<IndexExpr> products_;  // lengths
+  const Lengths products_;
 };
 
 }  // namespace
 
 std::optional<Kernel> with_sinks_apart(const Kernel& kernel) {
-  return Peeling(kernel).run();
+  Lengths products = lengths_of_products(kernel);
+  // Of all that rewrite_reductions goes over, whether an output needs it or not.
+  const std::vector<ExprId> roots = roots_of(kernel);
+  const ExprId last = *std::ranges::max_element(roots);
+  bool any = false;
+  for (ExprId id = 0; id <= last && !any; ++id) any = has_sink(kernel.pool, products, kernel.pool[id]);
+  if (!any) return std::nullopt;
+  return Peeling(kernel, std::move(products)).run();
 }
 
 }  // namespace fusec

@@ -15,6 +15,7 @@ std::vector<std::uint32_t> nesting(const ExprPool& pool, std::span<const ExprId>
     const std::uint32_t inner = level[*id] + (n.op == ExprOp::kReduce ? 1 : 0);
     for (const ExprId a : n.args)
       if (a != kNoExpr) level[a] = std::max(level[a], inner);
+    if (!pool.has_values()) continue;
     for (const ExprId v : values_in(n)) level[v] = std::max(level[v], inner);
   }
   return level;
@@ -27,7 +28,10 @@ std::vector<std::uint8_t> holding(const ExprPool& pool, std::span<const ExprId> 
     const ExprNode& n = pool[id];
     count_step();
     const auto held = [&](ExprId operand) { return operand != kNoExpr && holds[operand] != 0; };
-    holds[id] = is(id) || std::ranges::any_of(n.args, held) || std::ranges::any_of(values_in(n), held) ? 1 : 0;
+    holds[id] = is(id) || std::ranges::any_of(n.args, held) ||
+                        (pool.has_values() && std::ranges::any_of(values_in(n), held))
+                    ? 1
+                    : 0;
   }
   return holds;
 }

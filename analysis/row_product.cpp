@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "analysis/copy_expr.h"
+#include "analysis/linear_index.h"
 #include "analysis/reduction_nesting.h"
 #include "ir/type.h"
 
@@ -25,7 +26,7 @@ class FindRowProduct {
   explicit FindRowProduct(const Kernel& kernel) : given_(kernel) {}
 
   std::optional<RowProduct> run() {
-    if (!find_sums()) return std::nullopt;
+    if (!find_sums() || !some_row_may_fit()) return std::nullopt;
     share_axes();
     if (!find_product_at_columns() || !match_twins() || !rows_throughout() || !choose_rows()) return std::nullopt;
     return std::move(form_);
@@ -70,6 +71,19 @@ class FindRowProduct {
     };
     return (alone(left, right) || is_one_row(left)) && (alone(right, left) || is_one_row(right)) &&
            (alone(left, right) || alone(right, left));
+  }
+
+  // Whether a block has room for its rows of some reduction around the sums, were these alone there: what match_twins
+  // and choose_rows ask for, before anything is rewritten. Extents that other axes stand in may become other ones.
+  bool some_row_may_fit() const {
+    constexpr std::int64_t kLeastBytesOfColumn = 16 * 4;  // as few rows as there are, of one sum
+    const ExprPool& pool = given_.pool;
+    return std::ranges::any_of(around_, [&](ExprId id) {
+      const Axes& axes = pool[id].axes;
+      if (!std::ranges::all_of(axes, [&](std::uint32_t a) { return over_symbols(pool.extent(a)); })) return true;
+      const auto columns = point_count(pool, axes).as_constant();
+      return columns && *columns <= kMostBytes / kLeastBytesOfColumn;
+    });
   }
 
   // Sums over equal depths have the same axes from now on, and so have the reductions around them.

@@ -134,9 +134,11 @@ ExprId summed_first(ExprPool& pool, const ScaledSum& sum, std::vector<std::uint3
 }  // namespace
 
 std::optional<Kernel> with_scales_behind(const Kernel& kernel) {
+  const std::vector<ExprId> order = reachable(kernel.pool, roots_of(kernel));
+  if (std::ranges::none_of(order, [&](ExprId id) { return is_narrow_load(kernel.pool[id]); })) return std::nullopt;
   const auto depends = dependences(kernel.pool);
   std::map<ExprId, ScaledSum> sums;
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
+  for (const ExprId id : order)
     if (auto sum = scaled_sum(kernel.pool, kernel.pool[id], depends)) sums.emplace(id, *std::move(sum));
   if (sums.empty()) return std::nullopt;
   return change_axes(kernel, [&](ExprPool& pool, ExprCopier& copier) {
