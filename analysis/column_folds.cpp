@@ -306,7 +306,7 @@ bool choose_layout(ColumnFolds& folds, const Work& of_rows, const Work& of_colum
   return least > 0;
 }
 
-bool is_rows(const std::optional<FormOfKernel>& form) {
+bool is_rows(const std::shared_ptr<const FormOfKernel>& form) {
   return form && form->form == KernelForm::kRows;
 }
 

@@ -41,7 +41,7 @@ bool is_empty(const Graph& graph, const Kernel& kernel) {
 }
 
 // Nothing for what launches nothing.
-std::optional<Work> work_of(const Graph& graph, const LoweredUnit& unit, const std::optional<FormOfKernel>& form,
+std::optional<Work> work_of(const Graph& graph, const LoweredUnit& unit, const FormOfKernel* form,
                             const Target& target) {
   if (unit.kind == LoweredUnit::Kind::kAlias) return std::nullopt;
   if (unit.kind == LoweredUnit::Kind::kSpecial) return work_of_special(graph, graph.nodes[unit.node]);
@@ -126,7 +126,7 @@ std::optional<Work> work_of_launch(const Graph& graph, const std::vector<Lowered
     const auto with = std::ranges::find(folded, u, &FoldedUnits::rows);
     if (const std::optional<Work> part = with != folded.end() && launch.size() > 1
                                              ? with->folds.work
-                                             : work_of(graph, units[u], forms[u], of_launch))
+                                             : work_of(graph, units[u], forms[u].get(), of_launch))
       work = work ? side_by_side(*work, *part, target) : *part;
   }
   return work;
@@ -146,7 +146,7 @@ Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, co
 Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
                    bool together, const Target& target, const Numerics& numerics) {
   std::vector<LoweredUnit> units = lower_group(graph, nodes, outputs);
-  for (LoweredUnit& unit : units) unit.kernel.numerics = numerics;
+  set_numerics(units, numerics);
   const FormsOfUnits forms = forms_of(units);
   std::vector<std::vector<std::uint32_t>> launches;
   if (together) launches = launches_of(units, forms, graph, target);

@@ -19,12 +19,16 @@ struct KernelOutput {
   std::vector<std::uint32_t> axes;  // of the pool; as lowered, their extents are the shape of the largest output
   ExprId expr;                      // in compute_type(type.dtype); the store rounds to the dtype
   std::vector<IndexExpr> index;     // where `expr` is stored, over `axes`: as lowered, the axes themselves, or some
+
+  bool operator==(const KernelOutput&) const = default;
 };
 
 // An expression that is a graph value at some index: where its readable name comes from.
 struct NamedExpr {
   ExprId expr;
   ValueId value;
+
+  bool operator==(const NamedExpr&) const = default;
 };
 
 // All outputs have the same axes. In a kernel of rows (analysis/shared_space.h) an output may have an element a row
@@ -37,6 +41,8 @@ struct Kernel {
   std::vector<NamedExpr> named;
   bool exact_steps = false;  // EmitOptions::round_intermediates: products and sums must not contract
   Numerics numerics = {};    // what the schedule may do to arithmetic
+
+  bool operator==(const Kernel&) const = default;
 };
 
 // What its outputs are.

@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
 
 #include "analysis/build_kernel.h"
 #include "analysis/concat_parts.h"
+#include "analysis/form_memory.h"
 #include "analysis/form_units.h"
 #include "analysis/inlining.h"
 #include "analysis/kernel_forms.h"
@@ -30,8 +32,8 @@ class GroupLowering {
  public:
   // `undecided`: nothing has been decided about the values of these nodes.
   GroupLowering(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& undecided,
-                bool round_intermediates)
-      : graph_(graph), nodes_(nodes), round_intermediates_(round_intermediates), inlining_(undecided) {}
+                bool round_intermediates, FormMemory& forms)
+      : graph_(graph), nodes_(nodes), round_intermediates_(round_intermediates), forms_(forms), inlining_(undecided) {}
 
   // Of outputs that are views: what they are views of is stored from now on, and they are that memory. False where that
   // changes nothing.
@@ -79,7 +81,10 @@ class GroupLowering {
       inlining_.decide();
       units_ = form_units(graph_, nodes_, inlining_, limits_);
       std::optional<std::vector<LoweredUnit>> units = build_units();
-      if (units) return std::move(*units);
+      if (!units) continue;
+      for (LoweredUnit& unit : *units)
+        if (unit.kind == LoweredUnit::Kind::kKernel) unit.form = forms_.of(unit.kernel);
+      return std::move(*units);
     }
   }
 
@@ -137,7 +142,7 @@ class GroupLowering {
           return std::nullopt;
         }
         if (!unit.on_trial.empty() && !unit.contraction && !segmented && !is_rows_throughout(built.kernel) &&
-            !(unit.vector_product && form_of(built.kernel).form == KernelForm::kRowProduct)) {
+            !(unit.vector_product && forms_.of(built.kernel)->form == KernelForm::kRowProduct)) {
           limits_.not_rows.insert(unit.on_trial.back());
           return std::nullopt;
         }
@@ -158,11 +163,11 @@ class GroupLowering {
   Kernel in_phases(Kernel kernel) const {
     std::optional<Kernel> phases = with_phases(kernel);
     if (!phases) return kernel;
-    const FormOfKernel form = form_of(kernel);
-    if (form.product) return kernel;
+    const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
+    if (form->product) return kernel;
     const Target any;
-    const auto as_is = loop_instructions(graph_, kernel, form.form, any);
-    const auto now = loop_instructions(graph_, *phases, form_of(*phases).form, any);
+    const auto as_is = loop_instructions(graph_, kernel, form->form, any);
+    const auto now = loop_instructions(graph_, *phases, forms_.of(*phases)->form, any);
     return as_is && now && *as_is <= *now ? std::move(kernel) : *std::move(phases);
   }
 
@@ -193,7 +198,7 @@ class GroupLowering {
 
   // Whether parts of rows are reduced behind whole ones so that there is a form for it.
   bool are_segments(const Kernel& kernel) const {
-    if (form_of(kernel).form != KernelForm::kRows) return false;
+    if (forms_.of(kernel)->form != KernelForm::kRows) return false;
     const std::optional<RowForm> form = row_form(kernel, graph_);
     return form && !form->segments.empty();
   }
@@ -215,7 +220,7 @@ class GroupLowering {
       for (const ValueId v : stream.beside)
         once = once && std::ranges::any_of(kernel.outputs, [&](const KernelOutput& o) { return o.value == v; });
     }
-    if (once && form_of(kernel).form == KernelForm::kAttention) return true;
+    if (once && forms_.of(kernel)->form == KernelForm::kAttention) return true;
     for (const ValueId result : results) inlining_.stream_less(result);
     return results.empty();
   }
@@ -245,7 +250,8 @@ class GroupLowering {
 
   // Where what was joined has no form of its own, sees to it that it will not be joined next time.
   bool part_joined(const KernelUnit& unit, const BuiltKernel& built) {
-    const FormOfKernel form = form_of(built.kernel);
+    const std::shared_ptr<const FormOfKernel> known = forms_.of(built.kernel);
+    const FormOfKernel& form = *known;
     if (form.form == KernelForm::kRowProduct) return false;
     const bool strangers =
         form.product && are_strangers(form.rewritten ? *form.rewritten : built.kernel, *form.product);
@@ -342,6 +348,7 @@ class GroupLowering {
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
   bool round_intermediates_;
+  FormMemory& forms_;
   Inlining inlining_;
   std::vector<KernelUnit> units_;
   SharingLimits limits_;
@@ -368,19 +375,19 @@ bool is_better(const std::vector<LoweredUnit>& a, const std::vector<LoweredUnit>
 }
 
 std::vector<LoweredUnit> best_units(const Graph& graph, const std::vector<NodeId>& nodes,
-                                    const std::vector<ValueId>& outputs, bool round_intermediates) {
+                                    const std::vector<ValueId>& outputs, bool round_intermediates, FormMemory& forms) {
   const Inlining undecided(graph, nodes, outputs);
-  GroupLowering plain(graph, nodes, undecided, round_intermediates);
+  GroupLowering plain(graph, nodes, undecided, round_intermediates, forms);
   std::vector<LoweredUnit> units = plain.run();
   if (kernel_count(units) < 2) {
-    if (kernel_count(units) == 0 || form_of(units[0].kernel).form != KernelForm::kRows) return units;
-    GroupLowering in_pieces(graph, nodes, undecided, round_intermediates);
+    if (kernel_count(units) == 0 || !units[0].form || units[0].form->form != KernelForm::kRows) return units;
+    GroupLowering in_pieces(graph, nodes, undecided, round_intermediates, forms);
     if (!in_pieces.make_pieces_apart(outputs, false)) return units;
     std::vector<LoweredUnit> pieces = in_pieces.run();
     return launch_count(pieces) == 1 && are_rows_apart(pieces, graph) ? pieces : units;
   }
   const auto consider = [&](const auto& change) {
-    GroupLowering changed(graph, nodes, undecided, round_intermediates);
+    GroupLowering changed(graph, nodes, undecided, round_intermediates, forms);
     if (!change(changed)) return;
     std::vector<LoweredUnit> others = changed.run();
     if (is_better(others, units)) units = std::move(others);
@@ -407,10 +414,19 @@ void find_inner(std::vector<LoweredUnit>& units, const std::vector<ValueId>& out
 }  // namespace
 
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
-                                     const std::vector<ValueId>& outputs, bool round_intermediates) {
-  std::vector<LoweredUnit> units = best_units(graph, nodes, outputs, round_intermediates);
+                                     const std::vector<ValueId>& outputs, bool round_intermediates, FormMemory* forms) {
+  FormMemory own;
+  std::vector<LoweredUnit> units = best_units(graph, nodes, outputs, round_intermediates, forms ? *forms : own);
   if (units.size() > 1) find_inner(units, outputs);
   return units;
+}
+
+void set_numerics(std::vector<LoweredUnit>& units, const Numerics& numerics) {
+  for (LoweredUnit& unit : units) {
+    if (unit.kernel.numerics == numerics) continue;
+    unit.kernel.numerics = numerics;
+    unit.form.reset();
+  }
 }
 
 }  // namespace fusec

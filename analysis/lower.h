@@ -8,12 +8,16 @@
 // What is stored besides the group's outputs, and why: analysis/inlining.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "analysis/kernel.h"
 #include "ir/graph.h"
 
 namespace fusec {
+
+class FormMemory;
+struct FormOfKernel;
 
 struct LoweredUnit {
   enum class Kind : std::uint8_t {
@@ -26,11 +30,17 @@ struct LoweredUnit {
   NodeId node = kNone;
   ValueId value = kNone, of = kNone;
   std::vector<ValueId> inner = {};  // of what the kernel stores: what nobody but other units needs
+  std::shared_ptr<const FormOfKernel> form = nullptr;  // of `kernel`, as it is; null for what is none
 };
 
 // The nodes in topological order; `outputs` are the values that others need. In an order that can be run. With
-// `round_intermediates` every value that is put into another is rounded to its declared dtype.
+// `round_intermediates` every value that is put into another is rounded to its declared dtype. `forms`: what was found
+// out before of kernels, and gets what is found out now.
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
-                                     const std::vector<ValueId>& outputs, bool round_intermediates = false);
+                                     const std::vector<ValueId>& outputs, bool round_intermediates = false,
+                                     FormMemory* forms = nullptr);
+
+// What schedules may do to arithmetic. A form holds kernels that say it as well: where it changes, forms are forgotten.
+void set_numerics(std::vector<LoweredUnit>& units, const Numerics& numerics);
 
 }  // namespace fusec

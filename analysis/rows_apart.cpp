@@ -58,7 +58,7 @@ bool are_kept(const RowForm& form) {
 bool are_rows_apart(const std::vector<LoweredUnit>& parts, const Graph& graph) {
   std::vector<Region> before;
   for (const LoweredUnit& part : parts) {
-    const KernelForm form = form_of(part.kernel).form;
+    const KernelForm form = part.form ? part.form->form : form_of(part.kernel).form;
     if (form == KernelForm::kPointwise) continue;
     const std::optional<RowForm> rows = form == KernelForm::kRows ? row_form(part.kernel, graph) : std::nullopt;
     if (!rows || !are_kept(*rows)) return false;

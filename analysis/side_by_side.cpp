@@ -118,7 +118,8 @@ bool runs_side_by_side(KernelForm form) {
 FormsOfUnits forms_of(const std::vector<LoweredUnit>& units) {
   FormsOfUnits forms(units.size());
   for (std::size_t u = 0; u < units.size(); ++u)
-    if (is_kernel(units[u])) forms[u] = form_of(units[u].kernel);
+    if (is_kernel(units[u]))
+      forms[u] = units[u].form ? units[u].form : std::make_shared<const FormOfKernel>(form_of(units[u].kernel));
   return forms;
 }
 

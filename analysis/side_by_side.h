@@ -11,7 +11,7 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "analysis/kernel_forms.h"
@@ -22,8 +22,8 @@ namespace fusec {
 
 bool runs_side_by_side(KernelForm form);
 
-// By unit; nothing for what is no kernel. A form is much work to find: who needs forms for several things asks once.
-using FormsOfUnits = std::vector<std::optional<FormOfKernel>>;
+// By unit; null for what is no kernel. As lowering found them, or found now.
+using FormsOfUnits = std::vector<std::shared_ptr<const FormOfKernel>>;
 FormsOfUnits forms_of(const std::vector<LoweredUnit>& units);
 
 // The units by launches, in an order that can be run: each is one unit, or several kernels side by side. A unit that

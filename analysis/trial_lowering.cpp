@@ -160,7 +160,7 @@ const TrialResult& TrialLowering::of(std::span<const NodeId> nodes, std::span<co
 TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
   TrialResult result;
   const std::vector<LoweredUnit> units =
-      lower_group(graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()});
+      lower_group(graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()}, false, memory_.forms_.get());
   const FormsOfUnits forms = forms_of(units);
   const std::vector<std::vector<std::uint32_t>> launches = launches_of(units, forms, graph_, memory_.target());
   const std::vector<FoldedUnits> folded = folded_units(units, forms, graph_, memory_.target());
@@ -177,7 +177,7 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
         if (forms[u]) of_parts += seconds_of_form(graph_, units[u].kernel, *forms[u], of_launch);
       result.form_seconds += std::max(seconds, of_parts);
     }
-    const bool kernels = std::ranges::all_of(launch, [&](std::uint32_t u) { return forms[u].has_value(); });
+    const bool kernels = std::ranges::all_of(launch, [&](std::uint32_t u) { return forms[u] != nullptr; });
     if (kernels) result.work = work.value_or(Work{});
     // What kernels side by side have in common counts once, what one folds for another not at all.
     std::set<ValueId> touched;

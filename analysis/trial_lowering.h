@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/form_memory.h"
 #include "analysis/target.h"
 #include "analysis/value_bytes.h"
 #include "analysis/work.h"
@@ -44,7 +45,11 @@ class TrialMemory {
 
   // Who reads what, where the graph changes no more: the passes that ask share it. Otherwise each finds out for itself.
   void keep_uses(const Graph& graph) { uses_ = std::make_shared<const Uses>(uses_of(graph)); }
-  void share_uses(const TrialMemory& other) { uses_ = other.uses_; }
+  // Of the same graph.
+  void share_with(const TrialMemory& other) {
+    uses_ = other.uses_;
+    forms_ = other.forms_;
+  }
   std::shared_ptr<const Uses> uses(const Graph& graph) const {
     return uses_ ? uses_ : std::make_shared<const Uses>(uses_of(graph));
   }
@@ -59,6 +64,7 @@ class TrialMemory {
   std::uint64_t searches_ = 0;
   bool asks_for_forms_ = false;
   std::shared_ptr<const Uses> uses_;
+  std::shared_ptr<FormMemory> forms_ = std::make_shared<FormMemory>();
 };
 
 class TrialLowering {

@@ -33,7 +33,7 @@ class PlanLowering {
   void add_group(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together) {
     plan_.groups.emplace_back();
     std::vector<LoweredUnit> units = lower_group(graph_, nodes, outputs, options_.round_intermediates);
-    for (LoweredUnit& unit : units) unit.kernel.numerics = options_.numerics;
+    set_numerics(units, options_.numerics);
     if (!together) {
       for (const LoweredUnit& unit : units) add_unit(unit);
       return;

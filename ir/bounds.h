@@ -23,12 +23,16 @@ struct Symbol {
   std::int64_t max = 2147483647;
   std::int64_t multiple_of = 1;
   std::int64_t hint = 2048;  // the value used for costs and reports; always allowed by the bounds
+
+  bool operator==(const Symbol&) const = default;
 };
 
 // What is known of a product of symbols beyond their own bounds: batch * tokens <= max.
 struct ProductLimit {
   std::vector<std::uint32_t> symbols;  // sorted; one that is repeated is a power
   std::int64_t max;
+
+  bool operator==(const ProductLimit&) const = default;
 };
 
 // The symbols of a model by id. Copies share one list: every pool of expressions has one, and there may be as many
@@ -54,6 +58,7 @@ class Symbols {
     if (!list_ || list_.use_count() > 1) list_ = std::make_shared<std::vector<Symbol>>(list());
     list_->push_back(std::move(symbol));
   }
+  friend bool operator==(const Symbols& a, const Symbols& b) { return a.list_ == b.list_ || a.list() == b.list(); }
 
  private:
   std::shared_ptr<std::vector<Symbol>> list_;  // null for none; copied before a change where it is shared

@@ -163,7 +163,14 @@ std::string_view name(ScalarType type) {
   return kScalarTypeNames[static_cast<std::size_t>(type)];
 }
 
+bool operator==(const ExprPool& a, const ExprPool& b) {
+  return a.hash_ == b.hash_ && std::ranges::equal(a.nodes_, b.nodes_, same_node) && a.bounds_.axes == b.bounds_.axes &&
+         a.bounds_.value_max == b.bounds_.value_max && a.bounds_.symbols == b.bounds_.symbols &&
+         a.bounds_.products == b.bounds_.products;
+}
+
 std::uint32_t ExprPool::new_axis(IndexExpr extent) {
+  hash_ = hash_mix(hash_, extent.hash());
   bounds_.axes.push_back(std::move(extent));
   return static_cast<std::uint32_t>(bounds_.axes.size() - 1);
 }
@@ -177,6 +184,7 @@ ExprId ExprPool::add(ExprNode node) {
   const ExprId id = static_cast<ExprId>(nodes_.size());
   nodes_.push_back(std::move(node));
   by_hash_.emplace(h, id);
+  hash_ = hash_mix(hash_, h);
   return id;
 }
 

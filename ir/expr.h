@@ -152,6 +152,10 @@ class ExprPool {
   const Bounds& bounds() const { return bounds_; }
   // Whether an index may be made of a loaded value: only known_index makes such.
   bool has_values() const { return !bounds_.value_max.empty(); }
+  // The same nodes and axes under the same numbers, and the same is known of them; `hash` is equal for such that were
+  // made in the same order.
+  friend bool operator==(const ExprPool& a, const ExprPool& b);
+  std::size_t hash() const { return hash_; }
   // From now on more is known of the symbols; what is here already stays as it is.
   void assume(Symbols symbols, std::vector<ProductLimit> products) {
     bounds_.symbols = std::move(symbols);
@@ -191,6 +195,7 @@ class ExprPool {
   std::vector<ExprNode> nodes_;
   std::unordered_multimap<std::size_t, ExprId> by_hash_;
   Bounds bounds_;
+  std::size_t hash_ = 0;  // of all that was added, in its order
 };
 
 int arity(ExprOp op);                        // number of args that are always present (kLoad: 0)
