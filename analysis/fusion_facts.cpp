@@ -244,4 +244,10 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
   return facts;
 }
 
+std::shared_ptr<const FormulaFacts> FactsMemory::of(const Graph& graph, const Node& node, std::size_t output) {
+  std::shared_ptr<const FormulaFacts>& known = known_[node.first_output + static_cast<ValueId>(output)];
+  if (!known) known = std::make_shared<const FormulaFacts>(formula_facts(graph, node, output));
+  return known;
+}
+
 }  // namespace fusec

@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/expr.h"
@@ -42,5 +44,14 @@ struct FormulaFacts {
 
 // Of one result of a node that has a formula.
 FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t output);
+
+// The same of one graph's values, each found out once: for as long as the graph stays as it is.
+class FactsMemory {
+ public:
+  std::shared_ptr<const FormulaFacts> of(const Graph& graph, const Node& node, std::size_t output);
+
+ private:
+  std::unordered_map<ValueId, std::shared_ptr<const FormulaFacts>> known_;
+};
 
 }  // namespace fusec

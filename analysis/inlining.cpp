@@ -21,19 +21,20 @@ constexpr std::int64_t kLongestWithSegments = 1 << 15;
 
 }  // namespace
 
-Inlining::Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs)
+Inlining::Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
+                   FactsMemory& facts)
     : graph_(graph), nodes_(nodes) {
   for (const NodeId n : nodes)
     for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) inside_.insert(graph.nodes[n].first_output + i);
   for (const ValueId v : outputs) needed_.insert(v);
   find_needed();
   find_codes();
-  find_facts();
+  find_facts(facts);
 }
 
 const FormulaFacts* Inlining::facts(ValueId v) const {
   const auto it = facts_.find(v);
-  return it == facts_.end() ? nullptr : &it->second;
+  return it == facts_.end() ? nullptr : it->second.get();
 }
 
 // Values that the outputs need at all, from the last node to the first.
@@ -79,13 +80,13 @@ void Inlining::find_codes() {
       leads_to_codes_.insert(v);
 }
 
-void Inlining::find_facts() {
+void Inlining::find_facts(FactsMemory& facts) {
   for (const NodeId n : nodes_) {
     const Node& node = graph_.nodes[n];
     if (!wanted_.contains(n) || !node.op->formula) continue;
     for (std::uint32_t i = 0; i < node.output_count; ++i) {
       const ValueId v = node.first_output + i;
-      if (used_.contains(v) || needed_.contains(v)) facts_[v] = formula_facts(graph_, node, i);
+      if (used_.contains(v) || needed_.contains(v)) facts_[v] = facts.of(graph_, node, i);
     }
   }
 }
@@ -97,7 +98,7 @@ bool Inlining::compute_outputs_anew(const Inlining& decided) {
   if (std::ranges::any_of(decided.inlined_, [](const auto& v) { return v.second.contraction || v.second.nested; }))
     return false;
   for (const auto& [reader, facts] : facts_)
-    for (const LoadFact& load : facts.loads) {
+    for (const LoadFact& load : facts->loads) {
       const ValueId v = resolve_tuple(graph_, load.source);
       if (load.identity || load.in_reduction || !needed_.contains(v) || !facts_.contains(v)) continue;
       ValueId made = v;
@@ -190,7 +191,7 @@ void Inlining::decide() {
           const auto it = facts_.find(v);
           if (it != facts_.end()) {
             if (!stored_.contains(v) && alias_of(v)) stored_.insert(v);
-            inlined_[v] = combine(v, it->second, graph_.tensor(v).shape);
+            inlined_[v] = combine(v, *it->second, graph_.tensor(v).shape);
           }
         } else if (node.op->special == Special::kTuple && must_store_.contains(v)) {
           // An item that is needed in memory is the field there; loads see through to the field.

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <vector>
@@ -42,7 +43,8 @@ inline constexpr int kCheapWindow = 64;
 
 class Inlining {
  public:
-  Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs);
+  Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
+           FactsMemory& facts);
 
   // Decides anew; to be called first, and after values were forced into memory.
   void decide();
@@ -113,7 +115,7 @@ class Inlining {
   const Node& producer(ValueId v) const { return graph_.nodes[graph_.value(v).producer]; }
   void find_needed();
   void find_codes();
-  void find_facts();
+  void find_facts(FactsMemory& facts);
   void find_streams();
   Inlined combine(ValueId value, const FormulaFacts& facts, const Shape& shape);
   std::vector<bool> mapped_rows(const std::vector<bool>& rows, const LoadFact& load, ValueId v,
@@ -136,7 +138,7 @@ class Inlining {
   std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, beside_, joined_in_parts_, anew_;
   std::set<ValueId> leads_to_codes_;
   std::set<NodeId> wanted_;
-  std::map<ValueId, FormulaFacts> facts_;
+  std::map<ValueId, std::shared_ptr<const FormulaFacts>> facts_;
   std::map<ValueId, Inlined> inlined_;
   std::set<ValueId> reduced_products_;
   bool products_apart_ = false, segments_apart_ = false, through_views_ = false;

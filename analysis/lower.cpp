@@ -375,8 +375,9 @@ bool is_better(const std::vector<LoweredUnit>& a, const std::vector<LoweredUnit>
 }
 
 std::vector<LoweredUnit> best_units(const Graph& graph, const std::vector<NodeId>& nodes,
-                                    const std::vector<ValueId>& outputs, bool round_intermediates, FormMemory& forms) {
-  const Inlining undecided(graph, nodes, outputs);
+                                    const std::vector<ValueId>& outputs, bool round_intermediates, FormMemory& forms,
+                                    FactsMemory& facts) {
+  const Inlining undecided(graph, nodes, outputs, facts);
   GroupLowering plain(graph, nodes, undecided, round_intermediates, forms);
   std::vector<LoweredUnit> units = plain.run();
   if (kernel_count(units) < 2) {
@@ -414,9 +415,12 @@ void find_inner(std::vector<LoweredUnit>& units, const std::vector<ValueId>& out
 }  // namespace
 
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
-                                     const std::vector<ValueId>& outputs, bool round_intermediates, FormMemory* forms) {
-  FormMemory own;
-  std::vector<LoweredUnit> units = best_units(graph, nodes, outputs, round_intermediates, forms ? *forms : own);
+                                     const std::vector<ValueId>& outputs, bool round_intermediates, FormMemory* forms,
+                                     FactsMemory* facts) {
+  FormMemory own_forms;
+  FactsMemory own_facts;
+  std::vector<LoweredUnit> units = best_units(graph, nodes, outputs, round_intermediates, forms ? *forms : own_forms,
+                                              facts ? *facts : own_facts);
   if (units.size() > 1) find_inner(units, outputs);
   return units;
 }

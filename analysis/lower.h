@@ -16,6 +16,7 @@
 
 namespace fusec {
 
+class FactsMemory;
 class FormMemory;
 struct FormOfKernel;
 
@@ -34,11 +35,11 @@ struct LoweredUnit {
 };
 
 // The nodes in topological order; `outputs` are the values that others need. In an order that can be run. With
-// `round_intermediates` every value that is put into another is rounded to its declared dtype. `forms`: what was found
-// out before of kernels, and gets what is found out now.
+// `round_intermediates` every value that is put into another is rounded to its declared dtype. `forms` holds what was
+// found out of kernels before, `facts` of this graph's formulas; both get what is found out now.
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
                                      const std::vector<ValueId>& outputs, bool round_intermediates = false,
-                                     FormMemory* forms = nullptr);
+                                     FormMemory* forms = nullptr, FactsMemory* facts = nullptr);
 
 // What schedules may do to arithmetic. A form holds kernels that say it as well: where it changes, forms are forgotten.
 void set_numerics(std::vector<LoweredUnit>& units, const Numerics& numerics);

@@ -160,7 +160,8 @@ const TrialResult& TrialLowering::of(std::span<const NodeId> nodes, std::span<co
 TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
   TrialResult result;
   const std::vector<LoweredUnit> units =
-      lower_group(graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()}, false, memory_.forms_.get());
+      lower_group(graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()}, false, memory_.forms_.get(),
+                  &facts_);
   const FormsOfUnits forms = forms_of(units);
   const std::vector<std::vector<std::uint32_t>> launches = launches_of(units, forms, graph_, memory_.target());
   const std::vector<FoldedUnits> folded = folded_units(units, forms, graph_, memory_.target());

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analysis/form_memory.h"
+#include "analysis/fusion_facts.h"
 #include "analysis/target.h"
 #include "analysis/value_bytes.h"
 #include "analysis/work.h"
@@ -94,6 +95,7 @@ class TrialLowering {
   std::vector<std::uint32_t> external_stamp_;
   std::uint32_t now_ = 0, externals_ = 0;
   ValueBytes bytes_;
+  FactsMemory facts_;
 };
 
 }  // namespace fusec
