@@ -50,11 +50,13 @@ std::string comment_text(std::string_view text, std::size_t longest) {
 
 std::string UniqueNames::take(std::string_view wish) {
   const std::string base = clean_identifier(wish);
+  const auto is_outer = [&](const std::string& name) { return outer_ && outer_->taken_.contains(name); };
   auto [it, fresh] = taken_.try_emplace(base, 1);
-  if (fresh) return base;
+  if (fresh && !is_outer(base)) return base;
+  if (fresh) it->second = outer_->taken_.find(base)->second;
   for (;;) {
     const std::string name = base + "_" + std::to_string(++it->second);
-    if (taken_.try_emplace(name, 1).second) return name;
+    if (!is_outer(name) && taken_.try_emplace(name, 1).second) return name;
   }
 }
 

@@ -15,12 +15,16 @@ std::string clean_identifier(std::string_view text, std::size_t longest = 48);
 // One line of printable ASCII that cannot end a comment, continue a line or be a trigraph; cut at `longest`.
 std::string comment_text(std::string_view text, std::size_t longest = 80);
 
-// Hands out each identifier once: "act", "act_2", "act_3". A scope of names.
+// Hands out each identifier once: "act", "act_2", "act_3". A scope of names, within another one perhaps, whose names it
+// does not hand out again; that one outlives it and changes no more.
 class UniqueNames {
  public:
+  UniqueNames() = default;
+  explicit UniqueNames(const UniqueNames* outer) : outer_(outer) {}
   std::string take(std::string_view wish);  // cleans the wish
 
  private:
+  const UniqueNames* outer_ = nullptr;
   std::map<std::string, int, std::less<>> taken_;  // base -> last suffix
 };
 

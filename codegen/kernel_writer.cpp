@@ -156,7 +156,7 @@ const UniqueNames& fixed_names() {
 }  // namespace
 
 KernelWriter::KernelWriter(const Graph& graph, bool wide_index)
-    : graph_(graph), wide_(wide_index), names_(fixed_names()) {}
+    : graph_(graph), wide_(wide_index), names_(&fixed_names()) {}
 
 void KernelWriter::use(const std::string& part) {
   if (!part.empty()) prelude.insert(part);

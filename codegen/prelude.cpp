@@ -1,6 +1,7 @@
 #include "codegen/prelude.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "codegen/warpgroup_products.h"
 #include "ir/error.h"
@@ -12,6 +13,7 @@ struct Part {
   std::string_view name;
   std::vector<std::string_view> needs;
   std::string_view text;
+  const WarpgroupProduct* product = nullptr;  // whose text it is, in place of `text`
 };
 
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -33,7 +35,7 @@ std::vector<Part> split(std::string_view file) {
     const std::size_t line_end = file.find('\n', at);
     const std::size_t next = file.find(kMarker, line_end);
     const auto words = words_of(file.substr(at + kMarker.size(), line_end - at - kMarker.size()));
-    Part part{words.at(0), {}, {}};
+    Part part{.name = words.at(0), .needs = {}, .text = {}};
     if (words.size() > 2) part.needs.assign(words.begin() + 2, words.end());
     std::string_view text =
         file.substr(line_end + 1, (next == std::string_view::npos ? file.size() : next) - line_end - 1);
@@ -51,7 +53,7 @@ const std::vector<Part>& all_parts() {
     std::vector<Part> list;
     for (const std::string_view file : prelude_files())
       for (Part& part : split(file)) list.push_back(std::move(part));
-    for (const WarpgroupProduct& product : made) list.push_back({product.part, product.needs, product.text});
+    for (const WarpgroupProduct& product : made) list.push_back({product.part, product.needs, {}, &product});
     return list;
   }();
   return parts;
@@ -92,7 +94,10 @@ std::string prelude_text(const std::set<std::string>& wanted) {
     if (state[i] == 2) continue;
     state[i] = 2;
     if (!text.empty()) text += '\n';
-    text += parts[i].text;
+    if (parts[i].product)
+      text += parts[i].product->text();
+    else
+      text += parts[i].text;
   }
   return text;
 }
@@ -117,6 +122,7 @@ const std::set<std::string, std::less<>>& prelude_names() {
         at = end;
       }
     }
+    for (std::string& name : warpgroup_functions()) found.insert(std::move(name));
     return found;
   }();
   return names;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 
@@ -99,18 +100,30 @@ std::string text_of(const Types& types, int columns, std::optional<int> first = 
 
 }  // namespace
 
+std::string WarpgroupProduct::text() const {
+  return text_of(kProductTypes[types], columns, first_register);
+}
+
 std::vector<WarpgroupProduct> warpgroup_products() {
   std::vector<WarpgroupProduct> products;
-  for (const Types& types : kProductTypes)
+  for (std::size_t types = 0; types < std::size(kProductTypes); ++types)
     for (const int columns : kColumns) {
-      const std::string part = fmt::format("multiply_warpgroup_{}_{}", types.name, columns);
-      products.push_back({.part = part, .text = text_of(types, columns)});
+      const std::string part = fmt::format("multiply_warpgroup_{}_{}", kProductTypes[types].name, columns);
+      products.push_back({.part = part, .types = types, .columns = columns});
       for (int first = 0; first + columns / 2 <= kMostSumRegisters; first += kRegistersTogether)
         products.push_back({.part = fmt::format("{}_registers_{}", part, first),
-                            .text = text_of(types, columns, first),
-                            .needs = {"sum_registers"}});
+                            .needs = {"sum_registers"},
+                            .types = types,
+                            .columns = columns,
+                            .first_register = first});
     }
   return products;
+}
+
+std::vector<std::string> warpgroup_functions() {
+  std::vector<std::string> names;
+  for (const Types& types : kProductTypes) names.push_back(fmt::format("multiply_warpgroup_{}", types.name));
+  return names;
 }
 
 }  // namespace fusec

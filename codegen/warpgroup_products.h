@@ -9,6 +9,8 @@
 // Registers<first, count> in their place, "multiply_warpgroup_bf16_128_registers_0" the one for Registers<0, 64>.
 #pragma once
 
+#include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,9 +21,17 @@ namespace fusec {
 inline constexpr const char* kSumRegisters = "sum";
 
 struct WarpgroupProduct {
-  std::string part, text;
+  std::string part;
   std::vector<std::string_view> needs = {};  // other parts
+  std::size_t types = 0;                     // which of the types above
+  int columns = 0;
+  std::optional<int> first_register = {};  // of sums by name
+
+  std::string text() const;  // made anew each time: few files hold more than one of a hundred
 };
 std::vector<WarpgroupProduct> warpgroup_products();
+
+// "multiply_warpgroup_bf16", ...: all names that the texts define.
+std::vector<std::string> warpgroup_functions();
 
 }  // namespace fusec

@@ -24,6 +24,15 @@ TEST_CASE("identifiers from any text") {
   CHECK(names.take("act") == "act_3");
 }
 
+TEST_CASE("names within a scope of names") {
+  UniqueNames outer;
+  outer.take("act");
+  outer.take("act");
+  UniqueNames copied = outer, inner(&outer);
+  for (const char* wish : {"act", "act_2", "act", "bias", "bias", "act_2", "act_3"})
+    CHECK(inner.take(wish) == copied.take(wish));
+}
+
 TEST_CASE("comments from any text") {
   CHECK(comment_text("plain words") == "plain words");
   CHECK(comment_text("a*/b/*c") == "a* /b/ *c");
@@ -55,5 +64,7 @@ TEST_CASE("the prelude's parts bring what they need, each once") {
   CHECK(text.find("from_lane_xor") != std::string::npos);
   CHECK(text.find("T warp_reduce") == text.rfind("T warp_reduce"));
   CHECK(prelude_names().contains("to_bf16"));
+  CHECK(prelude_names().contains("multiply_warpgroup_e4m3_e5m2"));
+  CHECK(prelude_text({"multiply_warpgroup_s8_64"}).find("multiply_warpgroup_s8(") != std::string::npos);
   CHECK(prelude_text({}).empty());
 }
