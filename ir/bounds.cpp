@@ -379,8 +379,16 @@ IndexExpr join_quotients(const IndexExpr& e) {
   return e;
 }
 
+// A polynomial of variables is as simple as it can be.
+bool has_operations(const IndexExpr& e) {
+  return std::ranges::any_of(e.terms(), [](const IndexTerm& term) {
+    return std::ranges::any_of(term.factors,
+                               [](const IndexAtomPtr& f) { return f->kind != IndexAtom::Kind::kVariable; });
+  });
+}
+
 IndexExpr simplified(const IndexExpr& e, Simplification& known) {
-  if (e.is_constant() || e.as_variable()) return e;
+  if (!has_operations(e)) return e;
   IndexExpr now = e;
   for (int round = 0; round < 4; ++round) {
     const IndexExpr next = join_quotients(join_division_and_remainder(simplify_once(now, known)));

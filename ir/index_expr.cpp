@@ -361,7 +361,10 @@ class Rebuilding {
     std::vector<IndexTerm> kept;  // adding them one by one would take a square of their number
     IndexExpr changed = 0;
     std::vector<std::optional<IndexExpr>> factors;
-    for (const IndexTerm& term : e.terms()) {
+    const std::span<const IndexTerm> terms = e.terms();
+    bool any_changes = false;  // until then nothing is copied
+    for (std::size_t at = 0; at < terms.size(); ++at) {
+      const IndexTerm& term = terms[at];
       bool changes = false;
       factors.clear();
       for (const IndexAtomPtr& factor : term.factors) {
@@ -372,15 +375,17 @@ class Rebuilding {
         changes |= factors.back().has_value();
       }
       if (!changes) {
-        kept.push_back(term);
+        if (any_changes) kept.push_back(term);
         continue;
       }
+      if (!any_changes) kept.assign(terms.begin(), terms.begin() + static_cast<std::ptrdiff_t>(at));
+      any_changes = true;
       IndexExpr product(term.coefficient);
       for (std::size_t i = 0; i < factors.size(); ++i)
         product *= factors[i] ? *factors[i] : IndexExpr::variable(term.factors[i]->variable);
       changed += product;
     }
-    if (kept.size() == e.terms().size()) return e;
+    if (!any_changes) return e;
     return from_terms(std::move(kept), e.constant_term()) + changed;
   }
 
