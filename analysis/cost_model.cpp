@@ -144,8 +144,8 @@ Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, co
 }
 
 Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
-                   bool together, const Target& target, const Numerics& numerics) {
-  std::vector<LoweredUnit> units = lower_group(graph, nodes, outputs);
+                   bool together, const Target& target, const Numerics& numerics, FormMemory* known) {
+  std::vector<LoweredUnit> units = lower_group(graph, nodes, outputs, false, known);
   set_numerics(units, numerics);
   const FormsOfUnits forms = forms_of(units);
   std::vector<std::vector<std::uint32_t>> launches;

@@ -63,7 +63,7 @@ Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, co
 // Of a group: `outputs` as in lower_group, what others need of these nodes' results. `together`: kernels that need
 // nothing of one another are one launch (analysis/side_by_side.h), as under `full`.
 Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
-                   bool together, const Target& target, const Numerics& numerics = {});
+                   bool together, const Target& target, const Numerics& numerics = {}, FormMemory* forms = nullptr);
 
 // Microseconds of one kernel whose form is known.
 double predicted_us(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target);

@@ -37,7 +37,9 @@ struct TrialResult {
 // the same in all of them.
 class TrialMemory {
  public:
-  explicit TrialMemory(Target target = known_targets().front()) : target_(std::move(target)) {}
+  explicit TrialMemory(Target target = known_targets().front(),
+                       std::shared_ptr<FormMemory> forms = std::make_shared<FormMemory>())
+      : target_(std::move(target)), forms_(std::move(forms)) {}
   const Target& target() const { return target_; }
 
   // Answers from now on tell apart how factors of products are fetched: in pieces, or one element after the other.
@@ -65,7 +67,7 @@ class TrialMemory {
   std::uint64_t searches_ = 0;
   bool asks_for_forms_ = false;
   std::shared_ptr<const Uses> uses_;
-  std::shared_ptr<FormMemory> forms_ = std::make_shared<FormMemory>();
+  std::shared_ptr<FormMemory> forms_;
 };
 
 class TrialLowering {

@@ -19,6 +19,7 @@
 
 namespace fusec {
 
+class FormMemory;
 struct FusionPlan;
 
 struct LoweredStep {
@@ -67,6 +68,8 @@ struct LoweredPlan {
   std::vector<std::string> warnings;   // what was asked for and counts for nothing
 };
 
-LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options);
+// `forms`: what was found out of kernels when the plan was made.
+LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options,
+                       FormMemory* forms = nullptr);
 
 }  // namespace fusec

@@ -154,7 +154,8 @@ void lay_out_values(CompilationState& state) {
 
 void lower_groups(CompilationState& state) {
   state.lowered =
-      lower_plan(state.planned->source_graph(), state.planned->source_plan(), state.options.target, state.options.emit);
+      lower_plan(state.planned->source_graph(), state.planned->source_plan(), state.options.target, state.options.emit,
+                 state.forms.get());
 }
 
 void plan_launch(CompilationState& state) {

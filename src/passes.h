@@ -7,6 +7,7 @@
 // A new rewriting is a function void f(CanonicalGraph&) and one row here.
 #pragma once
 
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,7 +23,8 @@ namespace fusec {
 struct CompilationState {
   const PipelineOptions& options;
   PlannedModel* planned = nullptr;
-  TrialMemory trials{options.target};  // claims' serve the merges
+  std::shared_ptr<FormMemory> forms = std::make_shared<FormMemory>();
+  TrialMemory trials{options.target, forms};  // claims' serve the merges
   LoweredPlan lowered;
   GeneratedModel* generated = nullptr;
   std::size_t units = 1;  // as in emit_file

@@ -101,7 +101,8 @@ PlannedModel Pipeline::plan_as_given(Graph graph) {
 }
 
 double Pipeline::seconds_of_groups(const PlannedModel& model, double enough) const {
-  return fusec::seconds_of_groups(model.graph, model.plan, options_.target, options_.emit.numerics, enough);
+  return fusec::seconds_of_groups(model.graph, model.plan, options_.target, options_.emit.numerics, enough,
+                                  forms_.get());
 }
 
 // With the copies that a launch has, which only aliases ask for.
@@ -122,7 +123,9 @@ bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph
     options.strategy = strategy;
     options.before_pass = options.after_pass = nullptr;
     options.progress = nullptr;
-    const PlannedModel other = Pipeline(std::move(options)).plan_as_asked(graph);
+    Pipeline pipeline(std::move(options));
+    pipeline.forms_ = forms_;
+    const PlannedModel other = pipeline.plan_as_asked(graph);
     return seconds > kRounding * seconds_of_groups(other, seconds) && seconds > kRounding * seconds_of(other);
   });
 }
@@ -153,7 +156,7 @@ PlannedModel Pipeline::plan_as_asked(Graph graph) {
   PlannedModel planned{.graph = std::move(graph), .claims = {}, .kinds = {}, .plan = {}, .report = {}, .laid_out = {}};
   planned.report.arch = options_.target.arch;
   if (options_.strategy == Strategy::kFull) planned.left_out = options_.left_out;
-  CompilationState state{.options = options_, .planned = &planned};
+  CompilationState state{.options = options_, .planned = &planned, .forms = forms_};
   run_part(CompilationPart::kGraph, state);
   run_part(CompilationPart::kPlan, state);
   return planned;
@@ -161,7 +164,7 @@ PlannedModel Pipeline::plan_as_asked(Graph graph) {
 
 Graph Pipeline::rewritten(Graph graph, const Pass& pass) {
   PlannedModel planned{.graph = std::move(graph), .claims = {}, .kinds = {}, .plan = {}, .report = {}, .laid_out = {}};
-  CompilationState state{.options = options_, .planned = &planned};
+  CompilationState state{.options = options_, .planned = &planned, .forms = forms_};
   run(pass, state);
   return std::move(planned.graph);
 }
@@ -169,7 +172,8 @@ Graph Pipeline::rewritten(Graph graph, const Pass& pass) {
 GeneratedModel Pipeline::generate(PlannedModel& planned, std::size_t units) {
   GeneratedModel generated;
   planned.laid_out.reset();
-  CompilationState state{.options = options_, .planned = &planned, .generated = &generated, .units = units};
+  CompilationState state{
+      .options = options_, .planned = &planned, .forms = forms_, .generated = &generated, .units = units};
   run_part(CompilationPart::kSource, state);
   planned.report.group_launches.assign(planned.plan.groups.size(), 0);
   for (const LaunchStep& step : generated.launch.steps)

@@ -3,10 +3,12 @@
 
 #include <functional>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "analysis/form_memory.h"
 #include "analysis/target.h"
 #include "codegen/emit_file.h"
 #include "codegen/emit_options.h"
@@ -113,6 +115,7 @@ class Pipeline {
 
   PipelineOptions options_;
   std::vector<StageTime> times_;
+  std::shared_ptr<FormMemory> forms_ = std::make_shared<FormMemory>();  // of all plans of a model
 };
 
 }  // namespace fusec

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/form_memory.h"
 #include "analysis/matrix_call_cost.h"
 #include "analysis/node_work.h"
 #include "ir/spelling.h"
@@ -160,14 +161,14 @@ class CostReportWriter {
 };
 
 Prediction predict_group(const Graph& graph, const FusionPlan& plan, GroupId g, const GroupInterface& interface,
-                         const Target& target, const Numerics& numerics) {
+                         const Target& target, const Numerics& numerics, FormMemory* forms) {
   const FusionGroup& group = plan.groups[g];
   if (group.prepared) return {};  // no part of a launch
   const std::vector<NodeId> list(group.nodes.begin(), group.nodes.end());
   if (group.code == GroupCode::kCublasLt)
     if (const auto call = find_matrix_call(graph, list, interface.outputs, target, false).call)
       return predict(graph, *call, target);
-  return predict(graph, list, interface.outputs, plan.strategy == Strategy::kFull, target, numerics);
+  return predict(graph, list, interface.outputs, plan.strategy == Strategy::kFull, target, numerics, forms);
 }
 
 }  // namespace
@@ -176,10 +177,11 @@ std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& pla
                                        const Numerics& numerics) {
   const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
   WorkOfNodes work(graph);
+  FormMemory forms;
   std::vector<Prediction> predictions;
   predictions.reserve(plan.groups.size());
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
-    predictions.push_back(predict_group(graph, plan, g, interfaces[g], target, numerics));
+    predictions.push_back(predict_group(graph, plan, g, interfaces[g], target, numerics, &forms));
     if (plan.groups[g].prepared) continue;
     // As in the partition report: of the formulas of its nodes, whatever stands inside what.
     predictions.back().flops = 0;
@@ -189,11 +191,11 @@ std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& pla
 }
 
 double seconds_of_groups(const Graph& graph, const FusionPlan& plan, const Target& target, const Numerics& numerics,
-                         double enough) {
+                         double enough, FormMemory* forms) {
   const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
   double seconds = 0;
   for (GroupId g = 0; g < plan.groups.size() && seconds < enough; ++g)
-    seconds += predict_group(graph, plan, g, interfaces[g], target, numerics).total;
+    seconds += predict_group(graph, plan, g, interfaces[g], target, numerics, forms).total;
   return seconds;
 }
 

@@ -21,7 +21,7 @@ Prediction sum_of(const std::vector<Prediction>& parts);
 // What sum_of(predict_groups(...)).total is, for which no operations are counted; where that is `enough` or more, no
 // less than `enough`: whoever only compares need not know the rest.
 double seconds_of_groups(const Graph& graph, const FusionPlan& plan, const Target& target, const Numerics& numerics,
-                         double enough = std::numeric_limits<double>::infinity());
+                         double enough = std::numeric_limits<double>::infinity(), FormMemory* forms = nullptr);
 
 struct CostReportContext {
   const PartitionReportContext& nodes;
