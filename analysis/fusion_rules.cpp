@@ -6,7 +6,7 @@ namespace {
 // A complex op, or a node that already leads a group with one: followed by what is elementwise all the way.
 JoinAnswer ask_anchor(const JoinQuestion& question) {
   if (question.phase != 0) return {};
-  if (question.way != OpPattern::kElemwise) return {.rule = FusionRule::kAnchorNeedsElementwise};
+  if (question.path_pattern != OpPattern::kElemwise) return {.rule = FusionRule::kAnchorNeedsElementwise};
   return {.rule = FusionRule::kJoined,
           .between = PatternSet::at_most(OpPattern::kBroadcast),
           .end = PatternSet::at_most(OpPattern::kBroadcast),
@@ -16,7 +16,7 @@ JoinAnswer ask_anchor(const JoinQuestion& question) {
 
 // Elementwise or broadcast. Injective arms of a diamond come along, even into a reduction or a complex op's group.
 JoinAnswer ask_simple(const JoinQuestion& question) {
-  if (question.way > OpPattern::kInjective && question.way != OpPattern::kCommReduce) {
+  if (question.path_pattern > OpPattern::kInjective && question.path_pattern != OpPattern::kCommReduce) {
     return {.rule = FusionRule::kSimpleNeedsSimplePath};
   }
   return {.rule = FusionRule::kJoined,
@@ -38,8 +38,8 @@ JoinAnswer ask_injective(const JoinQuestion& question) {
 
 // The fields of a tuple that phase 1 fused into an injective node.
 JoinAnswer ask_tuple_field(const JoinQuestion& question) {
-  if (question.source > OpPattern::kInjective || question.meeting != OpPattern::kTuple) return {};
-  if (question.meeting_group > OpPattern::kInjective) return {.rule = FusionRule::kTupleStaysAlone};
+  if (question.source > OpPattern::kInjective || question.post_dominator != OpPattern::kTuple) return {};
+  if (question.post_dominator_group > OpPattern::kInjective) return {.rule = FusionRule::kTupleStaysAlone};
   return {.rule = FusionRule::kJoined,
           .between = PatternSet::at_most(OpPattern::kInjective),
           .end = PatternSet::at_most(OpPattern::kInjective),
@@ -57,7 +57,7 @@ FusionRule may_ask(OpPattern source) {
 
 JoinAnswer may_join(const JoinQuestion& question) {
   if (question.phase == 2) return ask_tuple_field(question);
-  if (question.meeting == OpPattern::kTuple) return {.rule = FusionRule::kNothingJoinsTuple};
+  if (question.post_dominator == OpPattern::kTuple) return {.rule = FusionRule::kNothingJoinsTuple};
   switch (question.source) {
     case OpPattern::kElemwise:
     case OpPattern::kBroadcast:

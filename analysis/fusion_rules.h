@@ -35,10 +35,10 @@ class PatternSet {
 // A node that asks to join its immediate post-dominator, as the groups are now.
 struct JoinQuestion {
   int phase;
-  OpPattern source;         // the node; a complex op's kind where it already leads a group that holds one
-  OpPattern way;            // the greatest kind on any edge from the node to its post-dominator
-  OpPattern meeting;        // the post-dominator itself, likewise
-  OpPattern meeting_group;  // the group it is in
+  OpPattern source;                // the node; a complex op's kind where it already leads a group that holds one
+  OpPattern path_pattern;          // the greatest kind on any edge from the node to its post-dominator
+  OpPattern post_dominator;        // the post-dominator itself, likewise
+  OpPattern post_dominator_group;  // the group it is in
 };
 
 struct JoinAnswer {

@@ -4,8 +4,8 @@
 include(CMakePackageConfigHelpers)
 
 install(TARGETS fusec_program fusec_run_program RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-install(TARGETS fusec fusec_ir fusec_analysis fusec_transforms fusec_codegen fusec_runtime EXPORT fusec_targets
-        ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS fusec fusec_ir fusec_analysis fusec_schedule fusec_transforms fusec_codegen fusec_runtime
+        EXPORT fusec_targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(TARGETS fusec_shared EXPORT fusec_c_targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/fusec)
 install(DIRECTORY include/fusec DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")

@@ -412,7 +412,7 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
   std::vector<ExprId> order;
   std::vector<std::uint8_t> state(pool.size(), 0);  // 1: operands are on the stack above, 2: done
   std::vector<ExprId> stack(roots.rbegin(), roots.rend());
-  const bool looks_up = pool.has_values();
+  const bool has_indirect_loads = pool.has_values();
   while (!stack.empty()) {
     count_step();
     const ExprId id = stack.back();
@@ -431,7 +431,7 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
     };
     const ExprNode& n = pool[id];
     for (std::size_t i = n.args.size(); i-- > 0;) need(n.args[i]);
-    if (!looks_up) continue;
+    if (!has_indirect_loads) continue;
     auto need_values = [&](const IndexExpr& e) {
       for (const Variable v : variables_of(e))
         if (v.kind == Variable::Kind::kValue) need(v.id);

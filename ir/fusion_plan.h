@@ -75,7 +75,7 @@ struct RefusedMerge {
 
 struct FusionPlan {
   Strategy strategy = Strategy::kFull;
-  // Limits of a group's parts (analysis/group_parts.h).
+  // Limits of a group's parts (analysis/group_components.h).
   std::uint32_t max_fused_ops = 256;
   std::uint32_t max_args = 0;               // 0: no limit
   std::uint32_t max_args_side_by_side = 0;  // of all parts together; 0: as max_args

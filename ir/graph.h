@@ -53,9 +53,9 @@ struct Node {
   std::uint32_t attributes = 0;      // index into Graph's attribute sets
   std::optional<OpPattern> pattern;  // as the file overrules it
   bool fuse = true;                  // "fuse": false
-  bool leads_to_codes = false;       // some wide result becomes a code in the end (analysis/lead_to_codes)
-  bool prepared = false;             // computed once for each set of weights, before any launch (transforms/prepare)
-  std::uint32_t file_position = 0;   // index in the file's "nodes" (for error pointers)
+  bool feeds_quantization = false;  // some wide result becomes a code in the end (analysis/lowering/feeds_quantization)
+  bool prepared = false;            // computed once for each set of weights, before any launch (transforms/prepare)
+  std::uint32_t file_position = 0;  // index in the file's "nodes" (for error pointers)
 };
 
 struct Alias {

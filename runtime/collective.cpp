@@ -1,6 +1,6 @@
 #include "runtime/collective.h"
 
-#include "codegen/emit_collective.h"
+#include "codegen/host/emit_collective.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
 #include "ir/type.h"

@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "codegen/launch_plan.h"
-#include "codegen/nvrtc.h"
+#include "codegen/launch/launch_plan.h"
+#include "codegen/nvrtc/nvrtc.h"
 #include "runtime/reference/reference.h"
 
 namespace fusec {

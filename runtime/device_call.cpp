@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "codegen/kernel_source.h"
+#include "codegen/expr/kernel_source.h"
 #include "ir/error.h"
 #include "runtime/collective.h"
 #include "runtime/emulator/tensor_map.h"

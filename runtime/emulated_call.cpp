@@ -4,10 +4,10 @@
 #include <cstring>
 #include <thread>
 
-#include "analysis/target.h"
 #include "ir/error.h"
 #include "runtime/collective.h"
 #include "runtime/device_call.h"
+#include "schedule/target/target.h"
 
 namespace fusec {
 namespace {

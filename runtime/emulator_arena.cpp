@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "codegen/arena.h"
+#include "codegen/launch/arena.h"
 #include "ir/error.h"
 
 namespace fusec {

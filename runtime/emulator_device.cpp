@@ -260,7 +260,7 @@ class EmulatorDevice {
     };
     launch.grid = dims(call.grid);
     launch.block = dims(call.block);
-    launch.cohort = static_cast<std::uint64_t>(plan_.kernels.at(step.kernel).cohort);
+    launch.resident_blocks = static_cast<std::uint64_t>(plan_.kernels.at(step.kernel).resident_blocks);
     launch.dynamic_shared_bytes = static_cast<std::uint32_t>(call.dynamic_shared);
     launch.arguments = call.arguments;
     std::vector<Place> places;

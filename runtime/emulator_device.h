@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "analysis/target.h"
-#include "codegen/launch_plan.h"
-#include "codegen/nvrtc.h"
+#include "codegen/launch/launch_plan.h"
+#include "codegen/nvrtc/nvrtc.h"
 #include "runtime/emulator/emulator.h"
 #include "runtime/host_part/host_part.h"
 #include "runtime/occupancy.h"
 #include "runtime/reference/reference.h"
+#include "schedule/target/target.h"
 
 namespace fusec {
 

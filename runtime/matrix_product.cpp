@@ -49,13 +49,13 @@ std::vector<double> taken(std::span<const std::byte> bytes, const MatrixInNumber
   return values;
 }
 
-double activated(double x, MatrixActivation activation) {
+double activated(double x, CublasLtEpilogue activation) {
   switch (activation) {
-    case MatrixActivation::kIdentity:
+    case CublasLtEpilogue::kIdentity:
       return x;
-    case MatrixActivation::kRelu:
+    case CublasLtEpilogue::kRelu:
       return x > 0 ? x : 0;  // 0 for NaN
-    case MatrixActivation::kGeluTanh:
+    case CublasLtEpilogue::kGeluTanh:
       return 0.5 * x * (1 + std::tanh(0.79788456080286535588 * (x + 0.044715 * x * x * x)));
   }
   throw InternalError("unknown activation");
@@ -71,7 +71,7 @@ std::vector<double> scales_at(std::uint64_t address, bool outer, std::int64_t co
   return scales;
 }
 
-MatrixInNumbers in_numbers(const MatrixView& view, const std::function<std::int64_t(const IndexExpr&)>& value,
+MatrixInNumbers in_numbers(const CublasLtMatrix& view, const std::function<std::int64_t(const IndexExpr&)>& value,
                            std::uint64_t address) {
   return {.dtype = view.dtype,
           .address = address + static_cast<std::uint64_t>(value(view.offset) * width_of(view.dtype)),
@@ -84,7 +84,7 @@ MatrixInNumbers in_numbers(const MatrixView& view, const std::function<std::int6
 
 }  // namespace
 
-MatrixProduct in_numbers(const MatrixCall& call, const std::function<std::int64_t(const IndexExpr&)>& value,
+MatrixProduct in_numbers(const CublasLtCall& call, const std::function<std::int64_t(const IndexExpr&)>& value,
                          std::span<const std::uint64_t> addresses, std::int64_t workspace_bytes) {
   MatrixProduct p;
   std::size_t next = 0;
@@ -106,7 +106,7 @@ MatrixProduct in_numbers(const MatrixCall& call, const std::function<std::int64_
   p.workspace_bytes = workspace_bytes;
   p.batch = value(call.batch);
   p.compute = call.compute;
-  const bool narrow = call.compute == MatrixCompute::kFloat32;
+  const bool narrow = call.compute == CublasLtCompute::kFloat32;
   p.alpha = narrow ? static_cast<double>(static_cast<float>(call.alpha)) : call.alpha;
   p.beta = narrow ? static_cast<double>(static_cast<float>(call.beta)) : call.beta;
   p.activation = call.activation;

@@ -7,8 +7,8 @@
 #include <span>
 #include <vector>
 
-#include "analysis/matrix_call.h"
 #include "ir/dtype.h"
+#include "schedule/lowering/cublaslt_call.h"
 
 namespace fusec {
 
@@ -24,10 +24,10 @@ struct MatrixInNumbers {
 struct MatrixProduct {
   MatrixInNumbers a, b, c, d;  // c is d where nothing is added
   std::int64_t batch = 1;
-  MatrixCompute compute = MatrixCompute::kFloat32;
+  CublasLtCompute compute = CublasLtCompute::kFloat32;
   double alpha = 1, beta = 0;
   bool has_bias = false, has_aux = false;
-  MatrixActivation activation = MatrixActivation::kIdentity;
+  CublasLtEpilogue activation = CublasLtEpilogue::kIdentity;
   DType bias_dtype = DType::kFloat32;
   std::uint64_t bias = 0, a_scale = 0, b_scale = 0, aux = 0;  // addresses; 0: none
   bool outer_scales = false;
@@ -38,7 +38,7 @@ struct MatrixProduct {
 
 // The call with its sizes put in; addresses are where `address` says that values begin (those of call.a, call.b, ...
 // in the order of reads_of, writes_of and the workspace).
-MatrixProduct in_numbers(const MatrixCall& call, const std::function<std::int64_t(const IndexExpr&)>& value,
+MatrixProduct in_numbers(const CublasLtCall& call, const std::function<std::int64_t(const IndexExpr&)>& value,
                          std::span<const std::uint64_t> addresses, std::int64_t workspace_bytes);
 
 // The bytes at an address: `count` of them, of which `written` says whether they are stored. Throws where they are no

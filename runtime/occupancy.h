@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "analysis/target.h"
+#include "schedule/target/target.h"
 
 namespace fusec {
 

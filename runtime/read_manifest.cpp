@@ -145,8 +145,8 @@ class Reader {
     return places_.at(text_of(a.contains("embedded") ? a["embedded"] : a.at("argument")));
   }
 
-  TensorBoxes boxes(const Json& map) const {
-    TensorBoxes boxes;
+  TensorMapBoxes boxes(const Json& map) const {
+    TensorMapBoxes boxes;
     boxes.element_bytes = map.at("element_bytes").get<int>();
     boxes.offset = formula(map.at("offset"));
     for (const Json& e : map.at("extents")) boxes.extents.push_back(formula(e));
@@ -187,8 +187,8 @@ class Reader {
     return symbols;
   }
 
-  LaunchStep::SpecialForm special_form(const Json& s) const {
-    LaunchStep::SpecialForm form;
+  LaunchStep::Specialization special_form(const Json& s) const {
+    LaunchStep::Specialization form;
     for (const Json& w : s.at("when"))
       form.guard.push_back({.symbols = symbols_of(formula(w.at("value"))),
                             .multiple_of = w.value("multiple_of", std::int64_t{1}),

@@ -1,4 +1,5 @@
-// Reads a manifest (codegen/manifest.h) back: what is needed to run the kernels, without the model and the compiler.
+// Reads a manifest (codegen/host/manifest.h) back: what is needed to run the kernels, without the model and the
+// compiler.
 #pragma once
 
 #include <optional>
@@ -6,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "codegen/launch_plan.h"
+#include "codegen/launch/launch_plan.h"
 #include "ir/host_tensor.h"
 
 namespace fusec {

@@ -45,7 +45,7 @@ bool is_empty(const LaunchStep& step, const ResolvedStep& resolved, const ValueO
   return std::ranges::any_of(resolved.grid, [](std::int64_t g) { return g <= 0; });
 }
 
-ResolvedBoxes resolve(const TensorBoxes& boxes, const ValueOf& value) {
+ResolvedBoxes resolve(const TensorMapBoxes& boxes, const ValueOf& value) {
   ResolvedBoxes resolved{.element_bytes = boxes.element_bytes, .extents = {}, .strides = {}, .box = boxes.box};
   for (const IndexExpr& extent : boxes.extents) resolved.extents.push_back(value(extent));
   for (const IndexExpr& stride : boxes.strides) resolved.strides.push_back(value(stride) * boxes.element_bytes);
@@ -53,7 +53,7 @@ ResolvedBoxes resolve(const TensorBoxes& boxes, const ValueOf& value) {
 }
 
 // Puts the special form in the general one's place.
-LaunchStep in_special_form(LaunchStep step, const LaunchStep::SpecialForm& form) {
+LaunchStep in_special_form(LaunchStep step, const LaunchStep::Specialization& form) {
   step.kernel = form.kernel;
   step.arguments = form.arguments;
   step.grid = form.grid;
@@ -65,8 +65,8 @@ std::vector<ResolvedStep> resolve(const std::vector<LaunchStep>& steps, const Va
                                   std::span<const std::int64_t> symbols) {
   std::vector<ResolvedStep> resolved;
   for (std::uint32_t position = 0; position < steps.size(); ++position) {
-    const auto form = std::ranges::find_if(steps[position].special,
-                                           [&](const LaunchStep::SpecialForm& f) { return holds(f.guard, symbols); });
+    const auto form = std::ranges::find_if(
+        steps[position].special, [&](const LaunchStep::Specialization& f) { return holds(f.guard, symbols); });
     const bool special = form != steps[position].special.end();
     const LaunchStep step = special ? in_special_form(steps[position], *form) : steps[position];
     if (step.kind == LaunchStep::Kind::kKernel && step.kernel == kNone) continue;

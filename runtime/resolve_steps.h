@@ -6,11 +6,11 @@
 #include <optional>
 #include <vector>
 
-#include "codegen/launch_plan.h"
+#include "codegen/launch/launch_plan.h"
 
 namespace fusec {
 
-// TensorBoxes in numbers, in bytes where they are memory.
+// TensorMapBoxes in numbers, in bytes where they are memory.
 struct ResolvedBoxes {
   int element_bytes = 2;
   std::vector<std::int64_t> extents, strides;

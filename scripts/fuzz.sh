@@ -29,9 +29,9 @@ clang++ -fsanitize=fuzzer,address,undefined -x c++ - -o /dev/null <<<"$probe" 2>
   { echo "skipped: clang++ with libFuzzer and the sanitizers is not installed"; exit 77; }
 
 readers=(ir/{attribute_text,foreign_model,json_*,parse_dim,read*,safetensors,scalar_expression,text_parse,utf8}.cpp
-  analysis/target_file.cpp transforms/plan_file.cpp transforms/patterns/{library_patterns,pattern_*}.cpp
-  codegen/tuning_database.cpp runtime/emulator/ptx_*.cpp tests/fuzz/{libfuzzer,mutate,seed_files,input_pipe}.cpp)
-libraries=(src/libfusec.a libfusec_{runtime,codegen,transforms,analysis,ir}.a)
+  schedule/target/target_file.cpp transforms/plan_file.cpp transforms/patterns/{library_patterns,pattern_*}.cpp
+  codegen/tuning/tuning_database.cpp runtime/emulator/ptx_*.cpp tests/fuzz/{libfuzzer,mutate,seed_files,input_pipe}.cpp)
+libraries=(src/libfusec.a libfusec_{runtime,codegen,transforms,schedule,analysis,ir}.a)
 
 # Names that both an object and a library define are the object's.
 build_readers() {

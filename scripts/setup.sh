@@ -53,7 +53,8 @@ if [ -e "$bundle" ] && [ ! -e /usr/sbin/update-ca-certificates ]; then
   mkdir -p .deps && cp "$bundle" "$kept_bundle"
 fi
 
-# Prints the NVRTC library that the programs will find, in the order in which they look (codegen/nvrtc_places.h).
+# Prints the NVRTC library that the programs will find, in the order in which they look
+# (codegen/nvrtc/nvrtc_search_paths.h).
 find_nvrtc() {
   local candidate root folder
   local candidates=("${FUSEC_NVRTC:-}" "$PWD"/.deps/nvrtc/lib/libnvrtc.so.{13,12})

@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 if [ $# = 0 ]; then
-  mapfile -t files < <(find include ir analysis transforms codegen runtime src examples -name '*.cpp' | sort)
-  mapfile -t headers < <(find include ir analysis transforms codegen runtime src tests -name '*.h' -o -name '*.cpp' | sort)
+  mapfile -t files < <(find include ir analysis schedule transforms codegen runtime src examples -name '*.cpp' | sort)
+  mapfile -t headers < <(find include ir analysis schedule transforms codegen runtime src tests -name '*.h' -o -name '*.cpp' | sort)
   clang-format --dry-run --Werror "${headers[@]}"
 else
   files=("$@")

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "codegen/nvrtc.h"
+#include "codegen/nvrtc/nvrtc.h"
 #include "pipeline.h"
 
 namespace fusec {

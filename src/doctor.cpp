@@ -7,8 +7,8 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "codegen/compile_cache.h"
-#include "codegen/nvrtc.h"
+#include "codegen/nvrtc/compile_cache.h"
+#include "codegen/nvrtc/nvrtc.h"
 #include "dot.h"
 #include "runtime/cuda_driver.h"
 
@@ -64,14 +64,15 @@ Finding examine_gpu(const CudaDriver& driver, int device, const Nvrtc* nvrtc) {
 }
 
 void examine_driver(const Nvrtc* nvrtc, std::vector<Finding>& findings) {
-  const std::string advice = "only running kernels needs it: models compile, and run on --device=emulator and reference";
+  const std::string advice =
+      "only running kernels needs it: models compile, and run on --device=emulator and reference";
   try {
     const CudaDriver& driver = CudaDriver::require("");
     int version = 0, count = 0;
     driver.check(driver.version(&version), "the driver's version");
     driver.check(driver.device_count(&count), "the number of devices");
-    findings.push_back({"CUDA driver", State::kGood,
-                        fmt::format("for CUDA {}.{}", version / 1000, version % 1000 / 10), ""});
+    findings.push_back(
+        {"CUDA driver", State::kGood, fmt::format("for CUDA {}.{}", version / 1000, version % 1000 / 10), ""});
     if (nvrtc && nvrtc->version().major > version / 1000)
       findings.back() = {"CUDA driver", State::kMissing, findings.back().found,
                          fmt::format("NVRTC is of CUDA {}: update the driver, or take an NVRTC of CUDA {}",
@@ -98,7 +99,8 @@ Finding examine_cache(const Options& options) {
     if (!none) bytes += size;
   }
   return {"compile cache", State::kGood,
-          fmt::format("{}: {} entries, {} of {}", folder, entries, mebibytes(bytes), mebibytes(options.cache_bytes)), ""};
+          fmt::format("{}: {} entries, {} of {}", folder, entries, mebibytes(bytes), mebibytes(options.cache_bytes)),
+          ""};
 }
 
 Finding examine_graphviz() {

@@ -11,8 +11,8 @@
 #include <thread>
 
 #include "bisect_rewritings.h"
-#include "codegen/emit_header.h"
-#include "codegen/manifest.h"
+#include "codegen/host/emit_header.h"
+#include "codegen/host/manifest.h"
 #include "command_line.h"
 #include "diff.h"
 #include "dot.h"

@@ -4,7 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "boundary.h"
-#include "codegen/emit_header.h"
+#include "codegen/host/emit_header.h"
 #include "compilation_details.h"
 #include "dot.h"
 #include "explanations.h"

@@ -10,15 +10,15 @@ std::vector<std::int64_t> hints_of(const Symbols& symbols) {
   return hints;
 }
 
-const LaunchStep::SpecialForm* form_at_hints(const LaunchStep& step, const std::vector<std::int64_t>& hints) {
+const LaunchStep::Specialization* form_at_hints(const LaunchStep& step, const std::vector<std::int64_t>& hints) {
   const auto form = std::ranges::find_if(
-      step.special, [&](const LaunchStep::SpecialForm& special) { return holds(special.guard, hints); });
+      step.special, [&](const LaunchStep::Specialization& special) { return holds(special.guard, hints); });
   return form == step.special.end() ? nullptr : &*form;
 }
 
 std::uint32_t kernel_at_hints(const LaunchStep& step, const std::vector<std::int64_t>& hints) {
   if (step.kind != LaunchStep::Kind::kKernel) return kNone;
-  const LaunchStep::SpecialForm* form = form_at_hints(step, hints);
+  const LaunchStep::Specialization* form = form_at_hints(step, hints);
   return form ? form->kernel : step.kernel;
 }
 

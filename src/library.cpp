@@ -3,8 +3,8 @@
 
 #include "analysis/annotate.h"
 #include "boundary.h"
-#include "codegen/compile_cache.h"
-#include "codegen/manifest.h"
+#include "codegen/host/manifest.h"
+#include "codegen/nvrtc/compile_cache.h"
 #include "compilation_details.h"
 #include "fusec/fusec.h"
 #include "ir/budget.h"
@@ -96,13 +96,13 @@ Compilation compiled(const Model& model, const Options& options) {
   }
   generated.file.text.clear();
   generated.file.units.clear();
-  result.details = std::make_shared<const CompilationDetails>(
-      CompilationDetails{.graph = std::move(graph),
-                         .planned = std::move(planned),
-                         .generated = std::move(generated),
-                         .options = without_callbacks(pipeline.options()),
-                         .nvrtc = nvrtc,
-                         .times = pipeline.times()});
+  result.details =
+      std::make_shared<const CompilationDetails>(CompilationDetails{.graph = std::move(graph),
+                                                                    .planned = std::move(planned),
+                                                                    .generated = std::move(generated),
+                                                                    .options = without_callbacks(pipeline.options()),
+                                                                    .nvrtc = nvrtc,
+                                                                    .times = pipeline.times()});
   return result;
 }
 
@@ -155,8 +155,8 @@ std::vector<std::byte> Model::constant_bytes(const std::string& name) const {
   for (const Constant& c : graph_->constants)
     if (graph_->value(c.value).name == name && (c.data || !c.safetensors_file.empty()))
       return at_boundary([&] { return constant_tensor(*graph_, c).bytes; });
-  throw Error(ErrorKind::kUsage, {.what = "the model has no elements of a constant of this name",
-                                  .found = in_quotes(name)});
+  throw Error(ErrorKind::kUsage,
+              {.what = "the model has no elements of a constant of this name", .found = in_quotes(name)});
 }
 
 std::vector<std::string> Model::node_names() const {

@@ -4,10 +4,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "analysis/target.h"
 #include "ir/attribute_defaults.h"
 #include "ir/op.h"
 #include "passes.h"
+#include "schedule/target/target.h"
 
 namespace fusec {
 namespace {

@@ -82,7 +82,7 @@ CostReportContext report_context(const PlannedModel& planned, const ComparedMode
           .groups = compared.own.groups,
           .unfused = compared.unfused_of_group,
           .fused = compared.fused,
-          .numerics = numerics_asked_for(options.emit),
+          .numerics = requested_numerics(options.emit),
           .at_end = compared.own.at_end,
           .unfused_elsewhere = compared.unfused_elsewhere,
           .elsewhere = compared.elsewhere,

@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "analysis/annotate.h"
-#include "analysis/lead_to_codes.h"
-#include "codegen/build_launch_plan.h"
+#include "analysis/lowering/feeds_quantization.h"
+#include "codegen/launch/build_launch_plan.h"
 #include "ir/error.h"
 #include "ir/mapped_file.h"
 #include "ir/spelling.h"
@@ -41,7 +41,7 @@ std::uint32_t argument_limit(const PipelineOptions& options, const Graph& graph)
 // Where the user has set a limit it holds for kernels side by side as well.
 std::uint32_t argument_limit_side_by_side(const PipelineOptions& options, const Graph& graph) {
   if (options.max_args != 0 || options.strategy != Strategy::kFull) return options.max_args;
-  return parameters_left(kMaxParameterBytesSideBySide, graph);
+  return parameters_left(kMaxLargeParameterBytes, graph);
 }
 
 // Rewritings work on the graph together with what they made of the file's nodes, which the report tells of.
@@ -103,7 +103,7 @@ void note_kept_apart(CompilationState& state) {
 }
 
 void annotate_nodes(CompilationState& state) {
-  mark_what_leads_to_codes(state.planned->graph);
+  mark_feeds_quantization(state.planned->graph);
   state.planned->kinds = annotate(state.planned->graph, pattern_source(state.options.strategy));
 }
 
@@ -153,9 +153,8 @@ void lay_out_values(CompilationState& state) {
 }
 
 void lower_groups(CompilationState& state) {
-  state.lowered =
-      lower_plan(state.planned->source_graph(), state.planned->source_plan(), state.options.target, state.options.emit,
-                 state.forms.get());
+  state.lowered = lower_plan(state.planned->source_graph(), state.planned->source_plan(), state.options.target,
+                             state.options.emit, state.forms.get());
 }
 
 void plan_launch(CompilationState& state) {

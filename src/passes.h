@@ -13,9 +13,9 @@
 #include <string_view>
 #include <vector>
 
-#include "analysis/trial_lowering.h"
-#include "codegen/lower_plan.h"
+#include "codegen/launch/lower_plan.h"
 #include "pipeline.h"
+#include "schedule/lowering/trial_lowering.h"
 
 namespace fusec {
 

@@ -2,8 +2,8 @@
 // without the disabled ones.
 #pragma once
 
-#include "analysis/target.h"
 #include "fusec/fusec.h"
+#include "schedule/target/target.h"
 #include "transforms/patterns/pattern.h"
 
 namespace fusec {

@@ -8,14 +8,14 @@
 #include <string>
 #include <vector>
 
-#include "analysis/form_memory.h"
-#include "analysis/target.h"
-#include "codegen/emit_file.h"
-#include "codegen/emit_options.h"
-#include "codegen/launch_plan.h"
-#include "codegen/compile_all.h"
+#include "codegen/host/emit_file.h"
+#include "codegen/launch/emit_options.h"
+#include "codegen/launch/launch_plan.h"
+#include "codegen/nvrtc/compile_all.h"
 #include "ir/fusion_plan.h"
 #include "ir/limits.h"
+#include "schedule/form_memory.h"
+#include "schedule/target/target.h"
 #include "transforms/lay_out.h"
 #include "transforms/partition_report.h"
 #include "transforms/patterns/pattern.h"
@@ -104,8 +104,7 @@ class Pipeline {
  private:
   PlannedModel plan_as_given(Graph graph);
   // As transforms/cost_report has it.
-  double seconds_of_groups(const PlannedModel& model,
-                           double enough = std::numeric_limits<double>::infinity()) const;
+  double seconds_of_groups(const PlannedModel& model, double enough = std::numeric_limits<double>::infinity()) const;
   double seconds_of(const PlannedModel& model) const;
   bool is_dearer_than_unchanged(const PlannedModel& planned, const Graph& graph);
   PlannedModel cheaper_of(PlannedModel rewritten, const Graph& graph);

@@ -5,14 +5,14 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "analysis/target_file.h"
-#include "codegen/tuning_database.h"
+#include "codegen/tuning/tuning_database.h"
 #include "ir/error.h"
 #include "ir/mapped_file.h"
 #include "ir/spelling.h"
 #include "passes.h"
 #include "pattern_options.h"
 #include "runtime/cuda_device.h"
+#include "schedule/target/target_file.h"
 
 namespace fusec {
 

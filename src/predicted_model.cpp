@@ -1,9 +1,9 @@
 #include "predicted_model.h"
 
-#include "analysis/matrix_call_cost.h"
-#include "codegen/build_launch_plan.h"
-#include "codegen/lower_plan.h"
+#include "codegen/launch/build_launch_plan.h"
+#include "codegen/launch/lower_plan.h"
 #include "ir/error.h"
+#include "schedule/lowering/cublaslt_call_cost.h"
 #include "transforms/cost_report.h"
 
 namespace fusec {

@@ -5,9 +5,9 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/cost_model.h"
-#include "codegen/launch_plan.h"
+#include "codegen/launch/launch_plan.h"
 #include "pipeline.h"
+#include "schedule/cost/cost_model.h"
 
 namespace fusec {
 

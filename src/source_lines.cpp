@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "codegen/identifiers.h"
+#include "codegen/expr/identifiers.h"
 
 namespace fusec {
 namespace {

@@ -9,7 +9,7 @@
 #include <set>
 #include <string_view>
 
-#include "codegen/identifiers.h"
+#include "codegen/expr/identifiers.h"
 #include "kernel_at_hints.h"
 
 namespace fusec {
@@ -33,7 +33,7 @@ std::size_t kernels_of_any_size(const LaunchPlan& launch) {
   for (const LaunchStep& step : launch.steps) {
     if (step.kind != LaunchStep::Kind::kKernel) continue;
     kernels.insert(step.kernel);
-    for (const LaunchStep::SpecialForm& special : step.special) kernels.insert(special.kernel);
+    for (const LaunchStep::Specialization& special : step.special) kernels.insert(special.kernel);
   }
   kernels.erase(kNone);
   return kernels.size();

@@ -23,10 +23,10 @@ class Tuning {
     std::size_t rounds = 1;
     for (std::size_t round = 0; round < rounds; ++round) {
       one_round(round);
-      for (const Kernel& kernel : kernels_) rounds = std::max(rounds, kernel.ways.size());
+      for (const Kernel& kernel : kernels_) rounds = std::max(rounds, kernel.candidates.size());
     }
     for (Kernel& kernel : kernels_) {
-      std::ranges::stable_sort(kernel.tuned.microseconds, {}, [](const auto& way) { return way.second; });
+      std::ranges::stable_sort(kernel.tuned.microseconds, {}, [](const auto& candidate) { return candidate.second; });
       kernel.tuned.choice = kernel.tuned.microseconds.front().first;
       result_.kernels.push_back(std::move(kernel.tuned));
     }
@@ -35,7 +35,7 @@ class Tuning {
 
  private:
   struct Kernel {
-    std::vector<std::string> ways;
+    std::vector<std::string> candidates;
     TunedKernel tuned;
   };
 
@@ -44,7 +44,7 @@ class Tuning {
     auto trial = std::make_shared<TuningDatabase>();
     for (const Kernel& kernel : kernels_) {
       TunedKernel wanted = kernel.tuned;
-      wanted.choice = kernel.ways[round < kernel.ways.size() ? round : 0];
+      wanted.choice = kernel.candidates[round < kernel.candidates.size() ? round : 0];
       trial->set(std::move(wanted));
     }
     return trial;
@@ -76,7 +76,7 @@ class Tuning {
       of_key[tuning.key] += seconds.at(k);
       if (round == 0 && !number_of_.contains(tuning.key)) {
         number_of_[tuning.key] = kernels_.size();
-        kernels_.push_back({tuning.ways,
+        kernels_.push_back({tuning.candidates,
                             {.arch = options_.target.arch,
                              .key = tuning.key,
                              .kernel = launch.kernels[k].name,
@@ -89,7 +89,8 @@ class Tuning {
       const auto number = number_of_.find(key);
       if (number == number_of_.end()) throw InternalError("a kernel that depends on how others go");
       Kernel& kernel = kernels_[number->second];
-      if (round < kernel.ways.size()) kernel.tuned.microseconds.emplace_back(kernel.ways[round], time * 1e6);
+      if (round < kernel.candidates.size())
+        kernel.tuned.microseconds.emplace_back(kernel.candidates[round], time * 1e6);
     }
   }
 
@@ -114,8 +115,8 @@ std::string tuning_text(const TuningResult& result) {
   std::string text;
   for (const TunedKernel& kernel : result.kernels) {
     text += kernel.kernel + "\n";
-    for (const auto& [way, time] : kernel.microseconds)
-      text += fmt::format("  {:>10.2f} us  {}{}\n", time, way, way == kernel.choice ? "  <- kept" : "");
+    for (const auto& [candidate, time] : kernel.microseconds)
+      text += fmt::format("  {:>10.2f} us  {}{}\n", time, candidate, candidate == kernel.choice ? "  <- kept" : "");
   }
   for (const std::string& refused : result.refused) text += refused + "\n";
   if (result.kernels.empty()) text += "no kernel of this model can go in several ways\n";

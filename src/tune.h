@@ -1,4 +1,4 @@
-// Measures the ways that a model's kernels can go (codegen/choices.h), and keeps the fastest of each.
+// Measures the ways that a model's kernels can go (codegen/tuning/schedule_choice.h), and keeps the fastest of each.
 //
 //   round 1   every kernel as predicted       linear_gelu 231 us   softmax 14 us
 //   round 2   every kernel's second way       linear_gelu 210 us   softmax 15 us
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/tuning_database.h"
+#include "codegen/tuning/tuning_database.h"
 #include "pipeline.h"
 #include "runtime/reference/reference.h"
 

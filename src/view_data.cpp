@@ -4,7 +4,8 @@
 //
 // S: {"partition", "report", "ledger": as --emit writes them,
 //     "nodes": [{name, op, kind, call}], "edges": [[from group, to group, value, bytes]],
-//     "groups": [{name, prepared, nodes: [place in nodes], inputs, outputs: ["x: float32[4]"], steps: [place in steps]}],
+//     "groups": [{name, prepared, nodes: [place in nodes], inputs, outputs: ["x: float32[4]"],
+//                 steps: [place in steps]}],
 //     "items": [groups of a run], "blocks": [{first, length, count, inside}],
 //     "steps": [{what, kernel, grid, grid_text, block, shared, reads, writes, forms: [{kernel, when}]}],
 //     "kernels": [{name, schedule, source, lines: [[places in its group's nodes]], registers, stack, shared}],
@@ -43,8 +44,7 @@ class StrategyWriter {
 
   void write(const CostReportContext& costs) {
     out_.object([&] {
-      out_.member("partition",
-                  [&] { out_.written(partition_report(graph_, plan_, picture_.planned.report)); });
+      out_.member("partition", [&] { out_.written(partition_report(graph_, plan_, picture_.planned.report)); });
       out_.member("report", [&] { out_.written(cost_report(graph_, plan_, costs)); });
       out_.member("ledger", [&] { out_.written(ledger_json(graph_, picture_.planned.kinds, plan_)); });
       out_.member("nodes", [&] { nodes(); });
@@ -70,9 +70,7 @@ class StrategyWriter {
     });
   }
 
-  std::string typed(ValueId v) const {
-    return graph_.value(v).name + ": " + to_string(graph_.type(v), graph_.symbols);
-  }
+  std::string typed(ValueId v) const { return graph_.value(v).name + ": " + to_string(graph_.type(v), graph_.symbols); }
 
   void groups() {
     const std::vector<GroupInterface> interfaces = group_interfaces(graph_, plan_);
@@ -80,8 +78,7 @@ class StrategyWriter {
     ValueBytes bytes(graph_);
     out_.member("groups", [&] {
       out_.array([&] {
-        for (GroupId g = 0; g < plan_.groups.size(); ++g)
-          out_.object([&] { group(g, interfaces[g], steps[g]); });
+        for (GroupId g = 0; g < plan_.groups.size(); ++g) out_.object([&] { group(g, interfaces[g], steps[g]); });
       });
     });
     out_.member("edges", [&] {
@@ -154,7 +151,7 @@ class StrategyWriter {
       if (kernel != kNone && naming_group_[kernel] == kNone) naming_group_[kernel] = step.group;
     };
     note(step.kernel);
-    for (const LaunchStep::SpecialForm& form : step.special) note(form.kernel);
+    for (const LaunchStep::Specialization& form : step.special) note(form.kernel);
   }
 
   static std::string_view what(LaunchStep::Kind kind) {
@@ -189,7 +186,7 @@ class StrategyWriter {
 
   void step(const LaunchPlan& plan, const LaunchStep& step) {
     note_names(step);
-    const LaunchStep::SpecialForm* form = form_at_hints(step, hints_);
+    const LaunchStep::Specialization* form = form_at_hints(step, hints_);
     const std::uint32_t taken = kernel_at_hints(step, hints_);
     out_.object([&] {
       out_.member("what", what(step.kind));
@@ -207,7 +204,7 @@ class StrategyWriter {
       values("writes", step.writes);
       if (step.special.empty()) return;
       out_.member("forms", [&] {
-        out_.array_of(step.special, [&](const LaunchStep::SpecialForm& f) {
+        out_.array_of(step.special, [&](const LaunchStep::Specialization& f) {
           out_.object([&] {
             out_.member("when", condition(f.guard));
             if (f.kernel != kNone) out_.member("kernel", f.kernel);
@@ -317,9 +314,9 @@ std::string view_data(const ViewedModel& model) {
     out.member("profile", [&] { model.profile.empty() ? out.null() : out.written(model.profile); });
     out.member("colours", [&] {
       out.object([&] {
-        for (const OpPattern kind : {OpPattern::kElemwise, OpPattern::kBroadcast, OpPattern::kInjective,
-                                     OpPattern::kCommReduce, OpPattern::kOutEwiseFusable, OpPattern::kTuple,
-                                     OpPattern::kOpaque})
+        for (const OpPattern kind :
+             {OpPattern::kElemwise, OpPattern::kBroadcast, OpPattern::kInjective, OpPattern::kCommReduce,
+              OpPattern::kOutEwiseFusable, OpPattern::kTuple, OpPattern::kOpaque})
           out.member(name(kind), colour(kind));
       });
     });

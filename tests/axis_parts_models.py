@@ -1,6 +1,6 @@
-"""Models whose results have parts that read the same (codegen/schedules/axis_parts), with the bytes that their accesses
-may ask for: rotary embedding by halves, and whatever else halves, quarters and eighths of an axis share. Tables that
-stay the same along an axis, of heads, are asked for once for four of them. Shapes are for a chip of two
+"""Models whose results have parts that read the same (codegen/movement/thread_coarsening), with the bytes that their
+accesses may ask for: rotary embedding by halves, and whatever else halves, quarters and eighths of an axis share.
+Tables that stay the same along an axis, of heads, are asked for once for four of them. Shapes are for a chip of two
 multiprocessors, which they fill."""
 import random
 

@@ -12,8 +12,8 @@ Prints each offence as FILE:LINE: what; exit 0 when there is none."""
 import glob, os, re, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-FOLDERS = ["ir", "analysis", "transforms", "codegen", "runtime", "src", "include", "tests", "docs", "bench", "scripts",
-           "examples", "cmake"]
+FOLDERS = ["ir", "analysis", "schedule", "transforms", "codegen", "runtime", "src", "include", "tests", "docs", "bench",
+           "scripts", "examples", "cmake"]
 # Not preceded by what makes it part of another path or of a word.
 PATH = re.compile(r"(?<![\w./$<>{}*-])(?:" + "|".join(FOLDERS) + r")/[\w./{},*-]*(?!\$)\b")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")

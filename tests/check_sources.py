@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """check_sources.py REPOSITORY: what the build cannot say about the sources.
 
-- #include goes ir <- analysis <- {transforms, codegen} <- runtime <- src only, and nothing but .cpp files includes
-  nlohmann's headers; include/fusec includes nothing internal, and of it the folders below src know the exception type,
-  limits, kernel images and collectives.
+- #include goes ir <- analysis <- schedule <- {transforms, codegen} <- runtime <- src only, and nothing but .cpp files
+  includes nlohmann's headers; include/fusec includes nothing internal, and of it the folders below src know the
+  exception type, limits, kernel images and collectives.
+- Sub-folders of analysis/, schedule/ and codegen/ include one another without a cycle.
 - No file names a path of somebody's machine.
 - Programs print through src/messages.h and src/output_file.h: what fmt or iostream writes to a closed or full stream is
   an exception, or lost.
@@ -16,17 +17,19 @@ import os, re, sys
 MAY_INCLUDE = {
     "ir": {"ir"},
     "analysis": {"ir", "analysis"},
-    "transforms": {"ir", "analysis", "transforms"},
-    "codegen": {"ir", "analysis", "codegen"},
-    "runtime": {"ir", "analysis", "codegen", "runtime"},
-    "src": {"ir", "analysis", "transforms", "codegen", "runtime", "src", "fusec"},
+    "schedule": {"ir", "analysis", "schedule"},
+    "transforms": {"ir", "analysis", "schedule", "transforms"},
+    "codegen": {"ir", "analysis", "schedule", "codegen"},
+    "runtime": {"ir", "analysis", "schedule", "codegen", "runtime"},
+    "src": {"ir", "analysis", "schedule", "transforms", "codegen", "runtime", "src", "fusec"},
     "include": {"fusec"},
 }
-FOLDERS = {"ir", "analysis", "transforms", "codegen", "runtime", "src", "fusec"}
+FOLDERS = {"ir", "analysis", "schedule", "transforms", "codegen", "runtime", "src", "fusec"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 # Put together from parts, so that this file does not name them itself.
 MACHINE_PATHS = re.compile("|".join(["/" + "work/", r"\.\./" + "shared", r"(?<!\w)\." + "library", "/" + "home/", "farm" + "-[a-z]"]))
 PRINTS = re.compile(r"fmt::print\(|std::(cerr|clog)\b|\b(v?f?printf|f?puts|perror)\(")
+LAYERED = ("analysis", "schedule", "codegen")  # whose sub-folders form no cycle
 SKIPPED = {".git", "build", ".deps", ".cache", "__pycache__", "corpus"}
 
 
@@ -82,11 +85,39 @@ def overloads_apart(sources):
                 yield path, text.count("\n", 0, found.start()) + 1, f"{other} has {found[1]} of as many parameters, too"
 
 
+def folder_includes(path, lines):
+    """(folder, folder that it includes, line) of a source, where both are sub-folders of one library or it itself."""
+    if path.endswith((".h", ".cpp")):
+        for number, line in enumerate(lines, 1):
+            found = INCLUDE.match(line)
+            if found and found[2].split("/")[0] == path.split(os.sep)[0]:
+                here, there = os.path.dirname(path), os.path.dirname(found[2])
+                if here != there:
+                    yield here, there, number
+
+
+def cycles(edges):
+    """Of {folder: {folder: (path, line)}}: every include by which folders include one another in a circle."""
+    def reached(start):
+        seen, waiting = set(), [start]
+        while waiting:
+            for there in set(edges.get(waiting.pop(), ())) - seen:
+                seen.add(there)
+                waiting.append(there)
+        return seen
+    reach = {folder: reached(folder) for folder in edges}
+    for here in sorted(edges):
+        for there, (path, number) in sorted(edges[here].items()):
+            if here in reach.get(there, ()):
+                yield path, number, f"{here} and {there} include one another, by others or directly"
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
     count = bad = 0
     prelude = []
+    edges = {}
     for path in files(sys.argv[1]):
         try:
             with open(os.path.join(sys.argv[1], path), encoding="utf-8") as f:
@@ -96,10 +127,13 @@ def main():
         count += 1
         if path.startswith(os.path.join("codegen", "prelude", "")):
             prelude.append((path, "\n".join(lines)))
+        if path.split(os.sep)[0] in LAYERED:
+            for here, there, number in folder_includes(path, lines):
+                edges.setdefault(here, {}).setdefault(there, (path, number))
         for number, what in offences(path, lines):
             bad += 1
             print(f"{path}:{number}: {what}")
-    for path, number, what in overloads_apart(prelude):
+    for path, number, what in [*overloads_apart(prelude), *cycles(edges)]:
         bad += 1
         print(f"{path}:{number}: {what}")
     print(f"{count} files read, {bad} offences")

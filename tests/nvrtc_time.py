@@ -19,7 +19,7 @@ YARDSTICK = {
 
 
 def find_nvrtc(fusec):
-    """The library, where the program looks for it (codegen/nvrtc_places.h)."""
+    """The library, where the program looks for it (codegen/nvrtc/nvrtc_search_paths.h)."""
     folders = [pathlib.Path(os.path.realpath(fusec)).parents[1] / "lib" / "fusec"]
     for cuda in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
         folders += [pathlib.Path(cuda) / "lib64", pathlib.Path(cuda) / "lib"] if cuda else []

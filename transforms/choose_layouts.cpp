@@ -6,9 +6,9 @@
 #include <numeric>
 #include <set>
 
-#include "analysis/trial_lowering.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
+#include "schedule/lowering/trial_lowering.h"
 #include "transforms/algebraic_rules.h"
 
 namespace fusec {
@@ -39,7 +39,7 @@ class Choice {
  public:
   Choice(const Graph& graph, const FusionPlan& plan, const Target& target, Looked looked)
       : graph_(graph), plan_(plan), memory_(target), groups_(graph, plan), uses_(uses_of(graph)), looked_(looked) {
-    memory_.ask_for_forms();
+    memory_.distinguish_forms();
   }
 
   std::optional<LaidOut> run() {

@@ -9,8 +9,9 @@
 // weights laid out in the same way.
 //
 // Where an image stays as it is, its weights alone may be laid out: warpgroups multiply them with boxes of the image
-// (analysis/image_boxes.h), groups' weights are loaded in words (analysis/group_windows.h), and those of transposed
-// convolutions, which lie strided, are copied in pieces.
+// (schedule/gemm/tma_image_boxes.h), groups' weights are loaded in words
+// (schedule/convolution/grouped_implicit_gemm.h), and those of transposed convolutions, which lie strided, are copied
+// in pieces.
 //
 // Values that one group ties to another (it reads one and makes the other) are looked at together. First all of them
 // are laid out; where a group would then be more kernels, of a weaker form, or slower on its own, its values stay as
@@ -22,7 +23,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/target.h"
+#include "schedule/target/target.h"
 #include "transforms/lay_out.h"
 
 namespace fusec {

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 
-#include "analysis/form_memory.h"
-#include "analysis/matrix_call_cost.h"
-#include "analysis/node_work.h"
 #include "ir/spelling.h"
+#include "schedule/form_memory.h"
+#include "schedule/lowering/cublaslt_call_cost.h"
+#include "schedule/lowering/launch_cost.h"
+#include "schedule/lowering/node_work.h"
 
 namespace fusec {
 namespace {
@@ -166,7 +167,7 @@ Prediction predict_group(const Graph& graph, const FusionPlan& plan, GroupId g, 
   if (group.prepared) return {};  // no part of a launch
   const std::vector<NodeId> list(group.nodes.begin(), group.nodes.end());
   if (group.code == GroupCode::kCublasLt)
-    if (const auto call = find_matrix_call(graph, list, interface.outputs, target, false).call)
+    if (const auto call = find_cublaslt_call(graph, list, interface.outputs, target, false).call)
       return predict(graph, *call, target);
   return predict(graph, list, interface.outputs, plan.strategy == Strategy::kFull, target, numerics, forms);
 }
@@ -176,7 +177,7 @@ Prediction predict_group(const Graph& graph, const FusionPlan& plan, GroupId g, 
 std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target,
                                        const Numerics& numerics) {
   const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
-  WorkOfNodes work(graph);
+  NodeWork work(graph);
   FormMemory forms;
   std::vector<Prediction> predictions;
   predictions.reserve(plan.groups.size());

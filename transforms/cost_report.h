@@ -1,4 +1,4 @@
-// The report (--emit=report): what the cost model (analysis/cost_model.h) predicts of each group and of the whole
+// The report (--emit=report): what the cost model (schedule/cost/cost_model.h) predicts of each group and of the whole
 // model, next to the same nodes as kernels of their own, as JSON; docs/schemas/report.schema.json has its form.
 #pragma once
 
@@ -6,11 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "analysis/cost_model.h"
 #include "ir/fusion_plan.h"
+#include "schedule/cost/cost_model.h"
 #include "transforms/partition_report.h"
 
 namespace fusec {
+
+class FormMemory;
 
 // Of each group of the plan.
 std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target,

@@ -9,10 +9,10 @@
 #include <optional>
 #include <vector>
 
-#include "analysis/kernel_forms.h"
-#include "analysis/lower.h"
 #include "ir/infer.h"
 #include "ir/ops/positions.h"
+#include "schedule/kernel_forms.h"
+#include "schedule/lowering/lower_group.h"
 #include "transforms/remove_dead.h"
 #include "transforms/simplify_algebra.h"
 

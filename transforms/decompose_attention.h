@@ -11,7 +11,7 @@
 // predicted to be faster, and after patterns have been recognized: none makes the op of this again.
 #pragma once
 
-#include "analysis/trial_lowering.h"
+#include "schedule/lowering/trial_lowering.h"
 #include "transforms/canonical_graph.h"
 
 namespace fusec {

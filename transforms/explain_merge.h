@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "analysis/trial_lowering.h"
 #include "ir/fusion_plan.h"
+#include "schedule/lowering/trial_lowering.h"
 
 namespace fusec {
 

@@ -18,8 +18,8 @@
 
 #include <span>
 
-#include "analysis/trial_lowering.h"
 #include "ir/fusion_plan.h"
+#include "schedule/lowering/trial_lowering.h"
 
 namespace fusec {
 

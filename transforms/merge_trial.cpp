@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <bit>
 
-#include "analysis/cost_model.h"
-#include "analysis/group_parts.h"
-#include "analysis/kernel_forms.h"
+#include "analysis/group_components.h"
 #include "ir/budget.h"
+#include "schedule/cost/cost_model.h"
+#include "schedule/kernel_forms.h"
 
 namespace fusec {
 namespace {
@@ -121,13 +121,13 @@ FusionRule MergeTrial::within_limits(std::span<const GroupId> groups) const {
 }
 
 FusionRule MergeTrial::nodes_within_limits(std::span<const NodeId> nodes) const {
-  if (nodes.size() > plan_.max_fused_ops && largest_part(groups_.graph(), nodes) > plan_.max_fused_ops)
+  if (nodes.size() > plan_.max_fused_ops && largest_component(groups_.graph(), nodes) > plan_.max_fused_ops)
     return FusionRule::kTooManyNodes;
   if (plan_.max_args == 0) return FusionRule::kJoined;
   const std::size_t arguments = argument_count(nodes);
   if (arguments <= plan_.max_args) return FusionRule::kJoined;
   if (arguments > plan_.max_args_side_by_side) return FusionRule::kTooManyArguments;
-  for (const std::vector<NodeId>& part : parts_of(groups_.graph(), nodes))
+  for (const std::vector<NodeId>& part : connected_components(groups_.graph(), nodes))
     if (argument_count(part) > plan_.max_args) return FusionRule::kTooManyArguments;
   return FusionRule::kJoined;
 }
@@ -228,7 +228,7 @@ MergeAnswer MergeTrial::ask_beside(GroupId a, GroupId b) {
   const std::uint32_t most = plan_.max_args_side_by_side == 0 ? plan_.max_args : plan_.max_args_side_by_side;
   if (most != 0 && std::uint64_t{arguments_of(a)} + arguments_of(b) > most)
     return {.rule = FusionRule::kTooManyArguments};
-  const Work both = side_by_side(*of_group(a).work, *of_group(b).work, lowering_.target());
+  const Work both = horizontally_fused(*of_group(a).work, *of_group(b).work, lowering_.target());
   return predicted(predict(both, lowering_.target()).total, of_group(a).seconds + of_group(b).seconds, 0, 0);
 }
 
@@ -238,7 +238,7 @@ void MergeTrial::note_beside(GroupId a, GroupId b, GroupId kept) {
   both.kernels += other.kernels;
   both.strength = std::max(both.strength, other.strength);
   both.bytes += other.bytes;
-  both.work = side_by_side(*both.work, *other.work, lowering_.target());
+  both.work = horizontally_fused(*both.work, *other.work, lowering_.target());
   both.seconds = predict(*both.work, lowering_.target()).total;
   of_group_[kept] = {.nodes = static_cast<std::uint32_t>(groups_.nodes(kept).size()),
                      .arguments = of_group_[a].arguments + of_group_[b].arguments,

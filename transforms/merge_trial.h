@@ -5,9 +5,10 @@
 //     {softmax}, {linear}    two kernels: softmax is stored           no: kNotOneKernel
 //     {linear}, {cumsum}     an op without a formula                  no
 //
-// Trials are kept (analysis/trial_lowering.h): in a model of many equal layers each question is answered once. A model
-// of ever new shapes has a budget, after which questions that are new get the answer no. In a graph of very many nodes
-// a kind of question that was answered no again and again is put no more, so that the time a node does not grow.
+// Trials are kept (schedule/lowering/trial_lowering.h): in a model of many equal layers each question is answered once.
+// A model of ever new shapes has a budget, after which questions that are new get the answer no. In a graph of very
+// many nodes a kind of question that was answered no again and again is put no more, so that the time a node does not
+// grow.
 #pragma once
 
 #include <deque>
@@ -16,8 +17,8 @@
 #include <vector>
 
 #include "analysis/group_graph.h"
-#include "analysis/trial_lowering.h"
 #include "ir/fusion_plan.h"
+#include "schedule/lowering/trial_lowering.h"
 
 namespace fusec {
 

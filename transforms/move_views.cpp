@@ -147,7 +147,7 @@ class ViewMoves {
 
 void move_views(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory) {
   TrialMemory of_forms(memory.target());
-  of_forms.ask_for_forms();
+  of_forms.distinguish_forms();
   of_forms.share_with(memory);
   ViewMoves(graph, kinds, plan, of_forms).run();
 }

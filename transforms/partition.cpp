@@ -89,22 +89,23 @@ class Partitioner {
   }
 
   void ask(Vertex v, int phase) {
-    const Vertex meeting = post_.parent(v);
-    const Vertex target = find(meeting);
+    const Vertex post_dominator = post_.parent(v);
+    const Vertex target = find(post_dominator);
     const JoinAnswer answer = may_join({.phase = phase,
                                         .source = result_.pattern[v],
-                                        .way = post_.pattern_to_parent(v),
-                                        .meeting = result_.pattern[meeting],
-                                        .meeting_group = result_.pattern[target]});
+                                        .path_pattern = post_.pattern_to_parent(v),
+                                        .post_dominator = result_.pattern[post_dominator],
+                                        .post_dominator_group = result_.pattern[target]});
     if (answer.rule == FusionRule::kUndecided) return;
-    if (answer.rule != FusionRule::kJoined) return refuse(v, phase, answer.rule, meeting, false);
+    if (answer.rule != FusionRule::kJoined) return refuse(v, phase, answer.rule, post_dominator, false);
     if (std::uint64_t{counted_[target]} + to_parent_[v] > limit_) {
-      return refuse(v, phase, FusionRule::kTooManyNodes, meeting, true);
+      return refuse(v, phase, FusionRule::kTooManyNodes, post_dominator, true);
     }
-    if (!answer.end.has(result_.pattern[target])) return refuse(v, phase, answer.if_blocked_at_end, meeting, false);
-    if (!collect_between(v, meeting, target, phase, answer)) return;
+    if (!answer.end.has(result_.pattern[target]))
+      return refuse(v, phase, answer.if_blocked_at_end, post_dominator, false);
+    if (!collect_between(v, post_dominator, target, phase, answer)) return;
     if (arguments_ && !arguments_->fits(v, between_, target, up_)) {
-      return refuse(v, phase, FusionRule::kTooManyArguments, meeting, false);
+      return refuse(v, phase, FusionRule::kTooManyArguments, post_dominator, false);
     }
     join(v, target, phase);
   }
@@ -112,12 +113,12 @@ class Partitioner {
   // Fills between_ with what lies strictly between v and `meeting`; false (and the refusal noted) if a group on the way
   // does not go along or the count passes the limit. The count adds what each vertex's own record says: a vertex that
   // led a group once counts with what that group had then.
-  bool collect_between(Vertex v, Vertex meeting, Vertex target, int phase, const JoinAnswer& answer) {
+  bool collect_between(Vertex v, Vertex post_dominator, Vertex target, int phase, const JoinAnswer& answer) {
     between_.clear();
     std::uint64_t sum = std::uint64_t{counted_[target]} + counted_[v];
     if (to_parent_[v] > 1) {
       marks_.clear();
-      marks_.insert(meeting);
+      marks_.insert(post_dominator);
       Vertex at = v;
       for (std::size_t next = 0;; at = between_[next++]) {
         count_step();
@@ -134,7 +135,7 @@ class Partitioner {
         if (sum > limit_ || next == between_.size()) break;
       }
     }
-    if (sum > limit_) refuse(v, phase, FusionRule::kTooManyNodes, meeting, true);
+    if (sum > limit_) refuse(v, phase, FusionRule::kTooManyNodes, post_dominator, true);
     return sum <= limit_;
   }
 

@@ -5,9 +5,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "analysis/node_work.h"
 #include "analysis/value_bytes.h"
 #include "ir/spelling.h"
+#include "schedule/lowering/node_work.h"
 
 namespace fusec {
 namespace {
@@ -203,7 +203,7 @@ class PartitionReportWriter {
   const PartitionReportContext& context_;
   const std::vector<GroupInterface> interfaces_;
   std::unordered_map<std::string_view, GroupId> shared_;  // with the first group that each is in
-  WorkOfNodes work_;
+  NodeWork work_;
   ValueBytes bytes_;
   std::string text_;
   bool first_ = true;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "analysis/group_parts.h"
+#include "analysis/group_components.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -48,7 +48,7 @@ std::vector<GroupId> reductions_apart(const GroupGraph& groups, std::span<const 
   bool some_long = false, alike = true;
   std::int64_t before = 0;
   for (const GroupId producer : producers)
-    for (const std::vector<NodeId>& part : parts_of(graph, groups.nodes(producer))) {
+    for (const std::vector<NodeId>& part : connected_components(graph, groups.nodes(producer))) {
       const NodeId n = reduction_of_few_rows(groups, kinds, part);
       if (n == kNone) continue;
       const std::int64_t points = points_of(graph, graph.nodes[n].inputs[0]);

@@ -2,7 +2,7 @@
 #include <memory>
 #include <set>
 
-#include "analysis/trial_lowering.h"
+#include "schedule/lowering/trial_lowering.h"
 #include "transforms/merge_groups.h"
 
 namespace fusec {

@@ -6,7 +6,7 @@
 #include <unordered_set>
 
 #include "analysis/constant_nodes.h"
-#include "analysis/group_parts.h"
+#include "analysis/group_components.h"
 #include "ir/error.h"
 #include "ir/spelling.h"
 
@@ -74,13 +74,13 @@ Fault check_limits(const Graph& graph, std::span<const OpPattern> kinds, const F
     const std::span<const NodeId> nodes = plan.groups[g].nodes;
     if (nodes.size() == 1) continue;
     if (nodes.size() > plan.max_fused_ops) {
-      const std::size_t most = largest_part(graph, nodes);
+      const std::size_t most = largest_component(graph, nodes);
       if (most > plan.max_fused_ops)
         return PlanFault{g, fmt::format("the group has {} nodes, the limit is {}", most, plan.max_fused_ops)};
     }
     if (plan.max_args != 0 && interfaces[g].inputs.size() + interfaces[g].outputs.size() > plan.max_args) {
       std::size_t most = 0;
-      for (const std::vector<NodeId>& part : parts_of(graph, nodes))
+      for (const std::vector<NodeId>& part : connected_components(graph, nodes))
         most = std::max(most, argument_count(graph, interfaces[g], part));
       if (most > plan.max_args)
         return PlanFault{g, fmt::format("the group's kernel has {} arguments, the limit is {}", most, plan.max_args)};

@@ -7,7 +7,7 @@
 
 #include "analysis/evaluate/compiled_index.h"
 #include "analysis/evaluate/scalar_functions.h"
-#include "analysis/kernel.h"
+#include "analysis/kernel/kernel.h"
 #include "ir/budget.h"
 #include "ir/error.h"
 

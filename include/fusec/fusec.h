@@ -10,8 +10,8 @@
 //   c.kernels[0];  // its name, schedule, source, and with .ptx = true its PTX and cubin
 //
 // Functions print nothing, never exit, and may be called from several threads at once on different objects; a Model and
-// a Registry are immutable once made. What goes wrong is a fusec::Error (fusec/error.h); where memory runs out it may be
-// std::bad_alloc. After either, nothing is left allocated, and the library works as before.
+// a Registry are immutable once made. What goes wrong is a fusec::Error (fusec/error.h); where memory runs out it may
+// be std::bad_alloc. After either, nothing is left allocated, and the library works as before.
 #pragma once
 
 #include <cstddef>
@@ -224,8 +224,8 @@ struct Options {
   int jobs = 0;                 // NVRTC compilations at a time; 0: as many as there are processors
   std::string cache_directory;  // where NVRTC's results are kept; "" for nowhere
   std::uint64_t cache_bytes = 512 << 20;  // how large that may become; what was not used for the longest time goes
-  std::string
-      nvrtc_library;  // the absolute path of libnvrtc; "": looked for (codegen/nvrtc_places.h). FUSEC_NVRTC wins
+  // The absolute path of libnvrtc; "": looked for (codegen/nvrtc/nvrtc_search_paths.h). FUSEC_NVRTC wins.
+  std::string nvrtc_library;
   // Called as the compilation goes on; of NVRTC's part from the threads that it has, one call at a time. What it throws
   // ends the compilation.
   std::function<void(const Progress&)> progress;
@@ -259,7 +259,7 @@ struct Compilation {
   std::string report;         // where Options::report: what the cost model predicts, JSON
   std::vector<Group> groups;  // in execution order
   std::vector<KernelInfo> kernels;
-  std::vector<std::string> diagnostics;  // warnings
+  std::vector<std::string> diagnostics;               // warnings
   std::shared_ptr<const CompilationDetails> details;  // what fusec/inspect.h tells more from
 };
 

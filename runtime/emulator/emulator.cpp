@@ -287,7 +287,7 @@ class Workers {
     const auto multiple = [](std::uint64_t n, std::uint64_t of) { return (n + of - 1) / of * of; };
     const std::uint64_t sample = state.options->sample_blocks;
     sample_ = chosen_clusters(clusters_, multiple(multiple(sample, shape.count()) / shape.count(),
-                                                  std::max<std::uint64_t>(1, state.launch->cohort)));
+                                                  std::max<std::uint64_t>(1, state.launch->resident_blocks)));
     if (!sample_.empty()) clusters_ = sample_.size();
   }
 

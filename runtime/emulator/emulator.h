@@ -111,8 +111,8 @@ inline Argument pointer_argument(const Memory& memory, Memory::Id id, std::int64
 struct Launch {
   std::string kernel;
   Dim3 grid, block;
-  Dim3 cluster{0, 0, 0};     // zeros: as the kernel demands, else no cluster
-  std::uint64_t cohort = 1;  // any so many blocks wait for one another: a sample has whole cohorts
+  Dim3 cluster{0, 0, 0};              // zeros: as the kernel demands, else no cluster
+  std::uint64_t resident_blocks = 1;  // any so many blocks wait for one another: a sample has whole cohorts
   std::uint32_t dynamic_shared_bytes = 0;
   std::vector<Argument> arguments;  // one a parameter, as long as the parameter
 };

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "codegen/launch_plan.h"
+#include "codegen/launch/launch_plan.h"
 #include "ir/graph.h"
 
 namespace fusec {

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <map>
 
-#include "codegen/emit_collective.h"
+#include "codegen/host/emit_collective.h"
 #include "ir/error.h"
 #include "runtime/emulator/tensor_map.h"
 #include "runtime/host_part/stand_in/recorded_runtime.h"
@@ -164,14 +164,14 @@ struct HostRecorder {
     p.c = matrix_of(given->c);
     p.d = matrix_of(given->d);
     p.batch = given->batch;
-    p.compute = given->compute == 70   ? MatrixCompute::kFloat64
-                : given->compute == 72 ? MatrixCompute::kInt32
-                                       : MatrixCompute::kFloat32;
+    p.compute = given->compute == 70   ? CublasLtCompute::kFloat64
+                : given->compute == 72 ? CublasLtCompute::kInt32
+                                       : CublasLtCompute::kFloat32;
     p.alpha = given->alpha;
     p.beta = given->beta;
-    p.activation = given->epilogue & 2    ? MatrixActivation::kRelu
-                   : given->epilogue & 32 ? MatrixActivation::kGeluTanh
-                                          : MatrixActivation::kIdentity;
+    p.activation = given->epilogue & 2    ? CublasLtEpilogue::kRelu
+                   : given->epilogue & 32 ? CublasLtEpilogue::kGeluTanh
+                                          : CublasLtEpilogue::kIdentity;
     p.has_bias = (given->epilogue & 4) != 0;
     p.has_aux = (given->epilogue & 128) != 0;
     p.bias_dtype = p.has_bias ? dtype_of(given->bias_type) : p.d.dtype;

@@ -109,7 +109,7 @@ TEST_CASE("a block looks twice in vain, however many turns it waits; a sample ha
     const Launch launch{.kernel = "k",
                         .grid = {400},
                         .block = {1},
-                        .cohort = 4,
+                        .resident_blocks = 4,
                         .arguments = {pointer_argument(memory, in), pointer_argument(memory, in)}};
     const Report report = run(module, launch, memory, options);
     CHECK_MESSAGE(report.findings.empty(), describe(report));

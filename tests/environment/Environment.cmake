@@ -6,7 +6,7 @@ foreach(library stand_in_nvrtc fail_calls)
   target_compile_options(${library} PRIVATE -Wall -Wextra -Wshadow -Werror)
   target_link_libraries(${library} PRIVATE ${CMAKE_DL_LIBS})
 endforeach()
-set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/codegen/compile_all_test.cpp
+set_property(SOURCE ${CMAKE_CURRENT_SOURCE_DIR}/codegen/nvrtc/compile_all_test.cpp
              APPEND PROPERTY COMPILE_DEFINITIONS FUSEC_STAND_IN_NVRTC="$<TARGET_FILE:stand_in_nvrtc>")
 add_dependencies(test_codegen stand_in_nvrtc)
 

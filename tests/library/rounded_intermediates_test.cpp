@@ -3,10 +3,10 @@
 #include <doctest/doctest.h>
 
 #include "analysis/annotate.h"
-#include "codegen/build_launch_plan.h"
-#include "codegen/lower_plan.h"
-#include "codegen/nvrtc.h"
-#include "codegen/prelude.h"
+#include "codegen/launch/build_launch_plan.h"
+#include "codegen/launch/lower_plan.h"
+#include "codegen/nvrtc/nvrtc.h"
+#include "codegen/prelude/prelude.h"
 #include "ir/text.h"
 #include "runtime/emulator_device.h"
 #include "runtime/tensor_file.h"

@@ -141,12 +141,12 @@ void check_type(const Nvrtc& nvrtc, const TypeCase& c, bool hopper, std::size_t 
     CHECK(form.dtype == (hopper ? c.sm_90 : c.sm_80));
     std::vector<GemmTiles> table = gemm_tile_table(form.dtype);
     const std::int64_t block = form.loops[0].block;
-    const int sums = form.sums * (block != 0 ? 2 : 1);
+    const int sums = form.accumulators * (block != 0 ? 2 : 1);
     GemmForm tiled = form;
     std::erase_if(table, [&](const GemmTiles& t) {
       tiled.tiles = t;
       return t.warp_rows * t.warp_columns * sums > 4096 ||
-             t.depth / form.loops[0].blocks_of_tile(t.depth) % (32 / form.element_bytes()) != 0 ||
+             t.k / form.loops[0].blocks_of_tile(t.k) % (32 / form.element_bytes()) != 0 ||
              shared_bytes(tiled) > target.shared_bytes_per_block;
     });
     return table[which % table.size()];

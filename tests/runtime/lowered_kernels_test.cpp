@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-#include "codegen/lower_plan.h"
+#include "codegen/launch/lower_plan.h"
 #include "ir/read.h"
 #include "ir/safetensors.h"
 #include "runtime/reference/reference.h"

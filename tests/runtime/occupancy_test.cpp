@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "codegen/nvrtc.h"
+#include "codegen/nvrtc/nvrtc.h"
 #include "ir/error.h"
 #include "runtime/cubin_resources.h"
 

@@ -3,7 +3,7 @@
 
 #include <doctest/doctest.h>
 
-#include "codegen/manifest.h"
+#include "codegen/host/manifest.h"
 #include "ir/error.h"
 #include "runtime/resolve_steps.h"
 #include "support/built_model.h"

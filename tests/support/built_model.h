@@ -2,10 +2,10 @@
 // of the host part share.
 #pragma once
 
-#include "codegen/build_launch_plan.h"
-#include "codegen/emit_file.h"
-#include "codegen/lower_plan.h"
-#include "codegen/compile_all.h"
+#include "codegen/host/emit_file.h"
+#include "codegen/launch/build_launch_plan.h"
+#include "codegen/launch/lower_plan.h"
+#include "codegen/nvrtc/compile_all.h"
 #include "ir/read.h"
 #include "runtime/emulator_device.h"
 #include "runtime/tensor_file.h"

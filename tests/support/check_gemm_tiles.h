@@ -7,9 +7,9 @@
 
 #include <functional>
 
-#include "analysis/gemm_form.h"
-#include "codegen/schedules/gemm.h"
+#include "codegen/gemm/gemm.h"
 #include "runtime/tensor_file.h"
+#include "schedule/gemm/gemm_form.h"
 #include "support/check_lowered.h"
 #include "support/product_of.h"
 #include "support/short_model.h"
@@ -41,7 +41,7 @@ inline void check_gemm(const Nvrtc& nvrtc, const GemmCase& c, const char* arch,
   tiled->tiles = pick(*tiled);
   const std::string what = fmt::format("{}, {}x{} on {}", c.what, tiled->tiles.rows, tiled->tiles.columns, arch);
   INFO(what);
-  plan.kernels[0] = gemm(kernel, product, *tiled, graph);
+  plan.kernels[0] = emit_gemm(kernel, product, *tiled, graph);
   const CompiledModule compiled = nvrtc.compile(source_of(plan), "kernels.cu", target.arch);
   const emulator::Module module(compiled.ptx, "kernels.ptx");
   const TensorMap tensors = random_tensors(graph, 5);

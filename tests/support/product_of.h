@@ -7,14 +7,14 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/kernel_forms.h"
-#include "analysis/lower.h"
+#include "schedule/kernel_forms.h"
+#include "schedule/lowering/lower_group.h"
 
 namespace fusec::test {
 
 struct KernelOfProduct {
   Kernel kernel;  // in the shape that the product is of
-  Product product;
+  Contraction product;
 };
 
 // Of a graph that is one kernel, whatever views stand around it.

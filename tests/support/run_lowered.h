@@ -9,10 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "codegen/lower_plan.h"
-#include "codegen/nvrtc.h"
-#include "codegen/prelude.h"
-#include "codegen/repeated_code.h"
+#include "codegen/expr/limit_unrolling.h"
+#include "codegen/launch/lower_plan.h"
+#include "codegen/nvrtc/nvrtc.h"
+#include "codegen/prelude/prelude.h"
 #include "ir/error.h"
 #include "ir/fusion_plan.h"
 #include "ir/type.h"
@@ -39,7 +39,7 @@ inline std::string source_of(const LoweredPlan& plan) {
   std::string text = "namespace {\n" + prelude_text(parts) + "}  // namespace\n\n";
   for (std::size_t k = 0; k < plan.kernels.size(); ++k) {
     KernelSource bounded = plan.kernels[k];  // schedules' own kernels have not been by lower_plan
-    bound_repeated_code(bounded);
+    limit_unrolling(bounded);
     std::string kernel = std::move(bounded.text);
     for (std::size_t at = kernel.find("@KERNEL@"); at != std::string::npos; at = kernel.find("@KERNEL@", at))
       kernel.replace(at, 8, "kernel_" + std::to_string(k));

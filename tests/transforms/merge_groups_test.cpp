@@ -8,10 +8,10 @@
 #include <random>
 
 #include "analysis/annotate.h"
-#include "analysis/cost_model.h"
+#include "analysis/group_components.h"
 #include "analysis/group_graph.h"
-#include "analysis/group_parts.h"
 #include "ir/text.h"
+#include "schedule/lowering/launch_cost.h"
 #include "support/random_graph.h"
 #include "transforms/fuse.h"
 #include "transforms/verify_plan.h"
@@ -217,7 +217,7 @@ TEST_CASE("merging: parts that nothing connects count their nodes each for itsel
   }
   const Merged m(text + nodes + "return " + results + "\n", 4);
   CHECK(m.groups() == 1);
-  CHECK(largest_part(m.graph, m.plan.groups[0].nodes) == 3);
+  CHECK(largest_component(m.graph, m.plan.groups[0].nodes) == 3);
 }
 
 // Every block of the second kernel would compute the variance of everything.

@@ -4,15 +4,15 @@
 //   u = linear(x, wu)          ->        the graph with these four nodes side by side
 //   a = silu(g); h = mul(a, u)
 //
-// A match is claimed where it makes one kernel (analysis/lower says so) and contracting it closes no circle. Patterns
-// are tried by priority, each from the last node to the first; a node is in one claim at most.
+// A match is claimed where it makes one kernel (schedule/lowering/lower_group says so) and contracting it closes no
+// circle. Patterns are tried by priority, each from the last node to the first; a node is in one claim at most.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "analysis/trial_lowering.h"
 #include "ir/fusion_plan.h"
+#include "schedule/lowering/trial_lowering.h"
 #include "transforms/canonical_graph.h"
 #include "transforms/patterns/pattern.h"
 

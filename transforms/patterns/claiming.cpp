@@ -6,10 +6,10 @@
 #include <numeric>
 #include <unordered_set>
 
-#include "analysis/kernel_forms.h"
 #include "ir/budget.h"
 #include "ir/constant_data.h"
 #include "ir/spelling.h"
+#include "schedule/kernel_forms.h"
 #include "transforms/patterns/conditions.h"
 
 namespace fusec {

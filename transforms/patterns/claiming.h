@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "analysis/trial_lowering.h"
 #include "ir/fusion_plan.h"
+#include "schedule/lowering/trial_lowering.h"
 #include "transforms/patterns/claim.h"
 #include "transforms/patterns/match.h"
 #include "transforms/patterns/match_memory.h"

@@ -3,15 +3,16 @@
 #include <algorithm>
 
 #include "analysis/constant_nodes.h"
-#include "analysis/matrix_call.h"
-#include "analysis/matrix_call_cost.h"
 #include "ir/type.h"
+#include "schedule/lowering/cublaslt_call.h"
+#include "schedule/lowering/cublaslt_call_cost.h"
+#include "schedule/lowering/launch_cost.h"
 
 namespace fusec {
 namespace {
 
 // Does the library's call take less time than a kernel of our own, which would take along what reads the result?
-bool is_predicted_faster(const MatrixCall& call, const PatternCheckContext& context,
+bool is_predicted_faster(const CublasLtCall& call, const PatternCheckContext& context,
                          const std::vector<ValueId>& outputs, const Target& target) {
   const Graph& graph = context.graph();
   double library = predict(graph, call, target).total;
@@ -27,7 +28,7 @@ constexpr const char* kOwnIsFaster = "a kernel of our own is predicted to take l
 
 // The integer product inside of static_quant_linear(x, w, ...) as a call, or why there is none. Scales, bias and what
 // an offset takes from it stand behind it.
-std::string find_integer_product(const Graph& graph, const Node& node, MatrixCall& call) {
+std::string find_integer_product(const Graph& graph, const Node& node, CublasLtCall& call) {
   constexpr std::int64_t kDeepest = 131071;  // beyond, the library's sums may leave int32
   const Shape& x = graph.tensor(node.inputs[0]).shape;
   const Shape& w = graph.tensor(node.inputs[1]).shape;
@@ -44,14 +45,14 @@ std::string find_integer_product(const Graph& graph, const Node& node, MatrixCal
   call.a = {.value = node.inputs[1], .dtype = DType::kInt8, .rows = call.k, .columns = call.m};
   call.b = {.value = node.inputs[0], .dtype = DType::kInt8, .rows = call.k, .columns = call.n};
   call.d = {.dtype = DType::kInt32, .rows = call.m, .columns = call.n};
-  call.compute = MatrixCompute::kInt32;
+  call.compute = CublasLtCompute::kInt32;
   return "";
 }
 
 std::string why_no_integer_product(const PatternCheckContext& context, bool must_be_faster, const Target& target) {
   const Graph& graph = context.graph();
   const Node& node = graph.nodes[context.match.root];
-  MatrixCall call;
+  CublasLtCall call;
   call.n = 1;
   if (std::string why = find_integer_product(graph, node, call); !why.empty()) return why;
   if (!must_be_faster) return "";
@@ -99,7 +100,7 @@ void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, co
       const SearchedGraph& searched = context.searched;
       const std::vector<NodeId>& nodes = context.match.nodes;
       const std::vector<ValueId> outputs = needed_of(searched.graph, searched.uses, searched.is_output, nodes);
-      const MatrixCallAnswer answer = find_matrix_call(searched.graph, nodes, outputs, target, round_intermediates);
+      const CublasLtMatch answer = find_cublaslt_call(searched.graph, nodes, outputs, target, round_intermediates);
       if (!answer.call) return answer.why_not;
       if (gemm == Gemm::kAuto && !is_predicted_faster(*answer.call, context, outputs, target))
         return std::string(kOwnIsFaster);

@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "analysis/target.h"
+#include "schedule/target/target.h"
 #include "transforms/patterns/pattern.h"
 
 namespace fusec {
@@ -16,8 +16,8 @@ enum class Gemm : std::uint8_t {
 };
 std::optional<Gemm> parse_gemm(std::string_view text);
 
-// Patterns of libraries ask analysis/matrix_call. Under kBuiltin the built-in ones are left out, and a user's match
-// nothing and say why.
+// Patterns of libraries ask schedule/lowering/cublaslt_call. Under kBuiltin the built-in ones are left out, and a
+// user's match nothing and say why.
 void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, const Target& target,
                              bool round_intermediates);
 

@@ -1,7 +1,7 @@
 // Tuning databases. What is taken is written and read again, to the same text.
 #include <stdexcept>
 
-#include "codegen/tuning_database.h"
+#include "codegen/tuning/tuning_database.h"
 #include "fuzz/target.h"
 
 namespace fusec::fuzzing {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "analysis/target.h"
 #include "fusec/error.h"
+#include "schedule/target/target.h"
 #include "support/canonicalized.h"
 #include "transforms/patterns/library_patterns.h"
 #include "transforms/patterns/match.h"

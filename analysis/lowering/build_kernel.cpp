@@ -1,0 +1,319 @@
+#include "analysis/lowering/build_kernel.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+
+#include "analysis/kernel/copy_expr.h"
+#include "analysis/kernel/loads.h"
+#include "analysis/kernel/narrow_comparisons.h"
+#include "analysis/kernel/negative_zero.h"
+#include "analysis/kernel/reduction_rewrites.h"
+#include "analysis/lowering/shared_row_axes.h"
+#include "ir/budget.h"
+#include "ir/constant_data.h"
+#include "ir/index_size.h"
+#include "ir/tuple_field.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+// Beyond these a value is stored rather than copied into an expression once more.
+constexpr std::size_t kMostCopies = 24;
+constexpr std::size_t kMostExprs = 30000;
+// Most divisions, remainders, minima and maxima (ir/index_size.h) in the indices of one load. A load with more is not
+// replaced by the formula of the value that it reads: that value is stored. Otherwise the indices of a chain of reshape
+// and permute would grow with every link. The number is a choice; no model of tests/corpus/models reaches it.
+constexpr std::size_t kLargestIndices = 200;
+
+class Building {
+ public:
+  Building(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining, bool round_intermediates)
+      : graph_(graph), nodes_(nodes), inlining_(inlining), round_intermediates_(round_intermediates) {}
+
+  BuiltKernel run(const KernelUnit& unit) {
+    // First the formulas as they are, each load of a value that is put in noted with the formula that replaces it.
+    ExprPool raw(graph_.symbols);
+    std::vector<IndexExpr> index;
+    std::vector<std::uint32_t> axes;
+    for (const Dim& extent : graph_.tensor(unit.space).shape) {
+      count_step();
+      axes.push_back(raw.new_axis(extent));
+      index.push_back(IndexExpr::axis(axes.back()));
+    }
+    std::vector<ExprId> outputs;
+    for (const ValueId v : unit.values)
+      outputs.push_back(
+          raw.load(v, graph_.tensor(v).dtype, index_of(unit, v, [&](std::size_t d) { return index[d]; })));
+    std::vector<ExprId> replaced_by(raw.size(), kNoExpr);
+    BuiltKernel built;
+    std::map<ValueId, std::size_t>& copies = built.copies;
+    std::set<NodeId> members;
+    std::set<ExprId> operands;
+    std::map<ExprId, ValueId> raw_reductions;
+    std::map<ValueId, std::vector<ExprId>> stored_alongside;  // values stored on the way: where they are loaded
+    SharedRowAxes row_axes(raw);
+    for (ExprId id = 0; id < raw.size(); ++id) {
+      count_step();
+      replaced_by.resize(raw.size(), kNoExpr);
+      const ExprNode load = raw[id];
+      if (load.op != ExprOp::kLoad || row_axes.is_given_up(id)) continue;
+      const ValueId source = resolve_tuple(graph_, load.source);
+      if (const Constant* constant = graph_.constant_of(source)) replaced_by[id] = literal_of(raw, *constant, load);
+      if (!is_substituted(inlining_, unit, source)) continue;
+      if (inlining_.stored_alongside(source)) stored_alongside[source].push_back(id);
+      for (const auto& [v, dims] : inlining_.stored_alongside_from(source)) {
+        if (load.args[0] != kNoExpr || stored_alongside.contains(v)) continue;
+        std::vector<IndexExpr> at;
+        for (const int d : dims) at.push_back(d < 0 ? IndexExpr(0) : load.indices[static_cast<std::size_t>(d)]);
+        raw.load(v, graph_.tensor(v).dtype, std::move(at));
+      }
+      if (has_grown(load.indices)) {
+        built.copies = {{source, 1}};
+        built.over_duplicated = source;
+        return built;
+      }
+      const Node& node = graph_.nodes[graph_.value(source).producer];
+      members.insert(graph_.value(source).producer);
+      if (++copies[source] > kMostCopies || raw.size() > kMostExprs) {
+        built.over_duplicated = source;
+        return built;
+      }
+      const auto first = static_cast<ExprId>(raw.size());
+      const ExprId guard = reads_unguarded(raw, source, load) ? kNoExpr : load.args[0];
+      const FormulaFacts& facts = *inlining_.facts(source);
+      const bool of_rows = is_rows(unit) && facts.reduces && !facts.product && !facts.nested;
+      ExprId value = build_formula(raw, graph_, node, source - node.first_output, load.indices, guard);
+      // The guard speaks of the element that is asked for: its row is reduced once for all of them.
+      if (of_rows && guard != kNoExpr && is_of_indices(raw, guard))
+        value = row_axes.without_guard(first, value,
+                                       [&](const ExprNode& n) { return n.args[0] == guard && is_inside(raw, n); });
+      if (of_rows) value = row_axes.take(first, value, rows_of(load.indices, facts));
+      std::map<ExprId, ValueId> inner_reductions;
+      // Attention multiplies tiles of rows even where one query has but the heads that share its keys.
+      if (facts.contraction || (facts.product && unit.nested))
+        note_operands(raw, first, source, operands,
+                      facts.nested || !facts.contraction ? inner_reductions : raw_reductions);
+      value = raw.convert(value, load.type);
+      // What attention made with weights of 16 bits is no finer than that, whatever reads it here.
+      if (facts.nested && facts.maximum && is_float(load.dtype) && bits(load.dtype) == 16 && !contains(unit, source))
+        value = raw.round(value, load.dtype);
+      if (operands.contains(id) && is_float(load.dtype)) {
+        value = raw.round(value, load.dtype);
+        if (raw[value].op == ExprOp::kLoad) operands.insert(value);  // a view: what it loads may be put in, too
+      }
+      replaced_by.resize(raw.size(), kNoExpr);
+      replaced_by[id] = value;
+    }
+    replaced_by.resize(raw.size(), kNoExpr);
+
+    Kernel& kernel = built.kernel;
+    kernel.exact_steps = round_intermediates_;
+    kernel.pool = ExprPool(graph_.symbols);
+    for (const NodeId n : nodes_)
+      if (members.contains(n)) kernel.nodes.push_back(n);
+    ExprCopier copier(raw, kernel.pool);
+    copier.replacement = [&](ExprId id) { return replaced_by[id]; };
+    copier.finish = [&](ExprId id, ExprId copied) {
+      const DType dtype = raw[id].dtype;
+      const bool rounds = round_intermediates_ || inlining_.feeds_quantization(raw[id].source);
+      if (rounds && !has_bits_of(kernel.pool, copied, dtype)) copied = kernel.pool.round(copied, dtype);
+      kernel.named.push_back({copied, raw[id].source});
+      return copied;
+    };
+    copier.drops_units = true;
+    copier.rewritten = [&](ExprId id, const ExprCopier::Copied& copied) {
+      const ExprNode& n = raw[id];
+      if (n.op == ExprOp::kSelect)
+        return fold_to_maximum(kernel.pool, copied(n.args[0]), copied(n.args[1]), copied(n.args[2]));
+      if (n.op != ExprOp::kEq && n.op != ExprOp::kNe) return kNoExpr;
+      return narrow_comparison(kernel.pool, n.op, copied(n.args[0]), copied(n.args[1]));
+    };
+    std::vector<std::uint32_t> new_axes;
+    for (const std::uint32_t a : axes) {
+      count_step();
+      const IndexExpr extent = raw.extent(a);
+      if (extent.is(1)) copier.axis[a] = 0;
+      new_axes.push_back(extent.is(1) ? kernel.pool.new_axis(1) : copier.copy_axis(a));
+    }
+    for (std::size_t i = 0; i < outputs.size(); ++i) {
+      count_step();
+      KernelOutput output{unit.values[i], graph_.tensor(unit.values[i]), new_axes, copier.copy(outputs[i]), {}};
+      output.index = index_of(unit, unit.values[i], [&](std::size_t d) { return IndexExpr::axis(new_axes[d]); });
+      for (IndexExpr& e : output.index) e = simplify(e, kernel.pool.bounds());
+      kernel.outputs.push_back(std::move(output));
+    }
+    for (const auto& [v, loads] : stored_alongside) {
+      count_step();
+      KernelOutput output{v, graph_.tensor(v), new_axes, copier.copy(loads[0]), {}};
+      for (const IndexExpr& e : raw[loads[0]].indices) {
+        output.index.push_back(copier.copy(e));
+        for (const Variable a : variables_of(output.index.back()))
+          if (a.kind == Variable::Kind::kAxis &&
+              std::find(output.axes.begin(), output.axes.end(), a.id) == output.axes.end())
+            output.axes.push_back(a.id);
+      }
+      kernel.outputs.push_back(std::move(output));
+    }
+    for (const auto& [id, source] : raw_reductions) built.reduction_of.emplace(copier.copy(id), source);
+    if (is_rows(unit)) join_nested_reductions(kernel);
+    if (!round_intermediates_) round_once(kernel);
+    return built;
+  }
+
+ private:
+  static bool has_grown(const std::vector<IndexExpr>& indices) {
+    std::size_t size = 0;
+    for (const IndexExpr& e : indices) size += index_size(e, kLargestIndices);
+    return size > kLargestIndices;
+  }
+
+  // Is it a number of this dtype as it is: such a one, its magnitude, or the greater of two?
+  static bool has_bits_of(const ExprPool& pool, ExprId id, DType dtype, int depth = 4) {
+    const ExprNode& n = pool[id];
+    if (depth == 0 || (dtype != DType::kFloat16 && dtype != DType::kBFloat16)) return false;
+    switch (n.op) {
+      case ExprOp::kLoad:
+      case ExprOp::kRound:
+        return n.dtype == dtype;
+      case ExprOp::kNeg:
+      case ExprOp::kAbs:
+        return has_bits_of(pool, n.args[0], dtype, depth - 1);
+      case ExprOp::kMax:
+      case ExprOp::kMin:
+        return has_bits_of(pool, n.args[0], dtype, depth - 1) && has_bits_of(pool, n.args[1], dtype, depth - 1);
+      case ExprOp::kSelect:
+        return has_bits_of(pool, n.args[1], dtype, depth - 1) && has_bits_of(pool, n.args[2], dtype, depth - 1);
+      case ExprOp::kReduce:
+        return (n.reduction == Reduction::kMax || n.reduction == Reduction::kMin) &&
+               has_bits_of(pool, n.args[0], dtype, depth - 1);
+      default:
+        return false;
+    }
+  }
+
+  // What is stored in the dtype that it has been rounded to, and not read besides, is rounded by the store.
+  static void round_once(Kernel& kernel) {
+    const ExprPool& pool = kernel.pool;
+    std::vector<bool> is_read(pool.size(), false);
+    for (const ExprId id : reachable(pool, roots_of(kernel)))
+      for (const ExprId argument : pool[id].args)
+        if (argument != kNoExpr) is_read[argument] = true;
+    for (KernelOutput& output : kernel.outputs) {
+      count_step();
+      const ExprNode& n = pool[output.expr];
+      if (n.op == ExprOp::kRound && n.type == ScalarType::kFloat32 && is_float(n.dtype) &&
+          n.dtype == output.type.dtype && !is_read[output.expr])
+        output.expr = n.args[0];
+    }
+  }
+
+  // Is every reduction in it one of a row's?
+  static bool is_rows(const KernelUnit& unit) { return !unit.contraction && !unit.vector_product && !unit.nested; }
+
+  // Of a load's indices those on which the reductions of its formula depend.
+  static std::vector<IndexExpr> rows_of(const std::vector<IndexExpr>& indices, const FormulaFacts& facts) {
+    std::vector<IndexExpr> rows;
+    for (std::size_t d = 0; d < indices.size(); ++d)
+      if (facts.rows[d]) rows.push_back(indices[d]);
+    return rows;
+  }
+
+  // Is the guard of this load of a value that reduces only there to read less (the elements that tril drops)? Whoever
+  // guards selects as well, and what is reduced without a guard has better forms: a product's factors are copied, a
+  // row's sum is the same for all of its elements. Guards on whole rows (has a matrix) and those without which other
+  // elements would be read (padding) stay.
+  bool reads_unguarded(const ExprPool& raw, ValueId source, const ExprNode& load) const {
+    if (load.args[0] == kNoExpr || !inlining_.facts(source)->reduces) return false;
+    return is_of_indices(raw, load.args[0]) && is_inside(raw, load);
+  }
+
+  // Is this load there, guarded or not?
+  bool is_inside(const ExprPool& raw, const ExprNode& load) const {
+    const Shape& shape = graph_.tensor(load.source).shape;
+    for (std::size_t d = 0; d < shape.size(); ++d)
+      if (!proves_nonnegative(load.indices[d], raw.bounds()) || !proves_less(load.indices[d], shape[d], raw.bounds()))
+        return false;
+    return true;
+  }
+
+  // In the formula of a contraction, made of expressions from `first` on: the operands of products, which are rounded
+  // to their declared dtype where it has 16 bits, as they would be in memory, so that tensor cores can multiply them.
+  static void note_operands(const ExprPool& raw, ExprId first, ValueId source, std::set<ExprId>& operands,
+                            std::map<ExprId, ValueId>& reductions) {
+    std::set<ExprId> inner;
+    for (auto id = static_cast<ExprId>(raw.size()); id-- > first;) {  // those that stand in others after these
+      if (raw[id].op != ExprOp::kReduce || inner.contains(id)) continue;
+      reductions.emplace(id, source);
+      for (const ExprId under : reachable(raw, std::span(raw[id].args.data(), 1))) {
+        count_step();
+        if (raw[under].op == ExprOp::kLoad && bits(raw[under].dtype) == 16) operands.insert(under);
+        if (raw[under].op == ExprOp::kReduce) inner.insert(under);
+      }
+    }
+  }
+
+  // The index of a value at a point of the unit's space.
+  template <typename IndexAt>
+  std::vector<IndexExpr> index_of(const KernelUnit& unit, ValueId v, IndexAt index_at) const {
+    if (unit.reshaped.contains(v)) return index_of_reshaped(unit, v, index_at);
+    std::vector<IndexExpr> index;
+    const auto smaller = unit.smaller.find(v);
+    for (std::size_t d = 0; d < graph_.tensor(v).shape.size(); ++d) {
+      count_step();
+      const int at = smaller == unit.smaller.end() ? static_cast<int>(d) : smaller->second[d];
+      index.push_back(at == kUnitDim ? IndexExpr(0) : index_at(static_cast<std::size_t>(at)));
+    }
+    if (unit.part) index[unit.part->dim] += unit.part->offset;
+    return index;
+  }
+
+  // The same of a value that has as many elements as the space.
+  template <typename IndexAt>
+  std::vector<IndexExpr> index_of_reshaped(const KernelUnit& unit, ValueId v, IndexAt index_at) const {
+    const Shape &space = graph_.tensor(unit.space).shape, &shape = graph_.tensor(v).shape;
+    IndexExpr flat = 0;
+    for (std::size_t d = 0; d < space.size(); ++d) flat = flat * space[d] + index_at(d);
+    std::vector<IndexExpr> index(shape.size());
+    for (std::size_t d = shape.size(); d-- > 0; flat = floor_div(flat, shape[d]))
+      index[d] = d == 0 ? flat : floor_mod(flat, shape[d]);
+    return index;
+  }
+
+  // What is loaded of a constant whose elements are all one number, or follow from their places (positions, classes),
+  // needs no memory; kNoExpr for other constants.
+  ExprId literal_of(ExprPool& pool, const Constant& constant, const ExprNode& load) const {
+    const std::optional<Scalar> number = uniform_value(constant);
+    if (!number) return of_places(pool, constant, load);
+    const auto literal = [&](const Scalar& s) {
+      return is_float(load.type) ? pool.constant(load.type, s.as_double()) : pool.constant(load.type, s.integer);
+    };
+    if (load.args[0] == kNoExpr) return literal(*number);
+    return pool.select(load.args[0], literal(*number), literal(Scalar{number->category, 0, 0.0}));
+  }
+
+  ExprId of_places(ExprPool& pool, const Constant& constant, const ExprNode& load) const {
+    const std::optional<Progression> progression = progression_of(graph_, constant);
+    if (!progression) return kNoExpr;
+    IndexExpr at = progression->start;
+    for (std::size_t d = 0; d < load.indices.size(); ++d) at += load.indices[d] * progression->steps[d];
+    const ExprId element = pool.convert(pool.index(at), load.type);
+    if (load.args[0] == kNoExpr) return element;
+    return pool.select(load.args[0], element, pool.convert(pool.index(0), load.type));
+  }
+
+  const Graph& graph_;
+  const std::vector<NodeId>& nodes_;
+  const Inlining& inlining_;
+  bool round_intermediates_;
+};
+
+}  // namespace
+
+BuiltKernel build_kernel(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining,
+                         const KernelUnit& unit, bool round_intermediates) {
+  return Building(graph, nodes, inlining, round_intermediates).run(unit);
+}
+
+}  // namespace fusec

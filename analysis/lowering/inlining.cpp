@@ -1,0 +1,371 @@
+#include "analysis/lowering/inlining.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/lowering/feeds_quantization.h"
+#include "ir/budget.h"
+#include "ir/tuple_field.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+// Beyond these an intermediate is stored rather than computed anew.
+constexpr int kCheapOperand = 8;  // of a reduction's operand that is used again
+// Of an operand of a matrix product, which is computed once for every tile of so many rows or columns: what an A100
+// does of such operations, its bandwidth, and the time of a launch.
+constexpr double kProductTile = 64, kOperationRate = 1e13, kBandwidth = 1.5e12, kLaunchSeconds = 3e-6;
+constexpr std::int64_t kLongestProductRow = 1024;  // that a block may hold
+constexpr std::int64_t kLongestWithSegments = 1 << 15;
+
+}  // namespace
+
+Inlining::Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
+                   FactsMemory& facts)
+    : graph_(graph), nodes_(nodes) {
+  for (const NodeId n : nodes)
+    for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) inside_.insert(graph.nodes[n].first_output + i);
+  for (const ValueId v : outputs) needed_.insert(v);
+  find_needed();
+  find_codes();
+  find_facts(facts);
+}
+
+const FormulaFacts* Inlining::facts(ValueId v) const {
+  const auto it = facts_.find(v);
+  return it == facts_.end() ? nullptr : it->second.get();
+}
+
+// Values that the outputs need at all, from the last node to the first.
+void Inlining::find_needed() {
+  for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it) {
+    const Node& node = graph_.nodes[*it];
+    bool wanted = false;
+    for (std::uint32_t i = 0; i < node.output_count; ++i) wanted = wanted || used_.contains(node.first_output + i);
+    for (std::uint32_t i = 0; i < node.output_count; ++i) wanted = wanted || needed_.contains(node.first_output + i);
+    if (!wanted) continue;
+    wanted_.insert(*it);
+    for (const ValueId v : node.inputs)
+      if (v != kNone) used_.insert(resolve_tuple(graph_, v));
+    for (const ValueId v : node.inputs)
+      if (v != kNone) used_.insert(v);
+  }
+  for (const ValueId v : needed_)
+    if (inside(v) && graph_.value(v).producer != kNone) must_store_.insert(v);
+  for (const NodeId n : wanted_) {
+    const Node& node = graph_.nodes[n];
+    if (node.op->formula || node.op->special == Special::kTuple) continue;
+    for (const ValueId v : node.inputs)
+      if (v != kNone && inside(resolve_tuple(graph_, v))) must_store_.insert(resolve_tuple(graph_, v));
+    for (std::uint32_t i = 0; i < node.output_count; ++i) must_store_.insert(node.first_output + i);
+  }
+}
+
+void Inlining::find_codes() {
+  std::set<ValueId> before;
+  for (auto n = nodes_.rbegin(); n != nodes_.rend(); ++n) {
+    count_step();
+    const Node& node = graph_.nodes[*n];
+    bool leads = quantizes(graph_, node) || node.feeds_quantization;
+    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
+      leads = leads || before.contains(v);
+    if (!leads) continue;
+    for (const ValueId v : node.inputs)
+      if (v != kNone && inside(v)) before.insert(v);
+  }
+  for (const ValueId v : before)
+    if (!graph_.type(v).is_tuple &&
+        (graph_.tensor(v).dtype == DType::kFloat16 || graph_.tensor(v).dtype == DType::kBFloat16))
+      leads_to_codes_.insert(v);
+}
+
+void Inlining::find_facts(FactsMemory& facts) {
+  for (const NodeId n : nodes_) {
+    const Node& node = graph_.nodes[n];
+    if (!wanted_.contains(n) || !node.op->formula) continue;
+    for (std::uint32_t i = 0; i < node.output_count; ++i) {
+      const ValueId v = node.first_output + i;
+      if (used_.contains(v) || needed_.contains(v)) facts_[v] = facts.of(graph_, node, i);
+    }
+  }
+}
+
+bool Inlining::recompute_outputs(const Inlining& decided) {
+  // What is written into an input's buffer has to wait for all who read the input.
+  if (std::ranges::any_of(graph_.aliases, [&](const Alias& a) { return needed_.contains(a.output); })) return false;
+  // Beside a product or an attention nothing else would run.
+  if (std::ranges::any_of(decided.inlined_, [](const auto& v) { return v.second.contraction || v.second.nested; }))
+    return false;
+  for (const auto& [reader, facts] : facts_)
+    for (const LoadFact& load : facts->loads) {
+      const ValueId v = resolve_tuple(graph_, load.source);
+      if (load.identity || load.in_reduction || !needed_.contains(v) || !facts_.contains(v)) continue;
+      ValueId made = v;
+      for (std::optional<ValueId> of = v; of && inside(*of); of = decided.alias_of(*of)) made = *of;
+      const auto it = decided.inlined_.find(made);
+      if (it != decided.inlined_.end() && !it->second.reduces) recomputed_.insert(v);
+    }
+  return !recomputed_.empty();
+}
+
+// A view of something in memory is memory.
+std::optional<ValueId> Inlining::alias_of(ValueId v) const {
+  const Node& node = producer(v);
+  if (node.op->special == Special::kTuple) {
+    const ValueId field = resolve_tuple(graph_, v);
+    if (field != v && in_memory(field)) return field;
+    return std::nullopt;
+  }
+  if (!node.op->view || node.inputs.empty() || node.inputs[0] == kNone) return std::nullopt;
+  const ValueId operand = resolve_tuple(graph_, node.inputs[0]);
+  if (!must_store_.contains(v) && (recomputed_.contains(operand) || (through_views_ && inside(node.inputs[0]))))
+    return std::nullopt;
+  const Value::Kind kind = graph_.value(operand).kind;
+  if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim) return std::nullopt;
+  if (!in_memory(operand) && !(stored_alongside(operand) && !attention_subgraph_of_.contains(v))) return std::nullopt;
+  if (graph_.tensor(operand).dtype != graph_.tensor(v).dtype) return std::nullopt;
+  return operand;
+}
+
+void Inlining::find_attention_subgraphs() {
+  attention_subgraph_of_.clear();
+  stored_alongside_.clear();
+  attention_subgraphs_ = attention_subgraphs(
+      graph_, nodes_,
+      {.facts = [&](ValueId v) { return facts(v); },
+       .must_store =
+           [&](ValueId v) { return must_store_.contains(v) && (forced_.contains(v) || !needed_.contains(v)); },
+       .needed = [&](ValueId v) { return needed_.contains(v); },
+       .with_rows = [&](ValueId v) { return !without_rows_.contains(v); }});
+  std::erase_if(attention_subgraphs_, [&](const AttentionSubgraph& s) {
+    const auto refused = refused_.find(s.result);
+    if (refused != refused_.end() && refused->second == 1) stored_.insert(s.result);
+    return refused != refused_.end() && refused->second > 1;
+  });
+  for (std::size_t i = 0; i < attention_subgraphs_.size(); ++i) {
+    attention_subgraph_of_.try_emplace(attention_subgraphs_[i].result, i);
+    for (const ValueId v : attention_subgraphs_[i].inner) attention_subgraph_of_.try_emplace(v, i);
+    for (const ValueId v : attention_subgraphs_[i].stored_alongside) {
+      stored_alongside_.insert(v);
+      stored_.erase(v);
+    }
+  }
+}
+
+std::vector<std::pair<ValueId, std::vector<int>>> Inlining::stored_alongside_from(ValueId v) const {
+  std::vector<std::pair<ValueId, std::vector<int>>> made;
+  const auto subgraph = attention_subgraph_of_.find(v);
+  if (subgraph == attention_subgraph_of_.end()) return made;
+  for (const auto& [derived, from] : attention_subgraphs_[subgraph->second].derived)
+    if (from.of == v && stored_alongside(derived)) made.emplace_back(derived, from.dims);
+  return made;
+}
+
+void Inlining::reject_attention(ValueId result) {
+  const auto subgraph = attention_subgraph_of_.find(result);
+  const bool rows =
+      subgraph != attention_subgraph_of_.end() && !attention_subgraphs_[subgraph->second].row_reduced.empty();
+  if (rows && without_rows_.insert(result).second) return;
+  ++refused_[result];
+}
+
+// Is `v` an inner value of the attention to which the consumer belongs, too?
+bool Inlining::feeds_attention(ValueId v, ValueId consumer) const {
+  const auto a = attention_subgraph_of_.find(v), b = attention_subgraph_of_.find(consumer);
+  return a != attention_subgraph_of_.end() && b != attention_subgraph_of_.end() && a->second == b->second &&
+         attention_subgraphs_[a->second].result != v;
+}
+
+// Which values are stored: in rounds, since storing one changes what its consumers are.
+void Inlining::decide() {
+  stored_ = must_store_;
+  find_attention_subgraphs();
+  for (bool changed = true; changed;) {
+    const std::size_t before = stored_.size() - recomputed_.size();  // only grows
+    inlined_.clear();
+    reduced_products_.clear();
+    for (const NodeId n : nodes_) {
+      if (!wanted_.contains(n)) continue;
+      const Node& node = graph_.nodes[n];
+      for (std::uint32_t i = 0; i < node.output_count; ++i) {
+        const ValueId v = node.first_output + i;
+        if (node.op->formula) {
+          const auto it = facts_.find(v);
+          if (it != facts_.end()) {
+            if (!stored_.contains(v) && alias_of(v)) stored_.insert(v);
+            inlined_[v] = combine(v, *it->second, graph_.tensor(v).shape);
+          }
+        } else if (node.op->special == Special::kTuple && must_store_.contains(v)) {
+          // An item that is needed in memory is the field there; loads see through to the field.
+          const ValueId field = resolve_tuple(graph_, v);
+          if (field != v && inside(field)) stored_.insert(field);
+        }
+      }
+    }
+    changed = stored_.size() - recomputed_.size() != before;
+  }
+}
+
+// The value with its operands' formulas put in; operands for which that will not do become stored.
+Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape& shape) {
+  Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows};
+  if (facts.contraction || facts.nested) mine.origin = value;
+  if (!facts.product) mine.reduction = facts.reduction;
+  const auto subgraph = attention_subgraph_of_.find(value);
+  mine.attention = subgraph != attention_subgraph_of_.end() && (facts.product || facts.nested);
+  mine.vector_product = facts.product && !facts.contraction && subgraph == attention_subgraph_of_.end();
+  bool rows_known = facts.reduces;
+  for (const LoadFact& load : facts.loads) {
+    const ValueId v = resolve_tuple(graph_, load.source);
+    if (!substituted(v) || stored_in_parts_.contains(value)) continue;
+    const auto it = inlined_.find(v);
+    if (it == inlined_.end()) continue;
+    const Inlined& operand = it->second;
+    if ((recomputed_.contains(v) && operand.reduces) ||
+        (!feeds_attention(v, value) && !may_inline(operand, load, v, mine, rows_known, shape))) {
+      stored_.insert(v);
+      recomputed_.erase(v);
+      continue;
+    }
+    mine.cost += operand.cost;
+    if ((operand.contraction || operand.vector_product) && load.in_reduction && !facts.contraction)
+      reduced_products_.insert(v);
+    if (operand.reduces) {
+      std::optional<Rows> together = rows_together(operand, load, v, mine, rows_known, shape);
+      mine.rows = together ? std::move(together->rows) : mapped_rows(operand.rows, load, v, shape);
+      if (together) mine.segments = std::move(together->segments);
+      rows_known = true;
+      mine.reduces = true;
+      if (!is_joined_reduction(operand, load, mine)) mine.reduction.reset();
+      mine.joined = mine.joined || operand.joined || reads_elsewhere(operand, load, v) ||
+                    (operand.contraction && (!load.identity || (mine.contraction && mine.origin != operand.origin)));
+      mine.contraction = mine.contraction || operand.contraction;
+      mine.vector_product = mine.vector_product || operand.vector_product;
+      mine.nested = mine.nested || operand.nested;
+      mine.attention = mine.attention || operand.attention;
+      if (operand.origin != kNone) mine.origin = operand.origin;
+    }
+  }
+  if (subgraph != attention_subgraph_of_.end() && attention_subgraphs_[subgraph->second].result == value) {
+    mine.nested = true;
+    mine.rows = facts.rows;
+    mine.origin = value;
+  }
+  return mine;
+}
+
+std::vector<bool> Inlining::mapped_rows(const std::vector<bool>& of_operand, const LoadFact& load, ValueId v,
+                                        const Shape& shape) const {
+  std::vector<bool> rows(shape.size(), false);
+  const Shape& operand_shape = graph_.tensor(v).shape;
+  for (std::size_t d = 0; d < of_operand.size(); ++d)
+    if (of_operand[d] && !operand_shape[d].is(1) && load.along[d])
+      for (const std::uint32_t axis : *load.along[d])
+        if (!shape[axis].is(1)) rows[axis] = true;
+  return rows;
+}
+
+// What the rows and segments of the consumer are with the operand in it: either both have the same rows, or the rows of
+// one are parts of the other's. Nothing where neither is so.
+std::optional<Inlining::Rows> Inlining::rows_together(const Inlined& operand, const LoadFact& load, ValueId v,
+                                                      const Inlined& consumer, bool rows_known,
+                                                      const Shape& shape) const {
+  Rows mapped{mapped_rows(operand.rows, load, v, shape), {}};
+  if (!operand.segments.empty()) mapped.segments = mapped_rows(operand.segments, load, v, shape);
+  if (!rows_known) return mapped;
+  Rows mine{consumer.rows, consumer.segments};
+  if (mapped.rows != mine.rows) {
+    // The wider row is one that a block holds.
+    const auto lies_in = [&](const std::vector<bool>& wider, const std::vector<bool>& rows) {
+      IndexExpr row = 1;
+      for (std::size_t d = 0; d < rows.size(); ++d) {
+        if (wider[d] && !rows[d]) return false;
+        if (!wider[d]) row *= shape[d];
+      }
+      return row.as_constant() && *row.as_constant() <= kLongestWithSegments;
+    };
+    if (segments_separate_) return std::nullopt;
+    if (mine.segments.empty() && lies_in(mapped.rows, mine.rows)) {
+      mine = {mapped.rows, mine.rows};
+    } else if (mapped.segments.empty() && !consumer.facts.reduces && lies_in(mine.rows, mapped.rows)) {
+      mapped = {mine.rows, mapped.rows};
+    } else {
+      return std::nullopt;
+    }
+  } else if (!mapped.segments.empty() && consumer.facts.reduces) {
+    return std::nullopt;
+  }
+  if (mine.segments.empty()) return mapped;
+  if (!mapped.segments.empty() && mapped.segments != mine.segments) return std::nullopt;
+  return mine;
+}
+
+// Does the load take the operand's rows in another order, or only some of them?
+bool Inlining::reads_elsewhere(const Inlined& operand, const LoadFact& load, ValueId v) const {
+  for (std::size_t d = 0; d < operand.rows.size(); ++d)
+    if (operand.rows[d] && !graph_.tensor(v).shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0) return true;
+  return false;
+}
+
+// Is the consumer a reduction of reductions of its kind? They go over the axes of both
+// (analysis/kernel/reduction_rewrites).
+bool Inlining::is_joined_reduction(const Inlined& operand, const LoadFact& load, const Inlined& consumer) {
+  return load.reduced_alone && operand.reduction && operand.reduction == consumer.reduction;
+}
+
+bool Inlining::may_reduce(const Inlined& operand, ValueId v, const Inlined& consumer) const {
+  const bool product = operand.contraction || operand.vector_product;
+  if (!product || operand.nested || operand.attention || products_separate_) return false;
+  if (!consumer.facts.reduces || consumer.facts.product || consumer.facts.nested) return false;
+  IndexExpr row = 1;
+  const Shape& shape = graph_.tensor(v).shape;
+  for (std::size_t d = 0; d < shape.size(); ++d)
+    if (d >= consumer.facts.rows.size() || !consumer.facts.rows[d]) row *= shape[d];
+  const auto length = row.as_constant();
+  return length && *length <= kLongestProductRow;
+}
+
+bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
+                          bool rows_known, const Shape& shape) const {
+  if (!operand.reduces) {
+    if (load.reused && operand.cost > kCheapOperand &&
+        !(consumer.facts.product && cheap_operand(operand, load, v, consumer, shape)))
+      return false;
+    // What a reduction runs over it computes once for each element, as a value of its own would.
+    if (load.in_reduction && !load.reused && load.times == 1) return true;
+    return load.identity || operand.cost * load.times <= kCheapWindow;
+  }
+  if (operand.attention && operand.nested && !load.in_reduction && !consumer.reduces) return true;
+  if (may_reduce(operand, v, consumer) && !load.reused) return true;
+  if (operand.contraction && !operand.nested && !products_separate_ && !load.in_reduction &&
+      (!consumer.reduces || consumer.contraction))
+    return true;
+  if (operand.contraction || operand.nested)
+    return load.identity && (!consumer.reduces || consumer.origin == operand.origin);
+  if (consumer.contraction || consumer.nested) return false;
+  const Shape& operand_shape = graph_.tensor(v).shape;
+  const bool joins = is_joined_reduction(operand, load, consumer);
+  for (std::size_t d = 0; d < operand.rows.size(); ++d)
+    if (!joins && operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0 &&
+        (products_separate_ || load.in_reduction || !load.along[d] || load.along[d]->empty()))
+      return false;
+  return rows_together(operand, load, v, consumer, rows_known, shape).has_value();
+}
+
+// Is computing the operand in every tile no dearer than storing and reading it would be?
+bool Inlining::cheap_operand(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
+                             const Shape& shape) const {
+  const auto extent = [&](const Dim& d) { return static_cast<double>(value_at_hint(d, graph_.symbols)); };
+  double elements = 1, others = 1;
+  for (const Dim& d : graph_.tensor(v).shape) elements *= extent(d);
+  // Attention's tiles have all columns of their rows.
+  for (const std::uint32_t d : load.lacks)
+    others = consumer.attention ? std::max(others, extent(shape[d])) : others * extent(shape[d]);
+  // A row times a matrix has no tiles: the row is read for every column.
+  const double times = consumer.facts.contraction ? std::ceil(others / kProductTile) - 1 : others - 1;
+  const double stored_bytes = elements * bits(graph_.tensor(v).dtype) / 8;
+  return elements * operand.cost * times / kOperationRate <= 2 * stored_bytes / kBandwidth + kLaunchSeconds;
+}
+
+}  // namespace fusec

@@ -1,0 +1,334 @@
+#include "analysis/lowering/partition_into_units.h"
+
+#include <iterator>
+#include <utility>
+
+#include "ir/tuple_field.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::size_t kMostOutputs = 8;
+
+class Forming {
+ public:
+  Forming(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining, const SharingLimits& limits)
+      : graph_(graph), nodes_(nodes), inlining_(inlining), limits_(limits) {}
+
+  std::vector<KernelUnit> run() {
+    std::map<ValueId, std::size_t> made_by;
+    for (const NodeId n : nodes_) {
+      if (!inlining_.wanted(n)) continue;
+      const Node& node = graph_.nodes[n];
+      if (!node.op->formula && node.op->special != Special::kTuple) {
+        KernelUnit unit{.kind = LoweredUnit::Kind::kSpecial, .values = {}, .node = n};
+        for (std::uint32_t i = 0; i < node.output_count; ++i) {
+          unit.values.push_back(node.first_output + i);
+          made_by[node.first_output + i] = units_.size();
+        }
+        units_.push_back(std::move(unit));
+        continue;
+      }
+      for (std::uint32_t i = 0; i < node.output_count; ++i) {
+        const ValueId v = node.first_output + i;
+        if (!inlining_.stored(v)) continue;
+        if (const std::optional<ValueId> memory = inlining_.alias_of(v)) {
+          KernelUnit alias{.kind = LoweredUnit::Kind::kAlias, .values = {v}, .node = n};
+          if (made_by.contains(*memory)) {
+            made_by[v] = units_.size();
+            units_.push_back(std::move(alias));
+          } else {
+            views_of_inputs_.push_back(std::move(alias));
+          }
+        } else if (made_in_parts(v)) {
+          form_parts(v);
+          made_by[v] = units_.size() - 1;
+        } else if (node.op->formula) {
+          made_by[v] = place(v, made_by);
+        }
+      }
+    }
+    if (limits_.try_segments) join_rows_and_segments();
+    units_.insert(units_.begin(), std::make_move_iterator(views_of_inputs_.begin()),
+                  std::make_move_iterator(views_of_inputs_.end()));
+    return std::move(units_);
+  }
+
+ private:
+  // Kernels of rows that others need which reduce segments of them become one with these, over the segments' space.
+  void join_rows_and_segments() {
+    for (std::size_t b = units_.size(); b-- > 0;)
+      for (std::size_t a = b; a-- > 0;) {
+        if (!are_rows_and_segments(a, b)) continue;
+        KernelUnit rows = std::move(units_[a]);
+        units_.erase(units_.begin() + static_cast<std::ptrdiff_t>(a));
+        join(units_[--b], rows);
+      }
+  }
+
+  bool have_as_many_elements(ValueId a, ValueId b) const {
+    const auto of_a = element_count(graph_.tensor(a).shape), of_b = element_count(graph_.tensor(b).shape);
+    return of_a && of_b && simplify(*of_a - *of_b, graph_.bounds()).is(0);
+  }
+
+  bool are_rows_and_segments(std::size_t a, std::size_t b) const {
+    const auto may_be = [](const KernelUnit& unit) {
+      return unit.kind == LoweredUnit::Kind::kKernel && !unit.part && !unit.contraction && !unit.vector_product &&
+             !unit.nested && !unit.joined;
+    };
+    const KernelUnit &rows = units_[a], &segments = units_[b];
+    if (!may_be(rows) || !may_be(segments) || !segments.reduces) return false;
+    if (rows.values.size() + segments.values.size() > kMostOutputs) return false;
+    const auto reads_rows = [&](const KernelUnit& unit) {
+      return std::ranges::any_of(
+          unit.kind == LoweredUnit::Kind::kKernel ? unit.reads : reads_of(unit.values[0], nullptr),
+          [&](ValueId v) { return contains(rows, v); });
+    };
+    if (!reads_rows(segments) || graph_.tensor(rows.space).shape == graph_.tensor(segments.space).shape ||
+        !have_as_many_elements(rows.space, segments.space))
+      return false;
+    for (std::size_t between = a + 1; between < b; ++between)
+      if (reads_rows(units_[between])) return false;
+    return std::ranges::all_of(rows.values, [&](ValueId v) {
+      return have_as_many_elements(v, segments.space) || dims_in_space(graph_, inlining_, v, segments.space);
+    });
+  }
+
+  void join(KernelUnit& segments, const KernelUnit& rows) const {
+    for (const ValueId v : rows.values) {
+      if (have_as_many_elements(v, segments.space))
+        segments.reshaped.insert(v);
+      else
+        segments.smaller[v] = *dims_in_space(graph_, inlining_, v, segments.space);
+    }
+    segments.values.insert(segments.values.begin(), rows.values.begin(), rows.values.end());
+    segments.reads.clear();
+    for (const ValueId v : segments.values) segments.reads.merge(reads_of(v, &segments));
+  }
+
+  // What lies between a concat and an output may have to be stored for other reasons: then that is made in parts, and
+  // the output reads it.
+  bool made_in_parts(ValueId v) const {
+    if (!inlining_.any_stored_in_parts()) return false;
+    const std::optional<ValueId> concat = concat_below(graph_, inlining_, v);
+    return concat && inlining_.stored_in_parts(*concat);
+  }
+
+  // A unit for each operand of the concat below: the value at the operand's place.
+  void form_parts(ValueId whole) {
+    for (ConcatPart& part : parts_of(graph_, inlining_, whole)) {
+      KernelUnit unit{.values = {whole}, .space = part.operand, .smaller = {}};
+      if (inlining_.inside(part.operand) && !inlining_.stored(part.operand) && inlining_.facts(part.operand)) {
+        const Inlined& mine = inlining_.inlined(part.operand);
+        unit.reduces = mine.reduces;
+        unit.contraction = mine.contraction;
+        unit.vector_product = mine.vector_product;
+        unit.nested = mine.nested;
+        unit.joined = mine.joined;
+        unit.rows = mine.rows;
+      }
+      unit.part = std::move(part);
+      units_.push_back(std::move(unit));
+    }
+  }
+
+  // The stored values that a stored value's expression loads, and those of one unit that would be put in instead.
+  std::set<ValueId> reads_of(ValueId v, const KernelUnit* together) const {
+    std::set<ValueId> reads, seen;
+    std::vector<ValueId> stack{v};
+    while (!stack.empty()) {
+      const ValueId at = stack.back();
+      stack.pop_back();
+      const FormulaFacts* facts = inlining_.facts(at);
+      if (!facts) continue;
+      for (const LoadFact& load : facts->loads) {
+        const ValueId source = resolve_tuple(graph_, load.source);
+        const bool substituted = inlining_.substituted(source) || (together && contains(*together, source));
+        if (!substituted) {
+          reads.insert(source);
+        } else if (seen.insert(source).second) {
+          stack.push_back(source);
+        }
+      }
+    }
+    return reads;
+  }
+
+  // May `v` be made by the kernel of `unit`, reading what it makes from registers?
+  bool may_join(const KernelUnit& unit, ValueId v, const std::set<ValueId>& reads) const {
+    if (limits_.no_sharing || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs ||
+        unit.part)
+      return false;
+    if (!unit.tentative.empty() || graph_.tensor(unit.space).shape != graph_.tensor(v).shape) return false;
+    const Inlined& mine = inlining_.inlined(v);
+    if (mine.nested || unit.nested) return false;
+    if (mine.reduces && unit.reduces && limits_.across.contains(v)) return false;
+    if (mine.contraction || unit.contraction) {
+      if (inlining_.products_separate() || limits_.alone.contains(v)) return false;
+      if (unit.contraction && mine.reduces && !mine.contraction) return may_reduce_rows_of(unit, v, reads);
+      if (mine.reduces != mine.contraction || unit.reduces != unit.contraction) return false;
+    } else if (mine.reduces && unit.reduces && mine.rows != unit.rows) {
+      return reduces_only_row(unit, mine) && !inlining_.products_separate() && !limits_.alone.contains(v) &&
+             may_reduce_rows_of(unit, v, reads);
+    }
+    if (is_mixed(unit, mine) && (inlining_.products_separate() || limits_.alone.contains(v))) return false;
+    // Rows that are all of the space leave nothing to share.
+    bool reads_unit = false, shares = false;
+    for (const ValueId r : reads) {
+      reads_unit = reads_unit || contains(unit, r);
+      shares = shares || unit.reads.contains(r);
+    }
+    if (!reads_unit) return shares && mine.reduces == unit.reduces;
+    // What is read of the unit is read at the same index, or is cheap enough to compute anew.
+    return reads_are_simple(v, unit, mine);
+  }
+
+  // Products of one row, or one column, and other reductions.
+  static bool is_mixed(const KernelUnit& unit, const Inlined& v) {
+    return unit.reduces && v.reduces && unit.vector_product != v.vector_product;
+  }
+
+  // Of a product of one row: reductions of that row are no products themselves.
+  static bool reduces_only_row(const KernelUnit& unit, const Inlined& v) {
+    return unit.vector_product && v.reduces && !v.vector_product && !v.contraction;
+  }
+
+  // Does `v` reduce rows of the unit's products, short enough to be in one block?
+  bool may_reduce_rows_of(const KernelUnit& unit, ValueId v, const std::set<ValueId>& reads) const {
+    return std::ranges::any_of(reads, [&](ValueId r) {
+      return contains(unit, r) && inlining_.may_reduce(inlining_.inlined(r), r, inlining_.inlined(v));
+    });
+  }
+
+  // May `v`, though of another shape or reading the unit's rows elsewhere, be made by its kernel, if that will be rows
+  // throughout?
+  bool may_try_rows(const KernelUnit& unit, ValueId v, const std::set<ValueId>& reads) const {
+    if (limits_.no_sharing || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs ||
+        unit.part)
+      return false;
+    if (limits_.not_rows.contains(v) || limits_.across.contains(v)) return false;
+    const Inlined& mine = inlining_.inlined(v);
+    if (mine.nested || unit.nested || (!mine.reduces && !unit.reduces)) return false;
+    const bool products = mine.contraction || unit.contraction;
+    if (is_mixed(unit, mine) && (inlining_.products_separate() || limits_.alone.contains(v))) return false;
+    if (products &&
+        (inlining_.reduced_products().empty() || inlining_.products_separate() || limits_.alone.contains(v)))
+      return false;
+    bool together = false;
+    for (const ValueId r : reads) {
+      together = together || contains(unit, r) || unit.reads.contains(r);
+    }
+    if (!together) return false;
+    return graph_.tensor(unit.space).shape == graph_.tensor(v).shape ||
+           dims_in_space(graph_, inlining_, v, unit.space) || dims_in_space(graph_, inlining_, unit.space, v);
+  }
+
+  // Where `v`, new in the unit, runs in its space; a larger value makes a larger space.
+  void find_place(KernelUnit& unit, ValueId v) const {
+    if (graph_.tensor(unit.space).shape == graph_.tensor(v).shape) return;
+    if (auto dims = dims_in_space(graph_, inlining_, v, unit.space)) {
+      unit.smaller[v] = std::move(*dims);
+      return;
+    }
+    const DimsInSpace dims = *dims_in_space(graph_, inlining_, unit.space, v);
+    for (const ValueId old : unit.values) {
+      DimsInSpace& place = unit.smaller[old];
+      if (place.empty())
+        for (std::size_t d = 0; d < graph_.tensor(old).shape.size(); ++d) place.push_back(static_cast<int>(d));
+      for (int& d : place) d = d == kUnitDim ? kUnitDim : dims[static_cast<std::size_t>(d)];
+    }
+    unit.space = v;
+  }
+
+  bool reads_are_simple(ValueId v, const KernelUnit& unit, const Inlined& mine) const {
+    std::set<ValueId> seen;
+    std::vector<std::pair<ValueId, bool>> stack{{v, true}};  // value, reached at the same index
+    while (!stack.empty()) {
+      const auto [at, same] = stack.back();
+      stack.pop_back();
+      for (const LoadFact& load : inlining_.facts(at)->loads) {
+        const ValueId source = resolve_tuple(graph_, load.source);
+        if (!inlining_.inside(source)) continue;
+        const bool still_same = same && load.identity;
+        if (contains(unit, source)) {
+          const Inlined& other = inlining_.inlined(source);
+          if (!still_same && (other.reduces || load.reused || load.times > 1 || other.cost > kCheapWindow))
+            return false;
+          if (!still_same && !mine.reduces) return false;
+        } else if (inlining_.substituted(source) && seen.insert(source).second) {
+          stack.push_back({source, still_same});
+        }
+      }
+    }
+    return true;
+  }
+
+  // Puts the value into the unit, if it may be there.
+  bool takes(std::size_t u, ValueId v, const std::set<ValueId>& reads, const std::map<ValueId, std::size_t>& made_by) {
+    KernelUnit& unit = units_[u];
+    // All else that it reads must be there before that unit runs.
+    for (const ValueId r : reads)
+      if (const auto it = made_by.find(r); it != made_by.end() && it->second >= u && !contains(unit, r)) return false;
+    const bool joins = may_join(unit, v, reads);
+    if (!joins && !may_try_rows(unit, v, reads)) return false;
+    if (!joins) {
+      find_place(unit, v);
+      unit.tentative.push_back(v);
+    }
+    unit.values.push_back(v);
+    unit.reads.merge(reads_of(v, &unit));
+    const Inlined& mine = inlining_.inlined(v);
+    unit.joined = unit.joined || unit.contraction || mine.contraction || mine.joined || reduces_only_row(unit, mine) ||
+                  is_mixed(unit, mine);
+    unit.contraction = unit.contraction || mine.contraction;
+    unit.vector_product = unit.vector_product || mine.vector_product;
+    if (mine.reduces) {
+      unit.reduces = true;
+      unit.rows = mine.rows;
+    }
+    return true;
+  }
+
+  std::size_t place(ValueId v, const std::map<ValueId, std::size_t>& made_by) {
+    const std::set<ValueId> reads = reads_of(v, nullptr);
+    std::size_t after = 0;  // units before this one must not take it
+    for (const ValueId r : reads)
+      if (const auto it = made_by.find(r); it != made_by.end()) after = std::max(after, it->second);
+    // The last units first; far back there is little to share and much to search. Who makes what is read comes before
+    // who reads the same: beside the latter the value would wait for the former.
+    const std::size_t first = std::max(after, units_.size() > 8 ? units_.size() - 8 : 0);
+    for (const bool reading : {true, false})
+      for (std::size_t u = units_.size(); u-- > first;) {
+        const auto made_here = [&](ValueId r) { return contains(units_[u], r); };
+        if (std::ranges::any_of(reads, made_here) == reading && takes(u, v, reads, made_by)) return u;
+      }
+    const Inlined& mine = inlining_.inlined(v);
+    units_.push_back({.values = {v},
+                      .reduces = mine.reduces,
+                      .contraction = mine.contraction,
+                      .vector_product = mine.vector_product,
+                      .nested = mine.nested,
+                      .joined = mine.joined,
+                      .rows = mine.rows,
+                      .reads = reads,
+                      .space = v,
+                      .smaller = {}});
+    return units_.size() - 1;
+  }
+
+  const Graph& graph_;
+  const std::vector<NodeId>& nodes_;
+  const Inlining& inlining_;
+  const SharingLimits& limits_;
+  std::vector<KernelUnit> units_;
+  std::vector<KernelUnit> views_of_inputs_;  // of what is there before any kernel runs, and so are they
+};
+
+}  // namespace
+
+std::vector<KernelUnit> partition_into_units(const Graph& graph, const std::vector<NodeId>& nodes,
+                                             const Inlining& inlining, const SharingLimits& limits) {
+  return Forming(graph, nodes, inlining, limits).run();
+}
+
+}  // namespace fusec

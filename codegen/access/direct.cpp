@@ -1,0 +1,159 @@
+#include "codegen/access/direct.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "ir/type.h"
+#include "schedule/kernel_forms.h"
+
+namespace fusec {
+namespace {
+
+// Is there one place that a thread reads, and no window of them? With several at once, what is made wider for addresses
+// outweighs what divisions save.
+bool reads_one_place(const Kernel& kernel) {
+  const std::vector<ExprId> nodes = reachable(kernel.pool, roots_of(kernel));
+  const auto are = [&](ExprOp op) {
+    return std::ranges::count_if(nodes, [&](ExprId id) { return kernel.pool[id].op == op; });
+  };
+  return are(ExprOp::kReduce) == 0 && are(ExprOp::kLoad) <= 1;
+}
+
+bool divides(const IndexExpr& e) {
+  return std::ranges::any_of(e.terms(), [](const IndexTerm& term) {
+    return std::ranges::any_of(term.factors, [](const IndexAtomPtr& factor) {
+      return factor->kind == IndexAtom::Kind::kFloorDiv || factor->kind == IndexAtom::Kind::kMod;
+    });
+  });
+}
+
+// Is an index of it divided, to find its axes or the place where it reads or stores?
+bool divides_indices(const Kernel& kernel, const KernelWriter& writer, const std::vector<std::uint32_t>& axes) {
+  const ExprPool& pool = kernel.pool;
+  if (std::ranges::count_if(axes, [&](std::uint32_t axis) { return !pool.extent(axis).is(1); }) > 1) return true;
+  const auto at = [&](const std::vector<IndexExpr>& shape, const std::vector<IndexExpr>& indices) {
+    return divides(simplify(flat_index(shape, indices), pool.bounds()));
+  };
+  return std::ranges::any_of(reachable(pool, roots_of(kernel)),
+                             [&](ExprId id) {
+                               const ExprNode& e = pool[id];
+                               return e.op == ExprOp::kLoad ? at(writer.tensor_type(e.source).shape, e.indices)
+                                                            : std::ranges::any_of(e.indices, divides);
+                             }) ||
+         std::ranges::any_of(kernel.outputs, [&](const KernelOutput& o) { return at(o.type.shape, o.index); });
+}
+
+}  // namespace
+
+std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count, int threads) {
+  const std::string t = writer.unique("t");
+  writer.line(fmt::format("const {0} {1} = {2}blockIdx.x * {3} + threadIdx.x;", writer.index_type(), t,
+                          writer.wide() ? "(long long)" : "", threads));
+  if (!proves_multiple_of(count, threads, text.bounds))
+    writer.line(fmt::format("if ({} >= {}) return;", t, text.tight(count)));
+  return t;
+}
+
+void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, const std::string& flat,
+               std::string_view names) {
+  const ExprPool& pool = emitter.kernel().pool;
+  KernelWriter& writer = emitter.writer();
+  if (flat != "0" && reads_one_place(emitter.kernel()) && divides_indices(emitter.kernel(), writer, axes))
+    writer.line(fmt::format("__builtin_assume({} >= 0);", flat));
+  std::string rest = flat;
+  for (std::size_t d = axes.size(); d-- > 0;) {
+    const IndexExpr& extent = pool.extent(axes[d]);
+    const std::string preferred_name = d < names.size() ? std::string(1, names[d]) : "i" + std::to_string(d);
+    if (extent.is(1)) {
+      emitter.bind(axes[d], "0");
+      continue;
+    }
+    // The outermost axis that is no 1 takes what is left.
+    const bool last = std::all_of(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(d),
+                                  [&](std::uint32_t a) { return pool.extent(a).is(1); });
+    if (last) {
+      emitter.bind(axes[d], rest);
+      rest = "0";
+      continue;
+    }
+    const std::string by = emitter.index_text().tight(extent);
+    const std::string variable = writer.unique(preferred_name);
+    writer.line(fmt::format("const {} {} = {} % {};", writer.index_type(), variable, rest, by));
+    const std::string left = writer.unique("rest");
+    writer.line(fmt::format("const {} {} = {} / {};", writer.index_type(), left, rest, by));
+    emitter.bind(axes[d], variable);
+    rest = left;
+  }
+}
+
+void store_scalars(ExprEmitter& emitter, const std::vector<std::string>& values) {
+  const Kernel& kernel = emitter.kernel();
+  for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
+    const KernelOutput& output = kernel.outputs[i];
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), kernel.pool.bounds());
+    emitter.writer().line(store_text(emitter.writer(), output, emitter.index(at), values[i]));
+  }
+}
+
+namespace {
+
+// Two neighbours along the last axis, whose extent is even, to a thread: each output's bytes are written whole. A
+// tensor without dimensions has one element, the low half of its byte.
+void emit_pairs(ExprEmitter& emitter, const Kernel& kernel, const std::string& t) {
+  KernelWriter& writer = emitter.writer();
+  std::vector<std::string> bytes;
+  for (const KernelOutput& output : kernel.outputs) {
+    bytes.push_back("");
+    if (bits(output.type.dtype) != 4) continue;
+    bytes.back() = writer.unique("pair");
+    writer.line(fmt::format("unsigned {} = 0;", bytes.back()));
+  }
+  const std::string e = writer.unique("e");
+  writer.line("#pragma unroll");
+  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, kernel.outputs[0].axes.empty() ? 1 : 2));
+  const std::string flat = writer.unique("at");
+  writer.line(fmt::format("const {} {} = 2 * {} + {};", writer.index_type(), flat, t, e));
+  const ExprEmitter::Mark mark = emitter.mark();
+  bind_flat(emitter, kernel.outputs[0].axes, flat);
+  const std::vector<std::string> values = emitter.emit(roots_of(kernel));
+  for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
+    const KernelOutput& output = kernel.outputs[i];
+    writer.use(output.type.dtype);
+    if (bytes[i].empty())
+      writer.line(store_text(writer, output, emitter.index(flat_index(output.type.shape, output.index)), values[i]));
+    else
+      writer.line(fmt::format("{} |= {} << (4 * {});", bytes[i], narrow(output.type.dtype, values[i]), e));
+  }
+  emitter.rewind(mark);
+  writer.close();
+  for (std::size_t i = 0; i < kernel.outputs.size(); ++i)
+    if (!bytes[i].empty())
+      writer.line(fmt::format("{}[{}] = (unsigned char){};", writer.output(kernel.outputs[i].value), t, bytes[i]));
+}
+
+}  // namespace
+
+KernelSource direct(const Kernel& kernel, const Graph& graph, const Target&) {
+  const ExprPool& pool = kernel.pool;
+  const std::vector<std::uint32_t>& axes = kernel.outputs.at(0).axes;
+  const bool pairs = writes_half_bytes(kernel);
+  const IndexExpr count = point_count(pool, axes);
+  const IndexExpr threads = pairs ? simplify(ceil_div(count, 2), pool.bounds()) : count;
+  KernelWriter writer(graph, needs_wide_index(kernel, graph, count));
+  ExprEmitter emitter(kernel, writer);
+  const std::string t = open_flat_threads(writer, emitter.index_text(), threads);
+  if (pairs) {
+    emit_pairs(emitter, kernel, t);
+  } else {
+    bind_flat(emitter, axes, t);
+    store_scalars(emitter, emitter.emit(roots_of(kernel)));
+  }
+  KernelSource source = writer.finish(kernel_comment(graph, kernel), kPointwiseThreads);
+  source.name = kernel_name(graph, kernel.nodes);
+  source.grid[0] = simplify(ceil_div(threads, kPointwiseThreads), pool.bounds());
+  source.schedule = "direct";
+  return source;
+}
+
+}  // namespace fusec

@@ -1,0 +1,101 @@
+// What attention sums up on tensor cores, a thread's weighted values: PTX registers by name, from the loop over keys to
+// where the result is made of them. A variable of C++ would pass through every statement that adds to it, and through
+// every branch beside one: a tenth of what NVRTC takes for such a kernel.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/attention/attention_emitter.h"
+#include "codegen/expr/ptx_statement.h"
+
+namespace fusec {
+
+int AttentionEmitter::accumulator_count() const {
+  return tiles_.m16_fragments * tiles_.columns / 2;
+}
+
+std::string AttentionEmitter::accumulator_register(int m16_fragment, int eight, int i) const {
+  return fmt::format("{}{}", kAccumulators, (m16_fragment * (tiles_.columns / 8) + eight) * 4 + i);
+}
+
+void AttentionEmitter::declare_accumulators() {
+  PtxStatement statement{.instructions = {fmt::format(".reg .f32 {}<{}>", kAccumulators, accumulator_count())}};
+  for (int i = 0; i < accumulator_count(); ++i)
+    statement.instructions.push_back(fmt::format("mov.f32 {}{}, 0f00000000", kAccumulators, i));
+  write_statement(statement, writer_);
+}
+
+void AttentionEmitter::rescale_accumulators(const std::string& by) {
+  PtxStatement statement;
+  for (int r = 0; r < tiles_.thread_rows; ++r) {
+    statement.operands.push_back(fmt::format("\"f\"({}[{}])", by, r));
+    for (int m = 0; m < tiles_.columns / 4; ++m) {
+      const std::string sum = accumulator_register(r / 2, m / 2, r % 2 * 2 + m % 2);
+      statement.instructions.push_back(fmt::format("mul.f32 {0}, {0}, %{1}", sum, r));
+    }
+  }
+  write_statement(statement, writer_);
+}
+
+// Weights of 16 keys times their values: fragments of a few pieces of 16 columns at a time.
+void AttentionEmitter::add_values_by_warp(const std::string& weight, const std::string& values) {
+  const int all = tiles_.columns / 16, pieces = all % 4 == 0 ? 4 : all % 3 == 0 ? 3 : all % 2 == 0 ? 2 : 1;
+  const std::string type = *form_.tensor_dtype == DType::kBFloat16 ? "bf16" : "f16";
+  const int weights = 4 * tiles_.m16_fragments;
+  for (int first = 0; first < all; first += pieces) {
+    PtxStatement statement{.instructions = {fmt::format(".reg .b32 b<{}>", 4 * pieces)}, .scoped = true};
+    for (int w = 0; w < weights; ++w)
+      statement.operands.push_back(fmt::format("\"r\"({}[{}][{}])", weight, w / 4, w % 4));
+    statement.operands.push_back(fmt::format("\"r\"({})", values));
+    for (int p = 0; p < pieces; ++p)
+      statement.instructions.push_back(
+          fmt::format("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{b{},b{},b{},b{}}}, [%{}+{}]", 4 * p, 4 * p + 1,
+                      4 * p + 2, 4 * p + 3, weights, 32 * (first + p)));
+    for (int i = 0; i < 2 * pieces * tiles_.m16_fragments; ++i) {
+      const int eight = i / tiles_.m16_fragments, s = i % tiles_.m16_fragments, b = eight / 2 * 4 + eight % 2;
+      std::string sums;
+      for (int k = 0; k < 4; ++k) sums += (k ? "," : "") + accumulator_register(s, 2 * first + eight, k);
+      statement.instructions.push_back(
+          fmt::format("mma.sync.aligned.m16n8k16.row.col.f32.{0}.{0}.f32 {{{1}}}, {{%{2},%{3},%{4},%{5}}}, "
+                      "{{b{6},b{7}}}, {{{1}}}",
+                      type, sums, 4 * s, 4 * s + 1, 4 * s + 2, 4 * s + 3, b, b + 2));
+    }
+    write_statement(statement, writer_);
+  }
+}
+
+void AttentionEmitter::store_accumulators(const std::string& at, const std::string& by, int row_bytes, int eight_bytes,
+                                          int first, int columns) {
+  for (int r = 0; r < tiles_.thread_rows; ++r) {
+    PtxStatement statement{.instructions = {".reg .f32 a, b"},
+                           .scoped = true,
+                           .operands = {fmt::format("\"r\"({})", at), fmt::format("\"f\"({}[{}])", by, r)},
+                           .writes_memory = true};
+    for (int eight = 0; eight < columns / 8; ++eight) {
+      for (int i = 0; i < 2; ++i)
+        statement.instructions.push_back(
+            fmt::format("mul.f32 {}, {}, %1", "ab"[i], accumulator_register(r / 2, first / 8 + eight, r % 2 * 2 + i)));
+      statement.instructions.push_back(
+          fmt::format("st.shared.v2.f32 [%0+{}], {{a, b}}", r * row_bytes + eight * eight_bytes));
+    }
+    write_statement(statement, writer_);
+  }
+}
+
+void AttentionEmitter::fetch_accumulators() {
+  if (has_epilogue(stored_rows())) return;
+  constexpr int kTogether = 32;
+  writer_.line(fmt::format("float {}[{}][{}][4];", sum_, tiles_.m16_fragments, tiles_.columns / 8));
+  for (int first = 0; first < accumulator_count(); first += kTogether) {
+    PtxStatement statement;
+    for (int i = first; i < std::min(first + kTogether, accumulator_count()); ++i) {
+      statement.instructions.push_back(fmt::format("mov.f32 %{}, {}{}", i - first, kAccumulators, i));
+      const int of_m16_fragment = tiles_.columns / 2;
+      statement.results.push_back(
+          fmt::format("\"=f\"({}[{}][{}][{}])", sum_, i / of_m16_fragment, i % of_m16_fragment / 4, i % 4));
+    }
+    write_statement(statement, writer_);
+  }
+}
+
+}  // namespace fusec

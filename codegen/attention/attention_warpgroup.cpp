@@ -1,0 +1,328 @@
+// Attention by warpgroups (sm_90a): one warp has TMA copy queries, then keys and values tile by tile; two warpgroups of
+// 64 rows multiply them. A warpgroup's scores of the next tile are under way together with the weighted values of this
+// one, and become weights while those are added up; of the two warpgroups, one's exponentials meet the other's
+// products. With large heads, where products take much longer than exponentials, a warpgroup leaves it at the latter:
+// it has no values left to add behind its loop then, which is a third of such a kernel's code. What is computed before
+// it is multiplied (rotated, codes) all four warps beside them make, where TMA would have put it.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/access/direct.h"
+#include "codegen/attention/attention_emitter.h"
+#include "codegen/wgmma/wgmma_chain.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kCopierRegisters = 24, kConsumerRegisters = 240;   // of 168 that each thread begins with
+constexpr int kComputingRegisters = 72, kRegistersBeside = 216;  // where the copiers compute; as many in all
+constexpr int kCopierThreads = 128;
+constexpr int kPieceBytes = 8192;  // of 64 lines of 128 bytes
+constexpr int kConsumerWarps = 8;
+constexpr int kMostOverlapped = 128;  // columns, of sums that are added to while scores become weights
+
+std::string plus(const std::string& at, int more) {
+  return more ? fmt::format("{} + {}", at, more) : at;
+}
+
+}  // namespace
+
+KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionOperand> operands) {
+  for (const char* part : {"dynamic_tiles", "mbarrier", "warpgroup", "warpgroup_barrier", "load_box", "load_matrices"})
+    writer_.use(part);
+  operands_ = std::move(operands);
+  writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
+  declare_boxes();
+  place_block();
+  declare_limits();
+  declare_barriers();
+  writer_.open("if (warp < 4)");
+  writer_.line(fmt::format("give_registers_back<{}>();", computes() ? kComputingRegisters : kCopierRegisters));
+  if (!computes()) writer_.open("if (warp == 0)");
+  copy_tiles();
+  if (!computes()) writer_.close();
+  writer_.close("} else {");
+  writer_.reopen();
+  writer_.line(fmt::format("take_registers<{}>();", computes() ? kRegistersBeside : kConsumerRegisters));
+  attend_tiles();
+  finish_rows();
+  store_rows();
+  writer_.close();
+  writer_.line("#endif");
+  KernelSource source = writer_.finish(comment(), tiles_.threads, 1);
+  source.name = kernel_name(graph_, form_.kernel.nodes);
+  source.grid[0] = simplify(row_tiles() * count(form_.batch), pool_.bounds());
+  source.dynamic_shared = tiles_.warpgroup_bytes();
+  source.schedule = "attention_wgmma";
+  return source;
+}
+
+void AttentionEmitter::declare_boxes() {
+  const int lines[] = {64, tiles_.keys, 64};
+  for (std::size_t i = 0; i < operands_.size(); ++i) {
+    maps_.emplace_back();
+    if (!operands_[i].boxes) continue;
+    AttentionTensorMap& made = *operands_[i].boxes;
+    made.boxes.box.assign(made.boxes.rank(), 1);
+    made.boxes.box[0] = kBoxPlaces;
+    made.boxes.box[1] = static_cast<std::uint32_t>(lines[i]);
+    maps_.back() = writer_.tensor_map(made.source, made.boxes);
+  }
+}
+
+// Barriers: queries are there; of each stage, keys are there, keys are used up, values are there, values are used up.
+void AttentionEmitter::declare_barriers() {
+  tiles_at_ = writer_.unique("tiles");
+  barriers_ = writer_.unique("barriers");
+  tile_count_ = writer_.unique("tile_count");
+  tile_ = writer_.unique("t");
+  const int stages = tiles_.stages;
+  writer_.line(fmt::format("const int {} = ({} - {} + {}) / {};", tile_count_, keys_to_, keys_from_, tiles_.keys - 1,
+                           tiles_.keys));
+  writer_.line(fmt::format("const unsigned {0} = shared_address(dynamic_tiles), {1} = {0} + {2};", tiles_at_, barriers_,
+                           tiles_.barriers_at()));
+  for (std::string* name : {&keys_there_, &keys_used_, &values_there_, &values_used_}) {
+    const bool values = name == &values_there_ || name == &values_used_;
+    const bool used = name == &keys_used_ || name == &values_used_;
+    *name = writer_.unique(fmt::format("{}_{}", values ? "values" : "keys", used ? "used" : "there"));
+    writer_.line(fmt::format("const unsigned {} = {} + {};", *name, barriers_,
+                             8 * (1 + (values ? 2 * stages : 0) + (used ? stages : 0))));
+  }
+  writer_.open("if (threadIdx.x == 0)");
+  writer_.line(fmt::format("init_mbarrier({}, 1);", barriers_));
+  writer_.open(fmt::format("for (int s = 0; s < {}; s += 8)", 8 * stages));
+  for (const std::string& there : {keys_there_, values_there_})
+    writer_.line(fmt::format("init_mbarrier({} + s, 1);", there));
+  for (const std::string& used : {keys_used_, values_used_})
+    writer_.line(fmt::format("init_mbarrier({} + s, {});", used, kConsumerWarps));
+  writer_.close();
+  writer_.line("fence_mbarriers();");
+  writer_.close();
+  writer_.line("__syncthreads();");
+}
+
+std::string AttentionEmitter::of_stage(const std::string& barriers, const std::string& tile) const {
+  return fmt::format("{} + {} % {} * 8", barriers, tile, tiles_.stages);
+}
+
+std::string AttentionEmitter::wait_for(const std::string& barriers, const std::string& tile, int parity) const {
+  return fmt::format("wait_for_phase({}, {} / {} % 2{});", of_stage(barriers, tile), tile, tiles_.stages,
+                     parity ? " ^ 1" : "");
+}
+
+std::string AttentionEmitter::keys_at(const std::string& tile) const {
+  return fmt::format("{} + {} + {} % {} * {}", tiles_at_, 2 * tiles_.query_bytes(), tile, tiles_.stages,
+                     tiles_.key_bytes());
+}
+
+std::string AttentionEmitter::values_at(const std::string& tile) const {
+  return fmt::format("{} + {} + {} % {} * {}", tiles_at_, 2 * tiles_.query_bytes() + tiles_.stages * tiles_.key_bytes(),
+                     tile, tiles_.stages, tiles_.value_bytes());
+}
+
+// One box: 64 places from `place` on, lines from `line` on.
+void AttentionEmitter::copy_box(std::size_t operand, const std::string& to, const std::string& there, int place,
+                                const std::string& line) {
+  std::string coordinates = fmt::format("{}, {}", place, line);
+  for (const IndexExpr& position : operands_[operand].boxes->batch) coordinates += ", " + emitter_.index(position);
+  writer_.line(fmt::format("load_box({}, {}, {}, {});", to, maps_[operand], there, coordinates));
+}
+
+// Computed by the warps that else have nothing to do, in the places to which TMA would swizzle it: of groups of 64
+// lines, where they lie `group_bytes` apart, pieces of 64 places.
+void AttentionEmitter::compute_tile(std::size_t operand, const TileLoad& load, const std::string& at, int group_bytes,
+                                    const std::string& there) {
+  writer_.use("fence_tiles");
+  const int piece = (group_bytes ? 64 : load.lines) * kBoxLineBytes;
+  operands_[operand].pieces->load(
+      emitter_, graph_, load, kCopierThreads,
+      [&](const std::string& line, const std::string& eight) {
+        const std::string of_group =
+            group_bytes ? fmt::format("{0} / 64 * {1} + {0} % 64 * {2}", line, group_bytes, kBoxLineBytes)
+                        : fmt::format("{} * {}", line, kBoxLineBytes);
+        return fmt::format("dynamic_tiles + {}{} + {} / 8 * {} + ({} ^ {}) % 8 * 16", at, of_group, eight, piece, eight,
+                           line);
+      },
+      operand > 0, code_.vectors_at_once);
+  writer_.line("fence_tiles();");
+  writer_.line("sync_warpgroup(3);");
+  writer_.line(fmt::format("if (threadIdx.x == 0) arrive({});", there));
+}
+
+// All lanes of a warp wait, one copies.
+void AttentionEmitter::copy_tiles() {
+  const std::string first = writer_.unique("first"), to = writer_.unique("to"), there = writer_.unique("there");
+  const char* one = computes() ? "if (threadIdx.x == 0)" : "if (warp_lane == 0)";
+  if (operands_[0].pieces) {
+    compute_tile(0, query_load(), "", tiles_.query_bytes(), barriers_);
+  } else {
+    writer_.open(one);
+    writer_.line(fmt::format("arrive_expecting({}, {});", barriers_, 2 * tiles_.depth_pieces() * kPieceBytes));
+    for (int group = 0; group < 2; ++group)
+      for (int p = 0; p < tiles_.depth_pieces(); ++p)
+        copy_box(0, plus(tiles_at_, group * tiles_.query_bytes() + p * kPieceBytes), barriers_, p * kBoxPlaces,
+                 plus(row0_, 64 * group));
+    writer_.close();
+  }
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
+  writer_.line(fmt::format("const int {} = {} + {} * {};", first, keys_from_, tile_, tiles_.keys));
+  const auto copy = [&](const std::string& used, const std::string& ready, int bytes, const std::string& at,
+                        const auto& boxes) {
+    if (computes()) writer_.open("if (warp == 0)");
+    writer_.line(wait_for(used, tile_, 1));
+    writer_.open(one);
+    writer_.line(fmt::format("const unsigned {} = {}, {} = {};", to, at, there, of_stage(ready, tile_)));
+    writer_.line(fmt::format("arrive_expecting({}, {});", there, bytes));
+    boxes();
+    writer_.close();
+    if (computes()) writer_.close();
+  };
+  if (operands_[1].pieces) {
+    writer_.line(wait_for(keys_used_, tile_, 1));
+    compute_tile(
+        1, key_load(first),
+        fmt::format("{} + {} % {} * {} + ", 2 * tiles_.query_bytes(), tile_, tiles_.stages, tiles_.key_bytes()), 0,
+        of_stage(keys_there_, tile_));
+  } else {
+    copy(keys_used_, keys_there_, tiles_.key_bytes(), keys_at(tile_), [&] {
+      for (int p = 0; p < tiles_.depth_pieces(); ++p)
+        copy_box(1, plus(to, p * tiles_.keys * kBoxLineBytes), there, p * kBoxPlaces, first);
+    });
+  }
+  if (operands_[2].pieces) {
+    writer_.line(wait_for(values_used_, tile_, 1));
+    TileLoad load = value_load();
+    load.line0 = first;
+    compute_tile(2, load,
+                 fmt::format("{} + {} % {} * {} + ", 2 * tiles_.query_bytes() + tiles_.stages * tiles_.key_bytes(),
+                             tile_, tiles_.stages, tiles_.value_bytes()),
+                 tiles_.column_pieces() * kPieceBytes, of_stage(values_there_, tile_));
+  } else {
+    copy(values_used_, values_there_, tiles_.value_bytes(), values_at(tile_), [&] {
+      for (int half = 0; half < tiles_.keys / 64; ++half)
+        for (int p = 0; p < tiles_.column_pieces(); ++p)
+          copy_box(2, plus(to, (half * tiles_.column_pieces() + p) * kPieceBytes), there, p * kBoxPlaces,
+                   plus(first, 64 * half));
+    });
+  }
+  writer_.close();
+  writer_.line("__syncwarp();");
+}
+
+void AttentionEmitter::attend_tiles() {
+  declare_state();
+  weight_ = writer_.unique("weight");
+  key0_ = writer_.unique("key0");
+  query_ = writer_.unique("query");
+  writer_.line(fmt::format("unsigned {}[{}][4];", weight_, tiles_.keys / 16));
+  writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({} + (warp / 4 - 1) * {});", query_, tiles_at_,
+                           tiles_.query_bytes()));
+  writer_.line(fmt::format("wait_for_phase({}, 0);", barriers_));
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
+  writer_.line(fmt::format("const {} {} = {} + {} * {};", integer(), key0_, keys_from_, tile_, tiles_.keys));
+  writer_.line(fmt::format("float {}[1][{}][4];", score_, tiles_.keys / 8));
+  writer_.line(wait_for(keys_there_, tile_, 0));
+  writer_.line("fence_products();");
+  multiply_keys_by_warpgroup();
+  if (tiles_.columns > kMostOverlapped)
+    finish_tile();
+  else
+    overlap_tile();
+  writer_.close();
+  if (tiles_.columns <= kMostOverlapped) {
+    writer_.open(fmt::format("if ({} > 0)", tile_count_));
+    add_values_by_warpgroup(fmt::format("({} - 1)", tile_count_));
+    writer_.line("commit_products();");
+    writer_.close();
+  }
+  writer_.line("wait_for_products<0>();");
+  fetch_accumulators();
+}
+
+// Values that the last tile's weights are multiplied with are under way while this tile's scores become weights.
+void AttentionEmitter::overlap_tile() {
+  const std::string shrink = writer_.unique("shrink"), grew = writer_.unique("grew");
+  const std::string before = fmt::format("({} - 1)", tile_);
+  writer_.open(fmt::format("if ({} > 0)", tile_));
+  add_values_by_warpgroup(before);
+  writer_.close();
+  writer_.line("commit_products();");
+  writer_.line("wait_for_products<1>();  // scores are there");
+  writer_.line(fmt::format("hold({}[0]);", score_));
+  writer_.line(fmt::format("if (warp_lane == 0) arrive({});", of_stage(keys_used_, tile_)));
+  mask_scores();
+  writer_.line(fmt::format("float {}[2];", shrink));
+  writer_.line(fmt::format("bool {} = false;", grew));
+  weigh_tile("by", [&] {
+    for (int r = 0; r < tiles_.thread_rows; ++r) writer_.line(fmt::format("{0}[{1}] = by[{1}];", shrink, r));
+    writer_.line(fmt::format("{} = true;", grew));
+  });
+  step_weights();
+  writer_.line("wait_for_products<0>();  // what was weighted before is summed up");
+  writer_.line(fmt::format("if ({} > 0 && warp_lane == 0) arrive({});", tile_, of_stage(values_used_, before)));
+  writer_.open(fmt::format("if ({})", grew));
+  rescale_accumulators(shrink);
+  writer_.close();
+  pack_weights();
+}
+
+// Values of the last tile are summed up when scores of this one are there.
+void AttentionEmitter::finish_tile() {
+  writer_.line("wait_for_products<0>();");
+  writer_.line(fmt::format("hold({}[0]);", score_));
+  writer_.open("if (warp_lane == 0)");
+  writer_.line(fmt::format("arrive({});", of_stage(keys_used_, tile_)));
+  writer_.line(fmt::format("if ({0} > 0) arrive({1});", tile_, of_stage(values_used_, fmt::format("({} - 1)", tile_))));
+  writer_.close();
+  mask_scores();
+  online_softmax_step();
+  pack_weights();
+  add_values_by_warpgroup(tile_);
+  writer_.line("commit_products();");
+}
+
+// Descriptors count in 16 bytes, of which 16 of the depth are two; 64 are a piece.
+void AttentionEmitter::multiply_keys_by_warpgroup() {
+  const std::string keys = writer_.unique("key_tile");
+  writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", keys, keys_at(tile_)));
+  WgmmaChain chain{.dtype = *form_.tensor_dtype, .sums = score_ + "[0]", .eights = tiles_.keys / 8, .fresh = true};
+  for (int e = 0; e < tiles_.depth / 16; ++e)
+    chain.steps.push_back({plus(query_, e / 4 * (kPieceBytes / 16) + e % 4 * 2),
+                           plus(keys, e / 4 * (tiles_.keys * kBoxLineBytes / 16) + e % 4 * 2)});
+  write_chain(chain, writer_);
+  writer_.line("commit_products();");
+}
+
+void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
+  constexpr int kMostEights = 16;  // of one product: ptxas takes longer for wider ones
+  const std::string values = writer_.unique("value_tile");
+  writer_.line(wait_for(values_there_, tile, 0));
+  writer_.line("fence_products();");
+  writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", values, values_at(tile)));
+  for (int first = 0; first < tiles_.columns / 8; first += kMostEights) {
+    WgmmaChain chain{.dtype = *form_.tensor_dtype,
+                     .sums = kAccumulators,
+                     .named = true,
+                     .first_eight = first,
+                     .eights = std::min(kMostEights, tiles_.columns / 8 - first),
+                     .right_across = true,
+                     .left_in_registers = true};
+    for (int k = 0; k < tiles_.keys / 16; ++k)
+      chain.steps.push_back(
+          {fmt::format("{}[{}]", weight_, k),
+           plus(values, (k / 4 * tiles_.column_pieces() + first / 8) * (kPieceBytes / 16) + k % 4 * 128)});
+    write_chain(chain, writer_);
+  }
+}
+
+void AttentionEmitter::pack_weights() {
+  writer_.use("pack_pair");
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("for (int w = 0; w < {}; ++w)", tiles_.keys / 4));
+  writer_.line(fmt::format("  {0}[w / 4][w % 4] = {1}({2}[0][w / 2][w % 2 * 2], {2}[0][w / 2][w % 2 * 2 + 1]);",
+                           weight_, *form_.tensor_dtype == DType::kBFloat16 ? "pack_bf16" : "pack_fp16", score_));
+}
+
+}  // namespace fusec

@@ -1,0 +1,72 @@
+// What the kernels of scans, sorts and scatters are written with: coordinates with names, tensors at coordinates.
+//
+// Results of half-byte elements are made as codes, one to a byte in scratch memory, since the halves of a byte may
+// belong to different threads; a kernel of its own packs them (pack_nibbles).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "codegen/expr/kernel_writer.h"
+
+namespace fusec {
+
+class SpecialWriter {
+ public:
+  SpecialWriter(const Graph& graph, NodeId node, const std::vector<IndexExpr>& counts);
+
+  const Node& node() const { return node_; }
+  const Attributes& attributes() const { return graph_.attributes(node_); }
+  KernelWriter& writer() { return writer_; }
+  const Bounds& bounds() const { return bounds_; }
+
+  // A coordinate that is a C variable with values below `extent`.
+  IndexExpr coordinate(std::string variable, IndexExpr extent);
+  // Declares `const int NAME = ...` for each coordinate of a space, from a flat position in it.
+  std::vector<IndexExpr> split(const std::string& flat, const Shape& space);
+  std::string text(const IndexExpr& e) const { return text_(simplify(e, bounds_)); }
+  std::string tight(const IndexExpr& e) const { return text_.tight(simplify(e, bounds_)); }
+
+  // The operand's value in the compute type `as`: a tensor's element at a position, or a number.
+  std::string load(std::size_t operand, const IndexExpr& position, ScalarType as);
+  std::string store(std::size_t result, const std::string& position, const std::string& value);
+  // The result's element at a position as it stands in memory now, in its compute type.
+  std::string held(std::size_t result, const std::string& position);
+  // result[to] = operand[from], of one dtype.
+  std::string move(std::size_t result, const std::string& to, std::size_t operand, const std::string& from);
+
+  // The scratch memory with a half-byte result's codes.
+  const std::string& nibbles(std::size_t result) const { return nibbles_.at(result); }
+
+  // One thread for each point: returns the flat position's variable.
+  std::string open_threads(const IndexExpr& count, int threads);
+
+  KernelSource finish(const IndexExpr& blocks, int threads, const std::string& schedule);
+
+ private:
+  const Graph& graph_;
+  NodeId id_;
+  const Node& node_;
+  Bounds bounds_;
+  std::string stored(std::size_t result, const std::string& position);
+  std::string element_text(ValueId v, const std::string& position);
+
+  std::vector<std::string> names_;    // of coordinates
+  std::vector<std::string> nibbles_;  // by result: the scratch memory of its codes, "" where it has whole bytes
+  KernelWriter writer_;
+  IndexText text_;
+};
+
+// The kernel that fills the codes of a half-byte result from the operand it begins as; the one that packs them.
+KernelSource unpack_nibbles(const Graph& graph, NodeId node, std::size_t result, std::size_t operand);
+KernelSource pack_nibbles(const Graph& graph, NodeId node, std::size_t result);
+
+// A tensor as lines along one dimension: element k of line (outer, inner) is at (outer * length + k) * inner_count +
+// inner.
+struct Lines {
+  IndexExpr outer = 1, length = 1, inner = 1;
+  IndexExpr count() const { return outer * inner; }
+};
+Lines lines_along(const Shape& shape, std::int64_t dim);
+
+}  // namespace fusec

@@ -1,0 +1,63 @@
+#include "codegen/expr/identifiers.h"
+
+#include <algorithm>
+
+#include "ir/reserved_words.h"
+#include "ir/spelling.h"
+
+namespace fusec {
+namespace {
+
+bool is_letter(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+}
+
+}  // namespace
+
+std::string clean_identifier(std::string_view text, std::size_t longest) {
+  std::string id;
+  for (const char c : text) {
+    if (id.size() >= longest) break;
+    if (is_letter(c) || is_digit(c)) {
+      if (id.empty() && is_digit(c)) id += 'x';
+      id += c;
+    } else if (!id.empty() && id.back() != '_') {
+      id += '_';
+    }
+  }
+  while (!id.empty() && id.back() == '_') id.pop_back();
+  if (id.empty()) return "x";
+  // Names all in capitals are what macros are called (INT_MAX).
+  if (id.size() > 1 && std::none_of(id.begin(), id.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
+    for (char& c : id)
+      if (is_letter(c)) c = static_cast<char>(c - 'A' + 'a');
+  return is_reserved_word(id) ? id + "_v" : id;
+}
+
+std::string comment_text(std::string_view text, std::size_t longest) {
+  std::string line;
+  for (const char c : text) {
+    if (line.size() >= longest) return line + "...";
+    // Not "*/" nor "/*", no "??" of a trigraph, no backslash that joins lines.
+    const bool printable = c >= ' ' && c <= '~' && c != '\\';
+    const bool forbidden = !line.empty() && ((line.back() == '*' && c == '/') || (line.back() == '/' && c == '*') ||
+                                             (line.back() == '?' && c == '?'));
+    if (forbidden) line += ' ';
+    line += printable ? c : '.';
+  }
+  return line;
+}
+
+std::string UniqueNames::take(std::string_view preferred_name) {
+  const std::string base = clean_identifier(preferred_name);
+  const auto is_outer = [&](const std::string& name) { return outer_ && outer_->taken_.contains(name); };
+  auto [it, fresh] = taken_.try_emplace(base, 1);
+  if (fresh && !is_outer(base)) return base;
+  if (fresh) it->second = outer_->taken_.find(base)->second;
+  for (;;) {
+    const std::string name = base + "_" + std::to_string(++it->second);
+    if (!is_outer(name) && taken_.try_emplace(name, 1).second) return name;
+  }
+}
+
+}  // namespace fusec

@@ -1,0 +1,176 @@
+#include "codegen/gemm/epilogue_vectors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/kernel/copy_expr.h"
+#include "codegen/access/vector_access.h"
+#include "codegen/expr/limit_unrolling.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+// What the outputs need apart from the sums: whose loads stand here.
+std::vector<ExprId> epilogue_operands(const EpilogueVectors& eights) {
+  const ExprPool& pool = eights.kernel.pool;
+  std::vector<std::uint8_t> wanted(pool.size(), 0);
+  for (const ExprId root : roots_of(eights.kernel)) wanted[root] = 1;
+  std::vector<ExprId> loads;
+  for (std::size_t i = pool.size(); i-- > 0;) {
+    const auto id = static_cast<ExprId>(i);
+    if (!wanted[id] || eights.accumulators.contains(id)) continue;
+    if (pool[id].op == ExprOp::kLoad) loads.push_back(id);
+    for (const ExprId a : pool[id].args)
+      if (a != kNoExpr) wanted[a] = 1;
+    for (const IndexExpr& e : pool[id].indices)
+      for (const Variable v : variables_of(e))
+        if (v.kind == Variable::Kind::kValue) wanted[v.id] = 1;
+  }
+  std::ranges::reverse(loads);
+  return loads;
+}
+
+// Do all outputs have a step along the axis right behind so many elements, where the later axes end?
+bool continues(const Kernel& kernel, std::uint32_t axis, const IndexExpr& elements) {
+  return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& output) {
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), kernel.pool.bounds());
+    const IndexExpr next = substitute(at, [&](Variable v) -> std::optional<IndexExpr> {
+      if (v.kind != Variable::Kind::kAxis || v.id != axis) return std::nullopt;
+      return IndexExpr::axis(axis) + 1;
+    });
+    return simplify(next - at - elements, kernel.pool.bounds()).is(0);
+  });
+}
+
+// How many of the columns' last axes are taken as one, of which whole eights are proven: images of 28 by 28 have no
+// rows of eights, but are eights as a whole. 0 where it is so of none.
+std::size_t last_columns(const Kernel& kernel, const Contraction& product) {
+  const ExprPool& pool = kernel.pool;
+  IndexExpr count = 1;
+  for (std::size_t last = 1; last <= product.columns.size(); ++last) {
+    const std::uint32_t axis = product.columns[product.columns.size() - last];
+    if (last > 1 && !continues(kernel, axis, count)) return 0;
+    count = simplify(count * pool.extent(axis), pool.bounds());
+    if (proves_multiple_of(count, kEpilogueVectorWidth, pool.bounds())) return last;
+  }
+  return 0;
+}
+
+// The outputs' axes, the merged ones as one of eights and a lane, which stands for the last of them in `now`.
+AxisChange eights_of(const Kernel& kernel, const std::vector<std::uint32_t>& merged, int width, ExprPool& pool,
+                     EpilogueVectors& made, std::map<std::uint32_t, std::uint32_t>& now) {
+  AxisChange change;
+  IndexExpr flat = 0;
+  const auto is_merged = [&](std::uint32_t a) { return std::ranges::find(merged, a) != merged.end(); };
+  if (!merged.empty()) {
+    IndexExpr count = 1;
+    for (const std::uint32_t a : merged) count *= kernel.pool.extent(a);
+    now[merged.back()] = pool.new_axis(simplify(floor_div(count, width), pool.bounds()));
+    made.lane = pool.new_axis(width);
+    flat = IndexExpr::axis(now[merged.back()]) * width + IndexExpr::axis(made.lane);
+  }
+  for (const std::uint32_t a : kernel.outputs[0].axes) {
+    if (is_merged(a)) {
+      IndexExpr below = 1;  // of the axes behind it
+      for (std::size_t i = merged.size(); i-- > 0 && merged[i] != a;) below *= kernel.pool.extent(merged[i]);
+      IndexExpr value = floor_div(flat, below);
+      if (a != merged.front()) value = floor_mod(value, kernel.pool.extent(a));
+      change.values.push_back(simplify(value, pool.bounds()));
+      if (a != merged.back()) continue;
+      change.new_axes.push_back(now[a]);
+      change.new_axes.push_back(made.lane);
+    } else {
+      now[a] = pool.new_axis(kernel.pool.extent(a));
+      change.new_axes.push_back(now[a]);
+      change.values.push_back(IndexExpr::axis(now[a]));
+    }
+  }
+  return change;
+}
+
+}  // namespace
+
+int epilogue_vector_width(const Kernel& kernel, const Contraction& product) {
+  return last_columns(kernel, product) == 0 ? 1 : kEpilogueVectorWidth;
+}
+
+EpilogueVectors with_epilogue_vectors(const Kernel& kernel, const Contraction& product,
+                                      const std::map<ExprId, std::string>& accumulators, int width,
+                                      const std::map<ExprId, std::string>& known) {
+  EpilogueVectors made;
+  made.width = width;
+  std::vector<ExprId> reductions;
+  for (const auto& [reduction, sum] : accumulators) reductions.push_back(reduction);
+  for (const auto& [value, text] : known) reductions.push_back(value);
+  // The axes that become one, in eights.
+  const std::size_t together = width > 1 ? last_columns(kernel, product) : 0;
+  const std::vector<std::uint32_t> merged(product.columns.end() - static_cast<std::ptrdiff_t>(together),
+                                          product.columns.end());
+  std::map<std::uint32_t, std::uint32_t> now;
+  made.kernel = change_axes(
+      kernel,
+      [&](ExprPool& pool, ExprCopier& copier) {
+        AxisChange change = eights_of(kernel, merged, width, pool, made, now);
+        if (product.expert_index) made.ones.push_back(copier.copy_axis(product.expert_index->axis));
+        return change;
+      },
+      reductions);
+  std::size_t i = 0;
+  for (const auto& [reduction, sum] : accumulators) made.accumulators[reductions[i++]] = sum;
+  for (const auto& [value, text] : known) made.known[reductions[i++]] = text;
+  const auto renamed = [&](const std::vector<std::uint32_t>& old) {
+    std::vector<std::uint32_t> list;
+    for (const std::uint32_t a : old)
+      if (now.contains(a)) list.push_back(now.at(a));
+    return list;
+  };
+  made.batch = renamed(product.batch);
+  made.rows = renamed(product.rows);
+  made.columns = renamed(product.columns);
+  for (const std::uint32_t a : renamed(product.shared_rest)) made.ones.push_back(a);
+  return made;
+}
+
+void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, const EpilogueVectors& eights,
+                          const std::map<ExprId, std::string>& names, const std::vector<std::string>& elsewhere) {
+  KernelWriter& writer = emitter.writer();
+  const std::vector<ExprId> roots = roots_of(eights.kernel);
+  // So that nothing of the product is computed again ahead of the lanes.
+  for (const auto& [reduction, name] : names) emitter.define(reduction, name + ".v[0]");
+  VectorLoads loads(emitter, graph, eights.lane, eights.width);
+  const std::string lane = writer.unique("e");
+  loads.declare(epilogue_operands(eights), lane);
+  std::vector<VectorStore> stores;
+  for (std::size_t i = 0; i < eights.kernel.outputs.size(); ++i) {
+    const KernelOutput& output = eights.kernel.outputs[i];
+    stores.push_back(i < elsewhere.size() && !elsewhere[i].empty()
+                         ? VectorStore::elsewhere(emitter, output, eights.width, elsewhere[i])
+                         : VectorStore::plan(emitter, output, eights.lane, eights.width));
+  }
+  emitter.emit_independent(roots);
+  writer.line(kUnrollToFit);
+  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, eights.width));
+  const ExprEmitter::Mark mark = emitter.mark();
+  emitter.bind(eights.lane, lane);
+  for (const auto& [reduction, name] : names) emitter.define(reduction, fmt::format("{}.v[{}]", name, lane));
+  const std::vector<std::string> values = emitter.emit(roots);
+  for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(emitter, lane, values[i]);
+  emitter.rewind(mark);
+  writer.close();
+  for (VectorStore& store : stores) store.finish(emitter);
+  emitter.load_text = nullptr;
+}
+
+void emit_epilogue_scalar(ExprEmitter& emitter, const EpilogueVectors& eights) {
+  KernelWriter& writer = emitter.writer();
+  const std::vector<std::string> values = emitter.emit(roots_of(eights.kernel));
+  for (std::size_t i = 0; i < eights.kernel.outputs.size(); ++i) {
+    const KernelOutput& output = eights.kernel.outputs[i];
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), eights.kernel.pool.bounds());
+    writer.line(store_text(writer, output, emitter.index(at), values[i]));
+  }
+}
+
+}  // namespace fusec

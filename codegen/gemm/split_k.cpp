@@ -1,0 +1,246 @@
+#include "codegen/gemm/split_k.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "codegen/access/direct.h"
+#include "codegen/gemm/gemm_block.h"
+#include "codegen/gemm/gemm_epilogue.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+// The floats before the warp's first piece and eight.
+std::string place_of(const SplitKPartials& s, const SplitPlace& place, int which, ExprEmitter& emitter) {
+  const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(e); };
+  std::string plane = place.split;
+  if (s.accumulators > 1) plane = fmt::format("({} * {} + {})", plane, s.accumulators, which);
+  if (!place.batch.empty()) plane = fmt::format("({} * {} + {})", plane, text(s.batches), place.batch);
+  return fmt::format("((({})({}) * {} + ({}) / 16) * {} + ({}) / 8) * 128", emitter.writer().index_type(), plane,
+                     text(s.pieces), place.row, text(s.eights), place.column);
+}
+
+}  // namespace
+
+SplitKPartials::SplitKPartials(int of_depth, const Contraction& product, const ExprPool& pool, int tile_rows,
+                               int tile_columns)
+    : split_k(of_depth),
+      accumulators(static_cast<int>(term_count(product))),
+      batches(point_count(pool, product.batch)) {
+  const auto tiles = [&](const std::vector<std::uint32_t>& axes, int of_tile) {
+    return ceil_div(point_count(pool, axes), of_tile);
+  };
+  batches = simplify(batches, pool.bounds());
+  pieces = simplify(tiles(product.rows, tile_rows) * (tile_rows / 16), pool.bounds());
+  eights = simplify(tiles(product.columns, tile_columns) * (tile_columns / 8), pool.bounds());
+}
+
+SplitKPartials::SplitKPartials(const StreamK& stream_k, const Contraction& product, const GemmTiles& tiles)
+    : split_k(static_cast<int>(stream_k.max_partials_per_tile())),
+      accumulators(static_cast<int>(term_count(product))),
+      batches(stream_k.stream_k_tiles),
+      pieces(tiles.rows / 16),
+      eights(tiles.columns / 8) {}
+
+std::string name_of(const StreamK& s, KernelWriter& writer) {
+  writer.use("tile_streams");
+  return fmt::format("TileStreams<{}, {}, {}, {}>", s.whole, s.stream_k_tiles, s.steps, s.blocks);
+}
+
+SplitSteps split_steps(const ExprEmitter& emitter, const std::string& split, const IndexExpr& steps, int together,
+                       int split_k) {
+  const Bounds& bounds = emitter.kernel().pool.bounds();
+  const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(simplify(e, bounds)); };
+  const std::string of_all = fmt::format("{} / {}", text(ceil_div(steps, together)), split_k);
+  SplitSteps steps_of{.first = fmt::format("{} * {}", split, of_all),
+                      .end = fmt::format("({} + 1) * {}", split, of_all)};
+  if (together == 1) return steps_of;
+  for (std::string* bound : {&steps_of.first, &steps_of.end}) *bound += fmt::format(" * {}", together);
+  if (!proves_multiple_of(steps, together, bounds))
+    steps_of.end = fmt::format("min({}, {})", steps_of.end, text(steps));
+  return steps_of;
+}
+
+std::string declare_partial(KernelWriter& writer, const SplitKPartials& split_k, ScalarType accumulators) {
+  return writer.workspace(split_k.floats_per_split() * (4 * split_k.split_k), 0, c_type(accumulators) + " partial");
+}
+
+void store_partial(ExprEmitter& emitter, const SplitKPartials& split_k, const std::string& partial,
+                   const SplitPlace& place, int which, const std::string& sum, ScalarType type, int pieces, int columns,
+                   int rows_of_piece) {
+  KernelWriter& writer = emitter.writer();
+  writer.use("depth_shares");
+  const std::string to = writer.unique("share_to");
+  writer.line(
+      fmt::format("{}* const {} = {} + {};", c_type(type), to, partial, place_of(split_k, place, which, emitter)));
+  const auto leave = [&](const std::string& at, const std::string& piece) {
+    writer.line(
+        fmt::format("leave_share({}, (const {} (&)[{}][4]){}, warp_lane);", at, c_type(type), columns / 8, piece));
+  };
+  if (rows_of_piece == 0) return leave(to, fmt::format("{}[0]", sum));
+  writer.line("#pragma unroll");
+  writer.open(fmt::format("for (int i = 0; i < {}; ++i)", pieces));
+  leave(fmt::format("{} + i * {}", to, emitter.index_text().tight(split_k.eights * 128)),
+        rows_of_piece == 1 ? fmt::format("{}[i]", sum) : fmt::format("{}[i * {}]", sum, rows_of_piece));
+  writer.close();
+}
+
+namespace {
+
+// Of what is added up: tiles of 16 rows. Fragments of any columns are lanes' of the same; in lanes, a warp's columns
+// are as they were.
+GemmForm in_pieces(const GemmForm& form) {
+  GemmForm pieces = form;
+  const int width = form.tensor_cores() ? 16 : form.tiles.warp_columns;
+  pieces.tiles = {.rows = 16,
+                  .columns = std::min(2 * width, form.tiles.columns),
+                  .warp_rows = 16,
+                  .warp_columns = width,
+                  .k = form.tiles.k,
+                  .stages = form.tiles.stages};
+  return pieces;
+}
+
+class SplitKReductionEmitter {
+ public:
+  SplitKReductionEmitter(const Kernel& kernel, const Contraction& product, const GemmForm& form,
+                         const SplitKPartials& split_k, const Graph& graph, KernelWriter& writer)
+      : kernel_(kernel),
+        product_(product),
+        tiles_(form.tiles),
+        pieces_(in_pieces(form)),
+        partials_(split_k),
+        graph_(graph),
+        pool_(kernel.pool),
+        writer_(writer),
+        emitter_(kernel, writer) {}
+
+  KernelSource emit() {
+    for (const std::uint32_t a : product_.shared_rest) emitter_.bind(a, "0");
+    for (const char* part : {"dynamic_shared", "depth_shares"}) writer_.use(part);
+    row0_ = writer_.unique("row0"), column0_ = writer_.unique("column0");
+    tiles_.stream_k_tiles > 0 ? place_in_tile() : place();
+    place_warps(writer_, pieces_.tiles);
+    first_.column += " + warp_column";
+    const std::map<ExprId, std::string> accumulators = add_up();
+    emit_epilogue({.kernel = kernel_,
+                   .product = product_,
+                   .form = pieces_,
+                   .accumulators = accumulators,
+                   .row0 = row0_,
+                   .column0 = column0_,
+                   .batch = batch_},
+                  graph_, writer_);
+    // Without a number of blocks ptxas takes 32 registers, and spills.
+    const int threads = pieces_.tiles.threads();
+    KernelSource source = writer_.finish(comment(), threads, 1024 / threads);
+    source.name = kernel_name(graph_, kernel_.nodes);
+    source.grid[0] = simplify(blocks_, pool_.bounds());
+    source.dynamic_shared = staged_bytes(pieces_) * threads / 32;
+    source.schedule = "gemm_shares";
+    return source;
+  }
+
+ private:
+  IndexExpr count_tiles(const std::vector<std::uint32_t>& axes, int of_tile) const {
+    return simplify(ceil_div(point_count(pool_, axes), of_tile), pool_.bounds());
+  }
+
+  void place() {
+    const GemmTiles& t = pieces_.tiles;
+    const IndexExpr down = count_tiles(product_.rows, t.rows), across = count_tiles(product_.columns, t.columns);
+    blocks_ = down * across * point_count(pool_, product_.batch);
+    const BlockPlace block = place_block(emitter_, product_, down, across);
+    batch_ = block.batch;
+    writer_.line(fmt::format("const {0} {1} = {2}.row * {3}, {4} = {2}.column * {5};", writer_.index_type(), row0_,
+                             block.tile, t.rows, column0_, t.columns));
+    first_ = {"0", batch_, row0_, column0_};
+    parts_ = std::to_string(partials_.split_k);
+  }
+
+  // Pieces of streamed tiles, one tile's behind the other's.
+  void place_in_tile() {
+    const StreamK stream_k = stream_k_of(pool_, product_, tiles_);
+    const int down = tiles_.rows / pieces_.tiles.rows, across = tiles_.columns / pieces_.tiles.columns;
+    blocks_ = stream_k.stream_k_tiles * down * across;
+    const std::string stream_k_tiles = writer_.unique("streamed"), piece = writer_.unique("piece");
+    writer_.line(fmt::format("const int {0} = (int)blockIdx.x / {2}, {1} = (int)blockIdx.x % {2};", stream_k_tiles,
+                             piece, down * across));
+    const std::string number =
+        stream_k.whole == 0 ? stream_k_tiles : fmt::format("({} + {})", stream_k.whole, stream_k_tiles);
+    const BlockPlace block = place_block(emitter_, product_, count_tiles(product_.rows, tiles_.rows),
+                                         count_tiles(product_.columns, tiles_.columns), number);
+    batch_ = block.batch;
+    const std::string row = writer_.unique("row_in_tile"), column = writer_.unique("column_in_tile");
+    writer_.line(fmt::format("const int {0} = {1} / {2} * {3}, {4} = {1} % {2} * {5};", row, piece, across,
+                             pieces_.tiles.rows, column, pieces_.tiles.columns));
+    writer_.line(fmt::format("const {0} {1} = {2}.row * {3} + {4}, {5} = {2}.column * {6} + {7};", writer_.index_type(),
+                             row0_, block.tile, tiles_.rows, row, column0_, tiles_.columns, column));
+    leave_beyond(product_.rows, tiles_.rows, row0_);
+    leave_beyond(product_.columns, tiles_.columns, column0_);
+    first_ = {"0", stream_k_tiles, row, column};
+    parts_ = fmt::format("{}::parts_of({})", name_of(stream_k, writer_), stream_k_tiles);
+  }
+
+  // Where tiles reach beyond the product.
+  void leave_beyond(const std::vector<std::uint32_t>& axes, int of_tile, const std::string& first) {
+    const IndexExpr all = simplify(point_count(pool_, axes), pool_.bounds());
+    if (!proves_multiple_of(all, of_tile, pool_.bounds()))
+      writer_.line(fmt::format("if ({} >= {}) return;", first, emitter_.index_text().tight(all)));
+  }
+
+  std::map<ExprId, std::string> add_up() {
+    std::map<ExprId, std::string> accumulators;
+    std::string partial;
+    int which = 0;
+    for (const ContractionTerm& term : product_.loops[0].terms) {
+      const ScalarType type = pool_[term.reduction].type;
+      if (partial.empty()) partial = declare_partial(writer_, partials_, type);
+      std::string& sum = accumulators[term.reduction] = writer_.unique("sum");
+      declare_accumulator(writer_, pieces_.tiles, pieces_.tensor_cores(), type, sum);
+      writer_.line(fmt::format("add_shares(({} (&)[{}][4]){}[0], {} + {}, {}, {}, warp_lane);", c_type(type),
+                               pieces_.tiles.warp_columns / 8, sum, partial,
+                               place_of(partials_, first_, which++, emitter_), parts_,
+                               emitter_.index_text().tight(partials_.floats_per_split())));
+    }
+    return accumulators;
+  }
+
+  std::vector<std::string> comment() const {
+    std::vector<std::string> lines = kernel_comment(graph_, kernel_);
+    const int width = pieces_.tiles.warp_columns;
+    lines.push_back(tiles_.stream_k_tiles > 0
+                        ? fmt::format("Of the tiles whose depth is one stream ({}), a warp makes 16x{} of what blocks "
+                                      "have summed, in the order of the depth.",
+                                      tiles_.stream_k_tiles, width)
+                        : fmt::format("A warp makes 16x{} of what {} blocks have summed of the depth, in their order.",
+                                      width, partials_.split_k));
+    return lines;
+  }
+
+  const Kernel& kernel_;
+  const Contraction& product_;
+  const GemmTiles& tiles_;  // of the kernel before
+  const GemmForm pieces_;
+  const SplitKPartials& partials_;
+  const Graph& graph_;
+  const ExprPool& pool_;
+  KernelWriter& writer_;
+  ExprEmitter emitter_;
+  std::string row0_, column0_, batch_, parts_;
+  SplitPlace first_;  // of the warp's sums
+  IndexExpr blocks_;
+};
+
+}  // namespace
+
+KernelSource emit_split_k_reduction(const Kernel& kernel, const Contraction& product, const GemmForm& form,
+                                    const SplitKPartials& split_k, const Graph& graph) {
+  KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
+  return SplitKReductionEmitter(kernel, product, form, split_k, graph, writer).emit();
+}
+
+}  // namespace fusec

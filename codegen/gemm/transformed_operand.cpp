@@ -1,0 +1,237 @@
+#include "codegen/gemm/transformed_operand.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+
+#include "analysis/kernel/copy_expr.h"
+#include "codegen/access/direct.h"
+#include "codegen/access/vector_access.h"
+#include "codegen/gemm/dequantize.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+
+// The factor's value alone, its neighbours an axis of their own: `parts` of them of as many lanes each.
+struct TransformKernel {
+  Kernel kernel;
+  ExprId value = kNoExpr;
+  std::vector<ExprId> loads;  // what is copied
+  Axes across, k, batch, ones, expert_index;
+  std::uint32_t part = 0, lane = 0;
+  int parts = 1, lanes = 1;
+};
+
+TransformKernel in_pieces(const OperandTransform& p, int parts) {
+  TransformKernel made;
+  made.parts = parts;
+  made.lanes = p.piece / parts;
+  const ExprPool& from = p.kernel.pool;
+  made.kernel.pool = ExprPool(from.bounds().symbols);
+  made.kernel.exact_steps = p.kernel.exact_steps;
+  made.kernel.numerics = p.kernel.numerics;
+  ExprPool& to = made.kernel.pool;
+  ExprCopier copier(from, to);
+  const Axes& line = p.operand.k_major ? p.axes.k : p.axes.across;
+  std::uint32_t last = line.back();
+  for (const std::uint32_t a : line)
+    if (!from.extent(a).is(1)) last = a;
+  const auto add = [&](const Axes& axes, Axes& now) {
+    for (const std::uint32_t a : axes) {
+      const bool split = a == last;
+      now.push_back(to.new_axis(split ? simplify(floor_div(from.extent(a), p.piece), from.bounds()) : from.extent(a)));
+      copier.axis[a] = IndexExpr::axis(now.back());
+      if (!split) continue;
+      made.part = to.new_axis(made.parts);
+      made.lane = to.new_axis(made.lanes);
+      IndexExpr of_piece = IndexExpr::axis(made.lane);
+      if (parts > 1) of_piece = IndexExpr::axis(made.part) * made.lanes + of_piece;
+      copier.axis[a] = IndexExpr::axis(now.back()) * p.piece + of_piece;
+    }
+  };
+  add(p.batch, made.batch);
+  add(p.axes.across, made.across);
+  add(p.axes.k, made.k);
+  add(p.ones, made.ones);
+  if (p.expert_index) add({*p.expert_index}, made.expert_index);
+  if (p.axes.holds)
+    copier.finish_load = [&](ExprId load, ExprId copied) {
+      if (from[load].args[0] == kNoExpr || !p.axes.holds(from[load].args[0])) return copied;
+      const ExprNode& n = to[copied];
+      return to.load(n.source, n.dtype, n.indices);
+    };
+  made.value = copier.copy(p.operand.value);
+  for (const GemmOperand& copied : p.operand.copies) made.loads.push_back(copier.copy(copied.load));
+  return made;
+}
+
+bool depends_on(const TransformKernel& piece_kernel, std::uint32_t axis) {
+  const auto depends = dependences(piece_kernel.kernel.pool);
+  return std::ranges::any_of(reachable(piece_kernel.kernel.pool, std::span(&piece_kernel.value, 1)), [&](ExprId id) {
+    return piece_kernel.kernel.pool[id].op == ExprOp::kLoad &&
+           std::ranges::find(piece_kernel.loads, id) == piece_kernel.loads.end() &&
+           std::ranges::binary_search(depends[id], axis);
+  });
+}
+
+// The fewest parts of a piece whose elements need but one of what is loaded for each: scales of blocks of 20 stand for
+// eight parts of 32, those of 32 for a whole piece. One where elements need their own.
+int parts_of(const OperandTransform& p) {
+  for (int parts = 1; parts < p.piece; parts *= 2)
+    if (const TransformKernel piece_kernel = in_pieces(p, parts); !depends_on(piece_kernel, piece_kernel.lane))
+      return parts;
+  return 1;
+}
+
+class OperandTransformEmitter {
+ public:
+  explicit OperandTransformEmitter(const OperandTransform& p)
+      : p_(p),
+        piece_kernel_(in_pieces(p, parts_of(p))),
+        pool_(piece_kernel_.kernel.pool),
+        writer_(p.writer),
+        emitter_(piece_kernel_.kernel, p.writer) {}
+
+  std::string emit() {
+    writer_.use("words");
+    bind();
+    for (std::size_t i = 0; i < piece_kernel_.loads.size(); ++i) {
+      const ExprNode& n = pool_[piece_kernel_.loads[i]];
+      words_[piece_kernel_.loads[i]] = writer_.unique(writer_.preferred_name(n.source) + "_w");
+      writer_.line(fmt::format("const Words<{}> {} = {};", bits(n.dtype) * p_.piece / 32,
+                               words_[piece_kernel_.loads[i]], p_.words(i)));
+    }
+    if (piece_kernel_.parts == 1)
+      if (const std::string made = widened(); !made.empty()) return made;
+    return element_by_element();
+  }
+
+ private:
+  int words() const { return bits(p_.multiplied) * p_.piece / 32; }
+
+  void bind() {
+    const std::string by = fmt::format(" / {}", p_.piece);
+    for (const std::uint32_t a : piece_kernel_.ones) emitter_.bind(a, "0");
+    for (const std::uint32_t a : piece_kernel_.expert_index) emitter_.bind(a, p_.matrix);
+    const auto loads_or_places = [&](ExprId id) {
+      return !words_.contains(id) && std::ranges::find(piece_kernel_.loads, id) == piece_kernel_.loads.end() &&
+             (pool_[id].op == ExprOp::kLoad || pool_[id].op == ExprOp::kIndex);
+    };
+    const std::vector<ExprId> all = reachable(pool_, std::span(&piece_kernel_.value, 1));
+    if (std::ranges::none_of(all, loads_or_places)) {  // all it needs is in its copies
+      for (const Axes* axes : {&piece_kernel_.batch, &piece_kernel_.across, &piece_kernel_.k})
+        for (const std::uint32_t a : *axes) emitter_.bind(a, "0");
+      return;
+    }
+    if (!piece_kernel_.batch.empty()) bind_flat(emitter_, piece_kernel_.batch, p_.batch_number, "bcdefgh");
+    const auto place = [&](const Axes& axes, const std::string& at, bool in_pieces, std::string_view names) {
+      const std::string flat = writer_.unique("at");
+      writer_.line(
+          fmt::format("const {} {} = {};", writer_.index_type(), flat, in_pieces ? fmt::format("({}){}", at, by) : at));
+      bind_flat(emitter_, axes, flat, names);
+    };
+    place(piece_kernel_.across, p_.across_at, !p_.operand.k_major, "mnopq");
+    place(piece_kernel_.k, p_.k_at, p_.operand.k_major, "kluvw");
+  }
+
+  // A copied load, or such a load times a number for the whole piece: eight at a time. "" where the value is neither.
+  std::string widened() {
+    ExprId value = piece_kernel_.value;
+    if (pool_[value].op == ExprOp::kRound && pool_[value].dtype == p_.multiplied) value = pool_[value].args[0];
+    const auto quantized = find_dequantize(emitter_, value, p_.multiplied, piece_kernel_.lane);
+    const auto copied = quantized ? words_.find(quantized->quantized) : words_.end();
+    if (copied == words_.end() || (quantized->per_element_scale && !has_words(quantized->scale))) return "";
+    const std::string made = writer_.unique("made");
+    const std::string zero = zero_text(*quantized, p_.multiplied, emitter_);
+    const std::string scale =
+        quantized->per_element_scale ? words_.at(quantized->scale) : scale_text(*quantized, p_.multiplied, emitter_);
+    const std::string text = dequantize_text(*quantized, p_.multiplied, words(), copied->second, zero, scale, writer_);
+    writer_.line(fmt::format("const Words<{}> {} = {};", words(), made, text));
+    return made;
+  }
+
+  // Scales that are not copied are loaded, where a piece's are beside one another.
+  bool has_words(ExprId scale) {
+    if (words_.contains(scale)) return true;
+    scale_loads_.emplace(emitter_, p_.graph, piece_kernel_.lane, p_.piece);
+    const auto types = scale_loads_->vector_loads({scale});
+    if (types.size() != 1 || types[0].first != scale) return false;
+    scale_loads_->declare({scale}, "0", [&](ExprId, const VectorLoads::Fill& fill) {
+      std::string& words = words_[scale] = writer_.unique(writer_.preferred_name(pool_[scale].source) + "_w");
+      writer_.line(fmt::format("{} {};", types[0].second, words));
+      fill(words);
+      return words;
+    });
+    return true;
+  }
+
+  std::string element_by_element() {
+    ExprId value = piece_kernel_.value;
+    if (pool_[value].op == ExprOp::kRound && pool_[value].dtype == p_.multiplied) value = pool_[value].args[0];
+    VectorLoads loads(emitter_, p_.graph, piece_kernel_.lane, p_.piece);
+    const std::string lane = writer_.unique("e");
+    if (piece_kernel_.parts == 1)
+      loads.declare({value}, lane, [&](ExprId load, const VectorLoads::Fill&) {
+        const auto copied = words_.find(load);
+        return copied == words_.end() ? std::string() : copied->second;
+      });
+    const std::string part = piece_kernel_.parts > 1 ? writer_.unique("part") : "";
+    const std::string element_number =
+        part.empty() ? lane : fmt::format("{} * {} + {}", part, piece_kernel_.lanes, lane);
+    emitter_.load_text = [&, others = emitter_.load_text](ExprId load) {
+      const auto copied = words_.find(load);
+      if (copied != words_.end()) return element_text(pool_[load].dtype, copied->second, element_number, writer_);
+      return others ? others(load) : std::string();
+    };
+    emitter_.emit_independent({value});
+    const std::string made = writer_.unique("made");
+    const bool packs = bits(p_.multiplied) == 16 && pool_[value].type == ScalarType::kFloat32;
+    const std::string values = packs ? writer_.unique("values") : "";
+    writer_.line(packs ? fmt::format("float {}[{}];", values, p_.piece)
+                       : fmt::format("Words<{}> {} = {{}};", words(), made));
+    const auto open = [&](const std::string& number, int count, std::uint32_t axis) {
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", number, count));
+      emitter_.bind(axis, number);
+    };
+    if (!part.empty()) {
+      open(part, piece_kernel_.parts, piece_kernel_.part);
+      emitter_.emit_independent({value});
+    }
+    open(lane, piece_kernel_.lanes, piece_kernel_.lane);
+    const std::string element = emitter_.emit(value);
+    writer_.line(packs ? fmt::format("{}[{}] = {};", values, element_number, element)
+                       : put_text(p_.multiplied, made, element_number, element, writer_));
+    writer_.close();
+    if (!part.empty()) writer_.close();
+    if (packs) {
+      writer_.use("packed_words");
+      writer_.line(fmt::format("const Words<{}> {} = {}_words({});", words(), made, short_name(p_.multiplied), values));
+    }
+    return made;
+  }
+
+  const OperandTransform& p_;
+  TransformKernel piece_kernel_;
+  const ExprPool& pool_;
+  KernelWriter& writer_;
+  ExprEmitter emitter_;
+  std::map<ExprId, std::string> words_;     // by copied load
+  std::optional<VectorLoads> scale_loads_;  // which the emitter asks
+};
+
+}  // namespace
+
+IndexExpr in_storage(const IndexExpr& elements, const GemmOperand& operand, const Bounds& bounds) {
+  return operand.element_bits == 4 ? simplify(floor_div(elements, 2), bounds) : elements;
+}
+
+std::string emit_transformed_piece(const OperandTransform& pieces) {
+  return OperandTransformEmitter(pieces).emit();
+}
+
+}  // namespace fusec

@@ -1,0 +1,42 @@
+// Elements of a factor's tile, computed from pieces of what they are made of: neighbours along one line of the tile,
+// which one thread makes.
+//
+//   silu(x[m, k]) * g[k]   of 8 neighbours   const Words<4> x_w = copied_piece<16, 128>(...);
+//                                            const Words<4> g_w = load_words<4>(g + k);
+//                                            for (int e = 0; e < 8; ++e) ...
+//   w[n, k] in int4        of 32             int4 to float16, eight at a time (widened)
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "codegen/expr/emit_expr.h"
+#include "schedule/gemm/gemm_operand.h"
+
+namespace fusec {
+
+struct OperandTransform {
+  const Kernel& kernel;
+  const Graph& graph;
+  KernelWriter& writer;
+  const GemmOperand& operand;
+  OperandAxes axes;
+  const std::vector<std::uint32_t>& batch;
+  const std::vector<std::uint32_t>& ones;
+  std::optional<std::uint32_t> expert_index;  // the axis of matrices, and the variable that is there for it
+  std::string matrix;
+  DType multiplied;
+  int piece;
+  std::string batch_number;                            // flattened, where there is a batch
+  std::string across_at, k_at;                         // of the piece's first element, flattened
+  std::function<std::string(std::size_t copy)> words;  // the text of a copy's piece
+};
+
+// The C pointer's elements for so many of the tensor's: half-byte elements come in bytes.
+IndexExpr in_storage(const IndexExpr& elements, const GemmOperand& operand, const Bounds& bounds);
+
+// Emits statements that make the piece's elements; the name of their words.
+std::string emit_transformed_piece(const OperandTransform& pieces);
+
+}  // namespace fusec

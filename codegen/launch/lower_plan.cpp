@@ -1,0 +1,333 @@
+#include "codegen/launch/lower_plan.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "codegen/dispatch/special.h"
+#include "codegen/launch/kernel_generator.h"
+#include "ir/budget.h"
+#include "ir/error.h"
+#include "ir/fusion_plan.h"
+#include "ir/tuple_field.h"
+#include "ir/type.h"
+#include "schedule/lowering/cross_row_reduction.h"
+#include "schedule/lowering/horizontal_fusion.h"
+#include "schedule/lowering/lower_group.h"
+
+namespace fusec {
+namespace {
+
+class PlanLowering {
+ public:
+  PlanLowering(const Graph& graph, const Target& target, const EmitOptions& options, FormMemory* forms)
+      : graph_(graph), target_(target), options_(options), forms_(forms), generator_(graph, target, options, plan_) {
+    plan_.storage_of.resize(graph.value_count());
+    for (ValueId v = 0; v < graph.value_count(); ++v) plan_.storage_of[v] = v;
+    plan_.numerics = requested_numerics(options);
+    plan_.most_shared_bytes = target.shared_bytes_per_block;
+    for (const ValueId v : graph.outputs) is_output_.insert(v);
+  }
+
+  // `together`: kernels that need nothing of one another are one launch.
+  void add_group(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together) {
+    plan_.groups.emplace_back();
+    std::vector<LoweredUnit> units = lower_group(graph_, nodes, outputs, options_.round_intermediates, forms_);
+    set_numerics(units, options_.numerics);
+    if (!together) {
+      for (const LoweredUnit& unit : units) add_unit(unit);
+      return;
+    }
+    if (units.size() == 1) return add_unit(units[0]);
+    const FormsOfUnits forms = forms_of(units);
+    folded_ = cross_row_units(units, forms, graph_, target_);
+    for (const std::vector<std::uint32_t>& launch : launches_of(units, forms, graph_, target_))
+      add_launch(units, launch);
+  }
+
+  // A group that was claimed for a call of cuBLASLt: what stands before the product is views alone. Where it is none
+  // after all (values inside of it have become outputs, for whoever looks for an error), it is a group as others.
+  void add_matrix_call(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together) {
+    CublasLtMatch answer = find_cublaslt_call(graph_, nodes, outputs, target_, options_.round_intermediates);
+    if (!answer.call) return add_group(nodes, outputs, together);
+    plan_.groups.emplace_back();
+    for (const LoweredUnit& unit : lower_group(graph_, nodes, outputs, options_.round_intermediates))
+      if (unit.kind == LoweredUnit::Kind::kAlias) add_alias(unit.value, unit.of);
+    LoweredStep step{.kind = LoweredStep::Kind::kMatrixCall,
+                     .parameters = {{.kind = KernelParameter::Kind::kWorkspace,
+                                     .name = "workspace",
+                                     .size = cublaslt_workspace_bytes(target_)}},
+                     .reads = reads_of(*answer.call),
+                     .writes = writes_of(*answer.call),
+                     .nodes = nodes};
+    for (const ValueId v : step.writes) claim(v);
+    if (nothing_in(answer.call->d.value)) return;
+    if (library_scratch_ == kNone) {
+      library_scratch_ = static_cast<std::uint32_t>(plan_.scratch_bytes.size());
+      plan_.scratch_bytes.push_back(step.parameters[0].size);
+    }
+    step.parameters[0].scratch = library_scratch_;
+    step.matrix = std::make_shared<const CublasLtCall>(*std::move(answer.call));
+    steps().push_back(std::move(step));
+  }
+
+  // The group added last is prepared: to those that are not, its results are constants.
+  void note_prepared(std::span<const NodeId> nodes) {
+    plan_.groups.back().prepared = true;
+    for (const NodeId n : nodes)
+      for (std::uint32_t i = 0; i < graph_.nodes[n].output_count; ++i)
+        prepared_.insert(graph_.nodes[n].first_output + i);
+  }
+
+  // A get_item that no step had to copy is the field itself, wherever the tuple was made.
+  LoweredPlan finish() {
+    for (ValueId v = 0; v < graph_.value_count(); ++v)
+      if (plan_.storage_of[v] == v && !claimed_.contains(v))
+        plan_.storage_of[v] = plan_.storage_of[resolve_tuple(graph_, v)];
+    return std::move(plan_);
+  }
+
+ private:
+  std::vector<LoweredStep>& steps() { return plan_.groups.back().steps; }
+
+  void add_unit(const LoweredUnit& unit) {
+    switch (unit.kind) {
+      case LoweredUnit::Kind::kKernel:
+        add_kernel(unit.kernel);
+        break;
+      case LoweredUnit::Kind::kSpecial:
+        add_special(unit.node);
+        break;
+      case LoweredUnit::Kind::kAlias:
+        add_alias(unit.value, unit.of);
+        break;
+    }
+  }
+
+  bool makes_nothing(const Kernel& kernel) const {
+    return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& o) { return nothing_in(o.value); });
+  }
+
+  // As one launch if that may be, else as two, and so on.
+  void add_launch(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
+    if (launch.size() == 1) return add_unit(units[launch[0]]);
+    if (const CrossRowUnits* const folded = folded_at(launch, 0); folded && folded->columns.size() + 1 == launch.size())
+      return add_folded(units, *folded);
+    if (add_joined(units, launch)) return;
+    add_launch(units, launch.first(launch.size() / 2));
+    add_launch(units, launch.subspan(launch.size() / 2));
+  }
+
+  // Units of a launch, from this one on, that are one kernel's work; else null.
+  const CrossRowUnits* folded_at(std::span<const std::uint32_t> launch, std::size_t at) const {
+    const auto folded = std::ranges::find(folded_, launch[at], &CrossRowUnits::rows);
+    if (folded == folded_.end() || folded->columns.size() >= launch.size() - at) return nullptr;
+    return std::ranges::equal(folded->columns, launch.subspan(at + 1, folded->columns.size())) ? &*folded : nullptr;
+  }
+
+  // In launches of its own; where its rows do not stand in registers after all, as kernels one after the other.
+  void add_folded(const std::vector<LoweredUnit>& units, const CrossRowUnits& folded) {
+    const GeneratedLaunch generated = generator_.folded(units, folded);
+    if (generated.is_none()) {
+      add_kernel(units[folded.rows].kernel);
+      for (const std::uint32_t u : folded.columns) add_kernel(units[u].kernel);
+      return;
+    }
+    claim_outputs(units[folded.rows].kernel);
+    claim_outputs(folded.cross_row.columns.kernel);
+    launch_made(generated);
+  }
+
+  // The kernels of a launch as one; false where they cannot be.
+  bool add_joined(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
+    std::vector<const Kernel*> kernels;
+    for (const std::uint32_t u : launch)
+      if (!makes_nothing(units[u].kernel)) kernels.push_back(&units[u].kernel);
+    if (kernels.size() < 2) return false;
+    GeneratedLaunch generated = generator_.together(kernels);
+    if (generated.generated->too_much) return false;
+    if (generated.is_none()) {
+      const std::vector<LaunchPart> parts = parts_of(units, launch);
+      std::optional<GeneratedLaunch> fused_horizontally;
+      if (parts.size() > 1) fused_horizontally = generator_.fused_horizontally(units, parts);
+      if (!fused_horizontally) return false;
+      generated = *std::move(fused_horizontally);
+    }
+    for (const std::uint32_t u : launch) claim_outputs(units[u].kernel);
+    launch_made(generated);
+    return true;
+  }
+
+  std::vector<LaunchPart> parts_of(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) const {
+    std::vector<LaunchPart> parts;
+    for (std::size_t at = 0; at < launch.size(); ++at) {
+      count_step();
+      const Kernel& kernel = units[launch[at]].kernel;
+      if (makes_nothing(kernel)) continue;
+      parts.push_back({&kernel, folded_at(launch, at)});
+      if (parts.back().folded) at += parts.back().folded->columns.size();
+    }
+    return parts;
+  }
+
+  void launch_made(const GeneratedLaunch& launched) {
+    const GeneratedKernels& generated = *launched.generated;
+    std::map<ValueId, ValueId> instead;
+    for (std::size_t i = 0; i < generated.tensors.size(); ++i) instead[generated.tensors[i]] = launched.tensors[i];
+    launch(generated.kernels, instead, launched.nodes, generated.special);
+  }
+
+  bool nothing_in(ValueId v) const {
+    const Shape& shape = graph_.tensor(v).shape;
+    return std::any_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is(0); });
+  }
+
+  void claim(ValueId v) {
+    if (is_output_.contains(v)) claimed_.insert(plan_.storage_of[v]);
+  }
+  void claim_outputs(const Kernel& kernel) {
+    for (const KernelOutput& output : kernel.outputs) claim(output.value);
+  }
+
+  void add_alias(ValueId value, ValueId of) {
+    const ValueId root = plan_.storage_of[of];
+    const Value::Kind kind = graph_.value(root).kind;
+    const bool own_memory = is_output_.contains(value) &&
+                            (kind != Value::Kind::kResult || prepared_.contains(root) || claimed_.contains(root));
+    if (!own_memory) {
+      plan_.storage_of[value] = root;
+      claim(value);
+      return;
+    }
+    claimed_.insert(value);
+    if (nothing_in(value)) return;
+    steps().push_back({.kind = LoweredStep::Kind::kCopy,
+                       .parameters = {},
+                       .reads = {of},
+                       .writes = {value},
+                       .nodes = {graph_.value(value).producer}});
+  }
+
+  void add_kernel(const Kernel& kernel) {
+    claim_outputs(kernel);
+    if (!makes_nothing(kernel)) launch_made(generator_.alone(kernel));
+  }
+
+  // Analysis takes any custom op; source needs to know what to call.
+  void require_launcher(const Node& node) const {
+    if (node.op->special != Special::kExternal || !node.op->symbol.empty()) return;
+    if (graph_.attributes(node).has("symbol")) return;
+    throw Error(ErrorKind::kInput,
+                {.file = graph_.file,
+                 .pointer = "/nodes/" + std::to_string(node.file_position),
+                 .what = "no source for a custom op",
+                 .found = "op \"" + node.op->name + "\" without a launcher",
+                 .expected = node.op->custom ? "attrs.symbol, or attrs.expr on an elemwise or broadcast op"
+                                             : "a launcher or an expression in its OpDescription"});
+  }
+
+  void add_special(NodeId id) {
+    const Node& node = graph_.nodes[id];
+    for (std::uint32_t i = 0; i < node.output_count; ++i) claim(node.first_output + i);
+    if (node.op->special == Special::kExternal || node.op->special == Special::kCollective) {
+      require_launcher(node);
+      LoweredStep step{.kind = node.op->special == Special::kExternal ? LoweredStep::Kind::kExternal
+                                                                      : LoweredStep::Kind::kCollective,
+                       .parameters = {},
+                       .node = id,
+                       .reads = {},
+                       .writes = {},
+                       .nodes = {id}};
+      for (const ValueId v : node.inputs)
+        if (v != kNone && graph_.operand(v).kind == Operand::Kind::kTensor) step.reads.push_back(v);
+      for (std::uint32_t i = 0; i < node.output_count; ++i) step.writes.push_back(node.first_output + i);
+      steps().push_back(std::move(step));
+      return;
+    }
+    if (nothing_in(node.first_output)) return;
+    launch(generator_.keep(special(graph_, id, target_)), {}, {id});
+  }
+
+  static void touch(LoweredStep& step, const KernelParameter& p) {
+    std::vector<ValueId>& list = p.written ? step.writes : step.reads;
+    if (std::find(list.begin(), list.end(), p.value) == list.end()) list.push_back(p.value);
+  }
+
+  // One step a kernel, with tensors replaced as `instead` says and scratch memory of its own; `special`: the kernels'
+  // other forms, where they have any.
+  void launch(const std::vector<std::uint32_t>& kernels, const std::map<ValueId, ValueId>& instead,
+              const std::vector<NodeId>& nodes, const std::vector<GeneratedKernels::Special>& special = {}) {
+    std::map<std::uint32_t, std::uint32_t> scratch;
+    const auto place = [&](LoweredStep& step, std::vector<KernelParameter>& parameters) {
+      for (KernelParameter& p : parameters) {
+        count_step();
+        if (p.kind == KernelParameter::Kind::kWorkspace) {
+          const auto [it, fresh] =
+              scratch.try_emplace(p.scratch, static_cast<std::uint32_t>(plan_.scratch_bytes.size()));
+          if (fresh) plan_.scratch_bytes.push_back(p.size);
+          p.scratch = it->second;
+          IndexExpr& bytes = plan_.scratch_bytes[p.scratch];
+          if (bytes != p.size) bytes = simplify(max(bytes, p.size), graph_.bounds());
+        }
+        if (p.kind != KernelParameter::Kind::kTensor && p.kind != KernelParameter::Kind::kTensorMap) continue;
+        if (const auto it = instead.find(p.value); it != instead.end()) p.value = it->second;
+        if (!p.address_only) touch(step, p);
+      }
+    };
+    for (std::size_t i = 0; i < kernels.size(); ++i) {
+      count_step();
+      const std::uint32_t k = kernels[i];
+      LoweredStep step{
+          .kernel = k, .parameters = plan_.kernels[k].parameters, .reads = {}, .writes = {}, .nodes = nodes};
+      place(step, step.parameters);
+      for (const GeneratedKernels::Special& other : special) {
+        LoweredStep::Specialization form{.guard = other.guard, .kernel = kNone, .parameters = {}};
+        if (i < other.kernels.size()) {
+          form.kernel = other.kernels[i];
+          form.parameters = plan_.kernels[form.kernel].parameters;
+          place(step, form.parameters);
+        }
+        step.special.push_back(std::move(form));
+      }
+      for (KernelParameter p : plan_.kernels[k].table_parameters) {
+        if (p.kind != KernelParameter::Kind::kTensor) continue;
+        if (const auto it = instead.find(p.value); it != instead.end()) p.value = it->second;
+        touch(step, p);
+      }
+      steps().push_back(std::move(step));
+    }
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  const EmitOptions& options_;
+  FormMemory* forms_;
+  LoweredPlan plan_;
+  KernelGenerator generator_;  // of the plan's kernels
+  std::set<ValueId> is_output_;
+  std::set<ValueId> claimed_;              // buffers that are an output's
+  std::set<ValueId> prepared_;             // made before any launch
+  std::vector<CrossRowUnits> folded_;      // of the group that is being added
+  std::uint32_t library_scratch_ = kNone;  // one for all calls: they follow one another on a stream
+};
+
+}  // namespace
+
+LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options,
+                       FormMemory* forms) {
+  PlanLowering lowering(graph, target, options, forms);
+  const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
+  for (std::size_t g = 0; g < plan.groups.size(); ++g) {
+    count_step();
+    const FusionGroup& group = plan.groups[g];
+    const bool together = plan.strategy == Strategy::kFull;
+    if (group.code == GroupCode::kCublasLt)
+      lowering.add_matrix_call(group.nodes, interfaces[g].outputs, together);
+    else
+      lowering.add_group(group.nodes, interfaces[g].outputs, together);
+    if (group.prepared) lowering.note_prepared(group.nodes);
+  }
+  return lowering.finish();
+}
+
+}  // namespace fusec

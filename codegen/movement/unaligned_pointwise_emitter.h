@@ -1,0 +1,14 @@
+// The source of a pointwise kernel that reads windows, as it was planned (codegen/movement/unaligned_pointwise_plan).
+#pragma once
+
+#include "codegen/expr/kernel_source.h"
+#include "codegen/movement/unaligned_pointwise_plan.h"
+#include "schedule/target/target.h"
+
+namespace fusec {
+
+// `merged`: the kernel without lanes, of which the plan was made; points behind the last whole group go by it.
+KernelSource emit_unaligned_pointwise(const Kernel& merged, const Graph& graph, const Target& target,
+                                      UnalignedPlan plan);
+
+}  // namespace fusec

@@ -1,0 +1,234 @@
+#include "codegen/nvrtc/compile_cache.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/new_file.h"
+#include "ir/sha256.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::string_view kFormat = "fusec compiled 2\n";
+constexpr std::size_t kDigest = 32;
+
+// --- an entry: format, key, three lengths, three parts, checksum
+
+std::string entry_of(const std::string& key, const CompiledModule& module) {
+  std::string entry = std::string(kFormat) + key;
+  for (const std::string* part : {&module.ptx, &module.cubin, &module.log}) {
+    const std::uint64_t size = part->size();
+    entry.append(reinterpret_cast<const char*>(&size), sizeof size);
+  }
+  entry += module.ptx;
+  entry += module.cubin;
+  entry += module.log;
+  return entry + sha256(entry);
+}
+
+bool read_entry(std::string_view entry, const std::string& key, CompiledModule& module) {
+  const std::string beginning = std::string(kFormat) + key;
+  if (entry.size() < beginning.size() + 3 * sizeof(std::uint64_t) + kDigest) return false;
+  const std::string_view checked = entry.substr(0, entry.size() - kDigest);
+  if (!entry.starts_with(beginning) || sha256(checked) != entry.substr(checked.size())) return false;
+  std::string_view rest = checked.substr(beginning.size() + 3 * sizeof(std::uint64_t));
+  std::uint64_t sizes[3];
+  std::memcpy(sizes, checked.data() + beginning.size(), sizeof sizes);
+  std::string* const parts[] = {&module.ptx, &module.cubin, &module.log};
+  for (std::size_t i = 0; i < 3; ++i) {
+    if (sizes[i] > rest.size()) return false;
+    *parts[i] = rest.substr(0, sizes[i]);
+    rest.remove_prefix(sizes[i]);
+  }
+  return rest.empty();
+}
+
+std::string hexadecimal(const std::string& bytes) {
+  std::string digits;
+  for (const char byte : bytes) digits += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  return digits;
+}
+
+// --- files
+
+// An entry's name (of earlier versions 32 digits), or one with an ending: a file under way, or left by a process that
+// was killed. Nothing else in the folder is ours.
+bool is_our_name(std::string_view name) {
+  const std::size_t digits = std::min(name.find_first_not_of("0123456789abcdef"), name.size());
+  return (digits == 32 || digits == 64) && (digits == name.size() || name[digits] == '.');
+}
+
+bool only_user_writes(const struct stat& file) {
+  return (file.st_uid == geteuid() || file.st_uid == 0) && (file.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+std::string why_shared(const struct stat& folder) {
+  if (only_user_writes(folder)) return "";
+  return fmt::format("mode {:04o}, owner {}", folder.st_mode & 07777, folder.st_uid);
+}
+
+std::uint64_t bytes_on_disk(const struct stat& file) {
+  constexpr std::uint64_t kUnit = 4096;
+  return (static_cast<std::uint64_t>(file.st_size) + kUnit - 1) / kUnit * kUnit;
+}
+
+class OpenFile {
+ public:
+  explicit OpenFile(int file) : file_(file) {}
+  ~OpenFile() {
+    if (file_ != -1) close(file_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int number() const { return file_; }
+
+ private:
+  int file_;
+};
+
+// The whole file, where it is one that only the user can have written, and no larger than the whole cache may be.
+bool read_private(int directory, const std::string& name, std::uint64_t most_bytes, std::string& content) {
+  const OpenFile file(openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat found {};
+  if (file.number() == -1 || fstat(file.number(), &found) != 0) return false;
+  if (!S_ISREG(found.st_mode) || !only_user_writes(found)) return false;
+  if (static_cast<std::uint64_t>(found.st_size) > most_bytes) return false;
+  content.resize(static_cast<std::size_t>(found.st_size));
+  std::size_t have = 0;
+  while (have < content.size()) {
+    const ssize_t got = read(file.number(), content.data() + have, content.size() - have);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    have += static_cast<std::size_t>(got);
+  }
+  futimens(file.number(), nullptr);  // used just now
+  return true;
+}
+
+struct StoredFile {
+  timespec used;
+  std::uint64_t bytes;
+  std::string name;
+};
+
+bool is_used_earlier(const StoredFile& a, const StoredFile& b) {
+  if (a.used.tv_sec != b.used.tv_sec) return a.used.tv_sec < b.used.tv_sec;
+  if (a.used.tv_nsec != b.used.tv_nsec) return a.used.tv_nsec < b.used.tv_nsec;
+  return a.name < b.name;
+}
+
+std::vector<StoredFile> stored_files(int directory) {
+  std::vector<StoredFile> files;
+  const int again = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  const std::unique_ptr<DIR, int (*)(DIR*)> list(again == -1 ? nullptr : fdopendir(again), closedir);
+  if (!list) {
+    if (again != -1) close(again);
+    return files;
+  }
+  while (const dirent* entry = readdir(list.get())) {
+    struct stat file {};
+    if (!is_our_name(entry->d_name) || fstatat(directory, entry->d_name, &file, AT_SYMLINK_NOFOLLOW) != 0) continue;
+    if (S_ISREG(file.st_mode)) files.push_back({file.st_mtim, bytes_on_disk(file), entry->d_name});
+  }
+  return files;
+}
+
+void make_folders(const std::string& path) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+    mkdir(path.substr(0, slash).c_str(), 0700);
+  mkdir(path.c_str(), 0700);
+}
+
+std::string absolute(const char* variable) {
+  const char* const value = std::getenv(variable);
+  return value && *value == '/' ? value : "";
+}
+
+}  // namespace
+
+CompileCache::CompileCache(std::string folder, std::uint64_t most_bytes)
+    : folder_(std::move(folder)), most_bytes_(most_bytes) {
+  if (!folder_.empty()) open_folder();
+}
+
+CompileCache::~CompileCache() {
+  if (added_ > 0) remove_oldest();
+  if (directory_ != -1) close(directory_);
+}
+
+void CompileCache::open_folder() {
+  make_folders(folder_);
+  directory_ = open(folder_.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  struct stat found {};
+  if (directory_ == -1 || fstat(directory_, &found) != 0) return;
+  const std::string why = why_shared(found);
+  if (why.empty()) return;
+  close(directory_);
+  directory_ = -1;
+  throw Error(ErrorKind::kEnvironment, {.file = folder_,
+                                        .what = "others can write to the folder of the compile cache",
+                                        .found = why,
+                                        .expected = fmt::format("owner {} or 0, who alone can write", geteuid()),
+                                        .hint = "chmod go-w, another --cache-dir, or --no-cache"});
+}
+
+bool CompileCache::find(const std::string& input, CompiledModule& module) const {
+  if (directory_ == -1) return false;
+  const std::string key = sha256(input);
+  std::string entry;
+  return read_private(directory_, hexadecimal(key), most_bytes_, entry) && read_entry(entry, key, module);
+}
+
+void CompileCache::keep(const std::string& input, const CompiledModule& module) {
+  if (directory_ == -1) return;
+  const std::string key = sha256(input), entry = entry_of(key, module);
+  if (entry.size() > most_bytes_) return;
+  const std::lock_guard lock(mutex_);
+  NewFile file(directory_, hexadecimal(key), 0600);
+  file.write(entry);
+  if (!file.place()) return;
+  added_ += entry.size();
+  // Other processes may be adding, too: the folder is looked at now and then, and at the end.
+  if (added_ <= most_bytes_ / 8) return;
+  remove_oldest();
+  added_ = 0;
+}
+
+void CompileCache::remove_oldest() const {
+  constexpr time_t kForgotten = 3600;  // seconds after which a file under way belongs to a process that was killed
+  std::vector<StoredFile> files = stored_files(directory_);
+  std::ranges::sort(files, is_used_earlier);
+  std::uint64_t bytes = 0;
+  for (const StoredFile& file : files) bytes += file.bytes;
+  for (const StoredFile& file : files) {
+    const bool left = file.name.find('.') != std::string::npos && file.used.tv_sec + kForgotten < time(nullptr);
+    if (bytes <= most_bytes_ && !left) continue;
+    if (unlinkat(directory_, file.name.c_str(), 0) == 0 || errno == ENOENT) bytes -= file.bytes;
+  }
+}
+
+std::string why_not_private(const std::string& folder) {
+  struct stat found {};
+  return stat(folder.c_str(), &found) == 0 ? why_shared(found) : "";
+}
+
+std::string default_cache_directory() {
+  if (const std::string cache = absolute("XDG_CACHE_HOME"); !cache.empty()) return cache + "/fusec";
+  if (const std::string home = absolute("HOME"); !home.empty()) return home + "/.cache/fusec";
+  return "";
+}
+
+}  // namespace fusec

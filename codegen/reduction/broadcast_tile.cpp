@@ -1,0 +1,170 @@
+#include "codegen/reduction/broadcast_tile.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/access/vector_access.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+IndexExpr at_vector(const IndexExpr& position, std::uint32_t vector_axis, std::uint32_t lane_axis,
+                    const IndexExpr& vector) {
+  return substitute(position, [&](Variable v) -> std::optional<IndexExpr> {
+    if (v == Variable{Variable::Kind::kAxis, vector_axis}) return vector;
+    if (v == Variable{Variable::Kind::kAxis, lane_axis}) return IndexExpr(0);
+    return std::nullopt;
+  });
+}
+
+}  // namespace
+
+BroadcastTiles::BroadcastTiles(const Row& row, const std::vector<RowLoop>& loops, ExprEmitter& emitter)
+    : row_(row), emitter_(emitter) {
+  const ExprPool& pool = row.form.kernel.pool;
+  if (row.layout.blocks_sharing_row() > 1 && row.iterations == 0) return;
+  std::optional<std::uint32_t> vectors;  // the first loop's axis, by which positions are told
+  for (const RowLoop& loop : loops) {
+    if (loop.width == 1 || loop.axes.size() != 2) continue;
+    const std::uint32_t vector_axis = loop.axes[0], lane_axis = loop.axes[1];
+    const IndexExpr count = row.split.start ? floor_div(*row.split.length, loop.width) : pool.extent(vector_axis);
+    if (!vectors) vectors = vector_axis, vectors_ = simplify(count, pool.bounds()), width_ = loop.width;
+    if (simplify(count, pool.bounds()) != vectors_ || loop.width != width_) continue;
+    for (const ExprId id : outside_reductions(row.form, loop.roots)) {
+      const ExprNode& n = pool[id];
+      if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || bits(n.dtype) < 8) continue;
+      const IndexExpr position = emitter.position(id);
+      const int words = bits(n.dtype) * loop.width / 32;
+      const bool fits = bits(n.dtype) * loop.width % 32 == 0 && (words == 1 || words == 2 || words == 4 || words == 8);
+      if (!fits || (words == 8 && bits(n.dtype) < 32)) continue;
+      if (coefficient_of(position, {Variable::Kind::kAxis, lane_axis}) != 1) continue;
+      if (is_vector_position(position, lane_axis, loop.width, n.dtype, pool.bounds())) continue;
+      const bool plain = std::ranges::all_of(variables_of(position),
+                                             [](const Variable v) { return v.kind != Variable::Kind::kValue; });
+      const bool of_rows = std::ranges::all_of(emitter.axes_of(id), [&](std::uint32_t a) {
+        return a == vector_axis || a == lane_axis || std::ranges::find(row.form.rows, a) != row.form.rows.end();
+      });
+      if (!plain || !of_rows) continue;
+      const IndexExpr here =
+          simplify(at_vector(position, vector_axis, lane_axis, IndexExpr::axis(*vectors)), pool.bounds());
+      if (coefficient_of(here, {Variable::Kind::kAxis, *vectors}) != loop.width) continue;
+      add_load(id, {.vector_axis = *vectors, .position = here, .dtype = n.dtype, .words = words});
+    }
+  }
+}
+
+void BroadcastTiles::add_load(ExprId load, const TileGroup& place) {
+  const Bounds& bounds = row_.form.kernel.pool.bounds();
+  const ValueId tensor = row_.form.kernel.pool[load].source;
+  const auto known = std::ranges::find_if(all_, [&](const TileGroup& other) {
+    return other.position == place.position && other.dtype == place.dtype && other.words == place.words;
+  });
+  if (known != all_.end())
+    if (const auto at = std::ranges::find(known->tensors, tensor); at != known->tensors.end()) {
+      tile_of_[load] = {static_cast<std::size_t>(known - all_.begin()),
+                        static_cast<std::size_t>(at - known->tensors.begin())};
+      return;
+    }
+  const IndexExpr more = simplify(bytes_ + bytes_of(place.words) * row_.layout.rows, bounds);
+  if (range_of(more, bounds).max > row_.most_bytes) {
+    lacks_room_ = true;
+    return;
+  }
+  bytes_ = more;
+  const auto number = static_cast<std::size_t>(known - all_.begin());
+  if (known == all_.end()) all_.push_back(place);
+  tile_of_[load] = {number, all_[number].tensors.size()};
+  all_[number].tensors.push_back(tensor);
+}
+
+// Of one row: a vector more is read than there is, of which a part may be needed. Blocks that share it have the vectors
+// of each turn apart.
+IndexExpr BroadcastTiles::bytes_of(int words) const {
+  if (row_.layout.blocks_sharing_row() > 1) return IndexExpr(row_.iterations * 4 * words_of_vectors(words));
+  return simplify(ceil_div(vectors_ * words + words + 1, 4) * 16, row_.form.kernel.pool.bounds());
+}
+
+void BroadcastTiles::begin(Place place) {
+  if (all_.empty()) return;
+  if (!row_.split.start) place.first = "0", place.last = emitter_.index_text().tight(vectors_);
+  KernelWriter& writer = emitter_.writer();
+  writer.use("dynamic_shared");
+  writer.use("beside_tile");
+  first_vector_ = place.first, lane_ = place.thread;
+  IndexExpr at = row_.first_byte;
+  for (TileGroup& tiles : all_) {
+    const IndexExpr bytes = bytes_of(tiles.words);
+    const auto count = static_cast<std::int64_t>(tiles.tensors.size());
+    std::string text = at.is(0) ? "dynamic_shared" : "dynamic_shared + " + emitter_.index_text().tight(at);
+    if (row_.layout.rows > 1)
+      text += fmt::format(" + threadIdx.x / {} * {}", row_.layout.parts, emitter_.index_text().tight(bytes * count));
+    tiles.name = writer.unique("tiles");
+    tiles.stride = emitter_.index_text().tight(simplify(floor_div(bytes, 4), row_.form.kernel.pool.bounds()));
+    writer.line(fmt::format("unsigned* const {} = (unsigned*)({});", tiles.name, text));
+    fill(tiles, place);
+    at = simplify(at + bytes * count * row_.layout.rows, row_.form.kernel.pool.bounds());
+  }
+}
+
+void BroadcastTiles::fill(TileGroup& tiles, const Place& place) {
+  KernelWriter& writer = emitter_.writer();
+  std::vector<std::string> names;
+  for (const ValueId tensor : tiles.tensors) names.push_back(writer.input(tensor));
+  tiles.tensors_name = writer.unique("beside");
+  writer.line(fmt::format("const void* const {}[] = {{{}}};", tiles.tensors_name, fmt::join(names, ", ")));
+  if (bits(tiles.dtype) < 32) tiles.bits = writer.unique("bits");
+  const RowLayout& layout = row_.layout;
+  std::string bounds, from = place.first;
+  if (layout.blocks_sharing_row() > 1) {
+    from = fmt::format("{}{} * {}", from == "0" ? "" : from + " + ", place.block, layout.threads);
+    const std::string block = writer.unique("of_block");
+    writer.line(fmt::format("const {} {} = {};", writer.index_type(), block, from));
+    from = block;
+    bounds = fmt::format("0, {}, {}, {}, {}", tiles.words * layout.threads, row_.iterations,
+                         words_of_vectors(tiles.words), tiles.words * layout.parts);
+  } else {
+    const Range count = range_of(vectors_, row_.form.kernel.pool.bounds());
+    // Rows that begin anywhere may have a vector less.
+    const std::int64_t least = std::max<std::int64_t>(0, count.min - (row_.split.start ? 1 : 0));
+    constexpr std::int64_t kMostCopies = 64;  // of a thread, word by word: each of them is in the text
+    const bool loops = row_.iterations == 0 || tiles.words * count.max > kMostCopies * layout.parts;
+    bounds = fmt::format("{}, {}", tiles.words * least, loops ? 0 : tiles.words * count.max);
+  }
+  const ExprEmitter::Mark mark = emitter_.mark();
+  emitter_.bind(tiles.vector_axis, from);
+  const std::string at = emitter_.index_text()(tiles.position);
+  emitter_.rewind(mark);
+  const std::string result = tiles.bits.empty() ? "" : fmt::format("const int {} = ", tiles.bits);
+  writer.line(fmt::format("{}vectors_to_tiles<TileWords<{}>, {}, {}, {}>({}, 4 * {}, {}, {}, (int)({} - {}), {});",
+                          result, bounds, layout.blocks_sharing_row() > 1 ? layout.threads : layout.parts,
+                          bits(tiles.dtype), tiles.words, tiles.name, tiles.stride, tiles.tensors_name, at, place.last,
+                          from, layout.blocks_sharing_row() > 1 ? "threadIdx.x" : place.thread));
+}
+
+void BroadcastTiles::wait_for(const std::vector<ExprId>& roots) {
+  if (waited_ || std::ranges::none_of(outside_reductions(row_.form, roots), [&](ExprId id) { return has(id); })) return;
+  waited_ = true;
+  KernelWriter& writer = emitter_.writer();
+  writer.line("wait_for_tiles();");
+  writer.line(row_.layout.reduction_group == ReductionGroup::kWarp ? "__syncwarp();" : "__syncthreads();");
+}
+
+std::string BroadcastTiles::words_of(ExprId load, const std::string& iteration, const std::string& vector) {
+  KernelWriter& writer = emitter_.writer();
+  const auto [tile_group, number] = tile_of_.at(load);
+  const TileGroup& tiles = all_[tile_group];
+  std::string at = fmt::format("{} * (int)({} - {})", tiles.words, vector, first_vector_);
+  if (row_.layout.blocks_sharing_row() > 1)
+    at = fmt::format("{} * {} + {} * threadIdx.x", iteration, words_of_vectors(tiles.words), tiles.words);
+  else if (!iteration.empty())
+    at = fmt::format("{} * {} + {} * {}", iteration, tiles.words * row_.layout.parts, tiles.words, lane_);
+  if (number > 0) at += fmt::format(" + {} * {}", number, tiles.stride);
+  const std::string variable = writer.unique(writer.preferred_name(tiles.tensors[number]) + "_w");
+  writer.line(fmt::format("const Words<{1}> {0} = words_of_tile<{2}, {1}>({3} + {4}, {5});", variable, tiles.words,
+                          bits(tiles.dtype), tiles.name, at, tiles.bits.empty() ? "0" : tiles.bits));
+  return variable;
+}
+
+}  // namespace fusec

@@ -1,0 +1,419 @@
+#include "codegen/reduction/multi_row_block_emitter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "codegen/access/direct.h"
+#include "codegen/access/vector_access.h"
+#include "codegen/expr/emit_expr.h"
+#include "codegen/expr/in_place.h"
+#include "codegen/reduction/register_resident_row.h"
+#include "codegen/reduction/row_registers.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+class MultiRowBlockEmitter {
+ public:
+  MultiRowBlockEmitter(const RowForm& form, const Graph& graph, const MultiRowBlock& plan, bool wide)
+      : form_(form),
+        graph_(graph),
+        plan_(plan),
+        writer_(graph, wide),
+        emitter_(form.kernel, writer_),
+        resident_row_(form_, writer_, emitter_) {
+    RowRegisters register_plan = plan_row_registers(form_, graph_, loops(), 1, plan_.block_threads());
+    // Loads alone are no better in registers than in shared memory.
+    if (std::ranges::none_of(register_plan.slots, &RowRegisters::Slot::words))
+      resident_row_.keep(std::move(register_plan), plan_.block_threads());
+  }
+
+  KernelSource emit(const Kernel& original) {
+    const ExprPool& pool = form_.kernel.pool;
+    writer_.use("dynamic_shared");
+    writer_.use("row_tiles");
+    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+    emitter_.load_text = [this](ExprId load) { return load_text(load); };
+    tiles_.resize(plan_.tiles.size());
+    if (plan_.parallel_runs > 1) {
+      thread_ = writer_.unique("thread");
+      writer_.line(fmt::format("const int {} = threadIdx.x % {};  // of a run's", thread_, plan_.threads));
+    }
+    open_run();
+    fill_tiles(false);
+    if (plan_.runs() > 1) open_runs();
+    fill_tiles(true);
+    writer_.line("__syncthreads();");
+    open_row();
+    emitter_.emit_independent(roots_of(form_.kernel));
+    if (!outputs_of(true).empty()) store_row();
+    if (!outputs_of(false).empty()) store_columns();
+    if (plan_.sequential_runs > 1) {
+      writer_.line("__syncthreads();");
+      writer_.close();
+    }
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), plan_.block_threads(), 1);
+    source.grid[0] = simplify(blocks_, pool.bounds());
+    source.dynamic_shared = 4 * plan_.elements;
+    source.name = kernel_name(graph_, original.nodes);
+    source.schedule = "row_reduction";
+    source.rows_stay_resident = true;
+    // Everything that a block reads of its rows it has read before the barrier behind which it stores them; what has an
+    // element a row is stored by a thread whose warp has reduced the row.
+    source.owns_rows = has_whole_runs() || !has_indirect_loads(form_.kernel);
+    return source;
+  }
+
+ private:
+  std::vector<std::size_t> outputs_of(bool row) const {
+    std::vector<std::size_t> outputs;
+    for (std::size_t i = 0; i < plan_.stored.size(); ++i)
+      if ((plan_.stored[i] == MultiRowBlock::kNoTile) == row) outputs.push_back(i);
+    return outputs;
+  }
+
+  std::vector<ExprId> roots_of_outputs(bool row) const {
+    std::vector<ExprId> roots;
+    for (const std::size_t i : outputs_of(row)) roots.push_back(form_.kernel.outputs[i].expr);
+    return roots;
+  }
+
+  RowLoop loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
+    return {.axes = axes, .roots = std::move(roots), .vectors = IndexExpr(plan_.iterations)};
+  }
+
+  // In the order in which they run.
+  std::vector<RowLoop> loops() const {
+    std::vector<RowLoop> result;
+    for (const ReductionLoop& loop : reduction_loops(form_))
+      result.push_back(loop_over(loop.axes, loop.bodies(form_.kernel.pool)));
+    if (!outputs_of(false).empty()) result.push_back(loop_over(form_.columns, roots_of_outputs(false)));
+    return result;
+  }
+
+  // Rows that runs go along.
+  IndexExpr rows_of_runs() const {
+    return plan_.along_last ? form_.kernel.pool.extent(form_.rows.back()) : point_count(form_.kernel.pool, form_.rows);
+  }
+  bool has_whole_runs() const { return proves_multiple_of(rows_of_runs(), plan_.rows, form_.kernel.pool.bounds()); }
+
+  // The block's first row, and which runs are its.
+  void open_run() {
+    const ExprPool& pool = form_.kernel.pool;
+    const IndexExpr rows = rows_of_runs();
+    blocks_ = simplify(ceil_div(rows, plan_.rows), pool.bounds());
+    const std::string block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x", type = writer_.index_type();
+    std::string rest = block;
+    if (!plan_.along_last) {
+      first_ = writer_.unique("first");
+      writer_.line(fmt::format("const {} {} = {} * {};  // of the block's rows", type, first_, block, plan_.rows));
+    } else {
+      if (!blocks_.is(1)) first_ = writer_.unique("first");
+      const auto part_of = [&](const IndexExpr& count) {  // of the blocks' numbers, which go on without it
+        const std::string limit = emitter_.index_text().tight(count), part = fmt::format("{} % {}", rest, limit);
+        rest += " / " + limit;
+        return part;
+      };
+      if (!blocks_.is(1))
+        writer_.line(
+            fmt::format("const {} {} = {} * {};  // of a run's rows", type, first_, part_of(blocks_), plan_.rows));
+      std::vector<std::uint32_t> others(form_.rows.begin(), form_.rows.end() - 1);
+      if (plan_.runs() > 1) {
+        std::erase(others, *plan_.repeated_axis);
+        const IndexExpr parts = simplify(ceil_div(pool.extent(*plan_.repeated_axis), plan_.runs()), pool.bounds());
+        from_ = "0";
+        if (!parts.is(1)) {
+          from_ = writer_.unique("from");
+          writer_.line(fmt::format("const {} {} = {} * {};", type, from_, part_of(parts), plan_.runs()));
+        }
+        blocks_ *= parts;
+      }
+      if (!others.empty()) {
+        const std::string run = writer_.unique("run");
+        writer_.line(fmt::format("const {} {} = {};", type, run, rest));
+        bind_flat(emitter_, others, run);
+      }
+      for (const std::uint32_t axis : others) blocks_ *= pool.extent(axis);
+    }
+    count_ = std::to_string(plan_.rows * plan_.length);
+    if (has_whole_runs()) return;
+    count_ = writer_.unique("count");
+    writer_.line(fmt::format("const int {} = (int)min(({}){}, {}{}) * {};  // of their elements", count_, type,
+                             plan_.rows, emitter_.index_text().tight(rows), first_.empty() ? "" : " - " + first_,
+                             plan_.length));
+  }
+
+  // The runs that share what stands beside them.
+  void open_runs() {
+    const Bounds& bounds = form_.kernel.pool.bounds();
+    const IndexExpr& extent = form_.kernel.pool.extent(*plan_.repeated_axis);
+    const std::string limit = emitter_.index_text().tight(extent), type = writer_.index_type();
+    const bool whole = proves_multiple_of(extent, plan_.runs(), bounds);
+    std::string from = from_;
+    if (plan_.sequential_runs > 1) {
+      std::string end = from_ == "0" ? limit : fmt::format("{} + {}", from_, plan_.runs());
+      if (from_ != "0" && !whole) end = fmt::format("min({}, {})", end, limit);
+      from = writer_.unique("runs");
+      writer_.open(
+          fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, from, from_, end, plan_.parallel_runs));
+    }
+    std::string run = from;
+    if (plan_.parallel_runs > 1) {
+      run = writer_.unique("run");
+      const std::string mine = fmt::format("{} + threadIdx.x / {}", from, plan_.threads);
+      if (proves_multiple_of(extent, plan_.parallel_runs, bounds)) {
+        writer_.line(fmt::format("const {} {} = {};", type, run, mine));
+      } else {  // the threads of a run that there is not have no elements
+        const std::string count = writer_.unique("count_of_run");
+        writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", count, mine, limit, count_));
+        writer_.line(fmt::format("const {0} {1} = min(({0})({2}), {3} - 1);", type, run, mine, limit));
+        count_ = count;
+      }
+    }
+    emitter_.bind(*plan_.repeated_axis, run);
+  }
+
+  void fill_tiles(bool per_run) {
+    for (std::size_t i = 0; i < plan_.tiles.size(); ++i)
+      if (plan_.tiles[i].per_run == per_run) fill(i);
+  }
+
+  // The position of a tile's first element.
+  std::string begin_of(const IndexExpr& start, bool broadcast) {
+    const bool follows = !broadcast && !first_.empty();
+    const std::string along = follows ? fmt::format("{} * {}", first_, plan_.length) : "";
+    if (start.is(0)) return follows ? along : "0";
+    return follows ? fmt::format("{} + {}", emitter_.index(start), along) : emitter_.index(start);
+  }
+
+  // Elements that lie between a multiple of 16 bytes and this one.
+  static std::string before_text(const std::string& at, DType dtype) {
+    return fmt::format("(int)({} & {})", at, 128 / bits(dtype) - 1);
+  }
+
+  static std::string room_type(const MultiRowBlock::Tile& tile) {
+    return tile.type == ScalarType::kBool ? "unsigned" : std::string(c_type(tile.type));
+  }
+
+  void fill(std::size_t number) {
+    const MultiRowBlock::Tile& tile = plan_.tiles[number];
+    const std::string preferred_name = tile.value == kNone ? "result" : writer_.preferred_name(tile.value);
+    std::string place = tile.place == 0 ? "" : fmt::format(" + {}", tile.place);
+    if (tile.per_run && plan_.parallel_runs > 1)
+      place += fmt::format(" + threadIdx.x / {} * {}", plan_.threads, tile.elements);
+    const std::string name = tiles_[number] = writer_.unique(preferred_name + "_tile");
+    std::string at = begin_of(tile.start, tile.broadcast), behind, before = "0";
+    if (!tile.aligned) {  // it lies there as it does in memory
+      const std::string start = writer_.unique(preferred_name + "_at");
+      writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), start, at));
+      at = start, before = before_text(start, tile.dtype);
+      behind = " + " + before;
+    }
+    writer_.line(fmt::format("{0}* const {1} = ({0}*)dynamic_shared{2}{3};", room_type(tile), name, place, behind));
+    if (tile.value == kNone) return;
+    writer_.use(tile.dtype);
+    const std::string tensor = writer_.input(tile.value), from = at == "0" ? tensor : tensor + " + " + at;
+    const std::string value = tile.type == ScalarType::kBool ? "raw" : value_of_bits(tile.dtype, "raw", writer_);
+    const std::string widen = fmt::format("[](unsigned raw) {{ return {}; }}", value);
+    const int threads = tile.per_run ? plan_.threads : plan_.block_threads();
+    const std::string thread = tile.per_run ? thread_ : "threadIdx.x";
+    if (tile.broadcast)
+      writer_.line(fmt::format("elements_to_tile<{}, {}>({}, {}, {}, {}, {});", threads, plan_.length, thread, name,
+                               from, plan_.length, widen));
+    else
+      writer_.line(fmt::format("rows_to_tile<{}, {}, {}>({}, {}, {}, {}, {}, {});", threads, plan_.rows * plan_.length,
+                               tile.aligned, thread, name, from, before, count_, widen));
+  }
+
+  // Which of a run's rows this thread's is.
+  std::string row_in_run() const {
+    const int lanes = plan_.lanes, rows_per_warp = plan_.rows_per_warp, of_warps = 32 * rows_per_warp;
+    if (rows_per_warp == 1) return lanes == 1 ? thread_ : fmt::format("{} / {}", thread_, lanes);
+    if (plan_.threads == of_warps)
+      return fmt::format("threadIdx.x % 32 / {} * {} + {} / 32", lanes, rows_per_warp, thread_);
+    return fmt::format("{0} / {1} * {2} + {0} % 32 / {3} * {4} + {0} / 32 % {4}", thread_, of_warps, of_warps / lanes,
+                       lanes, rows_per_warp);
+  }
+
+  // This thread's row, and its elements of it.
+  void open_row() {
+    const std::string type = writer_.index_type();
+    row_in_block_ = writer_.unique("of_run");
+    writer_.line(fmt::format("const int {} = {};", row_in_block_, row_in_run()));
+    std::string row = row_in_block_;
+    if (!first_.empty() || !has_whole_runs()) {
+      const std::string there = first_.empty() ? row_in_block_ : fmt::format("{} + {}", first_, row_in_block_);
+      row = writer_.unique("row");
+      const std::string last = emitter_.index_text().tight(rows_of_runs());
+      // threads without a row compute what nobody asks for
+      writer_.line(has_whole_runs() ? fmt::format("const {} {} = {};", type, row, there)
+                                    : fmt::format("const {0} {1} = min(({0})({2}), {3} - 1);", type, row, there, last));
+    }
+    if (plan_.along_last)
+      emitter_.bind(form_.rows.back(), row);
+    else
+      bind_flat(emitter_, form_.rows, row);
+    at_ = writer_.unique("at");
+    if (plan_.lanes == 1) {
+      writer_.line(fmt::format("const int {} = {} * {};", at_, row_in_block_, plan_.length));
+      return;
+    }
+    begin_ = writer_.unique("begin");
+    const std::string lane = fmt::format("threadIdx.x % {}", plan_.lanes);
+    writer_.line(fmt::format(
+        "const int {0} = {1}{2}, {3} = (int)kept({4} * {5} + {0});"
+        "  // of this thread's elements, in its row and in all",
+        begin_, lane, plan_.stride > 1 ? "" : fmt::format(" * {}", plan_.step), at_, row_in_block_, plan_.length));
+    writer_.use("kept");
+    const int least = plan_.min_iterations();
+    if (least == plan_.iterations) return;
+    if (plan_.stride > 1) {
+      more_ = fmt::format("{{0}} < {} || {{1}} < {}", least, plan_.length);
+      return;
+    }
+    const std::string mine = writer_.unique("mine");
+    writer_.line(fmt::format("const int {} = {} == {} ? {} : {};  // so many", mine, lane, plan_.lanes - 1, least,
+                             plan_.iterations));
+    more_ = fmt::format("{{0}} < {} || {{0}} < {}", least, mine);
+  }
+
+  // `body` for each of this thread's elements; the axis is bound.
+  void over_row(const RowLoop& loop, const std::function<void()>& body) {
+    const ExprEmitter::Mark outside = emitter_.mark();
+    if (resident_row_.iterations_of(loop.axes) > 0) resident_row_.declare_arrays(loop.axes);
+    iteration_ = writer_.unique("turn");
+    if (resident_row_.iterations_of(loop.axes) > 0) resident_row_.enter(iteration_);
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", iteration_, plan_.iterations));
+    const std::string on = plan_.stride == 1 ? iteration_ : fmt::format("{} * {}", iteration_, plan_.stride);
+    place_ = writer_.unique("k");
+    writer_.line(fmt::format("const int {} = {}{};", place_, begin_.empty() ? "" : begin_ + " + ", on));
+    at_iteration_ = fmt::format("{} + {}", at_, on);
+    if (!more_.empty()) writer_.open(fmt::format("if ({})", fmt::format(fmt::runtime(more_), iteration_, place_)));
+    emitter_.bind(loop.axes[0], place_);
+    if (resident_row_.iterations_of(loop.axes) > 0) resident_row_.define_values(loop.roots, iteration_);
+    body();
+    emitter_.rewind(outside);
+    if (!more_.empty()) writer_.close();
+    writer_.close();
+    resident_row_.leave();
+    resident_row_.loop_is_done(loop);
+  }
+
+  std::string load_text(ExprId load) const {
+    const auto it = plan_.tile_of.find(load);
+    if (it == plan_.tile_of.end()) return "";
+    const MultiRowBlock::Tile& tile = plan_.tiles[it->second];
+    const std::string text =
+        tile.broadcast ? fmt::format("{}[{}]", tiles_[it->second], place_) : element_of(it->second);
+    return tile.type == ScalarType::kBool ? fmt::format("({} != 0)", text) : text;
+  }
+  std::string element_of(std::size_t tile) const { return fmt::format("{}[{}]", tiles_[tile], at_iteration_); }
+
+  bool reduce(const std::vector<ExprId>& reductions) {
+    const ExprPool& pool = form_.kernel.pool;
+    if (std::ranges::find(form_.reductions, reductions[0]) == form_.reductions.end()) return false;
+    std::vector<ExprEmitter::Accumulator> accumulators;
+    std::vector<ExprId> bodies;
+    for (const ExprId r : reductions) {
+      const ExprEmitter::Accumulator a = emitter_.accumulator(r);
+      writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
+      accumulators.push_back(a);
+      bodies.push_back(pool[r].args[0]);
+    }
+    over_row(loop_over(pool[reductions[0]].axes, bodies), [&] { emitter_.accumulate(accumulators); });
+    for (const ExprEmitter::Accumulator& a : accumulators) {
+      if (plan_.lanes > 1) {
+        writer_.use("combine");
+        if (a.extreme) writer_.use("extreme_lanes");
+        writer_.use("warp_reduce");
+        writer_.line(fmt::format("{0} = warp_reduce<{1}>({0}, {2});", a.name, plan_.lanes, a.combine));
+      }
+      emitter_.define(a.reduction, emitter_.result(a));
+    }
+    return true;
+  }
+
+  // Outputs with an element a row.
+  void store_row() {
+    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(true));
+    std::vector<std::string> conditions;
+    if (plan_.lanes > 1) conditions.push_back(fmt::format("threadIdx.x % {} == 0", plan_.lanes));
+    if (count_ != std::to_string(plan_.rows * plan_.length))
+      conditions.push_back(fmt::format("{} * {} < {}", row_in_block_, plan_.length, count_));
+    if (!conditions.empty()) writer_.open(fmt::format("if ({})", fmt::join(conditions, " && ")));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const KernelOutput& output = form_.kernel.outputs[outputs_of(true)[i]];
+      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), form_.kernel.pool.bounds());
+      writer_.line(store_text(writer_, output, emitter_.index(at), values[i]));
+    }
+    if (!conditions.empty()) writer_.close();
+  }
+
+  void store_columns() {
+    const std::vector<std::size_t> outputs = outputs_of(false);
+    const std::vector<ExprId> roots = roots_of_outputs(false);
+    over_row(loop_over(form_.columns, roots), [&] {
+      std::vector<std::string> values = emitter_.emit(roots);
+      for (std::size_t i = 0; outputs.size() > 1 && i < outputs.size(); ++i) {  // all, before a tile is written
+        const std::string value = writer_.unique("value");
+        writer_.line(fmt::format("const {} {} = {};", c_type(form_.kernel.pool[roots[i]].type), value, values[i]));
+        values[i] = value;
+      }
+      for (std::size_t i = 0; i < outputs.size(); ++i)
+        writer_.line(fmt::format("{} = {};", element_of(plan_.stored[outputs[i]]), values[i]));
+    });
+    writer_.line("__syncthreads();");
+    for (const std::size_t i : outputs) {
+      const KernelOutput& output = form_.kernel.outputs[i];
+      const DType dtype = output.type.dtype;
+      writer_.use(dtype);
+      std::string four;
+      if (dtype == DType::kBFloat16 || dtype == DType::kFloat16) {  // two by one conversion
+        writer_.use("packed_words");
+        four = fmt::format(", [](const float (&v)[4]) {{ return {}_words(v); }}", storage_type(dtype));
+      }
+      const MultiRowBlock::Tile& tile = plan_.tiles[plan_.stored[i]];
+      std::string at = begin_of(tile.start, false), before = "0";
+      const bool aligned = begins_aligned(plan_, tile.start, dtype, form_.kernel.pool.bounds());
+      if (!aligned) {
+        const std::string start = writer_.unique(writer_.preferred_name(output.value) + "_at");
+        writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), start, at));
+        at = start, before = before_text(start, dtype);
+      }
+      const std::string result = writer_.output(output.value);
+      writer_.line(fmt::format("tile_to_rows<{}, {}, {}>({}, {}, {}, {}, {}, []({} value) {{ return {}; }}{});",
+                               plan_.threads, plan_.rows * plan_.length, aligned, thread_,
+                               at == "0" ? result : result + " + " + at, tiles_[plan_.stored[i]], before, count_,
+                               c_type(form_.kernel.pool[output.expr].type), narrow(dtype, "value"), four));
+    }
+  }
+
+  const RowForm& form_;
+  const Graph& graph_;
+  const MultiRowBlock& plan_;
+  KernelWriter writer_;
+  ExprEmitter emitter_;
+  RegisterResidentRow resident_row_;
+  std::vector<std::string> tiles_;
+  IndexExpr blocks_ = 0;
+  std::string first_, count_;           // of a run: its first row, "" if that is 0, and how many elements its rows have
+  std::string from_;                    // of the block: its first run
+  std::string thread_ = "threadIdx.x";  // of those of its run
+  std::string row_in_block_;
+  std::string begin_, at_;  // of the thread: where it begins in its row and in a tile
+  std::string more_;        // of turn {0}, element {1} of the row: is there one for it? "": always
+  std::string iteration_, place_, at_iteration_;  // in a loop: which turn this is, where it is in the row and in a tile
+};
+
+}  // namespace
+
+KernelSource emit_multi_row_block(const RowForm& form, const Graph& graph, const MultiRowBlock& plan, bool wide,
+                                  const Kernel& original) {
+  return MultiRowBlockEmitter(form, graph, plan, wide).emit(original);
+}
+
+}  // namespace fusec

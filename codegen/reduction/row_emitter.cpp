@@ -1,0 +1,526 @@
+#include "codegen/reduction/row_emitter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <climits>
+#include <iterator>
+
+#include "codegen/access/vector_access.h"
+#include "codegen/expr/emit_expr.h"
+#include "codegen/expr/in_place.h"
+#include "codegen/reduction/cross_row_accumulators.h"
+#include "codegen/reduction/row_loop_emitter.h"
+#include "codegen/reduction/row_partials.h"
+#include "codegen/reduction/row_threads.h"
+#include "ir/type.h"
+#include "schedule/reduction/extra_outputs.h"
+#include "schedule/reduction/row_one_pass.h"
+#include "schedule/reduction/row_segments.h"
+
+namespace fusec {
+namespace {
+
+class RowEmitter {
+ public:
+  explicit RowEmitter(const RowKernel& kernel)
+      : form_(kernel.form),
+        graph_(kernel.graph),
+        layout_(kernel.layout),
+        split_(kernel.split),
+        stage_(kernel.stage),
+        outputs_(kernel.layout.chunks == 1 || kernel.stage + 1 == launches_of(kernel.form, kernel.layout)),
+        writer_(kernel.graph, kernel.wide),
+        emitter_(kernel.form.kernel, writer_),
+        threads_(form_, layout_, writer_, emitter_),
+        row_loops_({form_, graph_, layout_, split_, kernel.shared_bytes}, writer_, emitter_) {
+    if (kernel.cross_row) cross_row_.emplace(*kernel.cross_row, writer_);
+    folded_count_ = kernel.cross_row ? kernel.cross_row->folded : 0;
+    if (split_.start) emitter_.reduced_from = *split_.start;
+    if (layout_.chunks > 1) {
+      one_pass_ = row_one_pass(form_);
+      return;
+    }
+    row_loops_.plan_reuse(loops());
+    if (cross_row_) return;
+    if (!row_loops_.reads_again() && !(outputs_of(false).empty() && row_loops_.keeps_too_many_registers())) return;
+    one_pass_ = row_one_pass(form_);
+    if (one_pass_) row_loops_.plan_reuse(loops());
+  }
+
+  bool keeps_in_registers() const { return row_loops_.iterations_in_registers(form_.columns) > 0; }
+
+  KernelSource emit(const Kernel& original) {
+    const ExprPool& pool = form_.kernel.pool;
+    const IndexExpr rows = point_count(pool, form_.rows);
+    open_rows(rows);
+    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+    if (layout_.chunks == 1) emitter_.emit_independent(roots_of_extra_outputs(form_));
+    if (outputs_) {
+      emitter_.emit_independent(roots_of(form_.kernel));
+      if (const Outputs of_row = outputs_of(true); !of_row.empty()) store_row(of_row);
+      if (const Outputs of_columns = outputs_of(false); !of_columns.empty() || cross_row_) store_columns(of_columns);
+    } else if (one_pass_) {
+      store_one_pass();
+    } else {
+      for (const ReductionLoop& loop : reduction_loops(form_))
+        if (loop.stage == stage_) store_partials(loop);
+    }
+    if (cross_row_) close_rows();
+    IndexExpr blocks = simplify(
+        ceil_div(rows, layout_.rows) * layout_.blocks_sharing_row() * (chunked() ? threads_.chunks() : IndexExpr(1)),
+        pool.bounds());
+    if (layout_.blocks > 0) blocks = layout_.blocks;
+    // Where there are fewer, ptxas spills registers for blocks that never come.
+    const std::int64_t at_once =
+        std::min<std::int64_t>(row_loops_.blocks_at_once(), blocks.as_constant().value_or(INT_MAX));
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads,
+                                         std::max(1, static_cast<int>(at_once)), layout_.cluster);
+    source.dynamic_shared = cross_row_ ? IndexExpr(cross_row_->shared_bytes()) : row_loops_.shared_bytes();
+    source.grid[0] = blocks;
+    source.resident_blocks = layout_.resident_blocks;
+    source.name = kernel_name(graph_, original.nodes);
+    source.schedule = layout_.reduction_group == ReductionGroup::kColumn ? "column_reduction" : "row_reduction";
+    source.rows_stay_resident = row_loops_.rows_stay_resident() && !row_loops_.reads_again();
+    // Threads that only work along read a row of others', which those may store before; where that is no place of
+    // something else, or all meet in between, it does not matter. The last kernel of several reduces nothing but what
+    // the others have left: there each element is read by who stores it.
+    const bool meet = layout_.reduction_group != ReductionGroup::kWarp && layout_.parts > 1;
+    source.owns_rows = stores_extra_outputs()
+                           ? reads_once() && !has_indirect_loads(form_.kernel)
+                           : outputs_ && (threads_.active().empty() || meet || !has_indirect_loads(form_.kernel));
+    source.unaligned_vectors = split_.start.has_value();
+    for (KernelParameter& p : source.parameters)
+      p.address_only = p.address_only || (p.written && !outputs_ && !is_extra_output(p.value));
+    return source;
+  }
+
+ private:
+  using Outputs = std::vector<const KernelOutput*>;
+
+  // Does a block take one chunk of its row? Not where what is left to do is to combine the partial results.
+  bool chunked() const { return layout_.chunks > 1 && (!outputs_ || !outputs_of(false).empty()); }
+
+  // Those with an element a row, or those with one a column.
+  Outputs outputs_of(bool row) const {
+    Outputs outputs;
+    for (std::size_t i = 0; i + folded_count_ < form_.kernel.outputs.size(); ++i)
+      if (const KernelOutput& output = form_.kernel.outputs[i]; is_of_rows(form_, output) == row)
+        outputs.push_back(&output);
+    return outputs;
+  }
+
+  // What is folded along the columns.
+  std::vector<ExprId> folded() const {
+    std::vector<ExprId> roots;
+    for (std::size_t i = form_.kernel.outputs.size() - folded_count_; i < form_.kernel.outputs.size(); ++i)
+      roots.push_back(form_.kernel.outputs[i].expr);
+    return roots;
+  }
+
+  RowLoop loop_of_columns(const Outputs& outputs) const {
+    std::vector<ExprId> roots = roots_of_outputs(outputs);
+    std::ranges::copy(folded(), std::back_inserter(roots));
+    return row_loops_.loop_over(form_.columns, std::move(roots));
+  }
+
+  // Those that this kernel's first loop stores.
+  bool stores_extra_outputs() const { return stage_ == 0 && !form_.extra_outputs.empty(); }
+  bool is_extra_output(ValueId value) const {
+    return stores_extra_outputs() && std::ranges::count(form_.extra_outputs, value, &KernelOutput::value) > 0;
+  }
+  bool reads_once() const { return one_pass_ || reduction_loops(form_).size() == 1; }
+
+  // All of them, the columns' last.
+  std::vector<RowLoop> loops() const {
+    std::vector<RowLoop> result;
+    if (one_pass_)
+      result.push_back(loop_of_one_pass());
+    else
+      for (const ReductionLoop& loop : reduction_loops(form_))
+        result.push_back(loop_of(loop.axes, loop.bodies(form_.kernel.pool), loop.stage == 0));
+    if (const Outputs columns = outputs_of(false); !columns.empty() || cross_row_)
+      result.push_back(loop_of_columns(columns));
+    return result;
+  }
+
+  // Blocks, or their warps, take rows one after the other.
+  void open_sequential_rows(const IndexExpr& rows) {
+    threads_.declare_lane();
+    row_loops_.begin({.part = threads_.part()});
+    cross_row_->declare(row_loops_.iterations_in_registers(form_.columns), split_.column_width);
+    row_loops_.load_row_invariants(loops());
+    threads_.open_sequential_rows(rows);
+  }
+
+  // Two reductions have memory of their own and a barrier between them; one is not to meet itself in the next row.
+  void close_rows() {
+    if (layout_.reduction_group == ReductionGroup::kBlock && threads_.block_reductions() == 1)
+      writer_.line("__syncthreads();");
+    writer_.close();
+    cross_row_->store_accumulators(threads_.part());
+  }
+
+  void open_rows(const IndexExpr& rows) {
+    if (cross_row_) return open_sequential_rows(rows);
+    threads_.open(rows, chunked());
+    row_loops_.begin({.part = threads_.part(),
+                      .block = threads_.chunk(),
+                      .chunks = chunked() ? layout_.chunks : 1,
+                      .chunk_count = threads_.chunk_count()});
+  }
+
+  // The reductions of the segment in which this turn's vector is, of which neighbouring lanes have the others.
+  void reduce_segments(const RowLoop& loop) {
+    for (const ExprId segment : form_.segments) {
+      const ExprEmitter::Accumulator a = declared(segment);
+      row_loops_.over_vector(loop, {form_.kernel.pool[segment].args[0]},
+                             [&](const std::string&) { emitter_.accumulate({a}); });
+      if (const std::int64_t lanes_of_segment = form_.segment / loop.width; lanes_of_segment > 1) {
+        writer_.use("combine");
+        writer_.use("segment_reduce");
+        writer_.line(fmt::format("{0} = segment_reduce<{1}>({0}, {2});", a.name, lanes_of_segment, a.combine));
+      }
+      emitter_.define(segment, emitter_.result(a));
+    }
+  }
+
+  // What a row has an element of for each segment: the first lane of a segment stores it.
+  void store_segments(const Outputs& outputs) {
+    if (outputs.empty()) return;
+    const std::uint32_t vector = form_.columns[0], lane = form_.columns[1];
+    const ExprEmitter::Mark outside = emitter_.mark();
+    emitter_.bind(lane, "0");
+    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+    const std::int64_t vectors = form_.segment / split_.column_width;
+    if (vectors > 1) writer_.open(fmt::format("if ({} % {} == 0)", emitter_.index(IndexExpr::axis(vector)), vectors));
+    for (std::size_t i = 0; i < outputs.size(); ++i) store_scalar(*outputs[i], values[i]);
+    if (vectors > 1) writer_.close();
+    emitter_.rewind(outside);
+  }
+
+  bool reduce(const std::vector<ExprId>& reductions) {
+    if (std::ranges::find(form_.reductions, reductions[0]) == form_.reductions.end()) return false;
+    if (one_pass_) {
+      if (reductions[0] == one_pass_->second)
+        reduce_second();
+      else if (layout_.chunks > 1)
+        combine_one_pass();
+      else
+        reduce_in_one_pass();
+      return true;
+    }
+    if (layout_.chunks > 1) {
+      for (const ExprId r : reductions) combine_partials(declared(r));
+      return true;
+    }
+    for (const ExprEmitter::Accumulator& a : reduced(reductions)) emitter_.define(a.reduction, emitter_.result(a));
+    return true;
+  }
+
+  RowLoop loop_of_one_pass() const {
+    return loop_of(form_.kernel.pool[one_pass_->first].axes, {one_pass_->element}, true);
+  }
+
+  // A loop that reduces, the `first` with what it stores beside.
+  RowLoop loop_of(const std::vector<std::uint32_t>& axes, std::vector<ExprId> bodies, bool first) const {
+    if (first && stores_extra_outputs()) std::ranges::copy(roots_of_extra_outputs(form_), std::back_inserter(bodies));
+    return row_loops_.loop_over(axes, std::move(bodies));
+  }
+
+  // The first loop over the row, which stores outputs beside.
+  void over_row_first(const RowLoop& loop, const RowLoopEmitter::Visit& visit) {
+    if (!stores_extra_outputs() || is_stored_) return row_loops_.over_row(loop, "k", visit);
+    Outputs outputs;
+    for (const KernelOutput& output : form_.extra_outputs) outputs.push_back(&output);
+    row_loops_.over_row(loop, "k", with_stores(visit, outputs, loop, threads_.active()));
+    is_stored_ = true;
+  }
+  std::string type_of_pass() const { return c_type(form_.kernel.pool[one_pass_->first].type); }
+  std::string scaled_count(const std::string& count) const {
+    return divisor_of_sum(count, type_of_pass(), one_pass_->scale);
+  }
+  bool of_exponentials() const { return one_pass_->kind == RowOnePass::Kind::kExponentials; }
+
+  ExprEmitter::Accumulator define_reduced(ExprId reduction, const std::string& mine) {
+    const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
+    writer_.line(fmt::format("{} {} = {};", a.type, a.name, mine));
+    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, threads_.reduce(a)));
+    emitter_.define(reduction, emitter_.result(a));
+    return a;
+  }
+
+  void declare_running(const char* part, const std::string& type) {
+    writer_.use(part);
+    running_ = writer_.unique("running");
+    writer_.line(fmt::format("{} {};", type, running_));
+  }
+
+  // The first reduction, and what is needed of the row, or of this block's chunk of it, for the second.
+  ExprEmitter::Accumulator reduce_in_one_pass() {
+    const RowLoop loop = loop_of_one_pass();
+    const bool shifted = !of_exponentials() && loop.width == 1;
+    if (of_exponentials())
+      declare_running("running_exponentials", "RunningExponentials");
+    else if (shifted)
+      declare_running("shifted_moments", shifted_moments(type_of_pass(), 1, one_pass_->scale));
+    else
+      declare_running("running_moments", running_moments(type_of_pass(), one_pass_->scale));
+    std::string elements;
+    RowLoopEmitter::Visit visit;
+    visit.before = [&] {
+      elements = writer_.unique("elements");
+      writer_.line(fmt::format("{} {}[{}];", type_of_pass(), elements, loop.width));
+    };
+    visit.element = [&](const std::string& lane) {
+      const std::string value = emitter_.emit(one_pass_->element);
+      writer_.line(lane.empty() ? fmt::format("{}.take_elements{}({{{}}});", running_, shifted ? "" : "<1>", value)
+                                : fmt::format("{}[{}] = {};", elements, lane, value));
+    };
+    visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running_, elements)); };
+    over_row_first(loop, visit);
+    if (shifted) {
+      const std::string all = writer_.unique("moments");
+      writer_.line(fmt::format("const {} {} = {}.moments_of(0);", running_moments(type_of_pass(), one_pass_->scale),
+                               all, running_));
+      running_ = all;
+    }
+    return define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
+  }
+
+  // Each thread's share of the second reduction, of elements that are as one now: below the row's first result.
+  ExprEmitter::Accumulator reduce_second() {
+    const ExprNode& second = form_.kernel.pool[one_pass_->second];
+    const ExprEmitter::Mark outside = emitter_.mark();
+    for (const std::uint32_t a : second.axes) emitter_.bind(a, "0");
+    const std::string mean = running_ + ".mean";
+    emitter_.define(one_pass_->element, of_exponentials() ? running_ + ".shift()"
+                                        : about_.empty()  ? mean
+                                                          : fmt::format("({} + {})", about_, mean));
+    const std::string of_all = emitter_.emit(second.args[0]);
+    emitter_.rewind(outside);
+    return define_reduced(one_pass_->second, of_exponentials()
+                                                 ? fmt::format("{}.sum * ({})", running_, of_all)
+                                                 : fmt::format("{0}.squares + {0}.count * ({1})", running_, of_all));
+  }
+
+  // Both of a chunk: the sum below its own maximum, which may be infinite where the row's is not, or the squares of
+  // differences to its own mean, and of how many elements.
+  void store_one_pass() {
+    const ExprEmitter::Accumulator first = reduce_in_one_pass();
+    if (of_exponentials()) {
+      const std::string below =
+          fmt::format("{0}.sum * exp_fast({0}.shift() - RunningExponentials::shift_of({1}))", running_, first.name);
+      return store_accumulators({first, define_reduced(one_pass_->second, below)});
+    }
+    ExprEmitter::Accumulator count = first;
+    count.name = writer_.unique("count");
+    writer_.line(fmt::format("{} {} = {}.count;", count.type, count.name, running_));
+    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", count.name, threads_.reduce(count)));
+    const std::string divisor = fmt::format("max({}, ({})1)", count.name, count.type);
+    emitter_.define(one_pass_->mean, fmt::format("({} / {})", first.name, scaled_count(divisor)));
+    store_accumulators({first, reduce_second()}, count.name);
+  }
+
+  // As combine_partials, of both. Means are counted from the first chunk's.
+  void combine_one_pass() {
+    const std::string first = partials(emitter_.accumulator(one_pass_->first)),
+                      second = partials(emitter_.accumulator(one_pass_->second)), i = writer_.unique("i");
+    const std::string counts = of_exponentials() ? "" : partials_of_counts();
+    of_exponentials() ? declare_running("running_exponentials", "RunningExponentials")
+                      : declare_running("running_moments", running_moments(type_of_pass(), one_pass_->scale));
+    if (!of_exponentials()) {
+      about_ = writer_.unique("about");
+      const std::string at = partial_place("0");
+      writer_.line(fmt::format("const {} {} = {}[{}] / {};", type_of_pass(), about_, first, at,
+                               scaled_count(fmt::format("{}[{}]", counts, at))));
+    }
+    const std::string at = partial_place(i);
+    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), threads_.chunk_count(),
+                             layout_.parts));
+    writer_.line(of_exponentials() ? fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running_, first, second, at)
+                                   : fmt::format("{0}.take_part({1}[{4}], {2}[{4}], {3}[{4}], {5});", running_, first,
+                                                 second, counts, at, about_));
+    writer_.close();
+    define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
+  }
+
+  ExprEmitter::Accumulator declared(ExprId reduction) {
+    ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
+    writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
+    return a;
+  }
+
+  // The loop over the row, or over this block's chunk of it; all threads have the results.
+  std::vector<ExprEmitter::Accumulator> reduced(const std::vector<ExprId>& reductions) {
+    std::vector<ExprEmitter::Accumulator> accumulators;
+    std::vector<ExprId> bodies;
+    for (const ExprId r : reductions) {
+      accumulators.push_back(declared(r));
+      bodies.push_back(form_.kernel.pool[r].args[0]);
+    }
+    over_row_first(loop_of(form_.kernel.pool[reductions[0]].axes, bodies, !is_stored_),
+                   {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
+    for (const ExprEmitter::Accumulator& a : accumulators)
+      if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, threads_.reduce(a)));
+    return accumulators;
+  }
+
+  // This stage's reductions over a chunk of the row.
+  void store_partials(const ReductionLoop& loop) {
+    emitter_.emit_independent(
+        loop_of(loop.axes, loop.bodies(form_.kernel.pool), true).roots);  // what earlier stages have left is combined
+    store_accumulators(reduced(loop.reductions));
+  }
+
+  void store_accumulators(const std::vector<ExprEmitter::Accumulator>& accumulators, const std::string& count = "") {
+    writer_.open(threads_.active().empty() ? fmt::format("if ({} == 0)", threads_.part())
+                                           : fmt::format("if ({} == 0 && {})", threads_.part(), threads_.active()));
+    for (const ExprEmitter::Accumulator& a : accumulators)
+      writer_.line(fmt::format("{}[{}] = {};", partials(a), partial_place(threads_.chunk()), a.name));
+    if (!count.empty())
+      writer_.line(fmt::format("{}[{}] = {};", partials_of_counts(), partial_place(threads_.chunk()), count));
+    writer_.close();
+  }
+
+  // Scratch memory with a partial result of this reduction for each chunk of each row.
+  std::string partials(const ExprEmitter::Accumulator& a) {
+    return row_partials(writer_, form_, a, point_count(form_.kernel.pool, form_.rows) * threads_.chunks());
+  }
+
+  // The same, of how many elements a chunk has.
+  std::string partials_of_counts() {
+    return counts_of_partials(writer_, form_, point_count(form_.kernel.pool, form_.rows) * threads_.chunks());
+  }
+
+  // Neighbouring threads read neighbouring chunks, or rows.
+  std::string partial_place(const std::string& chunk) const {
+    if (threads_.row() == "0") return chunk;
+    if (layout_.reduction_group != ReductionGroup::kColumn)
+      return fmt::format("{} * {} + {}", threads_.row(), threads_.chunk_count(), chunk);
+    const IndexExpr rows = point_count(form_.kernel.pool, form_.rows);
+    return fmt::format("{} * {} + {}", chunk, emitter_.index_text().tight(rows), threads_.row());
+  }
+
+  void combine_partials(const ExprEmitter::Accumulator& a) {
+    const std::string pointer = partials(a), i = writer_.unique("i");
+    writer_.use("combine");
+    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), threads_.chunk_count(),
+                             layout_.parts));
+    writer_.line(fmt::format("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, pointer, partial_place(i)));
+    writer_.close();
+    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, threads_.reduce(a)));
+    emitter_.define(a.reduction, emitter_.result(a));
+  }
+
+  static std::vector<ExprId> roots_of_outputs(const Outputs& outputs) {
+    std::vector<ExprId> roots;
+    for (const KernelOutput* output : outputs) roots.push_back(output->expr);
+    return roots;
+  }
+
+  // Outputs with an element a row.
+  void store_row(const Outputs& outputs) {
+    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+    std::string mine = threads_.part() + " == 0";
+    if (chunked()) mine += " && " + threads_.chunk() + " == 0";
+    if (!threads_.active().empty()) mine += " && " + threads_.active();
+    writer_.open("if (" + mine + ")");
+    for (std::size_t i = 0; i < outputs.size(); ++i) store_scalar(*outputs[i], values[i]);
+    writer_.close();
+  }
+
+  void store_scalar(const KernelOutput& output, const std::string& value) {
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), form_.kernel.pool.bounds());
+    writer_.line(store_text(writer_, output, emitter_.index(at), value));
+  }
+
+  // In the loop over columns: an output that lacks some of them is stored where these are 0.
+  void store_where_it_runs(const KernelOutput& output, const std::string& value) {
+    std::string condition;
+    for (const std::uint32_t a : columns_without(form_, output))
+      condition += fmt::format("{}{} == 0", condition.empty() ? "" : " && ", emitter_.index(IndexExpr::axis(a)));
+    if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
+    store_scalar(output, value);
+    if (!condition.empty()) writer_.close();
+  }
+
+  void store_columns(const Outputs& outputs) {
+    Outputs of_columns, of_segments;
+    for (const KernelOutput* output : outputs)
+      (is_of_segments(form_, *output) ? of_segments : of_columns).push_back(output);
+    const RowLoop loop = loop_of_columns(outputs);
+    if (!threads_.active().empty()) writer_.open(fmt::format("if ({})", threads_.active()));
+    RowLoopEmitter::Visit visit{.element = [this](const std::string& lane) {
+      if (cross_row_) cross_row_->take(row_loops_.place_of_thread(lane), emitter_.emit(folded()));
+    }};
+    visit.before = [&] { reduce_segments(loop); };
+    visit.after = [&] { store_segments(of_segments); };
+    row_loops_.over_row(loop, "j", with_stores(visit, of_columns, loop));
+    if (!threads_.active().empty()) writer_.close();
+  }
+
+  // The visit that stores elements of these outputs besides, where the condition holds.
+  RowLoopEmitter::Visit with_stores(const RowLoopEmitter::Visit& visit, const Outputs& outputs, const RowLoop& loop,
+                                    const std::string& condition = "") {
+    RowLoopEmitter::Visit both = visit;
+    both.before = [=, this] {
+      stores_.clear();
+      for (const KernelOutput* output : outputs)
+        stores_.push_back(VectorStore::plan(emitter_, *output, loop.axes.back(), loop.width));
+      visit.before();
+    };
+    both.element = [=, this](const std::string& lane) {
+      // All of the loop's at once: what several need has a name before the first is stored, which may lie there.
+      emitter_.emit_independent(loop.roots);
+      visit.element(lane);
+      const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        const bool stores = !condition.empty() && (lane.empty() || stores_[i].stores_one_by_one());
+        if (stores) writer_.open(fmt::format("if ({})", condition));
+        if (lane.empty())
+          store_where_it_runs(*outputs[i], values[i]);
+        else
+          stores_[i].put(emitter_, lane, values[i]);
+        if (stores) writer_.close();
+      }
+    };
+    both.after = [=, this] {
+      const bool guarded = !condition.empty() && !std::ranges::all_of(stores_, &VectorStore::stores_one_by_one);
+      if (guarded) writer_.open(fmt::format("if ({})", condition));
+      for (VectorStore& store : stores_) store.finish(emitter_);
+      if (guarded) writer_.close();
+      visit.after();
+    };
+    return both;
+  }
+
+  const RowForm& form_;
+  const Graph& graph_;
+  const RowLayout layout_;
+  const RowSplit split_;
+  const int stage_;
+  const bool outputs_;  // this kernel's are the form's
+  KernelWriter writer_;
+  ExprEmitter emitter_;
+  RowThreads threads_;
+  RowLoopEmitter row_loops_;
+  bool is_stored_ = false;                         // what the first loop stores
+  std::vector<VectorStore> stores_;                // of the vector that a loop is at
+  std::optional<RowOnePass> one_pass_;             // rows that are read again: once for both reductions
+  std::optional<CrossRowAccumulators> cross_row_;  // of rows in turn
+  std::size_t folded_count_ = 0;                   // outputs, the last
+  std::string running_, about_;  // what a thread has of them; what its mean is counted from, where not from 0
+};
+
+}  // namespace
+
+bool keeps_in_registers(const RowKernel& kernel) {
+  return RowEmitter(kernel).keeps_in_registers();
+}
+
+KernelSource emit_rows(const RowKernel& kernel, const Kernel& original) {
+  return RowEmitter(kernel).emit(original);
+}
+
+}  // namespace fusec

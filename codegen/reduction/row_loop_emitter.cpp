@@ -1,0 +1,458 @@
+#include "codegen/reduction/row_loop_emitter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <set>
+
+#include "analysis/kernel/loads.h"
+#include "codegen/access/concat_loads.h"
+#include "codegen/access/direct.h"
+#include "codegen/access/vector_access.h"
+#include "codegen/reduction/row_registers.h"
+#include "ir/type.h"
+#include "schedule/target/target.h"
+
+namespace fusec {
+namespace {
+
+// A thread's, beside what it keeps; and where rows begin anywhere or have a launch's length, or what is kept are single
+// elements.
+constexpr int kComputingInRow = 64, kUnalignedRowRegisters = 16;
+// With as many left, ptxas spills some of a thread that reads one tensor, or several, or compares with places.
+constexpr int kComputingOne = 32, kComputingSeveral = 40, kComputingPlaces = 48;
+constexpr int kMaxRegisterElements = 64;  // words that a thread keeps as values
+// The same beside two vectors of values, where ptxas may keep whatever later loops need.
+constexpr int kAroundVectors = 24;
+// For each loop that reads what planes that end within vectors have one of: ptxas keeps where they end.
+constexpr int kEndsOfPlanes = 8;
+
+}  // namespace
+
+RowLoopEmitter::RowLoopEmitter(const Row& row, KernelWriter& writer, ExprEmitter& emitter)
+    : row_(row), writer_(writer), emitter_(emitter), resident_row_(row.form, writer, emitter) {}
+
+void RowLoopEmitter::plan_reuse(const std::vector<RowLoop>& loops) {
+  const int parts = row_.layout.parts, threads = row_.layout.threads;
+  if (row_.layout.blocks > 0) return keep(plan_sequential_rows(row_.form, row_.graph, loops, parts), loops);
+  RowRegisters plan = plan_row_registers(row_.form, row_.graph, loops, parts, threads);
+  const auto in_shared_memory = [&](bool as_loaded) {
+    return plan_row_in_shared_memory(row_.form, row_.graph, loops, parts, threads, shared_bytes_of_block(), as_loaded);
+  };
+  needs_spare_registers_ = needs_spare_registers(plan, loops);
+  const auto of_planes = std::ranges::count_if(loops, [&](const RowLoop& loop) { return has_planes(loop); });
+  ends_of_planes_ = kEndsOfPlanes * static_cast<int>(of_planes);
+  code_of_iterations_ = 0;
+  for (const RowLoop& loop : loops) code_of_iterations_ += code_of_element(row_.form, loop.roots) * loop.width;
+  if (is_short_of_registers(plan, loops))
+    if (auto shared = in_shared_memory(false)) plan = *std::move(shared);
+  keep(std::move(plan), loops);
+  if (!resident_row_.in_shared_memory() || !tiles_ || !tiles_->lacks_room()) return;
+  // Elements of 16 bits take half as much as they lie in memory.
+  auto smaller = in_shared_memory(true);
+  if (smaller && !smaller->keeps_prefix_only && 4 * threads * smaller->shared_words < resident_row_.most_shared_bytes())
+    keep(*std::move(smaller), loops);
+}
+
+void RowLoopEmitter::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
+  keeps_rows_ = !plan.slots.empty();
+  register_words_ = plan.words;
+  keeps_elements_ = std::ranges::any_of(plan.slots, [](const RowRegisters::Slot& slot) { return slot.width == 1; });
+  has_several_axes_ =
+      std::ranges::any_of(loops, [](const RowLoop& loop) { return loop.axes.size() > (loop.width > 1 ? 2U : 1U); });
+  const int wanted = plan.wanted;
+  resident_row_.keep(std::move(plan), row_.layout.threads);
+  tiles_.reset();
+  if (row_.layout.blocks == 0) plan_tiles(loops);
+  const int computing = kAroundVectors + 2 * std::max(row_.split.reduction_width, row_.split.column_width);
+  if (wanted + computing > kMultiprocessorRegisters / (row_.layout.threads * blocks_at_once()))
+    resident_row_.recompute_values();
+}
+
+// Rows whose length only a launch knows.
+bool RowLoopEmitter::has_length_of_launch() const {
+  const ExprPool& pool = row_.form.kernel.pool;
+  return !point_count(pool, pool[row_.form.reductions.back()].axes).as_constant();
+}
+
+// Without what blocks reduce through, of columns a result of each thread. Blocks that share a multiprocessor have
+// theirs at once; where a launch asks for what its rows take, the longest may have all there is.
+std::int64_t RowLoopEmitter::shared_bytes_of_block() const {
+  const bool alone = has_length_of_launch() || row_.layout.blocks_sharing_row() > 1 || row_.layout.threads >= 512;
+  const std::int64_t reducing = row_.layout.reduction_group == ReductionGroup::kColumn
+                                    ? row_.layout.threads * bytes_of_partials(row_.form, 1)
+                                    : 0;
+  return alone ? row_.shared_bytes - std::max<std::int64_t>(4096, reducing) : row_.shared_bytes * 5 / 8;
+}
+
+// Does what is kept leave ptxas too few registers to compute, more where several tensors are read along the row, is the
+// row too long for registers, or are its loops too long to be unrolled?
+bool RowLoopEmitter::is_short_of_registers(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
+  if (!row_.form.segments.empty()) return false;
+  if (plan.code > kMaxUnrolledInstructions) return true;
+  if (row_.layout.reduction_group == ReductionGroup::kWarp) return false;
+  if (row_.layout.reduction_group == ReductionGroup::kColumn)
+    return plan.wanted + kComputingOne > kMultiprocessorRegisters / row_.layout.threads;
+  if (plan.slots.empty()) return true;
+  const int left = kMultiprocessorRegisters / row_.layout.threads - plan.words;
+  if (left <= kComputingOne || (left <= kComputingInRow && needs_spare_registers_)) return true;
+  // Where loops compare with places, ptxas may keep what has come of it beside the row.
+  const int of_places = plan.words >= kMaxRegisterElements ? kComputingInRow : kComputingPlaces;
+  if (row_.split.exact_ends && left <= of_places) return true;
+  const int computing = row_.split.start ? kComputingInRow + kUnalignedRowRegisters : kComputingSeveral + 1;
+  if (left >= computing + ends_of_planes_) return false;
+  return tensors_along(loops) > 1;
+}
+
+// Blocks that share a row, of which each thread keeps as much as it may: with three tensors, and a last turn that is
+// not whole or 64-bit arithmetic, ptxas spills some with the registers that it has elsewhere.
+bool RowLoopEmitter::needs_spare_registers(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
+  const auto ends_early = [&](const RowLoop& loop) {
+    return !proves_multiple_of(point_count(row_.form.kernel.pool, loop.axes), row_.layout.parts * loop.width, bounds());
+  };
+  return row_.layout.blocks_sharing_row() > 1 && plan.words >= kMaxRegisterElements &&
+         (reductions_of_64_bits() > 0 || std::ranges::any_of(loops, ends_early)) && tensors_along(loops) > 2;
+}
+
+// Does the loop read what lies by a quotient of the lane's place?
+bool RowLoopEmitter::has_planes(const RowLoop& loop) const {
+  if (loop.width == 1) return false;
+  const ExprPool& pool = row_.form.kernel.pool;
+  const Variable lane{Variable::Kind::kAxis, loop.axes.back()};
+  return std::ranges::any_of(outside_reductions(row_.form, loop.roots), [&](ExprId id) {
+    if (pool[id].op != ExprOp::kLoad) return false;
+    const IndexExpr position = position_of(row_.graph, pool, id);
+    return mentions(position, lane) && !coefficient_of(position, lane);
+  });
+}
+
+std::size_t RowLoopEmitter::tensors_along(const std::vector<RowLoop>& loops) const {
+  std::set<ValueId> along;
+  for (const RowLoop& loop : loops)
+    for (const ExprId id : outside_reductions(row_.form, loop.roots)) {
+      const ExprNode& n = row_.form.kernel.pool[id];
+      const auto runs = [&](std::uint32_t axis) { return emitter_.depends_on(id, axis); };
+      if (n.op == ExprOp::kLoad && std::ranges::any_of(loop.axes, runs)) along.insert(n.source);
+    }
+  return along.size();
+}
+
+void RowLoopEmitter::begin(Place place) {
+  place_ = std::move(place);
+  if (row_.split.start) find_vectors();
+  if (tiles_)
+    tiles_->begin({.first = first_,
+                   .last = last_,
+                   .thread = row_.layout.blocks_sharing_row() > 1 ? "threadIdx.x" : place_.part,
+                   .block = place_.block});
+}
+
+// Where registers are short, ptxas would spill some; where a row does not fit, shared memory is full; where a thread
+// has a row for itself, what rows share is one element for all of a warp.
+void RowLoopEmitter::plan_tiles(const std::vector<RowLoop>& loops) {
+  if (row_.layout.parts == 1 || resident_row_.keeps_prefix_only() || !row_.form.segments.empty() ||
+      kMultiprocessorRegisters / row_.layout.threads < register_words_ + kComputingInRow + kUnalignedRowRegisters)
+    return;
+  int iterations = row_.layout.parts * 64;
+  for (const RowLoop& loop : loops)
+    if (loop.width > 1) iterations = std::min(iterations, resident_row_.iterations_of(loop.axes));
+  tiles_.emplace(BroadcastTiles::Row{.form = row_.form,
+                                     .graph = row_.graph,
+                                     .layout = row_.layout,
+                                     .split = row_.split,
+                                     .iterations = iterations,
+                                     .most_bytes = shared_bytes_of_block() - resident_row_.most_shared_bytes(),
+                                     .first_byte = resident_row_.most_shared_bytes()},
+                 loops, emitter_);
+}
+
+int RowLoopEmitter::reductions_of_64_bits() const {
+  const ExprPool& pool = row_.form.kernel.pool;
+  return static_cast<int>(
+      std::ranges::count_if(row_.form.reductions, [&](ExprId r) { return is_wide(pool[pool[r].args[0]].type); }));
+}
+
+int RowLoopEmitter::blocks_at_once() const {
+  if (row_.layout.blocks > 0) return row_.layout.blocks_at_once;
+  constexpr int kRegistersOfQuarter = kMultiprocessorRegisters / 4, kWide = 16, kFewest = 64, kBarrierRegisters = 8,
+                kOf64Bits = 40, kSeveralOf64Bits = 48;
+  constexpr int kNarrowThreads = 1024, kWideThreads = 768;  // with 64 registers each, and with 80
+  if (row_.layout.chunks > 1 || !keeps_rows_)
+    return std::max(1, (writer_.wide() || row_.split.start ? kWideThreads : kNarrowThreads) / row_.layout.threads);
+  const int of_32_bits = kComputingInRow +
+                         (row_.split.start || keeps_elements_ || has_length_of_launch() ? kUnalignedRowRegisters : 0) +
+                         (has_tiles() ? register_words_ / 2 : 0) +
+                         (ends_of_planes_ > kEndsOfPlanes ? ends_of_planes_ : 0) + (writer_.wide() ? kWide : 0) +
+                         (row_.layout.resident_blocks > 1 || needs_spare_registers_ ? kBarrierRegisters : 0);
+  const int of_64_bits = reductions_of_64_bits();
+  const int computing = of_32_bits + (of_64_bits > 1 ? kSeveralOf64Bits : of_64_bits * kOf64Bits);
+  const int of_thread = std::max(kFewest, (register_words_ + computing + 7) / 8 * 8);
+  const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor
+  return std::max(1, 32 * warps / row_.layout.threads);
+}
+
+bool RowLoopEmitter::keeps_too_many_registers() const {
+  constexpr int kHalf = 1024, kPlaces = 40;  // of a multiprocessor's threads; registers beside what is kept
+  return row_.layout.reduction_group == ReductionGroup::kBlock && (keeps_elements_ || has_several_axes_) &&
+         register_words_ + kPlaces > kMultiprocessorRegisters / kHalf;
+}
+
+RowLoop RowLoopEmitter::loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
+  int width = axes == row_.split.reduction ? row_.split.reduction_width : 1;
+  if (axes == row_.form.columns) width = row_.split.column_width;
+  RowLoop loop{.axes = axes, .width = width, .roots = std::move(roots), .joins = width > 1 && !row_.split.start};
+  if (width > 1 && row_.split.start) loop.vectors = simplify(floor_div(*row_.split.length, width), bounds());
+  return loop;
+}
+
+// Where memory's vectors lie in this row, which begins anywhere: those that are the row's alone, and what is left at
+// its ends, an element to each of the first threads.
+void RowLoopEmitter::find_vectors() {
+  const std::string type = writer_.index_type();
+  const int width = row_.split.reduction_width;
+  const IndexExpr& length = *row_.split.length;
+  const IndexExpr end = simplify(*row_.split.start + length, bounds());
+  const std::string stop = writer_.unique("stop");
+  last_ = writer_.unique("last");
+  edge_ = writer_.unique("edge");
+  if (proves_multiple_of(*row_.split.start, width, bounds())) {  // what is left stands behind them
+    first_ = emitter_.index_text().tight(simplify(floor_div(*row_.split.start, width), bounds()));
+    writer_.line(fmt::format("const {} {} = {}, {} = {};  // whole vectors before it", type, stop, emitter_.index(end),
+                             last_, emitter_.index(simplify(floor_div(end, width), bounds()))));
+    writer_.line(fmt::format("const {} {} = {} * {} + {};", type, edge_, last_, width, place_.part));
+  } else {
+    const std::string start = writer_.unique("start"), head = writer_.unique("head");
+    first_ = writer_.unique("first");
+    writer_.line(fmt::format("const {} {} = {}, {} = {};", type, start, emitter_.index(*row_.split.start), stop,
+                             emitter_.index(end)));
+    writer_.line(fmt::format("const {0} {1} = ({2} + {3}) >> {4}, {5} = {6} >> {4};  // whole vectors", type, first_,
+                             start, width - 1, std::countr_zero(static_cast<unsigned>(width)), last_, stop));
+    const bool one_at_least = range_of(length, bounds()).min >= 2 * width;
+    const std::string before = fmt::format("{} * {}", first_, width);
+    const std::string behind = one_at_least ? last_ : fmt::format("max({}, {})", first_, last_);
+    writer_.line(fmt::format("const {} {} = {} - {};  // elements before them", type, head,
+                             one_at_least ? before : fmt::format("min({}, {})", before, stop), start));
+    writer_.line(fmt::format("const {0} {1} = {2} < {3} ? {4} + {2} : {5} * {6} + ({2} - {3});", type, edge_,
+                             place_.part, head, start, behind, width));
+  }
+  edge_condition_ = fmt::format("{} < {}", edge_, stop);
+  if (place_.chunks > 1) edge_condition_ = fmt::format("{} == 0 && {}", place_.block, edge_condition_);
+}
+
+void RowLoopEmitter::over_row(const RowLoop& loop, std::string_view preferred_name, const Visit& visit) {
+  if (tiles_ && loop.width > 1) tiles_->wait_for(loop.roots);
+  emitter_.positions_rise = true;
+  emit_iterations(loop, preferred_name, visit, 0);
+  const int register_iterations = resident_row_.iterations_of(loop.axes);
+  if (resident_row_.keeps_prefix_only() && register_iterations > 0)
+    emit_iterations(loop, preferred_name, visit, register_iterations);
+  emitter_.positions_rise = false;
+  if (loop.width > 1 && row_.split.start) edge_iteration(loop, visit);
+  resident_row_.loop_is_done(loop);
+}
+
+void RowLoopEmitter::load_row_invariants(const std::vector<RowLoop>& loops) {
+  for (RowLoop loop : loops) {
+    const std::vector<ExprId> shared = resident_row_.row_invariant_loads(loop.roots);
+    if (shared.empty() || resident_row_.iterations_of(loop.axes) == 0) continue;
+    loop.roots = shared;
+    emit_iterations(loop, "k", {.element = nullptr}, 0);
+    resident_row_.loop_is_done(loop);
+  }
+}
+
+// From the first turn on those of which something is kept, or all; behind those the others.
+void RowLoopEmitter::emit_iterations(const RowLoop& loop, std::string_view preferred_name, const Visit& visit,
+                                     int behind) {
+  const ExprEmitter::Mark outside = emitter_.mark();
+  std::vector<std::uint32_t> axes = loop.axes;
+  if (loop.width > 1) axes.pop_back();
+  open_loop(loop, axes, preferred_name, behind);
+  if (loop.width > 1) {
+    vector_iteration(loop, visit);
+  } else {
+    resident_row_.read_elements(loop.roots);
+    resident_row_.define_values(loop.roots, resident_row_.iteration());
+    if (visit.element) visit.element("");
+    emitter_.load_text = nullptr;
+  }
+  emitter_.rewind(outside);
+  close_loop();
+}
+
+void RowLoopEmitter::vector_iteration(const RowLoop& loop, const Visit& visit) {
+  VectorLoads loads(emitter_, row_.graph, loop.axes.back(), loop.width);
+  loads.unaligned = row_.split.start.has_value();
+  loads.steps = true;
+  lane_ = writer_.unique("e");
+  if (tiles_) loads.elsewhere = [this](ExprId id) { return tiles_->has(id); };
+  loads.declare(declare_joined(loop), lane_, [this](ExprId id, const auto& fill) {
+    return tiles_ && tiles_->has(id) ? tiles_->words_of(id, resident_row_.iteration(), vector_)
+                                     : resident_row_.words_of(id, fill);
+  });
+  emitter_.emit_independent(loop.roots);
+  visit.before();
+  if (visit.element) over_vector(loop, loop.roots, visit.element);
+  visit.after();
+  emitter_.load_text = nullptr;
+}
+
+// The words of what a concat joins, of which lanes are elements then; the loads that are left.
+std::vector<ExprId> RowLoopEmitter::declare_joined(const RowLoop& loop) {
+  const ExprPool& pool = row_.form.kernel.pool;
+  const std::uint32_t lane_axis = loop.axes.back();
+  const auto is_joined = [&](ExprId id) {
+    return loop.joins && is_concat_vector(row_.graph, pool, id, lane_axis, loop.width);
+  };
+  std::vector<ExprId> loads = resident_row_.loads_of(loop.roots, is_joined);
+  for (const ExprId id : loads) {
+    if (!is_joined(id)) continue;
+    const DType dtype = loaded_dtype(pool, id);
+    const auto fill = [&](const std::string& to) {
+      writer_.line(fmt::format("{} = {};", to, concat_words(emitter_, id, lane_axis, loop.width)));
+    };
+    std::string words = resident_row_.words_of(id, fill);
+    if (words.empty()) {
+      words = writer_.unique(emitter_.plain_name(id) + "_w");
+      fill(fmt::format("const Words<{}> {}", bits(dtype) * loop.width / 32, words));
+    }
+    emitter_.define(id, element_text(dtype, words, lane_, writer_));
+  }
+  std::erase_if(loads, is_joined);
+  return loads;
+}
+
+void RowLoopEmitter::over_vector(const RowLoop& loop, const std::vector<ExprId>& roots,
+                                 const std::function<void(const std::string& lane)>& element) {
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane_, loop.width));
+  const ExprEmitter::Mark lanes = emitter_.mark();
+  emitter_.bind(loop.axes.back(), lane_);
+  resident_row_.define_values(roots, fmt::format("{} * {} + {}", resident_row_.iteration(), loop.width, lane_));
+  element(lane_);
+  emitter_.rewind(lanes);
+  writer_.close();
+}
+
+// Rows that begin anywhere: the elements before the first whole vector and behind the last one, one to a thread.
+void RowLoopEmitter::edge_iteration(const RowLoop& loop, const Visit& visit) {
+  const ExprEmitter::Mark outside = emitter_.mark();
+  const bool keeps = resident_row_.iterations_of(loop.axes) > 0;
+  if (keeps) resident_row_.declare_edges(loop.roots);
+  writer_.open(fmt::format("if ({})", edge_condition_));
+  const std::uint32_t vector_axis = loop.axes[loop.axes.size() - 2], lane_axis = loop.axes.back();
+  if (row_.split.exact_ends) {
+    const std::string vector = writer_.unique("edge_vector"), lane = writer_.unique("edge_lane");
+    writer_.line(fmt::format("const {0} {1} = {2} / {3}, {4} = {2} % {3};", writer_.index_type(), vector, edge_,
+                             loop.width, lane));
+    emitter_.bind(vector_axis, vector);
+    emitter_.bind(lane_axis, lane);
+  } else {
+    emitter_.bind(vector_axis, "0");
+    emitter_.bind(lane_axis, edge_);
+  }
+  if (keeps) resident_row_.enter_edge();
+  resident_row_.read_elements(loop.roots);
+  resident_row_.define_values(loop.roots, "");
+  visit.element("");
+  emitter_.load_text = nullptr;
+  resident_row_.leave();
+  writer_.close();
+  emitter_.rewind(outside);
+}
+
+// `for (k = lane; k < count; k += team)`: the axes, those of the loop but for the lanes of a vector, are bound, the
+// loop stays open.
+void RowLoopEmitter::open_loop(const RowLoop& loop, const std::vector<std::uint32_t>& axes,
+                               std::string_view preferred_name, int behind) {
+  const std::vector<std::uint32_t>& all_axes = loop.axes;
+  const int iterations_at_once =
+      unroll_factor(code_of_element(row_.form, loop.roots) * loop.width, code_of_iterations_);
+  const std::string unroll = fmt::format("#pragma unroll {}", iterations_at_once);
+  const bool floats = row_.split.start && axes.size() < all_axes.size();  // from vector to vector of memory
+  const IndexExpr count = point_count(row_.form.kernel.pool, axes);
+  const std::string limit = floats ? last_ : emitter_.index_text().tight(count);
+  vector_ = writer_.unique(preferred_name);
+  condition_open_ = false;
+  const int iterations = behind == 0 ? resident_row_.iterations_of(all_axes) : 0;
+  std::string first =
+      place_.chunks > 1 ? fmt::format("{} * {} + {}", place_.block, row_.layout.parts, place_.part) : place_.part;
+  if (floats && first_ != "0") first = first_ + " + " + first;
+  if (iterations > 0) {
+    resident_row_.declare_arrays(all_axes);
+    resident_row_.enter(writer_.unique("turn"));
+    const std::int64_t whole = iterations_without_end(count, floats);
+    if (resident_row_.in_shared_memory() && whole == 0)
+      open_iterations_of_launch(first, limit, iterations, unroll);
+    else
+      open_counted_iterations(first, limit, iterations, whole, floats, unroll);
+  } else {
+    if (behind > 0) first += fmt::format(" + {}", behind * row_.layout.parts);
+    // Several loads on the way at once, where there are so many turns.
+    const std::int64_t stride = std::int64_t{row_.layout.parts} * place_.chunks;
+    const std::string type = writer_.index_type();
+    const auto known = count.as_constant();
+    if (!floats && behind == 0 && known && *known <= stride) {
+      writer_.open(fmt::format("if (const {0} {1} = {2}; {1} < {3})", type, vector_, first, limit));
+    } else {
+      if (value_at_hint(count, bounds().symbols) >= 8 * stride) writer_.line(unroll);
+      const bool fewer = place_.chunks > 1 && place_.chunk_count != std::to_string(place_.chunks);
+      writer_.open(
+          fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, vector_, first, limit,
+                      fewer ? fmt::format("{} * {}", row_.layout.parts, place_.chunk_count) : std::to_string(stride)));
+    }
+  }
+  bind_flat(emitter_, axes, vector_, "cdefghuvw");
+}
+
+// Where the loop keeps something in registers, its turns are counted and unrolled; the last ones may be past the end.
+void RowLoopEmitter::open_counted_iterations(const std::string& first, const std::string& limit, int iterations,
+                                             std::int64_t whole, bool floats, const std::string& unroll) {
+  // Unrolled, shared memory's elements would come to registers ahead of their turns.
+  writer_.line(resident_row_.in_shared_memory() ? unroll : "#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", resident_row_.iteration(), iterations));
+  const std::string now = fmt::format("{} + {} * {}", first, resident_row_.iteration(), row_.layout.parts);
+  // In 64 bits turns are that far apart for all accesses: their distances stand in the instructions.
+  const bool far = floats && !row_.split.exact_ends && !writer_.wide();
+  writer_.line(far ? fmt::format("const long long {} = (long long)({}) + {} * {};", vector_, first,
+                                 resident_row_.iteration(), row_.layout.parts)
+                   : fmt::format("const {} {} = {};", writer_.index_type(), vector_, now));
+  condition_open_ = whole < iterations;
+  if (!condition_open_) return;
+  // Of a length that a launch knows by what is left at the first turn: each turn's is a comparison with a constant,
+  // made anew where it is needed, while others would stay in registers, as packed bits.
+  const std::string before = first.find(' ') != std::string::npos ? "(" + first + ")" : first;
+  const std::string inside = has_length_of_launch() ? fmt::format("{} * {} < {} - {}", resident_row_.iteration(),
+                                                                  row_.layout.parts, limit, before)
+                                                    : fmt::format("{} < {}", far ? now : vector_, limit);
+  writer_.open(whole > 0 ? fmt::format("if ({} < {} || {})", resident_row_.iteration(), whole, inside)
+                         : fmt::format("if ({})", inside));
+}
+
+// Rows in shared memory have as many turns as they need, where only the launch knows their length.
+void RowLoopEmitter::open_iterations_of_launch(const std::string& first, const std::string& limit, int iterations,
+                                               const std::string& unroll) {
+  const std::string within =
+      resident_row_.keeps_prefix_only() ? fmt::format("{} < {} && ", resident_row_.iteration(), iterations) : "";
+  writer_.line(unroll);
+  writer_.open(fmt::format("for ({0} {1} = {2}, {3} = 0; {4}{1} < {5}; {1} += {6}, ++{3})", writer_.index_type(),
+                           vector_, first, resident_row_.iteration(), within, limit, row_.layout.parts));
+}
+
+// So many turns of a loop find something to do for every thread.
+std::int64_t RowLoopEmitter::iterations_without_end(const IndexExpr& count, bool floats) const {
+  const int width = row_.split.reduction_width;
+  const std::int64_t least =
+      floats ? (range_of(*row_.split.length, bounds()).min - (width - 1)) / width : range_of(count, bounds()).min;
+  return std::max<std::int64_t>(least, 0) / row_.layout.parts;
+}
+
+void RowLoopEmitter::close_loop() {
+  if (condition_open_) writer_.close();
+  condition_open_ = false;
+  writer_.close();
+  resident_row_.leave();
+}
+
+}  // namespace fusec

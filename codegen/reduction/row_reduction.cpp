@@ -1,0 +1,96 @@
+#include "codegen/reduction/row_reduction.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "analysis/kernel/copy_expr.h"
+#include "codegen/access/direct.h"
+#include "codegen/reduction/multi_row_block_emitter.h"
+#include "codegen/reduction/resident_blocks.h"
+#include "codegen/reduction/row_emitter.h"
+#include "codegen/reduction/row_vectors.h"
+#include "codegen/reduction/strided_reduction_emitter.h"
+#include "codegen/reduction/transposed_row_reduction_emitter.h"
+#include "ir/type.h"
+#include "schedule/kernel_forms.h"
+#include "schedule/reduction/extra_outputs.h"
+#include "schedule/reduction/row_candidates.h"
+
+namespace fusec {
+namespace {
+
+// The contiguous row axis last, so that neighbouring threads read neighbouring elements.
+RowForm with_contiguous_row_last(RowForm form, std::uint32_t axis) {
+  if (form.rows.empty() || form.rows.back() == axis) return form;
+  std::erase(form.rows, axis);
+  form.rows.push_back(axis);
+  return form;
+}
+
+std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const Direction& direction,
+                                    const Kernel& kernel, const Graph& graph, const Target& target) {
+  if (layout.reduction_group == ReductionGroup::kColumn)
+    form = with_contiguous_row_last(std::move(form), direction.contiguous_row);
+  RowSplit split;
+  RowForm ready = layout.reduction_group == ReductionGroup::kColumn ? form : split_vectors(form, graph, split);
+  if (!ready.segments.empty() && (split.column_width == 1 || ready.segment / split.column_width > 32)) return {};
+  ready.reductions = row_reductions(ready.kernel);  // the copy has them under new ids
+  std::erase_if(ready.reductions,
+                [&](ExprId r) { return std::ranges::find(ready.segments, r) != ready.segments.end(); });
+  ready = extra_outputs_if_read_once(ready);
+  const IndexExpr threads = point_count(ready.kernel.pool, ready.rows) * layout.parts * layout.chunks;
+  const bool wide = needs_wide_index(ready.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
+  std::vector<KernelSource> sources;
+  if (layout.resident_blocks > 1) sources.push_back(clear_counters(ready, graph, wide));
+  const int kernels = layout.chunks > 1 ? launches_of(ready, layout) : 1;
+  for (int stage = 0; stage < kernels; ++stage)
+    sources.push_back(emit_rows({ready, graph, layout, split, wide, stage, target.shared_bytes_per_block}, kernel));
+  return sources;
+}
+
+std::vector<KernelSource> strided(const StridedReduction& plan, const Kernel& kernel, const Graph& graph) {
+  const RowForm& form = plan.form;
+  // Threads are numbered in their teams; blocks, and what these leave of their rows, from first to last.
+  const IndexExpr partials = point_count(form.kernel.pool, plan.outer) * plan.strips() *
+                             (std::int64_t{plan.chunks} * std::max(plan.rows, plan.groups_per_block));
+  const bool wide = needs_wide_index(form.kernel, graph, partials) || needs_wide_index(kernel, graph, partials);
+  std::vector<KernelSource> sources;
+  if (plan.resident_blocks) sources.push_back(clear_counters(form, graph, wide));
+  for (int stage = 0; stage < (plan.resident_blocks ? 1 : launches_of(plan)); ++stage)
+    sources.push_back(emit_strided_reduction(graph, plan, wide, stage, kernel));
+  return sources;
+}
+
+KernelSource transposed(const TransposedRowReduction& plan, const Kernel& kernel, const Graph& graph) {
+  const ExprPool& pool = plan.form.kernel.pool;
+  const IndexExpr threads = point_count(pool, plan.outer) * plan.strips() * plan.threads;
+  const bool wide = needs_wide_index(plan.form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
+  return emit_transposed_row_reduction(graph, plan, wide, kernel);
+}
+
+}  // namespace
+
+std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target,
+                                        ScheduleChoice& choices) {
+  const std::optional<RowCandidates> candidates = row_candidates(kernel, graph, target);
+  if (!candidates) return {};
+  std::vector<std::string> names;
+  for (const TransposedRowReduction& plan : candidates->transposed) names.push_back(name_of(plan));
+  for (const MultiRowBlock& plan : candidates->multi_row) names.push_back(name_of(plan));
+  if (candidates->strided) names.push_back(name_of(*candidates->strided));
+  for (const RowLayout& layout : candidates->layouts) names.push_back(name_of(layout));
+  std::size_t taken = choices.take(std::move(names));
+  if (taken < candidates->transposed.size()) return {transposed(candidates->transposed[taken], kernel, graph)};
+  taken -= candidates->transposed.size();
+  const std::size_t together = candidates->multi_row.size() + (candidates->strided ? 1 : 0);
+  const RowForm& form = candidates->form;
+  if (taken >= together)
+    return in_layout(form, candidates->layouts[taken - together], candidates->direction, kernel, graph, target);
+  if (taken >= candidates->multi_row.size()) return strided(*candidates->strided, kernel, graph);
+  const MultiRowBlock& plan = candidates->multi_row[taken];
+  const IndexExpr threads = point_count(form.kernel.pool, form.rows) * plan.lanes;
+  const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
+  return {emit_multi_row_block(form, graph, plan, wide, kernel)};
+}
+
+}  // namespace fusec

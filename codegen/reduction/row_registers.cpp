@@ -1,0 +1,432 @@
+#include "codegen/reduction/row_registers.h"
+
+#include <algorithm>
+#include <compare>
+#include <functional>
+#include <optional>
+#include <set>
+
+#include "analysis/kernel/loads.h"
+#include "codegen/access/concat_loads.h"
+#include "codegen/access/direct.h"
+#include "codegen/access/vector_access.h"
+#include "ir/type.h"
+#include "schedule/reduction/row_values.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kMostRowWords = 64;         // of a thread, for all that it keeps
+constexpr int kMostInTurn = 128;          // of one that takes rows in turn
+constexpr int kRegistersOfBlock = 32768;  // half of a multiprocessor's: the other half computes
+constexpr int kMostOfAccess = 4;          // words of shared memory at once
+constexpr int kMostElements = 64;         // of a loop's turns: each is emitted once more when the loop is unrolled
+constexpr int kMostOfMemory = 4096;       // where the loop is not, since shared memory keeps them
+
+std::vector<IndexExpr> extents_of(const ExprPool& pool, const RowLoop& loop) {
+  std::vector<IndexExpr> extents;
+  for (const std::uint32_t a : loop.axes) extents.push_back(pool.extent(a));
+  return extents;
+}
+
+// Of the points that a thread of a team visits one after the other: vectors, or elements.
+IndexExpr points_of(const ExprPool& pool, const RowLoop& loop) {
+  std::vector<std::uint32_t> axes = loop.axes;
+  if (loop.width > 1) axes.pop_back();
+  return loop.vectors ? *loop.vectors : point_count(pool, axes);
+}
+
+// Instructions of an element's place: a loop's number is divided into those of its axes.
+int code_of_place(const ExprPool& pool, const RowLoop& loop) {
+  constexpr int kByNumber = 4, kByLaunch = 24;
+  int code = 0;
+  const std::size_t axes = loop.axes.size() - (loop.width > 1 ? 1 : 0);
+  for (std::size_t i = 1; i < axes; ++i) code += pool.extent(loop.axes[i]).is_constant() ? kByNumber : kByLaunch;
+  return code;
+}
+
+// How many turns a thread makes at most; 0 where that is unknown, or makes too many elements.
+int iterations_of(const ExprPool& pool, const RowLoop& loop, int parts, int most_elements) {
+  const auto most = range_of(points_of(pool, loop), pool.bounds()).max;
+  if (most < 1 || most > std::int64_t{parts} * most_elements) return 0;
+  const auto iterations = static_cast<int>((most + parts - 1) / parts);
+  return iterations * loop.width <= most_elements ? iterations : 0;
+}
+
+// Values of the compute type that later loops need once more, by what they are: equal expressions of loops of one kind,
+// whatever their axes are called, are one.
+class ValuePlanner {
+ public:
+  ValuePlanner(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts, int most_elements)
+      : form_(form), pool_(form.kernel.pool), loops_(loops), values_(form, graph) {
+    for (const RowLoop& loop : loops) iterations_.push_back(iterations_of(pool_, loop, parts, most_elements));
+  }
+
+  // Nothing where they take more than so many registers.
+  std::optional<RowRegisters> run(int most_words) {
+    const Values values = values_without({});
+    return values.words <= most_words ? std::optional(registers_for(values)) : std::nullopt;
+  }
+
+  // Of all that later loops need.
+  int words() { return values_without({}).words; }
+
+  // Without those that take the least to compute anew, as many as have to be left out.
+  std::optional<RowRegisters> run_partly(int most_words) {
+    std::set<std::uint32_t> left_out;
+    while (true) {
+      const Values values = values_without(left_out);
+      if (values.kept.empty()) return std::nullopt;
+      if (values.words <= most_words) return registers_for(values);
+      left_out.insert(
+          *std::ranges::min_element(values.kept, {}, [&](std::uint32_t c) { return code_recomputed(values, c); }));
+    }
+  }
+
+ private:
+  struct Span {
+    std::size_t first, last;  // loops
+  };
+  struct Values {
+    std::vector<std::map<ExprId, std::uint32_t>> computed;  // classes, of each loop
+    std::map<std::uint32_t, Span> spans;                    // of classes that are computed
+    std::set<std::uint32_t> kept;
+    int words = 0;
+  };
+
+  Values values_without(const std::set<std::uint32_t>& left_out) {
+    Values values{.computed = std::vector<std::map<ExprId, std::uint32_t>>(loops_.size()), .spans = {}, .kept = {}};
+    for (std::size_t l = 0; l < loops_.size(); ++l) {
+      if (iterations_[l] == 0) continue;
+      const std::map<ExprId, std::uint32_t> classes = classes_in(l);
+      const auto known = [&](ExprId id) {
+        const auto at = values.spans.find(classes.at(id));
+        return at != values.spans.end() && at->second.first < l && may_be_kept(id, l) && !left_out.contains(at->first);
+      };
+      for (const ExprId id : outside_reductions(form_, loops_[l].roots, known)) {
+        const std::uint32_t c = classes.at(id);
+        values.computed[l][id] = c;
+        if (known(id)) {
+          values.kept.insert(c);
+          values.spans[c].last = l;
+        } else {
+          values.spans.try_emplace(c, Span{l, l});
+        }
+      }
+    }
+    values.words = words_between(values.computed, values.spans, values.kept);
+    return values;
+  }
+
+  // Instructions for an element of the class from others that are kept.
+  int code_recomputed(const Values& values, std::uint32_t c) const {
+    const auto& first = values.computed[values.spans.at(c).first];
+    const auto it = std::ranges::find_if(first, [&](const auto& e) { return e.second == c; });
+    const auto known = [&](ExprId id) {
+      const auto at = first.find(id);
+      return id != it->first && at != first.end() && values.kept.contains(at->second);
+    };
+    return code_of_element(form_, {it->first}, known);
+  }
+
+  int kind_of(std::size_t l) const {
+    for (std::size_t other = 0; other < l; ++other)
+      if (loops_[other].width == loops_[l].width && extents_of(pool_, loops_[other]) == extents_of(pool_, loops_[l]))
+        return static_cast<int>(other);
+    return static_cast<int>(l);
+  }
+
+  bool runs_along(ExprId id, std::size_t l) const { return values_.runs_along(id, loops_[l].axes); }
+
+  bool may_be_kept(ExprId id, std::size_t l) const {
+    const ExprNode& n = pool_[id];
+    return !is_place(pool_, id) && n.type != ScalarType::kBool && runs_along(id, l);
+  }
+
+  // Numbers of what the loop's roots need.
+  std::map<ExprId, std::uint32_t> classes_in(std::size_t l) {
+    return values_.in_loop(loops_[l].roots, loops_[l].axes, loops_[static_cast<std::size_t>(kind_of(l))].axes);
+  }
+
+  static int words_of(ScalarType type) {
+    return type == ScalarType::kFloat64 || type == ScalarType::kInt64 || type == ScalarType::kUInt64 ? 2 : 1;
+  }
+
+  // The most that is kept from one loop to the next.
+  int words_between(const std::vector<std::map<ExprId, std::uint32_t>>& computed,
+                    const std::map<std::uint32_t, Span>& spans, const std::set<std::uint32_t>& kept) const {
+    std::vector<int> words(loops_.size(), 0);
+    for (const std::uint32_t c : kept) {
+      const Span& span = spans.at(c);
+      const auto at = std::ranges::find_if(computed[span.first], [&](const auto& e) { return e.second == c; });
+      for (std::size_t l = span.first; l < span.last; ++l)
+        words[l] += iterations_[span.first] * loops_[span.first].width * words_of(pool_[at->first].type);
+    }
+    return words.empty() ? 0 : *std::ranges::max_element(words);
+  }
+
+  RowRegisters registers_for(const Values& values) const {
+    const auto& [computed, spans, kept, words] = values;
+    RowRegisters plan;
+    plan.words = words;
+    std::map<std::uint32_t, std::size_t> slot_of_class;
+    std::map<std::uint32_t, int> times;  // that loads are made
+    for (std::size_t l = 0; l < loops_.size(); ++l) {
+      const auto known = [&](ExprId id) {
+        const auto at = values.computed[l].find(id);
+        return at != values.computed[l].end() && values.kept.contains(at->second) &&
+               values.spans.at(at->second).first < l;
+      };
+      plan.code += iterations_[l] *
+                   (loops_[l].width * code_of_element(form_, loops_[l].roots, known) + code_of_place(pool_, loops_[l]));
+      for (const auto& [id, c] : computed[l]) {
+        if (pool_[id].op == ExprOp::kLoad && runs_along(id, l) && !known(id) && ++times[c] == 2) ++plan.reloads;
+        if (!kept.contains(c)) continue;
+        const auto [at, fresh] = slot_of_class.try_emplace(c, plan.slots.size());
+        if (fresh)
+          plan.slots.push_back({.expr = id,
+                                .width = loops_[l].width,
+                                .iterations = iterations_[l],
+                                .words = false,
+                                .words_of_element = words_of(pool_[id].type),
+                                .first = spans.at(c).first,
+                                .last = spans.at(c).last});
+        plan.slot_of[id] = at->second;
+        plan.iterations_of[loops_[l].axes] = iterations_[l];
+      }
+    }
+    return plan;
+  }
+
+  const RowForm& form_;
+  const ExprPool& pool_;
+  const std::vector<RowLoop>& loops_;
+  std::vector<int> iterations_;
+  RowValues values_;
+};
+
+class LoadPlanner {
+ public:
+  // `in_turn`: what rows share is kept even if one loop alone reads it.
+  LoadPlanner(const RowForm& form, const Graph& graph, bool in_turn = false)
+      : form_(form), graph_(graph), pool_(form.kernel.pool), values_(form, graph), sequential_(in_turn) {}
+
+  RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words, int most_elements) {
+    see(loops, [&](const RowLoop& loop) { return iterations_of(pool_, loop, parts, most_elements); });
+    RowRegisters plan;
+    for (const std::uint32_t place : in_order_) {
+      if (places_.at(place).second < 2 && !(sequential_ && is_shared(place))) continue;
+      const auto [iterations, width] = iterations_.at(place);
+      if (plan.words + iterations * words_of_vectors(place) <= most_words)
+        add(place, loops, plan);
+      else
+        ++plan.reloads;
+    }
+    count_iterations(loops, plan);
+    return plan;
+  }
+
+  // Of each load as many of the first turns as fit, where all rows of the hinted length, and all loops, make more. Of
+  // rows whose length only the launch knows, where so many threads share one that few rows at once keep memory busy.
+  std::optional<RowRegisters> run_partly(const std::vector<RowLoop>& loops, int parts, int most_words) {
+    const auto hinted = [&](const RowLoop& loop) {
+      const std::int64_t iterations = value_at_hint(points_of(pool_, loop), pool_.bounds().symbols) / parts;
+      return static_cast<int>(std::min<std::int64_t>(iterations, most_words));
+    };
+    see(loops, hinted);
+    int of_turn = 0;
+    for (const std::uint32_t place : in_order_)
+      if (places_.at(place).second > 1) of_turn += words_of_vectors(place);
+    const int iterations = of_turn > 0 ? most_words / of_turn : 0;
+    constexpr int kEnough = 256;
+    const bool all = std::ranges::all_of(loops, [&](const RowLoop& loop) {
+      const int made = hinted(loop);
+      const bool known = points_of(pool_, loop).as_constant().has_value();
+      return made >= iterations || (made > 0 && !known && parts >= kEnough);
+    });
+    if (iterations == 0 || !all) return std::nullopt;
+    RowRegisters plan;
+    plan.keeps_prefix_only = true;
+    for (const std::uint32_t place : in_order_) {
+      iterations_.at(place).first = iterations;
+      if (places_.at(place).second > 1) add(place, loops, plan);
+    }
+    count_iterations(loops, plan);
+    return plan;
+  }
+
+ private:
+  // Which loads read the same places, and how many turns the loops make that they are in: of others 0.
+  void see(const std::vector<RowLoop>& loops, const std::function<int(const RowLoop&)>& iterations_of_loop) {
+    for (const RowLoop& loop : loops) {
+      const int iterations = iterations_of_loop(loop);
+      if (iterations == 0) continue;
+      const RowLoop& kind = *std::ranges::find_if(loops, [&](const RowLoop& other) {
+        return other.width == loop.width && extents_of(pool_, other) == extents_of(pool_, loop);
+      });
+      const std::map<ExprId, std::uint32_t> numbers = values_.in_loop(loop.roots, loop.axes, kind.axes);
+      std::set<std::uint32_t> here;
+      for (const ExprId id : outside_reductions(form_, loop.roots)) {
+        if (!may_be_kept(id, loop)) continue;
+        const std::uint32_t place = numbers.at(id);
+        const auto [it, fresh] = places_.try_emplace(place);
+        if (fresh) in_order_.push_back(place);
+        it->second.first.insert(id);
+        if (here.insert(place).second) ++it->second.second;
+        iterations_[place] = {iterations, loop.width};
+      }
+    }
+  }
+
+  bool is_shared(std::uint32_t place) const {
+    return !values_.runs_along(*places_.at(place).first.begin(), form_.rows);
+  }
+
+  int words_of_vectors(std::uint32_t place) const {
+    const DType dtype = loaded_dtype(pool_, *places_.at(place).first.begin());
+    return std::max(1, iterations_.at(place).second * bits(dtype) / 32);
+  }
+
+  void add(std::uint32_t place, const std::vector<RowLoop>& loops, RowRegisters& plan) const {
+    const auto [iterations, width] = iterations_.at(place);
+    const std::set<ExprId>& loads = places_.at(place).first;
+    plan.words += iterations * words_of_vectors(place);
+    for (const ExprId id : loads) plan.slot_of[id] = plan.slots.size();
+    plan.slots.push_back({.expr = *loads.begin(),
+                          .width = width,
+                          .iterations = iterations,
+                          .words = true,
+                          .words_of_element = words_of_vectors(place),
+                          .last = loops.size()});
+  }
+
+  // Of the loops that read what is kept.
+  void count_iterations(const std::vector<RowLoop>& loops, RowRegisters& plan) const {
+    for (const RowLoop& loop : loops)
+      for (const ExprId id : outside_reductions(form_, loop.roots))
+        if (const auto slot = plan.slot_of.find(id); slot != plan.slot_of.end() && may_be_kept(id, loop))
+          plan.iterations_of[loop.axes] = plan.slots[slot->second].iterations;
+    for (const RowLoop& loop : loops)
+      if (const auto iterations = plan.iterations_of.find(loop.axes); iterations != plan.iterations_of.end())
+        plan.code +=
+            iterations->second * (loop.width * code_of_element(form_, loop.roots) + code_of_place(pool_, loop));
+  }
+
+  bool may_be_kept(ExprId id, const RowLoop& loop) const {
+    const ExprNode& n = pool_[id];
+    if (is_joined(id, loop)) return true;
+    if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || bits(n.dtype) == 4) return false;
+    const IndexExpr position = position_of(graph_, pool_, id);
+    bool runs = false;
+    for (const Variable v : variables_of(position)) {
+      if (v.kind == Variable::Kind::kValue) return false;
+      runs = runs || (v.kind == Variable::Kind::kAxis && std::ranges::find(loop.axes, v.id) != loop.axes.end());
+    }
+    return runs &&
+           (loop.width == 1 || is_vector_position(position, loop.axes.back(), loop.width, n.dtype, pool_.bounds()));
+  }
+
+  bool is_joined(ExprId id, const RowLoop& loop) const {
+    return loop.joins && is_concat_vector(graph_, pool_, id, loop.axes.back(), loop.width);
+  }
+
+  const RowForm& form_;
+  const Graph& graph_;
+  const ExprPool& pool_;
+  RowValues values_;
+  bool sequential_;
+  // By what is read, and where: the loads that do, in how many loops.
+  std::map<std::uint32_t, std::pair<std::set<ExprId>, int>> places_;
+  std::vector<std::uint32_t> in_order_;
+  std::map<std::uint32_t, std::pair<int, int>> iterations_;  // turns and width
+};
+
+// Slots have places in shared memory; where one of the same size is needed no more, in its: a thread reads its element
+// of the one before it writes that of the other (RegisterResidentRow::define_values).
+bool is_placed(RowRegisters& plan, int most_words) {
+  std::vector<RowRegisters::Slot*> slots;
+  for (RowRegisters::Slot& slot : plan.slots) slots.push_back(&slot);
+  std::ranges::stable_sort(slots, {}, [](const RowRegisters::Slot* slot) { return slot->first; });
+  std::vector<RowRegisters::Slot*> places;  // who has each at last
+  plan.shared_words = 0;
+  for (RowRegisters::Slot* slot : slots) {
+    if (slot->words_of_element > kMostOfAccess) return false;
+    const auto free = std::ranges::find_if(places, [&](const RowRegisters::Slot* other) {
+      return other->last <= slot->first && !other->words && !slot->words && other->iterations == slot->iterations &&
+             other->width == slot->width && other->words_of_element == slot->words_of_element;
+    });
+    if (free != places.end()) {
+      slot->place = (*free)->place;
+      *free = slot;
+      continue;
+    }
+    slot->place = plan.shared_words;
+    plan.shared_words += plan.words_of(*slot);
+    places.push_back(slot);
+  }
+  return plan.shared_words > 0 && plan.shared_words <= most_words;
+}
+
+}  // namespace
+
+RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
+                                  int parts) {
+  return LoadPlanner(form, graph, true).run(loops, parts, kMostInTurn, kMostElements);
+}
+
+std::optional<RowRegisters> plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
+                                            int parts, int threads) {
+  const int most_words = std::min(kMostRowWords, kRegistersOfBlock / threads);
+  return ValuePlanner(form, graph, loops, parts, kMostElements).run(most_words);
+}
+
+RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
+                                int threads) {
+  const int most_words = std::min(kMostRowWords, kRegistersOfBlock / threads);
+  ValuePlanner values(form, graph, loops, parts, kMostElements);
+  if (auto all = values.run(most_words)) return *std::move(all);
+  RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);
+  loads.wanted = values.words();
+  std::optional<RowRegisters> some = values.run_partly(most_words);
+  if (!some) return loads;
+  // What takes more registers than loads has to be worth them.
+  const bool is_cheap = some->words <= loads.words || loads.code > kMaxUnrolledInstructions;
+  const bool better =
+      some->reloads == loads.reloads ? is_cheap && some->code < loads.code : some->reloads < loads.reloads;
+  some->wanted = loads.wanted;
+  return better ? *std::move(some) : loads;
+}
+
+std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const Graph& graph,
+                                                      const std::vector<RowLoop>& loops, int parts, int threads,
+                                                      std::int64_t bytes, bool as_loaded) {
+  const auto most_words = static_cast<int>(bytes / (4 * std::int64_t{threads}));
+  std::optional<RowRegisters> plan;
+  if (!as_loaded) plan = ValuePlanner(form, graph, loops, parts, kMostOfMemory).run(most_words);
+  if (!plan || !is_placed(*plan, most_words)) {
+    plan = LoadPlanner(form, graph).run(loops, parts, most_words, kMostOfMemory);
+    std::optional<RowRegisters> partly = LoadPlanner(form, graph).run_partly(loops, parts, most_words);
+    const bool keeps_all = !plan->slots.empty() && plan->reloads == 0;
+    if (partly && !keeps_all && partly->words > plan->words) plan = std::move(partly);
+    if (plan->reloads > 0 && !as_loaded) {
+      std::optional<RowRegisters> some = ValuePlanner(form, graph, loops, parts, kMostOfMemory).run_partly(most_words);
+      if (some && some->reloads < plan->reloads && is_placed(*some, most_words)) plan = std::move(some);
+    }
+  }
+  if (!is_placed(*plan, most_words)) return std::nullopt;
+  plan->words = 0;
+  plan->shared_bytes = std::int64_t{4} * threads * plan->shared_words;
+  const RowRegisters::Slot& first = plan->slots.front();
+  if (plan->words_of(first) == plan->shared_words)
+    for (const RowLoop& loop : loops)
+      if (plan->iterations_of.contains(loop.axes)) {
+        const IndexExpr iterations = ceil_div(points_of(form.kernel.pool, loop), parts);
+        plan->shared_bytes =
+            simplify((plan->keeps_prefix_only ? min(iterations, IndexExpr(first.iterations)) : iterations) * threads *
+                         4 * (plan->shared_words / first.iterations),
+                     form.kernel.pool.bounds());
+      }
+  return plan;
+}
+
+}  // namespace fusec

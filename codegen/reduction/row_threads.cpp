@@ -1,0 +1,163 @@
+#include "codegen/reduction/row_threads.h"
+
+#include <fmt/format.h>
+
+#include "codegen/access/direct.h"
+#include "codegen/reduction/resident_blocks.h"
+#include "codegen/reduction/row_partials.h"
+
+namespace fusec {
+
+void RowThreads::open(const IndexExpr& rows, bool chunked) {
+  std::string number = "blockIdx.x";
+  if (layout_.resident_blocks > 1) {
+    writer_.use("cohort_reduce");
+    arrived_ = resident_block_counters(writer_, form_);
+    number = writer_.unique("ticket");
+    writer_.line(fmt::format("const unsigned {} = cohort_ticket({});", number, arrived_));
+  }
+  std::string block = (writer_.wide() ? "(long long)" : "") + number;
+  std::string of_row = std::to_string(layout_.blocks_sharing_row() * (chunked ? layout_.chunks : 1));
+  chunk_count_ = std::to_string(layout_.chunks);
+  if (const IndexExpr count = chunks(); !count.as_constant()) {
+    chunk_count_ = writer_.unique("chunks");
+    writer_.line(fmt::format("const int {} = (int)({});  // blocks of a row", chunk_count_, emitter_.index(count)));
+    if (chunked) of_row = chunk_count_;
+  }
+  if (of_row != "1") {
+    chunk_ = writer_.unique(layout_.blocks_sharing_row() > 1 ? "rank" : "chunk");
+    writer_.line(fmt::format("const int {} = {} % {};  // of its row's blocks", chunk_, number, of_row));
+    block += fmt::format(" / {}", of_row);
+  }
+  part_ = writer_.unique(layout_.reduction_group == ReductionGroup::kColumn ? "part" : "lane");
+  switch (layout_.reduction_group) {
+    case ReductionGroup::kWarp:
+      open_warp(block, rows);
+      break;
+    case ReductionGroup::kBlock:
+      open_block(block);
+      break;
+    case ReductionGroup::kColumn:
+      writer_.line(fmt::format("const int {} = threadIdx.x / {};", part_, kColumnRows));
+      bind_valid_row(fmt::format("{} * {} + threadIdx.x % {}", block, kColumnRows, kColumnRows), rows);
+      break;
+  }
+  bind_flat(emitter_, form_.rows, row_);
+}
+
+IndexExpr RowThreads::chunks() const {
+  constexpr int kTurns = 8;
+  const ExprPool& pool = form_.kernel.pool;
+  const IndexExpr length = point_count(pool, pool[form_.reductions.back()].axes);
+  if (layout_.chunks == 1 || layout_.reduction_group != ReductionGroup::kColumn || length.as_constant())
+    return layout_.chunks;
+  const IndexExpr groups = simplify(ceil_div(point_count(pool, form_.rows), layout_.rows), pool.bounds());
+  return chunks_of_launch(layout_.chunks, length, std::int64_t{layout_.parts} * kTurns, groups, pool.bounds());
+}
+
+void RowThreads::declare_lane() {
+  part_ = writer_.unique("lane");
+  writer_.line(fmt::format("const int {} = threadIdx.x{};", part_,
+                           layout_.reduction_group == ReductionGroup::kWarp ? " % 32" : ""));
+}
+
+void RowThreads::open_sequential_rows(const IndexExpr& rows) {
+  row_ = writer_.unique("row");
+  const std::string first = layout_.reduction_group == ReductionGroup::kWarp
+                                ? fmt::format("blockIdx.x * {} + threadIdx.x / 32", layout_.rows)
+                                : "blockIdx.x";
+  writer_.line("#pragma unroll 1");
+  writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), row_, first,
+                           emitter_.index_text().tight(rows), layout_.blocks * layout_.rows));
+  bind_flat(emitter_, form_.rows, row_);
+}
+
+void RowThreads::open_warp(const std::string& block, const IndexExpr& rows) {
+  if (32 % layout_.parts != 0) return open_odd_lanes(block, rows);
+  writer_.line(fmt::format("const int {} = threadIdx.x % {};", part_, layout_.parts));
+  const std::string row = fmt::format("{} * {} + threadIdx.x / {}", block, layout_.rows, layout_.parts);
+  const Bounds& bounds = form_.kernel.pool.bounds();
+  if (!proves_multiple_of(rows, 32 / layout_.parts, bounds)) return bind_valid_row(row, rows);
+  row_ = writer_.unique("row");
+  writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row_, row));
+  if (!proves_multiple_of(rows, layout_.rows, bounds))
+    writer_.line(fmt::format("if ({} >= {}) return;", row_, emitter_.index_text().tight(rows)));
+}
+
+// Rows of an odd number of lanes: a warp's last lanes have none and do as the first of its last row.
+void RowThreads::open_odd_lanes(const std::string& block, const IndexExpr& rows) {
+  const int lanes = layout_.parts, of_warp = 32 / lanes;
+  writer_.line(fmt::format("const int {} = threadIdx.x % 32 % {};", part_, lanes));
+  const std::string first = fmt::format("{} * {} + threadIdx.x / 32 * {}", block, layout_.rows, of_warp);
+  if (of_warp == 1) return bind_valid_row(first, rows, fmt::format("threadIdx.x % 32 < {}", lanes));
+  const std::string of_row = writer_.unique("row_of_warp");
+  writer_.line(fmt::format("const int {} = threadIdx.x % 32 / {};", of_row, lanes));
+  bind_valid_row(fmt::format("{} + min({}, {})", first, of_row, of_warp - 1), rows,
+                 fmt::format("{} < {}", of_row, of_warp));
+}
+
+void RowThreads::open_block(const std::string& block) {
+  writer_.line(layout_.blocks_sharing_row() > 1
+                   ? fmt::format("const int {} = {} * {} + threadIdx.x;", part_, chunk_, layout_.threads)
+                   : fmt::format("const int {} = threadIdx.x;", part_));
+  if (layout_.cluster > 1) {
+    writer_.use("cluster_reduce");
+    writer_.line("cluster_arrive();");
+  }
+  if (form_.rows.empty()) return;
+  row_ = writer_.unique("row");
+  writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row_, block));
+}
+
+// Threads whose row would be past the end take the last one and store nothing: others of their warp need them. Those
+// that the condition leaves out take the row that is wanted, of their own block: it may lie where the row's result
+// goes.
+void RowThreads::bind_valid_row(const std::string& text, const IndexExpr& rows, const std::string& condition) {
+  const std::string type = writer_.index_type(), wanted = writer_.unique("wanted_row");
+  const std::string limit = emitter_.index_text().tight(rows);
+  active_ = writer_.unique("active");
+  writer_.line(fmt::format("const {} {} = {};", type, wanted, text));
+  writer_.line(fmt::format("const bool {} = {}{} < {};  // the others work along, and store nothing", active_,
+                           condition.empty() ? "" : condition + " && ", wanted, limit));
+  row_ = writer_.unique("row");
+  const std::string there = condition.empty() ? active_ : fmt::format("{} < {}", wanted, limit);
+  writer_.line(fmt::format("const {} {} = {} ? {} : {} - 1;", type, row_, there, wanted, limit));
+}
+
+std::string RowThreads::reduce(const ExprEmitter::Accumulator& a) {
+  writer_.use("combine");
+  if (a.extreme) writer_.use("extreme_lanes");
+  switch (layout_.reduction_group) {
+    case ReductionGroup::kWarp:
+      if (32 % layout_.parts != 0) {
+        writer_.use(a.extreme ? "extreme_odd_lanes" : "odd_lanes_reduce");
+        return fmt::format("odd_lanes_reduce<{}>({}, {})", layout_.parts, a.name, a.combine);
+      }
+      writer_.use("warp_reduce");
+      return fmt::format("warp_reduce{}({}, {})", layout_.parts < 32 ? fmt::format("<{}>", layout_.parts) : "", a.name,
+                         a.combine);
+    case ReductionGroup::kBlock:
+      writer_.use("block_reduce");
+      if (layout_.cluster > 1)
+        return fmt::format("cluster_reduce<{}, {}, {}>({}, {}, {})", layout_.threads, layout_.cluster,
+                           block_reductions_++, a.name, a.combine, chunk_);
+      if (layout_.resident_blocks > 1) return cohort_reduce(a);
+      return fmt::format("block_reduce<{}, {}>({}, {})", layout_.threads, block_reductions_++, a.name, a.combine);
+    case ReductionGroup::kColumn:
+      writer_.use("column_reduce");
+      return fmt::format("column_reduce<{}, {}>({}, {})", kColumnRows, layout_.parts, a.name, a.combine);
+  }
+  return {};
+}
+
+// Each reduction has a place for the partial results of each of the row's blocks.
+std::string RowThreads::cohort_reduce(const ExprEmitter::Accumulator& a) {
+  const IndexExpr rows = point_count(form_.kernel.pool, form_.rows);
+  const std::string of_row = row_ == "0" ? "" : fmt::format(" + {} * {}", row_, layout_.resident_blocks);
+  return fmt::format("cohort_reduce<{}, {}, {}>({}, {}, {}{}, {} + 1{}, {})", layout_.threads, layout_.resident_blocks,
+                     block_reductions_++, a.name, a.combine,
+                     row_partials(writer_, form_, a, rows * layout_.resident_blocks), of_row, arrived_,
+                     row_ == "0" ? "" : " + " + row_, chunk_);
+}
+
+}  // namespace fusec

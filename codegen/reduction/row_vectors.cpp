@@ -1,0 +1,348 @@
+#include "codegen/reduction/row_vectors.h"
+
+#include <algorithm>
+#include <map>
+
+#include "analysis/kernel/axis_merging.h"
+#include "analysis/kernel/copy_expr.h"
+#include "analysis/kernel/loads.h"
+#include "codegen/access/direct.h"
+#include "codegen/movement/pointwise.h"
+#include "ir/type.h"
+#include "schedule/reduction/row_exponentials.h"
+#include "schedule/reduction/row_values.h"
+
+namespace fusec {
+namespace {
+
+// Elements that a thread takes at once along an axis, 1 where accesses do not allow more: 16 bytes of the widest dtype,
+// so that neighbouring threads' accesses touch and no sector is asked for twice. What all rows share is read from
+// caches and counts only where nothing else does. `even`: the extent, too, has to be a multiple of them.
+int vector_width(const RowForm& form, const Graph& graph, int most, std::uint32_t axis,
+                 const std::vector<ExprId>& roots, bool outputs, bool even = true) {
+  const ExprPool& pool = form.kernel.pool;
+  const IndexExpr& extent = pool.extent(axis);
+  int widest = 0, widest_of_rows = 0;
+  const Variable variable{Variable::Kind::kAxis, axis};
+  auto see = [&](const IndexExpr& at, DType dtype) {
+    if (coefficient_of(at, variable) != 1) return;
+    widest = std::max(widest, bits(dtype));
+    if (mentions_any(at, form.rows)) widest_of_rows = std::max(widest_of_rows, bits(dtype));
+  };
+  for (const ExprId id : reachable(pool, roots)) {
+    const ExprNode& n = pool[id];
+    if (n.op == ExprOp::kLoad) see(position_of(graph, pool, id), n.dtype);
+  }
+  if (outputs)
+    for (const KernelOutput& o : form.kernel.outputs)
+      see(simplify(flat_index(o.type.shape, o.index), pool.bounds()), o.type.dtype);
+  if (widest == 0) return 1;
+  int width = std::min(most, elements_of_vector(widest_of_rows > 0 ? widest_of_rows : widest));
+  while (even && width > 1 && !proves_multiple_of(extent, width, pool.bounds())) width /= 2;
+  return width;
+}
+
+// Elements of a vector: fewer where there is so much to compute of each, since loops over them are unrolled.
+int most_of_vector(const RowForm& form, const Graph& graph) {
+  constexpr int kWidest = 8;
+  const int code = form.segments.empty() ? code_of_row(form, graph) : 0;
+  int most = kWidest;
+  while (most > 1 && most * code > kMaxUnrolledInstructions) most /= 2;
+  return most;
+}
+
+// The constant number of elements in front of rows that begin there and follow one another; nothing where they do not.
+std::optional<std::int64_t> gap_before_rows(const RowForm& form, std::uint32_t axis, const IndexExpr& start) {
+  const ExprPool& pool = form.kernel.pool;
+  IndexExpr flat = 0;
+  for (const std::uint32_t a : form.rows) flat = flat * pool.extent(a) + IndexExpr::axis(a);
+  const auto gap = simplify(start - flat * pool.extent(axis), pool.bounds()).as_constant();
+  return gap && *gap >= 0 ? gap : std::nullopt;
+}
+
+// Where rows begin that are no multiples of the width long, or begin at none: the place in memory of column 0 in most
+// of what is read and written along `axis`; `exact`: of rows that follow one another. What lies elsewhere (a vector
+// that all rows share lies differently to each of them) is read element by element.
+std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, std::uint32_t axis,
+                                      const std::vector<ExprId>& roots, bool outputs, bool exact) {
+  const ExprPool& pool = form.kernel.pool;
+  std::map<IndexExpr, int> starts;
+  const auto see = [&](const IndexExpr& at) {
+    if (coefficient_of(at, {Variable::Kind::kAxis, axis}) != 1) return;
+    const IndexExpr start = simplify(at - IndexExpr::axis(axis), pool.bounds());
+    bool of_rows = form.rows.empty(), of_others = false;
+    for (const Variable v : variables_of(start)) {
+      const bool row = v.kind == Variable::Kind::kAxis && std::ranges::find(form.rows, v.id) != form.rows.end();
+      of_rows = of_rows || row;
+      of_others = of_others || (!row && v.kind != Variable::Kind::kSymbol);
+    }
+    if (of_rows && !of_others && (!exact || gap_before_rows(form, axis, start))) ++starts[start];
+  };
+  for (const ExprId id : reachable(pool, roots)) {
+    const ExprNode& n = pool[id];
+    if (n.op == ExprOp::kLoad) see(position_of(graph, pool, id));
+  }
+  if (outputs)
+    for (const KernelOutput& o : form.kernel.outputs) see(simplify(flat_index(o.type.shape, o.index), pool.bounds()));
+  const auto most = std::ranges::max_element(starts, {}, [](const auto& entry) { return entry.second; });
+  return most == starts.end() ? std::nullopt : std::optional(most->first);
+}
+
+// Is one of the axes divided, or divided with remainder, on the way to this index?
+bool divides_any_of(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
+  for (const IndexTerm& term : e.terms())
+    for (const IndexAtomPtr& factor : term.factors)
+      if (factor->kind != IndexAtom::Kind::kVariable &&
+          (mentions_any(factor->a, axes) || mentions_any(factor->b, axes)))
+        return true;
+  return false;
+}
+
+double bytes_of(const TensorType& type, const Bounds& bounds) {
+  double bytes = bits(type.dtype) / 8.0;
+  for (const Dim& d : type.shape) bytes *= static_cast<double>(value_at_hint(d, bounds.symbols));
+  return bytes;
+}
+
+double bytes_of_stored(const KernelOutput& output, const ExprPool& pool) {
+  std::vector<std::uint32_t> along;
+  for (const std::uint32_t a : output.axes)
+    if (std::ranges::any_of(output.index, [&](const IndexExpr& e) { return mentions_any(e, {a}); })) along.push_back(a);
+  return static_cast<double>(value_at_hint(point_count(pool, along), pool.bounds().symbols)) * bits(output.type.dtype) /
+         8.0;
+}
+
+// Does much of what is read lie in rows of which it is but a part (padded, one behind the other), or much of what is
+// stored in longer rows (what a concat joins), elsewhere than vectors that begin `start` into them? It is accessed
+// element by element then, each thread's a vector apart from its neighbour's, and every sector asked for several times:
+// neighbouring threads had better take neighbouring elements.
+bool parts_have_other_layout(const RowForm& form, const Graph& graph, const IndexExpr& start, int width) {
+  const ExprPool& pool = form.kernel.pool;
+  std::vector<std::uint32_t> along = form.columns;
+  for (const ExprId r : form.reductions) along.insert(along.end(), pool[r].axes.begin(), pool[r].axes.end());
+  const auto has_other_layout = [&](const IndexExpr& at, std::uint32_t axis) {
+    return !proves_multiple_of(simplify(at - IndexExpr::axis(axis) - start, pool.bounds()), width, pool.bounds());
+  };
+  std::map<ValueId, bool> elsewhere;  // of tensors that are read along a row
+  for (const ExprId id : reachable(pool, roots_of(form.kernel))) {
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kLoad) continue;
+    const IndexExpr at = position_of(graph, pool, id);
+    const auto axis = std::ranges::find_if(along, [&](std::uint32_t a) {
+      return coefficient_of(at, {Variable::Kind::kAxis, a}) == 1;
+    });
+    if (axis == along.end()) continue;
+    elsewhere[n.source] |= n.args[0] != kNoExpr && has_other_layout(at, *axis);
+  }
+  double bytes = 0, bytes_elsewhere = 0;
+  for (const auto& [value, is_elsewhere] : elsewhere) {
+    const double of_tensor = bytes_of(graph.tensor(value), pool.bounds());
+    bytes += of_tensor;
+    if (is_elsewhere) bytes_elsewhere += of_tensor;
+  }
+  for (const KernelOutput& output : form.kernel.outputs) {
+    const double of_output = bytes_of_stored(output, pool);
+    bytes += of_output;
+    if (form.columns.empty()) continue;
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+    const bool runs = coefficient_of(at, {Variable::Kind::kAxis, form.columns.back()}) == 1;
+    if (runs && has_other_layout(at, form.columns.back())) bytes_elsewhere += of_output;
+  }
+  return bytes_elsewhere * (width - 1) > bytes / 4;
+}
+
+// Vectors of memory reach over both ends of a row. Where a row's ends count as lanes of vector 0, as is simplest, the
+// extents of the two axes say nothing about which element of the row this is, and nothing may be proved from them: no
+// guard (it would be dropped as always true, and its load read what is not there), no other value of the place in the
+// row, no division. Where something asks for the place, ends are bound as what they are.
+bool reads_position(const RowForm& form, const Graph& graph, const std::vector<std::uint32_t>& axes) {
+  const ExprPool& pool = form.kernel.pool;
+  const auto divided_in = [&](const std::vector<IndexExpr>& shape, const std::vector<IndexExpr>& indices) {
+    return divides_any_of(simplify(flat_index(shape, indices), pool.bounds()), axes);
+  };
+  std::vector<ExprId> roots = roots_of(form.kernel);
+  roots.insert(roots.end(), form.reductions.begin(), form.reductions.end());
+  for (const ExprId id : reachable(pool, roots)) {
+    const ExprNode& n = pool[id];
+    if (n.op == ExprOp::kIndex && mentions_any(n.indices[0], axes)) return true;
+    if (n.op == ExprOp::kLoad && divided_in(graph.tensor(n.source).shape, n.indices)) return true;
+  }
+  return std::ranges::any_of(form.kernel.outputs,
+                             [&](const KernelOutput& o) { return divided_in(o.type.shape, o.index); });
+}
+
+// What becomes of expressions on the way: exponentials powers of two.
+class Rewriting {
+ public:
+  explicit Rewriting(const Kernel& kernel) : pool_(kernel.pool), shared_(shared_exponentials(kernel)) {}
+  void set(ExprPool& to, ExprCopier& copier) const {
+    copier.rewritten = [&to, this](ExprId id, const ExprCopier::Copied& copied) {
+      return shared_[id] ? shared_power_of_two(pool_, id, to, copied) : kNoExpr;
+    };
+  }
+
+ private:
+  const ExprPool& pool_;
+  std::vector<bool> shared_;
+};
+
+// Do all rows share something of so wide elements? Vectors of it would lie differently to each of them.
+bool has_wide_broadcast(const RowForm& form, const Graph& graph) {
+  const ExprPool& pool = form.kernel.pool;
+  return !form.rows.empty() && std::ranges::any_of(reachable(pool, roots_of(form.kernel)), [&](ExprId id) {
+    if (pool[id].op != ExprOp::kLoad || bits(pool[id].dtype) < kScalarLoadBits) return false;
+    const IndexExpr at = position_of(graph, pool, id);
+    return mentions_any(at, form.columns) && !mentions_any(at, form.rows);
+  });
+}
+
+// The form over the vectors of memory where its rows begin anywhere; nothing where accesses do not allow that.
+std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, int most, RowSplit& split,
+                                     const Rewriting& rewriting) {
+  constexpr std::int64_t kShortest = 128;  // elements of a row: with fewer, ends are too much of it
+  const ExprPool& old = form.kernel.pool;
+  const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
+  if (reduced.size() != 1 || form.columns.size() > 1) return std::nullopt;
+  const IndexExpr length = old.extent(reduced[0]);
+  if (!form.columns.empty() && old.extent(form.columns[0]) != length) return std::nullopt;
+  std::vector<std::uint32_t> along = reduced;
+  along.insert(along.end(), form.columns.begin(), form.columns.end());
+  const bool exact_ends = reads_position(form, graph, along);
+  std::vector<ExprId> bodies;
+  for (const ExprId r : form.reductions) {
+    const ExprNode& n = old[r];
+    if (n.axes != reduced) return std::nullopt;
+    bodies.push_back(n.args[0]);
+  }
+  if (std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& o) {
+        const std::size_t lacking = columns_without(form, o).size();
+        return lacking != 0 && lacking != form.columns.size();
+      }))
+    return std::nullopt;
+  int width = vector_width(form, graph, most, reduced[0], bodies, false, false);
+  if (!form.columns.empty())
+    width = std::min(width, vector_width(form, graph, most, form.columns[0], roots_of(form.kernel), true, false));
+  if (width == 1 || value_at_hint(length, old.bounds().symbols) < kShortest) return std::nullopt;
+  const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], bodies, false, exact_ends);
+  if (!start || parts_have_other_layout(form, graph, *start, width)) return std::nullopt;
+  if (has_wide_broadcast(form, graph)) return std::nullopt;
+  if (!form.columns.empty()) {
+    const auto of_columns = common_start(form, graph, form.columns[0], roots_of(form.kernel), true, exact_ends);
+    if (!of_columns || !proves_multiple_of(simplify(*of_columns - *start, old.bounds()), width, old.bounds()))
+      return std::nullopt;
+  }
+
+  RowForm result;
+  RowSplit now;
+  now.reduction_width = now.column_width = width;
+  now.exact_ends = exact_ends;
+  result.kernel = change_axes(form.kernel, [&](ExprPool& pool, ExprCopier& copier) {
+    rewriting.set(pool, copier);
+    AxisChange change;
+    std::map<std::uint32_t, IndexExpr> row;
+    for (const std::uint32_t a : form.rows) {
+      result.rows.push_back(pool.new_axis(old.extent(a)));
+      row[a] = IndexExpr::axis(result.rows.back());
+    }
+    const auto in_new = [&](const IndexExpr& e) {
+      return substitute(
+          e, [&](Variable v) { return v.kind == Variable::Kind::kAxis ? std::optional(row.at(v.id)) : std::nullopt; });
+    };
+    now.start = simplify(in_new(*start), pool.bounds());
+    now.length = length;
+    IndexExpr vectors = length;
+    for (const std::uint32_t a : form.rows) vectors *= old.extent(a);
+    // Ends are lanes of vectors that memory may have only in part.
+    if (exact_ends) vectors += *gap_before_rows(form, reduced[0], *start) + width - 1;
+    vectors = simplify(floor_div(vectors, width), pool.bounds());
+    const auto element = [&](std::vector<std::uint32_t>& axes) {
+      axes = {pool.new_axis(vectors), pool.new_axis(width)};
+      return IndexExpr::axis(axes[0]) * width + IndexExpr::axis(axes[1]) - *now.start;
+    };
+    for (const std::uint32_t a : form.kernel.outputs[0].axes) {
+      if (const auto at = row.find(a); at != row.end()) {
+        change.values.push_back(at->second);
+        change.new_axes.push_back(at->second.as_variable()->id);
+      } else {
+        change.values.push_back(element(result.columns));
+        change.new_axes.insert(change.new_axes.end(), result.columns.begin(), result.columns.end());
+      }
+    }
+    copier.axis[reduced[0]] = element(now.reduction);
+    copier.reduction_axes[reduced] = now.reduction;
+    return change;
+  });
+  if (count_divisions(result.kernel, graph) > count_divisions(form.kernel, graph)) return std::nullopt;
+  split = std::move(now);
+  return result;
+}
+
+}  // namespace
+
+RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) {
+  const ExprPool& old = form.kernel.pool;
+  const Rewriting rewriting(form.kernel);
+  std::vector<ExprId> bodies;
+  const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
+  const int most = most_of_vector(form, graph);
+  for (const ExprId r : form.reductions)
+    if (old[r].axes == reduced) bodies.push_back(old[r].args[0]);
+  split.reduction_width = vector_width(form, graph, most, reduced.back(), bodies, false);
+  const bool ragged = std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& output) {
+    const std::size_t lacking = columns_without(form, output).size();
+    return lacking != 0 && lacking != form.columns.size();
+  });
+  if (!form.columns.empty() && !ragged)
+    split.column_width = vector_width(form, graph, most, form.columns.back(), roots_of(form.kernel), true);
+  const int widest = std::max(split.reduction_width, split.column_width);
+  if (widest > 1 && form.segments.empty() && parts_have_other_layout(form, graph, 0, widest))
+    split.reduction_width = split.column_width = 1;
+  // What vectors there could be if rows began and ended at multiples of them.
+  const int wanted = vector_width(form, graph, most, reduced.back(), bodies, false, false);
+  if (split.reduction_width < wanted && split.column_width < wanted && form.segments.empty())
+    if (auto floating = float_vectors(form, graph, most, split, rewriting)) return *std::move(floating);
+  // Loops over one extent take the same vectors, so that one may keep what another reads.
+  if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == reduced.size() &&
+      old.extent(form.columns.back()) == old.extent(reduced.back()))
+    split.reduction_width = split.column_width = std::min(split.reduction_width, split.column_width);
+  RowForm result;
+  result.segments = form.segments;
+  result.segment = form.segment;
+  std::vector<std::uint32_t> new_reduced;
+  const auto split_axes = [&](ExprPool& pool, ExprCopier& copier) {
+    rewriting.set(pool, copier);
+    AxisChange change;
+    const std::vector<std::uint32_t>& axes = form.kernel.outputs[0].axes;
+    for (std::size_t i = 0; i < axes.size(); ++i) {
+      const IndexExpr& extent = old.extent(axes[i]);
+      const int width = i + 1 == axes.size() && !form.columns.empty() ? split.column_width : 1;
+      const std::uint32_t outer = pool.new_axis(simplify(floor_div(extent, width), pool.bounds()));
+      change.new_axes.push_back(outer);
+      (i < form.rows.size() ? result.rows : result.columns).push_back(outer);
+      IndexExpr value = IndexExpr::axis(outer);
+      if (width > 1) {
+        const std::uint32_t lane = pool.new_axis(width);
+        change.new_axes.push_back(lane);
+        result.columns.push_back(lane);
+        value = value * width + IndexExpr::axis(lane);
+      }
+      change.values.push_back(value);
+    }
+    if (split.reduction_width > 1) {
+      for (const std::uint32_t a : reduced) {
+        const int width = a == reduced.back() ? split.reduction_width : 1;
+        new_reduced.push_back(pool.new_axis(simplify(floor_div(old.extent(a), width), pool.bounds())));
+        copier.axis[a] = IndexExpr::axis(new_reduced.back()) * width;
+      }
+      new_reduced.push_back(pool.new_axis(split.reduction_width));
+      *copier.axis[reduced.back()] += IndexExpr::axis(new_reduced.back());
+      copier.reduction_axes[reduced] = new_reduced;
+    }
+    return change;
+  };
+  result.kernel = change_axes(form.kernel, split_axes, result.segments);
+  split.reduction = new_reduced;
+  return result;
+}
+
+}  // namespace fusec

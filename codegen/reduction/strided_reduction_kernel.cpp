@@ -1,0 +1,199 @@
+#include "codegen/reduction/strided_reduction_kernel.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include "codegen/reduction/row_partials.h"
+#include "ir/type.h"
+#include "schedule/reduction/extra_outputs.h"
+#include "schedule/reduction/row_form.h"
+#include "schedule/target/target.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kComputingInPart = 40;  // registers of a thread, beside what it keeps
+
+// Blocks that run at once where each thread has so many registers: these are given to warps in units of 256, by each
+// quarter of a multiprocessor.
+int blocks_of_registers(int threads, int registers) {
+  constexpr int kUnit = 256, kQuarters = 4;
+  const int of_warp = (std::min(255, registers) * kWarpLanes + kUnit - 1) / kUnit * kUnit;
+  const int warps = kMultiprocessorRegisters / kQuarters / of_warp * kQuarters;
+  return std::max(1, warps / ((threads + kWarpLanes - 1) / kWarpLanes));
+}
+
+void plan_registers(StridedReductionKernel& part, const Graph& graph) {
+  const StridedReduction& plan = part.plan;
+  const ExprPool& pool = plan.form.kernel.pool;
+  if (plan.register_vectors == 0) return;
+  std::map<int, std::vector<ExprId>> bodies;
+  for (const ReductionLoop& loop : part.loops)
+    std::ranges::copy(part.roots_of_loop(loop), std::back_inserter(bodies[loop.stage]));
+  bodies[part.loops.back().stage + 1] = roots_of_outputs(part.outputs_of(false));
+  std::map<ValueId, int> uses;
+  for (const auto& [stage, roots] : bodies) {
+    std::set<ValueId> here;
+    for (const ExprId load : part.loads_of(roots)) here.insert(pool[load].source);
+    for (const ValueId value : here) ++uses[value];
+  }
+  for (const auto& [value, count] : uses) {
+    const int more = plan.register_vectors * plan.width * bits(graph.tensor(value).dtype) / 32;
+    if (count < 2 || part.register_words + more > kMaxRegisterWords) continue;
+    part.register_words += more;
+    part.register_values.insert(value);
+    part.register_vectors = plan.register_vectors;
+  }
+}
+
+// False where they are too many.
+bool plan_values(StridedReductionKernel& part, const Graph& graph) {
+  const StridedReduction& plan = part.plan;
+  if (plan.register_vectors == 0 || !plan.in_strips || plan.elements_per_line > 1 ||
+      (plan.unaligned && plan.form.columns.empty()) || plan.chunks > 1)
+    return false;
+  std::vector<RowLoop> loops;
+  for (const ReductionLoop& loop : part.loops) loops.push_back(part.loop_over(loop.axes, part.roots_of_loop(loop)));
+  if (const std::vector<ExprId> roots = roots_of_outputs(part.outputs_of(false)); !roots.empty())
+    loops.push_back(part.loop_over(plan.form.columns, roots));
+  std::optional<RowRegisters> register_plan =
+      plan_row_values(plan.form, graph, loops, plan.parts / plan.lanes(), plan.threads());
+  if (!register_plan || register_plan->slots.empty()) return false;
+  part.values = *std::move(register_plan);
+  part.register_vectors = plan.register_vectors;
+  part.register_words = part.values.words;
+  return true;
+}
+
+// What a place has of a reduction.
+int words_of_result(const RowForm& form, ExprId reduction) {
+  const ExprNode& n = form.kernel.pool[reduction];
+  const bool has_position = n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin;
+  return (is_wide(form.kernel.pool[n.args[0]].type) ? 2 : 1) + (has_position ? 1 : 0);
+}
+
+// Of what is the same for all lines, those of a thread's places.
+int words_of_broadcasts(const StridedReductionKernel& part) {
+  int words = 0;
+  std::set<ValueId> tensors;
+  for (const ExprId load : part.plan.line_invariant_loads)
+    if (tensors.insert(part.plan.form.kernel.pool[load].source).second)
+      words += std::clamp(part.words_of(load), 1, part.plan.width);
+  return words;
+}
+
+// Of loops that keep nothing: turns on the way, results at each place of a vector, what stands beside all lines.
+int registers_of_loops(const StridedReductionKernel& part) {
+  constexpr int kMoments = 3;  // results of a place
+  std::map<int, int> places;   // of each stage's reductions
+  int asked_for = 0, most = 0;
+  for (const ReductionLoop& loop : part.loops) {
+    for (const ExprId r : loop.reductions) {
+      const int result = words_of_result(part.plan.form, r);
+      most = std::max(most, places[loop.stage] += result);
+      asked_for += part.is_read_per_element(r) ? result : 0;
+    }
+  }
+  int words = 0;
+  std::set<ValueId> tensors;
+  for (const ExprId load : part.plan.loads)
+    if (tensors.insert(part.plan.form.kernel.pool[load].source).second) words += part.words_of(load);
+  // What is the same for a place is made of its results once.
+  if (part.outputs && !part.outputs_of(false).empty()) asked_for += asked_for + 1;
+  const int results = part.plan.one_pass ? kMoments : most + asked_for;
+  const int stored = static_cast<int>(part.own_extra_outputs().size());
+  return (results + stored) * part.plan.width + 4 * words + words_of_broadcasts(part) + kComputingInPart;
+}
+
+}  // namespace
+
+StridedReductionKernel strided_reduction_kernel(const Graph& graph, const StridedReduction& plan, int stage) {
+  StridedReductionKernel part{
+      .plan = plan, .loops = reduction_loops(plan.form), .stage = stage, .outputs = plan.in_one_kernel()};
+  part.outputs = part.outputs || stage + 1 == launches_of(plan);
+  if (!plan_values(part, graph)) plan_registers(part, graph);
+  return part;
+}
+
+std::vector<ExprId> roots_of_outputs(const StridedReductionKernel::Outputs& outputs) {
+  std::vector<ExprId> roots;
+  for (const KernelOutput* output : outputs) roots.push_back(output->expr);
+  return roots;
+}
+
+RowLoop StridedReductionKernel::loop_over(const std::vector<std::uint32_t>& axes,
+                                          const std::vector<ExprId>& roots) const {
+  return {.axes = axes, .width = plan.width, .roots = roots, .vectors = plan.lines()};
+}
+
+StridedReductionKernel::Outputs StridedReductionKernel::outputs_of(bool row) const {
+  Outputs found;
+  for (const KernelOutput& output : plan.form.kernel.outputs)
+    if (is_of_rows(plan.form, output) == row) found.push_back(&output);
+  return found;
+}
+
+StridedReductionKernel::Outputs StridedReductionKernel::own_extra_outputs() const {
+  Outputs found;
+  if (stage > 0) return found;
+  for (const KernelOutput& output : plan.form.extra_outputs) found.push_back(&output);
+  return found;
+}
+
+std::vector<ExprId> StridedReductionKernel::roots_of_loop(const ReductionLoop& loop) const {
+  std::vector<ExprId> roots = loop.bodies(plan.form.kernel.pool);
+  if (loop.reductions == loops.front().reductions)
+    std::ranges::copy(roots_of_extra_outputs(plan.form), std::back_inserter(roots));
+  return roots;
+}
+
+bool StridedReductionKernel::reads_once() const {
+  return plan.form.columns.empty() && (loops.size() == 1 || (plan.one_pass && register_vectors == 0));
+}
+
+IndexExpr StridedReductionKernel::chunks() const {
+  const ExprPool& pool = plan.form.kernel.pool;
+  if (plan.chunks == 1 || plan.resident_blocks || plan.lines().as_constant()) return plan.chunks;
+  // Of a turn: so many lines, or elements.
+  const IndexExpr all = plan.in_strips ? plan.lines() : plan.lines() * plan.columns();
+  const int at_once = plan.in_strips ? plan.parts / plan.lanes() : plan.parts * plan.width;
+  const IndexExpr groups_per_block = simplify(point_count(pool, plan.outer) * plan.strips(), pool.bounds());
+  return chunks_of_launch(plan.chunks, all, std::int64_t{at_once} * vectors_of_chunk(plan), groups_per_block,
+                          pool.bounds());
+}
+
+bool StridedReductionKernel::is_read_per_element(ExprId reduction) const {
+  std::vector<ExprId> roots = outputs ? roots_of_outputs(outputs_of(false)) : std::vector<ExprId>{};
+  for (const ReductionLoop& loop : loops)
+    if (plan.in_one_kernel() || (!outputs && (plan.one_pass || loop.stage == stage)))
+      std::ranges::copy(loop.bodies(plan.form.kernel.pool), std::back_inserter(roots));
+  return contains(outside_reductions(plan.form, roots), reduction);
+}
+
+std::vector<ExprId> StridedReductionKernel::loads_of(const std::vector<ExprId>& roots) const {
+  std::vector<ExprId> loads;
+  for (const ExprId id : outside_reductions(plan.form, roots))
+    if (contains(plan.loads, id)) loads.push_back(id);
+  std::ranges::sort(loads);
+  return loads;
+}
+
+int StridedReductionKernel::words_of(ExprId load) const {
+  return plan.width * bits(plan.form.kernel.pool[load].dtype) / 32;
+}
+
+bool StridedReductionKernel::recomputes() const {
+  const int elements = register_vectors * plan.width * static_cast<int>(register_values.size());
+  return register_words + elements + kComputingInPart > kMultiprocessorRegisters / plan.threads();
+}
+
+int StridedReductionKernel::blocks_at_once() const {
+  if (register_words == 0 || plan.elements_per_line > 1)
+    return blocks_of_registers(plan.threads(), register_words + registers_of_loops(*this));
+  if (plan.in_strips || plan.resident_blocks) return 1;  // beside what is the same for a place
+  return 2 * plan.threads() * (register_words + kComputingInPart) > kMultiprocessorRegisters ? 1 : 0;
+}
+
+}  // namespace fusec

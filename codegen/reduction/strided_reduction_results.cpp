@@ -1,0 +1,279 @@
+#include "codegen/reduction/strided_reduction_results.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <iterator>
+#include <numeric>
+
+#include "codegen/reduction/row_partials.h"
+
+namespace fusec {
+
+void StridedReductionResults::join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width,
+                                   bool all) {
+  if (plan_.of_warps()) return join_lines(a, mine);
+  std::string places = mine;
+  if (all && width != plan_.width) {
+    places = writer_.unique(a.name + "_all");
+    writer_.line(fmt::format("{} {}[{}];", a.type, places, plan_.width));
+  }
+  writer_.use("combine");
+  if (a.extreme) {
+    writer_.use("spread_extremes");
+    writer_.use("extreme_lanes");
+  }
+  writer_.line(
+      fmt::format("const {} {} = {};", a.type, a.name,
+                  width == plan_.width && (plan_.unaligned || plan_.elements_per_line > 1 || are_lines_of_warps())
+                      ? reduced_strip(a, mine, places, all ? width : 0)
+                      : reduced_sequentially(a, mine, places, parts, width, all && plan_.elements_per_line == 1)));
+  if (all && width != plan_.width && plan_.elements_per_line > 1) {
+    writer_.use("places_of_pieces");
+    writer_.line(fmt::format("places_of_pieces<{}, {}>({}, {}, (int)({} - {}));", plan_.elements_per_line, plan_.rows,
+                             a.name, places, elements_.phase(), elements_.begins()));
+  }
+  elements_.done()[a.reduction] = {.own = a, .slots = all ? places : ""};
+}
+
+// Of a warp that has all lines: each lane's places get what their columns have.
+void StridedReductionResults::join_lines(const ExprEmitter::Accumulator& a, const std::string& mine) {
+  elements_.done()[a.reduction] = {.own = a, .slots = mine};
+  if (plan_.lanes() == 32) return;
+  writer_.use("combine");
+  writer_.use("join_lines");
+  if (a.extreme) writer_.use("extreme_lanes");
+  writer_.line(fmt::format("join_lines<{}>({}, {});", plan_.lanes(), mine, a.combine));
+}
+
+void StridedReductionResults::join_exponentials(const std::string& greatest, const std::string& sum,
+                                                const std::string& shift, int parts, int width) {
+  const ExprEmitter::Accumulator first = emitter_.accumulator(plan_.one_pass->first);
+  const ExprEmitter::Accumulator second = emitter_.accumulator(plan_.one_pass->second);
+  const bool own = width == plan_.width;
+  const std::string greatest_at = writer_.unique(first.name + "_at"), sum_at = writer_.unique(second.name + "_at");
+  writer_.line(fmt::format("float {}[{}], {}[{}];", greatest_at, width, sum_at, width));
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {};", width, greatest_at, greatest));
+  join(first, greatest_at, parts, width, kernel_.is_read_per_element(first.reduction));
+  ExprEmitter::Accumulator all = first;
+  if (own)
+    all.name = elements_.done().at(first.reduction).slots + "[e]";
+  else if (parts > plan_.rows)
+    all.name = results_of_rows(first) + "[e]";
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", width));
+  const ExprEmitter::Mark outside = emitter_.mark();
+  for (const std::uint32_t a : pool_[plan_.one_pass->second].axes) emitter_.bind(a, "0");
+  emitter_.bind(plan_.inner, elements_.row_of_place(own ? "e" : ""));
+  const std::string of_all = emitter_.result(all);
+  emitter_.define(first.reduction, kernel_.outputs ? of_all : fmt::format("RunningExponentials::shift_of({})", of_all));
+  emitter_.define(plan_.one_pass->element, shift);
+  const std::string below = emitter_.emit(pool_[plan_.one_pass->second].args[0]);
+  writer_.line(fmt::format("{}[e] = {} * ({});", sum_at, sum, below));
+  emitter_.rewind(outside);
+  writer_.close();
+  join(second, sum_at, parts, width, kernel_.is_read_per_element(second.reduction));
+}
+
+void StridedReductionResults::join_moments(const std::string& moments, int parts, int width, const std::string& about) {
+  const ExprEmitter::Accumulator first = emitter_.accumulator(plan_.one_pass->first);
+  const ExprEmitter::Accumulator second = emitter_.accumulator(plan_.one_pass->second);
+  const std::string sums = writer_.unique(first.name + "_at"), squares = writer_.unique(second.name + "_at");
+  writer_.line(fmt::format("{} {}[{}], {}[{}];", first.type, sums, width, squares, width));
+  writer_.line("#pragma unroll");
+  writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}[e].sum;", width, sums, moments));
+  join(first, sums, parts, width, kernel_.is_read_per_element(first.reduction));
+  ExprEmitter::Accumulator all = first;
+  const std::string e = writer_.unique("e");
+  all.name = fmt::format("{}[{}]",
+                         width == plan_.width ? elements_.done().at(first.reduction).slots : results_of_rows(first), e);
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
+  const ExprEmitter::Mark outside = emitter_.mark();
+  for (const std::uint32_t a : pool_[plan_.one_pass->second].axes) emitter_.bind(a, "0");
+  const bool own = width == plan_.width;
+  emitter_.bind(plan_.inner, elements_.row_of_place(own ? e : ""));
+  if (kernel_.outputs)
+    emitter_.define(first.reduction, emitter_.result(all));
+  else  // of what this block has of its rows
+    emitter_.define(
+        plan_.one_pass->mean,
+        fmt::format("({} / {})", all.name, scaled_count(elements_.elements_of_chunk(elements_.chunk(), own ? e : ""))));
+  emitter_.define(plan_.one_pass->element, about.empty() ? fmt::format("{}[{}].mean", moments, e)
+                                                         : fmt::format("({} + {}[{}].mean)", about, moments, e));
+  const std::string of_all = emitter_.emit(pool_[plan_.one_pass->second].args[0]);
+  writer_.line(fmt::format("{0}[{1}] = {2}[{1}].squares + {2}[{1}].count * ({3});", squares, e, moments, of_all));
+  emitter_.rewind(outside);
+  writer_.close();
+  join(second, squares, parts, width, kernel_.is_read_per_element(second.reduction));
+}
+
+std::string StridedReductionResults::type_of_pass() const {
+  return c_type(pool_[plan_.one_pass->first].type);
+}
+
+std::string StridedReductionResults::scaled_count(const std::string& count) const {
+  return divisor_of_sum(count, type_of_pass(), plan_.one_pass->scale);
+}
+
+// Where threads have an element each, of row `thread % rows`: that row's result, which a thread of it has found.
+std::string StridedReductionResults::results_of_rows(const ExprEmitter::Accumulator& a) {
+  const std::string mine = writer_.unique("mine");
+  writer_.use("result_in_turn");
+  writer_.line(fmt::format("const {} {}[1] = {{result_in_turn<{}>({}, {})}};", a.type, mine, plan_.rows, a.name,
+                           elements_.thread()));
+  return mine;
+}
+
+// Has each warp whole lines of a strip, and neither part nor rest of one?
+bool StridedReductionResults::are_lines_of_warps() const {
+  return plan_.in_strips && 32 % plan_.lanes() == 0 && plan_.parts == plan_.group_threads;
+}
+
+std::string StridedReductionResults::reduced_sequentially(const ExprEmitter::Accumulator& a, const std::string& mine,
+                                                          const std::string& places, int parts, int width, bool all) {
+  writer_.use("interleaved_reduce");
+  return fmt::format("interleaved_reduce<{}, {}, {}, {}, {}, {}>({}, {}, {}, {})", plan_.group_threads,
+                     plan_.groups_per_block, parts, width, plan_.rows, all ? plan_.width : 0, mine, places,
+                     elements_.thread(), a.combine);
+}
+
+// Of strips, and of rows with several elements of a line.
+std::string StridedReductionResults::reduced_strip(const ExprEmitter::Accumulator& a, const std::string& mine,
+                                                   const std::string& places, int count) {
+  const std::string none = a.extreme ? a.type + a.identity : fmt::format("({}){}", a.type, a.identity);
+  const std::string first = fmt::format("(int)({} - {})", elements_.phase(), elements_.begins());
+  if (plan_.elements_per_line == 1 && !plan_.unaligned) {
+    writer_.use("reduce_strip");
+    return fmt::format("reduce_strip<{}, {}, {}>({}, {}, {})", plan_.group_threads, plan_.lanes(), count, mine, places,
+                       a.combine);
+  }
+  if (plan_.elements_per_line == 1) {
+    writer_.use("shifted_lines");
+    return fmt::format("reduce_shifted<{}, {}, {}, {}, {}>({}, {}, {}, {})", plan_.group_threads, plan_.parts,
+                       plan_.lanes(), plan_.rows, count, mine, places, first, a.combine);
+  }
+  writer_.use("reduce_pieces");
+  if (!plan_.unaligned)
+    return fmt::format("reduce_pieces<{}, {}, {}, {}, {}>({}, {}, {}, {})", plan_.group_threads, plan_.parts,
+                       plan_.elements_per_line, plan_.rows, count, mine, places, none, a.combine);
+  return fmt::format("reduce_piece<{}, {}, {}, {}, {}>({}, {}, {}, {}, {})", plan_.group_threads, plan_.parts,
+                     plan_.elements_per_line, count, pieces_reduced_++, mine, places, first, none, a.combine);
+}
+
+std::string StridedReductionResults::partials(const ExprEmitter::Accumulator& a) {
+  std::string& pointer = partials_[a.reduction];
+  const IndexExpr groups_per_block = point_count(pool_, plan_.outer) * plan_.strips();
+  if (pointer.empty()) pointer = row_partials(writer_, form_, a, groups_per_block * kernel_.chunks() * plan_.rows);
+  return pointer;
+}
+
+void StridedReductionResults::store_partials(const std::vector<ExprId>& reductions) {
+  writer_.open(fmt::format("if ({} < {})", elements_.thread(), plan_.rows));
+  for (const ExprId r : reductions)
+    if (!is_stored_from_places(r))
+      store_partial(partials(elements_.done().at(r).own), elements_.thread(), elements_.done().at(r).own.name);
+  writer_.close();
+  for (const ExprId r : reductions)
+    if (is_stored_from_places(r)) store_partials_of_places(elements_.done().at(r));
+}
+
+void StridedReductionResults::store_partials() {
+  std::vector<ExprId> here;
+  for (const ReductionLoop& loop : kernel_.loops)
+    if (plan_.one_pass || loop.stage == kernel_.stage) std::ranges::copy(loop.reductions, std::back_inserter(here));
+  store_partials(here);
+}
+
+void StridedReductionResults::store_partial(const std::string& pointer, const std::string& row,
+                                            const std::string& value) {
+  writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", pointer, elements_.group(), elements_.chunks(),
+                           elements_.chunk(), plan_.rows, row, value));
+}
+
+// What each place has of it is in registers. Of so many rows, another look into shared memory would meet in its banks.
+bool StridedReductionResults::is_stored_from_places(ExprId reduction) const {
+  return plan_.one_pass && reduction == plan_.one_pass->first && !plan_.in_strips && plan_.elements_per_line == 1 &&
+         plan_.rows / std::gcd(plan_.rows, plan_.width) > 32;
+}
+
+// As many threads as have all rows between them, each those that are its own.
+void StridedReductionResults::store_partials_of_places(const StridedReductionLoops::Done& done) {
+  const int each = std::gcd(plan_.rows, plan_.width);
+  const std::string e = writer_.unique("e"), pointer = partials(done.own);
+  writer_.open(fmt::format("if ({} < {})", elements_.thread(), plan_.rows / each));
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, each));
+  store_partial(pointer, fmt::format("({} * {} + {}) % {}", elements_.thread(), plan_.width, e, plan_.rows),
+                fmt::format("{}[{}]", done.slots, e));
+  writer_.close();
+  writer_.close();
+}
+
+// Threads that combine what blocks have left: one for each row where those are few.
+int StridedReductionResults::combining() const {
+  return plan_.resident_blocks ? plan_.rows : plan_.group_threads / plan_.rows * plan_.rows;
+}
+
+// How many of them blocks have left of a team's rows.
+std::string StridedReductionResults::partials_of_rows() const {
+  return kernel_.chunks().as_constant() ? std::to_string(plan_.chunks * plan_.rows)
+                                        : fmt::format("({} * {})", elements_.chunks(), plan_.rows);
+}
+
+void StridedReductionResults::combine_partials(ExprId reduction) {
+  const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
+  const std::string mine = writer_.unique(a.name + "_at"), i = writer_.unique("i"), pointer = partials(a);
+  const int parts = combining();
+  const std::string count = partials_of_rows();
+  writer_.line(fmt::format("{} {}[1] = {{{}{}}};", a.type, mine, a.extreme ? a.type : "", a.identity));
+  writer_.line(fmt::format("if ({} < {})", elements_.thread(), parts));
+  writer_.line(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, parts));
+  writer_.use("combine");
+  writer_.line(fmt::format("    {0}[0] = {1}({0}[0], {2}[{3} * {4} + {5}]);", mine, a.combine, pointer,
+                           elements_.group(), count, i));
+  join(a, mine, parts, 1, kernel_.is_read_per_element(reduction));
+}
+
+void StridedReductionResults::combine_exponentials() {
+  const std::string first = partials(emitter_.accumulator(plan_.one_pass->first));
+  const std::string second = partials(emitter_.accumulator(plan_.one_pass->second));
+  const std::string running = writer_.unique("running"), i = writer_.unique("i"), at = writer_.unique("at");
+  const int parts = combining();
+  const std::string count = partials_of_rows();
+  writer_.line(fmt::format("RunningExponentials {};", running));
+  writer_.line(fmt::format("if ({} < {})", elements_.thread(), parts));
+  writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, parts));
+  writer_.line(fmt::format("const {} {} = {} * {} + {};", writer_.index_type(), at, elements_.group(), count, i));
+  writer_.line(fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running, first, second, at));
+  writer_.close();
+  join_exponentials(running + ".greatest", running + ".sum", running + ".shift()", parts, 1);
+}
+
+void StridedReductionResults::combine_moments() {
+  const std::string sums = partials(emitter_.accumulator(plan_.one_pass->first));
+  const std::string squares = partials(emitter_.accumulator(plan_.one_pass->second));
+  const std::string moments = writer_.unique("moments"), i = writer_.unique("i"), at = writer_.unique("at");
+  const std::string about = writer_.unique("about"), type = writer_.index_type();
+  const int parts = combining();
+  const std::string count = partials_of_rows();
+  writer_.use("running_moments");
+  writer_.line(fmt::format("{} {}[1];", running_moments(type_of_pass(), plan_.one_pass->scale), moments));
+  writer_.line(fmt::format("const {} {} = {}[{} * {} + {} % {}] / {};", type_of_pass(), about, sums, elements_.group(),
+                           count, elements_.thread(), plan_.rows, scaled_count(elements_.elements_of_chunk("0", ""))));
+  writer_.line(fmt::format("if ({} < {})", elements_.thread(), parts));
+  writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, parts));
+  writer_.line(fmt::format("const {} {} = {} * {} + {};", type, at, elements_.group(), count, i));
+  writer_.line(fmt::format("{0}[0].take_part({1}[{3}], {2}[{3}], {4}, {5});", moments, sums, squares, at,
+                           elements_.elements_of_chunk(fmt::format("{} / {}", i, plan_.rows), ""), about));
+  writer_.close();
+  join_moments(moments, parts, 1, about);
+}
+
+void StridedReductionResults::wait_for_blocks() {
+  writer_.line(
+      fmt::format("cohort_meet({} + 1 + {}, {});", elements_.arrived(), elements_.group(), plan_.chunks * ++barriers_));
+}
+
+}  // namespace fusec

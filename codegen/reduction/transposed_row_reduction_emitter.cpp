@@ -1,0 +1,434 @@
+#include "codegen/reduction/transposed_row_reduction_emitter.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "codegen/access/direct.h"
+#include "codegen/access/vector_access.h"
+#include "codegen/expr/emit_expr.h"
+#include "codegen/expr/in_place.h"
+#include "codegen/reduction/register_resident_row.h"
+#include "codegen/reduction/row_registers.h"
+#include "ir/type.h"
+
+namespace fusec {
+namespace {
+
+using Orientation = TransposedRowReduction::Orientation;
+
+class TransposedRowReductionEmitter {
+ public:
+  TransposedRowReductionEmitter(const Graph& graph, const TransposedRowReduction& plan, bool wide)
+      : form_(plan.form),
+        pool_(form_.kernel.pool),
+        graph_(graph),
+        plan_(plan),
+        writer_(graph, wide),
+        emitter_(form_.kernel, writer_),
+        resident_row_(form_, writer_, emitter_) {
+    RowRegisters register_plan = plan_row_registers(form_, graph_, loops(), 1, plan_.threads);
+    // Loads alone are no better in registers than in shared memory.
+    if (std::ranges::any_of(register_plan.slots, &RowRegisters::Slot::words) ||
+        register_plan.code > kMaxUnrolledInstructions)
+      return;
+    register_words_ = register_plan.words;
+    resident_row_.keep(std::move(register_plan), plan_.threads);
+  }
+
+  KernelSource emit(const Kernel& original) {
+    open_strip();
+    fill_tiles();
+    writer_.line("__syncthreads();");
+    open_rows();
+    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+    emitter_.emit_independent(roots_of(form_.kernel));
+    if (!outputs_of(true).empty()) store_row();
+    if (!outputs_of(false).empty()) store_elements();
+    writer_.close();
+    store_results();
+    KernelSource source = writer_.finish(kernel_comment(graph_, original), plan_.threads, blocks_at_once());
+    source.grid[0] = simplify(point_count(pool_, plan_.outer) * plan_.strips(), pool_.bounds());
+    source.dynamic_shared = 4 * plan_.words;
+    source.name = kernel_name(graph_, original.nodes);
+    source.schedule = "row_reduction";
+    source.rows_stay_resident = true;
+    // Everything that a block reads of its rows it has read before the barrier behind which it stores them.
+    source.owns_rows = !has_indirect_loads(form_.kernel);
+    return source;
+  }
+
+ private:
+  std::vector<std::size_t> outputs_of(bool row) const {
+    std::vector<std::size_t> outputs;
+    for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i)
+      if ((form_.columns.empty() || is_of_rows(form_, form_.kernel.outputs[i])) == row) outputs.push_back(i);
+    return outputs;
+  }
+  std::vector<ExprId> roots_of_outputs(bool row) const {
+    std::vector<ExprId> roots;
+    for (const std::size_t i : outputs_of(row)) roots.push_back(form_.kernel.outputs[i].expr);
+    return roots;
+  }
+
+  RowLoop loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
+    return {.axes = axes, .roots = std::move(roots), .vectors = IndexExpr(plan_.iterations() * plan_.width)};
+  }
+  // In the order in which they run.
+  std::vector<RowLoop> loops() const {
+    std::vector<RowLoop> result;
+    for (const ReductionLoop& loop : reduction_loops(form_)) result.push_back(loop_over(loop.axes, loop.bodies(pool_)));
+    if (!outputs_of(false).empty()) result.push_back(loop_over(form_.columns, roots_of_outputs(false)));
+    return result;
+  }
+
+  // Left alone, ptxas spills what a lane keeps for more blocks than these.
+  int blocks_at_once() const {
+    constexpr int kRegisters = 65536, kComputing = 56;  // of a multiprocessor; of a thread, beside what it keeps
+    return std::max(1, kRegisters / (plan_.threads * (register_words_ + kComputing)));
+  }
+
+  // --- the block's rows
+  void open_strip() {
+    const std::string type = writer_.index_type(), block = writer_.wide() ? "(long long)blockIdx.x" : "blockIdx.x";
+    const std::string strips = emitter_.index_text().tight(simplify(plan_.strips(), pool_.bounds()));
+    first_ = writer_.unique("first");
+    count_ = writer_.unique("count");
+    std::string strip = block, outer = "0";
+    if (!plan_.outer.empty()) {
+      outer = writer_.unique("outer");
+      writer_.line(fmt::format("const {} {} = {} / {};", type, outer, block, strips));
+      strip = fmt::format("({} - {} * {})", block, outer, strips);
+    }
+    bind_flat(emitter_, plan_.outer, outer);
+    writer_.line(fmt::format("const {} {} = {} * {}{};  // of the block's rows", type, first_, strip, plan_.rows,
+                             plan_.leading_rows == 0 ? "" : fmt::format(" - {}", plan_.leading_rows)));
+    if (plan_.leading_rows > 0) {
+      begin_ = writer_.unique("begin");
+      writer_.line(fmt::format("const int {} = (int)max(({})0, -{});", begin_, type, first_));
+    }
+    if (proves_multiple_of(plan_.extent() + plan_.leading_rows, plan_.rows, pool_.bounds())) {
+      count_ = std::to_string(plan_.rows);
+    } else {
+      const std::string limit = emitter_.index_text().tight(plan_.extent());
+      writer_.line(fmt::format("const int {} = (int)min(({}){}, {} - {});", count_, type, plan_.rows, limit, first_));
+    }
+  }
+
+  // The rows of the block that have such elements: the end, and, where it is not 0, the beginning.
+  std::string rows_of(const TransposedRowReduction::Tile& tile) const {
+    const std::string type = writer_.index_type();
+    const std::string end =
+        tile.until ? fmt::format("(int)min(({}){}, {} - {})", type, count_, *tile.until, first_) : count_;
+    if (tile.from == 0 && begin_.empty()) return end;
+    return fmt::format("{}, {}", end,
+                       tile.from == 0 ? begin_ : fmt::format("(int)max(({})0, {} - {})", type, tile.from, first_));
+  }
+
+  std::string of_tile(const TransposedRowReduction::Tile& tile) const {
+    const TransposedRowReduction::Grid& grid = plan_.grid(tile);
+    return fmt::format("{}, {}, {}, {}, {}", grid.vector, plan_.rows, plan_.length, grid.pitch, grid.skew);
+  }
+  std::string lines_of_tile(const TransposedRowReduction::Tile& tile) const {
+    const TransposedRowReduction::Grid& grid = plan_.grid(tile);
+    return fmt::format("{}, {}, {}, {}, {}, {}, {}", plan_.threads, grid.vector, grid.lanes, plan_.rows, plan_.length,
+                       grid.pitch, grid.skew);
+  }
+  std::string declare_tile(const std::string& preferred_name, int place) {
+    const std::string name = writer_.unique(preferred_name + "_tile");
+    const std::string at = place == 0 ? "" : fmt::format(" + {}", place);
+    writer_.line(fmt::format("unsigned* const {} = (unsigned*)dynamic_shared{};", name, at));
+    return name;
+  }
+  // Of the block's first row; the pitch in the index type.
+  std::string start_of(const TransposedRowReduction::Tile& tile, const std::string& pointer) {
+    const std::string start = emitter_.index(tile.start);
+    return start == "0" ? pointer : fmt::format("{} + ({})", pointer, start);
+  }
+  std::string pitch_of(const TransposedRowReduction::Tile& tile) {
+    return fmt::format("({}){}", writer_.index_type(), emitter_.index_text().tight(tile.pitch));
+  }
+
+  void fill_tiles() {
+    writer_.use("dynamic_shared");
+    writer_.use("turned_rows");
+    const ExprEmitter::Mark outside = emitter_.mark();
+    emitter_.bind(plan_.inner, first_);
+    for (const TransposedRowReduction::Tile& tile : plan_.tiles) {
+      tiles_.push_back(declare_tile(writer_.preferred_name(tile.value), tile.place));
+      writer_.use(tile.dtype);
+      const std::string from = start_of(tile, writer_.input(tile.value));
+      if (tile.orientation != Orientation::kAcross) clear_ends(tile, tiles_.back());
+      if (tile.orientation == Orientation::kAcross)
+        writer_.line(fmt::format("lines_to_rows<{}>({}, {}, {}, {});", lines_of_tile(tile), tiles_.back(), from,
+                                 pitch_of(tile), rows_of(tile)));
+      else if (tile.orientation == Orientation::kAlong)
+        writer_.line(fmt::format("rows_to_rows<{}, {}, {}>({}, {}, {}, {});", plan_.threads, tile.vector, of_tile(tile),
+                                 tiles_.back(), from, pitch_of(tile), rows_of(tile)));
+      else
+        writer_.line(fmt::format("rows_to_rows<{}, {}, 1, 1, {}, 0, 0>({}, {}, 0, 1);", plan_.threads, tile.vector,
+                                 plan_.length, tiles_.back(), from));
+    }
+    for (std::size_t i = 0; i < plan_.results.size(); ++i) {
+      const auto& result = plan_.results[i];
+      const auto other = plan_.reuses_tile_of.find(i);
+      if (!result)
+        results_.emplace_back();
+      else if (other != plan_.reuses_tile_of.end())
+        results_.push_back(tiles_[other->second]);
+      else
+        results_.push_back(declare_tile(writer_.preferred_name(form_.kernel.outputs[i].value), result->place));
+      if (result && other == plan_.reuses_tile_of.end()) clear_ends(*result, results_.back());
+    }
+    emitter_.rewind(outside);
+  }
+
+  // Of rows whose last word has fewer elements, where lines are stored from them.
+  void clear_ends(const TransposedRowReduction::Tile& tile, const std::string& name) {
+    if (tile.orientation == Orientation::kBroadcast || plan_.length * tile.bytes() % 4 == 0) return;
+    writer_.line(
+        fmt::format("clear_ends<{}, {}>(({}*){});", plan_.threads, of_tile(tile), storage_type(tile.dtype), name));
+  }
+
+  // --- a row
+  void open_rows() {
+    const int at_once = plan_.threads / plan_.lanes;
+    const std::string place = writer_.unique("place"), row = writer_.unique("row");
+    lane_ = writer_.unique("lane");
+    writer_.line(fmt::format("const int {} = threadIdx.x % {};", lane_, plan_.lanes));
+    writer_.line("#pragma unroll 1");
+    writer_.open(
+        fmt::format("for (int {0} = threadIdx.x / {1}; {0} < {2}; {0} += {3})", place, plan_.lanes, count_, at_once));
+    if (!begin_.empty()) writer_.line(fmt::format("if ({} < {}) continue;", place, begin_));
+    writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), row, first_, place));
+    emitter_.bind(plan_.inner, row);
+    for (std::size_t i = 0; i < tiles_.size(); ++i)
+      rows_.push_back(plan_.tiles[i].orientation == Orientation::kBroadcast ? tiles_[i]
+                                                                            : row_in(plan_.tiles[i], tiles_[i], place));
+    for (std::size_t i = 0; i < results_.size(); ++i) {
+      const auto other = plan_.reuses_tile_of.find(i);
+      if (!plan_.results[i])
+        result_rows_.emplace_back();
+      else
+        result_rows_.push_back(other == plan_.reuses_tile_of.end() ? row_in(*plan_.results[i], results_[i], place)
+                                                                   : rows_[other->second]);
+    }
+  }
+
+  std::string row_in(const TransposedRowReduction::Tile& tile, const std::string& name, const std::string& place) {
+    const TransposedRowReduction::Grid& grid = plan_.grid(tile);
+    const std::string row = writer_.unique(name.substr(0, name.size() - 5) + "_of_row");
+    writer_.line(fmt::format("unsigned* const {} = {} + word_of_row<{}, {}, {}>({});", row, name, grid.vector,
+                             grid.pitch, grid.skew, place));
+    return row;
+  }
+
+  bool in_words(const TransposedRowReduction::Tile& tile) const { return plan_.width * tile.bytes() % 4 == 0; }
+  int words_of(const TransposedRowReduction::Tile& tile) const { return plan_.width * tile.bytes() / 4; }
+
+  // `before` and `after` stand around the elements of a vector, `element` prints one; the axis is bound.
+  struct Visit {
+    std::function<void(const std::string& lane)> element;
+    std::function<void()> before = [] {};
+    std::function<void()> after = [] {};
+  };
+  void over_row(const RowLoop& loop, const Visit& visit) {
+    const ExprEmitter::Mark outside = emitter_.mark();
+    emitter_.emit_independent(loop.roots);
+    const bool keeps = resident_row_.iterations_of(loop.axes) > 0;
+    if (keeps) resident_row_.declare_arrays(loop.axes);
+    const std::string iteration = writer_.unique("turn"), e = writer_.unique("e");
+    vector_ = writer_.unique("v");
+    if (keeps) resident_row_.enter(iteration);
+    const int unrolled = unroll_factor(code_of_element(form_, loop.roots) * plan_.width);
+    writer_.line(keeps ? "#pragma unroll" : fmt::format("#pragma unroll {}", std::min(unrolled, plan_.iterations())));
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", iteration, plan_.iterations()));
+    writer_.line(fmt::format("const int {} = {} + {} * {};", vector_, lane_, iteration, plan_.lanes));
+    const int vectors = plan_.length / plan_.width, whole = vectors / plan_.lanes;
+    const bool part = vectors % plan_.lanes != 0;
+    if (part)
+      writer_.open(whole > 0 ? fmt::format("if ({} < {} || {} < {})", iteration, whole, vector_, vectors)
+                             : fmt::format("if ({} < {})", vector_, vectors));
+    const std::map<std::size_t, std::string> words = declare_words(loop.roots);
+    visit.before();
+    const std::string place = writer_.unique("k");
+    writer_.line("#pragma unroll");
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, plan_.width));
+    const ExprEmitter::Mark lanes = emitter_.mark();
+    writer_.line(fmt::format("const int {} = {} * {} + {};", place, vector_, plan_.width, e));
+    emitter_.bind(loop.axes[0], place);
+    emitter_.load_text = [&](ExprId load) { return load_text(load, words, place, e); };
+    if (keeps) resident_row_.define_values(loop.roots, fmt::format("{} * {} + {}", iteration, plan_.width, e));
+    visit.element(e);
+    emitter_.load_text = nullptr;
+    emitter_.rewind(lanes);
+    writer_.close();
+    visit.after();
+    if (part) writer_.close();
+    emitter_.rewind(outside);
+    writer_.close();
+    resident_row_.leave();
+    resident_row_.loop_is_done(loop);
+  }
+
+  // This turn's vectors of the tiles that the roots read, where they are whole words.
+  std::map<std::size_t, std::string> declare_words(const std::vector<ExprId>& roots) {
+    std::map<std::size_t, std::string> words;
+    for (const ExprId load : resident_row_.loads_of(roots)) {
+      const auto it = plan_.tile_of.find(load);
+      if (it == plan_.tile_of.end() || words.contains(it->second)) continue;
+      const TransposedRowReduction::Tile& tile = plan_.tiles[it->second];
+      if (!in_words(tile)) continue;
+      words[it->second] = writer_.unique(writer_.preferred_name(tile.value) + "_w");
+      writer_.line(fmt::format("const Words<{0}> {1} = load_words<{0}>({2} + {3} * {0});", words_of(tile),
+                               words[it->second], rows_[it->second], vector_));
+    }
+    return words;
+  }
+
+  std::string load_text(ExprId load, const std::map<std::size_t, std::string>& words, const std::string& place,
+                        const std::string& lane) {
+    const auto it = plan_.tile_of.find(load);
+    if (it == plan_.tile_of.end()) return "";
+    const TransposedRowReduction::Tile& tile = plan_.tiles[it->second];
+    if (const auto found = words.find(it->second); found != words.end())
+      return element_text(tile.dtype, found->second, lane, writer_);
+    return widen(tile.dtype, fmt::format("((const {}*){})[{}]", storage_type(tile.dtype), rows_[it->second], place));
+  }
+
+  bool reduce(const std::vector<ExprId>& reductions) {
+    if (std::ranges::find(form_.reductions, reductions[0]) == form_.reductions.end()) return false;
+    std::vector<ExprEmitter::Accumulator> accumulators;
+    std::vector<ExprId> bodies;
+    for (const ExprId r : reductions) {
+      const ExprEmitter::Accumulator a = emitter_.accumulator(r);
+      writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
+      accumulators.push_back(a);
+      bodies.push_back(pool_[r].args[0]);
+    }
+    over_row(loop_over(pool_[reductions[0]].axes, bodies),
+             {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
+    for (const ExprEmitter::Accumulator& a : accumulators) {
+      if (plan_.lanes > 1) {
+        writer_.use("combine");
+        if (a.extreme) writer_.use("extreme_lanes");
+        writer_.use("warp_reduce");
+        writer_.line(fmt::format("{0} = warp_reduce<{1}>({0}, {2});", a.name, plan_.lanes, a.combine));
+      }
+      emitter_.define(a.reduction, emitter_.result(a));
+    }
+    return true;
+  }
+
+  // --- outputs
+  IndexExpr position(const KernelOutput& output) const {
+    return simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  }
+
+  void store_row() {
+    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(true));
+    writer_.open(fmt::format("if ({} == 0)", lane_));
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      const KernelOutput& output = form_.kernel.outputs[outputs_of(true)[i]];
+      writer_.line(store_text(writer_, output, emitter_.index(position(output)), values[i]));
+    }
+    writer_.close();
+  }
+
+  // Into the tiles, or along memory at once.
+  void store_elements() {
+    const std::vector<std::size_t> outputs = outputs_of(false);
+    const std::vector<ExprId> roots = roots_of_outputs(false);
+    std::vector<std::optional<VectorStore>> stores;
+    Visit visit;
+    visit.before = [&] {
+      for (const std::size_t i : outputs) stores.push_back(vector_store(i));
+    };
+    visit.element = [&](const std::string& lane) {
+      std::vector<std::string> values = emitter_.emit(roots);
+      for (std::size_t i = 0; i < outputs.size(); ++i) {
+        if (stores[i]) {
+          stores[i]->put(emitter_, lane, values[i]);
+          continue;
+        }
+        const KernelOutput& output = form_.kernel.outputs[outputs[i]];
+        const std::string place = emitter_.index(IndexExpr::axis(form_.columns[0]));
+        writer_.use(output.type.dtype);
+        std::string statement = store_text(writer_, output, emitter_.index(position(output)), values[i]);
+        if (plan_.results[outputs[i]])
+          statement = fmt::format("(({}*){})[{}] = {};", storage_type(output.type.dtype), result_rows_[outputs[i]],
+                                  place, narrow(output.type.dtype, values[i]));
+        writer_.line(statement);
+      }
+    };
+    visit.after = [&] {
+      for (auto& store : stores)
+        if (store) store->finish(emitter_);
+    };
+    over_row(loop_over(form_.columns, roots), visit);
+  }
+
+  // Nothing where elements are stored one by one.
+  std::optional<VectorStore> vector_store(std::size_t number) {
+    const KernelOutput& output = form_.kernel.outputs[number];
+    if (plan_.width * bits(output.type.dtype) % 32 != 0 || plan_.width == 1) return std::nullopt;
+    const int words = plan_.width * bits(output.type.dtype) / 32;
+    std::string to = fmt::format("{} + {} * {}", result_rows_[number], vector_, words);
+    if (!plan_.results[number]) {
+      const IndexExpr start = simplify(substitute(position(output),
+                                                  [&](Variable v) -> std::optional<IndexExpr> {
+                                                    if (v != Variable{Variable::Kind::kAxis, form_.columns[0]})
+                                                      return std::nullopt;
+                                                    return IndexExpr(0);
+                                                  }),
+                                       pool_.bounds());
+      to =
+          fmt::format("{} + ({} + {} * {})", writer_.output(output.value), emitter_.index(start), vector_, plan_.width);
+    }
+    return VectorStore::elsewhere(emitter_, output, plan_.width, fmt::format("store_words({}, ", to));
+  }
+
+  void store_results() {
+    if (std::ranges::none_of(plan_.results, [](const auto& result) { return result.has_value(); })) return;
+    writer_.line("__syncthreads();");
+    emitter_.bind(plan_.inner, first_);
+    for (std::size_t i = 0; i < plan_.results.size(); ++i) {
+      if (!plan_.results[i]) continue;
+      const TransposedRowReduction::Tile& tile = *plan_.results[i];
+      const std::string to = start_of(tile, writer_.output(form_.kernel.outputs[i].value));
+      if (tile.orientation == Orientation::kAlong) {
+        writer_.line(
+            fmt::format("rows_to_words<{}, {}>({}, {}, {});", plan_.threads, of_tile(tile), to, results_[i], count_));
+        continue;
+      }
+      writer_.line(fmt::format("rows_to_lines<{}>({}, {}, {}, {});", lines_of_tile(tile), to, results_[i],
+                               pitch_of(tile), rows_of(tile)));
+    }
+  }
+
+  const RowForm& form_;
+  const ExprPool& pool_;
+  const Graph& graph_;
+  const TransposedRowReduction& plan_;
+  KernelWriter writer_;
+  ExprEmitter emitter_;
+  RegisterResidentRow resident_row_;
+  int register_words_ = 0;
+  std::string first_, count_;                    // of the block's rows
+  std::string begin_;                            // the first place that has one; "" where all from 0 on do
+  std::vector<std::string> tiles_, results_;     // in shared memory
+  std::vector<std::string> rows_, result_rows_;  // this lane's row there
+  std::string lane_;                             // of this row
+  std::string vector_;                           // in a loop over the row: the lane's
+};
+
+}  // namespace
+
+KernelSource emit_transposed_row_reduction(const Graph& graph, const TransposedRowReduction& plan, bool wide,
+                                           const Kernel& original) {
+  return TransposedRowReductionEmitter(graph, plan, wide).emit(original);
+}
+
+}  // namespace fusec

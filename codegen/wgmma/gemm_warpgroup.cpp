@@ -1,0 +1,291 @@
+#include "codegen/wgmma/gemm_warpgroup.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/gemm/gemm_block.h"
+#include "codegen/gemm/split_k.h"
+#include "codegen/wgmma/gemm_warpgroup_emitter.h"
+#include "schedule/gemm/split_k.h"
+
+namespace fusec {
+
+WarpgroupEmitter::Part::Part(const WarpgroupPart& given, KernelWriter& writer)
+    : kernel(given.form.pairs ? given.form.pairs->kernel : given.kernel),
+      product(given.form.pairs ? given.form.pairs->product : given.product),
+      results(given.product),
+      form(given.form),
+      emitter(kernel, writer) {
+  for (const std::uint32_t a : product.shared_rest) emitter.bind(a, "0");
+}
+
+WarpgroupEmitter::WarpgroupEmitter(std::span<const WarpgroupPart> parts, const Graph& graph, const Target& target,
+                                   KernelWriter& writer)
+    : tiles_(parts[0].form.tiles), graph_(graph), target_(target), writer_(writer) {
+  std::vector<WarpgroupGemmForm> forms;
+  for (const WarpgroupPart& part : parts) {
+    parts_.push_back(std::make_unique<Part>(part, writer));
+    forms.push_back(part.form);
+  }
+  stage_bytes_ = stage_bytes(forms);
+  staged_bytes_ = staged_bytes(forms);
+  box_bytes_ = box_bytes(forms);
+  copied_bytes_ = copied_bytes(forms);
+  shared_bytes_ = shared_bytes(forms);
+}
+
+KernelSource WarpgroupEmitter::emit() {
+  for (const char* part : {"dynamic_tiles", "mbarrier", "cluster", "warpgroup", "tile_order", "load_matrices"})
+    writer_.use(part);
+  IndexExpr all = 0;
+  for (const auto& part : parts_) {
+    prepare(*part);
+    all += part->tiles;
+    ends_.push_back(all);
+  }
+  const IndexExpr tiles_to_make = all * tiles_.split_k;
+  writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
+  declare_barriers();
+  declare_registers();
+  writer_.open("if (warp < 4)");
+  writer_.line(fmt::format("give_registers_back<{}>();", computes()       ? kTransformRegisters
+                                                         : gathers_rows() ? kGatherRegisters
+                                                                          : kCopierRegisters));
+  if (computes()) {
+    compute_tiles();
+  } else if (gathers_rows()) {
+    gather_tiles();
+  } else {
+    writer_.open("if (warp == 0)");
+    copy_tiles();
+    if (scales_in_stages()) {
+      writer_.close("} else {");
+      writer_.reopen();
+      scale_tiles();
+    }
+    writer_.line("__syncwarp();");
+    writer_.close();
+  }
+  writer_.close("} else {");
+  writer_.reopen();
+  writer_.line(fmt::format("take_registers<{}>();", computes()       ? kConsumerRegistersWithTransform
+                                                    : gathers_rows() ? kConsumerRegistersWithGather
+                                                                     : kRegisters));
+  multiply_tiles();
+  writer_.close();
+  if (tiles_.cluster > 1)
+    writer_.line("sync_cluster();  // until then the other block may copy here, and arrive at barriers");
+  writer_.line("#endif");
+  KernelSource source = writer_.finish(comment(), tiles_.kThreads, 1, tiles_.cluster);
+  std::vector<NodeId> nodes;
+  for (const auto& part : parts_) nodes.insert(nodes.end(), part->kernel.nodes.begin(), part->kernel.nodes.end());
+  if (parts_.size() > 1) {
+    std::ranges::sort(nodes);
+    nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
+  }
+  source.name = kernel_name(graph_, nodes) + (tiles_.split_k > 1 ? "_shares" : "");
+  const int resident = target_.multiprocessors / tiles_.cluster;
+  source.grid[0] = simplify(min(tiles_to_make, resident) * tiles_.cluster, parts_[0]->kernel.pool.bounds());
+  source.dynamic_shared = shared_bytes_;
+  source.has_named_registers = has_named_accumulators();
+  const bool of_image = std::ranges::any_of(
+      parts_[0]->form.loops, [](const WarpgroupLoop& loop) { return loop.image() || loop.has_image_boxes(); });
+  source.schedule = of_image ? "convolution_wgmma" : "gemm_wgmma";
+  return source;
+}
+
+std::vector<std::string> WarpgroupEmitter::comment() const {
+  std::vector<std::string> lines;
+  for (const auto& part : parts_)
+    for (std::string& line : kernel_comment(graph_, part->kernel)) lines.push_back(std::move(line));
+  std::string columns;
+  for (const auto& part : parts_)
+    columns += fmt::format("{}{}", columns.empty() ? "" : " or ", part->form.tiles.columns);
+  lines.push_back(
+      fmt::format("A block makes {}x{} at a time, by two warpgroups of {} rows; {} of k are a tile, {} tiles "
+                  "are in shared memory or on the way.",
+                  tiles_.rows(), columns, kPiece, parts_[0]->form.k(), tiles_.stages));
+  return lines;
+}
+
+void WarpgroupEmitter::prepare(Part& part) {
+  IndexExpr down = ceil_div(part.count(part.product.rows), tiles_.rows() * tiles_.cluster);
+  const IndexExpr across = ceil_div(part.count(part.product.columns), part.form.tiles.columns);
+  // Each group of rows may have a tile that is not full, and so may the rows behind them.
+  if (part.form.groups) down += part.form.matrices;
+  part.down = part.text(down);
+  part.across = part.text(across);
+  part.tiles = simplify(down * across * part.count(part.product.batch), part.kernel.pool.bounds());
+  for (std::size_t i = 0; i < part.form.loops.size(); ++i) part.loops.push_back(loop_of(part, i));
+}
+
+WarpgroupEmitter::Loop WarpgroupEmitter::loop_of(const Part& part, std::size_t number) {
+  const WarpgroupLoop& operands = part.form.loops[number];
+  const std::vector<std::uint32_t>& k = part.product.loops[number].k;
+  Loop loop{.form = &operands,
+            .factors = {},
+            .left_count = operands.left.size(),
+            .depth_count = operands.padded_k > 0 ? IndexExpr(operands.padded_k) : part.count(k),
+            .k = {},
+            .bytes = 0};
+  loop.k = part.text(loop.depth_count);
+  int beside = 0, copied = 0;
+  for (const bool left : {true, false})
+    for (const WarpgroupOperand& operand : left ? operands.left : operands.right) {
+      Factor f{.operand = &operand,
+               .left = left,
+               .across = left ? tiles_.rows() : part.form.tiles.columns,
+               .offset = beside,
+               .scales = 0,
+               .map = {},
+               .rows = {}};
+      beside += f.bytes();
+      if (f.copied_by_tma()) {
+        f.map = writer_.tensor_map(part.kernel.pool[operand.load].source,
+                                   f.in_image_boxes() ? boxes_of_image(f, part) : boxes_of(f, part, k));
+        loop.bytes += f.bytes();
+      }
+      for (std::size_t i = 0; f.transformed() && i < operand.transformed->copies.size(); ++i) {
+        const GemmOperand& copy = operand.transformed->copies[i];
+        f.copies.push_back({.operand = &copy, .offset = copied, .from = {}});
+        copied += f.across * part.form.k() * copy.element_bits / 8;
+      }
+      loop.factors.push_back(std::move(f));
+    }
+  for (Factor& f : loop.factors) {
+    f.scales = beside;
+    if (operands.block != 0 && f.scaled()) beside += 4 * f.across;
+  }
+  return loop;
+}
+
+TensorMapBoxes WarpgroupEmitter::boxes_of(const Factor& f, const Part& part,
+                                          const std::vector<std::uint32_t>& depth_axes) const {
+  const WarpgroupOperand& operand = *f.operand;
+  const Bounds& bounds = part.kernel.pool.bounds();
+  const IndexExpr across = part.count(part.axes(f.left)), k = part.count(depth_axes);
+  // Of which there may be none: described as one, since such a tensor is never copied from.
+  const auto extent = [&](const IndexExpr& e) { return range_of(e, bounds).min > 0 ? simplify(e, bounds) : max(e, 1); };
+  const IndexExpr beside = operand.stretches ? operand.stretches->extent : operand.k_major ? k : across;
+  const auto tile_depth = static_cast<std::uint32_t>(part.form.k());
+  TensorMapBoxes boxes{.element_bytes = part.form.element_bytes(),
+                       .offset = operand.offset,
+                       .extents = {extent(beside), extent(operand.k_major ? across : k)},
+                       .strides = {operand.stride},
+                       .box = {kPiece, tile_depth}};
+  // Along the depth, what a block copies at a time lies in one box.
+  if (operand.k_major) boxes.box = {tile_depth, static_cast<std::uint32_t>(kPiece * pieces_copied(f))};
+  const auto add = [&](const IndexExpr& count, const IndexExpr& stride) {
+    boxes.extents.push_back(extent(count));
+    boxes.strides.push_back(stride);
+    boxes.box.push_back(1);
+  };
+  if (operand.stretches) add(operand.stretches->count, operand.stretches->stride);
+  for (const WarpgroupOperand::Batch& batch : operand.batch) add(batch.extent, batch.stride);
+  return boxes;
+}
+
+void WarpgroupEmitter::declare_barriers() {
+  tiles_at_ = writer_.unique("tiles");
+  full_ = writer_.unique("full");
+  empty_ = writer_.unique("empty");
+  count_ = writer_.unique("tile_count");
+  stage_ = writer_.unique("stage");
+  phase_ = writer_.unique("phase");
+  if (tiles_.cluster > 1) rank_ = writer_.unique("rank");
+  copied_offset_ = stage_bytes_ * tiles_.stages + box_bytes_ * kConsumerWarps;  // boxes are swizzled as tiles are
+  staged_offset_ = copied_offset_ + copied_bytes_ * WarpgroupTiles::kCopiesAhead;
+  const std::int64_t barriers = staged_offset_ + staged_bytes_ * kConsumerWarps;
+  writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
+  if (tiles_.cluster > 1) writer_.line(fmt::format("const int {} = cluster_rank();", rank_));
+  if (!in_groups())
+    writer_.line(fmt::format("const int {} = {};", count_, parts_[0]->text(ends_.back() * tiles_.split_k)));
+  writer_.line(fmt::format("const unsigned {0} = shared_address(dynamic_tiles), {1} = {0} + {2}, {3} = {1} + {4};",
+                           tiles_at_, full_, barriers, empty_, 8 * tiles_.stages));
+  writer_.open("if (threadIdx.x == 0)");
+  writer_.open(fmt::format("for (int s = 0; s < {}; ++s)", tiles_.stages));
+  const int beside = computes() || gathers_rows() ? kCopierWarps : scales_in_stages() ? kScalingWarps : 0;
+  writer_.line(fmt::format("init_mbarrier({} + 8 * s, {});", full_, 1 + beside));
+  writer_.line(fmt::format("init_mbarrier({} + 8 * s, {});", empty_, kConsumerWarps * tiles_.cluster));
+  writer_.close();
+  writer_.line("fence_mbarriers();");
+  writer_.close();
+  if (gathers_rows()) make_tables();
+  writer_.line(tiles_.cluster > 1 ? "sync_cluster();" : "__syncthreads();");
+  if (in_groups()) declare_groups();
+}
+
+void WarpgroupEmitter::open_tiles() {
+  writer_.line(fmt::format("int {} = 0, {} = 0;", stage_, phase_));
+  const std::string tile = writer_.unique("tile"), place = writer_.unique("place");
+  if (in_groups()) return open_tiles_of_groups(tile, place);
+  const std::string of = tiles_.cluster > 1 ? fmt::format(" / {}", tiles_.cluster) : "";
+  writer_.open(fmt::format("for (int {0} = blockIdx.x{1}; {0} < {2}; {0} += gridDim.x{1})", tile, of, count_));
+  std::string number = tile;
+  if (parts_.size() > 1) number = open_part(tile);
+  if (tiles_.split_k > 1) number = open_split(tile);
+  row0_ = writer_.unique("row0");
+  column0_ = writer_.unique("column0");
+  const Part& first = *parts_[0];
+  if (!first.product.batch.empty()) {
+    const std::string of_batch = fmt::format("({} * {})", first.down, first.across);
+    batch_ = writer_.unique("batch");
+    writer_.line(fmt::format("const {} {} = {} / {};", writer_.index_type(), batch_, number, of_batch));
+    number += " % " + of_batch;
+  }
+  writer_.line(fmt::format("const TilePlace {} = tile_in_order<{}>({}, {}, {});", place, kTileGroup, number,
+                           of_part([&](std::size_t p) { return parts_[p]->down; }),
+                           of_part([&](std::size_t p) { return parts_[p]->across; })));
+  writer_.line(fmt::format("const int {} = {} * {}, {} = {}.column * {};", row0_, row_of(place), tiles_.rows(),
+                           column0_, place,
+                           of_part([&](std::size_t p) { return std::to_string(parts_[p]->form.tiles.columns); })));
+}
+
+// In tiles, of the block; a cluster's are below one another.
+std::string WarpgroupEmitter::row_of(const std::string& place) const {
+  return tiles_.cluster > 1 ? fmt::format("({}.row * {} + {})", place, tiles_.cluster, rank_) : place + ".row";
+}
+
+// Whose tile it is; its number among them.
+std::string WarpgroupEmitter::open_part(const std::string& tile) {
+  part_ = writer_.unique("part");
+  std::string behind;
+  for (std::size_t p = 0; p + 1 < parts_.size(); ++p)
+    behind += fmt::format("{}({} >= {})", p == 0 ? "" : " + ", tile, parts_[0]->text(ends_[p]));
+  writer_.line(fmt::format("const int {} = {};", part_, behind));
+  return fmt::format("{} - {}", tile,
+                     of_part([&](std::size_t p) { return p == 0 ? std::string("0") : parts_[0]->text(ends_[p - 1]); }));
+}
+
+// Which share of the depth it is; the number of its tile among them.
+std::string WarpgroupEmitter::open_split(const std::string& tile) {
+  const Part& part = *parts_[0];
+  const std::string all = part.text(part.tiles), number = writer_.unique("tile_of_share");
+  const IndexExpr steps = ceil_div(part.loops[0].depth_count, part.form.k());
+  split_ = writer_.unique("share");
+  first_step_ = writer_.unique("first_step"), end_step_ = writer_.unique("end_step");
+  writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", split_, tile, all, number));
+  const SplitSteps bounds = split_steps(part.emitter, split_, steps,
+                                        steps_per_scale_block(part.form.loops[0].block, part.form.k()), tiles_.split_k);
+  writer_.line(fmt::format("const int {} = {}, {} = {};", first_step_, bounds.first, end_step_, bounds.end));
+  return number;
+}
+
+std::string WarpgroupEmitter::depth_of(std::size_t loop) const {
+  return if_of_group(of_part([&](std::size_t p) { return parts_[p]->loops[loop].k; }));
+}
+
+void WarpgroupEmitter::next_stage() {
+  writer_.line(fmt::format("if (++{0} == {1}) {0} = 0, {2} ^= 1;", stage_, tiles_.stages, phase_));
+}
+
+KernelSource gemm_warpgroup(std::span<const WarpgroupPart> parts, const Graph& graph, const Target& target) {
+  const bool wide = std::ranges::any_of(parts, [&](const WarpgroupPart& part) {
+    return needs_wide_index(part.kernel, graph, point_count(part.kernel.pool, part.kernel.outputs.at(0).axes));
+  });
+  KernelWriter writer(graph, wide);
+  return WarpgroupEmitter(parts, graph, target, writer).emit();
+}
+
+}  // namespace fusec

@@ -1,0 +1,106 @@
+// The registers of what warpgroups sum up. Those that nothing is done with but to add products and to stage them are
+// PTX registers by name, from before the loop over tiles: variables pass through every statement that adds to them,
+// through every loop and branch, a fourth of what NVRTC takes for such a kernel.
+//
+//   sums alone                                     sum0, sum1, ... of PTX
+//   parts of the depth, scales, offsets, shares    float sum[32][4], and what wgmma adds up of a part
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "codegen/expr/ptx_statement.h"
+#include "codegen/prelude/warpgroup_multiplies.h"
+#include "codegen/wgmma/gemm_warpgroup_emitter.h"
+#include "ir/type.h"
+
+namespace fusec {
+
+// Are a loop's sums not what wgmma adds up?
+bool WarpgroupEmitter::accumulates_in_parts(const Part& part, std::size_t loop) const {
+  const WarpgroupLoop& form = part.form.loops[loop];
+  return form.scaled() || form.in_parts() || (part.form.dtype == DType::kInt8 && part.form.float_accumulators);
+}
+
+bool WarpgroupEmitter::has_named_accumulators() const {
+  return tiles_.split_k == 1 && std::ranges::all_of(parts_, [&](const auto& part) {
+           bool alone =
+               !part->form.takes_offsets() && part->form.float_accumulators == parts_[0]->form.float_accumulators;
+           for (std::size_t i = 0; i < part->form.loops.size(); ++i) alone = alone && !accumulates_in_parts(*part, i);
+           return alone;
+         });
+}
+
+// One part's at a time. They are declared once and where all of the kernel is below.
+void WarpgroupEmitter::declare_registers() {
+  if (!has_named_accumulators()) return;
+  int most = 0;
+  for (const auto& part : parts_) {
+    int columns = 0;
+    for (std::size_t i = 0; i < part->form.loops.size(); ++i)
+      for (const Multiplication& m : multiplications(*part, i)) columns += columns_of(*part, m);
+    most = std::max(most, columns * tiles_.row_blocks / 2);
+  }
+  const char* const type = parts_[0]->form.float_accumulators ? "f32" : "s32";
+  write_statement({.instructions = {fmt::format(".reg .{} {}<{}>", type, kAccumulatorRegisters, most)}}, writer_);
+}
+
+std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_accumulators(const Part& part) {
+  std::vector<Sum> accumulators;
+  const bool integers = part.form.dtype == DType::kInt8, named = has_named_accumulators();
+  const auto declare = [&](const char* preferred_name, bool integer, int columns) {
+    const std::string name = writer_.unique(preferred_name);
+    if (!named) writer_.line(fmt::format("{} {}[{}][4] = {{}};", integer ? "int" : "float", name, columns / 8));
+    return name;
+  };
+  int registers = 0;
+  for (std::size_t i = 0; i < part.form.loops.size(); ++i)
+    for (const Multiplication& m : multiplications(part, i)) {
+      Sum& sum = accumulators.emplace_back();
+      const int columns = columns_of(part, m) * tiles_.row_blocks;  // those of each block behind the one above
+      sum.name = declare("sum", integers && !part.form.float_accumulators, columns);
+      sum.accumulated = accumulates_in_parts(part, i) ? declare("part", integers, columns) : sum.name;
+      sum.first = registers;
+      registers += columns / 2;
+      if (!named) writer_.line(fmt::format("hold({});", sum.accumulated));
+      if (part.loops[i].left(part.product.loops[i].terms[m.first].left).operand->taken == kNoExpr) continue;
+      sum.codes = writer_.unique("codes");
+      writer_.line(fmt::format("int {} = 0;", sum.codes));
+    }
+  if (!named) return accumulators;
+  PtxStatement zeros;
+  for (int i = 0; i < registers; ++i)
+    zeros.instructions.push_back(fmt::format("mov.b32 {}{}, 0", kAccumulatorRegisters, i));
+  write_statement(zeros, writer_);
+  return accumulators;
+}
+
+// What wgmma adds to: of sums that may be those of several blocks of rows, one block's.
+std::string WarpgroupEmitter::accumulators_of_block(const Sum& sum, int columns, int block) const {
+  if (has_named_accumulators()) return fmt::format("Registers<{}, {}>()", sum.first + block * columns / 2, columns / 2);
+  if (tiles_.row_blocks == 1) return sum.accumulated;
+  return fmt::format("*(float (*)[{}][4])({} + {})", columns / 8, sum.accumulated, block * columns / 8);
+}
+
+std::vector<std::string> WarpgroupEmitter::accumulators_of_terms(const Part& part, const std::vector<Sum>& accumulators,
+                                                                 int block) {
+  std::vector<std::string> names;
+  const int eights = part.form.tiles.columns / 8;
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < part.form.loops.size(); ++i)
+    for (const Multiplication& m : multiplications(part, i)) {
+      const Sum& all = accumulators[next++];
+      for (std::size_t t = 0; t < m.terms; ++t) {
+        const std::size_t first = (static_cast<std::size_t>(block) * m.terms + t) * static_cast<std::size_t>(eights);
+        std::string& name = names.emplace_back(all.name);
+        if (m.terms > 1 || tiles_.row_blocks > 1) name = writer_.unique("sum");
+        if (has_named_accumulators())
+          registers_[name] = all.first + 4 * static_cast<int>(first);
+        else if (name != all.name)
+          writer_.line(fmt::format("{0} (&{1})[{2}][4] = ({0} (&)[{2}][4]){3}[{4}];",
+                                   part.form.float_accumulators ? "float" : "int", name, eights, all.name, first));
+      }
+    }
+  return names;
+}
+
+}  // namespace fusec

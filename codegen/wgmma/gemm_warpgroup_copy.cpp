@@ -1,0 +1,120 @@
+// What is brought into a block's stages: tiles of the factors by TMA, and scales of blocks of the depth by the warps
+// that have nothing to copy.
+#include <fmt/format.h>
+
+#include "codegen/wgmma/gemm_warpgroup_emitter.h"
+
+namespace fusec {
+
+// Along the depth, or the tile's share of it.
+void WarpgroupEmitter::open_steps(const std::string& k0, const std::string& all, int k) {
+  const bool share = tiles_.split_k > 1;
+  writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", k0,
+                           share ? fmt::format("{} * {}", first_step_, k) : "0",
+                           share ? fmt::format("{} * {}", end_step_, k) : all, k));
+}
+
+// Warp 0: all its lanes wait, one copies; of an image in boxes each lane a box.
+void WarpgroupEmitter::copy_tiles() {
+  open_tiles();
+  Part& first = *parts_[0];
+  const ExprEmitter::Mark mark = first.emitter.mark();
+  if (!first.product.batch.empty()) bind_flat(first.emitter, first.product.batch, batch_, "bcdefgh");
+  const std::string k0 = writer_.unique("k"), into = writer_.unique("into"), ready = writer_.unique("ready");
+  for (std::size_t i = 0; i < first.loops.size(); ++i) {
+    if (first.loops.size() > 1) writer_.open("");
+    for (Factor& f : first.loops[i].factors)
+      if (f.in_image_boxes()) place_image_boxes(first, f);  // of one product alone
+    open_steps(k0, depth_of(i), first.form.k());
+    writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
+    writer_.open("if (warp_lane == 0)");
+    writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_,
+                             stage_bytes_, ready, full_, stage_));
+    writer_.line(fmt::format("arrive_expecting({}, {});", ready,
+                             of_part([&](std::size_t p) { return std::to_string(parts_[p]->loops[i].bytes); })));
+    for_part([&](Part& part) {
+      for (const Factor& f : part.loops[i].factors)
+        if (!f.in_image_boxes()) copy(part, f, k0, into, ready);
+    });
+    writer_.close();
+    for (const Factor& f : first.loops[i].factors)
+      if (f.in_image_boxes()) copy_image_boxes(first, f, k0);
+    next_stage();
+    writer_.close();
+    if (first.loops.size() > 1) writer_.close();
+  }
+  first.emitter.rewind(mark);
+  writer_.close();
+}
+
+void WarpgroupEmitter::copy(Part& part, const Factor& f, const std::string& k0, const std::string& into,
+                            const std::string& ready) {
+  const bool both = shared_by_cluster(f);
+  const char* const load = both ? "load_box_to_both" : "load_box";
+  writer_.use(load);
+  const int pieces = pieces_copied(f), boxes = f.operand->k_major ? 1 : pieces;
+  for (int i = 0; i < boxes; ++i) {
+    std::string to = into, across = f.left ? row0_ : column0_;
+    if (f.offset + i * kPieceBytes > 0) to += fmt::format(" + {}", f.offset + i * kPieceBytes);
+    if (i > 0) across += fmt::format(" + {}", i * kPiece);
+    if (both) {
+      to += fmt::format(" + {} * {}", rank_, pieces * kPieceBytes);
+      across += fmt::format(" + {} * {}", rank_, pieces * kPiece);
+    }
+    std::string coordinates = f.operand->k_major ? k0 + ", " + across : across + ", " + k0;
+    if (f.operand->stretches) {
+      const std::string extent = tiled_segment(part, f.operand->stretches->extent);
+      coordinates = fmt::format("{0} % {1}, {2}, {0} / {1}", k0, extent, across);
+    }
+    for (const WarpgroupOperand::Batch& batch : f.operand->batch)
+      coordinates += ", " + part.emitter.index(simplify(batch.position, part.kernel.pool.bounds()));
+    writer_.line(fmt::format("{}({}, {}, {}, {});", load, to, f.map, ready, coordinates));
+  }
+}
+
+// Warps 1 to 3: the scales of a stage's rows and columns, which are there with its tiles.
+void WarpgroupEmitter::scale_tiles() {
+  open_tiles();
+  Part& part = *parts_[0];
+  const ExprEmitter::Mark mark = part.emitter.mark();
+  if (!part.product.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+  const std::string k0 = writer_.unique("k");
+  for (std::size_t i = 0; i < part.loops.size(); ++i) {
+    const Loop& loop = part.loops[i];
+    open_steps(k0, depth_of(i), part.form.k());
+    writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
+    if (loop.form->block != 0)
+      for (const Factor& f : loop.factors)
+        if (f.scaled()) scale(part, part.product.loops[i], f, k0, kCopierWarps - kScalingWarps);
+    writer_.line("__syncwarp();");
+    writer_.line(fmt::format("if (warp_lane == 0) arrive({} + 8 * {});", full_, stage_));
+    next_stage();
+    writer_.close();
+  }
+  part.emitter.rewind(mark);
+  writer_.close();
+}
+
+// By the copying warps from this one on.
+void WarpgroupEmitter::scale(Part& part, const ContractionLoop& product, const Factor& f, const std::string& k0,
+                             int first_warp) {
+  const std::string i = writer_.unique("i"), at = writer_.unique(f.left ? "row" : "column");
+  writer_.line("#pragma unroll 1");
+  writer_.open(fmt::format("for (int {0} = (int)threadIdx.x - {1}; {0} < {2}; {0} += {3})", i, 32 * first_warp,
+                           f.across, 32 * (kCopierWarps - first_warp)));
+  const ExprEmitter::Mark mark = part.emitter.mark();
+  const std::vector<std::uint32_t>& axes = part.axes(f.left);
+  writer_.line(fmt::format("const {} {} = min({} + {}, {});", writer_.index_type(), at, f.left ? row0_ : column0_, i,
+                           part.text(part.count(axes) - 1)));
+  bind_flat(part.emitter, axes, at, f.left ? "mnopq" : "ijlst");
+  bind_flat(part.emitter, product.k, k0, "kluvw");
+  std::string value;
+  for (const std::string& scale : part.emitter.emit(f.operand->scales))
+    value += (value.empty() ? "(" : " * (") + scale + ")";
+  writer_.line(
+      fmt::format("((float*)(dynamic_tiles + {} * {} + {}))[{}] = {};", stage_, stage_bytes_, f.scales, i, value));
+  part.emitter.rewind(mark);
+  writer_.close();
+}
+
+}  // namespace fusec

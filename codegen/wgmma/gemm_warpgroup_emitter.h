@@ -1,0 +1,256 @@
+// How the kernel of products by warpgroups is written, part by part (codegen/wgmma/gemm_warpgroup.h says what it
+// does): gemm_warpgroup.cpp places blocks and goes from tile to tile, gemm_warpgroup_grouped.cpp where rows come in
+// groups, gemm_warpgroup_copy.cpp has tiles and scales brought, gemm_warpgroup_image_boxes.cpp an image's boxes,
+// gemm_warpgroup_gather.cpp rows that are looked up,
+// gemm_warpgroup_transform.cpp makes tiles of what is narrower, gemm_warpgroup_multiply.cpp multiplies what is there,
+// gemm_warpgroup_accumulators.cpp has the registers of the sums.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "codegen/access/direct.h"
+#include "codegen/expr/emit_expr.h"
+#include "codegen/gemm/gemm_epilogue.h"
+#include "codegen/wgmma/gemm_warpgroup.h"
+
+namespace fusec {
+
+class WarpgroupEmitter {
+ public:
+  WarpgroupEmitter(std::span<const WarpgroupPart> parts, const Graph& graph, const Target& target,
+                   KernelWriter& writer);
+  KernelSource emit();
+
+ private:
+  static constexpr int kPiece = 64, kPieceBytes = 8192;  // rows or columns that are swizzled together, and their tile
+  static constexpr int kCopierRegisters = 40, kRegisters = 232;  // of 168 that each thread begins with
+  static constexpr int kGatherRegisters = 56, kConsumerRegistersWithGather = 224;
+  static constexpr int kTransformRegisters = 104, kConsumerRegistersWithTransform = 200;
+  static constexpr int kCopierWarps = 4, kCopierThreads = 32 * kCopierWarps;
+  static constexpr int kRowsAtATime = kCopierThreads / 8;  // that are looked up
+  static constexpr int kConsumerWarps = 4 * WarpgroupTiles::kConsumers, kScalingWarps = 3;
+
+  // What a factor is computed from, of which each copying thread has pieces.
+  struct Copies {
+    const GemmOperand* operand = nullptr;
+    int offset = 0;    // in what is copied for a stage, bytes
+    std::string from;  // where a thread's pieces lie
+  };
+  // One factor's tiles in a stage.
+  struct Factor {
+    const WarpgroupOperand* operand = nullptr;
+    bool left = false;
+    int across = 0;  // of a tile
+    int offset = 0;  // of the tile in its stage, bytes
+    int scales = 0;  // likewise of its scales, where they differ along the depth
+    std::string map;
+    std::string rows;                      // where the thread's rows lie that are looked up
+    std::string table = {}, outside = {};  // of an image; the taps outside of each of the rows
+    std::string places = {};               // of its rows by tap, where they are looked up so
+    // Where it is computed: from what, the thread's first line of the tile, where its pieces begin in lines, and where
+    // the first of them lies in the tile.
+    std::vector<Copies> copies = {};
+    std::string line = {}, unit = {}, place = {};
+    std::vector<std::string> begins = {};  // of an image in boxes: where the lane's pixels lie without a tap
+
+    bool gathered() const { return operand->gathered.has_value(); }
+    bool transformed() const { return operand->transformed.has_value(); }
+    bool copied_by_tma() const { return !gathered() && !transformed(); }
+    bool in_image_boxes() const { return operand->boxes.has_value(); }
+    int piece() const { return in_image_boxes() ? operand->boxes->pixels : kPiece; }
+    int piece_bytes() const { return kPieceBytes / kPiece * piece(); }
+    int pieces() const { return across / piece(); }
+    int bytes() const { return pieces() * piece_bytes(); }
+    bool scaled() const { return !operand->scales.empty(); }
+  };
+  struct Loop {
+    const WarpgroupLoop* form = nullptr;
+    std::vector<Factor> factors;  // left ones first
+    std::size_t left_count = 0;
+    IndexExpr depth_count;
+    std::string k;
+    int bytes = 0;  // that TMA copies
+
+    const Factor& left(std::size_t i) const { return factors[i]; }
+    const Factor& right(std::size_t i) const { return factors[left_count + i]; }
+  };
+  // A product with what is made of it.
+  struct Part {
+    Part(const WarpgroupPart& given, KernelWriter& writer);
+    const Kernel& kernel;
+    const Contraction& product;  // what is multiplied
+    const Contraction& results;  // what stands behind has its axes
+    const WarpgroupGemmForm& form;
+    ExprEmitter emitter;
+    std::vector<Loop> loops;
+    std::string down, across;  // clusters' tiles
+    IndexExpr tiles;
+
+    std::string text(const IndexExpr& e) const { return emitter.index_text().tight(simplify(e, kernel.pool.bounds())); }
+    IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(kernel.pool, axes); }
+    const std::vector<std::uint32_t>& axes(bool left) const { return left ? product.rows : product.columns; }
+  };
+  // So many terms of a loop from the first, whose right factors wgmma takes for one.
+  struct Multiplication {
+    std::size_t first = 0, terms = 1;
+  };
+  // The registers of a multiplication's sums, and of what wgmma adds up where those are not the sums themselves.
+  struct Sum {
+    std::string name, accumulated;
+    int first = 0;           // where they are PTX registers by name: the number of the first
+    std::string codes = {};  // where an offset is taken from it: a thread's sum of a line of the right factor's tiles
+  };
+
+  // --- gemm_warpgroup.cpp
+  std::vector<std::string> comment() const;
+  void prepare(Part& part);
+  Loop loop_of(const Part& part, std::size_t number);
+  TensorMapBoxes boxes_of(const Factor& f, const Part& part, const std::vector<std::uint32_t>& depth_axes) const;
+  bool shared_by_cluster(const Factor& f) const { return !f.left && tiles_.cluster > 1; }
+  int pieces_copied(const Factor& f) const { return shared_by_cluster(f) ? f.pieces() / tiles_.cluster : f.pieces(); }
+  bool scales_in_stages() const { return parts_[0]->form.scales_in_stages(); }  // of one product alone
+  void declare_barriers();
+  void open_tiles();
+  std::string row_of(const std::string& place) const;
+  std::string open_part(const std::string& tile);
+  std::string open_split(const std::string& tile);
+  std::string depth_of(std::size_t loop) const;
+  void next_stage();
+
+  // --- gemm_warpgroup_grouped.cpp
+  bool in_groups() const { return parts_[0]->form.groups.has_value(); }  // of one product alone
+  void declare_groups();
+  void open_tiles_of_groups(const std::string& tile, const std::string& place);
+  std::string if_of_group(const std::string& value) const;
+  void know_group(Part& part, GemmEpilogue& epilogue);
+
+  // What differs from part to part, by number.
+  template <class F>
+  std::string of_part(F value) const;
+  // Lines that differ from part to part.
+  template <class F>
+  void for_part(F write);
+
+  // --- gemm_warpgroup_copy.cpp
+  void open_steps(const std::string& k0, const std::string& all, int k);
+  void copy_tiles();
+  void copy(Part& part, const Factor& f, const std::string& k0, const std::string& into, const std::string& ready);
+  void scale_tiles();
+  void scale(Part& part, const ContractionLoop& product, const Factor& f, const std::string& k0, int first_warp);
+
+  // --- gemm_warpgroup_image_boxes.cpp
+  TensorMapBoxes boxes_of_image(const Factor& f, const Part& part) const;
+  void place_image_boxes(Part& part, Factor& f);
+  void copy_image_boxes(Part& part, const Factor& f, const std::string& k0);
+  static std::string tiled_segment(const Part& part, const IndexExpr& extent);
+
+  // --- gemm_warpgroup_gather.cpp
+  bool gathers_rows() const;  // of one product alone
+  int stages_in_flight() const;
+  void gather_tiles();
+  void make_tables();
+  void bind_row(Part& part, const Factor& f, const std::string& number);
+  void make_places(Part& part, const Factor& f);
+  void find_rows(Part& part, Factor& f);
+  void copy_rows(const Part& part, std::size_t loop, const Factor& f, const std::string& k0, const std::string& to);
+
+  // --- gemm_warpgroup_transform.cpp
+  // How the copying threads share out a tile's lines of 128 bytes.
+  struct Pieces {
+    int elements = 0, of_line = 0;  // of a piece; pieces
+    int lines = 0, of_thread = 0;   // that all threads have pieces of at a time; pieces
+  };
+  bool computes() const;
+  void compute_tiles();
+  void compute_steps(std::size_t number);
+  std::string k_at(const std::string& step, int k) const;
+  static Pieces pieces_of(const Part& part, const Factor& f);
+  static std::string byte_of_unit(const Part& part, const Factor& f);
+  void declare_copies(Part& part, std::size_t number);
+  void place_copies(Part& part, const Factor& f, const Copies& c);
+  std::string line_of(const Part& part, const Factor& f, const std::string& each) const;
+  std::string across_at(Part& part, const Factor& f, const std::string& each) const;
+  std::string depth_of_piece(const Part& part, const Factor& f, const std::string& each) const;
+  bool whole_steps(const Part& part, std::size_t loop) const;
+  void compute_step(std::size_t number, const std::string& step, const std::string& copied);
+  void fetch(Part& part, std::size_t number, const std::string& step, const std::string& copied);
+  void compute(Part& part, std::size_t number, const Factor& f, const std::string& k0, const std::string& copied);
+
+  // --- gemm_warpgroup_multiply.cpp
+  void multiply_tiles();
+  std::vector<Multiplication> multiplications(const Part& part, std::size_t number) const;
+  int columns_of(const Part& part, const Multiplication& m) const {
+    return part.form.tiles.columns * static_cast<int>(m.terms);
+  }
+  static DType dtype_of(const Part& part, const Factor& f);
+  bool multiplied_alike() const;
+  void multiply_tile(Part& part, const std::vector<Sum>& accumulators, bool of_all);
+  void multiply_loop(const Part& part, std::size_t number, std::span<const Sum> accumulators, bool of_all);
+  void multiply_stage(const Part& part, std::size_t number, std::span<const Sum> accumulators);
+  std::string multiply_function(const Part& part, const Factor& left, const Factor& right, const Sum& sum, int columns,
+                                int block) const;
+  void add_lines(const Part& part, std::size_t number, std::span<const Sum> accumulators);
+  void subtract_offsets(Part& part, std::size_t number, std::span<const Sum> accumulators);
+  void add_parts(const Part& part, std::size_t number, std::span<const Sum> accumulators);
+  void scale_accumulators(Part& part, std::size_t number, std::span<const Sum> accumulators);
+  void scale_accumulator(Part& part, const Factor& left, const Factor& right, const Sum& sum,
+                         const std::string& unscaled);
+  void finish(Part& part, const std::vector<Sum>& accumulators);
+  void store_partial_accumulators(Part& part, const std::vector<Sum>& accumulators);
+  std::vector<TmaStore> boxes_of_outputs(Part& part);
+  std::string release(const std::string& stage, const std::string& where) const;
+
+  // --- gemm_warpgroup_accumulators.cpp
+  bool accumulates_in_parts(const Part& part, std::size_t loop) const;
+  bool has_named_accumulators() const;
+  void declare_registers();
+  std::vector<Sum> declare_accumulators(const Part& part);
+  std::string accumulators_of_block(const Sum& sum, int columns, int block) const;
+  std::vector<std::string> accumulators_of_terms(const Part& part, const std::vector<Sum>& accumulators, int block);
+
+  const WarpgroupTiles& tiles_;  // of the first part: rows, stages and cluster are those of all
+  const Graph& graph_;
+  const Target& target_;
+  KernelWriter& writer_;
+  std::vector<std::unique_ptr<Part>> parts_;
+  std::vector<IndexExpr> ends_;  // of each part's tiles among all
+  std::int64_t stage_bytes_ = 0, staged_bytes_ = 0, box_bytes_ = 0, shared_bytes_ = 0, staged_offset_ = 0;
+  std::int64_t copied_bytes_ = 0, copied_offset_ = 0;
+  std::string tiles_at_, full_, empty_, count_, stage_, phase_, rank_, part_, row0_, column0_, batch_;
+  std::string split_, first_step_, end_step_, partial_;  // where the depth is shared out: of the tile's share
+  std::string ends_of_groups_, matrix_, row_end_;        // where rows come in groups: of the tile's
+  std::map<std::string, int> registers_;                 // of sums by name, the number of the first
+};
+
+template <class F>
+std::string WarpgroupEmitter::of_part(F value) const {
+  const std::string last = value(parts_.size() - 1);
+  bool alike = true;
+  std::string text;
+  for (std::size_t p = 0; p + 1 < parts_.size(); ++p) {
+    const std::string own = value(p);
+    alike = alike && own == last;
+    text += part_ + " == " + std::to_string(p) + " ? " + own + " : ";
+  }
+  return alike ? last : "(" + text + last + ")";
+}
+
+template <class F>
+void WarpgroupEmitter::for_part(F write) {
+  for (std::size_t p = 0; p < parts_.size(); ++p) {
+    const bool last = p + 1 == parts_.size();
+    if (parts_.size() > 1 && p == 0) writer_.open("if (" + part_ + " == 0)");
+    if (p > 0) {
+      writer_.close(last ? "} else {" : "} else if (" + part_ + " == " + std::to_string(p) + ") {");
+      writer_.reopen();
+    }
+    write(*parts_[p]);
+  }
+  if (parts_.size() > 1) writer_.close();
+}
+
+}  // namespace fusec

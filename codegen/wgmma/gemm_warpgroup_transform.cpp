@@ -1,0 +1,258 @@
+// Tiles of factors that are computed (codes times scales, what stands before a product): all four warps of the copying
+// warpgroup make them. Each thread has pieces of what they are computed from copied for itself, some stages ahead,
+// computes their elements when the stage is empty, and stores these where TMA would have put them; it fences them,
+// since wgmma reads memory in another way, before its warp says that they are there. One thread has TMA copy the other
+// factors.
+//
+//   lines along the depth     a row (or column) of the tile each, 128 bytes of the depth
+//   lines across it           a step of the depth each, of 64 columns; behind all of a tile's, those of the next 64
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "analysis/kernel/loads.h"
+#include "codegen/access/direct.h"
+#include "codegen/expr/limit_unrolling.h"
+#include "codegen/gemm/transformed_operand.h"
+#include "codegen/wgmma/gemm_warpgroup_emitter.h"
+
+namespace fusec {
+
+bool WarpgroupEmitter::computes() const {
+  return std::ranges::any_of(parts_, [](const auto& part) {
+    return std::ranges::any_of(part->form.loops, [](const WarpgroupLoop& loop) { return loop.computes(); });
+  });
+}
+
+void WarpgroupEmitter::compute_tiles() {
+  for (const char* part : {"copy_pieces", "units_in_place", "written_tiles"}) writer_.use(part);
+  open_tiles();
+  Part& first = *parts_[0];
+  const ExprEmitter::Mark mark = first.emitter.mark();
+  if (!first.product.batch.empty()) bind_flat(first.emitter, first.product.batch, batch_, "bcdefgh");
+  for (std::size_t i = 0; i < first.loops.size(); ++i) {
+    if (first.loops.size() > 1) writer_.open("");
+    compute_steps(i);
+    if (first.loops.size() > 1) writer_.close();
+  }
+  first.emitter.rewind(mark);
+  writer_.close();
+}
+
+void WarpgroupEmitter::compute_steps(std::size_t number) {
+  constexpr int kAhead = WarpgroupTiles::kCopiesAhead;
+  for (const auto& part : parts_) declare_copies(*part, number);
+  for_part([&](Part& part) {
+    for (const Factor& f : part.loops[number].factors)
+      for (const Copies& c : f.copies) place_copies(part, f, c);
+  });
+  const int k = parts_[0]->form.k();
+  const std::string steps = writer_.unique("steps"), step = writer_.unique("step"), copied = writer_.unique("copied");
+  writer_.line(fmt::format("const int {} = {};", steps,
+                           tiles_.split_k > 1 ? fmt::format("{} - {}", end_step_, first_step_)
+                                              : fmt::format("({} + {}) / {}", depth_of(number), k - 1, k)));
+  writer_.line(fmt::format("int {} = 0;  // where the copies are that a step computes from", copied));
+  writer_.line("#pragma unroll 1");
+  writer_.open(fmt::format("for (int {0} = -{1}; {0} < {2}; ++{0})", step, kAhead, steps));
+  writer_.open(fmt::format("if ({} >= 0)", step));
+  compute_step(number, step, copied);
+  writer_.close();
+  writer_.open(fmt::format("if ({} + {} < {})", step, kAhead, steps));
+  for_part([&](Part& part) { fetch(part, number, fmt::format("({} + {})", step, kAhead), copied); });
+  writer_.close();
+  writer_.line("commit_copies();");
+  writer_.line(fmt::format("{0} = {0} == {1} ? 0 : {0} + {2};", copied, (kAhead - 1) * copied_bytes_, copied_bytes_));
+  writer_.close();
+}
+
+void WarpgroupEmitter::compute_step(std::size_t number, const std::string& step, const std::string& copied) {
+  const std::string k0 = writer_.unique("k"), ready = writer_.unique("ready"), into = writer_.unique("into");
+  writer_.line(fmt::format("const int {} = {};", k0, k_at(step, parts_[0]->form.k())));
+  writer_.line(fmt::format("wait_for_groups<{}>();", WarpgroupTiles::kCopiesAhead - 1));
+  writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
+  writer_.open("if (threadIdx.x == 0)");
+  writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_, stage_bytes_,
+                           ready, full_, stage_));
+  writer_.line(fmt::format("arrive_expecting({}, {});", ready,
+                           of_part([&](std::size_t p) { return std::to_string(parts_[p]->loops[number].bytes); })));
+  for_part([&](Part& part) {
+    for (const Factor& f : part.loops[number].factors)
+      if (f.copied_by_tma()) copy(part, f, k0, into, ready);
+  });
+  writer_.close();
+  for_part([&](Part& part) {
+    const Loop& loop = part.loops[number];
+    for (const Factor& f : loop.factors) {
+      if (f.transformed()) compute(part, number, f, k0, copied);
+      if (loop.form->block != 0 && f.scaled()) scale(part, part.product.loops[number], f, k0, 0);
+    }
+  });
+  writer_.line(fmt::format("tell_written({} + 8 * {}, warp_lane);", full_, stage_));
+  next_stage();
+}
+
+// Where the block's step along the depth begins.
+std::string WarpgroupEmitter::k_at(const std::string& step, int k) const {
+  return tiles_.split_k > 1 ? fmt::format("({} + {}) * {}", first_step_, step, k) : fmt::format("{} * {}", step, k);
+}
+
+// Of the factor's lines of 128 bytes: pieces of a line, lines that all threads have pieces of at a time, and a thread's
+// pieces.
+WarpgroupEmitter::Pieces WarpgroupEmitter::pieces_of(const Part& part, const Factor& f) {
+  Pieces pieces;
+  pieces.elements = f.operand->transformed->piece;
+  pieces.of_line = WarpgroupTiles::kLineBytes / (pieces.elements * part.form.element_bytes());
+  pieces.lines = kCopierThreads / pieces.of_line;
+  pieces.of_thread = f.across / pieces.lines;
+  return pieces;
+}
+
+std::string WarpgroupEmitter::byte_of_unit(const Part& part, const Factor& f) {
+  const int bytes = part.form.element_bytes();
+  return bytes == 1 ? f.unit : fmt::format("{} * {}", f.unit, bytes);
+}
+
+void WarpgroupEmitter::declare_copies(Part& part, std::size_t number) {
+  for (Factor& f : part.loops[number].factors) {
+    if (!f.transformed()) continue;
+    const Pieces pieces = pieces_of(part, f);
+    const std::string name = writer_.preferred_name(part.kernel.pool[f.operand->load].source);
+    f.unit = writer_.unique(name + "_unit"), f.line = writer_.unique(name + "_line");
+    writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", f.unit, pieces.of_line,
+                             pieces.elements, f.line, pieces.of_line));
+    // Kept: where NVRTC sees few registers in use, it computes places anew at each step.
+    f.place = writer_.unique(name + "_place");
+    writer_.line(fmt::format("const int {} = kept(place_of_unit<8>({}, {}));", f.place, f.line, byte_of_unit(part, f)));
+    for (Copies& c : f.copies) {
+      const ExprNode& load = part.kernel.pool[c.operand->load];
+      c.from = writer_.unique(writer_.preferred_name(load.source) + "_from");
+      writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), c.from, pieces.of_thread));
+    }
+  }
+}
+
+void WarpgroupEmitter::place_copies(Part& part, const Factor& f, const Copies& c) {
+  const Bounds& bounds = part.kernel.pool.bounds();
+  const GemmOperand& operand = *c.operand;
+  const Pieces pieces = pieces_of(part, f);
+  const std::string each = writer_.unique("each"), at = writer_.unique(f.left ? "row" : "column");
+  writer_.line("#pragma unroll");
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
+  const ExprEmitter::Mark mark = part.emitter.mark();
+  writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), at, across_at(part, f, each)));
+  bind_flat(part.emitter, part.axes(f.left), at, f.left ? "mnopq" : "ijlst");
+  part.emitter.emit(values_in(operand.across));
+  std::string position = part.emitter.index(in_storage(operand.across, operand, bounds));
+  const std::string stride = part.text(in_storage(*operand.k_stride, operand, bounds));
+  const std::string wide = writer_.wide() ? "(long long)" : "";
+  if (operand.k_major)
+    position += fmt::format(" + {}{}", f.unit, operand.element_bits == 4 ? " / 2" : "");
+  else
+    position += fmt::format(" + {}({} % {}) * {}", wide, line_of(part, f, each), part.form.k(), stride);
+  if (tiles_.split_k > 1)
+    position += fmt::format(" + {}{} * {}", wide, first_step_,
+                            part.text(in_storage(*operand.k_stride * part.form.k(), operand, bounds)));
+  writer_.line(
+      fmt::format("{}[{}] = {} + ({});", c.from, each, writer_.input(part.kernel.pool[operand.load].source), position));
+  part.emitter.rewind(mark);
+  writer_.close();
+}
+
+std::string WarpgroupEmitter::line_of(const Part& part, const Factor& f, const std::string& each) const {
+  return fmt::format("{} + {} * {}", f.line, each, pieces_of(part, f).lines);
+}
+
+// The row or column at which a piece begins; the last one's stands for those that are beyond it, nothing of whose
+// products is stored.
+std::string WarpgroupEmitter::across_at(Part& part, const Factor& f, const std::string& each) const {
+  const std::string line = line_of(part, f, each);
+  std::string place = fmt::format("{} + {}", f.left ? row0_ : column0_, line);
+  if (!f.operand->k_major)
+    place = fmt::format("{} + ({}) / {} * {} + {}", f.left ? row0_ : column0_, line, part.form.k(), kPiece, f.unit);
+  const IndexExpr count = part.count(part.axes(f.left));
+  const bool anywhere = f.left && in_groups();
+  if (!anywhere && proves_multiple_of(count, f.across, part.kernel.pool.bounds())) return place;
+  const int elements = f.operand->k_major ? 1 : f.operand->transformed->piece;
+  return fmt::format("min(({0})({1}), ({0}){2})", writer_.index_type(), place, part.text(count - elements));
+}
+
+// The depth at which a piece begins, in a tile.
+std::string WarpgroupEmitter::depth_of_piece(const Part& part, const Factor& f, const std::string& each) const {
+  return f.operand->k_major ? f.unit : fmt::format("({}) % {}", line_of(part, f, each), part.form.k());
+}
+
+bool WarpgroupEmitter::whole_steps(const Part& part, std::size_t loop) const {
+  return proves_multiple_of(part.count(part.product.loops[loop].k), part.form.k(), part.kernel.pool.bounds());
+}
+
+// Begins to copy what a step is computed from.
+void WarpgroupEmitter::fetch(Part& part, std::size_t number, const std::string& step, const std::string& copied) {
+  const Loop& loop = part.loops[number];
+  const bool whole = whole_steps(part, number);
+  for (const Factor& f : loop.factors)
+    for (const Copies& c : f.copies) {
+      const Pieces pieces = pieces_of(part, f);
+      const std::string each = writer_.unique("each");
+      const IndexExpr stride = *c.operand->k_stride * part.form.k();
+      writer_.line("#pragma unroll");
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
+      const std::string there =
+          whole ? "true"
+                : fmt::format("{} + {} < {}", k_at(step, part.form.k()), depth_of_piece(part, f, each), loop.k);
+      writer_.line(fmt::format("copy_piece<{}, {}>({} + {} + {}, {}[{}], {}, {});",
+                               pieces.elements * c.operand->element_bits / 8, kCopierThreads, tiles_at_,
+                               copied_offset_ + c.offset, copied, c.from, each, each, there));
+      writer_.line(fmt::format("{}[{}] += {};", c.from, each,
+                               part.text(in_storage(stride, *c.operand, part.kernel.pool.bounds()))));
+      writer_.close();
+    }
+}
+
+void WarpgroupEmitter::compute(Part& part, std::size_t number, const Factor& f, const std::string& k0,
+                               const std::string& copied) {
+  const Pieces pieces = pieces_of(part, f);
+  const bool whole = whole_steps(part, number);
+  const int element_bytes = part.form.element_bytes();
+  const std::string each = writer_.unique("each"), k = part.loops[number].k;
+  const std::string at = fmt::format("{} + {}", k0, depth_of_piece(part, f, each));
+  // Lines that a thread has pieces of are a multiple of eight apart, after which places in lines repeat.
+  const std::string tile =
+      fmt::format("dynamic_tiles + {} * {}{} + {} * {}", stage_, stage_bytes_,
+                  f.offset > 0 ? fmt::format(" + {}", f.offset) : "", each, pieces.lines * WarpgroupTiles::kLineBytes);
+  writer_.line(kUnrollToFit);
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
+  if (!whole) writer_.open(fmt::format("if ({} < {})", at, k));
+  const std::string made = emit_transformed_piece(
+      {.kernel = part.kernel,
+       .graph = graph_,
+       .writer = writer_,
+       .operand = *f.operand->transformed,
+       .axes = {part.axes(f.left), part.product.loops[number].k,
+                holds_within_groups(part.kernel.pool, part.product, part.form.groups)},
+       .batch = part.product.batch,
+       .ones = part.product.shared_rest,
+       .expert_index = part.product.expert_index ? std::optional(part.product.expert_index->axis) : std::nullopt,
+       .matrix = matrix_,
+       .multiplied = part.form.dtype,
+       .piece = pieces.elements,
+       .batch_number = batch_,
+       .across_at = across_at(part, f, each),
+       .k_at = at,
+       .words = [&](std::size_t i) {
+         const Copies& c = f.copies[i];
+         return fmt::format("copied_piece<{}, {}>(dynamic_tiles + {} + {}, {})",
+                            pieces.elements * c.operand->element_bits / 8, kCopierThreads, copied_offset_ + c.offset,
+                            copied, each);
+       }});
+  writer_.line(fmt::format("store_in_place({}, {}, {});", tile, f.place, made));
+  if (!whole) {
+    writer_.close("} else {");
+    writer_.reopen();
+    writer_.line(
+        fmt::format("store_in_place({}, {}, Words<{}>{{}});", tile, f.place, pieces.elements * element_bytes / 4));
+    writer_.close();
+  }
+  writer_.close();
+}
+
+}  // namespace fusec

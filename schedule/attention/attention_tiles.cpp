@@ -1,0 +1,160 @@
+#include "schedule/attention/attention_tiles.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace fusec {
+namespace {
+
+int rounded_up(std::int64_t n, int to) {
+  return static_cast<int>((n + to - 1) / to * to);
+}
+
+// A line's stride is an odd number of 16-byte units: eight lines that are read at once lie in different banks.
+int padded(int elements, int unit) {
+  return elements + (elements / unit % 2 == 0 ? unit : 2 * unit);
+}
+
+std::int64_t points(const Attention& form, const std::vector<std::uint32_t>& axes) {
+  std::int64_t count = 1;
+  for (const std::uint32_t a : axes)
+    count *= std::max<std::int64_t>(1, value_at_hint(form.kernel.pool.extent(a), form.kernel.pool.bounds().symbols));
+  return count;
+}
+
+// A power of two, which threads copy evenly: no more than a tile has where there may be that many.
+int most_keys(const Attention& form) {
+  constexpr std::int64_t kTile = 64;
+  IndexExpr keys = 1;
+  for (const std::uint32_t a : form.keys) keys *= form.kernel.pool.extent(a);
+  return static_cast<int>(std::bit_ceil(
+      static_cast<std::uint64_t>(std::clamp<std::int64_t>(range_of(keys, form.kernel.pool.bounds()).max, 16, kTile))));
+}
+
+// Tiles of 128 rows read keys and values half as often as those of 64; they pay where there are enough of them.
+bool fills_large_tiles(const Attention& form, const Target& target) {
+  const std::int64_t rows = points(form, form.rows);
+  return rows >= 128 && points(form, form.batch) * ((rows + 127) / 128) >= target.multiprocessors;
+}
+
+AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
+  AttentionTiles t;
+  t.tensor_cores = true;
+  t.depth = rounded_up(form.query_head_size(), 16);
+  t.columns = rounded_up(form.value_head_size(), 16);
+  // Sums and queries of large heads leave few registers for scores.
+  t.keys = std::min(t.depth + t.columns > 320 ? 32 : 64, most_keys(form));
+  t.query_stride = t.key_stride = padded(t.depth, 8);
+  t.value_stride = padded(t.columns, 8);
+  if (!fills_large_tiles(form, target)) return t;
+  AttentionTiles large = t;
+  large.rows = 128;
+  // A warp with two slabs loads each fragment of keys and values for both; what is made of scores needs registers, too,
+  // and where weights are stored, which takes longer than all else, large heads would only be twice the code.
+  const int head = std::max(t.depth, t.columns);
+  const bool two_m16_fragments =
+      head <= (form.extra_outputs.empty() ? 128 : 64) && form.score == form.product && form.key_weight_steps.empty();
+  large.m16_fragments = two_m16_fragments ? 2 : 1;
+  large.thread_rows = 2 * large.m16_fragments;
+  large.threads = two_m16_fragments ? 128 : 256;
+  large.queries_in_shared = two_m16_fragments && t.depth + 2 * t.columns > 256;
+  return large.bytes() <= target.shared_bytes_per_block ? large : t;
+}
+
+// Rows of a thread, 16 threads side by side: as many as leave a block for every multiprocessor, and no more than there
+// are.
+int rows_of_thread(const Attention& form, const Target& target) {
+  const std::int64_t rows = points(form, form.rows), batches = points(form, form.batch);
+  int mine = 4;
+  while (mine > 1 && (rows <= 8 * mine || batches * ((rows + 16 * mine - 1) / (16 * mine)) < target.multiprocessors))
+    mine /= 2;
+  return mine;
+}
+
+AttentionTiles in_lanes(const Attention& form, const Target& target) {
+  AttentionTiles t;
+  t.element_bytes = form.kernel.pool[form.product].type == ScalarType::kFloat64 ? 8 : 4;
+  t.depth = rounded_up(form.query_head_size(), 4);
+  t.vector_columns = form.value_head_size() > 16;
+  t.columns = rounded_up(form.value_head_size(), t.vector_columns ? 32 : 8);
+  t.query_stride = t.key_stride = padded(t.depth, 16 / t.element_bytes);
+  t.value_stride = t.columns;
+  // The largest tile that leaves room for a second block; a thread's sums stay in registers.
+  const int most_rows = rows_of_thread(form, target);
+  for (const auto& [thread_rows, keys] : {std::pair{4, 32}, {2, 32}, {4, 16}, {2, 16}, {1, 32}, {1, 16}, {1, 8}}) {
+    if (thread_rows > most_rows) continue;
+    t.thread_rows = thread_rows;
+    t.rows = 16 * thread_rows;
+    t.keys = keys;
+    t.weight_stride = keys + 8;
+    while (t.weight_stride % 32 != 8 && t.weight_stride % 32 != 24) t.weight_stride += 8;
+    if (thread_rows * t.thread_columns() * t.element_bytes <= 256 && t.bytes() <= AttentionTiles::kStaticBytes) break;
+  }
+  return t;
+}
+
+}  // namespace
+
+int AttentionTiles::elements() const {
+  // The result passes through the queries' place.
+  if (tensor_cores)
+    return std::max(query_at() + rows * std::max(query_stride, value_stride), keys * (key_stride + value_stride));
+  return weight_at() + rows * weight_stride;
+}
+
+int AttentionTiles::query_bytes() const {
+  return std::max(8192 * depth_pieces(), 64 * 2 * value_stride);
+}
+
+namespace {
+
+int most_stages(AttentionTiles tiles, const Target& target) {
+  for (tiles.stages = 4; tiles.stages > 1; --tiles.stages)
+    if (tiles.warpgroup_bytes() <= target.shared_bytes_per_block) break;
+  return tiles.stages;
+}
+
+}  // namespace
+
+std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Target& target) {
+  constexpr int kLeastRows = 128;
+  if (target.compute_capability != 90 || !target.architecture_specific || !form.tensor_dtype ||
+      !form.extra_outputs.empty() || form.rows.size() != 1 || form.keys.size() != 1 ||
+      points(form, form.rows) < kLeastRows)
+    return std::nullopt;
+  AttentionTiles t;
+  t.tensor_cores = t.warpgroups = true;
+  t.threads = 384;
+  t.rows = 128;
+  t.depth = rounded_up(form.query_head_size(), 16);
+  t.columns = rounded_up(form.value_head_size(), 64);
+  t.value_stride = padded(t.columns, 8);
+  // A thread's sums, scores of the next tile and weights of this one are in registers.
+  t.keys = t.columns <= 128 && t.depth <= 128 ? 128 : 64;
+  t.stages = most_stages(t, target);
+  return t.stages > 1 ? std::optional(t) : std::nullopt;
+}
+
+AttentionTiles with_fewer_keys(AttentionTiles tiles, const Target& target) {
+  tiles.keys = std::min(tiles.keys, 64);
+  tiles.stages = most_stages(tiles, target);
+  return tiles;
+}
+
+AttentionTiles combine_tiles(const AttentionTiles& tiles) {
+  AttentionTiles t;
+  t.keys = tiles.keys;
+  t.element_bytes = tiles.tensor_cores ? 4 : tiles.element_bytes;
+  t.vector_columns = true;
+  t.columns = rounded_up(tiles.columns, 32);
+  while (t.lanes_per_row < 32 && t.columns % (8 * t.lanes_per_row) == 0) t.lanes_per_row *= 2;
+  t.thread_rows = 1;
+  t.rows = t.threads / t.lanes_per_row;
+  return t;
+}
+
+AttentionTiles attention_tiles(const Attention& form, const Target& target) {
+  return form.tensor_dtype ? on_tensor_cores(form, target) : in_lanes(form, target);
+}
+
+}  // namespace fusec

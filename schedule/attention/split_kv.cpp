@@ -1,0 +1,80 @@
+#include "schedule/attention/split_kv.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "ir/type.h"
+#include "schedule/attention/attention_tiles.h"
+
+namespace fusec {
+
+namespace {
+
+std::int64_t ceil_of(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
+IndexExpr keys_of(const Attention& form) {
+  IndexExpr count = 1;
+  for (const std::uint32_t a : form.keys) count *= form.kernel.pool.extent(a);
+  return count;
+}
+
+std::int64_t expected_keys(const Attention& form) {
+  return std::max<std::int64_t>(1, value_at_hint(keys_of(form), form.kernel.pool.bounds().symbols));
+}
+
+// The best number of shares of so many keys.
+int shares_of(std::int64_t keys, const Attention& form, const AttentionTiles& tiles, const Target& target) {
+  const ExprPool& pool = form.kernel.pool;
+  const auto points = [&](const std::vector<std::uint32_t>& axes) {
+    IndexExpr count = 1;
+    for (const std::uint32_t a : axes) count *= pool.extent(a);
+    return std::max<std::int64_t>(1, value_at_hint(count, pool.bounds().symbols));
+  };
+  const std::int64_t rows = points(form.rows), batch = points(form.batch);
+  const std::int64_t blocks = batch * ((rows + tiles.rows - 1) / tiles.rows);
+  const std::int64_t most = std::min(2 * target.multiprocessors / blocks, keys / (2 * tiles.keys));
+  if (most < 2) return 1;
+  // What is stored beside the result takes a second walk over the keys, where scores do not wait in its place.
+  const double of_key =
+      (form.extra_outputs.empty() || form.score_buffer ? 1 : 2) * (tiles.depth + tiles.columns) * tiles.element_bytes;
+  const double bytes = static_cast<double>(batch * keys) * of_key;  // blocks of other rows find them in the cache
+  // As the cost model has it: blocks have so much on the way in one latency.
+  const auto seconds = [&](std::int64_t splits) {
+    const double on_the_way = static_cast<double>(blocks * splits) * bytes_in_flight(tiles);
+    const double left =
+        splits == 1 ? 0 : 2 * sizeof(float) * static_cast<double>(batch * rows * splits * (tiles.columns + 2));
+    const double rate = std::min(target.bandwidth, on_the_way / target.latency_seconds);
+    return (bytes + left) / rate + (splits == 1 ? 0 : target.launch_seconds);
+  };
+  std::int64_t best = 1;
+  for (std::int64_t wanted = 2; wanted <= most; ++wanted) {
+    // Shares are whole tiles, as many for each: no more of them than that leaves work for.
+    const std::int64_t all_tiles = ceil_of(keys, tiles.keys), splits = ceil_of(all_tiles, ceil_of(all_tiles, wanted));
+    if (seconds(splits) < seconds(best)) best = splits;
+  }
+  return static_cast<int>(best);
+}
+
+}  // namespace
+
+KeySplits split_keys(const Attention& form, const AttentionTiles& tiles, const Target& target) {
+  const std::int64_t keys = expected_keys(form);
+  KeySplits splits{.most = shares_of(keys, form, tiles, target)};
+  const std::int64_t most = range_of(keys_of(form), form.kernel.pool.bounds()).max;
+  if (splits.most == 1 || most == keys) return splits;
+  splits.most = std::max(splits.most, shares_of(std::min(most, kKeyHeadroom * keys), form, tiles, target));
+  splits.min_tiles = 2;
+  return splits;
+}
+
+int expected_splits(const Attention& form, const AttentionTiles& tiles, const Target& target) {
+  const KeySplits splits = split_keys(form, tiles, target);
+  if (splits.most == 1) return 1;
+  const std::int64_t all_tiles = ceil_of(expected_keys(form), tiles.keys);
+  return static_cast<int>(
+      ceil_of(all_tiles, std::max<std::int64_t>(ceil_of(all_tiles, splits.most), splits.min_tiles)));
+}
+
+}  // namespace fusec

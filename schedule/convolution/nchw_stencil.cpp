@@ -1,0 +1,493 @@
+#include "schedule/convolution/nchw_stencil.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <set>
+#include <utility>
+
+#include "analysis/kernel/copy_expr.h"
+#include "analysis/kernel/loads.h"
+#include "ir/type.h"
+#include "schedule/kernel_forms.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+
+constexpr std::int64_t kMostTapsOfAxis = 32;              // along one axis
+constexpr std::int64_t kMaxNchwStencilAccumulators = 32;  // of a thread
+constexpr std::int64_t kMaxNchwStencilShared = 40 << 10;
+constexpr int kMaxNchwStencilThreads = 256;
+
+// Every index expression that a value is made of: where loads lie, and what guards compare.
+std::vector<IndexExpr> indices_of(const ExprPool& pool, ExprId value) {
+  std::vector<IndexExpr> all;
+  for (const ExprId id : reachable(pool, std::span(&value, 1)))
+    all.insert(all.end(), pool[id].indices.begin(), pool[id].indices.end());
+  return all;
+}
+
+// How far the expression goes with a result and with a tap; nothing where it is not linear in both.
+std::optional<std::pair<std::int64_t, std::int64_t>> steps_of(const IndexExpr& e, std::uint32_t result,
+                                                              std::uint32_t tap) {
+  const auto of_result = coefficient_of(e, axis_variable(result)), of_tap = coefficient_of(e, axis_variable(tap));
+  if (!of_result || !of_tap) return std::nullopt;
+  return std::pair{*of_result, *of_tap};
+}
+
+bool moves_alike(const IndexExpr& e, const StencilAxis& window) {
+  const auto steps = steps_of(e, window.result, window.tap);
+  return steps && steps->first * window.dilation == steps->second * window.stride;
+}
+
+// Columns as vectors and lanes behind all other axes, also where they end within a vector.
+Kernel with_lanes(const Kernel& kernel, std::uint32_t columns, int lanes, std::uint32_t& vector, std::uint32_t& lane,
+                  std::vector<ExprId>& follow) {
+  const auto change = [&](ExprPool& pool, ExprCopier&) {
+    AxisChange made;
+    std::map<std::uint32_t, std::uint32_t> now;
+    for (const std::uint32_t a : kernel.outputs[0].axes)
+      if (a != columns) made.new_axes.push_back(now[a] = pool.new_axis(kernel.pool.extent(a)));
+    vector = pool.new_axis(simplify(ceil_div(kernel.pool.extent(columns), lanes), kernel.pool.bounds()));
+    lane = pool.new_axis(lanes);
+    made.new_axes.insert(made.new_axes.end(), {vector, lane});
+    for (const std::uint32_t a : kernel.outputs[0].axes)
+      made.values.push_back(a == columns ? IndexExpr::axis(vector) * lanes + IndexExpr::axis(lane)
+                                         : IndexExpr::axis(now[a]));
+    return made;
+  };
+  return change_axes(kernel, change, follow);
+}
+
+class NchwStencilFinder {
+ public:
+  NchwStencilFinder(Kernel kernel, const Graph& graph, const Target& target) : graph_(graph), target_(target) {
+    found_.kernel = std::move(kernel);
+  }
+
+  std::optional<NchwStencil> run() {
+    if (!find_reductions() || !find_columns()) return std::nullopt;
+    depends_ = dependences(pool());
+    find_rows();
+    if (!find_values()) return std::nullopt;
+    place_axes();
+    if (!overlaps(found_.columns) && !found_.rows && !found_.member) return std::nullopt;
+    choose_copies();
+    if (!choose_tiles()) return std::nullopt;
+    make_vectors();
+    return std::move(found_);
+  }
+
+ private:
+  const ExprPool& pool() const { return found_.kernel.pool; }
+  const Axes& results() const { return found_.kernel.outputs[0].axes; }
+  const Axes& summed() const { return pool()[found_.reductions[0]].axes; }
+  double at_hint(const IndexExpr& e) const { return static_cast<double>(value_at_hint(e, graph_.symbols)); }
+  std::int64_t extent(std::uint32_t a) const { return pool().extent(a).as_constant().value_or(0); }
+  bool depends_on(ExprId id, std::uint32_t a) const { return std::ranges::binary_search(depends_[id], a); }
+
+  // All over the same points, none inside another.
+  bool find_reductions() {
+    for (const KernelOutput& output : found_.kernel.outputs)
+      if (output.axes != results() || bits(output.type.dtype) < 8) return false;
+    for (const ExprId id : reachable(pool(), roots_of(found_.kernel))) {
+      const ExprNode& n = pool()[id];
+      if (n.op == ExprOp::kLoad && std::ranges::any_of(n.indices, by_values)) return false;
+      if (n.op != ExprOp::kReduce) continue;
+      if (n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin) return false;
+      if (n.type != ScalarType::kFloat32 && n.type != ScalarType::kInt32) return false;
+      if (!found_.reductions.empty() && n.axes != summed()) return false;
+      for (const ExprId inner : reachable(pool(), std::span(n.args.data(), 1)))
+        if (pool()[inner].op == ExprOp::kReduce) return false;
+      found_.reductions.push_back(id);
+    }
+    return !found_.reductions.empty() &&
+           std::ranges::all_of(summed(), [&](std::uint32_t a) { return pool().extent(a).as_constant().has_value(); });
+  }
+
+  // The axis along which the first output's elements are neighbours, and the tap along which a load's are.
+  bool find_columns() {
+    const KernelOutput& output = found_.kernel.outputs[0];
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool().bounds());
+    for (const ExprId load : loads()) {
+      const IndexExpr position = position_of(graph_, pool(), load);
+      for (const std::uint32_t result : results())
+        for (const std::uint32_t tap : summed()) {
+          const auto window = window_of(load, result, tap);
+          if (!window || coefficient_of(at, axis_variable(result)) != 1) continue;
+          if (coefficient_of(position, axis_variable(result)) != window->stride) continue;
+          found_.columns = *window;
+          return true;
+        }
+    }
+    return false;
+  }
+
+  // Of several, the innermost.
+  void find_rows() {
+    for (const ExprId load : loads())
+      for (const std::uint32_t result : results())
+        for (const std::uint32_t tap : summed()) {
+          if (result == found_.columns.result || tap == found_.columns.tap) continue;
+          if (const auto window = window_of(load, result, tap); window && overlaps(*window)) found_.rows = window;
+        }
+  }
+
+  // Do neighbouring results read the same?
+  static bool overlaps(const StencilAxis& w) { return w.taps > 1 && w.stride <= (w.taps - 1) * w.dilation; }
+
+  std::vector<ExprId> loads() const {
+    std::vector<ExprId> found;
+    for (const ExprId id : reachable(pool(), found_.reductions))
+      if (pool()[id].op == ExprOp::kLoad) found.push_back(id);
+    return found;
+  }
+
+  // Some index of the load grows with both. What a block copies is found where one of them stands still.
+  std::optional<StencilAxis> window_of(ExprId load, std::uint32_t result, std::uint32_t tap) const {
+    for (const IndexExpr& e : pool()[load].indices) {
+      const auto steps = steps_of(e, result, tap);
+      if (!steps || steps->first <= 0 || steps->second <= 0) continue;
+      const std::int64_t common = std::gcd(steps->first, steps->second);
+      const StencilAxis window{result, tap, steps->first / common, steps->second / common, extent(tap)};
+      const bool one_moves = window.stride == 1 || window.dilation == 1;
+      if (one_moves && window.taps <= kMostTapsOfAxis && !pool().extent(result).is(1)) return window;
+    }
+    return std::nullopt;
+  }
+
+  bool is_of_results(ExprId id) const {
+    return depends_on(id, found_.columns.result) || (found_.rows && depends_on(id, found_.rows->result));
+  }
+  bool is_of_points(ExprId id) const {
+    return std::ranges::any_of(summed(), [&](std::uint32_t a) { return depends_on(id, a); });
+  }
+
+  // Is it a value of a place, wherever windows meet there?
+  bool is_of_places(ExprId id) const {
+    if (pool()[id].type != ScalarType::kFloat32 && pool()[id].type != ScalarType::kInt32) return false;
+    return std::ranges::all_of(indices_of(pool(), id), [&](const IndexExpr& e) {
+      return moves_alike(e, found_.columns) && (!found_.rows || moves_alike(e, *found_.rows));
+    });
+  }
+
+  // From the sums down: the largest values that are of places alone, and those of taps and channels.
+  bool find_values() {
+    std::vector<ExprId> left;
+    std::set<ExprId> seen;
+    for (const ExprId r : found_.reductions) left.push_back(pool()[r].args[0]);
+    while (!left.empty()) {
+      const ExprId id = left.back();
+      left.pop_back();
+      if (id == kNoExpr || !seen.insert(id).second || depends_[id].empty()) continue;
+      const ExprNode& n = pool()[id];
+      if (!is_of_results(id)) {
+        if (n.type != ScalarType::kFloat32 && n.type != ScalarType::kInt32) return false;
+        found_.weights.push_back(id);
+      } else if (is_of_places(id)) {
+        found_.staged.push_back(id);
+      } else if (n.op == ExprOp::kLoad || n.op == ExprOp::kIndex) {
+        return false;
+      } else {
+        left.insert(left.end(), n.args.begin(), n.args.end());
+      }
+    }
+    std::ranges::sort(found_.staged);
+    std::ranges::sort(found_.weights);
+    constexpr std::size_t kMost = 4;
+    return !found_.staged.empty() && found_.staged.size() + found_.weights.size() <= kMost;
+  }
+
+  // The largest axis that what is staged does not depend on is the members': all of them are a thread's.
+  void place_axes() {
+    for (const std::uint32_t a : summed())
+      if (a != found_.columns.tap && (!found_.rows || a != found_.rows->tap)) found_.rolled_axes.push_back(a);
+    for (const std::uint32_t a : results()) {
+      if (a == found_.columns.result || (found_.rows && a == found_.rows->result)) continue;
+      const std::int64_t count = extent(a);
+      const bool alone = std::ranges::none_of(found_.staged, [&](ExprId id) { return depends_on(id, a); });
+      if (alone && count > 1 && count <= kMostMembers && (!found_.member || count > extent(*found_.member)))
+        found_.member = a;
+    }
+    for (const std::uint32_t a : results())
+      if (a != found_.columns.result && (!found_.rows || a != found_.rows->result) && a != found_.member)
+        found_.planes.push_back(a);
+  }
+  static constexpr std::int64_t kMostMembers = 8;
+
+  // Columns in memory may come four at a time where these are there, or not, together.
+  void choose_copies() {
+    if (found_.staged.size() != 1) return;
+    for (const int points_per_stage : {4, 2})
+      if (const auto before = vectors_begin(found_.staged[0], points_per_stage)) {
+        found_.copied = points_per_stage;
+        found_.before = *before;
+        return;
+      }
+  }
+
+  // A block begins at any multiple of so many results.
+  std::optional<int> vectors_begin(ExprId staged, int points_per_stage) const {
+    const StencilAxis& w = found_.columns;
+    Bounds bounds = pool().bounds();
+    const auto number = static_cast<std::uint32_t>(bounds.axes.size());
+    bounds.axes.emplace_back(std::int64_t{1} << 24);
+    // Where the block's first place is `together` * number, and those behind it.
+    const auto at_first = [&](const IndexExpr& e, std::int64_t further) {
+      const std::int64_t step = coefficient_of(e, axis_variable(w.result)).value_or(0) / w.stride;
+      const IndexExpr rest = substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
+        if (v == axis_variable(w.result) || v == axis_variable(w.tap)) return IndexExpr(0);
+        return std::nullopt;
+      });
+      return simplify(rest + step * (IndexExpr::axis(number) * points_per_stage + further), bounds);
+    };
+    std::optional<int> before;
+    for (const ExprId id : reachable(pool(), std::span(&staged, 1))) {
+      const ExprNode& n = pool()[id];
+      if (n.op != ExprOp::kLoad) continue;
+      const IndexExpr position = position_of(graph_, pool(), id);
+      const auto step = coefficient_of(position, axis_variable(w.result));
+      if (step == 0 && coefficient_of(position, axis_variable(w.tap)) == 0) continue;
+      if (step != w.stride || bits(n.dtype) < 8 || bits(n.dtype) > 32) return std::nullopt;
+      for (int further = 0; further < points_per_stage; ++further)
+        if (proves_multiple_of(at_first(position, -further), points_per_stage, bounds)) {
+          if (before && *before != further) return std::nullopt;
+          before = further;
+        }
+      if (!before || !proves_multiple_of(at_first(position, -*before), points_per_stage, bounds)) return std::nullopt;
+    }
+    if (!before) return std::nullopt;
+    for (const ExprId id : reachable(pool(), std::span(&staged, 1))) {
+      if (pool()[id].type != ScalarType::kBool || !depends_on_columns(id)) continue;
+      if (pool()[id].op == ExprOp::kAnd || pool()[id].op == ExprOp::kOr || pool()[id].op == ExprOp::kNot) continue;
+      const auto compared = index_comparison(pool(), id);
+      if (!compared) return std::nullopt;
+      // It changes where this is 0: at least so much, or no more at most.
+      const IndexExpr change =
+          at_first(compared->difference, -*before) - compared->bound - (compared->at_least ? 0 : 1);
+      const auto step = coefficient_of(compared->difference, axis_variable(w.result));
+      if (step != w.stride || !proves_multiple_of(change, points_per_stage, bounds)) return std::nullopt;
+    }
+    return before;
+  }
+
+  bool depends_on_columns(ExprId id) const {
+    return depends_on(id, found_.columns.result) || depends_on(id, found_.columns.tap);
+  }
+
+  // Results of a thread whose vectors lie side by side in shared memory without conflicts.
+  int columns_of_thread() const {
+    const std::int64_t stride = found_.columns.stride;
+    for (const int columns : {4, 2, 1})
+      if (columns * stride % 4 == 0 && columns * stride / 4 % 2 == 1) return columns;
+    return 4;
+  }
+
+  bool choose_tiles() {
+    const double columns = at_hint(pool().extent(found_.columns.result));
+    const double rows = found_.rows ? at_hint(pool().extent(found_.rows->result)) : 1;
+    const double planes = at_hint(point_count(pool(), found_.planes));
+    std::vector<std::pair<double, NchwStencilTiles>> ranked;
+    NchwStencilTiles t;
+    t.columns = columns_of_thread();
+    for (const int of_thread : {4, 2, 1}) {
+      t.rows = of_thread;
+      if ((!found_.rows || rows < of_thread) && of_thread > 1) continue;
+      if (of_thread * t.columns * found_.members() > kMaxNchwStencilAccumulators && of_thread > 1) continue;
+      for (const int thread_columns : {1, 2, 4, 8, 16, 24, 32})
+        for (const int thread_rows : shares(std::ceil(rows / t.rows)))
+          for (const int of_block : {1, 2, 4, 8, 16, 32}) {
+            t.thread_columns = thread_columns, t.thread_rows = thread_rows, t.planes = of_block;
+            if (t.threads() > kMaxNchwStencilThreads || (of_block > 1 && of_block > planes)) continue;
+            found_.tiles = t;
+            if (choose_lines()) ranked.emplace_back(predict(columns, rows, planes), found_.tiles);
+          }
+    }
+    if (ranked.empty()) return false;
+    std::ranges::stable_sort(ranked, {}, [](const auto& way) { return way.first; });
+    constexpr std::size_t kTried = 12;
+    constexpr double kAlike = 1.2;
+    std::optional<NchwStencilTiles> chosen;
+    for (std::size_t i = 0; i < std::min(kTried, ranked.size()) && !chosen; ++i) {
+      found_.tiles = ranked[i].second;
+      if (ranked[i].first < kAlike * ranked[0].first && avoid_conflicts()) chosen = found_.tiles;
+    }
+    found_.tiles = ranked[0].second;
+    if (chosen)
+      found_.tiles = *chosen;
+    else
+      avoid_conflicts();
+    predict(columns, rows, planes);
+    return true;
+  }
+
+  // So many threads that the extent takes one block, two, ... alike.
+  static std::vector<int> shares(double threads) {
+    std::vector<int> found;
+    for (int blocks = 1; blocks <= 16; ++blocks) {
+      const int of_block = static_cast<int>(std::ceil(threads / blocks));
+      if (of_block <= kMaxNchwStencilThreads && (found.empty() || found.back() != of_block)) found.push_back(of_block);
+    }
+    return found;
+  }
+
+  // Lines and planes of shared memory, and how many points of what is looped over are there at a time.
+  bool choose_lines() {
+    NchwStencilTiles& t = found_.tiles;
+    const std::int64_t read =
+        found_.columns.stride * (t.block_columns() - t.columns) + found_.before / 4 * 4 + found_.line_of_thread();
+    t.line = static_cast<int>((std::max(found_.copies() * found_.copied, read) + 3) / 4 * 4);
+    t.plane = static_cast<int>(t.line * found_.block_height());
+    for (std::int64_t points_per_stage = found_.points(); points_per_stage > 0; --points_per_stage) {
+      if (found_.points() % points_per_stage != 0) continue;
+      t.points_per_stage = static_cast<int>(points_per_stage);
+      if (found_.shared_bytes() <= kMaxNchwStencilShared) return true;
+    }
+    return false;
+  }
+
+  // A model for comparing tiles: cycles of the busiest multiprocessor, which has 128 lanes.
+  double predict(double columns, double rows, double planes) {
+    const NchwStencilTiles& t = found_.tiles;
+    constexpr double kCopy = 13, kVectorCopy = 18, kElement = 2.5, kStore = 3, kBegin = 110, kPlane = 14;
+    const auto copies = static_cast<double>(found_.copies()), height = static_cast<double>(found_.block_height());
+    const double threads = t.threads();
+    const double points = static_cast<double>(found_.points()), members = static_cast<double>(found_.members());
+    const double of_line = found_.copied == 1 ? kCopy : kVectorCopy + kElement * found_.copied;
+    const double lines = std::max(1.0, std::min(height, std::floor(threads / copies)));
+    const double planes_at_once = std::max(1.0, std::floor(threads / (lines * copies)));
+    const double rounds = std::ceil(t.planes / planes_at_once) * std::ceil(copies / threads);
+    const double staging = static_cast<double>(found_.staged.size()) * rounds *
+                           (kPlane + points * (kPlane + std::ceil(height / lines) * of_line));
+    const auto taps = static_cast<double>(found_.taps());
+    const double weights = static_cast<double>(found_.weight_elements() / t.points_per_stage) * points / threads * 10;
+    const double lines_of_thread =
+        found_.rows ? static_cast<double>(std::min(found_.rows->reach(t.rows), found_.rows->taps * t.rows)) : 1;
+    const double adding = points * (lines_of_thread * static_cast<double>(found_.line_of_thread()) / 4 +
+                                    (found_.weights.empty() ? 0 : taps * (members >= 4 ? members / 4 : members)) +
+                                    taps * members * t.rows * t.columns);
+    const double ends = t.rows * members * (kStore * t.columns + 4);
+    const double of_block = threads * (kBegin + staging + weights + adding + ends);
+    found_.blocks =
+        std::ceil(columns / t.block_columns()) * std::ceil(rows / t.block_rows()) * std::ceil(planes / t.planes);
+    found_.instructions = found_.blocks * of_block;
+    const double waves = std::ceil(found_.blocks / target_.multiprocessors);
+    // Few warps do not keep a multiprocessor busy.
+    const double warps = std::min(8.0, threads / 32 * waves);
+    const double busiest = waves * of_block / 128 / (0.45 + 0.55 * warps / 8);
+    return busiest + found_.instructions / 128 / target_.multiprocessors;  // of all, where that makes no difference
+  }
+
+  // Of accesses to `width` elements each, at these places: how often threads that are served together want other words
+  // of a bank.
+  static int conflicts_of(const std::vector<std::int64_t>& places, int width) {
+    int sum = 0;
+    const std::size_t points_per_stage = 32 / static_cast<std::size_t>(width);
+    for (std::size_t first = 0; first < places.size(); first += points_per_stage) {
+      std::array<std::set<std::int64_t>, 32> banks;
+      for (std::size_t i = first; i < std::min(first + points_per_stage, places.size()); ++i)
+        banks[static_cast<std::size_t>(places[i] / width) % points_per_stage].insert(places[i] / width);
+      std::size_t most = 1;
+      for (const auto& bank : banks) most = std::max(most, bank.size());
+      sum += static_cast<int>(most) - 1;
+    }
+    return sum;
+  }
+
+  int conflicts() const {
+    const NchwStencilTiles& t = found_.tiles;
+    std::vector<std::int64_t> loads, stores;
+    const std::int64_t copies = std::min<std::int64_t>(found_.copies(), t.threads());
+    const std::int64_t lines = std::max<std::int64_t>(1, std::min(found_.block_height(), t.threads() / copies));
+    const std::int64_t planes =
+        std::max<std::int64_t>(1, std::min<std::int64_t>(t.planes, t.threads() / (copies * lines)));
+    for (std::int64_t thread = 0; thread < t.threads(); ++thread) {
+      const std::int64_t column = thread % t.thread_columns, row = thread / t.thread_columns % t.thread_rows;
+      const std::int64_t plane = thread / (t.thread_columns * t.thread_rows), points = t.points_per_stage;
+      if (plane < t.planes)
+        loads.push_back(plane * points * t.plane + row * t.rows * (found_.rows ? found_.rows->stride : 0) * t.line +
+                        column * t.columns * found_.columns.stride);
+      if (thread < copies * lines * planes)
+        stores.push_back(thread / (copies * lines) * points * t.plane + thread / copies % lines * t.line +
+                         thread % copies * found_.copied);
+    }
+    return 4 * conflicts_of(loads, 4) + conflicts_of(stores, found_.copied);
+  }
+
+  // Lines and planes somewhat longer than they are. Is nothing left then?
+  bool avoid_conflicts() {
+    NchwStencilTiles& t = found_.tiles;
+    const NchwStencilTiles narrow = t;
+    NchwStencilTiles best = t;
+    int fewest = conflicts();
+    for (int line = narrow.line; line < narrow.line + 32 && fewest > 0; line += 4)
+      for (int more = 0; more < (t.planes > 1 ? 32 : 4) && fewest > 0; more += 4) {
+        t.line = line;
+        t.plane = static_cast<int>(line * found_.block_height()) + more;
+        if (found_.shared_bytes() > kMaxNchwStencilShared) continue;
+        if (const int now = conflicts(); now < fewest) {
+          fewest = now;
+          best = t;
+        }
+      }
+    t = best;
+    return fewest == 0;
+  }
+
+  void make_vectors() {
+    std::vector<ExprId> follow;
+    for (const auto* values : {&found_.reductions, &found_.staged, &found_.weights})
+      follow.insert(follow.end(), values->begin(), values->end());
+    found_.vectors =
+        with_lanes(found_.kernel, found_.columns.result, found_.tiles.columns, found_.vector, found_.lane, follow);
+    auto from = follow.begin();
+    const auto take = [&](const std::vector<ExprId>& values) {
+      const std::vector<ExprId> taken(from, from + static_cast<std::ptrdiff_t>(values.size()));
+      from += static_cast<std::ptrdiff_t>(values.size());
+      return taken;
+    };
+    found_.reductions_of_vectors = take(found_.reductions);
+    found_.staged_of_vectors = take(found_.staged);
+    found_.weights_of_vectors = take(found_.weights);
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  NchwStencil found_;
+  std::vector<Axes> depends_;
+};
+
+}  // namespace
+
+std::int64_t NchwStencil::points() const {
+  std::int64_t count = 1;
+  for (const std::uint32_t a : rolled_axes) count *= *kernel.pool.extent(a).as_constant();
+  return count;
+}
+
+std::int64_t NchwStencil::weights_of_plane() const {
+  const std::int64_t elements = tiles.points_per_stage * members() * taps(), points_per_stage = weights_together();
+  const std::int64_t loads = (elements + points_per_stage - 1) / points_per_stage, served = 32 / points_per_stage;
+  const std::int64_t threads = std::int64_t{tiles.thread_columns} * tiles.thread_rows;
+  std::set<std::int64_t> banks;
+  const std::int64_t several = std::min<std::int64_t>(tiles.planes, (served + threads - 1) / threads);
+  for (std::int64_t plane = 0; plane < several; ++plane) banks.insert(plane * loads % served);
+  const bool apart = static_cast<std::int64_t>(banks.size()) == several;
+  return apart ? loads * points_per_stage : (loads / 2 * 2 + 1) * points_per_stage;
+}
+
+std::int64_t NchwStencil::shared_bytes() const {
+  return 4 * (static_cast<std::int64_t>(staged.size()) * tile_elements() +
+              static_cast<std::int64_t>(weights.size()) * weight_elements());
+}
+
+std::optional<NchwStencil> find_nchw_stencil(const Kernel& kernel, const Graph& graph, const Target& target) {
+  std::optional<Kernel> grouped = with_groups_as_axis(kernel);
+  return NchwStencilFinder(grouped ? *std::move(grouped) : kernel, graph, target).run();
+}
+
+}  // namespace fusec

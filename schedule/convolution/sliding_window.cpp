@@ -1,0 +1,477 @@
+#include "schedule/convolution/sliding_window.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <set>
+
+#include "analysis/kernel/axis_merging.h"
+#include "ir/type.h"
+#include "schedule/kernel_forms.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+using SlidingWindowPoint = SlidingWindow::Point;
+
+constexpr std::int64_t kMaxSlidingWindowPoints = 256;  // of all reductions: what is written out
+
+// Is e no less than 0 where the point's known comparisons hold?
+bool proves(const SlidingWindow& windows, const IndexExpr& e, const SlidingWindowPoint& point) {
+  const Bounds& bounds = windows.kernel.pool.bounds();
+  return proves_nonnegative(e, bounds) || std::ranges::any_of(point.known, [&](const IndexComparison& c) {
+           return proves_nonnegative(simplify(e - slack_of(c), bounds), bounds);
+         });
+}
+
+// What is no less or no more than any value, or adds nothing.
+bool is_identity(const ExprNode& reduction, const ExprNode& value) {
+  if (value.op != ExprOp::kConstant || !is_float(value.type)) return false;
+  switch (reduction.reduction) {
+    case Reduction::kSum:
+      return value.real == 0;
+    case Reduction::kMax:
+      return value.real == -std::numeric_limits<double>::infinity();
+    case Reduction::kMin:
+      return value.real == std::numeric_limits<double>::infinity();
+    default:
+      return false;
+  }
+}
+
+// Divisions and remainders in what says where a kernel reads and stores.
+std::size_t divisions(const Kernel& kernel, const Graph& graph) {
+  std::size_t count = 0;
+  const auto add = [&](const IndexExpr& e) {
+    rewrite_atoms(e, [&](IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) {
+      count += kind == IndexAtom::Kind::kFloorDiv || kind == IndexAtom::Kind::kMod ? 1 : 0;
+      return combine(kind, a, b);
+    });
+  };
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
+    const ExprNode& n = kernel.pool[id];
+    if (n.op == ExprOp::kLoad) add(position_of(graph, kernel.pool, id));
+    if (n.op == ExprOp::kIndex) add(n.indices[0]);
+  }
+  for (const KernelOutput& o : kernel.outputs) add(simplify(flat_index(o.type.shape, o.index), kernel.pool.bounds()));
+  return count;
+}
+
+// Images and channels are one axis; columns stay by themselves.
+Kernel merge_planes(const Kernel& kernel, const Graph& graph) {
+  Kernel merged = drop_unit_axes(kernel);
+  for (std::size_t i = merged.outputs[0].axes.size(); i-- > 2;) {
+    Kernel candidate = merge_pair(merged, i - 2);
+    if (divisions(candidate, graph) <= divisions(merged, graph)) merged = std::move(candidate);
+  }
+  return merged;
+}
+
+class SlidingWindowFinder {
+ public:
+  SlidingWindowFinder(const Kernel& kernel, const Graph& graph, const Target& target) : graph_(graph), target_(target) {
+    found_.kernel = merge_planes(kernel, graph);
+    depends_ = dependences(pool());
+  }
+
+  std::optional<SlidingWindow> run() {
+    if (writes_half_bytes(found_.kernel) || outputs().empty() || !find_reductions()) return std::nullopt;
+    const auto columns = column_axis();
+    if (!columns) return std::nullopt;
+    std::optional<SlidingWindow> best;
+    double least = plain_cost() * kBetter;
+    const Axes axes = outputs();  // of which others are tried below
+    for (const std::uint32_t axis : axes)
+      if (axis != *columns && value_at_hint(pool().extent(axis), graph_.symbols) > 1) consider(axis, least, best);
+    return best;
+  }
+
+ private:
+  static constexpr double kBetter = 0.8;  // of what single results cost
+
+  const ExprPool& pool() const { return found_.kernel.pool; }
+  const Axes& outputs() const { return found_.kernel.outputs[0].axes; }
+  bool depends_on(ExprId id, std::uint32_t axis) const { return std::ranges::binary_search(depends_[id], axis); }
+
+  // Of few points each, none inside another.
+  bool find_reductions() {
+    std::int64_t points = 0;
+    for (const ExprId id : reachable(pool(), roots_of(found_.kernel))) {
+      const ExprNode& n = pool()[id];
+      if (n.op != ExprOp::kReduce) continue;
+      if (n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin) return false;
+      for (const ExprId inner : reachable(pool(), std::span(n.args.data(), 1)))
+        if (pool()[inner].op == ExprOp::kReduce) return false;
+      std::int64_t own = 1;
+      for (const std::uint32_t a : n.axes) {
+        const auto count = pool().extent(a).as_constant();
+        if (!count || *count < 1 || *count > kMaxSlidingWindowPoints) return false;
+        own *= *count;
+        if (own > kMaxSlidingWindowPoints) return false;
+      }
+      points += own;
+      found_.reductions.push_back(id);
+    }
+    return points <= kMaxSlidingWindowPoints;
+  }
+
+  // Neighbours along it are neighbours in all outputs.
+  std::optional<std::uint32_t> column_axis() const {
+    for (const std::uint32_t a : outputs()) {
+      const auto runs = [&](const KernelOutput& output) {
+        const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool().bounds());
+        return output.axes == outputs() && coefficient_of(at, axis_variable(a)) == 1;
+      };
+      if (!pool().extent(a).is(1) && std::ranges::all_of(found_.kernel.outputs, runs))
+        return a == outputs().back() ? std::optional(a) : std::nullopt;
+    }
+    return std::nullopt;
+  }
+
+  Axes axes_of_reductions() const {
+    Axes all;
+    for (const ExprId r : found_.reductions) all.insert(all.end(), pool()[r].axes.begin(), pool()[r].axes.end());
+    return all;
+  }
+
+  // Loads that points tell apart; false where one of them cannot be placed.
+  bool find_loads() {
+    found_.loads.clear();
+    Axes axes = axes_of_reductions();
+    axes.push_back(found_.walked);
+    for (const ExprId r : found_.reductions)
+      if (!depends_on(r, found_.walked)) return false;
+    bool across = false;  // of the columns, not one by one
+    for (const ExprId id : reachable(pool(), roots_of(found_.kernel))) {
+      const ExprNode& n = pool()[id];
+      if (n.op != ExprOp::kLoad || std::ranges::none_of(axes, [&](auto a) { return depends_on(id, a); })) continue;
+      if (bits(n.dtype) < 8) return false;
+      for (const ExprId value : values_in(n))  // that say where it lies
+        if (std::ranges::any_of(axes, [&](auto a) { return depends_on(value, a); })) return false;
+      if (n.args[0] != kNoExpr && !index_comparisons(pool(), n.args[0])) return false;
+      for (const IndexExpr& extent : graph_.tensor(n.source).shape)
+        if (range_of(extent, pool().bounds()).min < 1) return false;
+      across = across || !values_in(n).empty() ||
+               !coefficient_of(position_of(graph_, pool(), id), axis_variable(outputs().back()));
+      found_.loads.push_back(id);
+    }
+    // Vectors along the columns are better than single elements, of what is no window; what only moves has its own
+    // schedules.
+    return !found_.loads.empty() && (!found_.reductions.empty() || (across && (reads_again() || resamples())));
+  }
+
+  // Do different results read the same of a tensor that has several loads? What stays the same for all of them is no
+  // window.
+  bool reads_again() const {
+    std::map<ValueId, std::set<IndexExpr>> read;
+    std::map<ValueId, int> loads;
+    for (const ExprId id : found_.loads) ++loads[pool()[id].source];
+    for (const ExprId id : found_.loads)
+      for (std::int64_t step = 0; step < found_.steps && depends_on(id, found_.walked); ++step) {
+        const IndexExpr at = index_at(found_, position_of(graph_, pool(), id), {.step = step});
+        if (!read[pool()[id].source].insert(at).second && loads[pool()[id].source] > 1) return true;
+      }
+    return false;
+  }
+
+  // Are several elements of a tensor read for each result, at places that are computed and run more quickly or slowly
+  // than the columns do? What of them the walked axis does not change is computed once.
+  bool resamples() const {
+    std::map<ValueId, int> loads;
+    for (const ExprId id : found_.loads)
+      if (depends_on(id, found_.walked) && is_resampled(id) && ++loads[pool()[id].source] > 1) return true;
+    return false;
+  }
+
+  bool is_resampled(ExprId load) const {
+    const IndexExpr at = position_of(graph_, pool(), load);
+    const std::vector<ExprId> values = values_in(pool()[load]);
+    if (!values.empty()) return std::ranges::all_of(values, [&](ExprId value) { return is_of_indices(pool(), value); });
+    bool rolled = false;
+    rewrite_atoms(at, [&](IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) {
+      rolled = rolled || kind == IndexAtom::Kind::kMod;
+      return combine(kind, a, b);
+    });
+    const std::int64_t columns = value_at_hint(pool().extent(outputs().back()), graph_.symbols);
+    const auto place = [&](std::int64_t column) {
+      return evaluate(at, [&](Variable v) {
+        if (v.kind == Variable::Kind::kSymbol) return graph_.symbols[v.id].hint;
+        return v == axis_variable(outputs().back()) ? column : 0;
+      });
+    };
+    constexpr double kAlike = 0.05;
+    const double step = static_cast<double>(place(columns - 1) - place(0)) / static_cast<double>(columns - 1);
+    return !rolled && columns > 1 && std::abs(step - 1) > kAlike;
+  }
+
+  // With `steps` results of the axis to a thread; false where an axis may have fewer.
+  void divide(std::uint32_t axis, int steps) {
+    ExprPool& p = found_.kernel.pool;
+    const IndexExpr extent = p.extent(axis);
+    found_.walked = axis, found_.steps = steps;
+    found_.whole = proves_multiple_of(extent, steps, p.bounds());
+    found_.clipped = !found_.whole && range_of(extent, p.bounds()).min >= steps;
+    found_.tiles = p.new_axis(simplify(ceil_div(extent, steps), p.bounds()));
+    found_.first = p.new_axis(found_.clipped ? simplify(extent - steps + 1, p.bounds()) : extent);
+    found_.whole = found_.whole || found_.clipped;
+  }
+
+  // What stands in a reduction says by its loads, and what guards them, which row of the window it is.
+  bool tells_by_loads(ExprId reduction) const {
+    std::vector<ExprId> left{pool()[reduction].args[0]};
+    std::set<ExprId> seen;
+    while (!left.empty()) {
+      const ExprId id = left.back();
+      left.pop_back();
+      if (id == kNoExpr || !seen.insert(id).second) continue;
+      const ExprNode& n = pool()[id];
+      if (n.op == ExprOp::kLoad) continue;
+      if (n.op == ExprOp::kSelect && index_comparisons(pool(), n.args[0])) {
+        left.insert(left.end(), n.args.begin() + 1, n.args.end());
+        continue;
+      }
+      if (n.op == ExprOp::kIndex) return false;
+      left.insert(left.end(), n.args.begin(), n.args.end());
+    }
+    return true;
+  }
+
+  bool may_be_regrouped(ExprId reduction) const {
+    const ExprNode& n = pool()[reduction];
+    if (n.reduction == Reduction::kMax || n.reduction == Reduction::kMin) return true;
+    return n.reduction == Reduction::kSum && is_float(n.type) && !found_.kernel.exact_steps;
+  }
+
+  // The axis of each reduction of whose rows results have the most in common.
+  void choose_slid() {
+    found_.slid.clear();
+    for (const ExprId r : found_.reductions) {
+      if (!may_be_regrouped(r) || !tells_by_loads(r)) continue;
+      std::optional<std::uint32_t> best;
+      double least = 1;
+      for (const std::uint32_t axis : pool()[r].axes) {
+        found_.slid[r] = axis;
+        const double share = share_of_distinct_rows(r, *pool().extent(axis).as_constant());
+        if (share >= least) continue;
+        least = share;
+        best = axis;
+      }
+      if (best)
+        found_.slid[r] = *best;
+      else
+        found_.slid.erase(r);
+    }
+  }
+
+  double share_of_distinct_rows(ExprId reduction, std::int64_t rows) const {
+    std::set<std::vector<IndexExpr>> distinct;
+    for (std::int64_t step = 0; step < found_.steps; ++step)
+      for (std::int64_t row = 0; row < rows; ++row) distinct.insert(row_key(found_, reduction, step, row));
+    return static_cast<double>(distinct.size()) / static_cast<double>(rows * found_.steps);
+  }
+
+  double results() const { return static_cast<double>(value_at_hint(point_count(pool(), outputs()), graph_.symbols)); }
+
+  // As counted: an element's place, load, guard and conversion; what puts it in; and what a thread does once.
+  static constexpr double kLoad = 3, kCombined = 1.3, kThread = 30, kFewThreads = 1024;
+
+  // No less than anything where results have nothing in common and are few.
+  double cost() const {
+    std::set<std::pair<ValueId, PlacedLoad>> distinct;
+    double combined = 0;
+    bool shared = false;
+    const auto load = [&](ExprId id, const SlidingWindowPoint& point) {
+      shared = !distinct.emplace(pool()[id].source, placed_load(found_, graph_, id, point)).second || shared;
+    };
+    const auto add = [&](ExprId root, const SlidingWindowPoint& point) {
+      for (const ExprId id : reachable(pool(), std::span(&root, 1)))
+        if (pool()[id].op == ExprOp::kLoad && std::ranges::binary_search(found_.loads, id)) load(id, point);
+    };
+    for (const ExprId r : found_.reductions) {
+      std::set<std::vector<IndexExpr>> rows;
+      const auto slid = found_.slid.find(r);
+      for (std::int64_t step = 0; step < found_.steps; ++step) {
+        const std::int64_t count = slid == found_.slid.end() ? 1 : *pool().extent(slid->second).as_constant();
+        for (std::int64_t row = 0; row < count; ++row) {
+          const bool alone = slid == found_.slid.end();
+          combined += alone ? 0 : 1;
+          if (!alone && !rows.insert(row_key(found_, r, step, row)).second) {
+            shared = true;
+            continue;
+          }
+          for (SlidingWindowPoint& p : points_of(found_, r, step, alone ? std::nullopt : std::optional(row))) {
+            if (!alone) p.known = conditions_of_row(found_, r, step, row);
+            add(pool()[r].args[0], p);
+            combined += 1;
+          }
+        }
+      }
+    }
+    const std::vector<ExprId> behind = epilogue_loads();
+    for (std::int64_t step = 0; step < found_.steps; ++step)
+      for (const ExprId id : behind) load(id, {.step = step});
+    const double waste = waste_of_steps();
+    if (!shared && results() / found_.steps < kFewThreads) return std::numeric_limits<double>::infinity();
+    return (kLoad * static_cast<double>(distinct.size()) + kCombined * combined + kThread) / found_.steps * waste;
+  }
+
+  double waste_of_steps() const {
+    const auto extent = static_cast<double>(value_at_hint(pool().extent(found_.walked), graph_.symbols));
+    return std::ceil(extent / found_.steps) * found_.steps / extent;
+  }
+
+  // Loads that stand in no reduction.
+  std::vector<ExprId> epilogue_loads() const {
+    std::vector<ExprId> behind, left = roots_of(found_.kernel);
+    std::set<ExprId> seen;
+    while (!left.empty()) {
+      const ExprId id = left.back();
+      left.pop_back();
+      if (id == kNoExpr || !seen.insert(id).second || pool()[id].op == ExprOp::kReduce) continue;
+      if (pool()[id].op == ExprOp::kLoad && std::ranges::binary_search(found_.loads, id)) behind.push_back(id);
+      left.insert(left.end(), pool()[id].args.begin(), pool()[id].args.end());
+    }
+    return behind;
+  }
+
+  // The same of a thread with one result.
+  double plain_cost() const {
+    double each = 0;
+    for (const ExprId r : found_.reductions) {
+      double points = 1;
+      for (const std::uint32_t a : pool()[r].axes) points *= static_cast<double>(*pool().extent(a).as_constant());
+      each += (kLoad + kCombined) * points;
+    }
+    if (found_.reductions.empty())
+      for (const ExprId id : reachable(pool(), roots_of(found_.kernel)))
+        if (pool()[id].op == ExprOp::kLoad) each += kLoad;
+    return each + kThread;
+  }
+
+  void consider(std::uint32_t axis, double& least, std::optional<SlidingWindow>& best) {
+    const SlidingWindow before = found_;
+    const double enough = 2.0 * target_.multiprocessors * SlidingWindow::kThreads;
+    constexpr int kAlways = 4;
+    for (const int steps : {4, 2, 5, 6, 7, 8}) {
+      found_ = before;
+      const std::int64_t extent = value_at_hint(pool().extent(axis), graph_.symbols);
+      if (steps > extent || (steps > kAlways && results() / steps < enough)) continue;
+      divide(axis, steps);
+      if (!find_loads()) continue;
+      std::ranges::sort(found_.loads);
+      choose_slid();
+      const double each = cost();
+      if (each >= least) continue;
+      least = each;
+      best = found_;
+      best->instructions = each * results();
+    }
+    found_ = before;
+  }
+
+  const Graph& graph_;
+  const Target& target_;
+  SlidingWindow found_;
+  std::vector<Axes> depends_;
+};
+
+}  // namespace
+
+IndexExpr index_at(const SlidingWindow& windows, const IndexExpr& e, const SlidingWindowPoint& point) {
+  const IndexExpr first =
+      windows.clipped ? IndexExpr::axis(windows.first) : IndexExpr::axis(windows.tiles) * windows.steps;
+  const auto value = [&](Variable v) -> std::optional<IndexExpr> {
+    if (v.kind != Variable::Kind::kAxis) return std::nullopt;
+    if (v.id == windows.walked) return first + point.step;
+    if (!point.axes) return std::nullopt;
+    const auto at = std::ranges::find(*point.axes, v.id);
+    if (at == point.axes->end()) return std::nullopt;
+    return point.elements[static_cast<std::size_t>(at - point.axes->begin())];
+  };
+  return simplify(substitute(e, value), windows.kernel.pool.bounds());
+}
+
+std::vector<IndexComparison> conditions_at(const SlidingWindow& windows, ExprId condition,
+                                           const SlidingWindowPoint& point) {
+  const auto all = index_comparisons(windows.kernel.pool, condition);
+  std::vector<IndexComparison> open;
+  for (IndexComparison c : *all) {
+    c.difference = index_at(windows, c.difference, point);
+    c.bound -= c.difference.constant_term();
+    c.difference = c.difference - c.difference.constant_term();
+    if (!proves(windows, slack_of(c), point) && std::ranges::find(open, c) == open.end()) open.push_back(std::move(c));
+  }
+  return open;
+}
+
+PlacedLoad placed_load(const SlidingWindow& windows, const Graph& graph, ExprId load, const SlidingWindowPoint& point) {
+  const ExprNode& n = windows.kernel.pool[load];
+  const Bounds& bounds = windows.kernel.pool.bounds();
+  const std::vector<IndexExpr>& shape = graph.tensor(n.source).shape;
+  std::vector<IndexExpr> indices;
+  for (std::size_t d = 0; d < shape.size(); ++d) {
+    const IndexExpr own = index_at(windows, n.indices[d], point);
+    IndexExpr at = own;
+    if (!proves(windows, own, point)) at = max(at, 0);
+    if (!proves(windows, shape[d] - 1 - own, point)) at = min(at, shape[d] - 1);
+    indices.push_back(simplify(at, bounds));
+  }
+  PlacedLoad placed{simplify(flat_index(shape, indices), bounds), {}};
+  if (n.args[0] != kNoExpr) placed.guards = conditions_at(windows, n.args[0], point);
+  return placed;
+}
+
+std::vector<IndexComparison> conditions_of_row(const SlidingWindow& windows, ExprId reduction, std::int64_t step,
+                                               std::int64_t row) {
+  const ExprPool& pool = windows.kernel.pool;
+  const ExprNode& body = pool[pool[reduction].args[0]];
+  if (body.op != ExprOp::kSelect || !is_identity(pool[reduction], pool[body.args[2]])) return {};
+  const Axes slid{windows.slid.at(reduction)};
+  std::vector<IndexComparison> all = conditions_at(windows, body.args[0], {step, &slid, {row}});
+  std::erase_if(all, [&](const IndexComparison& c) {
+    return std::ranges::any_of(variables_of(c.difference), [&](Variable v) {
+      return v != axis_variable(windows.tiles) && v != axis_variable(windows.first) && v.kind == Variable::Kind::kAxis;
+    });
+  });
+  return all;
+}
+
+std::vector<SlidingWindowPoint> points_of(const SlidingWindow& windows, ExprId reduction, std::int64_t step,
+                                          std::optional<std::int64_t> row) {
+  const ExprPool& pool = windows.kernel.pool;
+  const Axes& axes = pool[reduction].axes;
+  std::vector<SlidingWindowPoint> points{{step, &axes, {}}};
+  for (const std::uint32_t axis : axes) {
+    const bool is_slid = row && windows.slid.at(reduction) == axis;
+    std::vector<SlidingWindowPoint> longer;
+    for (const SlidingWindowPoint& p : points)
+      for (std::int64_t i = is_slid ? *row : 0; i < (is_slid ? *row + 1 : *pool.extent(axis).as_constant()); ++i) {
+        longer.push_back(p);
+        longer.back().elements.push_back(i);
+      }
+    points = std::move(longer);
+  }
+  return points;
+}
+
+std::vector<IndexExpr> row_key(const SlidingWindow& windows, ExprId reduction, std::int64_t step, std::int64_t row) {
+  const ExprPool& pool = windows.kernel.pool;
+  const Axes slid{windows.slid.at(reduction)};
+  const SlidingWindowPoint point{step, &slid, {row}};
+  std::vector<IndexExpr> key;
+  const auto add = [&](const IndexExpr& e) { key.push_back(index_at(windows, e, point)); };
+  for (const ExprId id : reachable(pool, std::span(pool[reduction].args.data(), 1))) {
+    const ExprNode& n = pool[id];
+    if (n.op == ExprOp::kLoad)
+      for (const IndexExpr& e : n.indices) add(e);
+    if (n.op == ExprOp::kIndex) add(n.indices[0]);
+  }
+  return key;
+}
+
+std::optional<SlidingWindow> find_sliding_window(const Kernel& kernel, const Graph& graph, const Target& target) {
+  return SlidingWindowFinder(kernel, graph, target).run();
+}
+
+}  // namespace fusec

@@ -1,0 +1,113 @@
+#include "schedule/convolution/stencil_candidates.h"
+
+#include <algorithm>
+#include <set>
+
+#include "schedule/gemm/convolution_form.h"
+#include "schedule/gemm/gemm_form.h"
+#include "schedule/reduction/row_candidates.h"
+#include "schedule/reduction/unrolled_reductions.h"
+
+namespace fusec {
+namespace {
+
+// Instructions of an element that is summed: an address, a guard, a load and a conversion, of which windows of channels
+// do most once for many; of a result, its place and what stores it.
+constexpr double kAlone = 10, kInWindows = 5, kResult = 40;
+
+// Elements that are summed.
+double summed_elements(const Kernel& kernel) {
+  double elements = 0;
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
+    if (kernel.pool[id].op == ExprOp::kReduce)
+      elements = std::max(elements, points_at_hint(kernel.pool, kernel.outputs[0].axes) *
+                                        points_at_hint(kernel.pool, kernel.pool[id].axes));
+  return elements;
+}
+
+// Of threads with an element each.
+double instructions_alone(const Kernel& kernel) {
+  return kAlone * summed_elements(kernel) + kResult * points_at_hint(kernel.pool, kernel.outputs[0].axes);
+}
+
+// Do windows read several tensors?
+bool reads_weights(const SlidingWindow& windows) {
+  const ExprPool& pool = windows.kernel.pool;
+  return std::ranges::any_of(windows.reductions, [&](ExprId r) {
+    std::set<ValueId> sources;
+    for (const ExprId id : reachable(pool, std::span(&r, 1)))
+      if (pool[id].op == ExprOp::kLoad) sources.insert(pool[id].source);
+    return sources.size() > 1;
+  });
+}
+
+}  // namespace
+
+StencilCandidate find_stencil(const Graph& graph, const Kernel& kernel, KernelForm form, const Target& target) {
+  StencilCandidate way;
+  if (form != KernelForm::kRows && form != KernelForm::kElements) return way;
+  auto channels = find_nhwc_stencil(kernel, graph, target);
+  const bool of_channels =
+      channels && (form == KernelForm::kRows
+                       ? channels->overlapping || (channels->whole_vectors && !row_candidates(kernel, graph, target))
+                       : channels->whole_vectors);
+  if (!of_channels) way.written = find_unrolled_reductions(kernel, graph);
+  if (way.written) return way;
+  auto planes = of_channels ? std::nullopt : find_nchw_stencil(kernel, graph, target);
+  auto columns = of_channels ? std::nullopt : find_sliding_window(kernel, graph, target);
+  if (planes && planes->instructions >= instructions_alone(kernel)) planes.reset();
+  // Rows that have nothing in common with the next ones are shared out among threads, which read them once.
+  if (columns && form == KernelForm::kRows && columns->slid.empty() && row_candidates(kernel, graph, target))
+    columns.reset();
+  // What all read of weights, and of images, had better come from memory once, though copying it takes instructions.
+  if (columns && planes && reads_weights(*columns)) columns.reset();
+  if (columns && columns->instructions >= (planes ? planes->instructions : instructions_alone(kernel))) columns.reset();
+  if (of_channels) way.channels = std::move(channels);
+  if (columns)
+    way.columns = std::move(columns);
+  else if (planes)
+    way.planes = std::move(planes);
+  return way;
+}
+
+std::optional<GroupedImplicitGemm> best_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
+                                                              const FormOfKernel& form, const Target& target) {
+  if (form.form == KernelForm::kRows || form.form == KernelForm::kElements) {
+    auto groups = find_grouped_implicit_gemm(graph, kernel, target);
+    if (!groups || !groups->image_is_nchw) return groups;
+    const auto planes = find_nchw_stencil(kernel, graph, target);
+    return planes && planes->instructions < groups->instructions ? std::nullopt : std::move(groups);
+  }
+  if (!form.product) return std::nullopt;
+  const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
+  auto groups = find_grouped_implicit_gemm(graph, shaped, *form.product, target);
+  if (!groups) return std::nullopt;
+  // Tiles of more columns than a group has execute more than their models say.
+  constexpr std::int64_t kFewColumns = 32;
+  const auto members = static_cast<double>(std::min(groups->members, kFewColumns));
+  const double mostly_empty = static_cast<double>(kFewColumns) / members;
+  if (const auto gemm = find_gemm(graph, shaped, *form.product, target);
+      gemm && std::min(mostly_empty, 2.0) * gemm->cycles < groups->cycles)
+    return std::nullopt;
+  // Gathered elements, too; weights that come element by element are as dear, unless tiles are half empty.
+  constexpr std::int64_t kHalfEmpty = 8;
+  const bool by_elements = groups->image_is_nchw && !groups->weights_in_words && groups->members > kHalfEmpty;
+  const double gathers = groups->members <= kFewColumns && !by_elements ? 2 : 1;
+  if (const auto gathered = find_convolution(graph, shaped, *form.product, target);
+      gathered && gathers * gathered->cycles < groups->cycles)
+    return std::nullopt;
+  return groups;
+}
+
+std::optional<double> loop_instructions(const Graph& graph, const Kernel& kernel, KernelForm form,
+                                        const Target& target) {
+  if (form != KernelForm::kRows && form != KernelForm::kElements) return std::nullopt;
+  const StencilCandidate way = find_stencil(graph, kernel, form, target);
+  if (way.planes) return way.planes->instructions;
+  if (way.columns) return way.columns->instructions;
+  if (way.channels || way.written) return kInWindows * summed_elements(kernel);
+  if (form == KernelForm::kRows && row_candidates(kernel, graph, target)) return std::nullopt;
+  return instructions_alone(kernel);
+}
+
+}  // namespace fusec

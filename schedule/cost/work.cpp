@@ -1,0 +1,547 @@
+#include "schedule/cost/work.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <string>
+
+#include "analysis/kernel/counted_points.h"
+#include "analysis/kernel/operation_work.h"
+#include "ir/type.h"
+#include "schedule/attention/attention_tiles.h"
+#include "schedule/attention/split_kv.h"
+#include "schedule/convolution/stencil_candidates.h"
+#include "schedule/gemm/convolution_form.h"
+#include "schedule/gemm/gemm_form.h"
+#include "schedule/gemm/split_k.h"
+#include "schedule/gemm/warpgroup_gemm_form.h"
+#include "schedule/reduction/row_candidates.h"
+
+namespace fusec {
+namespace {
+
+constexpr double kAddresses = 24;  // registers for addresses and loop counters
+
+// What is executed and moved, counted.
+class WorkCounter : public CountedPoints {
+ public:
+  explicit WorkCounter(const Kernel& kernel) : CountedPoints(kernel), kernel_(kernel), pool_(kernel.pool) {}
+
+  // Adds what `times` evaluations take, of a reduction for each element that it goes over.
+  void execute(ExprId id, double times, Work& work) const {
+    const ExprNode& node = pool_[id];
+    if (node.op == ExprOp::kReduce) times *= points(node.axes);
+    const OperationWork one = operation_work(node);
+    if (node.type == ScalarType::kFloat64) {
+      work.float64 += times * (one.arithmetic + 16 * one.special);
+    } else {
+      work.float32 += times * one.arithmetic;
+      work.special += times * one.special;
+    }
+  }
+
+  // For all points of `space`, and of what they depend on beyond it.
+  void execute_all(const std::vector<ExprId>& nodes, const Axes& space, double times, Work& work) const {
+    for (const ExprId id : nodes) execute(id, times * points(united(space, depends(id))), work);
+  }
+
+  void count_bytes(const Graph& graph, Work& work) const;
+  void count_registers(Work& work) const;
+
+ private:
+  const Kernel& kernel_;
+  const ExprPool& pool_;
+};
+
+// A load reads as many elements as its index has values, at most; several loads of one tensor, what they read together
+// and no more than the tensor has.
+void WorkCounter::count_bytes(const Graph& graph, Work& work) const {
+  std::map<ValueId, std::map<std::string, double>> read;
+  for (const ExprId id : between(roots_of(kernel_), {})) {
+    const ExprNode& node = pool_[id];
+    if (node.op != ExprOp::kLoad) continue;
+    Axes axes;
+    for (const IndexExpr& e : node.indices)
+      for (const Variable v : variables_of(e)) {
+        if (v.kind == Variable::Kind::kAxis) axes = united(std::move(axes), {v.id});
+        if (v.kind == Variable::Kind::kValue) axes = united(std::move(axes), depends(v.id));
+      }
+    read[node.source][index_text(node.indices, {})] = points(axes) * bits(node.dtype) / 8;
+  }
+  for (const auto& [value, parts] : read) {
+    double bytes = 0;
+    for (const auto& [index, part] : parts) bytes += part;
+    work.read += std::min(std::ceil(bytes), static_cast<double>(bytes_at_hint(graph.tensor(value), graph.symbols)));
+  }
+  // An output may have an element a row only, and a kernel may store no more than a part of one.
+  for (const KernelOutput& output : kernel_.outputs)
+    work.written += std::min(std::ceil(points(output.axes) * bits(output.type.dtype) / 8),
+                             static_cast<double>(bytes_at_hint(output.type, graph.symbols)));
+}
+
+// Values that are alive at once when nodes are computed in the order of the pool, constants aside; beside them what
+// addresses and loop counters take.
+void WorkCounter::count_registers(Work& work) const {
+  const std::vector<ExprId> nodes = between(roots_of(kernel_), {});
+  std::vector<ExprId> last_use(pool_.size(), kNoExpr);
+  for (const ExprId id : nodes)
+    for (const ExprId a : pool_[id].args)
+      if (a != kNoExpr) last_use[a] = id;
+  std::vector<double> ends(pool_.size(), 0);
+  double alive = 0, most = 0;
+  for (const ExprId id : nodes) {
+    const ScalarType type = pool_[id].type;
+    const bool constant = pool_[id].op == ExprOp::kConstant;
+    const bool wide = type == ScalarType::kFloat64 || type == ScalarType::kInt64 || type == ScalarType::kUInt64;
+    const double size = constant ? 0 : wide ? 2 : 1;
+    alive += size;
+    most = std::max(most, alive);
+    if (last_use[id] == kNoExpr)
+      alive -= size;  // a result: stored at once
+    else
+      ends[last_use[id]] += size;
+    alive -= ends[id];
+  }
+  work.registers = kAddresses + most;
+}
+
+constexpr double kLoadBytes = 16;  // of a thread at a time
+constexpr double kTile = 64;       // rows and columns of a general product's tile
+constexpr double kStepBytes = 64;  // of a tile's line that is loaded at a time
+
+double tiles(double extent, double tile = kTile) {
+  return std::ceil(extent / tile);
+}
+
+// A factor's product and the sum over it, on the unit that multiplies.
+void multiply(double pairs, bool tensor_cores, ScalarType type, Work& work) {
+  double& unit = tensor_cores ? work.tensor : type == ScalarType::kFloat64 ? work.float64 : work.float32;
+  unit += 2 * pairs;
+}
+
+// What a block makes of a product at a time, and what it takes for that.
+struct ProductTiles {
+  double rows = kTile, columns = kTile, threads = 256;
+  double on_the_way = 0, shared = 0;
+  double fragments = 0;       // registers of a thread for what it multiplies next
+  double split_k = 1;         // of the depth, a block's each
+  double stream_k_tiles = 0;  // the last tiles, shared by so many blocks
+  double stream_k_blocks = 0;
+};
+
+ProductTiles tiles_of(const GemmForm& form) {
+  const GemmTiles& t = form.tiles;
+  ProductTiles tiles{.rows = static_cast<double>(t.rows),
+                     .columns = static_cast<double>(form.pairs ? t.columns / 2 : t.columns),
+                     .threads = static_cast<double>(t.threads()),
+                     .on_the_way = static_cast<double>(stage_bytes(form) * (t.stages - 1)),
+                     .shared = static_cast<double>(shared_bytes(form))};
+  // On tensor cores two slices of 16 along the depth, in lanes one of four with four of the lane's rows at a time.
+  for (const GemmLoop& loop : form.loops) {
+    const auto left = static_cast<double>(loop.left.size()), right = static_cast<double>(loop.right.size());
+    tiles.fragments =
+        std::max(tiles.fragments, form.tensor_cores() ? 2 * (left * t.warp_rows + right * t.warp_columns) / 4
+                                                      : left * 16 + right * t.warp_columns / 2);
+  }
+  return tiles;
+}
+
+ProductTiles tiles_of(const ConvolutionForm& form) {
+  const GemmTiles& t = form.tiles;
+  return {.rows = static_cast<double>(t.rows),
+          .columns = static_cast<double>(t.columns),
+          .threads = static_cast<double>(t.threads()),
+          .on_the_way = static_cast<double>(form.stage_bytes() * (t.stages - 1)),
+          .shared = static_cast<double>(form.shared_bytes()),
+          .split_k = static_cast<double>(t.split_k)};
+}
+
+ProductTiles tiles_of(const Contraction& product) {
+  ProductTiles tiles{.threads = product.tensor_dtype ? 128.0 : 256.0};
+  for (const ContractionLoop& loop : product.loops)
+    tiles.on_the_way =
+        std::max(tiles.on_the_way, static_cast<double>(loop.left.size() + loop.right.size()) * kTile * kStepBytes);
+  return tiles;
+}
+
+// Of the way that is taken, whose last tiles are not streamed by warpgroups.
+ProductTiles tiles_taken(GemmForm form, const std::optional<WarpgroupGemms>& wide) {
+  if (wide) form.tiles = *std::ranges::find_if(form.ranking, [](const GemmTiles& t) { return t.stream_k_tiles == 0; });
+  ProductTiles tiles = tiles_of(form);
+  tiles.split_k = wide ? wide->forms[0].tiles.split_k : form.tiles.split_k;
+  tiles.stream_k_tiles = form.tiles.stream_k_tiles;
+  tiles.stream_k_blocks = form.tiles.stream_k_blocks;
+  return tiles;
+}
+
+ProductTiles tiles_taken(const ConvolutionForm& form, const std::optional<WarpgroupGemms>& wide) {
+  ProductTiles tiles = tiles_of(form);
+  if (wide) tiles.split_k = wide->forms[0].tiles.split_k;
+  return tiles;
+}
+
+// What warps multiply by themselves (mma.sync) takes longer than what warpgroups do: it counts as so many times itself.
+double times_by_warps(const Target& target) {
+  return 1 / target.mma_sync_rate;
+}
+
+bool of_float8(const ExprPool& pool, const Contraction& product) {
+  return std::ranges::all_of(product.loops, [&](const ContractionLoop& loop) {
+    const auto stored = [&](ExprId factor) { return multiplies(DType::kFloat8E4M3FN, pool[factor].dtype); };
+    return std::ranges::all_of(loop.left, stored) && std::ranges::all_of(loop.right, stored);
+  });
+}
+
+void count_product(const Graph& graph, WorkCounter& count, const Kernel& kernel, const Contraction& product,
+                   const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
+  ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
+  const bool split_k = gemm && (gemm->tiles.stream_k_tiles > 0 || can_split_k(kernel.pool, product, *gemm, target));
+  std::optional<WarpgroupGemms> wide;
+  if (gemm && (split_k || target.mma_sync_rate < 1))
+    wide = best_warpgroup_gemm({&kernel, &product, &*gemm, nullptr, &graph}, target);
+  if (split_k) tile = tiles_taken(*gemm, wide);
+  const bool whole = kernel.pool[product.loops[0].terms[0].reduction].type == ScalarType::kInt32;
+  bool gathered_bytes = false, tf32 = gemm && gemm->tf32;
+  const bool of_bytes = whole || of_float8(kernel.pool, product);
+  const bool of_tiles =
+      of_bytes || kernel.numerics.allow_tf32 || has_few_tiles_and_large_k(kernel.pool, product, target);
+  if (!gemm && (of_tiles || target.mma_sync_rate < 1)) {
+    if (const auto gathered = find_convolution(graph, kernel, product, target)) {
+      wide = best_warpgroup_convolution(graph, kernel, product, *gathered, target);
+      if (of_tiles) tile = tiles_taken(*gathered, wide);
+      gathered_bytes = bits(gathered->dtype) == 8;
+      tf32 = gathered->tf32;
+    } else {
+      wide = best_warpgroup_images(graph, kernel, product, target);
+    }
+  }
+  if (product.expert_index) count.choose_along(product.expert_index->axis);
+  const Axes rows = united(product.batch, product.rows);
+  const double batches = count.points(product.batch);
+  const double row_tiles = tiles(count.points(product.rows), tile.rows);
+  const double column_tiles = tiles(count.points(product.columns), tile.columns);
+  std::vector<ExprId> sums;
+  for (const ContractionLoop& loop : product.loops)
+    for (const ContractionTerm& term : loop.terms) sums.push_back(term.reduction);
+  std::vector<ExprId> stops = sums;
+  stops.insert(stops.end(), product.row_values.begin(), product.row_values.end());
+  // Tiles at the edges are computed whole; factors of 8 bits faster, tf32 slower, counted as so many of 16.
+  const bool bytes = gathered_bytes || (gemm && bits(gemm->dtype) == 8);
+  double as_wide = bytes ? target.float16_rate / target.float8_rate : tf32 ? 2 : 1;
+  const bool on_tensor_cores = gemm ? gemm->tensor_cores() : gathered_bytes || tf32 || product.tensor_dtype.has_value();
+  if (on_tensor_cores && !wide) as_wide *= times_by_warps(target);
+  const double padded = as_wide * batches * row_tiles * tile.rows * column_tiles * tile.columns;
+  for (const ContractionLoop& loop : product.loops) {
+    const double k = count.points(loop.k);
+    for (const ContractionTerm& term : loop.terms)
+      multiply(padded * k, on_tensor_cores, kernel.pool[term.reduction].type, work);
+    count.execute_all(count.between(loop.left, stops), {}, column_tiles, work);
+    count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
+  }
+  count.execute_all(count.between(product.row_values, sums), rows, column_tiles, work);
+  count.execute_all(count.between(roots_of(kernel), stops), united(rows, product.columns), 1, work);
+  work.blocks = batches * row_tiles * column_tiles * tile.split_k + tile.stream_k_blocks - tile.stream_k_tiles;
+  // Of streamed tiles, at most: a block's stretch may end one and begin another.
+  const double parts = tile.split_k > 1 ? work.blocks : tile.stream_k_blocks + tile.stream_k_tiles;
+  if (parts > 0) {  // their sums are written and read once more
+    const double left = 4 * parts * tile.rows * tile.columns * static_cast<double>(sums.size());
+    work.written += left;
+    work.read += left;
+    work.launches = 2;
+  }
+  work.threads = tile.threads;
+  work.on_the_way = tile.on_the_way;
+  work.shared = tile.shared;
+  // What stands behind the sums is computed when nothing is multiplied any more.
+  work.registers = std::max(work.registers, kAddresses + tile.fragments) +
+                   tile.rows * tile.columns / tile.threads * static_cast<double>(sums.size());
+}
+
+// What is executed is known as a number of instructions; those of half the lanes' rate are as many operations as
+// multiply-adds.
+void count_groups(const GroupedImplicitGemm& groups, const Target& target, Work& work) {
+  const double as_wide = bits(groups.dtype) == 8    ? target.float16_rate / target.float8_rate
+                         : bits(groups.dtype) == 32 ? 2
+                                                    : 1;
+  work.tensor = 2 * as_wide * times_by_warps(target) * groups.multiply_adds();
+  work.float32 = groups.instructions;
+  work.blocks = groups.blocks;
+  work.threads = groups.threads();
+  work.shared = static_cast<double>(groups.shared_bytes());
+  work.on_the_way = static_cast<double>(16 * groups.places() * groups.units());
+  work.registers = std::max(work.registers, static_cast<double>(groups.registers()));
+}
+
+// Where factors go to shared memory one by one: an address, a guard, a load, a conversion and a store of each.
+constexpr double kOperationsOfCopy = 60;
+
+// A block makes whole rows; their sums stand in the expressions once for the columns and once for each reduction.
+void count_row_product(const Graph& graph, const WorkCounter& count, const RowGemm& form, const Target& target,
+                       Work& work) {
+  const Contraction& product = form.product;
+  const std::optional<GemmForm> pipelined = find_pipelined_row_gemm(graph, form, target);
+  const RowGemmTiles layout = tiles_of(form);
+  const Axes rows = united(product.batch, product.rows);
+  const double batches = count.points(product.batch);
+  const double of_block = pipelined ? pipelined->tiles.rows : form.rows;
+  // A warp's 32 columns of the tensor cores' chunk take their time whether or not others have any.
+  const int chunk_of_warps = product.tensor_dtype ? layout.threads : layout.chunk;
+  const double chunk = pipelined ? pipelined->tiles.columns : chunk_of_warps;
+  const double row_tiles = tiles(count.points(product.rows), of_block);
+  std::vector<ExprId> stops;
+  for (const ContractionLoop& loop : product.loops)
+    for (const ContractionTerm& term : loop.terms) stops.push_back(term.reduction);
+  for (const auto& [twin, sum] : form.twins) stops.push_back(twin);
+  const double columns = tiles(count.points(product.columns), chunk) * chunk;
+  const bool on_tensor_cores = product.tensor_dtype.has_value();
+  const double padded = (on_tensor_cores ? times_by_warps(target) : 1) * batches * row_tiles * of_block * columns;
+  for (const ContractionLoop& loop : product.loops) {
+    for (const ContractionTerm& term : loop.terms)
+      multiply(padded * count.points(loop.k), on_tensor_cores, form.kernel.pool[term.reduction].type, work);
+    count.execute_all(count.between(loop.left, stops), {}, columns / chunk, work);
+    count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
+    if (!pipelined)
+      work.float32 +=
+          kOperationsOfCopy * batches * row_tiles * count.points(loop.k) * (of_block * columns / chunk + columns);
+  }
+  count.execute_all(count.between(roots_of(form.kernel), stops), rows, 1, work);
+  work.blocks = batches * row_tiles;
+  work.threads = pipelined ? pipelined->tiles.threads() : layout.threads;
+  work.on_the_way = pipelined ? static_cast<double>(stage_bytes(*pipelined) * (pipelined->tiles.stages - 1))
+                              : (of_block + chunk) * kStepBytes;
+  if (pipelined) work.shared = static_cast<double>(std::max(tile_bytes(*pipelined), whole_rows_bytes(*pipelined)));
+  work.registers += of_block * chunk / work.threads;
+}
+
+void count_attention(const WorkCounter& count, const Attention& form, const Target& target, Work& work) {
+  const ExprPool& pool = form.kernel.pool;
+  const Axes rows = united(united(form.batch, form.rows), form.unit);
+  const double scores = count.points(rows) * count.points(form.keys);
+  // What is stored beside the result is made of scores that are computed once more, or wait in an output's place.
+  const double passes = form.extra_outputs.empty() || form.score_buffer ? 1 : 2;
+  if (form.score_buffer) {
+    const double score_buffer = scores * bits(form.kernel.outputs[*form.score_buffer].type.dtype) / 8;
+    work.written += score_buffer;
+    work.read += score_buffer;
+  }
+  const AttentionTiles tile = attention_tiles(form, target);
+  const int splits = expected_splits(form, tile, target);
+  // Whether TMA can copy, or threads compute, what warpgroups would multiply is not known yet; mostly so.
+  const bool wide = splits == 1 && warpgroup_tiles(form, target);
+  const double pairs = form.tensor_dtype && !wide ? times_by_warps(target) * scores : scores;
+  multiply(passes * pairs * count.points(form.depth), form.tensor_dtype.has_value(), pool[form.product].type, work);
+  multiply(pairs * count.points(form.columns), form.tensor_dtype.has_value(), pool[form.result].type, work);
+  // The two sums and the multiplications below them are what has just been counted; the softmax is what follows, not
+  // what the formulas say.
+  std::vector<ExprId> counted = {form.product,     form.result, pool[form.product].args[0], pool[form.result].args[0],
+                                 form.row_maximum, form.total};
+  counted.push_back(form.shifted_total);
+  counted.insert(counted.end(), form.some_key.begin(), form.some_key.end());
+  counted.insert(counted.end(), form.no_key.begin(), form.no_key.end());
+  work.float32 += 6 * scores;  // scaled; greatest, less the greatest, total; the function itself is two more
+  work.special += scores;
+  const double row_tiles = tiles(count.points(form.rows), tile.rows);
+  count.execute_all(count.between({form.query}, counted), {}, 1, work);
+  count.execute_all(count.between({form.key}, counted), {}, row_tiles, work);
+  count.execute_all(count.between({form.value}, counted), {}, row_tiles, work);
+  std::vector<ExprId> rest = {form.score};
+  for (const auto& steps : {form.row_weight_steps, form.key_weight_steps})
+    for (const WeightStep& step : steps) rest.push_back(step.operand);
+  count.execute_all(count.between(rest, counted), {}, 1, work);
+  // Behind the sum over keys; the outputs' expressions have the softmax in their own way below it.
+  std::vector<ExprId> behind = count.between(roots_of(form.kernel), counted);
+  std::erase_if(behind, [&](ExprId id) {
+    const auto inside = [&](const Axes& axes) {
+      return std::ranges::any_of(axes, [&](std::uint32_t a) {
+        return std::ranges::find(form.keys, a) != form.keys.end() ||
+               std::ranges::find(form.depth, a) != form.depth.end();
+      });
+    };
+    return inside(count.depends(id)) || inside(pool[id].axes);
+  });
+  count.execute_all(behind, {}, 1, work);
+  work.blocks = count.points(form.batch) * row_tiles * splits;
+  work.threads = tile.threads;
+  work.on_the_way = bytes_in_flight(tile);
+  work.registers = 64 + static_cast<double>(tile.columns) * tile.rows / tile.threads;
+  if (splits == 1) return;
+  // What the shares leave: sums of a row's columns, its greatest score and total, written and read once more.
+  const double left = 4 * count.points(rows) * splits * (count.points(form.columns) + 2);
+  work.written += left;
+  work.read += left;
+  work.launches = 2;
+}
+
+// Does a reduction ask for output axes in parts, as groups of channels and blocks of rows do?
+bool divides_rows(const Kernel& kernel, const std::vector<ExprId>& reductions) {
+  const auto is_divided_row = [&](const IndexAtom& atom) {
+    const auto variable = atom.kind == IndexAtom::Kind::kFloorDiv ? atom.a.as_variable() : std::nullopt;
+    return variable && variable->kind == Variable::Kind::kAxis &&
+           std::ranges::count(kernel.outputs[0].axes, variable->id) != 0;
+  };
+  for (const ExprId id : reachable(kernel.pool, reductions))
+    for (const IndexExpr& e : kernel.pool[id].indices)
+      for (const IndexTerm& term : e.terms())
+        if (std::ranges::any_of(term.factors, [&](const IndexAtomPtr& factor) { return is_divided_row(*factor); }))
+          return true;
+  return false;
+}
+
+// What is computed for rows along these axes, of which a block keeps a share: that once, the rest anew by each
+// reduction; what of it is a segment's once for a segment.
+void compute_rows(const WorkCounter& count, const Kernel& kernel, const RowForm& form, double on_chip, Work& work) {
+  const Axes& rows = form.rows;
+  if (on_chip < 1) {
+    const double again = 1 - on_chip;
+    count.execute_all(form.reductions, rows, again, work);
+    count.execute_all(count.between(roots_of(kernel), form.reductions), rows, again, work);
+    for (const ExprId id : form.reductions)
+      count.execute_all(count.between({kernel.pool[id].args[0]}, form.reductions), rows, again, work);
+  }
+  std::vector<ExprId> computed = count.between(roots_of(kernel), {});
+  if (form.reductions.size() + form.segments.size() > 1) computed = count.distinct(computed);
+  for (const ExprId id : computed) {
+    const bool of_segment = std::ranges::find(form.segments, id) != form.segments.end();
+    const double times = count.points(united(rows, count.depends(id)));
+    count.execute(id, on_chip * (of_segment ? times / static_cast<double>(form.segment) : times), work);
+  }
+}
+
+void count_rows(const Graph& graph, const WorkCounter& count, const Kernel& kernel, const Target& target, Work& work) {
+  RowForm whole;
+  whole.reductions = row_reductions(kernel);
+  std::ranges::sort(whole.reductions);
+  double length = 1;
+  std::size_t fewest = count.depends(whole.reductions[0]).size(), most = 0;
+  for (const ExprId id : whole.reductions) {
+    length = std::max(length, count.points(kernel.pool[id].axes));
+    whole.rows = united(std::move(whole.rows), count.depends(id));
+    fewest = std::min(fewest, count.depends(id).size());
+    most = std::max(most, count.depends(id).size());
+  }
+  // Shorter rows are never divided among blocks.
+  constexpr double kShortestDivided = 256;
+  const bool may_divide = std::max(length, count.points(kernel.outputs[0].axes)) >= kShortestDivided;
+  const RowLaunch launch = may_divide ? row_launch(kernel, graph, target) : RowLaunch{};
+  const double on_chip = launch.chunks == 1 ? launch.on_chip : 0;
+  // Where reductions see parts of output axes, these are rows.
+  std::optional<RowForm> form;
+  if (fewest < most || divides_rows(kernel, whole.reductions)) form = row_form(kernel, graph);
+  double rows = count.points(whole.rows);
+  if (form) {
+    const WorkCounter of_form(form->kernel);
+    rows = of_form.points(form->rows);
+    compute_rows(of_form, form->kernel, *form, on_chip, work);
+  } else {
+    compute_rows(count, kernel, whole, on_chip, work);
+  }
+  // Threads of a row: one for every 32 elements or so, whole warps of them, in each of its blocks.
+  const double of_block = length / (launch.blocks_per_row * launch.chunks);
+  const double threads = std::clamp(std::exp2(std::ceil(std::log2(of_block / 32))), 32.0, 1024.0);
+  work.threads = std::clamp(threads, 256.0, 1024.0);
+  work.blocks = std::max(1.0, std::ceil(rows * threads / work.threads)) * launch.blocks_per_row * launch.chunks;
+  work.launches = launch.launches;
+  work.sector_overfetch = launch.sector_overfetch;
+  // A thread asks for all that it keeps of a row before it needs any of it.
+  work.on_the_way = kLoadBytes * work.threads * std::clamp(of_block / threads / 4, 1.0, 4.0);
+  work.registers += std::min(of_block / threads, 64.0);
+  if (launch.blocks == 0) return;
+  constexpr double kAtOnce = 4;  // vectors of a thread
+  work.blocks = launch.blocks;
+  work.threads = launch.threads;
+  work.shared = launch.shared_bytes;
+  work.on_the_way = kAtOnce * kLoadBytes * work.threads;
+}
+
+void count_elements(const WorkCounter& count, const Kernel& kernel, double of_thread, Work& work) {
+  const Axes& axes = kernel.outputs[0].axes;
+  count.execute_all(count.between(roots_of(kernel), {}), axes, 1, work);
+  work.blocks = std::max(1.0, std::ceil(count.points(axes) / (of_thread * work.threads)));
+  work.on_the_way = kLoadBytes * work.threads;
+}
+
+double bytes_of(const Graph& graph, ValueId v) {
+  const ValueType& type = graph.type(v);
+  double sum = 0;
+  std::vector<const ValueType*> left = {&type};
+  while (!left.empty()) {
+    const ValueType* next = left.back();
+    left.pop_back();
+    if (!next->is_tuple) sum += static_cast<double>(bytes_at_hint(next->tensor, graph.symbols));
+    for (const ValueType& field : next->fields) left.push_back(&field);
+  }
+  return sum;
+}
+
+// Scatter and index_put into the input's buffer that is the result's, too: only the places that are named.
+bool changes_in_place(const Graph& graph, const Node& node) {
+  return node.op->special == Special::kScatter && std::ranges::any_of(graph.aliases, [&](const Alias& alias) {
+           return alias.output == node.first_output && alias.input == node.inputs.at(0);
+         });
+}
+
+Work work_of_update(const Graph& graph, const Node& node) {
+  Work work;
+  for (std::size_t i = 1; i < node.inputs.size(); ++i)
+    if (node.inputs[i] != kNone) work.read += bytes_of(graph, node.inputs[i]);
+  work.written = bytes_of(graph, node.inputs.at(node.op->name == "scatter" ? 2 : 1));
+  work.blocks = std::max(1.0, std::ceil(work.written / 4096));
+  return work;
+}
+
+}  // namespace
+
+Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
+  Work work;
+  const Kernel& shaped = form.attention     ? form.attention->kernel
+                         : form.row_product ? form.row_product->kernel
+                         : form.rewritten   ? *form.rewritten
+                                            : kernel;
+  WorkCounter count(shaped);
+  count.count_bytes(graph, work);
+  count.count_registers(work);
+  if (const auto groups = best_grouped_implicit_gemm(graph, kernel, form, target)) {
+    count_groups(*groups, target, work);
+    return work;
+  }
+  switch (form.form) {
+    case KernelForm::kTensorCoreProduct:
+    case KernelForm::kProduct:
+      count_product(graph, count, shaped, *form.product, find_gemm(graph, shaped, *form.product, target), target, work);
+      break;
+    case KernelForm::kRowProduct:
+      count_row_product(graph, count, *form.row_product, target, work);
+      break;
+    case KernelForm::kAttention:
+      count_attention(count, *form.attention, target, work);
+      break;
+    case KernelForm::kRows:
+      count_rows(graph, count, shaped, target, work);
+      break;
+    case KernelForm::kPointwise:
+      count_elements(count, shaped, 4, work);
+      break;
+    case KernelForm::kElements:
+      count_elements(count, shaped, 1, work);
+      break;
+  }
+  return work;
+}
+
+Work work_of_special(const Graph& graph, const Node& node) {
+  if (changes_in_place(graph, node)) return work_of_update(graph, node);
+  Work work;
+  std::vector<ValueId> read;
+  for (const ValueId v : node.inputs) {
+    if (v == kNone || std::ranges::find(read, v) != read.end()) continue;
+    const Value::Kind kind = graph.value(v).kind;
+    if (kind == Value::Kind::kNumber || kind == Value::Kind::kDim) continue;
+    read.push_back(v);
+    work.read += bytes_of(graph, v);
+  }
+  for (std::uint32_t i = 0; i < node.output_count; ++i) work.written += bytes_of(graph, node.first_output + i);
+  work.blocks = std::max(1.0, std::ceil(work.written / 4096));
+  return work;
+}
+
+}  // namespace fusec

@@ -1,0 +1,554 @@
+#include "schedule/gemm/skinny_gemm_form.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "analysis/kernel/copy_expr.h"
+#include "analysis/kernel/loads.h"
+#include "ir/type.h"
+#include "schedule/gemm/operand_scales.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+
+constexpr int kMaxRows = 32;
+constexpr double kMinK = 128;  // below, a block's start and end are most of it
+constexpr std::int64_t kMostSharedBytes = 96 << 10;
+constexpr std::int64_t kMinScaleBlockOfQuantized = 64;  // a lane has 16 of the depth at least: 8 bytes of int4
+constexpr int kMaxColumns = 64;                         // of a block: its warps have sums of all of them
+constexpr double kWorthWidening = 0.9;
+constexpr int kMaxRowsOfMagicDequantize = 16;  // with more, their sums take tensor cores longer than codes come
+
+double count_at_hint(const ExprPool& pool, const Axes& axes) {
+  return static_cast<double>(value_at_hint(simplified_point_count(pool, axes), pool.bounds().symbols));
+}
+
+// The load of a factor that runs through the whole matrix: unguarded, by nothing that was loaded, neighbours along the
+// axis.
+std::optional<ExprId> matrix_load(const Graph& graph, const ExprPool& pool, ExprId operand, std::uint32_t axis,
+                                  const Axes& columns, const Axes& k) {
+  const auto depends = dependences(pool);
+  for (const ExprId id : reachable(pool, std::span(&operand, 1))) {
+    if (pool[id].op != ExprOp::kLoad || pool[id].args[0] != kNoExpr) continue;
+    const auto runs = [&](const Axes& axes) {
+      return std::ranges::all_of(
+          axes, [&](std::uint32_t a) { return pool.extent(a).is(1) || std::ranges::binary_search(depends[id], a); });
+    };
+    if (!runs(columns) || !runs(k)) continue;
+    const IndexExpr at = position_of(graph, pool, id);
+    if (!by_values(at) && coefficient_of(at, {Variable::Kind::kAxis, axis}) == 1) return id;
+  }
+  return std::nullopt;
+}
+
+bool is_vector(const Graph& graph, const ExprPool& pool, ExprId load, std::uint32_t member, int width) {
+  const IndexExpr at = position_of(graph, pool, load);
+  const Variable v{Variable::Kind::kAxis, member};
+  const int k_per_lane = std::min(width, 128 / bits(pool[load].dtype));
+  return coefficient_of(at, v) == 1 && proves_multiple_of(at - IndexExpr::axis(member), k_per_lane, pool.bounds());
+}
+
+class SkinnyGemmFinder {
+ public:
+  SkinnyGemmFinder(const Graph& graph, const Kernel& kernel, const Contraction& product, const Target& target)
+      : graph_(graph), kernel_(kernel), pool_(kernel.pool), product_(product), target_(target) {}
+
+  std::optional<SkinnyGemmForm> find() {
+    if (product_.expert_index) return std::nullopt;
+    const IndexExpr rows = simplified_point_count(pool_, product_.rows);
+    const Range range = range_of(rows, pool_.bounds());
+    if (range.max > kMaxRows || range.max < 1) return std::nullopt;
+    form_.max_rows = static_cast<int>(range.max);
+    form_.accumulators = static_cast<int>(term_count(product_));
+    for (const ContractionLoop& loop : product_.loops) {
+      if (count_at_hint(pool_, loop.k) < kMinK || pool_.extent(loop.k.back()).is(1)) return std::nullopt;
+    }
+    if (take_quantized() && arrange(true)) return std::move(form_);
+    if (!take_operands()) return std::nullopt;
+    if (arrange(true)) return std::move(form_);
+    if (form_.dtype == DType::kInt8 || in_blocks() || !arrange(false)) return std::nullopt;
+    return std::move(form_);
+  }
+
+ private:
+  // Of a loop: what is multiplied of each factor, and by what sums of blocks are.
+  struct Parts {
+    std::vector<ExprId> left, right;
+    std::vector<std::vector<ExprId>> scales;  // of each right one
+    std::vector<std::optional<MagicDequantize>> magic_dequantize;
+    std::int64_t block = 0;        // 0: the whole depth
+    bool blockwise_zeros = false;  // of which zero points are, too
+  };
+
+  bool arrange(bool k_major) {
+    form_.k_major = k_major;
+    if (!choose_width() || !split()) return false;
+    choose_block();
+    return true;
+  }
+
+  bool in_blocks() const {
+    return std::ranges::any_of(parts_, [](const Parts& parts) { return parts.block != 0; });
+  }
+
+  // Codes and their scales, each on its own: no code is made a number before it is multiplied, nor rounded where the
+  // graph does that.
+  bool take_quantized() {
+    if (kernel_.exact_steps || pool_[product_.loops[0].terms[0].reduction].type != ScalarType::kFloat32) return false;
+    const auto dtype = product_.tensor_dtype ? product_.tensor_dtype : common_dtype();
+    if (!dtype || bits(*dtype) != 16) return false;
+    form_.dtype = *dtype;
+    parts_.clear();
+    for (const ContractionLoop& loop : product_.loops) {
+      Parts parts{
+          .left = loop.left, .right = {}, .scales = {}, .magic_dequantize = {}, .block = 0, .blockwise_zeros = false};
+      for (const ExprId operand : loop.right)
+        if (!take_one_quantized(loop, operand, parts)) return false;
+      if (parts.block != 0 && parts.block < kMinScaleBlockOfQuantized) return false;
+      parts_.push_back(std::move(parts));
+    }
+    return true;
+  }
+
+  bool take_one_quantized(const ContractionLoop& loop, ExprId operand, Parts& parts) const {
+    const ExprNode& n = pool_[operand];
+    const bool rounded = n.op == ExprOp::kRound && n.dtype == form_.dtype;
+    const OperandWithScales split = split_scales(pool_, rounded ? n.args[0] : operand, loop.k);
+    auto quantized = find_magic_dequantize(pool_, split.value, form_.dtype, loop.k);
+    if (!quantized || split.scales.empty() || !is_exact_in(pool_, split.value, form_.dtype)) return false;
+    parts.block = common_scale_block(parts.block, split.block);
+    parts.block = common_scale_block(parts.block, quantized->block);
+    parts.blockwise_zeros = true;
+    if (form_.max_rows > kMaxRowsOfMagicDequantize) quantized.reset();
+    parts.right.push_back(split.value);
+    parts.scales.push_back(split.scales);
+    parts.magic_dequantize.push_back(quantized);
+    return true;
+  }
+
+  bool take_operands() {
+    const ScalarType accumulators = pool_[product_.loops[0].terms[0].reduction].type;
+    if (accumulators == ScalarType::kInt32) {
+      form_.dtype = DType::kInt8;
+      form_.int32_accumulators = true;
+      return take_parts();
+    }
+    if (accumulators != ScalarType::kFloat32) return false;
+    if (const auto dtype = product_.tensor_dtype ? product_.tensor_dtype : common_dtype()) {
+      form_.dtype = *dtype;
+      parts_.clear();
+      for (const ContractionLoop& loop : product_.loops)
+        parts_.push_back({loop.left, loop.right, std::vector<std::vector<ExprId>>(loop.right.size()),
+                          std::vector<std::optional<MagicDequantize>>(loop.right.size()), 0});
+      return true;
+    }
+    for (const DType dtype : {DType::kInt8, DType::kFloat16, DType::kBFloat16}) {
+      form_.dtype = dtype;
+      if (take_parts() && in_blocks()) return true;
+    }
+    return false;
+  }
+
+  // Factors as what the dtype holds, those of the matrix times scales of blocks.
+  bool take_parts() {
+    constexpr std::int64_t kLeastBlock = 32;  // four lanes have eight of the depth each
+    parts_.clear();
+    for (const ContractionLoop& loop : product_.loops) {
+      Parts parts;
+      for (const ExprId operand : loop.left) {
+        parts.left.push_back(value_of(operand));
+        if (!is_held(parts.left.back())) return false;
+      }
+      for (const ExprId operand : loop.right) {
+        OperandWithScales split{.value = value_of(operand), .scales = {}, .block = 0};
+        if (!is_multiplied(split.value)) split = split_scales(pool_, operand, loop.k);
+        parts.right.push_back(value_of(split.value));
+        if (!is_multiplied(parts.right.back()) || (!split.scales.empty() && split.block < kLeastBlock)) return false;
+        parts.scales.push_back(split.scales);
+        parts.magic_dequantize.push_back(std::nullopt);
+        parts.block = common_scale_block(parts.block, split.block);
+      }
+      if (parts.block != 0 && parts.block < kLeastBlock) return false;
+      parts_.push_back(std::move(parts));
+    }
+    return true;
+  }
+
+  ExprId value_of(ExprId operand) const {
+    return form_.dtype == DType::kInt8 ? without_conversion(pool_, operand) : operand;
+  }
+
+  bool is_held(ExprId value) const {
+    return (form_.dtype != DType::kInt8 || !is_float(pool_[value].type)) && is_exact_in(pool_, value, form_.dtype);
+  }
+
+  // The matrix' bytes are taken as they lie in memory, or made of half-byte integers.
+  bool is_multiplied(ExprId value) const {
+    const ExprNode& n = pool_[value];
+    const bool whole = n.op == ExprOp::kLoad && n.args[0] == kNoExpr && is_integer(n.dtype);
+    return (form_.dtype != DType::kInt8 || (whole && (n.dtype == DType::kInt8 || bits(n.dtype) == 4))) &&
+           is_held(value);
+  }
+
+  // A 16-bit dtype that has all factors' values. A vector's are no tensor cores' yet when kernels are built, nor are
+  // codes of eight bits and less, which become float16 in fewer instructions.
+  std::optional<DType> common_dtype() const {
+    for (const DType dtype : {DType::kFloat16, DType::kBFloat16})
+      if (std::ranges::all_of(product_.loops, [&](const ContractionLoop& loop) {
+            const auto fits_all = [&](const std::vector<ExprId>& factors) {
+              return std::ranges::all_of(factors, [&](ExprId operand) { return fits(operand, dtype); });
+            };
+            return fits_all(loop.left) && fits_all(loop.right);
+          }))
+        return dtype;
+    return std::nullopt;
+  }
+
+  // Is the value on the dtype's grid, or one that the graph rounds to it, computed here more exactly?
+  bool fits(ExprId id, DType dtype) const {
+    const ExprNode& n = pool_[id];
+    if (n.op == ExprOp::kLoad || n.op == ExprOp::kRound)
+      return n.dtype == dtype || (is_float(n.dtype) && bits(n.dtype) <= 8 &&
+                                  (n.dtype != DType::kFloat8E8M0FNU || dtype == DType::kBFloat16));
+    if (n.op == ExprOp::kConvert && quantized_of_integers(n.args[0])) return true;
+    if (n.op == ExprOp::kMul && scaled_quantized(n.args[0], n.args[1], dtype)) return true;
+    if (kernel_.exact_steps) return false;
+    return std::ranges::any_of(kernel_.named, [&](const NamedExpr& named) {
+      return named.expr == id && graph_.tensor(named.value).dtype == dtype;
+    });
+  }
+
+  bool quantized_of_integers(ExprId id) const {
+    const ExprNode& n = pool_[id];
+    return n.op == ExprOp::kLoad && !is_float(n.dtype) && bits(n.dtype) <= 8;
+  }
+
+  // A power of two times what has few bits.
+  bool scaled_quantized(ExprId a, ExprId b, DType dtype) const {
+    const auto is_load = [&](ExprId id, DType d) { return pool_[id].op == ExprOp::kLoad && pool_[id].dtype == d; };
+    const auto is_pair = [&](ExprId code, ExprId scale) {
+      return (is_load(code, DType::kFloat4E2M1FN) || is_load(code, DType::kFloat8E4M3FN)) &&
+             is_load(scale, DType::kFloat8E8M0FNU);
+    };
+    return dtype == DType::kBFloat16 && (is_pair(a, b) || is_pair(b, a));
+  }
+
+  // Codes are widened together where they have one scale.
+  void keep_within_blocks(ExprId operand, const Axes& k) {
+    for (const ExprId id : reachable(pool_, std::span(&operand, 1))) {
+      if (pool_[id].op != ExprOp::kLoad) continue;
+      const std::int64_t block = scale_block_of(pool_, id, k);
+      if (block >= 8 && block < max_k_per_lane_ && max_k_per_lane_ % block == 0)
+        max_k_per_lane_ = static_cast<int>(block);
+    }
+  }
+
+  // How many neighbours are a lane's: 16 bytes of the narrowest matrix.
+  bool choose_width() {
+    form_.k_per_lane = 8;
+    const std::uint32_t column = product_.columns.back();
+    right_bits_ = computed_ = 0;
+    max_k_per_lane_ = 32;
+    for (std::size_t i = 0; i < product_.loops.size(); ++i) {
+      const ContractionLoop& loop = product_.loops[i];
+      int right_bits = 0, computed = 0;
+      for (const ExprId operand : parts_[i].right) {
+        const auto load =
+            matrix_load(graph_, pool_, operand, form_.k_major ? loop.k.back() : column, product_.columns, loop.k);
+        if (!load) return false;
+        const int of_element = bits(pool_[*load].dtype);
+        if (form_.k_major) form_.k_per_lane = std::max(form_.k_per_lane, 128 / of_element);
+        if (form_.k_major) keep_within_blocks(operand, loop.k);
+        right_bits += of_element;
+        computed += *load != operand || bits(pool_[operand].dtype) < bits(form_.dtype);
+      }
+      right_bits_ = std::max(right_bits_, right_bits);
+      computed_ = std::max(computed_, computed);
+    }
+    form_.k_per_lane = std::min(form_.k_per_lane, max_k_per_lane_);
+    const auto divides = [&] {
+      return std::ranges::all_of(product_.loops, [&](const ContractionLoop& l) {
+        return proves_multiple_of(pool_.extent(l.k.back()), form_.k_per_lane, pool_.bounds());
+      });
+    };
+    const auto within_blocks = [&] {
+      return std::ranges::all_of(parts_, [&](const Parts& parts) { return parts.block % (4 * form_.k_per_lane) == 0; });
+    };
+    while (form_.k_per_lane > 8 && !(divides() && within_blocks())) form_.k_per_lane /= 2;
+    form_.runs = runs_of_rows();
+    if (!within_blocks()) return false;
+    return divides() && (form_.k_major || proves_multiple_of(pool_.extent(column), 8, pool_.bounds()));
+  }
+
+  // Operands of a run are 16 bytes, as are loads of rows that come as they are multiplied. Of few rows, to ask for each
+  // sector twice takes less time than to hand runs from lane to lane.
+  int runs_of_rows() const {
+    constexpr double kBytesOfRequests = 32;  // while a multiprocessor issues an instruction, of which it does four
+    const auto depends = dependences(pool_);
+    int widest = 0;
+    for (std::size_t i = 0; i < parts_.size(); ++i)
+      for (const ExprId id : reachable(pool_, parts_[i].left))
+        if (pool_[id].op == ExprOp::kLoad && std::ranges::binary_search(depends[id], product_.loops[i].k.back()))
+          widest = std::max(widest, bits(pool_[id].dtype));
+    const int runs = form_.k_per_lane * bits(form_.dtype) / 128;
+    if (!form_.k_major || form_.k_per_lane * widest <= 128 || widest > bits(form_.dtype)) return 1;
+    const double twice = count_at_hint(pool_, product_.rows) * 4 * form_.k_per_lane * widest / 8;
+    return twice / kBytesOfRequests > 2 + 2 * runs * form_.eights_of_rows() ? runs : 1;
+  }
+
+  bool split() {
+    std::vector<ExprId> follow = product_.row_values;
+    for (const Parts& parts : parts_) {
+      follow.insert(follow.end(), parts.left.begin(), parts.left.end());
+      follow.insert(follow.end(), parts.right.begin(), parts.right.end());
+      for (const auto& scales : parts.scales) follow.insert(follow.end(), scales.begin(), scales.end());
+      for (const auto& magic_dequantize : parts.magic_dequantize) {
+        if (!magic_dequantize) continue;
+        follow.push_back(magic_dequantize->quantized);
+        if (magic_dequantize->zero != kNoExpr) follow.push_back(magic_dequantize->zero);
+      }
+    }
+    form_.loops.assign(product_.loops.size(), {});
+    std::map<std::uint32_t, std::uint32_t> now;
+    form_.kernel = change_axes(
+        kernel_, [&](ExprPool& pool, ExprCopier& copier) { return split_axes(pool, copier, now); }, follow);
+    const auto renamed = [&](const Axes& old) {
+      Axes list;
+      for (const std::uint32_t a : old) list.push_back(now.at(a));
+      return list;
+    };
+    form_.batch = renamed(product_.batch);
+    form_.rows = renamed(product_.rows);
+    form_.columns = renamed(product_.columns);
+    form_.ones = renamed(product_.shared_rest);
+    auto next = follow.begin();
+    form_.row_values_before = product_.row_values;
+    form_.row_values.assign(next, next + static_cast<std::ptrdiff_t>(product_.row_values.size()));
+    next += static_cast<std::ptrdiff_t>(product_.row_values.size());
+    for (std::size_t i = 0; i < product_.loops.size(); ++i) {
+      SkinnyGemmLoop& loop = form_.loops[i];
+      loop.terms = product_.loops[i].terms;
+      for (std::size_t operand_index = 0; operand_index < product_.loops[i].left.size(); ++operand_index)
+        loop.left.push_back({*next, is_plain(*next, loop.member, form_.k_per_lane), {}}), ++next;
+      for (std::size_t operand_index = 0; operand_index < product_.loops[i].right.size(); ++operand_index) {
+        loop.right.push_back(
+            {*next,
+             is_plain(*next, form_.k_major ? loop.member : form_.column_member, form_.k_major ? form_.k_per_lane : 8),
+             {}});
+        if (!streams(*next, loop)) return false;
+        ++next;
+      }
+      for (std::size_t operand_index = 0; operand_index < parts_[i].scales.size(); ++operand_index)
+        for (std::size_t n = 0; n < parts_[i].scales[operand_index].size(); ++n) {
+          if (varies_within(*next, loop.member)) return false;
+          loop.right[operand_index].scales.push_back(*next++);
+        }
+      loop.k_invariant_scales = parts_[i].block == 0;
+      for (SkinnyGemmOperand& f : loop.right) f.blockwise_zero = parts_[i].blockwise_zeros && !loop.k_invariant_scales;
+      for (std::size_t operand_index = 0; operand_index < parts_[i].magic_dequantize.size(); ++operand_index) {
+        if (!(loop.right[operand_index].magic_dequantize = parts_[i].magic_dequantize[operand_index])) continue;
+        loop.right[operand_index].magic_dequantize->quantized = *next++;
+        if (loop.right[operand_index].magic_dequantize->zero != kNoExpr)
+          loop.right[operand_index].magic_dequantize->zero = *next++;
+      }
+    }
+    if (form_.runs > 1) split_runs();
+    return true;
+  }
+
+  // Rows' factors have the neighbours in runs; what reductions give is one value for a row and stays.
+  void split_runs() {
+    ExprPool& pool = form_.kernel.pool;
+    const ExprPool before = pool;
+    form_.run = pool.new_axis(form_.runs);
+    form_.place = pool.new_axis(form_.run_length());
+    for (SkinnyGemmLoop& loop : form_.loops) {
+      ExprCopier copier(before, pool);
+      for (std::uint32_t a = 0; a < before.bounds().axes.size(); ++a) copier.axis[a] = IndexExpr::axis(a);
+      copier.axis[loop.member] = IndexExpr::axis(form_.run) * form_.run_length() + IndexExpr::axis(form_.place);
+      copier.rewritten = [&](ExprId id, const ExprCopier::Copied&) {
+        return before[id].op == ExprOp::kReduce ? id : kNoExpr;
+      };
+      for (SkinnyGemmOperand& f : loop.left) {
+        f.operand = copier.copy(f.operand);
+        f.plain = is_plain(f.operand, form_.place, form_.run_length());
+      }
+    }
+  }
+
+  bool varies_within(ExprId id, std::uint32_t member) const {
+    return std::ranges::binary_search(dependences(form_.kernel.pool)[id], member);
+  }
+
+  AxisChange split_axes(ExprPool& pool, ExprCopier& copier, std::map<std::uint32_t, std::uint32_t>& now) {
+    AxisChange change;
+    for (const std::uint32_t a : kernel_.outputs[0].axes) {
+      const IndexExpr& extent = pool_.extent(a);
+      const bool in_eights = !form_.k_major && a == product_.columns.back();
+      now[a] = pool.new_axis(in_eights ? simplify(floor_div(extent, 8), pool.bounds()) : extent);
+      change.new_axes.push_back(now[a]);
+      change.values.push_back(IndexExpr::axis(now[a]));
+      if (!in_eights) continue;
+      form_.column_member = pool.new_axis(8);
+      change.new_axes.push_back(form_.column_member);
+      change.values.back() = IndexExpr::axis(now[a]) * 8 + IndexExpr::axis(form_.column_member);
+    }
+    for (std::size_t i = 0; i < product_.loops.size(); ++i) {
+      const Axes& k = product_.loops[i].k;
+      SkinnyGemmLoop& loop = form_.loops[i];
+      for (const std::uint32_t a : k) {
+        const bool last = a == k.back();
+        loop.k.push_back(pool.new_axis(last ? simplify(floor_div(pool_.extent(a), form_.k_per_lane), pool.bounds())
+                                            : pool_.extent(a)));
+        copier.axis[a] = IndexExpr::axis(loop.k.back());
+      }
+      loop.member = pool.new_axis(form_.k_per_lane);
+      copier.axis[k.back()] = IndexExpr::axis(loop.k.back()) * form_.k_per_lane + IndexExpr::axis(loop.member);
+      Axes split = loop.k;
+      split.push_back(loop.member);
+      copier.reduction_axes[k] = split;
+    }
+    return change;
+  }
+
+  bool is_plain(ExprId operand, std::uint32_t member, int width) const {
+    const ExprPool& pool = form_.kernel.pool;
+    const ExprNode& n = pool[operand];
+    return n.op == ExprOp::kLoad && n.args[0] == kNoExpr && n.dtype == form_.dtype &&
+           !by_values(position_of(graph_, pool, operand)) && is_vector(graph_, pool, operand, member, width);
+  }
+
+  // Does the matrix come by vectors, once it is split?
+  bool streams(ExprId operand, const SkinnyGemmLoop& loop) const {
+    const ExprPool& pool = form_.kernel.pool;
+    const std::uint32_t member = form_.k_major ? loop.member : form_.column_member;
+    const auto load = matrix_load(graph_, pool, operand, member, form_.columns, loop.k);
+    return load && is_vector(graph_, pool, *load, member, form_.k_major ? form_.k_per_lane : 8);
+  }
+
+  void choose_block() {
+    for (const SkinnyGemmLoop& loop : form_.loops) {
+      steps_ = std::min(steps_, count_at_hint(form_.kernel.pool, loop.k) / 4);
+      left_ = std::max(left_, loop.left.size());
+    }
+    const double columns = count_at_hint(pool_, product_.columns) * count_at_hint(pool_, product_.batch);
+    const auto blocks = [&] { return columns / form_.block.columns; };
+    form_.block.columns = !form_.k_major ? 64 : form_.max_rows > 8 || form_.accumulators == 1 ? 32 : 16;
+    if (form_.k_major && blocks() < 0.75 * target_.multiprocessors) form_.block.columns = 16;
+    fill_block(blocks() < target_.multiprocessors ? 16 : 8);
+    if (form_.k_major) widen_block(columns);
+    const SkinnyGemmBlock predicted = form_.block;
+    form_.candidates = {predicted};
+    const auto add = [&] {
+      if (std::ranges::find(form_.candidates, form_.block) == form_.candidates.end())
+        form_.candidates.push_back(form_.block);
+    };
+    if (form_.block.prefetch_steps > 1) {
+      form_.block.prefetch_steps /= 2;
+      add();
+    }
+    for (const int wide : {16, 32, 64})
+      for (const int warps : {4, 8, 16}) {
+        if (!form_.k_major && wide != 64) continue;
+        form_.block.columns = wide;
+        if (fill_block(warps) || wide < 64) add();
+      }
+    form_.block = predicted;
+  }
+
+  // Each block reads all rows: wider ones are taken where that is much less for the multiprocessor that has the most
+  // blocks, as long as there are blocks for most of them.
+  void widen_block(double columns) {
+    while (form_.block.columns < kMaxColumns && columns / (2 * form_.block.columns) >= 0.75 * target_.multiprocessors) {
+      const SkinnyGemmBlock narrow = form_.block;
+      const double before = bytes_of_time(columns);
+      form_.block.columns *= 2;
+      if (fill_block(narrow.warps) && bytes_of_time(columns) < kWorthWidening * before) continue;
+      form_.block = narrow;
+      return;
+    }
+  }
+
+  // Bytes of device memory that come in the time in which the matrix comes and then, through L2, what the blocks read.
+  double bytes_of_time(double columns) const {
+    constexpr double kRateOfL2 = 2;  // of device memory's
+    double rows = 0, column = 0;     // bytes of all rows, and of a column
+    for (const SkinnyGemmLoop& loop : form_.loops) {
+      const double k = count_at_hint(form_.kernel.pool, loop.k) * form_.k_per_lane / 8;
+      rows += k * bits(form_.dtype) * static_cast<double>(loop.left.size()) * count_at_hint(pool_, product_.rows);
+      column += k * right_bits_;
+    }
+    const double blocks = std::ceil(columns / form_.block.columns);
+    const double iterations = std::ceil(blocks / target_.multiprocessors);
+    return columns * column + iterations * (rows + form_.block.columns * column) * target_.multiprocessors / kRateOfL2;
+  }
+
+  // At most so many warps, for the columns that were chosen; as many steps ahead as registers hold. Do they hold one?
+  bool fill_block(int warps) {
+    SkinnyGemmBlock& block = form_.block;
+    const int elements = form_.k_major ? block.columns / 8 * form_.k_per_lane : 64;
+    const int of_step = elements * right_bits_ / 32 +
+                        static_cast<int>(left_) * form_.eights_of_rows() * form_.k_per_lane * bits(form_.dtype) / 32;
+    constexpr int kMostWords = 96;  // of a lane, on their way
+    const bool scaled = std::ranges::any_of(form_.loops, [](const SkinnyGemmLoop& loop) { return loop.scaled(); });
+    // What is computed at a time is several steps' where codes are widened: fewer warps have more registers each.
+    if (scaled) warps = std::min(warps, 8);
+    const int registers = warps > 8 ? 120 : scaled ? 200 : 136;  // for them, sums and what is computed
+    const int scales = scaled ? block.columns / 4 + 4 * form_.eights_of_rows() : 0;  // and sums of rows
+    const int accumulators = form_.accumulators * (scaled ? 2 : 1) * block.columns / 16 * form_.eights_of_rows() * 4 +
+                             computed_ * form_.k_per_lane + scales;
+    // Of more than two steps, products wait to be scaled.
+    const auto waiting = [&] {
+      return scaled && block.prefetch_steps > 2 ? (block.prefetch_steps - 2) * 4 * form_.eights_of_rows() : 0;
+    };
+    block.prefetch_steps = 4;
+    while (block.prefetch_steps > 1 && (block.prefetch_steps * of_step > kMostWords ||
+                                        block.prefetch_steps * of_step + accumulators + waiting() > registers))
+      block.prefetch_steps /= 2;
+    const bool fits = block.prefetch_steps * of_step + accumulators <= registers;
+    block.warps = fits ? warps : std::min(warps, 8);  // which may have more registers each
+    while (block.warps > 1 && (block.warps / 2 >= steps_ || shared_bytes(form_) > kMostSharedBytes)) block.warps /= 2;
+    while (block.prefetch_steps > 1 && block.prefetch_steps / 2 * block.warps >= steps_) block.prefetch_steps /= 2;
+    return fits;
+  }
+
+  const Graph& graph_;
+  const Kernel& kernel_;
+  const ExprPool& pool_;
+  const Contraction& product_;
+  const Target& target_;
+  SkinnyGemmForm form_;
+  std::vector<Parts> parts_;  // of each loop
+  double steps_ = 1e30;       // the least of a loop
+  std::size_t left_ = 0;      // the most factors of a loop
+  int max_k_per_lane_ = 32;   // neighbours of one scale
+  int right_bits_ = 0;        // the most of a loop's matrices' elements together
+  int computed_ = 0;          // of these, so many at most
+};
+
+}  // namespace
+
+std::int64_t shared_bytes_of_runs(const SkinnyGemmForm& form) {
+  return form.runs > 1 ? 16 * 8 * form.eights_of_rows() * (4 * form.runs + 4) : 0;
+}
+
+std::int64_t shared_bytes(const SkinnyGemmForm& form) {
+  const std::int64_t accumulators =
+      std::int64_t{4} * form.accumulators * 8 * form.eights_of_rows() * (form.block.columns + 8);
+  return form.block.warps * std::max(accumulators, shared_bytes_of_runs(form));
+}
+
+std::string name_of(const SkinnyGemmBlock& block) {
+  return fmt::format("{} columns by {} warps, {} steps ahead", block.columns, block.warps, block.prefetch_steps);
+}
+
+std::optional<SkinnyGemmForm> find_skinny_gemm(const Graph& graph, const Kernel& kernel, const Contraction& product,
+                                               const Target& target) {
+  return SkinnyGemmFinder(graph, kernel, product, target).find();
+}
+
+}  // namespace fusec

@@ -1,0 +1,53 @@
+#include "schedule/gemm/split_k.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace fusec {
+
+bool can_split_k(const ExprPool& pool, const Contraction& product, const GemmForm& form, const Target& target) {
+  return form.loops.size() == 1 && !form.groups && !form.pairs && has_few_tiles_and_large_k(pool, product, target);
+}
+
+bool has_few_tiles_and_large_k(const ExprPool& pool, const Contraction& product, const Target& target) {
+  if (product.loops.size() != 1 || !product.row_values.empty()) return false;
+  // Shares are chosen for the sizes that are hinted at: whatever comes, tiles are no more than multiprocessors.
+  IndexExpr points = 1;
+  for (const auto* axes : {&product.batch, &product.rows, &product.columns})
+    for (const std::uint32_t a : *axes) points *= pool.extent(a);
+  // The models of tiles compare tiles with one another; that a launch more is worth it has to be plain.
+  constexpr double kTile = 64 * 64, kMinK = 2048;
+  const double tiles = points_at_hint(pool, product.batch) * points_at_hint(pool, product.rows) *
+                       points_at_hint(pool, product.columns) / kTile;
+  if (static_cast<double>(range_of(simplify(points, pool.bounds()), pool.bounds()).max) / kTile >
+      target.multiprocessors)
+    return false;
+  return tiles <= target.multiprocessors / 4.0 && points_at_hint(pool, product.loops[0].k) >= kMinK;
+}
+
+std::vector<int> split_k_candidates(double tiles, double steps, int together, const Target& target) {
+  constexpr int kMinStepsPerSplit = 4;               // of a share
+  constexpr double kMaxBlocksPerMultiprocessor = 2;  // of a multiprocessor
+  constexpr double kEnoughWithout = 0.75;            // of the multiprocessors, which have a tile each
+  std::vector<int> counts;
+  if (tiles >= kEnoughWithout * target.multiprocessors) return counts;
+  for (const int split_k : {2, 3, 4, 6, 8, 12, 16, 24, 32})
+    if (steps >= std::max(kMinStepsPerSplit, together) * split_k &&
+        tiles * split_k <= kMaxBlocksPerMultiprocessor * target.multiprocessors)
+      counts.push_back(split_k);
+  return counts;
+}
+
+double steps_per_split(double steps, int together, int split_k) {
+  return std::ceil(std::ceil(steps / together) / split_k) * together;
+}
+
+double split_k_cycles(double cycles, double accumulators, int split_k, const Target& target) {
+  constexpr double kLatency = 466, kAtATime = 4;  // shares whose sums a lane reads at a time
+  constexpr double kWorthIt = 1.25;
+  const double moved =
+      2 * 4 * accumulators * split_k / (target.bandwidth / kCyclesASecond);  // as the cost model has it: to memory
+  return kWorthIt * (cycles + target.launch_seconds * kCyclesASecond + moved + (1 + split_k / kAtATime) * kLatency);
+}
+
+}  // namespace fusec

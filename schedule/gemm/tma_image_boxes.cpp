@@ -1,0 +1,274 @@
+#include "schedule/gemm/tma_image_boxes.h"
+
+#include <algorithm>
+
+#include "analysis/kernel/linear_index.h"
+#include "analysis/kernel/loads.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+using ImageBoxes = WarpgroupOperand::ImageBoxes;
+constexpr std::size_t kMostDimensions = 5;  // of a tensor to TMA
+constexpr int kElementBytes = 2;            // wgmma takes lines across the depth of 16 bits alone
+
+// At the axis' beginning.
+IndexExpr without(const IndexExpr& e, std::uint32_t a) {
+  return substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
+    return v == axis_variable(a) ? std::optional<IndexExpr>(0) : std::nullopt;
+  });
+}
+
+Axes wide_axes(const ExprPool& pool, const Axes& axes) {
+  Axes wide;
+  std::ranges::copy_if(axes, std::back_inserter(wide), [&](std::uint32_t a) { return !pool.extent(a).is(1); });
+  return wide;
+}
+
+// Of a product: which factors are images, and which axes are pixels; the others' are results' channels.
+struct Sides {
+  bool image_left = false;
+  const Contraction& product;
+
+  const Axes& pixels() const { return image_left ? product.rows : product.columns; }
+  const Axes& results() const { return image_left ? product.columns : product.rows; }
+};
+
+// Columns that are no neighbours of those behind them where results are stored go to the batch. False where none are
+// neighbours.
+bool fold_images_into_batch(const Kernel& kernel, Contraction& product) {
+  const ExprPool& pool = kernel.pool;
+  const auto lie_together = [&](const KernelOutput& output) {
+    const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+    const std::optional<IndexExpr> stride = flat_stride(position, product.columns, pool);
+    return stride && stride->is(1);
+  };
+  while (!product.columns.empty() && !std::ranges::all_of(kernel.outputs, lie_together)) {
+    product.batch.push_back(product.columns.front());
+    product.columns.erase(product.columns.begin());
+  }
+  return !wide_axes(pool, product.columns).empty();
+}
+
+// The depth's axis along which the weights lie, the others, and how deep it is.
+struct Depth {
+  std::uint32_t channels = 0;
+  Axes taps;
+  std::int64_t count = 0;
+};
+
+std::optional<Depth> k_extent_of(const ExprPool& pool, const Axes& axes, const IndexExpr& weights) {
+  Depth k;
+  bool found = false;
+  for (const std::uint32_t a : wide_axes(pool, axes)) {
+    if (!found && coefficient_of(weights, axis_variable(a)) == 1) {
+      k.channels = a;
+      found = true;
+    } else {
+      k.taps.push_back(a);
+    }
+  }
+  const auto count = found ? pool.extent(k.channels).as_constant() : std::nullopt;
+  if (!count || !point_count(pool, k.taps).as_constant()) return std::nullopt;
+  k.count = *count;
+  return k;
+}
+
+// Lines along the channels, of which each tap has a stretch.
+std::optional<WarpgroupOperand> weights_of(const ExprPool& pool, ExprId load, const IndexExpr& position,
+                                           const Sides& sides, const Depth& k) {
+  const int aligned = warpgroup_elements(kElementBytes).aligned;
+  const std::optional<IndexExpr> stride = flat_stride(position, sides.results(), pool);
+  if (!stride || !proves_multiple_of(*stride, aligned, pool.bounds()) || range_of(*stride, pool.bounds()).min <= 0)
+    return std::nullopt;
+  WarpgroupOperand weights{.load = load,
+                           .k_major = true,
+                           .offset = at_origin(position, pool.bounds()),
+                           .stride = *stride,
+                           .stretches = {},
+                           .batch = {},
+                           .scales = {}};
+  if (!k.taps.empty()) {
+    const std::optional<IndexExpr> apart = flat_stride(position, k.taps, pool);
+    if (!apart || !proves_multiple_of(*apart, aligned, pool.bounds()) || range_of(*apart, pool.bounds()).min <= 0)
+      return std::nullopt;
+    weights.stretches = WarpgroupOperand::Stretches{k.count, point_count(pool, k.taps), *apart};
+  }
+  auto batch = batch_of(pool, position, sides.product.batch, aligned);
+  if (!batch || batch->size() + (weights.stretches ? 1 : 0) > WarpgroupOperand::kMostBatch) return std::nullopt;
+  weights.batch = *std::move(batch);
+  return proves_multiple_of(weights.offset, aligned, pool.bounds()) ? std::optional(std::move(weights)) : std::nullopt;
+}
+
+// Does the guard hold wherever an index is inside of its dimension?
+bool holds_inside(const ExprPool& pool, const IndexComparison& guard, const IndexExpr& index, const IndexExpr& extent) {
+  const Bounds& bounds = pool.bounds();
+  const auto reaches = [&](const IndexExpr& least, const IndexExpr& most) {
+    const auto apart = [&](const IndexExpr& e) { return range_of(simplify(e - guard.bound, bounds), bounds); };
+    return guard.at_least ? apart(least).min >= 0 : apart(most).max <= 0;
+  };
+  const auto is_apart = [&](const IndexExpr& e) {
+    return std::ranges::all_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kSymbol; });
+  };
+  const IndexExpr more = simplify(guard.difference - index, bounds), less = simplify(guard.difference + index, bounds);
+  if (is_apart(more) && reaches(more, more + extent - 1)) return true;
+  return is_apart(less) && reaches(less - extent + 1, less);
+}
+
+// One dimension's index is the channel's, beside the batch's, another's that of neighbouring pixels; one of the two is
+// the last. Dimensions as the tensor has them.
+struct ImageDimensions {
+  std::size_t channels = 0, pixels = 0;
+};
+
+std::optional<ImageDimensions> dimensions_of(const ExprPool& pool, const ExprNode& load, const Sides& sides,
+                                             const Depth& k) {
+  const std::uint32_t last = wide_axes(pool, sides.pixels()).back();
+  std::optional<std::size_t> channels, pixels;
+  for (std::size_t d = 0; d < load.indices.size(); ++d) {
+    const IndexExpr& index = load.indices[d];
+    if (mentions(index, axis_variable(k.channels))) {
+      if (channels || coefficient_of(index, axis_variable(k.channels)) != 1 || mentions_any(index, sides.pixels()) ||
+          mentions_any(index, k.taps))
+        return std::nullopt;
+      channels = d;
+    }
+    if (mentions(index, axis_variable(last))) {
+      if (pixels || coefficient_of(index, axis_variable(last)) != 1) return std::nullopt;
+      pixels = d;
+    }
+  }
+  if (!channels || !pixels || std::max(*channels, *pixels) + 1 != load.indices.size()) return std::nullopt;
+  return ImageDimensions{*channels, *pixels};
+}
+
+// Boxes are as many pixels as rows of results are whole ones of.
+std::optional<int> pixels_of_box(const ExprPool& pool, const Sides& sides) {
+  const IndexExpr& row = pool.extent(wide_axes(pool, sides.pixels()).back());
+  for (const int pixels : {64, 32, 16, 8})
+    if (proves_multiple_of(row, pixels, pool.bounds())) return pixels;
+  return std::nullopt;
+}
+
+// Guards must ask for nothing but that indices are inside of their dimensions.
+bool are_bounds_checks(const ExprPool& pool, const GuardedLoad& factor, const Shape& shape) {
+  return std::ranges::all_of(factor.guards, [&](ExprId guard) {
+    const auto compared = index_comparison(pool, guard);
+    for (std::size_t d = 0; compared && d < shape.size(); ++d)
+      if (holds_inside(pool, *compared, pool[factor.load].indices[d], shape[d])) return true;
+    return false;
+  });
+}
+
+std::optional<WarpgroupOperand> image_of(const Graph& graph, const ExprPool& pool, const GuardedLoad& factor,
+                                         const Sides& sides, const Depth& k) {
+  const WarpgroupElements elements = warpgroup_elements(kElementBytes);
+  const ExprNode& load = pool[factor.load];
+  const Shape& shape = graph.tensor(load.source).shape;
+  const std::optional<ImageDimensions> found = dimensions_of(pool, load, sides, k);
+  const std::optional<int> pixels = pixels_of_box(pool, sides);
+  if (!found || !pixels || !are_bounds_checks(pool, factor, shape)) return std::nullopt;
+  // Beyond the last channel of a tap lies nothing, or no tile goes there.
+  const bool whole = load.indices[found->channels] == IndexExpr::axis(k.channels) && shape[found->channels].is(k.count);
+  if (!whole && k.count % elements.k != 0) return std::nullopt;
+  Axes all = sides.product.batch;
+  all.insert(all.end(), sides.pixels().begin(), sides.pixels().end());
+  all.insert(all.end(), k.taps.begin(), k.taps.end());
+  all.push_back(k.channels);
+  ImageBoxes boxes{.dimensions = {}, .taps = k.taps, .k = k.count, .pixels = *pixels};
+  IndexExpr stride = 1;
+  for (std::size_t d = shape.size(); d-- > 0;) {
+    const IndexExpr index = simplify(load.indices[d], pool.bounds());
+    if (!linear_in(index, all)) return std::nullopt;
+    if (d == found->channels) boxes.channels = boxes.dimensions.size();
+    if (d == found->pixels) boxes.neighbours = boxes.dimensions.size();
+    if (!shape[d].is(1) || !index.is(0)) boxes.dimensions.push_back({shape[d], stride, without(index, k.channels)});
+    stride = simplify(stride * shape[d], pool.bounds());
+    if (d > 0 && !proves_multiple_of(stride, elements.aligned, pool.bounds())) return std::nullopt;
+  }
+  if (boxes.dimensions.size() > kMostDimensions || boxes.dimensions.size() < 2) return std::nullopt;
+  return WarpgroupOperand{.load = factor.load,
+                          .k_major = found->channels > found->pixels,
+                          .offset = 0,
+                          .stride = 0,
+                          .stretches = {},
+                          .batch = {},
+                          .scales = {},
+                          .boxes = std::move(boxes)};
+}
+
+// Of points: planes are what TMA sees of a matrix.
+std::optional<WarpgroupOperand> points_of(const ExprPool& pool, const GuardedLoad& factor, const IndexExpr& position,
+                                          const Sides& sides, const Axes& k) {
+  const std::optional<IndexExpr> stride = flat_stride(position, k, pool);
+  if (!factor.guards.empty() || !stride) return std::nullopt;
+  GemmOperand image;
+  image.load = factor.load;
+  image.k_major = stride->is(1);
+  image.across = position;
+  for (const std::uint32_t a : k) image.across = without(image.across, a);
+  image.k = simplify(position - image.across, pool.bounds());
+  image.k_stride = *stride;
+  return tensor_operand(pool, image, sides.pixels(), k, sides.product.batch, warpgroup_elements(kElementBytes));
+}
+
+std::optional<ImageLoop> loop_of(const Graph& graph, const ExprPool& pool, const Sides& sides,
+                                 const ContractionLoop& given) {
+  ImageLoop loop;
+  std::optional<Depth> k;
+  for (const bool of_image : {false, true}) {
+    const bool left = of_image == sides.image_left;
+    for (const ExprId id : left ? given.left : given.right) {
+      const auto factor = guarded_load(pool, id);
+      if (!factor || pool[factor->load].dtype != sides.product.tensor_dtype) return std::nullopt;
+      const IndexExpr position = position_of(graph, pool, factor->load);
+      if (by_values(position) || (!of_image && !factor->guards.empty())) return std::nullopt;
+      if (!k) k = k_extent_of(pool, given.k, position);  // of the first weights
+      if (!k || (!of_image && coefficient_of(position, axis_variable(k->channels)) != 1)) return std::nullopt;
+      std::optional<WarpgroupOperand> operand;
+      if (!of_image)
+        operand = weights_of(pool, factor->load, position, sides, *k);
+      else if (k->taps.empty())
+        operand = points_of(pool, *factor, position, sides, given.k);
+      if (of_image && !operand) operand = image_of(graph, pool, *factor, sides, *k);
+      if (!operand) return std::nullopt;
+      (left ? loop.left : loop.right).push_back(*std::move(operand));
+    }
+  }
+  const std::int64_t tile = warpgroup_elements(kElementBytes).k;
+  if (!k->taps.empty()) loop.padded_k = (k->count + tile - 1) / tile * tile * *point_count(pool, k->taps).as_constant();
+  return loop;
+}
+
+std::optional<ImageContraction> find_tma_image_boxes(const Graph& graph, const Kernel& kernel,
+                                                     const Contraction& product, bool image_left) {
+  ImageContraction found{.product = product, .loops = {}};
+  const Sides sides{image_left, found.product};
+  if (wide_axes(kernel.pool, sides.pixels()).empty()) return std::nullopt;
+  for (const ContractionLoop& given : product.loops) {
+    auto loop = loop_of(graph, kernel.pool, sides, given);
+    if (!loop) return std::nullopt;
+    found.loops.push_back(*std::move(loop));
+  }
+  return found;
+}
+
+}  // namespace
+
+std::optional<ImageContraction> find_tma_image_boxes(const Graph& graph, const Kernel& kernel,
+                                                     const Contraction& product) {
+  const bool multiplied = product.tensor_dtype == DType::kFloat16 || product.tensor_dtype == DType::kBFloat16;
+  if (!multiplied || product.expert_index || !product.row_values.empty()) return std::nullopt;
+  Contraction by_images = product;
+  if (fold_images_into_batch(kernel, by_images))
+    if (auto found = find_tma_image_boxes(graph, kernel, by_images, false)) return found;
+  for (Contraction rest = product; !rest.rows.empty();) {
+    if (auto found = find_tma_image_boxes(graph, kernel, rest, true)) return found;
+    rest.batch.push_back(rest.rows.front());  // points of planes are a matrix for each image
+    rest.rows.erase(rest.rows.begin());
+  }
+  return std::nullopt;
+}
+
+}  // namespace fusec

@@ -1,0 +1,447 @@
+#include "schedule/gemm/warpgroup_gemm_form.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "analysis/kernel/loads.h"
+#include "schedule/gemm/split_k.h"
+#include "schedule/gemm/tma_image_boxes.h"
+#include "schedule/target/target.h"
+
+namespace fusec {
+namespace {
+
+using Axes = std::vector<std::uint32_t>;
+
+// wgmma keeps 14 bits of what it sums of float8, and drops the others. Over long depths that would be seen, so that
+// what is summed of so much of it is added in float32; 0 where all of it is short.
+std::int64_t float8_depth(const ExprPool& pool, const Axes& k) {
+  constexpr std::int64_t kShort = 1024, kAdded = 512;
+  IndexExpr count = 1;
+  for (const std::uint32_t a : k) count *= pool.extent(a);
+  return range_of(count, pool.bounds()).max <= kShort ? 0 : kAdded;
+}
+
+std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const GemmForm& form,
+                                                   const Contraction& product) {
+  std::vector<WarpgroupLoop> loops;
+  Axes of_matrices = product.batch;
+  if (product.expert_index) of_matrices.insert(of_matrices.begin(), product.expert_index->axis);
+  const WarpgroupElements elements = warpgroup_elements(form.element_bytes());
+  for (std::size_t i = 0; i < form.loops.size(); ++i) {
+    const GemmLoop& given = form.loops[i];
+    const Axes& k = product.loops[i].k;
+    WarpgroupLoop& loop = loops.emplace_back();
+    loop.block = given.scaled() ? given.block : 0;
+    if (loop.block % elements.k != 0) return std::nullopt;
+    if (form.dtype == DType::kFloat8E4M3FN && loop.block == 0) loop.added_after = float8_depth(pool, k);
+    for (const bool left : {true, false})
+      for (const GemmOperand& operand : left ? given.left : given.right) {
+        // What is taken of rows' elements goes with sums of columns, which multiplying threads make of their tiles.
+        if (operand.offset != kNoExpr && (!left || form.groups)) return std::nullopt;
+        // The host makes tensor maps: it knows no loaded values.
+        const bool looked_up = by_values(operand.across);
+        if (looked_up && !left) return std::nullopt;
+        // Groups of rows begin at any row: TMA copies from there, but no thread copies pieces across the rows.
+        if (left && form.groups && operand.transformed() && !operand.k_major) return std::nullopt;
+        auto found = operand.transformed() ? computed_operand(pool, operand)
+                     : looked_up           ? gathered_operand(operand)
+                                           : tensor_operand(pool, operand, left ? product.rows : product.columns, k,
+                                                  left ? product.batch : of_matrices, elements);
+        if (!found && left && !operand.transformed()) found = gathered_operand(operand);
+        if (!found) return std::nullopt;
+        found->taken = operand.offset;
+        (left ? loop.left : loop.right).push_back(*std::move(found));
+      }
+  }
+  return loops;
+}
+
+// Of an image whose channels lie last, and weights that lie as the depth goes.
+std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const ConvolutionForm& form,
+                                                   const Contraction& product) {
+  if (form.left.offset != kNoExpr || form.right.offset != kNoExpr) return std::nullopt;
+  const bool image_left = form.left.fill == ConvolutionFill::kVectorGather;
+  auto image = image_operand(form, image_left), weights = weights_operand(pool, form, product, !image_left);
+  if (!image || !weights) return std::nullopt;
+  std::vector<WarpgroupLoop> loops(1);
+  if (form.dtype == DType::kFloat8E4M3FN) loops[0].added_after = float8_depth(pool, product.loops[0].k);
+  (image_left ? loops[0].left : loops[0].right).push_back(*std::move(image));
+  (image_left ? loops[0].right : loops[0].left).push_back(*std::move(weights));
+  return loops;
+}
+
+struct LoopSizes {
+  double k, terms;
+};
+
+struct WarpgroupSizes {
+  double rows, columns, batch;
+  double groups;  // of rows: the last tile of each is half full
+  std::vector<LoopSizes> loops;
+};
+
+WarpgroupSizes sizes_of(const WarpgroupCandidate& c, const WarpgroupGemmForm& form) {
+  const ExprPool& pool = form.pairs ? form.pairs->kernel.pool : c.kernel->pool;
+  const Contraction& product = form.pairs ? form.pairs->product : form.product ? *form.product : *c.product;
+  WarpgroupSizes sizes{.rows = points_at_hint(pool, product.rows),
+                       .columns = points_at_hint(pool, product.columns),
+                       .batch = points_at_hint(pool, product.batch),
+                       .groups = c.form->groups ? points_at_hint(pool, {product.expert_index->axis}) : 0,
+                       .loops = {}};
+  for (std::size_t i = 0; i < product.loops.size(); ++i) {
+    const std::int64_t tiled = form.loops[i].padded_k;
+    sizes.loops.push_back({tiled > 0 ? static_cast<double>(tiled) : points_at_hint(pool, product.loops[i].k),
+                           static_cast<double>(product.loops[i].terms.size())});
+  }
+  return sizes;
+}
+
+double cluster_tiles(const WarpgroupTiles& t, const WarpgroupSizes& sizes) {
+  return (std::ceil(sizes.rows / (t.rows() * t.cluster)) + sizes.groups / 2) * std::ceil(sizes.columns / t.columns) *
+         sizes.batch;
+}
+
+// Boxes of pixels that begin between sectors have one more of these in each line.
+double sectors_of_boxes(const WarpgroupOperand& operand) {
+  const double line = 2.0 * operand.boxes->pixels;
+  return operand.k_major || operand.boxes->taps.empty() ? 1 : (line + kSectorBytes) / line;
+}
+
+// Of a step of the depth: bytes that are copied, and instructions for what is computed.
+struct StepWork {
+  double bytes = 0, instructions = 0;
+};
+
+StepWork step_work(const WarpgroupGemmForm& form, const WarpgroupLoop& loop) {
+  const WarpgroupTiles& t = form.tiles;
+  StepWork work;
+  for (const bool left : {true, false})
+    for (const WarpgroupOperand& operand : left ? loop.left : loop.right) {
+      const double across = left ? t.rows() : static_cast<double>(t.columns) / t.cluster;
+      const double bytes = operand.transformed ? static_cast<double>(bits_copied(operand)) / 8 : form.element_bytes();
+      work.bytes += across * bytes * (operand.boxes ? sectors_of_boxes(operand) : 1);
+      work.instructions += across * operand.instructions;
+    }
+  return work;
+}
+
+// As gemm_form's model: cycles of a multiprocessor for a tile. Its tensor cores make 2048 multiply-adds of 16 bits in
+// one by wgmma. Beside them four warps compute, each an instruction in two cycles.
+double tile_cycles(const WarpgroupGemmForm& form, const WarpgroupSizes& sizes) {
+  const WarpgroupTiles& t = form.tiles;
+  const double accumulators = static_cast<double>(t.rows()) * t.columns;
+  double cycles = 500 + accumulators * form.accumulators / 64;
+  for (std::size_t i = 0; i < form.loops.size(); ++i) {
+    const auto [k, terms] = sizes.loops[i];
+    const StepWork step = step_work(form, form.loops[i]);
+    const double products = accumulators * terms * form.element_bytes() / 4096, computing = step.instructions * 2 / 128;
+    cycles += k * std::max({products, step.bytes / kCacheBytes, computing});
+  }
+  return cycles;
+}
+
+// Blocks go from one product's tiles to another's with one loop over the depth each.
+bool stand_together(std::span<const WarpgroupCandidate> products) {
+  return products.size() == 1 || std::ranges::all_of(products, [&](const WarpgroupCandidate& c) {
+           return c.product->loops.size() == 1 && c.product->batch.empty() && !c.form->groups && !c.form->pairs &&
+                  c.form->dtype == products[0].form->dtype &&
+                  !(c.form->loops[0].scaled() && c.form->loops[0].block != 0);
+         });
+}
+
+// A thread's registers for a column of sums: half of one, twice where parts of the depth are added to them.
+double registers_of_column(const WarpgroupGemmForm& form) {
+  const bool in_parts = std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.in_parts(); });
+  return form.accumulators * (in_parts ? 1.0 : 0.5);
+}
+
+// As many stages as there is room for, of the same size for all; false where they are too few.
+bool fit(std::span<WarpgroupGemmForm> forms, const Target& target) {
+  constexpr int kMostStages = 8, kLeastStages = 3, kGoodStages = 4;
+  constexpr int kStaged[][2] = {{32, 32}, {32, 16}, {16, 16}};  // results of one sum; of each of several
+  for (const auto& [least, boxes] :
+       {std::pair{kGoodStages, true}, {kGoodStages, false}, {kLeastStages, true}, {kLeastStages, false}})
+    for (const auto& [of_one, of_several] : kStaged)
+      for (int stages = kMostStages; stages >= least; --stages) {
+        for (WarpgroupGemmForm& form : forms) {
+          form.tiles.stages = stages;
+          form.tiles.staged_columns = form.pairs ? 2 * of_several : form.accumulators == 1 ? of_one : of_several;
+          form.tiles.stores_boxes = boxes;
+        }
+        if (shared_bytes(forms) <= target.shared_bytes_per_block) return true;
+      }
+  return false;
+}
+
+// Boxes are made of eights of columns.
+std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput& output, const Contraction& product) {
+  const int element = bits(output.type.dtype);
+  if (element != 8 && element != 16 && element != 32) return std::nullopt;
+  const int aligned = 128 / element;
+  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+  if (by_values(position)) return std::nullopt;
+  const std::optional<IndexExpr> columns = flat_stride(position, product.columns, pool);
+  const std::optional<IndexExpr> rows = flat_stride(position, product.rows, pool);
+  if (!rows || !columns || !columns->is(1)) return std::nullopt;
+  auto batch = batch_of(pool, position, product.batch, aligned);
+  if (!batch) return std::nullopt;
+  WarpgroupStore store{.element_bytes = element / 8,
+                       .offset = at_origin(position, pool.bounds()),
+                       .stride = *rows,
+                       .batch = *std::move(batch)};
+  const bool fits = proves_multiple_of(store.stride, aligned, pool.bounds()) &&
+                    proves_multiple_of(store.offset, aligned, pool.bounds()) &&
+                    range_of(store.stride, pool.bounds()).min > 0;
+  return fits ? std::optional(std::move(store)) : std::nullopt;
+}
+
+// Of groups' last rows, lanes store 16 bytes each of what is in a box.
+std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const Contraction& product, bool groups) {
+  std::vector<std::optional<WarpgroupStore>> stores;
+  IndexExpr columns = 1;
+  for (const std::uint32_t a : product.columns) columns *= kernel.pool.extent(a);
+  columns = simplify(columns, kernel.pool.bounds());
+  for (const KernelOutput& output : kernel.outputs) {
+    const int together = groups && bits(output.type.dtype) == 8 ? 16 : 8;
+    stores.push_back(proves_multiple_of(columns, together, kernel.pool.bounds())
+                         ? store_of(kernel.pool, output, product)
+                         : std::nullopt);
+  }
+  return stores;
+}
+
+// Of an image in boxes, with the product that these are factors of.
+std::optional<std::vector<WarpgroupLoop>> loops_of_image_boxes(const WarpgroupCandidate& c,
+                                                               std::optional<Contraction>& product) {
+  if (!c.graph) return std::nullopt;
+  auto boxes = find_tma_image_boxes(*c.graph, *c.kernel, *c.product);
+  if (!boxes) return std::nullopt;
+  std::vector<WarpgroupLoop> loops;
+  for (ImageLoop& loop : boxes->loops)
+    loops.push_back({.left = std::move(loop.left), .right = std::move(loop.right), .padded_k = loop.padded_k});
+  product = std::move(boxes->product);
+  return loops;
+}
+
+// What threads copy has no end of a tile at each tap's: so much of the depth that is multiplied for nothing costs more
+// than these threads do.
+bool is_mostly_whole(const std::vector<WarpgroupLoop>& boxes, const ConvolutionForm& form) {
+  return 8 * boxes[0].padded_k <= 9 * form.k;
+}
+
+std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
+  const int bits_multiplied = bits(c.form->dtype);
+  if (bits_multiplied != 16 && bits_multiplied != 8) return std::nullopt;
+  std::optional<Contraction> product;
+  std::optional<std::vector<WarpgroupLoop>> loops;
+  const InterleavedColumns* const pairs = c.form->pairs.get();
+  if (!c.form->loops.empty() && !c.convolution)
+    loops = loops_of(pairs ? pairs->kernel.pool : c.kernel->pool, *c.form, pairs ? pairs->product : *c.product);
+  if (!loops && !pairs) loops = loops_of_image_boxes(c, product);
+  if (c.convolution && !(loops && is_mostly_whole(*loops, *c.convolution)))
+    if (auto gathered = loops_of(c.kernel->pool, *c.convolution, *c.product)) {
+      loops = std::move(gathered);
+      product.reset();
+    }
+  if (!loops) return std::nullopt;
+  const std::int64_t matrices =
+      c.form->groups ? *c.kernel->pool.extent(c.product->expert_index->axis).as_constant() : 0;
+  return WarpgroupGemmForm{.dtype = c.form->dtype,
+                           .loops = *std::move(loops),
+                           .tiles = {},
+                           .accumulators = c.form->accumulators,
+                           .float_accumulators = c.form->float_accumulators,
+                           .stores = stores_of(*c.kernel, product ? *product : *c.product, c.form->groups.has_value()),
+                           .groups = c.form->groups,
+                           .matrices = static_cast<int>(matrices),
+                           .product = std::move(product),
+                           .pairs = c.form->pairs};
+}
+
+bool picks_columns(const WarpgroupGemmForm& form) {
+  return std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.picks_columns(); });
+}
+
+bool computes(const WarpgroupGemmForm& form) {
+  return std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.computes(); });
+}
+
+// Sums that wait for nothing but what stands behind the product.
+bool may_have_row_blocks(const WarpgroupGemmForm& form) {
+  const auto plain = [](const WarpgroupLoop& loop) { return !loop.scaled() && !loop.in_parts(); };
+  return computes(form) && bits(form.dtype) == 16 && std::ranges::all_of(form.loops, plain);
+}
+
+// Tiles of so many columns, or fewer where registers do not hold their sums; false where that cannot be.
+bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const WarpgroupSizes> sizes, int columns, int cluster,
+         int row_blocks, const Target& target) {
+  constexpr int kMostSums = 128, kLeastColumns = 64;  // of a thread, in registers
+  constexpr int kMaxGathered = 128;                   // of whose places a thread has eight
+  double rows = 0;
+  for (const WarpgroupSizes& s : sizes) rows = std::max(rows, s.rows);
+  if (cluster > 1 && (rows <= WarpgroupTiles::kRows || target.multiprocessors < cluster)) return false;
+  // Threads make tiles for their own block.
+  if (cluster > 1 && (std::ranges::any_of(forms, computes) || std::ranges::any_of(forms, picks_columns))) return false;
+  if (row_blocks > 1 && (rows <= WarpgroupTiles::kRows || !std::ranges::all_of(forms, may_have_row_blocks)))
+    return false;
+  for (WarpgroupGemmForm& form : forms) {
+    form.tiles.columns = picks_columns(form) ? std::min(columns, kMaxGathered) : columns;
+    form.tiles.cluster = cluster;
+    form.tiles.row_blocks = row_blocks;
+    const double each = registers_of_column(form) * row_blocks;
+    while (form.tiles.columns > kLeastColumns && form.tiles.columns * each > kMostSums) form.tiles.columns /= 2;
+    if (form.tiles.columns * each > kMostSums) return false;
+    // Each block of a cluster copies pieces of 64 columns.
+    if (form.tiles.columns < 64 * cluster) return false;
+  }
+  return fit(forms, target);
+}
+
+// The form with the number of shares of its depth that suits it best.
+std::optional<WarpgroupGemms> with_shares(WarpgroupGemmForm form, const WarpgroupSizes& sizes, const Target& target) {
+  const WarpgroupTiles& t = form.tiles;
+  const double clusters = cluster_tiles(t, sizes), at_a_time = target.multiprocessors / t.cluster;
+  const double steps = std::ceil(sizes.loops[0].k / form.k());
+  std::optional<std::pair<double, int>> best;
+  const int together = steps_per_scale_block(form.loops[0].block, form.k());
+  for (const int split_k : split_k_candidates(clusters * t.cluster, steps, together, target)) {
+    WarpgroupSizes shared = sizes;
+    shared.loops[0].k = steps_per_split(steps, together, split_k) * form.k();
+    const double cycles = 1500 + std::ceil(clusters * split_k / at_a_time) * tile_cycles(form, shared);
+    const double accumulators = clusters * t.cluster * t.rows() * t.columns * form.accumulators;
+    const double all = split_k_cycles(cycles, accumulators, split_k, target);
+    if (!best || all < best->first) best = {all, split_k};
+  }
+  if (!best) return std::nullopt;
+  form.tiles.split_k = best->second;
+  WarpgroupGemms made{.forms = {std::move(form)}, .cycles = best->first};
+  fit(made.forms, target);  // nothing is staged
+  return made;
+}
+
+}  // namespace
+
+bool has_warpgroups(const Target& target) {
+  return target.compute_capability == 90 && target.architecture_specific;
+}
+
+std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target) {
+  if (!has_warpgroups(target) || !stand_together(products)) return {};
+  std::vector<WarpgroupGemmForm> forms;
+  std::vector<WarpgroupSizes> sizes;
+  for (const WarpgroupCandidate& c : products) {
+    auto form = form_of(c);
+    if (!form) return {};
+    const bool picks = std::ranges::any_of(form->loops, [](const WarpgroupLoop& l) { return l.picks_rows(); });
+    if (picks && (products.size() > 1 || form->scales_in_stages() || computes(*form))) return {};
+    sizes.push_back(sizes_of(c, *form));
+    forms.push_back(*std::move(form));
+  }
+  std::vector<WarpgroupGemms> ranking;
+  constexpr std::pair<int, int> kDown[] = {{2, 1}, {1, 1}, {1, 2}};  // blocks of a cluster, of rows
+  for (const int columns : {256, 128, 64})
+    for (const auto& [cluster, row_blocks] : kDown) {
+      if (!cut(forms, sizes, columns, cluster, row_blocks, target)) continue;
+      const auto same = [&](const WarpgroupGemms& other) {
+        return std::ranges::equal(
+            other.forms, forms, {}, [](const auto& f) { return name_of(f.tiles); },
+            [](const auto& f) { return name_of(f.tiles); });
+      };
+      if (std::ranges::any_of(ranking, same)) continue;
+      double count = 0, longest = 0;
+      for (std::size_t i = 0; i < forms.size(); ++i) {
+        count += cluster_tiles(forms[i].tiles, sizes[i]);
+        longest = std::max(longest, tile_cycles(forms[i], sizes[i]));
+      }
+      ranking.push_back({forms, 1500 + std::ceil(count / (target.multiprocessors / cluster)) * longest});
+      if (products.size() > 1 || row_blocks > 1 || forms[0].loops.size() != 1 || forms[0].groups || forms[0].pairs ||
+          !has_few_tiles_and_large_k(products[0].kernel->pool, *products[0].product, target))
+        continue;
+      if (auto shared = with_shares(forms[0], sizes[0], target)) ranking.push_back(*std::move(shared));
+    }
+  std::ranges::stable_sort(ranking, {}, &WarpgroupGemms::cycles);
+  return ranking;
+}
+
+namespace {
+
+// Half of the least tile is full at least: of few rows, one of two warpgroups alone would multiply anything.
+constexpr double kHalfFull = WarpgroupTiles::kRows / 2.0 + 1;
+// What else there is for an image whose channels lie first fetches it one by one: a quarter of the products may be as
+// many.
+constexpr double kQuarterFull = WarpgroupTiles::kRows / 4.0;
+
+bool fills_tiles(const Kernel& kernel, const Contraction& product, double rows) {
+  constexpr double kFewColumns = 32;
+  return points_at_hint(kernel.pool, product.rows) >= rows &&
+         points_at_hint(kernel.pool, product.columns) >= kFewColumns;
+}
+
+bool has_channels_first(const WarpgroupGemmForm& form) {
+  const auto across = [](const WarpgroupOperand& o) { return !o.k_major; };
+  return std::ranges::any_of(form.loops, [&](const WarpgroupLoop& loop) {
+    return std::ranges::any_of(loop.left, across) || std::ranges::any_of(loop.right, across);
+  });
+}
+
+}  // namespace
+
+std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, const Kernel& kernel,
+                                                        const Contraction& product, const ConvolutionForm& form,
+                                                        const Target& target) {
+  if (!fills_tiles(kernel, product, kHalfFull)) return rank_warpgroup_images(graph, kernel, product, target);
+  const GemmForm as_product = as_gemm(form);
+  const WarpgroupCandidate candidate{&kernel, &product, &as_product, &form, &graph};
+  return rank_warpgroup_gemms({&candidate, 1}, target);
+}
+
+std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kernel& kernel, const Contraction& product,
+                                                  const Target& target) {
+  if (!product.tensor_dtype || !fills_tiles(kernel, product, kQuarterFull)) return {};
+  const GemmForm as_product{
+      .dtype = *product.tensor_dtype, .loops = {}, .tiles = {}, .accumulators = static_cast<int>(term_count(product))};
+  const WarpgroupCandidate candidate{&kernel, &product, &as_product, nullptr, &graph};
+  std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms({&candidate, 1}, target);
+  if (ranking.empty()) return ranking;
+  // As it is cut, where images have gone to the batch.
+  const WarpgroupGemmForm& form = ranking[0].forms[0];
+  if (!fills_tiles(kernel, *form.product, has_channels_first(form) ? kQuarterFull : kHalfFull)) return {};
+  return ranking;
+}
+
+namespace {
+
+std::optional<WarpgroupGemms> best_below(std::vector<WarpgroupGemms> ranking, double cycles) {
+  if (ranking.empty() || ranking[0].cycles >= cycles) return std::nullopt;
+  return std::move(ranking[0]);
+}
+
+}  // namespace
+
+std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& product, const Target& target) {
+  return best_below(rank_warpgroup_gemms({&product, 1}, target), product.form->cycles);
+}
+
+std::optional<WarpgroupGemms> best_warpgroup_convolution(const Graph& graph, const Kernel& kernel,
+                                                         const Contraction& product, const ConvolutionForm& form,
+                                                         const Target& target) {
+  return best_below(rank_warpgroup_convolutions(graph, kernel, product, form, target), form.cycles);
+}
+
+std::optional<WarpgroupGemms> best_warpgroup_images(const Graph& graph, const Kernel& kernel,
+                                                    const Contraction& product, const Target& target) {
+  return best_below(rank_warpgroup_images(graph, kernel, product, target), std::numeric_limits<double>::infinity());
+}
+
+std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products,
+                                                    const Target& target) {
+  std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms(products, target);
+  std::erase_if(ranking, [](const WarpgroupGemms& gemms) { return gemms.forms[0].tiles.split_k > 1; });
+  double at_hand = 0;
+  for (const WarpgroupCandidate& c : products) at_hand += c.form->cycles;
+  return ranking.empty() || ranking[0].cycles >= at_hand ? std::vector<WarpgroupGemmForm>{} : ranking[0].forms;
+}
+
+}  // namespace fusec

@@ -1,0 +1,509 @@
+#include "schedule/lowering/cross_row_reduction.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+
+#include "analysis/kernel/copy_expr.h"
+#include "analysis/kernel/loads.h"
+#include "ir/type.h"
+#include "schedule/cost/cost_model.h"
+#include "schedule/kernel_forms.h"
+#include "schedule/reduction/row_one_pass.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::int64_t kShortestRow = 128;
+constexpr int kComputing = 40;               // registers of a thread beside what it keeps, and two for each of a vector
+constexpr int kMostOfLane = 32;              // elements
+constexpr int kMostRegistersOfThread = 232;  // registers
+constexpr int kMaxRegisterWordsOfBlock = 80;    // of them, by threads of a block that has a row for itself
+constexpr std::size_t kMostUnits = 64;          // beyond, what stands beside one another is of all kinds
+constexpr std::int64_t kFewestBytes = 1 << 17;  // of what both read
+
+bool is_supported(Reduction reduction) {
+  return reduction == Reduction::kSum || reduction == Reduction::kProd || reduction == Reduction::kMax ||
+         reduction == Reduction::kMin;
+}
+
+bool is_plain(const RowForm& form) {
+  return form.segments.empty() && form.pieces == 1 && form.extra_outputs.empty() && !form.kernel.exact_steps;
+}
+
+// Reductions of float32 along one axis each, all of one extent, that wait for none.
+bool are_column_reductions(const RowForm& form) {
+  const ExprPool& pool = form.kernel.pool;
+  const IndexExpr& rows = pool.extent(pool[form.reductions[0]].axes[0]);
+  return std::ranges::all_of(form.reductions, [&](ExprId r) {
+    const ExprNode& n = pool[r];
+    const ExprId body = n.args[0];
+    return n.axes.size() == 1 && pool.extent(n.axes[0]) == rows && is_supported(n.reduction) &&
+           pool[body].type == ScalarType::kFloat32 &&
+           std::ranges::none_of(reachable(pool, std::span(&body, 1)),
+                                [&](ExprId id) { return pool[id].op == ExprOp::kReduce; });
+  });
+}
+
+// With one axis of rows; nothing where rows are no such.
+std::optional<RowForm> plain_rows(const Kernel& kernel, const Graph& graph) {
+  std::optional<RowForm> form = row_form(kernel, graph);
+  if (!form || !is_plain(*form)) return std::nullopt;
+  RowForm merged = with_rows_merged(*form, graph);
+  if (merged.rows.size() != 1 || merged.columns.size() > 1) return std::nullopt;
+  return merged;
+}
+
+// Puts the columns' reductions beside the outputs of rows.
+class Joiner {
+ public:
+  Joiner(const RowForm& rows, const RowForm& columns, const Graph& graph)
+      : graph_(graph), columns_(columns), joined_(rows) {}
+
+  std::optional<RowForm> run() {
+    if (!find_columns()) return std::nullopt;
+    see_loads();
+    const ExprPool& from = columns_.kernel.pool;
+    ExprPool& pool = joined_.kernel.pool;
+    ExprCopier copier(from, pool);
+    copier.axis[columns_.rows[0]] = IndexExpr::axis(joined_.columns[0]);
+    for (const ExprId r : columns_.reductions) copier.axis[from[r].axes[0]] = IndexExpr::axis(joined_.rows[0]);
+    bool fits = true;
+    copier.rewritten = [&](ExprId id, const ExprCopier::Copied&) {
+      const std::optional<ExprId> made = value_of_rows(copier, id);
+      fits = fits && made;
+      return made.value_or(kNoExpr);
+    };
+    std::vector<ExprId> bodies;
+    for (const ExprId r : columns_.reductions) bodies.push_back(copier.copy(from[r].args[0]));
+    if (!fits || !shares_ || std::ranges::any_of(bodies, [&](ExprId id) { return reads_own(id); })) return std::nullopt;
+    for (const ExprId body : bodies) add(body);
+    joined_.reductions = row_reductions(joined_.kernel);
+    return std::move(joined_);
+  }
+
+ private:
+  const ExprPool& pool() const { return joined_.kernel.pool; }
+  IndexExpr length() const { return columns_.kernel.pool.extent(columns_.rows[0]); }
+
+  // Rows without columns have those that they reduce.
+  bool find_columns() {
+    for (const ExprId r : joined_.reductions)
+      if (pool()[r].axes.size() != 1 || pool().extent(pool()[r].axes[0]) != length()) return false;
+    const ExprPool& from = columns_.kernel.pool;
+    if (pool().extent(joined_.rows[0]) != from.extent(from[columns_.reductions[0]].axes[0])) return false;
+    if (!joined_.columns.empty()) return pool().extent(joined_.columns[0]) == length();
+    joined_.columns = {joined_.kernel.pool.new_axis(length())};
+    for (KernelOutput& output : joined_.kernel.outputs) output.axes.push_back(joined_.columns[0]);
+    return true;
+  }
+
+  // Along a row, whatever the axis is called.
+  IndexExpr place(ExprId load) const {
+    const IndexExpr at = position_of(graph_, pool(), load);
+    return simplify(substitute(at,
+                               [&](Variable v) -> std::optional<IndexExpr> {
+                                 const bool along = v.kind == Variable::Kind::kAxis && v.id != joined_.rows[0];
+                                 return along ? std::optional(IndexExpr::axis(joined_.columns[0])) : std::nullopt;
+                               }),
+                    pool().bounds());
+  }
+
+  void see_loads() {
+    for (const ExprId id : reachable(pool(), roots_of(joined_.kernel)))
+      if (pool()[id].op == ExprOp::kLoad) places_[pool()[id].source].push_back(place(id));
+  }
+
+  // What stands in place of a load of the rows' results, as it would be stored, kNoExpr where it is none; nothing where
+  // it is of another row.
+  std::optional<ExprId> value_of_rows(ExprCopier& copier, ExprId id) {
+    const ExprNode& n = columns_.kernel.pool[id];
+    if (n.op != ExprOp::kLoad) return kNoExpr;
+    const auto output = std::ranges::find(joined_.kernel.outputs, n.source, &KernelOutput::value);
+    if (output == joined_.kernel.outputs.end()) {
+      see_shared(copier, id);
+      return kNoExpr;
+    }
+    const DType dtype = output->type.dtype;
+    if (n.args[0] != kNoExpr || compute_type(dtype) != ScalarType::kFloat32) return std::nullopt;
+    const IndexExpr stored = simplify(flat_index(output->type.shape, output->index), pool().bounds());
+    const IndexExpr read = simplify(copier.copy(position_of(graph_, columns_.kernel.pool, id)), pool().bounds());
+    if (stored != read) return std::nullopt;
+    // An element that it makes is as good as one that both read.
+    shares_ = shares_ || mentions(stored, {Variable::Kind::kAxis, joined_.columns[0]});
+    return dtype == DType::kFloat32 ? output->expr : joined_.kernel.pool.round(output->expr, dtype);
+  }
+
+  void see_shared(ExprCopier& copier, ExprId id) {
+    const ExprPool& from = columns_.kernel.pool;
+    const auto here = places_.find(from[id].source);
+    if (here == places_.end()) return;
+    const IndexExpr mine = simplify(copier.copy(position_of(graph_, from, id)), pool().bounds());
+    const bool of_elements = mentions(mine, {Variable::Kind::kAxis, joined_.rows[0]}) &&
+                             mentions(mine, {Variable::Kind::kAxis, joined_.columns[0]});
+    shares_ = shares_ || (of_elements && std::ranges::find(here->second, mine) != here->second.end());
+  }
+
+  // Does it load what the rows' kernel stores? All such loads have been replaced.
+  bool reads_own(ExprId root) const {
+    return std::ranges::any_of(reachable(pool(), std::span(&root, 1)), [&](ExprId id) {
+      return pool()[id].op == ExprOp::kLoad && std::ranges::find(joined_.kernel.outputs, pool()[id].source,
+                                                                 &KernelOutput::value) != joined_.kernel.outputs.end();
+    });
+  }
+
+  // As an output of the narrowest elements that the kernel has, so that its vectors are as they would be without.
+  void add(ExprId body) {
+    DType dtype = DType::kFloat32;
+    for (const ExprId id : reachable(pool(), roots_of(joined_.kernel))) {
+      const ExprNode& n = pool()[id];
+      if (n.op == ExprOp::kLoad && bits(n.dtype) < bits(dtype) && compute_type(n.dtype) == ScalarType::kFloat32)
+        dtype = n.dtype;
+    }
+    const std::uint32_t row = joined_.rows[0], column = joined_.columns[0];
+    joined_.kernel.outputs.push_back({.value = columns_.kernel.outputs[0].value,
+                                      .type = {.dtype = dtype, .shape = {pool().extent(row), pool().extent(column)}},
+                                      .axes = joined_.kernel.outputs[0].axes,
+                                      .expr = body,
+                                      .index = {IndexExpr::axis(row), IndexExpr::axis(column)}});
+  }
+
+  const Graph& graph_;
+  const RowForm& columns_;
+  RowForm joined_;
+  std::map<ValueId, std::vector<IndexExpr>> places_;
+  bool shares_ = false;  // an element of each of the rows' elements
+};
+
+// What an element of a row takes of a thread: 32-bit words of what is kept of it, and of its column's results.
+struct OfElement {
+  int width = 1;                 // elements that are taken at once
+  double words = 0, loaded = 0;  // `loaded`: bytes
+  int most = 0;                  // elements of a thread
+
+  // Elements, words and registers of a thread, where so many have a row.
+  int of_thread(std::int64_t length, int parts) const {
+    const std::int64_t of_turn = std::int64_t{parts} * width;
+    return static_cast<int>((length + of_turn - 1) / of_turn) * width;
+  }
+  int register_words_of(std::int64_t length, int parts) const {
+    return static_cast<int>(of_thread(length, parts) * words);
+  }
+  int registers_of(std::int64_t length, int parts) const {
+    return (register_words_of(length, parts) + kComputing + 2 * width + 7) / 8 * 8;
+  }
+};
+
+OfElement of_element(const CrossRowReduction& cross_row, const Graph& graph) {
+  const RowForm& form = cross_row.rows;
+  const ExprPool& pool = form.kernel.pool;
+  const auto depends = dependences(pool);
+  OfElement element{.words = static_cast<double>(cross_row.folded), .most = most_elements_of_thread(form, graph)};
+  int widest = 8;
+  std::set<ValueId> seen;
+  for (const ExprId id : reachable(pool, roots_of(form.kernel))) {
+    const ExprNode& n = pool[id];
+    const bool along = std::ranges::any_of(depends[id], [&](std::uint32_t a) { return a != form.rows[0]; });
+    if (n.op != ExprOp::kLoad || !along) continue;
+    if (std::ranges::binary_search(depends[id], form.rows[0])) widest = std::max(widest, bits(n.dtype));
+    if (!seen.insert(n.source).second) continue;
+    element.words += bits(n.dtype) / 32.0;
+    element.loaded += bits(n.dtype) / 8.0;
+  }
+  for (const KernelOutput& output : form.kernel.outputs)
+    if (!is_of_rows(form, output)) widest = std::max(widest, bits(output.type.dtype));
+  const int width = elements_of_vector(widest);
+  if (proves_multiple_of(pool.extent(form.columns[0]), width, pool.bounds())) element.width = width;
+  return element;
+}
+
+// `of_rows` and `of_columns` are what the two would have to do by themselves.
+Work work_of_cross_row(const CrossRowReduction& cross_row, const OfElement& element, const Work& of_rows,
+                       const Work& of_columns, const Graph& graph) {
+  const ExprPool& pool = cross_row.rows.kernel.pool;
+  Work work = of_rows;
+  work.read = work.written = 0;
+  for (const ValueId v : inputs_of(cross_row.rows.kernel))
+    work.read += static_cast<double>(bytes_at_hint(graph.tensor(v), graph.symbols));
+  for (std::size_t i = 0; i + cross_row.folded < cross_row.rows.kernel.outputs.size(); ++i)
+    work.written += static_cast<double>(bytes_at_hint(cross_row.rows.kernel.outputs[i].type, graph.symbols));
+  const double length = static_cast<double>(value_at_hint(pool.extent(cross_row.rows.columns[0]), graph.symbols));
+  const double lines = 4 * length * cross_row.layout.blocks * static_cast<double>(cross_row.folded);
+  work.read += lines;
+  work.written += of_columns.written + lines;
+  work.float32 += of_columns.float32;
+  work.float64 += of_columns.float64;
+  work.special += of_columns.special;
+  work.sector_overfetch = 1;
+  work.blocks = cross_row.layout.blocks;
+  work.threads = cross_row.layout.threads;
+  work.launches = 2;
+  work.shared = 0;
+  const double of_thread = cross_row.elements;
+  work.registers = kComputing + 2.0 * element.width + of_thread * element.words;
+  // Rows take turns: while one is reduced, nothing of it is on the way.
+  work.on_the_way = of_thread * element.loaded * cross_row.layout.threads / 2;
+  return work;
+}
+
+// Who may take rows, the best first where it does not matter: warps where they can keep what they need of one, else
+// blocks.
+std::vector<RowLayout> possible_layouts(std::int64_t length, const OfElement& element, const Target& target) {
+  const auto fits = [&](const RowLayout& layout) {
+    return layout.threads * element.registers_of(length, layout.parts) <= target.registers_per_multiprocessor;
+  };
+  std::vector<RowLayout> layouts;
+  if (element.of_thread(length, 32) <= std::min(element.most, kMostOfLane) &&
+      element.registers_of(length, 32) <= kMostRegistersOfThread)
+    for (const int warps : {8, 4, 16})
+      layouts.push_back({.reduction_group = ReductionGroup::kWarp, .threads = 32 * warps, .rows = warps, .parts = 32});
+  for (const int threads : {128, 256, 512, 1024})
+    if (layouts.size() < 3 && element.register_words_of(length, threads) <= kMaxRegisterWordsOfBlock &&
+        element.of_thread(length, threads) <= element.most && threads * element.width <= length)
+      layouts.push_back({.reduction_group = ReductionGroup::kBlock, .threads = threads, .rows = 1, .parts = threads});
+  std::erase_if(layouts, [&](const RowLayout& layout) { return !fits(layout); });
+  return layouts;
+}
+
+// As many blocks as multiprocessors have room for `at_once` of, each with as many rows as the others.
+RowLayout with_blocks(RowLayout layout, std::int64_t rows, int at_once, const Target& target) {
+  const auto share = [](std::int64_t of, std::int64_t by) { return (of + by - 1) / by; };
+  const std::int64_t iterations = share(rows, std::int64_t{layout.rows} * at_once * target.multiprocessors);
+  layout.blocks = static_cast<int>(std::max<std::int64_t>(1, share(rows, layout.rows * iterations)));
+  layout.blocks_at_once = at_once;
+  return layout;
+}
+
+// The layout, and the work, that take the least time. False where nobody can keep a row.
+bool choose_layout(CrossRowReduction& cross_row, const Work& of_rows, const Work& of_columns, const Graph& graph,
+                   const Target& target) {
+  const ExprPool& pool = cross_row.rows.kernel.pool;
+  const auto length = pool.extent(cross_row.rows.columns[0]).as_constant();
+  if (!length || *length < kShortestRow) return false;
+  const OfElement element = of_element(cross_row, graph);
+  const std::int64_t rows = value_at_hint(pool.extent(cross_row.rows.rows[0]), pool.bounds().symbols);
+  constexpr double kBetter = 0.98;
+  double least = 0;
+  RowLayout best;
+  const auto take = [&](const RowLayout& layout) {
+    cross_row.layout = layout;
+    cross_row.elements = element.of_thread(*length, layout.parts);
+    cross_row.work = work_of_cross_row(cross_row, element, of_rows, of_columns, graph);
+  };
+  for (const RowLayout& layout : possible_layouts(*length, element, target)) {
+    const int registers = layout.threads * element.registers_of(*length, layout.parts);
+    const int most = std::min(target.registers_per_multiprocessor / registers,
+                              target.max_threads_per_multiprocessor / layout.threads);
+    for (int at_once = 1; at_once <= most; ++at_once) {
+      take(with_blocks(layout, rows, at_once, target));
+      const double seconds = predict(cross_row.work, target).total;
+      if (least > 0 && seconds >= kBetter * least) continue;
+      least = seconds;
+      best = cross_row.layout;
+    }
+  }
+  if (least > 0) take(best);
+  return least > 0;
+}
+
+bool is_rows(const std::shared_ptr<const FormOfKernel>& form) {
+  return form && form->form == KernelForm::kRows;
+}
+
+// Is what the unit reads there before any of the others has run, but for what `except` makes?
+bool waits_for_none(const std::vector<LoweredUnit>& units, std::uint32_t u, std::uint32_t except) {
+  const std::vector<ValueId> inputs = inputs_of(units[u].kernel);
+  for (std::uint32_t other = 0; other < units.size(); ++other) {
+    if (other == u || other == except) continue;
+    const LoweredUnit& unit = units[other];
+    if (unit.kind == LoweredUnit::Kind::kKernel) {
+      for (const KernelOutput& output : unit.kernel.outputs)
+        if (std::ranges::find(inputs, output.value) != inputs.end()) return false;
+    } else if (unit.kind == LoweredUnit::Kind::kAlias && std::ranges::find(inputs, unit.value) != inputs.end()) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// The kernels' outputs in one, over the axes of the first.
+RowForm merged_columns(RowForm all, const RowForm& other) {
+  ExprPool& pool = all.kernel.pool;
+  ExprCopier copier(other.kernel.pool, pool);
+  copier.axis[other.rows[0]] = IndexExpr::axis(all.rows[0]);
+  const std::vector<std::uint32_t> reduced = pool[all.reductions[0]].axes;
+  for (const ExprId r : other.reductions) copier.reduction_axes[other.kernel.pool[r].axes] = reduced;
+  for (const ExprId r : other.reductions) copier.axis[other.kernel.pool[r].axes[0]] = IndexExpr::axis(reduced[0]);
+  for (KernelOutput output : other.kernel.outputs) {
+    output.expr = copier.copy(output.expr);
+    for (IndexExpr& index : output.index) index = copier.copy(index);
+    output.axes = all.kernel.outputs[0].axes;
+    all.kernel.outputs.push_back(std::move(output));
+  }
+  for (const NodeId n : other.kernel.nodes)
+    if (std::ranges::find(all.kernel.nodes, n) == all.kernel.nodes.end()) all.kernel.nodes.push_back(n);
+  std::ranges::sort(all.kernel.nodes);
+  all.reductions = row_reductions(all.kernel);
+  return all;
+}
+
+// The kernel as columns that may be folded beside these rows.
+std::optional<RowForm> reducible_columns(const Kernel& kernel, const RowForm& rows, const Graph& graph) {
+  std::optional<RowForm> form = plain_rows(kernel, graph);
+  if (!form || !form->columns.empty() || !are_column_reductions(*form) || row_one_pass(*form)) return std::nullopt;
+  return Joiner(rows, *form, graph).run() ? form : std::nullopt;
+}
+
+class Finder {
+ public:
+  Finder(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms, const Graph& graph, const Target& target)
+      : units_(units), forms_(forms), graph_(graph), target_(target) {}
+
+  std::vector<CrossRowUnits> run() {
+    // What is saved has to be worth half a launch: without the fold others might be beside these.
+    const double launch = target_.launch_seconds;
+    std::vector<CrossRowUnits> found, worth_together;
+    double saved_together = 0;
+    for (std::uint32_t u = 0; u < units_.size(); ++u) {
+      if (!is_rows(forms_[u]) || taken_.contains(u) || !waits_for_none(units_, u, u)) continue;
+      std::optional<CrossRowUnits> folded = with_rows(u);
+      if (!folded) continue;
+      const std::optional<Times> times = times_of(*folded);
+      if (!times) continue;
+      const Prediction &joined = times->joined, &separate = times->separate;
+      const double saved = separate.total - separate.launch - (joined.total - joined.launch);
+      const bool worth = joined.total + launch / 2 < separate.total;
+      if (!worth && saved <= 0) continue;
+      taken_.insert(u);
+      taken_.insert(folded->columns.begin(), folded->columns.end());
+      if (!worth) saved_together += saved;
+      (worth ? found : worth_together).push_back(*std::move(folded));
+    }
+    // The second launch is one of all folds.
+    if (saved_together > (found.empty() ? 1.5 : 0.5) * launch)
+      std::ranges::move(worth_together, std::back_inserter(found));
+    return found;
+  }
+
+ private:
+  const Kernel& kernel(std::uint32_t u) const { return units_[u].kernel; }
+
+  std::optional<CrossRowUnits> with_rows(std::uint32_t u) {
+    std::vector<std::uint32_t> columns;
+    for (std::uint32_t other = 0; other < units_.size(); ++other)
+      if (other != u && is_rows(forms_[other]) && !taken_.contains(other) && have_much_in_common(u, other) &&
+          waits_for_none(units_, other, u))
+        columns.push_back(other);
+    if (columns.empty()) return std::nullopt;
+    const std::optional<RowForm> rows = plain_rows(kernel(u), graph_);
+    if (!rows) return std::nullopt;
+    std::vector<std::uint32_t> with;
+    std::optional<RowForm> of_columns;
+    for (const std::uint32_t other : columns) {
+      std::optional<RowForm> form = reducible_columns(kernel(other), *rows, graph_);
+      if (!form) continue;
+      with.push_back(other);
+      of_columns = of_columns ? merged_columns(*std::move(of_columns), *form) : *std::move(form);
+    }
+    if (!of_columns) return std::nullopt;
+    std::optional<RowForm> joined = Joiner(*rows, *of_columns, graph_).run();
+    if (!joined) return std::nullopt;
+    const std::size_t count = of_columns->reductions.size();
+    CrossRowUnits folded{.rows = u,
+                         .columns = std::move(with),
+                         .unstored = {},
+                         .cross_row = {.rows = *std::move(joined), .folded = count, .columns = *std::move(of_columns)}};
+    drop_unstored_outputs(folded);
+    return folded;
+  }
+
+  // A tensor of some size that both read, or that the second one reads of the first one's results.
+  bool have_much_in_common(std::uint32_t rows, std::uint32_t columns) const {
+    const std::vector<ValueId> of_rows = inputs_of(kernel(rows));
+    return std::ranges::any_of(inputs_of(kernel(columns)), [&](ValueId v) {
+      const bool common =
+          std::ranges::find(of_rows, v) != of_rows.end() ||
+          std::ranges::find(kernel(rows).outputs, v, &KernelOutput::value) != kernel(rows).outputs.end();
+      return common && bytes_at_hint(graph_.tensor(v), graph_.symbols) >= kFewestBytes;
+    });
+  }
+
+  void drop_unstored_outputs(CrossRowUnits& folded) const {
+    const auto is_read = [&](ValueId v) {
+      for (std::uint32_t u = 0; u < units_.size(); ++u) {
+        if (units_[u].kind != LoweredUnit::Kind::kKernel || folded.has_column_unit(u)) continue;
+        const std::vector<ValueId> inputs = inputs_of(kernel(u));
+        if (std::ranges::find(inputs, v) != inputs.end()) return true;
+      }
+      return false;
+    };
+    for (const ValueId v : units_[folded.rows].inner)
+      if (!is_read(v)) folded.unstored.push_back(v);
+    RowForm& rows = folded.cross_row.rows;
+    const auto stored = rows.kernel.outputs.end() - static_cast<std::ptrdiff_t>(folded.cross_row.folded);
+    rows.kernel.outputs.erase(std::remove_if(rows.kernel.outputs.begin(), stored,
+                                             [&](const KernelOutput& output) {
+                                               return std::ranges::find(folded.unstored, output.value) !=
+                                                      folded.unstored.end();
+                                             }),
+                              stored);
+    rows.reductions = row_reductions(rows.kernel);
+  }
+
+  // As one, and as they would be without: beside one another, or one after the other.
+  struct Times {
+    Prediction joined, separate;
+  };
+  std::optional<Times> times_of(CrossRowUnits& folded) const {
+    const Target beside = as_seen_in_shared_launch(target_);
+    const Work of_rows = work_of(graph_, kernel(folded.rows), *forms_[folded.rows], beside);
+    std::optional<Work> of_columns;
+    bool waits = false;
+    for (const std::uint32_t u : folded.columns) {
+      const Work one = work_of(graph_, kernel(u), *forms_[u], beside);
+      of_columns = of_columns ? horizontally_fused(*of_columns, one, target_) : one;
+      waits = waits || !waits_for_none(units_, u, u);
+    }
+    if (!choose_layout(folded.cross_row, of_rows, *of_columns, graph_, target_)) return std::nullopt;
+    Times times{.joined = predict(folded.cross_row.work, target_),
+                .separate = predict(waits ? of_rows : horizontally_fused(of_rows, *of_columns, target_), target_)};
+    if (waits) times.separate += predict(*of_columns, target_);
+    return times;
+  }
+
+  const std::vector<LoweredUnit>& units_;
+  const FormsOfUnits& forms_;
+  const Graph& graph_;
+  const Target& target_;
+  std::set<std::uint32_t> taken_;
+};
+
+}  // namespace
+
+KernelSignature signature_of(const CrossRowReduction& cross_row, const Graph& graph) {
+  KernelSignature both = signature_of(cross_row.rows.kernel, graph);
+  const KernelSignature columns = signature_of(cross_row.columns.kernel, graph);
+  both.text = "folded " + std::to_string(cross_row.folded) + ";" + both.text + columns.text;
+  for (const ValueId v : columns.tensors) {
+    auto at = std::ranges::find(both.tensors, v);
+    if (at == both.tensors.end()) at = both.tensors.insert(both.tensors.end(), v);
+    both.text += "p" + std::to_string(at - both.tensors.begin()) + ";";
+  }
+  return both;
+}
+
+std::vector<NodeId> CrossRowUnits::nodes(const std::vector<LoweredUnit>& units) const {
+  std::set<NodeId> all(units[rows].kernel.nodes.begin(), units[rows].kernel.nodes.end());
+  for (const std::uint32_t u : columns) all.insert(units[u].kernel.nodes.begin(), units[u].kernel.nodes.end());
+  return {all.begin(), all.end()};
+}
+
+std::vector<CrossRowUnits> cross_row_units(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                                           const Graph& graph, const Target& target) {
+  if (units.size() < 2 || units.size() > kMostUnits) return {};
+  return Finder(units, forms, graph, target).run();
+}
+
+}  // namespace fusec

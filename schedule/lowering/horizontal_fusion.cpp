@@ -1,0 +1,329 @@
+#include "schedule/lowering/horizontal_fusion.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <tuple>
+
+#include "analysis/kernel/kernel_signature.h"
+#include "schedule/gemm/contraction_code_size.h"
+#include "schedule/gemm/gemm_form.h"
+#include "schedule/gemm/gemv.h"
+#include "schedule/gemm/skinny_gemm_form.h"
+#include "schedule/gemm/warpgroup_gemm_form.h"
+#include "schedule/lowering/cross_row_reduction.h"
+#include "schedule/lowering/light_code_size.h"
+#include "schedule/reduction/row_candidates.h"
+#include "schedule/target/target.h"
+
+namespace fusec {
+
+namespace {
+
+// Tiles of factors in shared memory: those of all kernels of a launch lie there, of 5 KiB each.
+constexpr std::size_t kMostFactors = 8;
+
+// Tensors of a launch: each is a parameter, and there are sizes besides.
+constexpr std::size_t kMostTensors = kMaxLargeParameterBytes / 8 - 64;
+
+// Light kernels' code is known less well than products'.
+constexpr double kMostLightCode = 10;
+
+// Products of a launch, to which others like them may come.
+struct Products {
+  std::size_t launch;
+  std::uint32_t level;
+  KernelForm form;
+  std::size_t factors;
+  ContractionCodeSize code;
+  std::vector<ValueId> inputs;
+
+  bool has_room_for(const ContractionCodeSize& more) const { return code.beside(more).sum() <= kMaxCodeSize; }
+};
+
+std::size_t factor_count(const Contraction& product) {
+  std::size_t left = 0, right = 0;
+  for (const ContractionLoop& loop : product.loops) {
+    left = std::max(left, loop.left.size());
+    right = std::max(right, loop.right.size());
+  }
+  return left + right;
+}
+
+bool is_wide(const FormOfKernel& form, const Kernel& kernel) {
+  const Kernel& shown = form.rewritten ? *form.rewritten : kernel;
+  const ScalarType type = shown.pool[form.product->loops[0].terms[0].reduction].type;
+  return type == ScalarType::kFloat64 || type == ScalarType::kInt64;
+}
+
+// Which of these the kernel's product joins: the last, with a launch of its own that others may join, where it can join
+// no other.
+std::size_t join_products(std::vector<Products>& all, const Kernel& kernel, const FormOfKernel& form,
+                          std::uint32_t level, const ContractionCodeSize& code, std::size_t next_launch) {
+  const std::vector<ValueId> inputs = inputs_of(kernel);
+  const std::size_t factors = factor_count(*form.product);
+  for (Products& there : all) {
+    const bool shares = std::ranges::any_of(
+        inputs, [&](ValueId v) { return std::ranges::find(there.inputs, v) != there.inputs.end(); });
+    if (there.level != level || there.form != form.form || !shares || there.factors + factors > kMostFactors ||
+        !there.has_room_for(code))
+      continue;
+    there.factors += factors;
+    there.code = there.code.beside(code);
+    there.inputs.insert(there.inputs.end(), inputs.begin(), inputs.end());
+    return static_cast<std::size_t>(&there - all.data());
+  }
+  all.push_back({next_launch, level, form.form, factors, code, inputs});
+  return all.size() - 1;
+}
+
+bool is_kernel(const LoweredUnit& unit) {
+  return unit.kind == LoweredUnit::Kind::kKernel;
+}
+
+// Nothing stands beside something else.
+bool is_one_by_one(const std::vector<LoweredUnit>& units) {
+  return std::ranges::any_of(units, [](const LoweredUnit& u) { return u.kind == LoweredUnit::Kind::kSpecial; }) ||
+         std::ranges::count_if(units, is_kernel) < 2;
+}
+
+// Do warpgroups go from one product's tiles to another's?
+bool are_multiplied_together(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                             const std::vector<std::uint32_t>& launch, const Target& target) {
+  if (target.compute_capability != 90 || !target.architecture_specific) return false;
+  std::vector<GemmForm> gemms;
+  std::vector<WarpgroupCandidate> candidates;
+  gemms.reserve(launch.size());
+  for (const std::uint32_t u : launch) {
+    if (!forms[u] || forms[u]->form != KernelForm::kTensorCoreProduct) return false;
+    const Kernel& shaped = forms[u]->rewritten ? *forms[u]->rewritten : units[u].kernel;
+    const Contraction& product = *forms[u]->product;
+    if (find_skinny_gemm(graph, shaped, product, target)) return false;
+    auto gemm = find_gemm(graph, shaped, product, target);
+    if (!gemm) return false;
+    gemms.push_back(*std::move(gemm));
+    candidates.push_back({&shaped, &product, &gemms.back()});
+  }
+  return !find_warpgroup_gemms(candidates, target).empty();
+}
+
+}  // namespace
+
+bool can_fuse_horizontally(KernelForm form) {
+  return form == KernelForm::kPointwise || form == KernelForm::kRows;
+}
+
+FormsOfUnits forms_of(const std::vector<LoweredUnit>& units) {
+  FormsOfUnits forms(units.size());
+  for (std::size_t u = 0; u < units.size(); ++u)
+    if (is_kernel(units[u]))
+      forms[u] = units[u].form ? units[u].form : std::make_shared<const FormOfKernel>(form_of(units[u].kernel));
+  return forms;
+}
+
+Target as_seen_in_shared_launch(Target target) {
+  target.architecture_specific = false;
+  target.allows_stream_k = false;
+  target.strip_threads /= 2;
+  constexpr int kLastWithoutClusters = 89;
+  target.compute_capability = std::min(target.compute_capability, kLastWithoutClusters);
+  return target;
+}
+
+Target target_of_launch(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                        const std::vector<std::uint32_t>& launch, const Target& target) {
+  if (launch.size() == 1 || are_multiplied_together(graph, units, forms, launch, target)) return target;
+  return as_seen_in_shared_launch(target);
+}
+
+namespace {
+
+// What a target tells of a unit.
+struct UnitOnTarget {
+  bool alone = false;    // it joins no other
+  bool cluster = false;  // it is one where it stands alone
+  std::size_t launches = 1;
+  double code = 0;  // of a light kernel, as schedule/gemm/contraction_code_size.h has it
+  ContractionCodeSize product = {};
+  std::string kind = "";  // equal for light kernels that are one function of a launch
+  std::vector<std::uint32_t> folded =
+      {};                  // units that it folds beside its rows (schedule/lowering/cross_row_reduction)
+  bool is_folded = false;  // by another, with which it is launched
+};
+
+double code_of_light(const Kernel& kernel, const std::optional<Gemv>& vector,
+                     const std::optional<RowCandidates>& of_rows, const Graph& graph) {
+  if (vector) {
+    const ContractionMatch& answer = vector->answer;
+    return skinny_gemm_code_size(answer.kernel ? *answer.kernel : kernel, *answer.product, vector->form).sum();
+  }
+  return of_rows ? light_code_size(*of_rows, graph) : light_code_size(kernel, graph);
+}
+
+std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                                                 const std::vector<UnitOnTarget>& on_target) {
+  std::vector<std::vector<std::uint32_t>> launches;
+  const auto count = static_cast<std::uint32_t>(units.size());
+  if (is_one_by_one(units)) {
+    for (std::uint32_t u = 0; u < count; ++u) launches.push_back({u});
+    return launches;
+  }
+  // How many kernels, one after the other, lie before a value at least; a view is there with what it is a view of.
+  std::map<ValueId, std::uint32_t> level_of;
+  std::vector<std::uint32_t> level(count, 0);
+  const auto level_after = [&](ValueId v) {
+    const auto it = level_of.find(v);
+    return it == level_of.end() ? 0 : it->second;
+  };
+  for (std::uint32_t u = 0; u < count; ++u) {
+    if (!is_kernel(units[u])) {
+      level[u] = level_after(units[u].of);
+      level_of[units[u].value] = level[u];
+      continue;
+    }
+    for (const ValueId v : inputs_of(units[u].kernel)) level[u] = std::max(level[u], level_after(v) + 1);
+    for (const KernelOutput& output : units[u].kernel.outputs) {
+      std::uint32_t& made = level_of[output.value];  // in parts, perhaps: by several
+      made = std::max(made, level[u]);
+    }
+  }
+  // Each cluster is a launch, beside those of all others; all are two as blocks that leave partial results.
+  constexpr std::size_t kMostLaunches = 2;
+  struct OfLevel {
+    std::size_t clusters = 0, launches_of_others = 0;
+  };
+  std::map<std::uint32_t, OfLevel> of_level;
+  for (std::uint32_t u = 0; u < count; ++u) {
+    if (!forms[u] || on_target[u].alone || on_target[u].is_folded || !can_fuse_horizontally(forms[u]->form)) continue;
+    OfLevel& there = of_level[level[u]];
+    if (on_target[u].cluster)
+      ++there.clusters;
+    else
+      there.launches_of_others = std::max(there.launches_of_others, on_target[u].launches);
+  }
+  const auto stands_alone = [&](std::uint32_t u) {
+    const OfLevel& there = of_level[level[u]];
+    return on_target[u].alone || (on_target[u].cluster && there.clusters + there.launches_of_others <= kMostLaunches);
+  };
+  struct Beside {
+    std::size_t launch, tensors = 0;
+    double code = 0;
+    std::set<std::string> kinds = {};
+
+    double code_with(const UnitOnTarget& unit) const { return code + (kinds.contains(unit.kind) ? 0 : unit.code); }
+    void add(std::size_t more_tensors, const UnitOnTarget& unit) {
+      tensors += more_tensors;
+      code = code_with(unit);
+      kinds.insert(unit.kind);
+    }
+  };
+  std::map<std::uint32_t, Beside> beside;  // of a level: the launch that light kernels join
+  std::vector<Products> products;
+  std::vector<std::uint32_t> order(count);
+  for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
+  std::erase_if(order, [&](std::uint32_t u) { return on_target[u].is_folded; });
+  const auto is_light = [&](std::uint32_t u) {
+    return forms[u] && !stands_alone(u) && can_fuse_horizontally(forms[u]->form);
+  };
+  // Views stand behind what they are views of: they need memory of their own where that is a result as well.
+  std::ranges::stable_sort(order, {},
+                           [&](std::uint32_t u) { return std::tuple(level[u], !is_kernel(units[u]), is_light(u)); });
+  // Of a value and a level: the product that makes it, or a part of it.
+  std::map<std::pair<ValueId, std::uint32_t>, std::size_t> product_of;
+  for (const std::uint32_t u : order) {
+    if (is_kernel(units[u])) {
+      const FormOfKernel& form = *forms[u];
+      const std::pair made(units[u].kernel.outputs[0].value, level[u]);
+      if (is_light(u)) {
+        if (const auto product = product_of.find(made);
+            product != product_of.end() && products[product->second].has_room_for({on_target[u].code})) {
+          products[product->second].code = products[product->second].code.beside({on_target[u].code});
+          launches[products[product->second].launch].push_back(u);
+          continue;
+        }
+        const std::size_t tensors = inputs_of(units[u].kernel).size() + units[u].kernel.outputs.size();
+        const auto [it, fresh] = beside.try_emplace(level[u], Beside{launches.size()});
+        if (!fresh && it->second.tensors + tensors <= kMostTensors &&
+            it->second.code_with(on_target[u]) <= kMostLightCode) {
+          it->second.add(tensors, on_target[u]);
+          launches[it->second.launch].push_back(u);
+          continue;
+        }
+        it->second = {launches.size()};
+        it->second.add(tensors, on_target[u]);
+      } else if (form.product && !is_wide(form, units[u].kernel)) {
+        const std::size_t at =
+            join_products(products, units[u].kernel, form, level[u], on_target[u].product, launches.size());
+        product_of.try_emplace(made, at);
+        if (products[at].launch < launches.size()) {
+          launches[products[at].launch].push_back(u);
+          continue;
+        }
+      }
+    }
+    launches.push_back({u});
+  }
+  for (std::vector<std::uint32_t>& launch : launches)
+    for (std::size_t i = 0; i < launch.size(); ++i) {
+      const std::vector<std::uint32_t>& folded = on_target[launch[i]].folded;
+      launch.insert(launch.begin() + static_cast<std::ptrdiff_t>(i + 1), folded.begin(), folded.end());
+      i += folded.size();
+    }
+  return launches;
+}
+
+}  // namespace
+
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                                                    const Graph& graph, const Target& target) {
+  std::vector<UnitOnTarget> on_target(units.size());
+  if (is_one_by_one(units)) return arranged(units, forms, on_target);
+  for (const CrossRowUnits& folded : cross_row_units(units, forms, graph, target)) {
+    UnitOnTarget& rows = on_target[folded.rows];
+    rows.folded = folded.columns;
+    rows.launches = static_cast<std::size_t>(folded.cross_row.work.launches);
+    rows.code = light_code_size(folded.cross_row, graph);
+    rows.kind = signature_of(folded.cross_row, graph).text;
+    for (const std::uint32_t u : folded.columns) on_target[u].is_folded = true;
+  }
+  const bool some = std::ranges::count_if(
+                        forms, [](const auto& f) { return f && (f->product || can_fuse_horizontally(f->form)); }) > 1;
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (!forms[u] || !on_target[u].folded.empty() || on_target[u].is_folded) continue;
+    const Kernel& kernel = units[u].kernel;
+    std::optional<Gemv> vector;
+    std::optional<RowCandidates> of_rows;
+    if (forms[u]->form == KernelForm::kRows) vector = find_gemv(kernel, graph, target);
+    if (forms[u]->form == KernelForm::kRows && !vector) of_rows = row_candidates(kernel, graph, target);
+    const RowLaunch launch = of_rows ? row_launch(*of_rows, graph) : RowLaunch{};
+    on_target[u].launches = static_cast<std::size_t>(launch.launches);
+    if (launch.blocks_per_row > 1) {
+      std::optional<RowCandidates> beside = row_candidates(kernel, graph, as_seen_in_shared_launch(target));
+      on_target[u].cluster = beside && row_launch(*beside, graph).blocks_per_row == 1;
+      on_target[u].alone = !on_target[u].cluster;
+      if (on_target[u].cluster) of_rows = std::move(beside);
+    }
+    if (forms[u]->product) {
+      const Kernel& shaped = forms[u]->rewritten ? *forms[u]->rewritten : kernel;
+      if (some) on_target[u].product = contraction_code_size(graph, shaped, *forms[u]->product, target);
+    } else if (some && can_fuse_horizontally(forms[u]->form)) {
+      on_target[u].code = code_of_light(kernel, vector, of_rows, graph);
+      on_target[u].kind = signature_of(kernel, graph).text;
+    }
+  }
+  return arranged(units, forms, on_target);
+}
+
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const Graph& graph,
+                                                    const Target& target) {
+  return launches_of(units, is_one_by_one(units) ? FormsOfUnits{} : forms_of(units), graph, target);
+}
+
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units) {
+  return arranged(units, is_one_by_one(units) ? FormsOfUnits{} : forms_of(units),
+                  std::vector<UnitOnTarget>(units.size()));
+}
+
+}  // namespace fusec

@@ -1,0 +1,31 @@
+// A group becomes kernels: fusion is substitution. Each value that must be in memory is an expression in which the
+// formulas of the group's other nodes stand in the place of loads; values over one iteration space share a kernel.
+//
+//   {linear, gelu, mul}, output mul     ->  mul[i, j] = gelu(sum_k x[i, k] * w[j, k]) * y[i, j]       one kernel
+//   {softmax, matmul}, output matmul    ->  softmax is stored first: its rows would be computed anew for every column
+//   {linear, linear, concat}, output concat  ->  each linear stores its part of concat, side by side in one launch
+//
+// What is stored besides the group's outputs, and why: analysis/lowering/inlining.
+#pragma once
+
+#include <vector>
+
+#include "analysis/lowering/lowered_unit.h"
+#include "ir/graph.h"
+
+namespace fusec {
+
+class FactsMemory;
+class FormMemory;
+
+// The nodes in topological order; `outputs` are the values that others need. In an order that can be run. With
+// `round_intermediates` every value that is put into another is rounded to its declared dtype. `forms` holds what was
+// found out of kernels before, `facts` of this graph's formulas; both get what is found out now.
+std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
+                                     const std::vector<ValueId>& outputs, bool round_intermediates = false,
+                                     FormMemory* forms = nullptr, FactsMemory* facts = nullptr);
+
+// What schedules may do to arithmetic. A form holds kernels that say it as well: where it changes, forms are forgotten.
+void set_numerics(std::vector<LoweredUnit>& units, const Numerics& numerics);
+
+}  // namespace fusec

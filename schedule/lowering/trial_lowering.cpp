@@ -1,0 +1,270 @@
+#include "schedule/lowering/trial_lowering.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "analysis/kernel/loads.h"
+#include "schedule/convolution/stencil_candidates.h"
+#include "schedule/cost/cost_model.h"
+#include "schedule/gemm/convolution_form.h"
+#include "schedule/gemm/gemm_form.h"
+#include "schedule/gemm/skinny_gemm_form.h"
+#include "schedule/gemm/warpgroup_gemm_form.h"
+#include "schedule/kernel_forms.h"
+#include "schedule/lowering/cross_row_reduction.h"
+#include "schedule/lowering/horizontal_fusion.h"
+#include "schedule/lowering/launch_cost.h"
+#include "schedule/lowering/lower_group.h"
+
+namespace fusec {
+namespace {
+
+constexpr double kSectors = 8;     // as many bytes come along with an element that is read across memory
+constexpr double kOneAtATime = 3;  // a product that fetches its factors one by one between its steps, of its roof
+
+// Bytes of the tensors that are read across their innermost dimension: neither the last of the output's axes nor the
+// last of a sum, nor of a product's rows and columns, runs along it.
+double bytes_read_across(const Graph& graph, const Kernel& kernel, const std::optional<Contraction>& product) {
+  const ExprPool& pool = kernel.pool;
+  std::set<std::uint32_t> along;
+  const auto add_last = [&](const std::vector<std::uint32_t>& axes) {
+    for (std::size_t i = axes.size(); i-- > 0;)
+      if (!pool.extent(axes[i]).is(1)) {
+        along.insert(axes[i]);
+        return;
+      }
+  };
+  const std::vector<ExprId> nodes = reachable(pool, roots_of(kernel));
+  for (const KernelOutput& output : kernel.outputs) add_last(output.axes);
+  for (const ExprId id : nodes)
+    if (pool[id].op == ExprOp::kReduce) add_last(pool[id].axes);
+  if (product) add_last(product->rows);
+  std::set<ValueId> across;
+  for (const ExprId id : nodes) {
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kLoad) continue;
+    const IndexExpr position = position_of(graph, pool, id);
+    bool runs = false, stands = true;
+    for (const std::uint32_t axis : along) {
+      const Variable v{Variable::Kind::kAxis, axis};
+      runs = runs || coefficient_of(position, v) == 1;
+      stands = stands && !mentions(position, v);
+    }
+    if (!runs && !stands) across.insert(n.source);
+  }
+  double bytes = 0;
+  for (const ValueId v : across) bytes += static_cast<double>(bytes_at_hint(graph.tensor(v), graph.symbols));
+  return bytes;
+}
+
+// Of a product that fetches its factors one by one, at least: what an element costs in instructions and a step in
+// waiting, by the tiles that a multiprocessor makes one after the other.
+double seconds_of_steps(const ExprPool& pool, const Contraction& product, const Target& target) {
+  constexpr double kTile = 64, kStep = 32, kAnElement = 40, kInstructionsACycle = 128;
+  const double tiles = std::ceil(points_at_hint(pool, product.rows) / kTile) *
+                       std::ceil(points_at_hint(pool, product.columns) / kTile) * points_at_hint(pool, product.batch);
+  double cycles = 0;
+  for (const ContractionLoop& loop : product.loops) {
+    const double lines = kTile * static_cast<double>(loop.left.size() + loop.right.size());
+    cycles +=
+        std::ceil(points_at_hint(pool, loop.k) / kStep) *
+        (std::ceil(tiles / target.multiprocessors) * lines * kStep * kAnElement / kInstructionsACycle + kCacheLatency);
+  }
+  return target.launch_seconds + cycles / kCyclesASecond;
+}
+
+// Of warps or of warpgroups; nothing where no tiles are copied.
+std::optional<double> cycles_of(const Graph& graph, const Kernel& kernel, const Contraction& product,
+                                const Target& target) {
+  const auto gemm = find_gemm(graph, kernel, product, target);
+  const auto gathered = gemm ? std::nullopt : find_convolution(graph, kernel, product, target);
+  const auto wide = gemm       ? best_warpgroup_gemm({&kernel, &product, &*gemm, nullptr, &graph}, target)
+                    : gathered ? best_warpgroup_convolution(graph, kernel, product, *gathered, target)
+                               : best_warpgroup_images(graph, kernel, product, target);
+  if (wide) return wide->cycles;
+  if (gemm) return gemm->cycles;
+  if (gathered) return gathered->cycles;
+  const auto joined = find_joined_convolutions(graph, kernel, product, target);
+  // What is predicted of gathered tiles is too little where columns are few; layouts that warpgroups take are better.
+  constexpr double kMore = 2;
+  return joined ? std::optional(kMore * joined->cycles) : std::nullopt;
+}
+
+// What the schedule that would take a kernel needs for what a roof leaves out: how factors of products are fetched, and
+// whether neighbours in memory are read together. 0 where there is nothing of it.
+double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
+  if (form.form == KernelForm::kPointwise || form.form == KernelForm::kAttention) return 0;  // heads are rows
+  const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
+  if (const auto groups = best_grouped_implicit_gemm(graph, kernel, form, target))
+    return target.launch_seconds + groups->cycles / kCyclesASecond;
+  if (form.product) {
+    if (find_skinny_gemm(graph, shaped, *form.product, target)) return 0;
+    if (const auto cycles = cycles_of(graph, shaped, *form.product, target))
+      return target.launch_seconds + *cycles / kCyclesASecond;
+  }
+  const double roof = predict(work_of(graph, kernel, form, target), target).total;
+  if (form.product)
+    return std::max(kOneAtATime * roof, seconds_of_steps(shaped.pool, *form.product, target)) +
+           kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
+  const auto loops = loop_instructions(graph, kernel, form.form, target);
+  return roof + (loops ? 2 * *loops / target.float32_rate : 0) +
+         kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
+}
+
+// Places in the list of the nodes whose results one kernel stores and another reads, in order.
+std::vector<std::uint32_t> stored_between(const Graph& graph, const std::vector<LoweredUnit>& units,
+                                          std::span<const NodeId> nodes) {
+  std::set<ValueId> read;
+  for (const LoweredUnit& unit : units)
+    if (unit.kind == LoweredUnit::Kind::kKernel)
+      for (const ValueId v : inputs_of(unit.kernel)) read.insert(v);
+  for (auto unit = units.rbegin(); unit != units.rend(); ++unit)
+    if (unit->kind == LoweredUnit::Kind::kAlias && read.contains(unit->value)) read.insert(unit->of);
+  std::vector<std::uint32_t> places;
+  for (const LoweredUnit& unit : units)
+    for (const KernelOutput& output : unit.kernel.outputs) {
+      if (!read.contains(output.value)) continue;
+      const auto producer = std::ranges::lower_bound(nodes, graph.value(output.value).producer);
+      places.push_back(static_cast<std::uint32_t>(producer - nodes.begin()));
+    }
+  std::ranges::sort(places);
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  return places;
+}
+
+}  // namespace
+
+std::size_t TrialMemory::KeyHash::operator()(const std::vector<std::uint64_t>& key) const {
+  std::uint64_t hash = 0x9e3779b97f4a7c15u;
+  for (const std::uint64_t word : key) {
+    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
+
+TrialLowering::TrialLowering(const Graph& graph, TrialMemory& memory, std::int64_t budget)
+    : graph_(graph), memory_(memory), budget_(budget), search_(++memory.searches_), bytes_(graph) {}
+
+const TrialResult& TrialLowering::of(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
+  static const TrialResult kUnknown{.known = false};
+  write_key(nodes, outputs);
+  const auto found = memory_.tried_.find(key_);
+  if (found != memory_.tried_.end()) return found->second;
+  budget_ -= static_cast<std::int64_t>(nodes.size());
+  if (budget_ < 0) return kUnknown;
+  return memory_.tried_.emplace(key_, lower(nodes, outputs)).first->second;
+}
+
+TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
+  TrialResult result;
+  const std::vector<LoweredUnit> units = lower_group(
+      graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()}, false, memory_.forms_.get(), &facts_);
+  const FormsOfUnits forms = forms_of(units);
+  const std::vector<std::vector<std::uint32_t>> launches = launches_of(units, forms, graph_, memory_.target());
+  const std::vector<CrossRowUnits> folded = cross_row_units(units, forms, graph_, memory_.target());
+  for (const std::vector<std::uint32_t>& launch : launches) {
+    if (units[launch[0]].kind == LoweredUnit::Kind::kAlias) continue;
+    ++result.launches;
+    const std::optional<Work> work = work_of_launch(graph_, units, forms, launch, folded, memory_.target());
+    const double seconds = work ? predict(*work, memory_.target()).total : 0;
+    result.seconds += seconds;
+    if (memory_.distinguishes_forms_) {
+      const Target of_launch = target_of_launch(graph_, units, forms, launch, memory_.target());
+      double of_parts = 0;
+      for (const std::uint32_t u : launch)
+        if (forms[u]) of_parts += seconds_of_form(graph_, units[u].kernel, *forms[u], of_launch);
+      result.form_seconds += std::max(seconds, of_parts);
+    }
+    const bool kernels = std::ranges::all_of(launch, [&](std::uint32_t u) { return forms[u] != nullptr; });
+    if (kernels) result.work = work.value_or(Work{});
+    // What kernels side by side have in common counts once, what one folds for another not at all.
+    std::set<ValueId> touched;
+    for (const std::uint32_t u : launch) {
+      if (units[u].kind != LoweredUnit::Kind::kKernel) continue;
+      for (const ValueId v : inputs_of(units[u].kernel)) touched.insert(v);
+      for (const KernelOutput& output : units[u].kernel.outputs) touched.insert(output.value);
+    }
+    for (const CrossRowUnits& with : folded)
+      if (launch.size() > 1 && std::ranges::find(launch, with.rows) != launch.end())
+        for (const ValueId v : with.unstored) touched.erase(v);
+    for (const ValueId v : touched) result.bytes += bytes_.of(v);
+  }
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    if (units[u].kind == LoweredUnit::Kind::kAlias) continue;
+    ++result.kernels;
+    if (!forms[u]) continue;
+    const FormOfKernel& form = *forms[u];
+    result.strength = std::max(result.strength, strength(form.form));
+    result.has_elements = result.has_elements || form.form == KernelForm::kElements;
+    result.row_product = result.row_product || form.form == KernelForm::kRowProduct;
+  }
+  if (result.launches != 1) {
+    result.work.reset();
+    result.stored = stored_between(graph_, units, nodes);
+  }
+  return result;
+}
+
+// Nodes as op, attributes and types, with operands as places in the list, or as numbers in order of first use; what
+// else lowering looks at (numbers, dimensions, constants that may be literals, what a tuple holds) by itself.
+void TrialLowering::write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
+  if (external_.empty()) {
+    external_.resize(graph_.value_count(), 0);
+    external_stamp_.resize(graph_.value_count(), 0);
+  }
+  key_.clear();
+  ++now_;
+  externals_ = 0;
+  std::size_t next_output = 0;
+  for (const NodeId n : nodes) {
+    const Node& node = graph_.nodes[n];
+    key_.push_back(std::bit_cast<std::uintptr_t>(node.op));
+    key_.push_back(std::uint64_t{node.attributes} << 32 | std::uint64_t{node.feeds_quantization} << 31 |
+                   std::uint64_t{node.inputs.size()} << 8 | node.output_count);
+    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
+      const bool is_output = next_output < outputs.size() && outputs[next_output] == v;
+      next_output += is_output ? 1 : 0;
+      key_.push_back(std::uint64_t{graph_.value(v).type} << 1 | std::uint64_t{is_output});
+    }
+    for (const ValueId v : node.inputs) write_operand(nodes, node, v);
+  }
+}
+
+void TrialLowering::write_operand(std::span<const NodeId> nodes, const Node& reader, ValueId v) {
+  constexpr std::uint64_t kInside = std::uint64_t{1} << 62, kNumber = std::uint64_t{2} << 62,
+                          kItself = std::uint64_t{3} << 62;
+  if (v == kNone) {
+    key_.push_back(kItself | v);
+    return;
+  }
+  const Value& value = graph_.value(v);
+  if (value.kind == Value::Kind::kNumber) {
+    const Scalar& number = graph_.number(v);
+    key_.push_back(kNumber | static_cast<std::uint64_t>(number.category));
+    key_.push_back(std::bit_cast<std::uint64_t>(number.as_double()));
+    key_.push_back(static_cast<std::uint64_t>(number.integer));
+    return;
+  }
+  if (value.kind == Value::Kind::kResult) {
+    const auto at = std::ranges::lower_bound(nodes, value.producer);
+    if (at != nodes.end() && *at == value.producer) {
+      key_.push_back(kInside | static_cast<std::uint64_t>(at - nodes.begin()) << 16 | value.index);
+      return;
+    }
+  }
+  const Constant* constant = graph_.constant_of(v);
+  if (value.kind == Value::Kind::kDim || (constant && constant->data) || reader.op->special == Special::kTuple) {
+    key_.push_back(kItself | search_ << 32 | v);
+    return;
+  }
+  if (external_stamp_[v] != now_) {
+    external_stamp_[v] = now_;
+    external_[v] = externals_++;
+  }
+  key_.push_back(std::uint64_t{value.type} << 32 | external_[v]);
+}
+
+}  // namespace fusec

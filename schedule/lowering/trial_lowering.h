@@ -1,0 +1,105 @@
+// What nodes become when they are lowered together, found out by doing it: what claims and merges decide by. Answers
+// are kept under what decided them (ops, attributes, types, who reads whom), so that equal layers are lowered once, and
+// in a memory that outlives the pass that asked, so that what a claim has found out serves the merges after it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "analysis/lowering/formula_facts.h"
+#include "analysis/value_bytes.h"
+#include "ir/graph.h"
+#include "schedule/cost/work.h"
+#include "schedule/form_memory.h"
+#include "schedule/target/target.h"
+
+namespace fusec {
+
+struct TrialResult {
+  bool known = true;  // false: the budget was spent
+  std::uint32_t kernels = 0;
+  std::uint32_t launches = 0;  // fewer where kernels run side by side
+  int strength = 0;            // of the strongest form among them
+  bool has_elements = false;   // a kernel in no form at all
+  bool row_product = false;    // a product whose rows are reduced
+  std::int64_t bytes = 0;      // that the kernels read and write, at the hints
+  double seconds = 0;          // that they are predicted to take
+  double form_seconds = 0;     // the same with products as their forms fetch factors (TrialMemory::distinguish_forms)
+  std::optional<Work> work;    // where they are one launch
+  std::vector<std::uint32_t> stored;  // places in the list of the nodes whose results one kernel stores for another
+};
+
+// Answers for graphs that are made of one another (Graph::emptied, Graph::rearrange): ids of types and attributes mean
+// the same in all of them.
+class TrialMemory {
+ public:
+  explicit TrialMemory(Target target = known_targets().front(),
+                       std::shared_ptr<FormMemory> forms = std::make_shared<FormMemory>())
+      : target_(std::move(target)), forms_(std::move(forms)) {}
+  const Target& target() const { return target_; }
+
+  // Answers from now on tell apart how factors of products are fetched: in pieces, or one element after the other.
+  void distinguish_forms() { distinguishes_forms_ = true; }
+  double seconds(const TrialResult& result) const {
+    return distinguishes_forms_ ? result.form_seconds : result.seconds;
+  }
+
+  // Who reads what, where the graph changes no more: the passes that ask share it. Otherwise each finds out for itself.
+  void keep_uses(const Graph& graph) { uses_ = std::make_shared<const Uses>(uses_of(graph)); }
+  // Of the same graph.
+  void share_with(const TrialMemory& other) {
+    uses_ = other.uses_;
+    forms_ = other.forms_;
+  }
+  std::shared_ptr<const Uses> uses(const Graph& graph) const {
+    return uses_ ? uses_ : std::make_shared<const Uses>(uses_of(graph));
+  }
+
+ private:
+  friend class TrialLowering;
+  struct KeyHash {
+    std::size_t operator()(const std::vector<std::uint64_t>& key) const;
+  };
+  Target target_;
+  std::unordered_map<std::vector<std::uint64_t>, TrialResult, KeyHash> tried_;
+  std::uint64_t searches_ = 0;
+  bool distinguishes_forms_ = false;
+  std::shared_ptr<const Uses> uses_;
+  std::shared_ptr<FormMemory> forms_;
+};
+
+class TrialLowering {
+ public:
+  // `budget`: nodes that may be lowered, those of known answers not counted. The graph may not change meanwhile.
+  TrialLowering(const Graph& graph, TrialMemory& memory, std::int64_t budget);
+
+  // Of nodes in topological order; `outputs`, in order, are what others need of their results.
+  const TrialResult& of(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
+
+  const Target& target() const { return memory_.target(); }
+  double seconds(const TrialResult& result) const { return memory_.seconds(result); }
+  // Some question was not answered for want of budget.
+  bool is_spent() const { return budget_ < 0; }
+
+ private:
+  void write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
+  void write_operand(std::span<const NodeId> nodes, const Node& reader, ValueId v);
+  TrialResult lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
+
+  const Graph& graph_;
+  TrialMemory& memory_;
+  std::int64_t budget_;
+  std::uint64_t search_;  // that this is: ids of values mean nothing to others
+  std::vector<std::uint64_t> key_;
+  std::vector<std::uint32_t> external_;  // of a value: its number in the key being written; made with the first key
+  std::vector<std::uint32_t> external_stamp_;
+  std::uint32_t now_ = 0, externals_ = 0;
+  ValueBytes bytes_;
+  FactsMemory facts_;
+};
+
+}  // namespace fusec

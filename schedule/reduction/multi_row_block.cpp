@@ -1,0 +1,381 @@
+#include "schedule/reduction/multi_row_block.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <optional>
+
+#include "analysis/kernel/loads.h"
+#include "ir/type.h"
+#include "schedule/reduction/row_values.h"
+#include "schedule/target/target.h"
+
+namespace fusec {
+namespace {
+
+constexpr std::int64_t kFewestRows = 64;  // fewer are soon done by a warp each
+constexpr std::int64_t kLongest = 512, kLongestAlone = 320, kLongestRepeated = 1100;  // elements of a row
+constexpr int kMaxIterationsOfLane = 64;                                              // elements of a lane
+constexpr int kMaxIterationsAlone = 96;                                               // of which it keeps nothing
+constexpr int kMostElements = 20 * 1024;  // of shared memory, which several blocks share
+constexpr int kMinRowsWithBroadcast = 8;  // rows of a block
+constexpr int kMaxMultiRowThreads = 512;
+constexpr int kMostRuns = 64;  // of a block
+constexpr int kVectorBits = 128;
+
+bool is_word(ScalarType type) {
+  return type == ScalarType::kFloat32 || type == ScalarType::kInt32 || type == ScalarType::kUInt32;
+}
+bool is_stored_as_word(ScalarType type) {
+  return is_word(type) || type == ScalarType::kBool;
+}
+
+// Reads the form: which loads and stores are of whole rows that follow one another, which of rows that repeat, and
+// which of vectors beside them.
+class MultiRowBlockReader {
+ public:
+  MultiRowBlockReader(const RowForm& form, const Graph& graph)
+      : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)) {}
+
+  // Tiles and loads; nothing where some access is of another kind.
+  std::optional<MultiRowBlock> read() {
+    if (!find_length()) return std::nullopt;
+    for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
+      if (!see(id)) return std::nullopt;
+    if (std::ranges::none_of(plan_.tiles, [](const MultiRowBlock::Tile& t) { return !t.broadcast; }))
+      return std::nullopt;
+    const bool alone = std::ranges::none_of(plan_.tiles, &MultiRowBlock::Tile::broadcast);
+    const bool repeats = plan_.along_last && rows_begin_within(kVectorBits);
+    if (plan_.length > (repeats ? kLongestRepeated : alone ? kLongestAlone : kLongest)) return std::nullopt;
+    if (!see_outputs() || is_vectorized_as_it_lies() || !rows_begin_within(8 * kSectorBytes)) return std::nullopt;
+    if (plan_.along_last) go_along_last_axis();
+    for (MultiRowBlock::Tile& tile : plan_.tiles)
+      narrowest_ = tile.broadcast ? narrowest_ : std::min(narrowest_, bits(tile.dtype));
+    return plan_;
+  }
+  int narrowest_bits() const { return narrowest_; }
+
+ private:
+  bool find_length() {
+    std::optional<std::int64_t> length;
+    std::vector<std::uint32_t> along = form_.columns;
+    if (form_.rows.empty() || form_.columns.size() > 1) return false;
+    for (const ExprId r : form_.reductions) {
+      if (pool_[r].axes.size() != 1) return false;
+      along.push_back(pool_[r].axes[0]);
+    }
+    for (const std::uint32_t axis : along) {
+      const auto extent = pool_.extent(axis).as_constant();
+      if (!extent || (length && *length != *extent)) return false;
+      length = extent;
+    }
+    if (!length || *length < 2 || *length > kLongestRepeated) return false;
+    std::ranges::sort(along);
+    along.erase(std::unique(along.begin(), along.end()), along.end());
+    along_ = std::move(along);
+    plan_.length = static_cast<int>(*length);
+    for (const std::uint32_t a : form_.rows) flat_row_ = flat_row_ * pool_.extent(a) + IndexExpr::axis(a);
+    return true;
+  }
+
+  bool is_of_rows(const IndexExpr& at, std::uint32_t axis) const {
+    return simplify(at - flat_row_ * plan_.length - IndexExpr::axis(axis), pool_.bounds()).is(0);
+  }
+
+  bool depends_on_rows(ExprId id) const {
+    return std::ranges::any_of(form_.rows,
+                               [&](std::uint32_t a) { return std::ranges::binary_search(depends_[id], a); });
+  }
+
+  bool see(ExprId id) {
+    const ExprNode& n = pool_[id];
+    if (n.op == ExprOp::kReduce && std::ranges::find(form_.reductions, id) == form_.reductions.end()) return false;
+    if (n.op != ExprOp::kLoad) return true;
+    std::vector<std::uint32_t> here;
+    for (const std::uint32_t a : along_)
+      if (std::ranges::binary_search(depends_[id], a)) here.push_back(a);
+    if (here.empty()) return true;  // of the row as a whole, or of all rows
+    const bool has_guard = !n.args.empty() && n.args[0] != kNoExpr;
+    if (here.size() > 1 || has_guard || !is_stored_as_word(n.type) || bits(n.dtype) < 8 || bits(n.dtype) > 32)
+      return false;
+    MultiRowBlock::Tile tile{.value = n.source, .dtype = n.dtype, .type = n.type};
+    const IndexExpr at = position_of(graph_, pool_, id);
+    if (!is_of_rows(at, here[0]) && !repeats(at, here[0], tile)) return false;
+    const auto known = std::ranges::find(plan_.tiles, tile);
+    plan_.tile_of[id] = static_cast<std::size_t>(known - plan_.tiles.begin());
+    if (known == plan_.tiles.end()) plan_.tiles.push_back(tile);
+    return true;
+  }
+
+  // A row that all of them share, or that those along the last axis do, or rows that follow one another along that.
+  bool repeats(const IndexExpr& at, std::uint32_t axis, MultiRowBlock::Tile& tile) {
+    tile.start = simplify(at - IndexExpr::axis(axis), pool_.bounds());
+    if (mentions(tile.start, Variable{Variable::Kind::kAxis, axis})) return false;
+    tile.whole = false, tile.broadcast = true;
+    const auto is_of_loads = [](const Variable& v) { return v.kind == Variable::Kind::kValue; };
+    if (std::ranges::any_of(variables_of(tile.start), is_of_loads)) return false;
+    const Variable last{Variable::Kind::kAxis, form_.rows.back()};
+    if (mentions(tile.start, last)) {
+      tile.start = simplify(tile.start - IndexExpr::axis(last.id) * plan_.length, pool_.bounds());
+      if (mentions(tile.start, last)) return false;
+      tile.broadcast = false;
+      plan_.along_last = true;
+    }
+    for (const std::uint32_t a : form_.rows)
+      plan_.along_last = plan_.along_last || mentions(tile.start, Variable{Variable::Kind::kAxis, a});
+    return true;
+  }
+
+  // A result takes over the tile of an operand of its type: whoever stores an element is the only one to read it.
+  bool see_outputs() {
+    std::vector<bool> taken(plan_.tiles.size(), false);
+    for (const KernelOutput& output : form_.kernel.outputs) {
+      if (!form_.columns.empty() && columns_without(form_, output).empty()) {
+        const ScalarType type = pool_[output.expr].type;
+        const DType dtype = output.type.dtype;
+        const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+        if (!is_word(type) || bits(dtype) < 8 || bits(dtype) > 32 || dtype == DType::kBool) return false;
+        if (!is_of_rows(at, form_.columns[0])) return false;
+        std::size_t mine = 0;
+        while (mine < taken.size() && (taken[mine] || !plan_.tiles[mine].whole || plan_.tiles[mine].type != type))
+          ++mine;
+        if (mine == taken.size()) {
+          plan_.tiles.push_back({.dtype = dtype, .type = type});
+          taken.push_back(false);
+        }
+        taken[mine] = true;
+        narrowest_ = std::min(narrowest_, bits(dtype));
+        plan_.stored.push_back(mine);
+      } else {
+        plan_.stored.push_back(MultiRowBlock::kNoTile);
+      }
+    }
+    return true;
+  }
+
+  // Runs go along the last axis of rows.
+  void go_along_last_axis() {
+    const std::uint32_t last = form_.rows.back();
+    const IndexExpr first_row = simplify(flat_row_ - IndexExpr::axis(last), pool_.bounds());
+    for (MultiRowBlock::Tile& tile : plan_.tiles)
+      if (tile.whole) tile.start = simplify(first_row * plan_.length, pool_.bounds());
+    int most = 0;
+    for (const std::uint32_t a : form_.rows) {
+      if (a == last) continue;
+      int repeated_axis = 0;
+      for (const MultiRowBlock::Tile& tile : plan_.tiles)
+        if (!tile.broadcast && !mentions(tile.start, Variable{Variable::Kind::kAxis, a}))
+          repeated_axis += bits(tile.dtype);
+      if (repeated_axis > most) plan_.repeated_axis = a, most = repeated_axis;
+    }
+    for (MultiRowBlock::Tile& tile : plan_.tiles)
+      tile.per_run =
+          !plan_.repeated_axis || mentions(tile.start, Variable{Variable::Kind::kAxis, *plan_.repeated_axis});
+  }
+
+  // Lanes take such rows by a vector each (row_layout): what a warp asks for has no gaps.
+  bool is_vectorized_as_it_lies() const {
+    int widest = 8;
+    for (const MultiRowBlock::Tile& tile : plan_.tiles)
+      widest = std::max(widest, tile.broadcast ? 0 : bits(tile.dtype));
+    for (std::size_t i = 0; i < plan_.stored.size(); ++i)
+      if (plan_.stored[i] != MultiRowBlock::kNoTile)
+        widest = std::max(widest, bits(form_.kernel.outputs[i].type.dtype));
+    return takes_lane_each(plan_.length, widest);
+  }
+
+  // Do some rows begin within pieces of memory of so many bits?
+  bool rows_begin_within(int piece) const {
+    const auto within = [&](DType dtype) { return plan_.length * bits(dtype) % piece != 0; };
+    for (const MultiRowBlock::Tile& tile : plan_.tiles)
+      if (!tile.broadcast && within(tile.dtype)) return true;
+    for (std::size_t i = 0; i < plan_.stored.size(); ++i)
+      if (plan_.stored[i] != MultiRowBlock::kNoTile && within(form_.kernel.outputs[i].type.dtype)) return true;
+    return false;
+  }
+
+  const RowForm& form_;
+  const Graph& graph_;
+  const ExprPool& pool_;
+  std::vector<std::vector<std::uint32_t>> depends_;
+  std::vector<std::uint32_t> along_;  // axes that run along a row
+  IndexExpr flat_row_ = 0;
+  int narrowest_ = 32;
+  MultiRowBlock plan_;
+};
+
+// What a lane may have: more where it goes over its elements once, and keeps nothing.
+int max_iterations(const RowForm& form) {
+  const bool once = form.columns.empty() && reduction_loops(form).size() == 1;
+  return once ? kMaxIterationsAlone : kMaxIterationsOfLane;
+}
+
+// So that the lanes of a warp are in different banks: rows begin at multiples of a power of two, apart as they are at
+// all multiples of the number of lanes, which are at places that leave unlike remainders there.
+bool divide_row(MultiRowBlock& plan, int max_iterations) {
+  if (plan.lanes == kWarpLanes) {
+    plan.stride = kWarpLanes, plan.iterations = (plan.length + kWarpLanes - 1) / kWarpLanes;
+    return plan.iterations <= max_iterations;
+  }
+  const int even = 1 << std::countr_zero(static_cast<unsigned>(plan.length));
+  if (plan.lanes < even) return false;
+  plan.rows_per_warp = plan.lanes / even;
+  plan.step = plan.lanes == 1 ? plan.length : (plan.length + plan.lanes - 1) / plan.lanes | 1;
+  plan.iterations = plan.step;
+  return plan.iterations <= max_iterations && plan.min_iterations() > 0;
+}
+
+// Whole sectors to every block where runs go along all rows, and tiles that fit; what stands beside the rows is read
+// for several of them.
+bool place_tiles(MultiRowBlock& plan, int narrowest_bits, const Target& target, const Bounds& bounds) {
+  plan.rows = plan.threads / plan.lanes;
+  const bool broadcast = std::ranges::any_of(plan.tiles, &MultiRowBlock::Tile::broadcast);
+  if (plan.rows < (broadcast ? kMinRowsWithBroadcast : 1)) return false;
+  if (!plan.along_last && plan.rows * plan.length * narrowest_bits % (8 * kSectorBytes) != 0) return false;
+  plan.elements = 0;
+  for (MultiRowBlock::Tile& tile : plan.tiles) {
+    tile.aligned = tile.broadcast || begins_aligned(plan, tile.start, tile.dtype, bounds);
+    tile.place = plan.elements;
+    const int elements = plan.length * (tile.broadcast ? 1 : plan.rows), vector = kVectorBits / bits(tile.dtype);
+    tile.elements = tile.aligned ? (elements + 3) / 4 * 4 : (elements + 2 * (vector - 1)) / vector * vector;
+    plan.elements += tile.elements * (tile.per_run ? plan.parallel_runs : 1);
+  }
+  return plan.elements <= kMostElements && 4 * plan.elements <= target.shared_bytes_per_block;
+}
+
+// Cycles of a multiprocessor, of what all threads together issue and ask for, and until all is done.
+struct MultiRowBlockCost {
+  double work = 0, time = 0;
+};
+
+class Costs {
+ public:
+  Costs(const RowForm& form, const Graph& graph, const Target& target)
+      : form_(form), target_(target), code_(code_of_row(form, graph)) {}
+
+  int code() const { return code_; }
+  std::int64_t count(std::uint32_t axis) const {
+    return std::max<std::int64_t>(1, value_at_hint(form_.kernel.pool.extent(axis), form_.kernel.pool.bounds().symbols));
+  }
+  std::int64_t rows() const {
+    std::int64_t rows = 1;
+    for (const std::uint32_t a : form_.rows) rows *= count(a);
+    return rows;
+  }
+
+  MultiRowBlockCost of(const MultiRowBlock& plan) const {
+    constexpr double kAround = 60, kMeeting = 8, kLaunch = 3000, kOfSector = 1;
+    constexpr double kIdle = 20;    // of each warp of a block, of which few have rows where a launch has few of them
+    constexpr double kLatency = 2;  // cycles of an instruction of a scheduler's only warp, which finds some to overlap
+    constexpr double kSchedulers = 4, kWantedWarps = 16, kSharedBytes = 164.0 * 1024;
+    const double warps = plan.block_threads() / static_cast<double>(kWarpLanes);
+    double once = kAround + (has_constant_rows() ? 0 : kIdle * warps),
+           each = plan.iterations * code_;  // of a block, of a run
+    double sectors_once = 0, sectors_each = 0;
+    for (int lanes = plan.lanes; lanes > 1; lanes /= 2) each += kMeeting * static_cast<double>(form_.reductions.size());
+    for (const MultiRowBlock::Tile& tile : plan.tiles) {
+      (tile.per_run ? each : once) +=
+          instructions_to_copy(plan, tile, tile.per_run ? plan.threads : plan.block_threads());
+      (tile.per_run ? sectors_each : sectors_once) += sectors_of(plan, tile);
+    }
+    const double of_thread = once + plan.sequential_runs * each;
+    const double blocks = blocks_of(plan), sectors = (sectors_once + plan.runs() * sectors_each) * blocks;
+    const double of_multiprocessor = std::ceil(blocks / target_.multiprocessors) * warps;
+    const double together = std::floor(kSharedBytes / (4.0 * plan.elements + 1024)) * warps;
+    const double waiting = std::max(1.0, kWantedWarps / std::max(1.0, together));
+    const double asking = kOfSector * sectors / target_.multiprocessors;
+    return {.work = of_thread * warps * blocks / kSchedulers / target_.multiprocessors + asking,
+            .time = kLaunch + asking + of_thread * std::max(kLatency, waiting * of_multiprocessor / kSchedulers)};
+  }
+
+ private:
+  bool has_constant_rows() const {
+    return simplify(point_count(form_.kernel.pool, form_.rows), form_.kernel.pool.bounds()).as_constant().has_value();
+  }
+
+  double blocks_of(const MultiRowBlock& plan) const {
+    const auto divided = [](std::int64_t count, int by) { return static_cast<double>((count + by - 1) / by); };
+    if (!plan.along_last) return divided(rows(), plan.rows);
+    double blocks = divided(count(form_.rows.back()), plan.rows);
+    for (const std::uint32_t a : form_.rows)
+      if (a != form_.rows.back()) blocks *= divided(count(a), a == plan.repeated_axis ? plan.runs() : 1);
+    return blocks;
+  }
+
+  // Of a thread, in the mean: warps have whole turns.
+  static double instructions_to_copy(const MultiRowBlock& plan, const MultiRowBlock::Tile& tile, int threads) {
+    constexpr double kOfTile = 12, kOfEnds = 24, kOfVector = 6, kOfElement = 1.5;
+    const int vector = tile.broadcast ? 1 : kVectorBits / bits(tile.dtype);
+    const int of_turn = kWarpLanes * vector, elements = plan.length * (tile.broadcast ? 1 : plan.rows);
+    const double iterations = static_cast<double>((elements + of_turn - 1) / of_turn) * kWarpLanes / threads;
+    return kOfTile + iterations * (kOfVector + kOfElement * vector) + (tile.aligned ? 0 : kOfEnds);
+  }
+
+  // Of a run; an operand's tile goes back as well where it is stored.
+  static double sectors_of(const MultiRowBlock& plan, const MultiRowBlock::Tile& tile) {
+    const double elements = static_cast<double>(plan.length) * (tile.broadcast ? 1 : plan.rows);
+    return std::ceil(elements * bits(tile.dtype) / (8 * kSectorBytes)) + (tile.aligned ? 0 : 1);
+  }
+
+  const RowForm& form_;
+  const Target& target_;
+  const int code_;
+};
+
+}  // namespace
+
+int MultiRowBlock::min_iterations() const {
+  return stride > 1 ? length / stride : length - (lanes - 1) * step;
+}
+
+bool begins_aligned(const MultiRowBlock& plan, const IndexExpr& start, DType dtype, const Bounds& bounds) {
+  const int vector = kVectorBits / bits(dtype);
+  return plan.rows * plan.length % vector == 0 && proves_multiple_of(start, vector, bounds);
+}
+
+std::vector<MultiRowBlock> multi_row_block(const RowForm& form, const Graph& graph, const Target& target) {
+  const Costs costs(form, graph, target);
+  if (costs.rows() < kFewestRows) return {};
+  MultiRowBlockReader reader(form, graph);
+  const auto read = reader.read();
+  if (!read) return {};
+  const std::int64_t most_runs =
+      read->repeated_axis ? std::min<std::int64_t>(kMostRuns, costs.count(*read->repeated_axis)) : 1;
+  const int most = max_iterations(form);
+  std::vector<std::pair<MultiRowBlockCost, MultiRowBlock>> candidates;
+  for (const int lanes : {1, 2, 4, 8, 16, kWarpLanes}) {
+    MultiRowBlock plan = *read;
+    plan.lanes = lanes;
+    if (!divide_row(plan, most) || plan.iterations * costs.code() > kMaxUnrolledInstructions)
+      continue;  // loops are unrolled
+    for (plan.threads = kWarpLanes * plan.rows_per_warp; plan.threads <= kMaxMultiRowThreads; plan.threads *= 2)
+      for (plan.parallel_runs = 1; plan.parallel_runs <= most_runs && plan.block_threads() <= kMaxMultiRowThreads;
+           plan.parallel_runs *= 2) {
+        if (!place_tiles(plan, reader.narrowest_bits(), target, form.kernel.pool.bounds())) continue;
+        for (plan.sequential_runs = 1; plan.runs() <= most_runs; plan.sequential_runs *= 2)
+          candidates.emplace_back(costs.of(plan), plan);
+        plan.sequential_runs = 1;
+      }
+  }
+  // Of those that take about as long as the fastest one, the one of the least work.
+  constexpr double kAboutAsLong = 1.2;
+  double least = 0;
+  for (const auto& [cost, plan] : candidates) least = least == 0 ? cost.time : std::min(least, cost.time);
+  std::ranges::stable_sort(candidates, {}, [&](const auto& plan) {
+    const bool fast = plan.first.time <= kAboutAsLong * least;
+    return std::pair(!fast, fast ? plan.first.work : plan.first.time);
+  });
+  std::vector<MultiRowBlock> result;
+  for (auto& plan : candidates) result.push_back(std::move(plan.second));
+  return result;
+}
+
+std::string name_of(const MultiRowBlock& plan) {
+  const std::string runs =
+      plan.runs() == 1 ? "" : fmt::format(" {} by {} times", plan.parallel_runs, plan.sequential_runs);
+  return fmt::format("{} rows{} through shared memory, {} threads each", plan.rows, runs, plan.lanes);
+}
+
+}  // namespace fusec

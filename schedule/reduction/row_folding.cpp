@@ -1,0 +1,124 @@
+#include "schedule/reduction/row_folding.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "analysis/kernel/loads.h"
+#include "analysis/kernel/reduction_rewrites.h"
+#include "schedule/kernel_forms.h"
+#include "schedule/reduction/blocks_per_row.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kMostFoldedPieces = 8;
+constexpr std::int64_t kMostLoose = 4;  // elements beside whole pieces, which every thread takes
+
+// A row as `pieces` of the columns' length behind `before` elements, and `loose` elements in all beside them.
+struct Fold {
+  int pieces = 1;
+  std::int64_t loose = 0, before = 0;
+};
+
+std::optional<Fold> fold_of(const ExprPool& pool, const IndexExpr& length, const IndexExpr& columns) {
+  for (int pieces = 1; pieces <= kMostFoldedPieces; ++pieces) {
+    const auto loose = simplify(length - columns * pieces, pool.bounds()).as_constant();
+    if (!loose) continue;
+    if (*loose < 0) return std::nullopt;
+    if (*loose <= kMostLoose && (pieces > 1 || *loose > 0)) return Fold{.pieces = pieces, .loose = *loose};
+  }
+  return std::nullopt;
+}
+
+// Reductions over so many elements, in pieces.
+void fold(Kernel& kernel, const IndexExpr& length, const IndexExpr& columns, const Fold& fold) {
+  ExprPool& pool = kernel.pool;
+  const std::uint32_t axis = pool.new_axis(columns);
+  rewrite_reductions(kernel, [&](const ExprNode& n) {
+    if (n.axes.size() != 1 || n.axes[0] == axis || pool.extent(n.axes[0]) != length) return kNoExpr;
+    const ExprOp combine = *combining_op(n.reduction);
+    ExprId body = kNoExpr;
+    for (int p = 0; p < fold.pieces; ++p) {
+      const ExprId piece = reduction_operand_at(pool, n, IndexExpr::axis(axis) + columns * p + fold.before);
+      body = p == 0 ? piece : pool.binary(combine, body, piece);
+    }
+    ExprId whole = pool.reduce(n.reduction, {axis}, body);
+    for (std::int64_t i = 0; i < fold.loose; ++i) {
+      const IndexExpr place = i < fold.before ? IndexExpr(i) : columns * fold.pieces + i;
+      whole = pool.binary(combine, whole, reduction_operand_at(pool, n, place));
+    }
+    return whole;
+  });
+}
+
+// Where a row's own elements are read along an axis, told by the columns' axis: without guards, so that they are kept.
+std::set<std::pair<ValueId, IndexExpr>> places_along(const RowForm& form, const Graph& graph, std::uint32_t axis,
+                                                     const std::vector<ExprId>& needed) {
+  const ExprPool& pool = form.kernel.pool;
+  std::set<std::pair<ValueId, IndexExpr>> places;
+  for (const ExprId id : needed) {
+    const ExprNode& n = pool[id];
+    if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr) continue;
+    const IndexExpr at = position_of(graph, pool, id);
+    const auto runs_along = [&](std::uint32_t a) { return mentions(at, Variable{Variable::Kind::kAxis, a}); };
+    if (!runs_along(axis) || (!form.rows.empty() && std::ranges::none_of(form.rows, runs_along))) continue;
+    const IndexExpr told = substitute(at, [&](Variable v) {
+      return v == Variable{Variable::Kind::kAxis, axis} ? std::optional(IndexExpr::axis(form.columns[0]))
+                                                        : std::nullopt;
+    });
+    places.emplace(n.source, simplify(told, pool.bounds()));
+  }
+  return places;
+}
+
+// Do loops over the columns read what some reduction over as many elements does?
+bool finds_what_is_reduced(const RowForm& form, const Graph& graph) {
+  const ExprPool& pool = form.kernel.pool;
+  const auto of_columns = places_along(form, graph, form.columns[0], outside_reductions(form, roots_of(form.kernel)));
+  return std::ranges::any_of(form.reductions, [&](ExprId r) {
+    const ExprNode& n = pool[r];
+    if (n.axes.size() != 1 || pool.extent(n.axes[0]) != pool.extent(form.columns[0])) return false;
+    const auto reduced = places_along(form, graph, n.axes[0], outside_reductions(form, {n.args[0]}));
+    return std::ranges::any_of(reduced, [&](const auto& place) { return of_columns.contains(place); });
+  });
+}
+
+bool may_be_folded(const RowForm& form, const IndexExpr& length, int pieces) {
+  constexpr int kMaxCodeSize = kMaxUnrolledInstructions / 8;
+  const ExprPool& pool = form.kernel.pool;
+  if (value_at_hint(length, pool.bounds().symbols) > kOnChipOfBlock) return false;
+  return std::ranges::all_of(form.reductions, [&](ExprId r) {
+    const ExprNode& n = pool[r];
+    if (n.axes.size() != 1 || pool.extent(n.axes[0]) != length) return true;
+    return combining_op(n.reduction) && pieces * code_of_element(form, {n.args[0]}) <= kMaxCodeSize;
+  });
+}
+
+}  // namespace
+
+RowForm with_rows_folded(RowForm form, const Graph& graph) {
+  if (form.columns.size() != 1 || !form.segments.empty()) return form;
+  const IndexExpr columns = form.kernel.pool.extent(form.columns[0]);
+  std::set<IndexExpr> lengths;
+  for (const ExprId r : form.reductions) {
+    const ExprNode& n = form.kernel.pool[r];
+    if (n.axes.size() == 1) lengths.insert(form.kernel.pool.extent(n.axes[0]));
+  }
+  for (const IndexExpr& length : lengths) {
+    std::optional<Fold> candidate = fold_of(form.kernel.pool, length, columns);
+    if (!candidate || !may_be_folded(form, length, candidate->pieces)) continue;
+    for (; candidate->before <= candidate->loose; ++candidate->before) {
+      RowForm folded = form;
+      fold(folded.kernel, length, columns, *candidate);
+      folded.reductions = row_reductions(folded.kernel);
+      if (!finds_what_is_reduced(folded, graph)) continue;
+      folded.pieces = std::max(form.pieces, candidate->pieces);
+      form = std::move(folded);
+      break;
+    }
+  }
+  return form;
+}
+
+}  // namespace fusec

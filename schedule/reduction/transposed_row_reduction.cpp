@@ -1,0 +1,492 @@
+#include "schedule/reduction/transposed_row_reduction.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <numeric>
+#include <optional>
+
+#include "analysis/kernel/loads.h"
+#include "ir/type.h"
+#include "schedule/reduction/lane_sectors.h"
+#include "schedule/reduction/row_values.h"
+#include "schedule/target/target.h"
+
+namespace fusec {
+namespace {
+
+constexpr int kAccessBytes = 16, kLeast = 16;   // bytes
+constexpr int kMostRowsOfBlock = 128;           // of a block
+constexpr std::int64_t kMinTransposedRow = 16;  // elements of a row: of fewer, a thread may have them all
+constexpr std::int64_t kFewestNeighbours = 4;   // rows whose elements are neighbours
+constexpr int kMostWidth = 8;                   // elements of a lane at a time
+constexpr int kOfLane = 32;                     // elements of a lane, if there are so many lanes
+constexpr int kFewLanes = 8;                    // at least, of a row whose elements lanes take one by one
+constexpr int kAsWords = 128;  // elements of a row: shorter ones that begin anywhere are stored as words
+constexpr std::size_t kMaxCandidates = 4;
+
+// The greatest power of two of elements that an access at each of these positions may have.
+int elements_of_access(const std::vector<IndexExpr>& multiples, int bytes, const Bounds& bounds) {
+  int elements = kAccessBytes / bytes;
+  const auto fits = [&](const IndexExpr& e) { return proves_multiple_of(e, elements, bounds); };
+  while (elements > 1 && !std::ranges::all_of(multiples, fits)) elements /= 2;
+  return elements;
+}
+
+// Of all, neighbours that a guard leaves.
+struct Rows {
+  std::int64_t from = 0;
+  std::optional<std::int64_t> until;
+};
+
+// Reads the form: what lies across rows, along them, beside them.
+class TransposedRowReductionReader {
+ public:
+  TransposedRowReductionReader(const RowForm& form, const Graph& graph)
+      : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)) {}
+
+  std::optional<TransposedRowReduction> read() {
+    if (!find_length() || !find_neighbours()) return std::nullopt;
+    find_leading_rows();
+    for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
+      if (!see(id)) return std::nullopt;
+    if (!see_outputs() || !across_ || !along_rows_) return std::nullopt;
+    plan_.form = form_;
+    return plan_;
+  }
+  // Elements of a lane's access to what lies along a row and is stored.
+  int narrowest_along() const { return narrowest_along_; }
+
+ private:
+  using Orientation = TransposedRowReduction::Orientation;
+
+  bool find_length() {
+    if (form_.rows.empty() || form_.columns.size() > 1 || !form_.segments.empty()) return false;
+    std::optional<std::int64_t> length;
+    along_ = form_.columns;
+    for (const ExprId r : form_.reductions) {
+      if (pool_[r].axes.size() != 1) return false;
+      along_.push_back(pool_[r].axes[0]);
+    }
+    for (const std::uint32_t axis : along_) {
+      const auto extent = pool_.extent(axis).as_constant();
+      if (!extent || (length && *length != *extent)) return false;
+      length = extent;
+    }
+    std::ranges::sort(along_);
+    along_.erase(std::unique(along_.begin(), along_.end()), along_.end());
+    if (!length || *length < kMinTransposedRow || *length > kMostRowsOfBlock * 1024) return false;
+    plan_.length = static_cast<int>(*length);
+    return true;
+  }
+
+  IndexExpr position(const KernelOutput& output) const {
+    return simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  }
+
+  // The rows' axis along which memory runs where it does not run along the row.
+  bool find_neighbours() {
+    std::vector<IndexExpr> places;
+    for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
+      if (pool_[id].op == ExprOp::kLoad) places.push_back(position_of(graph_, pool_, id));
+    for (const KernelOutput& output : form_.kernel.outputs) places.push_back(position(output));
+    for (const IndexExpr& at : places)
+      for (const std::uint32_t a : form_.rows) {
+        const bool runs = std::ranges::any_of(along_, [&](std::uint32_t k) {
+          return mentions(at, Variable{Variable::Kind::kAxis, k});
+        });
+        if (!runs || !step_is(at, a, 1)) continue;
+        plan_.inner = a;
+        std::ranges::copy_if(form_.rows, std::back_inserter(plan_.outer), [&](std::uint32_t b) { return b != a; });
+        return value_at_hint(pool_.extent(a), pool_.bounds().symbols) >= kFewestNeighbours;
+      }
+    return false;
+  }
+
+  bool step_is(const IndexExpr& at, std::uint32_t axis, std::int64_t by) const {
+    const auto step = difference_along(at, axis, pool_.bounds());
+    return step && step->is(by);
+  }
+
+  // Rows that a guard, if there is one, says a load is of; nothing where it says anything else.
+  std::optional<Rows> rows_of(ExprId guard) const {
+    if (guard == kNoExpr) return Rows{};
+    if (pool_[guard].op == ExprOp::kAnd) {
+      const auto a = rows_of(pool_[guard].args[0]), b = rows_of(pool_[guard].args[1]);
+      if (!a || !b) return std::nullopt;
+      return Rows{.from = std::max(a->from, b->from),
+                  .until = a->until && b->until ? std::min(a->until, b->until)
+                           : a->until           ? a->until
+                                                : b->until};
+    }
+    const auto compared = index_comparison(pool_, guard);
+    if (!compared) return std::nullopt;
+    const auto before = simplify(compared->difference - IndexExpr::axis(plan_.inner), pool_.bounds()).as_constant();
+    if (!before) return std::nullopt;
+    const std::int64_t bound = compared->bound - *before;
+    return compared->at_least ? Rows{.from = std::max<std::int64_t>(0, bound)} : Rows{.until = bound + 1};
+  }
+
+  // Where what lies across memory is of some rows, blocks' rows begin at multiples of a sector behind its first.
+  void find_leading_rows() {
+    for (const ExprId id : reachable(pool_, roots_of(form_.kernel))) {
+      const ExprNode& n = pool_[id];
+      if (n.op != ExprOp::kLoad || n.args[0] == kNoExpr || bits(n.dtype) < 8) continue;
+      const auto rows = rows_of(n.args[0]);
+      if (!rows || !step_is(position_of(graph_, pool_, id), plan_.inner, 1)) continue;
+      const std::int64_t sector = kSectorBytes * 8 / bits(n.dtype);
+      plan_.leading_rows = static_cast<int>((sector - rows->from % sector) % sector);
+      return;
+    }
+  }
+
+  // How what is at this position for element k of a row lies; nothing for what no tile can have.
+  std::optional<TransposedRowReduction::Tile> tile_at(const IndexExpr& at, std::uint32_t k, DType dtype,
+                                                      const Rows& rows = {}) const {
+    const auto of_row = difference_along(at, k, pool_.bounds());
+    const auto of_rows = difference_along(at, plan_.inner, pool_.bounds());
+    if (!of_row || !of_rows || bits(dtype) < 8 || bits(dtype) > 32) return std::nullopt;
+    TransposedRowReduction::Tile tile{.dtype = dtype, .from = rows.from, .until = rows.until};
+    tile.start = simplify(substitute(at,
+                                     [&](Variable v) -> std::optional<IndexExpr> {
+                                       if (v != Variable{Variable::Kind::kAxis, k}) return std::nullopt;
+                                       return IndexExpr(0);
+                                     }),
+                          pool_.bounds());
+    if (of_rows->is(1) && !of_row->is(1))
+      tile.orientation = Orientation::kAcross, tile.pitch = *of_row;
+    else if (of_row->is(1))
+      tile.orientation = of_rows->is(0) ? Orientation::kBroadcast : Orientation::kAlong, tile.pitch = *of_rows;
+    else
+      return std::nullopt;
+    tile.vector = vector_of(tile);
+    return tile;
+  }
+
+  int vector_of(const TransposedRowReduction::Tile& tile) const {
+    std::vector<IndexExpr> multiples = {tile.pitch};
+    if (tile.orientation == Orientation::kAcross) {
+      multiples.emplace_back(tile.from + plan_.leading_rows);
+      multiples.push_back((tile.until ? IndexExpr(*tile.until) : pool_.extent(plan_.inner)) + plan_.leading_rows);
+    } else {
+      multiples.emplace_back(plan_.length);
+    }
+    // Rows of a block begin at a multiple of what an access has.
+    multiples.push_back(simplify(substitute(tile.start,
+                                            [&](Variable v) -> std::optional<IndexExpr> {
+                                              if (v != Variable{Variable::Kind::kAxis, plan_.inner})
+                                                return std::nullopt;
+                                              return tile.orientation == Orientation::kAcross
+                                                         ? IndexExpr(-plan_.leading_rows)
+                                                         : IndexExpr::axis(plan_.inner);
+                                            }),
+                                 pool_.bounds()));
+    return elements_of_access(multiples, tile.bytes(), pool_.bounds());
+  }
+
+  // Rows that follow one another without being whole words or pairs of them: a block's are, from its first one on.
+  bool begins_anywhere(const TransposedRowReduction::Tile& tile) const {
+    const IndexExpr first = substitute(tile.start, [&](Variable v) -> std::optional<IndexExpr> {
+      if (v != Variable{Variable::Kind::kAxis, plan_.inner}) return std::nullopt;
+      return IndexExpr(0);
+    });
+    return plan_.leading_rows == 0 && plan_.length < kAsWords && tile.vector * tile.bytes() <= 4 &&
+           tile.pitch.is(plan_.length) && proves_multiple_of(first, 4 / tile.bytes(), pool_.bounds());
+  }
+
+  bool see(ExprId id) {
+    const ExprNode& n = pool_[id];
+    if (n.op == ExprOp::kReduce && std::ranges::find(form_.reductions, id) == form_.reductions.end()) return false;
+    if (n.op != ExprOp::kLoad) return true;
+    std::vector<std::uint32_t> here;
+    std::ranges::set_intersection(along_, depends_[id], std::back_inserter(here));
+    const bool of_rows = std::ranges::binary_search(depends_[id], plan_.inner);
+    if (here.empty()) return true;
+    std::optional<TransposedRowReduction::Tile> tile;
+    if (const auto rows = rows_of(n.args[0]); here.size() == 1 && rows)
+      tile = tile_at(position_of(graph_, pool_, id), here[0], n.dtype, *rows);
+    if (!tile) return !of_rows;
+    across_ = across_ || tile->orientation == Orientation::kAcross;
+    along_rows_ = along_rows_ || tile->orientation == Orientation::kAlong;
+    tile->value = n.source;
+    const auto is_it = [&](const TransposedRowReduction::Tile& t) {
+      return t.value == tile->value && t.start == tile->start && t.pitch == tile->pitch &&
+             t.orientation == tile->orientation && t.from == tile->from && t.until == tile->until;
+    };
+    const auto known = std::ranges::find_if(plan_.tiles, is_it);
+    plan_.tile_of[id] = static_cast<std::size_t>(known - plan_.tiles.begin());
+    if (known == plan_.tiles.end()) plan_.tiles.push_back(*std::move(tile));
+    return true;
+  }
+
+  bool see_outputs() {
+    std::vector<bool> taken(plan_.tiles.size(), false);
+    for (const KernelOutput& output : form_.kernel.outputs) {
+      const std::size_t number = plan_.results.size();
+      plan_.results.emplace_back();
+      if (form_.columns.empty() || is_of_rows(form_, output)) continue;
+      if (!columns_without(form_, output).empty() || output.type.dtype == DType::kBool) return false;
+      std::optional<TransposedRowReduction::Tile> tile = tile_at(position(output), form_.columns[0], output.type.dtype);
+      if (!tile || tile->orientation == Orientation::kBroadcast) return false;
+      if (tile->orientation == Orientation::kAlong) {
+        along_rows_ = true;
+        if (!begins_anywhere(*tile)) {
+          narrowest_along_ = std::min(narrowest_along_, tile->vector);
+          continue;
+        }
+      } else {
+        across_ = true;
+      }
+      const auto suits = [&](std::size_t i) {
+        return !taken[i] && plan_.tiles[i].orientation != Orientation::kBroadcast &&
+               plan_.tiles[i].bytes() == tile->bytes();
+      };
+      std::size_t mine = 0;
+      while (mine < taken.size() && !suits(mine)) ++mine;
+      if (mine < taken.size()) taken[mine] = true, plan_.reuses_tile_of[number] = mine;
+      plan_.results.back() = *std::move(tile);
+    }
+    return true;
+  }
+
+  const RowForm& form_;
+  const Graph& graph_;
+  const ExprPool& pool_;
+  std::vector<std::vector<std::uint32_t>> depends_;
+  std::vector<std::uint32_t> along_;          // axes that run along a row
+  bool across_ = false, along_rows_ = false;  // something lies so
+  int narrowest_along_ = kMostWidth;
+  TransposedRowReduction plan_;
+};
+
+int power_of_two_within(std::int64_t n, int least, int most) {
+  return std::clamp(static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(n))), least, most);
+}
+
+// Of a line, so many that few of the sectors are others' as well.
+int wanted_lanes(int bytes_of_access) {
+  return bytes_of_access >= 16 ? 8 : bytes_of_access == 8 ? 16 : 32;
+}
+
+// Loaded and stored, without what is beside rows.
+std::vector<TransposedRowReduction::Tile> tiles_of_rows(const TransposedRowReduction& plan) {
+  std::vector<TransposedRowReduction::Tile> tiles;
+  for (const TransposedRowReduction::Tile& tile : plan.tiles)
+    if (tile.orientation != TransposedRowReduction::Orientation::kBroadcast) tiles.push_back(tile);
+  for (const auto& tile : plan.results)
+    if (tile) tiles.push_back(*tile);
+  return tiles;
+}
+
+// The vectors across memory.
+void choose_grids(TransposedRowReduction& plan) {
+  for (const TransposedRowReduction::Tile& tile : tiles_of_rows(plan)) {
+    const int most = std::min(plan.rows, kAccessBytes / tile.bytes());
+    TransposedRowReduction::Grid& grid =
+        plan.grids.try_emplace(tile.bytes(), TransposedRowReduction::Grid{.vector = most}).first->second;
+    if (tile.orientation == TransposedRowReduction::Orientation::kAcross)
+      grid.vector = std::min(grid.vector, tile.vector);
+  }
+  for (auto& [bytes, grid] : plan.grids)
+    grid.lanes = std::min(wanted_lanes(grid.vector * bytes), plan.rows / grid.vector);
+}
+
+int words_of_access(int width, int bytes) {
+  return std::max(1, width * bytes / 4);
+}
+
+// As many elements as lanes have without meeting in banks.
+void choose_width(TransposedRowReduction& plan, int narrowest_along) {
+  const auto fits = [&](int width) {
+    if (plan.length % width != 0 || width > narrowest_along) return false;
+    for (const TransposedRowReduction::Tile& tile : plan.tiles)
+      if (words_of_access(width, tile.bytes()) > 4) return false;
+    return std::ranges::all_of(plan.grids, [&](const auto& grid) {
+      const int words = words_of_access(width, grid.first);
+      return words * grid.second.lanes <= kWarpLanes;
+    });
+  };
+  plan.width = kMostWidth;
+  while (plan.width > 1 && !fits(plan.width)) plan.width /= 2;
+}
+
+// Where so few lanes have a row, those of a warp are of neighbours that are read by one access: how far these are apart
+// may be chosen. Not where they store elements along memory: lanes are no whole sectors of that.
+bool may_have_few_lanes(const TransposedRowReduction& plan) {
+  if (!std::ranges::all_of(plan.results, [](const auto& result) { return result.has_value(); })) return false;
+  return std::ranges::all_of(plan.grids, [&](const auto& grid) {
+    return words_of_access(plan.width, grid.first) == 1 && grid.second.vector >= kWarpLanes / kFewLanes;
+  });
+}
+
+void choose_lanes(TransposedRowReduction& plan, int code) {
+  int without_conflicts = 1;
+  for (const auto& [bytes, grid] : plan.grids)
+    without_conflicts = std::max(without_conflicts, kWarpLanes / words_of_access(plan.width, bytes));
+  if (may_have_few_lanes(plan)) without_conflicts = kFewLanes;
+  // Fewer elements where they are costly, since their turns are unrolled.
+  const int of_lane = std::clamp(kMaxUnrolledInstructions / std::max(1, code), 1, kOfLane);
+  const int wanted =
+      std::max(without_conflicts, power_of_two_within((plan.length + of_lane - 1) / of_lane, 1, kWarpLanes));
+  plan.lanes = std::min(wanted, power_of_two_within(plan.length / plan.width, 1, kWarpLanes));
+  // Warps that have rows for all of their lanes, or none.
+  const auto whole = [&] {
+    return kWarpLanes / plan.lanes <= plan.rows &&
+           proves_multiple_of(plan.extent() + plan.leading_rows, kWarpLanes / plan.lanes,
+                              plan.form.kernel.pool.bounds()) &&
+           plan.leading_rows % (kWarpLanes / plan.lanes) == 0;
+  };
+  while (!whole()) plan.lanes *= 2;
+}
+
+void place_tiles(TransposedRowReduction& plan) {
+  for (auto& [bytes, grid] : plan.grids) {
+    const int unit = words_of_access(plan.width, bytes), words = (plan.length * bytes + 3) / 4;
+    grid.pitch = (words + unit - 1) / unit * unit;
+    if (unit == 1 && plan.lanes < kWarpLanes)  // an odd multiple of the lanes: rows of a warp are in different banks
+      grid.pitch = (words + plan.lanes - 1) / (2 * plan.lanes) * (2 * plan.lanes) + plan.lanes;
+    for (TransposedRowReduction::Tile& tile : plan.tiles)
+      if (tile.orientation == TransposedRowReduction::Orientation::kAlong && tile.bytes() == bytes)
+        tile.vector = std::min(tile.vector, 4 * unit / bytes);
+    grid.skew = ((kWarpLanes / grid.lanes - grid.vector * grid.pitch) % kWarpLanes + kWarpLanes) % kWarpLanes;
+    if (grid.lanes == 1) grid.skew = 0;
+  }
+  const auto place = [&](TransposedRowReduction::Tile& tile) {
+    tile.place = plan.words;
+    int words = (plan.length * tile.bytes() + 3) / 4;
+    if (tile.orientation != TransposedRowReduction::Orientation::kBroadcast) {
+      const TransposedRowReduction::Grid& grid = plan.grid(tile);
+      words = plan.rows * grid.pitch + plan.rows / grid.vector * grid.skew;
+    }
+    plan.words += (words + 3) / 4 * 4;
+  };
+  for (TransposedRowReduction::Tile& tile : plan.tiles) place(tile);
+  for (std::size_t i = 0; i < plan.results.size(); ++i) {
+    if (!plan.results[i]) continue;
+    const auto other = plan.reuses_tile_of.find(i);
+    if (other == plan.reuses_tile_of.end())
+      place(*plan.results[i]);
+    else
+      plan.results[i]->place = plan.tiles[other->second].place;
+  }
+}
+
+// Bytes of the sectors that a warp asks for, over those of the elements.
+double sectors_read(const TransposedRowReduction& plan, const TransposedRowReduction::Tile& tile) {
+  const Bounds& bounds = plan.form.kernel.pool.bounds();
+  const double access = tile.vector * tile.bytes();
+  double together = plan.length * tile.bytes();  // that follow one another
+  bool whole = plan.length * tile.bytes() % kSectorBytes == 0;
+  if (tile.orientation == TransposedRowReduction::Orientation::kAcross) {
+    const TransposedRowReduction::Grid& grid = plan.grid(tile);
+    const auto neighbours = static_cast<double>(value_at_hint(plan.extent(), bounds.symbols));
+    together = std::min<double>(grid.lanes * grid.vector, neighbours) * tile.bytes();
+    whole = proves_multiple_of(tile.pitch, kSectorBytes / tile.bytes(), bounds);
+  }
+  if (whole && together >= kSectorBytes) return 1;
+  return (together + kSectorBytes - std::min<double>(access, kSectorBytes)) / together;
+}
+
+void count_sectors(TransposedRowReduction& plan) {
+  double bytes = 0, asked = 0;
+  for (const TransposedRowReduction::Tile& tile : tiles_of_rows(plan)) {
+    const bool stored_along =
+        tile.value == kNone && tile.orientation == TransposedRowReduction::Orientation::kAlong;  // in words, one by one
+    bytes += tile.bytes();
+    asked += tile.bytes() * (stored_along ? 1 : sectors_read(plan, tile));
+  }
+  for (std::size_t i = 0; i < plan.results.size(); ++i) {
+    if (plan.results[i]) continue;
+    const double stored = bits(plan.form.kernel.outputs[i].type.dtype) / 8.0;
+    bytes += stored, asked += stored;
+  }
+  for (const TransposedRowReduction::Tile& tile : plan.tiles)  // once a block
+    if (tile.orientation == TransposedRowReduction::Orientation::kBroadcast)
+      asked += static_cast<double>(tile.bytes()) / plan.rows;
+  plan.sector_overfetch = asked / bytes;
+}
+
+int blocks_at_once(const TransposedRowReduction& plan, const Target& target) {
+  constexpr int kReserved = 1024;  // of shared memory, by each block
+  return std::min(target.max_threads_per_multiprocessor / plan.threads,
+                  (target.shared_bytes_per_block + kReserved) / (4 * plan.words + kReserved));
+}
+
+// What they take longer than a copy, about.
+double demerits(const TransposedRowReduction& plan, const Target& target) {
+  constexpr double kBurst = 64;  // bytes that memory gives at once
+  double worse = plan.sector_overfetch;
+  for (const TransposedRowReduction::Tile& tile : tiles_of_rows(plan))
+    if (tile.orientation == TransposedRowReduction::Orientation::kAcross && plan.rows * tile.bytes() < kBurst)
+      worse *= 1.1;
+  const double blocks = static_cast<double>(blocks_of(plan)), busy = blocks / target.multiprocessors;
+  const int at_once = blocks_at_once(plan, target);
+  if (at_once == 1) worse *= 1.3;  // it reads, computes and stores one after the other
+  if (at_once == 2) worse *= 1.05;
+  if (busy < 1) worse /= std::pow(busy, 0.125);
+  return worse;
+}
+
+std::optional<TransposedRowReduction> of_rows(const TransposedRowReduction& read, int rows, int narrowest_along,
+                                              int code, const Target& target) {
+  TransposedRowReduction plan = read;
+  plan.rows = rows;
+  plan.leading_rows %= rows;
+  const std::int64_t neighbours = value_at_hint(plan.extent(), plan.form.kernel.pool.bounds().symbols);
+  for (const TransposedRowReduction::Tile& tile : tiles_of_rows(plan))
+    if (tile.orientation == TransposedRowReduction::Orientation::kAcross && rows * tile.bytes() < kLeast &&
+        rows < neighbours)
+      return std::nullopt;
+  choose_grids(plan);
+  choose_width(plan, narrowest_along);
+  choose_lanes(plan, code);
+  place_tiles(plan);
+  constexpr int kReserved = 1024, kLarge = 48 * 1024;
+  if (4 * plan.words + kReserved > target.shared_bytes_per_block) return std::nullopt;
+  const bool large = 4 * plan.words > kLarge;
+  plan.threads = std::clamp(plan.rows * plan.lanes, large ? 256 : kWarpLanes, large ? 512 : 256);
+  count_sectors(plan);
+  return plan;
+}
+
+}  // namespace
+
+int TransposedRowReduction::Tile::bytes() const {
+  return bits(dtype) / 8;
+}
+
+std::int64_t blocks_of(const TransposedRowReduction& plan) {
+  const ExprPool& pool = plan.form.kernel.pool;
+  const Symbols& symbols = pool.bounds().symbols;
+  const std::int64_t outer = std::max<std::int64_t>(1, value_at_hint(point_count(pool, plan.outer), symbols));
+  return outer * std::max<std::int64_t>(1, value_at_hint(plan.strips(), symbols));
+}
+
+std::vector<TransposedRowReduction> transposed_row_reduction(const RowForm& original, const Graph& graph,
+                                                             const Target& target) {
+  const RowForm form = with_rows_merged(original, graph);
+  TransposedRowReductionReader reader(form, graph);
+  const std::optional<TransposedRowReduction> read = reader.read();
+  if (!read) return {};
+  const std::int64_t neighbours = value_at_hint(read->extent(), form.kernel.pool.bounds().symbols);
+  const int code = code_of_row(form, graph);
+  std::vector<std::pair<double, TransposedRowReduction>> candidates;
+  for (int rows = kMostRowsOfBlock; rows >= kFewestNeighbours; rows /= 2) {
+    if (rows / 2 >= neighbours) continue;
+    std::optional<TransposedRowReduction> plan = of_rows(*read, rows, reader.narrowest_along(), code, target);
+    if (plan) candidates.emplace_back(demerits(*plan, target), *std::move(plan));
+  }
+  std::ranges::stable_sort(candidates, {}, [](const auto& plan) { return plan.first; });
+  std::vector<TransposedRowReduction> result;
+  for (auto& plan : candidates)
+    if (result.size() < kMaxCandidates) result.push_back(std::move(plan.second));
+  return result;
+}
+
+std::string name_of(const TransposedRowReduction& plan) {
+  return fmt::format("{} rows turned in shared memory, {} of {} threads each", plan.rows, plan.lanes, plan.threads);
+}
+
+}  // namespace fusec
