@@ -17,7 +17,7 @@ bool is_axis(const IndexExpr& e, std::uint32_t axis) {
   return v && v->kind == Variable::Kind::kAxis && v->id == axis;
 }
 
-// How a formula reads: what of the node's kind follows from the expression alone.
+// Derives the kind of a node from how its formula reads its operands.
 class Reading {
  public:
   Reading(const Graph& graph, const Node& node) : graph_(graph), node_(node) {}
@@ -57,7 +57,7 @@ class Reading {
       has_elemwise |= kind == OpPattern::kElemwise;
       combined = kind_of_path(combined, kind);
     }
-    // a[i, j] + b[j] is elementwise: the result is indexed as one operand is.
+    // a[i, j] + b[j] is elementwise, since one operand is indexed as the result is.
     return combined == OpPattern::kBroadcast && has_elemwise ? OpPattern::kElemwise : combined;
   }
 
@@ -102,7 +102,7 @@ class Reading {
       for (const IndexExpr& e : inner.indices) plain = plain && (e.is_constant() || e.as_variable());
     }
     if (reductions > 1 || !plain) return OpPattern::kOutEwiseFusable;
-    // A product whose operands are each read for many results.
+    // A matrix product: each operand is read for many results.
     return loads > 1 && reused == loads ? OpPattern::kOutEwiseFusable : OpPattern::kCommReduce;
   }
 
@@ -124,29 +124,29 @@ bool has_symbols(const Graph& graph, ValueId v) {
   return std::any_of(shape.begin(), shape.end(), [](const Dim& dim) { return !dim.is_constant(); });
 }
 
-// Whether each element of this matrix product is one product.
+// Returns whether K is 1: each element of this matrix product is a single multiplication.
 bool has_single_products(const Graph& graph, const Node& node) {
   const Shape& left = graph.tensor(node.inputs[node.op->name == "addmm" ? 1 : 0]).shape;
   return !left.empty() && left.back().is(1);
 }
 
-// Where TVM's kind is not what the formula says: tests/corpus/partition/tvm_op_patterns.json has the rows.
+// Returns TVM's kind where it differs from the formula's. tests/corpus/partition/tvm_op_patterns.json lists the cases.
 std::optional<OpPattern> tvm_exception(const Graph& graph, const Node& node) {
   const std::string& op = node.op->name;
-  if (op == "reshape" || op == "flatten")  // TVM cannot see through a symbolic flat index
+  if (op == "reshape" || op == "flatten")  // TVM cannot analyze a symbolic flat index
     return has_symbols(graph, node.inputs[0]) || has_symbols(graph, node.first_output) ? OpPattern::kOpaque
                                                                                        : OpPattern::kInjective;
   for (const std::string_view opaque : {"embedding", "index_select", "gather", "select", "addcmul"})
     if (op == opaque) return OpPattern::kOpaque;
   if (op == "batch_norm") return OpPattern::kInjective;
-  if (op == "mean") return OpPattern::kOutEwiseFusable;  // a division behind the sum, also of a single element
+  if (op == "mean") return OpPattern::kOutEwiseFusable;  // TVM sees a division after the sum, even of a single element
   for (const std::string_view product : {"matmul", "bmm", "linear", "addmm"})
     if (op == product && has_single_products(graph, node)) {
-      // TVM keeps the loop over one product, which the formula does not have.
+      // TVM keeps the loop over K = 1, which the formula does not have.
       const bool of_vector = graph.tensor(node.inputs[0]).rank() == 1 || graph.tensor(node.inputs[1]).rank() == 1;
       return of_vector && op == "matmul" ? OpPattern::kCommReduce : OpPattern::kOutEwiseFusable;
     }
-  if (op == "adaptive_avg_pool2d") {  // its windows' sizes depend on the position unless there is one
+  if (op == "adaptive_avg_pool2d") {  // window sizes depend on the position unless there is one window
     const Shape& out = graph.tensor(node.first_output).shape;
     const bool one = out.size() >= 2 && out[out.size() - 1].is(1) && out[out.size() - 2].is(1);
     return one ? OpPattern::kOutEwiseFusable : OpPattern::kOpaque;
@@ -158,7 +158,7 @@ bool is_convolution(const std::string& op) {
   return op.starts_with("conv");
 }
 
-// Nodes that agree in this have one kind.
+// All that the kind of a node depends on. Nodes with equal signatures have the same kind.
 struct KindSignature {
   const OpDef* op;
   std::uint32_t attributes;

@@ -1,11 +1,12 @@
-// Op pattern annotation: the kind of every node, derived from its formula as TVM derives it from loop nests, so that it
-// holds for a user's own op too. The kind depends on shapes: a broadcasting add of [8,16,32] and [32] is elementwise,
-// since one operand is indexed as the result is; [8,1,32] with [1,16,32] is broadcast.
+// Op pattern annotation: derives the kind of every node from its formula, as TVM derives it from loop nests, so it
+// works for a user's own ops too. The kind depends on shapes: add([8,16,32], [32]) is elementwise, because one operand
+// is indexed as the result is; add([8,1,32], [1,16,32]) is broadcast.
 //
 //   add(x, w)        elemwise             out[i, j] reads x[i, j]
 //   transpose(x)     injective            out[i, j] reads x[j, i]
-//   sum(x)           comm_reduce          nothing but the reduction of plainly indexed operands
-//   softmax, mean    out_ewise_fusable    a reduction and more; matmul, whose operands are reused
+//   sum(x)           comm_reduce          one reduction, whose operand is indexed by plain axes
+//   softmax, mean    out_ewise_fusable    a reduction and other operations
+//   matmul           out_ewise_fusable    a reduction whose operands are each read for many results
 #pragma once
 
 #include <vector>
@@ -17,23 +18,24 @@
 namespace fusec {
 
 enum class PatternSource : std::uint8_t {
-  kTvm,      // TVM's kind for every op that TVM has one for, the formula's elsewhere
-  kFormula,  // what the formula proves
+  kTvm,      // TVM's kind where TVM has the op, else the formula's
+  kFormula,  // the kind that the formula proves
 };
 
-// `full` reasons with what formulas prove; `tvm`, and `none` for its reports, with what TVM says.
+// Returns the source that a strategy uses: `full` uses formulas; `tvm` uses TVM's kinds, and so does `none` in its
+// reports.
 constexpr PatternSource pattern_source(Strategy strategy) {
   return strategy == Strategy::kFull ? PatternSource::kFormula : PatternSource::kTvm;
 }
 
-// By node. A kind that the file gives overrules the derived one; one below it throws Error(kInput) (custom ops are
-// free).
+// Returns the kind of each node, by NodeId. A kind given in the file overrides the derived one. Throws Error(kInput) if
+// the given kind is below the derived one; nodes of custom ops may have any kind.
 std::vector<OpPattern> annotate(const Graph& graph, PatternSource source);
 
-// Throws as `annotate` does: for the nodes of a file, before any of them are rewritten or dropped.
+// Throws as `annotate` does. Call it on the graph as read from the file, before nodes are rewritten or dropped.
 void require_allowed_kinds(const Graph& graph, PatternSource source);
 
-// The derived kind of one node, whatever the file says.
+// Returns the derived kind of one node and ignores the kind given in the file.
 OpPattern derived_pattern(const Graph& graph, const Node& node, PatternSource source);
 
 }  // namespace fusec

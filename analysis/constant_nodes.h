@@ -1,8 +1,9 @@
-// Nodes that could run before any launch: they depend on constants alone, whose values need not be known yet.
+// Finds nodes that can run once before the first launch because they depend on constants only. The values of the
+// constants need not be known at compile time.
 //
-//   t = permute(w)       w a constant given at run time: t and s are such nodes
+//   t = permute(w)       w is a constant given at run time: t and s can run early
 //   s = mul(t, scale)
-//   y = matmul(x, s)     x an input: y is none, nor is what depends on y
+//   y = matmul(x, s)     x is an input: neither y nor its consumers can run early
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,13 @@ namespace fusec {
 bool has_symbols(const Shape& shape);
 bool has_symbols(const Attributes& attributes);
 
-// By node. Not what gives other results each time, what the user keeps apart, what somebody else's code computes, what
-// a symbol has a say in (the next launch may have another value for it), and not what an output of the model shows: the
-// caller's buffer is written at every launch.
+// Returns 1 for each node that can run early, by NodeId. Excluded are nodes that are non-deterministic, marked "fuse":
+// false, external launchers, collectives, tuples, nodes whose shapes or attributes contain symbols (the next launch may
+// bind another value), and nodes that define a graph output (the caller's buffer is written at every launch).
 std::vector<std::uint8_t> find_constant_nodes(const Graph& graph);
 
-// The same of one value, constants themselves included, without a look at the whole graph: no where too much stands
-// above it.
+// Returns whether `v` is a constant or the result of such a node. Visits only what `v` depends on; answers false if
+// more than 64 values are above it.
 bool is_made_of_constants(const Graph& graph, ValueId v);
 
 }  // namespace fusec

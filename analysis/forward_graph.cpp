@@ -28,7 +28,7 @@ void ForwardGraphBuilder::add_operand(Vertex producer) {
 ForwardGraph ForwardGraphBuilder::finish() && {
   const Vertex n = graph_.size();
   operand_first_.push_back(static_cast<std::uint32_t>(operands_.size()));
-  // Consumers come in order, so a repeated operand is one whose latest consumer is this very vertex.
+  // Consumers are visited in order: if an operand's latest consumer is v, v reads it twice and the edge exists already.
   LargeVector<Vertex> latest(n, kNoVertex);
   graph_.first.assign(n + 1, 0);
   for (Vertex v = 0; v < n; ++v) {
@@ -45,7 +45,7 @@ ForwardGraph ForwardGraphBuilder::finish() && {
   }
   for (Vertex v = 0; v < n; ++v) graph_.first[v + 1] += graph_.first[v];
   graph_.targets.resize(graph_.first[n]);
-  LargeVector<std::uint32_t>& next = latest;  // where the next consumer of a vertex goes
+  LargeVector<std::uint32_t>& next = latest;  // by vertex: the next free slot in targets
   next.assign(graph_.first.begin(), graph_.first.end() - 1);
   for (Vertex v = 0; v < n; ++v) {
     count_step();

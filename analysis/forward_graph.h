@@ -3,10 +3,10 @@
 //     a ──▶ b ──▶ d          consumers(a) = {b, c}
 //     └───▶ c ───▶┘          consumers(b) = consumers(c) = {d}
 //
-// Leaves (graph inputs, constants, numbers) are not in it: nothing ever fuses with them. A node with several results
-// stands for a tuple vertex and one item vertex for every result in use. The kind of an edge is its
-// consumer's pattern, so edges carry none; an operand that is used twice by one consumer is one edge here, which
-// changes neither dominators, nor counts, nor paths. Compressed sparse rows, vertices in topological order.
+// Graph inputs, constants and numbers are not vertices, because nothing fuses with them. A node with several results is
+// one tuple vertex plus one item vertex per used result. An edge has no kind of its own: the kind is the pattern of its
+// consumer. A consumer that reads an operand twice has one edge from it; this changes neither dominators nor paths.
+// Storage is compressed sparse rows, with vertices in topological order.
 #pragma once
 
 #include <cstdint>
@@ -21,9 +21,10 @@ using Vertex = std::uint32_t;
 inline constexpr Vertex kNoVertex = 0xffffffff;
 
 struct ForwardGraph {
-  LargeVector<OpPattern> pattern;      // of each vertex
-  LargeVector<std::uint8_t> external;  // 1: the value is a graph output, so it must be stored and never fuses forward
-  LargeVector<std::uint32_t> first;    // consumers of v: targets[first[v]] .. targets[first[v + 1]]
+  LargeVector<OpPattern> pattern;  // by vertex
+  LargeVector<std::uint8_t>
+      external;  // by vertex; 1: a graph output, which must be stored and never fuses into a consumer
+  LargeVector<std::uint32_t> first;  // the consumers of v are targets[first[v]] .. targets[first[v + 1] - 1]
   LargeVector<Vertex> targets;
 
   Vertex size() const { return static_cast<Vertex>(pattern.size()); }
@@ -32,19 +33,19 @@ struct ForwardGraph {
   }
 };
 
-// Collects vertices in topological order, each with its operands.
+// Builds a ForwardGraph from vertices in topological order, each followed by its operands.
 class ForwardGraphBuilder {
  public:
   void reserve(std::size_t vertices, std::size_t operands);
-  Vertex add(OpPattern pattern);      // begins a vertex without operands
-  void add_operand(Vertex producer);  // of the vertex added last; earlier than it
+  Vertex add(OpPattern pattern);      // adds a vertex without operands
+  void add_operand(Vertex producer);  // adds an operand of the newest vertex; throws unless it is an earlier vertex
   void mark_external(Vertex v) { graph_.external[v] = 1; }
   OpPattern pattern(Vertex v) const { return graph_.pattern[v]; }
   ForwardGraph finish() &&;
 
  private:
   ForwardGraph graph_;
-  LargeVector<std::uint32_t> operand_first_;  // of each vertex, into operands_
+  LargeVector<std::uint32_t> operand_first_;  // by vertex: its first operand in operands_
   LargeVector<Vertex> operands_;
 };
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr NodeId kAhead = 12;
 
-// Which values some node takes or the graph returns.
+// Returns 1 for each value that a node reads or the graph returns.
 std::vector<std::uint8_t> used_values(const Graph& graph) {
   std::vector<std::uint8_t> used(graph.value_count(), 0);
   for (const Node& node : graph.nodes) {
@@ -21,12 +21,12 @@ std::vector<std::uint8_t> used_values(const Graph& graph) {
   return used;
 }
 
-// What is prepared is a constant to whoever is not: stored, as an output is.
+// Returns whether the operand is prepared and its reader is not. The operand is then stored, as a graph output is.
 bool is_ready(const Graph& graph, ValueId operand, const Node& reader) {
   return !reader.prepared && graph.nodes[graph.value(operand).producer].prepared;
 }
 
-// One vertex for the nodes of a claim. What it defines is read as its own, whichever of its nodes made it.
+// Adds one vertex for all nodes of a claim and maps all their results to it.
 void add_claim(const Graph& graph, std::span<const OpPattern> kinds, const PatternClaim& claim,
                ForwardGraphBuilder& builder, FusionGraph& result) {
   OpPattern kind = claim.code == GroupCode::kFusec ? OpPattern::kElemwise : OpPattern::kOpaque;
@@ -58,7 +58,7 @@ void add_claim(const Graph& graph, std::span<const OpPattern> kinds, const Patte
 FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> kinds, PatternSource source,
                                std::span<const PatternClaim> claims) {
   if (kinds.size() != graph.nodes.size()) throw InternalError("fusion graph: a pattern for every node is needed");
-  std::vector<std::uint8_t> used;  // made when the first node with several results comes
+  std::vector<std::uint8_t> used;  // filled at the first node with several results
   FusionGraph result;
   ForwardGraphBuilder builder;
   result.vertex_of.reserve(graph.nodes.size());
@@ -75,7 +75,7 @@ FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> ki
       continue;
     }
     const Node& node = graph.nodes[n];
-    // In a graph of a million nodes every list of operands is a cache miss; ask for those to come.
+    // In a graph of a million nodes every operand list is a cache miss: prefetch the next ones.
     if (n + kAhead < graph.nodes.size()) __builtin_prefetch(graph.nodes[n + kAhead].inputs.data());
     const Vertex v = builder.add(node.fuse ? kinds[n] : OpPattern::kOpaque);
     result.vertex_of.push_back(v);

@@ -1,13 +1,15 @@
-// A model's graph as the forward graph that fusion works on, and the way back.
+// Converts a model's graph to the forward graph that fusion works on, with maps between vertices and nodes.
 //
 //     parts = split(x)             vertices:  parts ──▶ parts.0 ──▶ y
 //     y = add(parts.0, parts.1)                  └───▶ parts.1 ──▶┘
 //
-// A node with several results is a vertex and one item for every result in use, right behind it. To TVM an item is
-// injective; by its formula it reads where its node writes, so it is elementwise or broadcast where its node is. A
-// result that is a graph output marks its item. Nodes that the user keeps apart ("fuse": false) become opaque. The
-// nodes of a pattern's claim are one vertex, of the greatest of their kinds; a library's are opaque together.
-// What is prepared is stored for those that are not, and has no edge to them.
+// A node with several results becomes one vertex, followed by one item vertex per used result. With PatternSource::kTvm
+// an item is injective; with kFormula it has its node's kind, but at most injective. A result that is a graph output
+// marks its item as external. A node marked "fuse": false becomes opaque.
+//
+// The nodes of a pattern's claim become one vertex with the greatest of their kinds, or opaque if a library computes
+// them. A prepared node (run once before the first launch) is marked external if other nodes read it, and has no edge
+// to them.
 #pragma once
 
 #include <span>
@@ -22,24 +24,25 @@ namespace fusec {
 
 struct FusionGraph {
   ForwardGraph forward;
-  LargeVector<NodeId> node_of;           // of each vertex; an item's is its producer, a claim's its last node
-  LargeVector<Vertex> vertex_of;         // of each node: the node itself, its items follow
-  LargeVector<Vertex> vertex_of_value;   // of each value: its definer or item; kNoVertex: a leaf or without use
-  LargeVector<std::uint8_t> kept_apart;  // of each vertex
+  LargeVector<NodeId> node_of;    // by vertex: its node; for an item the producer, for a claim the claim's last node
+  LargeVector<Vertex> vertex_of;  // by node: its vertex, which precedes those of its items
+  LargeVector<Vertex> vertex_of_value;   // by value: the vertex that defines it; kNoVertex for leaves and unused values
+  LargeVector<std::uint8_t> kept_apart;  // by vertex; 1: marked "fuse": false
 
-  // Of each vertex: how many nodes it stands for; empty: one each.
+  // By vertex: the number of nodes it stands for. Empty if every vertex stands for one.
   LargeVector<std::uint32_t> weight;
 
   bool is_item(Vertex v) const { return vertex_of[node_of[v]] != v; }
-  // The first of the vertex's nodes, which stand side by side up to node_of.
+  // Returns the first node of the vertex. The nodes of a claim have consecutive ids and end with node_of[v].
   NodeId first_node(Vertex v) const { return weight.empty() || is_item(v) ? node_of[v] : node_of[v] + 1 - weight[v]; }
 };
 
-// `kinds` has the pattern of each node, `source` says where the items take theirs from.
+// `kinds` is the pattern of each node. `source` decides the pattern of items. `claims` are sorted by their nodes.
 FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> kinds,
                                PatternSource source = PatternSource::kTvm, std::span<const PatternClaim> claims = {});
 
-// Whether a node's results are taken apart by items: several, or always counted (split into one piece).
+// Returns whether a node has item vertices: it has several results, or its op always returns a list (split into one
+// piece).
 inline bool has_items(const Node& node) {
   return node.output_count > 1 || node.op->several;
 }

@@ -3,7 +3,7 @@
 namespace fusec {
 namespace {
 
-// A complex op, or a node that already leads a group with one: followed by what is elementwise all the way.
+// A complex op, or a node that leads a group with one. Followers must be elementwise all the way.
 JoinAnswer ask_anchor(const JoinQuestion& question) {
   if (question.phase != 0) return {};
   if (question.path_pattern != OpPattern::kElemwise) return {.rule = FusionRule::kAnchorNeedsElementwise};
@@ -14,7 +14,8 @@ JoinAnswer ask_anchor(const JoinQuestion& question) {
           .if_blocked_at_end = FusionRule::kAnchorBlockedAtEnd};
 }
 
-// Elementwise or broadcast. Injective arms of a diamond come along, even into a reduction or a complex op's group.
+// An elementwise or broadcast node. Injective branches of a diamond may lie between, also before a reduction or a
+// complex op's group.
 JoinAnswer ask_simple(const JoinQuestion& question) {
   if (question.path_pattern > OpPattern::kInjective && question.path_pattern != OpPattern::kCommReduce) {
     return {.rule = FusionRule::kSimpleNeedsSimplePath};
@@ -26,7 +27,7 @@ JoinAnswer ask_simple(const JoinQuestion& question) {
           .if_blocked_at_end = FusionRule::kSimpleBlockedAtEnd};
 }
 
-// Injective nodes and tuples wait for phase 1, so that complex ops have taken their followers first.
+// An injective node or tuple. It waits for phase 1, so that complex ops take their followers first.
 JoinAnswer ask_injective(const JoinQuestion& question) {
   if (question.phase != 1) return {};
   return {.rule = FusionRule::kJoined,
@@ -36,7 +37,7 @@ JoinAnswer ask_injective(const JoinQuestion& question) {
           .if_blocked_at_end = FusionRule::kInjectiveBlockedAtEnd};
 }
 
-// The fields of a tuple that phase 1 fused into an injective node.
+// A field of a tuple that phase 1 fused into an injective node.
 JoinAnswer ask_tuple_field(const JoinQuestion& question) {
   if (question.source > OpPattern::kInjective || question.post_dominator != OpPattern::kTuple) return {};
   if (question.post_dominator_group > OpPattern::kInjective) return {.rule = FusionRule::kTupleStaysAlone};

@@ -1,11 +1,12 @@
-// The policy of the partitioner: may this group join that one? The answer is yes (if the nodes between allow it), or
-// no with the rule that forbids it. Who walks the graph and merges is transforms/partition; it knows no pattern kind.
+// The policy of the partitioner: may a node's group join the group of its immediate post-dominator? `may_join` answers
+// yes, on conditions for the groups in between, or no with the rule that forbids it. The mechanism that walks the graph
+// and merges is transforms/partition; it tests no pattern kinds.
 //
-// Three phases, each over all nodes in order, each asking whether a node may join its immediate post-dominator:
+// Each of three phases visits all nodes in order:
 //   0  complex ops take their elementwise followers; elementwise and broadcast nodes join injective nodes,
 //      reductions, and groups that hold a complex op
 //   1  elementwise and broadcast nodes once more; injective nodes and tuples join injective nodes
-//   2  what is at most injective joins a tuple that phase 1 fused into an injective node
+//   2  nodes that are at most injective join a tuple that phase 1 fused into an injective node
 #pragma once
 
 #include <cstdint>
@@ -32,18 +33,18 @@ class PatternSet {
   std::uint8_t bits_ = 0;
 };
 
-// A node that asks to join its immediate post-dominator, as the groups are now.
+// The state of a node and of its immediate post-dominator when the node tries to join.
 struct JoinQuestion {
   int phase;
-  OpPattern source;                // the node; a complex op's kind where it already leads a group that holds one
-  OpPattern path_pattern;          // the greatest kind on any edge from the node to its post-dominator
-  OpPattern post_dominator;        // the post-dominator itself, likewise
-  OpPattern post_dominator_group;  // the group it is in
+  OpPattern source;          // kind of the node; kOutEwiseFusable if the node leads a group that holds a complex op
+  OpPattern path_pattern;    // the greatest kind on any edge from the node to its post-dominator
+  OpPattern post_dominator;  // kind of the post-dominator, adjusted as `source` is
+  OpPattern post_dominator_group;  // kind of the post-dominator's group
 };
 
 struct JoinAnswer {
-  // kJoined: yes, provided that the groups of the nodes between are in `between` and the post-dominator's in `end`.
-  // kUndecided: not this phase's business. Otherwise why not.
+  // kJoined: yes, if every group on the path has a kind in `between` and the post-dominator's group has one in `end`.
+  // kUndecided: this phase does not decide. Any other value: no, and why.
   FusionRule rule = FusionRule::kUndecided;
   PatternSet between, end;
   FusionRule if_blocked_between = FusionRule::kUndecided;
@@ -52,7 +53,7 @@ struct JoinAnswer {
 
 JoinAnswer may_join(const JoinQuestion& question);
 
-// What a node's kind says before anything is asked; kUndecided: it may ask.
+// Returns why a node of this kind never joins its post-dominator; kUndecided if it may try.
 FusionRule may_ask(OpPattern source);
 
 }  // namespace fusec

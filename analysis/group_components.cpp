@@ -8,7 +8,7 @@
 namespace fusec {
 
 std::vector<std::vector<NodeId>> connected_components(const Graph& graph, std::span<const NodeId> nodes) {
-  // By place in the list: a place before it of the same part, at last the part's first.
+  // Union-find: first[i] is an earlier index of the same component; a root is the component's first node.
   std::vector<std::size_t> first(nodes.size());
   std::iota(first.begin(), first.end(), std::size_t{0});
   const auto find = [&](std::size_t at) {

@@ -9,9 +9,10 @@
 namespace fusec {
 namespace {
 
-// Groups further apart than this stay apart.
+// A merge may have at most this many other groups in between.
 constexpr std::size_t kFarthest = 1024;
-constexpr std::uint32_t kFarthestPlaces = 4096;  // counted with those that are no more
+constexpr std::uint32_t kFarthestPlaces =
+    4096;  // limit on the difference of place numbers, which count merged groups too
 
 }  // namespace
 
@@ -102,8 +103,8 @@ bool GroupGraph::reads_any_marked(GroupId g) const {
   return any_producer(g, [&](GroupId producer) { return marked_[producer] == now_; });
 }
 
-// Marks the groups to be joined and everything between the first and the last of them that some of them leads to; false
-// where such a group leads back to one of them, or where it is too far from the first to the last.
+// Marks the merged groups and every group between them that depends on one of them. Returns false if one of those leads
+// back to a merged group (a cycle), or if too many groups lie between.
 bool GroupGraph::mark_between(std::span<const GroupId> sorted) {
   ++now_;
   between_.clear();
@@ -113,7 +114,7 @@ bool GroupGraph::mark_between(std::span<const GroupId> sorted) {
   for (GroupId at = next_[sorted.front()]; next_member < sorted.size(); at = next_[at]) {
     count_step();
     if (at == sorted[next_member]) {
-      // Reached through one that does not go along: those read here must all be of the set itself.
+      // A merged group may read marked groups only if they are merged too; any other marked producer closes a cycle.
       bool through_another = false;
       if (some_between)
         for_each_producer(at, [&](GroupId producer) {
@@ -145,7 +146,7 @@ bool GroupGraph::contract(std::span<const GroupId> groups) {
   for (const GroupId g : sorted) places.push_back(place_[g]);
   for (const GroupId g : between_) places.push_back(place_[g]);
   std::ranges::sort(places);
-  // What leads to none of them and is led to by none stays before; what they lead to comes after.
+  // Unmarked groups in between go before the merged group, marked ones (which depend on it) after.
   std::vector<GroupId> order;
   for (const GroupId g : between_)
     if (marked_[g] != now_) order.push_back(g);

@@ -1,11 +1,11 @@
-// The groups of a plan as a graph that shrinks: which may become one, and what they become. Two groups may not where a
-// way from one to the other leads through a third, since then each would need the other's result.
+// The groups of a plan as a graph whose groups can be merged. Groups cannot merge if a path between two of them passes
+// through a group that stays outside, because the merge would close a cycle.
 //
-//     A ──▶ B ──▶ C        {A, C} closes a circle with B; {A, B}, {B, C} and {A, B, C} do not
+//     A ──▶ B ──▶ C        {A, C} forms a cycle with B; {A, B}, {B, C} and {A, B, C} do not
 //      └──────────▶
 //
-// Groups stand in an order that can be run, in a list whose places have rising numbers; a contraction rearranges only
-// what stands between the first and the last of those it joins, and is refused where that is more than a limit.
+// The groups form a linked list in an executable order, with increasing place numbers. A merge reorders only the part
+// of the list between the first and the last merged group. It is refused if that part is longer than a limit.
 #pragma once
 
 #include <algorithm>
@@ -24,23 +24,22 @@ class GroupGraph {
 
   const Graph& graph() const { return graph_; }
   const Uses& uses() const { return *uses_; }
-  std::size_t size() const { return members_.size(); }  // of ids: a group that became part of another keeps its own
+  std::size_t size() const { return members_.size(); }  // number of group ids, merged groups included
   bool alive(GroupId g) const { return alive_[g] != 0; }
-  GroupId group_of(NodeId n) const { return group_of_[n]; }  // the first that computes it
+  GroupId group_of(NodeId n) const { return group_of_[n]; }  // the first group that computes it
   std::span<const NodeId> nodes(GroupId g) const { return {members_[g].begin(), members_[g].end()}; }
   bool is_before(GroupId a, GroupId b) const { return place_[a] < place_[b]; }
   bool is_output(ValueId v) const { return is_output_[v] != 0; }
 
-  // Those that are there, in an order that can be run.
+  // Returns the live groups in an executable order.
   std::vector<GroupId> order() const;
 
-  // Groups whose results this one reads, each once, those that run last first; and those that read its results, those
-  // that run first first.
+  // Returns the groups whose results this one reads, last in the order first, each once.
   std::vector<GroupId> producers(GroupId g) const;
   std::vector<GroupId> consumers(GroupId g) const;
-  // The same into a list that the caller keeps, which spares a graph of many groups the heap.
+  // Writes what `producers` returns into `found`, which the caller reuses to save allocations.
   void find_producers(GroupId g, std::vector<GroupId>& found) const;
-  // Is the answer yes for some group whose results this one reads? Some are asked for more than once.
+  // Returns whether `predicate` holds for some producer of `g`. May call it more than once for a producer.
   template <typename Predicate>
   bool any_producer(GroupId g, Predicate predicate) const {
     bool any = false;
@@ -48,23 +47,24 @@ class GroupGraph {
     return any;
   }
 
-  // Results of these nodes (in order) that a graph output or a node of another group needs.
+  // Returns the results of these nodes (sorted) that are graph outputs or read by nodes outside the list.
   std::vector<ValueId> outputs_of(std::span<const NodeId> nodes) const;
-  // The nodes of several groups, in topological order, each once.
+  // Returns the nodes of several groups in topological order, each once.
   std::vector<NodeId> nodes_of(std::span<const GroupId> groups) const;
 
-  // Whether these groups can be one, and makes them the last of them (in the order). False leaves all as it was.
+  // Merges the groups into the last of them. Returns false, and changes nothing, if they cannot be merged.
   bool contract(std::span<const GroupId> groups);
 
-  // The consumer computes these nodes, which are in another group, itself from now on. No contraction may follow.
+  // Lets `consumer` recompute `nodes`, which stay in their own groups too. Do not call `contract` afterwards.
   void add_recomputed(GroupId consumer, std::span<const NodeId> nodes);
 
-  // The readers compute these nodes of a group themselves from now on; those that leave it, it no more, which may not
-  // be all that it has. No contraction may follow.
+  // Lets each of `readers` recompute `nodes`, and removes `leaving` from the group `from`. Do not call `contract`
+  // afterwards.
   void move_into(std::span<const GroupId> readers, std::span<const NodeId> nodes, GroupId from,
                  std::span<const NodeId> leaving);
 
-  // Groups and recomputed nodes as they are now; what the groups are called is the caller's business.
+  // Writes the live groups and their recomputed nodes into the plan. Clears the names of changed groups; the caller
+  // names them.
   void write_to(FusionPlan& plan, std::span<const OpPattern> kinds) const;
 
  private:
@@ -90,9 +90,9 @@ class GroupGraph {
   LargeVector<GroupId> next_, previous_;
   GroupId first_ = kNone;
   LargeVector<std::uint32_t> place_;
-  std::vector<std::uint32_t> claimed_by_;     // as FusionGroup::claimed_by; that of the latest claimed part
-  LargeVector<std::uint32_t> recomputed_by_;  // how many groups compute a node beside its own
-  std::vector<std::uint32_t> marked_;         // == now_: reached from the groups being joined
+  std::vector<std::uint32_t> claimed_by_;  // as FusionGroup::claimed_by; after a merge that of the latest claimed group
+  LargeVector<std::uint32_t> recomputed_by_;  // by node: how many other groups compute it besides its own
+  std::vector<std::uint32_t> marked_;         // by group; equal to now_: reachable from the groups being merged
   std::uint32_t now_ = 0;
   mutable std::vector<std::uint32_t> seen_;
   mutable std::uint32_t seen_now_ = 0;

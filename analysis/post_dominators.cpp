@@ -29,7 +29,7 @@ void PostDominators::attach(Vertex v, Vertex parent, OpPattern pattern) {
   const Entry& above = entries_[parent];
   const Entry& landing = entries_[above.jump];
   entry = {.parent = parent, .jump = parent, .depth = above.depth + 1, .pattern = pattern, .pattern_to_jump = pattern};
-  // Two jumps of one length in a row above: the new vertex spans both.
+  // The parent's jump and the next one have equal length: the new jump spans both.
   if (above.depth - landing.depth == landing.depth - entries_[landing.jump].depth && landing.jump != above.jump) {
     entry.jump = landing.jump;
     entry.pattern_to_jump = kind_of_path(pattern, kind_of_path(above.pattern_to_jump, landing.pattern_to_jump));
@@ -50,14 +50,14 @@ Vertex PostDominators::climb_to_depth(Vertex v, std::uint32_t depth, OpPattern& 
   return v;
 }
 
-// `seen` takes in the kinds on both ways up; it means nothing where there is no common ancestor.
+// Raises `seen` to the greatest pattern on both paths. `seen` is meaningless if there is no common ancestor.
 Vertex PostDominators::common(Vertex a, Vertex b, OpPattern& seen) const {
   if (entries_[a].depth > entries_[b].depth) a = climb_to_depth(a, entries_[b].depth, seen);
   if (entries_[b].depth > entries_[a].depth) b = climb_to_depth(b, entries_[a].depth, seen);
   while (a != b) {
     const Entry& left = entries_[a];
     const Entry& right = entries_[b];
-    // Vertices of one depth jump to one depth, so both ways stay level.
+    // Vertices of equal depth jump to equal depths, so both sides stay level.
     if (left.jump != right.jump) {
       if (left.depth == 1) return kNoVertex;
       seen = kind_of_path(seen, kind_of_path(left.pattern_to_jump, right.pattern_to_jump));

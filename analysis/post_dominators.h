@@ -1,15 +1,15 @@
-// The post-dominator tree of a forward graph: the parent of a vertex is the nearest one that every way onward from it
-// passes. Together with the parent goes the kind of what lies between: the greatest pattern on any edge from the
-// vertex to its parent, which is what fusion asks about.
+// The post-dominator tree of a forward graph. The parent of a vertex is its immediate post-dominator: the nearest
+// vertex on all paths from it to the end. Each vertex also stores the greatest pattern on any edge from it to its
+// parent, which the fusion rules need.
 //
-//     a ──▶ b ──▶ d       parent: a→d, b→d, c→d; the kind of a is the greatest of b, c and d
+//     a ──▶ b ──▶ d       parent: a→d, b→d, c→d; the stored pattern of a is the greatest of b, c and d
 //     └───▶ c ───▶┘
 //
-// A graph output, a value that nobody uses, and one whose consumers never meet again have no parent.
+// A vertex has no parent if it is a graph output, has no consumer, or its consumers have no common post-dominator.
 //
-// One pass from the last vertex to the first: the parent is the lowest common ancestor, in the tree built so far, of
-// the consumers. Jump pointers (each vertex keeps one ancestor far above, spaced as the digits of a skew-binary
-// number) make an ancestor query logarithmic with two words a vertex, so that long skip connections cost no climb.
+// One pass runs from the last vertex to the first: the parent is the lowest common ancestor of the consumers in the
+// tree built so far. Each vertex keeps one jump pointer to an ancestor, spaced by skew-binary numbers. An ancestor
+// query thus takes logarithmic time, also across long skip connections.
 #pragma once
 
 #include <vector>
@@ -24,18 +24,18 @@ class PostDominators {
 
   Vertex parent(Vertex v) const { return entries_[v].parent; }  // kNoVertex: none
   OpPattern pattern_to_parent(Vertex v) const { return entries_[v].pattern; }
-  std::uint32_t depth(Vertex v) const { return entries_[v].depth; }  // 1 where there is no parent
+  std::uint32_t depth(Vertex v) const { return entries_[v].depth; }  // 1 if there is no parent
 
-  // The nearest vertex that is a or b or post-dominates both; kNoVertex if there is none.
+  // Returns the nearest vertex that is a or b, or post-dominates both; kNoVertex if there is none.
   Vertex common(Vertex a, Vertex b) const;
 
  private:
   struct Entry {
     Vertex parent = kNoVertex;
-    Vertex jump = kNoVertex;  // an ancestor; the vertex itself at the top of a tree
+    Vertex jump = kNoVertex;  // an ancestor; the vertex itself if it is a root
     std::uint32_t depth = 1;
-    OpPattern pattern = OpPattern::kOpaque;            // on the way to the parent
-    OpPattern pattern_to_jump = OpPattern::kElemwise;  // on the way to the ancestor jumped to
+    OpPattern pattern = OpPattern::kOpaque;            // greatest pattern on the edges to the parent
+    OpPattern pattern_to_jump = OpPattern::kElemwise;  // greatest pattern on the edges to `jump`
   };
 
   void attach(Vertex v, Vertex parent, OpPattern pattern);

@@ -11,7 +11,7 @@ namespace {
 
 using Kinds = std::vector<std::uint32_t>;
 
-// kinds[i] == kinds[i + period] for all i from begin on, as long as i + period < end.
+// A periodic stretch: kinds[i] == kinds[i + period] for all i >= begin with i + period < end.
 struct Run {
   std::uint32_t begin, end, period;
 
@@ -19,7 +19,7 @@ struct Run {
   friend bool operator==(const Run&, const Run&) = default;
 };
 
-// z[i]: how many elements from i on are those at the beginning.
+// z[i] is the length of the longest common prefix of s and s[i..].
 std::vector<std::uint32_t> z_function(const Kinds& s) {
   std::vector<std::uint32_t> z(s.size(), 0);
   for (std::size_t i = 1, left = 0, right = 0; i < s.size(); ++i) {
@@ -33,9 +33,10 @@ std::vector<std::uint32_t> z_function(const Kinds& s) {
   return z;
 }
 
-// How many elements from each place of `text` on, and behind its end none, are those at the beginning of `pattern`.
+// Returns, for each position of `text`, the length of the longest prefix of `pattern` that starts there; the entry past
+// the end is 0.
 std::vector<std::uint32_t> matches(const Kinds& pattern, const Kinds& text) {
-  constexpr std::uint32_t kSeparator = 0xffffffffu;  // no kind: kinds count items
+  constexpr std::uint32_t kSeparator = 0xffffffffu;  // not a kind: kinds number the items
   Kinds both = pattern;
   both.push_back(kSeparator);
   both.insert(both.end(), text.begin(), text.end());
@@ -50,7 +51,8 @@ Kinds reversed(Kinds s) {
   return s;
 }
 
-// Runs of kinds[low, high) that touch its middle, and do not go on beyond its ends: the caller finds those.
+// Adds the runs of kinds[low, high) that touch its middle. Skips runs that continue beyond the range: the caller finds
+// those in a larger one.
 void runs_across_middle(const Kinds& kinds, std::uint32_t low, std::uint32_t high, std::vector<Run>& runs) {
   const std::uint32_t middle = low + (high - low) / 2;
   const auto at = [&](std::uint32_t i) { return kinds.begin() + static_cast<std::ptrdiff_t>(i); };
@@ -60,18 +62,16 @@ void runs_across_middle(const Kinds& kinds, std::uint32_t low, std::uint32_t hig
     const bool goes_on = (begin == low && low > 0) || (end == high && high < kinds.size());
     if (end - begin >= 2 * period && !goes_on) runs.push_back({begin, end, period});
   };
-  // The same from the middle leftwards, and from `period` before it.
+  // Number of equal items leftwards from the middle, and from `period` items before it.
   const std::vector<std::uint32_t> left_back = matches(reversed(left), reversed(left));
   const std::vector<std::uint32_t> right_from = matches(right, whole);
-  for (std::uint32_t p = 1; p <= size_left; ++p)
-    add(middle - p - left_back[p], middle + right_from[size_left - p], p);
+  for (std::uint32_t p = 1; p <= size_left; ++p) add(middle - p - left_back[p], middle + right_from[size_left - p], p);
   const std::vector<std::uint32_t> right_on = matches(right, right);
   const std::vector<std::uint32_t> back_from = matches(reversed(left), reversed(whole));
-  for (std::uint32_t p = 1; p <= size_right; ++p)
-    add(middle - back_from[size_right - p], middle + p + right_on[p], p);
+  for (std::uint32_t p = 1; p <= size_right; ++p) add(middle - back_from[size_right - p], middle + p + right_on[p], p);
 }
 
-// Each stretch once, with its least period.
+// Returns each maximal run once, with its least period.
 std::vector<Run> maximal_runs(const Kinds& kinds, std::uint32_t low, std::uint32_t high) {
   const Kinds part(kinds.begin() + low, kinds.begin() + high);
   std::vector<Run> runs;
@@ -94,7 +94,7 @@ std::vector<Run> maximal_runs(const Kinds& kinds, std::uint32_t low, std::uint32
   return runs;
 }
 
-// Runs side by side, those first that fold away most.
+// Returns disjoint runs. Runs that fold away more items are chosen first.
 std::vector<Run> best_runs(std::vector<Run> candidates) {
   const auto less = [](const Run& a, const Run& b) {
     return std::tuple(a.folded(), b.period, b.begin) < std::tuple(b.folded(), a.period, a.begin);
@@ -120,7 +120,7 @@ std::vector<Run> best_runs(std::vector<Run> candidates) {
   return runs;
 }
 
-// Does the copy that begins at `copy` read as the one before it does, in a block that begins at `first`?
+// Returns whether the copy at `copy` reads its operands as the previous copy does, in a block that begins at `first`.
 bool are_wired_alike(const BlockItems& items, std::uint32_t first, std::uint32_t copy, std::uint32_t length) {
   const bool is_second = copy == first + length;
   for (std::uint32_t i = copy; i < copy + length; ++i) {
@@ -129,15 +129,15 @@ bool are_wired_alike(const BlockItems& items, std::uint32_t first, std::uint32_t
     for (std::size_t o = 0; o < here.size(); ++o) {
       const std::uint32_t a = there[o], b = here[o];
       const bool from_outside = a == kOutside || a < first;
-      if (b == a && from_outside) continue;                             // made once, read by all
-      if (a != kOutside && b != kOutside && b == a + length) continue;  // the same place, one copy on
+      if (b == a && from_outside) continue;                             // one outside value that all copies read
+      if (a != kOutside && b != kOutside && b == a + length) continue;  // the matching item of the previous copy
       if (!(is_second && from_outside && b != kOutside && b >= first && b < copy)) return false;
     }
   }
   return true;
 }
 
-// Where a copy begins best: with the fewest values passed on from copy to copy.
+// Returns the start that passes the fewest values from copy to copy.
 std::uint32_t best_begin(const Run& run, const std::vector<std::uint32_t>& passed) {
   std::uint32_t best = run.begin;
   for (std::uint32_t begin = run.begin; begin <= run.begin + (run.end - run.begin) % run.period; ++begin)
@@ -147,7 +147,8 @@ std::uint32_t best_begin(const Run& run, const std::vector<std::uint32_t>& passe
 
 void add_blocks(const BlockItems& items, const Run& run, const std::vector<std::uint32_t>& passed,
                 std::vector<RepeatedBlock>& blocks) {
-  constexpr std::uint32_t kMostCopiesTogether = 4;  // layers of two kinds of wiring take turns
+  constexpr std::uint32_t kMostCopiesTogether =
+      4;  // two kinds of layer may alternate: one copy then spans several periods
   for (std::uint32_t together = 1; together <= kMostCopiesTogether; ++together) {
     const Run taken{run.begin, run.end, run.period * together};
     if (taken.folded() == 0) return;
@@ -170,7 +171,7 @@ void add_blocks(const BlockItems& items, const Run& run, const std::vector<std::
   }
 }
 
-// passed[i]: how many items before i are read at i or behind it.
+// passed[i] is the number of items before i that are read at or after i.
 std::vector<std::uint32_t> values_passed(const BlockItems& items) {
   const auto size = static_cast<std::uint32_t>(items.kinds.size());
   std::vector<std::uint32_t> last(size, 0), passed(size + 1, 0);
@@ -192,7 +193,7 @@ std::vector<RepeatedBlock> blocks_within(const BlockItems& items, std::uint32_t 
                                          const std::vector<std::uint32_t>& passed) {
   std::vector<RepeatedBlock> blocks;
   for (const Run& run : best_runs(maximal_runs(items.kinds, low, high))) add_blocks(items, run, passed, blocks);
-  for (RepeatedBlock& block : blocks)  // halves at least each time: no deep recursion
+  for (RepeatedBlock& block : blocks)  // the length at least halves each time: recursion stays shallow
     if (block.length > 1) block.inside = blocks_within(items, block.first, block.first + block.length, passed);
   return blocks;
 }

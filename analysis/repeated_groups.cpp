@@ -8,7 +8,8 @@
 namespace fusec {
 namespace {
 
-// Writes what makes a group equal to others, and notes the values that it takes from elsewhere by their first use.
+// Writes the key that equal groups share, and collects the values that a group reads from outside, in order of first
+// use.
 class GroupKey {
  public:
   GroupKey(const Graph& graph, const FusionPlan& plan)
@@ -63,7 +64,7 @@ class GroupKey {
     key_.push_back(is_weight(v));
   }
 
-  // What is made of weights once is one to those who read it.
+  // Results of prepared groups count as weights.
   bool is_weight(ValueId v) const {
     const NodeId producer = graph_.value(v).producer;
     return producer == kNone ? graph_.value(v).kind == Value::Kind::kConstant
@@ -72,7 +73,7 @@ class GroupKey {
 
   const Graph& graph_;
   const FusionPlan& plan_;
-  std::vector<std::uint32_t> number_;  // of a value: made in the group, or taken by it
+  std::vector<std::uint32_t> number_;  // by value: its number among the values made in the group, or taken by it
   std::map<std::string, std::size_t> literals_;
   std::vector<std::uint64_t> key_;
 };

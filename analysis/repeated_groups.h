@@ -1,5 +1,5 @@
-// The layers of a planned model: which of its groups are repeated blocks (analysis/repeated_blocks.h). Groups are equal
-// where they compute the same ops with the same attributes on tensors of the same types, wired alike.
+// Finds the layers of a planned model: which groups form repeated blocks (analysis/repeated_blocks.h). Two groups are
+// equal if they compute the same ops with the same attributes on tensors of the same types, with the same wiring.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@
 namespace fusec {
 
 struct RepeatedGroups {
-  std::vector<GroupId> items;         // the groups of every run in execution order: those prepared once are left out
-  std::vector<RepeatedBlock> blocks;  // of places in `items`
+  std::vector<GroupId> items;  // the groups that every run executes, in execution order; prepared groups are left out
+  std::vector<RepeatedBlock> blocks;  // blocks of indices into `items`
 };
 
 RepeatedGroups repeated_groups(const Graph& graph, const FusionPlan& plan);

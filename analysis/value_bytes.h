@@ -1,4 +1,4 @@
-// Sizes of values in memory, with symbols at their hints; each type's is worked out once.
+// Sizes of values in bytes, with symbols at their hints. Computes the size of each type once.
 #pragma once
 
 #include <vector>
@@ -10,7 +10,7 @@ namespace fusec {
 class ValueBytes {
  public:
   explicit ValueBytes(const Graph& graph) : graph_(graph), known_(graph.type_count(), -1) {}
-  std::int64_t of(ValueId v);  // numbers and dimensions, which no memory holds, have none
+  std::int64_t of(ValueId v);  // bytes; 0 for numbers and dimensions, which are not in memory
 
  private:
   const Graph& graph_;
