@@ -1,5 +1,5 @@
-// An index expression with the symbols' values put in, flattened so that many elements of it are computed at a time
-// without walking pointers.
+// An index expression with the symbols' values filled in, flattened into arrays. It evaluates many elements at a time
+// without following pointers.
 //
 //   (i * 4 + j) // n    at n = 3    ->    floordiv of two atoms: {4 * axis i + axis j}, {3}
 #pragma once
@@ -17,7 +17,7 @@ struct CompiledIndex {
   struct Factor {
     enum class Kind : std::uint8_t { kOutputAxis, kLoopAxis, kValue, kFloorDiv, kMod, kMin, kMax };
     Kind kind;
-    std::uint32_t id;  // axis, expression, or position in `atoms` of the two operands
+    std::uint32_t id;  // axis, expression, or index in `atoms` of the first of two operands
   };
   struct Term {
     std::int64_t coefficient;
@@ -28,15 +28,15 @@ struct CompiledIndex {
   std::vector<CompiledIndex> atoms;
 };
 
-// What the variables of an index are for some elements of a result ("lanes").
+// Values of an index's variables for a block of result elements ("lanes").
 struct IndexLanes {
   std::size_t count;
-  const std::vector<std::vector<std::int64_t>>& output_axes;  // by position among the result's axes, by lane
-  const std::vector<std::int64_t>& loop_axes;                 // by axis: the same for every lane
-  const std::vector<std::vector<Lane>>& values;               // by expression, by lane
+  const std::vector<std::vector<std::int64_t>>& output_axes;  // by position among the result's axes, then by lane
+  const std::vector<std::int64_t>& loop_axes;                 // by axis; equal for all lanes
+  const std::vector<std::vector<Lane>>& values;               // by expression, then by lane
 };
 
-// `position_of_axis`: for every axis, its position among the axes of the result, or -1 where a loop sets it.
+// `position_of_axis`, by axis: the position among the result's axes, or -1 for the axis of a loop.
 CompiledIndex compile_index(const IndexExpr& e, std::span<const int> position_of_axis);
 
 // Throws InternalError for a division by zero.

@@ -62,7 +62,7 @@ class Evaluation {
     return result;
   }
 
-  // Scalar operations for all elements; the greatest number where that is beyond counting.
+  // Returns the number of scalar operations for all elements; the largest integer on overflow.
   std::int64_t steps() const {
     std::int64_t count = steps_of(top_level_);
     for (const std::uint32_t a : axes_) count = saturating_product(count, extent(a));
@@ -73,8 +73,8 @@ class Evaluation {
   }
 
  private:
-  // A reduction that does not depend on all of the output's axes is computed once for every index that it does depend
-  // on, not for every element: the sum of a softmax once a row, the scores of attention once for all columns.
+  // A reduction that depends on only some output axes is computed once per index of these axes, not once per element:
+  // the sum of a softmax once per row, the scores of attention once for all columns.
   struct Table {
     std::vector<std::uint32_t> axes;
     std::vector<std::int64_t> extents;
@@ -88,7 +88,7 @@ class Evaluation {
     }
   };
 
-  // The outermost such reductions, and the nodes that are left to compute without them.
+  // Finds the outermost such reductions, and the nodes that remain without them.
   void find_tables(const std::function<const HostTensor&(std::uint32_t)>& tensor_of) {
     const auto depends = dependences(pool_);
     std::vector<std::uint8_t> visited(pool_.size(), 0);
@@ -141,7 +141,7 @@ class Evaluation {
     }
   }
 
-  // Calls f(position, value) for every element of the output, in order.
+  // Calls f(position, value) for every element of the output, in row-major order.
   template <class F>
   void for_each_element(F f) {
     fill_tables();
@@ -171,7 +171,7 @@ class Evaluation {
     return __builtin_mul_overflow(a, b, &product) ? std::numeric_limits<std::int64_t>::max() : product;
   }
 
-  // As deep as reductions are nested in one formula.
+  // Counts the operations of these nodes. The recursion is as deep as the formula nests reductions.
   std::int64_t steps_of(const std::vector<ExprId>& nodes) const {
     std::int64_t count = 0;
     for (const ExprId id : nodes) {
@@ -212,7 +212,7 @@ class Evaluation {
     load_axes_.resize(pool_.size());
   }
 
-  // Which loop axes each node's value depends on, and the nodes that each reduction recomputes at every step.
+  // Finds the loop axes that each node depends on, and the nodes that each reduction recomputes at every step.
   void find_dependencies() {
     std::vector<std::vector<std::uint32_t>> needs(pool_.size());
     auto merge = [](std::vector<std::uint32_t>& into, const std::vector<std::uint32_t>& from) {
@@ -248,7 +248,8 @@ class Evaluation {
     body_.resize(pool_.size());
     for (const ExprId id : order_)
       if (needs[id].empty()) top_level_.push_back(id);
-    // A node belongs to the body of a reduction when it needs one of its axes and nothing that is bound further inside.
+    // A node belongs to the body of a reduction if it needs one of the reduction's axes and no axis of an inner
+    // reduction.
     std::vector<std::vector<std::uint32_t>> available(pool_.size());
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
       count_step();
@@ -258,7 +259,7 @@ class Evaluation {
       std::sort(bound.begin(), bound.end());
       available[*it] = needs[*it];
       merge(available[*it], bound);
-      // Loops around this reduction set further axes that its body may use through nodes computed at this level.
+      // The body may also use axes of enclosing loops, through nodes computed at this level.
       const ExprId body = n.args[0];
       for (const ExprId inner : reachable(pool_, std::span(&body, 1))) {
         const auto& need = needs[inner];
@@ -350,7 +351,7 @@ class Evaluation {
     return n.type == ScalarType::kFloat32 && precision_ == Precision::kDeclared;
   }
 
-  // A rounding that float64 does without.
+  // Returns whether float64 evaluation skips this rounding.
   bool is_left_out(const ExprNode& n) const {
     return n.op == ExprOp::kRound && held_dtype(n.dtype, precision_) != n.dtype &&
            pool_[n.args[0]].op != ExprOp::kConstant;
@@ -362,7 +363,8 @@ class Evaluation {
     for (std::size_t i = 0; i < count_; ++i) lanes_[id][i] = tables_[id]->values[static_cast<std::size_t>(at[i])];
   }
 
-  // Strictly more extreme, so that the first of equals stays; NaN is the most extreme.
+  // Returns whether the candidate is strictly more extreme, so that the first of equal values wins. NaN is the most
+  // extreme.
   static bool better(Reduction reduction, ScalarType type, Lane candidate, Lane best) {
     const bool largest = reduction == Reduction::kArgMax;
     if (!is_float(type)) {
@@ -408,7 +410,7 @@ class Evaluation {
     const Lane* b = n.args[1] == kNoExpr ? a : lanes_[n.args[1]].data();
     const Lane* c = n.args[2] == kNoExpr ? a : lanes_[n.args[2]].data();
     Lane* out = lanes_[id].data();
-    // The two that products are made of, without a call for each lane.
+    // Addition and multiplication, the operations of a matrix product, run without a call per lane.
     if (is_left_out(n)) {
       std::copy_n(a, count, out);
     } else if (rounds_to_float32(n) && n.op == ExprOp::kMul) {
@@ -445,7 +447,7 @@ std::optional<HostTensor> evaluate_formula_within(std::int64_t& steps_left, cons
                                                   const std::vector<std::int64_t>& symbols,
                                                   const std::function<const HostTensor&(std::uint32_t)>& tensor_of,
                                                   Precision precision) {
-  // Of no element nothing is computed: what divides by an empty dimension is not even looked at.
+  // An empty result needs no evaluation. Its formula may divide by an extent of 0.
   std::vector<std::int64_t> shape;
   for (const std::uint32_t axis : axes)
     shape.push_back(evaluate(pool.extent(axis), [&](Variable v) { return symbols.at(v.id); }));

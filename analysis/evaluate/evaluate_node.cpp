@@ -42,7 +42,7 @@ HostTensor number_tensor(const Graph& graph, ValueId v, const std::vector<std::i
   return tensor;
 }
 
-// Scans, sorts and scatters look at each element some times.
+// Scans, sorts and scatters visit each element several times.
 constexpr std::int64_t kStepsPerElement = 16;
 
 std::optional<std::vector<HostTensor>> evaluate_without_formula(std::int64_t& steps_left, const Graph& graph,

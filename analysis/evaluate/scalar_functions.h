@@ -1,4 +1,4 @@
-// What each scalar operation of an expression does to one element, on the host.
+// The scalar operations of expressions on one element, on the host.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace fusec {
 
-// How exactly floats are computed.
+// How floats are rounded.
 enum class Precision : std::uint8_t {
   kDeclared,  // as the graph declares: float32 is rounded after every operation, results are rounded to their dtype
   // Floats of 16 bits and more are float64 throughout: neither operations nor results nor casts round them.
@@ -17,22 +17,22 @@ enum class Precision : std::uint8_t {
   kFloat64,
 };
 
-// The dtype that a value of this dtype has in memory.
+// Returns the dtype in which the host holds a value of `dtype`.
 inline DType held_dtype(DType dtype, Precision precision) {
   return precision == Precision::kFloat64 && is_float(dtype) && bits(dtype) >= 16 ? DType::kFloat64 : dtype;
 }
 
-// A lane's value: floats are in `real`, bools and integers in `whole` (uint64 by its bits).
+// The value of one lane: floats in `real`, bools and integers in `whole` (uint64 as its bit pattern).
 union Lane {
   double real;
   std::int64_t whole;
 };
 
-// Result of a conversion, unary, binary or ternary operation. `type` is the result's, `operand` the first operand's
-// (for a select and comparisons of bools: of the compared values).
+// Returns the result of a conversion, unary, binary or ternary operation. `operand` is the type of the first operand
+// (for a select, or a comparison of bools: of the compared values).
 Lane apply_scalar(const ExprNode& node, ScalarType operand, Lane a, Lane b, Lane c, Precision precision);
 
-// A reduction's first value, and one step of it (kArgMax and kArgMin are the caller's).
+// The initial value of a reduction, and one step of it. Not for kArgMax and kArgMin, which the caller computes.
 Lane reduction_start(Reduction reduction, ScalarType type);
 Lane reduction_step(Reduction reduction, ScalarType type, Lane sum, Lane value);
 

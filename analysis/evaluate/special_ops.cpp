@@ -110,7 +110,7 @@ void for_each_index(const Extents& shape, const Body& body) {
       if (++index[d] < shape[d]) break;
       index[d] = 0;
     }
-    if (d >= shape.size()) return;  // every dimension has wrapped
+    if (d >= shape.size()) return;  // every dimension has wrapped around
   }
 }
 
@@ -120,7 +120,8 @@ std::int64_t flat(const Extents& shape, const Extents& index) {
   return position;
 }
 
-// The flat position in a tensor that broadcasts to the dimensions of `index`.
+// Returns the flat position of `index` in a tensor that is broadcast along it. The tensor's dimensions end at dimension
+// `end` of `index`.
 std::int64_t flat_broadcast(const Extents& shape, const Extents& index, std::size_t end) {
   std::int64_t position = 0;
   for (std::size_t d = 0; d < shape.size(); ++d)
@@ -160,7 +161,7 @@ void index_put(const Attributes& attributes, std::span<const HostTensor* const> 
   const std::span<const HostTensor* const> indices = operands.subspan(2);
   const bool accumulate = attributes.flag("accumulate", false);
   result.bytes = x.bytes;
-  // The broadcast index dimensions stand where the indexed dimensions stood, or first where those are not neighbours.
+  // The broadcast index dimensions replace the indexed dimensions, or come first if those are not adjacent.
   Extents common, shape;
   std::vector<std::size_t> indexed;
   for (std::size_t d = 0; d < indices.size(); ++d)
@@ -176,7 +177,7 @@ void index_put(const Attributes& attributes, std::span<const HostTensor* const> 
 
   for_each_index(shape, [&](const Extents& at) {
     Extents target;
-    std::size_t next = 0;  // among the dimensions of `shape` that are not the index's
+    std::size_t next = 0;  // next dimension of `shape`; skips those of the index
     for (std::size_t d = 0; d < x.shape.size(); ++d) {
       count_step();
       if (d >= indices.size() || !indices[d]) {
@@ -200,7 +201,7 @@ void index_put(const Attributes& attributes, std::span<const HostTensor* const> 
   });
 }
 
-// In a group of one, whatever is reduced or gathered is the member's own tensor.
+// In a group of one device, the reduced or gathered result is the device's own tensor.
 void collect_alone(const OpDef& op, const HostTensor& x, HostTensor& result) {
   if (x.shape != result.shape)
     throw Error(ErrorKind::kInput, Error::Parts{.what = "a collective of several devices cannot be evaluated",

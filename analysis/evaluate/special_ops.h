@@ -1,5 +1,4 @@
-// Ops that no formula describes (scans, sorts, scatters), on tensors in host memory. What the reference device does for
-// them.
+// Host implementations of ops without a formula (scans, sorts, scatters). The reference device uses them.
 #pragma once
 
 #include <span>
@@ -11,9 +10,9 @@
 
 namespace fusec {
 
-// The results of one node, each already of its dtype and shape (`results` come in zeroed). Operands that are absent are
-// null; numbers are 0-d tensors. Collectives are those of a group of one. Throws Error(kInput) for ops that the host
-// cannot do (collectives of several devices, external launchers).
+// Computes the results of one node. `results` come zeroed, with the final dtype and shape. Absent operands are null;
+// numbers are 0-d tensors. A collective runs as a group of one device. Throws Error(kInput) for collectives of several
+// devices and for external launchers.
 void evaluate_special(const OpDef& op, const Attributes& attributes, std::span<const HostTensor* const> operands,
                       std::span<HostTensor> results);
 

@@ -72,7 +72,7 @@ Kernel merge_axes(const Kernel& kernel, const Graph& graph) {
   for (std::size_t i = merged.outputs[0].axes.size(); i-- > 1;) {
     const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
     const Range inner = range_of(merged.pool.extent(axes[i]), merged.pool.bounds());
-    if (inner.min < 1) continue;  // nothing may be divided by an extent that can be 0
+    if (inner.min < 1) continue;  // the merged axis is divided by this extent, which must not be 0
     Kernel candidate = merge_pair(merged, i - 1);
     const std::size_t now = count_divisions(candidate, graph);
     if (now > divided) continue;

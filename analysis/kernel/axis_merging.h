@@ -1,4 +1,4 @@
-// Output axes that all tensors walk alike become one, so that fewer numbers are divided to find an element's place:
+// Merges output axes that all accesses treat as one, so that a thread divides less to compute its indices:
 //
 //   y[i, j] = relu(x[i, j])   float32[64, 32]   ->   y[t] = relu(x[t])   t in 0 .. 2047
 #pragma once
@@ -9,18 +9,18 @@
 
 namespace fusec {
 
-// The kernel with neighbouring output axes merged wherever every access allows it: [i, j] of one flat tensor is [t].
+// Returns the kernel without axes of extent 1, and with neighbouring output axes merged where that needs no more
+// divisions than before.
 Kernel merge_axes(const Kernel& kernel, const Graph& graph);
 
-// --- steps of this kind, one by one
-// Axes of extent 1 are not walked.
+// --- single steps
 Kernel drop_unit_axes(const Kernel& kernel);
-// Output axis `first` and the next one as a single axis.
+// Merges the output axes at positions `first` and `first` + 1.
 Kernel merge_pair(const Kernel& kernel, std::size_t first);
-// The last axis as groups of `width` neighbours: two axes, the group and the lane. Each of `follow`, expressions of the
-// kernel, becomes what it is in the result.
+// Splits the last output axis into two: ceil(extent / width) groups and `width` lanes. `follow` holds expressions of
+// `kernel` and receives their copies in the result.
 Kernel split_last_axis(const Kernel& kernel, int width, std::span<ExprId> follow = {});
-// How many divisions and remainders the accesses and positions of the kernel take.
+// Returns how many positions in the kernel (of loads, index values and outputs) contain a division or remainder.
 std::size_t count_divisions(const Kernel& kernel, const Graph& graph);
 
 }  // namespace fusec

@@ -99,7 +99,7 @@ ExprId ExprCopier::copy_node(ExprId id) {
     }
     case ExprOp::kGe:
     case ExprOp::kLt: {
-      // Guards: what the bounds did not decide for the old axes they may decide for the new ones.
+      // Builds guards anew: bounds may decide a comparison of the new axes that they did not decide before.
       const ExprNode& a = to_[arg(0)];
       const ExprNode& b = to_[arg(1)];
       auto whole = [](const ExprNode& e) -> std::optional<IndexExpr> {
@@ -118,7 +118,7 @@ ExprId ExprCopier::copy_node(ExprId id) {
 
 ExprId ExprCopier::copy(ExprId root) {
   if (done_.size() < from_.size()) done_.resize(from_.size(), kNoExpr);
-  std::vector<std::pair<ExprId, bool>> stack{{root, false}};  // true: its operands are done
+  std::vector<std::pair<ExprId, bool>> stack{{root, false}};  // true: its operands are copied
   while (!stack.empty()) {
     const auto [id, ready] = stack.back();
     stack.pop_back();

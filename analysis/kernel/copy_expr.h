@@ -1,5 +1,5 @@
-// Copies expressions from one pool to another while replacing axes and loads: the one rewriting step of code
-// generation. Substituting a producer for a load, splitting an axis in two and renaming axes are all this.
+// Copies expressions from one pool to another while replacing axes and loads. Code generation rewrites expressions in
+// this way: it substitutes a producer for a load, splits an axis in two, or renames axes.
 #pragma once
 
 #include <functional>
@@ -17,27 +17,28 @@ class ExprCopier {
  public:
   ExprCopier(const ExprPool& from, ExprPool& to);
 
-  // The copy of `root`. Without recursion, whatever the depth; each node is copied once.
+  // Returns the copy of `root` in `to`. Copies each node once and does not recurse.
   ExprId copy(ExprId root);
-  IndexExpr copy(const IndexExpr& e);  // whose loaded values, if any, were copied with some root
+  // Loaded values in `e` must have been copied already, with some root.
+  IndexExpr copy(const IndexExpr& e);
   std::uint32_t copy_axis(std::uint32_t axis);
 
-  // An axis of `from` becomes this expression of `to`'s axes. Axes that are not mentioned here become fresh ones. Axes
-  // of reductions must become plain axes, or stand in `reduction_axes`.
+  // By axis of `from`: the expression over axes of `to` that replaces it; nullopt: a new axis. The axes of a reduction
+  // must become plain axes, unless `reduction_axes` lists them.
   std::vector<std::optional<IndexExpr>> axis;
-  // Axes of extent 1 that are not mentioned here are 0, and nothing is reduced along them.
+  // Replaces axes of extent 1 that have no entry in `axis` by 0, and drops them from reductions.
   bool drops_units = false;
-  // Reductions over exactly these axes of `from` become reductions over those of `to`, outermost first.
+  // A reduction over exactly the key's axes of `from` becomes one over the mapped axes of `to`, outermost first.
   std::map<std::vector<std::uint32_t>, std::vector<std::uint32_t>> reduction_axes;
-  // Where a load's value comes from: an expression of `from` that replaces it. kNoExpr keeps the load.
+  // Returns the expression of `from` that replaces a load; kNoExpr keeps the load.
   std::function<ExprId(ExprId load)> replacement = nullptr;
-  // What stands in an expression's place in `to`, kNoExpr where it stays; `copied` says what has become of operands,
-  // and of theirs.
+  // Returns the expression of `to` that replaces `id`; kNoExpr: copy it as usual. `copied` returns the copies of its
+  // operands and of their operands.
   using Copied = std::function<ExprId(ExprId)>;
   std::function<ExprId(ExprId id, const Copied& copied)> rewritten = nullptr;
-  // What is done to the copy of a load's replacement (rounding it).
+  // Changes the copy of a load's replacement, for example rounds it.
   std::function<ExprId(ExprId load, ExprId copied)> finish = nullptr;
-  // What becomes of a load's copy that stays a load.
+  // Changes the copy of a load that stays a load.
   std::function<ExprId(ExprId load, ExprId copied)> finish_load = nullptr;
 
  private:
@@ -50,18 +51,17 @@ class ExprCopier {
   std::vector<ExprId> done_;
 };
 
-// The kernel with output axes rearranged. `values` says what becomes of each output axis, over the axes `new_axes` of
-// the new pool, which `make_axes` adds to it first.
+// How the output axes of a kernel change. The caller adds the new axes to the new pool.
 struct AxisChange {
-  std::vector<IndexExpr> values;        // one for each axis of the outputs
-  std::vector<std::uint32_t> new_axes;  // the outputs' axes from now on
+  std::vector<IndexExpr> values;        // by old output axis: its value over the new axes
+  std::vector<std::uint32_t> new_axes;  // output axes of the new kernel
 };
 Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&)>& make_axes);
-// The same, where the caller also says what becomes of the axes of reductions. Each of `follow`, expressions of the
-// kernel, becomes what it is in the result.
+// Returns the kernel with changed output axes. `make_axes` may also set how the copier maps axes of reductions.
+// `follow` holds expressions of `kernel` and receives their copies in the result.
 Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool&, ExprCopier&)>& make_axes,
                    std::span<ExprId> follow = {});
-// Output axes stay as they are.
+// Returns a change that keeps all output axes.
 AxisChange same_axes(const Kernel& kernel, ExprPool& pool);
 
 }  // namespace fusec

@@ -1,5 +1,6 @@
-// A kernel's expressions with their axes' extents at the hints: how many elements each stands for, which of them are
-// needed for what. What work and operations are counted with (schedule/cost/work, analysis/kernel/formula_flops).
+// Counts how many elements each expression of a kernel stands for, with axis extents at the symbols' hints, and finds
+// the expressions that some roots need. The counts of work and of operations use it (schedule/cost/work,
+// analysis/kernel/formula_flops).
 #pragma once
 
 #include <cstdint>
@@ -22,15 +23,17 @@ class CountedPoints {
   double points(const Axes& axes) const;
   double extent(std::uint32_t axis) const { return extents_[axis]; }
 
-  // What is needed for these roots, without what `stops` stand on; the stops themselves are not in it.
+  // Returns what `roots` need, operands first, without `stops` and what only they need.
   std::vector<ExprId> between(const std::vector<ExprId>& roots, const std::vector<ExprId>& stops) const;
 
-  // From now on this axis counts as one: of the matrices that it numbers, each row takes one.
+  // Counts this axis as extent 1 from now on: an axis of expert matrices, of which each row uses one.
   void choose_along(std::uint32_t axis) { extents_[axis] = 1; }
 
-  // Axes by their extents: what reads the same elements in another order is equal. `classes`: by value, if any.
+  // Returns a text that names each axis by its extent, so that indices with the axes in another order of the same
+  // extents are equal. `classes` (by value, may be empty) gives equal numbers to equal loaded values.
   std::string index_text(const std::vector<IndexExpr>& index, const std::vector<std::uint32_t>& classes) const;
-  // The first of those that are equal but for the names of axes of one extent; operands come first.
+  // Returns the first of each set of expressions that are equal up to the names of axes with equal extents. `nodes` has
+  // operands first.
   std::vector<ExprId> distinct(const std::vector<ExprId>& nodes) const;
 
  private:

@@ -10,7 +10,7 @@
 namespace fusec {
 namespace {
 
-// select(x < bound, bound, x), or of >: a maximum or minimum that keeps the sign of zero.
+// select(x < bound, bound, x), or with >: a maximum or minimum that keeps the sign of zero.
 bool is_bounded(const ExprPool& pool, const ExprNode& node) {
   if (node.op != ExprOp::kSelect) return false;
   const ExprNode& beyond = pool[node.args[0]];
@@ -37,11 +37,11 @@ class OperationCounter {
   const Kernel& kernel_;
   const ExprPool& pool_;
   const CountedPoints count_;
-  // By expression; operands come before their users.
+  // By expression. Operands precede their users.
   std::vector<double> that_hold_, not_zero_;
 };
 
-// Where an index is a multiple of a stride: one place of so many.
+// Returns the share of points where the condition holds: 1 / stride for `index % stride == 0`, else 1.
 double OperationCounter::share_that_holds(ExprId condition) const {
   const ExprNode& node = pool_[condition];
   if (node.op == ExprOp::kAnd) return that_hold_[node.args[0]] * that_hold_[node.args[1]];
@@ -49,8 +49,8 @@ double OperationCounter::share_that_holds(ExprId condition) const {
   return quotient ? 1 / static_cast<double>(quotient->divisor.as_constant().value_or(1)) : 1;
 }
 
-// A factor that is 0 but for some of the places (a transposed convolution meets an element of its input where the
-// stride allows it) is multiplied and added there alone.
+// Returns the share of points where the value is not a constant 0. A transposed convolution reads its input at one
+// point per stride; only there a multiplication and an addition count.
 double OperationCounter::share_not_zero(ExprId id) const {
   const ExprNode& node = pool_[id];
   if (node.op == ExprOp::kMul) return std::min(not_zero_[node.args[0]], not_zero_[node.args[1]]);
@@ -62,7 +62,7 @@ double OperationCounter::share_not_zero(ExprId id) const {
   return zero ? that_hold_[node.args[0]] : 1;
 }
 
-// Which values are not there for indices, or for comparisons of indices, alone.
+// Returns 1 for each value that is needed for more than indices and comparisons of integers.
 std::vector<std::uint8_t> OperationCounter::arithmetic() const {
   std::vector<std::uint8_t> wanted(pool_.size(), 0);
   for (const ExprId root : roots_of(kernel_)) wanted[root] = 1;

@@ -1,9 +1,9 @@
-// Operations that the formulas of a kernel ask for, whatever its form: what reports say of nodes, as people count them.
+// The number of floating-point operations in the formulas of a kernel, whatever its form. Reports show it per node.
 //
 //   silu [M, N]    3 M N        linear [M, K] x [N, K]    2 M N K
 //
-// Each distinct value is counted once. Arithmetic and comparisons for a maximum or minimum are one each, a function
-// one, a sigmoid two (a function and a division); conversions, selections and index arithmetic are none.
+// Each distinct value counts once. An arithmetic operation, a maximum, a minimum or a function counts one; a sigmoid
+// counts two (a function and a division); conversions, selections and index arithmetic count none.
 #pragma once
 
 #include "analysis/kernel/kernel.h"

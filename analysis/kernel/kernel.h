@@ -1,5 +1,5 @@
-// One kernel before it has a schedule: expressions for its outputs, with loads only of tensors that are in memory. What
-// was fused has no memory of its own any more: producers' formulas stand inside their consumers'.
+// One kernel before it has a schedule: an expression for each output, with loads only of tensors that are in memory.
+// The formulas of fused producers are substituted into their consumers and have no memory of their own.
 //
 //   group {silu, mul}:   h[i, j] = silu(gate[i, j]) * up[i, j]     one output, axes i < tokens, j < 14336
 #pragma once
@@ -16,14 +16,14 @@ namespace fusec {
 struct KernelOutput {
   ValueId value;
   TensorType type;
-  std::vector<std::uint32_t> axes;  // of the pool; as lowered, their extents are the shape of the largest output
+  std::vector<std::uint32_t> axes;  // of the pool; after lowering their extents are the shape of the largest output
   ExprId expr;                      // in compute_type(type.dtype); the store rounds to the dtype
-  std::vector<IndexExpr> index;     // where `expr` is stored, over `axes`: as lowered, the axes themselves, or some
+  std::vector<IndexExpr> index;     // where `expr` is stored, over `axes`; after lowering all or some of the axes
 
   bool operator==(const KernelOutput&) const = default;
 };
 
-// An expression that is a graph value at some index: where its readable name comes from.
+// An expression that equals a graph value at some index. Emitted code takes the value's name for it.
 struct NamedExpr {
   ExprId expr;
   ValueId value;
@@ -31,41 +31,42 @@ struct NamedExpr {
   bool operator==(const NamedExpr&) const = default;
 };
 
-// All outputs have the same axes. In a kernel of rows (analysis/lowering/shared_space.h) an output may have an element
-// a row only: its index then names the axes of rows alone, and it is stored once for them. In attention an output may
-// be what stands inside a reduction (the weights): it has that reduction's axes besides.
+// All outputs have the same axes, with two exceptions. In a kernel of rows (analysis/lowering/shared_space.h) an output
+// may have one element per row: its index uses row axes only, and it is stored once per row. In attention an output may
+// be an operand of a reduction (the weights): it has the axes of this reduction too.
 struct Kernel {
   ExprPool pool;
   std::vector<KernelOutput> outputs;
-  std::vector<NodeId> nodes;  // whose formulas are inside, in topological order: for names and comments
+  std::vector<NodeId> nodes;  // nodes that the kernel computes, in topological order; used for names and comments
   std::vector<NamedExpr> named;
-  bool exact_steps = false;  // EmitOptions::round_intermediates: products and sums must not contract
-  Numerics numerics = {};    // what the schedule may do to arithmetic
+  bool exact_steps = false;  // EmitOptions::round_intermediates: do not contract a * b + c into an FMA
+  Numerics numerics = {};    // inexact arithmetic that the schedule may use
 
   bool operator==(const Kernel&) const = default;
 };
 
-// What its outputs are.
+// Returns the outputs' expressions.
 std::vector<ExprId> roots_of(const Kernel& kernel);
 
-// The number of points of the axes' space.
+// Returns the product of the axes' extents.
 IndexExpr point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
 IndexExpr simplified_point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
 
-// The axes on which each value of the pool depends, sorted, by node.
+// Returns, for each expression of the pool, the sorted axes that its value depends on.
 std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool);
 
-// Do loaded values that the position is made of (rows that are looked up) depend on some of the axes? The position then
-// does, too, wherever the axes stand in it.
+// Returns whether a loaded value in `position` (an embedding's row number) depends on one of the axes. The position
+// then depends on that axis even if its own terms are constant along it.
 bool is_indirect_along(const IndexExpr& position, const std::vector<std::uint32_t>& axes, const ExprPool& pool);
 
-// The tensors a kernel loads, each once, in order of first load (by walking the outputs in order).
+// Returns the tensors that a kernel loads, each once, in order of the first load.
 std::vector<ValueId> inputs_of(const Kernel& kernel);
 
-// Reductions that depend on output axes alone, operands first.
+// Returns the reductions that depend on output axes only, operands first.
 std::vector<ExprId> row_reductions(const Kernel& kernel);
 
-// Half-byte elements are written in pairs, which only forms without a shape of their own do.
+// Returns whether some output has 4-bit elements. Threads must store these in pairs, which only the pointwise and
+// elements forms do.
 bool writes_half_bytes(const Kernel& kernel);
 
 }  // namespace fusec

@@ -1,4 +1,4 @@
-// Kernels that differ in names alone are one kernel: repeated layers of a model share their code.
+// A text that is equal for kernels that differ in names only. Repeated layers of a model share their code through it.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 namespace fusec {
 
 struct KernelSignature {
-  std::string text;              // equal for kernels whose code can be the same
-  std::vector<ValueId> tensors;  // the kernel's tensors in an order that follows from `text`: the i-th of one kernel
-                                 // takes the place of the i-th of the other
+  std::string text;  // equal if the kernels can share code
+  // The kernel's tensors in an order given by `text`: the i-th tensor of one kernel corresponds to the i-th of another.
+  std::vector<ValueId> tensors;
 };
 
 KernelSignature signature_of(const Kernel& kernel, const Graph& graph);

@@ -11,7 +11,7 @@ bool over_symbols(const IndexExpr& e) {
 }
 
 std::optional<LinearIndex> linear_in(const IndexExpr& e, std::span<const std::uint32_t> axes) {
-  // The value with one axis 1 and all others 0.
+  // Returns `e` with the axis `one` at 1 and all other axes at 0.
   const auto with_one = [&](std::uint32_t one) {
     return substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
       if (v.kind != Variable::Kind::kAxis) return std::nullopt;

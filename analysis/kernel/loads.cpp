@@ -7,7 +7,7 @@
 namespace fusec {
 namespace {
 
-// What must hold for all of these to hold.
+// Splits guards at their `and`s. Returns each condition once.
 std::vector<ExprId> conjuncts(const ExprPool& pool, std::vector<ExprId> guards) {
   std::vector<ExprId> found;
   for (std::size_t i = 0; i < guards.size(); ++i) {
@@ -73,7 +73,7 @@ std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor) {
     n = &pool[factor];
   }
   if (n->op != ExprOp::kLoad) return std::nullopt;
-  // A padded image is rounded behind its guards: to what it is already.
+  // A select may round its padded input after the guard. That is the identity only if the dtype is the load's own.
   if (std::ranges::any_of(rounded, [&](DType to) { return to != n->dtype; })) return std::nullopt;
   if (n->args[0] != kNoExpr) found.guards.push_back(n->args[0]);
   found.guards = conjuncts(pool, std::move(found.guards));

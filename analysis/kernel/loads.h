@@ -1,4 +1,4 @@
-// Where loads lie, and what is said by the guards that they have: the questions that several forms ask of both.
+// Questions about loads: where they read, and which conditions guard them.
 #pragma once
 
 #include <optional>
@@ -9,27 +9,27 @@
 
 namespace fusec {
 
-// Of the element that is read, in its tensor.
+// Returns the offset, in elements, of a load within its tensor.
 IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load);
 
-// The loaded values that a place depends on, or a load's.
+// Return the loaded values that an index, or the indices of a load, depend on.
 std::vector<ExprId> values_in(const IndexExpr& place);
 std::vector<ExprId> values_in(const ExprNode& load);
 
-// Does a value that was loaded say where?
+// Returns whether the index depends on a loaded value.
 bool by_values(const IndexExpr& e);
 
-// Made of indices and numbers alone.
+// Returns whether the guard contains indices and constants only: no loads, no reductions.
 bool is_of_indices(const ExprPool& pool, ExprId guard);
 
-// The load that a factor is, and what must hold, all of it, for the factor not to be 0.
+// An operand that is one load, and conditions that must all hold for it not to be 0.
 struct GuardedLoad {
   ExprId load = kNoExpr;
-  std::vector<ExprId> guards;  // made of indices
+  std::vector<ExprId> guards;  // each made of indices only
 };
 std::optional<GuardedLoad> guarded_load(const ExprPool& pool, ExprId factor);
 
-// What a guard that compares indices says: `difference` is at least, or at most, so much.
+// A guard that compares indices: `difference` >= `bound` if `at_least`, else `difference` <= `bound`.
 struct IndexComparison {
   IndexExpr difference;
   bool at_least = false;
@@ -38,13 +38,13 @@ struct IndexComparison {
 };
 std::optional<IndexComparison> index_comparison(const ExprPool& pool, ExprId guard);
 
-// The comparisons of which all must hold for a condition to hold; nothing where it is made of more.
+// Returns the comparisons that must all hold for `condition` to hold; nothing if it contains anything else.
 std::optional<std::vector<IndexComparison>> index_comparisons(const ExprPool& pool, ExprId condition);
 
-// What is no less than 0 where, and only where, the comparison holds.
+// Returns an index that is >= 0 exactly where the comparison holds.
 IndexExpr slack_of(const IndexComparison& c);
 
-// `remainder(e, divisor) < 1`: what a transposed convolution asks of places between which nothing lies.
+// The guard `dividend % divisor < 1`: a transposed convolution reads an element only where the quotient is whole.
 struct WholeQuotient {
   IndexExpr dividend, divisor;
 };

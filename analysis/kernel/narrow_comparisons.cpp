@@ -9,7 +9,7 @@
 namespace fusec {
 namespace {
 
-// Is one number compared with several places?
+// Returns whether `number` is constant along some axis of `place`, so that one clamp serves several comparisons.
 bool is_same_along(const ExprPool& pool, ExprId number, const IndexExpr& place) {
   std::vector<std::uint32_t> axes;
   for (const Variable v : variables_of(place)) {

@@ -1,5 +1,5 @@
-// Is a loaded number of 64 bits a place along some axis (one-hot vectors of classes, masks of tokens)? Places are ints,
-// and the number is brought into their range once for all of them, so that each is compared by one instruction.
+// Compares a loaded 64-bit integer with an index (one-hot vectors of classes, masks of tokens) in 32 bits. The integer
+// is clamped once to just outside the index's range, so that each comparison takes one instruction.
 //
 //   t[r] == k, k < 50257   ->   (int)min(max(t[r], -1), 50257) == k
 #pragma once
@@ -8,7 +8,7 @@
 
 namespace fusec {
 
-// The comparison of such operands; kNoExpr for any other.
+// Returns the narrowed comparison; kNoExpr if the operands are not of this kind.
 ExprId narrow_comparison(ExprPool& pool, ExprOp op, ExprId left, ExprId right);
 
 }  // namespace fusec

@@ -5,7 +5,7 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostDepth = 6;  // beyond it the answer is yes
+constexpr int kMostDepth = 6;  // at this depth the answer is "may be"
 
 bool may_be(const ExprPool& pool, ExprId id, int depth) {
   const ExprNode& n = pool[id];

@@ -73,7 +73,7 @@ int instruction_count(const ExprNode& node) {
     case ExprOp::kConstant:
     case ExprOp::kIndex:
       return 0;
-    case ExprOp::kSin:  // large arguments are reduced digit by digit
+    case ExprOp::kSin:  // code for large arguments (argument reduction digit by digit)
     case ExprOp::kCos:
     case ExprOp::kTan:
       return 75;

@@ -1,5 +1,5 @@
-// What one evaluation of an expression's node takes: operations as counted for people, and as executed. Functions are
-// about what the CUDA library makes of them.
+// What one evaluation of an expression's node costs: `flops` as reports count them, and executed operations on the
+// arithmetic and special-function units. Costs of functions are estimates of the CUDA library's code.
 #pragma once
 
 #include "ir/expr.h"
@@ -12,8 +12,8 @@ struct OperationWork {
 
 OperationWork operation_work(const ExprNode& node);
 
-// Instructions that stand in a kernel's text for it, those of branches that are rarely taken among them: what unrolled
-// loops multiply, and NVRTC takes its time over.
+// Returns how many instructions the node adds to a kernel's code, rarely taken branches included. Unrolling multiplies
+// this number, and NVRTC's compile time grows with it.
 int instruction_count(const ExprNode& node);
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// Which expressions stand within reductions, and which hold some expression: each in one walk for all of them, where a
-// walk below each reduction would take time quadratic in a chain of reductions.
+// Finds which expressions are inside reductions, and which contain a given kind of expression. Each answer covers all
+// expressions in one walk; a walk per reduction would take quadratic time in a chain of reductions.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@
 
 namespace fusec {
 
-// By expression: how many reductions it stands in, one within another; `order` has operands before users.
+// Returns, by expression, how many nested reductions contain it. `order` has operands before users.
 std::vector<std::uint32_t> nesting(const ExprPool& pool, std::span<const ExprId> order);
 
-// By expression: is it, or does it need, one of those that `is` tells? `order` has operands before users.
+// Returns, by expression, 1 if `is` holds for it or for something it depends on. `order` has operands before users.
 std::vector<std::uint8_t> holding(const ExprPool& pool, std::span<const ExprId> order,
                                   const std::function<bool(ExprId)>& is);
 
-// By expression: is it a reduction, or does it need one?
+// Returns, by expression, 1 if it is a reduction or depends on one.
 std::vector<std::uint8_t> holding_reductions(const ExprPool& pool, std::span<const ExprId> order);
 
 }  // namespace fusec

@@ -36,7 +36,7 @@ ExprId reduction_at(const ExprPool& pool, ExprId id) {
   return over.op == ExprOp::kReduce && over.reduction == Reduction::kSum ? n.args[0] : kNoExpr;
 }
 
-// What a sum is divided by its elements are, so that they do not overflow where the means do not.
+// Divides each element instead of the sum for a mean: the joined sum could overflow where the means do not.
 void join_nested_reductions(Kernel& kernel) {
   ExprPool& pool = kernel.pool;
   const bool joined = rewrite_reductions(kernel, [&](const ExprNode& outer) {
@@ -48,7 +48,7 @@ void join_nested_reductions(Kernel& kernel) {
     const std::vector<std::uint32_t> depends = dependences(pool)[id];
     if (!std::ranges::all_of(outer.axes, [&](std::uint32_t a) { return std::ranges::binary_search(depends, a); }))
       return kNoExpr;
-    // Axes of its own: other reductions may go over one of them.
+    // The joined reduction gets new axes, because other reductions may use the old ones.
     const ExprPool before = pool;
     ExprCopier copier(before, pool);
     for (std::uint32_t a = 0; a < before.bounds().axes.size(); ++a) copier.axis[a] = IndexExpr::axis(a);
@@ -76,7 +76,7 @@ ExprId reduction_operand_at(ExprPool& pool, const ExprNode& reduction, const Ind
   return copier.copy(reduction.args[0]);
 }
 
-// Operands have smaller numbers, so that each node finds its own done.
+// Operands have smaller ids than their users, so one pass in id order suffices.
 bool rewrite_reductions(Kernel& kernel, const std::function<ExprId(const ExprNode& reduction)>& rewritten) {
   ExprPool& pool = kernel.pool;
   const std::vector<ExprId> roots = roots_of(kernel);

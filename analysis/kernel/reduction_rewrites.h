@@ -1,4 +1,4 @@
-// Reductions taken in pieces: what is combined is the same, in another order.
+// Rewrites reductions into others that combine the same elements in another order.
 //
 //   max over j <= n of f(j)        max(max over j < n of f(j), f(n))
 //   sum over k < 2n of f(k)        sum over k < n of (f(k) + f(n + k))
@@ -12,19 +12,22 @@
 
 namespace fusec {
 
-// What combines two results; nothing where a result says which element it is.
+// Returns the operation that combines two partial results; nothing for argmax and argmin.
 std::optional<ExprOp> combining_op(Reduction reduction);
 
-// The reduction that an expression is, of a kind that combines; a sum may stand over a constant (a mean). Else kNoExpr.
+// Returns the reduction that `id` is, or whose sum `id` divides by a constant (a mean). kNoExpr if `id` is neither, or
+// the reduction is argmax or argmin.
 ExprId reduction_at(const ExprPool& pool, ExprId id);
 
-// A reduction of reductions of its kind that hold no further one becomes one over the axes of both.
+// Joins a reduction whose body is a reduction of the same kind into one over the axes of both, unless the inner one
+// contains another reduction.
 void join_nested_reductions(Kernel& kernel);
 
-// What is reduced, at `place` of the reduction's only axis.
+// Returns the body of the reduction at index `place` of its only axis.
 ExprId reduction_operand_at(ExprPool& pool, const ExprNode& reduction, const IndexExpr& place);
 
-// Each reduction, the inner ones first, becomes what `rewritten` makes of it, kNoExpr: it stays. False where all do.
+// Replaces each reduction, inner ones first, by what `rewritten` returns; kNoExpr keeps it. Returns whether any was
+// replaced.
 bool rewrite_reductions(Kernel& kernel, const std::function<ExprId(const ExprNode& reduction)>& rewritten);
 
 }  // namespace fusec

@@ -12,13 +12,13 @@
 namespace fusec {
 namespace {
 
-// output + constant - dilation * tap must be a multiple of the stride.
+// The condition `(output + constant - dilation * tap) % stride == 0`.
 struct SubpixelPhases {
   std::uint32_t output, tap;
   std::int64_t stride, dilation, constant;
 
   std::int64_t common() const { return std::gcd(stride, dilation); }
-  std::int64_t period() const { return stride / common(); }  // of the taps that meet an element
+  std::int64_t period() const { return stride / common(); }  // an output meets every period-th tap
 };
 
 std::optional<SubpixelPhases> phases_of(const ExprPool& pool, ExprId guard, const std::vector<std::uint32_t>& outputs,
@@ -42,7 +42,7 @@ std::optional<SubpixelPhases> phases_of(const ExprPool& pool, ExprId guard, cons
     else
       return std::nullopt;
   }
-  // Results that two blocks make would be written twice.
+  // Otherwise two phases would write the same last elements.
   if (outputs_seen == 1 && !proves_multiple_of(pool.extent(found.output), found.stride, pool.bounds()))
     return std::nullopt;
   if (outputs_seen != 1 || taps_seen != 1 || !pool.extent(found.tap).as_constant()) return std::nullopt;
@@ -76,8 +76,8 @@ class Splitting {
   }
 
  private:
-  // Phases stand before the axes that they are of: neighbouring threads then have neighbours of one phase, and behind
-  // channels that stand before these, as the taps do in weights.
+  // Inserts the phase axes before the split axes and after the axes in front of them (channels). Neighbouring threads
+  // then compute neighbouring elements of one phase, and the order matches the weights, whose taps follow the channels.
   AxisChange split(ExprPool& pool, ExprCopier& copier) {
     AxisChange change;
     std::vector<std::uint32_t> phases, others;
@@ -110,7 +110,7 @@ class Splitting {
     return change;
   }
 
-  // What the output's axis is made of; what the tap is, goes to the copier.
+  // Returns the output axis as an expression of new axes, and stores the tap's expression in the copier.
   IndexExpr place(ExprPool& pool, ExprCopier& copier, const SubpixelPhases& p, std::vector<std::uint32_t>& phase_axes,
                   std::vector<std::uint32_t>& others) {
     const IndexExpr extent = kernel_.pool.extent(p.output);
@@ -131,14 +131,14 @@ class Splitting {
     }
     copier.axis[p.tap] = tap;
     if (taps % p.period() != 0) limits_[p.tap] = {tap, taps};
-    // phase - constant, modulo the stride
+    // (phase - constant) mod stride
     const IndexExpr first =
         simplify(phase - p.constant - floor_div(phase - p.constant, p.stride) * p.stride, pool.bounds());
     others.push_back(pool.new_axis(simplify(ceil_div(extent, p.stride), pool.bounds())));
     return simplify(IndexExpr::axis(others.back()) * p.stride + first, pool.bounds());
   }
 
-  // Taps that are none are not loaded.
+  // Guards loads along taps beyond the last one.
   ExprId guarded(ExprPool& pool, ExprId load, ExprId copied) {
     ExprId there = kNoExpr;
     for (const auto& [axis, limit] : limits_) {
@@ -162,8 +162,9 @@ class Splitting {
   const Kernel& kernel_;
   const ExprId reduction_;
   const std::vector<SubpixelPhases> phases_;
-  std::map<std::uint32_t, std::uint32_t> steps_;                        // of a tap: the axis that is summed now
-  std::map<std::uint32_t, std::pair<IndexExpr, std::int64_t>> limits_;  // the tap, and how many there are
+  std::map<std::uint32_t, std::uint32_t> steps_;  // by tap axis: the new axis that is summed
+  // by tap axis: the tap's expression, and the number of taps
+  std::map<std::uint32_t, std::pair<IndexExpr, std::int64_t>> limits_;
 };
 
 }  // namespace

@@ -10,11 +10,11 @@
 namespace fusec {
 namespace {
 
-// What a value is made of, in the order in which attention makes it.
+// How far a value is on the way through an attention.
 enum class Stage : std::uint8_t {
   kNone,
-  kScore,    // of a product, element by element
-  kMaximum,  // of a maximum over scores
+  kScore,    // made of a product, element by element
+  kMaximum,  // made of a maximum over scores
 };
 
 struct Search {
@@ -27,7 +27,7 @@ struct Search {
     return it == stages.end() || values.must_store(v) ? Stage::kNone : it->second;
   }
 
-  // From what is multiplied with the values back to the product of queries and keys.
+  // Returns the values from the weights (the operand of the second product) back to the product of queries and keys.
   std::set<ValueId> back_to_product(ValueId weight) const {
     std::set<ValueId> inner{weight};
     std::vector<ValueId> stack{weight};
@@ -42,7 +42,8 @@ struct Search {
     return inner;
   }
 
-  // What is made of inner values element by element, for somebody else: weights that are dropped out, or converted.
+  // Adds values that are made of inner values element by element for another reader: weights with dropout, or
+  // converted.
   void add_derived(const std::vector<NodeId>& nodes, AttentionSubgraph& subgraph) const {
     for (const NodeId n : nodes)
       for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) {
@@ -68,7 +69,8 @@ struct Search {
       }
   }
 
-  // For each dimension of `v` that of the operand which it indexes; nothing where one of them indexes none.
+  // Returns, for each dimension of `v`, the dimension of the operand that it indexes; nothing if some dimension indexes
+  // none.
   std::optional<std::vector<int>> dims_of_load(ValueId v, const LoadFact& load) const {
     std::vector<int> dims(graph.tensor(v).shape.size(), -1);
     for (std::size_t k = 0; k < load.dims.size(); ++k)
@@ -84,7 +86,7 @@ struct Search {
     return dims;
   }
 
-  // Made of `operand`, or of what that is made of.
+  // Returns the operand, or the value it is derived from, with the dimensions of `v` mapped to it.
   static DerivedValue through(const AttentionSubgraph& subgraph, ValueId operand, const std::vector<int>& dims) {
     const auto further = subgraph.derived.find(operand);
     if (further == subgraph.derived.end()) return {operand, dims};
@@ -93,8 +95,8 @@ struct Search {
     return made;
   }
 
-  // What rows of scores, or of their exponentials, are reduced to for somebody else: sums that divide the result, the
-  // logarithm of a sum.
+  // Adds reductions of rows of scores or exponentials for another reader: sums that divide the result, the logarithm of
+  // a sum.
   void add_rows(const std::vector<NodeId>& nodes, AttentionSubgraph& subgraph) const {
     for (const NodeId n : nodes)
       for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) {
@@ -115,7 +117,7 @@ struct Search {
       }
   }
 
-  // Are they computed of the result?
+  // Returns the result and everything computed from it.
   std::set<ValueId> behind(const std::vector<NodeId>& nodes, ValueId result) const {
     std::set<ValueId> found{result};
     for (const NodeId n : nodes)
@@ -130,7 +132,8 @@ struct Search {
     return found;
   }
 
-  // A stream that ends with `result`. What others need of it is read by nothing else of the group.
+  // Returns the attention that ends with `result`; nothing if another value of the group reads what is stored
+  // alongside.
   std::optional<AttentionSubgraph> subgraph(const std::vector<NodeId>& nodes, ValueId result, ValueId weight,
                                             bool with_rows) const {
     AttentionSubgraph subgraph{result, back_to_product(weight), {}, {}, {}};
@@ -144,7 +147,7 @@ struct Search {
       for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) {
         const ValueId reader = graph.nodes[n].first_output + i;
         const FormulaFacts* facts = values.facts(reader);
-        // A view of what is stored is that memory.
+        // A view of a stored value is that memory.
         if (!facts || reader == result || subgraph.inner.contains(reader) || graph.nodes[n].op->view) continue;
         for (const LoadFact& load : facts->loads) {
           const ValueId read = resolve_tuple(graph, load.source);

@@ -1,6 +1,7 @@
-// Which values of a group may make one attention kernel, by the ops' facts alone: a product whose factor is made of a
-// maximum over another product. They then stand inside one another though a product stands inside a reduction; whether
-// the kernel really has the form of attention is known when it has been built (schedule/lowering/lower_group).
+// Finds the values of a group that may form one attention kernel, from the facts of their formulas: a product with an
+// operand that is made of a maximum over another product. These values are substituted into one another, although a
+// product then stands inside a reduction. Whether the kernel really has the attention form is known only once it is
+// built (schedule/lowering/lower_group).
 //
 //   scores = q k^T;  p = softmax(scores * scale + mask);  out = p v       result out; inner scores, mul, add, p
 //   out = scaled_dot_product_attention(q, k, v)                            result out, nothing inner
@@ -16,8 +17,9 @@
 
 namespace fusec {
 
-// A value that the result does not read: of which value that it does read it is made, element by element, or, if it is
-// what a row is reduced to, row by row. `dims`: for each of its dimensions that of the other value, -1 for extent 1.
+// A value that the attention kernel can store but its result does not read. It is made of `of`, which the result does
+// read, element by element or by a reduction of each row. `dims`: for each of its dimensions the dimension of `of`, -1
+// for extent 1.
 struct DerivedValue {
   ValueId of = kNone;
   std::vector<int> dims;
@@ -25,15 +27,17 @@ struct DerivedValue {
 
 struct AttentionSubgraph {
   ValueId result = kNone;
-  std::set<ValueId> inner;  // from the first product to what is multiplied with the values, and what is made of these
-  std::set<ValueId>
-      stored_alongside;  // those of them that are stored all the same, by the kernel: weights that are an output
+  std::set<ValueId> inner;  // values from the first product to the weights, and values derived from them
+  // Inner values that the attention kernel also stores, such as weights that are an output.
+  std::set<ValueId> stored_alongside;
   std::map<ValueId, DerivedValue> derived;
-  std::set<ValueId> row_reduced;  // of the derived ones: rows' sums, their logarithms
+  // The derived values that reduce rows (sums, their logarithms), and values made of them.
+  std::set<ValueId> row_reduced;
 };
 
-// Of the values of a group: null where one has no formula; whether it is stored in any case; whether others need it.
-// Whether what rows are reduced to is to be part of the stream with this result.
+// Answers about the values of a group. `facts`: null if the value has no formula. `must_store`: it is stored in any
+// case. `needed`: other groups or outputs need it. `with_rows`: reductions of rows may belong to the attention with
+// this result.
 struct GroupValues {
   std::function<const FormulaFacts*(ValueId)> facts;
   std::function<bool(ValueId)> must_store;

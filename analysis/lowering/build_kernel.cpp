@@ -19,12 +19,12 @@
 namespace fusec {
 namespace {
 
-// Beyond these a value is stored rather than copied into an expression once more.
+// Limits on copies of one formula and on expressions. Beyond them a value is stored.
 constexpr std::size_t kMostCopies = 24;
 constexpr std::size_t kMostExprs = 30000;
 // Most divisions, remainders, minima and maxima (ir/index_size.h) in the indices of one load. A load with more is not
-// replaced by the formula of the value that it reads: that value is stored. Otherwise the indices of a chain of reshape
-// and permute would grow with every link. The number is a choice; no model of tests/corpus/models reaches it.
+// replaced: the value it reads is stored. Otherwise the indices of a chain of reshape and permute would grow with every
+// link. The limit is a choice.
 constexpr std::size_t kLargestIndices = 200;
 
 class Building {
@@ -33,7 +33,7 @@ class Building {
       : graph_(graph), nodes_(nodes), inlining_(inlining), round_intermediates_(round_intermediates) {}
 
   BuiltKernel run(const KernelUnit& unit) {
-    // First the formulas as they are, each load of a value that is put in noted with the formula that replaces it.
+    // Collects the formulas with all their loads first, and notes which formula replaces each load.
     ExprPool raw(graph_.symbols);
     std::vector<IndexExpr> index;
     std::vector<std::uint32_t> axes;
@@ -52,7 +52,7 @@ class Building {
     std::set<NodeId> members;
     std::set<ExprId> operands;
     std::map<ExprId, ValueId> raw_reductions;
-    std::map<ValueId, std::vector<ExprId>> stored_alongside;  // values stored on the way: where they are loaded
+    std::map<ValueId, std::vector<ExprId>> stored_alongside;  // by value stored alongside: its loads
     SharedRowAxes row_axes(raw);
     for (ExprId id = 0; id < raw.size(); ++id) {
       count_step();
@@ -85,23 +85,23 @@ class Building {
       const FormulaFacts& facts = *inlining_.facts(source);
       const bool of_rows = is_rows(unit) && facts.reduces && !facts.product && !facts.nested;
       ExprId value = build_formula(raw, graph_, node, source - node.first_output, load.indices, guard);
-      // The guard speaks of the element that is asked for: its row is reduced once for all of them.
+      // The guard applies to one element. The reductions of its row serve all elements and need no guard.
       if (of_rows && guard != kNoExpr && is_of_indices(raw, guard))
         value = row_axes.without_guard(first, value,
                                        [&](const ExprNode& n) { return n.args[0] == guard && is_inside(raw, n); });
       if (of_rows) value = row_axes.take(first, value, rows_of(load.indices, facts));
       std::map<ExprId, ValueId> inner_reductions;
-      // Attention multiplies tiles of rows even where one query has but the heads that share its keys.
+      // Attention multiplies tiles even if a query has one row: the heads that share its keys.
       if (facts.contraction || (facts.product && unit.nested))
         note_operands(raw, first, source, operands,
                       facts.nested || !facts.contraction ? inner_reductions : raw_reductions);
       value = raw.convert(value, load.type);
-      // What attention made with weights of 16 bits is no finer than that, whatever reads it here.
+      // Attention multiplies 16-bit weights, so readers in the same kernel round its result to 16 bits too.
       if (facts.nested && facts.maximum && is_float(load.dtype) && bits(load.dtype) == 16 && !contains(unit, source))
         value = raw.round(value, load.dtype);
       if (operands.contains(id) && is_float(load.dtype)) {
         value = raw.round(value, load.dtype);
-        if (raw[value].op == ExprOp::kLoad) operands.insert(value);  // a view: what it loads may be put in, too
+        if (raw[value].op == ExprOp::kLoad) operands.insert(value);  // a view: its load may be substituted too
       }
       replaced_by.resize(raw.size(), kNoExpr);
       replaced_by[id] = value;
@@ -169,7 +169,7 @@ class Building {
     return size > kLargestIndices;
   }
 
-  // Is it a number of this dtype as it is: such a one, its magnitude, or the greater of two?
+  // Returns whether the value is representable in the 16-bit dtype: such a number, its magnitude, or a maximum of two.
   static bool has_bits_of(const ExprPool& pool, ExprId id, DType dtype, int depth = 4) {
     const ExprNode& n = pool[id];
     if (depth == 0 || (dtype != DType::kFloat16 && dtype != DType::kBFloat16)) return false;
@@ -193,7 +193,7 @@ class Building {
     }
   }
 
-  // What is stored in the dtype that it has been rounded to, and not read besides, is rounded by the store.
+  // Removes the rounding of an output that nothing else reads: the store rounds to the same dtype.
   static void round_once(Kernel& kernel) {
     const ExprPool& pool = kernel.pool;
     std::vector<bool> is_read(pool.size(), false);
@@ -209,10 +209,10 @@ class Building {
     }
   }
 
-  // Is every reduction in it one of a row's?
+  // Returns whether every reduction of the unit reduces a row.
   static bool is_rows(const KernelUnit& unit) { return !unit.contraction && !unit.vector_product && !unit.nested; }
 
-  // Of a load's indices those on which the reductions of its formula depend.
+  // Returns the indices of a load that the reductions of its formula depend on.
   static std::vector<IndexExpr> rows_of(const std::vector<IndexExpr>& indices, const FormulaFacts& facts) {
     std::vector<IndexExpr> rows;
     for (std::size_t d = 0; d < indices.size(); ++d)
@@ -220,16 +220,16 @@ class Building {
     return rows;
   }
 
-  // Is the guard of this load of a value that reduces only there to read less (the elements that tril drops)? Whoever
-  // guards selects as well, and what is reduced without a guard has better forms: a product's factors are copied, a
-  // row's sum is the same for all of its elements. Guards on whole rows (has a matrix) and those without which other
-  // elements would be read (padding) stay.
+  // Returns whether a load of a reduction's result can ignore its guard. The guard then only saves reads (elements that
+  // tril drops): its reader selects too. Reductions without a guard have better forms: operands of a product can be
+  // copied, and a row's sum is the same for all its elements. Guards on loaded values (does this row have a matrix?)
+  // and guards against reads out of bounds (padding) stay.
   bool reads_unguarded(const ExprPool& raw, ValueId source, const ExprNode& load) const {
     if (load.args[0] == kNoExpr || !inlining_.facts(source)->reduces) return false;
     return is_of_indices(raw, load.args[0]) && is_inside(raw, load);
   }
 
-  // Is this load there, guarded or not?
+  // Returns whether the load is within its tensor even without a guard.
   bool is_inside(const ExprPool& raw, const ExprNode& load) const {
     const Shape& shape = graph_.tensor(load.source).shape;
     for (std::size_t d = 0; d < shape.size(); ++d)
@@ -238,12 +238,12 @@ class Building {
     return true;
   }
 
-  // In the formula of a contraction, made of expressions from `first` on: the operands of products, which are rounded
-  // to their declared dtype where it has 16 bits, as they would be in memory, so that tensor cores can multiply them.
+  // Collects the loads of 16 bits in the reductions of a contraction's formula, which starts at `first`. Those operands
+  // are rounded to their dtype, as they would be in memory, so that tensor cores can multiply them.
   static void note_operands(const ExprPool& raw, ExprId first, ValueId source, std::set<ExprId>& operands,
                             std::map<ExprId, ValueId>& reductions) {
     std::set<ExprId> inner;
-    for (auto id = static_cast<ExprId>(raw.size()); id-- > first;) {  // those that stand in others after these
+    for (auto id = static_cast<ExprId>(raw.size()); id-- > first;) {  // outer reductions before inner ones
       if (raw[id].op != ExprOp::kReduce || inner.contains(id)) continue;
       reductions.emplace(id, source);
       for (const ExprId under : reachable(raw, std::span(raw[id].args.data(), 1))) {
@@ -254,7 +254,7 @@ class Building {
     }
   }
 
-  // The index of a value at a point of the unit's space.
+  // Returns the index of a value at a point of the unit's space.
   template <typename IndexAt>
   std::vector<IndexExpr> index_of(const KernelUnit& unit, ValueId v, IndexAt index_at) const {
     if (unit.reshaped.contains(v)) return index_of_reshaped(unit, v, index_at);
@@ -269,7 +269,7 @@ class Building {
     return index;
   }
 
-  // The same of a value that has as many elements as the space.
+  // Returns the index of a value with as many elements as the space, in the same order.
   template <typename IndexAt>
   std::vector<IndexExpr> index_of_reshaped(const KernelUnit& unit, ValueId v, IndexAt index_at) const {
     const Shape &space = graph_.tensor(unit.space).shape, &shape = graph_.tensor(v).shape;
@@ -281,8 +281,8 @@ class Building {
     return index;
   }
 
-  // What is loaded of a constant whose elements are all one number, or follow from their places (positions, classes),
-  // needs no memory; kNoExpr for other constants.
+  // Returns an expression for a load of a constant whose elements are all equal, or linear in their indices (positions,
+  // classes). Such a constant needs no memory. Returns kNoExpr for other constants.
   ExprId literal_of(ExprPool& pool, const Constant& constant, const ExprNode& load) const {
     const std::optional<Scalar> number = uniform_value(constant);
     if (!number) return of_places(pool, constant, load);

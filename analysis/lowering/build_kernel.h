@@ -1,5 +1,5 @@
-// The expressions of one kernel: the formulas of a unit's values with those of what they read put into them, until what
-// is loaded is in memory.
+// Builds the expressions of one kernel: substitutes formulas for loads, starting from the values of a unit, until only
+// tensors in memory are loaded.
 #pragma once
 
 #include <cstddef>
@@ -14,12 +14,13 @@ namespace fusec {
 
 struct BuiltKernel {
   Kernel kernel;
-  std::map<ExprId, ValueId> reduction_of;  // the reductions of contractions: of which value's formula
-  std::map<ValueId, std::size_t> copies;   // how often each value's formula stands in it, at different indices
-  ValueId over_duplicated = kNone;         // a value with which it grew beyond all limits: then there is no kernel
+  std::map<ExprId, ValueId> reduction_of;  // reductions of contractions: the value whose formula contains it
+  // by value: how many copies of its formula, at different indices, the kernel has
+  std::map<ValueId, std::size_t> copies;
+  ValueId over_duplicated = kNone;  // a value whose substitution exceeded the limits; the kernel is then not built
 };
 
-// The group's nodes in topological order. With `round_intermediates` every value that is put into another is rounded to
+// `nodes` are the group's nodes in topological order. With `round_intermediates` every substituted value is rounded to
 // its declared dtype.
 BuiltKernel build_kernel(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining,
                          const KernelUnit& unit, bool round_intermediates);

@@ -1,8 +1,9 @@
-// A concat whose operands are made where it is: each can be stored in its place by the kernel that makes it.
+// A concat whose operands are computed in the same group: each operand's kernel can store it in its place in the
+// result.
 //
-//   y = relu(concat(linear(x, v), linear(x, w)))   two products, of y[:, :16] and of y[:, 16:], side by side
+//   y = relu(concat(linear(x, v), linear(x, w)))   two GEMMs, of y[:, :16] and of y[:, 16:], in one launch
 //
-// Where values without reductions are joined, one expression with a choice in it is as good: these are left alone.
+// A concat of values without reductions is not split: one expression that selects is as good.
 #pragma once
 
 #include <optional>
@@ -11,13 +12,13 @@
 
 namespace fusec {
 
-// The concat of which `v` is made element by element, if its own value is not to be stored.
+// Returns the concat that `v` is made of element by element, if the concat itself need not be stored.
 std::optional<ValueId> concat_below(const Graph& graph, const Inlining& inlining, ValueId v);
 
-// Whether there is one, of which some operand is made in this group, of products or other reductions.
+// Returns whether there is such a concat, and this group computes some operand of it with a reduction.
 bool may_be_in_parts(const Graph& graph, const Inlining& inlining, ValueId v);
 
-// Which part of a value an operand of the concat below makes.
+// The part of a value that one operand of its concat makes: elements from `offset` on along `dim`.
 struct ConcatPart {
   ValueId operand = kNone;
   std::size_t dim = 0;

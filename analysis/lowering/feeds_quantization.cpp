@@ -15,14 +15,14 @@ bool is_float_tensor(const Graph& graph, ValueId v) {
   return v != kNone && !graph.type(v).is_tuple && is_float(graph.tensor(v).dtype);
 }
 
-// Has it a result that is no float, or one of fewer than 16 bits: a comparison, an index, a code?
+// Returns whether some result is not a float of at least 16 bits: a comparison, an index, a quantized value.
 bool result_is_quantized(const Graph& graph, const Node& node) {
   for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
     if (!graph.type(v).is_tuple && (!is_float_tensor(graph, v) || bits(graph.tensor(v).dtype) < 16)) return true;
   return false;
 }
 
-// Rounding keeps the sign.
+// Returns whether the node compares with 0. Rounding keeps the sign, so such a comparison needs no rounded operand.
 bool asks_for_sign(const Graph& graph, const Node& node) {
   constexpr std::array kOrders{"lt", "le", "gt", "ge"};
   if (std::ranges::find(kOrders, node.op->name) == kOrders.end()) return false;

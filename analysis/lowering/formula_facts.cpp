@@ -42,7 +42,7 @@ int operation_cost(ExprOp op) {
   }
 }
 
-// Output axes on which a load depends.
+// Returns the output axes among `all`.
 AxisSet output_axes(const AxisSet& all, std::size_t rank) {
   AxisSet mine;
   for (const std::uint32_t a : all)
@@ -50,7 +50,7 @@ AxisSet output_axes(const AxisSet& all, std::size_t rank) {
   return mine;
 }
 
-// The output axis a in a // c, or kOther.
+// Returns the output axis a if the index is a // c, else kOther.
 int divided_axis(const IndexExpr& e, std::size_t rank) {
   if (e.terms().size() != 1 || e.terms()[0].factors.size() != 1) return LoadFact::kOther;
   const IndexAtom& atom = *e.terms()[0].factors[0];
@@ -72,7 +72,7 @@ LoadFact load_fact(const Graph& graph, const ExprPool& pool, const ExprNode& n, 
     const bool fixed = n.indices[d].is_constant() || source_shape[d].is(1);
     fact.dims.push_back(output_axis ? static_cast<int>(v->id) : fixed ? LoadFact::kConstantIndex : LoadFact::kOther);
     fact.divided.push_back(divided_axis(n.indices[d], rank));
-    // Where the extent is 1 the index is 0 in every form.
+    // An index into extent 1 is 0 however it is written.
     if (!source_shape[d].is(1) && (!output_axis || v->id != d)) fact.identity = false;
     fact.along.emplace_back(std::vector<std::uint32_t>());
     for (const Variable w : variables_of(n.indices[d])) {
@@ -83,7 +83,7 @@ LoadFact load_fact(const Graph& graph, const ExprPool& pool, const ExprNode& n, 
       }
       fact.along.back()->push_back(w.id);
     }
-    // A window: an output axis and reduction axes in one index.
+    // A window: the index has an output axis and reduction axes.
     AxisSet axes;
     add_axes(axes, n.indices[d]);
     if (!output_axes(axes, rank).empty())
@@ -96,7 +96,7 @@ LoadFact load_fact(const Graph& graph, const ExprPool& pool, const ExprNode& n, 
   return fact;
 }
 
-// Loads under a reduction's body that lie in no deeper reduction matter alike: all of them are repeated.
+// Returns the loads in a reduction's body, those of nested reductions included.
 std::vector<ExprId> loads_under(const ExprPool& pool, ExprId body) {
   std::vector<ExprId> loads;
   for (const ExprId id : reachable(pool, std::vector<ExprId>{body}))
@@ -104,7 +104,7 @@ std::vector<ExprId> loads_under(const ExprPool& pool, ExprId body) {
   return loads;
 }
 
-// Of the axes `rows`, those on which a load does not depend: for each load that lacks some.
+// Returns, for each load that does not depend on all axes in `rows`, the missing ones.
 std::vector<AxisSet> missing_in_loads(const ExprPool& pool, const std::vector<std::vector<std::uint32_t>>& depends,
                                       ExprId body, const AxisSet& rows) {
   std::vector<AxisSet> missing;
@@ -117,9 +117,8 @@ std::vector<AxisSet> missing_in_loads(const ExprPool& pool, const std::vector<st
   return missing;
 }
 
-// The output axes on which the place of each element of a product's operands depends, of those that the sum runs for:
-// as written in the indices, without what loaded indices and guards depend on. Rows that choose their matrix have
-// factors w[expert[row], k, n]: the choice does not make them rows' own.
+// Returns, for each load in the body, the axes of `rows` that its indices do not mention. Loaded indices and guards do
+// not count: w[expert[row], k, n] is not a row's own matrix just because the row chooses it.
 std::vector<AxisSet> missing_in_operands(const ExprPool& pool, ExprId body, const AxisSet& rows) {
   std::vector<AxisSet> missing;
   std::set<ExprId> seen;
@@ -152,14 +151,14 @@ bool each_has_its_own(const std::vector<AxisSet>& missing) {
   return false;
 }
 
-// Two operands of which each is used again along an axis of the other, of those that the sum runs for.
+// Returns whether the body multiplies two operands that are each reused along an axis of the other.
 bool is_contraction(const ExprPool& pool, const std::vector<std::vector<std::uint32_t>>& depends, ExprId body,
                     const AxisSet& rows) {
   return each_has_its_own(missing_in_loads(pool, depends, body, rows)) ||
          each_has_its_own(missing_in_operands(pool, body, rows));
 }
 
-// The formula without reductions along axes of extent 1. Axis ids of the output are 0 .. rank-1.
+// Builds the formula without reductions along axes of extent 1. The output's axes have ids 0 .. rank-1.
 ExprId build_plain_formula(ExprPool& pool, const Graph& graph, const Node& node, std::size_t output,
                            const Shape& shape) {
   ExprPool whole(graph.symbols);
@@ -198,7 +197,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
     AxisSet rows, units;
     for (const std::uint32_t a : depends[id]) {
       if (a >= rank) {
-        facts.nested = true;  // runs anew in every step of another reduction
+        facts.nested = true;  // runs in every iteration of another reduction
       } else if (!shape[a].is(1)) {
         rows.insert(a);
         facts.rows[a] = true;
@@ -217,7 +216,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
     facts.product = facts.product || is_contraction(pool, depends, n.args[0], units);
     for (const ExprId inner : reachable(pool, std::vector<ExprId>{n.args[0]})) in_reduction[inner] = 1;
   }
-  // Beside a product, a value for each of its rows (which expert's they are) is no second form; of one row neither.
+  // Next to a product, a value per row (the row's expert) is no second form; nor is a value of one row.
   if (!all_rows.empty()) {
     const AxisSet widest = *std::max_element(all_rows.begin(), all_rows.end(),
                                              [](const AxisSet& a, const AxisSet& b) { return a.size() < b.size(); });

@@ -1,5 +1,5 @@
-// What lowering needs to know of a node's formula to decide whether it may stand inside another: where it loads from,
-// and over which of its dimensions its reductions run anew.
+// Facts about the formula of a node. Lowering uses them to decide whether the formula may be substituted into another:
+// where it loads from, and which of its dimensions its reductions depend on.
 #pragma once
 
 #include <cstdint>
@@ -15,37 +15,38 @@ namespace fusec {
 
 struct LoadFact {
   ValueId source = kNone;
-  bool identity = false;  // exactly the output's index, same shape
+  bool identity = false;  // index equals the output's index, and shapes are equal
   // For each dimension of the source: which dimension of the output its index is, kNoDim for a constant, kOther else.
   std::vector<int> dims;
   static constexpr int kConstantIndex = -1, kOther = -2;
-  // Where the index is an output dimension over a constant (the group of a channel): which one, else kOther.
+  // By dimension of the source: d if the index is output dimension d divided by a constant (a channel's group), else
+  // kOther.
   std::vector<int> divided;
-  // The output's dimensions that the index is made of; nothing where of anything else besides.
+  // By dimension of the source: the output dimensions in the index; nullopt if the index contains anything else.
   std::vector<std::optional<std::vector<std::uint32_t>>> along;
   bool in_reduction = false;
-  bool reused = false;               // stands in a reduction that runs for output elements that share this load
-  std::vector<std::uint32_t> lacks;  // reused: the output's dimensions along which it is
-  int times = 1;                     // how often an element is needed by one output's neighbours (a window's size)
-  bool reduced_alone = false;        // it is all that FormulaFacts::reduction reduces
+  bool reused = false;               // is in a reduction that depends on more output dimensions than the load does
+  std::vector<std::uint32_t> lacks;  // if reused: these further dimensions
+  int times = 1;                     // neighbouring outputs that need an element (window size), at most 64
+  bool reduced_alone = false;        // is the whole body of FormulaFacts::reduction
 };
 
 struct FormulaFacts {
-  std::vector<LoadFact> loads;  // each distinct one
-  int cost = 0;                 // operations an element, functions weighted, without those inside reductions
+  std::vector<LoadFact> loads;  // one entry per distinct load
+  int cost = 0;                 // operations per element (a function is 8); those inside reductions count once
   bool reduces = false;
-  bool contraction = false;  // a product of loads that are each reused over other dimensions: a matrix product
-  bool product = false;      // the same where output dimensions of extent 1 count: a row times a matrix as well
-  bool nested = false;       // reductions inside reductions over different dimensions: no single row form
+  bool contraction = false;  // matrix product: two operands, each reused along an output dimension of the other
+  bool product = false;      // as `contraction`, but dimensions of extent 1 count: also a row times a matrix
+  bool nested = false;       // reductions over different rows, or inside one another: not a single row form
   bool maximum = false;      // some reduction is a maximum
-  std::optional<Reduction> reduction;  // the formula is this one, over a constant perhaps (sum, mean, amax)
+  std::optional<Reduction> reduction;  // the formula is this reduction, or a sum divided by a constant (mean)
   std::vector<bool> rows;              // output dimensions that the reductions depend on
 };
 
-// Of one result of a node that has a formula.
+// Returns the facts of result `output` of a node that has a formula.
 FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t output);
 
-// The same of one graph's values, each found out once: for as long as the graph stays as it is.
+// Caches facts by value. Valid as long as the graph does not change.
 class FactsMemory {
  public:
   std::shared_ptr<const FormulaFacts> of(const Graph& graph, const Node& node, std::size_t output);

@@ -11,12 +11,12 @@
 namespace fusec {
 namespace {
 
-// Beyond these an intermediate is stored rather than computed anew.
-constexpr int kCheapOperand = 8;  // of a reduction's operand that is used again
-// Of an operand of a matrix product, which is computed once for every tile of so many rows or columns: what an A100
-// does of such operations, its bandwidth, and the time of a launch.
+// An operand of a reduction that is reused and costs more than this is stored.
+constexpr int kCheapOperand = 8;
+// An operand of a matrix product, recomputed once per tile of this many rows or columns. The rates are rounded from an
+// A100: operations a second, bytes a second, seconds per launch.
 constexpr double kProductTile = 64, kOperationRate = 1e13, kBandwidth = 1.5e12, kLaunchSeconds = 3e-6;
-constexpr std::int64_t kLongestProductRow = 1024;  // that a block may hold
+constexpr std::int64_t kLongestProductRow = 1024;  // longest row of a product that a block reduces, in elements
 constexpr std::int64_t kLongestWithSegments = 1 << 15;
 
 }  // namespace
@@ -37,7 +37,7 @@ const FormulaFacts* Inlining::facts(ValueId v) const {
   return it == facts_.end() ? nullptr : it->second.get();
 }
 
-// Values that the outputs need at all, from the last node to the first.
+// Finds the values that the outputs need, from the last node to the first.
 void Inlining::find_needed() {
   for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it) {
     const Node& node = graph_.nodes[*it];
@@ -92,9 +92,9 @@ void Inlining::find_facts(FactsMemory& facts) {
 }
 
 bool Inlining::recompute_outputs(const Inlining& decided) {
-  // What is written into an input's buffer has to wait for all who read the input.
+  // A kernel that writes into an input's buffer must wait for all readers of the input.
   if (std::ranges::any_of(graph_.aliases, [&](const Alias& a) { return needed_.contains(a.output); })) return false;
-  // Beside a product or an attention nothing else would run.
+  // No other kernel would run next to a matrix product or an attention, so nothing is gained.
   if (std::ranges::any_of(decided.inlined_, [](const auto& v) { return v.second.contraction || v.second.nested; }))
     return false;
   for (const auto& [reader, facts] : facts_)
@@ -109,7 +109,7 @@ bool Inlining::recompute_outputs(const Inlining& decided) {
   return !recomputed_.empty();
 }
 
-// A view of something in memory is memory.
+// Returns the memory behind `v` if it is a view or tuple item of a value in memory.
 std::optional<ValueId> Inlining::alias_of(ValueId v) const {
   const Node& node = producer(v);
   if (node.op->special == Special::kTuple) {
@@ -170,19 +170,19 @@ void Inlining::reject_attention(ValueId result) {
   ++refused_[result];
 }
 
-// Is `v` an inner value of the attention to which the consumer belongs, too?
+// Returns whether `v` is an inner value of the attention that the consumer belongs to.
 bool Inlining::feeds_attention(ValueId v, ValueId consumer) const {
   const auto a = attention_subgraph_of_.find(v), b = attention_subgraph_of_.find(consumer);
   return a != attention_subgraph_of_.end() && b != attention_subgraph_of_.end() && a->second == b->second &&
          attention_subgraphs_[a->second].result != v;
 }
 
-// Which values are stored: in rounds, since storing one changes what its consumers are.
+// Decides which values are stored. Repeats until nothing changes, because storing a value changes its consumers.
 void Inlining::decide() {
   stored_ = must_store_;
   find_attention_subgraphs();
   for (bool changed = true; changed;) {
-    const std::size_t before = stored_.size() - recomputed_.size();  // only grows
+    const std::size_t before = stored_.size() - recomputed_.size();  // never shrinks
     inlined_.clear();
     reduced_products_.clear();
     for (const NodeId n : nodes_) {
@@ -197,7 +197,7 @@ void Inlining::decide() {
             inlined_[v] = combine(v, *it->second, graph_.tensor(v).shape);
           }
         } else if (node.op->special == Special::kTuple && must_store_.contains(v)) {
-          // An item that is needed in memory is the field there; loads see through to the field.
+          // An item that must be in memory is its field; loads see through to the field.
           const ValueId field = resolve_tuple(graph_, v);
           if (field != v && inside(field)) stored_.insert(field);
         }
@@ -207,7 +207,7 @@ void Inlining::decide() {
   }
 }
 
-// The value with its operands' formulas put in; operands for which that will not do become stored.
+// Returns the value with its operands' formulas substituted. Stores the operands that cannot be substituted.
 Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape& shape) {
   Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows};
   if (facts.contraction || facts.nested) mine.origin = value;
@@ -266,8 +266,8 @@ std::vector<bool> Inlining::mapped_rows(const std::vector<bool>& of_operand, con
   return rows;
 }
 
-// What the rows and segments of the consumer are with the operand in it: either both have the same rows, or the rows of
-// one are parts of the other's. Nothing where neither is so.
+// Returns the rows and segments of the consumer with the operand substituted. Either both have the same rows, or the
+// rows of one are segments of the other's. Returns nothing otherwise.
 std::optional<Inlining::Rows> Inlining::rows_together(const Inlined& operand, const LoadFact& load, ValueId v,
                                                       const Inlined& consumer, bool rows_known,
                                                       const Shape& shape) const {
@@ -276,7 +276,7 @@ std::optional<Inlining::Rows> Inlining::rows_together(const Inlined& operand, co
   if (!rows_known) return mapped;
   Rows mine{consumer.rows, consumer.segments};
   if (mapped.rows != mine.rows) {
-    // The wider row is one that a block holds.
+    // The wider row must fit a block.
     const auto lies_in = [&](const std::vector<bool>& wider, const std::vector<bool>& rows) {
       IndexExpr row = 1;
       for (std::size_t d = 0; d < rows.size(); ++d) {
@@ -301,15 +301,15 @@ std::optional<Inlining::Rows> Inlining::rows_together(const Inlined& operand, co
   return mine;
 }
 
-// Does the load take the operand's rows in another order, or only some of them?
+// Returns whether the load permutes the operand's rows, or reads only some of them.
 bool Inlining::reads_elsewhere(const Inlined& operand, const LoadFact& load, ValueId v) const {
   for (std::size_t d = 0; d < operand.rows.size(); ++d)
     if (operand.rows[d] && !graph_.tensor(v).shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0) return true;
   return false;
 }
 
-// Is the consumer a reduction of reductions of its kind? They go over the axes of both
-// (analysis/kernel/reduction_rewrites).
+// Returns whether the consumer and the operand are reductions of the same kind that analysis/kernel/reduction_rewrites
+// joins into one.
 bool Inlining::is_joined_reduction(const Inlined& operand, const LoadFact& load, const Inlined& consumer) {
   return load.reduced_alone && operand.reduction && operand.reduction == consumer.reduction;
 }
@@ -332,7 +332,7 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
     if (load.reused && operand.cost > kCheapOperand &&
         !(consumer.facts.product && cheap_operand(operand, load, v, consumer, shape)))
       return false;
-    // What a reduction runs over it computes once for each element, as a value of its own would.
+    // Such an operand is computed once per element, as if it were stored.
     if (load.in_reduction && !load.reused && load.times == 1) return true;
     return load.identity || operand.cost * load.times <= kCheapWindow;
   }
@@ -353,16 +353,16 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
   return rows_together(operand, load, v, consumer, rows_known, shape).has_value();
 }
 
-// Is computing the operand in every tile no dearer than storing and reading it would be?
+// Returns whether recomputing the operand in every tile takes no longer than storing and reading it.
 bool Inlining::cheap_operand(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
                              const Shape& shape) const {
   const auto extent = [&](const Dim& d) { return static_cast<double>(value_at_hint(d, graph_.symbols)); };
   double elements = 1, others = 1;
   for (const Dim& d : graph_.tensor(v).shape) elements *= extent(d);
-  // Attention's tiles have all columns of their rows.
+  // A tile of attention has all columns of its rows, so only the longest axis counts.
   for (const std::uint32_t d : load.lacks)
     others = consumer.attention ? std::max(others, extent(shape[d])) : others * extent(shape[d]);
-  // A row times a matrix has no tiles: the row is read for every column.
+  // A row-times-matrix product has no tiles: the row is read for every column.
   const double times = consumer.facts.contraction ? std::ceil(others / kProductTile) - 1 : others - 1;
   const double stored_bytes = elements * bits(graph_.tensor(v).dtype) / 8;
   return elements * operand.cost * times / kOperationRate <= 2 * stored_bytes / kBandwidth + kLaunchSeconds;

@@ -1,14 +1,15 @@
-// Which values of a group stand inside others as formulas, and which are stored in memory between its kernels.
+// Decides which values of a group are substituted into their consumers as formulas, and which are stored in memory
+// between the group's kernels.
 //
-//   {linear, gelu, mul}   linear and gelu stand inside mul; mul is stored
-//   {softmax, matmul}     softmax is stored: inside matmul its rows would be computed anew for every column
+//   {linear, gelu, mul}   linear and gelu are substituted into mul; mul is stored
+//   {softmax, matmul}     softmax is stored: matmul would recompute its rows for every column
 //
-// A matrix product may stand inside what reads it in pieces or in another order, and beside other products: whether
-// that has a form of its own is known when the kernel has been built (schedule/lowering/lower_group), and taken back
-// where it has none.
+// Stored are the group's outputs; operands and results of ops without a formula; results of reductions that a consumer
+// reads neither element by element nor row by row; values that would be recomputed too often.
 //
-// What is stored besides the group's outputs: operands and results of ops that are no expression; results of reductions
-// that some consumer reads otherwise than element by element or row by row; what would be computed many times over.
+// A matrix product may be substituted into a consumer that reads it in pieces or in another order, and next to other
+// products. Whether the kernel then has a form is known only once it is built; schedule/lowering/lower_group takes the
+// substitution back if it has none.
 #pragma once
 
 #include <map>
@@ -23,23 +24,25 @@
 
 namespace fusec {
 
-// What a value is once the formulas before it are put into it.
+// A value with the formulas of its producers substituted.
 struct Inlined {
   FormulaFacts facts;
   int cost = 0;
   bool reduces = false, contraction = false, nested = false;
   std::vector<bool> rows;
-  std::vector<bool> segments =
-      {};                  // where parts of those rows are reduced, too (schedule/reduction/row_segments): theirs
-  ValueId origin = kNone;  // the value whose formula has the contraction (or nested reductions)
-  bool joined = false;     // holds several contractions, or a reduction that is read at other indices than its own
-  std::optional<Reduction> reduction = {};  // nothing but this of what does not reduce (FormulaFacts::reduction)
-  bool vector_product = false;              // holds a product of one row, which is no contraction: rows, each a sum
-  bool attention = false;  // holds an attention (attention_subgraphs) that is one kernel if its form allows
+  // Output dimensions that reductions of segments of these rows depend on (schedule/reduction/row_segments); empty:
+  // none.
+  std::vector<bool> segments = {};
+  ValueId origin = kNone;  // the value whose formula has the contraction or the nested reductions
+  bool joined = false;     // has several contractions, or a reduction that is read at indices other than its own
+  std::optional<Reduction> reduction = {};  // as FormulaFacts::reduction, after substitution
+  bool vector_product = false;              // has a row-times-matrix product, which counts as a reduction per row
+  // Has a product of an attention (attention_subgraphs), which is one kernel if its form allows.
+  bool attention = false;
 };
 
-// Beyond this an intermediate is stored rather than computed for each element of a window that needs it. Costs count
-// operations (a function is 8).
+// An intermediate of higher cost is stored instead of recomputed for each element of a window. Costs count operations
+// (a function is 8).
 inline constexpr int kCheapWindow = 64;
 
 class Inlining {
@@ -47,50 +50,53 @@ class Inlining {
   Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
            FactsMemory& facts);
 
-  // Decides anew; to be called first, and after values were forced into memory.
+  // Decides what is stored. Call it first, and again after any change below.
   void decide();
-  // From now on products and rows do not stand inside what reads them at other indices, nor products beside others:
-  // whether the kernel then has a form of its own is known when it has been built.
+  // From the next decision on, substitutes products and reductions into consumers only at their own indices, and does
+  // not substitute several products into one kernel.
   void separate_products() { products_separate_ = true; }
   bool products_separate() const { return products_separate_; }
-  // Nor do rows stand inside reductions of parts of them.
+  // From the next decision on, does not substitute rows into reductions of segments of these rows.
   void separate_segments() { segments_separate_ = true; }
-  // What stands inside one another as attention, with the result that each makes.
+  // Returns the subgraphs that are substituted as attention.
   const std::vector<AttentionSubgraph>& attention() const { return attention_subgraphs_; }
-  // Is the value stored beside, by the kernel of a stream that holds it?
+  // Returns whether an attention kernel that contains `v` stores it as a second output.
   bool stored_alongside(ValueId v) const { return stored_alongside_.contains(v); }
-  // Those stored beside that are made of `v` and stand nowhere in the result, with their dimensions in v's.
+  // Returns the values stored alongside that are derived from `v` and not part of the result, with the dimension of `v`
+  // for each of theirs.
   std::vector<std::pair<ValueId, std::vector<int>>> stored_alongside_from(ValueId v) const;
-  // The kernel in which this result stands is no attention: next time what rows are reduced to is no part of it, then
-  // the result is stored, then nothing streams to it.
+  // Reports that the kernel with this result is not attention. Each call removes one thing from the next decision:
+  // first reductions of rows, then the substitution of the result into its consumers, then the attention.
   void reject_attention(ValueId result);
-  // May rows of the product `v` be reduced where they are, by a consumer that is no product itself?
+  // Returns whether a consumer that is not a product may reduce the rows of product `v` in the same kernel.
   bool may_reduce(const Inlined& operand, ValueId v, const Inlined& consumer) const;
-  // Products of which rows are reduced inside what reads them: whether that has a form is known when it has been built.
+  // Returns the products that are substituted into reductions of their rows. Whether the kernel has a form is known
+  // only once it is built.
   const std::set<ValueId>& reduced_products() const { return reduced_products_; }
-  // From now on a view of what is stored is a formula, unless it is stored for itself: the kernel that makes what it is
-  // a view of may read it from registers.
+  // From the next decision on, substitutes views of stored values too, unless the view itself must be stored. The
+  // kernel that makes the stored value can then read it from registers.
   void look_through_views() { through_views_ = true; }
-  // Forces a value into memory from the next decision on; false where it was forced before.
+  // Forces a value into memory from the next decision on. Returns false if it was forced before.
   bool force_stored(ValueId v) {
     forced_.insert(v);
     const bool was_recomputed = recomputed_.erase(v) != 0;
     return must_store_.insert(v).second || stored_alongside_.contains(v) || was_recomputed;
   }
 
-  // The same for what an output is a view of: it is stored as outputs are, by whichever kernel makes it on the way.
+  // Treats the base of an output view as an output: any kernel that makes it stores it. Returns false if it was stored
+  // before.
   bool store_as_output(ValueId v) {
     needed_.insert(v);
     return must_store_.insert(v).second;
   }
 
-  // From now on outputs that are read at other indices than their own are computed anew by their readers, which then
-  // need not wait for them. Only cheap ones do that hold no reduction in `decided`, which is without this. False where
+  // From the next decision on, readers recompute outputs that they read at other indices, and need not wait for them.
+  // `decided` is a decision without this; outputs that contain a reduction there are not recomputed. Returns false if
   // there are none.
   bool recompute_outputs(const Inlining& decided);
 
-  // The value, made of a concat, is stored part by part by the kernels of the concat's operands
-  // (schedule/lowering/lower_group): the concat's own formula asks nothing of them.
+  // The kernels of the concat's operands store this value in parts (schedule/lowering/lower_group), so nothing is
+  // substituted into the concat.
   void store_in_parts(ValueId concat) { stored_in_parts_.insert(concat); }
   bool any_stored_in_parts() const { return !stored_in_parts_.empty(); }
   bool stored_in_parts(ValueId concat) const { return stored_in_parts_.contains(concat); }
@@ -99,17 +105,17 @@ class Inlining {
   bool inside(ValueId v) const { return inside_.contains(v); }
   bool stored(ValueId v) const { return stored_.contains(v); }
   bool in_memory(ValueId v) const { return !inside(v) || stored(v); }
-  // Its formula stands inside what reads it, in whichever kernel.
+  // Returns whether the consumers of `v` contain its formula instead of a load.
   bool substituted(ValueId v) const { return inside(v) && (!stored(v) || recomputed_.contains(v)); }
   bool wanted(NodeId n) const { return wanted_.contains(n); }  // some output needs it
-  // Is this 16-bit value quantized, compared or rounded to whole numbers, here or behind what is stored wide? It stays
-  // unrounded: else one code in some hundred would be another than the graph says, and what is multiplied by it a whole
+  // Returns whether this 16-bit value is quantized, compared or rounded to integers, in this kernel or after a wider
+  // stored value. The kernel then rounds it to its dtype; otherwise about one quantized value in a hundred would be one
   // step off.
   bool feeds_quantization(ValueId v) const { return leads_to_codes_.contains(v); }
-  // Nothing where the value has no formula.
+  // Returns null if the value has no formula.
   const FormulaFacts* facts(ValueId v) const;
   const Inlined& inlined(ValueId v) const { return inlined_.at(v); }
-  // A view of something in memory is memory: what `v` has the elements of.
+  // Returns the value in memory that `v` is a view of.
   std::optional<ValueId> alias_of(ValueId v) const;
 
  private:
@@ -145,10 +151,10 @@ class Inlining {
   std::set<ValueId> reduced_products_;
   bool products_separate_ = false, segments_separate_ = false, through_views_ = false;
   std::vector<AttentionSubgraph> attention_subgraphs_;
-  std::map<ValueId, std::size_t>
-      attention_subgraph_of_;       // of results and inner values: which of `attention_subgraphs_`
-  std::map<ValueId, int> refused_;  // results of streams: how often their kernel was no attention
-  std::set<ValueId> without_rows_;  // results of streams without what rows are reduced to
+  // By result and inner value of an attention: its index in attention_subgraphs_.
+  std::map<ValueId, std::size_t> attention_subgraph_of_;
+  std::map<ValueId, int> refused_;  // by result of an attention: how often its kernel was not attention
+  std::set<ValueId> without_rows_;  // results of attentions that exclude reductions of rows
 };
 
 }  // namespace fusec

@@ -1,4 +1,4 @@
-// What a group becomes (schedule/lowering/lower_group): kernels, ops without a formula, views.
+// What schedule/lowering/lower_group turns a group into: kernels, ops without a formula, and views.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,15 @@ struct FormOfKernel;
 struct LoweredUnit {
   enum class Kind : std::uint8_t {
     kKernel,   // `kernel`
-    kSpecial,  // `node`, an op without a formula; its operands are in memory
-    kAlias,    // `value` has the elements of `of`, in the same order: no work
+    kSpecial,  // `node`, an op without a formula, which reads its operands from memory
+    kAlias,    // `value` has the elements of `of` in the same order; launches nothing
   };
   Kind kind = Kind::kKernel;
   Kernel kernel;
   NodeId node = kNone;
   ValueId value = kNone, of = kNone;
-  std::vector<ValueId> inner = {};                     // of what the kernel stores: what nobody but other units needs
-  std::shared_ptr<const FormOfKernel> form = nullptr;  // of `kernel`, as it is; null for what is none
+  std::vector<ValueId> inner = {};                     // stored values that only other units of the group read
+  std::shared_ptr<const FormOfKernel> form = nullptr;  // form of the unchanged `kernel`; null for other kinds
 };
 
 }  // namespace fusec

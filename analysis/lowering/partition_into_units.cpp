@@ -55,7 +55,7 @@ class Forming {
   }
 
  private:
-  // Kernels of rows that others need which reduce segments of them become one with these, over the segments' space.
+  // Joins a kernel of rows with the kernel that reduces segments of these rows, over the space of the segments.
   void join_rows_and_segments() {
     for (std::size_t b = units_.size(); b-- > 0;)
       for (std::size_t a = b; a-- > 0;) {
@@ -106,15 +106,15 @@ class Forming {
     for (const ValueId v : segments.values) segments.reads.merge(reads_of(v, &segments));
   }
 
-  // What lies between a concat and an output may have to be stored for other reasons: then that is made in parts, and
-  // the output reads it.
+  // Returns whether `v` is made in parts. A value between a concat and an output may be stored for other reasons: it is
+  // then the one in parts, and the output reads it.
   bool made_in_parts(ValueId v) const {
     if (!inlining_.any_stored_in_parts()) return false;
     const std::optional<ValueId> concat = concat_below(graph_, inlining_, v);
     return concat && inlining_.stored_in_parts(*concat);
   }
 
-  // A unit for each operand of the concat below: the value at the operand's place.
+  // Adds a unit per operand of the concat below: it stores the operand's part of `whole`.
   void form_parts(ValueId whole) {
     for (ConcatPart& part : parts_of(graph_, inlining_, whole)) {
       KernelUnit unit{.values = {whole}, .space = part.operand, .smaller = {}};
@@ -132,7 +132,7 @@ class Forming {
     }
   }
 
-  // The stored values that a stored value's expression loads, and those of one unit that would be put in instead.
+  // Returns the stored values that v's expression loads when the values of `together` are substituted.
   std::set<ValueId> reads_of(ValueId v, const KernelUnit* together) const {
     std::set<ValueId> reads, seen;
     std::vector<ValueId> stack{v};
@@ -154,7 +154,7 @@ class Forming {
     return reads;
   }
 
-  // May `v` be made by the kernel of `unit`, reading what it makes from registers?
+  // Returns whether the kernel of `unit` may make `v` and read the unit's values from registers.
   bool may_join(const KernelUnit& unit, ValueId v, const std::set<ValueId>& reads) const {
     if (limits_.no_sharing || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs ||
         unit.part)
@@ -172,36 +172,36 @@ class Forming {
              may_reduce_rows_of(unit, v, reads);
     }
     if (is_mixed(unit, mine) && (inlining_.products_separate() || limits_.alone.contains(v))) return false;
-    // Rows that are all of the space leave nothing to share.
+    // Without a read from the unit, `v` joins only if both read some common value, and both or neither reduce.
     bool reads_unit = false, shares = false;
     for (const ValueId r : reads) {
       reads_unit = reads_unit || contains(unit, r);
       shares = shares || unit.reads.contains(r);
     }
     if (!reads_unit) return shares && mine.reduces == unit.reduces;
-    // What is read of the unit is read at the same index, or is cheap enough to compute anew.
+    // `v` reads values of the unit at its own index, or they are cheap enough to recompute.
     return reads_are_simple(v, unit, mine);
   }
 
-  // Products of one row, or one column, and other reductions.
+  // Returns whether one has a row-times-matrix product and the other has other reductions.
   static bool is_mixed(const KernelUnit& unit, const Inlined& v) {
     return unit.reduces && v.reduces && unit.vector_product != v.vector_product;
   }
 
-  // Of a product of one row: reductions of that row are no products themselves.
+  // Returns whether the unit has a row-times-matrix product and `v` reduces its row.
   static bool reduces_only_row(const KernelUnit& unit, const Inlined& v) {
     return unit.vector_product && v.reduces && !v.vector_product && !v.contraction;
   }
 
-  // Does `v` reduce rows of the unit's products, short enough to be in one block?
+  // Returns whether `v` reduces rows of the unit's products that are short enough for one block.
   bool may_reduce_rows_of(const KernelUnit& unit, ValueId v, const std::set<ValueId>& reads) const {
     return std::ranges::any_of(reads, [&](ValueId r) {
       return contains(unit, r) && inlining_.may_reduce(inlining_.inlined(r), r, inlining_.inlined(v));
     });
   }
 
-  // May `v`, though of another shape or reading the unit's rows elsewhere, be made by its kernel, if that will be rows
-  // throughout?
+  // Returns whether `v` may join on trial. It has another shape, or reads the unit's rows at other indices; the kernel
+  // is valid only if it is rows throughout.
   bool may_try_rows(const KernelUnit& unit, ValueId v, const std::set<ValueId>& reads) const {
     if (limits_.no_sharing || unit.kind != LoweredUnit::Kind::kKernel || unit.values.size() >= kMostOutputs ||
         unit.part)
@@ -223,7 +223,7 @@ class Forming {
            dims_in_space(graph_, inlining_, v, unit.space) || dims_in_space(graph_, inlining_, unit.space, v);
   }
 
-  // Where `v`, new in the unit, runs in its space; a larger value makes a larger space.
+  // Maps the dimensions of `v`, new in the unit, to the unit's space. If `v` is larger, its shape becomes the space.
   void find_place(KernelUnit& unit, ValueId v) const {
     if (graph_.tensor(unit.space).shape == graph_.tensor(v).shape) return;
     if (auto dims = dims_in_space(graph_, inlining_, v, unit.space)) {
@@ -242,7 +242,7 @@ class Forming {
 
   bool reads_are_simple(ValueId v, const KernelUnit& unit, const Inlined& mine) const {
     std::set<ValueId> seen;
-    std::vector<std::pair<ValueId, bool>> stack{{v, true}};  // value, reached at the same index
+    std::vector<std::pair<ValueId, bool>> stack{{v, true}};  // value; true: reached at the index of `v`
     while (!stack.empty()) {
       const auto [at, same] = stack.back();
       stack.pop_back();
@@ -263,10 +263,10 @@ class Forming {
     return true;
   }
 
-  // Puts the value into the unit, if it may be there.
+  // Adds the value to the unit if allowed. Returns whether it did.
   bool takes(std::size_t u, ValueId v, const std::set<ValueId>& reads, const std::map<ValueId, std::size_t>& made_by) {
     KernelUnit& unit = units_[u];
-    // All else that it reads must be there before that unit runs.
+    // Everything else that `v` reads must exist before the unit runs.
     for (const ValueId r : reads)
       if (const auto it = made_by.find(r); it != made_by.end() && it->second >= u && !contains(unit, r)) return false;
     const bool joins = may_join(unit, v, reads);
@@ -291,11 +291,11 @@ class Forming {
 
   std::size_t place(ValueId v, const std::map<ValueId, std::size_t>& made_by) {
     const std::set<ValueId> reads = reads_of(v, nullptr);
-    std::size_t after = 0;  // units before this one must not take it
+    std::size_t after = 0;  // the last unit that makes what `v` reads
     for (const ValueId r : reads)
       if (const auto it = made_by.find(r); it != made_by.end()) after = std::max(after, it->second);
-    // The last units first; far back there is little to share and much to search. Who makes what is read comes before
-    // who reads the same: beside the latter the value would wait for the former.
+    // Tries the last eight units, latest first; earlier ones share little. Units that make what `v` reads go before
+    // units that read the same values: in the latter `v` would have to wait for the former.
     const std::size_t first = std::max(after, units_.size() > 8 ? units_.size() - 8 : 0);
     for (const bool reading : {true, false})
       for (std::size_t u = units_.size(); u-- > first;) {
@@ -321,7 +321,7 @@ class Forming {
   const Inlining& inlining_;
   const SharingLimits& limits_;
   std::vector<KernelUnit> units_;
-  std::vector<KernelUnit> views_of_inputs_;  // of what is there before any kernel runs, and so are they
+  std::vector<KernelUnit> views_of_inputs_;  // views of memory that exists before any kernel runs
 };
 
 }  // namespace

@@ -1,9 +1,8 @@
-// Which values of a group are stored by one kernel: those over one iteration space that read one another or the same,
-// and smaller ones with an element a row, where that may be rows throughout.
+// Decides which values of a group one kernel stores: values over one iteration space that read one another or the same
+// tensors, and smaller values with one element per row.
 //
-//   y = relu(x), z = y * b, both stored        one kernel, y read from a register
-//   m = amax(x, -1), s = softmax(x)            one, m with an element a row; whether it is rows is seen when it is
-//   built
+//   y = relu(x), z = y * b, both stored        one kernel, which reads y from a register
+//   m = amax(x, -1), s = softmax(x)            one kernel, if it is rows throughout once it is built
 #pragma once
 
 #include <vector>
@@ -13,7 +12,7 @@
 
 namespace fusec {
 
-// The nodes in topological order; in an order that can be run.
+// `nodes` are in topological order. Returns units in an executable order.
 std::vector<KernelUnit> partition_into_units(const Graph& graph, const std::vector<NodeId>& nodes,
                                              const Inlining& inlining, const SharingLimits& limits);
 

@@ -6,7 +6,7 @@
 namespace fusec {
 namespace {
 
-// Extents that depend on axes, and rows that are looked up, are left alone.
+// Extents that depend on axes or on loaded values do not qualify.
 bool has_only_symbols(const IndexExpr& e) {
   return std::ranges::all_of(variables_of(e), [](Variable v) { return v.kind == Variable::Kind::kSymbol; });
 }
@@ -18,7 +18,7 @@ bool mentions(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
   });
 }
 
-// Whether something under an expression, such as a guard of its loads, is about one of these axes already.
+// Returns whether an index below the expression (of a load or its guard) mentions one of the axes.
 bool is_about(const ExprPool& pool, ExprId id, const std::vector<std::uint32_t>& axes) {
   return std::ranges::any_of(reachable(pool, std::span(&id, 1)), [&](ExprId under) {
     return std::ranges::any_of(pool[under].indices, [&](const IndexExpr& e) {

@@ -1,11 +1,11 @@
-// Reductions of a row over one and the same axis, whatever stands in between: what a value before them is at that axis
-// then stands in a kernel once, not once more for each reduction that needs it.
+// Makes the reductions of a row use one common axis. A value that several of these reductions read then occurs in the
+// kernel once, not once per reduction.
 //
 //   y = softmax(x), z = softmax(y)
 //     max_k y[i, k] and sum_l exp(y[i, l] - ...) need y at k, l and j, each with a maximum and a sum of its own
 //     max_k y[i, k] and sum_k exp(y[i, k] - ...) need y at k and j, with a maximum and a sum of x[i, k]
 //
-// A reduction that stands inside another one's body and has its axis means its own; it does not depend on the other's.
+// A reduction inside the body of another one with the same axis rebinds the axis; it does not depend on the outer one.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,20 @@ class SharedRowAxes {
  public:
   explicit SharedRowAxes(ExprPool& pool) : pool_(pool) {}
 
-  // A formula's value, made of the pool's expressions from `first` on, with its reductions over axes that others have,
-  // too. `rows` are the indices at which it was asked for and on which its reductions depend: none of them may be an
-  // axis that is shared, else the formula stays as it is; nor may what it reduces be guarded by a condition on one.
+  // Returns the formula's `value` with its reductions over the shared axes. The formula consists of the pool's
+  // expressions from `first` on. `rows` are the indices of the load that its reductions depend on. Returns `value`
+  // unchanged if one of `rows`, or a guard inside a reduction, mentions a shared axis, or if extents depend on more
+  // than symbols.
   ExprId take(ExprId first, ExprId value, std::span<const IndexExpr> rows);
 
-  // The same formula without the guards of those loads of which it is said that they may go.
+  // Returns the formula without the guards of the loads for which `goes` returns true.
   ExprId without_guard(ExprId first, ExprId value, const std::function<bool(const ExprNode& load)>& goes);
 
-  // Was the expression part of a formula in whose place another stands now?
+  // Returns whether the expression belongs to a formula that was replaced.
   bool is_given_up(ExprId id) const { return id < given_up_.size() && given_up_[id]; }
 
  private:
-  // What becomes of an expression whose operands have been changed.
+  // Changes an expression whose operands are already replaced.
   using Change = std::function<void(ExprNode&)>;
   ExprId rewritten(ExprId first, ExprId value, const Change& change);
 

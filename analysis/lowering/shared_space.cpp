@@ -9,13 +9,13 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kMostValues = 64;  // looked at between the two
+constexpr std::size_t kMostValues = 64;  // most values visited between the two
 
 bool is_unit(const Graph& graph, ValueId v, std::size_t d) {
   return graph.tensor(v).shape[d].is(1);
 }
 
-// Shapes that are equal but for dimensions of extent 1.
+// Returns the mapping between shapes that are equal up to dimensions of extent 1.
 std::optional<DimsInSpace> equal_but_for_units(const Graph& graph, ValueId rows, ValueId space) {
   DimsInSpace dims(graph.tensor(rows).shape.size(), kUnitDim);
   std::size_t s = 0;
@@ -31,8 +31,8 @@ std::optional<DimsInSpace> equal_but_for_units(const Graph& graph, ValueId rows,
   return next() ? std::nullopt : std::optional(dims);
 }
 
-// For each dimension of `source` the dimension of `from` that indexes it where from's formula, with all before it put
-// in, first loads it; -1 for others. `is_it` says which value is meant.
+// Returns, for each dimension of the first value in from's formula for which `is_it` holds, the dimension of `from`
+// that indexes it; -1 for none. Looks through substituted values.
 template <typename IsIt>
 std::optional<DimsInSpace> dims_loaded(const Graph& graph, const Inlining& inlining, ValueId from, IsIt is_it) {
   std::vector<std::pair<ValueId, DimsInSpace>> queue;
@@ -78,10 +78,10 @@ DimsInSpace without_units(const Graph& graph, ValueId rows, DimsInSpace dims) {
 
 std::optional<DimsInSpace> dims_in_space(const Graph& graph, const Inlining& inlining, ValueId rows, ValueId space) {
   if (auto equal = equal_but_for_units(graph, rows, space)) return equal;
-  // The space reads the rows.
+  // The space reads `rows`.
   const auto read = dims_loaded(graph, inlining, space, [&](ValueId v) { return v == rows; });
   if (read && fits(graph, rows, space, *read)) return without_units(graph, rows, *read);
-  // The rows read the space, or something of its shape.
+  // `rows` reads the space, or a value of its shape.
   const Shape& shape = graph.tensor(space).shape;
   const auto made_of = dims_loaded(graph, inlining, rows, [&](ValueId v) {
     return v == space || (graph.value(v).kind != Value::Kind::kNumber && graph.value(v).kind != Value::Kind::kDim &&
