@@ -1,7 +1,5 @@
-// Forms of kernels, each found once. Groups that are lowered on trial (schedule/lowering/trial_lowering) are lowered
-// again with other nodes, and most of their kernels are the same then.
-//
-// A kernel's form follows from the kernel alone, so that nothing here ever becomes wrong.
+// Caches the forms of kernels. Trial lowering (schedule/lowering/trial_lowering) lowers groups again with other nodes,
+// and most of their kernels then recur. A form depends on its kernel only, so entries never become stale.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,8 @@
 namespace fusec {
 namespace {
 
-// The divisor c of an output axis that occurs in some load as axis // c: the channels of a group, so many at least.
+// Returns the position of an output axis that some load uses as axis // c, and c: the channels of a group, at least
+// `fewest`.
 std::optional<std::pair<std::size_t, std::int64_t>> grouped_axis(const Kernel& kernel, std::int64_t fewest) {
   const ExprPool& pool = kernel.pool;
   const auto& axes = kernel.outputs[0].axes;
@@ -36,7 +37,7 @@ std::optional<std::pair<std::size_t, std::int64_t>> grouped_axis(const Kernel& k
   return std::nullopt;
 }
 
-// Output axes of which loads see both parts, axis // c and axis % c, as pixel shuffles and merged heads leave them.
+// Returns the output axes that loads use both as axis // c and as axis % c, as pixel shuffles and merged heads do.
 std::vector<std::pair<std::size_t, std::int64_t>> axes_in_parts(const Kernel& kernel) {
   const ExprPool& pool = kernel.pool;
   const auto& axes = kernel.outputs[0].axes;
@@ -61,7 +62,7 @@ std::vector<std::pair<std::size_t, std::int64_t>> axes_in_parts(const Kernel& ke
   return found;
 }
 
-// Output axis `which` as two, group and member.
+// Splits output axis `which` into group and member.
 Kernel split_grouped_axis(const Kernel& kernel, std::size_t which, std::int64_t members) {
   return change_axes(kernel, [&](ExprPool& pool) {
     AxisChange change;
@@ -88,7 +89,7 @@ bool has_reduction(const Kernel& kernel) {
                              [&](ExprId id) { return kernel.pool[id].op == ExprOp::kReduce; });
 }
 
-// With each output axis that loads see in parts as several.
+// Splits every output axis that loads use in parts; nothing if there is none.
 std::optional<Kernel> with_parts_as_axes(const Kernel& kernel) {
   constexpr int kMostSplits = 8;
   std::optional<Kernel> split;

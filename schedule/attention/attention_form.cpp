@@ -16,9 +16,9 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-constexpr std::int64_t kManyRows = 64;  // queries along one axis that fill a tile of their own
+constexpr std::int64_t kManyRows = 64;  // queries along one axis that fill a tile by themselves
 
-// Reductions one inside the other, a maximum among them: what every attention holds.
+// Every attention has at least three sums and a maximum.
 bool may_be_attention(const Kernel& kernel) {
   int sums = 0, maxima = 0;
   for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
@@ -30,8 +30,8 @@ bool may_be_attention(const Kernel& kernel) {
   return sums >= 3 && maxima >= 1;
 }
 
-// Reductions of one nesting depth and extent over one axis: equal terms of a softmax, written with axes of their own
-// each, become one expression. Nothing where an axis belongs to reductions of both depths.
+// Lets reductions of the same nesting depth and extent share an axis, so that equal terms of a softmax become one
+// expression. Returns nothing if an axis belongs to reductions of both depths.
 std::optional<Kernel> with_softmax_axes(const Kernel& kernel) {
   const ExprPool& old = kernel.pool;
   const auto depends = dependences(old);
@@ -60,7 +60,7 @@ std::optional<Kernel> with_softmax_axes(const Kernel& kernel) {
   return shared;
 }
 
-// Output axis `which` as two, of which the second has `inner` members.
+// Splits output axis `which` into two, the second of extent `inner`.
 Kernel split_axis(const Kernel& kernel, std::size_t which, std::int64_t inner) {
   return change_axes(kernel, [&](ExprPool& pool) {
     AxisChange change;
@@ -98,7 +98,7 @@ class Recognizer {
     }
   }
 
-  // "" where all was found.
+  // Returns "" if everything was found.
   std::string_view recognize() {
     if (const auto why = find_result(); !why.empty()) return why;
     if (const auto why = peel_weight(); !why.empty()) return why;
@@ -115,7 +115,7 @@ class Recognizer {
     return "";
   }
 
-  // A common axis of which the factors see two parts: head and column, key head and query head of its group.
+  // Returns a batch axis that the operands use in parts: head and column, or key head and query head of its group.
   std::optional<std::pair<std::size_t, std::int64_t>> axis_in_parts() const {
     const ExprPool& pool = found_.kernel.pool;
     const Axes& outputs = found_.kernel.outputs[0].axes;
@@ -159,7 +159,8 @@ class Recognizer {
     return std::ranges::any_of(depends_[id], [&](std::uint32_t a) { return contains(found_.keys, a); });
   }
 
-  // The outermost reductions: the weighted sum of values, and perhaps rows' maxima and sums that are wanted as well.
+  // Finds the weighted sum of values among the outermost reductions. Others may be a row's maximum or sum that is an
+  // output.
   std::string_view find_result() {
     const ExprPool& pool = found_.kernel.pool;
     std::vector<std::uint8_t> seen(pool.size(), 0);
@@ -188,7 +189,7 @@ class Recognizer {
     return "";
   }
 
-  // From the weight down to exp(score - greatest), the steps between being linear.
+  // Follows linear steps from the weight down to exp(score - maximum).
   std::string_view peel_weight() {
     constexpr std::string_view kNoSoftmax = "its weights are no softmax of scores";
     ExprId id = weight_;
@@ -258,7 +259,7 @@ class Recognizer {
     (on_keys(operand) ? found_.key_weight_steps : found_.row_weight_steps).push_back({kind, operand});
   }
 
-  // Every reduction of the kernel must be one that the streaming form keeps.
+  // Assigns every other reduction of the kernel to one that the online softmax keeps.
   std::string_view find_row_reductions() {
     for (const ExprId id : reachable(found_.kernel.pool, roots_of(found_.kernel))) {
       const ExprNode& n = at(id);
@@ -317,7 +318,7 @@ class Recognizer {
     return "";
   }
 
-  // What is multiplied with single weights is made anew for each: of indices and loads.
+  // An operand per key must be made of indices and loads, since it is recomputed for each weight.
   std::string_view check_steps() const {
     for (const WeightStep& step : found_.key_weight_steps)
       if (reduces_[step.operand]) return "a step between softmax and values holds a reduction";
@@ -359,8 +360,8 @@ class Recognizer {
     return "";
   }
 
-  // A tile's rows are neighbours along the longest axis; where that is short (decoding), along the others as well: the
-  // query heads that share a key head read it once.
+  // Chooses the rows of a tile: neighbours along the longest axis. If that is short (decoding), the other row axes join
+  // it, so that query heads with a common key head read the key once.
   void choose_rows() {
     if (found_.rows.empty()) return;
     const ExprPool& pool = found_.kernel.pool;
@@ -378,7 +379,7 @@ class Recognizer {
 
   // --- tensor cores
 
-  // Weights in a format are precise enough where the graph itself rounds them, or the result, no finer.
+  // Weights may be rounded to `dtype` if the graph rounds them, or the result, to a dtype that is no finer.
   bool weights_may_have(DType dtype) const {
     const auto coarse = [&](DType to) { return is_float(to) && bits(to) <= 16 && !has_more_digits(to, dtype); };
     if (rounded_ && coarse(*rounded_)) return true;
@@ -403,10 +404,10 @@ class Recognizer {
   }
 
   std::vector<Axes> depends_;
-  std::vector<std::uint8_t> reduces_;  // holds a reduction
+  std::vector<std::uint8_t> reduces_;  // by expression: is or contains a reduction
   Attention found_;
   ExprId weight_ = kNoExpr;
-  std::optional<DType> rounded_;  // what weights are rounded to
+  std::optional<DType> rounded_;  // dtype that the weights are rounded to
 };
 
 }  // namespace

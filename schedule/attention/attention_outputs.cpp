@@ -19,7 +19,8 @@ IndexExpr rows_count(const Attention& form) {
   return point_count(form.kernel.pool, form.batch) * point_count(form.kernel.pool, form.rows);
 }
 
-// The axes that number the values of an index, each once, as digits number a number's: a, or head * group + member.
+// Returns the axes whose digits form the index, lowest first: a, or head * group + member. Each value of the index then
+// occurs once.
 std::optional<Axes> digits_of(const IndexExpr& index, const ExprPool& pool) {
   if (index.constant_term() != 0) return std::nullopt;
   const std::vector<Variable> variables = variables_of(index);
@@ -44,7 +45,7 @@ std::optional<Axes> digits_of(const IndexExpr& index, const ExprPool& pool) {
   return axes;
 }
 
-// Does the output get each of its elements, once for a row and key?
+// Returns whether the output's index covers each of its elements once.
 bool covers_all(const KernelOutput& output, const Attention& form) {
   Axes seen;
   for (std::size_t d = 0; d < output.index.size(); ++d) {
@@ -59,7 +60,7 @@ bool covers_all(const KernelOutput& output, const Attention& form) {
   return true;
 }
 
-// Otherwise than through a score or a reduction of a row.
+// Returns whether `root` reaches a product other than through a score or a reduction of a row.
 bool reaches_product(ExprId root, const Attention& form) {
   std::vector<ExprId> stack{root};
   std::vector<std::uint8_t> seen(form.kernel.pool.size(), 0);
@@ -76,7 +77,7 @@ bool reaches_product(ExprId root, const Attention& form) {
   return false;
 }
 
-// Has it one element for each row, though its axes are those of the result?
+// Returns whether the output has one element per row although its axes are the result's.
 bool is_of_rows(const KernelOutput& output, const Axes& needs, const Attention& form) {
   Axes numbering;
   for (const IndexExpr& index : output.index)

@@ -1,5 +1,5 @@
-// What attention's kernel stores beside its result: weights or scores, an element for each row and key; totals and
-// their logarithms, an element for each row.
+// What an attention kernel stores besides its result: weights or scores with one element per row and key, and totals or
+// their logarithms with one element per row.
 #pragma once
 
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace fusec {
 
-// Sorts the outputs beside the result into `beside` and `of_rows`; why that cannot be, else "".
+// Sorts the outputs besides the result into `extra_outputs` and `row_outputs`. Returns why that is impossible, else "".
 std::string_view classify_outputs(Attention& form);
 
-// Which output beside has an element of the scores' own type for each of them: `waiting`. Tensor cores multiply faster
-// than scores go to memory and back, so it is for kernels without them.
+// Sets `score_buffer` to an extra output of the scores' own type that has an element for each score. Call it only
+// without tensor cores, which compute scores faster than memory can store and reload them.
 void find_score_buffer(Attention& form);
 
 }  // namespace fusec

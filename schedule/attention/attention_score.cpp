@@ -9,7 +9,7 @@
 namespace fusec {
 namespace {
 
-// --- scales: constants go from the factors to the score, and from the score to the softmax
+// --- scales: constants move from the operands to the score, and from the score to the softmax
 
 std::pair<ExprId, double> without_scale(const ExprPool& pool, ExprId factor) {
   double scale = 1;
@@ -32,7 +32,7 @@ std::pair<ExprId, double> without_scale(const ExprPool& pool, ExprId factor) {
   }
 }
 
-// `root` with `to` in the place of `from`.
+// Returns `root` with `from` replaced by `to`.
 ExprId replaced(ExprPool& pool, ExprId root, ExprId from, ExprId to) {
   std::map<ExprId, ExprId> now{{from, to}};
   for (const ExprId id : reachable(pool, std::span(&root, 1))) {
@@ -49,9 +49,9 @@ ExprId replaced(ExprPool& pool, ExprId root, ExprId from, ExprId to) {
   return now.at(root);
 }
 
-// Through selects of -inf, which a positive scale leaves alone.
+// Moves a positive scale out of the score, also through selects of -inf, which it does not change.
 std::pair<ExprId, double> without_positive_scale(ExprPool& pool, ExprId score) {
-  std::vector<std::pair<ExprId, bool>> conditions;  // the condition, and whether it keeps the score
+  std::vector<std::pair<ExprId, bool>> conditions;  // condition, and whether it keeps the score
   ExprId id = score;
   double scale = 1;
   for (;;) {
@@ -75,9 +75,9 @@ std::pair<ExprId, double> without_positive_scale(ExprPool& pool, ExprId score) {
   return {id, scale};
 }
 
-// --- limits of keys: causal masks and windows, as comparisons of indices
+// --- key limits: causal masks and windows as comparisons of indices
 
-// A sum or difference of indices and constants, where none wraps around.
+// Returns a sum or difference of indices and constants that does not overflow int32.
 std::optional<IndexExpr> whole(const ExprPool& pool, ExprId id) {
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
   const auto narrow = [&](const IndexExpr& e) {
@@ -95,7 +95,8 @@ std::optional<IndexExpr> whole(const ExprPool& pool, ExprId id) {
   return narrow(n.op == ExprOp::kAdd ? *a + *b : *a - *b);
 }
 
-// What must not be negative for the condition to hold, or not to hold, where it compares indices; of a distance both.
+// Returns what must be >= 0 for the comparison to hold (or not to hold, if `holds` is false). A comparison of an
+// absolute value gives two margins.
 std::vector<IndexExpr> not_negative(const ExprPool& pool, const ExprNode& n, bool holds) {
   if (n.op != ExprOp::kGe && n.op != ExprOp::kGt && n.op != ExprOp::kLe && n.op != ExprOp::kLt) return {};
   const bool first_less = (n.op == ExprOp::kLe || n.op == ExprOp::kLt) == holds;
@@ -110,7 +111,7 @@ std::vector<IndexExpr> not_negative(const ExprPool& pool, const ExprNode& n, boo
   return {most - *lesser};
 }
 
-// margin >= 0 as a limit on the key, if it is one: its slot and what it is.
+// Returns margin >= 0 as a limit on the key: the member of Attention, and the limit.
 using KeyLimit = std::pair<std::optional<IndexExpr> Attention::*, IndexExpr>;
 std::optional<KeyLimit> limit_of(const Attention& form, const IndexExpr& margin) {
   const Variable key{Variable::Kind::kAxis, form.keys[0]};
@@ -128,7 +129,7 @@ std::optional<KeyLimit> limit_of(const Attention& form, const IndexExpr& margin)
   return KeyLimit{*by_key == -1 ? &Attention::last_key : &Attention::first_key, limit};
 }
 
-// All margins >= 0 as limits on the key, if they are.
+// Stores all margins >= 0 as limits on the key; stores none and returns false if some margin is not a limit.
 bool take_limits(Attention& form, const std::vector<IndexExpr>& margins) {
   std::vector<KeyLimit> limits;
   for (const IndexExpr& margin : margins) {
@@ -188,14 +189,14 @@ void hoist_score_scale(Attention& form) {
 void find_key_range(Attention& form) {
   ExprPool& pool = form.kernel.pool;
   if (form.keys.size() != 1) return;
-  std::vector<ExprId> masks;  // what must hold besides, outermost first
+  std::vector<ExprId> masks;  // conditions that remain in the score, outermost first
   ExprId score = form.score;
   for (;;) {
     const ExprNode n = pool[score];
     if (n.op != ExprOp::kSelect) break;
     const bool keeps = is_negative_infinity(pool[n.args[2]]);
     if (!keeps && !is_negative_infinity(pool[n.args[1]])) break;
-    std::vector<std::pair<ExprId, bool>> conditions{{n.args[0], keeps}};  // and whether they are to hold
+    std::vector<std::pair<ExprId, bool>> conditions{{n.args[0], keeps}};  // condition, and whether it must hold
     while (!conditions.empty()) {
       const auto [id, holds] = conditions.back();
       conditions.pop_back();

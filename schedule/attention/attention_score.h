@@ -1,4 +1,4 @@
-// Attention's score taken apart, for what the streaming form does better outside of it:
+// Splits constants and masks off attention's score; the attention kernel handles them more cheaply outside of it:
 //
 //   where(j <= i, 0.125 * sum_e q * k, -inf)      score sum_e q * k, scale 0.125, last key i
 #pragma once
@@ -9,13 +9,13 @@
 
 namespace fusec {
 
-// Constants go from the product's factors to the score, and from the score into score_scale.
+// Moves constants from the operands of the first product to the score, and from the score to score_scale.
 void hoist_score_scale(Attention& form);
 
-// Comparisons of indices that mask keys become first_key and last_key: causal masks and windows.
+// Turns index comparisons that mask keys (causal masks, windows) into first_key and last_key.
 void find_key_range(Attention& form);
 
-// The 16-bit dtype to which a factor is, or unfused would be, rounded.
+// Returns the 16-bit dtype to which an operand is rounded, or would be if it were stored.
 std::optional<DType> tensor_core_grid(const ExprPool& pool, ExprId factor);
 
 bool is_zero(const ExprNode& n);

@@ -10,7 +10,7 @@ int rounded_up(std::int64_t n, int to) {
   return static_cast<int>((n + to - 1) / to * to);
 }
 
-// A line's stride is an odd number of 16-byte units: eight lines that are read at once lie in different banks.
+// Returns a line stride that is an odd number of 16-byte units, so that eight lines read at once use different banks.
 int padded(int elements, int unit) {
   return elements + (elements / unit % 2 == 0 ? unit : 2 * unit);
 }
@@ -22,7 +22,7 @@ std::int64_t points(const Attention& form, const std::vector<std::uint32_t>& axe
   return count;
 }
 
-// A power of two, which threads copy evenly: no more than a tile has where there may be that many.
+// Returns a power of two, which threads copy evenly: at most a tile, and at most the largest number of keys.
 int most_keys(const Attention& form) {
   constexpr std::int64_t kTile = 64;
   IndexExpr keys = 1;
@@ -31,7 +31,7 @@ int most_keys(const Attention& form) {
       static_cast<std::uint64_t>(std::clamp<std::int64_t>(range_of(keys, form.kernel.pool.bounds()).max, 16, kTile))));
 }
 
-// Tiles of 128 rows read keys and values half as often as those of 64; they pay where there are enough of them.
+// Tiles of 128 rows read keys and values half as often as tiles of 64, but need enough rows to fill the device.
 bool fills_large_tiles(const Attention& form, const Target& target) {
   const std::int64_t rows = points(form, form.rows);
   return rows >= 128 && points(form, form.batch) * ((rows + 127) / 128) >= target.multiprocessors;
@@ -42,15 +42,16 @@ AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   t.tensor_cores = true;
   t.depth = rounded_up(form.query_head_size(), 16);
   t.columns = rounded_up(form.value_head_size(), 16);
-  // Sums and queries of large heads leave few registers for scores.
+  // Accumulators and queries of large heads leave few registers for scores.
   t.keys = std::min(t.depth + t.columns > 320 ? 32 : 64, most_keys(form));
   t.query_stride = t.key_stride = padded(t.depth, 8);
   t.value_stride = padded(t.columns, 8);
   if (!fills_large_tiles(form, target)) return t;
   AttentionTiles large = t;
   large.rows = 128;
-  // A warp with two slabs loads each fragment of keys and values for both; what is made of scores needs registers, too,
-  // and where weights are stored, which takes longer than all else, large heads would only be twice the code.
+  // A warp with two fragments of 16 rows loads each fragment of keys and values once for both. This needs registers, so
+  // the score must be the bare product without key-dependent steps. If weights are stored, storing dominates, and large
+  // heads would only double the code.
   const int head = std::max(t.depth, t.columns);
   const bool two_m16_fragments =
       head <= (form.extra_outputs.empty() ? 128 : 64) && form.score == form.product && form.key_weight_steps.empty();
@@ -61,8 +62,8 @@ AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   return large.bytes() <= target.shared_bytes_per_block ? large : t;
 }
 
-// Rows of a thread, 16 threads side by side: as many as leave a block for every multiprocessor, and no more than there
-// are.
+// Returns the rows per thread, for 16 threads along the rows: as many as leave a block for every multiprocessor, but
+// not more than there are.
 int rows_of_thread(const Attention& form, const Target& target) {
   const std::int64_t rows = points(form, form.rows), batches = points(form, form.batch);
   int mine = 4;
@@ -79,7 +80,7 @@ AttentionTiles in_lanes(const Attention& form, const Target& target) {
   t.columns = rounded_up(form.value_head_size(), t.vector_columns ? 32 : 8);
   t.query_stride = t.key_stride = padded(t.depth, 16 / t.element_bytes);
   t.value_stride = t.columns;
-  // The largest tile that leaves room for a second block; a thread's sums stay in registers.
+  // The largest tile that fits static shared memory, with a thread's accumulators in registers.
   const int most_rows = rows_of_thread(form, target);
   for (const auto& [thread_rows, keys] : {std::pair{4, 32}, {2, 32}, {4, 16}, {2, 16}, {1, 32}, {1, 16}, {1, 8}}) {
     if (thread_rows > most_rows) continue;
@@ -96,7 +97,7 @@ AttentionTiles in_lanes(const Attention& form, const Target& target) {
 }  // namespace
 
 int AttentionTiles::elements() const {
-  // The result passes through the queries' place.
+  // The result reuses the space of the queries.
   if (tensor_cores)
     return std::max(query_at() + rows * std::max(query_stride, value_stride), keys * (key_stride + value_stride));
   return weight_at() + rows * weight_stride;
@@ -129,7 +130,7 @@ std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Targe
   t.depth = rounded_up(form.query_head_size(), 16);
   t.columns = rounded_up(form.value_head_size(), 64);
   t.value_stride = padded(t.columns, 8);
-  // A thread's sums, scores of the next tile and weights of this one are in registers.
+  // A thread's registers hold accumulators, scores of the next tile and weights of this one.
   t.keys = t.columns <= 128 && t.depth <= 128 ? 128 : 64;
   t.stages = most_stages(t, target);
   return t.stages > 1 ? std::optional(t) : std::nullopt;

@@ -1,4 +1,4 @@
-// The sizes of attention's tiles: what a block of threads holds of queries, keys and values, and what each thread has.
+// Tile sizes of an attention kernel: how much of queries, keys and values a block holds, and what each thread computes.
 #pragma once
 
 #include <optional>
@@ -11,26 +11,29 @@ namespace fusec {
 struct AttentionTiles {
   bool tensor_cores = false;
   int threads = 128;
-  int rows = 64, keys = 64;        // of a block's tile of scores
-  int m16_fragments = 1;           // on tensor cores: how many times 16 rows a warp has
-  bool queries_in_shared = false;  // on tensor cores: in shared memory, else they pass through it into registers
-  bool warpgroups = false;         // two multiply 64 rows each, what a third one copies
-  int stages = 2;                  // of warpgroups: tiles of keys, and of values, that are there or on the way
-  int depth = 64, columns = 64;    // head sizes, rounded up; what is beyond is 0
-  int query_stride = 72, key_stride = 72, value_stride = 72, weight_stride = 0;  // of lines in shared memory
-  int thread_rows = 2;                                                           // of a thread
-  bool vector_columns = false;  // without tensor cores: a thread's columns come in neighbouring fours
-  int lanes_per_row = 8;        // without tensor cores: threads of a row
+  int rows = 64, keys = 64;  // of a block's tile of scores
+  int m16_fragments = 1;     // on tensor cores: groups of 16 rows per warp
+  // On tensor cores: keep queries in shared memory, else load them through it into registers.
+  bool queries_in_shared = false;
+  bool warpgroups = false;       // two warpgroups multiply 64 rows each, a third one copies
+  int stages = 2;                // with warpgroups: tiles of keys, and of values, in shared memory
+  int depth = 64, columns = 64;  // head sizes of queries and values, rounded up with zeros
+  // Elements between lines in shared memory.
+  int query_stride = 72, key_stride = 72, value_stride = 72, weight_stride = 0;
+  int thread_rows = 2;          // per thread
+  bool vector_columns = false;  // without tensor cores: a thread's columns are vectors of four
+  int lanes_per_row = 8;        // without tensor cores: threads per row
   int element_bytes = 2;
 
   int lanes_of_row() const { return tensor_cores ? 4 : lanes_per_row; }
-  int row_step() const { return tensor_cores ? 8 : threads / lanes_per_row; }  // between a thread's rows
+  int row_step() const { return tensor_cores ? 8 : threads / lanes_per_row; }  // between the rows of a thread
   int thread_keys() const { return tensor_cores ? keys / 4 : keys / 8; }
   int thread_columns() const { return columns / lanes_of_row(); }
 
   int warp_rows() const { return 16 * m16_fragments; }
 
-  // Keys, then values, in elements; queries that pass through come in the keys' place.
+  // Offsets in shared memory, in elements: keys, values, queries, weights. Queries that pass through use the space of
+  // keys.
   int value_at() const { return keys * key_stride; }
   int query_at() const { return tensor_cores && !queries_in_shared ? 0 : value_at() + keys * value_stride; }
   int weight_at() const { return query_at() + rows * query_stride; }
@@ -38,8 +41,8 @@ struct AttentionTiles {
   int bytes() const { return elements() * element_bytes; }
   bool dynamic() const { return bytes() > kStaticBytes; }
 
-  // Of warpgroups, in pieces of 64 places of 128 bytes: a warpgroup's queries, where its result passes through, too;
-  // then the stages of keys, and those of values; then barriers.
+  // Sizes with warpgroups, in bytes. Shared memory holds both warpgroups' queries (which the result reuses), the stages
+  // of keys and of values, then barriers. Matrices are split along columns into pieces of 64 elements (128 bytes).
   int depth_pieces() const { return (depth + 63) / 64; }
   int column_pieces() const { return columns / 64; }
   int query_bytes() const;
@@ -51,17 +54,17 @@ struct AttentionTiles {
   static constexpr int kStaticBytes = 48 * 1024;
 };
 
-// Of what combines shares of keys that blocks of `tiles` left: as many lanes a row as have four columns each.
+// Returns the tiles of the kernel that combines split-KV results of blocks with `tiles`: four columns per lane.
 AttentionTiles combine_tiles(const AttentionTiles& tiles);
 AttentionTiles attention_tiles(const Attention& form, const Target& target);
-// That a block waits for at a time: a tile of keys.
+// Bytes that a block has in flight: one tile of keys.
 inline double bytes_in_flight(const AttentionTiles& tiles) {
   return static_cast<double>(tiles.keys) * tiles.depth * tiles.element_bytes;
 }
-// Those of warpgroups, where the target has them and there are enough rows. Whether TMA can copy what they multiply is
-// for the caller to see.
+// Returns tiles for warpgroups; nothing unless the target has them and there are enough rows. The caller checks whether
+// TMA can copy the operands.
 std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Target& target);
-// The same with fewer keys to a tile: half as many scores, and code for them, to a thread.
+// Returns these tiles with at most 64 keys: half the scores, and half the code, per thread.
 AttentionTiles with_fewer_keys(AttentionTiles tiles, const Target& target);
 
 }  // namespace fusec

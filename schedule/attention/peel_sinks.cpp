@@ -56,7 +56,7 @@ class Peeling {
     return pool_.binary(*combining_op(n.reduction), of_keys, sink);
   }
 
-  // Is it made of a product otherwise than through a maximum over products? Scores are, sinks are not.
+  // Returns whether `root` is made of a product, other than through a maximum over products. Scores are, sinks are not.
   bool holds_product(ExprId root) const {
     std::set<ExprId> seen;
     std::vector<ExprId> stack{root};
@@ -81,7 +81,7 @@ class Peeling {
 
 std::optional<Kernel> peel_sinks(const Kernel& kernel) {
   Lengths products = lengths_of_products(kernel);
-  // Of all that rewrite_reductions goes over, whether an output needs it or not.
+  // Tests all expressions that rewrite_reductions visits, whether an output needs them or not.
   const std::vector<ExprId> roots = roots_of(kernel);
   const ExprId last = *std::ranges::max_element(roots);
   bool any = false;

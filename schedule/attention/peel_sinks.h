@@ -1,9 +1,9 @@
-// Scores with one column more than there are keys, as a sink to which a row may attend without any value:
+// Rewrites a softmax over keys and one sink per row (a column that attends to no value):
 //
 //   max over j <= n of where(j < n, score(i, j), sink(i))     becomes     max(max over j < n of score(i, j), sink(i))
 //
-// and sums alike, and where the sink comes first: reductions over keys alone are what attention keeps while keys stream
-// by (schedule/attention/attention_form).
+// Sums, and sinks in the first column, are rewritten in the same way. Reductions then run over keys only, as
+// schedule/attention/attention_form needs.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@
 
 namespace fusec {
 
-// Nothing where no reduction runs over one place more than some product does.
+// Returns nothing unless some reduction runs over one element more than a product does.
 std::optional<Kernel> peel_sinks(const Kernel& kernel);
 
 }  // namespace fusec

@@ -24,7 +24,7 @@ std::int64_t expected_keys(const Attention& form) {
   return std::max<std::int64_t>(1, value_at_hint(keys_of(form), form.kernel.pool.bounds().symbols));
 }
 
-// The best number of shares of so many keys.
+// Returns the best number of splits for so many keys.
 int shares_of(std::int64_t keys, const Attention& form, const AttentionTiles& tiles, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
   const auto points = [&](const std::vector<std::uint32_t>& axes) {
@@ -36,10 +36,10 @@ int shares_of(std::int64_t keys, const Attention& form, const AttentionTiles& ti
   const std::int64_t blocks = batch * ((rows + tiles.rows - 1) / tiles.rows);
   const std::int64_t most = std::min(2 * target.multiprocessors / blocks, keys / (2 * tiles.keys));
   if (most < 2) return 1;
-  // What is stored beside the result takes a second walk over the keys, where scores do not wait in its place.
+  // Extra outputs without a score buffer take a second loop over the keys.
   const double of_key =
       (form.extra_outputs.empty() || form.score_buffer ? 1 : 2) * (tiles.depth + tiles.columns) * tiles.element_bytes;
-  const double bytes = static_cast<double>(batch * keys) * of_key;  // blocks of other rows find them in the cache
+  const double bytes = static_cast<double>(batch * keys) * of_key;  // blocks of other rows hit the cache
   // As the cost model has it: blocks have so much on the way in one latency.
   const auto seconds = [&](std::int64_t splits) {
     const double on_the_way = static_cast<double>(blocks * splits) * bytes_in_flight(tiles);
@@ -50,7 +50,7 @@ int shares_of(std::int64_t keys, const Attention& form, const AttentionTiles& ti
   };
   std::int64_t best = 1;
   for (std::int64_t wanted = 2; wanted <= most; ++wanted) {
-    // Shares are whole tiles, as many for each: no more of them than that leaves work for.
+    // Splits are whole tiles, equally many each, so not every number of splits is possible.
     const std::int64_t all_tiles = ceil_of(keys, tiles.keys), splits = ceil_of(all_tiles, ceil_of(all_tiles, wanted));
     if (seconds(splits) < seconds(best)) best = splits;
   }

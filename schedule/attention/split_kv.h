@@ -1,7 +1,6 @@
-// Where few rows look at many keys (decoding), several blocks share the keys of a row, and a second kernel combines
-// what they leave; where weights are stored as well, its blocks share the keys, too. Into how many shares the keys go
-// is decided here, for the schedule and for what is predicted of it. Of keys that only a launch counts there are as
-// many shares as it has work for, up to a number that is known: each is a tile or two at least.
+// Decides split-KV. Where few rows attend to many keys (decoding), several blocks split the keys of a row, and a second
+// kernel combines their results. If the number of keys is known only at launch, each launch uses as many splits as it
+// has work for, up to a maximum. Schedule and cost model both use this decision.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +11,14 @@
 
 namespace fusec {
 
-inline constexpr std::int64_t kKeyHeadroom = 8;  // times those that are expected: for so many there is room as well
+inline constexpr std::int64_t kKeyHeadroom = 8;  // times the expected keys: scratch memory suffices for that many
 
 struct KeySplits {
-  int most = 1;       // 1 where each block walks over all keys; else so many that the launch more is worth it
-  int min_tiles = 1;  // of a share
+  int most = 1;       // most splits; 1: each block loops over all keys
+  int min_tiles = 1;  // least tiles of keys per split
 };
 KeySplits split_keys(const Attention& form, const AttentionTiles& tiles, const Target& target);
-// Those of the keys that are expected.
+// Returns the number of splits for the expected keys.
 int expected_splits(const Attention& form, const AttentionTiles& tiles, const Target& target);
 
 }  // namespace fusec

@@ -8,12 +8,12 @@
 namespace fusec {
 namespace {
 
-constexpr double kMostRegisters = 255;      // of a thread
-constexpr double kCacheOverMemoryRate = 2;  // of sectors that are asked for again and again, over memory's
+constexpr double kMostRegisters = 255;      // per thread
+constexpr double kCacheOverMemoryRate = 2;  // rate of repeated sector reads over the rate of memory
 
 struct Occupancy {
-  double blocks = 0;  // that run at a time
-  double waves = 1;   // of blocks on the busiest multiprocessor, over those on the average one
+  double blocks = 0;  // resident on the device at a time
+  double waves = 1;   // blocks of the busiest multiprocessor over the average
 };
 
 Occupancy occupancy(const Work& work, const Target& target) {
@@ -27,7 +27,7 @@ Occupancy occupancy(const Work& work, const Target& target) {
   return {std::min(work.blocks, target.multiprocessors * at_a_time), std::ceil(share) / share};
 }
 
-// Of the unit that decides, all multiprocessors busy.
+// Returns the seconds of the slowest unit with all multiprocessors busy.
 double unit_seconds(const Work& work, const Target& target) {
   return std::max({work.tensor / target.float16_rate, work.float32 / target.float32_rate,
                    work.float64 / target.float64_rate, work.special / target.special_rate});

@@ -1,17 +1,16 @@
-// How long a kernel takes on a target, predicted from what it has to do (schedule/cost/work.h): a roofline.
+// Predicts how long a kernel takes on a target from its work (schedule/cost/work.h): a roofline.
 //
 //   time = launch + max(memory, compute)
 //
-//   memory    bytes over bandwidth; where too few threads run to keep enough loads on the way, over what they can have
-//             on the way in one latency; where rows are read or stored across memory, those of the sectors that are
-//             asked for, at twice its rate
-//   compute   operations over the rate of their unit, the slowest unit deciding (warps keep them busy side by side); of
-//             the busiest multiprocessor, that is in whole waves of blocks
+//   memory    bytes / bandwidth. With few threads the bandwidth is at most their bytes in flight / latency. For strided
+//             rows the bytes are those of the touched sectors, at twice the memory rate (the cache serves repeats).
+//   compute   operations / rate, for the slowest unit (warps keep the units busy side by side), times the whole waves
+//             of blocks on the busiest multiprocessor.
 //
-// Registers limit how many threads are there at a time, and what does not fit into them goes to memory and back. What
-// the model does not know: caches between kernels and between blocks (each tensor comes from memory once), bank
-// conflicts, other strided accesses, and how near to its unit's peak a schedule comes. It is for comparing groupings of
-// one model; times of a device want measuring.
+// Registers limit the resident threads; values that do not fit spill to memory and back. Not modelled are caches
+// between kernels and blocks (each tensor is read from memory once), bank conflicts, other strided accesses, and how
+// close a schedule comes to its unit's peak. The model compares groupings of one model; measure to get a device's
+// times.
 #pragma once
 
 #include <cstdint>
@@ -27,30 +26,30 @@ namespace fusec {
 enum class Roof : std::uint8_t { kLaunch, kMemory, kCompute };
 std::string_view name(Roof roof);  // "launch", "memory", "compute"
 
-// Seconds; of several kernels their sums.
+// Times in seconds. For several kernels, the sums.
 struct Prediction {
   double launch = 0, memory = 0, compute = 0;
-  double total = 0;  // launch + max(memory, compute) of each kernel
+  double total = 0;  // sum over kernels of launch + max(memory, compute)
   double flops = 0, read = 0, written = 0;
   std::uint32_t launches = 0;
 
-  // The largest part, which decides.
+  // Returns the largest part, which limits the kernel.
   Roof roof() const;
-  // T_compute + T_memory + T_launch: nothing overlaps.
+  // Returns the time without any overlap.
   double additive() const { return launch + memory + compute; }
   Prediction& operator+=(const Prediction& other);
 };
 
 Prediction predict(const Work& work, const Target& target);
 
-// Both in one launch, in blocks of their own: they fill one another's last waves, and take no longer than one after the
-// other.
+// Returns the work of both kernels in one launch, in blocks of their own. They fill each other's last waves, and take
+// no longer than one after the other.
 Work horizontally_fused(const Work& a, const Work& b, const Target& target);
 
-// Are all that it stores tensors without elements?
+// Returns whether all outputs of the kernel are empty tensors.
 bool stores_nothing(const Graph& graph, const Kernel& kernel);
 
-// Microseconds of one kernel whose form is known.
+// Returns the predicted microseconds of one kernel; 0 if it stores nothing.
 double predicted_us(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target);
 
 }  // namespace fusec

@@ -22,12 +22,12 @@ namespace {
 
 constexpr double kAddresses = 24;  // registers for addresses and loop counters
 
-// What is executed and moved, counted.
+// Counts executed operations, moved bytes and live registers.
 class WorkCounter : public CountedPoints {
  public:
   explicit WorkCounter(const Kernel& kernel) : CountedPoints(kernel), kernel_(kernel), pool_(kernel.pool) {}
 
-  // Adds what `times` evaluations take, of a reduction for each element that it goes over.
+  // Adds the work of `times` evaluations. A reduction counts once per element it reduces.
   void execute(ExprId id, double times, Work& work) const {
     const ExprNode& node = pool_[id];
     if (node.op == ExprOp::kReduce) times *= points(node.axes);
@@ -40,7 +40,7 @@ class WorkCounter : public CountedPoints {
     }
   }
 
-  // For all points of `space`, and of what they depend on beyond it.
+  // Adds the work at all points of `space` and of the axes that a node depends on besides.
   void execute_all(const std::vector<ExprId>& nodes, const Axes& space, double times, Work& work) const {
     for (const ExprId id : nodes) execute(id, times * points(united(space, depends(id))), work);
   }
@@ -53,8 +53,8 @@ class WorkCounter : public CountedPoints {
   const ExprPool& pool_;
 };
 
-// A load reads as many elements as its index has values, at most; several loads of one tensor, what they read together
-// and no more than the tensor has.
+// Counts bytes read. A load reads at most one element per value of its index. Loads of one tensor read the sum of
+// these, but at most the whole tensor.
 void WorkCounter::count_bytes(const Graph& graph, Work& work) const {
   std::map<ValueId, std::map<std::string, double>> read;
   for (const ExprId id : between(roots_of(kernel_), {})) {
@@ -73,14 +73,14 @@ void WorkCounter::count_bytes(const Graph& graph, Work& work) const {
     for (const auto& [index, part] : parts) bytes += part;
     work.read += std::min(std::ceil(bytes), static_cast<double>(bytes_at_hint(graph.tensor(value), graph.symbols)));
   }
-  // An output may have an element a row only, and a kernel may store no more than a part of one.
+  // An output may have one element per row only, and a kernel may store only a part of an output.
   for (const KernelOutput& output : kernel_.outputs)
     work.written += std::min(std::ceil(points(output.axes) * bits(output.type.dtype) / 8),
                              static_cast<double>(bytes_at_hint(output.type, graph.symbols)));
 }
 
-// Values that are alive at once when nodes are computed in the order of the pool, constants aside; beside them what
-// addresses and loop counters take.
+// Counts the registers of values that are live at once if nodes run in the order of the pool (constants take none),
+// plus registers for addresses and loop counters.
 void WorkCounter::count_registers(Work& work) const {
   const std::vector<ExprId> nodes = between(roots_of(kernel_), {});
   std::vector<ExprId> last_use(pool_.size(), kNoExpr);
@@ -97,7 +97,7 @@ void WorkCounter::count_registers(Work& work) const {
     alive += size;
     most = std::max(most, alive);
     if (last_use[id] == kNoExpr)
-      alive -= size;  // a result: stored at once
+      alive -= size;  // stored immediately
     else
       ends[last_use[id]] += size;
     alive -= ends[id];
@@ -105,27 +105,27 @@ void WorkCounter::count_registers(Work& work) const {
   work.registers = kAddresses + most;
 }
 
-constexpr double kLoadBytes = 16;  // of a thread at a time
-constexpr double kTile = 64;       // rows and columns of a general product's tile
-constexpr double kStepBytes = 64;  // of a tile's line that is loaded at a time
+constexpr double kLoadBytes = 16;  // per thread at a time
+constexpr double kTile = 64;       // rows and columns of the tile of a product without pipelined tiles
+constexpr double kStepBytes = 64;  // of a tile's line, loaded at a time
 
 double tiles(double extent, double tile = kTile) {
   return std::ceil(extent / tile);
 }
 
-// A factor's product and the sum over it, on the unit that multiplies.
+// Adds multiply-adds to the unit that executes them.
 void multiply(double pairs, bool tensor_cores, ScalarType type, Work& work) {
   double& unit = tensor_cores ? work.tensor : type == ScalarType::kFloat64 ? work.float64 : work.float32;
   unit += 2 * pairs;
 }
 
-// What a block makes of a product at a time, and what it takes for that.
+// The tile of a product that a block computes at a time, and its resources.
 struct ProductTiles {
   double rows = kTile, columns = kTile, threads = 256;
   double on_the_way = 0, shared = 0;
-  double fragments = 0;       // registers of a thread for what it multiplies next
-  double split_k = 1;         // of the depth, a block's each
-  double stream_k_tiles = 0;  // the last tiles, shared by so many blocks
+  double fragments = 0;       // registers per thread for operand fragments
+  double split_k = 1;         // splits of K, one per block
+  double stream_k_tiles = 0;  // stream-K: number of last tiles, which stream_k_blocks blocks share
   double stream_k_blocks = 0;
 };
 
@@ -136,7 +136,7 @@ ProductTiles tiles_of(const GemmForm& form) {
                      .threads = static_cast<double>(t.threads()),
                      .on_the_way = static_cast<double>(stage_bytes(form) * (t.stages - 1)),
                      .shared = static_cast<double>(shared_bytes(form))};
-  // On tensor cores two slices of 16 along the depth, in lanes one of four with four of the lane's rows at a time.
+  // Tensor cores hold two K slices of 16; without them a thread holds one slice of 4 for four of its rows at a time.
   for (const GemmLoop& loop : form.loops) {
     const auto left = static_cast<double>(loop.left.size()), right = static_cast<double>(loop.right.size());
     tiles.fragments =
@@ -164,7 +164,7 @@ ProductTiles tiles_of(const Contraction& product) {
   return tiles;
 }
 
-// Of the way that is taken, whose last tiles are not streamed by warpgroups.
+// Returns the tiles of the chosen candidate. Warpgroups do not use stream-K.
 ProductTiles tiles_taken(GemmForm form, const std::optional<WarpgroupGemms>& wide) {
   if (wide) form.tiles = *std::ranges::find_if(form.ranking, [](const GemmTiles& t) { return t.stream_k_tiles == 0; });
   ProductTiles tiles = tiles_of(form);
@@ -180,7 +180,7 @@ ProductTiles tiles_taken(const ConvolutionForm& form, const std::optional<Warpgr
   return tiles;
 }
 
-// What warps multiply by themselves (mma.sync) takes longer than what warpgroups do: it counts as so many times itself.
+// mma.sync (warps) is slower than wgmma (warpgroups): its operations count this many times.
 double times_by_warps(const Target& target) {
   return 1 / target.mma_sync_rate;
 }
@@ -225,7 +225,8 @@ void count_product(const Graph& graph, WorkCounter& count, const Kernel& kernel,
     for (const ContractionTerm& term : loop.terms) sums.push_back(term.reduction);
   std::vector<ExprId> stops = sums;
   stops.insert(stops.end(), product.row_values.begin(), product.row_values.end());
-  // Tiles at the edges are computed whole; factors of 8 bits faster, tf32 slower, counted as so many of 16.
+  // Tiles at the edges count as full tiles. 8-bit operands are faster and tf32 is slower: both count as 16-bit
+  // operations of equal time.
   const bool bytes = gathered_bytes || (gemm && bits(gemm->dtype) == 8);
   double as_wide = bytes ? target.float16_rate / target.float8_rate : tf32 ? 2 : 1;
   const bool on_tensor_cores = gemm ? gemm->tensor_cores() : gathered_bytes || tf32 || product.tensor_dtype.has_value();
@@ -241,9 +242,9 @@ void count_product(const Graph& graph, WorkCounter& count, const Kernel& kernel,
   count.execute_all(count.between(product.row_values, sums), rows, column_tiles, work);
   count.execute_all(count.between(roots_of(kernel), stops), united(rows, product.columns), 1, work);
   work.blocks = batches * row_tiles * column_tiles * tile.split_k + tile.stream_k_blocks - tile.stream_k_tiles;
-  // Of streamed tiles, at most: a block's stretch may end one and begin another.
+  // Upper bound for stream-K: a block's range may end one tile and begin another.
   const double parts = tile.split_k > 1 ? work.blocks : tile.stream_k_blocks + tile.stream_k_tiles;
-  if (parts > 0) {  // their sums are written and read once more
+  if (parts > 0) {  // partial sums are written and read once
     const double left = 4 * parts * tile.rows * tile.columns * static_cast<double>(sums.size());
     work.written += left;
     work.read += left;
@@ -252,13 +253,12 @@ void count_product(const Graph& graph, WorkCounter& count, const Kernel& kernel,
   work.threads = tile.threads;
   work.on_the_way = tile.on_the_way;
   work.shared = tile.shared;
-  // What stands behind the sums is computed when nothing is multiplied any more.
+  // The epilogue runs after the last multiplication, when the fragments are dead.
   work.registers = std::max(work.registers, kAddresses + tile.fragments) +
                    tile.rows * tile.columns / tile.threads * static_cast<double>(sums.size());
 }
 
-// What is executed is known as a number of instructions; those of half the lanes' rate are as many operations as
-// multiply-adds.
+// The form knows its instruction count; it counts instructions of half rate as a multiply-add.
 void count_groups(const GroupedImplicitGemm& groups, const Target& target, Work& work) {
   const double as_wide = bits(groups.dtype) == 8    ? target.float16_rate / target.float8_rate
                          : bits(groups.dtype) == 32 ? 2
@@ -272,10 +272,11 @@ void count_groups(const GroupedImplicitGemm& groups, const Target& target, Work&
   work.registers = std::max(work.registers, static_cast<double>(groups.registers()));
 }
 
-// Where factors go to shared memory one by one: an address, a guard, a load, a conversion and a store of each.
+// Operations to copy an operand's element to shared memory: address, guard, load, conversion and store.
 constexpr double kOperationsOfCopy = 60;
 
-// A block makes whole rows; their sums stand in the expressions once for the columns and once for each reduction.
+// A block computes whole rows. The accumulators occur in the expressions once at the output's columns and once per
+// reduction.
 void count_row_product(const Graph& graph, const WorkCounter& count, const RowGemm& form, const Target& target,
                        Work& work) {
   const Contraction& product = form.product;
@@ -284,7 +285,7 @@ void count_row_product(const Graph& graph, const WorkCounter& count, const RowGe
   const Axes rows = united(product.batch, product.rows);
   const double batches = count.points(product.batch);
   const double of_block = pipelined ? pipelined->tiles.rows : form.rows;
-  // A warp's 32 columns of the tensor cores' chunk take their time whether or not others have any.
+  // A warp computes 32 columns of the chunk even if only some exist.
   const int chunk_of_warps = product.tensor_dtype ? layout.threads : layout.chunk;
   const double chunk = pipelined ? pipelined->tiles.columns : chunk_of_warps;
   const double row_tiles = tiles(count.points(product.rows), of_block);
@@ -317,7 +318,7 @@ void count_attention(const WorkCounter& count, const Attention& form, const Targ
   const ExprPool& pool = form.kernel.pool;
   const Axes rows = united(united(form.batch, form.rows), form.unit);
   const double scores = count.points(rows) * count.points(form.keys);
-  // What is stored beside the result is made of scores that are computed once more, or wait in an output's place.
+  // Extra outputs need the scores again: recomputed, or reloaded from the score buffer.
   const double passes = form.extra_outputs.empty() || form.score_buffer ? 1 : 2;
   if (form.score_buffer) {
     const double score_buffer = scores * bits(form.kernel.outputs[*form.score_buffer].type.dtype) / 8;
@@ -326,19 +327,18 @@ void count_attention(const WorkCounter& count, const Attention& form, const Targ
   }
   const AttentionTiles tile = attention_tiles(form, target);
   const int splits = expected_splits(form, tile, target);
-  // Whether TMA can copy, or threads compute, what warpgroups would multiply is not known yet; mostly so.
+  // Whether TMA can copy the operands is not known yet; usually it can.
   const bool wide = splits == 1 && warpgroup_tiles(form, target);
   const double pairs = form.tensor_dtype && !wide ? times_by_warps(target) * scores : scores;
   multiply(passes * pairs * count.points(form.depth), form.tensor_dtype.has_value(), pool[form.product].type, work);
   multiply(pairs * count.points(form.columns), form.tensor_dtype.has_value(), pool[form.result].type, work);
-  // The two sums and the multiplications below them are what has just been counted; the softmax is what follows, not
-  // what the formulas say.
+  // The two products are counted above. The softmax is counted by what the kernel executes, not by its formulas.
   std::vector<ExprId> counted = {form.product,     form.result, pool[form.product].args[0], pool[form.result].args[0],
                                  form.row_maximum, form.total};
   counted.push_back(form.shifted_total);
   counted.insert(counted.end(), form.some_key.begin(), form.some_key.end());
   counted.insert(counted.end(), form.no_key.begin(), form.no_key.end());
-  work.float32 += 6 * scores;  // scaled; greatest, less the greatest, total; the function itself is two more
+  work.float32 += 6 * scores;  // scale, maximum, subtraction, total; the exponential is two more
   work.special += scores;
   const double row_tiles = tiles(count.points(form.rows), tile.rows);
   count.execute_all(count.between({form.query}, counted), {}, 1, work);
@@ -348,7 +348,7 @@ void count_attention(const WorkCounter& count, const Attention& form, const Targ
   for (const auto& steps : {form.row_weight_steps, form.key_weight_steps})
     for (const WeightStep& step : steps) rest.push_back(step.operand);
   count.execute_all(count.between(rest, counted), {}, 1, work);
-  // Behind the sum over keys; the outputs' expressions have the softmax in their own way below it.
+  // Work after the sum over keys, without the softmax that the outputs' expressions contain below it.
   std::vector<ExprId> behind = count.between(roots_of(form.kernel), counted);
   std::erase_if(behind, [&](ExprId id) {
     const auto inside = [&](const Axes& axes) {
@@ -365,14 +365,14 @@ void count_attention(const WorkCounter& count, const Attention& form, const Targ
   work.on_the_way = bytes_in_flight(tile);
   work.registers = 64 + static_cast<double>(tile.columns) * tile.rows / tile.threads;
   if (splits == 1) return;
-  // What the shares leave: sums of a row's columns, its greatest score and total, written and read once more.
+  // Each split writes, and the second kernel reads, a row's accumulators, maximum and total.
   const double left = 4 * count.points(rows) * splits * (count.points(form.columns) + 2);
   work.written += left;
   work.read += left;
   work.launches = 2;
 }
 
-// Does a reduction ask for output axes in parts, as groups of channels and blocks of rows do?
+// Returns whether a reduction uses an output axis as axis // c (groups of channels, blocks of rows).
 bool divides_rows(const Kernel& kernel, const std::vector<ExprId>& reductions) {
   const auto is_divided_row = [&](const IndexAtom& atom) {
     const auto variable = atom.kind == IndexAtom::Kind::kFloorDiv ? atom.a.as_variable() : std::nullopt;
@@ -387,8 +387,8 @@ bool divides_rows(const Kernel& kernel, const std::vector<ExprId>& reductions) {
   return false;
 }
 
-// What is computed for rows along these axes, of which a block keeps a share: that once, the rest anew by each
-// reduction; what of it is a segment's once for a segment.
+// Counts what is computed for rows. The share `on_chip` of a row that a block keeps is computed once, the rest again
+// for each reduction. Reductions of segments count once per segment.
 void compute_rows(const WorkCounter& count, const Kernel& kernel, const RowForm& form, double on_chip, Work& work) {
   const Axes& rows = form.rows;
   if (on_chip < 1) {
@@ -419,12 +419,12 @@ void count_rows(const Graph& graph, const WorkCounter& count, const Kernel& kern
     fewest = std::min(fewest, count.depends(id).size());
     most = std::max(most, count.depends(id).size());
   }
-  // Shorter rows are never divided among blocks.
+  // Blocks never split shorter rows.
   constexpr double kShortestDivided = 256;
   const bool may_divide = std::max(length, count.points(kernel.outputs[0].axes)) >= kShortestDivided;
   const RowLaunch launch = may_divide ? row_launch(kernel, graph, target) : RowLaunch{};
   const double on_chip = launch.chunks == 1 ? launch.on_chip : 0;
-  // Where reductions see parts of output axes, these are rows.
+  // If reductions use parts of output axes, these parts are the rows.
   std::optional<RowForm> form;
   if (fewest < most || divides_rows(kernel, whole.reductions)) form = row_form(kernel, graph);
   double rows = count.points(whole.rows);
@@ -435,18 +435,18 @@ void count_rows(const Graph& graph, const WorkCounter& count, const Kernel& kern
   } else {
     compute_rows(count, kernel, whole, on_chip, work);
   }
-  // Threads of a row: one for every 32 elements or so, whole warps of them, in each of its blocks.
+  // Threads per row: about one per 32 elements, in whole warps, in each of the row's blocks.
   const double of_block = length / (launch.blocks_per_row * launch.chunks);
   const double threads = std::clamp(std::exp2(std::ceil(std::log2(of_block / 32))), 32.0, 1024.0);
   work.threads = std::clamp(threads, 256.0, 1024.0);
   work.blocks = std::max(1.0, std::ceil(rows * threads / work.threads)) * launch.blocks_per_row * launch.chunks;
   work.launches = launch.launches;
   work.sector_overfetch = launch.sector_overfetch;
-  // A thread asks for all that it keeps of a row before it needs any of it.
+  // A thread issues all loads of its part of a row before it uses any.
   work.on_the_way = kLoadBytes * work.threads * std::clamp(of_block / threads / 4, 1.0, 4.0);
   work.registers += std::min(of_block / threads, 64.0);
   if (launch.blocks == 0) return;
-  constexpr double kAtOnce = 4;  // vectors of a thread
+  constexpr double kAtOnce = 4;  // vectors in flight per thread
   work.blocks = launch.blocks;
   work.threads = launch.threads;
   work.shared = launch.shared_bytes;
@@ -473,7 +473,7 @@ double bytes_of(const Graph& graph, ValueId v) {
   return sum;
 }
 
-// Scatter and index_put into the input's buffer that is the result's, too: only the places that are named.
+// Returns whether a scatter or index_put updates an input's buffer in place: it then touches the indexed elements only.
 bool changes_in_place(const Graph& graph, const Node& node) {
   return node.op->special == Special::kScatter && std::ranges::any_of(graph.aliases, [&](const Alias& alias) {
            return alias.output == node.first_output && alias.input == node.inputs.at(0);

@@ -17,12 +17,12 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kShortestRow = 128;
-constexpr int kComputing = 40;               // registers of a thread beside what it keeps, and two for each of a vector
-constexpr int kMostOfLane = 32;              // elements
-constexpr int kMostRegistersOfThread = 232;  // registers
-constexpr int kMaxRegisterWordsOfBlock = 80;    // of them, by threads of a block that has a row for itself
-constexpr std::size_t kMostUnits = 64;          // beyond, what stands beside one another is of all kinds
-constexpr std::int64_t kFewestBytes = 1 << 17;  // of what both read
+constexpr int kComputing = 40;                  // registers per thread besides kept values and two per vector element
+constexpr int kMostOfLane = 32;                 // elements per lane
+constexpr int kMostRegistersOfThread = 232;     // registers
+constexpr int kMaxRegisterWordsOfBlock = 80;    // registers for kept values, if a block takes one row
+constexpr std::size_t kMostUnits = 64;          // larger groups are too diverse to search
+constexpr std::int64_t kFewestBytes = 1 << 17;  // of a tensor that both kernels use
 
 bool is_supported(Reduction reduction) {
   return reduction == Reduction::kSum || reduction == Reduction::kProd || reduction == Reduction::kMax ||
@@ -33,7 +33,7 @@ bool is_plain(const RowForm& form) {
   return form.segments.empty() && form.pieces == 1 && form.extra_outputs.empty() && !form.kernel.exact_steps;
 }
 
-// Reductions of float32 along one axis each, all of one extent, that wait for none.
+// Returns whether all reductions are of float32 over one axis of equal extent, and do not depend on one another.
 bool are_column_reductions(const RowForm& form) {
   const ExprPool& pool = form.kernel.pool;
   const IndexExpr& rows = pool.extent(pool[form.reductions[0]].axes[0]);
@@ -47,7 +47,7 @@ bool are_column_reductions(const RowForm& form) {
   });
 }
 
-// With one axis of rows; nothing where rows are no such.
+// Returns the form with a single row axis; nothing if the kernel has no plain rows.
 std::optional<RowForm> plain_rows(const Kernel& kernel, const Graph& graph) {
   std::optional<RowForm> form = row_form(kernel, graph);
   if (!form || !is_plain(*form)) return std::nullopt;
@@ -56,7 +56,7 @@ std::optional<RowForm> plain_rows(const Kernel& kernel, const Graph& graph) {
   return merged;
 }
 
-// Puts the columns' reductions beside the outputs of rows.
+// Adds the operands of the column reductions as outputs of the row kernel.
 class Joiner {
  public:
   Joiner(const RowForm& rows, const RowForm& columns, const Graph& graph)
@@ -88,7 +88,7 @@ class Joiner {
   const ExprPool& pool() const { return joined_.kernel.pool; }
   IndexExpr length() const { return columns_.kernel.pool.extent(columns_.rows[0]); }
 
-  // Rows without columns have those that they reduce.
+  // If the outputs have no columns, the reduced axis gives them.
   bool find_columns() {
     for (const ExprId r : joined_.reductions)
       if (pool()[r].axes.size() != 1 || pool().extent(pool()[r].axes[0]) != length()) return false;
@@ -100,7 +100,7 @@ class Joiner {
     return true;
   }
 
-  // Along a row, whatever the axis is called.
+  // Returns the load's position with the axis along the row renamed to the column axis.
   IndexExpr place(ExprId load) const {
     const IndexExpr at = position_of(graph_, pool(), load);
     return simplify(substitute(at,
@@ -116,8 +116,8 @@ class Joiner {
       if (pool()[id].op == ExprOp::kLoad) places_[pool()[id].source].push_back(place(id));
   }
 
-  // What stands in place of a load of the rows' results, as it would be stored, kNoExpr where it is none; nothing where
-  // it is of another row.
+  // Returns the value that replaces a load of the row kernel's result, rounded as it would be stored. kNoExpr: a load
+  // of another tensor. Nothing: a load from another row.
   std::optional<ExprId> value_of_rows(ExprCopier& copier, ExprId id) {
     const ExprNode& n = columns_.kernel.pool[id];
     if (n.op != ExprOp::kLoad) return kNoExpr;
@@ -131,7 +131,7 @@ class Joiner {
     const IndexExpr stored = simplify(flat_index(output->type.shape, output->index), pool().bounds());
     const IndexExpr read = simplify(copier.copy(position_of(graph_, columns_.kernel.pool, id)), pool().bounds());
     if (stored != read) return std::nullopt;
-    // An element that it makes is as good as one that both read.
+    // Reading an element that the row kernel makes counts as sharing it.
     shares_ = shares_ || mentions(stored, {Variable::Kind::kAxis, joined_.columns[0]});
     return dtype == DType::kFloat32 ? output->expr : joined_.kernel.pool.round(output->expr, dtype);
   }
@@ -146,7 +146,7 @@ class Joiner {
     shares_ = shares_ || (of_elements && std::ranges::find(here->second, mine) != here->second.end());
   }
 
-  // Does it load what the rows' kernel stores? All such loads have been replaced.
+  // Returns whether `root` still loads a result of the row kernel.
   bool reads_own(ExprId root) const {
     return std::ranges::any_of(reachable(pool(), std::span(&root, 1)), [&](ExprId id) {
       return pool()[id].op == ExprOp::kLoad && std::ranges::find(joined_.kernel.outputs, pool()[id].source,
@@ -154,7 +154,7 @@ class Joiner {
     });
   }
 
-  // As an output of the narrowest elements that the kernel has, so that its vectors are as they would be without.
+  // Adds `body` as an output in the kernel's narrowest dtype, so that the vector width does not change.
   void add(ExprId body) {
     DType dtype = DType::kFloat32;
     for (const ExprId id : reachable(pool(), roots_of(joined_.kernel))) {
@@ -174,16 +174,16 @@ class Joiner {
   const RowForm& columns_;
   RowForm joined_;
   std::map<ValueId, std::vector<IndexExpr>> places_;
-  bool shares_ = false;  // an element of each of the rows' elements
+  bool shares_ = false;  // both kernels use some tensor element by element
 };
 
-// What an element of a row takes of a thread: 32-bit words of what is kept of it, and of its column's results.
+// What an element of a row costs a thread: 32-bit words for kept values and partial column results.
 struct OfElement {
-  int width = 1;                 // elements that are taken at once
+  int width = 1;                 // elements per vector
   double words = 0, loaded = 0;  // `loaded`: bytes
-  int most = 0;                  // elements of a thread
+  int most = 0;                  // most elements per thread
 
-  // Elements, words and registers of a thread, where so many have a row.
+  // Elements, words and registers per thread if `parts` threads share a row.
   int of_thread(std::int64_t length, int parts) const {
     const std::int64_t of_turn = std::int64_t{parts} * width;
     return static_cast<int>((length + of_turn - 1) / of_turn) * width;
@@ -219,7 +219,7 @@ OfElement of_element(const CrossRowReduction& cross_row, const Graph& graph) {
   return element;
 }
 
-// `of_rows` and `of_columns` are what the two would have to do by themselves.
+// `of_rows` and `of_columns` are the work of the two separate kernels.
 Work work_of_cross_row(const CrossRowReduction& cross_row, const OfElement& element, const Work& of_rows,
                        const Work& of_columns, const Graph& graph) {
   const ExprPool& pool = cross_row.rows.kernel.pool;
@@ -243,13 +243,13 @@ Work work_of_cross_row(const CrossRowReduction& cross_row, const OfElement& elem
   work.shared = 0;
   const double of_thread = cross_row.elements;
   work.registers = kComputing + 2.0 * element.width + of_thread * element.words;
-  // Rows take turns: while one is reduced, nothing of it is on the way.
+  // Rows run one after the other: during a reduction no loads are in flight.
   work.on_the_way = of_thread * element.loaded * cross_row.layout.threads / 2;
   return work;
 }
 
-// Who may take rows, the best first where it does not matter: warps where they can keep what they need of one, else
-// blocks.
+// Returns the candidate layouts, preferred ones first: a warp per row if it can keep what it needs of a row, then a
+// block per row.
 std::vector<RowLayout> possible_layouts(std::int64_t length, const OfElement& element, const Target& target) {
   const auto fits = [&](const RowLayout& layout) {
     return layout.threads * element.registers_of(length, layout.parts) <= target.registers_per_multiprocessor;
@@ -267,7 +267,7 @@ std::vector<RowLayout> possible_layouts(std::int64_t length, const OfElement& el
   return layouts;
 }
 
-// As many blocks as multiprocessors have room for `at_once` of, each with as many rows as the others.
+// Sets the number of blocks: `at_once` per multiprocessor, reduced to give all blocks equally many rows.
 RowLayout with_blocks(RowLayout layout, std::int64_t rows, int at_once, const Target& target) {
   const auto share = [](std::int64_t of, std::int64_t by) { return (of + by - 1) / by; };
   const std::int64_t iterations = share(rows, std::int64_t{layout.rows} * at_once * target.multiprocessors);
@@ -276,7 +276,7 @@ RowLayout with_blocks(RowLayout layout, std::int64_t rows, int at_once, const Ta
   return layout;
 }
 
-// The layout, and the work, that take the least time. False where nobody can keep a row.
+// Sets the layout and the work of least time. Returns false if no layout can keep a row.
 bool choose_layout(CrossRowReduction& cross_row, const Work& of_rows, const Work& of_columns, const Graph& graph,
                    const Target& target) {
   const ExprPool& pool = cross_row.rows.kernel.pool;
@@ -312,7 +312,7 @@ bool is_rows(const std::shared_ptr<const FormOfKernel>& form) {
   return form && form->form == KernelForm::kRows;
 }
 
-// Is what the unit reads there before any of the others has run, but for what `except` makes?
+// Returns whether the unit reads no result of another unit except those of unit `except`.
 bool waits_for_none(const std::vector<LoweredUnit>& units, std::uint32_t u, std::uint32_t except) {
   const std::vector<ValueId> inputs = inputs_of(units[u].kernel);
   for (std::uint32_t other = 0; other < units.size(); ++other) {
@@ -328,7 +328,7 @@ bool waits_for_none(const std::vector<LoweredUnit>& units, std::uint32_t u, std:
   return true;
 }
 
-// The kernels' outputs in one, over the axes of the first.
+// Adds the outputs of `other` to `all`, over the axes of `all`.
 RowForm merged_columns(RowForm all, const RowForm& other) {
   ExprPool& pool = all.kernel.pool;
   ExprCopier copier(other.kernel.pool, pool);
@@ -349,7 +349,7 @@ RowForm merged_columns(RowForm all, const RowForm& other) {
   return all;
 }
 
-// The kernel as columns that may be folded beside these rows.
+// Returns the kernel as columns that can be folded into these rows.
 std::optional<RowForm> reducible_columns(const Kernel& kernel, const RowForm& rows, const Graph& graph) {
   std::optional<RowForm> form = plain_rows(kernel, graph);
   if (!form || !form->columns.empty() || !are_column_reductions(*form) || row_one_pass(*form)) return std::nullopt;
@@ -362,7 +362,7 @@ class Finder {
       : units_(units), forms_(forms), graph_(graph), target_(target) {}
 
   std::vector<CrossRowUnits> run() {
-    // What is saved has to be worth half a launch: without the fold others might be beside these.
+    // A fold must save half a launch, because without it other kernels could share the rows' launch.
     const double launch = target_.launch_seconds;
     std::vector<CrossRowUnits> found, worth_together;
     double saved_together = 0;
@@ -381,7 +381,7 @@ class Finder {
       if (!worth) saved_together += saved;
       (worth ? found : worth_together).push_back(*std::move(folded));
     }
-    // The second launch is one of all folds.
+    // All folds share one second launch.
     if (saved_together > (found.empty() ? 1.5 : 0.5) * launch)
       std::ranges::move(worth_together, std::back_inserter(found));
     return found;
@@ -419,7 +419,7 @@ class Finder {
     return folded;
   }
 
-  // A tensor of some size that both read, or that the second one reads of the first one's results.
+  // Returns whether the column kernel reads a large tensor that the row kernel reads or makes.
   bool have_much_in_common(std::uint32_t rows, std::uint32_t columns) const {
     const std::vector<ValueId> of_rows = inputs_of(kernel(rows));
     return std::ranges::any_of(inputs_of(kernel(columns)), [&](ValueId v) {
@@ -452,7 +452,7 @@ class Finder {
     rows.reductions = row_reductions(rows.kernel);
   }
 
-  // As one, and as they would be without: beside one another, or one after the other.
+  // Predicted times of the fused kernel, and of separate kernels in one launch or in sequence.
   struct Times {
     Prediction joined, separate;
   };

@@ -15,7 +15,8 @@
 namespace fusec {
 namespace {
 
-// Does the expression have the form of `wanted`, whose one load stands for anything? What it stands for is kept.
+// Returns whether the expression equals `wanted`, in which the single load matches anything. Stores the match in
+// `stands_for`.
 bool has_form(const ExprPool& forms, ExprId wanted, const ExprPool& pool, ExprId found, ExprId& stands_for) {
   const ExprNode& w = forms[wanted];
   if (w.op == ExprOp::kLoad) {
@@ -51,7 +52,7 @@ class CublasLtCallFinder {
   CublasLtCallFinder(const Graph& graph, const Kernel& kernel, const Target& target)
       : graph_(graph), kernel_(kernel), pool_(kernel.pool), target_(target) {}
 
-  // "" where the kernel is a call, else why not.
+  // Returns "" if the kernel is a call, else why not.
   std::string run() {
     for (const auto step :
          {&CublasLtCallFinder::find_output, &CublasLtCallFinder::find_terms, &CublasLtCallFinder::find_contraction,
@@ -76,14 +77,14 @@ class CublasLtCallFinder {
     return n.op == ExprOp::kConstant && is_float(n.type) && n.real == value;
   }
 
-  // Rounding to the dtype in which the value is stored at once says nothing.
+  // Returns the output's expression without rounding to the dtype in which it is stored.
   ExprId stored_expr(const KernelOutput& output) const {
     ExprId id = output.expr;
     while (pool_[id].op == ExprOp::kRound && pool_[id].dtype == output.type.dtype) id = pool_[id].args[0];
     return id;
   }
 
-  // What stands inside of an activation that cuBLASLt has.
+  // Returns the argument of the activation if it is one of cuBLASLt's, else `id`.
   ExprId inside_activation(ExprId id) {
     if (compute_type(main_->type.dtype) != ScalarType::kFloat32) return id;
     ExprPool forms;
@@ -93,7 +94,7 @@ class CublasLtCallFinder {
       call_.activation = CublasLtEpilogue::kGeluTanh;
       return inside;
     }
-    // A number is compared at the tensor's own precision.
+    // The graph may compare with 0 in the tensor's own precision.
     const E zero{&forms, forms.constant(ScalarType::kFloat32, 0.0)};
     const E narrow{&forms, forms.round(zero, main_->type.dtype)};
     for (const E& bound : {zero, narrow}) {
@@ -125,7 +126,7 @@ class CublasLtCallFinder {
     return "";
   }
 
-  // alpha * product + beta * c + bias: sums at the top, each term with its factors.
+  // Splits alpha * product + beta * c + bias into terms, each with its factor.
   std::string find_terms() {
     std::vector<std::pair<ExprId, double>> stack{{pre_, 1.0}};
     while (!stack.empty()) {
@@ -210,7 +211,7 @@ class CublasLtCallFinder {
     return "";
   }
 
-  // The load's place in its tensor, linear in the output's axes and, last, the depth.
+  // Returns the position of a load in its tensor, linear in the output's axes and, last, k.
   std::optional<LinearIndex> place_of(ExprId load) const {
     const ExprNode& n = pool_[load];
     const Shape& shape = graph_.tensor(n.source).shape;
@@ -225,7 +226,7 @@ class CublasLtCallFinder {
     return linear_in(simplify(flat, pool_.bounds()), axes);
   }
 
-  // Of a range of axes: is it one axis, for what lies like this?
+  // Returns whether the axes [begin, end) form one axis with one stride at this place.
   bool collapses(const LinearIndex& place, std::size_t begin, std::size_t end) const {
     for (std::size_t i = begin; i + 1 < end; ++i)
       if (place.strides[i] != place.strides[i + 1] * pool_.extent(axes_[i + 1])) return false;
@@ -240,7 +241,7 @@ class CublasLtCallFinder {
     return begin == end ? IndexExpr(0) : place.strides[end - 1];
   }
 
-  // Which axes are batches, columns and rows of d: [0, columns_), [columns_, rows_), [rows_, end).
+  // Finds which axes are batches, columns and rows of d: [0, columns_), [columns_, rows_), [rows_, end).
   std::string find_axes() {
     for (const std::uint32_t axis : main_->axes)
       if (!pool_.extent(axis).is(1)) axes_.push_back(axis);
@@ -274,14 +275,14 @@ class CublasLtCallFinder {
     return "";
   }
 
-  // A view of rows x columns with these strides; `transposed` where the columns are the unit stride.
+  // Sets a rows x columns matrix with these strides; `transposed` if the columns have stride 1.
   std::string set_view(CublasLtMatrix& view, ExprId load, const LinearIndex& place, const IndexExpr& rows,
                        const IndexExpr& row_stride, const IndexExpr& columns, const IndexExpr& column_stride) const {
     view.value = pool_[load].source;
     view.dtype = pool_[load].dtype;
     view.offset = place.base;
     view.batch_stride = stride_of(place, 0, columns_);
-    // Of an extent of 1 the stride says nothing.
+    // The stride of an axis of extent 1 does not matter.
     view.transposed = !(row_stride.is(1) || (rows.is(1) && !column_stride.is(1)));
     view.rows = view.transposed ? columns : rows;
     view.columns = view.transposed ? rows : columns;
@@ -321,7 +322,7 @@ class CublasLtCallFinder {
     return "";
   }
 
-  // What is added lies as d does, or is a vector along its rows.
+  // What is added must have the layout of d, or be a vector along its rows.
   std::string find_added() {
     for (const Added& added : added_) {
       const ExprNode& load = pool_[added.load];
@@ -353,7 +354,7 @@ class CublasLtCallFinder {
     return "";
   }
 
-  // One number for each matrix, or one for each row and each column of the result.
+  // Scales are one number per matrix, or one per row and per column of the result.
   std::string find_scales() {
     if (scales_.size() > 2) return kScaledTwice;
     std::vector<ValueId> single;
@@ -368,7 +369,7 @@ class CublasLtCallFinder {
         return why;
     }
     for (const ValueId scale : single) {
-      // Of one row or column, one scale is a vector of them.
+      // With a single row or column, a single scale is a vector of scales.
       const bool for_a = call_.outer_scales ? call_.m.is(1) && call_.a_scale == kNone : call_.a_scale == kNone;
       const bool for_b = call_.b_scale == kNone && (!call_.outer_scales || call_.n.is(1));
       if (!for_a && !for_b) return kScaledInPart;
@@ -457,12 +458,12 @@ class CublasLtCallFinder {
     }
     if (is_float8(a.dtype)) return check_layout(16, 16);
     if (a.dtype != DType::kInt8) return "";
-    // Beyond, the sum may leave int32, where the graph's wraps.
+    // A longer int8 sum may overflow int32, where the graph's wraps.
     if (range_of(call_.k, graph_.bounds()).max > 131071) return "its sums may leave int32";
     return check_layout(4, 4);
   }
 
-  // What tensor cores ask of 8-bit factors.
+  // Checks what tensor cores require of 8-bit operands.
   std::string check_layout(std::int64_t sizes, int alignment) {
     const CublasLtMatrix &a = call_.a, &b = call_.b;
     const std::string_view dtype = name(a.dtype);
@@ -487,7 +488,7 @@ class CublasLtCallFinder {
   LinearIndex a_place_, b_place_;
   std::vector<ExprId> scales_;
   std::vector<Added> added_;
-  std::vector<std::uint32_t> axes_;  // of the output, without those of extent 1
+  std::vector<std::uint32_t> axes_;  // output axes with extent > 1
   std::uint32_t k_axis_ = 0;
   std::size_t columns_ = 0, rows_ = 0;
 };

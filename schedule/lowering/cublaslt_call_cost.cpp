@@ -5,7 +5,7 @@
 namespace fusec {
 namespace {
 
-constexpr double kOnTheWay = 32768;  // bytes that a block of a pipelined kernel has asked of memory at a time
+constexpr double kOnTheWay = 32768;  // bytes of loads in flight per block of a pipelined kernel
 
 Work filling(double read, double written, const Target& target) {
   return {.read = read, .written = written, .blocks = 8.0 * target.multiprocessors, .on_the_way = kOnTheWay};

@@ -1,5 +1,5 @@
-// How long cuBLASLt takes for a product, predicted as kernels of our own are (schedule/cost/cost_model.h): the library
-// at its best, with every multiprocessor busy and each matrix through memory once.
+// Predicts the time of a cuBLASLt matmul with the cost model of our own kernels (schedule/cost/cost_model.h). It
+// assumes the library at its best: all multiprocessors busy, and each matrix read or written once.
 #pragma once
 
 #include "schedule/cost/cost_model.h"
@@ -9,8 +9,7 @@ namespace fusec {
 
 Prediction predict(const Graph& graph, const CublasLtCall& call, const Target& target);
 
-// Of a kernel that reads these bytes, does little with them and writes others: what reads a call's result apart from
-// it.
+// Predicts a kernel that moves these bytes and computes little, such as a separate epilogue of a matmul.
 Prediction predict_pass(double read, double written, const Target& target);
 
 }  // namespace fusec

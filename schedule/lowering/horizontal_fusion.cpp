@@ -22,16 +22,16 @@ namespace fusec {
 
 namespace {
 
-// Tiles of factors in shared memory: those of all kernels of a launch lie there, of 5 KiB each.
+// Most operand tiles in shared memory, over all kernels of a launch. A tile takes 5 KiB.
 constexpr std::size_t kMostFactors = 8;
 
-// Tensors of a launch: each is a parameter, and there are sizes besides.
+// Most tensors of a launch: each is a parameter, and sizes are parameters too.
 constexpr std::size_t kMostTensors = kMaxLargeParameterBytes / 8 - 64;
 
-// Light kernels' code is known less well than products'.
+// Limit for light kernels, whose code size is known less well than that of products.
 constexpr double kMostLightCode = 10;
 
-// Products of a launch, to which others like them may come.
+// The products of a launch that further products may join.
 struct Products {
   std::size_t launch;
   std::uint32_t level;
@@ -58,8 +58,7 @@ bool is_wide(const FormOfKernel& form, const Kernel& kernel) {
   return type == ScalarType::kFloat64 || type == ScalarType::kInt64;
 }
 
-// Which of these the kernel's product joins: the last, with a launch of its own that others may join, where it can join
-// no other.
+// Adds the product to the first launch that it can join, else to a new one. Returns the index in `all`.
 std::size_t join_products(std::vector<Products>& all, const Kernel& kernel, const FormOfKernel& form,
                           std::uint32_t level, const ContractionCodeSize& code, std::size_t next_launch) {
   const std::vector<ValueId> inputs = inputs_of(kernel);
@@ -83,13 +82,13 @@ bool is_kernel(const LoweredUnit& unit) {
   return unit.kind == LoweredUnit::Kind::kKernel;
 }
 
-// Nothing stands beside something else.
+// Returns whether every unit runs alone.
 bool is_one_by_one(const std::vector<LoweredUnit>& units) {
   return std::ranges::any_of(units, [](const LoweredUnit& u) { return u.kind == LoweredUnit::Kind::kSpecial; }) ||
          std::ranges::count_if(units, is_kernel) < 2;
 }
 
-// Do warpgroups go from one product's tiles to another's?
+// Returns whether one persistent grid of warpgroups computes the tiles of all these products.
 bool are_multiplied_together(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                              const std::vector<std::uint32_t>& launch, const Target& target) {
   if (target.compute_capability != 90 || !target.architecture_specific) return false;
@@ -140,17 +139,17 @@ Target target_of_launch(const Graph& graph, const std::vector<LoweredUnit>& unit
 
 namespace {
 
-// What a target tells of a unit.
+// What a target decides about a unit.
 struct UnitOnTarget {
-  bool alone = false;    // it joins no other
-  bool cluster = false;  // it is one where it stands alone
+  bool alone = false;    // joins no other unit
+  bool cluster = false;  // uses block clusters if it runs alone
   std::size_t launches = 1;
-  double code = 0;  // of a light kernel, as schedule/gemm/contraction_code_size.h has it
+  double code = 0;  // of a light kernel, in the units of schedule/gemm/contraction_code_size.h
   ContractionCodeSize product = {};
-  std::string kind = "";  // equal for light kernels that are one function of a launch
-  std::vector<std::uint32_t> folded =
-      {};                  // units that it folds beside its rows (schedule/lowering/cross_row_reduction)
-  bool is_folded = false;  // by another, with which it is launched
+  std::string kind = "";  // equal for light kernels that share one device function
+  // Column units that it folds (schedule/lowering/cross_row_reduction).
+  std::vector<std::uint32_t> folded = {};
+  bool is_folded = false;  // folded by another unit, and launched with it
 };
 
 double code_of_light(const Kernel& kernel, const std::optional<Gemv>& vector,
@@ -170,7 +169,7 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
     for (std::uint32_t u = 0; u < count; ++u) launches.push_back({u});
     return launches;
   }
-  // How many kernels, one after the other, lie before a value at least; a view is there with what it is a view of.
+  // The level of a value: the longest chain of kernels before it. A view has the level of its base.
   std::map<ValueId, std::uint32_t> level_of;
   std::vector<std::uint32_t> level(count, 0);
   const auto level_after = [&](ValueId v) {
@@ -185,11 +184,11 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
     }
     for (const ValueId v : inputs_of(units[u].kernel)) level[u] = std::max(level[u], level_after(v) + 1);
     for (const KernelOutput& output : units[u].kernel.outputs) {
-      std::uint32_t& made = level_of[output.value];  // in parts, perhaps: by several
+      std::uint32_t& made = level_of[output.value];  // several units may make parts of it
       made = std::max(made, level[u]);
     }
   }
-  // Each cluster is a launch, beside those of all others; all are two as blocks that leave partial results.
+  // At each level, every cluster kernel is a launch, and all others share one, or two if some leave partial results.
   constexpr std::size_t kMostLaunches = 2;
   struct OfLevel {
     std::size_t clusters = 0, launches_of_others = 0;
@@ -219,7 +218,7 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
       kinds.insert(unit.kind);
     }
   };
-  std::map<std::uint32_t, Beside> beside;  // of a level: the launch that light kernels join
+  std::map<std::uint32_t, Beside> beside;  // by level: the launch that light kernels join
   std::vector<Products> products;
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
@@ -227,10 +226,10 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
   const auto is_light = [&](std::uint32_t u) {
     return forms[u] && !stands_alone(u) && can_fuse_horizontally(forms[u]->form);
   };
-  // Views stand behind what they are views of: they need memory of their own where that is a result as well.
+  // Views follow their base. They need memory of their own if they are results.
   std::ranges::stable_sort(order, {},
                            [&](std::uint32_t u) { return std::tuple(level[u], !is_kernel(units[u]), is_light(u)); });
-  // Of a value and a level: the product that makes it, or a part of it.
+  // by value and level: the product that makes the value or a part of it
   std::map<std::pair<ValueId, std::uint32_t>, std::size_t> product_of;
   for (const std::uint32_t u : order) {
     if (is_kernel(units[u])) {

@@ -1,13 +1,13 @@
-// Kernels of one group that need nothing of one another run side by side in one launch, each in blocks of its own:
+// Horizontal fusion: independent kernels of one group run in one launch, each in thread blocks of its own.
 //
 //   p0, m0, v0 -> p0', m0', v0'   float32[4096, 4096]  ┐
 //   p1, m1, v1 -> p1', m1', v1'   float32[4096]        ├  one kernel: blocks 0 .. a - 1, a .. b - 1, b .. c - 1
 //   p2, m2, v2 -> p2', m2', v2'   float32[11008, 4096] ┘
 //
-// Light ones do (pointwise, rows), as many as are not too much code (schedule/lowering/light_code_size), and products
-// of one form that read a tensor in common, of which a device has room for all (the projections to queries, keys and
-// values of unequal widths). Other products want a device to themselves, but what stores parts of one value stays
-// together (what a concat joins: a product, and a copy beside it).
+// Light kernels (pointwise, rows) share a launch up to a limit on code size (schedule/lowering/light_code_size).
+// Products share a launch if they have the same form, read a common tensor, and fit together (projections to queries,
+// keys and values of unequal widths). A light kernel that stores a part of the same value as a product joins it (a
+// concat of a product and a copy). All other products run alone.
 #pragma once
 
 #include <cstdint>
@@ -22,23 +22,24 @@ namespace fusec {
 
 bool can_fuse_horizontally(KernelForm form);
 
-// By unit; null for what is no kernel. As lowering found them, or found now.
+// By unit: its form as lowering found it, else found here; null unless the unit is a kernel.
 using FormsOfUnits = std::vector<std::shared_ptr<const FormOfKernel>>;
 FormsOfUnits forms_of(const std::vector<LoweredUnit>& units);
 
-// The units by launches, in an order that can be run: each is one unit, or several kernels side by side. A unit that
-// launches nothing stands alone, and so do blocks in clusters, or such as wait for one another, on this target. What
-// takes several launches has others beside it in each of them.
+// Returns the launches in an executable order: each is one unit, or several kernels in one launch. Alone stand units
+// that launch nothing and, on this target, kernels of block clusters or of blocks that wait for one another. A kernel
+// that takes several launches may share each of them.
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                                                     const Graph& graph, const Target& target);
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const Graph& graph,
                                                     const Target& target);
-// Parts of a launch share a grid and its blocks' registers: forms that are clusters of blocks, or warps of several
-// kinds, stand alone. The target as they see it, and as kernels of one launch do, which may be warpgroups' together.
+// as_seen_in_shared_launch: the target without features that a kernel in a shared grid cannot use (clusters, warp
+// specialization, stream-K). target_of_launch: the target that the kernels of `launch` may use; a single kernel, and
+// GEMMs that warpgroups compute together, have all features.
 Target as_seen_in_shared_launch(Target target);
 Target target_of_launch(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                         const std::vector<std::uint32_t>& launch, const Target& target);
-// Whatever the target: as if each kernel were one launch.
+// Returns the launches without a target: as if each kernel took one launch.
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units);
 
 }  // namespace fusec

@@ -8,7 +8,7 @@
 namespace fusec {
 namespace {
 
-// Nothing for what launches nothing.
+// Returns nothing if the unit launches nothing.
 std::optional<Work> work_of(const Graph& graph, const LoweredUnit& unit, const FormOfKernel* form,
                             const Target& target) {
   if (unit.kind == LoweredUnit::Kind::kAlias) return std::nullopt;

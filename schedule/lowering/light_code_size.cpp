@@ -12,11 +12,11 @@ namespace {
 
 constexpr double kUnitMs = 30;
 constexpr double kPointwise = 0.2, kPermuted = 0.2, kOfFunctions = 0.8;
-constexpr double kPointwiseMs = 40;  // of a thousand instructions
-constexpr int kFunctionCode = 8;     // of instruction_count
+constexpr double kPointwiseMs = 40;  // per thousand instructions
+constexpr int kFunctionCode = 8;     // instruction_count above which a node is a function
 
-// Milliseconds: of a thousand instructions, of their square since what a loop keeps lies between it and the next, and
-// of a reduction.
+// Milliseconds: per thousand instructions, per square of that (values live across a loop's iterations), and per
+// reduction.
 struct RowsMs {
   double code, square, reduction;
 };
@@ -33,7 +33,7 @@ RowsMs ms_of(const RowCandidates& candidates) {
   return candidates.layouts.front().reduction_group == ReductionGroup::kColumn ? kColumns : kRowGroups;
 }
 
-// Does a load go over memory otherwise than the innermost of these axes?
+// Returns whether the load is strided along the innermost of these axes, or does not depend on it but on others.
 bool goes_across(const Kernel& kernel, const Graph& graph, ExprId load, std::uint32_t innermost) {
   const IndexExpr position = position_of(graph, kernel.pool, load);
   const Variable v{Variable::Kind::kAxis, innermost};

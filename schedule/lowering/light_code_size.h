@@ -1,12 +1,10 @@
-// How much code a light kernel is beside others of one launch, by what NVRTC takes for it: in the units of
-// schedule/gemm/contraction_code_size.h, 30 ms on a quiet machine.
+// Estimates the code size of a light kernel in a shared launch, as NVRTC's compile time in units of 30 ms (as
+// schedule/gemm/contraction_code_size.h does).
 //
-//     pointwise      0.2, where something changes places 0.4, with functions 0.8 more; or by its instructions, where
-//                    there are many
-//     rows           by its instructions, as often as loops are unrolled, and its reductions, which are more code the
-//                    more threads share a row
+//     pointwise      0.2; 0.4 if a load is strided; 0.8 more with functions; or by its instructions if these are more
+//     rows           instructions times unrolled elements, plus a cost per reduction, by layout
 //
-// Of 150 kernels of random graphs it was between half and twice of what NVRTC took.
+// The estimate is within a factor of two for kernels of random graphs.
 #pragma once
 
 #include "analysis/kernel/kernel.h"
@@ -17,7 +15,7 @@ namespace fusec {
 
 double light_code_size(const RowCandidates& candidates, const Graph& graph);
 double light_code_size(const CrossRowReduction& cross_row, const Graph& graph);
-// Of any other light kernel.
+// Estimates any other light kernel.
 double light_code_size(const Kernel& kernel, const Graph& graph);
 
 }  // namespace fusec

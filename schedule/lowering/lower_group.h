@@ -1,11 +1,11 @@
-// A group becomes kernels: fusion is substitution. Each value that must be in memory is an expression in which the
-// formulas of the group's other nodes stand in the place of loads; values over one iteration space share a kernel.
+// Lowers a group to kernels by substitution. Each value that must be in memory becomes an expression in which formulas
+// of the group's other nodes replace loads. Values over one iteration space share a kernel.
 //
 //   {linear, gelu, mul}, output mul     ->  mul[i, j] = gelu(sum_k x[i, k] * w[j, k]) * y[i, j]       one kernel
-//   {softmax, matmul}, output matmul    ->  softmax is stored first: its rows would be computed anew for every column
-//   {linear, linear, concat}, output concat  ->  each linear stores its part of concat, side by side in one launch
+//   {softmax, matmul}, output matmul    ->  softmax is stored first: matmul would recompute its rows for every column
+//   {linear, linear, concat}, output concat  ->  each linear stores its part of concat, in one launch
 //
-// What is stored besides the group's outputs, and why: analysis/lowering/inlining.
+// analysis/lowering/inlining decides what is stored besides the group's outputs.
 #pragma once
 
 #include <vector>

@@ -10,10 +10,10 @@
 namespace fusec {
 namespace {
 
-// Shorter rows are read again from L1, and lie in the result in pieces of a few sectors.
+// Shorter rows are read again from L1, and their pieces of the result are only a few sectors.
 constexpr std::int64_t kMinSeparateRow = 32;
 
-// What is read of a tensor: from where to where, by dimension.
+// The part of a tensor that is read, as a range per dimension.
 struct Region {
   ValueId tensor;
   std::vector<Range> dims;
@@ -26,7 +26,7 @@ struct Region {
   }
 };
 
-// Without what all rows share.
+// Returns the regions that reductions read, without those that all rows share.
 std::vector<Region> regions_reduced(const RowForm& form) {
   const ExprPool& pool = form.kernel.pool;
   const auto depends = dependences(pool);
@@ -44,7 +44,7 @@ std::vector<Region> regions_reduced(const RowForm& form) {
   return regions;
 }
 
-// Rows that are long, and that one block keeps.
+// Returns whether all reduced rows are long, and fit one block.
 bool fit_one_block(const RowForm& form) {
   const ExprPool& pool = form.kernel.pool;
   return std::ranges::all_of(form.reductions, [&](ExprId r) {

@@ -1,7 +1,7 @@
-// Parts of a concat that are rows: each is better kept by blocks of its own than read again by one loop over the whole
-// result, with a choice for each element.
+// Parts of a concat that are rows. If each part fits one block's registers or shared memory, separate blocks per part
+// read it once; one loop over the whole result would read it again and select for each element.
 //
-//   concat(rms_norm(x), rms_norm(y))     x's rows and y's, each stored in its place, side by side in one launch
+//   concat(rms_norm(x), rms_norm(y))     rows of x and rows of y, each stored in its place, in one launch
 //   concat(mean(x, 1), amax(x, 1))       one kernel, which reads x once for both
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace fusec {
 
-// Is that so of these kernels, which together make what the concat joins?
+// Returns whether these kernels, which together make the concat's operands, are better as separate rows.
 bool are_separate_rows(const std::vector<LoweredUnit>& parts, const Graph& graph);
 
 }  // namespace fusec

@@ -1,6 +1,6 @@
-// What nodes become when they are lowered together, found out by doing it: what claims and merges decide by. Answers
-// are kept under what decided them (ops, attributes, types, who reads whom), so that equal layers are lowered once, and
-// in a memory that outlives the pass that asked, so that what a claim has found out serves the merges after it.
+// Lowers nodes on trial to find out what they become: how many kernels and launches, and how long these take. Claims
+// and merges decide by the answers. Each answer is cached under everything it depends on (ops, attributes, types,
+// wiring), so equal layers are lowered once. The cache outlives the pass, so merges reuse the answers of claims.
 #pragma once
 
 #include <cstdint>

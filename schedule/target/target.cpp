@@ -16,9 +16,9 @@ struct Figures {
   std::string_view source;
 };
 
-// Rates are dense: half of what the data sheets from Ada on print, which is with sparsity. Latencies: cycles as
-// measured for A100 (466), RTX 4090 (542) and H100 (479) by Luo et al., arXiv:2402.13499, over the chips' boost clocks
-// of 1.41, 2.04 and 1.755 GHz; A10 as A100's cycles at 1.695 GHz, Blackwell as H100.
+// Rates are dense, which is half of the sparse rates that data sheets print from Ada on. Latencies are cycles measured
+// for A100 (466), RTX 4090 (542) and H100 (479) by Luo et al., arXiv:2402.13499, over boost clocks of 1.41, 2.04 and
+// 1.755 GHz; A10 uses A100's cycles at 1.695 GHz, Blackwell uses H100's latency.
 constexpr Figures kChipFigures[] = {
     {"sm_80", "sm_80", "A100 SXM 40GB", 80, 108, 163, 40, 1.555e12, 19.5e12, 9.7e12, 312e12, 624e12, 331e-9,
      "NVIDIA A100 data sheet and architecture white paper"},
@@ -40,11 +40,11 @@ constexpr Figures kChipFigures[] = {
      "NVIDIA RTX PRO 6000 data sheet; float64 a 64th of float32"},
 };
 
-// Of dense rates on H100, the average over shapes and types; on the chips before mma.sync has all of them (Luo et al.).
+// mma.sync's share of the dense rate on H100, averaged over shapes and types; 1 on earlier chips (Luo et al.).
 constexpr double kHopperMmaSyncRate = 0.63;
 
-// The CUDA C++ Programming Guide's tables: 2048 threads a multiprocessor, or 1536 where it is not the data centre's
-// chip; 16 special functions a clock beside 128 float32 multiply-adds (64 on 8.0).
+// From the tables of the CUDA C++ Programming Guide: 2048 threads per multiprocessor (1536 on chips not for data
+// centres); 16 special functions a clock for 128 float32 multiply-adds (64 on 8.0).
 Target make(const Figures& f) {
   Target t;
   t.name = f.name;
@@ -83,7 +83,7 @@ Target target_for(std::string_view arch) {
   const std::vector<Target>& known = known_targets();
   for (const Target& t : known)
     if (t.name == arch) return t;
-  // A newer or rarer chip of a known generation: the figures of the nearest older one.
+  // A newer or less common chip of a known generation uses the figures of the nearest older one.
   std::string digits(arch.starts_with("sm_") ? arch.substr(3) : std::string_view());
   const bool specific = !digits.empty() && (digits.back() == 'a' || digits.back() == 'f');
   if (specific) digits.pop_back();

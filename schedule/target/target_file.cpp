@@ -11,7 +11,7 @@
 namespace fusec {
 namespace {
 
-// What a file may say: where it goes, and between which bounds it is believed.
+// The keys of a target file: the member that each sets, and its valid range.
 struct Size {
   std::string_view key;
   int Target::*member;

@@ -1,5 +1,4 @@
-// A target of the user's own, for the cost model and for what schedules ask of it: a JSON object that names an
-// architecture and says what is otherwise than on the known target of that architecture
+// Reads a user's own target: a JSON object that names an architecture and overrides figures of its known target
 // (docs/schemas/target.schema.json).
 //
 //   {"fusec_target": 1, "arch": "sm_90a", "chip": "H20", "multiprocessors": 78, "bandwidth": 4.0e12,
@@ -13,7 +12,7 @@
 
 namespace fusec {
 
-// `file` is what messages call the text. Throws Error(kInput) with the JSON pointer of what is wrong.
+// `file` names the text in messages. Throws Error(kInput) with a JSON pointer to the error.
 Target read_target(std::string_view text, const std::string& file);
 
 }  // namespace fusec
