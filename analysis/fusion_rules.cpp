@@ -14,8 +14,8 @@ JoinAnswer ask_anchor(const JoinQuestion& question) {
           .if_blocked_at_end = FusionRule::kAnchorBlockedAtEnd};
 }
 
-// An elementwise or broadcast node. Injective branches of a diamond may lie between, also before a reduction or a
-// complex op's group.
+// An elementwise or broadcast node. Injective branches of a diamond may be in between, and the end may be a reduction
+// or a complex op's group.
 JoinAnswer ask_simple(const JoinQuestion& question) {
   if (question.path_pattern > OpPattern::kInjective && question.path_pattern != OpPattern::kCommReduce) {
     return {.rule = FusionRule::kSimpleNeedsSimplePath};

@@ -284,7 +284,7 @@ class Recognizer {
     return "";
   }
 
-  // exp(score - where(isinf(greatest), 0, greatest))
+  // Matches exp(score - where(isinf(maximum), 0, maximum)).
   bool is_shifted(const ExprNode& n) const {
     if (n.op != ExprOp::kExp || found_.shift != kNoExpr) return false;
     const ExprNode& less = at(n.args[0]);

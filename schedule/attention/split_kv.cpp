@@ -40,7 +40,7 @@ int shares_of(std::int64_t keys, const Attention& form, const AttentionTiles& ti
   const double of_key =
       (form.extra_outputs.empty() || form.score_buffer ? 1 : 2) * (tiles.depth + tiles.columns) * tiles.element_bytes;
   const double bytes = static_cast<double>(batch * keys) * of_key;  // blocks of other rows hit the cache
-  // As the cost model has it: blocks have so much on the way in one latency.
+  // As in the cost model, bandwidth is limited by the bytes in flight per latency.
   const auto seconds = [&](std::int64_t splits) {
     const double on_the_way = static_cast<double>(blocks * splits) * bytes_in_flight(tiles);
     const double left =
