@@ -75,7 +75,7 @@ void AsyncLineCopy::clear_rest(KernelWriter& writer) const {
   const auto [type, zero] = together_ == 8   ? std::pair("uint4", "make_uint4(0, 0, 0, 0)")
                             : together_ == 4 ? std::pair("uint2", "make_uint2(0, 0)")
                                              : std::pair("unsigned", "0");
-  // Of eight lines the same 16 bytes at a time, which lie in different banks.
+  // Eight neighbouring lanes write the same 16 bytes of eight lines, which are in different banks.
   const int of_sixteen = 8 / together_, first = units_ / of_sixteen, rest = load_.places / 8 - first;
   writer.open(
       fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, load_.lines * rest * of_sixteen, threads_));

@@ -1,7 +1,8 @@
-// Copies lines of memory as they lie there into a tile in shared memory, up to 16 bytes at a time, while threads go on:
-// the tiles of a loop, of which each thread copies the same places. Where its places lie is worked out before the loop.
+// Copies lines of a tensor unchanged into a tile in shared memory with cp.async, up to 16 bytes at a time. Each thread
+// copies the same elements of every tile of a loop, so its source and destination addresses are computed once, before
+// the loop.
 //
-//   tile[line][place] = x[batch, first + line, place]
+//   tile[line][e] = x[batch, first + line, e]
 #pragma once
 
 #include <optional>
@@ -13,21 +14,21 @@ namespace fusec {
 
 class AsyncLineCopy {
  public:
-  // Nothing where elements do not lie in memory as the tile has them, in whole words, or lines are no fixed distance
-  // apart. The load's first line is given with each copy.
+  // Returns nullopt when the elements need computation, when they are not contiguous in whole words, or when lines have
+  // no constant stride. Each call of copy() gives the first line.
   static std::optional<AsyncLineCopy> plan(const TileLoader& loader, ExprEmitter& emitter, const TileLoad& load,
                                            int threads);
 
-  // Where this thread's copies come from and go to; axes other than the load's must be bound.
+  // Emits the thread's source and destination addresses. Axes other than those of the load must be bound.
   void declare(ExprEmitter& emitter);
-  // Instead of that, where the places in both tensors are the same as another's, whose tile lies `bytes` before this
-  // one.
+  // True when both tensors are read at the same element offsets. declare_like() may then replace declare(): it reuses
+  // the other's addresses for a tile that begins `bytes` after the other's tile.
   bool same_places(const AsyncLineCopy& other) const;
   void declare_like(const AsyncLineCopy& other, int bytes);
-  // Places of the tile beyond the lines' ends become 0: once, since copies leave them alone.
+  // Sets elements of the tile beyond the ends of the lines to 0. Once is enough: copies never write them.
   void clear_rest(KernelWriter& writer) const;
   bool has_rest() const { return load_.places > units_ * together_; }
-  // Issues the copies of the lines from `first` on; lines beyond the last become 0.
+  // Issues the copies of the lines from `first` on. Lines beyond the last line of the tensor become 0.
   void copy(ExprEmitter& emitter, const std::string& first) const;
 
  private:
@@ -36,7 +37,7 @@ class AsyncLineCopy {
   TileLoad load_;
   IndexExpr position_, stride_, count_;
   int threads_ = 0;
-  int units_ = 0, together_ = 0;  // copies of a line, 16-bit elements in a copy
+  int units_ = 0, together_ = 0;  // copies per line; 16-bit elements per copy
   std::string place_, to_, at_;
 };
 

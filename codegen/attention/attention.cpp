@@ -41,8 +41,9 @@ KernelSource AttentionEmitter::emit() {
   return source;
 }
 
-// Left alone, ptxas spills for one block more on a multiprocessor: without tensor cores, where all keys are one tile,
-// and for a fourth of heads between 64 and 96. For the fourth of smaller heads there are registers.
+// Minimum blocks per multiprocessor for __launch_bounds__; 0: none. Without this bound ptxas limits registers for one
+// more block and spills: without tensor cores, if all keys are one tile, and for head sizes from 65 to 96. Smaller
+// heads have registers to spare.
 int AttentionEmitter::blocks_at_once() const {
   const auto keys = count(form_.keys).as_constant();
   if (!tiles_.tensor_cores || (keys && *keys <= tiles_.keys)) return 1;
@@ -104,7 +105,7 @@ void AttentionEmitter::place_block() {
   } else {
     writer_.line(fmt::format("const {} {} = blockIdx.x;", integer(), tile));
   }
-  // The rows that see most keys first, so that short work fills the end.
+  // Blocks with the most keys start first, so that short blocks fill the end of the grid.
   const bool falling = form_.last_key && !form_.rows.empty();
   if (row_tiles().is(1)) {
     writer_.line(fmt::format("const {} {} = 0;", integer(), row0_));
@@ -183,7 +184,8 @@ void AttentionEmitter::load_queries() {
   if (!tiles_.tensor_cores) return;
   writer_.use("load_pieces");
   writer_.use("kept");
-  // A lane's row of four matrices: left ones are 16 lines times 16 places, in that order right ones as well.
+  // A lane's row address for ldmatrix of four 8x8 matrices. The left operand has 16 rows by 16 columns; the right
+  // operand uses the same order.
   const std::string lane_row = writer_.unique("lane_row"), lane_place = writer_.unique("lane_place");
   writer_.line(fmt::format("const int {} = warp_lane / 16 * 8 + warp_lane % 8, {} = warp_lane / 8 % 2 * 8;", lane_row,
                            lane_place));
@@ -199,7 +201,7 @@ void AttentionEmitter::load_queries() {
   value_rows_ = rows_of("value_rows", value_tile_, tiles_.value_stride, "");
   query_ = writer_.unique("query");
   if (tiles_.queries_in_shared) {
-    // Else they are waited for with the keys.
+    // If keys are copied asynchronously, the wait for the keys covers the queries.
     if (!loads_.copies(key_load("0"))) wait_for_copies(load);
     return;
   }
@@ -223,7 +225,7 @@ void AttentionEmitter::declare_state() {
   writer_.line(fmt::format("{0} {1}{2}[{3}] = {{{4}}}, {5}[{3}] = {{}};", type(), sums, greatest_, tiles_.thread_rows,
                            least, total_));
   if (has_named_accumulators()) declare_accumulators();
-  // What scores need of neither rows nor keys, a head's slope for one.
+  // Values that depend on neither row nor key, such as the slope of a head.
   if (part_ != AttentionPart::kCombine && form_.score != form_.product) emitter_.emit_independent({form_.score});
 }
 
@@ -271,7 +273,7 @@ void AttentionEmitter::declare_limits() {
   }
 }
 
-// The keys' tile, where some of the warp's rows see one of it.
+// Skips a tile of keys of which no row of the warp sees any.
 std::string AttentionEmitter::open_seen() {
   if (warp_keys_to_.empty()) return "";
   writer_.open(fmt::format("if ({} < {})", key0_, warp_keys_to_));
@@ -284,11 +286,12 @@ void AttentionEmitter::key_loop() {
   key0_ = writer_.unique("key0");
   if (part_ == AttentionPart::kSplit) restrict_keys_to_split(first, end);
   plan_copies();
-  // The queries' place is free.
+  // The tiles overwrite the queries, which are in registers now.
   if (tiles_.tensor_cores && !tiles_.queries_in_shared) writer_.line("__syncthreads();");
   for (const auto* lines : {&key_lines_, &value_lines_})
     if (*lines) (*lines)->clear_rest(writer_);
-  // Copies are under way meanwhile; what is computed needs registers, which scores have until they are weights.
+  // Asynchronous copies of the next keys overlap with the softmax. Computed keys are loaded after it, because they need
+  // the registers that hold the scores until then.
   const bool copied = key_lines_ || loads_.copies(key_load(first));
   const bool once = code_.keys_loaded_once && !copied;
   if (!once) {
@@ -325,7 +328,7 @@ void AttentionEmitter::key_loop() {
   if (!seen.empty()) writer_.close();
   if (!copied && !once) load_next();
   writer_.close();
-  // Who had no key has not waited for queries, in whose place the result goes through shared memory.
+  // A block without keys has not waited for the queries, and the result overwrites them in shared memory.
   if (tiles_.tensor_cores && tiles_.queries_in_shared && may_see_nothing() && part_ == AttentionPart::kWhole)
     synchronize(query_load(), "queries are there");
 }
@@ -344,7 +347,7 @@ void AttentionEmitter::plan_copies() {
 void AttentionEmitter::load_tile(const TileLoad& load) {
   if (loads_.vector_width(load) == 1)
     if (const auto pieces = TransformedTile::plan(emitter_, graph_, load))
-      // Beside the sums of two slabs there are registers for few of them.
+      // The accumulators of two m16 fragments leave few registers for unrolling.
       return pieces->load(emitter_, graph_, load, tiles_.threads, nullptr, false,
                           code_.vectors_at_once > 0  ? code_.vectors_at_once
                           : tiles_.m16_fragments > 1 ? 2
@@ -407,9 +410,11 @@ void AttentionEmitter::synchronize(const TileLoad& loaded, const char* why) {
 
 namespace {
 
-// Nothing where the target has none, or what they multiply can neither be copied by TMA nor computed in pieces.
+// Returns nullopt when the target has no warpgroups, or when an operand can neither be copied by TMA nor computed in
+// vectors.
 std::optional<KernelSource> by_warpgroups(const Attention& form, const Graph& graph, const Target& target, bool wide) {
-  constexpr int kMostComputed = 128;  // places of a line: what computes has its registers from the sums
+  // Head size; beyond it the computing warps take registers that the accumulators need.
+  constexpr int kMostComputed = 128;
   auto tiles = warpgroup_tiles(form, target);
   if (!tiles) return std::nullopt;
   const AttentionUnrolling code = attention_unrolling(form, graph, *tiles, target);

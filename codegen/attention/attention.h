@@ -1,14 +1,15 @@
-// Attention as one kernel: a block takes a tile of query rows of one head, keys and values stream through shared memory
-// tile by tile, and the softmax is kept as it goes, so that no score ever is in memory.
+// Emits attention as one kernel (flash attention). A block takes a tile of query rows of one head and streams keys and
+// values through shared memory tile by tile. The softmax is updated online, so scores need no global memory.
 //
-//   for each tile of keys:  score = query * keys;  weight = exp(score - maximum so far);  sum = sum * shrink + weight *
-//   values out = sum / total
+//   for each tile of keys:  s = q * k;  m' = max(m, s);  shrink = exp(m - m');  w = exp(s - m')
+//                           sum = sum * shrink + w * v;  total = total * shrink + w
+//   result = sum / total
 //
-// Where query, key and value are of one 16-bit format, both products run on tensor cores (a warp has 16 or 32 rows, the
-// weights go from one product to the next in registers; on sm_90a, where TMA can copy values and there are rows
-// enough, warpgroups have 64: attention_warpgroup.cpp); else with fused multiply-adds (eight lanes share their rows).
-// What stands before the products (rope, scales, grouped heads) is computed while a tile is loaded, what stands between
-// them (masks, caps, biases) on the scores in registers, what stands after on the result.
+// If queries, keys and values share one 16-bit dtype, tensor cores compute both products. A warp has 16 or 32 rows, and
+// the weights stay in registers between the products. On sm_90a, with enough rows and operands that TMA can copy,
+// warpgroups of 64 rows are used (attention_warpgroup.cpp). Other dtypes use fused multiply-adds, with eight lanes per
+// row. The prologue (rope, scales, grouped heads) is computed while a tile is loaded, masks, caps and biases on the
+// scores in registers, and the epilogue on the result.
 #pragma once
 
 #include <vector>
@@ -19,8 +20,8 @@
 
 namespace fusec {
 
-// Where few rows look at many keys (decoding), several blocks share the keys of a row, and a second kernel combines
-// what they leave, in the order of the keys.
+// Returns one kernel, or two for few rows and many keys (decoding): the first splits the keys of a row among several
+// blocks (split-KV), and the second combines their partial results in the order of the keys.
 std::vector<KernelSource> attention(const Attention& form, const Graph& graph, const Target& target);
 
 }  // namespace fusec

@@ -1,6 +1,6 @@
-// What attention sums up on tensor cores, a thread's weighted values: PTX registers by name, from the loop over keys to
-// where the result is made of them. A variable of C++ would pass through every statement that adds to it, and through
-// every branch beside one: a tenth of what NVRTC takes for such a kernel.
+// Accumulators of attention on tensor cores, in named PTX registers that live from the loop over keys to the result.
+// C++ variables would be operands of every statement and every branch that touches them, which costs a tenth of NVRTC's
+// time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ void AttentionEmitter::rescale_accumulators(const std::string& by) {
   write_statement(statement, writer_);
 }
 
-// Weights of 16 keys times their values: fragments of a few pieces of 16 columns at a time.
+// Multiplies the weights of 16 keys by their values, a few fragments of 16 columns per asm statement.
 void AttentionEmitter::add_values_by_warp(const std::string& weight, const std::string& values) {
   const int all = tiles_.columns / 16, pieces = all % 4 == 0 ? 4 : all % 3 == 0 ? 3 : all % 2 == 0 ? 2 : 1;
   const std::string type = *form_.tensor_dtype == DType::kBFloat16 ? "bf16" : "f16";

@@ -1,6 +1,6 @@
-// How attention's kernel is written, part by part (codegen/attention/attention.h says what it does): attention.cpp
-// places blocks and walks over keys, attention_scores.cpp makes scores and weights, attention_accumulators.cpp adds up
-// what they weigh, attention_result.cpp stores what comes out.
+// Emits the attention kernel described in codegen/attention/attention.h. attention.cpp maps blocks to tiles and loops
+// over keys, attention_scores.cpp makes scores and weights, attention_accumulators.cpp accumulates the weighted values,
+// and attention_result.cpp stores the result.
 #pragma once
 
 #include <fmt/format.h>
@@ -24,11 +24,11 @@
 
 namespace fusec {
 
-// Where blocks share the keys of their rows, they leave what they have in scratch memory, and another kernel combines
-// it.
+// The kernel to emit: all of attention; the kernel of a split that leaves partial results in scratch memory; or the
+// kernel that combines them.
 enum class AttentionPart : std::uint8_t { kWhole, kSplit, kCombine };
 
-// How warpgroups get a tile of queries, keys or values: boxes that TMA copies, or elements that are computed.
+// How warpgroups fill a tile of queries, keys or values: TMA copies boxes, or threads compute the elements.
 struct AttentionOperand {
   std::optional<AttentionTensorMap> boxes;
   std::optional<TransformedTile> pieces;
@@ -49,7 +49,7 @@ class AttentionEmitter {
         emitter_(emitter),
         tiles_(tiles),
         loads_(emitter, writer, tiles_.threads) {}
-  double expected_ms() const;  // of NVRTC (attention_unrolling.cpp)
+  double expected_ms() const;  // expected NVRTC compile time (attention_unrolling.cpp)
   KernelSource emit();
   KernelSource emit_warpgroups(std::vector<AttentionOperand> operands);
 
@@ -66,130 +66,136 @@ class AttentionEmitter {
   std::string bottom() const { return number(-std::numeric_limits<double>::infinity()); }
   std::vector<std::string> comment() const;
 
-  // --- how much code (attention_unrolling.cpp)
+  // --- size of the code (attention_unrolling.cpp)
   bool recomputes_scores() const;
   double ms_of_scores() const;
   double ms_of_pieces() const;
   double ms_of_results() const;
 
-  // --- tiles and places
+  // --- tiles and positions
   void declare_shared();
   void place_block();
   std::string row(const std::string& r) const { return fmt::format("{} + {} * {}", thread_row_, r, tiles_.row_step()); }
   std::string score(const std::string& r, const std::string& n) const;
-  // A loop over a thread's rows. Where they take turns, the registers `turned` of each are at the first's place in its
-  // turn, and where they were behind the loop.
+  // A loop over a thread's rows. A loop that is not unrolled always uses the registers of row 0: close_rows() rotates
+  // the register arrays `loop_registers` by one row after each iteration, and after the loop each row is in its own
+  // registers.
   struct RowLoop {
-    std::string name;  // the row's variable
-    std::string at;    // its registers' index
+    std::string name;  // name of the variable of the row
+    std::string at;    // index of its registers
     bool guarded = false, looped = false;
   };
   bool loop_over_rows() const { return code_.loop_over_rows && tiles_.thread_rows > 1; }
-  // Sums on tensor cores are most of the registers that there are: none is moved.
+  // On tensor cores the accumulators are most of the registers. Rotating them would cost too much.
   bool loop_over_result_rows() const { return loop_over_rows() && !tiles_.tensor_cores; }
   RowLoop open_rows(bool guarded, bool looped);
   void close_rows(const RowLoop& loop, const std::vector<std::string>& loop_registers);
-  std::string key_offset(const std::string& n) const;  // of the thread's n-th key behind its first
+  std::string key_offset(const std::string& n) const;  // of the thread's n-th key from its first one
   std::string sum(const std::string& r, const std::string& m) const;
   std::string column(const std::string& m) const;
   void load_queries();
   void plan_copies();
-  // Computed elements eight at a time where that pays.
+  // Computes eight elements at a time where that pays.
   void load_tile(const TileLoad& load);
   void load_keys(const std::string& first);
   void load_values();
   void declare_state();
 
-  // --- keys that several blocks share
-  // Has this kernel a block for each share? Of those that combine, where they store what is made of single keys.
+  // --- split-KV
+  // True when the grid has a block per split. The combining kernel has one only if it stores outputs of single keys.
   bool splits_keys() const {
     return part_ == AttentionPart::kSplit || (part_ == AttentionPart::kCombine && !form_.extra_outputs.empty());
   }
   IndexExpr tiles_of_split() const;
-  // Of whole tiles: fewer than there may be where a launch has fewer tiles, so that each has keys.
+  // The number of splits with at least one tile of keys. A launch with few tiles has fewer than the maximum.
   IndexExpr splits_in_use() const;
-  // May a block have no key at all to look at?
+  // True when a block can have no keys.
   bool may_see_nothing() const;
-  // The block's own keys, from `first` to `end`, of those of its rows.
+  // Narrows the range [first, end) of keys to the block's split.
   void restrict_keys_to_split(std::string& first, std::string& end);
-  // A pointer to what share `share` has of the row `row`: its sums, its greatest score, its total.
+  // A pointer to the partial result of `row` in `split`: its accumulators, its maximum score, its total.
   std::string partial_row(const std::string& split, const std::string& row);
   int partial_columns() const { return (tiles_.columns + 31) / 32 * 32; }
   void store_partial_state();
   void combine_splits();
-  // By lanes that have nothing else to do than that.
+  // Combines with a few lanes per row, in a kernel that does nothing else.
   void combine_in_lanes();
 
   // --- the loop over keys
-  // A limit on keys, at a row that is a C variable.
+  // The text of a limit on keys at a row that is a C variable.
   std::string limit_at(const IndexExpr& limit, const std::string& row);
   void key_loop();
-  // What keys rows of a block, or of a warp, see: from the first row's limits and the last one's.
+  // Declares the range of keys that the rows of a block, or of a warp, see. It follows from the limits of the first row
+  // and of the last one.
   void declare_limits();
   std::string open_seen();
   void declare_scores();
   TileLoad query_load() const;
   TileLoad key_load(const std::string& first) const;
   TileLoad value_load() const;
-  void wait_for_copies(const TileLoad& loaded);  // where it is copied while threads go on
-  // What was loaded is there for all threads, and what all of them were done with may be overwritten.
+  void wait_for_copies(const TileLoad& loaded);  // if it is copied asynchronously
+  // A barrier: the data of `loaded` is in shared memory for all threads, and tiles that all threads have read may be
+  // overwritten.
   void synchronize(const TileLoad& loaded, const char* why);
-  // A score's weight beside a greatest one, by the prelude's function of these tiles.
+  // The weight of a score relative to a row maximum, by the function of the prelude for these tiles.
   std::string weight_of(const std::string& score, const std::string& row_maximum) const {
     return fmt::format("{}({}, {}, {})", tiles_.tensor_cores ? "weight_of" : "weight_in_lanes", score, row_maximum,
                        number(exponent_scale()));
   }
-  // Must the greatest score be known exactly? What is divided by the weights' sum only needs one and the same near it.
+  // True when the kernel needs the exact row maximum. Results that are divided by the sum of the weights do not: any
+  // shared reference value near the maximum gives the same quotient.
   bool exact_maximum() const;
-  // The scale of what is exponentiated, to base 2 on tensor cores.
+  // The factor of the exponent. Tensor-core kernels use exp2, so theirs includes log2(e).
   double exponent_scale() const { return form_.score_scale * (tiles_.tensor_cores ? 1.4426950408889634 : 1); }
   std::string mma();
   void multiply_keys();
-  // Loops over a thread's rows and the keys of each, `together` at a time: row and key are variables, their axes bound.
+  // Loops over a thread's rows and the keys of each row, `together` keys at a time. Row and key are variables, and
+  // their axes are bound.
   struct ScorePlace {
     std::string row, key;
     std::string at;     // the (first) score
-    std::string r, n;   // which of the thread's rows and keys
-    std::string there;  // a condition, where not all are: row and key exist
+    std::string r, n;   // indices of the thread's row and key
+    std::string there;  // condition that row and key exist; "" if they always do
   };
   using ScoreBody = std::function<void(const ScorePlace& place)>;
-  // `guarded`: what loads is made only for rows and keys that are there; rows that are not are left out here.
-  // `turned`: what else the body needs of rows.
+  // `guarded`: the body loads, so it runs only for rows and keys that exist. `loop_registers`: further per-row
+  // registers that the body uses.
   void each_score(const ScoreBody& body, bool guarded, int together = 1, std::vector<std::string> loop_registers = {});
   int keys_at_once() const;
-  // Of the keys behind the thread's first, how many are there in the last tile, too, so that none of them is asked for.
+  // The first keys of a thread, counted from its first one, that exist even in the last tile. They need no bounds
+  // check.
   int keys_always_there() const;
   bool holds_loads(const std::vector<ExprId>& roots) const;
-  // True where the place has to be asked for; the keys' axes are bound in any case.
+  // Opens a guard and returns true if the place needs one. Binds the axes of the keys in both cases.
   bool open_guard(const ScorePlace& place);
-  // Are scores of keys that do not exist -inf as soon as masks have been read?
+  // True when applying the masks also sets the scores of keys that do not exist to -inf.
   bool masks_end() const;
   void close_guard(const std::vector<std::string>& scores);
-  // Leaves of the score that are made for every row and key; the product's own loads are none.
+  // Loads of the score that depend on row and key, other than those of the product.
   std::vector<ExprId> score_loads() const;
-  // Of these, such as have neighbouring keys side by side in memory.
+  // The loads among score_loads() that have neighbouring keys contiguous in memory.
   std::vector<ExprId> pair_loads() const;
   void transform_scores();
   void transform_score_pairs(const std::vector<ExprId>& pairs);
   void mask_scores();
-  std::string last_limit(const std::string& row);  // behind the last key that a row sees
+  std::string last_limit(const std::string& row);  // one past the last key that a row sees
   void keep_keys_of_lanes();
   void keep_keys_of_fragments();
-  // Scores go to the place of an output that is made of them, and come back when maximum and sum are known: each from
-  // the thread that put it there.
+  // Scores are stored in the memory of an output that is computed from them, and read back when maximum and sum are
+  // known. Each thread reads only what it wrote.
   std::string score_buffer_element();
   void spill_scores();
   void reload_scores();
   void online_softmax_step();
-  // Scores become weights; `shrink` writes what happens where they grow: sums of row r become `by`[r] times as much.
+  // Turns scores into weights. `shrink` emits the rescaling: accumulators of row r are multiplied by `by`[r].
   void weigh_tile(const std::string& by, const std::function<void()>& shrink);
-  // What stands between softmax and values.
+  // Applies the operations between softmax and the product with the values.
   void step_weights();
-  // The steps' linear function of `value`, the innermost first.
+  // Applies the steps to `value`, the innermost step first.
   std::string apply(const std::vector<WeightStep>& steps, std::string value);
   void add_values();
 
-  // --- what is summed up on tensor cores, in registers by name (attention_accumulators.cpp)
+  // --- tensor-core accumulators in named registers (attention_accumulators.cpp)
   static constexpr const char* kAccumulators = "sum";
   bool has_named_accumulators() const { return tiles_.tensor_cores && part_ != AttentionPart::kCombine; }
   int accumulator_count() const;
@@ -197,14 +203,15 @@ class AttentionEmitter {
   void declare_accumulators();
   void rescale_accumulators(const std::string& by);
   void add_values_by_warp(const std::string& weight, const std::string& values);
-  // Into variables, but where they go to shared memory as they are.
+  // Copies the accumulators into variables, unless they go to shared memory directly.
   void fetch_accumulators();
-  // A thread's sums of columns first .. first + columns - 1, each multiplied by its row's factor, to shared memory:
-  // pairs of neighbours, rows and eights so many bytes apart.
+  // Stores a thread's accumulators of the columns [first, first + columns), each multiplied by the factor of its row,
+  // to shared memory. Pairs of neighbouring columns are stored together; rows are `row_bytes` apart, groups of eight
+  // columns `eight_bytes`.
   void store_accumulators(const std::string& at, const std::string& by, int row_bytes, int eight_bytes, int first,
                           int columns);
 
-  // --- by warpgroups (attention_warpgroup.cpp)
+  // --- warpgroups (attention_warpgroup.cpp)
   void declare_boxes();
   bool computes() const {
     return std::ranges::any_of(operands_, [](const AttentionOperand& f) { return f.pieces.has_value(); });
@@ -212,7 +219,7 @@ class AttentionEmitter {
   void compute_tile(std::size_t operand, const TileLoad& load, const std::string& at, int group_bytes,
                     const std::string& there);
   void declare_barriers();
-  // Barriers, tiles and waiting, of the stage that a tile has.
+  // Of a tile's pipeline stage: its barrier, the wait for a phase, its keys and its values in shared memory.
   std::string of_stage(const std::string& barriers, const std::string& tile) const;
   std::string wait_for(const std::string& barriers, const std::string& tile, int parity) const;
   std::string keys_at(const std::string& tile) const;
@@ -228,29 +235,30 @@ class AttentionEmitter {
   void pack_weights();
 
   // --- the result
-  // What the formulas call the row's maximum and sum.
+  // Defines the row's maximum and sum for the expressions.
   void define_row(const std::string& r);
   void finish_rows();
-  // Loads outside of the reductions that are there already.
+  // True when `roots` contain loads outside of reductions, which are already computed.
   bool holds_loads_outside(const std::vector<ExprId>& roots) const;
   void store_rows();
-  // Neighbouring columns of a thread that one access stores: all that it has side by side, or one.
+  // Columns per store: all that a thread has contiguously, or 1.
   int store_width(const std::vector<std::size_t>& stored) const;
   bool stores_together(const std::vector<std::size_t>& stored, int width) const;
   std::vector<std::size_t> stored_rows() const;
-  // One element a row: by the first of its lanes.
+  // Outputs with one element per row. The first lane of the row stores them.
   void store_row_outputs();
   void store_neighbours(int width, const std::string& r, const std::string& m, const std::string& first);
-  // The values of neighbouring columns; two of 16 bits as a word.
+  // The values of neighbouring columns; packed_pair() makes one word of two 16-bit values.
   std::vector<std::string> neighbours(int width, const std::string& r, const std::string& m, const std::string& first);
   std::string packed_pair(const std::string& r, const std::string& m, const std::string& first);
-  // 16 bytes at a time, by way of the queries' place in shared memory: may the output be stored so?
+  // True when the output can be stored 16 bytes at a time through shared memory. The result then overwrites the
+  // queries.
   bool stores_staged(const std::vector<std::size_t>& stored) const;
   void store_staged();
   void stage_pairs(const std::string& mine);
   void stage_matrices(const std::string& mine);
   void store_16_bytes(const std::string& mine);
-  // What is made of the result by way of shared memory, four columns at a time (attention_epilogue.cpp): may it be?
+  // True when the epilogue runs on results in shared memory, four columns at a time (attention_epilogue.cpp).
   bool has_epilogue(const std::vector<std::size_t>& stored) const;
   void store_computed(const std::vector<std::size_t>& stored);
   void stage_columns(const std::string& mine, int stride, const std::string& first, int columns);
@@ -259,7 +267,7 @@ class AttentionEmitter {
                               const std::string& column);
   int columns_at_once() const;
   void store(const std::vector<std::size_t>& which);
-  // A second pass over the keys, now that their maximum and sum are known: weights (or scores) go to memory.
+  // A second pass over the keys, when the row maximum and sum are known: it stores weights (or scores).
   void store_extra_outputs();
   void recompute_scores();
 
@@ -274,19 +282,20 @@ class AttentionEmitter {
   ExprEmitter& emitter_;
   const AttentionTiles& tiles_;
   TileLoader loads_;
-  std::optional<AsyncLineCopy> key_lines_, value_lines_;          // where they are copied as they lie in memory
+  // Set if the lines are copied unchanged.
+  std::optional<AsyncLineCopy> key_lines_, value_lines_;
   std::string query_tile_, key_tile_, value_tile_, weight_tile_;  // in shared memory
-  std::string query_rows_, key_rows_, value_rows_;                // addresses of a lane's rows of matrices
-  std::string keys_from_, keys_to_, warp_keys_to_;                // the keys that some of a tile's rows see
-  std::string all_rows_from_, all_rows_to_;                       // the keys that all of a warp's rows see
-  std::string row0_, key0_, thread_row_, thread_column_;          // places
+  std::string query_rows_, key_rows_, value_rows_;                // addresses of a lane's matrix rows for ldmatrix
+  std::string keys_from_, keys_to_, warp_keys_to_;                // keys that at least one row of the tile sees
+  std::string all_rows_from_, all_rows_to_;                       // keys that all rows of the warp see
+  std::string row0_, key0_, thread_row_, thread_column_;          // row and key indices
   std::vector<AttentionOperand> operands_;                        // queries, keys, values
   std::vector<std::string> maps_;
   std::string tiles_at_, barriers_, keys_there_, keys_used_, values_there_, values_used_, tile_count_, tile_, weight_;
   std::string query_, score_, sum_, greatest_, total_, row_scale_;  // in registers
 };
 
-// With as much code unrolled as NVRTC is expected to compile in its time.
+// The most unrolled variant that NVRTC is expected to compile within its time limit.
 AttentionUnrolling attention_unrolling(const Attention& form, const Graph& graph, const AttentionTiles& tiles,
                                        const Target& target, AttentionPart part = AttentionPart::kWhole,
                                        KeySplits splits = {});

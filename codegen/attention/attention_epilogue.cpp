@@ -1,9 +1,8 @@
-// What is computed of attention's result in its kernel, where a thread has much of it: a product with a gate, a
-// residual, codes. Unrolled over a thread's sums, whose registers have fixed numbers, it would be in the text a hundred
-// times over; so the results go to shared memory, some columns at a time, and a loop reads four neighbours and stores
-// them.
+// The attention epilogue for threads with many results: gating, residual, quantization. Unrolled over a thread's
+// accumulators, it would be repeated a hundred times in the code. So the results go to shared memory, some columns at a
+// time, and a loop reads and stores four neighbouring columns.
 //
-//   sums of 2 x 32 columns in registers   ->   float thread_columns[16][72]   ->   for each four: y = quantize(four)
+//   2 x 32 columns of accumulators in registers   ->   float thread_columns[16][72]   ->   per four: y = quantize(four)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,8 +14,8 @@
 namespace fusec {
 namespace {
 
-constexpr int kManySums = 64;    // of a thread
-constexpr int kLinePadding = 8;  // floats, so that four lines' pairs lie in different banks
+constexpr int kManySums = 64;    // per thread
+constexpr int kLinePadding = 8;  // floats, so that pairs of four lines are in different banks
 
 bool hands_on(ExprOp op) {
   return op == ExprOp::kConstant || op == ExprOp::kIndex || op == ExprOp::kRound || op == ExprOp::kConvert;
@@ -24,7 +23,8 @@ bool hands_on(ExprOp op) {
 
 }  // namespace
 
-// Lines' fours lie in different banks where columns are multiples of 32; others are for where code is much.
+// Vectors of four in different lines are in different banks if the columns are a multiple of 32. Other column counts
+// are only for kernels with much code.
 int AttentionEmitter::columns_at_once() const {
   constexpr int kWarps = 4;
   const std::int64_t bytes = tiles_.warpgroups ? tiles_.query_bytes() / kWarps : tiles_.bytes() / (tiles_.threads / 32);
@@ -41,9 +41,9 @@ int AttentionEmitter::columns_at_once() const {
 
 bool AttentionEmitter::has_epilogue(const std::vector<std::size_t>& stored) const {
   const bool many = code_.loop_over_columns || tiles_.thread_rows * tiles_.thread_columns() >= kManySums;
-  // What stands beside needs the queries once more.
+  // Extra outputs need the queries once more, and the staged results may overwrite them.
   const bool alone = form_.extra_outputs.empty() || (code_.loop_over_columns && !tiles_.queries_in_shared);
-  // Who combines shares of keys and multiplies nothing has no shared memory.
+  // A combining kernel that multiplies nothing has no shared memory.
   const bool shared = part_ != AttentionPart::kSplit && (part_ == AttentionPart::kWhole || !form_.score_buffer);
   if (!tiles_.tensor_cores || !alone || !shared || form_.columns.size() != 1 || stored.empty() ||
       form_.value_head_size() % 4 != 0 || !many || columns_at_once() == 0)
@@ -57,7 +57,7 @@ bool AttentionEmitter::has_epilogue(const std::vector<std::size_t>& stored) cons
     stack.pop_back();
     if (id == form_.result || seen[id]) continue;
     seen[id] = 1;
-    // What a row is reduced to is in registers of the lanes that have the row.
+    // Row reductions are in registers of the lanes of that row only.
     const bool of_row = pool_[id].op == ExprOp::kReduce || id == form_.total || id == form_.shifted_total ||
                         std::ranges::find(form_.some_key, id) != form_.some_key.end() ||
                         std::ranges::find(form_.no_key, id) != form_.no_key.end();
@@ -92,12 +92,12 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
   const std::string i = writer_.unique("i"), line = writer_.unique("line"), row_name = writer_.unique("row");
   const std::string column_name = writer_.unique("column"), four = writer_.unique("four");
   const ExprEmitter::Mark outside = emitter_.mark();
-  // Loads of two turns on the way at once, where the compiler has not much to do already.
+  // Keeps the loads of two iterations in flight, unless the compiler has much other code to unroll.
   const bool copied = tiles_.warpgroups ? !computes() : key_lines_ && value_lines_;
   writer_.line(copied ? "#pragma unroll 2" : "#pragma unroll 1");
   writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", i, tiles_.warp_rows() * fours));
   const std::string place = writer_.unique("place");
-  // Eight lanes' fours lie in different banks: in one line, else in four.
+  // The vectors of eight lanes are in different banks: in one line, or in four lines if a line has too few columns.
   writer_.line(fours % 8 == 0
                    ? fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2} * 4;", line, i, fours, place)
                    : fmt::format("const int {0} = {1} / {2} * 4 + {1} / 2 % 4, {3} = {1} / 8 % {4} * 8 + {1} % 2 * 4;",
@@ -118,7 +118,7 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
   writer_.close();
 }
 
-// The warp's results of so many columns from `first` on, two neighbours at a time.
+// Stages `columns` columns of the warp's results from column `first` on, two neighbours at a time.
 void AttentionEmitter::stage_columns(const std::string& mine, int stride, const std::string& first, int columns) {
   if (!has_named_accumulators()) return stage_combined(mine, stride, first, columns);
   const std::string at = writer_.unique("my_place");
@@ -132,7 +132,7 @@ void AttentionEmitter::stage_columns(const std::string& mine, int stride, const 
   }
 }
 
-// The same of sums that are variables, as those of combined shares are.
+// Stages results whose accumulators are variables, as in the kernel that combines splits.
 void AttentionEmitter::stage_combined(const std::string& mine, int stride, const std::string& first, int columns) {
   const std::string r = writer_.unique("r"), m = writer_.unique("m");
   for (int from = 0; from < tiles_.columns; from += columns) {

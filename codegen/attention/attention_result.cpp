@@ -153,7 +153,7 @@ bool AttentionEmitter::stores_staged(const std::vector<std::size_t>& stored) con
          bits(form_.kernel.outputs[stored[0]].type.dtype) == 16;
 }
 
-// Pairs of columns go to the place of the warp's own queries; from there lanes take eight columns each.
+// Each warp stages pairs of columns over its own queries; then each lane stores eight columns.
 void AttentionEmitter::store_staged() {
   const KernelOutput& output = form_.kernel.outputs[0];
   const std::string storage = storage_type(output.type.dtype), mine = writer_.unique("my_result");
@@ -164,7 +164,7 @@ void AttentionEmitter::store_staged() {
     writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_tiles + (warp / 4 - 1) * {2}) + warp % 4 * {3};", storage,
                              mine, tiles_.query_bytes(), tiles_.warp_rows() * tiles_.value_stride));
   } else {
-    // Who loads keys at the end of the loop has a barrier behind the last use of queries.
+    // With keys loaded at the end of the loop, its last barrier comes after the last read of the queries.
     if (!tiles_.queries_in_shared || code_.keys_loaded_once)
       writer_.line("__syncthreads();  // nobody needs keys and values any more");
     writer_.line(fmt::format("{0}* const {1} = ({0}*){2} + warp * {3};", storage, mine, query_tile_,
@@ -178,7 +178,7 @@ void AttentionEmitter::store_staged() {
   store_16_bytes(mine);
 }
 
-// What is beyond the result's columns has a place there as well, and can be computed where nothing is loaded.
+// The staging buffer has room for padding columns, so they need a guard only when the epilogue loads.
 void AttentionEmitter::stage_pairs(const std::string& mine) {
   const KernelOutput& output = form_.kernel.outputs[0];
   const std::string r = writer_.unique("r"), m = writer_.unique("m");
@@ -206,7 +206,7 @@ void AttentionEmitter::stage_pairs(const std::string& mine) {
   writer_.close();
 }
 
-// The same, four eights by eights at a time.
+// Stages the result with stmatrix, four 8x8 matrices at a time.
 void AttentionEmitter::stage_matrices(const std::string& mine) {
   writer_.use("store_matrices");
   const std::string rows = writer_.unique("result_rows"), word = writer_.unique("word"), m = writer_.unique("m");

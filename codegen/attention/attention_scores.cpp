@@ -33,7 +33,8 @@ void AttentionEmitter::multiply_keys() {
                              key_tile_, tiles_.key_stride));
     return;
   }
-  // Queries in registers are an array of constant indices; of others not too many are to be on the way at a time.
+  // Queries in registers need constant indices. For queries in shared memory, less unrolling limits the loads in
+  // flight.
   const int pieces = tiles_.keys / 16;
   writer_.line(tiles_.queries_in_shared ? "#pragma unroll 2" : "#pragma unroll");
   writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", tiles_.depth / 16));
@@ -121,7 +122,7 @@ void AttentionEmitter::each_score(const ScoreBody& body, bool guarded, int toget
 }
 
 int AttentionEmitter::keys_always_there() const {
-  constexpr int kLanes = 8;  // a lane's first key is below that
+  constexpr int kLanes = 8;  // upper bound of a lane's first key in a tile
   const auto keys = count(form_.keys).as_constant();
   if (!keys || form_.first_key || part_ == AttentionPart::kSplit) return 0;
   return static_cast<int>((*keys - 1) % tiles_.keys) + 2 - kLanes;
@@ -195,7 +196,7 @@ void AttentionEmitter::close_guard(const std::vector<std::string>& scores) {
   writer_.close();
 }
 
-// A lane's keys come in neighbouring twos, of which one access loads what the masks have.
+// A lane has pairs of neighbouring keys. One access loads the mask values of a pair.
 void AttentionEmitter::transform_score_pairs(const std::vector<ExprId>& pairs) {
   const std::uint32_t axis = form_.keys[0];
   const std::string second = writer_.unique("i"), next = writer_.unique("key");
@@ -293,7 +294,7 @@ void AttentionEmitter::spill_scores() {
       true);
 }
 
-// Keys beyond a row's limits had no score.
+// Keys beyond a row's limits have no stored score.
 void AttentionEmitter::reload_scores() {
   each_score(
       [&](const ScorePlace& place) {
@@ -398,7 +399,7 @@ bool AttentionEmitter::exact_maximum() const {
   const bool weighed = std::ranges::any_of(form_.row_weight_steps, [&](const WeightStep& step) {
     return step.kind == WeightStep::Kind::kOver && step.operand == form_.total;
   });
-  std::array<std::vector<std::uint8_t>, 2> seen;  // as it is, and divided by the total
+  std::array<std::vector<std::uint8_t>, 2> seen;  // visited undivided, and divided by the total
   seen.fill(std::vector<std::uint8_t>(pool_.size(), 0));
   std::vector<std::pair<ExprId, bool>> stack;
   for (const KernelOutput& output : form_.kernel.outputs) stack.emplace_back(output.expr, false);

@@ -1,5 +1,5 @@
-// Attention whose keys several blocks share: each leaves sums, greatest score and total of its keys for every row, and
-// another kernel makes one softmax of them, in the order of the keys.
+// Split-KV attention: several blocks share the keys of a row. For each row, a block stores its accumulators, maximum
+// score and total, and a second kernel combines them into one softmax, in the order of the keys.
 #include <fmt/format.h>
 
 #include "codegen/access/direct.h"
@@ -82,10 +82,10 @@ void AttentionEmitter::combine_splits() {
   writer_.line(fmt::format("const {} {} = {};", type(), before, weight_of(fmt::format("{}[{}]", greatest_, r), now)));
   writer_.line(fmt::format("const {} {} = {};", type(), more, weight_of(theirs, now)));
   writer_.line(fmt::format("{}[{}] = {};", greatest_, r, now));
-  // A row's lanes add up their totals later on: one of them has this.
+  // Only one lane adds the total of the split, because the lanes of a row are summed later.
   writer_.line(fmt::format("{0}[{1}] = {0}[{1}] * {2} + ({3} == 0 ? {4}[{5}] * {6} : {7});", total_, r, before,
                            thread_column_, from, partial_columns() + 1, more, number(0)));
-  // One of the row's blocks stores what comes of the sums.
+  // Only one block of the row stores its result.
   if (splits_keys()) writer_.line(fmt::format("if ({} > 0) continue;", split_));
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2} = {2} * {3} + {4}[{5}] * {6};", m,
@@ -94,8 +94,7 @@ void AttentionEmitter::combine_splits() {
   writer_.close();
 }
 
-// The greatest score of all shares first: then nothing of a share waits for another one's, and many loads are under
-// way.
+// The maximum of all splits is computed first. The splits are then independent, so many loads can be in flight.
 void AttentionEmitter::combine_in_lanes() {
   const std::string row_name = writer_.unique("row"), split = writer_.unique("share"), from = writer_.unique("from");
   const std::string theirs = writer_.unique("theirs"), more = writer_.unique("more"), four = writer_.unique("four");
@@ -115,7 +114,7 @@ void AttentionEmitter::combine_in_lanes() {
   writer_.close();
   each_share();
   writer_.line(fmt::format("const {} {} = {};", type(), more, weight_of(theirs, greatest_ + "[0]")));
-  // A row's lanes add up their totals later on: one of them has this.
+  // Only one lane adds the total of the split, because the lanes of a row are summed later.
   writer_.line(fmt::format("{}[0] += {} == 0 ? {}[{}] * {} : {};", total_, thread_column_, from, partial_columns() + 1,
                            more, number(0)));
   writer_.line("#pragma unroll");

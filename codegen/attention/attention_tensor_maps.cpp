@@ -10,10 +10,10 @@
 namespace fusec {
 namespace {
 
-constexpr int kAligned = 8;  // elements of 16 bytes, of which TMA's strides are multiples
+constexpr int kAligned = 8;  // 16 bytes in elements; TMA strides are multiples of it
 constexpr std::size_t kMostBatch = 2;
 
-// An extent of a tensor that is never copied from may be none; described is one.
+// TMA needs positive extents, also for an empty tensor that is never copied from.
 IndexExpr at_least_one(const IndexExpr& e, const Bounds& bounds) {
   return range_of(e, bounds).min > 0 ? simplify(e, bounds) : max(e, 1);
 }
@@ -25,7 +25,7 @@ bool add_dimension(AttentionTensorMap& made, const IndexExpr& extent, const Inde
   return true;
 }
 
-// Batch axes, innermost first; of those whose steps are the same as of one flattened, one is made.
+// Adds the batch axes, innermost first. Axes that are contiguous with one another become one dimension.
 bool add_batch(AttentionTensorMap& made, const Attention& form, const IndexExpr& position) {
   const ExprPool& pool = form.kernel.pool;
   struct Dimension {

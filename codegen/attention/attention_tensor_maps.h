@@ -1,7 +1,7 @@
-// A factor of attention as TMA sees it: a tensor of which boxes of 64 places and so many lines are copied into shared
-// memory, swizzled over 128 bytes.
+// An operand of attention as a TMA tensor. TMA copies boxes of 64 elements by some number of lines into shared memory,
+// with the 128-byte swizzle.
 //
-//   k[b, j, h, e]     innermost e, then j, then what is left: a box of 64 along e and 128 along j is a piece of a tile
+//   k[b, j, h, e]     dimensions, innermost first: e, j, then the batch axes; a box of 64 e by 128 j is part of a tile
 #pragma once
 
 #include <optional>
@@ -15,13 +15,13 @@ namespace fusec {
 
 struct AttentionTensorMap {
   ValueId source = kNone;
-  TensorMapBoxes boxes;          // but for the lines of a box
-  std::vector<IndexExpr> batch;  // coordinates behind place and line, over the form's batch axes
+  TensorMapBoxes boxes;          // the number of lines per box is set later
+  std::vector<IndexExpr> batch;  // coordinates after element and line, over the form's batch axes
 };
 
 inline constexpr int kBoxPlaces = 64, kBoxLineBytes = 128;
 
-// Nothing where the factor is no plain load, or its elements do not lie as TMA can copy them.
+// Returns nullopt when the operand is no plain load or has strides that TMA does not support.
 std::optional<AttentionTensorMap> boxes_of(const Attention& form, const Graph& graph, ExprId operand,
                                            const std::vector<std::uint32_t>& lines,
                                            const std::vector<std::uint32_t>& places);

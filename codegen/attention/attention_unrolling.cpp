@@ -11,25 +11,25 @@
 namespace fusec {
 namespace {
 
-// Milliseconds that NVRTC takes, cubin included: most of a hundred unlike kernels differ by less than a fifth of it,
-// and the most that is meant to be taken leaves as much below 400.
+// A model of NVRTC's time in milliseconds, cubin included. For most of a hundred different kernels the error is below a
+// fifth, so the limit leaves a fifth below 400 ms.
 constexpr double kMost = 320, kAnyAttention = 120, kWarpgroups = 80, kWarpgroupKey = 0.75;
-constexpr double kLanes = 10, kScoreOrSumInLanes = 1.8;               // for each register of them
-constexpr double kProductOfKeys = 0.0035, kProductOfValues = 0.0129;  // for each key and place
-constexpr double kOperation = 0.049;                                  // of a score
-constexpr double kGuard = 0.5, kGuardedLoad = 0.58;                   // a branch for each score
-constexpr double kEight = 3.5;                                        // of elements that are computed, unrolled
-constexpr double kN8BesideTwoFragments = 18;                          // where sums leave few registers for it
-constexpr double kSecondLoop = 80;                                    // over the keys, for what stands beside
+constexpr double kLanes = 10, kScoreOrSumInLanes = 1.8;               // per register of scores or accumulators
+constexpr double kProductOfKeys = 0.0035, kProductOfValues = 0.0129;  // per key and element of the head
+constexpr double kOperation = 0.049;                                  // per operation of a score
+constexpr double kGuard = 0.5, kGuardedLoad = 0.58;                   // a branch per score
+constexpr double kEight = 3.5;                                        // per unrolled vector of eight computed elements
+constexpr double kN8BesideTwoFragments = 18;  // per vector, if the accumulators leave few registers
+constexpr double kSecondLoop = 80;            // the second loop over the keys, for extra outputs
 constexpr double kResultOperation = 0.125;
-constexpr double kLoad = 3;  // operations
+constexpr double kLoad = 3;  // in operations
 
 struct Operations {
   double operations = 0, loads = 0;
   double all() const { return operations + kLoad * loads; }
 };
 
-// Of what `roots` are made of besides `known`.
+// Counts the operations of `roots`, without those of `known`.
 Operations operations_of(const ExprPool& pool, std::vector<ExprId> roots, const std::vector<ExprId>& known) {
   Operations sum;
   std::vector<std::uint8_t> seen(pool.size(), 0);
@@ -101,7 +101,7 @@ double AttentionEmitter::ms_of_scores() const {
 double AttentionEmitter::ms_of_pieces() const {
   constexpr int kElements = 8, kThreads = 128, kMaxUnrolledInstructions = 6, kMaxBesideTwoFragments = 2;
   const auto of_factor = [&](ExprId operand, int lines, int places) {
-    constexpr double kUnchanged = 1 + kLoad + 1;  // in its format
+    constexpr double kUnchanged = 1 + kLoad + 1;  // a load without conversion
     if (operations_of(pool_, {operand}, {}).all() <= kUnchanged) return 0.0;
     const int unrolled = tiles_.m16_fragments > 1 ? kMaxBesideTwoFragments : kMaxUnrolledInstructions;
     const int most = code_.vectors_at_once > 0 ? code_.vectors_at_once : unrolled;

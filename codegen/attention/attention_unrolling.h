@@ -1,18 +1,18 @@
-// How much of attention's code stands as often as it is executed for one tile: loops over a thread's scores, over
-// eights that it computes and over its results are unrolled, since registers have no index, as long as NVRTC is
-// expected to compile the kernel in its time. Beyond that rows and keys take turns in the first registers, and what
-// stands behind the result goes through shared memory; what costs the running kernel least goes first.
+// Chooses how far the attention kernel is unrolled. Loops over a thread's scores, computed vectors and results are
+// unrolled because registers cannot be indexed. If NVRTC would then exceed its time limit, rows and keys become real
+// loops over the first registers, and the epilogue goes through shared memory. The variants are ordered by what they
+// cost at run time.
 #pragma once
 
 namespace fusec {
 
 struct AttentionUnrolling {
-  bool loop_over_columns = false;  // results go through shared memory for what stands behind them, few columns as well
-  bool loop_over_rows = false;     // of a thread's scores and sums
-  bool keys_loaded_once = false;   // what computes keys stands in the loop alone, not before it for the first as well
-  int vectors_at_once = 0;         // that are computed; 0: as the compiler likes
-  int keys_at_once = 0;            // of a row, in registers of fragments; 0: all
-  bool short_tiles = false;        // of warpgroups, whose registers that take turns would have to be moved much
+  bool loop_over_columns = false;  // the epilogue goes through shared memory, a few columns at a time
+  bool loop_over_rows = false;     // over a thread's rows, for scores and accumulators
+  bool keys_loaded_once = false;   // code that computes keys is in the loop only, not also before it for the first tile
+  int vectors_at_once = 0;         // vectors computed per iteration; 0: the compiler chooses
+  int keys_at_once = 0;            // keys of a row per iteration, with tensor cores; 0: all
+  bool short_tiles = false;        // fewer keys per tile, for warpgroups
 };
 
 inline constexpr AttentionUnrolling kAttentionUnrollings[] = {

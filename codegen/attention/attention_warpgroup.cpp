@@ -1,9 +1,13 @@
-// Attention by warpgroups (sm_90a): one warp has TMA copy queries, then keys and values tile by tile; two warpgroups of
-// 64 rows multiply them. A warpgroup's scores of the next tile are under way together with the weighted values of this
-// one, and become weights while those are added up; of the two warpgroups, one's exponentials meet the other's
-// products. With large heads, where products take much longer than exponentials, a warpgroup leaves it at the latter:
-// it has no values left to add behind its loop then, which is a third of such a kernel's code. What is computed before
-// it is multiplied (rotated, codes) all four warps beside them make, where TMA would have put it.
+// Attention by warpgroups (sm_90a). One warp has TMA copy the queries, then keys and values tile by tile, and two
+// warpgroups of 64 rows multiply them.
+//
+// The products for the scores of one tile and for the weighted values of the tile before run together. The scores
+// become weights while the values are still being accumulated. The exponentials of one warpgroup overlap with the
+// products of the other. With large heads the products take much longer than the exponentials, so only that second
+// overlap is used: this saves the last product after the loop, a third of the kernel's code.
+//
+// Operands that need computation (rope, dequantization) are computed by all four warps of the copying warpgroup, and
+// stored in the swizzled layout that TMA would use.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,12 +20,13 @@
 namespace fusec {
 namespace {
 
-constexpr int kCopierRegisters = 24, kConsumerRegisters = 240;   // of 168 that each thread begins with
-constexpr int kComputingRegisters = 72, kRegistersBeside = 216;  // where the copiers compute; as many in all
+constexpr int kCopierRegisters = 24, kConsumerRegisters = 240;  // each thread starts with 168
+// If the copying warps compute tiles; the total is the same.
+constexpr int kComputingRegisters = 72, kRegistersBeside = 216;
 constexpr int kCopierThreads = 128;
-constexpr int kPieceBytes = 8192;  // of 64 lines of 128 bytes
+constexpr int kPieceBytes = 8192;  // 64 lines of 128 bytes
 constexpr int kConsumerWarps = 8;
-constexpr int kMostOverlapped = 128;  // columns, of sums that are added to while scores become weights
+constexpr int kMostOverlapped = 128;  // the most columns for which scores and accumulators are live together
 
 std::string plus(const std::string& at, int more) {
   return more ? fmt::format("{} + {}", at, more) : at;
@@ -72,7 +77,7 @@ void AttentionEmitter::declare_boxes() {
   }
 }
 
-// Barriers: queries are there; of each stage, keys are there, keys are used up, values are there, values are used up.
+// Barriers: queries ready; then per stage: keys ready, keys consumed, values ready, values consumed.
 void AttentionEmitter::declare_barriers() {
   tiles_at_ = writer_.unique("tiles");
   barriers_ = writer_.unique("barriers");
@@ -122,7 +127,7 @@ std::string AttentionEmitter::values_at(const std::string& tile) const {
                      tile, tiles_.stages, tiles_.value_bytes());
 }
 
-// One box: 64 places from `place` on, lines from `line` on.
+// Copies one box: 64 elements from `place` on, lines from `line` on.
 void AttentionEmitter::copy_box(std::size_t operand, const std::string& to, const std::string& there, int place,
                                 const std::string& line) {
   std::string coordinates = fmt::format("{}, {}", place, line);
@@ -130,8 +135,8 @@ void AttentionEmitter::copy_box(std::size_t operand, const std::string& to, cons
   writer_.line(fmt::format("load_box({}, {}, {}, {});", to, maps_[operand], there, coordinates));
 }
 
-// Computed by the warps that else have nothing to do, in the places to which TMA would swizzle it: of groups of 64
-// lines, where they lie `group_bytes` apart, pieces of 64 places.
+// The copying warps compute a tile and store it where TMA would swizzle it to. The tile has pieces of 64 elements. If
+// `group_bytes` is not 0, each 64 lines are a group, and groups are `group_bytes` apart.
 void AttentionEmitter::compute_tile(std::size_t operand, const TileLoad& load, const std::string& at, int group_bytes,
                                     const std::string& there) {
   writer_.use("fence_tiles");
@@ -151,7 +156,7 @@ void AttentionEmitter::compute_tile(std::size_t operand, const TileLoad& load, c
   writer_.line(fmt::format("if (threadIdx.x == 0) arrive({});", there));
 }
 
-// All lanes of a warp wait, one copies.
+// All lanes of the warp wait for a stage; one lane issues the copies.
 void AttentionEmitter::copy_tiles() {
   const std::string first = writer_.unique("first"), to = writer_.unique("to"), there = writer_.unique("there");
   const char* one = computes() ? "if (threadIdx.x == 0)" : "if (warp_lane == 0)";
@@ -241,7 +246,7 @@ void AttentionEmitter::attend_tiles() {
   fetch_accumulators();
 }
 
-// Values that the last tile's weights are multiplied with are under way while this tile's scores become weights.
+// Multiplies the previous tile's weights by its values while this tile's scores become weights.
 void AttentionEmitter::overlap_tile() {
   const std::string shrink = writer_.unique("shrink"), grew = writer_.unique("grew");
   const std::string before = fmt::format("({} - 1)", tile_);
@@ -268,7 +273,8 @@ void AttentionEmitter::overlap_tile() {
   pack_weights();
 }
 
-// Values of the last tile are summed up when scores of this one are there.
+// Accumulates the values of a tile without overlap: the products of the previous tile are complete when the scores of
+// this one are.
 void AttentionEmitter::finish_tile() {
   writer_.line("wait_for_products<0>();");
   writer_.line(fmt::format("hold({}[0]);", score_));
@@ -283,7 +289,7 @@ void AttentionEmitter::finish_tile() {
   writer_.line("commit_products();");
 }
 
-// Descriptors count in 16 bytes, of which 16 of the depth are two; 64 are a piece.
+// Descriptors count units of 16 bytes: 16 elements of the head are two units, and 64 elements are a piece.
 void AttentionEmitter::multiply_keys_by_warpgroup() {
   const std::string keys = writer_.unique("key_tile");
   writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", keys, keys_at(tile_)));
@@ -296,7 +302,7 @@ void AttentionEmitter::multiply_keys_by_warpgroup() {
 }
 
 void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
-  constexpr int kMostEights = 16;  // of one product: ptxas takes longer for wider ones
+  constexpr int kMostEights = 16;  // per instruction: ptxas takes longer for wider ones
   const std::string values = writer_.unique("value_tile");
   writer_.line(wait_for(values_there_, tile, 0));
   writer_.line("fence_products();");
