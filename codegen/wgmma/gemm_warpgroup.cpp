@@ -112,7 +112,7 @@ std::vector<std::string> WarpgroupEmitter::comment() const {
 void WarpgroupEmitter::prepare(Part& part) {
   IndexExpr down = ceil_div(part.count(part.product.rows), tiles_.rows() * tiles_.cluster);
   const IndexExpr across = ceil_div(part.count(part.product.columns), part.form.tiles.columns);
-  // Each group of rows may have a tile that is not full, and so may the rows behind them.
+  // Each group may end with a partial tile, and so may the rows after the last group.
   if (part.form.groups) down += part.form.matrices;
   part.down = part.text(down);
   part.across = part.text(across);
@@ -165,7 +165,7 @@ TensorMapBoxes WarpgroupEmitter::boxes_of(const Factor& f, const Part& part,
   const WarpgroupOperand& operand = *f.operand;
   const Bounds& bounds = part.kernel.pool.bounds();
   const IndexExpr across = part.count(part.axes(f.left)), k = part.count(depth_axes);
-  // Of which there may be none: described as one, since such a tensor is never copied from.
+  // TMA needs positive extents, also for an empty tensor that is never copied from.
   const auto extent = [&](const IndexExpr& e) { return range_of(e, bounds).min > 0 ? simplify(e, bounds) : max(e, 1); };
   const IndexExpr beside = operand.stretches ? operand.stretches->extent : operand.k_major ? k : across;
   const auto tile_depth = static_cast<std::uint32_t>(part.form.k());
@@ -174,7 +174,7 @@ TensorMapBoxes WarpgroupEmitter::boxes_of(const Factor& f, const Part& part,
                        .extents = {extent(beside), extent(operand.k_major ? across : k)},
                        .strides = {operand.stride},
                        .box = {kPiece, tile_depth}};
-  // Along the depth, what a block copies at a time lies in one box.
+  // If K is contiguous, one box holds all that a block copies at a time.
   if (operand.k_major) boxes.box = {tile_depth, static_cast<std::uint32_t>(kPiece * pieces_copied(f))};
   const auto add = [&](const IndexExpr& count, const IndexExpr& stride) {
     boxes.extents.push_back(extent(count));
@@ -194,7 +194,7 @@ void WarpgroupEmitter::declare_barriers() {
   stage_ = writer_.unique("stage");
   phase_ = writer_.unique("phase");
   if (tiles_.cluster > 1) rank_ = writer_.unique("rank");
-  copied_offset_ = stage_bytes_ * tiles_.stages + box_bytes_ * kConsumerWarps;  // boxes are swizzled as tiles are
+  copied_offset_ = stage_bytes_ * tiles_.stages + box_bytes_ * kConsumerWarps;  // boxes are swizzled like tiles
   staged_offset_ = copied_offset_ + copied_bytes_ * WarpgroupTiles::kCopiesAhead;
   const std::int64_t barriers = staged_offset_ + staged_bytes_ * kConsumerWarps;
   writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
@@ -242,12 +242,12 @@ void WarpgroupEmitter::open_tiles() {
                            of_part([&](std::size_t p) { return std::to_string(parts_[p]->form.tiles.columns); })));
 }
 
-// In tiles, of the block; a cluster's are below one another.
+// The block's row of tiles. The blocks of a cluster are below one another.
 std::string WarpgroupEmitter::row_of(const std::string& place) const {
   return tiles_.cluster > 1 ? fmt::format("({}.row * {} + {})", place, tiles_.cluster, rank_) : place + ".row";
 }
 
-// Whose tile it is; its number among them.
+// Declares the part of a tile, and returns the number of the tile in its part.
 std::string WarpgroupEmitter::open_part(const std::string& tile) {
   part_ = writer_.unique("part");
   std::string behind;
@@ -258,7 +258,7 @@ std::string WarpgroupEmitter::open_part(const std::string& tile) {
                      of_part([&](std::size_t p) { return p == 0 ? std::string("0") : parts_[0]->text(ends_[p - 1]); }));
 }
 
-// Which share of the depth it is; the number of its tile among them.
+// Declares the split of a tile (split-K), and returns the number of the tile in its split.
 std::string WarpgroupEmitter::open_split(const std::string& tile) {
   const Part& part = *parts_[0];
   const std::string all = part.text(part.tiles), number = writer_.unique("tile_of_share");

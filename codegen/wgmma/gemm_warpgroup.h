@@ -1,19 +1,19 @@
-// Matrix products by warpgroups, for sm_90a (schedule/gemm/warpgroup_gemm_form.h): blocks stay and make tile after
-// tile.
+// Emits GEMMs for sm_90a that warpgroups multiply with wgmma (schedule/gemm/warpgroup_gemm_form.h). The kernel is
+// persistent: each block makes tile after tile.
 //
-//   warp 0            waits until a stage is empty and has TMA copy the next tiles of both factors into it; what both
-//                     blocks of a cluster multiply, each copies half of, for both
-//   warps 1 to 3      bring the scales of a stage's rows and columns, where they differ along the depth
-//   two warpgroups    multiply what is there (wgmma), 64 rows each, tell both blocks' copiers that a stage is empty,
-//                     and finish a tile while copies of the next one are on their way: each warp has TMA store its 16
-//                     rows from swizzled lines in shared memory, where outputs lie in aligned rows, else 16 bytes a
-//                     lane
+//   warp 0            waits until a stage is empty and has TMA copy the next tiles of both operands into it; of a tile
+//                     that both blocks of a cluster need, each block copies half, for both (multicast)
+//   warps 1 to 3      load the scales of a stage's rows and columns, if scales differ along K
+//   two warpgroups    multiply a stage, 64 rows each, then release it to the copying warps of both blocks; they run the
+//                     epilogue of a tile while the next tile is copied. Each warp has TMA store its 16 rows from
+//                     swizzled lines in shared memory if the output's rows are aligned, else each lane stores 16 bytes
 //
-// Of an image in boxes each lane of warp 0 has TMA copy boxes (gemm_warpgroup_image_boxes.cpp).
+// Other operands are loaded differently:
+// - boxes of an image: each lane of warp 0 has TMA copy boxes (gemm_warpgroup_image_boxes.cpp)
+// - rows that are gathered or strided, and images without boxes: warps 0 to 3 copy them
+// - transformed operands (such as dequantized ones): warps 0 to 3 compute the tiles
 //
-// Rows that are looked up, strided, or an image's (convolutions) are copied by all of warps 0 to 3, which make the
-// tiles of factors that are computed, too (codes times scales). Where rows come in groups with a matrix each, a tile
-// has rows of one group, and lanes store those of its last tile that are its own.
+// In a grouped GEMM a tile has rows of one group only, and of a group's last tile only its own rows are stored.
 #pragma once
 
 #include <span>
@@ -29,7 +29,7 @@ struct WarpgroupPart {
   const WarpgroupGemmForm& form;
 };
 
-// One product, or several that find_warpgroup_gemms found together: first all tiles of the first, then the next one's.
+// Emits one GEMM, or several that find_warpgroup_gemms() found together: all tiles of the first, then of the next.
 KernelSource gemm_warpgroup(std::span<const WarpgroupPart> parts, const Graph& graph, const Target& target);
 
 }  // namespace fusec

@@ -1,8 +1,9 @@
-// The registers of what warpgroups sum up. Those that nothing is done with but to add products and to stage them are
-// PTX registers by name, from before the loop over tiles: variables pass through every statement that adds to them,
-// through every loop and branch, a fourth of what NVRTC takes for such a kernel.
+// Declares the accumulators of warpgroups. Accumulators that are only added to and staged are named PTX registers,
+// declared before the loop over tiles. C++ variables would pass through every statement, loop and branch, which costs a
+// fourth of NVRTC's time for such a kernel.
 //
-//   sums alone                                     sum0, sum1, ... of PTX
+//   plain accumulators                           sum0, sum1, ... in PTX
+//   partial sums, scales, zero points, split-K   float sum[32][4], and registers that wgmma adds a part of K to
 //   parts of the depth, scales, offsets, shares    float sum[32][4], and what wgmma adds up of a part
 #include <fmt/format.h>
 
@@ -15,7 +16,7 @@
 
 namespace fusec {
 
-// Are a loop's sums not what wgmma adds up?
+// True when wgmma accumulates parts of the loop in registers other than its accumulators.
 bool WarpgroupEmitter::accumulates_in_parts(const Part& part, std::size_t loop) const {
   const WarpgroupLoop& form = part.form.loops[loop];
   return form.scaled() || form.in_parts() || (part.form.dtype == DType::kInt8 && part.form.float_accumulators);
@@ -30,7 +31,7 @@ bool WarpgroupEmitter::has_named_accumulators() const {
          });
 }
 
-// One part's at a time. They are declared once and where all of the kernel is below.
+// Declares enough registers for the largest part, once, at a place that dominates all uses.
 void WarpgroupEmitter::declare_registers() {
   if (!has_named_accumulators()) return;
   int most = 0;
@@ -56,7 +57,7 @@ std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_accumulators(const 
   for (std::size_t i = 0; i < part.form.loops.size(); ++i)
     for (const Multiplication& m : multiplications(part, i)) {
       Sum& sum = accumulators.emplace_back();
-      const int columns = columns_of(part, m) * tiles_.row_blocks;  // those of each block behind the one above
+      const int columns = columns_of(part, m) * tiles_.row_blocks;  // the row blocks' columns one after another
       sum.name = declare("sum", integers && !part.form.float_accumulators, columns);
       sum.accumulated = accumulates_in_parts(part, i) ? declare("part", integers, columns) : sum.name;
       sum.first = registers;
@@ -74,7 +75,7 @@ std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_accumulators(const 
   return accumulators;
 }
 
-// What wgmma adds to: of sums that may be those of several blocks of rows, one block's.
+// The registers that wgmma adds to for one row block.
 std::string WarpgroupEmitter::accumulators_of_block(const Sum& sum, int columns, int block) const {
   if (has_named_accumulators()) return fmt::format("Registers<{}, {}>()", sum.first + block * columns / 2, columns / 2);
   if (tiles_.row_blocks == 1) return sum.accumulated;

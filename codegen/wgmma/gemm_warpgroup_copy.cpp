@@ -1,12 +1,11 @@
-// What is brought into a block's stages: tiles of the factors by TMA, and scales of blocks of the depth by the warps
-// that have nothing to copy.
+// Fills a block's stages: TMA copies tiles of the operands, and warps that copy nothing load the scales of blocks of K.
 #include <fmt/format.h>
 
 #include "codegen/wgmma/gemm_warpgroup_emitter.h"
 
 namespace fusec {
 
-// Along the depth, or the tile's share of it.
+// Opens the loop over K, or over the tile's split of it.
 void WarpgroupEmitter::open_steps(const std::string& k0, const std::string& all, int k) {
   const bool share = tiles_.split_k > 1;
   writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", k0,
@@ -14,7 +13,7 @@ void WarpgroupEmitter::open_steps(const std::string& k0, const std::string& all,
                            share ? fmt::format("{} * {}", end_step_, k) : all, k));
 }
 
-// Warp 0: all its lanes wait, one copies; of an image in boxes each lane a box.
+// Warp 0: all lanes wait and one lane copies. For boxes of an image each lane copies a box.
 void WarpgroupEmitter::copy_tiles() {
   open_tiles();
   Part& first = *parts_[0];
@@ -24,7 +23,7 @@ void WarpgroupEmitter::copy_tiles() {
   for (std::size_t i = 0; i < first.loops.size(); ++i) {
     if (first.loops.size() > 1) writer_.open("");
     for (Factor& f : first.loops[i].factors)
-      if (f.in_image_boxes()) place_image_boxes(first, f);  // of one product alone
+      if (f.in_image_boxes()) place_image_boxes(first, f);  // for a single GEMM
     open_steps(k0, depth_of(i), first.form.k());
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     writer_.open("if (warp_lane == 0)");
@@ -72,7 +71,7 @@ void WarpgroupEmitter::copy(Part& part, const Factor& f, const std::string& k0, 
   }
 }
 
-// Warps 1 to 3: the scales of a stage's rows and columns, which are there with its tiles.
+// Warps 1 to 3: the scales of a stage's rows and columns, which become ready together with its tiles.
 void WarpgroupEmitter::scale_tiles() {
   open_tiles();
   Part& part = *parts_[0];
@@ -95,7 +94,7 @@ void WarpgroupEmitter::scale_tiles() {
   writer_.close();
 }
 
-// By the copying warps from this one on.
+// Loads scales with the copying warps from `first_warp` on.
 void WarpgroupEmitter::scale(Part& part, const ContractionLoop& product, const Factor& f, const std::string& k0,
                              int first_warp) {
   const std::string i = writer_.unique("i"), at = writer_.unique(f.left ? "row" : "column");

@@ -1,9 +1,13 @@
-// How the kernel of products by warpgroups is written, part by part (codegen/wgmma/gemm_warpgroup.h says what it
-// does): gemm_warpgroup.cpp places blocks and goes from tile to tile, gemm_warpgroup_grouped.cpp where rows come in
-// groups, gemm_warpgroup_copy.cpp has tiles and scales brought, gemm_warpgroup_image_boxes.cpp an image's boxes,
-// gemm_warpgroup_gather.cpp rows that are looked up,
-// gemm_warpgroup_transform.cpp makes tiles of what is narrower, gemm_warpgroup_multiply.cpp multiplies what is there,
-// gemm_warpgroup_accumulators.cpp has the registers of the sums.
+// Emits the kernel described in codegen/wgmma/gemm_warpgroup.h. One source file per part:
+//
+//   gemm_warpgroup.cpp                places blocks and loops over tiles
+//   gemm_warpgroup_grouped.cpp        grouped GEMM
+//   gemm_warpgroup_copy.cpp           copies tiles and scales
+//   gemm_warpgroup_image_boxes.cpp    copies boxes of an image
+//   gemm_warpgroup_gather.cpp         gathers rows
+//   gemm_warpgroup_transform.cpp      computes transformed operands
+//   gemm_warpgroup_multiply.cpp       multiplies and runs the epilogue
+//   gemm_warpgroup_accumulators.cpp   accumulator registers
 #pragma once
 
 #include <map>
@@ -26,36 +30,36 @@ class WarpgroupEmitter {
   KernelSource emit();
 
  private:
-  static constexpr int kPiece = 64, kPieceBytes = 8192;  // rows or columns that are swizzled together, and their tile
-  static constexpr int kCopierRegisters = 40, kRegisters = 232;  // of 168 that each thread begins with
+  static constexpr int kPiece = 64, kPieceBytes = 8192;          // rows or columns per swizzled piece; bytes of one
+  static constexpr int kCopierRegisters = 40, kRegisters = 232;  // each thread starts with 168
   static constexpr int kGatherRegisters = 56, kConsumerRegistersWithGather = 224;
   static constexpr int kTransformRegisters = 104, kConsumerRegistersWithTransform = 200;
   static constexpr int kCopierWarps = 4, kCopierThreads = 32 * kCopierWarps;
-  static constexpr int kRowsAtATime = kCopierThreads / 8;  // that are looked up
+  static constexpr int kRowsAtATime = kCopierThreads / 8;  // rows that are gathered at a time
   static constexpr int kConsumerWarps = 4 * WarpgroupTiles::kConsumers, kScalingWarps = 3;
 
-  // What a factor is computed from, of which each copying thread has pieces.
+  // What a transformed operand is computed from. Each copying thread has pieces of it.
   struct Copies {
     const GemmOperand* operand = nullptr;
-    int offset = 0;    // in what is copied for a stage, bytes
-    std::string from;  // where a thread's pieces lie
+    int offset = 0;    // in the bytes copied for a stage
+    std::string from;  // addresses of a thread's pieces
   };
-  // One factor's tiles in a stage.
+  // The tiles of one operand in a stage.
   struct Factor {
     const WarpgroupOperand* operand = nullptr;
     bool left = false;
-    int across = 0;  // of a tile
+    int across = 0;  // rows or columns of a tile
     int offset = 0;  // of the tile in its stage, bytes
-    int scales = 0;  // likewise of its scales, where they differ along the depth
+    int scales = 0;  // offset of its scales in the stage, bytes, if they differ along K
     std::string map;
-    std::string rows;                      // where the thread's rows lie that are looked up
-    std::string table = {}, outside = {};  // of an image; the taps outside of each of the rows
-    std::string places = {};               // of its rows by tap, where they are looked up so
-    // Where it is computed: from what, the thread's first line of the tile, where its pieces begin in lines, and where
-    // the first of them lies in the tile.
+    std::string rows;                      // addresses of the thread's gathered rows
+    std::string table = {}, outside = {};  // an image's K-offset table; per row, the taps outside of the image
+    std::string places = {};               // positions of its rows by tap, if they come from a table
+    // For a transformed operand: its sources, the thread's first line in the tile, the first element of its pieces in a
+    // line, and the position of the first piece in the tile.
     std::vector<Copies> copies = {};
     std::string line = {}, unit = {}, place = {};
-    std::vector<std::string> begins = {};  // of an image in boxes: where the lane's pixels lie without a tap
+    std::vector<std::string> begins = {};  // for boxes of an image: positions of the lane's pixels without a tap
 
     bool gathered() const { return operand->gathered.has_value(); }
     bool transformed() const { return operand->transformed.has_value(); }
@@ -69,40 +73,40 @@ class WarpgroupEmitter {
   };
   struct Loop {
     const WarpgroupLoop* form = nullptr;
-    std::vector<Factor> factors;  // left ones first
+    std::vector<Factor> factors;  // left operands first
     std::size_t left_count = 0;
     IndexExpr depth_count;
     std::string k;
-    int bytes = 0;  // that TMA copies
+    int bytes = 0;  // copied by TMA per stage
 
     const Factor& left(std::size_t i) const { return factors[i]; }
     const Factor& right(std::size_t i) const { return factors[left_count + i]; }
   };
-  // A product with what is made of it.
+  // One GEMM with its epilogue.
   struct Part {
     Part(const WarpgroupPart& given, KernelWriter& writer);
     const Kernel& kernel;
-    const Contraction& product;  // what is multiplied
-    const Contraction& results;  // what stands behind has its axes
+    const Contraction& product;  // the GEMM as it is tiled
+    const Contraction& results;  // the epilogue uses its axes
     const WarpgroupGemmForm& form;
     ExprEmitter emitter;
     std::vector<Loop> loops;
-    std::string down, across;  // clusters' tiles
+    std::string down, across;  // tiles of a cluster down and across
     IndexExpr tiles;
 
     std::string text(const IndexExpr& e) const { return emitter.index_text().tight(simplify(e, kernel.pool.bounds())); }
     IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(kernel.pool, axes); }
     const std::vector<std::uint32_t>& axes(bool left) const { return left ? product.rows : product.columns; }
   };
-  // So many terms of a loop from the first, whose right factors wgmma takes for one.
+  // `terms` terms of a loop from `first` on. Their right operands are one operand to wgmma.
   struct Multiplication {
     std::size_t first = 0, terms = 1;
   };
-  // The registers of a multiplication's sums, and of what wgmma adds up where those are not the sums themselves.
+  // The registers of an accumulator, and those that wgmma adds to if a part of K is accumulated apart.
   struct Sum {
     std::string name, accumulated;
-    int first = 0;           // where they are PTX registers by name: the number of the first
-    std::string codes = {};  // where an offset is taken from it: a thread's sum of a line of the right factor's tiles
+    int first = 0;           // number of the first named PTX register
+    std::string codes = {};  // a thread's sums of lines of the right tile, if a zero point is subtracted
   };
 
   // --- gemm_warpgroup.cpp
@@ -112,7 +116,7 @@ class WarpgroupEmitter {
   TensorMapBoxes boxes_of(const Factor& f, const Part& part, const std::vector<std::uint32_t>& depth_axes) const;
   bool shared_by_cluster(const Factor& f) const { return !f.left && tiles_.cluster > 1; }
   int pieces_copied(const Factor& f) const { return shared_by_cluster(f) ? f.pieces() / tiles_.cluster : f.pieces(); }
-  bool scales_in_stages() const { return parts_[0]->form.scales_in_stages(); }  // of one product alone
+  bool scales_in_stages() const { return parts_[0]->form.scales_in_stages(); }  // for a single GEMM
   void declare_barriers();
   void open_tiles();
   std::string row_of(const std::string& place) const;
@@ -122,16 +126,16 @@ class WarpgroupEmitter {
   void next_stage();
 
   // --- gemm_warpgroup_grouped.cpp
-  bool in_groups() const { return parts_[0]->form.groups.has_value(); }  // of one product alone
+  bool in_groups() const { return parts_[0]->form.groups.has_value(); }  // for a single GEMM
   void declare_groups();
   void open_tiles_of_groups(const std::string& tile, const std::string& place);
   std::string if_of_group(const std::string& value) const;
   void know_group(Part& part, GemmEpilogue& epilogue);
 
-  // What differs from part to part, by number.
+  // An expression that depends on the part, selected by the part's number.
   template <class F>
   std::string of_part(F value) const;
-  // Lines that differ from part to part.
+  // Emits lines that depend on the part.
   template <class F>
   void for_part(F write);
 
@@ -149,7 +153,7 @@ class WarpgroupEmitter {
   static std::string tiled_segment(const Part& part, const IndexExpr& extent);
 
   // --- gemm_warpgroup_gather.cpp
-  bool gathers_rows() const;  // of one product alone
+  bool gathers_rows() const;  // for a single GEMM
   int stages_in_flight() const;
   void gather_tiles();
   void make_tables();
@@ -159,10 +163,10 @@ class WarpgroupEmitter {
   void copy_rows(const Part& part, std::size_t loop, const Factor& f, const std::string& k0, const std::string& to);
 
   // --- gemm_warpgroup_transform.cpp
-  // How the copying threads share out a tile's lines of 128 bytes.
+  // How the copying threads divide a tile's lines of 128 bytes.
   struct Pieces {
-    int elements = 0, of_line = 0;  // of a piece; pieces
-    int lines = 0, of_thread = 0;   // that all threads have pieces of at a time; pieces
+    int elements = 0, of_line = 0;  // elements per piece; pieces per line
+    int lines = 0, of_thread = 0;   // lines that all threads cover at a time; pieces per thread
   };
   bool computes() const;
   void compute_tiles();
@@ -212,18 +216,19 @@ class WarpgroupEmitter {
   std::string accumulators_of_block(const Sum& sum, int columns, int block) const;
   std::vector<std::string> accumulators_of_terms(const Part& part, const std::vector<Sum>& accumulators, int block);
 
-  const WarpgroupTiles& tiles_;  // of the first part: rows, stages and cluster are those of all
+  const WarpgroupTiles& tiles_;  // of the first part; rows, stages and cluster are the same for all parts
   const Graph& graph_;
   const Target& target_;
   KernelWriter& writer_;
   std::vector<std::unique_ptr<Part>> parts_;
-  std::vector<IndexExpr> ends_;  // of each part's tiles among all
+  std::vector<IndexExpr> ends_;  // index after the last tile of each part
   std::int64_t stage_bytes_ = 0, staged_bytes_ = 0, box_bytes_ = 0, shared_bytes_ = 0, staged_offset_ = 0;
   std::int64_t copied_bytes_ = 0, copied_offset_ = 0;
   std::string tiles_at_, full_, empty_, count_, stage_, phase_, rank_, part_, row0_, column0_, batch_;
-  std::string split_, first_step_, end_step_, partial_;  // where the depth is shared out: of the tile's share
-  std::string ends_of_groups_, matrix_, row_end_;        // where rows come in groups: of the tile's
-  std::map<std::string, int> registers_;                 // of sums by name, the number of the first
+  // Split-K: split of the tile, its first and end step, partial results.
+  std::string split_, first_step_, end_step_, partial_;
+  std::string ends_of_groups_, matrix_, row_end_;  // grouped GEMM: ends of the groups, the tile's matrix and end row
+  std::map<std::string, int> registers_;           // first register of each named accumulator
 };
 
 template <class F>

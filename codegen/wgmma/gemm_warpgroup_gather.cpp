@@ -1,8 +1,8 @@
-// Rows of the left factors that are looked up (tokens of experts), and those of either that are an image's, lie in no
-// boxes: all four warps of the copying warpgroup bring them by cp.async, 16 bytes a thread of each of up to eight rows,
-// to where TMA would have put them. wgmma reads memory in another way than threads write it, so that each thread waits
-// for its own copies of a stage and fences them before its warp says that they are there, when those of later stages
-// are under way. One thread has TMA copy the other factors.
+// Gathers rows that TMA cannot copy: rows of the left operands that are looked up (tokens of experts), and rows of an
+// image. All four warps of the copying warpgroup copy them with cp.async, 16 bytes per thread of each of up to eight
+// rows, to the addresses that TMA would use. wgmma reads shared memory through the async proxy, so each thread waits
+// for its own copies of a stage and fences them before its warp signals that they are ready. Copies of later stages are
+// in flight by then. One thread has TMA copy the other operands.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ bool WarpgroupEmitter::gathers_rows() const {
   return std::ranges::any_of(parts_[0]->form.loops, [](const WarpgroupLoop& loop) { return loop.picks_rows(); });
 }
 
-// A stage is waited for when the one before the last has been read: no more than those between may be on their way.
+// A stage is waited for when the last but one has been read, so only the stages between may be in flight.
 int WarpgroupEmitter::stages_in_flight() const {
   constexpr int kMost = 2;
   return std::min(kMost, tiles_.stages - 2);
@@ -60,7 +60,7 @@ void WarpgroupEmitter::gather_tiles() {
   writer_.line(fmt::format("{}.tell_all({}, warp_lane);", copies, full_));
 }
 
-// By all threads, ahead of the block's barrier.
+// Builds the tables, by all threads, before the block's barrier.
 void WarpgroupEmitter::make_tables() {
   Part& part = *parts_[0];
   for (Loop& loop : part.loops)
@@ -87,7 +87,7 @@ void WarpgroupEmitter::make_tables() {
     }
 }
 
-// The tile's row (or column) that has this number; the last one stands for those that are not there.
+// Binds the row (or column) of the tile with this number. Numbers beyond the end stand for the last row.
 void WarpgroupEmitter::bind_row(Part& part, const Factor& f, const std::string& number) {
   const std::string row = writer_.unique(f.left ? "row" : "column");
   const std::string end = f.left && in_groups() ? row_end_ : part.text(part.count(part.axes(f.left)));
@@ -96,7 +96,7 @@ void WarpgroupEmitter::bind_row(Part& part, const Factor& f, const std::string& 
   bind_flat(part.emitter, part.axes(f.left), row, f.left ? "mnopq" : "ijlst");
 }
 
-// The places of all taps of a row of the tile, by each thread of one.
+// Computes the positions of all taps, one thread per row of the tile.
 void WarpgroupEmitter::make_places(Part& part, const Factor& f) {
   writer_.use("warpgroup_barrier");
   writer_.line("sync_warpgroup(1);  // nobody needs those of the last tile any more");
@@ -110,7 +110,7 @@ void WarpgroupEmitter::make_places(Part& part, const Factor& f) {
   writer_.line("sync_warpgroup(1);");
 }
 
-// Where the thread's rows of a tile lie.
+// Finds the positions of the thread's rows of a tile.
 void WarpgroupEmitter::find_rows(Part& part, Factor& f) {
   if (!f.places.empty()) return make_places(part, f);
   const ExprNode& load = part.kernel.pool[f.operand->load];

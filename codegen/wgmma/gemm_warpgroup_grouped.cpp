@@ -1,9 +1,9 @@
-// Tiles where rows come in groups, each with a matrix of its own (schedule/gemm/grouped_gemm.h): a cluster makes tiles
-// of one group's rows. The copiers and the warpgroups that multiply each go through the groups as their tiles' numbers
-// grow, so that nobody has to tell the others which rows come next.
+// Tiles of a grouped GEMM, where each group of rows has its own matrix (schedule/gemm/grouped_gemm.h). A tile has rows
+// of one group. The copying warps and the multiplying warpgroups each walk through the groups on their own, in the
+// order of the tiles, so they exchange nothing.
 //
-//   rows that are another group's   are copied with a group's last tile, and multiplied, and not stored
-//   rows behind the last group      have no matrix: nothing is copied for their tiles, whose sums are 0
+//   rows of the next group       are copied and multiplied with a group's last tile, but not stored
+//   rows after the last group    have no matrix: nothing is copied for their tiles, and their accumulators are 0
 #include <fmt/format.h>
 
 #include "codegen/gemm/gemm_block.h"
@@ -40,7 +40,7 @@ void WarpgroupEmitter::open_tiles_of_groups(const std::string& tile, const std::
   part.emitter.define(part.form.groups->number, fmt::format("(long long){}", matrix_));
 }
 
-// Where the rows have a matrix; else 0. Without a value, the condition of a statement.
+// `value` if the rows have a matrix, else 0. For an empty `value`, an if statement with that condition.
 std::string WarpgroupEmitter::if_of_group(const std::string& value) const {
   if (!in_groups()) return value;
   const std::string has = fmt::format("{} < {}", matrix_, parts_[0]->form.matrices);

@@ -1,10 +1,10 @@
-// Images of which TMA brings boxes (schedule/gemm/tma_image_boxes.h): each lane of the warp that has tiles copied has
-// one brought, the pixels of one row of results that are neighbours in a tile, as they lie a tap away.
+// Copies images with TMA boxes (schedule/gemm/tma_image_boxes.h). Each lane of the copying warp copies one box: pixels
+// that are neighbours in an output row of the tile, shifted by the tap.
 //
-//   tile          channels first: boxes side by side, each with a line across the depth for a channel; 64 pixels are
-//                 swizzled over 128 bytes as other factors are, fewer over as many bytes as they have
-//                 channels last: boxes below one another, each with a line along the depth for a pixel
-//   coordinates   where the lane's pixels lie, once a tile, and what the step's tap adds
+//   tile          channels first: boxes side by side, a line per channel; 64 pixels use the 128-byte swizzle, fewer
+//                 pixels the swizzle of their width
+//                 channels last: boxes below one another, a K-major line per pixel
+//   coordinates   the positions of the lane's pixels, once per tile, plus the shift of the step's tap
 #include <fmt/format.h>
 
 #include "codegen/access/direct.h"
@@ -83,7 +83,7 @@ void WarpgroupEmitter::copy_image_boxes(Part& part, const Factor& f, const std::
   writer_.close();
 }
 
-// So much of the depth that one tap's, or one stretch, takes in whole tiles.
+// The extent of a tap or of a segment of K, rounded up to whole tiles.
 std::string WarpgroupEmitter::tiled_segment(const Part& part, const IndexExpr& extent) {
   return part.text(ceil_div(extent, part.form.k()) * part.form.k());
 }

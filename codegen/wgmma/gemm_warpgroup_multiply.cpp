@@ -1,13 +1,13 @@
-// What the warpgroups do that multiply: products of the tiles of a stage, sums of parts of the depth, and what stands
-// behind the product.
+// The multiplying warpgroups: products of a stage's tiles, partial sums, and the epilogue.
 //
-//   sums alone                          wgmma adds to them
-//   an offset of the left factor        threads add up lines of right tiles meanwhile; it takes those from the sums
-//   scales that hold for all the depth  wgmma's sums, times scales, are the sums
-//   parts of the depth (scaled apart,   wgmma's sums of a part are added to the sums when its last stage is through,
-//   or long ones of float8)             and the first product of the next part forgets them
+//   plain accumulators                      wgmma adds to them
+//   zero point of the left operand          threads sum up lines of the right tiles meanwhile; zero point times these
+//                                           sums is subtracted from the accumulators
+//   scales that are the same for all of K   multiply the accumulators of wgmma at the end
+//   parts of K (with own scales, or         wgmma's accumulators of a part are added to the main ones after its last
+//   promotion of float8 sums)               stage, and the first product of the next part overwrites them
 //
-// Right factors that one left factor is multiplied with lie behind one another in a stage: to wgmma they are one.
+// Right operands that share a left operand are contiguous in a stage, so they are one operand to wgmma.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@
 namespace fusec {
 namespace {
 
-// Stages of a part of the depth; 0 where all of it is one.
+// Stages per part of K; 0 if all of K is one part.
 std::int64_t stages_of_part(const WarpgroupLoop& loop, int k) {
   return (loop.block != 0 ? loop.block : loop.added_after) / k;
 }
@@ -70,7 +70,8 @@ DType WarpgroupEmitter::dtype_of(const Part& part, const Factor& f) {
   return f.transformed() ? part.form.dtype : part.kernel.pool[f.operand->load].dtype;
 }
 
-// One loop is all parts', whose tiles lie alike and are multiplied alike; only what stands behind them differs.
+// True when the tiles of all parts have the same layout and dtypes. One loop then multiplies them; only epilogues
+// differ.
 bool WarpgroupEmitter::multiplied_alike() const {
   const Part& first = *parts_[0];
   return std::ranges::all_of(parts_, [&](const auto& part) {
@@ -107,7 +108,7 @@ void WarpgroupEmitter::multiply_tile(Part& part, const std::vector<Sum>& accumul
   }
 }
 
-// Of a share of the depth, for the kernel that adds up all of them.
+// Stores the accumulators of a split for the reduction kernel.
 void WarpgroupEmitter::store_partial_accumulators(Part& part, const std::vector<Sum>& accumulators) {
   const ScalarType type = part.form.float_accumulators ? ScalarType::kFloat32 : ScalarType::kInt32;
   const SplitKPartials split_k(tiles_.split_k, part.product, part.kernel.pool, tiles_.rows() * tiles_.cluster,
@@ -132,7 +133,7 @@ void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& accumulators) 
     column0 = writer_.unique("first_pair");
     writer_.line(fmt::format("const int {} = {} / 2;", column0, column0_));
   }
-  // Blocks of rows are finished one after the other, by one text.
+  // A loop runs the epilogue of one row block after the other, so its code appears once.
   std::map<std::string, std::string> below;
   std::string row0 = row0_, block;
   if (tiles_.row_blocks > 1) {
@@ -210,7 +211,7 @@ std::vector<TmaStore> WarpgroupEmitter::boxes_of_outputs(Part& part) {
   return all;
 }
 
-// Products of one stage are under way while the next one is waited for; a stage is empty when its products are done.
+// The products of a stage run while the next stage is waited for. A stage is released when its products are complete.
 void WarpgroupEmitter::multiply_loop(const Part& part, std::size_t number, std::span<const Sum> accumulators,
                                      bool of_all) {
   const std::string steps = writer_.unique("steps"), before = writer_.unique("before");
@@ -291,7 +292,8 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std:
     const Factor &left = loop.left(term.left), &right = loop.right(term.right);
     const int columns = columns_of(part, all[i]);
     for (int block = 0; block < tiles_.row_blocks; ++block) {
-      constexpr int kDescribed = WarpgroupTiles::kRows * WarpgroupTiles::kLineBytes / 16;  // from block to block
+      // Descriptor units from row block to row block.
+      constexpr int kDescribed = WarpgroupTiles::kRows * WarpgroupTiles::kLineBytes / 16;
       const std::string below = block == 0 ? "" : fmt::format(" + {}", block * kDescribed);
       const std::string left_tile = fmt::format("left_{}{}", term.left, below);
       const std::string right_tile = fmt::format("right_{}", loop.left_count + term.right);
@@ -302,7 +304,7 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std:
   }
 }
 
-// Of a right factor's tile, while it is multiplied: each thread adds up lines of it.
+// Each thread sums up lines of a right operand's tile while the tile is multiplied.
 void WarpgroupEmitter::add_lines(const Part& part, std::size_t number, std::span<const Sum> accumulators) {
   if (!part.form.takes_offsets()) return;
   const Loop& loop = part.loops[number];
@@ -317,7 +319,7 @@ void WarpgroupEmitter::add_lines(const Part& part, std::size_t number, std::span
   writer_.line("__syncwarp();  // all lanes have their lines");
 }
 
-// (x - o) w is x w less o times the sum of w.
+// Subtracts the zero point: (x - o) w = x w - o sum(w).
 void WarpgroupEmitter::subtract_offsets(Part& part, std::size_t number, std::span<const Sum> accumulators) {
   if (!part.form.takes_offsets()) return;
   const Loop& loop = part.loops[number];
@@ -335,7 +337,7 @@ void WarpgroupEmitter::subtract_offsets(Part& part, std::size_t number, std::spa
   part.emitter.rewind(tile);
 }
 
-// What was summed of a part of the depth, to the sums.
+// Adds the accumulators of a part of K to the main accumulators.
 void WarpgroupEmitter::add_parts(const Part& part, std::size_t number, std::span<const Sum> accumulators) {
   const Loop& loop = part.loops[number];
   writer_.use("add_warpgroup_parts");
@@ -347,7 +349,7 @@ void WarpgroupEmitter::add_parts(const Part& part, std::size_t number, std::span
                        f.left ? " + warp_row" : "");
   };
   const std::vector<ContractionTerm>& terms = part.product.loops[number].terms;
-  for (std::size_t t = 0; t < accumulators.size(); ++t) {  // one term each where they are scaled
+  for (std::size_t t = 0; t < accumulators.size(); ++t) {  // scaled operands have one term per accumulator
     const Factor &a = loop.left(terms[t].left), &b = loop.right(terms[t].right);
     writer_.line(fmt::format("hold({});", accumulators[t].accumulated));
     writer_.line(fmt::format("add_warpgroup_parts<{}, {}>({}, {}, {}, {}, warp_lane);", scaled && a.scaled(),
@@ -357,7 +359,7 @@ void WarpgroupEmitter::add_parts(const Part& part, std::size_t number, std::span
   if (scaled) writer_.line("__syncwarp();  // all lanes have their scales");
 }
 
-// Scales that hold for the whole depth, and integers that become floats.
+// Applies scales that are the same for all of K, and converts integer accumulators to float.
 void WarpgroupEmitter::scale_accumulators(Part& part, std::size_t number, std::span<const Sum> accumulators) {
   const Loop& loop = part.loops[number];
   if (loop.form->block != 0) return;
@@ -380,7 +382,7 @@ void WarpgroupEmitter::scale_accumulator(Part& part, const Factor& left, const F
                                          const std::string& unscaled) {
   const ExprEmitter::Mark tile = part.emitter.mark();
   if (!part.product.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
-  // Two of rows, or of columns, which are the last of their kind where the tile goes beyond them.
+  // Loads two row or column scales. Positions beyond the end use the last scale.
   const auto scales = [&](const Factor& f, const std::string& first, const std::string& step) -> std::string {
     if (!f.scaled()) return "";
     const std::string scale = writer_.unique(f.left ? "row_scale" : "column_scale");
@@ -413,7 +415,7 @@ void WarpgroupEmitter::scale_accumulator(Part& part, const Factor& left, const F
   part.emitter.rewind(tile);
 }
 
-// A warp is through with a stage, of which it tells all that copy into it.
+// Releases a stage of a warp, to all blocks that copy into it.
 std::string WarpgroupEmitter::release(const std::string& stage, const std::string& where) const {
   const std::string when = where.empty() ? "" : where + " && ";
   if (tiles_.cluster == 1) return fmt::format("if ({}warp_lane == 0) arrive({} + 8 * {});", when, empty_, stage);

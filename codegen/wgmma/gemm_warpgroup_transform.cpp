@@ -1,11 +1,10 @@
-// Tiles of factors that are computed (codes times scales, what stands before a product): all four warps of the copying
-// warpgroup make them. Each thread has pieces of what they are computed from copied for itself, some stages ahead,
-// computes their elements when the stage is empty, and stores these where TMA would have put them; it fences them,
-// since wgmma reads memory in another way, before its warp says that they are there. One thread has TMA copy the other
-// factors.
+// Computes tiles of transformed operands (dequantization, prologues) with all four warps of the copying warpgroup. Each
+// thread copies the pieces that it needs some stages ahead, computes their elements when the stage is empty, and stores
+// them where TMA would. wgmma reads shared memory through the async proxy, so the thread fences its stores before its
+// warp signals that the stage is ready. One thread has TMA copy the other operands.
 //
-//   lines along the depth     a row (or column) of the tile each, 128 bytes of the depth
-//   lines across it           a step of the depth each, of 64 columns; behind all of a tile's, those of the next 64
+//   K-major      a line is a row (or column) of the tile with 128 bytes of K
+//   otherwise    a line is one K step of 64 columns; the lines of the next 64 columns follow
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -91,13 +90,12 @@ void WarpgroupEmitter::compute_step(std::size_t number, const std::string& step,
   next_stage();
 }
 
-// Where the block's step along the depth begins.
+// The start of the block's step along K.
 std::string WarpgroupEmitter::k_at(const std::string& step, int k) const {
   return tiles_.split_k > 1 ? fmt::format("({} + {}) * {}", first_step_, step, k) : fmt::format("{} * {}", step, k);
 }
 
-// Of the factor's lines of 128 bytes: pieces of a line, lines that all threads have pieces of at a time, and a thread's
-// pieces.
+// How the threads divide an operand's lines of 128 bytes.
 WarpgroupEmitter::Pieces WarpgroupEmitter::pieces_of(const Part& part, const Factor& f) {
   Pieces pieces;
   pieces.elements = f.operand->transformed->piece;
@@ -120,7 +118,7 @@ void WarpgroupEmitter::declare_copies(Part& part, std::size_t number) {
     f.unit = writer_.unique(name + "_unit"), f.line = writer_.unique(name + "_line");
     writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", f.unit, pieces.of_line,
                              pieces.elements, f.line, pieces.of_line));
-    // Kept: where NVRTC sees few registers in use, it computes places anew at each step.
+    // kept(): when few registers are in use, NVRTC would recompute the positions at each step.
     f.place = writer_.unique(name + "_place");
     writer_.line(fmt::format("const int {} = kept(place_of_unit<8>({}, {}));", f.place, f.line, byte_of_unit(part, f)));
     for (Copies& c : f.copies) {
@@ -162,8 +160,7 @@ std::string WarpgroupEmitter::line_of(const Part& part, const Factor& f, const s
   return fmt::format("{} + {} * {}", f.line, each, pieces_of(part, f).lines);
 }
 
-// The row or column at which a piece begins; the last one's stands for those that are beyond it, nothing of whose
-// products is stored.
+// The row or column at which a piece begins. Beyond the end it is that of the last piece; such products are not stored.
 std::string WarpgroupEmitter::across_at(Part& part, const Factor& f, const std::string& each) const {
   const std::string line = line_of(part, f, each);
   std::string place = fmt::format("{} + {}", f.left ? row0_ : column0_, line);
@@ -176,7 +173,7 @@ std::string WarpgroupEmitter::across_at(Part& part, const Factor& f, const std::
   return fmt::format("min(({0})({1}), ({0}){2})", writer_.index_type(), place, part.text(count - elements));
 }
 
-// The depth at which a piece begins, in a tile.
+// The K offset of a piece in its tile.
 std::string WarpgroupEmitter::depth_of_piece(const Part& part, const Factor& f, const std::string& each) const {
   return f.operand->k_major ? f.unit : fmt::format("({}) % {}", line_of(part, f, each), part.form.k());
 }
@@ -185,7 +182,7 @@ bool WarpgroupEmitter::whole_steps(const Part& part, std::size_t loop) const {
   return proves_multiple_of(part.count(part.product.loops[loop].k), part.form.k(), part.kernel.pool.bounds());
 }
 
-// Begins to copy what a step is computed from.
+// Starts the copies that a step is computed from.
 void WarpgroupEmitter::fetch(Part& part, std::size_t number, const std::string& step, const std::string& copied) {
   const Loop& loop = part.loops[number];
   const bool whole = whole_steps(part, number);
@@ -215,7 +212,7 @@ void WarpgroupEmitter::compute(Part& part, std::size_t number, const Factor& f, 
   const int element_bytes = part.form.element_bytes();
   const std::string each = writer_.unique("each"), k = part.loops[number].k;
   const std::string at = fmt::format("{} + {}", k0, depth_of_piece(part, f, each));
-  // Lines that a thread has pieces of are a multiple of eight apart, after which places in lines repeat.
+  // A thread's lines are a multiple of eight apart, so their swizzle is the same.
   const std::string tile =
       fmt::format("dynamic_tiles + {} * {}{} + {} * {}", stage_, stage_bytes_,
                   f.offset > 0 ? fmt::format(" + {}", f.offset) : "", each, pieces.lines * WarpgroupTiles::kLineBytes);

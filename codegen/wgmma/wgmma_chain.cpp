@@ -7,7 +7,7 @@
 namespace fusec {
 namespace {
 
-// {%4,%5,%6}, or with another name before the numbers.
+// A list of registers such as {%4,%5,%6}; `name` is their prefix.
 std::string numbered(int from, int count, const std::string& name = "%") {
   std::string list;
   for (int i = 0; i < count; ++i) list += fmt::format("{}{}{}", i ? "," : "", name, from + i);

@@ -1,5 +1,5 @@
-// Several steps of one product by a warpgroup as a single statement: the sums pass through one list of operands, not
-// through one a step, which is most of what compilers do with a kernel of such products.
+// Emits several K steps of one warpgroup GEMM as a single asm statement. The accumulators are then operands of one
+// statement instead of one per step, which is most of the compile time of such a kernel.
 //
 //   asm volatile("{ ...
 //       wgmma.mma_async...m64n64k16.f32.bf16.bf16 {%0,...,%31}, %32, %33, add, 1, 1, 0, 0;
@@ -17,13 +17,13 @@ namespace fusec {
 
 struct WgmmaChain {
   DType dtype = DType::kBFloat16;
-  std::string sums;     // an array of eights of columns, of each four sums
-  bool named = false;   // ... or what PTX registers are called before their number, which no statement need pass on
-  int first_eight = 0;  // of those that the chain adds to
+  std::string sums;     // an array [groups of eight columns][4] of accumulators
+  bool named = false;   // `sums` is the prefix of named PTX registers, which are no operands
+  int first_eight = 0;  // the first group of eight columns that the chain adds to
   int eights = 8;
-  bool fresh = false;         // the first step overwrites what is in the sums: they are no operands
-  bool right_across = false;  // the right factor's lines run across the depth
-  // A step's left factor: a descriptor of shared memory, or an array of four registers; and its right one.
+  bool fresh = false;         // the first step overwrites the accumulators
+  bool right_across = false;  // the right operand is not K-major
+  // The operands of a step. Left: a shared-memory descriptor, or an array of four registers. Right: a descriptor.
   struct Step {
     std::string left, right;
   };
