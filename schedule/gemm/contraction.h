@@ -1,9 +1,8 @@
-// Sums of products of two factors, seen as matrix products over one space of output axes: what a block of threads can
-// make of them tile by tile.
+// Recognizes contractions in a kernel: sums of products of two operands, as GEMMs over one set of output axes.
 //
 //   h[i, j] = silu(sum_k x[i, k] * g[j, k]) * sum_k x[i, k] * u[j, k]
 //
-//   rows i, columns j, one loop over k; left factors x; right factors g and u; two terms: x * g and x * u
+//   rows i; columns j; one loop over k; left operand x; right operands g and u; two terms: x * g and x * u
 #pragma once
 
 #include <cstddef>
@@ -15,35 +14,35 @@
 
 namespace fusec {
 
-// One sum: which factors of its loop it multiplies.
+// One accumulator: the operands of its loop that it multiplies.
 struct ContractionTerm {
   ExprId reduction = kNoExpr;
   std::size_t left = 0, right = 0;
 };
 
-// Sums over the same depth: one loop, in which each distinct factor is loaded once.
+// Sums over the same K: one loop that loads each distinct operand once.
 struct ContractionLoop {
   std::vector<std::uint32_t> k;
-  std::vector<ExprId> left, right;  // rows are of the left factors, columns of the right ones
+  std::vector<ExprId> left, right;  // left operands have the rows, right ones the columns
   std::vector<ContractionTerm> terms;
 };
 
-// The right factors are of one matrix among several, and each row says of which: mixtures of experts.
+// Mixture of experts: the right operands are one matrix of several, chosen per row.
 //
-//   y[i, n] = sum_k x[i, k] * w[expert(i), k, n]        axis e, w[e, k, n] in the factor, value expert(i)
+//   y[i, n] = sum_k x[i, k] * w[expert(i), k, n]        axis e; the operand is w[e, k, n]; the value is expert(i)
 struct ExpertIndex {
   std::uint32_t axis;
-  ExprId value;  // the matrix of a row, at least 0 and less than the axis' extent
+  ExprId value;  // the matrix of a row, in [0, extent of the axis)
 };
 
-// All sums of a kernel: which output axes are whose.
+// All contractions of a kernel, with the roles of the output axes.
 struct Contraction {
   std::vector<ContractionLoop> loops;
   std::vector<std::uint32_t> batch, rows, columns;
   std::vector<std::uint32_t> shared_rest;  // output axes of extent 1
-  // The dtype on whose grid all factors lie, so that tensor cores multiply them without loss.
+  // A dtype that represents all operands exactly, so that tensor cores multiply them without loss.
   std::optional<DType> tensor_dtype;
-  std::vector<ExprId> row_values;  // reductions that are the same for all columns, operands first
+  std::vector<ExprId> row_values;  // reductions that are the same for all columns, operands before users
   std::optional<ExpertIndex> expert_index;
 };
 
@@ -51,17 +50,17 @@ std::size_t term_count(const Contraction& product);
 
 struct ContractionMatch {
   std::optional<Contraction> product;
-  // Where axes had to be renamed for sums to share a loop: the kernel that `product` is about.
+  // Set if axes had to be renamed so that sums share a loop: `product` refers to this kernel.
   std::optional<Kernel> kernel;
-  std::string_view why_not;   // else
-  ExprId blocking = kNoExpr;  // the reduction, of the kernel as it was given, that spoils it; if one does
+  std::string_view why_not;   // set if there is no product
+  ExprId blocking = kNoExpr;  // the reduction of the given kernel that prevents a contraction, if one does
 };
 
-// Where several reductions go over the same extents, each over axes of its own: the kernel in which they have the same
-// axes, so that what is equal is one expression.
+// Gives reductions over equal extents the same axes, so that equal subexpressions become one. Returns nullopt when
+// nothing changes.
 std::optional<Kernel> with_shared_reduction_axes(const Kernel& kernel);
 
-// Of a kernel that holds a reduction. `with_vectors`: one without rows, a vector times a matrix, is a product, too.
+// The kernel must hold a reduction. `with_vectors`: also accepts a vector times a matrix, which has no rows.
 ContractionMatch find_contraction(const Kernel& kernel, bool with_vectors = false);
 
 }  // namespace fusec

@@ -1,15 +1,14 @@
-// How much code products are, by what NVRTC takes for it: launches whose kernels stand side by side, and sums that
-// stand in one kernel, are bounded by it.
+// Estimates the code size of GEMMs by the time NVRTC needs. It limits horizontal fusion and the number of accumulators
+// in one kernel. A unit is 30 ms of NVRTC, beyond the 60 ms that any kernel takes:
 //
-//   NVRTC's time, without what it takes for any kernel (60 ms), in units of 30 ms on a quiet machine:
-//     a product                      1.5 of few rows, 1.75 of copied tiles, 2.6 where elements are gathered
-//     each further sum of it         0.5
-//     a float32 sum in lanes         0.55 for each 16 multiply-adds of a thread at a time beyond 16
-//     functions behind it            0.35 each, 0.5 at least; of much code (sines, powers) 1 for 25 instructions more,
-//                                    12 by warpgroups
+//     a GEMM                         1.5 skinny, 1.75 with copied tiles, 2.6 with gathered elements
+//     each further accumulator       0.5
+//     float32 without tensor cores   0.55 per 16 multiply-adds of a thread beyond the first 16
+//     epilogue functions             0.35 each, at least 0.5; large ones (sin, pow) 1 per 25 instructions,
+//                                    with warpgroups 1 per 12
 //     each further output            0.25
-//     a factor that is computed      1.25, by warpgroups 2; where its lines run across the depth 0.5 more, of few
-//     rows 3.5 tiles of 256 columns           1.6 once a launch, whose computed factors are 1 more
+//     a transformed operand          1.25, with warpgroups 2; 0.5 more if not K-major, in a skinny GEMM 3.5
+//     tiles of 256 columns           1.6 once per launch, and 1 more per transformed operand
 #pragma once
 
 #include <vector>
@@ -22,13 +21,13 @@
 
 namespace fusec {
 
-// Of what is compiled as one: about 300 ms together with what any kernel takes.
+// The limit for one compilation: about 300 ms with the constant part.
 inline constexpr double kMaxCodeSize = 7.9;
 
 struct ContractionCodeSize {
   double own = 0;
-  double in_wide = 0;  // more, in a launch that has wide tiles
-  double wide = 0;     // of wide tiles, once a launch
+  double in_wide = 0;  // additional size if the launch has wide tiles
+  double wide = 0;     // size of wide tiles, once per launch
 
   double sum() const { return own + wide + (wide > 0 ? in_wide : 0); }
   ContractionCodeSize beside(const ContractionCodeSize& other) const {
@@ -36,12 +35,12 @@ struct ContractionCodeSize {
   }
 };
 
-// Of a kernel that is a product, as its form has it.
+// The code size of a kernel with a contraction, with the form that it would get.
 ContractionCodeSize skinny_gemm_code_size(const Kernel& kernel, const Contraction& product, const SkinnyGemmForm& form);
 ContractionCodeSize contraction_code_size(const Graph& graph, const Kernel& shaped, const Contraction& product,
                                           const Target& target);
 
-// Are the sums of a kernel more than it should have, as far as their factors tell? Two never are.
+// True if the accumulators of a kernel exceed the limit, estimated from the operands alone. Two never do.
 bool exceeds_code_size(const ExprPool& pool, const Contraction& product);
 
 }  // namespace fusec

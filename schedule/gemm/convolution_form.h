@@ -1,20 +1,18 @@
-// A product whose factors are loads that cannot be copied 16 bytes at a time: guarded at borders, strided, or not
-// aligned. Convolutions of one to three dimensions as matrix products (implicit GEMM), and products of awkward sizes.
+// Implicit GEMM for operands that cannot be copied 16 bytes at a time: loads that are guarded (padding), strided or
+// unaligned. This covers convolutions of one to three dimensions and GEMMs of odd sizes.
 //
-//   y[n, o, i, j] = sum_{c, u, v} w[o, c, u, v] * (x[n, c, i + u - 1, j + v - 1] where that is inside)
+//   y[n, o, i, j] = sum_{c, u, v} w[o, c, u, v] * (x[n, c, i + u - 1, j + v - 1] if inside)
 //
-//   rows o, columns (n, i, j), depth (c, u, v); of x, position = (where n, i, j begin) + (what c, u, v add), and its
-//   guards depend on u or on v, the taps, and not on c
+//   rows o, columns (n, i, j), K (c, u, v)
+//   position of x = (offset of n, i, j) + (offset of c, u, v); its guards depend on the taps u or v, not on c
 //
-// What the depth adds is a table that a block makes once, of as many channels as there are before it repeats itself;
-// which taps are outside, each thread knows of its own column
-// as the bits of a word: those of u and those of v. So an element costs a few instructions and no division, and tiles
-// of the next steps can be on their way while this one is multiplied. Where channels lie last in memory, the depth is
-// taken as (u, v, c), and what costs these instructions is 16 bytes of them.
+// A block computes a table of the K offsets once, of as many channels as it takes to repeat. Each thread keeps the taps
+// that are outside for its column as bits of a word. So a gathered element needs a few instructions and no division,
+// and the loads of the next steps are in flight while a tile is multiplied. For channels-last images K is ordered (u,
+// v, c), and the same instructions copy 16 bytes.
 //
-// Where the position is no such sum, since column and taps say together where an element lies (an image that was
-// enlarged, (i + u - 1) // 2; borders that are reflected or replicated, max(i + u - 1, 0)), a block makes a table of
-// places first: for each of a tile's lines and each of the taps one, or that it is outside.
+// If the position is no such sum (upsampling, (i + u - 1) // 2; reflected borders, max(i + u - 1, 0)), the block first
+// computes a position table with an entry per line of the tile and tap, -1 if outside.
 #pragma once
 
 #include <optional>
@@ -27,22 +25,23 @@
 
 namespace fusec {
 
-// Guards that depend on these axes of the depth, and on no others of it: each point of their space has a bit.
+// Guards that depend on these axes of K only. Each point of the axes has one bit.
 struct ConvolutionTaps {
   std::vector<std::uint32_t> axes;
-  std::vector<ExprId> guards;  // all must hold, else the element is 0
+  std::vector<ExprId> guards;  // all must hold, otherwise the element is 0
   int first_bit = 0;
 };
 
-// How a factor's tile is filled.
+// How an operand's tile is filled.
 enum class ConvolutionFill : std::uint8_t {
-  kVectorCopy,     // 16 bytes at a time, along the depth
-  kVectorGather,   // likewise, each piece where a table says: channels that lie last in memory
-  kScalarAlongK,   // element by element, neighbours along the depth by neighbouring threads
-  kScalarAcrossK,  // element by element, neighbours across it by neighbouring threads
+  kVectorCopy,     // 16 bytes at a time, along K
+  kVectorGather,   // 16 bytes at a time, at positions from the table: channels-last images
+  kScalarAlongK,   // element by element; neighbouring threads are neighbours along K
+  kScalarAcrossK,  // element by element; neighbouring threads are neighbours across K
 };
 
-// Places of so many lines, to those of the next tap: pieces of several taps are looked up without bank conflicts.
+// Elements between the positions of two taps in the position table, for this many lines. The padding avoids bank
+// conflicts when several taps are read.
 constexpr std::int64_t place_stride(std::int64_t lines) {
   return lines + 8;
 }
@@ -51,44 +50,43 @@ struct ConvolutionOperand {
   ExprId load = kNoExpr;
   ConvolutionFill fill = ConvolutionFill::kScalarAcrossK;
   std::vector<ConvolutionTaps> taps;
-  IndexExpr across, k;  // the position is their sum: over rows or columns and the batch, over the depth's axes
-  // Taps, then one group, are in `across` as well: positions are looked up by line and tap, however many taps there
-  // are.
+  IndexExpr across, k;  // position = across + k: across over rows or columns and the batch, k over the axes of K
+  // Positions come from a table by line and tap: `taps` is one group, and `across` includes its axes.
   bool placed = false;
-  std::int64_t places = 0;  // taps that there are
+  std::int64_t places = 0;  // number of taps in the table
 
   bool is_scalar() const { return fill == ConvolutionFill::kScalarAlongK || fill == ConvolutionFill::kScalarAcrossK; }
   bool gathered() const { return fill == ConvolutionFill::kScalarAcrossK; }
-  bool tabled = false;  // where its elements lie along the depth is not simply one behind the other
-  // After so many elements of the depth the table begins again, with positions so much further; 0: it has all of them.
+  bool tabled = false;  // K offsets are not contiguous and come from a table
+  // The table repeats after `period` elements of K with positions `further` higher. 0: the table has all of K.
   std::int64_t period = 0;
   IndexExpr further = 0;
-  bool widened = false;     // float8 that is multiplied as float16: each element on its way
-  ExprId offset = kNoExpr;  // of int8: what is to be taken from every element, as a GemmOperand has it
+  bool widened = false;     // float8 that is converted to float16 when loaded
+  ExprId offset = kNoExpr;  // zero point of int8 (GemmOperand::offset)
 };
 
 struct ConvolutionForm {
-  // float16, bfloat16, int8 (sums are int32) or, from sm_89, float8 of either kind (e4m3 stands for both) on tensor
-  // cores, float32 in lanes or, where that is allowed, as tf32.
+  // float16, bfloat16, int8 (with int32 accumulators) or, from sm_89, float8 (e4m3 stands for both kinds) on tensor
+  // cores; float32 with fused multiply-adds, or as tf32 if allowed.
   DType dtype = DType::kFloat16;
   bool tf32 = false;
   ConvolutionOperand left, right;
   GemmTiles tiles;
-  std::vector<GemmTiles> ranking;   // those that fit, the best first, as predicted
-  std::vector<std::uint32_t> axes;  // of the depth, in the order in which tiles go along it
+  std::vector<GemmTiles> ranking;   // candidates that fit, best first by the model
+  std::vector<std::uint32_t> axes;  // of K, in tile order
   std::int64_t k = 0;
-  double cycles = 0;  // predicted of the busiest multiprocessor for the first of them, to compare forms
+  double cycles = 0;  // predicted cycles of the busiest multiprocessor for `tiles`, to compare forms
   ExprId reduction = kNoExpr;
 
   bool tensor_cores() const { return tf32 || bits(dtype) <= 16; }
-  // Elements of words, which are copied asynchronously one by one; narrower ones go by way of registers.
+  // True for 4-byte elements, which cp.async copies one by one. Narrower elements go through registers.
   bool words() const { return bits(dtype) == 32; }
   int element_bytes() const { return bits(dtype) / 8; }
   std::int64_t stage_bytes() const { return std::int64_t{tiles.rows + tiles.columns} * tiles.k * element_bytes(); }
   bool has_vector_gather() const {
     return left.fill == ConvolutionFill::kVectorGather || right.fill == ConvolutionFill::kVectorGather;
   }
-  // Of the depth in whole tiles: elements of which a table tells.
+  // Entries of the K-offset table if it does not repeat: K in whole tiles.
   std::int64_t entries() const { return (k + tiles.k - 1) / tiles.k * tiles.k; }
   int entry_elements(const ConvolutionOperand& f) const {
     return f.fill == ConvolutionFill::kVectorGather ? 16 / element_bytes() : 1;
@@ -105,27 +103,26 @@ struct ConvolutionForm {
   std::int64_t shared_bytes() const { return stage_bytes() * tiles.stages + table_bytes(left) + table_bytes(right); }
 };
 
-// What stands behind the sums, of which there may be several, takes them as a product's, and so do models that compare
-// ways of it.
+// The convolution as a GEMM form, for the epilogue and the cost models. `accumulators`: of the kernel.
 GemmForm as_gemm(const ConvolutionForm& form, std::size_t accumulators = 1);
 
 std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Contraction& product,
                                                 const Target& target);
 
-// One sum of a product.
+// One accumulator of a contraction.
 struct ContractionAccumulator {
   ExprId reduction, left, right;
 };
 
-// What the factors are multiplied as: whole numbers as int8, float8 as it is where the tensor cores take it.
+// The dtype to multiply in: int8 for integers, float8 if the tensor cores support it.
 DType multiplied_dtype(const ExprPool& pool, const Contraction& product, const ContractionAccumulator& sum,
                        const Target& target);
 
-// Several sums over one space, each of factors of its own: the second convolution of a residual block and the one that
-// its input goes through beside it, or both halves of a gated one. They are made one after the other on tensor cores,
-// in tiles of equal size, and wait in registers for what stands behind them.
+// Several convolutions with the same output axes and different operands, in one kernel: the second convolution of a
+// residual block with its shortcut convolution, or both halves of a gated one. Tensor cores compute them one after the
+// other with equal tiles. All accumulators stay in registers for the epilogue.
 struct JoinedConvolutions {
-  std::vector<ConvolutionForm> forms;  // of each term, loops in order; none has a ranking of its own
+  std::vector<ConvolutionForm> forms;  // one per term, in loop order; their own rankings are empty
   std::vector<GemmTiles> ranking;
   double cycles = 0;
 
@@ -137,7 +134,7 @@ struct JoinedConvolutions {
 std::optional<JoinedConvolutions> find_joined_convolutions(const Graph& graph, const Kernel& kernel,
                                                            const Contraction& product, const Target& target);
 
-// The tiles that are looked among.
+// The candidate tiles.
 std::vector<GemmTiles> convolution_tile_table(DType dtype, bool tf32 = false);
 
 }  // namespace fusec

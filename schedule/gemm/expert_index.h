@@ -1,5 +1,5 @@
-// Products in which each row chooses its matrix: as a mixture of experts computes them. The kernel is rewritten so that
-// the matrix's number is an axis of its own; a block goes over the matrices that its rows have chosen.
+// Mixture of experts: rewrites GEMMs in which each row chooses its matrix, so that the matrix index is an axis. A block
+// then loops over the matrices that its rows choose.
 //
 //   y[i, n] = sum_k x[i, k] * w[expert(i), k, n]   ->   sum_k x[i, k] * w[e, k, n]  with e = expert(i)
 #pragma once
@@ -15,7 +15,7 @@ struct ExpertAxisKernel {
   ExpertIndex expert_index;
 };
 
-// Nothing where not all sums of the kernel choose by one and the same value.
+// Returns nullopt unless all contractions of the kernel choose by the same value.
 std::optional<ExpertAxisKernel> with_expert_axis(const Kernel& kernel);
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// A vector times a matrix, that stands as rows: each result is a sum over a row of a matrix, and beside it over a
-// vector that all results share. Few-rows products take it (schedule/gemm/skinny_gemm_form).
+// GEMV: each result is the sum of a matrix row times a vector. The matrix is the right operand, and the vector the only
+// row of the left one, so that the skinny GEMM can compute it (schedule/gemm/skinny_gemm_form).
 #pragma once
 
 #include <optional>
@@ -10,7 +10,7 @@
 namespace fusec {
 
 struct Gemv {
-  ContractionMatch answer;  // its product is of answer.kernel, where there is one
+  ContractionMatch answer;  // its product refers to answer.kernel if that is set
   SkinnyGemmForm form;
 };
 

@@ -1,9 +1,9 @@
-// Rows that choose their matrices in groups, one behind the other: where each group ends is in memory, as a mixture of
-// experts has it.
+// Grouped GEMM: rows are sorted by their matrix (expert), and the ends of the groups are in memory, as in a mixture of
+// experts.
 //
-//   expert(i) = how many e there are with offsets[e] <= i
+//   expert(i) = number of e with offsets[e] <= i
 //
-// Offsets may come in any order and lie outside of the rows. Rows behind the last group have no matrix.
+// Offsets may be unordered and out of range. Rows after the last group have no matrix.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 namespace fusec {
 
 struct GroupedGemm {
-  ExprId number = kNoExpr;  // of a row's group
-  ExprId end = kNoExpr;     // an offset, an integer over `axis`
+  ExprId number = kNoExpr;  // index of a row's group
+  ExprId end = kNoExpr;     // a group's end, an integer expression over `axis`
   std::uint32_t axis = 0;
 };
 
-// Of a product that chooses among matrices.
+// The contraction must choose among matrices (expert_index).
 std::optional<GroupedGemm> find_grouped_gemm(const ExprPool& pool, const Contraction& product);
 
-// Is the condition that a row's group has a matrix?
+// True if the condition says that a row's group has a matrix.
 bool is_expert_guard(const ExprPool& pool, const GroupedGemm& groups, const IndexExpr& matrices, ExprId condition);
-// Of guards: do they hold wherever there is something to multiply?
+// Returns a predicate on guards: true if a guard holds for all rows that are multiplied.
 std::function<bool(ExprId guard)> holds_within_groups(const ExprPool& pool, const Contraction& product,
                                                       const std::optional<GroupedGemm>& groups);
 

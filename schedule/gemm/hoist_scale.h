@@ -1,8 +1,8 @@
-// Sums of products of int8 or float8 that are scaled, or only converted, on their way: what scales all of the depth
-// alike waits until after the sum, and what is summed are the stored numbers, int8 as whole ones.
+// Hoists scales and conversions out of contractions of int8 or float8: factors that are constant along K move behind
+// the sum, and the stored numbers are multiplied instead (int8 as integers).
 //
-//   y[n, o, i] = sum_{c, u} (w[o, c, u] * s[o]) * (x[n, c, i + u - 1] * t where that is inside)
-//              = float(sum_{c, u} w[o, c, u] * (x[n, c, i + u - 1] where that is inside)) * s[o] * t
+//   y[n, o, i] = sum_{c, u} (w[o, c, u] * s[o]) * (x[n, c, i + u - 1] * t if inside)
+//              = float(sum_{c, u} w[o, c, u] * (x[n, c, i + u - 1] if inside)) * s[o] * t
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace fusec {
 
-// Nothing where no sum is of that kind.
+// Returns nullopt when no sum has that form.
 std::optional<Kernel> hoist_scales(const Kernel& kernel);
 
 }  // namespace fusec

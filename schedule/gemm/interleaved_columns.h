@@ -1,12 +1,12 @@
-// Two sums whose columns take turns in one matrix, as experts of GPT-OSS have gate and up,
+// Two contractions with interleaved columns in one matrix, such as gate and up in the experts of GPT-OSS:
 //
 //   h[i, j] = unit(sum_k x[i, k] * w[k, 2j], sum_k x[i, k] * w[k, 2j + 1])
 //
-// are one sum of twice as many columns, whose factor is copied as it lies:
+// They become one contraction with twice the columns, and its operand is copied as stored:
 //
 //   p[i, c] = sum_k x[i, k] * w[k, c]        h[i, j] = unit(p[i, 2j], p[i, 2j + 1])
 //
-// What stands behind the product reads both of a pair where the sums are staged: nothing is put in another order.
+// The epilogue reads both columns of a pair from the staged accumulators, so nothing is reordered.
 #pragma once
 
 #include <optional>
@@ -17,8 +17,8 @@
 namespace fusec {
 
 struct InterleavedColumns {
-  Kernel kernel;        // the given one, with the one sum beside its own: all of its expressions are what they were
-  Contraction product;  // of the one sum
+  Kernel kernel;                         // the given kernel plus the single sum; existing expressions keep their ids
+  Contraction product;                   // of the single sum
   ExprId even = kNoExpr, odd = kNoExpr;  // the given sums
 };
 

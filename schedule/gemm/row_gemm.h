@@ -1,9 +1,9 @@
-// Products whose rows are reduced as wholes: a block makes whole rows of the product, which never reach memory.
+// GEMMs whose rows are reduced: a block computes whole rows, which never reach global memory.
 //
-//   h[i, j] = r[i, j] + sum_k x[i, k] * w[j, k];   y[i, j] = (h[i, j] - mean_c h[i, c]) * ...     linear, add, layer
-//   norm
+//   h[i, j] = r[i, j] + sum_k x[i, k] * w[j, k];   y[i, j] = (h[i, j] - mean_c h[i, c]) * ...
+//                                                                                        linear, add, layer norm
 //
-// The sums stand in the expressions several times: at the output's columns, and at the axes that rows are reduced over.
+// The expressions hold each sum several times: at the output's columns, and at the axes over which rows are reduced.
 #pragma once
 
 #include <map>
@@ -18,25 +18,26 @@ namespace fusec {
 struct RowGemm {
   Kernel kernel;
   Contraction product;                 // the sums at the output's columns
-  std::vector<std::uint32_t> reduced;  // the axes that rows are reduced over; they have the columns' extents
-  std::map<ExprId, ExprId> twins;      // the sums at `reduced`: which of the product's each is
-  std::int64_t columns = 0;            // of a row
-  int rows = 16;                       // of a block: 16, 32 or 64
+  std::vector<std::uint32_t> reduced;  // axes over which rows are reduced; same extents as the columns
+  std::map<ExprId, ExprId> twins;      // for each sum at `reduced`: the same sum of `product`
+  std::int64_t columns = 0;            // columns per row
+  int rows = 16;                       // rows per block: 16, 32 or 64
 };
 
-// Nothing where rows do not fit a block, or where a kernel of their own for the reductions is predicted to be faster.
+// Returns nullopt when rows do not fit a block, or when separate reduction kernels are predicted to be faster.
 std::optional<RowGemm> find_row_gemm(const Kernel& kernel);
 
-// The same in a pipeline, a block's tile as wide as a row; nothing where rows are wider than tiles are, or factors are
-// not copied as they lie.
+// A pipelined version with tiles as wide as a row. Returns nullopt when rows are wider than tiles, or when operands
+// cannot be copied as stored.
 std::optional<GemmForm> find_pipelined_row_gemm(const Graph& graph, const RowGemm& form, const Target& target);
 
-// How a block is laid out otherwise; sizes in elements. Its rows lie in shared memory, and the tiles behind them.
+// The block layout of the version that is not pipelined; sizes in elements. Its rows are in shared memory, followed by
+// the tiles.
 struct RowGemmTiles {
   int threads = 256;
-  int chunk = 0;       // columns that are multiplied at a time
-  int k = 0;           // of a step along the summed axes
-  int row_stride = 0;  // of the rows
+  int chunk = 0;       // columns multiplied at a time
+  int k = 0;           // K per step
+  int row_stride = 0;  // elements from row to row
   std::int64_t bytes = 0;
 };
 RowGemmTiles tiles_of(const RowGemm& form);

@@ -1,17 +1,16 @@
-// Products one of whose factors is an image of which TMA brings boxes: convolutions that warpgroups multiply without a
-// thread that copies (warpgroup_gemm_form.h).
+// Convolutions by warpgroups where TMA copies boxes of the image, so that no thread copies (warpgroup_gemm_form.h).
 //
-//   y[n, o, i, j] = sum_{u, v, c} w[o, u, v, c] * (x[n, c, i + u - 1, j + v - 1] where that is inside)
+//   y[n, o, i, j] = sum_{u, v, c} w[o, u, v, c] * (x[n, c, i + u - 1, j + v - 1] if inside)
 //
-//   A box is 64 channels of 64 pixels of a row (or 32, 16, 8, as many as rows of results are whole ones of), which may
-//   begin anywhere: what is outside of the image is 0 to TMA, so that guards which ask for nothing else need not be
-//   looked at. The depth goes tap by tap, each in whole tiles of channels; weights lie with their channels last.
+// A box has 64 channels of 64 pixels of a row, or of 32, 16 or 8 if output rows are multiples of those. TMA fills
+// elements outside of the image with 0, so padding needs no guards. K is ordered by tap, with each tap's channels
+// padded to whole tiles. The weights must be contiguous along the channels.
 //
-//   y with channels first   rows o, columns (i, j), batch n: what is stored lies along the columns
-//   y with channels last    rows (n, i, j), columns o
-//   x with channels first   lines of a box run across the depth, of x with channels last along it
+//   channels-first output   rows o, columns (i, j), batch n: output columns are contiguous
+//   channels-last output    rows (n, i, j), columns o
+//   channels-first x        lines of a box run across K; of a channels-last x along K
 //
-// Convolutions of single points are the same without taps: products of the weights and each image's planes.
+// Pointwise convolutions have no taps: they multiply the weights by each image's planes.
 #pragma once
 
 #include <optional>
@@ -24,12 +23,12 @@
 namespace fusec {
 
 struct ImageLoop {
-  std::vector<WarpgroupOperand> left, right;  // as the product's loop has them
-  std::int64_t padded_k = 0;                  // with each tap's channels in whole tiles; 0: as the product has it
+  std::vector<WarpgroupOperand> left, right;  // in the order of the contraction's loop
+  std::int64_t padded_k = 0;                  // K with each tap's channels padded to whole tiles; 0: K is not padded
 };
 
 struct ImageContraction {
-  Contraction product;  // images in its batch
+  Contraction product;  // with images in its batch
   std::vector<ImageLoop> loops;
 };
 

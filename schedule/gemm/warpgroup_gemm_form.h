@@ -1,16 +1,15 @@
-// A product that sm_90a computes by warpgroups (wgmma) from tiles that TMA copies, and how it is cut into them. A
-// factor of a gemm (gemm_form.h) is one of these where its position is linear in the rows (or columns), the depth and
-// the batch: what TMA calls a tensor.
+// Decides whether warpgroups (wgmma, sm_90a) can compute a GEMM, and ranks its tilings. TMA copies the tiles, so an
+// operand must be what TMA calls a tensor: its position is linear in the rows (or columns), in K and in the batch.
 //
-//   x[b, m, k]     innermost k, then m, then b: a box of 64 along k and 128 along m is a tile
+//   x[b, m, k]     dimensions, innermost first: k, m, b; a box of 64 k by 128 m is a tile
 //
-// What is computed of narrower elements (gemm_operand.h) is no such tensor: threads make its tiles.
+// Other operands are filled by threads, or use other boxes:
+// - operands computed from narrower elements (gemm_operand.h): threads compute the tiles
+// - rows without a constant stride, and rows of an image with padding (convolution_form.h): threads copy them
+// - images whose output rows are multiples of eight pixels: TMA copies boxes of the image (tma_image_boxes.h)
 //
-// Rows may come in groups with a matrix each (grouped_gemm.h): a tile has rows of one of them, and the matrix' number
-// is a dimension of the right factors.
-//
-// Rows that are no steps apart, or of an image with taps that may be outside (convolution_form.h), are no tensor to
-// TMA: threads copy them. Where rows of results are whole eights, TMA takes boxes of the image (tma_image_boxes.h).
+// In a grouped GEMM (grouped_gemm.h) a tile has rows of one group only, and the group's matrix is a dimension of the
+// right operands.
 #pragma once
 
 #include <optional>
@@ -23,41 +22,41 @@
 
 namespace fusec {
 
-// Does the target have wgmma, and TMA that copies into the blocks of a cluster?
+// True if the target has wgmma and TMA multicast to the blocks of a cluster.
 bool has_warpgroups(const Target& target);
 
-// A product of one launch.
+// One GEMM of a launch.
 struct WarpgroupCandidate {
   const Kernel* kernel;
   const Contraction* product;
   const GemmForm* form;
-  const ConvolutionForm* convolution = nullptr;  // of which the form is that of a product
-  const Graph* graph = nullptr;                  // of a product alone, whose image may be taken in boxes
+  const ConvolutionForm* convolution = nullptr;  // set if `form` is the convolution's
+  const Graph* graph = nullptr;                  // for a single GEMM; allows boxes of its image
 };
 
-// Several products are one kernel's: of these, a form each.
+// The forms of all GEMMs of one kernel.
 struct WarpgroupGemms {
   std::vector<WarpgroupGemmForm> forms;
-  double cycles = 0;  // predicted
+  double cycles = 0;  // predicted cycles of the kernel
 };
 
-// The ways to cut them into tiles, the best first; none where TMA cannot take a factor or the target has no wgmma.
+// All tilings of the GEMMs, best first. Empty when TMA cannot take an operand or the target has no wgmma.
 std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
-// Of a convolution; none as well where most of a tile would be empty.
+// All tilings of a convolution, best first. Also empty when most of a tile would be padding.
 std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, const Kernel& kernel,
                                                         const Contraction& product, const ConvolutionForm& form,
                                                         const Target& target);
-// Likewise of one that has no form for warps: sums over several images.
+// All tilings of a convolution with several images, or without a form for warps (mma.sync), best first.
 std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kernel& kernel, const Contraction& product,
                                                   const Target& target);
-// The best way of one; nothing where the form at hand is predicted to be faster.
+// The best tiling of one GEMM. Returns nullopt when the given form is predicted to be faster.
 std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& product, const Target& target);
 std::optional<WarpgroupGemms> best_warpgroup_convolution(const Graph& graph, const Kernel& kernel,
                                                          const Contraction& product, const ConvolutionForm& form,
                                                          const Target& target);
 std::optional<WarpgroupGemms> best_warpgroup_images(const Graph& graph, const Kernel& kernel,
                                                     const Contraction& product, const Target& target);
-// The best way; none as well where the forms at hand are predicted to be faster.
+// The best tiling of several GEMMs in one kernel. Empty when the given forms are predicted to be faster.
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// A factor of a product that is multiplied by warpgroups (warpgroup_gemm_form.h), and how one is recognised: as a
-// tensor to TMA, or as what threads make tiles of: rows that they copy, an image, what is computed.
+// An operand of a GEMM by warpgroups (warpgroup_gemm_form.h), and the functions that recognize one: a tensor for TMA,
+// rows that threads copy, an image, or a transformed operand.
 #pragma once
 
 #include <cstdint>
@@ -13,81 +13,81 @@
 namespace fusec {
 
 struct WarpgroupOperand {
-  static constexpr int kLineBytes = 128;  // of the depth in a tile, where lines run along it
+  static constexpr int kLineBytes = 128;  // bytes of K per line of a tile, if the operand is K-major
   static constexpr std::size_t kMostBatch = 2;
 
   ExprId load = kNoExpr;
-  bool k_major = false;  // neighbours in memory are neighbours along the depth, else across it
-  IndexExpr offset;      // elements from the tensor's beginning
-  IndexExpr stride;      // elements between neighbours across the depth, or along it: those that are apart
-  // Where the depth lies in so many stretches of so many, a multiple of a tile's depth each (heads that were merged),
-  // or taken as one (a tap's channels).
+  bool k_major = false;  // neighbours in memory are neighbours along K; otherwise across K
+  IndexExpr offset;      // elements from the start of the tensor
+  IndexExpr stride;      // elements between lines: across K if K-major, otherwise along K
+  // K in segments of equal length, each a multiple of a tile's K (merged heads), or treated like that (a tap's
+  // channels). Extent: elements per segment; count: segments; stride: elements from one segment to the next.
   struct Stretches {
     IndexExpr extent, count, stride;
   };
   std::optional<Stretches> stretches;
   struct Batch {
-    IndexExpr position, extent, stride;  // position: over the product's batch
+    IndexExpr position, extent, stride;  // position: an expression over the batch of the GEMM
   };
-  std::vector<Batch> batch;    // innermost first; axes that the factor does not have are left out
-  std::vector<ExprId> scales;  // as GemmOperand has them
-  ExprId taken = kNoExpr;      // of int8, of a left factor: its offset there
-  // Rows that threads copy, each along the depth: where one begins.
+  std::vector<Batch> batch;    // innermost first; axes that the operand does not have are left out
+  std::vector<ExprId> scales;  // see GemmOperand::scales
+  ExprId taken = kNoExpr;      // zero point of an int8 left operand (GemmOperand::offset)
+  // For K-major rows that threads copy: the start of a row.
   std::optional<IndexExpr> gathered = std::nullopt;
-  // What a factor is computed from; nor is that a tensor to TMA. About so many instructions an element.
+  // For a transformed operand: its sources, and the estimated instructions per element.
   std::optional<GemmOperand> transformed = std::nullopt;
   double instructions = 0;
-  // Of an image, whose channels lie last: a table says what each 16 bytes of the depth add to that, and whether they
-  // are there.
+  // For a channels-last image: a table gives the offset of each 16 bytes along K, and whether they are inside the
+  // image.
   struct Image {
     ConvolutionOperand factor;
-    std::vector<std::uint32_t> axes;  // of the depth, in its order
+    std::vector<std::uint32_t> axes;  // of K, in tile order
     std::int64_t k = 0;
   };
   std::optional<Image> image = std::nullopt;
-  // Of an image: boxes of so many pixels of a row, a tap's channels at a time, for TMA (tma_image_boxes.h).
+  // For an image in TMA boxes (tma_image_boxes.h): a box has one tap's channels of some pixels of a row.
   struct ImageBoxes {
     struct Dimension {
-      IndexExpr extent, stride, position;  // position: over the columns, the batch and the taps
+      IndexExpr extent, stride, position;  // position: an expression over columns, batch and taps
     };
     std::vector<Dimension> dimensions;  // innermost first
-    std::size_t channels = 0;           // the dimension that a tile's depth goes along, too
-    std::size_t neighbours = 0;         // that of the pixels of a box
-    std::vector<std::uint32_t> taps;    // the depth's other axes
-    std::int64_t k = 0;                 // channels
+    std::size_t channels = 0;           // index of the dimension that is part of K
+    std::size_t neighbours = 0;         // index of the dimension of a box's pixels
+    std::vector<std::uint32_t> taps;    // the other axes of K
+    std::int64_t k = 0;                 // number of channels
     int pixels = 64;
   };
   std::optional<ImageBoxes> boxes = std::nullopt;
 };
 
-// Elements of a factor: those of 16 bytes, of which TMA's strides are multiples, and of a tile along the depth.
+// Element counts: 16 bytes, the alignment of TMA strides; and a tile's K.
 struct WarpgroupElements {
   int aligned, k;
 };
 WarpgroupElements warpgroup_elements(int element_bytes);
 
-// A position where all axes are 0: where a tensor of TMA begins.
+// The position with all axes at 0: the start of a TMA tensor.
 IndexExpr at_origin(const IndexExpr& e, const Bounds& bounds);
-// The batch's dimensions: those whose steps are the same as of one flattened are one. Nothing where TMA has too few.
+// The batch dimensions. Contiguous axes become one dimension. Returns nullopt if TMA has too few dimensions.
 std::optional<std::vector<WarpgroupOperand::Batch>> batch_of(const ExprPool& pool, const IndexExpr& position,
                                                              std::span<const std::uint32_t> axes, int aligned);
 
-// As a tensor to TMA: lines across the product's rows (or columns), and along the depth.
+// Recognizes a TMA tensor. `across`: the rows or columns of the GEMM.
 std::optional<WarpgroupOperand> tensor_operand(const ExprPool& pool, const GemmOperand& given,
                                                const std::vector<std::uint32_t>& across,
                                                const std::vector<std::uint32_t>& k,
                                                const std::vector<std::uint32_t>& batch,
                                                const WarpgroupElements& elements);
-// As rows that threads copy: neighbours along the depth are in pieces of 16 bytes.
+// Recognizes K-major rows that threads copy in pieces of 16 bytes.
 std::optional<WarpgroupOperand> gathered_operand(const GemmOperand& given);
-// As what threads compute: pieces of what it is computed from are so far apart along the depth, everywhere.
+// Recognizes a transformed operand whose sources have a constant stride along K.
 std::optional<WarpgroupOperand> computed_operand(const ExprPool& pool, const GemmOperand& given);
-// An image whose channels lie last, and weights that lie as the depth goes.
+// Recognize a channels-last image, and weights with the same order of K.
 std::optional<WarpgroupOperand> image_operand(const ConvolutionForm& form, bool left);
 std::optional<WarpgroupOperand> weights_operand(const ExprPool& pool, const ConvolutionForm& form,
                                                 const Contraction& product, bool left);
 
-// Of an element of a factor that is computed, what it is computed from.
+// Bits copied per element of a transformed operand.
 std::int64_t bits_copied(const WarpgroupOperand& operand);
 
 }  // namespace fusec

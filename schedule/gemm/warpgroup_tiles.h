@@ -1,6 +1,5 @@
-// A product of warpgroups as it is cut into tiles: its loops with their factors, the outputs that TMA stores, the
-// tiles, and how much of a block's shared memory each of these takes. Which way to cut it is the best one,
-// warpgroup_gemm_form says.
+// The tiling of a GEMM by warpgroups: its loops with their operands, the outputs that TMA stores, the tiles, and the
+// shared memory that they need. warpgroup_gemm_form.h chooses the best tiling.
 #pragma once
 
 #include <cstdint>
@@ -18,97 +17,99 @@
 namespace fusec {
 
 struct WarpgroupLoop {
-  std::vector<WarpgroupOperand> left, right;  // as the product's loop has them
-  std::int64_t block = 0;                     // of the depth, for which factors' scales are the same; 0: all of it
-  std::int64_t added_after = 0;               // so much of the depth a float8's sums are added up apart; 0: all of it
-  std::int64_t padded_k = 0;                  // each tap's channels in whole tiles; 0: the depth as the product has it
+  std::vector<WarpgroupOperand> left, right;  // in the order of the contraction's loop
+  std::int64_t block = 0;                     // length of K with constant scales; 0: all of K
+  std::int64_t added_after = 0;  // K after which float8 partial sums are added to the float32 accumulators; 0: all of K
+  std::int64_t padded_k = 0;     // K with each tap's channels padded to whole tiles; 0: K is not padded
 
   bool scaled() const;
   bool picks_rows() const;
   bool computes() const;
   bool picks_columns() const;
-  const WarpgroupOperand* image() const;  // whose rows are picked, if any
+  const WarpgroupOperand* image() const;  // the image with gathered rows, or null
   bool has_image_boxes() const;
-  // Are sums of parts of the depth added to those that are kept?
+  // True if partial sums over K are added to the main accumulators.
   bool in_parts() const { return block != 0 || added_after != 0; }
 };
 
-// An output that TMA may store: as a factor, over the product's rows, columns that are neighbours, and batch.
+// An output that TMA can store, as an operand over rows, contiguous columns and batch.
 struct WarpgroupStore {
-  static constexpr int kLine = 128, kLines = 16;  // bytes of a box's line; the rows of a warp
+  static constexpr int kLine = 128, kLines = 16;  // bytes per line of a box; lines: the rows of a warp
   int element_bytes = 2;
   IndexExpr offset, stride;
   std::vector<WarpgroupOperand::Batch> batch;
 };
 
-// What a block makes: 128 rows, 64 of them by each of two warpgroups, which another one's copies feed; or as many
-// again below these, so that what is computed of the right factors is multiplied with twice as many rows.
+// The tile of a block: 128 rows, 64 for each of two consumer warpgroups; a third warpgroup copies. With two row blocks
+// the tile has 256 rows, so that each computed element of the right operands is multiplied with twice as many rows.
 struct WarpgroupTiles {
   static constexpr int kRows = 128, kConsumers = 2, kThreads = 384;
   static constexpr int kLineBytes = WarpgroupOperand::kLineBytes;
-  static constexpr int kOffsetBytes = 4 * 256;  // of a thread each: what offsets take from columns' sums
-  static constexpr int kCopiesAhead = 3;  // stages whose copies are on their way of what a factor is computed from
+  static constexpr int kOffsetBytes = 4 * 256;  // per thread one int: sums of columns for zero points
+  static constexpr int kCopiesAhead = 3;        // stages of copies in flight for transformed operands
   int columns = 256;
-  int row_blocks = 1;  // of 128 rows
-  int stages = 4;      // tiles along the depth that are in shared memory or on the way there
-  int cluster = 2;     // blocks that make tiles below one another, and copy halves of the right factors for each other
-  int staged_columns = 32;    // of a warp's sums on their way to what stands behind the product
-  bool stores_boxes = false;  // finished rows go to memory by TMA, where an output lies so
-  int split_k = 1;            // of the depth, each a block's (schedule/gemm/split_k.h)
+  int row_blocks = 1;  // row blocks of 128 rows
+  int stages = 4;      // tiles along K in shared memory or in flight
+  // Blocks per cluster: their tiles are below one another, and each copies half of the right operands for both.
+  int cluster = 2;
+  int staged_columns = 32;    // columns of a warp's accumulators that are staged at a time for the epilogue
+  bool stores_boxes = false;  // TMA stores finished rows, for outputs that allow it
+  int split_k = 1;            // splits of K, one block each (schedule/gemm/split_k.h)
 
   int rows() const { return kRows * row_blocks; }
 };
 
 struct WarpgroupGemmForm {
-  DType dtype = DType::kBFloat16;  // what is multiplied, as of a GemmForm
+  DType dtype = DType::kBFloat16;  // what is multiplied (see GemmForm)
   std::vector<WarpgroupLoop> loops;
   WarpgroupTiles tiles;
   int accumulators = 1;
   bool float_accumulators = true;
-  std::vector<std::optional<WarpgroupStore>> stores;  // of each output of the kernel
+  std::vector<std::optional<WarpgroupStore>> stores;  // one per output of the kernel
   std::optional<GroupedGemm> groups = std::nullopt;
-  int matrices = 0;  // that groups choose among
+  int matrices = 0;  // number of matrices that groups choose from
   std::optional<Contraction> product =
-      std::nullopt;  // as it is cut, where that is not as it was found (tma_image_boxes.h)
-  std::shared_ptr<const InterleavedColumns> pairs = nullptr;  // as of a GemmForm
+      std::nullopt;  // as tiled, if that differs from the given contraction (tma_image_boxes.h)
+  std::shared_ptr<const InterleavedColumns> pairs = nullptr;  // see GemmForm
 
   int element_bytes() const { return bits(dtype) / 8; }
-  int k() const { return WarpgroupTiles::kLineBytes / element_bytes(); }  // of a tile
-  bool takes_offsets() const;                                             // from sums of int8
-  // Does TMA store the output? Tiles have whole lines of boxes.
+  int k() const { return WarpgroupTiles::kLineBytes / element_bytes(); }  // K elements per tile
+  bool takes_offsets() const;  // zero points are subtracted from int8 accumulators
+  // True if TMA stores the output. A tile's columns must fill whole lines of boxes.
   bool stores_boxes_of(std::size_t output) const {
     return tiles.stores_boxes && tiles.split_k == 1 && stores[output] &&
            (pairs ? tiles.columns / 2 : tiles.columns) * stores[output]->element_bytes >= WarpgroupStore::kLine;
   }
-  // Scales that differ along the depth come with the tiles.
+  // True if scales differ along K; a stage then includes them.
   bool scales_in_stages() const;
 };
 
-// Of what lies in a stage: the tiles, and behind them the scales of blocks of the depth.
+// Bytes of a stage: its tiles, then the scales of blocks of K.
 std::int64_t stage_bytes(const WarpgroupGemmForm& form);
-// Of what a stage's factors are computed from.
+// Bytes of a stage's sources of transformed operands.
 std::int64_t copied_bytes(const WarpgroupGemmForm& form);
-// Of 16 rows of all sums of a warp.
+// Bytes to stage 16 rows of all accumulators of a warp.
 std::int64_t staged_bytes(const WarpgroupGemmForm& form);
-// Of 16 lines of 128 bytes of each output that a warp has TMA store.
+// Bytes of a warp's boxes: 16 lines of 128 bytes per output that TMA stores.
 std::int64_t box_bytes(const WarpgroupGemmForm& form);
-// The most of several forms that share a kernel, whose numbers of stages and blocks of a cluster are the same.
+// The maximum over several forms that share a kernel. All have the same number of stages and the same cluster.
 std::int64_t stage_bytes(std::span<const WarpgroupGemmForm> forms);
 std::int64_t copied_bytes(std::span<const WarpgroupGemmForm> forms);
 std::int64_t staged_bytes(std::span<const WarpgroupGemmForm> forms);
 std::int64_t box_bytes(std::span<const WarpgroupGemmForm> forms);
-// Where groups of rows end, as it is found and in order.
+// Bytes for the ends of the groups of rows, unsorted and sorted.
 std::int64_t group_bytes(const WarpgroupGemmForm& form);
-// The table of an image, of whole tiles along the depth, and that of its places (convolution_form.h) for the rows of a
-// tile: eight lanes have a row, four rows' pieces of eight taps are looked up without bank conflicts.
+// The K-offset table of an image, padded to whole tiles, and the position table (convolution_form.h) for the rows of a
+// tile. The stride between taps avoids bank conflicts: eight lanes read a row, and four rows' pieces of eight taps are
+// read at once.
 std::int64_t table_entries(const WarpgroupGemmForm& form);
-constexpr std::int64_t kPlaceStride = WarpgroupTiles::kRows + 4;  // from one tap's to the next
+constexpr std::int64_t kPlaceStride = WarpgroupTiles::kRows + 4;  // from one tap to the next
 std::int64_t table_bytes(const WarpgroupGemmForm& form);
-// Of a block: tiles, boxes of outputs, what factors are computed from, staged sums, an mbarrier for full and one for
-// empty of each stage, groups' ends, a table.
+// Shared memory of a block: tiles, boxes of outputs, sources of transformed operands, staged accumulators, two
+// mbarriers per stage (full, empty), ends of groups, tables.
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms);
 
-// "128x256 by warpgroups, 4 stages, 2 blocks of a cluster".
+// A description such as "128x256 by warpgroups, 4 stages, 2 blocks of a cluster".
 std::string name_of(const WarpgroupTiles& tiles);
 
 }  // namespace fusec
