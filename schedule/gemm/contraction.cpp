@@ -15,7 +15,7 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-// What a block has room for: each term has a tile of sums in registers, each factor one in shared memory.
+// Limits of a block: each term has a tile of accumulators in registers, each operand a tile in shared memory.
 constexpr std::size_t kMaxTerms = 4, kMaxWideTerms = 2;
 
 ContractionMatch no_contraction(std::string_view why, ExprId blocking = kNoExpr) {
@@ -26,7 +26,7 @@ bool all_one(const ExprPool& pool, const Axes& axes) {
   return std::all_of(axes.begin(), axes.end(), [&](std::uint32_t a) { return pool.extent(a).is(1); });
 }
 
-// The 16-bit dtype on whose grid a factor lies: float8 of either kind on that of float16.
+// The 16-bit dtype that represents an operand exactly: float16 for float8 of either kind.
 std::optional<DType> exact_mma_dtype(const ExprPool& pool, ExprId operand) {
   const ExprNode& n = pool[operand];
   const auto usable = [](DType d) { return d == DType::kFloat16 || d == DType::kBFloat16; };
@@ -40,7 +40,7 @@ std::optional<DType> exact_mma_dtype(const ExprPool& pool, ExprId operand) {
   return std::nullopt;
 }
 
-// A sum of products, and on which of the output's axes its factors depend.
+// A sum of products, and the output axes that its operands depend on.
 struct ProductReduction {
   ExprId reduction, left, right;
   std::optional<DType> tensor_dtype;
@@ -69,7 +69,7 @@ class ContractionFinder {
     if (std::optional<Kernel> shared = with_shared_reduction_axes(kernel_)) {
       ContractionMatch answer = ContractionFinder(*shared, with_vectors_).run();
       if (answer.product && !answer.kernel) answer.kernel = std::move(shared);
-      if (!answer.product) answer.blocking = sums_.back().reduction;  // too many: any will do
+      if (!answer.product) answer.blocking = sums_.back().reduction;  // too many: any of them will do
       return answer;
     }
     if (sums_.size() > max_terms())
@@ -82,7 +82,7 @@ class ContractionFinder {
   }
 
  private:
-  // Sums of products that stand in no other reduction; the other reductions are for check_row_values.
+  // Collects the sums of products that are not nested. Other reductions are left to check_row_values().
   ContractionMatch find_sums() {
     const std::vector<ExprId> roots = roots_of(kernel_);
     const std::vector<ExprId> order = reachable(pool_, roots);
@@ -105,7 +105,7 @@ class ContractionFinder {
     return no_contraction(count > 1 ? "it holds more than one reduction" : why, first);
   }
 
-  // Other reductions than the sums of products: they must be the same for all columns.
+  // Reductions other than sums of products must be the same for all columns.
   ContractionMatch check_row_values() {
     for (const ExprId id : product_.row_values)
       if ((depends_[id].empty() && !with_vectors_) || !std::ranges::all_of(depends_[id], [&](std::uint32_t a) {
@@ -125,7 +125,7 @@ class ContractionFinder {
     return wide ? kMaxWideTerms : kMaxTerms;
   }
 
-  // "" or why the reduction is no sum of products.
+  // Returns "", or the reason why the reduction is no sum of products.
   std::string_view add_sum(ExprId id) {
     const ExprNode& n = pool_[id];
     if (n.reduction != Reduction::kSum) return "its reduction is no sum";
@@ -160,14 +160,14 @@ class ContractionFinder {
     return mine;
   }
 
-  // Rows and columns as the first sum has them; the others must have them alike.
+  // The first sum determines rows and columns; the others must have the same.
   std::string_view assign_axes(ProductReduction& sum, bool first) {
     const auto swap_operands = [&] {
       std::swap(sum.left, sum.right);
       std::swap(sum.left_axes, sum.right_axes);
     };
     if (first) {
-      // The last axis of the result belongs to the columns: neighbouring threads then store neighbouring elements.
+      // The last output axis is a column, so that neighbouring threads store neighbouring elements.
       if (!axes_.empty() && contains(own(sum.left_axes), axes_.back())) swap_operands();
       product_.rows = own(sum.left_axes);
       product_.columns = own(sum.right_axes);
@@ -208,7 +208,7 @@ class ContractionFinder {
   std::vector<Axes> depends_;
   bool with_vectors_;
   std::vector<ProductReduction> sums_;
-  Axes axes_, batch_;  // output axes of more than one element; those on which both factors of some sum depend
+  Axes axes_, batch_;  // output axes with more than one element; axes on which both operands of some sum depend
   Contraction product_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kCodeOfSkinnyGemm = 1.5, kTiles = 1.75, kGathered = 2.6;
 constexpr double kSum = 0.5, kInLanes = 0.55, kFunctions = 0.5, kFunction = 0.35, kOutput = 0.25;
-// Of functions of much code, which warpgroups cannot call.
+// For large functions, which are inlined in warpgroup kernels.
 constexpr double kMuchCode = 1.0 / 25, kMuchCodeByWarpgroup = 1.0 / 12;
 constexpr double kComputed = 1.25, kComputedByWarpgroup = 2, kAcross = 0.5, kAcrossSkinnyGemm = 3.5;
 constexpr double kWideTiles = 1.6, kComputedInWide = 1;
@@ -23,7 +23,7 @@ bool is_function(ExprOp op) {
   return (op >= ExprOp::kExp && op <= ExprOp::kSigmoid) || op == ExprOp::kPow || op == ExprOp::kDiv;
 }
 
-// Of what is computed behind the sums, and stored.
+// The code size of the epilogue and its stores.
 double epilogue_code(const Kernel& kernel, double much_code) {
   constexpr int kSome = 8, kMuch = 13;  // instructions
   const ExprPool& pool = kernel.pool;
@@ -45,7 +45,7 @@ double epilogue_code(const Kernel& kernel, double much_code) {
          kOutput * static_cast<double>(kernel.outputs.size() - 1);
 }
 
-// Of sums and what stands behind them.
+// The code size of accumulators and epilogue.
 double code_of_sums(const Kernel& kernel, const Contraction& product, double much_code = kMuchCode) {
   return kSum * static_cast<double>(term_count(product) - 1) + epilogue_code(kernel, much_code);
 }
@@ -59,14 +59,14 @@ double code_of_operands(const GemmForm& form, double transformed) {
   return code;
 }
 
-// Lanes multiply all that a thread has of the sums, written out.
+// Without tensor cores, the multiply-adds of all accumulators of a thread are unrolled.
 double code_in_lanes(const GemmForm& form) {
   if (form.tensor_cores()) return 0;
   const double sixteens = form.tiles.warp_rows * form.tiles.warp_columns / 32.0 / 16;
   return kInLanes * form.accumulators * std::max(0.0, sixteens - 1);
 }
 
-// What is computed of a factor as the graph has it: more than a load that is rounded or guarded.
+// True if the operand is more than a load with rounding or guards.
 bool is_computed(const ExprPool& pool, ExprId operand) {
   const ExprNode& n = pool[operand];
   if (n.op == ExprOp::kRound) return pool[n.args[0]].op != ExprOp::kLoad || bits(pool[n.args[0]].dtype) < 16;
@@ -74,7 +74,7 @@ bool is_computed(const ExprPool& pool, ExprId operand) {
   return n.op != ExprOp::kLoad;
 }
 
-// Do neighbours of a load that the factor is made of lie across the depth?
+// True if the operand has a load that is not contiguous along K.
 bool lies_across(const ExprPool& pool, ExprId operand, const std::vector<std::uint32_t>& k) {
   return std::ranges::any_of(reachable(pool, std::span(&operand, 1)), [&](ExprId id) {
     const ExprNode& n = pool[id];

@@ -14,23 +14,23 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-constexpr std::int64_t kMostTapsOfWord = 31;  // bits of a word; the last one is for what is beyond the depth
-constexpr std::int64_t kMostPlaces = 128;     // of a line, taps of which a table says where they lie
+constexpr std::int64_t kMostTapsOfWord = 31;  // bits of a word; the last one is for elements beyond K
+constexpr std::int64_t kMostPlaces = 128;     // per line: taps with positions in a table
 constexpr std::int64_t kMostEntries = 6144;   // of a table in shared memory
-constexpr int kMostLines = 8;                 // of a thread, whose places and taps it keeps in registers
-constexpr double kFewColumns = 32;            // fewer leave most of a tile empty
-constexpr double kGatherInstructions = 8;     // of an element, or of a piece
-constexpr double kPlaceInstructions = 24;     // of a place in a table
+constexpr int kMostLines = 8;                 // per thread, which keeps their positions and taps in registers
+constexpr double kFewColumns = 32;            // with fewer, most of a tile is empty
+constexpr double kGatherInstructions = 8;     // per element or piece
+constexpr double kPlaceInstructions = 24;     // per entry of a position table
 constexpr int kStages = 3;
-constexpr int kKBits = 512;                       // of a tile's line
-constexpr double kMaxAccumulatorsPerThread = 96;  // of several terms; what copies takes the registers beside them
+constexpr int kKBits = 512;                       // per line of a tile
+constexpr double kMaxAccumulatorsPerThread = 96;  // of several terms, in registers; copies need the others
 
 double positive_points_at_hint(const ExprPool& pool, const Axes& axes) {
   return std::max(1.0, static_cast<double>(value_at_hint(simplified_point_count(pool, axes), pool.bounds().symbols)));
 }
 
-// Guards by the axes of the depth that they depend on: those that share one together. Nothing where a word has too few
-// bits.
+// Groups the guards by the axes of K that they depend on; guards that share an axis are in one group. Returns nullopt
+// if a word has too few bits.
 std::optional<std::vector<ConvolutionTaps>> taps_of(const ExprPool& pool, const std::vector<ExprId>& guards,
                                                     const Axes& k) {
   const auto depends = dependences(pool);
@@ -70,7 +70,7 @@ IndexExpr without_axes(const IndexExpr& e, const Axes& axes, const ExprPool& poo
                   pool.bounds());
 }
 
-// Is the expression a multiple of so many wherever the guards hold? One of them asks for a remainder less than 1.
+// True if some guard requires that the expression is a multiple of the divisor.
 bool guards_say_multiple(const ExprPool& pool, const std::vector<ExprId>& guards, const IndexExpr& e,
                          std::int64_t divisor) {
   return std::ranges::any_of(guards, [&](ExprId id) {
@@ -80,8 +80,8 @@ bool guards_say_multiple(const ExprPool& pool, const std::vector<ExprId>& guards
   });
 }
 
-// A transposed convolution reads (i + 1 - u) // 2 where that has no remainder: i + 1 and u have the same one then, and
-// it is (i + 1) // 2 - u // 2, a sum of what the column and what the depth add.
+// A transposed convolution reads (i + 1 - u) // 2 where that has no remainder. Then i + 1 and u have the same
+// remainder, and the index is (i + 1) // 2 - u // 2: a column part plus a K part.
 IndexExpr with_divisions_apart(const ExprPool& pool, const IndexExpr& position, const std::vector<ExprId>& guards,
                                const Axes& k) {
   return rewrite_atoms(position, [&](IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) -> IndexExpr {
@@ -95,13 +95,13 @@ IndexExpr with_divisions_apart(const ExprPool& pool, const IndexExpr& position, 
   });
 }
 
-// Of these axes alone, if of any?
+// True if the expression depends on no other axes than these.
 bool is_of(const IndexExpr& e, const Axes& axes) {
   return std::ranges::all_of(variables_of(e),
                              [&](Variable v) { return v.kind != Variable::Kind::kAxis || contains(axes, v.id); });
 }
 
-// The axes of the depth that say together with the line where an element lies, and whether it is there.
+// The axes of K that, combined with the line, determine a position or a guard.
 Axes axes_beside_lines(const ExprPool& pool, const IndexExpr& position, const std::vector<ExprId>& guards,
                        const Axes& k) {
   const auto depends = dependences(pool);
@@ -119,7 +119,7 @@ Axes axes_beside_lines(const ExprPool& pool, const IndexExpr& position, const st
   return found;
 }
 
-// Positions that are looked up by line and tap.
+// An operand with positions from a table by line and tap.
 std::optional<ConvolutionOperand> find_placed(const ExprPool& pool, const GuardedLoad& guarded,
                                               const IndexExpr& position, const Axes& k) {
   ConvolutionTaps taps{.axes = axes_beside_lines(pool, position, guarded.guards, k), .guards = guarded.guards};
@@ -154,7 +154,7 @@ std::optional<ConvolutionOperand> find_operand(const Graph& graph, const ExprPoo
   return found;
 }
 
-// Do 16 bytes lie along the last axis of the depth wherever a piece of it begins, all of them there or none?
+// True if each piece is 16 contiguous bytes along the last axis of K, with the same guards.
 bool is_vector_gather(const ExprPool& pool, const ConvolutionOperand& f, const Axes& k, int together) {
   const Variable last{Variable::Kind::kAxis, k.back()};
   for (const ConvolutionTaps& t : f.taps)
@@ -164,7 +164,8 @@ bool is_vector_gather(const ExprPool& pool, const ConvolutionOperand& f, const A
          proves_multiple_of(rest, together, pool.bounds()) && proves_multiple_of(f.across, together, pool.bounds());
 }
 
-// Channels before taps: positions of so many channels, whole tiles, are those of the channels before and a stride.
+// Finds the period of the table if channels come before taps: after some channels (whole tiles), positions repeat with
+// a constant offset.
 void find_period(const ExprPool& pool, ConvolutionOperand& f, const Axes& k, int tile_k) {
   const std::uint32_t channel = k[0];
   for (const ConvolutionTaps& t : f.taps)
@@ -183,7 +184,7 @@ void find_period(const ExprPool& pool, ConvolutionOperand& f, const Axes& k, int
   f.further = further;
 }
 
-// Chooses how the factor's tiles are filled.
+// Chooses how the operand's tiles are filled.
 void choose_fill(const ExprPool& pool, ConvolutionOperand& f, const Axes& across, const Axes& k, DType dtype) {
   const int together = 128 / bits(dtype);
   IndexExpr flat = 0;
@@ -194,7 +195,7 @@ void choose_fill(const ExprPool& pool, ConvolutionOperand& f, const Axes& across
     return;
   }
   if (f.tabled) {
-    // Where neighbours across the depth are strided, fewer sectors of memory hold those along it.
+    // If the operand is strided across K, loads along K touch fewer sectors.
     const bool strided = coefficient_of(f.across, {Variable::Kind::kAxis, across.back()}) != 1;
     f.fill =
         strided && !f.placed && bits(dtype) == 32 ? ConvolutionFill::kScalarAlongK : ConvolutionFill::kScalarAcrossK;
@@ -206,8 +207,8 @@ void choose_fill(const ExprPool& pool, ConvolutionOperand& f, const Axes& across
   f.fill = aligned ? ConvolutionFill::kVectorCopy : ConvolutionFill::kScalarAlongK;
 }
 
-// Can a block's threads share out a tile? What is gathered, each with one line; strips, each with one place in its
-// lines.
+// True if the threads of a block can divide the tile evenly. For kScalarAcrossK each thread has one line, for
+// kScalarAlongK one element of its lines.
 bool shares_out(const ConvolutionForm& form, const ConvolutionOperand& f, int across) {
   const int threads = form.tiles.threads(), k = form.tiles.k;
   if (f.placed && threads % across != 0) return false;
@@ -224,21 +225,20 @@ bool shares_out(const ConvolutionForm& form, const ConvolutionOperand& f, int ac
   return false;
 }
 
-// Narrow tiles fill a device with few rows, but gather the other factor's elements again for each of them.
+// True for tiles so narrow that the other operand would be gathered too often.
 bool gathers_often(const ConvolutionForm& form, double rows, double columns) {
   constexpr double kWide = 64;
   return form.tiles.rows < std::min(rows, kWide) || form.tiles.columns < std::min(columns, kWide);
 }
 
-// A model for comparing tiles with one another: cycles of the busiest multiprocessor.
-// `kept`: sums of other terms in registers.
+// A model to compare tiles: cycles of the busiest multiprocessor. `kept`: accumulators of other terms in registers.
 double predicted_cycles(const ConvolutionForm& form, double rows, double columns, double batch, const Target& target,
                         double kept = 0) {
   const GemmTiles& t = form.tiles;
   const double tiles = std::ceil(rows / t.rows) * std::ceil(columns / t.columns) * batch, blocks = tiles * t.split_k;
   const double k = std::ceil(static_cast<double>(form.entries()) / t.k / t.split_k) * t.k;
   const double accumulators = static_cast<double>(t.rows) * t.columns, warps = t.threads() / 32.0;
-  const double fragments = t.warp_rows / 4 + t.warp_columns / 8 + 24;  // loads and addresses of four along the depth
+  const double fragments = t.warp_rows / 4 + t.warp_columns / 8 + 24;  // loads and addresses per four of K
   const double multiply = form.tensor_cores()
                               ? (form.tf32 ? 2 : 1) * std::max(accumulators * 16 / 1024,
                                                                0.9 * warps * (t.warp_rows + t.warp_columns) * 32 / 128)
@@ -255,7 +255,7 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
                                          static_cast<double>(form.shared_bytes())),
                               std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
   const double of_one = std::ceil(blocks / target.multiprocessors), at_a_time = std::min(resident, of_one);
-  // Warps that have nothing of the results only take turns from the others.
+  // Warps without results take issue slots from the others.
   const double full = rows * columns * batch / (tiles * accumulators);
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * full * at_a_time / 8);
   const double places = static_cast<double>(form.place_bytes(form.left) + form.place_bytes(form.right)) / 4;
@@ -268,7 +268,7 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
   return t.split_k == 1 ? cycles : split_k_cycles(cycles, tiles * accumulators, t.split_k, target);
 }
 
-// Into how many shares the depth may go.
+// The numbers of splits to try.
 std::vector<int> split_k_values(const ConvolutionForm& form, double rows, double columns, double batch, bool may,
                                 const Target& target) {
   std::vector<int> numbers{1};
@@ -280,7 +280,7 @@ std::vector<int> split_k_values(const ConvolutionForm& form, double rows, double
   return numbers;
 }
 
-// As it is, and with each axis of several elements last: where channels lie in memory is not known yet.
+// The given order of K, and each with another axis last, because it is not known yet which axis is contiguous.
 std::vector<Axes> orders_of(const ExprPool& pool, const Axes& k) {
   std::vector<Axes> orders{k};
   for (std::size_t i = 0; i + 1 < k.size(); ++i) {
@@ -292,7 +292,7 @@ std::vector<Axes> orders_of(const ExprPool& pool, const Axes& k) {
   return orders;
 }
 
-// Of bytes that come one by one: each thread has few lines, since each byte waits in a register of its own.
+// Tiles for byte elements that are loaded one by one. Each byte uses a register, so a thread has few lines.
 std::vector<GemmTiles> byte_strip_tiles() {
   constexpr int kDepth = 64;
   return {
@@ -306,7 +306,7 @@ std::vector<GemmTiles> byte_strip_tiles() {
   };
 }
 
-// How the factors of a term lie, with the depth's axes in this order; without tiles.
+// The operands of a term, with the axes of K in this order; tiles are not chosen.
 std::optional<ConvolutionForm> operands_in_order(const Graph& graph, const ExprPool& pool, const Contraction& product,
                                                  const ContractionAccumulator& term, const Axes& axes, bool tf32,
                                                  const Target& target) {
@@ -343,15 +343,15 @@ std::vector<GemmTiles> tiles_for(const ConvolutionForm& form) {
                                                                  : convolution_tile_table(form.dtype, form.tf32);
 }
 
-// Has a block's shared memory room for them, and its threads work?
+// True if the block's threads and shared memory suffice.
 bool fits(const ConvolutionForm& form, double rows, double columns, const Target& target) {
-  // Other products may stand in the same launch (schedule/lowering/horizontal_fusion).
+  // Other GEMMs may share the launch (schedule/lowering/horizontal_fusion).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   return shares_out(form, form.left, form.tiles.rows) && shares_out(form, form.right, form.tiles.columns) &&
          form.shared_bytes() <= most_shared && !gathers_often(form, rows, columns);
 }
 
-// Those of single elements of bytes, where one of the terms has such.
+// The candidate tiles that all terms can use: terms with single byte elements have the fewest.
 std::vector<GemmTiles> tiles_of_all(const std::vector<ConvolutionForm>& forms) {
   std::vector<GemmTiles> fewest = tiles_for(forms[0]);
   for (const ConvolutionForm& form : forms)
@@ -388,7 +388,7 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
   return found;
 }
 
-// In the order of the depth's axes that is predicted to be the fastest.
+// The form with the order of K that is predicted to be fastest.
 std::optional<ConvolutionForm> find_term(const Graph& graph, const Kernel& kernel, const Contraction& product,
                                          const Axes& k, const ContractionAccumulator& term, const Target& target) {
   const ExprPool& pool = kernel.pool;
@@ -468,7 +468,8 @@ std::optional<JoinedConvolutions> find_joined_convolutions(const Graph& graph, c
     for (const ContractionTerm& t : loop.terms) {
       auto form =
           find_term(graph, kernel, product, loop.k, {t.reduction, loop.left[t.left], loop.right[t.right]}, target);
-      // How lanes have their sums goes with how their factors lie, which may differ from term to term.
+      // Without tensor cores the mapping of accumulators to lanes depends on the layouts, which may differ between
+      // terms.
       if (!form || !form->tensor_cores()) return std::nullopt;
       if (!joined.forms.empty() && form->dtype != joined.forms[0].dtype) return std::nullopt;
       form->ranking.clear();

@@ -13,7 +13,7 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-// Is the value 0 wherever the guard does not hold? So is a product of such values, and of finite constants.
+// True if the value is 0 where the guard does not hold. Also true for products of such values and finite constants.
 bool is_zero_unless(const ExprPool& pool, ExprId value, ExprId guard) {
   bool zero = false;
   std::vector<ExprId> factors{value};
@@ -41,7 +41,7 @@ class ExpertIndexFinder {
   explicit ExpertIndexFinder(Kernel& kernel)
       : kernel_(kernel), pool_(kernel.pool), depends_(dependences(kernel.pool)), axes_(kernel.outputs.at(0).axes) {}
 
-  // The value by which all sums choose; `instead` then has the loads of the matrices, with the axis in its place.
+  // The value by which all sums choose. `instead` then maps the matrix loads to loads with the expert axis.
   std::optional<ExprId> run() {
     const std::vector<ExprId> order = reachable(pool_, roots_of(kernel_));
     const std::vector<std::uint32_t> nested = nesting(pool_, order);
@@ -58,7 +58,8 @@ class ExpertIndexFinder {
   std::map<ExprId, ExprId> instead;
 
  private:
-  // The value that alone is an index of the load, and depends on output axes alone, but not on all of the factor's.
+  // The dimension of the load whose index is a loaded value that depends on output axes only, and not on all of the
+  // operand's.
   std::optional<std::size_t> expert_dimension(ExprId load, ExprId operand) const {
     const ExprNode& n = pool_[load];
     for (std::size_t d = 0; n.op == ExprOp::kLoad && d < n.indices.size(); ++d) {
@@ -81,7 +82,7 @@ class ExpertIndexFinder {
       ExprNode n = pool_[load];
       const ExprId value = n.indices[*d].as_variable()->id;
       if (value_ != kNoExpr && value_ != value) return false;
-      // Without its guard the matrix is read for rows that have none: the other factor makes them 0.
+      // The rewritten load has no guard, so rows without a matrix read one. The other operand must then be 0.
       if (n.args[0] != kNoExpr && !is_zero_unless(pool_, other, n.args[0])) return false;
       if (value_ == kNoExpr) axis = kernel_.pool.new_axis(pool_.bounds().value_max.at(value));
       value_ = value;

@@ -17,14 +17,14 @@ using Axes = std::vector<std::uint32_t>;
 
 struct GemmSizes {
   double rows, columns, batch, k;
-  double terms, left, right;  // the most of a loop; sums are those of all loops
+  double terms, left, right;  // the most of a loop; accumulators are those of all loops
   double element_bytes;
   bool tensor_cores;
-  double groups = 0;  // of rows, each with tiles of its own
+  double groups = 0;  // groups of rows, each with its own tiles
 };
 
-// Of 16 along the depth: cycles of a multiprocessor for the products (its tensor cores make 1024 of 16-bit factors in
-// one and half as many of tf32, its lanes 64), and for what warps read of shared memory, 128 bytes a cycle.
+// Cycles per 16 of K on one multiprocessor: the maximum of multiplication (per cycle 1024 multiply-adds of 16 bits on
+// tensor cores, half as many of tf32, or 64 without) and of shared memory reads at 128 bytes per cycle.
 double product_cycles(const GemmTiles& t, const GemmSizes& sizes) {
   const double accumulators = static_cast<double>(t.rows) * t.columns * sizes.terms;
   const double warps = t.threads() / 32.0;
@@ -36,7 +36,7 @@ double product_cycles(const GemmTiles& t, const GemmSizes& sizes) {
   return accumulators * 16 / 64 + 2 * loads / 4;
 }
 
-// Of 16 along the depth: some four instructions for each element that is computed on its way.
+// Cycles per 16 of K for transformed operands: about four instructions per element.
 double computing_cycles(const GemmForm& form) {
   double elements = 0;
   for (const GemmLoop& loop : form.loops)
@@ -46,7 +46,7 @@ double computing_cycles(const GemmForm& form) {
   return elements * 16 * 4 / 128;
 }
 
-// A model for comparing tiles with one another.
+// A model to compare tiles.
 double predicted_cycles(const GemmForm& form, const GemmSizes& sizes, const Target& target) {
   const GemmTiles& t = form.tiles;
   const double tiles =
@@ -61,18 +61,18 @@ double predicted_cycles(const GemmForm& form, const GemmSizes& sizes, const Targ
                 std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
   const double whole = std::ceil(tiles / target.multiprocessors);
   const double of_one =
-      t.stream_k_tiles > 0 ? tiles / target.multiprocessors : whole;  // tiles that the busiest one makes
+      t.stream_k_tiles > 0 ? tiles / target.multiprocessors : whole;  // tiles of the busiest multiprocessor
   const double at_a_time = std::min(resident, whole);
   const double from_cache = cache_cycles(t, static_cast<double>(stage_bytes(form)), at_a_time);
-  // Few warps leave the units waiting for one another's operands.
+  // With few warps the units wait for one another's operands.
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
   const double steps = sizes.k / 16;
   const double tile = steps * std::max(product_cycles(t, sizes) + computing_cycles(form), from_cache) / busy;
-  const double ends = 1500 + accumulators / 64;  // the first tiles' way from memory, and the results'
+  const double ends = 1500 + accumulators / 64;  // loading the first tiles and storing the results
   return of_one * tile + (std::ceil(of_one / at_a_time) + (t.stream_k_tiles > 0)) * ends;
 }
 
-// The dtypes in which the factors may be multiplied, best first.
+// The candidate dtypes for multiplication, best first.
 std::vector<DType> multiplied_dtypes(const ExprPool& pool, const Contraction& product, const Target& target) {
   const ScalarType accumulators = pool[product.loops[0].terms[0].reduction].type;
   if (accumulators == ScalarType::kInt32) return {DType::kInt8};
@@ -83,7 +83,7 @@ std::vector<DType> multiplied_dtypes(const ExprPool& pool, const Contraction& pr
   return dtypes;
 }
 
-// Do sums of products of so many int8 fit int32?
+// True if the sums of int8 products fit int32.
 bool fits_int32_accumulator(const ExprPool& pool, const GemmForm& form, const Contraction& product) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) / (128 * 128) - 1;
   for (std::size_t i = 0; i < form.loops.size(); ++i) {
@@ -95,7 +95,7 @@ bool fits_int32_accumulator(const ExprPool& pool, const GemmForm& form, const Co
   return true;
 }
 
-// Offsets are taken from integers, and of one factor of each term alone.
+// Zero points are subtracted from integer accumulators only, and from one operand per term.
 bool takes_offsets(const GemmForm& form, const Contraction& product) {
   for (std::size_t i = 0; i < form.loops.size(); ++i)
     for (const ContractionTerm& term : product.loops[i].terms) {
@@ -128,7 +128,7 @@ double points_at_hint(const ExprPool& pool, const Axes& axes) {
 std::int64_t stage_bytes(const GemmForm& form) {
   std::int64_t most = 0;
   for (const GemmLoop& loop : form.loops) {
-    std::int64_t bits_deep = 0;  // of one step of the depth
+    std::int64_t bits_deep = 0;  // per step of K
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? loop.left : loop.right) {
         const int across = left ? form.tiles.rows : form.tiles.columns;
@@ -214,11 +214,11 @@ std::string name_of(const GemmTiles& t) {
 
 namespace {
 
-// Those of whole rows: fewer rows to a block, so that there are blocks for all multiprocessors.
+// The candidates with whole rows: fewer rows per block, so that all multiprocessors have blocks.
 std::vector<GemmTiles> whole_row_table(DType multiplied) {
   std::vector<GemmTiles> table = gemm_tile_table(multiplied);
   const int k = table[0].k, stages = table[0].stages, narrow = bits(multiplied) == 32 ? 16 : 32;
-  constexpr int kRegisters = 1 << 16, kBeside = 80;  // of a block, and of a thread beside its sums
+  constexpr int kRegisters = 1 << 16, kBeside = 80;  // of a block; of a thread besides its accumulators
   for (const int columns : {128, 256, int{kMaxRowGemmColumns}})
     for (const int rows : {64, 32, 16}) {
       const bool known =
@@ -230,12 +230,12 @@ std::vector<GemmTiles> whole_row_table(DType multiplied) {
   return table;
 }
 
-constexpr int kMaxGemmAccumulators = 128;        // of a thread, in registers
-constexpr std::size_t kMaxSplitKCandidates = 3;  // ways to share the depth out, and of streams of tiles
-constexpr int kMostGroups = 1024;                // whose ends a block keeps
-constexpr int kLeastPaired = 32;                 // of a warp's columns, which become half as many
+constexpr int kMaxGemmAccumulators = 128;        // per thread, in registers
+constexpr std::size_t kMaxSplitKCandidates = 3;  // candidates with split-K or stream-K
+constexpr int kMostGroups = 1024;                // groups whose ends a block can keep
+constexpr int kLeastPaired = 32;                 // a warp's columns; pairs leave half as many results
 
-// The number of shares of the depth that suits the tiles best, and its cycles.
+// The best number of splits for the tiles, with its cycles.
 std::optional<std::pair<double, GemmTiles>> best_split_k(GemmForm form, const GemmSizes& sizes, const Target& target) {
   std::optional<std::pair<double, GemmTiles>> best;
   GemmTiles& t = form.tiles;
@@ -255,30 +255,30 @@ std::optional<std::pair<double, GemmTiles>> best_split_k(GemmForm form, const Ge
   return best;
 }
 
-// The form's tiles with the last ones streamed, and their cycles.
+// The form's tiles with stream-K, and their cycles.
 std::optional<std::pair<double, GemmTiles>> best_stream_k(GemmForm form, const GemmSizes& sizes, const Target& target) {
   GemmTiles& t = form.tiles;
   const double tiles = std::ceil(sizes.rows / t.rows) * std::ceil(sizes.columns / t.columns) * sizes.batch;
   t = with_stream_k(form, tiles, std::ceil(sizes.k / t.k), target);
   if (t.stream_k_tiles == 0) return std::nullopt;
-  // What the last wave has less to do has to be worth it even where nothing but the products takes time.
+  // The time saved in the last wave must exceed the cost even if only the products take time.
   const double cost = stream_k_cycles(sizes.terms, t, target);
   const double less = 1 - static_cast<double>(t.stream_k_tiles) / t.stream_k_blocks;
   if (less * sizes.k / 16 * product_cycles(t, sizes) < cost) return std::nullopt;
-  constexpr double kWorthIt = 1.5;  // of a launch more: what is little over two waves is left to measuring
+  constexpr double kWorthIt = 1.5;  // margin for a second launch; small gains are left to autotuning
   return std::pair(kWorthIt * (predicted_cycles(form, sizes, target) + cost), t);
 }
 
-// Ranks the tiles for the form's factors: false where there are none. The depth may be shared out, of all tiles where
-// these are few (`share`), else of the last ones (`stream`).
+// Ranks the tiles for the form's operands; false if there are none. `share`: tries split-K if there are few tiles.
+// `stream`: tries stream-K for the last tiles.
 bool rank_tiles(GemmForm& form, const GemmSizes& sizes, const Target& target, bool whole_rows, bool share,
                 bool stream) {
-  // Other products may stand in the same launch, with up to 40 KiB of their own (schedule/lowering/horizontal_fusion).
+  // Other GEMMs may share the launch and use up to 40 KiB (schedule/lowering/horizontal_fusion).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
-  // Sums of a block of the depth stand beside those of all blocks before.
+  // The partial sums of a block of K need their own registers.
   const bool in_blocks = std::ranges::any_of(form.loops, [](const GemmLoop& loop) { return loop.block != 0; });
   const double accumulators = sizes.terms * (in_blocks ? 2 : 1);
-  // A block, or what of it a tile has, is summed by whole instructions: 32 bytes of a line each.
+  // A scale block, or the part of it in a tile, must be whole mma steps of 32 bytes along K.
   const auto sums_blocks = [&](int k) {
     return std::ranges::all_of(form.loops, [&](const GemmLoop& loop) {
       return k / loop.blocks_of_tile(k) % (32 / form.element_bytes()) == 0;
@@ -355,9 +355,9 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   if (!takes_offsets(form, product)) return std::nullopt;
   if (multiplied == DType::kInt8 && form.float_accumulators && !fits_int32_accumulator(pool, form, product))
     return std::nullopt;
-  // Whole words go from memory to the tensor cores; what is computed on its way, by lanes.
+  // tf32 operands go to the tensor cores as whole words. Transformed operands use fused multiply-adds instead.
   if (tf32 && !std::ranges::all_of(form.loops, [](const GemmLoop& l) { return l.plain(); })) return std::nullopt;
-  // In lanes, which of the tile's rows and columns are a lane's goes by how the factors lie.
+  // Without tensor cores the layouts of all operands determine which rows and columns a lane has.
   if (!form.tensor_cores() && !(alike(form, true) && alike(form, false))) return std::nullopt;
   if (!rank_tiles(form, sizes, target, whole_rows, can_split_k(pool, product, form, target),
                   can_stream_k(pool, product, form, target)))

@@ -24,7 +24,7 @@ IndexExpr with_axes_at(const IndexExpr& e, const Axes& axes, const std::function
   });
 }
 
-// What one step along the axis adds, where that is the same everywhere.
+// What one step along the axis adds; nullopt if that varies.
 std::optional<IndexExpr> stride_along(const IndexExpr& e, std::uint32_t axis, const Bounds& bounds) {
   const IndexExpr next = with_axes_at(e, {axis}, [](std::uint32_t a) { return IndexExpr::axis(a) + 1; });
   IndexExpr stride = simplify(next - e, bounds);
@@ -32,7 +32,7 @@ std::optional<IndexExpr> stride_along(const IndexExpr& e, std::uint32_t axis, co
   return stride;
 }
 
-// The same of the axes flattened.
+// What one step along the flattened axes adds; nullopt if that varies.
 std::optional<IndexExpr> stride_along(const IndexExpr& e, const Axes& axes, const ExprPool& pool) {
   std::optional<IndexExpr> innermost;
   IndexExpr expected;
@@ -52,7 +52,7 @@ std::optional<std::uint32_t> last_axis(const Axes& axes, const ExprPool& pool) {
   return std::nullopt;
 }
 
-// Takes a member of a group of so many out of divisions by multiples of that: (8q + e) // 16 is q // 2 for groups of 8.
+// Removes a group member from divisions: with e < 8, (8q + e) // 16 is q // 2.
 IndexExpr members_apart(const IndexExpr& e, Variable member, int together, const Bounds& bounds) {
   return rewrite_atoms(e, [&](IndexAtom::Kind kind, IndexExpr a, IndexExpr b) -> IndexExpr {
     const bool divides = kind == IndexAtom::Kind::kFloorDiv, remains = kind == IndexAtom::Kind::kMod;
@@ -66,7 +66,7 @@ IndexExpr members_apart(const IndexExpr& e, Variable member, int together, const
   });
 }
 
-// Do whole, aligned groups of neighbours lie along the last of the axes? The axis may stand in divisions (heads).
+// True if the position has whole, aligned groups along the last axis. The axis may be in divisions (heads).
 bool runs_along(const IndexExpr& position, const Axes& axes, int together, const ExprPool& pool) {
   const std::optional<std::uint32_t> axis = last_axis(axes, pool);
   if (!axis || !proves_multiple_of(pool.extent(*axis), together, pool.bounds())) return false;
@@ -81,7 +81,7 @@ bool runs_along(const IndexExpr& position, const Axes& axes, int together, const
   return coefficient_of(at, of_group) == 1 && proves_multiple_of(at - IndexExpr::axis(member), together, bounds);
 }
 
-// Does the value depend on the axes, or sum over some of its own?
+// True if the value depends on the axes, or contains a reduction other than `known`.
 bool varies_along(const ExprPool& pool, ExprId value, const Axes& axes, ExprId known) {
   return std::ranges::any_of(reachable(pool, std::span(&value, 1)), [&](ExprId id) {
     return (pool[id].op == ExprOp::kReduce && id != known) ||
@@ -89,7 +89,7 @@ bool varies_along(const ExprPool& pool, ExprId value, const Axes& axes, ExprId k
   });
 }
 
-// The load as pieces of `together` neighbours each.
+// The load in pieces of `together` contiguous elements.
 std::optional<GemmOperand> find_pieces(const Graph& graph, const ExprPool& pool, ExprId operand_expr,
                                        const OperandAxes& axes, int together) {
   const Axes &across = axes.across, &k = axes.k;
@@ -115,7 +115,7 @@ std::optional<GemmOperand> find_pieces(const Graph& graph, const ExprPool& pool,
   return operand;
 }
 
-// What of a value's loads can be copied, piece by piece, all in one direction.
+// The loads of a value that can be copied in pieces along one direction.
 std::vector<GemmOperand> find_copies(const Graph& graph, const ExprPool& pool, ExprId value, const OperandAxes& axes,
                                      int piece, bool k_major) {
   std::vector<GemmOperand> copies;
@@ -134,7 +134,7 @@ bool holds_reduction(const ExprPool& pool, ExprId value, ExprId known) {
                              [&](ExprId id) { return pool[id].op == ExprOp::kReduce && id != known; });
 }
 
-// Rounding what lies on the grid changes nothing: a float8 that was cast to 16 bits.
+// Removes roundings that change nothing, such as a float8 that was cast to 16 bits.
 ExprId without_rounding(const ExprPool& pool, ExprId value) {
   while (pool[value].op == ExprOp::kRound && is_float(pool[value].dtype) &&
          is_exact_in(pool, pool[value].args[0], pool[value].dtype))
@@ -142,7 +142,7 @@ ExprId without_rounding(const ExprPool& pool, ExprId value) {
   return value;
 }
 
-// Pieces are as long as the narrowest copy is 16 bytes, where that is so of all of them.
+// A piece is as long as 16 bytes of the narrowest copy, if all copies allow that.
 std::optional<GemmOperand> find_transformed(const Graph& graph, const ExprPool& pool, ExprId value,
                                             const OperandAxes& axes, bool is_k_only) {
   constexpr int kLeast = 8, kMost = 32;
@@ -212,7 +212,7 @@ std::optional<GemmOperand> find_gemm_operand(const Graph& graph, const ExprPool&
   if (multiplied == DType::kInt8) parts.value = without_conversion(pool, parts.value);
   if (multiplied == DType::kInt8 && is_float(pool[parts.value].type)) return std::nullopt;
   const ExprNode& n = pool[parts.value];
-  const bool eight_bits = bits(multiplied) == 8;  // ldmatrix transposes elements of 16 bits alone
+  const bool eight_bits = bits(multiplied) == 8;  // ldmatrix transposes only 16-bit elements
   std::optional<GemmOperand> operand;
   if (n.op == ExprOp::kLoad && multiplies(multiplied, n.dtype))
     operand = find_pieces(graph, pool, parts.value, axes, 8 * kCopyBytes / bits(n.dtype));

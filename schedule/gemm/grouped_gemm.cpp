@@ -15,7 +15,7 @@ ExprId without_conversions(const ExprPool& pool, ExprId id) {
   return id;
 }
 
-// The number that was clamped to be an index.
+// The number before it was clamped to be an index.
 ExprId unclamped(const ExprPool& pool, ExprId id, const IndexExpr& extent) {
   for (;;) {
     id = without_conversions(pool, id);
@@ -27,7 +27,7 @@ ExprId unclamped(const ExprPool& pool, ExprId id, const IndexExpr& extent) {
   }
 }
 
-// Is it known of each place of the axis: one number, made of the place (ends that lie equally far apart), or loaded?
+// True if the end is known per element of the axis: a constant, an index with a constant step, or a load.
 bool is_of_each(const ExprPool& pool, const ExprNode& end, std::uint32_t axis) {
   const IndexExpr place = IndexExpr::axis(axis);
   if (end.op == ExprOp::kIndex) {

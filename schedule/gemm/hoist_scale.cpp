@@ -12,11 +12,11 @@
 namespace fusec {
 namespace {
 
-// A factor: a stored number where the guards hold, else 0, times scales that the depth does not change.
+// An operand: a stored number (0 if a guard does not hold) times scales that do not depend on K.
 struct ScaledOperand {
   ExprId load = kNoExpr;
   std::vector<ExprId> guards, scales;
-  std::vector<ExprId> guarded_scales;  // loads that are the same for all of the depth where they are there
+  std::vector<ExprId> guarded_scales;  // guarded loads that are constant along K where they are valid
   bool converted = false;
 };
 
@@ -37,8 +37,8 @@ bool is_narrow_load(const ExprNode& n) {
   return n.op == ExprOp::kLoad && (n.dtype == DType::kInt8 || multiplies(DType::kFloat8E4M3FN, n.dtype));
 }
 
-// Is a scale that is loaded where some guard holds there wherever the number that it scales is, and the same one for
-// all of the depth? The guard has to be the number's, and must not be what keeps the scale's place inside its tensor.
+// True if a guarded scale is valid wherever the number is, and the same for all of K. Its guard must be one of the
+// number's, and must not be the bounds check of the scale's own index.
 bool scales_all_k(const ExprPool& pool, const ExprNode& scale, const ScaledOperand& operand,
                   const std::vector<std::uint32_t>& k, const std::vector<std::vector<std::uint32_t>>& depends) {
   const ExprId guard = scale.args[0];
@@ -85,7 +85,7 @@ std::optional<ScaledOperand> scaled_operand(const ExprPool& pool, ExprId operand
   return found;
 }
 
-// Do sums of products of so many int8 fit int32?
+// True if the sum of this many int8 products fits int32.
 bool fits_int32_accumulators(const ExprPool& pool, const std::vector<std::uint32_t>& k) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) / (128 * 128) - 1;
   IndexExpr count = 1;

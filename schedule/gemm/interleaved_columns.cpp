@@ -9,13 +9,13 @@ namespace {
 
 constexpr std::int64_t kPaired = 2;
 
-// Puts one column of twice as many in the place of every second one, the first of them or the one behind it.
+// Replaces column 2j, or 2j + 1, of an operand by one column of twice as many.
 class InterleavedColumnSelector {
  public:
   InterleavedColumnSelector(const ExprPool& from, ExprPool& to, std::uint32_t pair, std::uint32_t column)
       : from_(from), to_(to), pair_(pair), column_(column) {}
 
-  // Nothing where the factor is not of every second column.
+  // Returns nullopt if the operand does not select every second column.
   std::optional<ExprId> put(ExprId factor, std::int64_t first) {
     bool fits = true;
     ExprCopier copier(from_, to_);
@@ -55,7 +55,7 @@ class InterleavedColumnSelector {
   std::uint32_t pair_, column_;
 };
 
-// One factor of rows times two of columns.
+// True for one left operand times two right ones.
 bool has_two_sums(const Contraction& product) {
   return product.loops.size() == 1 && product.loops[0].left.size() == 1 && product.loops[0].right.size() == 2 &&
          product.loops[0].terms.size() == 2;

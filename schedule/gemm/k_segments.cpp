@@ -12,10 +12,10 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kMaxKSegments = 4;       // as many sums as a product may have
-constexpr std::int64_t kSegmentAlignment = 8;  // what begins between these is gathered one by one, whole or in pieces
+constexpr std::size_t kMaxKSegments = 4;       // as many as a GEMM may have terms
+constexpr std::int64_t kSegmentAlignment = 8;  // unaligned segments would be gathered element by element
 
-// A summed axis, and where its pieces begin: at 0, and behind that.
+// A summed axis, and where its segments begin; the first begins at 0.
 struct KCuts {
   std::uint32_t axis = 0;
   std::set<std::int64_t> begins{0};
@@ -26,7 +26,7 @@ bool holds_load(const ExprPool& pool, ExprId root) {
                              [&](ExprId id) { return pool[id].op == ExprOp::kLoad; });
 }
 
-// The first place along the axis where the comparison is another one than at 0.
+// The first index along the axis where the comparison has another result than at 0.
 std::optional<std::int64_t> boundary_of(const IndexComparison& c, std::uint32_t axis) {
   const Variable v{Variable::Kind::kAxis, axis};
   const std::int64_t each = coefficient_of(c.difference, v).value_or(0);
@@ -38,7 +38,7 @@ std::optional<std::int64_t> boundary_of(const IndexComparison& c, std::uint32_t 
   return (each == 1) == c.at_least ? edge : edge + 1;
 }
 
-// Where the values summed, which hold no reduction, are chosen between loads along one axis of constant extent.
+// The segment boundaries: where the summed values, which hold no reduction, select between loads along one axis.
 std::optional<KCuts> k_cuts_of(const ExprPool& pool, const ExprNode& reduction) {
   std::optional<KCuts> cuts;
   for (const ExprId id : reachable(pool, std::span(reduction.args.data(), 1))) {
@@ -106,7 +106,7 @@ class KSegmenter {
   }
 
   const Kernel& kernel_;
-  const std::map<ExprId, KCuts> cuts_;  // by the sum
+  const std::map<ExprId, KCuts> cuts_;  // by sum
 };
 
 }  // namespace

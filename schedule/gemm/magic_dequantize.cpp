@@ -6,9 +6,9 @@
 namespace fusec {
 namespace {
 
-constexpr double kSubnormals = 1 << 24;  // float16's, in one
+constexpr double kSubnormals = 1 << 24;  // float16 subnormals per 1.0
 
-// How a code's bits and its value go together; the bits are the value's where that is as cheap. False: no such codes.
+// Sets unit and offset for the dtype; 1 and 0 if conversion is as cheap. Returns false for unsupported dtypes.
 bool place(MagicDequantize& quantized, DType multiplied) {
   const bool half = multiplied == DType::kFloat16;
   switch (quantized.dtype) {
@@ -19,12 +19,12 @@ bool place(MagicDequantize& quantized, DType multiplied) {
       break;
     case DType::kInt8:
     case DType::kUInt8:
-      if (!half) return true;  // its last bits are too few
+      if (!half) return true;  // bfloat16 has too few mantissa bits
       quantized.unit = kSubnormals;
       quantized.offset = quantized.dtype == DType::kInt8 ? 128 : 0;
       break;
     case DType::kFloat4E2M1FN:
-      if (half) return true;                          // of which the upper byte is a number by itself
+      if (half) return true;                          // the upper byte is a number by itself
       quantized.unit = 0.125, quantized.offset = 22;  // 128 + 8 (6 + w)
       break;
     case DType::kFloat8E4M3FN:

@@ -11,7 +11,7 @@ namespace fusec {
 namespace {
 
 using Axes = std::vector<std::uint32_t>;
-constexpr std::int64_t kMinScaleBlock = 16;  // of the depth, that one mma sums
+constexpr std::int64_t kMinScaleBlock = 16;  // K of one mma
 
 std::optional<Range> range_of_dtype(DType dtype) {
   if (dtype == DType::kBool) return Range{0, 1};
@@ -20,7 +20,7 @@ std::optional<Range> range_of_dtype(DType dtype) {
   return info(dtype).is_signed ? Range{-values / 2, values / 2 - 1} : Range{0, values - 1};
 }
 
-// Of integers between so many, each is one of the dtype's.
+// True if the dtype represents all integers in the range.
 bool holds_integers(DType dtype, const Range& range) {
   const std::int64_t most = dtype == DType::kFloat16 ? 2048 : dtype == DType::kBFloat16 ? 256 : 127;
   const std::int64_t least = dtype == DType::kInt8 ? -128 : -most;
@@ -33,8 +33,7 @@ bool holds_floats(DType dtype, DType stored) {
   return (dtype == DType::kFloat16 || dtype == DType::kBFloat16) && (stored == dtype || small);
 }
 
-// Integer values of a pool's nodes, those of float32 that are such as well, as far as they are needed; operands come
-// before users.
+// The integer ranges of a pool's nodes, including float32 nodes with integer values. Operands are added before users.
 class Ranges {
  public:
   explicit Ranges(const ExprPool& pool) : pool_(pool), of_(pool.size()) {}
@@ -44,7 +43,7 @@ class Ranges {
 
  private:
   std::optional<Range> make(const ExprNode& n) const {
-    // What int32 arithmetic does not wrap around, and float32 has all integers of.
+    // int32 arithmetic must not overflow, and float32 must represent all integers.
     const std::int64_t most = is_float(n.type) ? 1 << 24 : 1 << 30;
     const auto arg = [&](std::size_t i) { return n.args[i] == kNoExpr ? std::nullopt : of_[n.args[i]]; };
     std::optional<Range> a, b;
@@ -95,7 +94,7 @@ bool is_load_of(const ExprNode& n, DType dtype) {
   return n.op == ExprOp::kLoad && n.dtype == dtype;
 }
 
-// The greatest block of the flattened depth in which the index does not change; 0 if it never does.
+// The longest block of flattened K in which the index is constant; 0 if it is constant for all of K.
 std::int64_t scale_block_of(const IndexExpr& index, const Axes& k, const ExprPool& pool) {
   std::int64_t inner = 1;
   for (std::size_t i = k.size(); i-- > 0;) {

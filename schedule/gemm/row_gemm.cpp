@@ -15,10 +15,10 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-constexpr std::int64_t kMostBytes = 96 * 1024;  // of shared memory, on every target
-// Of an A100: how much all its multiprocessors take from the second-level cache and from memory in a second.
+constexpr std::int64_t kMostBytes = 96 * 1024;  // of shared memory, for all targets
+// Bytes per second of an A100: from L2 and from memory.
 constexpr double kCacheRate = 3e12, kMemoryRate = 1.5e12, kLaunch = 3e-6;
-constexpr double kBlockRate = 56e9;  // what one of them takes from the cache in a second
+constexpr double kBlockRate = 56e9;  // bytes per second of one multiprocessor from L2
 constexpr std::int64_t kMultiprocessors = 108;
 
 class RowGemmFinder {
@@ -33,8 +33,8 @@ class RowGemmFinder {
   }
 
  private:
-  // Sums of two factors of which each runs along an axis that the other lacks (of a single row, one of them along
-  // none), and the reductions around them.
+  // Finds the sums of two operands that each have an axis that the other lacks (for a single row, only one has), and
+  // the reductions around them.
   bool find_sums() {
     const ExprPool& pool = given_.pool;
     const auto depends = dependences(pool);
@@ -71,10 +71,10 @@ class RowGemmFinder {
            (alone(left, right) || alone(right, left));
   }
 
-  // Whether a block has room for its rows of some reduction around the sums, were these alone there: what match_twins
-  // and choose_rows ask for, before anything is rewritten. Extents that other axes stand in may become other ones.
+  // True if the rows of some reduction could fit a block. This check is cheaper than match_twins() and choose_rows(),
+  // which need the rewritten kernel. Extents that depend on other axes may still change.
   bool some_row_may_fit() const {
-    constexpr std::int64_t kLeastBytesOfColumn = 16 * 4;  // as few rows as there are, of one sum
+    constexpr std::int64_t kLeastBytesOfColumn = 16 * 4;  // the fewest rows, of one accumulator
     const ExprPool& pool = given_.pool;
     return std::ranges::any_of(around_, [&](ExprId id) {
       const Axes& axes = pool[id].axes;
@@ -84,7 +84,7 @@ class RowGemmFinder {
     });
   }
 
-  // Sums over equal depths have the same axes from now on, and so have the reductions around them.
+  // Gives sums over equal extents of K the same axes, and also the reductions around them.
   void share_axes() {
     const std::size_t sums = sums_.size();
     std::vector<ExprId> follow = sums_;
@@ -124,7 +124,7 @@ class RowGemmFinder {
 
   const ExprPool& pool() const { return form_.kernel.pool; }
 
-  // The sums that depend on the output's axes alone, as a kernel of their own.
+  // Finds the contraction of the sums at the output's columns, as a kernel of its own.
   bool find_product_at_columns() {
     const KernelOutput& output = form_.kernel.outputs[0];
     for (const KernelOutput& o : form_.kernel.outputs)
@@ -142,7 +142,8 @@ class RowGemmFinder {
     return term_count(form_.product) <= 2;
   }
 
-  // Outer axes of the right factor alone ([3, 1, m, k] times [2, k, n]) are of the batch, where rows run over the rest.
+  // Outer axes that only the right operand has ([3, 1, m, k] times [2, k, n]) become batch if rows are reduced over the
+  // rest.
   void leave_columns_to_rows() {
     Axes& columns = form_.product.columns;
     for (const ExprId id : around_) {
@@ -166,7 +167,7 @@ class RowGemmFinder {
     return false;
   }
 
-  // Every other sum is one of these, with the columns replaced by the axes that rows are reduced over.
+  // Every other sum must equal one of these sums with the columns replaced by the reduced axes.
   bool match_twins() {
     std::vector<IndexExpr> extents;
     for (const std::uint32_t a : form_.product.columns) extents.push_back(pool().extent(a));
@@ -178,7 +179,7 @@ class RowGemmFinder {
     }
     if (form_.reduced.empty()) return false;
     ExprPool common(pool().bounds());
-    std::map<ExprId, ExprId> at_columns;  // by what it is in the common pool
+    std::map<ExprId, ExprId> at_columns;  // by id in the common pool
     const std::vector<IndexExpr> axes = common_axes(common);
     for (const ExprId sum : sums_)
       if (is_at_columns(sum)) at_columns[in_common(common, axes, sum, form_.product.columns)] = sum;
@@ -193,7 +194,7 @@ class RowGemmFinder {
     return !form_.twins.empty();
   }
 
-  // One axis of the common pool for each of this one.
+  // Maps the axes of this pool to axes of the common pool.
   std::vector<IndexExpr> common_axes(ExprPool& common) const {
     std::vector<IndexExpr> axes;
     for (const IndexExpr& extent : pool().bounds().axes) axes.push_back(IndexExpr::axis(common.new_axis(extent)));
@@ -207,7 +208,7 @@ class RowGemmFinder {
     return copier.copy(sum);
   }
 
-  // The reductions around the sums depend on rows alone.
+  // The reductions around the sums must depend on rows only.
   bool rows_throughout() const {
     for (const ExprId id : around_)
       for (const std::uint32_t a : depends_[id])
@@ -223,7 +224,7 @@ class RowGemmFinder {
     return value_at_hint(count, pool().bounds().symbols);
   }
 
-  // As many rows a block as fit and leave a block for every multiprocessor.
+  // As many rows per block as fit, while every multiprocessor still has a block.
   bool choose_rows() {
     IndexExpr columns = 1;
     for (const std::uint32_t a : form_.product.columns) columns *= pool().extent(a);
@@ -245,7 +246,8 @@ class RowGemmFinder {
     return bytes;
   }
 
-  // Fewer rows a block than tiles of 64 read the right factors more often; rows that stay are not stored and read.
+  // Compares extra reads of the right operands (fewer rows per block than tiles of 64) with the stores and loads of the
+  // rows that are saved.
   bool is_worth_it(std::int64_t rows) const {
     double read = 0;
     for (const ContractionLoop& loop : form_.product.loops)
@@ -258,8 +260,8 @@ class RowGemmFinder {
     return more <= apart || (may_be_pipelined() && pipelined_is_worth_it(static_cast<double>(rows), apart));
   }
 
-  // Tiles of whole rows, beside square ones whose results go through memory: what a block reads, times how many of them
-  // a multiprocessor has.
+  // Compares tiles of whole rows with square tiles that go through memory: bytes per block times blocks per
+  // multiprocessor.
   bool pipelined_is_worth_it(double rows, double apart) const {
     double whole = std::numeric_limits<double>::infinity();
     const double columns = static_cast<double>(form_.columns);
@@ -277,7 +279,7 @@ class RowGemmFinder {
       while (pool()[factor].op == ExprOp::kConvert) factor = pool()[factor].args[0];
       return pool()[factor].op == ExprOp::kLoad;
     };
-    // Deep products of long rows are left to tiles that are wide both ways, and on sm_90a to warpgroups.
+    // A large K with long rows is left to square tiles, and on sm_90a to warpgroups.
     constexpr std::int64_t kWide = 256, kDeep = 1024;
     return form_.columns <= kMaxRowGemmColumns &&
            std::ranges::all_of(form_.product.loops, [&](const ContractionLoop& loop) {
@@ -301,7 +303,7 @@ RowGemmTiles tiles_of(const RowGemm& form) {
   constexpr int kOfWarp = 32, kMost = 256;  // columns on tensor cores
   tiles.chunk = tensor_cores ? std::min(kMost, (columns + kOfWarp - 1) / kOfWarp * kOfWarp) : 64;
   tiles.k = tensor_cores ? 32 : 16;
-  // Four rows of eight neighbours, or two of 16, are in different banks.
+  // Avoids bank conflicts between four rows of eight elements, or two rows of 16.
   const int wanted = tensor_cores ? 8 : 16;
   tiles.row_stride = columns + (wanted + 32 - columns % 32) % 32;
   std::size_t left = 0, right = 0;
@@ -321,7 +323,7 @@ RowGemmTiles tiles_of(const RowGemm& form) {
 std::optional<GemmForm> find_pipelined_row_gemm(const Graph& graph, const RowGemm& form, const Target& target) {
   if (form.columns > kMaxRowGemmColumns) return std::nullopt;
   auto found = find_gemm(graph, form.kernel, form.product, target, true);
-  // Rows of integers are reduced from int32, which whole rows in shared memory are not.
+  // The row epilogue expects float accumulators in shared memory, and no groups.
   if (found && (!found->float_accumulators || found->groups)) return std::nullopt;
   return found;
 }

@@ -16,19 +16,19 @@ namespace {
 using Axes = std::vector<std::uint32_t>;
 
 constexpr int kMaxRows = 32;
-constexpr double kMinK = 128;  // below, a block's start and end are most of it
+constexpr double kMinK = 128;  // below, the start and end of a block dominate
 constexpr std::int64_t kMostSharedBytes = 96 << 10;
-constexpr std::int64_t kMinScaleBlockOfQuantized = 64;  // a lane has 16 of the depth at least: 8 bytes of int4
-constexpr int kMaxColumns = 64;                         // of a block: its warps have sums of all of them
+constexpr std::int64_t kMinScaleBlockOfQuantized = 64;  // a lane has at least 16 of K: 8 bytes of int4
+constexpr int kMaxColumns = 64;                         // per block; each warp has accumulators for all of them
 constexpr double kWorthWidening = 0.9;
-constexpr int kMaxRowsOfMagicDequantize = 16;  // with more, their sums take tensor cores longer than codes come
+// With more rows, the sums of x take longer than loading the quantized values.
+constexpr int kMaxRowsOfMagicDequantize = 16;
 
 double count_at_hint(const ExprPool& pool, const Axes& axes) {
   return static_cast<double>(value_at_hint(simplified_point_count(pool, axes), pool.bounds().symbols));
 }
 
-// The load of a factor that runs through the whole matrix: unguarded, by nothing that was loaded, neighbours along the
-// axis.
+// The load of an operand that covers the whole matrix: unguarded, not indirect, contiguous along the axis.
 std::optional<ExprId> matrix_load(const Graph& graph, const ExprPool& pool, ExprId operand, std::uint32_t axis,
                                   const Axes& columns, const Axes& k) {
   const auto depends = dependences(pool);
@@ -75,13 +75,13 @@ class SkinnyGemmFinder {
   }
 
  private:
-  // Of a loop: what is multiplied of each factor, and by what sums of blocks are.
+  // The parts of a loop: what is multiplied of each operand, and the scales of the partial sums.
   struct Parts {
     std::vector<ExprId> left, right;
-    std::vector<std::vector<ExprId>> scales;  // of each right one
+    std::vector<std::vector<ExprId>> scales;  // per right operand
     std::vector<std::optional<MagicDequantize>> magic_dequantize;
-    std::int64_t block = 0;        // 0: the whole depth
-    bool blockwise_zeros = false;  // of which zero points are, too
+    std::int64_t block = 0;        // length of K with constant scales; 0: all of K
+    bool blockwise_zeros = false;  // zero points have the same blocks
   };
 
   bool arrange(bool k_major) {
@@ -95,8 +95,8 @@ class SkinnyGemmFinder {
     return std::ranges::any_of(parts_, [](const Parts& parts) { return parts.block != 0; });
   }
 
-  // Codes and their scales, each on its own: no code is made a number before it is multiplied, nor rounded where the
-  // graph does that.
+  // Takes the operands as quantized values and scales (magic dequantization). The graph must not round the dequantized
+  // values.
   bool take_quantized() {
     if (kernel_.exact_steps || pool_[product_.loops[0].terms[0].reduction].type != ScalarType::kFloat32) return false;
     const auto dtype = product_.tensor_dtype ? product_.tensor_dtype : common_dtype();
@@ -153,9 +153,9 @@ class SkinnyGemmFinder {
     return false;
   }
 
-  // Factors as what the dtype holds, those of the matrix times scales of blocks.
+  // Takes the operands as values that the dtype represents, those of the matrix times scales per block.
   bool take_parts() {
-    constexpr std::int64_t kLeastBlock = 32;  // four lanes have eight of the depth each
+    constexpr std::int64_t kLeastBlock = 32;  // four lanes have eight of K each
     parts_.clear();
     for (const ContractionLoop& loop : product_.loops) {
       Parts parts;
@@ -186,7 +186,7 @@ class SkinnyGemmFinder {
     return (form_.dtype != DType::kInt8 || !is_float(pool_[value].type)) && is_exact_in(pool_, value, form_.dtype);
   }
 
-  // The matrix' bytes are taken as they lie in memory, or made of half-byte integers.
+  // int8: the matrix has stored bytes or 4-bit integers. Other dtypes: any value that they represent exactly.
   bool is_multiplied(ExprId value) const {
     const ExprNode& n = pool_[value];
     const bool whole = n.op == ExprOp::kLoad && n.args[0] == kNoExpr && is_integer(n.dtype);
@@ -194,8 +194,8 @@ class SkinnyGemmFinder {
            is_held(value);
   }
 
-  // A 16-bit dtype that has all factors' values. A vector's are no tensor cores' yet when kernels are built, nor are
-  // codes of eight bits and less, which become float16 in fewer instructions.
+  // A 16-bit dtype for all operands, if the contraction has none yet: for vectors, and for quantized values of up to 8
+  // bits, which convert to float16 in fewer instructions.
   std::optional<DType> common_dtype() const {
     for (const DType dtype : {DType::kFloat16, DType::kBFloat16})
       if (std::ranges::all_of(product_.loops, [&](const ContractionLoop& loop) {
@@ -208,7 +208,7 @@ class SkinnyGemmFinder {
     return std::nullopt;
   }
 
-  // Is the value on the dtype's grid, or one that the graph rounds to it, computed here more exactly?
+  // True if the dtype represents the value, or if the graph rounds the value to it.
   bool fits(ExprId id, DType dtype) const {
     const ExprNode& n = pool_[id];
     if (n.op == ExprOp::kLoad || n.op == ExprOp::kRound)
@@ -227,7 +227,7 @@ class SkinnyGemmFinder {
     return n.op == ExprOp::kLoad && !is_float(n.dtype) && bits(n.dtype) <= 8;
   }
 
-  // A power of two times what has few bits.
+  // A power of two times a float with few bits.
   bool scaled_quantized(ExprId a, ExprId b, DType dtype) const {
     const auto is_load = [&](ExprId id, DType d) { return pool_[id].op == ExprOp::kLoad && pool_[id].dtype == d; };
     const auto is_pair = [&](ExprId code, ExprId scale) {
@@ -237,7 +237,7 @@ class SkinnyGemmFinder {
     return dtype == DType::kBFloat16 && (is_pair(a, b) || is_pair(b, a));
   }
 
-  // Codes are widened together where they have one scale.
+  // Limits `max_k_per_lane_` so that values that are dequantized together have one scale.
   void keep_within_blocks(ExprId operand, const Axes& k) {
     for (const ExprId id : reachable(pool_, std::span(&operand, 1))) {
       if (pool_[id].op != ExprOp::kLoad) continue;
@@ -247,7 +247,7 @@ class SkinnyGemmFinder {
     }
   }
 
-  // How many neighbours are a lane's: 16 bytes of the narrowest matrix.
+  // Chooses the elements per lane: 16 bytes of the narrowest matrix.
   bool choose_width() {
     form_.k_per_lane = 8;
     const std::uint32_t column = product_.columns.back();
@@ -284,10 +284,10 @@ class SkinnyGemmFinder {
     return divides() && (form_.k_major || proves_multiple_of(pool_.extent(column), 8, pool_.bounds()));
   }
 
-  // Operands of a run are 16 bytes, as are loads of rows that come as they are multiplied. Of few rows, to ask for each
-  // sector twice takes less time than to hand runs from lane to lane.
+  // The number of runs: a run has 16 bytes as operand. With few rows, loading each sector twice is faster than
+  // exchanging runs between lanes.
   int runs_of_rows() const {
-    constexpr double kBytesOfRequests = 32;  // while a multiprocessor issues an instruction, of which it does four
+    constexpr double kBytesOfRequests = 32;  // bytes of requests per instruction that a multiprocessor issues
     const auto depends = dependences(pool_);
     int widest = 0;
     for (std::size_t i = 0; i < parts_.size(); ++i)
@@ -360,7 +360,7 @@ class SkinnyGemmFinder {
     return true;
   }
 
-  // Rows' factors have the neighbours in runs; what reductions give is one value for a row and stays.
+  // Splits the left operands' neighbours into runs. Reductions are one value per row and stay unchanged.
   void split_runs() {
     ExprPool& pool = form_.kernel.pool;
     const ExprPool before = pool;
@@ -422,7 +422,7 @@ class SkinnyGemmFinder {
            !by_values(position_of(graph_, pool, operand)) && is_vector(graph_, pool, operand, member, width);
   }
 
-  // Does the matrix come by vectors, once it is split?
+  // True if the matrix is loaded by vectors after the split.
   bool streams(ExprId operand, const SkinnyGemmLoop& loop) const {
     const ExprPool& pool = form_.kernel.pool;
     const std::uint32_t member = form_.k_major ? loop.member : form_.column_member;
@@ -460,8 +460,7 @@ class SkinnyGemmFinder {
     form_.block = predicted;
   }
 
-  // Each block reads all rows: wider ones are taken where that is much less for the multiprocessor that has the most
-  // blocks, as long as there are blocks for most of them.
+  // Widens the block while that saves much time and most multiprocessors keep a block: each block reads all rows.
   void widen_block(double columns) {
     while (form_.block.columns < kMaxColumns && columns / (2 * form_.block.columns) >= 0.75 * target_.multiprocessors) {
       const SkinnyGemmBlock narrow = form_.block;
@@ -473,10 +472,10 @@ class SkinnyGemmFinder {
     }
   }
 
-  // Bytes of device memory that come in the time in which the matrix comes and then, through L2, what the blocks read.
+  // A time in bytes of device memory: loading the matrix, plus what the blocks read through L2.
   double bytes_of_time(double columns) const {
-    constexpr double kRateOfL2 = 2;  // of device memory's
-    double rows = 0, column = 0;     // bytes of all rows, and of a column
+    constexpr double kRateOfL2 = 2;  // relative to device memory
+    double rows = 0, column = 0;     // bytes of all rows; bytes of a column
     for (const SkinnyGemmLoop& loop : form_.loops) {
       const double k = count_at_hint(form_.kernel.pool, loop.k) * form_.k_per_lane / 8;
       rows += k * bits(form_.dtype) * static_cast<double>(loop.left.size()) * count_at_hint(pool_, product_.rows);
@@ -487,21 +486,22 @@ class SkinnyGemmFinder {
     return columns * column + iterations * (rows + form_.block.columns * column) * target_.multiprocessors / kRateOfL2;
   }
 
-  // At most so many warps, for the columns that were chosen; as many steps ahead as registers hold. Do they hold one?
+  // Chooses at most `warps` warps and as many prefetch steps as registers allow. Returns false if not even one step
+  // fits.
   bool fill_block(int warps) {
     SkinnyGemmBlock& block = form_.block;
     const int elements = form_.k_major ? block.columns / 8 * form_.k_per_lane : 64;
     const int of_step = elements * right_bits_ / 32 +
                         static_cast<int>(left_) * form_.eights_of_rows() * form_.k_per_lane * bits(form_.dtype) / 32;
-    constexpr int kMostWords = 96;  // of a lane, on their way
+    constexpr int kMostWords = 96;  // per lane, in flight
     const bool scaled = std::ranges::any_of(form_.loops, [](const SkinnyGemmLoop& loop) { return loop.scaled(); });
-    // What is computed at a time is several steps' where codes are widened: fewer warps have more registers each.
+    // Dequantization needs registers for several steps at a time, so fewer warps with more registers each.
     if (scaled) warps = std::min(warps, 8);
-    const int registers = warps > 8 ? 120 : scaled ? 200 : 136;  // for them, sums and what is computed
-    const int scales = scaled ? block.columns / 4 + 4 * form_.eights_of_rows() : 0;  // and sums of rows
+    const int registers = warps > 8 ? 120 : scaled ? 200 : 136;  // for loads, accumulators and computed values
+    const int scales = scaled ? block.columns / 4 + 4 * form_.eights_of_rows() : 0;  // and row sums
     const int accumulators = form_.accumulators * (scaled ? 2 : 1) * block.columns / 16 * form_.eights_of_rows() * 4 +
                              computed_ * form_.k_per_lane + scales;
-    // Of more than two steps, products wait to be scaled.
+    // With more than two steps, products wait to be scaled.
     const auto waiting = [&] {
       return scaled && block.prefetch_steps > 2 ? (block.prefetch_steps - 2) * 4 * form_.eights_of_rows() : 0;
     };
@@ -510,7 +510,7 @@ class SkinnyGemmFinder {
                                         block.prefetch_steps * of_step + accumulators + waiting() > registers))
       block.prefetch_steps /= 2;
     const bool fits = block.prefetch_steps * of_step + accumulators <= registers;
-    block.warps = fits ? warps : std::min(warps, 8);  // which may have more registers each
+    block.warps = fits ? warps : std::min(warps, 8);  // eight warps may use more registers each
     while (block.warps > 1 && (block.warps / 2 >= steps_ || shared_bytes(form_) > kMostSharedBytes)) block.warps /= 2;
     while (block.prefetch_steps > 1 && block.prefetch_steps / 2 * block.warps >= steps_) block.prefetch_steps /= 2;
     return fits;
@@ -522,12 +522,12 @@ class SkinnyGemmFinder {
   const Contraction& product_;
   const Target& target_;
   SkinnyGemmForm form_;
-  std::vector<Parts> parts_;  // of each loop
-  double steps_ = 1e30;       // the least of a loop
-  std::size_t left_ = 0;      // the most factors of a loop
-  int max_k_per_lane_ = 32;   // neighbours of one scale
-  int right_bits_ = 0;        // the most of a loop's matrices' elements together
-  int computed_ = 0;          // of these, so many at most
+  std::vector<Parts> parts_;  // per loop
+  double steps_ = 1e30;       // the minimum over loops
+  std::size_t left_ = 0;      // the most left operands of a loop
+  int max_k_per_lane_ = 32;   // elements with one scale
+  int right_bits_ = 0;        // bits of the elements of a loop's matrices together, the most of a loop
+  int computed_ = 0;          // the most of these that are computed
 };
 
 }  // namespace

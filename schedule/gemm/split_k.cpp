@@ -11,11 +11,11 @@ bool can_split_k(const ExprPool& pool, const Contraction& product, const GemmFor
 
 bool has_few_tiles_and_large_k(const ExprPool& pool, const Contraction& product, const Target& target) {
   if (product.loops.size() != 1 || !product.row_values.empty()) return false;
-  // Shares are chosen for the sizes that are hinted at: whatever comes, tiles are no more than multiprocessors.
+  // The number of splits is chosen for the hinted sizes. For any size, tiles must not exceed multiprocessors.
   IndexExpr points = 1;
   for (const auto* axes : {&product.batch, &product.rows, &product.columns})
     for (const std::uint32_t a : *axes) points *= pool.extent(a);
-  // The models of tiles compare tiles with one another; that a launch more is worth it has to be plain.
+  // The models compare tiles with one another. The gain of a second launch must be obvious.
   constexpr double kTile = 64 * 64, kMinK = 2048;
   const double tiles = points_at_hint(pool, product.batch) * points_at_hint(pool, product.rows) *
                        points_at_hint(pool, product.columns) / kTile;
@@ -26,9 +26,9 @@ bool has_few_tiles_and_large_k(const ExprPool& pool, const Contraction& product,
 }
 
 std::vector<int> split_k_candidates(double tiles, double steps, int together, const Target& target) {
-  constexpr int kMinStepsPerSplit = 4;               // of a share
+  constexpr int kMinStepsPerSplit = 4;               // per split
   constexpr double kMaxBlocksPerMultiprocessor = 2;  // of a multiprocessor
-  constexpr double kEnoughWithout = 0.75;            // of the multiprocessors, which have a tile each
+  constexpr double kEnoughWithout = 0.75;            // no split-K if tiles fill this part of the multiprocessors
   std::vector<int> counts;
   if (tiles >= kEnoughWithout * target.multiprocessors) return counts;
   for (const int split_k : {2, 3, 4, 6, 8, 12, 16, 24, 32})
@@ -43,10 +43,10 @@ double steps_per_split(double steps, int together, int split_k) {
 }
 
 double split_k_cycles(double cycles, double accumulators, int split_k, const Target& target) {
-  constexpr double kLatency = 466, kAtATime = 4;  // shares whose sums a lane reads at a time
+  constexpr double kLatency = 466, kAtATime = 4;  // splits that a lane reads at a time
   constexpr double kWorthIt = 1.25;
   const double moved =
-      2 * 4 * accumulators * split_k / (target.bandwidth / kCyclesASecond);  // as the cost model has it: to memory
+      2 * 4 * accumulators * split_k / (target.bandwidth / kCyclesASecond);  // to memory, as in the cost model
   return kWorthIt * (cycles + target.launch_seconds * kCyclesASecond + moved + (1 + split_k / kAtATime) * kLatency);
 }
 

@@ -46,10 +46,10 @@ bool can_stream_k(const ExprPool& pool, const Contraction& product, const GemmFo
 }
 
 GemmTiles with_stream_k(const GemmForm& form, double tiles, double steps, const Target& target) {
-  constexpr double kLeastSteps = 4;       // of a block
-  constexpr double kMostSteps = 1 << 30;  // in 32 bits
-  constexpr double kMostOfWave = 0.875;   // a last wave of more is full enough
-  constexpr double kMostWaves = 24;       // of more the last one does not count
+  constexpr double kLeastSteps = 4;       // per block
+  constexpr double kMostSteps = 1 << 30;  // fits 32 bits
+  constexpr double kMostOfWave = 0.875;   // a fuller last wave needs no stream-K
+  constexpr double kMostWaves = 24;       // with more waves, the last one does not matter
   GemmTiles stream_k_tiles = form.tiles;
   const double over = std::fmod(tiles, target.multiprocessors);
   const bool together = steps_per_scale_block(form.loops[0].block, stream_k_tiles.k) > 1;
@@ -64,7 +64,8 @@ GemmTiles with_stream_k(const GemmForm& form, double tiles, double steps, const 
 
 double stream_k_cycles(double accumulators, const GemmTiles& tiles, const Target& target) {
   constexpr double kLatency = 466;
-  const double parts = tiles.stream_k_blocks + tiles.stream_k_tiles;  // a stretch may end one tile and begin another
+  // A block's range may end one tile and begin another.
+  const double parts = tiles.stream_k_blocks + tiles.stream_k_tiles;
   const double moved = 2 * 4 * accumulators * tiles.rows * tiles.columns * parts / (target.bandwidth / kCyclesASecond);
   return target.launch_seconds * kCyclesASecond + moved + 2 * kLatency;
 }

@@ -10,10 +10,10 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 using ImageBoxes = WarpgroupOperand::ImageBoxes;
-constexpr std::size_t kMostDimensions = 5;  // of a tensor to TMA
-constexpr int kElementBytes = 2;            // wgmma takes lines across the depth of 16 bits alone
+constexpr std::size_t kMostDimensions = 5;  // of a TMA tensor
+constexpr int kElementBytes = 2;            // wgmma needs 16-bit elements for operands that are not K-major
 
-// At the axis' beginning.
+// The expression with the axis at 0.
 IndexExpr without(const IndexExpr& e, std::uint32_t a) {
   return substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
     return v == axis_variable(a) ? std::optional<IndexExpr>(0) : std::nullopt;
@@ -26,7 +26,7 @@ Axes wide_axes(const ExprPool& pool, const Axes& axes) {
   return wide;
 }
 
-// Of a product: which factors are images, and which axes are pixels; the others' are results' channels.
+// The roles in a contraction: which operands are images, and which axes are pixels; the others are output channels.
 struct Sides {
   bool image_left = false;
   const Contraction& product;
@@ -35,8 +35,8 @@ struct Sides {
   const Axes& results() const { return image_left ? product.columns : product.rows; }
 };
 
-// Columns that are no neighbours of those behind them where results are stored go to the batch. False where none are
-// neighbours.
+// Moves columns that are not contiguous with the following ones in the output to the batch. Returns false if no columns
+// are left.
 bool fold_images_into_batch(const Kernel& kernel, Contraction& product) {
   const ExprPool& pool = kernel.pool;
   const auto lie_together = [&](const KernelOutput& output) {
@@ -51,7 +51,7 @@ bool fold_images_into_batch(const Kernel& kernel, Contraction& product) {
   return !wide_axes(pool, product.columns).empty();
 }
 
-// The depth's axis along which the weights lie, the others, and how deep it is.
+// The axis of K along which the weights are contiguous, the other axes, and the number of channels.
 struct Depth {
   std::uint32_t channels = 0;
   Axes taps;
@@ -75,7 +75,7 @@ std::optional<Depth> k_extent_of(const ExprPool& pool, const Axes& axes, const I
   return k;
 }
 
-// Lines along the channels, of which each tap has a stretch.
+// Weights that are contiguous along the channels, with one segment per tap.
 std::optional<WarpgroupOperand> weights_of(const ExprPool& pool, ExprId load, const IndexExpr& position,
                                            const Sides& sides, const Depth& k) {
   const int aligned = warpgroup_elements(kElementBytes).aligned;
@@ -101,7 +101,7 @@ std::optional<WarpgroupOperand> weights_of(const ExprPool& pool, ExprId load, co
   return proves_multiple_of(weights.offset, aligned, pool.bounds()) ? std::optional(std::move(weights)) : std::nullopt;
 }
 
-// Does the guard hold wherever an index is inside of its dimension?
+// True if the guard holds for all indices inside the dimension.
 bool holds_inside(const ExprPool& pool, const IndexComparison& guard, const IndexExpr& index, const IndexExpr& extent) {
   const Bounds& bounds = pool.bounds();
   const auto reaches = [&](const IndexExpr& least, const IndexExpr& most) {
@@ -116,8 +116,7 @@ bool holds_inside(const ExprPool& pool, const IndexComparison& guard, const Inde
   return is_apart(less) && reaches(less - extent + 1, less);
 }
 
-// One dimension's index is the channel's, beside the batch's, another's that of neighbouring pixels; one of the two is
-// the last. Dimensions as the tensor has them.
+// The tensor's dimensions of channels (and batch) and of a box's pixels; one of them must be the last dimension.
 struct ImageDimensions {
   std::size_t channels = 0, pixels = 0;
 };
@@ -143,7 +142,7 @@ std::optional<ImageDimensions> dimensions_of(const ExprPool& pool, const ExprNod
   return ImageDimensions{*channels, *pixels};
 }
 
-// Boxes are as many pixels as rows of results are whole ones of.
+// The largest box width that divides the output rows.
 std::optional<int> pixels_of_box(const ExprPool& pool, const Sides& sides) {
   const IndexExpr& row = pool.extent(wide_axes(pool, sides.pixels()).back());
   for (const int pixels : {64, 32, 16, 8})
@@ -151,7 +150,7 @@ std::optional<int> pixels_of_box(const ExprPool& pool, const Sides& sides) {
   return std::nullopt;
 }
 
-// Guards must ask for nothing but that indices are inside of their dimensions.
+// Guards may only check that indices are inside their dimensions.
 bool are_bounds_checks(const ExprPool& pool, const GuardedLoad& factor, const Shape& shape) {
   return std::ranges::all_of(factor.guards, [&](ExprId guard) {
     const auto compared = index_comparison(pool, guard);
@@ -169,7 +168,7 @@ std::optional<WarpgroupOperand> image_of(const Graph& graph, const ExprPool& poo
   const std::optional<ImageDimensions> found = dimensions_of(pool, load, sides, k);
   const std::optional<int> pixels = pixels_of_box(pool, sides);
   if (!found || !pixels || !are_bounds_checks(pool, factor, shape)) return std::nullopt;
-  // Beyond the last channel of a tap lies nothing, or no tile goes there.
+  // A tile must not read past a tap's last channel, unless TMA fills zeros there.
   const bool whole = load.indices[found->channels] == IndexExpr::axis(k.channels) && shape[found->channels].is(k.count);
   if (!whole && k.count % elements.k != 0) return std::nullopt;
   Axes all = sides.product.batch;
@@ -198,7 +197,7 @@ std::optional<WarpgroupOperand> image_of(const Graph& graph, const ExprPool& poo
                           .boxes = std::move(boxes)};
 }
 
-// Of points: planes are what TMA sees of a matrix.
+// Pointwise convolutions: the planes of the image are a matrix for TMA.
 std::optional<WarpgroupOperand> points_of(const ExprPool& pool, const GuardedLoad& factor, const IndexExpr& position,
                                           const Sides& sides, const Axes& k) {
   const std::optional<IndexExpr> stride = flat_stride(position, k, pool);
@@ -224,7 +223,7 @@ std::optional<ImageLoop> loop_of(const Graph& graph, const ExprPool& pool, const
       if (!factor || pool[factor->load].dtype != sides.product.tensor_dtype) return std::nullopt;
       const IndexExpr position = position_of(graph, pool, factor->load);
       if (by_values(position) || (!of_image && !factor->guards.empty())) return std::nullopt;
-      if (!k) k = k_extent_of(pool, given.k, position);  // of the first weights
+      if (!k) k = k_extent_of(pool, given.k, position);  // from the first weights
       if (!k || (!of_image && coefficient_of(position, axis_variable(k->channels)) != 1)) return std::nullopt;
       std::optional<WarpgroupOperand> operand;
       if (!of_image)
@@ -265,7 +264,7 @@ std::optional<ImageContraction> find_tma_image_boxes(const Graph& graph, const K
     if (auto found = find_tma_image_boxes(graph, kernel, by_images, false)) return found;
   for (Contraction rest = product; !rest.rows.empty();) {
     if (auto found = find_tma_image_boxes(graph, kernel, rest, true)) return found;
-    rest.batch.push_back(rest.rows.front());  // points of planes are a matrix for each image
+    rest.batch.push_back(rest.rows.front());  // pointwise: each image's planes are one matrix
     rest.rows.erase(rest.rows.begin());
   }
   return std::nullopt;

@@ -14,8 +14,8 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-// wgmma keeps 14 bits of what it sums of float8, and drops the others. Over long depths that would be seen, so that
-// what is summed of so much of it is added in float32; 0 where all of it is short.
+// wgmma accumulates float8 with 14 bits of mantissa. For a large K this is not exact enough, so partial sums of this
+// much K are added in float32. 0: K is short.
 std::int64_t float8_depth(const ExprPool& pool, const Axes& k) {
   constexpr std::int64_t kShort = 1024, kAdded = 512;
   IndexExpr count = 1;
@@ -38,12 +38,12 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
     if (form.dtype == DType::kFloat8E4M3FN && loop.block == 0) loop.added_after = float8_depth(pool, k);
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? given.left : given.right) {
-        // What is taken of rows' elements goes with sums of columns, which multiplying threads make of their tiles.
+        // The sums of columns for zero points are computed by the multiplying threads, for left operands only.
         if (operand.offset != kNoExpr && (!left || form.groups)) return std::nullopt;
-        // The host makes tensor maps: it knows no loaded values.
+        // The host creates tensor maps and does not know loaded values.
         const bool looked_up = by_values(operand.across);
         if (looked_up && !left) return std::nullopt;
-        // Groups of rows begin at any row: TMA copies from there, but no thread copies pieces across the rows.
+        // Groups begin at any row. TMA can copy from there, but threads cannot copy unaligned pieces across the rows.
         if (left && form.groups && operand.transformed() && !operand.k_major) return std::nullopt;
         auto found = operand.transformed() ? computed_operand(pool, operand)
                      : looked_up           ? gathered_operand(operand)
@@ -58,7 +58,7 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
   return loops;
 }
 
-// Of an image whose channels lie last, and weights that lie as the depth goes.
+// Loops of a channels-last image and weights with the same order of K.
 std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const ConvolutionForm& form,
                                                    const Contraction& product) {
   if (form.left.offset != kNoExpr || form.right.offset != kNoExpr) return std::nullopt;
@@ -78,7 +78,7 @@ struct LoopSizes {
 
 struct WarpgroupSizes {
   double rows, columns, batch;
-  double groups;  // of rows: the last tile of each is half full
+  double groups;  // groups of rows: the last tile of each is half full
   std::vector<LoopSizes> loops;
 };
 
@@ -103,13 +103,13 @@ double cluster_tiles(const WarpgroupTiles& t, const WarpgroupSizes& sizes) {
          sizes.batch;
 }
 
-// Boxes of pixels that begin between sectors have one more of these in each line.
+// Boxes of pixels that are not aligned to sectors read one more sector per line.
 double sectors_of_boxes(const WarpgroupOperand& operand) {
   const double line = 2.0 * operand.boxes->pixels;
   return operand.k_major || operand.boxes->taps.empty() ? 1 : (line + kSectorBytes) / line;
 }
 
-// Of a step of the depth: bytes that are copied, and instructions for what is computed.
+// Work per element of K: bytes copied, and instructions of transformed operands.
 struct StepWork {
   double bytes = 0, instructions = 0;
 };
@@ -127,8 +127,8 @@ StepWork step_work(const WarpgroupGemmForm& form, const WarpgroupLoop& loop) {
   return work;
 }
 
-// As gemm_form's model: cycles of a multiprocessor for a tile. Its tensor cores make 2048 multiply-adds of 16 bits in
-// one by wgmma. Beside them four warps compute, each an instruction in two cycles.
+// Cycles per tile on one multiprocessor, as in gemm_form's model. wgmma makes 2048 multiply-adds of 16 bits per cycle.
+// The four copying warps compute meanwhile, one instruction every two cycles.
 double tile_cycles(const WarpgroupGemmForm& form, const WarpgroupSizes& sizes) {
   const WarpgroupTiles& t = form.tiles;
   const double accumulators = static_cast<double>(t.rows()) * t.columns;
@@ -142,7 +142,7 @@ double tile_cycles(const WarpgroupGemmForm& form, const WarpgroupSizes& sizes) {
   return cycles;
 }
 
-// Blocks go from one product's tiles to another's with one loop over the depth each.
+// True if several GEMMs may share a kernel: each has one loop over K.
 bool stand_together(std::span<const WarpgroupCandidate> products) {
   return products.size() == 1 || std::ranges::all_of(products, [&](const WarpgroupCandidate& c) {
            return c.product->loops.size() == 1 && c.product->batch.empty() && !c.form->groups && !c.form->pairs &&
@@ -151,16 +151,17 @@ bool stand_together(std::span<const WarpgroupCandidate> products) {
          });
 }
 
-// A thread's registers for a column of sums: half of one, twice where parts of the depth are added to them.
+// A thread's registers per column of accumulators: half a register, twice that with partial sums.
 double registers_of_column(const WarpgroupGemmForm& form) {
   const bool in_parts = std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.in_parts(); });
   return form.accumulators * (in_parts ? 1.0 : 0.5);
 }
 
-// As many stages as there is room for, of the same size for all; false where they are too few.
+// Sets as many stages as fit, the same for all forms. Returns false if there is no room for enough stages.
 bool fit(std::span<WarpgroupGemmForm> forms, const Target& target) {
   constexpr int kMostStages = 8, kLeastStages = 3, kGoodStages = 4;
-  constexpr int kStaged[][2] = {{32, 32}, {32, 16}, {16, 16}};  // results of one sum; of each of several
+  // Columns staged for one accumulator; for each of several.
+  constexpr int kStaged[][2] = {{32, 32}, {32, 16}, {16, 16}};
   for (const auto& [least, boxes] :
        {std::pair{kGoodStages, true}, {kGoodStages, false}, {kLeastStages, true}, {kLeastStages, false}})
     for (const auto& [of_one, of_several] : kStaged)
@@ -175,7 +176,7 @@ bool fit(std::span<WarpgroupGemmForm> forms, const Target& target) {
   return false;
 }
 
-// Boxes are made of eights of columns.
+// Finds how TMA can store an output. Boxes need columns in multiples of eight.
 std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput& output, const Contraction& product) {
   const int element = bits(output.type.dtype);
   if (element != 8 && element != 16 && element != 32) return std::nullopt;
@@ -197,7 +198,7 @@ std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput&
   return fits ? std::optional(std::move(store)) : std::nullopt;
 }
 
-// Of groups' last rows, lanes store 16 bytes each of what is in a box.
+// In grouped GEMMs, lanes store the last rows of a group from the boxes, 16 bytes each.
 std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const Contraction& product, bool groups) {
   std::vector<std::optional<WarpgroupStore>> stores;
   IndexExpr columns = 1;
@@ -212,7 +213,7 @@ std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const
   return stores;
 }
 
-// Of an image in boxes, with the product that these are factors of.
+// Loops of an image in boxes, with the contraction that they belong to.
 std::optional<std::vector<WarpgroupLoop>> loops_of_image_boxes(const WarpgroupCandidate& c,
                                                                std::optional<Contraction>& product) {
   if (!c.graph) return std::nullopt;
@@ -225,8 +226,8 @@ std::optional<std::vector<WarpgroupLoop>> loops_of_image_boxes(const WarpgroupCa
   return loops;
 }
 
-// What threads copy has no end of a tile at each tap's: so much of the depth that is multiplied for nothing costs more
-// than these threads do.
+// True if little of K is padding. Otherwise copying by threads is cheaper, because it does not pad each tap to whole
+// tiles.
 bool is_mostly_whole(const std::vector<WarpgroupLoop>& boxes, const ConvolutionForm& form) {
   return 8 * boxes[0].padded_k <= 9 * form.k;
 }
@@ -268,21 +269,21 @@ bool computes(const WarpgroupGemmForm& form) {
   return std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.computes(); });
 }
 
-// Sums that wait for nothing but what stands behind the product.
+// Row blocks need accumulators that are used by nothing but the epilogue.
 bool may_have_row_blocks(const WarpgroupGemmForm& form) {
   const auto plain = [](const WarpgroupLoop& loop) { return !loop.scaled() && !loop.in_parts(); };
   return computes(form) && bits(form.dtype) == 16 && std::ranges::all_of(form.loops, plain);
 }
 
-// Tiles of so many columns, or fewer where registers do not hold their sums; false where that cannot be.
+// Sets tiles with this many columns, or fewer if registers are short. Returns false if no width is possible.
 bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const WarpgroupSizes> sizes, int columns, int cluster,
          int row_blocks, const Target& target) {
-  constexpr int kMostSums = 128, kLeastColumns = 64;  // of a thread, in registers
-  constexpr int kMaxGathered = 128;                   // of whose places a thread has eight
+  constexpr int kMostSums = 128, kLeastColumns = 64;  // per thread, in registers
+  constexpr int kMaxGathered = 128;                   // columns for which a thread has eight positions each
   double rows = 0;
   for (const WarpgroupSizes& s : sizes) rows = std::max(rows, s.rows);
   if (cluster > 1 && (rows <= WarpgroupTiles::kRows || target.multiprocessors < cluster)) return false;
-  // Threads make tiles for their own block.
+  // Threads compute and copy tiles for their own block only.
   if (cluster > 1 && (std::ranges::any_of(forms, computes) || std::ranges::any_of(forms, picks_columns))) return false;
   if (row_blocks > 1 && (rows <= WarpgroupTiles::kRows || !std::ranges::all_of(forms, may_have_row_blocks)))
     return false;
@@ -299,7 +300,7 @@ bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const WarpgroupSizes> 
   return fit(forms, target);
 }
 
-// The form with the number of shares of its depth that suits it best.
+// The form with the best number of splits of K.
 std::optional<WarpgroupGemms> with_shares(WarpgroupGemmForm form, const WarpgroupSizes& sizes, const Target& target) {
   const WarpgroupTiles& t = form.tiles;
   const double clusters = cluster_tiles(t, sizes), at_a_time = target.multiprocessors / t.cluster;
@@ -317,7 +318,7 @@ std::optional<WarpgroupGemms> with_shares(WarpgroupGemmForm form, const Warpgrou
   if (!best) return std::nullopt;
   form.tiles.split_k = best->second;
   WarpgroupGemms made{.forms = {std::move(form)}, .cycles = best->first};
-  fit(made.forms, target);  // nothing is staged
+  fit(made.forms, target);  // nothing is staged with split-K
   return made;
 }
 
@@ -340,7 +341,7 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
     forms.push_back(*std::move(form));
   }
   std::vector<WarpgroupGemms> ranking;
-  constexpr std::pair<int, int> kDown[] = {{2, 1}, {1, 1}, {1, 2}};  // blocks of a cluster, of rows
+  constexpr std::pair<int, int> kDown[] = {{2, 1}, {1, 1}, {1, 2}};  // blocks per cluster, row blocks
   for (const int columns : {256, 128, 64})
     for (const auto& [cluster, row_blocks] : kDown) {
       if (!cut(forms, sizes, columns, cluster, row_blocks, target)) continue;
@@ -367,10 +368,9 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
 
 namespace {
 
-// Half of the least tile is full at least: of few rows, one of two warpgroups alone would multiply anything.
+// At least half of the smallest tile must have rows, so that both warpgroups have work.
 constexpr double kHalfFull = WarpgroupTiles::kRows / 2.0 + 1;
-// What else there is for an image whose channels lie first fetches it one by one: a quarter of the products may be as
-// many.
+// For channels-first images a quarter is enough, because the alternative gathers elements one by one.
 constexpr double kQuarterFull = WarpgroupTiles::kRows / 4.0;
 
 bool fills_tiles(const Kernel& kernel, const Contraction& product, double rows) {
@@ -405,7 +405,7 @@ std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kern
   const WarpgroupCandidate candidate{&kernel, &product, &as_product, nullptr, &graph};
   std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms({&candidate, 1}, target);
   if (ranking.empty()) return ranking;
-  // As it is cut, where images have gone to the batch.
+  // The contraction as tiled, with images in its batch.
   const WarpgroupGemmForm& form = ranking[0].forms[0];
   if (!fills_tiles(kernel, *form.product, has_channels_first(form) ? kQuarterFull : kHalfFull)) return {};
   return ranking;

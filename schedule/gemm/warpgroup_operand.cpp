@@ -21,7 +21,7 @@ std::optional<IndexExpr> step_along(const IndexExpr& e, std::uint32_t axis, cons
   return step;
 }
 
-// The depth of a factor whose lines run along it, in stretches: one axis, of which a division tells them apart.
+// The segments of K of a K-major operand: one axis, which a division splits.
 std::optional<WarpgroupOperand::Stretches> stretches_of(const ExprPool& pool, const IndexExpr& position, const Axes& k,
                                                         const WarpgroupElements& elements) {
   std::optional<std::uint32_t> axis;
@@ -104,7 +104,7 @@ std::optional<WarpgroupOperand> gathered_operand(const GemmOperand& given) {
 std::optional<WarpgroupOperand> computed_operand(const ExprPool& pool, const GemmOperand& given) {
   const auto strides = [](const GemmOperand& copy) { return copy.k_stride.has_value(); };
   if (!std::ranges::all_of(given.copies, strides)) return std::nullopt;
-  double instructions = 4;  // from words and into them
+  double instructions = 4;  // unpacking and packing words
   for (const ExprId id : reachable(pool, std::span(&given.value, 1))) {
     const OperationWork work = operation_work(pool[id]);
     instructions += work.arithmetic + 4 * work.special;

@@ -54,7 +54,7 @@ bool WarpgroupGemmForm::scales_in_stages() const {
 }
 
 std::int64_t stage_bytes(const WarpgroupGemmForm& form) {
-  constexpr std::int64_t kSwizzled = 1024;  // tiles repeat so
+  constexpr std::int64_t kSwizzled = 1024;  // period of the swizzle, bytes
   std::int64_t most = 0;
   for (const WarpgroupLoop& loop : form.loops) {
     std::int64_t tiles = 0, scales = 0;
@@ -72,7 +72,7 @@ std::int64_t stage_bytes(const WarpgroupGemmForm& form) {
 std::int64_t copied_bytes(const WarpgroupGemmForm& form) {
   std::int64_t most = 0;
   for (const WarpgroupLoop& loop : form.loops) {
-    std::int64_t bits_deep = 0;  // of one step of the depth
+    std::int64_t bits_deep = 0;  // per step of K
     for (const bool left : {true, false})
       for (const WarpgroupOperand& operand : left ? loop.left : loop.right)
         if (operand.transformed) bits_deep += bits_copied(operand) * (left ? form.tiles.rows() : form.tiles.columns);
@@ -117,7 +117,7 @@ std::int64_t group_bytes(const WarpgroupGemmForm& form) {
 
 std::int64_t table_entries(const WarpgroupGemmForm& form) {
   constexpr std::int64_t kOfTile = WarpgroupTiles::kLineBytes / 16;
-  const WarpgroupLoop& loop = form.loops[0];  // alone, where it has an image
+  const WarpgroupLoop& loop = form.loops[0];  // an image has one loop
   return loop.image() ? (loop.image()->image->k + form.k() - 1) / form.k() * kOfTile : 0;
 }
 
