@@ -17,8 +17,8 @@ namespace fusec {
 namespace {
 
 constexpr int kTile = 64;     // rows and columns of a block's tile
-constexpr int kMmaK = 32;     // of a step along k on tensor cores
-constexpr int kScalarK = 16;  // and without them
+constexpr int kMmaK = 32;     // K per step on tensor cores
+constexpr int kScalarK = 16;  // K per step without tensor cores
 constexpr int kMmaThreads = 128, kScalarThreads = 256;
 
 class ContractionEmitter {
@@ -59,17 +59,16 @@ class ContractionEmitter {
   }
 
   ScalarType accumulator_type() const { return pool_[p_.loops[0].terms[0].reduction].type; }
-  // The element type in shared memory: the stored 16-bit format, or the type that is multiplied.
+  // The element type in shared memory: the stored 16-bit format, or the compute type.
   std::string element() const { return p_.tensor_dtype ? "unsigned short" : c_type(accumulator_type()); }
-  // Tiles for tensor cores have lines along the depth, or lines of one place each (`across`) where vectors come so from
-  // memory: ldmatrix turns them round. In lanes all are across. A line is padded so that no two that are written or
-  // read at once start in one bank.
+  // Elements per line of a tile. On tensor cores a line runs along K, or across K (`across`) if vector loads do;
+  // ldmatrix transposes those. Without tensor cores all lines run across K. Padding avoids bank conflicts.
   int stride(bool across) const {
     if (p_.tensor_dtype) return (across ? kTile : block_k_) + 8;
     return kTile + (is_wide(accumulator_type()) ? 1 : 2);
   }
 
-  // Loops run one after the other and use the same tiles.
+  // Loops run one after the other and share the tiles.
   void declare_tiles() {
     std::size_t left = 0, right = 0;
     for (const ContractionLoop& loop : p_.loops) {
@@ -121,8 +120,8 @@ class ContractionEmitter {
     if (p_.expert_index) writer_.close();
   }
 
-  // What each row of the tile needs besides its elements: values that are the same for all columns, and the number of
-  // the matrix it has chosen, -1 for rows outside.
+  // Declares per-row values in shared memory: values that are the same for all columns, and the chosen matrix (-1 for
+  // rows outside).
   void rows_of_block() {
     if (p_.row_values.empty() && !p_.expert_index) return;
     for (const ExprId id : p_.row_values) {
@@ -150,7 +149,7 @@ class ContractionEmitter {
     writer_.line("__syncthreads();");
   }
 
-  // A loop over the matrices that some row of the tile has chosen.
+  // Opens a loop over the matrices that some row of the tile chooses.
   void open_expert_loop() {
     const std::string first = writer_.unique("first_matrix"), last = writer_.unique("last_matrix");
     matrix_ = writer_.unique("matrix");
@@ -167,7 +166,7 @@ class ContractionEmitter {
     writer_.line(fmt::format("if (!{}) continue;", wanted));
   }
 
-  // The values of a row in the text from here on; `line` is its place in the tile.
+  // Defines the values of a row; `line`: its index in the tile.
   void define_row_values(const std::string& line) {
     for (const auto& [id, name] : row_values_) emitter_.define(id, fmt::format("{}[{}]", name, line));
   }
@@ -188,7 +187,7 @@ class ContractionEmitter {
     writer_.close();
   }
 
-  // Does a plain load of 16-bit elements run along the axis in whole, aligned groups of eight?
+  // True if a plain 16-bit load has whole, aligned groups of eight along the axis.
   bool takes_vectors(ExprId operand, const std::vector<std::uint32_t>& along) const {
     const ExprNode& n = pool_[operand];
     if (!p_.tensor_dtype || n.op != ExprOp::kLoad || n.dtype != *p_.tensor_dtype || along.empty()) return false;
@@ -202,7 +201,7 @@ class ContractionEmitter {
     return proves_multiple_of(rest, 8, pool_.bounds()) && proves_multiple_of(pool_.extent(axis), 8, pool_.bounds());
   }
 
-  // Loads one factor's tile: elements outside the matrix are 0.
+  // Loads the tile of one operand. Elements outside the matrix are 0.
   void fill_tile(const std::string& tile, ExprId operand, bool is_left, const std::string& step) {
     const std::vector<std::uint32_t>& across = is_left ? p_.rows : p_.columns;
     const std::string& across0 = is_left ? row0_ : column0_;
@@ -216,7 +215,7 @@ class ContractionEmitter {
     const int fast = (across_first ? kTile : block_k_) / width;
     const std::string slow_name = across_first ? place : line, fast_name = across_first ? line : place;
     std::string slow = fmt::format("{} / {}", e, fast);
-    if (k_vectors) {  // those of one line are half as long as the banks: lines four apart are in different halves
+    if (k_vectors) {  // a line spans half of the banks: lines four apart use different halves
       const std::string first = writer_.unique("first_line");
       writer_.line(
           fmt::format("const int {} = threadIdx.x / 32 * 8 + threadIdx.x / 4 % 2 * 4 + threadIdx.x / 8 % 4;", first));
@@ -242,7 +241,8 @@ class ContractionEmitter {
     writer_.close();
   }
 
-  // Neighbouring threads make neighbouring lines, eight places of each: elements one by one would go to few banks.
+  // Each thread loads eight places of a line, and neighbouring threads neighbouring lines. Single elements would cause
+  // bank conflicts.
   void fill_in_eights(const std::string& tile, ExprId operand, bool is_left, const std::string& step) {
     const std::vector<std::uint32_t>& across = is_left ? p_.rows : p_.columns;
     const std::string e = writer_.unique("e"), line = writer_.unique("line"), place = writer_.unique("place");
@@ -276,8 +276,7 @@ class ContractionEmitter {
     return !takes_vectors(operand, k_axes_) && takes_vectors(operand, is_left ? p_.rows : p_.columns);
   }
 
-  // Do threads that are neighbours across the depth find neighbours there, of some load, or ask for fewer sectors than
-  // along it?
+  // True if some load is contiguous across K, or if loads across K touch fewer sectors than loads along K.
   bool runs_across(ExprId operand, const std::vector<std::uint32_t>& across) const {
     if (k_axes_.empty()) return true;
     const Variable last_across{Variable::Kind::kAxis, across.back()};
@@ -291,7 +290,7 @@ class ContractionEmitter {
     return asked_across > 0 && asked_across < asked_along;
   }
 
-  // Of a load by 32 threads that are neighbours along the axis: 0 of what is the same for all.
+  // Sectors that a warp touches if its lanes are neighbours along the axis; 0 if all lanes load the same element.
   int sectors_of_warp(ExprId load, std::uint32_t axis) const {
     const IndexExpr position = emitter_.position(load);
     const auto step = coefficient_of(position, Variable{Variable::Kind::kAxis, axis});
@@ -333,7 +332,7 @@ class ContractionEmitter {
     writer_.line(fmt::format("{} = {};", to, one));
   }
 
-  // A variable that has the factor's element, 0 where it is not inside.
+  // Declares a variable with the operand's element, or 0 outside, and returns its name.
   std::string make_element(ExprId operand, const std::vector<std::uint32_t>& across, const std::string& at,
                            const std::string& k_index, const std::string& inside) {
     const std::string one = writer_.unique("one");
@@ -354,7 +353,7 @@ class ContractionEmitter {
     return one;
   }
 
-  // Of a plain load of what is multiplied: its bits go to the tile as they are. "" for other factors.
+  // For a plain load of the multiplied dtype: the text of its bits. "" for other operands.
   std::string stored_element(ExprId operand) {
     const ExprNode& n = pool_[operand];
     if (!p_.tensor_dtype || n.op != ExprOp::kLoad || n.args[0] != kNoExpr || n.dtype != *p_.tensor_dtype) return "";
@@ -363,7 +362,7 @@ class ContractionEmitter {
     return fmt::format("{}[{}]", writer_.input(n.source), emitter_.index_text().tight(position));
   }
 
-  // A name for each of several: "a", or "a0", "a1".
+  // The name, with a number if there are several: "a", or "a0", "a1".
   static std::string numbered(std::string_view name, std::size_t i, std::size_t count) {
     return count == 1 ? std::string(name) : fmt::format("{}{}", name, i);
   }
@@ -395,8 +394,8 @@ class ContractionEmitter {
     writer_.close();
   }
 
-  // Eight lanes have the lines of a piece; of 16 lines, the left factor's pieces take turns across the depth first, the
-  // right one's along it.
+  // Loads fragments with ldmatrix: each eight lanes have the lines of one 8x8 matrix. The four matrices of the left
+  // operand come across K first, those of the right operand along K first.
   void load_fragments(const std::string& fragments, const std::string& tile, bool is_left, bool across) {
     const char* across_k = is_left ? "warp_lane / 8 % 2 * 8" : "warp_lane / 16 * 8";
     const char* k_major = is_left ? "warp_lane / 16 * 8" : "warp_lane / 8 % 2 * 8";
@@ -441,7 +440,7 @@ class ContractionEmitter {
     bind_flat(emitter_, p_.rows, row, "mnopq");
     bind_flat(emitter_, p_.columns, column, "ijlst");
     define_row_values(fmt::format("{} - {}", row, row0_));
-    if (p_.expert_index) emitter_.bind(p_.expert_index->axis, "0");  // the sums are over it
+    if (p_.expert_index) emitter_.bind(p_.expert_index->axis, "0");  // the accumulators include all matrices
     const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
     for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
       const KernelOutput& output = kernel_.outputs[i];
@@ -453,7 +452,7 @@ class ContractionEmitter {
     writer_.close();
   }
 
-  // A loop over a thread's sums, which have no index where they are multiplied: registers have none.
+  // Copies the accumulators into an indexable array and opens a loop over them.
   void take_items(int items, const char* place) {
     for (const auto& [reduction, sum] : sums_) {
       const std::string all = writer_.unique(sum + "_items");
@@ -476,7 +475,7 @@ class ContractionEmitter {
   std::vector<std::uint32_t> k_axes_;  // of the current loop
   std::vector<std::string> left_tiles_, right_tiles_;
   std::map<ExprId, std::string> sums_;
-  std::map<ExprId, std::string> row_values_;  // in shared memory, for each row of the tile
+  std::map<ExprId, std::string> row_values_;  // in shared memory, one per row of the tile
   std::string row0_, column0_, expert_of_row_, matrix_;
 };
 

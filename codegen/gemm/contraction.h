@@ -1,15 +1,13 @@
-// Matrix products of any index form, with whatever stands before and after them: a block of threads makes a tile of the
-// result, both factors' tiles go through shared memory, 16-bit factors on tensor cores, others with fused
-// multiply-adds.
+// Emits contractions of any index form, with prologues and epilogues. A block computes a tile of the result. The tiles
+// of both operands go through shared memory; tensor cores multiply 16-bit operands, fused multiply-adds all others.
 //
 //   out[b, m, n] = epilogue(sum over k of a[b, m, k] * c[b, k, n], other operands at [b, m, n])
 //
-// Several sums over one space share the tiles of equal factors, and a loop where their depths are equal.
+// Several accumulators share the tiles of equal operands, and share a loop if their K is the same. With experts, a
+// block loops over the matrices that its rows choose.
 //
-// Where each row chooses its matrix (experts), a block goes over the matrices that its rows have chosen.
-//
-// m, n, k and b may each be several axes: a convolution is a product whose factor is indexed by sums and guarded at the
-// borders (implicit GEMM), a grouped one a batch of products.
+// m, n, k and b may each be several axes. A convolution is a contraction with an operand that is indexed by sums and
+// guarded at the borders (implicit GEMM); a grouped convolution is a batch of them.
 #pragma once
 
 #include "codegen/expr/kernel_source.h"

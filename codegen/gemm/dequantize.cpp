@@ -11,7 +11,7 @@
 namespace fusec {
 namespace {
 
-// The prelude's function that widens eight at a time, where it has one.
+// The prelude function that converts eight values; nullopt if there is none.
 std::optional<std::string> dequantize_function(DType from, DType to) {
   const auto is = [](DType d, std::initializer_list<DType> list) { return std::ranges::find(list, d) != list.end(); };
   using enum DType;
@@ -23,14 +23,14 @@ std::optional<std::string> dequantize_function(DType from, DType to) {
   return fmt::format("{}_of_{}", short_name(to), short_name(from));
 }
 
-// Eight times 22 more than what a half-byte float stands for is taken away again with the scale: bfloat16 has all of 22
-// such scales. Of float16 these are those that it may not have.
+// e2m1 values are converted to 8 * (value + 22), and this offset is subtracted with the scale. bfloat16 represents 22
+// times any of these scales; float16 does not.
 bool has_16_bit_scale(DType scale, DType multiplied) {
   if (scale == DType::kFloat8E8M0FNU) return true;
   return multiplied == DType::kBFloat16 && (scale == DType::kFloat8E4M3FN || scale == DType::kFloat8E5M2);
 }
 
-// The same for codes less a zero point, which what is multiplied has with all that is added to it on the way.
+// The prelude function that also subtracts the zero point. The offset of the conversion is added to the zero point.
 std::optional<std::string> dequantize_function_with_zero_point(const Dequantize& quantized, const ExprPool& pool,
                                                                DType to) {
   const ExprNode& zero = pool[without_conversion(pool, quantized.zero)];
@@ -122,7 +122,8 @@ std::string dequantize_text(const Dequantize& quantized, DType multiplied, int w
   writer.use("widened");
   const std::string to = short_name(multiplied);
   const bool half = multiplied == DType::kFloat16;
-  if (quantized.function == "bf16_of_e2m1" && quantized.float_scale && zero.empty()) {  // in one
+  // Conversion and scale in one function.
+  if (quantized.function == "bf16_of_e2m1" && quantized.float_scale && zero.empty()) {
     writer.use("shifted_" + quantized.function);
     writer.use("scaled_numbers_bf16");
     return fmt::format("scaled_numbers_bf16(widened<shifted_{}, {}>({}), {})", quantized.function, words, from, scale);

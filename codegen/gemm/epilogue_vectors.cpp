@@ -12,7 +12,7 @@
 namespace fusec {
 namespace {
 
-// What the outputs need apart from the sums: whose loads stand here.
+// The loads of the epilogue, without those of the accumulators.
 std::vector<ExprId> epilogue_operands(const EpilogueVectors& eights) {
   const ExprPool& pool = eights.kernel.pool;
   std::vector<std::uint8_t> wanted(pool.size(), 0);
@@ -32,7 +32,7 @@ std::vector<ExprId> epilogue_operands(const EpilogueVectors& eights) {
   return loads;
 }
 
-// Do all outputs have a step along the axis right behind so many elements, where the later axes end?
+// True if, in all outputs, one step along the axis equals `elements` elements: the axis continues where later axes end.
 bool continues(const Kernel& kernel, std::uint32_t axis, const IndexExpr& elements) {
   return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& output) {
     const IndexExpr at = simplify(flat_index(output.type.shape, output.index), kernel.pool.bounds());
@@ -44,8 +44,8 @@ bool continues(const Kernel& kernel, std::uint32_t axis, const IndexExpr& elemen
   });
 }
 
-// How many of the columns' last axes are taken as one, of which whole eights are proven: images of 28 by 28 have no
-// rows of eights, but are eights as a whole. 0 where it is so of none.
+// The number of last column axes to merge so that their extent is a multiple of eight: images of 28 by 28 have no rows
+// of eights, but have whole eights together. 0 if there is no such number.
 std::size_t last_columns(const Kernel& kernel, const Contraction& product) {
   const ExprPool& pool = kernel.pool;
   IndexExpr count = 1;
@@ -58,7 +58,8 @@ std::size_t last_columns(const Kernel& kernel, const Contraction& product) {
   return 0;
 }
 
-// The outputs' axes, the merged ones as one of eights and a lane, which stands for the last of them in `now`.
+// Splits the merged axes into one axis of eights and a lane. `now` maps old axes to new ones; the last merged axis maps
+// to the axis of eights.
 AxisChange eights_of(const Kernel& kernel, const std::vector<std::uint32_t>& merged, int width, ExprPool& pool,
                      EpilogueVectors& made, std::map<std::uint32_t, std::uint32_t>& now) {
   AxisChange change;
@@ -73,7 +74,7 @@ AxisChange eights_of(const Kernel& kernel, const std::vector<std::uint32_t>& mer
   }
   for (const std::uint32_t a : kernel.outputs[0].axes) {
     if (is_merged(a)) {
-      IndexExpr below = 1;  // of the axes behind it
+      IndexExpr below = 1;  // the extent of the later axes
       for (std::size_t i = merged.size(); i-- > 0 && merged[i] != a;) below *= kernel.pool.extent(merged[i]);
       IndexExpr value = floor_div(flat, below);
       if (a != merged.front()) value = floor_mod(value, kernel.pool.extent(a));
@@ -104,7 +105,7 @@ EpilogueVectors with_epilogue_vectors(const Kernel& kernel, const Contraction& p
   std::vector<ExprId> reductions;
   for (const auto& [reduction, sum] : accumulators) reductions.push_back(reduction);
   for (const auto& [value, text] : known) reductions.push_back(value);
-  // The axes that become one, in eights.
+  // The axes that are merged and split into eights.
   const std::size_t together = width > 1 ? last_columns(kernel, product) : 0;
   const std::vector<std::uint32_t> merged(product.columns.end() - static_cast<std::ptrdiff_t>(together),
                                           product.columns.end());
@@ -137,7 +138,7 @@ void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, const Epilog
                           const std::map<ExprId, std::string>& names, const std::vector<std::string>& elsewhere) {
   KernelWriter& writer = emitter.writer();
   const std::vector<ExprId> roots = roots_of(eights.kernel);
-  // So that nothing of the product is computed again ahead of the lanes.
+  // Defines the accumulators, so that nothing of the GEMM is computed again before the loop over lanes.
   for (const auto& [reduction, name] : names) emitter.define(reduction, name + ".v[0]");
   VectorLoads loads(emitter, graph, eights.lane, eights.width);
   const std::string lane = writer.unique("e");

@@ -1,5 +1,5 @@
-// What stands behind a product, for schedules whose lanes have the sums of eight neighbouring columns of a row: the
-// kernel with the last axis of its columns in eights, and the text of one eight, which reads and writes 16 bytes.
+// The GEMM epilogue for schedules with eight neighbouring accumulators of a row per lane. The last column axis is split
+// into groups of eight, and the epilogue of a group reads and writes 16 bytes.
 //
 //   y[i, j] = gelu(sum[i, j] + bias[j])     ->     y[i, 8 * c + e], with sum as an array of eight at (i, c)
 #pragma once
@@ -15,30 +15,31 @@ namespace fusec {
 
 inline constexpr int kEpilogueVectorWidth = 8;
 
-// The kernel with the last axis of its columns in groups of `width`, and what became of the product's axes and sums.
+// The kernel with the last column axis in groups of `width`, and its new axes and accumulators.
 struct EpilogueVectors {
   Kernel kernel;
-  std::vector<std::uint32_t> batch, rows, columns;  // columns: of eights
-  std::vector<std::uint32_t> ones;  // axes of extent 1, and that of chosen matrices, which the sums know
+  std::vector<std::uint32_t> batch, rows, columns;  // columns: groups of eight
+  std::vector<std::uint32_t> ones;                  // axes of extent 1 and the expert axis
   std::uint32_t lane = 0;
-  std::map<ExprId, std::string> accumulators;  // as given, by the sums' new ids
-  std::map<ExprId, std::string> known;         // likewise of other values
+  std::map<ExprId, std::string> accumulators;  // the given names, by the new ids of the accumulators
+  std::map<ExprId, std::string> known;         // the text of other known values, by their new ids
   int width = kEpilogueVectorWidth;
 };
 
-// Eight where whole eights of columns are proven, else one.
+// Returns 8 if the number of columns is a proven multiple of eight, else 1.
 int epilogue_vector_width(const Kernel& kernel, const Contraction& product);
 
 EpilogueVectors with_epilogue_vectors(const Kernel& kernel, const Contraction& product,
                                       const std::map<ExprId, std::string>& accumulators, int width,
                                       const std::map<ExprId, std::string>& known = {});
 
-// Stores the outputs' eight elements at the bound axes; of each sum, `names` is a variable with an array `v` of eight.
-// `elsewhere`: of each output, a call that lacks the words it stores ("": they are stored to memory).
+// Stores the eight elements of each output at the bound axes. `names`: for each accumulator a variable with an array
+// `v` of eight. `elsewhere`: for each output the start of a call to which the words are appended; "" stores them to
+// memory.
 void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, const EpilogueVectors& eights,
                           const std::map<ExprId, std::string>& names, const std::vector<std::string>& elsewhere = {});
 
-// The same of one element, whose sums were defined.
+// Stores one element of each output; the accumulators must be defined.
 void emit_epilogue_scalar(ExprEmitter& emitter, const EpilogueVectors& eights);
 
 }  // namespace fusec

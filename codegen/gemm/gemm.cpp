@@ -76,8 +76,8 @@ class GemmEmitter {
  private:
   bool uses_stream_k() const { return stream_k_.has_value(); }
 
-  // Float8 is multiplied as halves that ptxas makes of it, and those have registers of their own; so have sums that are
-  // made in parts, and several factors that are computed on their way.
+  // Threads per multiprocessor for the register limit. ptxas converts float8 to float16 in extra registers; partial
+  // sums and several transformed operands also need registers.
   int threads_at_a_time() const {
     if (form_.dtype == DType::kFloat8E4M3FN) return 256;
     const bool needs_registers = std::ranges::any_of(form_.loops, [&](const GemmLoop& loop) {
@@ -88,7 +88,7 @@ class GemmEmitter {
     return needs_registers ? 384 : 512;
   }
 
-  // Tile after tile of a block's stretch of the steps along the depth; that of most blocks is a whole tile's.
+  // Opens a loop over the tiles in a block's range of the stream. Most blocks have one whole tile.
   void open_stream_k_range() {
     const std::string at = writer_.unique("at"), end = writer_.unique("end");
     stretches_ = writer_.unique("Streams");
@@ -155,7 +155,7 @@ class GemmEmitter {
     }
   }
 
-  // In the order of the product's terms.
+  // The accumulators in the order of the contraction's terms.
   std::vector<std::pair<ExprId, ScalarType>> sum_types() const {
     std::vector<std::pair<ExprId, ScalarType>> types;
     for (const ContractionLoop& loop : product_.loops)
@@ -163,7 +163,7 @@ class GemmEmitter {
     return types;
   }
 
-  // Sums of whole rows, all of them at once, to warps that take a row each.
+  // Stages whole rows of all accumulators; then each warp takes a row.
   void reduce_rows() {
     const int stride = tiles_.columns + 8;
     const int neighbours = row_vector_width(*rows_, stride, form_.tensor_cores() ? 8 : 4);
@@ -191,15 +191,15 @@ class GemmEmitter {
   }
 
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
-  // Groups begin at any row, but what is copied across rows is pieces of so many of them.
+  // Groups begin at any row, but copies across rows need pieces of aligned rows.
   int aligned_rows() const {
     const bool across = std::ranges::any_of(form_.loops, [](const GemmLoop& loop) {
       return std::ranges::any_of(loop.left, [](const GemmOperand& operand) { return !operand.k_major; });
     });
     return form_.groups && across ? 8 : 1;
   }
-  // Each group of rows may have a tile that is not full, and so may the rows behind them; tiles that begin ahead of
-  // their group have a row less than they are aligned to, of other groups.
+  // Each group may end with a partial tile, and so may the rows after the last group. A tile that begins before its
+  // group, to be aligned, has up to `aligned_rows() - 1` rows of other groups.
   IndexExpr tiles_down() const {
     const IndexExpr groups = form_.groups ? pool_.extent(product_.expert_index->axis) : 0;
     const IndexExpr ahead = aligned_rows() > 1 ? groups * (aligned_rows() - 2) : 0;
@@ -240,7 +240,7 @@ class GemmEmitter {
     place_warps(writer_, tiles_);
   }
 
-  // The block's rows are of one group: nothing is left for it to do where there are fewer tiles than there might be.
+  // Sets the block's group and rows. There may be fewer tiles than blocks; the others return.
   void place_in_group(const std::string& tile) {
     writer_.use("row_groups");
     const std::string all = text(pool_.extent(product_.expert_index->axis)), memory = writer_.unique("ends");
@@ -272,7 +272,8 @@ class GemmEmitter {
       }
   }
 
-  // Fragments of one slice of a tile, into one of two buffers. Tiles that are computed are in one of two places.
+  // Declares a lambda that loads the fragments of one slice into one of two buffers. Computed tiles alternate between
+  // two places.
   std::string declare_load(const GemmOperandLoader& operand_loader) {
     writer_.use("placed_fragments");
     const int slices = tiles_.k * form_.element_bytes() / 32;
@@ -317,7 +318,7 @@ class GemmEmitter {
     const int ahead = tiles_.stages - 1;
     const std::int64_t least_steps =
         uses_stream_k() ? 1 : range_of(all_steps, pool_.bounds()).min / together / tiles_.split_k;
-    if (form_.groups)  // rows behind the last group have no matrix
+    if (form_.groups)  // rows after the last group have no matrix
       writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", steps, block_.matrix,
                                text(pool_.extent(product_.expert_index->axis)), all));
     else if (tiles_.split_k == 1 && !uses_stream_k())
@@ -346,17 +347,17 @@ class GemmEmitter {
       steps_in_lanes(loop, operand_loader, lines);
   }
 
-  // Lines of the loop over tiles along the depth.
+  // Text for the loop over tiles along K.
   struct StepLines {
-    std::string steps, reading;  // reading: the stage that is read
+    std::string steps, reading;  // reading: offset of the stage that is read
     std::string next_stage, wait;
     std::vector<std::string> fetch_next;
-    bool has_tile;             // at least one, in any case
-    bool all_stages;           // are written in any case
-    std::string stage_behind;  // the one that is read
+    bool has_tile;             // at least one step in any case
+    bool all_stages;           // all stages are filled in any case
+    std::string stage_behind;  // the stage after the one that is read
   };
 
-  // Tiles of what has been copied.
+  // Computes tiles from the copies that are ready.
   void compute_first(GemmOperandLoader& operand_loader, const StepLines& lines) {
     writer_.open(fmt::format("if ({} > 0)", lines.steps));
     operand_loader.compute("0", "0", true);
@@ -375,8 +376,8 @@ class GemmEmitter {
     return mma_name(form_.dtype, pool_[left.operand->load].dtype, pool_[right.operand->load].dtype);
   }
 
-  // Fragments of the next slice, 32 bytes of a line, are loaded before the products of this one. What is computed of
-  // the next tile is computed behind the first slice's.
+  // Loads the fragments of the next slice (32 bytes of a line) before this slice is multiplied. The next tile is
+  // computed after the first slice.
   void steps_on_tensor_cores(const ContractionLoop& loop, const GemmLoop& operands, GemmOperandLoader& operand_loader,
                              const StepLines& lines) {
     const std::string load = declare_load(operand_loader);
@@ -386,7 +387,7 @@ class GemmEmitter {
     writer_.line(lines.wait);
     if (computes) compute_first(operand_loader, lines);
     writer_.line("__syncthreads();");
-    // A group may have no matrix, and a depth be empty: then there is no tile.
+    // Without a matrix, or with an empty K, there is no tile.
     writer_.line(fmt::format("{}{}(0, 0, {}0);", lines.has_tile ? "" : fmt::format("if ({} > 0) ", lines.steps), load,
                              places ? "0, " : ""));
     writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", lines.steps));
@@ -398,7 +399,7 @@ class GemmEmitter {
     writer_.line(lines.next_stage);
     writer_.close();
     const std::string place = places ? fmt::format("(step + (slice == {})) % 2, ", slices - 1) : "";
-    // Behind the last tile, what an earlier one has left is loaded and not multiplied.
+    // After the last tile, stale fragments are loaded but never multiplied.
     const std::string there =
         lines.all_stages ? "" : fmt::format("if (slice < {} || step + 1 < {}) ", slices - 1, lines.steps);
     writer_.line(
@@ -435,7 +436,7 @@ class GemmEmitter {
     take_offsets(offsets);
   }
 
-  // A term one of whose factors has an offset, and the sums of the other one's elements along the depth.
+  // A term with a zero point in one operand, and the sums of the other operand along K.
   struct Offset {
     std::string sum, accumulators;
     const GemmOperandTile* other;
@@ -473,7 +474,7 @@ class GemmEmitter {
         operand_loader.add_parts(term, accumulators_.at(term.reduction), parts_.at(term.reduction), slot);
   }
 
-  // Where a block of the depth ends with this step.
+  // Adds the partial sums if a block of K ends with this step.
   void add_parts(const ContractionLoop& loop, const GemmLoop& operands, GemmOperandLoader& operand_loader,
                  const std::string& all) {
     if (operands.block == 0) return;
@@ -483,7 +484,7 @@ class GemmEmitter {
     if (steps > 1) writer_.close();
   }
 
-  // The same of blocks that are parts of a tile.
+  // Adds the partial sums of blocks that are parts of a tile.
   void add_parts_of_slices(const ContractionLoop& loop, GemmOperandLoader& operand_loader, int slices) {
     const int blocks = operand_loader.blocks_of_step(), each = slices / blocks;
     if (each > 1) writer_.open(fmt::format("if (slice % {} == {})", each, each - 1));
@@ -520,7 +521,7 @@ class GemmEmitter {
 
   const Kernel& kernel_;
   const Contraction& product_;  // what is multiplied
-  const Contraction& results_;  // what stands behind has its axes
+  const Contraction& results_;  // the epilogue uses its axes
   const GemmForm& form_;
   const RowGemm* rows_;
   const GemmTiles& tiles_;
@@ -528,12 +529,12 @@ class GemmEmitter {
   const Graph& graph_;
   KernelWriter& writer_;
   ExprEmitter emitter_;
-  std::map<ExprId, std::string> accumulators_, parts_;  // parts: of a block of the depth, or as integers
+  std::map<ExprId, std::string> accumulators_, parts_;  // parts: partial sums of a block of K, or integers
   GemmBlockContext block_;
-  std::string split_;                // of the depth, where it is shared out
-  std::optional<StreamK> stream_k_;  // where the last tiles are
-  std::string stretches_;            // their type
-  std::string number_, steps_;       // of the tile that the block has steps of, and these
+  std::string split_;                // split-K: the block's split
+  std::optional<StreamK> stream_k_;  // set if the last tiles use stream-K
+  std::string stretches_;            // name of the stream's type
+  std::string number_, steps_;       // the tile, and the block's steps of it
 };
 
 }  // namespace

@@ -1,13 +1,11 @@
-// Matrix products whose factors are copied as they lie in memory (schedule/gemm/gemm_form.h), for sm_80 and later: a
-// pipeline of tiles in shared memory that cp.async fills, sums in registers. 16-bit factors are multiplied on tensor
-// cores, their fragments loaded by ldmatrix; float32 in lanes, each with rows and columns of its own.
+// Emits pipelined GEMMs for sm_80 and later, with operands that are copied as stored (schedule/gemm/gemm_form.h).
+// cp.async fills tiles in shared memory, and accumulators are in registers. Tensor cores multiply narrow operands from
+// ldmatrix fragments; float32 uses fused multiply-adds with a block of rows and columns per lane.
 //
-//   for each tile along the depth      copies of the third tile from here start; fragments are loaded one slice of 16
-//                                      ahead of the products
-//   at the end                         sums go through shared memory, a warp for itself, to lanes that have eight
-//                                      neighbours of a row: what stands behind the product reads and writes 16 bytes;
-//                                      or, of a tile as wide as the product whose rows are reduced as wholes, to warps
-//                                      that take a row each (row_gemm_epilogue)
+//   for each tile along K      start the copies of a later stage; load fragments one slice of K ahead
+//   epilogue                   each warp stages its accumulators in shared memory, for lanes with eight neighbours of a
+//                              row, so that the epilogue reads and writes 16 bytes; or, if rows are reduced, whole rows
+//                              are staged for warps that take one row each (row_gemm_epilogue)
 #pragma once
 
 #include "codegen/expr/kernel_source.h"
@@ -17,7 +15,7 @@
 namespace fusec {
 
 KernelSource emit_gemm(const Kernel& kernel, const Contraction& product, const GemmForm& form, const Graph& graph);
-// `form` as find_pipelined_row_gemm gives it.
+// `form`: from find_pipelined_row_gemm().
 KernelSource emit_pipelined_row_gemm(const RowGemm& rows, const GemmForm& form, const Graph& graph);
 
 }  // namespace fusec

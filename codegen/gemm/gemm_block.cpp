@@ -60,10 +60,10 @@ void declare_accumulator(KernelWriter& writer, const GemmTiles& tiles, bool tens
                           tiles.warp_columns / 8, tensor_cores ? "[4]" : ""));
 }
 
-// In lanes, 16 warps of a multiprocessor hide one another's loads from shared memory: 128 registers each.
+// Without tensor cores, 16 warps per multiprocessor hide shared memory latency, so a thread may use 128 registers.
 int min_blocks_per_multiprocessor(const GemmTiles& tiles, bool tensor_cores, std::size_t accumulators, int threads) {
   const int of_thread = static_cast<int>(accumulators) * tiles.warp_rows * tiles.warp_columns / 32;
-  // Without a number ptxas thinks of more blocks of few warps or sums than shared memory has room for, and spills.
+  // Without a bound, ptxas limits registers for more small blocks than shared memory allows, and spills.
   const bool small = tiles.threads() <= 64 || of_thread <= 32;
   return of_thread > 64 || (tensor_cores && !small) ? 0 : std::max(1, threads / tiles.threads());
 }
@@ -71,7 +71,7 @@ int min_blocks_per_multiprocessor(const GemmTiles& tiles, bool tensor_cores, std
 void multiply_in_lanes(KernelWriter& writer, const GemmTiles& tiles, std::span<const LaneTile> factors,
                        std::span<const LaneTerm> terms) {
   writer.use("lane_fragments");
-  writer.line("#pragma unroll 1");  // other warps hide the loads; unrolled, they take all registers
+  writer.line("#pragma unroll 1");  // other warps hide the loads; unrolling would use all registers
   writer.open(fmt::format("for (int k = 0; k < {}; k += 4)", tiles.k));
   const auto load = [&](bool left, const char* warp, const char* first, const char* part) {
     for (const LaneTile& f : factors) {

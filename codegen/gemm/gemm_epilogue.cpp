@@ -54,12 +54,12 @@ class EpilogueEmitter {
 
  private:
   bool pairs() const { return !e_.pairs.empty(); }
-  // Of a tile of the form's columns, those of the results.
+  // The columns of the results among the form's columns.
   int of_results(int columns) const { return pairs() ? columns / 2 : columns; }
   int wide() const { return of_results(e_.form.tiles.warp_columns); }
   std::string accumulator_type() const { return c_type(e_.kernel.pool[e_.accumulators.begin()->first].type); }
 
-  // The registers of a part are known by name only: each of them waits for its turn.
+  // Runs the epilogue part by part. Registers cannot be indexed, so each part stages its own by name.
   void emit_parts() {
     staged_ = e_.staged;
     const std::string part = writer_.unique("part");
@@ -90,7 +90,7 @@ class EpilogueEmitter {
     writer_.close();
   }
 
-  // Those of the part whose turn it is.
+  // Stages the accumulators of the current part.
   void stage_part(const std::vector<std::string>& accumulators) {
     if (!e_.registers.empty()) {
       named_.firsts.clear();
@@ -103,7 +103,7 @@ class EpilogueEmitter {
                              fmt::join(accumulators, ", ")));
   }
 
-  // Where registers by name go.
+  // Declares the staging addresses for named registers.
   void place_registers() {
     writer_.use("staged_sums");
     const int eights = e_.form.tiles.warp_columns / 8;
@@ -132,7 +132,7 @@ class EpilogueEmitter {
   int element_bytes(std::size_t output) const { return bits(e_.kernel.outputs[output].type.dtype) / 8; }
   int parts_of_box(std::size_t output) const { return 128 / (wide() * element_bytes(output)); }
 
-  // Lines that are at another part for each kind of boxes: those of most parts come last.
+  // Calls `write` for each box width, at its first or last part. Widths with the most parts come last.
   template <class F>
   void for_boxes(bool at_last_part, F write) {
     std::map<int, std::vector<std::size_t>> outputs;
@@ -145,8 +145,8 @@ class EpilogueEmitter {
     }
   }
 
-  // Where a lane reads and writes is known before the loop over parts. Of at most four eights, eight lanes' sums are in
-  // different banks, and so are their units of boxes.
+  // Declares the addresses of a lane before the loop over parts. With up to four groups of eight columns, the
+  // accumulators and the box units of eight lanes are in different banks.
   void place_lane() {
     writer_.use("store_box");
     writer_.use("staged_lane");
@@ -166,7 +166,7 @@ class EpilogueEmitter {
     }
   }
 
-  // Until TMA has read what was stored before.
+  // Waits until TMA has read the boxes that were stored before.
   void wait_for_boxes() {
     for_boxes(false, [&](int, const std::vector<std::size_t>&) {
       writer_.line("if (warp_lane == 0) wait_for_stored_boxes();");
@@ -196,11 +196,11 @@ class EpilogueEmitter {
     });
   }
 
-  // Of a box whose last rows are not the block's.
+  // Stores the valid lines of a box whose last rows belong to another block.
   void store_lines(std::size_t output, const std::string& column) {
     const TmaStore& boxes = e_.boxes[output];
     const int element = element_bytes(output);
-    std::string bytes = "128";  // of a box beyond the columns: fewer than none
+    std::string bytes = "128";  // valid bytes per line; negative if the box is beyond the columns
     if (const auto columns = limit(split_.columns, width_, of_results(e_.form.tiles.columns)))
       bytes = fmt::format("{} * (int)({} - ({} + {}))", element, *columns, e_.column0, column);
     writer_.line(
@@ -209,7 +209,8 @@ class EpilogueEmitter {
                     boxes.to, e_.row0, boxes.apart, e_.column0, column, element, boxes.lines, e_.row_end, bytes));
   }
 
-  // Calls that lack the words of an eight. `later`: how many lines behind the lane's first, " + later", or "".
+  // For each output the start of a call that stores eight elements in a box. `later`: lines after the lane's first
+  // line, such as " + later", or "".
   std::vector<std::string> into_boxes(const std::string& later) const {
     std::vector<std::string> calls;
     for (std::size_t i = 0; i < e_.boxes.size(); ++i) {
@@ -223,11 +224,11 @@ class EpilogueEmitter {
     return calls;
   }
 
-  // From one piece of 16 rows to the next (staged_place in the prelude).
+  // Floats from one piece of 16 rows to the next (staged_place in the prelude).
   int piece_apart() const { return width_ == 1 && e_.form.tiles.warp_columns == 16 ? 256 : piece_floats(); }
   int piece_floats() const { return 16 * (e_.form.tiles.warp_columns + 8); }
 
-  // As many pieces of 16 rows as there is room for.
+  // The number of pieces of 16 rows that fit into shared memory.
   int pieces_together(int pieces) const {
     const std::int64_t one = staged_bytes(e_.form) * e_.form.tiles.threads() / 32;
     int together = pieces;
@@ -240,7 +241,7 @@ class EpilogueEmitter {
                     : fmt::format("{} + {}", staged_, sum * static_cast<std::size_t>(together * piece_floats()));
   }
 
-  // Registers have no index: where pieces take turns, each is asked whether it is its turn.
+  // Registers cannot be indexed: an unrolled loop over pieces selects those of the current iteration.
   void stage(const std::string& piece, int pieces, int together) {
     writer_.use(e_.form.tensor_cores() ? "staged_sums" : "staged_lane_sums");
     const std::string of = together > 1 ? fmt::format("i / {0} * {0}", together) : "i";
@@ -262,14 +263,14 @@ class EpilogueEmitter {
     if (pieces > 1) writer_.close();
   }
 
-  // A lane has the same columns of several rows, so that what is read by columns alone is read once.
+  // A lane has the same columns in several rows, so per-column values are loaded once.
   void finish_rows(const std::string& piece, int together) {
     const int groups = wide() / width_;
     const std::string line = writer_.unique("line"), place = writer_.unique("place");
     const std::string column = writer_.unique("column");
-    const bool over_places = groups > 32;  // one column a lane
+    const bool over_places = groups > 32;  // one column per lane
     if (over_places) {
-      writer_.line("#pragma unroll 1");  // NVRTC would
+      writer_.line("#pragma unroll 1");  // NVRTC would unroll it
       writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", place, wide()));
     } else {
       writer_.open("");
@@ -311,7 +312,7 @@ class EpilogueEmitter {
     writer_.close();
   }
 
-  // Of the rows or columns, where a tile may go beyond them.
+  // The number of rows or columns, if tiles may exceed it; otherwise nullopt.
   std::optional<std::string> limit(const std::vector<std::uint32_t>& axes, int width, int tile) {
     const IndexExpr points = simplify(point_count(split_.kernel.pool, axes) * width, split_.kernel.pool.bounds());
     if (proves_multiple_of(points, tile, split_.kernel.pool.bounds())) return std::nullopt;
@@ -336,7 +337,7 @@ class EpilogueEmitter {
       writer_.line(fmt::format("const {0} {1} = min(({0}){2}, ({0})({3}) - {4});", type, name, lines, *end, first));
       lines = name;
     }
-    if (step >= 16 * together) {  // one line a lane
+    if (step >= 16 * together) {  // one line per lane
       writer_.open(end ? fmt::format("if (const int {0} = {1}; {0} < {2})", line, of_lane, lines) : "");
       if (!end) writer_.line(fmt::format("const int {} = {};", line, of_lane));
     } else {
@@ -400,7 +401,7 @@ class EpilogueEmitter {
     fusec::emit_epilogue_scalar(emitter_, split_);
   }
 
-  // --- columns of two sums in turn
+  // --- interleaved columns of two accumulators
   std::vector<std::string> registers() const {
     if (pairs()) return {e_.pairs};
     std::vector<std::string> all;
@@ -408,7 +409,7 @@ class EpilogueEmitter {
     return all;
   }
 
-  // Eights of results are sixteen columns: half of the lines are four columns further (place_of_pairs).
+  // Eight results are 16 columns: half of the lines are shifted by four columns (place_of_pairs).
   std::string into_lines(const std::string& staged) const {
     return pairs() && width_ > 1 ? staged + " + warp_lane / 16 * 4" : staged;
   }
@@ -437,9 +438,9 @@ class EpilogueEmitter {
   EpilogueVectors split_;
   ExprEmitter emitter_;
   std::string staged_, part_, row_;
-  StagedRegisters named_;                           // with parts, where sums are registers by name
+  StagedRegisters named_;                           // set with parts, if accumulators are named registers
   std::string lane_line_, lane_place_, lane_sums_;  // of the lane, with boxes
-  std::vector<std::string> lane_boxes_;             // where it writes to each output's, or ""
+  std::vector<std::string> lane_boxes_;             // the lane's address in each output's box, or ""
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What stands behind a product, for sums that are in a warp's registers: they go through shared memory, 16 rows at a
-// time, to lanes that have eight neighbours of one row (or one element, where rows are no multiple of eight).
+// Emits the epilogue for accumulators in a warp's registers. They are staged in shared memory, 16 rows at a time, for
+// lanes that have eight neighbours of a row (or one element, if the columns are no multiple of eight).
 #pragma once
 
 #include <map>
@@ -11,14 +11,13 @@
 
 namespace fusec {
 
-// An output whose finished rows go to memory by TMA: from a warp's 16 lines of 128 bytes in shared memory, swizzled,
-// which it copies whenever they are full.
+// An output that TMA stores: from 16 swizzled lines of 128 bytes per warp in shared memory, whenever they are full.
 struct TmaStore {
-  std::string map;    // "": it is stored to memory by the lanes
-  std::string lines;  // their address
-  std::string batch;  // coordinates behind the row's, ", b"
-  // Where rows that follow the block's are another block's: the tensor, and how many elements its rows are apart. Of a
-  // box that is not full, lanes store the lines that are.
+  std::string map;    // name of the tensor map; "" if lanes store the output
+  std::string lines;  // shared memory address of the lines
+  std::string batch;  // coordinates after the row, such as ", b"
+  // Set if the next rows belong to another block: a pointer to the tensor, and elements from row to row. Lanes then
+  // store the valid lines of an incomplete box.
   std::string to = {}, apart = {};
 };
 
@@ -26,24 +25,24 @@ struct GemmEpilogue {
   const Kernel& kernel;
   const Contraction& product;
   const GemmForm& form;
-  std::map<ExprId, std::string> accumulators;  // the registers of each sum
+  std::map<ExprId, std::string> accumulators;  // the registers of each accumulator
   std::string row0, column0, batch;            // of the block
-  // Where a warp's 16 rows of sums (float[parts * warp_columns / 8][4]) are staged in parts, one after the other: how
-  // many, and the warp's own memory for one; `warp_column` is then made here.
+  // If the accumulators are staged in parts, one after the other (each float[16][columns of a part]): the number of
+  // parts, and the warp's memory for one part. The epilogue then declares `warp_column`.
   int parts = 0;
   std::string staged = {};
-  // Where those parts are finished of two blocks of rows in turn: the block's number, and for each sum's name that of
-  // the second one. "": of one block.
+  // If a loop runs the epilogue of two row blocks: the variable of the row block, and for each accumulator's name that
+  // of the second row block. "" for a single row block.
   std::string block = {};
   std::map<std::string, std::string> below = {};
-  // Where sums, and those of `below`, are PTX registers by name: the number of each one's first.
+  // If accumulators are named PTX registers: the number of each one's first register.
   std::map<std::string, int> registers = {};
-  std::map<ExprId, std::string> known = {};  // values that are the same for all of the block, and their text
-  std::string row_end = {};                  // behind the block's last row; "": what the rows' number says
+  std::map<ExprId, std::string> known = {};  // values that are constant in the block, and their text
+  std::string row_end = {};                  // one past the block's last row; "": the number of rows
   std::string row_begin = {};                // the block's first row; "": that of its tile
-  std::vector<TmaStore> boxes = {};          // with parts: of each output, or none
-  // The registers of two sums whose columns take turns (schedule/gemm/interleaved_columns); "": each has its own.
-  // Columns of the form's tiles are those of both, and `sums` says which is which.
+  std::vector<TmaStore> boxes = {};          // with parts: one per output, or none
+  // The registers of two accumulators with interleaved columns (schedule/gemm/interleaved_columns); "" if each has its
+  // own. The form's columns then count both, and `accumulators` says which one is even and which is odd.
   std::string pairs = {};
 };
 

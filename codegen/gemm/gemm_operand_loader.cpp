@@ -43,7 +43,7 @@ GemmOperandTile GemmOperandLoader::place(const GemmOperand& operand, bool left, 
   f.scales = beside;
   beside += scale_bytes(form_, operands_, operand, left);
   int elements = operand.transformed() ? operand.piece : 16 / form_.element_bytes();
-  // All threads take part, where pieces can be short enough.
+  // Halves the pieces until all threads have one.
   while (operand.transformed() && elements > 8 && (line * lines / elements < t.threads() || !operand.k_major))
     elements /= 2;
   const auto add = [&](const GemmOperand& copied) {
@@ -56,7 +56,7 @@ GemmOperandTile GemmOperandLoader::place(const GemmOperand& operand, bool left, 
     c.unit = writer_.unique(name + "_unit");
     c.line = writer_.unique(name + "_line");
     staged += std::int64_t{line} * lines * copied.element_bits / 8;
-    // Units change places every eight lines: passes of so many find theirs where the first one has.
+    // The swizzle repeats every eight lines, so passes of a multiple of eight lines have a constant stride.
     c.in_pairs = form_.tf32 && !operand.k_major;
     c.placed = !operand.transformed() && (c.copies == 1 || c.pass % 8 == 0);
     c.turned = !c.placed && !operand.transformed() && !c.in_pairs && std::has_single_bit(static_cast<unsigned>(c.pass));
@@ -89,12 +89,12 @@ bool GemmOperandLoader::computes() const {
 }
 
 bool GemmOperandLoader::clamped(const GemmOperandTile& f) const {
-  // Groups of rows begin anywhere.
+  // Groups begin at any row.
   const bool anywhere = f.left && form_.groups.has_value();
   return anywhere || !proves_multiple_of(count(across(f)), f.across, pool_.bounds());
 }
 
-// What lies beyond the last row or column is copied from there; nothing of its products is stored.
+// Positions beyond the last row or column read the last one; their products are not stored.
 std::string GemmOperandLoader::across_at(const GemmOperandTile& f, const std::string& place, int elements) {
   const std::string here = fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, place);
   if (!clamped(f)) return here;
@@ -117,17 +117,17 @@ std::optional<std::int64_t> GemmOperandLoader::elements_apart(const GemmOperandT
   const std::optional<IndexExpr> stride =
       operand.k_major ? flat_stride(operand.across, across(f), pool_) : operand.k_stride;
   const auto line = stride ? simplify(*stride, pool_.bounds()).as_constant() : std::nullopt;
-  constexpr std::int64_t kMostBytes = 1 << 23;  // of an offset in an instruction
+  constexpr std::int64_t kMostBytes = 1 << 23;  // of an instruction's immediate offset
   if (!line || std::abs(*line) * c.lines * operand.element_bits / 8 >= kMostBytes) return std::nullopt;
   return *line * c.pass;
 }
 
-// From one tile along the depth to the next.
+// Elements from one tile along K to the next.
 std::string GemmOperandLoader::step_of(const GemmOperand& operand) {
   return text(in_storage(*operand.k_stride * form_.tiles.k, operand, pool_.bounds()));
 }
 
-// Where the block's step along the depth begins.
+// The first K of a step.
 std::string GemmOperandLoader::k_at(const std::string& step) const {
   return block_.first_step.empty() ? fmt::format("{} * {}", step, form_.tiles.k)
                                    : fmt::format("({} + {}) * {}", block_.first_step, step, form_.tiles.k);
@@ -162,10 +162,10 @@ void GemmOperandLoader::declare_copy(const GemmOperandTile& f, const GemmCopy& c
   const ExprEmitter::Mark mark = emitter_.mark();
   const std::vector<std::uint32_t>& axes = across(f);
   const std::string at = writer_.unique(f.left ? "row" : "column");
-  // Threads beyond the tile's lines copy nothing, but what a line's place is looked up in ends where the lines do.
+  // Threads beyond the tile's lines copy nothing, but must not look up rows that do not exist.
   const bool beyond = operand.k_major && c.lines < c.pass && by_values(operand.across);
   const std::string line = beyond ? fmt::format("{} % {}", c.line, c.lines) : several ? line_of(c) : c.line;
-  // Rows that are a step apart need no place of their own where there are none: nothing is copied of them.
+  // Rows with a constant stride need no clamping: lines that do not exist copy zero bytes.
   const std::string here = operand.k_major && c.apart
                                ? fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, line)
                                : across_at(f, operand.k_major ? line : c.unit, operand.k_major ? 1 : c.elements);
@@ -326,7 +326,7 @@ void GemmOperandLoader::compute(const std::string& step, const std::string& stag
   if (!scale_blocks_.empty()) writer_.line(fmt::format("{}({});", scale_blocks_, step));
 }
 
-// `make(each, step, stage)` computes a thread's each-th piece.
+// Declares `make(each, step, stage)`, which computes a thread's each-th piece.
 void GemmOperandLoader::declare_piece(GemmOperandTile& f) {
   f.make = writer_.unique("make_" + writer_.preferred_name(pool_[f.operand->load].source));
   const std::string step = writer_.unique("step"), stage = writer_.unique("stage");
@@ -393,7 +393,7 @@ void GemmOperandLoader::scales(const GemmOperandTile& f, const std::string& k0, 
   writer_.line(fmt::format("const {0} {1} = {2}, {3} = {4};", writer_.index_type(), at, here, k_index, k0));
   bind_flat(emitter_, across(f), at, f.left ? "mnopq" : "ijlst");
   bind_flat(emitter_, loop_.k, k_index, "kluvw");
-  if (form_.groups) {  // rows behind the last group have no matrix
+  if (form_.groups) {  // rows after the last group have no matrix
     const std::string matrix = writer_.unique("scaled_matrix");
     const IndexExpr last = pool_.extent(product_.expert_index->axis) - 1;
     writer_.line(fmt::format("const int {} = min((int){}, {});", matrix, block_.matrix, text(last)));

@@ -1,10 +1,9 @@
-// The factors of one loop of a GEMM on their way from memory to a block's tiles.
+// Loads the operands of one GEMM loop from global memory to a block's tiles.
 //
-//   plain       cp.async puts 16 bytes where ldmatrix will look for them, in the tile of a stage
-//   computed    cp.async brings each thread pieces of what the factor is computed from; when they are there, the thread
-//               computes the elements of one of two tiles from its own pieces, so that no barrier is needed but the one
-//               that the tiles need anyhow (transformed_operand)
-//   scaled      beside them a block of the depth has a scale for each row or column, in one of three places
+//   plain         cp.async copies 16 bytes to where ldmatrix expects them, in the tile of a stage
+//   transformed   cp.async copies the sources of a piece to the stage; the same thread later computes the elements
+//                 of one of two tiles from its own pieces, so the tiles' barrier suffices (transformed_operand)
+//   scaled        a scale per row or column for each block of K, in one of three slots
 #pragma once
 
 #include <algorithm>
@@ -18,49 +17,49 @@
 
 namespace fusec {
 
-// One load's pieces: which of them a thread copies, and where to.
+// The pieces of one load: which of them a thread copies, and to where.
 struct GemmCopy {
   const GemmOperand* operand = nullptr;
-  std::int64_t offset = 0;  // in the stage
-  int elements = 0;         // of a piece
-  int units = 0;            // pieces in a line
+  std::int64_t offset = 0;  // in the stage, bytes
+  int elements = 0;         // elements per piece
+  int units = 0;            // pieces per line
   int lines = 0;
   int pass = 0;    // lines that the block copies at a time
-  int copies = 0;  // of a thread
+  int copies = 0;  // copies per thread
   std::string to, from, unit, line;
-  std::string there;      // how many bytes of each copy are there; "" where all are
-  bool in_pairs = false;  // how its units change places: prelude part tf32_fragments
-  bool placed = false;    // each copy's place in the tile is so many bytes behind the one before
-  bool turned = false;    // or is found from the first one's (prelude part swizzled_further), which is kept
-  // Where all of a thread's copies come from places that are so many elements apart: `from` is the first.
+  std::string there;      // variable with the valid bytes of each copy; "" if all are valid
+  bool in_pairs = false;  // the unit order is swizzled for tf32 (prelude part tf32_fragments)
+  bool placed = false;    // a thread's copies are at a constant distance in the tile
+  bool turned = false;    // a copy's address is derived from the first one's (prelude part swizzled_further)
+  // Elements between the sources of a thread's copies, if constant; `from` is then the first source.
   std::optional<std::int64_t> apart = std::nullopt;
 
   int bytes() const { return elements * operand->element_bits / 8; }
-  int threads() const { return units * std::min(lines, pass); }  // that copy
+  int threads() const { return units * std::min(lines, pass); }  // threads that copy
 };
 
 struct GemmOperandTile {
   const GemmOperand* operand = nullptr;
   bool left = false;
-  int across = 0;          // of the tile
-  int units = 0;           // of 16 bytes in a line of the tile
-  std::int64_t tile = 0;   // plain: in the stage; computed: the first of two, in the block's memory
+  int across = 0;          // rows or columns of the tile
+  int units = 0;           // units of 16 bytes per line of the tile
+  std::int64_t tile = 0;   // plain: offset in the stage; transformed: offset of the first of two tiles in the block
   std::int64_t bytes = 0;  // of the tile
   std::int64_t scales = 0;
   std::vector<GemmCopy> copies;
-  std::string fragments, places;  // places: where a lane finds them
-  std::string make;               // a function that computes a piece; "" where they are copied
+  std::string fragments, places;  // places: the shared memory addresses of a lane's fragments
+  std::string make;               // lambda that computes a piece; "" if the operand is copied
 };
 
-// Names of what the block knows.
+// Variables of the block.
 struct GemmBlockContext {
-  std::string row0, column0, batch;  // batch: flattened, "" where there is none
-  std::string stages;                // the address of its shared memory
-  std::string each;                  // counts a thread's copies
-  // Where rows come in groups: the number of the block's, which is that of its matrix, where the group begins ("":
-  // where its first tile does), and where it ends.
+  std::string row0, column0, batch;  // batch: flattened; "" if there is none
+  std::string stages;                // shared memory address of the stages
+  std::string each;                  // loop variable over a thread's copies
+  // Grouped GEMM: the group and matrix index, the first row of the group ("": that of the tile), and one past its last
+  // row.
   std::string matrix, row_begin, row_end;
-  std::string first_step = {};  // along the depth, where the block has a share of it; "": all of it
+  std::string first_step = {};  // split-K, stream-K: the block's first step along K; "": 0
 };
 
 class GemmOperandLoader {
@@ -73,20 +72,20 @@ class GemmOperandLoader {
   const GemmOperandTile& right(std::size_t i) const { return operand_tiles_[operands_.left.size() + i]; }
   bool computes() const;
 
-  // Where this thread's copies come from and go to.
+  // Declares the source and destination addresses of this thread's copies.
   void declare_copies();
-  // `fetch(stage)` starts the copies of the next tile into the stage that begins so many bytes behind the first; its
-  // name.
+  // Declares a lambda `fetch(stage)` that starts the copies of the next tile into the stage at this byte offset.
+  // Returns its name.
   std::string declare_fetch();
-  // What `compute` calls.
+  // Declares the lambdas that compute() calls.
   void declare_compute();
-  // Makes the tiles of a step from a stage that is there, and its scales, if a block of the depth begins with it.
-  // `first`: outside of the loop over steps.
+  // Computes the tiles of a step from a stage that is ready, and loads scales if a block of K begins. `first`: outside
+  // of the loop over steps.
   void compute(const std::string& step, const std::string& stage, bool first);
   bool has_to_compute() const { return computes() || scaled_in_blocks(); }
-  // Scales that hold for the whole depth.
+  // Loads the scales that are the same for all of K.
   void load_k_invariant_scales();
-  // Adds to the sums what has been summed of a block of the depth.
+  // Adds the scaled partial sums of a block of K to the accumulator.
   void add_parts(const ContractionTerm& term, const std::string& sum, const std::string& part, const std::string& slot);
   int steps_of_block() const { return steps_per_scale_block(operands_.block, form_.tiles.k); }
   int blocks_of_step() const { return operands_.blocks_of_tile(form_.tiles.k); }
@@ -103,7 +102,7 @@ class GemmOperandLoader {
   void declare_piece(GemmOperandTile& f);
   void scales(const GemmOperandTile& f, const std::string& k0, const std::string& slot);
   std::string line_of(const GemmCopy& c) const;
-  // A place across the tile that is among the factor's rows or columns: the last of them for what lies beyond.
+  // The row or column at a position in the tile; positions beyond the end stand for the last one.
   std::string across_at(const GemmOperandTile& f, const std::string& place, int elements);
   bool whole_tiles() const;
   bool scaled_in_blocks() const { return operands_.scaled() && operands_.block != 0; }
@@ -125,10 +124,11 @@ class GemmOperandLoader {
   KernelWriter& writer_;
   const ExprPool& pool_;
   std::vector<GemmOperandTile> operand_tiles_;
-  std::string scale_blocks_;  // "": there are none
+  std::string scale_blocks_;  // lambda that loads the scales; "" if there is none
 
-  // Pieces that a thread computes without a loop around them: NVRTC's time grows faster than their number (four of each
-  // of two factors 330 ms, two 215, one 175). Outside of the loop over steps two wait for memory together.
+  // Pieces that a thread computes unrolled. NVRTC's time grows faster than their number (two operands with four pieces
+  // each: 330 ms; with two: 215; with one: 175). Before the loop over steps the loads of two pieces are in flight
+  // together.
   static constexpr int kMaxUnrolledInstructions = 6, kMostUnrolledAtFirst = 2;
 };
 

@@ -1,5 +1,4 @@
-// Where groups of rows end (schedule/gemm/grouped_gemm.h), in order: what a block finds out before it looks for its
-// rows.
+// Emits the sorted ends of the groups of rows (schedule/gemm/grouped_gemm.h), before a block determines its rows.
 #pragma once
 
 #include <string>
@@ -9,8 +8,8 @@
 
 namespace fusec {
 
-// All threads of the block read the offsets into `memory`, an int* with room for twice as many as there are groups,
-// and sort them; where the sorted ones begin. Barriers of the block stand before and behind that.
+// All threads of the block read the offsets into `memory` (an int* with twice as many elements as groups) and sort
+// them. Returns the text of a pointer to the sorted ends. Barriers come before and after.
 std::string emit_group_ends(ExprEmitter& emitter, const Contraction& product, const GroupedGemm& groups, int threads,
                             const std::string& memory);
 

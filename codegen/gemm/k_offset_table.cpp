@@ -50,7 +50,7 @@ void emit_k_offset_table(ExprEmitter& emitter, const KOffsetTable& table, const 
       bits += fmt::format("{}1u << ({})", bits.empty() ? "" : " | ",
                           emitter.index(simplify(bit + group.first_bit, pool.bounds())));
   }
-  // Without taps a bit that only lines have which are not there: no line is read beyond the last.
+  // Without taps the entry has a bit that only missing lines have set, so that nothing is read beyond the last line.
   writer.line(fmt::format("{} = {};", taps, bits.empty() ? "1u" : bits));
   emitter.rewind(mark);
   writer.close();

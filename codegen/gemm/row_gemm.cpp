@@ -33,7 +33,7 @@ class RowGemmEmitter {
     emit_row_gemm_epilogue({form_, rows_, row0_, form_.rows, tiles_.row_stride, tiles_.threads,
                             row_vector_width(form_, tiles_.row_stride, kMostNeighbours)},
                            graph_, writer_, emitter_);
-    // Two blocks are what shared memory has room for; without a number ptxas thinks of more, and spills.
+    // Shared memory has room for two blocks. Without this bound ptxas limits registers for more blocks, and spills.
     KernelSource source = writer_.finish(comment(), tiles_.threads, 2);
     source.name = kernel_name(graph_, form_.kernel.nodes);
     source.grid[0] = simplify(row_tiles() * count(product_.batch), pool_.bounds());
@@ -49,7 +49,7 @@ class RowGemmEmitter {
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
   ScalarType accumulator_type() const { return pool_[product_.loops[0].terms[0].reduction].type; }
   std::string element() const { return product_.tensor_dtype ? "unsigned short" : c_type(accumulator_type()); }
-  // A padded line of a tile: no two of the lines that are read at once start in one bank.
+  // Elements per line of a tile. The padding avoids bank conflicts between lines that are read together.
   int stride() const { return tiles_.k + (product_.tensor_dtype ? 8 : 1); }
 
   std::vector<std::string> comment() const {
@@ -97,7 +97,7 @@ class RowGemmEmitter {
       writer_.line("const int thread_row = threadIdx.x / 16, thread_column = threadIdx.x % 16;");
   }
 
-  // --- the product, into shared memory
+  // --- the GEMM, into shared memory
 
   void multiply_chunks() {
     column0_ = writer_.unique("column0");
@@ -143,7 +143,7 @@ class RowGemmEmitter {
             .narrowed = product_.tensor_dtype};
   }
 
-  // A warp makes 32 of the chunk's columns of every row, if there are so many.
+  // A warp computes 32 columns of the chunk, for all rows.
   void multiply_on_tensor_cores(const ContractionTerm& term) {
     const std::string mma = *product_.tensor_dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
     writer_.use(mma);
@@ -202,7 +202,7 @@ class RowGemmEmitter {
     writer_.close();
   }
 
-  // By twos of columns, of which the last row may lack the second: it has room beyond its end.
+  // Stores pairs of columns. The last pair of a row may exceed it; the row has room for that.
   void store_fragments(const std::string& sum, const std::string& rows) {
     writer_.use("neighbours");
     writer_.line("#pragma unroll");
@@ -229,7 +229,7 @@ class RowGemmEmitter {
   ExprEmitter& emitter_;
   RowGemmTiles tiles_;
   TileLoader loads_;
-  std::map<ExprId, std::string> rows_, sums_;  // of each sum: whole rows in shared memory, a chunk's in registers
+  std::map<ExprId, std::string> rows_, sums_;  // per accumulator: whole rows in shared memory; a chunk in registers
   std::vector<std::string> left_tiles_, right_tiles_;
   std::string row0_, column0_;
 };

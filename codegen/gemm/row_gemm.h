@@ -1,5 +1,5 @@
-// Products whose rows are reduced as wholes: a block makes some rows of the product, a chunk of columns at a time, in
-// shared memory; then a warp takes a row, reduces it, and stores what is wanted of it.
+// Emits GEMMs whose rows are reduced, without a pipeline. A block computes some whole rows in shared memory, a chunk of
+// columns at a time. Then each warp takes a row, reduces it and stores the outputs.
 //
 //   y[i, :] = layer_norm(r[i, :] + x[i, :] @ w^T)
 #pragma once

@@ -15,7 +15,7 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-// The last axis that is more than one place: what lies along it may be neighbours.
+// The last axis with more than one element: its neighbours may be contiguous.
 std::uint32_t last_of(const ExprPool& pool, const Axes& axes) {
   std::uint32_t last = axes.back();
   for (const std::uint32_t a : axes)
@@ -23,26 +23,26 @@ std::uint32_t last_of(const ExprPool& pool, const Axes& axes) {
   return last;
 }
 
-// A row's places, neighbours an axis of their own.
+// The axes of a row, with a lane's neighbours as a separate axis.
 struct RowPlaces {
-  Axes axes;  // the lane's neighbours are not among them
+  Axes axes;  // without the axis of neighbours
   std::optional<std::uint32_t> lane;
 };
 
-// The kernel whose columns and reduced axes are in neighbours.
+// The kernel with columns and reduced axes split into neighbours.
 struct EpilogueKernel {
   Kernel kernel;
   Axes rows;
   RowPlaces columns, reduced;
-  std::map<std::uint32_t, std::uint32_t> others;  // axes by those that they were
-  std::map<ExprId, std::string> sums;             // where they stand, by what they are in the kernel
+  std::map<std::uint32_t, std::uint32_t> others;  // new axes by old ones
+  std::map<ExprId, std::string> sums;             // rows in shared memory, by the new ids of the accumulators
 };
 
 EpilogueKernel in_neighbours(const RowGemmEpilogue& e) {
   EpilogueKernel made;
   const Kernel& kernel = e.form.kernel;
   const ExprPool& old = kernel.pool;
-  // The axes in the new pool, and what the old one is of them.
+  // Splits an axis into new axes, and returns the old axis in terms of them.
   const auto parted = [&](ExprPool& pool, std::uint32_t axis, bool in_lanes, RowPlaces& places, Axes& all) {
     const int width = in_lanes ? e.neighbours : 1;
     places.axes.push_back(pool.new_axis(simplify(floor_div(old.extent(axis), width), old.bounds())));
@@ -107,7 +107,7 @@ class RowEpilogueEmitter {
     bind_flat(emitter_, r_.rows, row, "mnopq");
     emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
     for (const auto& [sum, rows] : r_.sums)
-      emitter_.define(sum, rows);  // that nothing of the product is computed again
+      emitter_.define(sum, rows);  // so that nothing of the GEMM is computed again
     emitter_.emit_independent(roots_of(kernel_));
     store_row();
     writer_.close();
@@ -118,7 +118,7 @@ class RowEpilogueEmitter {
   std::string integer() const { return writer_.index_type(); }
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
 
-  // The sums at a lane's places in the text from here on.
+  // Defines the accumulators at a lane's places.
   void take_sums(const std::string& place, const std::string& lane) {
     std::map<std::string, std::string> taken;
     for (const auto& [sum, rows] : r_.sums) {
@@ -145,7 +145,7 @@ class RowEpilogueEmitter {
     return name;
   }
 
-  // What a lane does of a row: its places in turn, neighbours of each in a loop of their own.
+  // Loops over a lane's places of a row, with an inner loop over the neighbours of each.
   template <class Before, class Each, class After>
   void in_lanes(const RowPlaces& places, const std::vector<ExprId>& values, std::string_view preferred_name, bool sums,
                 const Before& before, const Each& each, const After& after) {
@@ -204,7 +204,7 @@ class RowEpilogueEmitter {
     return true;
   }
 
-  // Where an output that lacks columns is stored: where these are 0. "" where it has all.
+  // The condition to store an output that lacks columns: all column indices are 0. "" if the output has columns.
   std::string condition_of(const KernelOutput& output) {
     std::string condition;
     Axes columns = r_.columns.axes;

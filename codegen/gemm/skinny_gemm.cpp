@@ -20,13 +20,14 @@ KernelSource SkinnyGemmEmitter::emit() {
     main_loop(form_.loops[i]);
     if (form_.loops.size() > 1) writer_.close();
   }
-  if (form_.runs > 1) writer_.line("__syncthreads();");  // sums go where runs were
+  if (form_.runs > 1) writer_.line("__syncthreads();");  // the accumulators overwrite the runs
   stage();
   finish();
   KernelSource source = writer_.finish(comment(), form_.block.warps * 32, 1);
   source.name = kernel_name(graph_, kernel_.nodes);
   source.grid[0] = simplify(tiles_across() * count(form_.batch), pool_.bounds());
-  if (range_of(count(form_.rows), pool_.bounds()).min < 1) source.grid[0] *= min(count(form_.rows), 1);  // nothing
+  // No blocks without rows.
+  if (range_of(count(form_.rows), pool_.bounds()).min < 1) source.grid[0] *= min(count(form_.rows), 1);
   source.dynamic_shared = shared_bytes(form_);
   source.schedule = "few_rows_mma";
   return source;

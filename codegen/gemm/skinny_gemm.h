@@ -1,7 +1,7 @@
-// A product of a few rows with a large matrix (schedule/gemm/skinny_gemm_form.h): a block makes all rows of some
-// columns. Its warps go along the depth side by side; each lane loads 16 bytes of the matrix at a time, of several
-// steps ahead, and multiplies them on tensor cores as they lie in its registers (dequantized there, where they are
-// codes). At the end the warps' sums are added in shared memory, in one order.
+// Emits skinny GEMMs (schedule/gemm/skinny_gemm_form.h). A block computes all rows of some columns, and its warps split
+// K. Each lane loads 16 bytes of the matrix at a time, several steps ahead, and tensor cores multiply them directly
+// from its registers (after dequantization if needed). At the end the warps' accumulators are added in shared memory,
+// in a fixed order.
 #pragma once
 
 #include "codegen/expr/kernel_source.h"

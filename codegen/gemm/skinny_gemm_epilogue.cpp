@@ -58,7 +58,7 @@ void SkinnyGemmEmitter::finish() {
   if (width > 1)
     writer_.line(fmt::format("const int {0} = staged_row<{1}>({2}), {3} = {2} % {4} * {5};", line, form_.block.columns,
                              item, place, groups, width));
-  else  // lanes go over eight columns of four lines, which are in different banks
+  else  // lanes cover eight columns of four lines, in different banks
     writer_.line(fmt::format("const int {0} = {1} / 8 % {2}, {3} = {1} / {4} * 8 + {1} % 8;", line, item, 8 * eights(),
                              place, 64 * eights()));
   writer_.line(fmt::format("const {} {} = row_of_line({}), {} = {}{} + {};", integer(), row, line, column, column0_,

@@ -256,7 +256,7 @@ void SkinnyGemmEmitter::make_operands(SkinnyOperandStream& s, const SkinnyGemmLo
   } else {
     compute_bound(s, loop, c, made);
   }
-  // Beyond the depth both factors are zeros, whatever is computed of them.
+  // Beyond K both operands must be zero, whatever was computed.
   if (!whole_) writer_.line(fmt::format("if ({} >= {}) {} = {{}};", unit_, units_, made));
   writer_.close();
   unit_ = of_step;

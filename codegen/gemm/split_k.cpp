@@ -13,7 +13,7 @@
 namespace fusec {
 namespace {
 
-// The floats before the warp's first piece and eight.
+// The offset, in floats, of the warp's first 16x8 block.
 std::string place_of(const SplitKPartials& s, const SplitPlace& place, int which, ExprEmitter& emitter) {
   const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(e); };
   std::string plane = place.split;
@@ -90,8 +90,8 @@ void store_partial(ExprEmitter& emitter, const SplitKPartials& split_k, const st
 
 namespace {
 
-// Of what is added up: tiles of 16 rows. Fragments of any columns are lanes' of the same; in lanes, a warp's columns
-// are as they were.
+// The reduction kernel's tiles have 16 rows. On tensor cores the partial sums of all columns have the same layout, so
+// the width is free; without them the warp's columns stay as they were.
 GemmForm in_pieces(const GemmForm& form) {
   GemmForm pieces = form;
   const int width = form.tensor_cores() ? 16 : form.tiles.warp_columns;
@@ -134,7 +134,7 @@ class SplitKReductionEmitter {
                    .column0 = column0_,
                    .batch = batch_},
                   graph_, writer_);
-    // Without a number of blocks ptxas takes 32 registers, and spills.
+    // Without this bound ptxas limits the kernel to 32 registers, and spills.
     const int threads = pieces_.tiles.threads();
     KernelSource source = writer_.finish(comment(), threads, 1024 / threads);
     source.name = kernel_name(graph_, kernel_.nodes);
@@ -161,7 +161,7 @@ class SplitKReductionEmitter {
     parts_ = std::to_string(partials_.split_k);
   }
 
-  // Pieces of streamed tiles, one tile's behind the other's.
+  // Maps blocks to pieces of the stream-K tiles, tile by tile.
   void place_in_tile() {
     const StreamK stream_k = stream_k_of(pool_, product_, tiles_);
     const int down = tiles_.rows / pieces_.tiles.rows, across = tiles_.columns / pieces_.tiles.columns;
@@ -185,7 +185,7 @@ class SplitKReductionEmitter {
     parts_ = fmt::format("{}::parts_of({})", name_of(stream_k, writer_), stream_k_tiles);
   }
 
-  // Where tiles reach beyond the product.
+  // Returns from the kernel if the block is beyond the result.
   void leave_beyond(const std::vector<std::uint32_t>& axes, int of_tile, const std::string& first) {
     const IndexExpr all = simplify(point_count(pool_, axes), pool_.bounds());
     if (!proves_multiple_of(all, of_tile, pool_.bounds()))
@@ -223,7 +223,7 @@ class SplitKReductionEmitter {
 
   const Kernel& kernel_;
   const Contraction& product_;
-  const GemmTiles& tiles_;  // of the kernel before
+  const GemmTiles& tiles_;  // of the first kernel
   const GemmForm pieces_;
   const SplitKPartials& partials_;
   const Graph& graph_;
@@ -231,7 +231,7 @@ class SplitKReductionEmitter {
   KernelWriter& writer_;
   ExprEmitter emitter_;
   std::string row0_, column0_, batch_, parts_;
-  SplitPlace first_;  // of the warp's sums
+  SplitPlace first_;  // of the warp's accumulators
   IndexExpr blocks_;
 };
 

@@ -1,11 +1,11 @@
-// Products whose depth several blocks share (schedule/gemm/split_k.h): what each leaves of its tile, and the kernel
-// that adds up what they have left and does what stands behind the product.
+// Emits the partial sums of split-K (schedule/gemm/split_k.h) and stream-K (schedule/gemm/stream_k.h), and the kernel
+// that adds them and runs the epilogue.
 //
-//   partial[share][sum][batch][16 rows][8 columns]      of each 8 columns, 4 sums of each lane of the warp that made
-//                                                       them: whole lines of 512 bytes, written and read as they lie
-//                                                       in registers, whatever the instruction spreads them like
-//   partial[part][sum][streamed tile][16 rows][8 columns]  likewise where the last tiles alone are shared out
-//                                                       (schedule/gemm/stream_k.h)
+//   partial[split][accumulator][batch][16 rows][8 columns]           split-K
+//   partial[part][accumulator][stream-K tile][16 rows][8 columns]    stream-K
+//
+// Each 16x8 block has the four accumulators of each lane of a warp in register order: 512 contiguous bytes, whatever
+// the layout of the instruction.
 #pragma once
 
 #include <cstdint>
@@ -19,41 +19,43 @@
 namespace fusec {
 
 struct SplitKPartials {
-  int split_k = 1;           // or parts of a streamed tile, at most
-  int accumulators = 1;      // of each element
-  IndexExpr batches = 1;     // or streamed tiles
-  IndexExpr pieces, eights;  // of 16 rows, of 8 columns: those of whole tiles
+  int split_k = 1;           // for stream-K: the most parts of a tile
+  int accumulators = 1;      // per output element
+  IndexExpr batches = 1;     // for stream-K: the number of stream-K tiles
+  IndexExpr pieces, eights;  // pieces of 16 rows and groups of eight columns, in whole tiles
 
   SplitKPartials(int of_depth, const Contraction& product, const ExprPool& pool, int tile_rows, int tile_columns);
-  // Of streamed tiles, where a warp's row and column are those in the tile.
+  // For stream-K, where a warp's row and column are relative to the tile.
   SplitKPartials(const StreamK& stream_k, const Contraction& product, const GemmTiles& tiles);
   IndexExpr floats_per_split() const { return batches * pieces * eights * (128 * accumulators); }
 };
 
-// A block's place among the shares: C text.
+// A block's position in the partial sums, as C text.
 struct SplitPlace {
-  std::string split, batch, row, column;  // batch: "" where there is none; row, column: of a warp's first
+  std::string split, batch, row, column;  // batch: "" if there is none; row, column: the first of a warp
 };
 
-// The memory of the shares, as a parameter of the kernel that is written.
+// Declares the workspace of the partial sums as a kernel parameter.
 std::string declare_partial(KernelWriter& writer, const SplitKPartials& split_k, ScalarType accumulators);
-// Leaves a warp's sums: `pieces` of 16 rows by `columns`, each of so many of the registers' first dimension: one of
-// fragments, 4 of lanes, 0 where all registers are of one piece.
+// Stores a warp's accumulators: `pieces` times 16 rows by `columns`. `rows_of_piece`: how many elements of the
+// registers' first dimension a piece has: 1 in the mma layout, 4 without tensor cores, 0 if all registers belong to one
+// piece.
 void store_partial(ExprEmitter& emitter, const SplitKPartials& split_k, const std::string& partial,
                    const SplitPlace& place, int which, const std::string& sum, ScalarType type, int pieces, int columns,
                    int rows_of_piece);
 
-// The first step along the depth of a share, and of the one behind it: C text. `together`: steps that are one share's.
+// The first step of a split along K, and the first of the next split, as C text. `together`: steps that are never
+// split.
 struct SplitSteps {
   std::string first, end;
 };
 SplitSteps split_steps(const ExprEmitter& emitter, const std::string& split, const IndexExpr& steps, int together,
                        int split_k);
 
-// The prelude's name of the streams: C text.
+// The name of the prelude type for the stream, as C text.
 std::string name_of(const StreamK& stream_k, KernelWriter& writer);
 
-// Adds up the shares and does what stands behind the product. `form`: with the tiles of the kernel before.
+// Emits the kernel that adds the partial sums and runs the epilogue. `form`: with the tiles of the first kernel.
 KernelSource emit_split_k_reduction(const Kernel& kernel, const Contraction& product, const GemmForm& form,
                                     const SplitKPartials& split_k, const Graph& graph);
 

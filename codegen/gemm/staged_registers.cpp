@@ -9,7 +9,8 @@
 namespace fusec {
 namespace {
 
-// Bytes, as staged_place of the prelude has them: from a row to the eighth behind it, and from an eight to the next.
+// Byte offsets in the layout of the prelude's staged_place: to the eighth row below, and to the next group of eight
+// columns.
 int lower(const StagedRegisters& staged) {
   return swaps_n8_tiles(staged.eights, staged.halves) ? 4 * 8 * 16 : 4 * 8 * (8 * staged.eights + 8);
 }

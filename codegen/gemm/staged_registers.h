@@ -1,7 +1,8 @@
-// A warp's sums in PTX registers by name, on their way to shared memory part by part, as the prelude's stage_part takes
-// those that are variables: 16 rows of so many eights of columns, a lane's four sums of an eight in two rows.
+// Stages a warp's accumulators from named PTX registers in shared memory, part by part, like stage_part of the prelude
+// does for variables. A part has 16 rows of some groups of eight columns; a lane has four accumulators of a group, in
+// two rows.
 //
-//   if (part < 1) {                             registers have no index: the part is found by halves
+//   if (part < 1) {                             registers cannot be indexed: binary search for the part
 //     asm volatile("st.shared.v2.f32 [%0+0], {sum0, sum1}; ..." : : "r"(to) : "memory");
 //   } else { ...
 #pragma once
@@ -14,18 +15,19 @@
 namespace fusec {
 
 struct StagedRegisters {
-  std::string name;  // of a register, before its number
+  std::string name;  // prefix of the register names
   bool integers = false;
-  std::vector<int> firsts;  // of each sum, the number of its first register
-  int eights = 4;           // of columns, of a part
-  bool halves = true;       // staged_place's kHalves
-  int apart = 0;            // from a sum to the next, in elements
+  std::vector<int> firsts;  // first register of each accumulator
+  int eights = 4;           // groups of eight columns per part
+  bool halves = true;       // kHalves of the prelude's staged_place
+  int apart = 0;            // elements from one accumulator to the next
   int parts = 1;
-  // Where the lane's sums of the first eight lie; of the second one, where that has a place of its own in some lines.
+  // Addresses of the lane's accumulators in the first group of eight; in the second group, if its layout differs in
+  // some lines.
   std::string to, second = {};
 };
 
-// Eights of columns whose second one is before the first in some lines.
+// True if the second group of eight columns comes before the first in some lines.
 inline bool swaps_n8_tiles(int eights, bool halves) {
   return eights == 2 && !halves;
 }

@@ -10,7 +10,7 @@
 
 namespace fusec {
 
-// Neighbouring elements that one access of at most 16 bytes can take from memory to the tile, unchanged.
+// The neighbouring elements that one access of at most 16 bytes can copy to the tile unchanged.
 int TileLoader::vector_width(const TileLoad& load) const {
   const ExprNode& n = pool_[load.operand];
   const bool unchanged =
@@ -50,7 +50,7 @@ bool TileLoader::has_indirect_loads(const TileLoad& load) const {
 std::string TileLoader::element(const TileLoad& load) {
   const ExprNode& n = pool_[load.operand];
   if (load.narrowed && n.op == ExprOp::kLoad && n.args[0] == kNoExpr && n.dtype == *load.narrowed) {
-    emitter_.emit_independent({load.operand});  // what its indices need
+    emitter_.emit_independent({load.operand});  // loads that the index needs
     return fmt::format("{}[{}]", writer_.input(n.source), emitter_.index(emitter_.position(load.operand)));
   }
   const std::string value = emitter_.emit(load.operand);
@@ -59,8 +59,8 @@ std::string TileLoader::element(const TileLoad& load) {
   return narrow(*load.narrowed, value);
 }
 
-// The line of the e-th access. Eight lanes write at a time: where that is half of the banks to each of two lines, these
-// are four apart, if lines that follow one another share banks and those do not.
+// The line of the e-th access. Eight lanes write at a time. If they cover half of the banks in each of two lines, these
+// lines are chosen four apart, provided that adjacent lines share banks and those do not.
 std::string TileLoader::line_of(const TileLoad& load, int width, const std::string& e) const {
   const int units = load.places / width, bytes = bits(pool_[load.operand].dtype) / 8;
   const bool apart = width * bytes == 16 && units == 4 && load.lines % 8 == 0 && load.stride * bytes * 4 % 128 == 64 &&
@@ -69,14 +69,14 @@ std::string TileLoader::line_of(const TileLoad& load, int width, const std::stri
   return fmt::format("{0} / {1} * 8 + {0} / {2} % 2 * 4 + {0} / {3} % 4", e, 8 * units, units, 2 * units);
 }
 
-// Where lines are no multiple of 128 bytes and an odd number of units of 16 bytes apart, eight lanes write the same
-// unit of eight lines, which lie in different banks.
+// True if eight lanes should write the same unit of eight lines: if a line has no multiple of 128 bytes, and an odd
+// stride in units of 16 bytes puts the eight lines in different banks.
 bool TileLoader::takes_eight_lines(const TileLoad& load, int width) const {
   const int bytes = width * bits(pool_[load.operand].dtype) / 8, units = load.places / width;
   return bytes == 16 && units % 8 != 0 && load.stride / width % 2 != 0 && load.lines % 8 == 0;
 }
 
-// Of those, how many units of each line the threads take at a time, where that is so of all lines; 0: otherwise.
+// With takes_eight_lines(): the units of each line that the threads load at a time, if the same for all lines; else 0.
 int TileLoader::units_at_a_time(const TileLoad& load, int width) const {
   const int units = load.places / width;
   if (!takes_eight_lines(load, width)) return 0;
@@ -111,8 +111,7 @@ void TileLoader::open_accesses(const TileLoad& load, int width, const std::strin
 }
 
 bool TileLoader::goes_by_eights(const TileLoad& load) const {
-  const bool plain =
-      pool_[load.operand].op == ExprOp::kLoad;  // what is computed is more code than to have it eight times
+  const bool plain = pool_[load.operand].op == ExprOp::kLoad;  // computed elements would be too much code eight times
   return plain && load.narrowed && load.places % 8 == 0 && load.stride % 8 == 0 && vector_width(load) == 1 &&
          runs_along_lines(load);
 }
@@ -155,7 +154,7 @@ TileLoader::Element TileLoader::declare_element(const TileLoad& load, const std:
   return {at, along, inside};
 }
 
-// A variable that has the element, or 0.
+// Declares a variable with the element, or 0 outside, and returns its name.
 std::string TileLoader::declare_one(const TileLoad& load, const Element& place) {
   const std::string one = writer_.unique("one");
   writer_.line(fmt::format("{} {} = 0;", load.narrowed ? "unsigned short" : c_type(pool_[load.operand].type), one));
@@ -182,7 +181,7 @@ void TileLoader::load(const TileLoad& load) {
     const int words = width * bits(n.dtype) / 32;
     const std::string type = words == 4 ? "uint4" : words == 2 ? "uint2" : "unsigned";
     const std::string zero = words == 4 ? "make_uint4(0, 0, 0, 0)" : words == 2 ? "make_uint2(0, 0)" : "0";
-    // Where a line lies may itself have to be looked up: only for lines that are there.
+    // The position may depend on a loaded index, which exists only for valid lines.
     const bool guarded = has_indirect_loads(load);
     if (load.async) {
       writer_.use("copy_async");

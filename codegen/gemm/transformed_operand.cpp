@@ -16,11 +16,11 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-// The factor's value alone, its neighbours an axis of their own: `parts` of them of as many lanes each.
+// The operand's value as a kernel. A piece has `parts` parts of `lanes` neighbours, each with an axis of its own.
 struct TransformKernel {
   Kernel kernel;
   ExprId value = kNoExpr;
-  std::vector<ExprId> loads;  // what is copied
+  std::vector<ExprId> loads;  // loads that are copied
   Axes across, k, batch, ones, expert_index;
   std::uint32_t part = 0, lane = 0;
   int parts = 1, lanes = 1;
@@ -78,8 +78,8 @@ bool depends_on(const TransformKernel& piece_kernel, std::uint32_t axis) {
   });
 }
 
-// The fewest parts of a piece whose elements need but one of what is loaded for each: scales of blocks of 20 stand for
-// eight parts of 32, those of 32 for a whole piece. One where elements need their own.
+// The fewest parts of a piece such that other loads are constant in each part: a scale per 20 elements needs eight
+// parts of a piece of 32, a scale per 32 one part. Returns 1 if elements need their own loads.
 int parts_of(const OperandTransform& p) {
   for (int parts = 1; parts < p.piece; parts *= 2)
     if (const TransformKernel piece_kernel = in_pieces(p, parts); !depends_on(piece_kernel, piece_kernel.lane))
@@ -122,7 +122,7 @@ class OperandTransformEmitter {
              (pool_[id].op == ExprOp::kLoad || pool_[id].op == ExprOp::kIndex);
     };
     const std::vector<ExprId> all = reachable(pool_, std::span(&piece_kernel_.value, 1));
-    if (std::ranges::none_of(all, loads_or_places)) {  // all it needs is in its copies
+    if (std::ranges::none_of(all, loads_or_places)) {  // the copies suffice
       for (const Axes* axes : {&piece_kernel_.batch, &piece_kernel_.across, &piece_kernel_.k})
         for (const std::uint32_t a : *axes) emitter_.bind(a, "0");
       return;
@@ -138,7 +138,8 @@ class OperandTransformEmitter {
     place(piece_kernel_.k, p_.k_at, p_.operand.k_major, "kluvw");
   }
 
-  // A copied load, or such a load times a number for the whole piece: eight at a time. "" where the value is neither.
+  // Dequantizes a copied load, with a scale per piece or per element, eight values at a time. Returns "" for other
+  // values.
   std::string widened() {
     ExprId value = piece_kernel_.value;
     if (pool_[value].op == ExprOp::kRound && pool_[value].dtype == p_.multiplied) value = pool_[value].args[0];
@@ -154,7 +155,7 @@ class OperandTransformEmitter {
     return made;
   }
 
-  // Scales that are not copied are loaded, where a piece's are beside one another.
+  // Loads the words of scales that are not copied. Returns false if a piece's scales are not contiguous.
   bool has_words(ExprId scale) {
     if (words_.contains(scale)) return true;
     scale_loads_.emplace(emitter_, p_.graph, piece_kernel_.lane, p_.piece);
@@ -221,7 +222,7 @@ class OperandTransformEmitter {
   KernelWriter& writer_;
   ExprEmitter emitter_;
   std::map<ExprId, std::string> words_;     // by copied load
-  std::optional<VectorLoads> scale_loads_;  // which the emitter asks
+  std::optional<VectorLoads> scale_loads_;  // the emitter refers to it
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Elements of a factor's tile, computed from pieces of what they are made of: neighbours along one line of the tile,
-// which one thread makes.
+// Emits the elements of a transformed operand: a thread computes a piece, neighbours along one line of the tile, from
+// pieces of its sources.
 //
 //   silu(x[m, k]) * g[k]   of 8 neighbours   const Words<4> x_w = copied_piece<16, 128>(...);
 //                                            const Words<4> g_w = load_words<4>(g + k);
@@ -24,19 +24,19 @@ struct OperandTransform {
   OperandAxes axes;
   const std::vector<std::uint32_t>& batch;
   const std::vector<std::uint32_t>& ones;
-  std::optional<std::uint32_t> expert_index;  // the axis of matrices, and the variable that is there for it
+  std::optional<std::uint32_t> expert_index;  // the expert axis, and the variable with its value
   std::string matrix;
   DType multiplied;
   int piece;
-  std::string batch_number;                            // flattened, where there is a batch
-  std::string across_at, k_at;                         // of the piece's first element, flattened
+  std::string batch_number;                            // flattened; "" if there is none
+  std::string across_at, k_at;                         // flattened indices of the piece's first element
   std::function<std::string(std::size_t copy)> words;  // the text of a copy's piece
 };
 
-// The C pointer's elements for so many of the tensor's: half-byte elements come in bytes.
+// Elements in units of the C pointer: 4-bit elements are stored in bytes.
 IndexExpr in_storage(const IndexExpr& elements, const GemmOperand& operand, const Bounds& bounds);
 
-// Emits statements that make the piece's elements; the name of their words.
+// Emits statements that compute the piece. Returns the name of its words.
 std::string emit_transformed_piece(const OperandTransform& pieces);
 
 }  // namespace fusec

@@ -12,11 +12,11 @@
 namespace fusec {
 namespace {
 
-constexpr int kPiece = 8;  // 16-bit elements of 16 bytes
+constexpr int kPiece = 8;  // 16-bit elements in 16 bytes
 
-// How many neighbouring eights of a line a warp takes, of eight lines at a time, where lines are no whole number of
-// times the eight eights that lie in different banks: swizzled lines have each of their eights in other banks. What
-// belongs to a line (its scale) is then read once for several eights. 0: one line after another.
+// The neighbouring vectors of eight elements per line that a warp loads, of eight lines at a time, if lines are no
+// multiple of eight vectors. In swizzled lines these are in different banks. Values per line (scales) are then read
+// once for several vectors. 0: one line after the other.
 int neighbours_across(const TileLoad& load, int threads) {
   const int pieces = load.places / kPiece, across = pieces % 4 == 0 ? 4 : pieces % 2 == 0 ? 2 : 1;
   return pieces % 8 == 0 || load.lines % (threads / across) != 0 ? 0 : across;
@@ -75,7 +75,7 @@ void TransformedTile::load(ExprEmitter& outer, const Graph& graph, const TileLoa
   ExprEmitter trial(kernel_, writer);
   for (const std::uint32_t a : trial.axes_of(value_)) trial.bind(a, "0");
   const int eights = load.lines * pieces;
-  // Lines that are an odd number of eights apart have each of their eights in other banks as well.
+  // If the stride is an odd number of vectors, the vectors of eight lines are in different banks, as in swizzled lines.
   const bool turned = place || load.stride / kPiece % 2 == 1;
   const int across = turned ? neighbours_across(load, threads) : 0;
   const bool together =
@@ -133,7 +133,7 @@ void TransformedTile::load(ExprEmitter& outer, const Graph& graph, const TileLoa
   if (across) writer.close();
 }
 
-// Where the eight is made of codes that one access has, whose scale is the same for all of them.
+// Returns the dequantization if one access loads all eight quantized values and they share one scale.
 std::optional<Dequantize> TransformedTile::dequantize_of(ExprEmitter& emitter, const Graph& graph,
                                                          DType narrowed) const {
   auto quantized = find_dequantize(emitter, value_, narrowed, lane_);
@@ -142,7 +142,7 @@ std::optional<Dequantize> TransformedTile::dequantize_of(ExprEmitter& emitter, c
   return quantized;
 }
 
-// They become numbers two at a time.
+// Dequantizes two values at a time.
 void TransformedTile::compute_dequantized(const Dequantize& quantized, ExprEmitter& emitter, const Graph& graph,
                                           DType narrowed, const std::string& made) const {
   KernelWriter& writer = emitter.writer();
