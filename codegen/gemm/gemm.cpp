@@ -199,7 +199,8 @@ class GemmEmitter {
     return form_.groups && across ? 8 : 1;
   }
   // Each group may end with a partial tile, and so may the rows after the last group. A tile that begins before its
-  // group, to be aligned, has up to `aligned_rows() - 1` rows of other groups.
+  // group, to be aligned, has up to a = aligned_rows() - 1 rows of other groups. A group of n rows then has at most
+  // ceil((n + a) / t) <= (n + a - 1) / t + 1 tiles of t rows.
   IndexExpr tiles_down() const {
     const IndexExpr groups = form_.groups ? pool_.extent(product_.expert_index->axis) : 0;
     const IndexExpr ahead = aligned_rows() > 1 ? groups * (aligned_rows() - 2) : 0;

@@ -27,7 +27,7 @@ struct GemmEpilogue {
   const GemmForm& form;
   std::map<ExprId, std::string> accumulators;  // the registers of each accumulator
   std::string row0, column0, batch;            // of the block
-  // If the accumulators are staged in parts, one after the other (each float[16][columns of a part]): the number of
+  // If a warp's 16 rows of accumulators (float[parts * warp_columns / 8][4]) are staged part by part: the number of
   // parts, and the warp's memory for one part. The epilogue then declares `warp_column`.
   int parts = 0;
   std::string staged = {};

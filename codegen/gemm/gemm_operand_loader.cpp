@@ -43,7 +43,7 @@ GemmOperandTile GemmOperandLoader::place(const GemmOperand& operand, bool left, 
   f.scales = beside;
   beside += scale_bytes(form_, operands_, operand, left);
   int elements = operand.transformed() ? operand.piece : 16 / form_.element_bytes();
-  // Halves the pieces until all threads have one.
+  // Halves the pieces, down to eight elements, until all threads have one.
   while (operand.transformed() && elements > 8 && (line * lines / elements < t.threads() || !operand.k_major))
     elements /= 2;
   const auto add = [&](const GemmOperand& copied) {

@@ -69,8 +69,8 @@ std::string TileLoader::line_of(const TileLoad& load, int width, const std::stri
   return fmt::format("{0} / {1} * 8 + {0} / {2} % 2 * 4 + {0} / {3} % 4", e, 8 * units, units, 2 * units);
 }
 
-// True if eight lanes should write the same unit of eight lines: if a line has no multiple of 128 bytes, and an odd
-// stride in units of 16 bytes puts the eight lines in different banks.
+// True if eight lanes should write the same unit of eight lines: a line is no multiple of 128 bytes, and its stride is
+// an odd number of 16-byte units, which puts the eight lines in different banks.
 bool TileLoader::takes_eight_lines(const TileLoad& load, int width) const {
   const int bytes = width * bits(pool_[load.operand].dtype) / 8, units = load.places / width;
   return bytes == 16 && units % 8 != 0 && load.stride / width % 2 != 0 && load.lines % 8 == 0;

@@ -1,7 +1,7 @@
 // Fills a tile with computed elements, eight neighbours at a time, if their sources are contiguous in memory. Prologues
 // (rope, scales) then read 16 bytes per access.
 //
-//   tile[line][8 u + e] = q[8 u + e] * cos[8 u + e] + turned[8 u + e] * sin[8 u + e]
+//   tile[line][8 u + e] = q[8 u + e] * cos[8 u + e] + rotated[8 u + e] * sin[8 u + e]
 //     ->  const Words<4> q_w = load_words<4>(q + 8 * u), ...; for (int e = 0; e < 8; ++e) ...; store_words(tile, made);
 #pragma once
 

@@ -4,7 +4,6 @@
 //
 //   plain accumulators                           sum0, sum1, ... in PTX
 //   partial sums, scales, zero points, split-K   float sum[32][4], and registers that wgmma adds a part of K to
-//   parts of the depth, scales, offsets, shares    float sum[32][4], and what wgmma adds up of a part
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kCodeOfSkinnyGemm = 1.5, kTiles = 1.75, kGathered = 2.6;
 constexpr double kSum = 0.5, kInLanes = 0.55, kFunctions = 0.5, kFunction = 0.35, kOutput = 0.25;
-// For large functions, which are inlined in warpgroup kernels.
+// For large functions. Warpgroup kernels cannot call them, so they are inlined there.
 constexpr double kMuchCode = 1.0 / 25, kMuchCodeByWarpgroup = 1.0 / 12;
 constexpr double kComputed = 1.25, kComputedByWarpgroup = 2, kAcross = 0.5, kAcrossSkinnyGemm = 3.5;
 constexpr double kWideTiles = 1.6, kComputedInWide = 1;

@@ -95,8 +95,8 @@ class SkinnyGemmFinder {
     return std::ranges::any_of(parts_, [](const Parts& parts) { return parts.block != 0; });
   }
 
-  // Takes the operands as quantized values and scales (magic dequantization). The graph must not round the dequantized
-  // values.
+  // Takes the operands as quantized values and scales (magic dequantization). A rounding of dequantized values in the
+  // graph is skipped, so kernels with exact_steps are excluded.
   bool take_quantized() {
     if (kernel_.exact_steps || pool_[product_.loops[0].terms[0].reduction].type != ScalarType::kFloat32) return false;
     const auto dtype = product_.tensor_dtype ? product_.tensor_dtype : common_dtype();

@@ -26,9 +26,9 @@ bool has_few_tiles_and_large_k(const ExprPool& pool, const Contraction& product,
 }
 
 std::vector<int> split_k_candidates(double tiles, double steps, int together, const Target& target) {
-  constexpr int kMinStepsPerSplit = 4;               // per split
-  constexpr double kMaxBlocksPerMultiprocessor = 2;  // of a multiprocessor
-  constexpr double kEnoughWithout = 0.75;            // no split-K if tiles fill this part of the multiprocessors
+  constexpr int kMinStepsPerSplit = 4;  // per split
+  constexpr double kMaxBlocksPerMultiprocessor = 2;
+  constexpr double kEnoughWithout = 0.75;  // no split-K if tiles fill this part of the multiprocessors
   std::vector<int> counts;
   if (tiles >= kEnoughWithout * target.multiprocessors) return counts;
   for (const int split_k : {2, 3, 4, 6, 8, 12, 16, 24, 32})

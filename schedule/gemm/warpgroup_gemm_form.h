@@ -46,7 +46,7 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
 std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, const Kernel& kernel,
                                                         const Contraction& product, const ConvolutionForm& form,
                                                         const Target& target);
-// All tilings of a convolution with several images, or without a form for warps (mma.sync), best first.
+// All tilings of a contraction of images without a ConvolutionForm, such as sums over several images, best first.
 std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kernel& kernel, const Contraction& product,
                                                   const Target& target);
 // The best tiling of one GEMM. Returns nullopt when the given form is predicted to be faster.
