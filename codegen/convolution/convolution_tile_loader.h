@@ -1,5 +1,8 @@
 // How the tiles of a convolution's factors are filled (schedule/gemm/convolution_form.h): the tables that a block makes
 // before its loop, what each thread keeps of its lines, and what it does for a step.
+//
+// The table has as many entries as there are before it repeats itself. Where column and tap together say where an
+// element is (enlarged images, reflected borders), a table of places by line and tap comes first.
 #pragma once
 
 #include <optional>

@@ -8,6 +8,9 @@
 //
 // m, n, k and b may each be several axes. A convolution is a contraction with an operand that is indexed by sums and
 // guarded at the borders (implicit GEMM); a grouped convolution is a batch of them.
+//
+// A tile is stored the way its vectors come from memory: along K, or across K, in which case ldmatrix transposes. Tile
+// lines are padded so that accesses of one request lie in different banks.
 #pragma once
 
 #include "codegen/expr/kernel_source.h"

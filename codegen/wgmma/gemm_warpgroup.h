@@ -14,6 +14,11 @@
 // - transformed operands (such as dequantized ones): warps 0 to 3 compute the tiles
 //
 // In a grouped GEMM a tile has rows of one group only, and of a group's last tile only its own rows are stored.
+//
+// In a grouped GEMM the copying and the multiplying warps each find a tile's group by themselves, so they exchange
+// nothing. A transformed operand is multiplied with tiles of 256 rows if there are that many, so that each computed
+// tile is used twice. Staged accumulators are named PTX registers (gemm_warpgroup_accumulators.cpp,
+// codegen/gemm/staged_registers).
 #pragma once
 
 #include <span>

@@ -4,6 +4,9 @@
 //                                                                                        linear, add, layer norm
 //
 // The expressions hold each sum several times: at the output's columns, and at the axes over which rows are reduced.
+//
+// Two kernels exist. If operands are copied as stored, codegen/gemm/gemm's pipeline computes a tile as wide as a row (at
+// most 512 columns; at most 256 columns if K exceeds 1024). Otherwise chunks of columns follow one another (tiles_of).
 #pragma once
 
 #include <map>

@@ -12,6 +12,9 @@
 // Integers are multiplied as int8. If w has scales per block of K, each step lies within a block and the accumulators
 // of the step are scaled. For up to 16 rows quantized values are then multiplied by their bits
 // (schedule/gemm/magic_dequantize), because converting int4 would take longer than loading it.
+//
+// A block has 16 to 64 columns. Every block reads all rows of x through L2, so blocks become wider as long as that
+// reduces the predicted time noticeably and most multiprocessors still have a block.
 #pragma once
 
 #include <algorithm>

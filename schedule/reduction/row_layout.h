@@ -1,6 +1,9 @@
 // Which threads take a row: a warp, a block, the blocks of a cluster or of a cohort
 // (schedule/reduction/blocks_per_row), or blocks that know nothing of one another and leave partial results for a later
 // kernel; and where neighbouring rows are what lies side by side in memory, the threads of a block that are 32 apart.
+//
+// A row whose length only a launch knows has as many threads as its hint asks for. Where its bound needs far more
+// threads than that, a block keeps the row in as much shared memory as the length of the launch asks for.
 #pragma once
 
 #include <cstdint>

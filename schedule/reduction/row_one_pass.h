@@ -4,6 +4,9 @@
 //   max(x), sum(exp(x - max))   the greatest so far and the sum below it, which shrinks where that grows
 //   sum(x), sum((x - mean)^2)   how many there were, their mean and squares of differences to it (Chan et al. 1979);
 //                               the first may be a sum of x times a power of two below 1 (ir/ops/mean.h)
+//
+// Blocks that leave partial results (RowLayout::chunks) leave those of both reductions, so that the row takes two
+// launches and not three. Rows of neighbouring columns and strided rows are reduced in one pass, too.
 #pragma once
 
 #include <cstdint>
