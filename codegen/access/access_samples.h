@@ -1,7 +1,8 @@
-// What some warps of a pointwise kernel would ask of memory, counted before there is a kernel: positions of loads at
-// points here and there (symbols at their hints, looked-up values anywhere), the sectors that they touch and the banks.
+// Samples the memory accesses of some warps of a pointwise kernel before it is emitted. At sample points (symbols at
+// their hints, gathered indices random) it evaluates the positions of loads and counts memory sectors and shared-memory
+// banks.
 //
-//   x[j, i], points 0 .. 31 by neighbouring threads: 32 sectors      x[i, j - 1]: 5
+//   x[j, i], points 0 .. 31 in neighbouring threads: 32 sectors      x[i, j - 1]: 5
 #pragma once
 
 #include <cstdint>
@@ -23,25 +24,25 @@ class AccessSamples {
   std::int64_t points() const { return points_; }
   std::int64_t hint(const IndexExpr& e) const;
 
-  // From here on, questions are about this point, of all axes in order, or about these values of axes.
+  // Sets the point that later queries use: all axes in order, or single axes.
   void move_to(std::int64_t point);
   void set(std::uint32_t axis, std::int64_t value) { axes_.at(axis) = value; }
   std::int64_t value(const IndexExpr& e) const;
   bool holds(ExprId condition);
-  // In elements of its tensor; nothing where a guard says that nothing is read.
+  // The load's position in elements of its tensor. Nothing if a guard masks the load.
   std::optional<std::int64_t> position(ExprId load);
 
-  // Points at which `count` ones that are to be looked at together begin, multiples of that.
+  // Sample starting points of groups of `count` points, each a multiple of `count`.
   std::vector<std::int64_t> starts(std::int64_t count, int samples) const;
 
-  // How far apart, here and there, the elements of neighbours along an axis lie.
+  // Distances in elements, at sample points, between neighbours along an axis.
   std::vector<std::int64_t> distances(ExprId load, std::uint32_t axis);
 
-  // Of a table that stays in the first cache, however it is read.
+  // True for a table that is small enough to stay in L1, whatever its access pattern.
   bool is_small_table(ExprId load) const;
 
-  // Sectors for a point, where each thread of a warp has `width` neighbouring points: elements by themselves, or all of
-  // a thread's by one access.
+  // Sectors per point if each thread of a warp has `width` neighbouring points. `together`: one access per thread for
+  // all its elements; otherwise one access per element.
   double sectors_per_point(ExprId load, int width, bool together);
 
  private:
@@ -54,26 +55,26 @@ class AccessSamples {
   const Kernel& kernel_;
   const Graph& graph_;
   std::int64_t points_ = 1;
-  std::vector<std::pair<std::uint32_t, std::int64_t>> extents_;  // of the outputs' axes
+  std::vector<std::pair<std::uint32_t, std::int64_t>> extents_;  // axes of the outputs
   std::vector<std::int64_t> axes_;
   std::vector<std::vector<std::uint32_t>> depends_;
-  std::vector<IndexExpr> positions_;  // of loads, once asked for
+  std::vector<IndexExpr> positions_;  // of loads, computed on first use
   std::vector<bool> known_;
   std::vector<Condition> conditions_;
   std::vector<std::int64_t> results_;
 };
 
-// Sectors that a stretch of so many bytes touches on average, one that begins at some multiple of `aligned`.
+// The average number of sectors that a span of `bytes` touches if it starts at a random multiple of `aligned`.
 double sectors_of_span(std::int64_t bytes, int aligned);
-// Bytes, a power of two up to a sector, that an element's place is always a multiple of.
+// The largest power of two, in bytes and up to a sector, that always divides the element's address.
 int alignment_of(const IndexExpr& position, int element_bits, const Bounds& bounds);
 
-// What a point of a kernel that moves things takes, in the time of a sector of memory: of instructions of a warp a
-// multiprocessor issues about ten in the time that its share of memory takes for a sector, and its shared memory has
-// two passes. What takes longest counts, and of the others a part.
+// Predicted time per point of a data-movement kernel, in units of one memory sector. In the time of one sector a
+// multiprocessor issues about ten warp instructions, and its shared memory makes two passes. The largest of the three
+// terms counts in full, the others in part.
 double movement_time(double sectors, double instructions, double passes);
 
-// Distinct ones of places in bytes, by what has `bytes`, a power of two.
+// The number of distinct units of `bytes` (a power of two) that the byte addresses touch.
 std::size_t distinct(std::vector<std::int64_t> places, std::int64_t bytes);
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// The places of a number along the axes of windows (schedule/convolution/grouped_implicit_gemm.h): digits, the last
-// axis' first.
+// Splits a linear number into coordinates along the axes of a convolution window
+// (schedule/convolution/grouped_implicit_gemm.h), the last axis fastest.
 #pragma once
 
 #include <functional>
@@ -12,11 +12,12 @@
 
 namespace fusec {
 
-// "(a + b)", or one of them where the other is "0".
+// "(a + b)", or one of them if the other is "0".
 std::string sum_of(const std::string& a, const std::string& b);
 
-// Of an unsigned number, how many of it there are along an axis as `of` says, which `text` prints: each a variable
-// named by a letter of `wishes`, but the first axis', which takes what is left; "0" where there is but one.
+// Emits a variable per axis with its coordinate of the unsigned `number`. `of` gives an axis' extent and `text` prints
+// it. Letters of `wishes` name the variables. The first axis takes the remaining quotient. The coordinate of an axis
+// with extent 1 is "0".
 std::vector<std::string> delinearize(KernelWriter& writer, const std::vector<ImplicitGemmAxis>& axes,
                                      const std::string& number, std::string_view wishes,
                                      const std::function<IndexExpr(const ImplicitGemmAxis&)>& of,

@@ -1,5 +1,6 @@
-// The form that takes any kernel: one thread makes one element of each output (two neighbours, where elements are half
-// a byte), reductions are loops of that thread. Float64 products end here, and whatever no other schedule takes.
+// The fallback schedule, valid for any kernel. One thread makes one element of each output (two neighbours for 4-bit
+// elements), and each reduction is a loop of that thread. Float64 GEMMs use it, and everything that no other schedule
+// takes.
 #pragma once
 
 #include <string>
@@ -14,20 +15,20 @@ namespace fusec {
 
 KernelSource direct(const Kernel& kernel, const Graph& graph, const Target& target);
 
-// --- shared by the schedules that give each thread some elements of the iteration space
+// --- shared by the schedules in which a thread has some elements of the iteration space
 
 inline constexpr int kPointwiseThreads = 256;
 
-// `const int t = blockIdx.x * 256 + threadIdx.x; if (t >= count) return;`: gives t's name. Blocks that are all full ask
-// for nothing.
+// Emits `const int t = blockIdx.x * 256 + threadIdx.x; if (t >= count) return;` and returns t's name. The bounds check
+// is omitted if all blocks are full.
 std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count,
                               int threads = kPointwiseThreads);
 
-// Declares a variable for each axis, by dividing the flat position `flat` (a C variable) by the extents, and binds it.
+// Declares and binds a variable for each axis, from the flat position `flat` (a C variable) by division.
 void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, const std::string& flat,
                std::string_view names = "ijlmnpqr");
 
-// Stores the results' values, each by itself, where its bound axes say.
+// Stores each result's value as a scalar, at the bound axes.
 void store_scalars(ExprEmitter& emitter, const std::vector<std::string>& values);
 
 }  // namespace fusec

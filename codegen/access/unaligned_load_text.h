@@ -1,4 +1,4 @@
-// Windows of what a thread's lanes read (schedule/movement/unaligned_load), as text.
+// Prints the unaligned vector loads that schedule/movement/unaligned_load plans.
 #pragma once
 
 #include <string>
@@ -8,8 +8,9 @@
 
 namespace fusec {
 
-// Its words, "load_window<...>(...)": where `wanted` holds, "" is always. Only if it is there `sometimes` may some of
-// it lie outside of the tensor: where it is not wanted, or what no lane takes. The next group is `step` threads away.
+// The text "load_window<...>(...)", the words of one window. `wanted` is a condition; "" means always. `sometimes`:
+// part of a window may lie outside of the tensor, either because it is masked or because no lane uses it. `step`:
+// threads to the next group.
 std::string unaligned_load_text(ExprEmitter& emitter, const UnalignedLoad& window, const std::string& wanted,
                                 bool sometimes, int step);
 

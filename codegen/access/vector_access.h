@@ -1,11 +1,11 @@
-// Loads and stores of several neighbouring elements at once, for schedules whose innermost loop walks the lanes of one
-// thread: `lane_axis` has the extent `width`.
+// Vector loads and stores for schedules with an innermost loop over the lanes of one thread. `lane_axis` has the extent
+// `width`.
 //
 //   const Words<4> gate_w = load_words<4>(gate + 8 * t);
 //   for (int e = 0; e < 8; ++e) ... from_bf16(element<16>(gate_w, e)) ...
 //
-// What stays the same over more elements than a vector has (a weight of a channel of 4095) is read twice for a vector,
-// as its first and its last lane need it: `e < here ? first : next`.
+// A broadcast operand may change once within a vector (the weight of a channel of 4095 elements). It is loaded twice
+// per vector, for the first and for the last lane: `e < here ? first : next`.
 #pragma once
 
 #include <functional>
@@ -18,27 +18,26 @@
 
 namespace fusec {
 
-// An element's bits, an unsigned number, as the value of the compute type.
+// The value of an element in the compute type, from its bits as an unsigned number.
 std::string value_of_bits(DType dtype, const std::string& raw, KernelWriter& writer);
 
-// A pointer to the element at `position`, from which a vector is read or to which one is written: half-byte elements
-// have byte addresses.
+// A pointer to the element at `position`, for a vector load or store. 4-bit elements have byte addresses.
 std::string address(const std::string& pointer, DType dtype, const IndexExpr& position, const IndexText& text,
                     const Bounds& bounds, bool written = false);
 
-// Is the position consecutive along the axis, starting at a multiple of what an access of `width` elements takes?
+// True if the position is consecutive along the axis and aligned for an access of `width` elements.
 bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int width, DType dtype,
                         const Bounds& bounds);
 
-// Would splitting the kernel's last axis by `width` give some load or store of a whole vector?
+// True if a vector of `width` along the kernel's last axis makes some load or store a whole vector.
 bool some_access_is_vector(const Kernel& kernel, const Graph& graph, int width);
 
-// Element `lane` of words, as a value of the compute type; and the statement that puts a value there.
+// The text of element `lane` of words in the compute type, and the statement that sets it.
 std::string element_text(DType dtype, const std::string& words, const std::string& lane, KernelWriter& writer);
 std::string put_text(DType dtype, const std::string& words, const std::string& lane, const std::string& value,
                      KernelWriter& writer);
 
-// Is it of a tensor of `bytes` and more of which every point reads elements of its own? Such go past the caches.
+// True if each point reads its own elements of a tensor of at least `bytes`. These loads bypass the caches.
 bool streams_past_caches(const ExprEmitter& emitter, const Graph& graph, ExprId load, std::int64_t bytes);
 
 class VectorLoads {
@@ -46,26 +45,26 @@ class VectorLoads {
   VectorLoads(ExprEmitter& emitter, const Graph& graph, std::uint32_t lane_axis, int width)
       : emitter_(emitter), graph_(graph), lane_axis_(lane_axis), width_(width) {}
 
-  // Loads all vectors that the roots need (guarded ones, too, where a guard holds for whole vectors), before the loop
-  // over lanes `lane`; the emitter then takes elements of them. Axes other than the lane must be bound. `kept` may name
-  // a variable that has, or gets by `fill`, a load's words.
+  // Emits all vector loads that the roots need, before the loop over `lane`. It includes masked loads if one condition
+  // holds for the whole vector. The emitter then reads elements of the vectors. All axes other than the lane axis must
+  // be bound. `preloaded` may return a variable that holds a load's words, or that `fill` sets.
   using Fill = std::function<void(const std::string& variable)>;
   void declare(const std::vector<ExprId>& roots, const std::string& lane,
                const std::function<std::string(ExprId load, const Fill& fill)>& preloaded = nullptr);
 
-  // The loads that `declare` would make, each with the type of its words, "Words<4>".
+  // The loads that `declare` would emit, with the type of their words: "Words<4>".
   std::vector<std::pair<ExprId, std::string>> vector_loads(const std::vector<ExprId>& roots) const;
 
-  // Vectors of tensors of so many bytes and more may go past the caches. 0: none.
+  // Smallest tensor, in bytes, with vector loads that may bypass the caches. 0: none.
   std::int64_t stream_from = 0;
-  // Elements that together are a byte or half a word are loaded as that.
+  // Allows vectors that are smaller than a word: one or two bytes.
   bool parts_of_words = false;
-  // Loads whose vectors begin anywhere in memory, equally for all threads of a warp, are made by a few narrower
-  // accesses instead of element by element.
+  // Loads unaligned vectors by a few narrower accesses instead of element by element. The misalignment must be equal
+  // for all threads of a warp.
   bool unaligned = false;
-  // Loads whose words `kept` has, whatever their places are.
+  // True for loads with words that `preloaded` provides, at any position.
   std::function<bool(ExprId load)> elsewhere;
-  // Loads of what stays the same for more lanes than a vector has are made as the first and the last lane need them.
+  // Allows two loads (first and last lane) of an operand that changes at most once within a vector.
   bool steps = false;
 
  private:
@@ -85,11 +84,11 @@ class VectorLoads {
   std::uint32_t lane_axis_;
   int width_;
   std::map<ExprId, std::string> words_;
-  std::map<ExprId, std::string> conditions_;  // of guarded loads
-  // Loads that change once within a vector at most: what they are before and behind that.
+  std::map<ExprId, std::string> conditions_;  // of masked loads
+  // A load that changes at most once within a vector, with its values before and after the change.
   struct Step {
-    IndexExpr lanes;                // in front of it
-    std::optional<IndexExpr> size;  // from one step to the next, where that may be less than a vector
+    IndexExpr lanes;                // lanes before the change
+    std::optional<IndexExpr> size;  // elements between changes, if that may be less than a vector
     std::string here = "", first = "", last = "";
   };
   std::map<ExprId, Step> steps_;
@@ -97,24 +96,25 @@ class VectorLoads {
 
 class VectorStore {
  public:
-  // Declares the words, where the output's elements are consecutive; else elements are stored one by one.
-  // `stream`: past the caches.
+  // Declares the words if the output's elements are consecutive; otherwise elements are stored one by one. `stream`:
+  // the stores bypass the caches.
   static VectorStore plan(ExprEmitter& emitter, const KernelOutput& output, std::uint32_t lane_axis, int width,
                           bool stream = false);
-  // The same for words that go elsewhere: `store` is a call that lacks them, "store_in_box(box, line, unit, ".
+  // A store to another destination. `store` is a call without its last argument, the words: "store_in_box(box, line,
+  // unit, ".
   static VectorStore elsewhere(ExprEmitter& emitter, const KernelOutput& output, int width, std::string store);
   void put(ExprEmitter& emitter, const std::string& lane, const std::string& value);  // inside the lane loop
-  void finish(ExprEmitter& emitter);                                                  // after it
+  void finish(ExprEmitter& emitter);                                                  // after the lane loop
   bool stores_one_by_one() const { return words_.empty(); }
 
  private:
   void declare(KernelWriter& writer);
-  bool packs() const;  // two elements by one conversion, when all lanes have their values
+  bool packs() const;  // converts two elements at a time, once all lanes have their values
 
   const KernelOutput* output_ = nullptr;
   int width_ = 1;
-  std::string words_;  // "" where stored one by one; where elements are packed, the values
-  std::string store_;  // a call that lacks the words
+  std::string words_;  // "" for scalar stores; the values if elements are packed
+  std::string store_;  // a call without its last argument, the words
 };
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// How many neighbouring points a thread of a pointwise kernel makes at a time: as many as are 16 bytes of the widest
-// dtype, so that neighbouring threads' accesses touch.
+// How many neighbouring points a thread of a pointwise kernel makes: 16 bytes of the widest dtype, so that the accesses
+// of neighbouring threads are adjacent.
 //
 //   y[t] = cast(x[t]), bfloat16 to float32:   4 points, 16 bytes of y and 8 of x
 #pragma once
@@ -9,18 +9,18 @@
 
 namespace fusec {
 
-// Registers that so many neighbours of all loads take.
+// Registers for `width` neighbouring elements of all loads.
 int registers_of_loads(const Kernel& kernel, int width);
 
-// Elements of a group: 16 bytes of the widest dtype that lies along the last axis, so that neighbouring threads'
-// accesses touch; at least a word of the narrowest. Fewer where a thread has no registers for as many of all loads.
+// Points per thread: 16 bytes of the widest dtype along the last axis, but at least one word of the narrowest. Fewer if
+// the loads need too many registers.
 int wanted_width(const Kernel& kernel, const Graph& graph);
 
-// Without words of the narrowest, of which bytes and halves will do: two accesses of 16 bytes to a thread ask for every
-// sector twice.
+// Points per thread without the minimum of one word for the narrowest dtype; it may be accessed by bytes or half words.
+// Two 16-byte accesses per thread would request every sector twice.
 int coalesced_width(const Kernel& kernel, const Graph& graph);
 
-// The same of whatever is loaded or stored: 16 bytes of the widest.
+// Points per thread for 16 bytes of the widest dtype that is loaded or stored along any axis.
 int wanted_planes_width(const Kernel& kernel);
 
 }  // namespace fusec

@@ -1,6 +1,6 @@
-// Kernels whose threads make `width` neighbouring points each, a thread's lanes, and what its loads are then.
+// Splits a pointwise kernel's last axis into vectors of `width` lanes per thread, and classifies its loads.
 //
-//   y[t] = x[t] + b[t / 512] + z[3 t]   ->   y[8 g + e]:   of x a vector, of b one element, of z an element a lane
+//   y[t] = x[t] + b[t / 512] + z[3 t]   ->   y[8 g + e]:   x a vector, b one element, z one element per lane
 #pragma once
 
 #include <vector>
@@ -12,15 +12,15 @@
 namespace fusec {
 
 struct VectorizedLoads {
-  Kernel kernel;  // whose last axis is the lane; where the width is 1, the kernel as it was
+  Kernel kernel;  // its last axis is the lane; for width 1, the original kernel
   std::vector<ExprId> vectors = {}, uniform = {},
-                      apart = {};  // one access for all lanes, one element for all, one a lane
+                      apart = {};  // one vector access, one element for all lanes, one element per lane
 };
 VectorizedLoads vectorize_loads(const Kernel& merged, const Graph& graph, int width);
 
-// Sectors for a point that they ask for, as some warps do; small tables apart.
+// Memory sectors per point in sampled warps, without small tables.
 double sectors_of_loads(const VectorizedLoads& loads, const Graph& graph, int width);
-// Accesses of a thread, of 16 bytes or less, for a point.
+// Accesses of at most 16 bytes, per thread and per point.
 double accesses_of_loads(const VectorizedLoads& loads, int width);
 
 }  // namespace fusec

@@ -1,10 +1,9 @@
-// Attention of which only a launch knows how many queries or keys it has, as kernels that expect one thing or the
-// other. A prompt's form is none for decoding: its tiles have rows for many queries, and a block for each head walks
-// over all keys by itself.
+// Specializes attention for symbolic query or key counts. The best kernel for a prompt is poor for decoding: its tiles
+// have rows for many queries, and one block per head walks over all keys. So the launch selects one of several kernels:
 //
-//   t >= 17     many queries: tiles as for a prompt
-//   t <= 16     few: heads that share keys fill one tile of rows, blocks share the keys
-//     n <= 512    few keys: a block walks over all of them
+//   t >= 17     many queries: prompt tiles
+//   t <= 16     few queries: heads that share keys fill one tile of rows, and several blocks split the keys
+//     n <= 512    few keys: one block walks over all of them
 #pragma once
 
 #include <cstdint>
@@ -16,17 +15,17 @@
 
 namespace fusec {
 
-// The same kernel twice: `special` is for launches where the condition holds and assumes it, `general` holds for all
-// and expects the others.
+// Two versions of one kernel. `special` assumes `condition` and runs only where it holds. `general` is valid everywhere
+// and is tuned for launches where the condition fails.
 struct AttentionCases {
   Kernel general, special;
   GuardCondition condition;
 };
 
-// Many queries are special: few have more launches, where blocks share keys. Nothing where their number is known, and
-// where few queries see few keys as well.
+// `special` is for many queries. Few queries may need more launches, because blocks split the keys. Nothing if the
+// query count is known, or if few queries imply few keys.
 std::optional<AttentionCases> query_count_cases(const Kernel& kernel, const Target& target);
-// So few keys that blocks do not share them are special, where there may be more.
+// `special` is for so few keys that blocks do not split them. Nothing if there are never more keys.
 std::optional<AttentionCases> key_count_cases(const Kernel& kernel, const Target& target);
 
 }  // namespace fusec

@@ -1,9 +1,9 @@
-// A kernel in the form that holds for all values of the model's symbols, and where conditions on them allow better ones
-// (16-byte accesses, asynchronous copies, rows in registers, 32-bit indices; products of few rows), in those forms
-// besides, with the guards under which the launch takes them.
+// Schedules a kernel in a general form, valid for all values of the model's symbols, and in specialized forms that need
+// guards: 16-byte accesses, asynchronous copies, rows in registers, 32-bit indices, skinny GEMMs. The launch takes the
+// first form with a guard that holds.
 //
-//   y[b, n] = x[b, n] + bias[n]      n % 4 == 0: vectors of 4         else: element by element
-//   y[t, n] = sum_k x[t, k] w[n, k]  t <= 8, t <= 16, t <= 32: few rows        else: tiles
+//   y[b, n] = x[b, n] + bias[n]      n % 4 == 0: vectors of 4              else: element by element
+//   y[t, n] = sum_k x[t, k] w[n, k]  t <= 8, t <= 16, t <= 32: skinny GEMM    else: GEMM tiles
 #pragma once
 
 #include <string>
@@ -18,15 +18,16 @@ namespace fusec {
 
 struct SpecializedSources {
   Guard guard;
-  std::vector<KernelSource> sources;  // each in place of the general one there; of those beyond, nothing is left to do
+  // each replaces the general source at its index; general sources beyond the last are not launched
+  std::vector<KernelSource> sources;
 };
 
 struct GuardedSources {
   std::vector<KernelSource> general;
-  std::vector<SpecializedSources> special;  // the first whose guard holds is taken
+  std::vector<SpecializedSources> special;  // the first with a guard that holds is launched
 };
 
-// Products of few rows (schedule/gemm/skinny_gemm_form.h).
+// True for a skinny GEMM form (schedule/gemm/skinny_gemm_form.h).
 bool has_skinny_gemm(const SpecializedSources& special);
 
 GuardedSources schedule_with_guard(const Kernel& kernel, const Graph& graph, const Target& target,

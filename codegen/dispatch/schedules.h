@@ -1,10 +1,10 @@
-// From a kernel's expressions to its CUDA text, by the schedule that implements their form (schedule/kernel_forms):
+// Emits the CUDA text of a kernel with the schedule that implements its form (schedule/kernel_forms):
 //
 //   pointwise                      pointwise
-//   tensor_core_product, product   gemm where factors lie in memory as they are multiplied (gemm_warpgroup on sm_90a),
-//                                  else contraction
+//   tensor_core_product, product   gemm if the operands are in memory as they are multiplied (gemm_warpgroup on
+//                                  sm_90a), else contraction
 //   attention                      attention
-//   rows                           row_reduction, or direct where windows are short
+//   rows                           row_reduction, or direct for short windows
 //   elements                       direct
 #pragma once
 
@@ -19,13 +19,13 @@
 
 namespace fusec {
 
-// One kernel, or several that run one after the other (a reduction in two steps). Where that can be done in several
-// ways, it is the wanted one, if it is one of them, else the one that is predicted to be best (KernelSource::tuning).
+// One kernel, or several that run one after the other (a two-step reduction). Among several candidates it takes
+// `wanted` if that is one of them, else the one predicted to be fastest (KernelSource::tuning).
 std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target,
                                    const std::string& wanted = "");
 
-// Several kernels, which need nothing of one another, as one whose blocks go through the tiles of all; nothing where
-// they are no products, or not alike enough.
+// One kernel with blocks that iterate over the tiles of several independent GEMMs. Nothing if the kernels are not GEMMs
+// or differ too much.
 std::optional<KernelSource> schedule_together(std::span<const Kernel* const> kernels, const Graph& graph,
                                               const Target& target);
 

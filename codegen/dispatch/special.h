@@ -1,5 +1,5 @@
-// Ops that are no expression of their index: running sums and products, sorting, scattering. Each is one kernel, the
-// same on every run: no atomics, no order left to chance.
+// Emits ops that are no expression of their index: cumulative sums and products, sorting, scattering. The results are
+// deterministic: no atomics and no dependence on the order of blocks.
 #pragma once
 
 #include <vector>

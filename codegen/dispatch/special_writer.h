@@ -1,7 +1,7 @@
-// What the kernels of scans, sorts and scatters are written with: coordinates with names, tensors at coordinates.
+// Helper to write kernels for scans, sorts and scatters: named coordinates, and tensors at coordinates.
 //
-// Results of half-byte elements are made as codes, one to a byte in scratch memory, since the halves of a byte may
-// belong to different threads; a kernel of its own packs them (pack_nibbles).
+// Results with 4-bit elements are first written to scratch memory, one per byte, because the two halves of a byte may
+// belong to different threads. A separate kernel packs them (pack_nibbles).
 #pragma once
 
 #include <string>
@@ -20,25 +20,25 @@ class SpecialWriter {
   KernelWriter& writer() { return writer_; }
   const Bounds& bounds() const { return bounds_; }
 
-  // A coordinate that is a C variable with values below `extent`.
+  // A coordinate held in a C variable, with values below `extent`.
   IndexExpr coordinate(std::string variable, IndexExpr extent);
-  // Declares `const int NAME = ...` for each coordinate of a space, from a flat position in it.
+  // Declares `const int NAME = ...` for each coordinate of `space`, computed from a flat position.
   std::vector<IndexExpr> split(const std::string& flat, const Shape& space);
   std::string text(const IndexExpr& e) const { return text_(simplify(e, bounds_)); }
   std::string tight(const IndexExpr& e) const { return text_.tight(simplify(e, bounds_)); }
 
-  // The operand's value in the compute type `as`: a tensor's element at a position, or a number.
+  // The operand's value in the compute type `as`: a tensor element at a position, or a number.
   std::string load(std::size_t operand, const IndexExpr& position, ScalarType as);
   std::string store(std::size_t result, const std::string& position, const std::string& value);
-  // The result's element at a position as it stands in memory now, in its compute type.
+  // The result's current element in memory at a position, in its compute type.
   std::string held(std::size_t result, const std::string& position);
-  // result[to] = operand[from], of one dtype.
+  // result[to] = operand[from], both of one dtype.
   std::string move(std::size_t result, const std::string& to, std::size_t operand, const std::string& from);
 
-  // The scratch memory with a half-byte result's codes.
+  // The scratch memory of a 4-bit result, one element per byte.
   const std::string& nibbles(std::size_t result) const { return nibbles_.at(result); }
 
-  // One thread for each point: returns the flat position's variable.
+  // Opens one thread per point and returns the variable of the flat position.
   std::string open_threads(const IndexExpr& count, int threads);
 
   KernelSource finish(const IndexExpr& blocks, int threads, const std::string& schedule);
@@ -52,16 +52,16 @@ class SpecialWriter {
   std::string element_text(ValueId v, const std::string& position);
 
   std::vector<std::string> names_;    // of coordinates
-  std::vector<std::string> nibbles_;  // by result: the scratch memory of its codes, "" where it has whole bytes
+  std::vector<std::string> nibbles_;  // by result: its scratch memory of unpacked 4-bit elements; "" for other dtypes
   KernelWriter writer_;
   IndexText text_;
 };
 
-// The kernel that fills the codes of a half-byte result from the operand it begins as; the one that packs them.
+// Kernels that unpack the operand that a 4-bit result starts from, and that pack the result.
 KernelSource unpack_nibbles(const Graph& graph, NodeId node, std::size_t result, std::size_t operand);
 KernelSource pack_nibbles(const Graph& graph, NodeId node, std::size_t result);
 
-// A tensor as lines along one dimension: element k of line (outer, inner) is at (outer * length + k) * inner_count +
+// A tensor as lines along one dimension. Element k of line (outer, inner) is at (outer * length + k) * inner_count +
 // inner.
 struct Lines {
   IndexExpr outer = 1, length = 1, inner = 1;

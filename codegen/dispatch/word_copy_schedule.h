@@ -1,5 +1,5 @@
-// A kernel as its schedule has it, where it may be moved as words (schedule/movement/word_copy): the words' kernel is
-// scheduled, and its text is the model's again, with the model's values and names.
+// Schedules a kernel that only moves data as a copy of whole words (schedule/movement/word_copy). The emitted text uses
+// the model's values and names again. Falls back to the kernel's own schedule if it is no word copy.
 #pragma once
 
 #include <string>

@@ -1,11 +1,11 @@
-// What NVRTC takes for a kernel, cubin included, as its text tells: so much for each word of it, and for each operator,
-// loop and function, as often as unrolled loops and calls of lambdas repeat them.
+// Predicts how long NVRTC takes to compile a kernel, cubin included, from the kernel's text. Each token, operator, loop
+// and function call has a cost, multiplied by the trip counts of the unrolled loops around it.
 //
 //   #pragma unroll
-//   for (int e = 0; e < 8; ++e) y[e] = tanf(x[e]);     eight tangents, 11 ms each
+//   for (int e = 0; e < 8; ++e) y[e] = tanf(x[e]);     eight copies of tanf, 11 ms each
 //
-// Milliseconds of CPU time on a quiet machine, by least squares over 2300 kernels of networks, random graphs, products
-// and attention, rounded: of those that are predicted to take 220 to 310, one in twenty takes less than 150, one in
+// The unit is milliseconds of CPU time on a quiet machine. The costs are a least-squares fit;
+// `tests/check_nvrtc_time.py` compares the prediction with measured times.
 // twenty more than 308, one in a hundred more than 360. `tests/check_nvrtc_time.py` measures what kernels take.
 #pragma once
 
@@ -17,16 +17,18 @@
 
 namespace fusec {
 
-// As much as a kernel is meant to take: what is predicted too low stays below 400. Beyond it functions are called and
-// loops unrolled less, which costs little; kernels become several launches only beyond the second.
+// Limits for one kernel and for one launch, in milliseconds. They leave room for an underestimate: real times stay
+// below 400 ms. Above the first limit, functions are called instead of inlined and loops are unrolled less. Above the
+// second limit, a kernel is split into several launches.
 inline constexpr double kMaxCompileMs = 305, kMaxLaunchCompileMs = 355;
-// What a call of a function that is no copy of it takes more, at most: beside many registers that are kept across it.
+// Extra milliseconds of a call that is not inlined: an upper bound, reached when many registers are live across the
+// call.
 inline constexpr double kCallMs = 1.2;
 
-// A function of the CUDA library, or of the prelude, that is much code wherever it stands.
+// A function of the CUDA library or of the prelude that compiles to much code at every call site.
 struct LargeFunction {
-  std::string_view name;  // of floats; doubles' are without the f
-  double ms = 0;          // of a copy
+  std::string_view name;  // name of the float version; the double version has no trailing f
+  double ms = 0;          // milliseconds per inlined copy
   int operands = 1;
 };
 struct CalledFunction {
@@ -35,19 +37,19 @@ struct CalledFunction {
 
   double ms() const;
 };
-// Nothing of what is no large function.
+// Null if `name` is not a large function.
 std::optional<CalledFunction> large_function(std::string_view name);
 
 struct CompileTime {
   double ms = 0;
-  double calls = 0;                                   // of functions that are no copies
-  std::map<std::string, double, std::less<>> copies;  // of large functions
+  double calls = 0;                                   // calls that are not inlined
+  std::map<std::string, double, std::less<>> copies;  // inlined copies of each large function
 };
 
 CompileTime compile_time(std::string_view text);
 
-// Calls `visit(first, last)` for each word of the text with a parenthesis behind it, or with a list of template
-// arguments and a parenthesis.
+// Calls `visit(first, last)` with the text range of each name that is followed by "(", or by template arguments and
+// "(".
 void for_each_call(std::string_view text, const std::function<void(std::size_t, std::size_t)>& visit);
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// The one door through which names of a model reach emitted source: as identifiers, and as text of comments. A name is
-// any UTF-8 text (quotes, newlines, comment ends, trigraphs, a megabyte of it), and nothing of it may act as code.
+// Sanitizes model names before they enter emitted source as identifiers or comment text. A name is arbitrary UTF-8 text
+// (quotes, newlines, comment ends, trigraphs, a megabyte of it); no part of it may act as code.
 #pragma once
 
 #include <map>
@@ -8,20 +8,20 @@
 
 namespace fusec {
 
-// Letters, digits and single underscores, not starting with a digit, at most `longest` characters, never empty, never
-// a word that C++ or CUDA knows: "2nd layer!" becomes "x2nd_layer".
+// An identifier of letters, digits and single underscores. It is never empty, does not start with a digit, has at most
+// `longest` characters and is not a reserved word of C++ or CUDA. Example: "2nd layer!" becomes "x2nd_layer".
 std::string clean_identifier(std::string_view text, std::size_t longest = 48);
 
-// One line of printable ASCII that cannot end a comment, continue a line or be a trigraph; cut at `longest`.
+// One line of printable ASCII, cut at `longest`. It cannot end a comment, continue a line or form a trigraph.
 std::string comment_text(std::string_view text, std::size_t longest = 80);
 
-// Hands out each identifier once: "act", "act_2", "act_3". A scope of names, within another one perhaps, whose names it
-// does not hand out again; that one outlives it and changes no more.
+// Hands out each identifier once: "act", "act_2", "act_3". A scope may have an outer scope and then avoids the outer
+// names too. The outer scope must outlive the inner one and must not change meanwhile.
 class UniqueNames {
  public:
   UniqueNames() = default;
   explicit UniqueNames(const UniqueNames* outer) : outer_(outer) {}
-  std::string take(std::string_view preferred_name);  // cleans the wish
+  std::string take(std::string_view preferred_name);  // cleans the name first
 
  private:
   const UniqueNames* outer_ = nullptr;

@@ -1,4 +1,4 @@
-// Index expressions as C integer arithmetic, and whether 32 bits are enough for them.
+// Prints index expressions as C integer arithmetic and decides whether 32 bits suffice.
 #pragma once
 
 #include <functional>
@@ -10,18 +10,18 @@
 
 namespace fusec {
 
-// No subterm of e can leave the range of int, whatever the bounds allow.
+// True if no subterm of e can leave the range of int within the bounds.
 bool fits_int32(const IndexExpr& e, const Bounds& bounds);
 
 struct IndexText {
   const Bounds& bounds;
   bool wide = false;  // long long instead of int
   std::function<std::string(Variable)>
-      variable{};                            // a variable's text, of the index type, binding as tightly as a name
-  std::set<std::string>* prelude = nullptr;  // gets the parts that the text calls
+      variable{};                            // text of a variable of the index type; must bind as tightly as a name
+  std::set<std::string>* prelude = nullptr;  // receives the names of prelude parts that the text calls
 
   std::string operator()(const IndexExpr& e) const;  // as a summand: "4096 * i + j"
-  std::string tight(const IndexExpr& e) const;       // as a factor: "(4096 * i + j)"
+  std::string tight(const IndexExpr& e) const;       // as a factor, in parentheses: "(4096 * i + j)"
   std::string type() const { return wide ? "long long" : "int"; }
 
  private:

@@ -1,5 +1,4 @@
-// Collects the text of one kernel: its lines with their indentation, its parameters, its names, the prelude's parts it
-// calls.
+// Collects the text of one kernel: indented lines, parameters, unique names, and the prelude parts that it calls.
 #pragma once
 
 #include <map>
@@ -15,11 +14,11 @@
 
 namespace fusec {
 
-// How a dtype's elements lie in memory and become values of the compute type.
+// How elements of a dtype are stored and converted to and from the compute type.
 std::string storage_type(DType dtype);                    // "bf16", "float", "unsigned char"
 std::string widen(DType dtype, std::string_view stored);  // "from_bf16(stored)"
-std::string narrow(DType dtype, std::string_view value);  // "to_bf16(value)": what is stored
-std::string prelude_part(DType dtype);                    // "bf16", "" where nothing is needed
+std::string narrow(DType dtype, std::string_view value);  // "to_bf16(value)": the stored form
+std::string prelude_part(DType dtype);                    // "bf16"; "" if none is needed
 std::string c_type(ScalarType type);                      // "float", "long long"
 
 class KernelWriter {
@@ -32,30 +31,30 @@ class KernelWriter {
   void use(const std::string& prelude_part_name);
   void use(DType dtype) { use(prelude_part(dtype)); }
 
-  // Names of parameters; each is added when first asked for.
+  // The names of parameters. The first call for a value adds the parameter.
   const std::string& input(ValueId value);
   const std::string& output(ValueId value);
-  // Of what TMA stores: lanes store to it as well.
+  // An output that TMA stores and that lanes store to as well.
   const std::string& output_with_lane_stores(ValueId value);
   const std::string& symbol(std::uint32_t id);
-  // Scratch memory; `type_and_name` is "float partial".
+  // Adds a scratch-memory parameter and returns its name. `type_and_name` is, for example, "float partial".
   std::string workspace(const IndexExpr& bytes, std::uint32_t scratch, std::string_view type_and_name);
 
-  // The tensor as TMA sees it, from which it is read or to which it is written.
+  // Adds a TMA descriptor of the tensor, for reads or (`written`) for stores.
   std::string tensor_map(ValueId value, TensorMapBoxes boxes, bool written = false);
 
   void line(std::string_view text);
-  void open(std::string_view text);  // "for (...)": adds " {" and indents
+  void open(std::string_view text);  // "for (...)": appends " {" and indents
   void close(std::string_view text = "}");
   void reopen() { ++depth_; }  // after close("} else {")
   void blank() { text_ += '\n'; }
 
-  // The whole function; `cluster` blocks along x are one cluster. Sizes (grid, shared) and the schedule's name are the
-  // caller's to fill in.
+  // Builds the kernel source. `cluster` is the cluster size along x, in blocks. The caller fills in the grid, the
+  // shared memory and the schedule's name.
   KernelSource finish(const std::vector<std::string>& comment, int threads, int min_blocks = 0, int cluster = 1);
 
   const TensorType& tensor_type(ValueId value) const { return graph_.tensor(value); }
-  // The name of a value in source, before it is made unique.
+  // The name of a value in source before it is made unique.
   std::string preferred_name(ValueId value) const;
 
   std::set<std::string> prelude;
@@ -66,26 +65,27 @@ class KernelWriter {
     std::string type;  // "const bf16* __restrict__ "
   };
   const std::string& tensor(ValueId value, bool written);
-  // Where the list is too long, leaves scratch memory and a table in it, and returns the lines that read the table.
+  // If the parameter list is too long, keeps only scratch memory and a table in it. Returns the lines that read the
+  // table.
   std::string move_to_table(std::vector<Parameter>& listed, KernelSource& source);
 
   const Graph& graph_;
   bool wide_;
   UniqueNames names_;
-  std::map<ValueId, std::size_t> tensors_;  // into inputs_ or outputs_
+  std::map<ValueId, std::size_t> tensors_;  // indices into inputs_ or outputs_
   std::map<std::uint32_t, std::string> symbols_;
-  std::set<ValueId> lane_stored_;  // beside TMA
+  std::set<ValueId> lane_stored_;  // by lanes in addition to TMA
   std::vector<Parameter> maps_, inputs_, outputs_, workspaces_, sizes_;
   std::string text_;
   int depth_ = 1;
 };
 
-// "silu_mul": what a kernel is called before it has its final name.
-// "__launch_bounds__(256, 2)"; 0 blocks: none said.
+// "__launch_bounds__(256, 2)". Blocks 0: no minimum.
 std::string launch_bounds(int threads, int min_blocks_per_multiprocessor);
 
+/// The name of a kernel before it has its final name, such as "silu_mul".
 std::string kernel_name(const Graph& graph, const std::vector<NodeId>& nodes);
-// The comment above a kernel: what it computes, with the graph's names.
+// The comment above a kernel: what it computes, in the graph's names.
 std::vector<std::string> kernel_comment(const Graph& graph, const Kernel& kernel);
 
 }  // namespace fusec

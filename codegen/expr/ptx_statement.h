@@ -1,5 +1,5 @@
-// Several PTX instructions as one statement of inline assembly: compilers spend their time on statements and their
-// operands, not on what stands inside.
+// Prints several PTX instructions as one inline assembly statement. Compile time depends on the number of statements
+// and operands more than on the instructions inside.
 //
 //   asm volatile(
 //       "mul.f32 sum0, sum0, %0; mul.f32 sum1, sum1, %0;\n"
@@ -16,9 +16,9 @@
 namespace fusec {
 
 struct PtxStatement {
-  std::vector<std::string> instructions;       // without the semicolon behind each
-  bool scoped = false;                         // in braces: what it declares is its own
-  std::vector<std::string> results, operands;  // "\"=f\"(x)": %0 and on
+  std::vector<std::string> instructions;       // without the trailing semicolons
+  bool scoped = false;                         // in braces, so declarations are local
+  std::vector<std::string> results, operands;  // constraints and expressions such as "\"=f\"(x)", numbered from %0
   bool writes_memory = false;
 };
 

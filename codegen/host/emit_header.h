@@ -1,4 +1,4 @@
-// The header of an emitted file: what a program in C or C++ includes that links out.cu.
+// Emits the header that a C or C++ program includes to link against out.cu.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace fusec {
 
-// Types and declarations of the host interface, with the call sequence, lifetimes, and what may be shared.
+// Types and declarations of the host interface, with comments on call order, lifetimes and sharing.
 std::string emit_header(const Graph& graph, const LaunchPlan& launch);
 
 }  // namespace fusec

@@ -1,12 +1,12 @@
-// The functions of the host part that check what the caller gives before anything is enqueued:
+// Emits the host functions that check the caller's arguments before anything is enqueued:
 //
-//   check_constants(ctx, args)           the extents of constants: all that M_prepare needs to know
-//   solve(ctx, args, n)                  finds the symbols from the extents; checks every extent and every bound
-//   check_pointers(ctx, args, n)         for M_launch: alignment, and null where a launch reads or writes memory
-//   check_constant_pointers(ctx, args)   the same for M_prepare, of the constants alone
+//   check_constants(ctx, args)           extents of constants: all that M_prepare needs
+//   solve(ctx, args, n)                  computes the symbols from the extents, then checks every extent and bound
+//   check_pointers(ctx, args, n)         for M_launch: alignment, and no null pointer that a launch accesses
+//   check_constant_pointers(ctx, args)   for M_prepare: the pointers of the constants
 //
-// A tensor without elements may be null. The extents are checked apart from the pointers, so that a caller may ask for
-// the size of the workspace before there is any memory.
+// A tensor without elements may be null. Extents and pointers are checked separately, so that a caller can ask for the
+// workspace size before it has allocated memory.
 #pragma once
 
 #include <string>

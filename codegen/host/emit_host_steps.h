@@ -1,4 +1,4 @@
-// The steps of a launch plan as the lines of M_launch or M_prepare that enqueue them.
+// Emits the lines of M_launch or M_prepare that enqueue the steps of a launch plan.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ struct HostSteps {
   const MatrixCallsText& matrix_calls;
 };
 
-// One after the other, until one fails; what each group is made of stands above its steps.
+// The steps in order, until one fails. A comment above the steps of each group lists its nodes.
 std::string steps_text(const HostSteps& host, const std::vector<LaunchStep>& steps);
 
 // The name of the function that launches an external node.

@@ -1,5 +1,5 @@
-// Matrix products that cuBLASLt computes, in the host part: descriptors made once by M_create, algorithms picked there
-// (where sizes are known only at launch, by the first launch with them), calls that neither allocate nor wait.
+// Emits cuBLASLt matrix products in the host part. M_create makes the descriptors once. It also picks the algorithms;
+// for sizes known only at launch, the first launch with those sizes picks. The calls neither allocate nor wait.
 #pragma once
 
 #include <functional>
@@ -12,26 +12,26 @@
 
 namespace fusec {
 
-// What one call is given, as C expressions: pointers in the order of LaunchStep::arguments.
+// The arguments of one call, as C expressions. `pointers` has the order of LaunchStep::arguments.
 struct MatrixCallOperands {
   std::vector<std::string> pointers;
-  std::string refused;  // what M_error says where the library refuses: a C string literal
+  std::string refused;  // text for M_error if the library fails: a C string literal
 };
 
 class MatrixCallsText {
  public:
-  // `sized` writes a size as a C expression of the symbols at launch.
+  // `sized` prints a size as a C expression over the symbols at launch.
   MatrixCallsText(const Graph& graph, const LaunchPlan& launch, std::function<std::string(const IndexExpr&)> sized);
 
   bool empty() const { return products_.empty(); }
-  std::string types() const;           // before the context
-  std::string context_fields() const;  // in it
-  std::string functions() const;       // after it
-  std::string create() const;          // lines of M_create: `made`, `status`
+  std::string types() const;           // before the context type
+  std::string context_fields() const;  // fields of the context
+  std::string functions() const;       // after the context type
+  std::string create() const;          // lines of M_create; they use its variables `made` and `status`
   std::string call(const LaunchStep& step, const MatrixCallOperands& operands) const;  // lines of M_launch
 
  private:
-  // Calls of one kind and of the same sizes share a descriptor: layers that repeat.
+  // Calls of one kind and equal sizes (repeated layers) share a descriptor.
   struct Product {
     std::string kind, sizes;
     bool known = false;  // all sizes are constants: M_create picks the algorithm
@@ -48,7 +48,7 @@ class MatrixCallsText {
   std::int64_t workspace_bytes_ = 0;
 };
 
-// As cuBLASLt names them: "CUBLASLT_EPILOGUE_GELU_BIAS", "CUBLAS_COMPUTE_32F", "CUDA_R_32F".
+// The cuBLASLt constants: "CUBLASLT_EPILOGUE_GELU_BIAS", "CUBLAS_COMPUTE_32F", "CUDA_R_32F".
 std::string epilogue_name(const CublasLtCall& call);
 std::string compute_type_name(const CublasLtCall& call);
 std::string scale_type_name(const CublasLtCall& call);

@@ -1,5 +1,5 @@
-// Descriptions of tensors for TMA, in the host part: encoded at launch from the pointers of that launch, by the
-// driver's function, which M_create asks the runtime for; libcuda is never linked.
+// Emits TMA descriptors in the host part. Each launch encodes them from its own pointers. M_create gets the driver's
+// encode function from the CUDA runtime, so libcuda is never linked.
 #pragma once
 
 #include <string>
@@ -12,14 +12,14 @@ namespace fusec {
 
 bool has_tensor_maps(const LaunchPlan& launch);
 
-// Where has_tensor_maps: the type of the driver's function and the context's field for it; what stands behind the
-// context; lines of M_create (`made`, `status`).
+// Used only if has_tensor_maps(): the type of the driver's function, its field in the context, the functions after the
+// context type, and the lines of M_create (which use its variables `made` and `status`).
 std::string tensor_map_types();
 std::string tensor_map_context_field();
 std::string tensor_map_functions(const std::string& model);
 std::string tensor_map_create();
 
-// A call that encodes the argument into `map`, a CUtensorMap, where `ctx` and `n` are there.
+// A call that encodes the argument into `map`, a CUtensorMap. `ctx` and `n` must be in scope.
 std::string tensor_map_call(const HostNames& names, const Argument& argument, const std::string& map);
 
 }  // namespace fusec

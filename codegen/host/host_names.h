@@ -1,4 +1,4 @@
-// What things are called in the host part: the fields of M_args, sizes over the symbols, and pointers to buffers.
+// Names in the host part: fields of M_args, sizes over the symbols, and pointers to buffers.
 #pragma once
 
 #include <string>
@@ -16,8 +16,9 @@ class HostNames {
 
   const std::string& model() const { return launch_.identifier; }                     // M
   const std::string& field(std::size_t argument) const { return fields_[argument]; }  // of LaunchPlan::arguments
-  const std::string& shape(std::size_t argument) const { return shapes_[argument]; }  // "": a scalar has none
-  const std::string& result(std::size_t i) const { return results_[i]; }              // of LaunchPlan::results
+  // "" for a scalar, which has no shape
+  const std::string& shape(std::size_t argument) const { return shapes_[argument]; }
+  const std::string& result(std::size_t i) const { return results_[i]; }  // of LaunchPlan::results
   const std::string& symbol(std::size_t i) const { return symbols_[i]; }
   bool has_arguments() const { return !fields_.empty() || !results_.empty(); }
 
@@ -25,9 +26,9 @@ class HostNames {
   const Alias* alias_of(ValueId result) const;
   std::string type_text(ValueId v) const;
 
-  // Where `n` holds the symbols' values.
+  // The size as an expression; `n`, the array of symbol values, must be in scope.
   std::string sized(const IndexExpr& e) const;
-  // Where `work`, `ready`, `args` and `ctx` are there.
+  // The buffer as an expression; `work`, `ready`, `args` and `ctx` must be in scope.
   std::string pointer(const BufferRef& buffer, bool written) const;
 
  private:

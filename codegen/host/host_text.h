@@ -1,4 +1,4 @@
-// Lines of the host part as they are written, and model text as C literals in it.
+// A line buffer for the host part, and model text as C literals.
 #pragma once
 
 #include <fmt/format.h>
@@ -23,9 +23,9 @@ class HostText {
   std::string text_;
 };
 
-// A C string literal of any text.
+// A C string literal with any text.
 std::string string_literal(std::string_view text);
-// The name of a value in a message: cleaned as a comment is, short.
+// A short form of a value's name for messages, sanitized like a comment.
 std::string shown(std::string_view text);
 
 }  // namespace fusec

@@ -1,4 +1,4 @@
-// The types of the host interface, M_context, M_libraries and M_args: printed into out.cu and into its header alike.
+// Prints the types of the host interface, M_context, M_libraries and M_args, for out.cu and for its header.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace fusec {
 
-// Plain C.
+// The text is plain C.
 std::string host_types(const Graph& graph, const LaunchPlan& launch, const HostNames& names);
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// The manifest: the launch plan as JSON, enough for a front end to launch the model without the host part. Sizes, grids
-// and offsets are formulas over the model's symbols, in the syntax of dimension strings.
+// Prints the manifest: the launch plan as JSON, enough for a front end to launch the model without the host part.
+// Sizes, grids and offsets are formulas over the model's symbols, in the syntax of dimension strings.
 #pragma once
 
 #include <string>

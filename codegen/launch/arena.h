@@ -1,8 +1,8 @@
-// Places buffers in one arena by lifetime: two that are alive at the same time never overlap. Sizes may depend on
-// symbols: then the places are the best found at the symbols' hints, and hold for every other value, each buffer
-// beginning where those below it end.
+// Places buffers in one arena by lifetime. Buffers that are alive at the same step never overlap. Sizes may depend on
+// symbols: the placement is chosen at the symbols' hints and stays valid for all values, because each buffer starts
+// where the buffers below it end.
 //
-//   a: steps 0-1, b: 1-2, c: 2-3        a at 0, b behind a, c where a was
+//   a: steps 0-1, b: 1-2, c: 2-3        a at 0, b after a, c in a's place
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@ namespace fusec {
 
 struct ArenaRequest {
   IndexExpr bytes;
-  std::uint32_t first = 0;  // the steps, both included, during which the buffer is alive
+  std::uint32_t first = 0;  // first and last step, inclusive, at which the buffer is alive
   std::uint32_t last = 0;
 };
 
 struct Arena {
   std::vector<IndexExpr> offsets;  // by request
   IndexExpr bytes = 0;
-  IndexExpr live_bytes = 0;  // what is alive at the busiest step (at the symbols' hints): no plan needs less
+  IndexExpr live_bytes = 0;  // lower bound of any plan: bytes alive at the busiest step, at the symbols' hints
 };
 
 inline constexpr std::int64_t kArenaAlignment = 256;

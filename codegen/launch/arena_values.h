@@ -1,8 +1,8 @@
-// What a list of steps keeps in one piece of memory: collects values and scratch memory with the steps during which
-// they are alive, then gives each its place (codegen/launch/arena).
+// Collects the values and scratch memory that a list of steps keeps in one arena, with their lifetimes, and then places
+// them (codegen/launch/arena).
 //
 //   ArenaValues values(graph, lowered, BufferRef::Kind::kWorkspace);
-//   for (each step) values.touch(step, position, buffers);      // those that have no buffer yet
+//   for (each step) values.touch(step, position, buffers);      // values without a buffer so far
 //   values.place(plan.arena, buffers, scratch);
 #pragma once
 
@@ -20,25 +20,25 @@ class ArenaValues {
  public:
   ArenaValues(const Graph& graph, const LoweredPlan& lowered, BufferRef::Kind kind);
 
-  // What this step reads and writes, as far as it has no buffer (by root), and its scratch memory are alive now.
+  // Marks the step's scratch memory, and its operands and results without a buffer (by root), as alive at `position`.
   void touch(const LoweredStep& step, std::uint32_t position, const std::vector<BufferRef>& buffers);
   void touch(ValueId root, std::uint32_t position);
   bool has(ValueId root) const { return request_of_[root] != kNone; }
-  // Memory of no value of its own, alive at one step.
+  // Adds memory that belongs to no value and is alive at one step.
   std::uint32_t add(IndexExpr bytes, std::uint32_t position);
 
-  // A kernel two of whose parameters may alias.
+  // A kernel with two parameters that may share a buffer.
   struct InPlaceForm {
     std::uint32_t kernel;
     KernelSource::InPlace parameters;
   };
-  // Two roots at a step whose kernel, in each of these forms, may write the one where it reads the other.
+  // Offers that `written` takes the buffer of `read` at a step. Every form of the step's kernel allows it.
   void offer_in_place(ValueId read, ValueId written, std::uint32_t position, std::vector<InPlaceForm> forms);
 
-  // Of the steps that write in place.
+  // The in-place pairs that place() accepted.
   const std::vector<InPlaceForm>& in_place() const { return in_place_; }
 
-  // Fills in the buffers of what was touched, and the arena's values.
+  // Fills in the buffers of all touched values and the list of arena values.
   Arena place(std::vector<ArenaValue>& values, std::vector<BufferRef>& buffers, std::vector<BufferRef>& scratch);
   BufferRef place_of(std::uint32_t request) const { return {kind_, request, offsets_[request]}; }
 
@@ -58,7 +58,7 @@ class ArenaValues {
   std::vector<std::uint32_t> request_of_, scratch_request_;  // by root; by scratch memory
   std::vector<Offer> offers_;
   std::vector<InPlaceForm> in_place_;
-  std::vector<IndexExpr> offsets_;  // by request, once placed
+  std::vector<IndexExpr> offsets_;  // by request, after place()
 };
 
 }  // namespace fusec

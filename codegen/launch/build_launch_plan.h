@@ -1,5 +1,5 @@
-// Gives the steps of a lowered plan their memory: every value's buffer, one workspace arena planned by lifetime, the
-// model's identifier and the kernels' final names.
+// Assigns memory to the steps of a lowered plan: a buffer for every value, one workspace arena planned by lifetime, the
+// model's identifier and final kernel names.
 #pragma once
 
 #include "codegen/launch/launch_plan.h"

@@ -1,4 +1,4 @@
-// What the user may ask of emitted code.
+// The user's options for emitted code.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,14 @@ namespace fusec {
 class TuningDatabase;
 
 struct EmitOptions {
-  // Rounds every fused intermediate to its declared dtype and lets nothing contract across nodes: elementwise,
-  // broadcast and injective groups then give bit for bit what unfused kernels give.
+  // Rounds every fused intermediate to its declared dtype and forbids contraction across nodes. Elementwise, broadcast
+  // and injective groups then match unfused kernels bit for bit.
   bool round_intermediates = false;
   Numerics numerics = {};
-  std::shared_ptr<const TuningDatabase> tuning = nullptr;  // what was measured; null: schedules go as they predict
+  std::shared_ptr<const TuningDatabase> tuning = nullptr;  // measured choices; null: schedules follow their predictions
 };
 
-// What was asked for beyond the defaults, as the command lines call it: "round-intermediates", "precise-math", ...
+// The options that differ from the defaults, by their command-line names: "round-intermediates", "precise-math", ...
 std::vector<std::string> requested_numerics(const EmitOptions& options);
 
 }  // namespace fusec

@@ -1,11 +1,11 @@
-// The kernels of a plan, each made once: what has the same signature (analysis/kernel/kernel_signature) is the same
-// kernel with other tensors.
+// Makes the kernels of a plan. Kernels with the same signature (analysis/kernel/kernel_signature) are made once and
+// launched with different tensors.
 //
 //   y = softmax(x), v = softmax(u)      one kernel k(x; y), launched as k(x; y) and k(u; v)
 //
-// By itself, as rows that columns are folded beside (schedule/lowering/cross_row_reduction), or with others: products
-// whose tiles blocks go through one after the other, or parts in blocks of their own
-// (schedule/lowering/horizontal_fusion). Where guards on symbols allow other forms, these are made, too.
+// A kernel is emitted alone, as rows with a fused cross-row reduction (schedule/lowering/cross_row_reduction), as one
+// of several GEMMs that share a tile loop, or as a part of a horizontal fusion (schedule/lowering/horizontal_fusion).
+// Specialized forms are added where guards on symbols allow them.
 #pragma once
 
 #include <cstdint>
@@ -30,27 +30,27 @@
 
 namespace fusec {
 
-// Kernels made for a signature, and the tensors they were made with.
+// The kernels of one signature and the tensors that they were made with.
 struct GeneratedKernels {
-  std::vector<std::uint32_t> kernels;  // indices into LoweredPlan::kernels, one launched after the other
+  std::vector<std::uint32_t> kernels;  // indices into LoweredPlan::kernels, launched in order
   std::vector<ValueId> tensors;
-  bool too_much = false;  // code for one kernel
+  bool too_much = false;  // too much code for one kernel
   struct Special {
     Guard guard;
-    std::vector<std::uint32_t> kernels;  // no more than the general ones
+    std::vector<std::uint32_t> kernels;  // at most as many as the general ones
   };
   std::vector<Special> special = {};
 };
 
-// What a launch is of; none where there is no such kernel.
+// What one launch runs. is_none() if there is no kernel for it.
 struct GeneratedLaunch {
   const GeneratedKernels* generated = nullptr;
-  std::vector<ValueId> tensors;  // in place of those it was made with
+  std::vector<ValueId> tensors;  // replace those of `generated`, in order
   std::vector<NodeId> nodes;     // what it computes
   bool is_none() const { return generated->kernels.empty(); }
 };
 
-// One of the kernels that share a launch: itself, or its unit's rows with what is folded beside them.
+// One of the kernels that share a launch: the kernel itself, or its unit's rows with the fused cross-row reduction.
 struct LaunchPart {
   const Kernel* kernel = nullptr;
   const CrossRowUnits* folded = nullptr;
@@ -58,35 +58,36 @@ struct LaunchPart {
 
 class KernelGenerator {
  public:
-  // Kernels, and warnings, are added to the plan.
+  // Adds kernels and warnings to the plan.
   KernelGenerator(const Graph& graph, const Target& target, const EmitOptions& options, LoweredPlan& plan)
       : graph_(graph), target_(target), options_(options), plan_(plan) {}
 
-  // Each of these is of kernels that make something. References to what is made stay valid.
+  // The functions below take kernels that have results. Returned references to generated kernels stay valid.
   GeneratedLaunch alone(const Kernel& kernel);
   GeneratedLaunch folded(const std::vector<LoweredUnit>& units, const CrossRowUnits& folded);
-  // None, and perhaps `too_much`, where they are no kernel whose tiles are of all. Of two kernels or more.
+  // For two or more kernels. None if no single kernel can loop over all tiles; `too_much` may then be set.
   GeneratedLaunch together(std::span<const Kernel* const> kernels);
-  // Nothing where one cannot be a part, or there is more code than NVRTC should get at a time. Of two parts or more.
+  // For two or more parts. Nothing if one of the kernels cannot be a part, or if the code would exceed NVRTC's time
+  // limit.
   std::optional<GeneratedLaunch> fused_horizontally(const std::vector<LoweredUnit>& units,
                                                     std::span<const LaunchPart> parts);
 
   std::vector<std::uint32_t> keep(std::vector<KernelSource> sources);
 
  private:
-  // A kernel as the first of its signature made it, to stand beside others.
+  // A kernel as the first of its signature made it, for use as a part.
   struct Part {
-    std::vector<KernelSource> sources;        // one after the other; none where it cannot
-    std::vector<SpecializedSources> special;  // of no more sources
+    std::vector<KernelSource> sources;        // in launch order; empty if it cannot be a part
+    std::vector<SpecializedSources> special;  // each has at most as many sources
     std::vector<ValueId> tensors;
   };
-  // A part with a launch's tensors in place of those that it was made with.
+  // A part with the tensors of one launch in place of those it was made with.
   struct PlacedPart {
     const Part* part = nullptr;
     std::vector<ValueId> tensors;
   };
   using FormOfPart = std::function<const SpecializedSources*(const Part&)>;
-  // What was measured of a kernel.
+  // The measured choice for a kernel.
   struct Wanted {
     std::string key, candidate;  // "": as predicted
   };

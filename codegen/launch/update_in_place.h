@@ -1,14 +1,14 @@
-// A result that begins as a copy of an operand and is then changed in places (scatter, index_put) needs no copy where
-// the operand dies there, or is the input into whose buffer the result belongs: the two share one buffer.
+// Removes the copy before an op that overwrites parts of its operand (scatter, index_put). The copy is not needed if
+// the operand dies there, or if it is the input that provides the result's buffer. Both values then share one buffer.
 //
-//   copy(cache; next), put(keys, at; next)   ->   put(keys, at; next)      next lives where cache does
+//   copy(cache; next), put(keys, at; next)   ->   put(keys, at; next)      next shares cache's buffer
 #pragma once
 
 #include "codegen/launch/lower_plan.h"
 
 namespace fusec {
 
-// Takes such copies, and kernels that nobody launches any more, out of the plan.
+// Removes those copies from the plan, and kernels that no step launches any more.
 void update_in_place(const Graph& graph, LoweredPlan& plan);
 
 }  // namespace fusec

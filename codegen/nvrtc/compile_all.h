@@ -1,4 +1,4 @@
-// All sources of a model through NVRTC: in parallel, each in a child process, each distinct one once.
+// Compiles all sources of a model with NVRTC: in parallel, in child processes, and each distinct source once.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,17 @@
 namespace fusec {
 
 struct CompileOptions {
-  int jobs = 0;                 // 0: as many as there are processors
-  std::string cache_directory;  // "" for none
+  int jobs = 0;                 // 0: one per processor
+  std::string cache_directory;  // "": no cache
   CubinUse cubin = CubinUse::kRun;
-  std::uint64_t cache_bytes = 512 << 20;  // how large the cache may become
-  // Called after each source, from the thread that compiled it, one call at a time. What it throws is an error of all.
+  std::uint64_t cache_bytes = 512 << 20;  // size limit of the cache
+  // Called after each source, from the thread that compiled it, one call at a time. An exception from it aborts the
+  // whole compilation.
   std::function<void(std::size_t done, std::size_t total)> progress = nullptr;
 };
 
-// Compiles each source, with results kept in the cache directory by content. Results in order. The error thrown is that
-// of the first source that fails, or that of a cache directory which others can write to.
+// Compiles each source and caches the results by content. Returns the results in order. Throws the error of the first
+// source that fails, or an error if others can write to the cache directory.
 std::vector<CompiledModule> compile_all(const Nvrtc& nvrtc, const std::vector<std::string>& sources,
                                         const std::string& arch, const CompileOptions& options);
 

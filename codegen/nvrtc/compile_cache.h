@@ -1,9 +1,9 @@
-// NVRTC's results on disk, one file each, so that the same source is compiled once.
+// Caches NVRTC's results on disk, one file each, so that the same source is compiled once.
 //
-// An entry is named by the SHA-256 of what it was made from, holds that key, its parts with their lengths, and a
-// checksum over all of it. What is not exactly so, or is not a file that only the user (or root) can write, is taken as
-// absent: the source is compiled again. Entries appear whole or not at all (ir/new_file). Where the files of the folder
-// exceed the limit together, those go that were not used for the longest time.
+// An entry is named by the SHA-256 of its inputs. It holds that key, its parts with their lengths, and a checksum. An
+// entry counts as absent if any of this does not match, or if others than the user and root can write the file; the
+// source is then compiled again. Entries are written atomically (ir/new_file). If the folder exceeds its size limit,
+// the least recently used files are removed.
 #pragma once
 
 #include <cstdint>
@@ -16,15 +16,15 @@ namespace fusec {
 
 class CompileCache {
  public:
-  // `folder` is made where there is none; "" is no cache. Throws Error(kEnvironment) where others can write to it.
+  // Creates `folder` if it does not exist; "" means no cache. Throws Error(kEnvironment) if others can write to it.
   CompileCache(std::string folder, std::uint64_t most_bytes);
   ~CompileCache();
   CompileCache(const CompileCache&) = delete;
   CompileCache& operator=(const CompileCache&) = delete;
 
-  // `input` is everything that the result depends on. Both may be called from several threads.
+  // `input` is everything that the result depends on. Both functions are thread-safe.
   bool find(const std::string& input, CompiledModule& module) const;
-  // A cache that cannot be written is no error: the next run compiles again.
+  // A failed write is no error: the next run compiles again.
   void keep(const std::string& input, const CompiledModule& module);
 
  private:
@@ -33,16 +33,16 @@ class CompileCache {
 
   std::string folder_;
   std::uint64_t most_bytes_;
-  int directory_ = -1;  // the open folder
-  std::mutex mutex_;    // of added_, and of writing
+  int directory_ = -1;  // file descriptor of the open folder
+  std::mutex mutex_;    // guards added_ and writes
   std::uint64_t added_ = 0;
 };
 
-// Why others could put files into the folder: "mode 0777, owner 0"; "" where they could not, or where there is no
-// folder.
+// Why others could put files into the folder, such as "mode 0777, owner 0". "" if they cannot, or if the folder does
+// not exist.
 std::string why_not_private(const std::string& folder);
 
-// $XDG_CACHE_HOME/fusec, else ~/.cache/fusec, else "". Paths that are not absolute count as unset.
+// $XDG_CACHE_HOME/fusec, else ~/.cache/fusec, else "". Relative paths count as unset.
 std::string default_cache_directory();
 
 }  // namespace fusec

@@ -1,6 +1,6 @@
-// The device functions that emitted kernels call, as text. They are real .cu files (codegen/prelude/), embedded by the
-// build, in parts: "//@ part NAME : NEEDED NEEDED", but for those of codegen/prelude/warpgroup_multiplies. A file of
-// kernels holds the parts it uses and what those need.
+// The device functions that emitted kernels call, as text. They are .cu files in codegen/prelude, embedded by the build
+// and divided into parts: "//@ part NAME : NEEDED NEEDED". The parts of codegen/prelude/warpgroup_multiplies are
+// generated. An emitted file contains the parts that it uses and those that they need.
 #pragma once
 
 #include <set>
@@ -13,10 +13,10 @@ namespace fusec {
 
 std::span<const std::string_view> prelude_files();
 
-// The text of these parts and of all that they need, in a fixed order. An unknown part is an InternalError.
+// The text of these parts and of everything they need, in a fixed order. Throws InternalError for an unknown part.
 std::string prelude_text(const std::set<std::string>& parts);
 
-// Every function and type that some part defines: no name of a kernel may hide one.
+// All functions and types that the parts define. A kernel's name must not hide one of them.
 const std::set<std::string, std::less<>>& prelude_names();
 
 }  // namespace fusec

@@ -1,12 +1,12 @@
-// The prelude's parts that multiply by a warpgroup, which differ in no more than the types and how many columns there
-// are: "multiply_warpgroup_bf16_128" has multiply_warpgroup_bf16(d, a, b) for float d[16][4]. wgmma names each register
-// of the sums, so that no template can stand for all of them: their text is made here.
+// Generates the prelude parts that wrap wgmma. They differ only in types and column counts:
+// "multiply_warpgroup_bf16_128" has multiply_warpgroup_bf16(d, a, b) for float d[16][4]. wgmma names each accumulator
+// register, so one template cannot cover all of them.
 //
-//   bf16 fp16                          a factor's lines run along the depth or, by a template's argument, across it
-//   e4m3_e4m3 e4m3_e5m2 ... s8         along the depth
+//   bf16 fp16                          operand is K-major, or MN-major by a template argument
+//   e4m3_e4m3 e4m3_e5m2 ... s8         operand is K-major
 //
-// Sums that are PTX registers by name, which the kernel declares, are no operands: the same function has
-// Registers<first, count> in their place, "multiply_warpgroup_bf16_128_registers_0" the one for Registers<0, 64>.
+// Accumulators may also be named PTX registers, which the kernel declares; they are then no operands. The function
+// takes Registers<first, count> instead: "multiply_warpgroup_bf16_128_registers_0" is the one for Registers<0, 64>.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +17,21 @@
 
 namespace fusec {
 
-// What such registers are called before their number.
+// Prefix of the names of accumulator registers, before their number.
 inline constexpr const char* kAccumulatorRegisters = "sum";
 
 struct WarpgroupMultiply {
   std::string part;
   std::vector<std::string_view> needs = {};  // other parts
-  std::size_t types = 0;                     // which of the types above
+  std::size_t types = 0;                     // index into the table of types
   int columns = 0;
-  std::optional<int> first_register = {};  // of sums by name
+  std::optional<int> first_register = {};  // for accumulators in named registers
 
-  std::string text() const;  // made anew each time: few files hold more than one of a hundred
+  std::string text() const;  // built on each call: a file holds few of the parts
 };
 std::vector<WarpgroupMultiply> warpgroup_multiplies();
 
-// "multiply_warpgroup_bf16", ...: all names that the texts define.
+// All names that the texts define: "multiply_warpgroup_bf16", ...
 std::vector<std::string> warpgroup_functions();
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// The ways that a schedule may go with one kernel: tiles of a product, threads of a block. The schedule ranks them by
-// what it predicts; where the tuning database has measured (codegen/tuning/tuning_database.h), that decides instead.
+// The candidates of a schedule for one kernel, such as GEMM tile sizes or threads per block. The schedule ranks them by
+// predicted time. A measured choice from the tuning database (codegen/tuning/tuning_database.h) overrides the ranking.
 #pragma once
 
 #include <string>
@@ -9,12 +9,12 @@ namespace fusec {
 
 class ScheduleChoice {
  public:
-  // `wanted` is the way to go, "" for the one that is predicted to be best.
+  // `wanted` is the candidate to take, "" for the best predicted one.
   explicit ScheduleChoice(std::string wanted = "") : wanted_(std::move(wanted)) {}
 
-  // The index of the way to go. `ways` are names, the best first as predicted; a wanted one that is not among them
-  // (written by another version) counts for nothing, which its caller warns of. A schedule that asks again goes as
-  // predicted.
+  // Returns the index of the candidate to take. `candidates` are names, best predicted first. A wanted name that is not
+  // among them (written by another version) is ignored; the caller warns. Only the first call honors `wanted`; later
+  // calls return the best predicted candidate.
   std::size_t take(std::vector<std::string> candidates);
 
   const std::vector<std::string>& candidates() const { return candidates_; }
