@@ -1,14 +1,14 @@
-// Products whose factors are gathered by a table (schedule/gemm/convolution_form.h): convolutions as matrix
-// products, and products of awkward sizes. The pipeline, the fragments and the end are those of codegen/gemm/gemm.
+// Emits convolutions as implicit GEMMs, and GEMMs of unaligned sizes, with operands gathered through a table
+// (schedule/gemm/convolution_form.h). Pipeline, fragments and epilogue are those of codegen/gemm/gemm.
 //
-//   before the loop      a table of what each step of the depth adds to a position; each thread has one line of the
-//                        gathered tile, and the bits of the taps that are inside there
-//   channels last        16 bytes at a time are copied asynchronously, a few lines by a thread; zeros where a tap is
-//                        outside (convolution_tile_loader)
-//   8 and 16 bits        elements are loaded a step ahead into registers, and stored to the tile 16 bytes at a time
-//   float32              are copied asynchronously, each for itself
+//   before the K loop    a table with the position offset of each K step; each thread has one line of the gathered
+//                        tile and a bit mask of the taps that are inside the image there
+//   NHWC                 asynchronous 16-byte copies, a few lines per thread; zeros where a tap is outside
+//                        (convolution_tile_loader)
+//   8 and 16 bits        elements are loaded into registers one step ahead and stored to the tile 16 bytes at a time
+//   float32              one asynchronous copy per element
 //
-// Several sums over one space are made one after the other (convolution_mainloop), and wait in registers.
+// Several accumulators over one space are computed one after the other (convolution_mainloop) and kept in registers.
 #pragma once
 
 #include <span>
@@ -19,7 +19,7 @@
 
 namespace fusec {
 
-// `forms`: of each sum, with equal tiles (JoinedConvolutions).
+// `forms`: one per accumulator, with equal tiles (JoinedConvolutions).
 std::vector<KernelSource> emit_convolution(const Kernel& kernel, const Contraction& product,
                                            std::span<const ConvolutionForm> forms, const Graph& graph);
 

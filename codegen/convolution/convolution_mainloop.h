@@ -1,5 +1,5 @@
-// The steps of one sum of a convolution (schedule/gemm/convolution_form.h) along its depth: tiles of the next ones are
-// on their way while this one is multiplied.
+// Emits the K loop of one accumulator of a convolution (schedule/gemm/convolution_form.h). The loads of the next tiles
+// overlap with the multiplication of the current one.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@
 
 namespace fusec {
 
-// Names of C variables, or numbers: where the block's tile begins, the pipeline's shared memory, the registers of the
-// sum, and the block's first step along the depth and the one behind its last.
+// Names of C variables, or numbers: the block's tile origin, the pipeline's shared memory, the accumulator registers,
+// and the block's K range as steps [first, end).
 struct ConvolutionMainloopContext {
   std::string row0, column0, stages, sum, first, end;
 };
@@ -41,8 +41,8 @@ class ConvolutionMainloop {
   KernelWriter& writer_;
   ExprEmitter& emitter_;
   std::string stages_, sum_, first_, end_;
-  std::string other_quantized_;  // the other factor's, added up beside an offset
-  std::string fetch_, keep_;     // functions of the emitted text; keep_: "" where nothing goes by way of registers
+  std::string other_quantized_;  // accumulated quantized values of the other operand, for a zero point
+  std::string fetch_, keep_;     // names of device functions; keep_: "" if nothing is staged in registers
   ConvolutionTileLoader operand_tiles_;
   const ConvolutionOperandTile &left_, &right_;
 };

@@ -1,8 +1,8 @@
-// How the tiles of a convolution's factors are filled (schedule/gemm/convolution_form.h): the tables that a block makes
-// before its loop, what each thread keeps of its lines, and what it does for a step.
+// Emits the loads of a convolution's operand tiles (schedule/gemm/convolution_form.h): the tables that a block makes
+// before its K loop, what each thread keeps about its lines, and the copies of each step.
 //
-// The table has as many entries as there are before it repeats itself. Where column and tap together say where an
-// element is (enlarged images, reflected borders), a table of places by line and tap comes first.
+// The K-offset table has as many entries as its period. If column and tap together determine where an element is
+// (enlarged images, reflected borders), a table of places by line and tap is made first.
 #pragma once
 
 #include <optional>
@@ -15,18 +15,18 @@
 
 namespace fusec {
 
-// One factor's tile.
+// One operand's tile.
 struct ConvolutionOperandTile {
   const ConvolutionOperand* operand = nullptr;
   bool left = false;
-  bool k_major = true;  // its lines run along the depth
+  bool k_major = true;  // its lines run along K
   int across = 0;
-  int units = 0;            // of 16 bytes in a line
+  int units = 0;            // 16-byte units per line
   std::int64_t offset = 0;  // in its stage
   std::string table, from, outside, line, part, to, waiting, fragments;
-  std::string places;  // of words, where lines run across: where a lane finds them
-  std::string lines;   // a table of the lines' places by tap
-  // Of strips: elements from one of a thread's lines to the next, where all are found from the first one's place.
+  std::string places;  // if lines run across K: where a lane finds its words
+  std::string lines;   // a table of the lines' positions by tap
+  // Strips: elements between two lines of a thread, if all lines are a constant distance from the first.
   std::optional<std::int64_t> apart = std::nullopt;
 };
 
@@ -35,24 +35,24 @@ class ConvolutionTileLoader {
   ConvolutionTileLoader(const Kernel& kernel, const Contraction& product, const ConvolutionForm& form,
                         KernelWriter& writer, ExprEmitter& emitter);
 
-  // Where the block's tile begins, the pipeline, and the block's first step along the depth and the one behind its
-  // last: names of C variables, or numbers.
+  // Sets the block's tile origin, the pipeline's shared memory, and the block's K range as steps [first, end). All are
+  // names of C variables, or numbers.
   void place(const std::string& row0, const std::string& column0, const std::string& stages, const std::string& first,
              const std::string& end);
-  // Tables, and what each thread keeps of its lines.
+  // Emits the tables and each thread's variables about its lines.
   void declare();
-  // Some elements go by way of registers, a step before their tile is fetched.
+  // True if some elements are staged in registers, one step before their tile is fetched.
   bool keeps() const;
-  // The first of them, too, are loaded in a loop: the text has them once less for each stage.
+  // True if the prologue's register loads are also in a loop, which keeps the text short.
   bool keeps_in_loop() const;
-  // A function of `step` that begins to load them, if there is such a step; gives its name.
+  // Emits a function of `step` that starts the register loads of that step, if there is one. Returns its name.
   std::string declare_keep();
-  // One of `step` and the stage's offset `into` that fetches a tile; gives its name.
+  // Emits a function of `step` and the stage offset `into` that fetches a tile. Returns its name.
   std::string declare_fetch();
 
   const ConvolutionOperandTile& left() const { return left_; }
   const ConvolutionOperandTile& right() const { return right_; }
-  // Of the depth, in tiles.
+  // K steps: the number of tiles along K.
   std::int64_t steps() const { return form_.entries() / tiles_.k; }
 
  private:
@@ -60,7 +60,7 @@ class ConvolutionTileLoader {
   IndexExpr count(const std::vector<std::uint32_t>& axes) const;
   std::string text(const IndexExpr& e);
   int together() const { return 16 / form_.element_bytes(); }
-  // Of bytes or halves on their way through registers.
+  // Type of 8-bit or 16-bit elements staged in registers.
   const char* element_type() const { return form_.element_bytes() == 1 ? "unsigned char" : "unsigned short"; }
   const std::vector<std::uint32_t>& across(const ConvolutionOperandTile& t) const;
 
@@ -68,24 +68,25 @@ class ConvolutionTileLoader {
   void make_places(const ConvolutionOperandTile& t);
   void declare(const ConvolutionOperandTile& t);
 
-  // Elements one by one, each thread with one line.
+  // --- element by element; each thread has one line
   void declare_gather(const ConvolutionOperandTile& t);
   void find_line(const ConvolutionOperandTile& t, const std::string& line, const std::string& from,
                  const std::string& outside);
   std::string from(const ConvolutionOperandTile& t);
   int units_of_thread(const ConvolutionOperandTile& t) const;
   struct TableStep {
-    std::string step, further;  // further: " + " what is added to positions, or ""
+    std::string step, further;  // further: " + " and the offset of the positions, or ""
   };
   TableStep step_of_table(const ConvolutionOperandTile& t, const std::string& step);
   void gather_to_registers(const ConvolutionOperandTile& t, const std::string& step);
   void store_gathered(const ConvolutionOperandTile& t, const std::string& into);
   void gather_asynchronously(const ConvolutionOperandTile& t, const std::string& into, const std::string& step);
 
-  // 16 bytes at a time: as they lie one behind the other, or where a table says.
+  // --- 16 bytes at a time, contiguous or gathered through a table
   int pass(const ConvolutionOperandTile& t) const { return tiles_.threads() / t.units; }
   int copies(const ConvolutionOperandTile& t) const;
-  // Lanes have no registers for where each line is; those that do not move are one place and what is between them.
+  // Without tensor cores, lanes lack registers for the position of each line. They keep one position and the distance
+  // between lines.
   bool stand_still() const { return !form_.tensor_cores(); }
   bool fills(const ConvolutionOperandTile& t) const;
   std::optional<std::int64_t> elements_apart(const ConvolutionOperandTile& t) const;
@@ -97,7 +98,7 @@ class ConvolutionTileLoader {
   void declare_pieces(const ConvolutionOperandTile& t);
   void copy_pieces(const ConvolutionOperandTile& t, const std::string& into, const std::string& step);
 
-  // Strips: neighbouring threads take neighbours along the depth.
+  // --- strips: neighbouring threads load neighbours along K
   int lines_of_thread(const ConvolutionOperandTile& t) const { return t.across / (tiles_.threads() / tiles_.k); }
   std::string strip_line(const ConvolutionOperandTile& t) const;
   void declare_strips(const ConvolutionOperandTile& t);

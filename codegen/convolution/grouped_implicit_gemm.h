@@ -1,8 +1,8 @@
-// Convolutions in groups of few channels that lie last (schedule/convolution/grouped_implicit_gemm.h).
+// Emits grouped convolutions with few channels per group, in NHWC (schedule/convolution/grouped_implicit_gemm.h).
 //
-//   before the products  places of the windows are copied to shared memory; meanwhile a warp loads its group's weights
-//                        to the registers that mma takes them from
-//   behind them          sums go through the same memory to threads that have eight channels of a result
+//   before the MMA loop  the input positions of the windows are copied to shared memory; meanwhile each warp loads its
+//                        group's weights into mma fragments
+//   epilogue             accumulators go through the same memory to threads that own eight channels of a result
 #pragma once
 
 #include "codegen/expr/kernel_source.h"

@@ -1,8 +1,8 @@
-// What becomes of the sums of a block of emit_grouped_implicit_gemm: they go through the memory that held the places of
-// its windows to threads that finish what lies together in the results.
+// Emits the epilogue of emit_grouped_implicit_gemm. The accumulators go through the shared memory of the input tile to
+// threads that finish contiguous results.
 //
-//   channels last   a thread has eight channels of a result
-//   turned          a thread has up to eight neighbours along the last axis, of a channel
+//   NHWC   a thread has eight channels of one result position
+//   NCHW   a thread has up to eight neighbours along the last axis, of one channel
 #pragma once
 
 #include <string>
@@ -13,15 +13,15 @@
 
 namespace fusec {
 
-// Names of what a warp has summed, and of where.
+// Names of a warp's accumulators and of its place in the block.
 struct GroupAccumulators {
   std::string type, sum;
-  std::string group, part;         // the warp's, of the block
-  std::string group0;              // the block's first
-  std::vector<std::string> first;  // result of the block, along each axis
+  std::string group, part;         // the warp's, within the block
+  std::string group0;              // the block's first group
+  std::vector<std::string> first;  // by axis: the block's first result
 };
 
-// `results` prints what stands behind the sums, of `windows.eights`.
+// `results` prints the epilogue, over `windows.eights`.
 void emit_grouped_epilogue(const GroupedImplicitGemm& windows, const GroupAccumulators& accumulators,
                            const Graph& graph, ExprEmitter& results);
 

@@ -1,6 +1,6 @@
-// Depthwise convolutions, those in groups of few channels, and pooling, with channels first
-// (schedule/convolution/nchw_stencil.h): a block copies what its results' windows are of to shared memory, and each
-// thread adds up several neighbours.
+// Emits depthwise convolutions, grouped convolutions with few channels per group, and pooling, in NCHW
+// (schedule/convolution/nchw_stencil.h). A block copies the input of its windows to shared memory, and each thread
+// computes several neighbouring results.
 #pragma once
 
 #include "codegen/expr/kernel_source.h"

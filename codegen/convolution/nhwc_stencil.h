@@ -1,6 +1,6 @@
-// Depthwise convolutions and pooling with channels last (schedule/convolution/nhwc_stencil.h): a thread has vectors of
-// channels of several neighbouring results, and loads each vector that their windows have in common once. What belongs
-// to channels alone, weights, goes through shared memory.
+// Emits depthwise convolutions and pooling in NHWC (schedule/convolution/nhwc_stencil.h). A thread has vectors of
+// channels of several neighbouring results and loads each vector that their windows share once. Weights, which depend
+// on channels only, go through shared memory.
 #pragma once
 
 #include "codegen/expr/kernel_source.h"

@@ -1,10 +1,11 @@
-// Operands that lie differently to vectors than what is stored of a row. Of a row that begins anywhere: weights that
-// all rows share, which begin at a multiple of 16 bytes, rows of another pitch. The part of them that a team of threads
-// needs goes through shared memory, so that each sector is asked for once and each thread reads its vector as a whole.
+// Stages operands in shared memory that are aligned differently than the stored row. Example: rows are unaligned, but
+// the weights shared by all rows start at a multiple of 16 bytes, or rows of another operand have another stride. A
+// group of threads copies the part that it needs to shared memory. Each sector is then requested once, and each thread
+// reads its vector whole.
 //
 //   x[4095 * row + k]   whole vectors begin at k = 1, 5, 9 ...   w[k]   ->   w_tile[k - 1]
 //
-// The copies are on the way while the row is reduced.
+// The copies overlap with the reduction of the row.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +22,7 @@ namespace fusec {
 
 class BroadcastTiles {
  public:
-  // Loops over vectors make so many turns; 0: not known. Nothing more than `most_bytes` a block.
+  // `iterations`: trip count of loops over vectors; 0 if unknown. `most_bytes`: limit for tiles, per block.
   struct Row {
     const RowForm& form;
     const Graph& graph;
@@ -29,36 +30,36 @@ class BroadcastTiles {
     const RowSplit& split;
     int iterations = 0;
     std::int64_t most_bytes = 0;
-    std::int64_t first_byte = 0;  // of shared memory
+    std::int64_t first_byte = 0;  // offset in shared memory
   };
   BroadcastTiles(const Row& row, const std::vector<RowLoop>& loops, ExprEmitter& emitter);
 
   bool empty() const { return all_.empty(); }
-  bool lacks_room() const { return lacks_room_; }  // for some of what lies so
+  bool lacks_room() const { return lacks_room_; }  // some misaligned operand has no tile
   bool has(ExprId load) const { return tile_of_.contains(load); }
   const IndexExpr& shared_bytes() const { return bytes_; }
 
-  // Names of variables: the row's first whole vector and the one behind its last, this thread among its team, this
-  // block among its row's.
+  // Names of variables: the row's whole vectors [first, last), this thread in its group, this block among those of its
+  // row.
   struct Place {
     std::string first, last, thread, block;
   };
   void begin(Place place);
-  // Before the first loop that reads of them: what these roots need has come.
+  // Call before the first loop that reads the tiles: waits for the copies that these roots need.
   void wait_for(const std::vector<ExprId>& roots);
-  // A variable with the load's words of `vector`, the thread's `turn`; one of the two is "".
+  // A variable with the load's words. Give either `vector`, or the thread's `iteration`; the other is "".
   std::string words_of(ExprId load, const std::string& iteration, const std::string& vector);
 
  private:
-  // Tensors that lie alike: one tile behind the other.
+  // Tensors with the same layout; their tiles are contiguous.
   struct TileGroup {
     std::uint32_t vector_axis;
-    IndexExpr position;  // of lane 0, over that axis and those of rows
+    IndexExpr position;  // of lane 0, over that axis and the axes of rows
     DType dtype;
-    int words;  // of a vector
+    int words;  // per vector
     std::vector<ValueId> tensors = {};
-    std::string name = "", tensors_name = "", stride = "";  // stride: words of a tile
-    std::string bits = "";                                  // that come along before the first element
+    std::string name = "", tensors_name = "", stride = "";  // stride: words per tile
+    std::string bits = "";                                  // bits copied before the first element
   };
   void add_load(ExprId load, const TileGroup& place);
   int words_of_vectors(int words) const { return words * row_.layout.threads + std::max(4, words); }
@@ -68,10 +69,10 @@ class BroadcastTiles {
   const Row row_;
   ExprEmitter& emitter_;
   std::vector<TileGroup> all_;
-  std::map<ExprId, std::pair<std::size_t, std::size_t>> tile_of_;  // of a load: which together, which of these
-  IndexExpr vectors_ = 0;                                          // of a row, at most
+  std::map<ExprId, std::pair<std::size_t, std::size_t>> tile_of_;  // load -> group, and tensor in the group
+  IndexExpr vectors_ = 0;                                          // upper bound per row
   int width_ = 1;
-  IndexExpr bytes_ = 0;  // of a block
+  IndexExpr bytes_ = 0;  // per block
   std::string first_vector_, lane_;
   bool waited_ = false, lacks_room_ = false;
 };

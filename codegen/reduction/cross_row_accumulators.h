@@ -1,11 +1,11 @@
-// What a block's threads keep of the columns of its rows, which it takes one after the other
-// (schedule/lowering/cross_row_reduction): each thread has the results of its own columns, warps join theirs in shared
-// memory, and a block leaves a line of scratch memory, where the columns' kernel finds it as a chunk's partial results
+// Accumulators of a fused cross-row reduction (schedule/lowering/cross_row_reduction). A block takes its rows one after
+// the other. Each thread accumulates its own columns, warps combine theirs in shared memory, and each block stores one
+// line of partial results in scratch memory. The columns' kernel reads these lines as partial results of chunks
 // (row_partials).
 //
 //   float dw[8] = {};                                  before the rows
 //   dw[turn * 4 + e] += dy * xhat;                     for each element of a row
-//   store_words(&partial[blockIdx.x * 768 + ...], ...) behind them
+//   store_words(&partial[blockIdx.x * 768 + ...], ...) after the rows
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,14 @@ class CrossRowAccumulators {
  public:
   CrossRowAccumulators(const CrossRowReduction& cross_row, KernelWriter& writer);
 
-  // `turns` of `width` elements each are a thread's.
+  // A thread has `iterations` vectors of `width` elements.
   void declare(int iterations, int width);
-  // One more element of each at this place of the thread's.
+  // Adds one element to each accumulator, at a place in the thread's arrays.
   void take(const std::string& place, const std::vector<std::string>& values);
-  // `part`: this thread's number among those that have a row.
+  // `part`: this thread's number among those of a row.
   void store_accumulators(const std::string& part);
-  // That warps join their results in: dynamic, since kernels side by side take turns in it.
+  // Shared memory in which warps combine their results, in bytes. It is dynamic, so that the parts of a horizontal
+  // fusion can share it.
   std::int64_t shared_bytes() const;
 
  private:

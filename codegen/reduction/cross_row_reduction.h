@@ -1,4 +1,4 @@
-// Rows that are reduced, and reductions of their columns, in two launches that read everything once
+// Emits row reductions and fused reductions of their columns as two launches that read every operand once
 // (schedule/lowering/cross_row_reduction).
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace fusec {
 
-// `original` is the rows' kernel as lowered. None where what a thread needs does not stand in its registers.
+// `original` is the rows' kernel as lowered. Empty if a thread's values do not fit in its registers.
 std::vector<KernelSource> cross_row_reduction(const CrossRowReduction& cross_row, const Kernel& original,
                                               const Graph& graph, const Target& target);
 

@@ -1,4 +1,4 @@
-// Prints a kernel of short rows that go through shared memory (schedule/reduction/multi_row_block plans it).
+// Emits a kernel of short rows staged in shared memory (planned by schedule/reduction/multi_row_block).
 #pragma once
 
 #include "codegen/expr/kernel_source.h"
@@ -8,7 +8,7 @@
 
 namespace fusec {
 
-// `original` is the kernel as lowered, for its name and comment; `wide`: 64-bit indices.
+// `original` is the kernel as lowered, for its name and comment. `wide`: 64-bit indices.
 KernelSource emit_multi_row_block(const RowForm& form, const Graph& graph, const MultiRowBlock& plan, bool wide,
                                   const Kernel& original);
 

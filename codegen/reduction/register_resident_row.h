@@ -1,17 +1,17 @@
-// Prints what a thread keeps of its row in registers (codegen/reduction/row_registers plans it): arrays with an element
-// for each turn of a loop, which the first loop that needs them fills and later ones read.
+// Emits the part of a row that a thread keeps in registers (planned by codegen/reduction/row_registers). Each value has
+// an array with one element per loop iteration. The first loop that needs it fills the array; later loops read it.
 //
-//   float x_row[4];                                          before the first loop, whose turns are counted
+//   float x_row[4];                                          before the first loop with a known trip count
 //   x_row[turn] = x[row * 1024 + k];                         in it
 //   float t_row[4]; ... t_row[turn] = exp(x_row[turn] - m);  in the second loop; the third reads t_row
 //
-// In shared memory a thread's elements lie as far apart as there are threads, so that neighbours have theirs side by
-// side:
+// In shared memory, consecutive elements of a thread are `threads` apart, so that neighbouring threads access
+// neighbouring words:
 //
 //   float* const x_row = (float*)dynamic_shared + threadIdx.x;  ... x_row[turn * 256] = x[row * 1024 + k];
 //
-// Where rows begin anywhere in memory, the element at the row's ends that a thread has is a register of its own, the
-// edge.
+// If rows are unaligned, a thread may also have one element at the ends of the row (the edge), kept in its own
+// register.
 #pragma once
 
 #include <functional>
@@ -27,50 +27,49 @@ namespace fusec {
 
 class RegisterResidentRow {
  public:
-  // Nothing is kept before keep().
+  // Keeps nothing before keep() is called.
   RegisterResidentRow(const RowForm& form, KernelWriter& writer, ExprEmitter& emitter)
       : form_(form), writer_(writer), emitter_(emitter) {}
-  // By a block of so many threads.
+  // `threads`: per block.
   void keep(RowRegisters plan, int threads);
-  // What is computed of the values that are kept in registers is not kept beside them, but computed once more.
+  // Values computed from kept loads are recomputed instead of kept too, if the row is in registers.
   void recompute_values() { recomputes_values_ = !in_shared_memory(); }
-  // What it takes of shared memory, from the beginning on: at most, and of the rows of a launch.
+  // Bytes of shared memory, from offset 0: an upper bound, and the amount for the rows of a launch.
   std::int64_t most_shared_bytes() const { return std::int64_t{4} * threads_ * plan_.shared_words; }
   const IndexExpr& shared_bytes() const { return plan_.shared_bytes; }
   bool in_shared_memory() const { return plan_.shared_words > 0; }
-  // Do loops whose turns are counted go on behind these, over what is not kept?
+  // True if only the first iterations of a row are kept, and loops read the rest again.
   bool keeps_prefix_only() const { return plan_.keeps_prefix_only; }
 
-  // Of the loop over these axes, where its turns are counted; else 0.
+  // Trip count of the loop over these axes, if it is known; else 0.
   int iterations_of(const std::vector<std::uint32_t>& axes) const;
 
-  // Loads that the roots need, are kept as they lie in memory, and are the same for all rows; those that no loop has
-  // filled yet.
+  // Loads below the roots that are kept as loaded, are the same for all rows, and are not filled so far.
   std::vector<ExprId> row_invariant_loads(const std::vector<ExprId>& roots) const;
 
-  // The arrays that the loop over these axes is the first to fill, and the edges that one over these roots is.
+  // Declares the arrays that the loop over these axes fills first, and the edge registers of these roots.
   void declare_arrays(const std::vector<std::uint32_t>& axes);
   void declare_edges(const std::vector<ExprId>& roots);
 
-  // Inside a loop whose turns are counted by the variable `turn`, or at the edge; outside nothing is read or filled.
+  // Marks the code inside a loop with iteration variable `iteration`, or at the edge. Outside, nothing is read or
+  // filled.
   void enter(std::string iteration) { iteration_ = std::move(iteration); }
   void enter_edge() { at_edge_ = true; }
   void leave();
   const std::string& iteration() const { return iteration_; }
 
-  // Loads that the roots need and that are not part of a value that is kept; of what is `joined`, itself.
+  // Loads below the roots that are not part of a kept value. A `joined` expression (a concat) counts as one load.
   std::vector<ExprId> loads_of(
       const std::vector<ExprId>& roots, const std::function<bool(ExprId)>& joined = [](ExprId) { return false; }) const;
-  // The register in which this turn of the loop has the load, if it is kept as it lies in memory, else ""; `fill` is
-  // asked to load it the first time.
+  // The register with the load's words for this iteration, if the load is kept as loaded; else "". The first time,
+  // `fill` emits the load.
   std::string words_of(ExprId load, const std::function<void(const std::string& place)>& fill);
-  // In a loop over single elements: loads what is kept, and has it read from there.
+  // In a loop over scalar elements: loads the kept elements, and defines them from their arrays.
   void read_elements(const std::vector<ExprId>& roots);
-  // The values of this element that are kept, at `index` of their arrays: computed where this is the first loop that
-  // needs them.
+  // Defines the kept values of this element from `index` of their arrays. The first loop that needs them computes them.
   void define_values(const std::vector<ExprId>& roots, const std::string& index);
 
-  // From now on what the loop has filled is read.
+  // Marks the loop's arrays as filled: later loops read them.
   void loop_is_done(const RowLoop& loop);
 
  private:
@@ -84,7 +83,7 @@ class RegisterResidentRow {
   KernelWriter& writer_;
   ExprEmitter& emitter_;
   RowRegisters plan_;
-  int threads_ = 0;  // of a block
+  int threads_ = 0;  // per block
   bool recomputes_values_ = false;
   std::string iteration_;
   bool at_edge_ = false;

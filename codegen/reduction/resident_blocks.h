@@ -1,14 +1,14 @@
-// A cohort: so many ordinary blocks share a row, each of which keeps its part of it, and reduce it together within one
-// kernel, through scratch memory (codegen/prelude/rows.cu, cohort_reduce):
+// Emits rows shared by co-resident blocks. Each of n ordinary blocks keeps its part of a row, and they reduce the row
+// within one kernel through scratch memory (codegen/prelude/rows.cu, cohort_reduce):
 //
-//   rank = ticket % n;  row = ticket / n;                 tickets are given in the order in which blocks begin
-//   partial[row * n + rank] = what the block has;         a place of its own for each reduction
-//   arrived[1 + row] += 1;  until that is n, 2 n, ...     released and acquired; n more for each reduction
+//   rank = ticket % n;  row = ticket / n;                 tickets are given in the order in which blocks start
+//   partial[row * n + rank] = the block's result;         separate memory for each reduction
+//   arrived[1 + row] += 1;  until that is n, 2 n, ...     release and acquire; n more for each reduction
 //   combine partial[row * n], ..., partial[row * n + n - 1]
 //
-// No launch has to be cooperative: a block waits for such as have taken their tickets before it, and for the next n
-// - 1. These begin as long as there is place for n blocks at once, whatever others do:
-// schedule/reduction/blocks_per_row bounds n by the device's multiprocessors. Counters are 0 before the kernel: a
+// The launch need not be cooperative: a block waits only for blocks with earlier tickets and for the next n - 1. Those
+// start as long as the device has room for n blocks at once; schedule/reduction/blocks_per_row bounds n by the number
+// of multiprocessors. A one-block kernel clears the counters first.
 // kernel of one block clears them.
 #pragma once
 
@@ -21,11 +21,11 @@
 
 namespace fusec {
 
-// Scratch memory beside that of partial results (row_partials): the ticket that is next, then for each row how many
-// blocks have come. Its name.
+// Adds the scratch memory of the counters, next to that of partial results (row_partials), and returns its name. It
+// holds the next ticket, then for each row the number of blocks that have arrived.
 std::string resident_block_counters(KernelWriter& writer, const RowForm& form);
 
-// The kernel before it.
+// The kernel that clears the counters; it runs first.
 KernelSource clear_counters(const RowForm& form, const Graph& graph, bool wide);
 
 }  // namespace fusec

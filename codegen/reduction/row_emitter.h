@@ -1,5 +1,5 @@
-// Prints a kernel of rows: the loops over a row, the teams of threads that reduce it, what is stored of it.
-// schedule/reduction/row_layout decides how; here is the text.
+// Emits a row kernel: the loops over a row, the reduction among its threads, and the stores.
+// schedule/reduction/row_layout decides the mapping.
 #pragma once
 
 #include "codegen/expr/kernel_source.h"
@@ -17,15 +17,15 @@ struct RowKernel {
   RowLayout layout;
   RowSplit split;
   bool wide = false;  // 64-bit indices
-  // Where blocks that know nothing of one another share a row (layout.chunks), this kernel leaves the partial results
-  // of the reductions that need this many others' in scratch memory; the one after the last of them has the outputs.
+  // If independent blocks share a row (layout.chunks), kernel `stage` stores the partial results of the reductions that
+  // depend on `stage` others. The kernel after the last of these computes the outputs.
   int stage = 0;
-  std::int64_t shared_bytes = 48 * 1024;  // that a block may have
-  // Of rows that blocks take one after the other: the form's last outputs are folded along the columns.
+  std::int64_t shared_bytes = 48 * 1024;  // shared memory limit per block
+  // Set if blocks take rows one after the other: the form's last outputs are reduced along the columns.
   const CrossRowReduction* cross_row = nullptr;
 };
 
-// Whether threads keep what they need of a row, and of its columns, in registers.
+// True if threads keep their part of a row, and of its columns, in registers.
 bool keeps_in_registers(const RowKernel& kernel);
 
 // `original` is the kernel as lowered, for its name and comment.

@@ -1,7 +1,7 @@
-// The loops over a row, as the threads that share it make them: so many turns where its length is known, a vector to a
-// turn where memory allows, and where rows begin anywhere the elements at their ends behind it. What later loops need
-// once more is kept in registers or shared memory (register_resident_row), what lies differently to the row's vectors
-// is in shared memory (broadcast_tile).
+// Emits the loops over a row for the threads that share it. Trip counts are constants if the length is known. Each
+// iteration takes a vector if memory allows; the elements at the ends of unaligned rows follow the loop. Values that
+// later loops need are kept in registers or shared memory (register_resident_row). Misaligned operands are staged in
+// shared memory (broadcast_tile).
 //
 //   for (int turn = 0; turn < 4; ++turn) {      // a vector for each of the row's threads
 //     const int k = lane + turn * 256;
@@ -30,60 +30,60 @@ class RowLoopEmitter {
     const Graph& graph;
     const RowLayout& layout;
     const RowSplit& split;
-    std::int64_t shared_bytes = 0;  // that a block may have
+    std::int64_t shared_bytes = 0;  // shared memory limit per block
   };
   RowLoopEmitter(const Row& row, KernelWriter& writer, ExprEmitter& emitter);
 
   // A loop over these axes of the form.
   RowLoop loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const;
-  // All loops, in the order in which they run: what of it is kept between them is decided here. Without this nothing
-  // is.
+  // Decides what is kept between the loops, given in execution order. Without this call nothing is kept.
   void plan_reuse(const std::vector<RowLoop>& loops);
 
-  // Names of variables: this thread's number among those that take the row, and its block's. Of `chunks` blocks each
-  // goes over a part of the row.
+  // Names of variables: this thread among those of the row, and its block. Each of `chunks` blocks takes a part of the
+  // row.
   struct Place {
     std::string part, block;
     int chunks = 1;
-    std::string chunk_count = "1";  // of a launch
+    std::string chunk_count = "1";  // at launch
   };
-  // Before the first loop; the axes of rows are bound.
+  // Call before the first loop, with the axes of rows bound.
   void begin(Place place);
 
-  // What a loop does: `element` prints it for one element, with `lane` the number of that element in its vector, ""
-  // where it is none; `before` and `after` stand around the elements of a vector.
+  // Callbacks of a loop. `element` emits the code of one element; `lane` is its index in the vector, "" for a scalar.
+  // `before` and `after` emit code around the elements of a vector.
   struct Visit {
     std::function<void(const std::string& lane)> element;
     std::function<void()> before = [] {};
     std::function<void()> after = [] {};
   };
   void over_row(const RowLoop& loop, std::string_view preferred_name, const Visit& visit);
-  // In `before`: a loop over the elements of this turn's vector that the roots need.
+  // For use in `before`: a loop over the elements of this iteration's vector that the roots need.
   void over_vector(const RowLoop& loop, const std::vector<ExprId>& roots,
                    const std::function<void(const std::string& lane)>& element);
 
-  // Rows that a team takes one after the other: before the first of them, what loops read of all of them.
+  // For groups that take several rows one after the other: emits the row-invariant loads before the first row.
   void load_row_invariants(const std::vector<RowLoop>& loops);
-  // Of the loop over these axes, where its turns are counted and unrolled; else 0.
+  // Trip count of the loop over these axes, if it is known and the loop is unrolled; else 0.
   int iterations_in_registers(const std::vector<std::uint32_t>& axes) const {
     return resident_row_.in_shared_memory() ? 0 : resident_row_.iterations_of(axes);
   }
-  // In such a loop: which of the thread's elements this one is.
+  // In such a loop: the index of the current element among the thread's elements.
   std::string place_of_thread(const std::string& lane) const {
     return lane.empty() ? resident_row_.iteration()
                         : resident_row_.iteration() + " * " + std::to_string(row_.split.column_width) + " + " + lane;
   }
 
   bool rows_stay_resident() const { return keeps_rows_; }
-  // Is only the beginning of a row kept?
+  // True if only the first part of a row is kept.
   bool reads_again() const { return resident_row_.keeps_prefix_only(); }
-  // Do threads keep so much that less than half of a multiprocessor's threads have room, single elements or what lies
-  // along several axes? Beside it stands where each turn reads: ptxas spills some, and a launch has few blocks at once.
+  // True if a thread keeps so many registers that less than half of a multiprocessor's threads fit, and it keeps
+  // scalars, or rows with several axes. These also need the address of each iteration; ptxas then spills registers, and
+  // few blocks are resident.
   bool keeps_too_many_registers() const;
-  // Left alone, ptxas spills registers of what shares a row, or keeps it, for more blocks on a multiprocessor than
-  // these; 0: it does not.
+  // Minimum of resident blocks per multiprocessor for __launch_bounds__; 0: none. Without it, ptxas spills registers of
+  // rows that are shared or kept, to fit more blocks.
   int blocks_at_once() const;
-  // The dynamic shared memory that a block needs.
+  // Dynamic shared memory per block, in bytes.
   IndexExpr shared_bytes() const {
     return has_tiles() ? resident_row_.most_shared_bytes() + tiles_->shared_bytes() : resident_row_.shared_bytes();
   }
@@ -120,17 +120,17 @@ class RowLoopEmitter {
   RegisterResidentRow resident_row_;
   std::optional<BroadcastTiles> tiles_;
   bool keeps_rows_ = false;
-  bool keeps_elements_ = false;  // one by one, not vectors
+  bool keeps_elements_ = false;  // element by element, not in vectors
   bool has_several_axes_ = false;
-  int ends_of_planes_ = 0;  // registers of where planes end within vectors
+  int ends_of_planes_ = 0;  // registers for the positions of plane ends within vectors
   int register_words_ = 0;
   bool needs_spare_registers_ = false;
-  int code_of_iterations_ = 0;  // instructions of one turn of every loop
+  int code_of_iterations_ = 0;  // instructions of one iteration of each loop
   Place place_;
-  std::string first_, last_;           // rows that begin anywhere: where the row's whole vectors begin and end
-  std::string vector_, lane_;          // what a loop is at
-  std::string edge_, edge_condition_;  // and this thread's element of the others, where it has one
-  bool condition_open_ = false;        // inside a loop whose turns are counted and whose last may be past the end
+  std::string first_, last_;           // unaligned rows: where the row's whole vectors begin and end
+  std::string vector_, lane_;          // current position of the loop
+  std::string edge_, edge_condition_;  // this thread's edge element, if it has one
+  bool condition_open_ = false;        // inside the bounds check of a loop with a constant trip count
 };
 
 }  // namespace fusec

@@ -1,6 +1,6 @@
-// Reductions along rows, one after the other or one inside the other, and what is made of them for every column of the
-// row: softmax, norms, argmax, sums. A team of threads takes a row: a warp, a block, or (where neighbouring rows are
-// what lies side by side in memory) one of the 32 columns of threads of a block. The teams combine in a fixed order.
+// Emits reductions along rows, sequential or nested, and the values computed from them for each column: softmax, norms,
+// argmax, sums. A group of threads takes a row: a warp, a block, or one of 32 thread columns of a block (if
+// neighbouring rows are contiguous in memory). The order of combination is fixed.
 #pragma once
 
 #include <vector>
@@ -12,8 +12,8 @@
 
 namespace fusec {
 
-// A kernel of the form `rows`. Empty where single threads do better (small windows). Several kernels where few rows are
-// so long that many blocks have to share each: they leave partial results, which the next kernel combines.
+// For kernels of the form `rows`. Empty if single threads are faster (small windows). Several kernels if few long rows
+// need many blocks each: the first kernels store partial results, the next combine them.
 std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target,
                                         ScheduleChoice& choices);
 

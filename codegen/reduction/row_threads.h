@@ -1,10 +1,9 @@
-// Which row a thread works at, and how the threads of one row reduce together (schedule/reduction/row_layout's
+// Maps threads to rows, and emits the reduction among the threads of a row (schedule/reduction/row_layout's
 // ReductionGroup):
 //
 //   kWarp     lane = threadIdx.x % parts;  row = blockIdx.x * rows + threadIdx.x / parts;  warp_reduce
-//   kBlock    lane = threadIdx.x;  row = blockIdx.x;  block_reduce, or with a rank of several blocks that share the
-//   row,
-//             cluster_reduce and cohort_reduce
+//   kBlock    lane = threadIdx.x;  row = blockIdx.x;  block_reduce; with several blocks per row, cluster_reduce or
+//             cohort_reduce
 //   kColumn   part = threadIdx.x / 32;  row = blockIdx.x * 32 + threadIdx.x % 32;  column_reduce
 #pragma once
 
@@ -22,25 +21,27 @@ class RowThreads {
   RowThreads(const RowForm& form, const RowLayout& layout, KernelWriter& writer, ExprEmitter& emitter)
       : form_(form), layout_(layout), writer_(writer), emitter_(emitter) {}
 
-  // Declares them and binds the form's axes of rows. `chunked`: a block takes one chunk of its row.
+  // Declares the thread's row and lane, and binds the form's axes of rows. `chunked`: a block takes one chunk of its
+  // row.
   void open(const IndexExpr& rows, bool chunked);
-  // As `open` where blocks, or their warps, take rows one after the other: first the lane, then in a loop the row.
+  // The counterpart of `open` for blocks or warps that take rows one after the other: first declares the lane, then
+  // opens the loop over rows.
   void declare_lane();
   void open_sequential_rows(const IndexExpr& rows);
 
-  // Blocks that share a row: of columns of which only a launch knows how tall they are, as many as it asks for.
+  // Blocks per row. For columns with a height known only at launch, an expression over the symbols.
   IndexExpr chunks() const;
-  const std::string& chunk_count() const { return chunk_count_; }  // their number, as text
+  const std::string& chunk_count() const { return chunk_count_; }  // text of the number of blocks per row
 
-  // What all of the row's threads have of it; text of what each of them has of this reduction is `a`.
+  // Emits the reduction of each thread's accumulator `a` among the threads of the row. Returns the text of the result.
   std::string reduce(const ExprEmitter::Accumulator& a);
-  // Of those that went through shared memory, how many there are.
+  // How many of the emitted reductions use shared memory.
   int block_reductions() const { return block_reductions_; }
 
-  const std::string& part() const { return part_; }      // which of the row's threads this is
-  const std::string& row() const { return row_; }        // "0" where there is one
-  const std::string& chunk() const { return chunk_; }    // which block of its row's this is; "" of one
-  const std::string& active() const { return active_; }  // is the row a real one? "" where all are
+  const std::string& part() const { return part_; }      // this thread's index within the row
+  const std::string& row() const { return row_; }        // "0" if there is only one
+  const std::string& chunk() const { return chunk_; }    // this block's index within the row; "" if there is one block
+  const std::string& active() const { return active_; }  // true if the row exists; "" if all do
 
  private:
   void open_warp(const std::string& block, const IndexExpr& rows);
@@ -55,7 +56,7 @@ class RowThreads {
   ExprEmitter& emitter_;
   std::string part_, row_ = "0", chunk_, active_;
   std::string chunk_count_ = "1";
-  std::string arrived_;  // cohorts: their counters
+  std::string arrived_;  // co-resident blocks: their counters
   int block_reductions_ = 0;
 };
 

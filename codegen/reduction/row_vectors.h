@@ -1,8 +1,8 @@
-// A row form whose loops take vectors of 16 bytes: the axis along which memory runs becomes two, vector and lane.
+// Splits the contiguous axis of a row form into 16-byte vectors and lanes.
 //
-//   rows that begin at multiples of the vector   x[r * 4096 + k]  ->  x[r * 4096 + 4 * v + e]
-//   rows that begin anywhere                     x[r * 4095 + k]  ->  x[4 * v + e], where v numbers the vectors of
-//                                                memory; the elements at a row's ends are taken one by one
+//   aligned rows     x[r * 4096 + k]  ->  x[r * 4096 + 4 * v + e]
+//   unaligned rows   x[r * 4095 + k]  ->  x[4 * v + e], where v numbers the vectors of the whole tensor; the elements
+//                                         at a row's ends are taken one by one
 #pragma once
 
 #include <optional>
@@ -13,20 +13,20 @@
 
 namespace fusec {
 
-// The kernel with the last of these axes walked in groups of `width`.
+// How the contiguous axes were split.
 struct RowSplit {
-  std::vector<std::uint32_t> reduction;  // axes of the reductions that were split, afterwards; empty: none
+  std::vector<std::uint32_t> reduction;  // reduction axes after the split; empty if none was split
   int reduction_width = 1;
   int column_width = 1;
-  // Rows that begin anywhere in memory, not at a multiple of the width: where (over the rows' axes), and how long they
-  // are. The split axes then number the vectors of memory, and both widths are one.
+  // Unaligned rows: the start (over the axes of rows) and the length of a row, in elements. The split axes then number
+  // the vectors of the tensor, and both widths are equal.
   std::optional<IndexExpr> start, length;
-  // Accesses or values ask which element of its row an element is, so that a row's ends have to be bound as the lanes
-  // of vectors that they are.
+  // Accesses or values depend on the position within the row, so elements at a row's ends must be bound as lanes of
+  // vectors.
   bool exact_ends = false;
 };
 
-// The form with its axes split, and how.
+// Returns the form with its axes split, and fills in `split`.
 RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split);
 
 }  // namespace fusec

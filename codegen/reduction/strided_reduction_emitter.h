@@ -1,5 +1,5 @@
-// Prints a kernel of rows whose elements take turns in memory, or of strips of them
-// (schedule/reduction/strided_reduction plans it).
+// Emits reductions over strided rows: the elements of several rows interleave in memory (planned by
+// schedule/reduction/strided_reduction).
 #pragma once
 
 #include "codegen/expr/kernel_source.h"
@@ -7,9 +7,9 @@
 
 namespace fusec {
 
-// Where blocks share the rows (way.chunks), the kernel of this stage leaves the partial results of the reductions that
-// need so many others'; the one after the last of them has the outputs. `original` is the kernel as lowered, for its
-// name and comment; `wide`: 64-bit indices.
+// If blocks share the rows (plan.chunks), kernel `stage` stores the partial results of the reductions that depend on
+// `stage` others. The kernel after the last of these computes the outputs. `original` is the kernel as lowered, for its
+// name and comment. `wide`: 64-bit indices.
 KernelSource emit_strided_reduction(const Graph& graph, const StridedReduction& plan, bool wide, int stage,
                                     const Kernel& original);
 

@@ -1,6 +1,5 @@
-// One of the kernels that print rows whose elements take turns in memory (strided_reduction_emitter): which of the
-// form's outputs and reductions are its own, what its loops read, what of that a thread keeps, and how many registers
-// it needs.
+// One kernel of a strided reduction (strided_reduction_emitter): its outputs and reductions, the operands of its loops,
+// the values that a thread keeps, and the registers that it needs.
 #pragma once
 
 #include <set>
@@ -18,38 +17,38 @@ struct StridedReductionKernel {
   const StridedReduction& plan;
   std::vector<ReductionLoop> loops;
   int stage;
-  bool outputs;  // the form's are this kernel's
-  // Where the loops' turns are known, what several loops need is kept: of even strips values, if registers have room
-  // for them, else loads as they lie in memory.
+  bool outputs;  // computes the form's outputs
+  // Values kept between loops with known trip counts. Aligned strips keep computed values if registers suffice,
+  // otherwise loads in their storage type.
   RowRegisters values = {};
   std::set<ValueId> register_values = {};
   int register_vectors = 0, register_words = 0;
 
-  // A loop over elements, whose vectors are turns.
+  // A loop over elements, with vectors as iterations.
   RowLoop loop_over(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots) const;
-  // Those with an element a row, or those with one an element.
+  // The outputs with one element per row (`row`), or those with one per column.
   Outputs outputs_of(bool row) const;
-  // Those that this kernel's first loop stores.
+  // The extra outputs that this kernel's first loop stores.
   Outputs own_extra_outputs() const;
-  // What the loop computes, with these.
+  // The expressions that the loop computes, including these outputs.
   std::vector<ExprId> roots_of_loop(const ReductionLoop& loop) const;
-  // Does a block take a chunk? Not where what is left to do is to combine the partial results.
+  // True if a block takes a chunk. False if the kernel only combines partial results.
   bool chunked() const { return plan.chunks > 1 && (plan.resident_blocks || !outputs || !outputs_of(false).empty()); }
-  // Blocks that share a team's rows: as many as a launch's sizes ask for where only a launch says how many lines there
-  // are, at most `way.chunks`, what the expected sizes ask for.
+  // Blocks that share the rows of one group. If the number of lines is known only at launch, an expression; at most
+  // `plan.chunks`, its value at the hints.
   IndexExpr chunks() const;
-  // Some loop behind the reduction's asks for its result at each place.
+  // True if a later loop reads the reduction's result for each element.
   bool is_read_per_element(ExprId reduction) const;
-  // Is every element read once, by its first loop?
+  // True if only the first loop reads the operands.
   bool reads_once() const;
-  // The loads of elements as they follow one another, a tensor once.
+  // The contiguous loads below the roots, one per tensor.
   std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
-  int words_of(ExprId load) const;  // of a vector
+  int words_of(ExprId load) const;  // 32-bit words per vector
 
-  // Are there too few registers for what is computed of the words that are kept, beside these?
+  // True if kept loads leave too few registers to also keep the values computed from them.
   bool recomputes() const;
-  // One where two have too few registers between them: left alone, ptxas would spill some for the second, and for more
-  // than a few where nothing is kept. Else 0.
+  // Minimum of resident blocks per multiprocessor for __launch_bounds__; 0: none. It is one if two blocks would have
+  // too few registers, and a few if nothing is kept; otherwise ptxas would spill to fit more blocks.
   int blocks_at_once() const;
 };
 

@@ -1,9 +1,8 @@
-// Where a team's rows lie, whose elements take turns in memory, and the loops over these elements
-// (strided_reduction_emitter says what they do): memory's vectors one after the other, with those that reach over an
-// end element by element, or those of a strip of lines.
+// Emits the loops of a strided reduction (strided_reduction_emitter). A group's threads take the vectors of its lines
+// in memory order, and vectors across a boundary element by element; or they take the vectors of a strip of lines.
 //
-//   for (int v = first + thread; v < last; v += 256) {  // one for each of the team's threads
-//     const Words<4> x_w = load_words<4>(x + v * 4);    // or what an earlier loop has kept in registers
+//   for (int v = first + thread; v < last; v += 256) {  // one for each of the group's threads
+//     const Words<4> x_w = load_words<4>(x + v * 4);    // or the registers that an earlier loop filled
 //     for (int e = 0; e < 4; ++e) ...                   // Visit::element, of row (phase + e) % columns
 //   }
 #pragma once
@@ -25,48 +24,48 @@ class StridedReductionLoops {
  public:
   StridedReductionLoops(const StridedReductionKernel& part, KernelWriter& writer, ExprEmitter& emitter);
 
-  // This team's rows, where the vectors of memory lie in them, and of which row the thread's first element is.
+  // Declares this group's rows, the range of whole vectors in them, and the row of the thread's first element.
   void open(const IndexExpr& groups);
 
-  // What a loop does for an element: `lane` is its place in the vector, `at` where it lies if that reaches over an end,
-  // else "".
+  // Callbacks of a loop. `lane` is the element's index in the vector. `at` is its position if the vector crosses a
+  // boundary, else "".
   struct Visit {
     std::function<void(const std::string& lane, const std::string& at)> element;
-    std::function<void(const std::string& place)> before = [](const auto&) {};  // where the vector lies
+    std::function<void(const std::string& place)> before = [](const auto&) {};  // `place`: position of the vector
     std::function<void()> after = [] {};
-    std::function<void()> after_vectors = [] {};  // the last vector, before the elements at the ends
+    std::function<void()> after_vectors = [] {};  // after the last vector, before the edge elements
   };
   void over_elements(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit);
 
-  // Which threads have vectors; "" where all have.
+  // The condition that a thread has vectors; "" if all have.
   std::string idle() const;
 
-  // Reductions whose results there are: loops find them in `slots`.
+  // A finished reduction. Loops find its results in `slots`.
   struct Done {
     ExprEmitter::Accumulator own;  // the result of the row that this thread stores
-    std::string slots = "";        // an array of those of its places, where loops ask for them
-    std::string function = "";     // of them, in place of themselves
+    std::string slots = "";        // array of the results of the thread's lanes, if loops read them
+    std::string function = "";     // a function of the results that replaces them
   };
   std::map<ExprId, Done>& done() { return done_; }
-  void define_results(const std::string& lane);  // those of a place
+  void define_results(const std::string& lane);  // defines the results of one lane
 
-  // The row of an element of a line.
+  // The row of an element, from its column in a line.
   std::string row_at(const std::string& column) const;
   std::string column_of_place(const std::string& place) const;
-  // The row of what a thread has at a place, or, where each has one (""), of that.
+  // The row of the thread's element at a lane; for "" the row of its only element.
   std::string row_of_place(const std::string& place) const;
-  // How many elements a chunk has of the row of what a thread has at a place, or of its only one.
+  // How many elements of that row (lane `place`, or the only row) a chunk has.
   std::string elements_of_chunk(const std::string& chunk, const std::string& place);
 
-  // Names of variables: this thread in its team, its block among those of its rows, and the team's rows; of which row
-  // the first vector's first element is, and this thread's; the cohort's counters.
+  // Names of variables: this thread in its group, its block among those that share the rows, the group's rows, the row
+  // of the first vector's first element and of this thread's first element, the counters of co-resident blocks.
   const std::string& thread() const { return thread_; }
   const std::string& chunk() const { return chunk_; }
-  const std::string& chunks() const { return chunks_; }  // how many these are
+  const std::string& chunks() const { return chunks_; }  // number of blocks that share the rows
   const std::string& group() const { return group_; }
   const std::string& begins() const { return begins_; }
   const std::string& phase() const { return phase_; }
-  // Of lines that begin anywhere: from which to before which place a thread's vectors lie in its strip.
+  // Unaligned lines: the range of a thread's vector lanes that are inside its strip.
   std::string inside() const;
   const std::string& arrived() const { return arrived_; }
   bool whole_strips() const { return whole_strips_; }
@@ -93,20 +92,20 @@ class StridedReductionLoops {
   const StridedReductionKernel& kernel_;
   KernelWriter& writer_;
   ExprEmitter& emitter_;
-  std::string thread_, chunk_, group_;  // in its team; of its rows' blocks; the team's rows
-  std::string chunks_;                  // its rows' blocks
-  std::string start_, stop_;            // of the rows' elements in memory
-  std::string first_, last_;            // of the whole vectors there
+  std::string thread_, chunk_, group_;  // thread in its group; block among those of the rows; the group's rows
+  std::string chunks_;                  // number of blocks that share the rows
+  std::string start_, stop_;            // range of the rows' elements in memory
+  std::string first_, last_;            // range of the whole vectors
   std::string all_;                     // elements of all rows
-  std::string begins_, phase_;          // of which row the first vector's first element is, and this thread's
-  std::string idle_;                    // "" where every thread has a vector of the strip
-  std::string arrived_;                 // cohorts: their counters
+  std::string begins_, phase_;          // row of the first vector's first element, and of this thread's
+  std::string idle_;                    // "" if every thread has a vector of the strip
+  std::string arrived_;                 // co-resident blocks: their counters
   bool whole_strips_ = true;
-  bool aligned_ = false, whole_ = false;           // no vector reaches over the beginning; over any end
-  std::map<ExprId, std::string> broadcast_words_;  // words of what is the same for all lines, in a loop
-  std::map<ExprId, std::string> of_places_;        // arrays of what is made of reductions, while a loop is printed
+  bool aligned_ = false, whole_ = false;           // no vector crosses the beginning; no vector crosses any end
+  std::map<ExprId, std::string> broadcast_words_;  // words of operands that are the same for all lines, in a loop
+  std::map<ExprId, std::string> of_places_;        // arrays of values computed from results, while a loop is emitted
   std::map<ExprId, Done> done_;
-  std::map<ValueId, std::string> register_arrays_;  // arrays of words; "" before they are declared
+  std::map<ValueId, std::string> register_arrays_;  // arrays of kept words; "" before they are declared
   std::set<ValueId> filled_;
   RegisterResidentRow values_;
 };

@@ -1,6 +1,6 @@
-// Results of rows whose elements take turns in memory (strided_reduction_emitter): a team's threads join what each has
-// found at its places, and blocks that share rows leave theirs in scratch memory, where the kernel of the next stage,
-// or the blocks themselves once they have met, combine them.
+// Emits the results of a strided reduction (strided_reduction_emitter). A group's threads combine the results of their
+// lanes. Blocks that share rows store partial results in scratch memory. The kernel of the next stage combines these,
+// or the co-resident blocks do so after a barrier.
 #pragma once
 
 #include <map>
@@ -26,32 +26,33 @@ class StridedReductionResults {
         writer_(writer),
         emitter_(emitter) {}
 
-  // The team's results of what its threads have: in the accumulator's own name, and at each place where all ask.
+  // Reduces accumulator `a` over the group's threads. `all`: each lane gets its row's result too, not only the thread
+  // that stores the row.
   void join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width, bool all);
-  // The team's, of what threads have at place `e` of each of their places: the greatest, the sum below `shift`, and
-  // that.
+  // Reduces online-softmax accumulators over the group's threads: the maximum, the sum of exponentials below `shift`,
+  // and the shift, for each of `width` lanes.
   void join_exponentials(const std::string& greatest, const std::string& sum, const std::string& shift, int parts,
                          int width);
-  // The team's sums, and the squares of differences to their means, of what threads have at each of their places, where
-  // means are counted from `about`.
+  // Reduces sums and squared deviations from their means over the group's threads, for each lane. `about`: the value
+  // that means are relative to.
   void join_moments(const std::string& moments, int parts, int width, const std::string& about = "");
 
-  // The C type of what one pass over the elements finds.
+  // The C type of the one-pass accumulator.
   std::string type_of_pass() const;
-  std::string scaled_count(const std::string& count) const;  // what a sum of the pass is divided by for a mean
+  std::string scaled_count(const std::string& count) const;  // divisor that makes a sum of the pass a mean
 
-  // For others, of these reductions or of all of this stage's.
+  // Stores partial results: of these reductions, or of all of this stage.
   void store_partials(const std::vector<ExprId>& reductions);
   void store_partials();
-  // Blocks that wait for one another: until each of the rows' has left its own.
+  // Co-resident blocks: waits until each block of the rows has stored its results.
   void wait_for_blocks();
 
-  // What the chunks have left, number i of row i % rows, and of the rows as this team counts them.
+  // Combines the chunks' partial results of a reduction for the rows of this group.
   void combine_partials(ExprId reduction);
-  // As combine_partials, of chunks' greatest elements and the sums below those.
+  // Combines the chunks' maxima and sums of exponentials below them.
   void combine_exponentials();
-  // As combine_partials, of chunks' sums and the squares of differences to the means of each. What follows of those is
-  // counted from the first one, so that little is lost where means are far from 0.
+  // Combines the chunks' sums and squared deviations from each chunk's mean. The combination is relative to the first
+  // chunk's mean, which keeps precision for means far from 0.
   void combine_moments();
 
  private:
@@ -76,8 +77,8 @@ class StridedReductionResults {
   StridedReductionLoops& elements_;
   KernelWriter& writer_;
   ExprEmitter& emitter_;
-  int pieces_reduced_ = 0;  // calls with memory of their own
-  int barriers_ = 0;        // how often its blocks have met
+  int pieces_reduced_ = 0;  // calls that need their own shared memory
+  int barriers_ = 0;        // barriers among co-resident blocks so far
   std::map<ExprId, std::string> partials_;
 };
 

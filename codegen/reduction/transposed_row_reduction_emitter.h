@@ -1,5 +1,5 @@
-// Prints a kernel of rows that lie across memory in some tensors and along it in others
-// (schedule/reduction/transposed_row_reduction plans it).
+// Emits row reductions for rows that are strided in some operands and contiguous in others (planned by
+// schedule/reduction/transposed_row_reduction).
 #pragma once
 
 #include "codegen/expr/kernel_source.h"
@@ -7,7 +7,7 @@
 
 namespace fusec {
 
-// `original` is the kernel as lowered, for its name and comment; `wide`: 64-bit indices.
+// `original` is the kernel as lowered, for its name and comment. `wide`: 64-bit indices.
 KernelSource emit_transposed_row_reduction(const Graph& graph, const TransposedRowReduction& plan, bool wide,
                                            const Kernel& original);
 

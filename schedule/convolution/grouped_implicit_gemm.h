@@ -1,20 +1,20 @@
-// Convolutions in groups of few channels, products of such groups, and convolutions of few results (an image's three at
-// the end of a decoder): a block brings what the windows of its results have between them of its groups' channels to
-// shared memory, and each of its warps multiplies one group's on tensor cores, taken from there for every tap of the
-// window.
+// Plans grouped convolutions with few channels per group, batched GEMMs of that kind, and convolutions with few output
+// channels (an image's three at the end of a decoder). A block copies the input positions that its windows cover, with
+// the channels of its groups, to shared memory. Each warp multiplies one group on tensor cores and reads its operand
+// from there for every tap.
 //
 //   y[n, i, j, g, m] = sum over c, u, v of x[n, i + u - 1, j + v - 1, g, c] * w[g, m, c, u, v]
 //
-//   axes n, i with u, j with v: a block has 1 x 8 x 16 results; 10 x 18 places of them, 64 channels each, are copied
-//   depth: slots of one tap's channels, 16 bytes of them, or 8 or 4 where groups have no more; slots that no tap has
-//   are zeros, and what another group has is never multiplied (an infinity stays in its group)
+//   axes n, i with u, j with v: a block has 1 x 8 x 16 results; 10 x 18 positions with 64 channels each are copied
+//   K: slots of 16 bytes of one tap's channels, or 8 or 4 bytes if groups have no more; unused slots are zeros, and
+//   another group's channels are never multiplied (an infinity stays in its group)
 //
-// Channels that lie last in memory are copied 16 bytes at a time. Of those that lie first neighbouring threads load
-// neighbouring places' elements, a channel after the other, and put 16 bytes of a place together (`image_is_nchw`); of
-// results that lie so threads store neighbours along the last axis (`results_are_nchw`).
+// NHWC channels are copied 16 bytes at a time. For an NCHW image (`image_is_nchw`), neighbouring threads load
+// neighbouring positions, one channel after the other, and assemble 16 bytes per position. For NCHW results
+// (`results_are_nchw`), threads store neighbours along the last axis.
 //
-// A place lies where windows meet: results that a stride apart have one tap are neighbours in shared memory, so that a
-// warp's 16 are read without conflicts whatever the stride is.
+// Positions are permuted in shared memory: results whose windows share a tap across the stride are neighbours, so a
+// warp's 16 rows are read without bank conflicts for any stride.
 #pragma once
 
 #include <algorithm>
@@ -29,16 +29,17 @@
 
 namespace fusec {
 
-// An axis of the results along which a block has some, and the tap that moves along it: what is read depends on stride
-// * result + dilation * tap. One of them may be missing: images of a batch have no tap, of one result there is no axis.
+// A spatial axis of the results and the tap that moves along it. The input position is stride * result + dilation *
+// tap. One of them may be missing: the batch axis has no tap, and a single result has no axis.
 struct ImplicitGemmAxis {
   std::optional<std::uint32_t> result, tap;
   std::int64_t stride = 1, dilation = 1, taps = 1;
-  int results = 1;  // of a block
+  int results = 1;  // per block
 
-  // Taps after which places repeat: that many are a phase each, in which neighbouring results' places are neighbours.
+  // Number of phases: taps repeat their alignment to the stride with this period. Neighbouring results have
+  // neighbouring positions within a phase.
   std::int64_t phases() const { return std::min(stride / std::gcd(stride, dilation), taps); }
-  // Of the tap in its phase, in results.
+  // Offset of the tap within its phase, in results.
   std::int64_t later(std::int64_t of_tap) const { return dilation * (of_tap / phases() * phases()) / stride; }
   std::int64_t reach() const { return later(taps - 1); }
   std::int64_t places_of_phase() const { return results + reach(); }
@@ -47,77 +48,81 @@ struct ImplicitGemmAxis {
 };
 
 struct GroupedImplicitGemm {
-  Kernel kernel;  // channels of the results as group and member
+  Kernel kernel;  // channels of the results are split into group and member
   Contraction product;
-  DType dtype = DType::kFloat16;  // what is multiplied: on tensor cores, float32 as tf32 where that is allowed
+  DType dtype = DType::kFloat16;              // of the MMA operands; float32 as tf32, if allowed
   ExprId image = kNoExpr, weights = kNoExpr;  // loads
-  std::vector<ExprId> guards;                 // of the image
-  std::uint32_t group = 0, member = 0;        // of one group: an axis that no index has
-  std::optional<std::uint32_t> channel;       // of a group
+  std::vector<ExprId> guards;                 // padding conditions of the image
+  std::uint32_t group = 0, member = 0;   // output channel axes; with one group, `group` is an axis that no index uses
+  std::optional<std::uint32_t> channel;  // input channel within a group
   bool image_is_nchw = false, results_are_nchw = false;
-  IndexExpr channel_stride = 1;  // of the image
+  IndexExpr channel_stride = 1;  // of the image, in elements
   std::int64_t groups = 1, members = 1, channels = 1;
-  bool weights_in_words = false;       // do four bytes of channels lie together, in one piece?
-  std::vector<ImplicitGemmAxis> axes;  // as the results have them
+  bool weights_in_words = false;       // four bytes of channels are contiguous and aligned
+  std::vector<ImplicitGemmAxis> axes;  // in the order of the results
 
   int groups_of_block = 1;
-  int pieces = 1;                 // of 16 results each, of a warp
-  std::int64_t piece_places = 0;  // from one piece to the next
-  std::int64_t half_places = 0;   // from a piece's first eight results to its others
+  int pieces = 1;                 // m16 tiles per warp
+  std::int64_t piece_places = 0;  // positions from one m16 tile to the next
+  std::int64_t half_places = 0;   // positions from a tile's first eight results to its others
 
-  // The results with their channels in eights, behind all other axes; or what lies last of them in as many as its
-  // extent is a multiple of.
+  // The epilogue kernel: results in vectors of eight channels, as the last axes; for NCHW results, vectors along the
+  // last spatial axis with the largest width that divides its extent.
   Kernel eights;
   int width = 8;
   std::uint32_t eight = 0, lane = 0;
-  ExprId sum = kNoExpr;                               // there
-  std::vector<std::optional<std::uint32_t>> results;  // of `axes`, there
-  std::uint32_t result_group = 0, result_member = 0;  // there, where results are turned
+  ExprId sum = kNoExpr;                               // the accumulator in `eights`
+  std::vector<std::optional<std::uint32_t>> results;  // by `axes`: the axis in `eights`
+  std::uint32_t result_group = 0, result_member = 0;  // axes in `eights`, for NCHW results
 
   std::int64_t element_bytes() const { return bits(dtype) / 8; }
   std::int64_t group_bytes() const { return channels * element_bytes(); }
   std::int64_t taps() const;
-  // Of a slot: what a lane reads at a time, or with 16 what ldmatrix has of a line.
+  // Bytes of a K slot: what a lane reads at once, or 16 for one ldmatrix row.
   std::int64_t slot_bytes() const { return group_bytes() % 16 == 0 ? 16 : group_bytes() % 8 == 0 ? 8 : 4; }
   std::int64_t slots_of_tap() const { return group_bytes() / slot_bytes(); }
   std::int64_t slots_of_step() const { return 32 / slot_bytes(); }
-  // Taps of a line begin a step of their own where that takes no more steps: their places are then in different banks.
+  // K slots of a window line. A line is padded to whole K steps if that needs no more steps; its positions are then in
+  // different banks.
   std::int64_t slots_of_line() const;
   std::int64_t lines() const { return taps() / (axes.empty() ? 1 : axes.back().taps); }
   std::int64_t steps() const { return (lines() * slots_of_line() + slots_of_step() - 1) / slots_of_step(); }
-  // As many as are taken in turns of `steps_together`.
+  // K steps rounded up to a multiple of `steps_together`.
   std::int64_t padded_steps() const { return (steps() + steps_together() - 1) / steps_together() * steps_together(); }
   bool has_empty_slots() const { return padded_steps() * slots_of_step() != taps() * slots_of_tap(); }
 
-  std::int64_t columns() const { return (members + 7) / 8; }  // eights of a group's results
+  std::int64_t columns() const { return (members + 7) / 8; }  // n8 tiles of a group's results
   std::int64_t results_of_block() const;
-  std::int64_t parts() const { return results_of_block() / (16 * pieces); }  // of a block's results, a warp's each
+  // warps per group: each takes a part of a block's results
+  std::int64_t parts() const { return results_of_block() / (16 * pieces); }
   int warps() const { return static_cast<int>(groups_of_block * parts()); }
   int threads() const { return 32 * warps(); }
   std::int64_t places() const;
-  std::int64_t units() const { return (groups_of_block * group_bytes() + 15) / 16; }  // of 16 bytes, of a place
-  // Of a place, copied by neighbouring threads: whole sectors.
+  std::int64_t units() const { return (groups_of_block * group_bytes() + 15) / 16; }  // 16-byte units per position
+  // Units of a position that neighbouring threads copy together: whole sectors.
   std::int64_t units_together() const { return units() % 2 == 0 ? 2 : units() == 3 && warps() > 2 ? 3 : 1; }
-  // Of an image that is turned: threads that have different units of a place.
+  // NCHW image: threads that have different units of one position.
   std::int64_t sides_of_place() const;
-  // An odd number of units, the last one zeros: eight neighbouring places are in different banks.
+  // Bytes from one position to the next in shared memory. An odd number of units, so that eight neighbouring positions
+  // are in different banks; the last unit may be zeros.
   std::int64_t pitch() const { return 16 * ((units() + 1) | 1); }
   std::int64_t channels_of_block() const { return groups_of_block * members; }
   std::int64_t eights_of_block() const { return (channels_of_block() + 7) / 8; }
-  // Of a channel's results to the next one's, where these are turned: four lanes' channels are in different banks.
+  // NCHW results: elements from one channel to the next in shared memory. The channels of four lanes are in different
+  // banks.
   std::int64_t nchw_pitch() const { return (results_of_block() + 31) / 32 * 32 + 4; }
   std::int64_t shared_bytes() const;
-  std::int64_t steps_together() const;  // whose weights are in registers at a time
+  std::int64_t steps_together() const;  // K steps with weights in registers at a time
 
-  std::int64_t registers() const;                   // of a thread, about
-  double multiply_adds() const;                     // on tensor cores, those of what is empty with them
-  double blocks = 1, instructions = 0, cycles = 0;  // as predicted; instructions of all threads
+  std::int64_t registers() const;                   // per thread, estimated
+  double multiply_adds() const;                     // on tensor cores, including padding
+  double blocks = 1, instructions = 0, cycles = 0;  // predicted; instructions summed over all threads
 };
 
-// Of a product whose batch are groups, or which has few results.
+// For a GEMM with groups as its batch, or with few results.
 std::optional<GroupedImplicitGemm> find_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
                                                               const Contraction& product, const Target& target);
-// Of a kernel whose groups are no axis yet.
+// For a kernel without a group axis so far.
 std::optional<GroupedImplicitGemm> find_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
                                                               const Target& target);
 

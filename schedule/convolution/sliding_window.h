@@ -1,13 +1,14 @@
-// Results whose neighbours across the fastest axis read much of the same: pooling of planes that lie row by row, and
-// resampling. A thread has several results of one column, below one another, and neighbouring threads have neighbouring
-// columns. What several of the results read is read once; a row of a window that several of them have is reduced once.
+// Plans pooling of NCHW planes, and resampling: results that are neighbours across the fastest axis read overlapping
+// input. A thread has several results of one column, and neighbouring threads have neighbouring columns. An element
+// read by several results is loaded once; a window row shared by several results is reduced once.
 //
 //   y[c, i, j] = max over u, v < 3 of x[c, i + u - 1, j + v - 1]
 //
 //   results i = 4 t .. 4 t + 3: six rows of three elements instead of twelve; each row's maximum once; only the first
 //   row and the last one may lie outside the plane
 //
-// Where an element may lie outside, the nearest one inside is read in its place: no access waits for a comparison.
+// For an element outside of the plane, the load reads the nearest element inside, so that no load waits for a
+// comparison.
 #pragma once
 
 #include <cstdint>
@@ -23,56 +24,55 @@
 namespace fusec {
 
 struct SlidingWindow {
-  static constexpr int kThreads = 128;  // of a block
+  static constexpr int kThreads = 128;  // per block
 
-  Kernel kernel;  // whose pool has the axes below, too
+  Kernel kernel;  // its pool also has the axes below
   std::uint32_t walked = 0;
-  int steps = 1;                       // neighbours along it that a thread has
-  std::uint32_t tiles = 0, first = 0;  // which thread's they are, and the first of them
-  bool whole = true;                   // each thread has all of them
-  bool clipped = false;                // the last ones are neighbours of the axis' end: some are made twice
+  int steps = 1;                       // results per thread along `walked`
+  std::uint32_t tiles = 0, first = 0;  // axis that numbers the threads, and a thread's first result
+  bool whole = true;                   // each thread has all its results
+  bool clipped = false;  // the last thread's results are shifted to end at the axis' end: some are computed twice
   std::vector<ExprId> reductions;
-  std::map<ExprId, std::uint32_t> slid;  // of a reduction: the axis of its windows' rows, each reduced by itself
-  std::vector<ExprId> loads;             // that depend on the walked axis or on a reduction's
+  std::map<ExprId, std::uint32_t> slid;  // reduction -> axis of its window rows, each row reduced once
+  std::vector<ExprId> loads;             // those that depend on the walked axis or on a reduction axis
 
-  double instructions = 0;  // as predicted, of all threads
+  double instructions = 0;  // predicted, summed over all threads
 
-  // Which of the results, and an element of each axis of a reduction (`axes`).
+  // A result of the thread (`step`) and an element of each reduction axis (`axes`).
   struct Point {
     std::int64_t step = 0;
     const std::vector<std::uint32_t>* axes = nullptr;
     std::vector<std::int64_t> elements = {};
-    std::vector<IndexComparison> known = {};  // what holds there
+    std::vector<IndexComparison> known = {};  // comparisons that hold there
   };
 };
 
-// Nothing where threads with one result each do no more.
+// Nothing if one result per thread needs no more instructions.
 std::optional<SlidingWindow> find_sliding_window(const Kernel& kernel, const Graph& graph, const Target& target);
 
-// An index at a point.
+// The index expression at a point.
 IndexExpr index_at(const SlidingWindow& windows, const IndexExpr& e, const SlidingWindow::Point& point);
 
-// What a load reads at a point: an element that is there in any case, and what must hold for it to be the one.
+// A load at a point: a position that is always valid, and the comparisons under which it is the requested element.
 struct PlacedLoad {
   IndexExpr position;
-  std::vector<IndexComparison> guards;  // of which none is proven
+  std::vector<IndexComparison> guards;  // unproven ones only
   auto operator<=>(const PlacedLoad&) const = default;
 };
 PlacedLoad placed_load(const SlidingWindow& windows, const Graph& graph, ExprId load,
                        const SlidingWindow::Point& point);
-// The comparisons of a condition at a point that are not proven.
+// The unproven comparisons of a condition at a point.
 std::vector<IndexComparison> conditions_at(const SlidingWindow& windows, ExprId condition,
                                            const SlidingWindow::Point& point);
 
-// A reduction's points for one of the results, those of one row of the window or all; `row` is an element of the axis
-// that is slid.
+// A reduction's points for one result: those of one window row (`row`, an element of the slid axis), or all.
 std::vector<SlidingWindow::Point> points_of(const SlidingWindow& windows, ExprId reduction, std::int64_t step,
                                             std::optional<std::int64_t> row);
-// What must hold for any element of a row to be there, which no column says. Elsewhere all of the row is what the
-// reduction begins with; nothing where that is not so.
+// The comparisons, independent of the column, under which any element of a row is inside. Otherwise the whole row has
+// the reduction's identity value. Nothing if the row is not of this kind.
 std::vector<IndexComparison> conditions_of_row(const SlidingWindow& windows, ExprId reduction, std::int64_t step,
                                                std::int64_t row);
-// What tells rows of windows apart: equal ones are reduced to the same.
+// A key of a window row: rows with equal keys have the same reduction result.
 std::vector<IndexExpr> row_key(const SlidingWindow& windows, ExprId reduction, std::int64_t step, std::int64_t row);
 
 }  // namespace fusec

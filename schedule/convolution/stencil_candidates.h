@@ -1,5 +1,5 @@
-// Which way a kernel of windows or of single elements' loops takes, and what that executes: asked by the schedule and
-// by the cost model.
+// Selects the stencil schedule of a kernel, and predicts its instructions. The schedules and the cost model both call
+// it.
 #pragma once
 
 #include <optional>
@@ -14,22 +14,22 @@
 
 namespace fusec {
 
-// Of a kernel of rows or of elements, at most one of them; none where rows are shared out or threads have an element
-// each.
+// For kernels of the forms `rows` and `elements`. At most one member is set; none if threads share rows, or have one
+// element each.
 struct StencilCandidate {
-  std::optional<Kernel> written;  // pointwise
+  std::optional<Kernel> written;  // unrolled into a pointwise kernel
   std::optional<NhwcStencil> channels;
   std::optional<NchwStencil> planes;
   std::optional<SlidingWindow> columns;
 };
 StencilCandidate find_stencil(const Graph& graph, const Kernel& kernel, KernelForm form, const Target& target);
 
-// Of a product in groups, or of a kernel that would be one if groups were an axis: where that is predicted to be the
-// fastest.
+// For a grouped GEMM, or a kernel that becomes one with a group axis. Nothing unless it is predicted to be the fastest
+// candidate.
 std::optional<GroupedImplicitGemm> best_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
                                                               const FormOfKernel& form, const Target& target);
 
-// Instructions that loops of threads execute; nothing where rows are shared out among threads.
+// Instructions of per-thread loops, over all threads. Nothing if threads share rows.
 std::optional<double> loop_instructions(const Graph& graph, const Kernel& kernel, KernelForm form,
                                         const Target& target);
 

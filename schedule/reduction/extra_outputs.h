@@ -1,8 +1,8 @@
-// Outputs of a form of rows that have an element for each that is reduced and wait for none of the reductions: the loop
-// that reduces first stores them as well, so that what they are made of is read once.
+// Splits off outputs of a row form with an element per reduced element that do not depend on a reduction. The first
+// reduction loop stores them too, so that their operands are read once.
 //
-//   y[i, j] = x[i, j] + g[i, j];  sum over k of y[k, j]      ->   y[k, j] beside the loop over k
-//   y[i, j] = exp(x[i, j] - max over k of x[k, j])           waits
+//   y[i, j] = x[i, j] + g[i, j];  sum over k of y[k, j]      ->   y[k, j] is stored in the loop over k
+//   y[i, j] = exp(x[i, j] - max over k of x[k, j])           depends on a reduction
 #pragma once
 
 #include <vector>
@@ -11,15 +11,15 @@
 
 namespace fusec {
 
-// The form with such outputs in `beside`, over the rows and the axes of its first loop, and not among the kernel's.
-// Where no others run along the columns, it has none. Unchanged where the first loop does not go over the columns.
+// Moves these outputs to `extra_outputs`, over the rows and the axes of the first loop. If no other output has columns,
+// the form then has none. Unchanged if the first loop does not run over the columns.
 RowForm with_extra_outputs(const RowForm& form);
 
-// The form so parted where nothing but results of rows is left and where its reductions that wait for no others are
-// made by one loop: rows are read for that loop alone, or kept. Else as it was.
+// Moves the outputs only if rows are then read once or kept: the remaining outputs have one element per row, and one
+// loop makes all independent reductions. Otherwise returns the form unchanged.
 RowForm extra_outputs_if_read_once(const RowForm& form);
 
-// What the outputs are made of.
+// The expressions of the extra outputs.
 std::vector<ExprId> roots_of_extra_outputs(const RowForm& form);
 
 }  // namespace fusec

@@ -1,19 +1,18 @@
-// Many short rows that begin within sectors of memory: as they follow one another there, a block takes a run of them in
-// one piece, 16 bytes at a time, into shared memory, in which they lie as values of the compute type. A few lanes take
-// a row there, what is stored goes back the same way, and vectors that all rows share are read once a block.
+// Plans many short unaligned rows. A block copies a run of contiguous rows, 16 bytes at a time, into shared memory and
+// widens them to the compute type. A few lanes take each row there. Stored results go back the same way. Vectors shared
+// by all rows are read once per block.
 //
 //   32 rows of 33     x[1056 * block .. + 1056]  ->  x_tile  ->  4 lanes a row: elements 0 .. 8, 9 .. 17, 18 .. 26, ..
 //                     y[1056 * block .. + 1056]  <-  y_tile  <-
 //
-// So many lanes have an odd number of elements each, all but the last one of them, and a warp takes as many rows, that
-// many apart: lanes that go on side by side are in different banks. Of even rows fewer warps share them, as they
-// begin at even places anyway. Where that cannot be, a warp takes a row.
+// To avoid bank conflicts, every lane of a row (except the last) has the same odd number of elements, and the rows of a
+// warp are that many apart. Rows of even length allow fewer rows per warp. If no such split exists, a warp takes one
+// row.
 //
-// Operands that repeat over rows (the bias of attention's scores, masks of keys) make runs those along the rows' last
-// axis. What they repeat along most is gone through by the block: one copy of them serves several runs.
+// Operands that repeat over rows (attention bias, key masks) restrict runs to the rows' last axis. The block iterates
+// over the axis along which they repeat most, so that one copy serves several runs.
 //
-//   x[b, r, k] + bias[r, k]     bias_tile; for (b = ..) x_tile  ->  y_tile   each b's by threads of its own, or in
-//   turns
+//   x[b, r, k] + bias[r, k]     bias_tile; for (b = ..) x_tile  ->  y_tile   each b by other threads, or sequentially
 #pragma once
 
 #include <map>
@@ -28,49 +27,49 @@
 namespace fusec {
 
 struct MultiRowBlock {
-  // Elements in shared memory: of a run's rows, or of one row beside them.
+  // A tensor in shared memory: the rows of a run, or one row shared by them.
   struct Tile {
-    ValueId value = kNone;  // where they come from; kNone: only stored
+    ValueId value = kNone;  // source tensor; kNone: only stored
     DType dtype = DType::kFloat32;
     ScalarType type = ScalarType::kFloat32;
-    bool whole = true;       // has an element for each of all rows
-    bool broadcast = false;  // has a row for the whole run
-    bool per_run = true;     // is it another one for each of a block's runs?
-    IndexExpr start = 0;     // the position of the first element of row 0, over axes of rows but those that make runs
-    bool aligned = true;     // begins at a multiple of 16 bytes
-    int place = 0;           // elements from the beginning of shared memory
-    int elements = 0;        // that it takes there; runs side by side have one each, unless they share it
+    bool whole = true;       // has an element for each element of all rows
+    bool broadcast = false;  // has one row for the whole run
+    bool per_run = true;     // differs between the runs of a block
+    IndexExpr start = 0;     // position of row 0's first element, over the axes of rows outside runs
+    bool aligned = true;     // starts at a multiple of 16 bytes
+    int place = 0;           // offset in shared memory, in elements
+    int elements = 0;        // elements in shared memory; parallel runs have one tile each, unless they share it
     friend bool operator==(const Tile&, const Tile&) = default;
   };
   static constexpr std::size_t kNoTile = ~std::size_t{0};
 
-  int length = 1;         // of a row
-  int lanes = 1;          // that take a row
-  int step = 1;           // lane i begins at element i * step
-  int stride = 1;         // and goes on by so many
-  int iterations = 1;     // elements of a lane, at most
+  int length = 1;         // elements of a row
+  int lanes = 1;          // per row
+  int step = 1;           // lane i starts at element i * step
+  int stride = 1;         // elements between consecutive elements of a lane
+  int iterations = 1;     // elements per lane, at most
   int rows_per_warp = 1;  // rows of a warp
-  int threads = 32;       // of a run
-  int rows = 32;          // of a run
+  int threads = 32;       // per run
+  int rows = 32;          // per run
   int elements = 0;       // of all tiles
   std::vector<Tile> tiles;
-  std::map<ExprId, std::size_t> tile_of;  // of loads
-  std::vector<std::size_t> stored;        // by output: its tile; kNoTile where it has an element a row
-  // Do runs go along the last axis of rows alone, rather than along all rows? Along the axis of rows on which some
-  // tiles do not depend a block has several then, side by side and so many times.
+  std::map<ExprId, std::size_t> tile_of;  // by load
+  std::vector<std::size_t> stored;        // by output: its tile; kNoTile if it has one element per row
+  // Runs cover only the last axis of rows, not all rows. A block then has several runs along `repeated_axis`, on which
+  // some tiles do not depend: `parallel_runs` at once, `sequential_runs` times.
   bool along_last = false;
   std::optional<std::uint32_t> repeated_axis;
   int parallel_runs = 1, sequential_runs = 1;
 
   int block_threads() const { return parallel_runs * threads; }
   int runs() const { return parallel_runs * sequential_runs; }
-  int min_iterations() const;  // elements of a lane, at least
+  int min_iterations() const;  // elements per lane, at least
 };
 
-// The ways to take such rows, the best first as predicted; none where rows are not such.
+// The candidates, best predicted first; none if rows are not short and unaligned.
 std::vector<MultiRowBlock> multi_row_block(const RowForm& form, const Graph& graph, const Target& target);
 
-// Do all runs of elements whose row 0 begins there begin at multiples of 16 bytes?
+// True if every run starts at a multiple of 16 bytes, for runs with row 0 at `start`.
 bool begins_aligned(const MultiRowBlock& plan, const IndexExpr& start, DType dtype, const Bounds& bounds);
 
 std::string name_of(const MultiRowBlock& plan);

@@ -1,6 +1,6 @@
-// Strips of up to some hundred lines, which threads keep from loop to loop, by pieces of 4, 8 or 16 bytes: as wide ones
-// as lines begin at and as leave warps for all multiprocessors. Where a warp has all lines of a strip nobody waits for
-// another: lanes have whole columns, or hand one another what they have of them.
+// Plans strided reductions over strips of up to a few hundred lines, which threads keep between loops. Accesses are 4,
+// 8 or 16 bytes: as wide as the lines' alignment allows and as leaves warps for all multiprocessors. If one warp has
+// all lines of a strip, there is no block barrier: each lane has whole columns, or lanes exchange their parts.
 //
 //   softmax of float16[4, 8, 64, 1024] over the 8       256 of 65536 to a warp, 8 to a lane, one line at a time
 //                      [8, 32, 4096]    over the 32      64 of 4096 to a warp, 8 to a lane, four lines at a time
@@ -14,7 +14,7 @@
 
 namespace fusec {
 
-// Nothing where lines begin between words, or where threads of single columns are predicted to do better.
+// Nothing if lines are not word-aligned, or if one thread per column is predicted to be faster.
 std::optional<StridedReduction> register_resident_strip(const RowForm& form, const Graph& graph, const Target& target);
 
 }  // namespace fusec

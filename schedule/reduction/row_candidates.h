@@ -1,7 +1,7 @@
-// In which ways a kernel of rows can be taken, the one that is predicted to be best first: asked by the schedule, which
-// emits one of them (codegen/reduction/row_reduction), and by whoever predicts what becomes of the kernel.
+// The candidates of a row kernel, best predicted first. The schedule emits one of them
+// (codegen/reduction/row_reduction); the cost model predicts the kernel from them.
 //
-//   sum over 129 columns of 4097   ->   32 columns a block, 32 blocks a column: two launches
+//   sum over 129 columns of 4097   ->   32 columns per block, 32 blocks per column: two launches
 #pragma once
 
 #include <optional>
@@ -17,29 +17,29 @@ namespace fusec {
 struct RowCandidates {
   RowForm form;
   Direction direction;
-  std::vector<TransposedRowReduction> transposed;  // better than the layouts
-  std::vector<MultiRowBlock> multi_row;            // likewise
-  std::optional<StridedReduction> strided;         // likewise
+  std::vector<TransposedRowReduction> transposed;  // faster than `layouts`, if any
+  std::vector<MultiRowBlock> multi_row;            // faster than `layouts`, if any
+  std::optional<StridedReduction> strided;         // faster than `layouts`, if set
   std::vector<RowLayout> layouts;
 };
 
-// Nothing where no reduction depends on output axes alone, and where single threads do better.
+// Nothing if no reduction depends on output axes alone, or if single threads are faster.
 std::optional<RowCandidates> row_candidates(const Kernel& kernel, const Graph& graph, const Target& target);
 
-// What the best of them launches.
+// The launches of the best candidate.
 struct RowLaunch {
-  int blocks_per_row = 1, chunks = 1;  // blocks of a row: of a cluster or a cohort, or of neither
+  int blocks_per_row = 1, chunks = 1;  // blocks of a cluster or co-resident blocks; independent blocks
   int launches = 1;                    // one after the other
-  double on_chip = 1;                  // the share of a row that is read once
-  // Bytes of the sectors that threads ask for, over those of the elements.
+  double on_chip = 1;                  // fraction of a row that is read once
+  // Bytes of the requested sectors divided by bytes of the elements.
   double sector_overfetch = 1;
-  // Of rows that are turned; else 0.
+  // For transposed row reductions; else 0.
   double blocks = 0, threads = 0, shared_bytes = 0;
 };
 RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& target);
 RowLaunch row_launch(const RowCandidates& candidates, const Graph& graph);
 
-// How many elements of a row the text of the best of them has, as its loops are unrolled.
+// Elements of a row in the text of the best candidate, after unrolling.
 int unrolled_elements(const RowCandidates& candidates, const Graph& graph);
 
 }  // namespace fusec

@@ -1,9 +1,9 @@
-// Where every element of a row is divided by one number of the row, the row divides once:
+// Replaces the division of every element of a row by one number per row with a multiplication by its reciprocal:
 //
 //   exp(x[r, j] - max[r]) / sum[r]   ->   exp(x[r, j] - max[r]) * (1 / sum[r])
 //
-// only where the reciprocal is as exact as any float: divisors that are known to be neither so large nor so small that
-// it would be subnormal or infinite (square roots, sums of exponentials the greatest of which is 1).
+// It applies only to divisors with a known range in which the reciprocal is neither subnormal nor infinite: square
+// roots, and sums of exponentials with a largest term of 1.
 #pragma once
 
 #include "analysis/kernel/kernel.h"

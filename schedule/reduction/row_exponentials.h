@@ -1,10 +1,11 @@
-// Exponentials of a row that nothing but their own sum divides are powers of two, an operation less for each:
+// Replaces exponentials of a row that are only divided by their own sum with powers of two, which saves an operation
+// per element:
 //
 //   e = exp(x - max), y = e / sum(e)   ->   e = 2^(x * c - max * c), c = log2(e)
 //
-// The product of max and c is rounded, by which all exponentials are too large, or too small, by one factor; their sum
-// is so as well. Of a maximum beyond 2^30, where neighbouring floats are 64 apart and more, differences are 0 or so
-// large that their exponential is 0: with c = 1 their products are exact.
+// The rounding of max * c scales all exponentials, and so their sum, by one factor, which cancels. If |max| exceeds
+// 2^30, neighbouring floats are at least 64 apart, and each exponential is 1 or 0. The code then uses c = 1, with exact
+// products.
 #pragma once
 
 #include <vector>
@@ -14,17 +15,17 @@
 
 namespace fusec {
 
-// Is it the maximum of a row, or that and what lies beside the row (schedule/reduction/row_folding)?
+// True for the maximum of a row, also combined with values outside of the row (schedule/reduction/row_folding).
 bool is_maximum_of_row(const ExprPool& pool, ExprId id);
 
-// The kernel's exponentials that may be so written, where divisions are products with reciprocals
+// By node: the exponentials that may be replaced, given that divisions are already multiplications by reciprocals
 // (schedule/reduction/row_division).
 std::vector<bool> shared_exponentials(const Kernel& kernel);
 
-// Such an exponential, in the pool into which `copied` tells what it is made of.
+// Builds the replacement in pool `to`; `copied` maps its operands.
 ExprId shared_power_of_two(const ExprPool& from, ExprId exponential, ExprPool& to, const ExprCopier::Copied& copied);
 
-// Is it one, so that its exponent is no greater than the rounding of max * c makes it?
+// True for a replacement. Its exponent exceeds 0 by no more than the rounding of max * c.
 bool is_shared_power_of_two(const ExprPool& pool, const ExprNode& n);
 
 }  // namespace fusec

@@ -1,6 +1,6 @@
-// A kernel with reductions, seen as rows: the output axes on which its reductions depend number the rows, the others
-// are the columns of a row; every reduction goes over one axis if accesses allow it, and those of equal extent share
-// their axis.
+// A kernel with reductions as rows and columns. The output axes on which its reductions depend number the rows; the
+// others are the columns of a row. Each reduction runs over one merged axis if its accesses allow, and reductions of
+// equal extent share their axis.
 //
 //   softmax  y[b, q, k], max and sum over k   ->  rows b, q; columns k
 //   group norm y[n, c, h, w], mean over c // 8 ->  c is split in two: rows n, c1; columns c2, h, w
@@ -17,61 +17,61 @@
 namespace fusec {
 
 struct RowForm {
-  Kernel kernel;  // outputs' axes: rows, then columns
+  Kernel kernel;  // output axes: rows, then columns
   std::vector<std::uint32_t> rows, columns;
   std::vector<ExprId> reductions;  // those that depend on rows alone
-  // Reductions of segments of a row (schedule/reduction/row_segments) and how many columns a segment has; else none,
-  // and 0.
+  // Reductions of segments of a row (schedule/reduction/row_segments), and the columns per segment; otherwise empty and
+  // 0.
   std::vector<ExprId> segments = {};
   std::int64_t segment = 0;
-  int pieces = 1;  // of a row that a place of its columns stands for (schedule/reduction/row_folding)
-  // Outputs of elements that wait for none of the reductions, where these have been parted from the kernel's
+  int pieces = 1;  // elements of a row per column index, after folding (schedule/reduction/row_folding)
+  // Outputs with one value per element that depend on no reduction, split off the kernel's outputs
   // (schedule/reduction/extra_outputs).
   std::vector<KernelOutput> extra_outputs = {};
 };
 
-// The columns along which the output does not run: it is stored where they are 0.
+// The columns on which the output does not depend. It is stored where they are 0.
 std::vector<std::uint32_t> columns_without(const RowForm& form, const KernelOutput& output);
 
-// Nothing where no reduction depends on output axes alone.
+// Nothing if no reduction depends on output axes alone.
 std::optional<RowForm> row_form(const Kernel& kernel, const Graph& graph);
 
-// The rows' axes that lie one within the other are one.
+// Merges nested axes of rows into one.
 RowForm with_rows_merged(const RowForm& form, const Graph& graph);
 
-// What the roots need, without what the form's row reductions need inside, nor what `known` ones need.
+// The nodes below the roots, without those inside row reductions and those that only `known` nodes need.
 std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<ExprId>& roots,
                                        const std::function<bool(ExprId)>& known = nullptr);
 
-// Instructions that stand in the text for an element of what the roots need outside reductions (operation_work).
+// Instructions in the text per element of the roots, outside of reductions (operation_work).
 int code_of_element(const RowForm& form, const std::vector<ExprId>& roots,
                     const std::function<bool(ExprId)>& known = nullptr);
 
-// The most of one loop over the row; what several need is kept.
+// The maximum over the loops of a row; values that several loops need are kept.
 int code_of_element(const RowForm& form);
 
-// Unrolled, loops of a kernel have about so many instructions at most: NVRTC compiles them in less than 400 ms.
+// Limit of instructions in a kernel's unrolled loops. NVRTC compiles so many in less than 400 ms.
 inline constexpr int kMaxUnrolledInstructions = 2400;
 
-// Turns at once of a loop that is not unrolled as a whole: several, so that as many loads are on the way, unless a turn
-// has so much code, or one of all loops has.
+// Unroll factor of a loop that is not fully unrolled. More than one iteration keeps several loads in flight, unless an
+// iteration, or one of all loops together, has too much code.
 int unroll_factor(int code_of_turn, int code_of_all = 0);
 
-// Has the output an element a row, rather than one for each column?
+// True if the output has one element per row, not one per column.
 bool is_of_rows(const RowForm& form, const KernelOutput& output);
 
-// Elements of so many bits that a thread takes at once: 16 bytes, and no more than eight of narrower ones.
+// Elements per vector for elements of `bits` bits: 16 bytes, but at most eight elements.
 constexpr int elements_of_vector(int bits) {
   return std::clamp(128 / bits, 1, 8);
 }
 
-// Elements of so many bits are taken one by one where rows begin anywhere and share others beside them: wherever a
-// warp's 32 begin they ask for eight whole sectors, or for nine.
+// From this element size on, unaligned rows with broadcast operands are loaded element by element. A warp's 32 elements
+// then touch eight or nine sectors at any alignment.
 inline constexpr int kScalarLoadBits = 64;
 
-// Do lanes of a warp take such a row by a vector each, or by what there is of one, where rows follow one another? A
-// power of two of few vectors; or few, an odd number of them, as such rows begin within sectors: what a warp asks for
-// has no gaps. Of five, narrow elements alone: for others a tile in shared memory takes fewer instructions.
+// True if a lane takes a whole row as one vector or a few, for contiguous rows. The number of vectors is a small power
+// of two, or small and odd, so that a warp's accesses have no gaps. Five vectors are allowed for narrow elements only;
+// for others a shared-memory tile needs fewer instructions.
 constexpr bool takes_lane_each(std::int64_t length, int widest_bits) {
   constexpr std::int64_t kFew = 4, kFewNarrow = 5;
   const std::int64_t width = elements_of_vector(widest_bits), vectors = length / width;
@@ -79,26 +79,27 @@ constexpr bool takes_lane_each(std::int64_t length, int widest_bits) {
   return length % width == 0 && vectors % 2 == 1 && vectors <= (width == elements_of_vector(8) ? kFewNarrow : kFew);
 }
 
-// Does a value of this type take 8 bytes?
+// True if a value of this type has 8 bytes.
 bool is_wide(ScalarType type);
 
-// Bytes of a result on the way: its value, and of argmax and argmin where it is.
+// Bytes of a partial result: its value, plus the index for argmax and argmin.
 int bytes_of_partial(const RowForm& form, ExprId reduction);
 
-// Of all of them that have memory at once: each way to combine has its own, up to so many times.
+// Bytes of the partial results that have shared memory at the same time. Each kind of combination has its own memory,
+// up to `times_each` times.
 int bytes_of_partials(const RowForm& form, int times_each);
 
-// How many reductions of a row, one after the other, each reduction waits for; in the order of form.reductions.
+// For each of form.reductions: the length of the longest chain of reductions that it depends on.
 std::vector<int> stages_of(const RowForm& form);
 
-// Reductions that one loop over the row makes: over the same axes, and behind as many others.
+// Reductions made by one loop over the row: same axes and same stage.
 struct ReductionLoop {
   int stage = 0;
   std::vector<std::uint32_t> axes;
   std::vector<ExprId> reductions = {};
   std::vector<ExprId> bodies(const ExprPool& pool) const;
 };
-// In the order in which they run.
+// In execution order.
 std::vector<ReductionLoop> reduction_loops(const RowForm& form);
 
 }  // namespace fusec

@@ -1,9 +1,9 @@
-// Which threads take a row: a warp, a block, the blocks of a cluster or of a cohort
-// (schedule/reduction/blocks_per_row), or blocks that know nothing of one another and leave partial results for a later
-// kernel; and where neighbouring rows are what lies side by side in memory, the threads of a block that are 32 apart.
+// Maps threads to rows. A row is taken by a warp, a block, the blocks of a cluster, or co-resident blocks
+// (schedule/reduction/blocks_per_row); or by independent blocks, which store partial results for a later kernel. If
+// neighbouring rows are contiguous in memory, a row is taken by every 32nd thread of a block.
 //
-// A row whose length only a launch knows has as many threads as its hint asks for. Where its bound needs far more
-// threads than that, a block keeps the row in as much shared memory as the length of the launch asks for.
+// If only a launch knows the length of a row, the layout has as many threads as the length's hint needs. If the bound
+// needs far more threads than the hint, a block keeps the row in shared memory, sized at launch.
 #pragma once
 
 #include <cstdint>
@@ -17,49 +17,50 @@
 namespace fusec {
 
 enum class ReductionGroup : std::uint8_t {
-  kWarp,    // a warp, or some neighbouring lanes of one; several rows a block
-  kBlock,   // the whole block, or the blocks of a cluster or a cohort
-  kColumn,  // 32 neighbouring rows a block, each with some threads far apart
+  kWarp,    // a warp, or some neighbouring lanes of one; several rows per block
+  kBlock,   // the whole block, the blocks of a cluster, or co-resident blocks
+  kColumn,  // 32 neighbouring rows per block; the threads of a row are 32 apart
 };
 
 struct RowLayout {
   ReductionGroup reduction_group = ReductionGroup::kBlock;
-  int threads = 256;        // of a block
-  int rows = 1;             // of a block
-  int parts = 256;          // threads of a row that reduce it together
-  int cluster = 1;          // blocks of a row that do so through one another's shared memory
-  int resident_blocks = 1;  // or through global memory, where they wait for one another
-  int chunks = 1;           // blocks, or clusters, of a row that leave partial results
-  double on_chip = 1;       // the share of a row that is kept and read once, as is predicted
-  int blocks = 0;  // that take rows one after the other (schedule/lowering/cross_row_reduction); 0: each has its own
-  int blocks_at_once = 0;  // of those, of a multiprocessor
+  int threads = 256;        // per block
+  int rows = 1;             // per block
+  int parts = 256;          // threads of a block that reduce a row together
+  int cluster = 1;          // blocks per row that reduce through distributed shared memory
+  int resident_blocks = 1;  // blocks per row that reduce through global memory and wait for each other
+  int chunks = 1;           // blocks, or clusters, per row that store partial results
+  double on_chip = 1;       // predicted fraction of a row that is kept and read once
+  // blocks that take rows one after the other (schedule/lowering/cross_row_reduction); 0: a block per row
+  int blocks = 0;
+  int blocks_at_once = 0;  // of those, resident blocks per multiprocessor
   int blocks_sharing_row() const { return cluster * resident_blocks; }
   friend bool operator==(const RowLayout&, const RowLayout&) = default;
 };
 
-inline constexpr int kColumnRows = 32;  // of a block whose team is kColumn
+inline constexpr int kColumnRows = 32;  // rows per block for kColumn
 
-// What the loads of the reductions' bodies say: does memory run along the reduced axis, or along the rows?
+// The memory order of the operands: loads contiguous along the reduced axis, and loads contiguous along the rows.
 struct Direction {
   int along_reduction = 0, along_rows = 0;
-  std::uint32_t contiguous_row = 0;  // where along_rows > 0: the row axis
-  bool product = false;              // of loads that each lack a row axis of the other: a matrix product
-  bool whole_rows = false;           // all that is read of rows lies there row after row, without gaps or overlaps
+  std::uint32_t contiguous_row = 0;  // if along_rows > 0: the contiguous axis of rows
+  bool product = false;              // a matrix product: each load lacks an axis of rows that the other has
+  bool whole_rows = false;           // all operands have contiguous rows without gaps or overlaps
 };
 
 Direction direction_of(const RowForm& form, const Graph& graph);
 
-// Elements of a row that a thread may have in turns that are unrolled: the more there is to compute of each, the fewer.
+// Elements of a row per thread in unrolled loops: fewer if each needs more computation.
 int most_elements_of_thread(const RowForm& form, const Graph& graph);
 
-// The layouts that may be worth a measurement, the one that is predicted to be best first.
+// The candidates worth measuring, best predicted first.
 std::vector<RowLayout> row_layouts(const RowForm& form, const Direction& direction, const Graph& graph,
                                    const Target& target);
 
 std::string name_of(const RowLayout& layout);
 
-// Kernels that take such rows, one after the other: chunks leave partial results for every reduction that waits, or
-// for one pass's together, and cohorts' counters are cleared.
+// Number of kernels that run one after the other. Chunks add one for each reduction stage (or for a one-pass pair);
+// co-resident blocks add the one that clears counters.
 int launches_of(const RowForm& form, const RowLayout& layout);
 
 }  // namespace fusec

@@ -1,12 +1,12 @@
-// Two reductions of a row of which the second needs the first, and which one pass over the row makes all the same:
-// what a thread has summed up below another first result than the row's becomes what it would have been below that.
+// Merges two reductions of a row, the second of which depends on the first, into one pass. A thread accumulates
+// relative to its own intermediate first result. When that changes, it rescales what it has accumulated.
 //
-//   max(x), sum(exp(x - max))   the greatest so far and the sum below it, which shrinks where that grows
-//   sum(x), sum((x - mean)^2)   how many there were, their mean and squares of differences to it (Chan et al. 1979);
-//                               the first may be a sum of x times a power of two below 1 (ir/ops/mean.h)
+//   max(x), sum(exp(x - max))   running maximum and rescaled sum (online softmax)
+//   sum(x), sum((x - mean)^2)   count, mean and squared deviations (Chan et al. 1979); the first may be a sum of x
+//                               times a power of two below 1 (ir/ops/mean.h)
 //
-// Blocks that leave partial results (RowLayout::chunks) leave those of both reductions, so that the row takes two
-// launches and not three. Rows of neighbouring columns and strided rows are reduced in one pass, too.
+// Blocks that store partial results (RowLayout::chunks) store those of both reductions, so the row takes two launches
+// instead of three. Column reductions and strided rows use one pass, too.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct RowOnePass {
   enum class Kind : std::uint8_t { kExponentials, kMoments };
   Kind kind;
   ExprId first, second;   // reductions
-  ExprId element;         // of both
-  ExprId mean = kNoExpr;  // of moments: what is made of the first
-  int scale = 0;          // of moments: the first sums up element * 2^-scale
+  ExprId element;         // the element expression of both
+  ExprId mean = kNoExpr;  // of moments: computed from `first`
+  int scale = 0;          // of moments: `first` sums element * 2^-scale
 };
 
-// Nothing where the form's reductions are others.
+// Nothing if the form's reductions are not such a pair.
 std::optional<RowOnePass> row_one_pass(const RowForm& form);
 
 }  // namespace fusec

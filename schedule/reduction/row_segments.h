@@ -1,12 +1,12 @@
-// Rows of which segments are reduced as well, behind reductions of the whole row: codes with a scale for every 64
-// columns, norms of the heads of a row that was normalized.
+// Recognizes rows with reductions of segments that depend on reductions of the whole row: quantization with a scale per
+// 64 columns, norms of the heads of a normalized row.
 //
 //   norm[i, j] = x[i, j] * r[i],  r[i] = f(sum over k of x[i, k]^2)
 //   most[i, b] = max over c < 64 of |norm[i, 64 b + c]|,  code[i, j] = norm[i, j] / most[i, j // 64]
 //     ->  rows i, columns j; most is at column j the maximum of |norm[i, j]| over the 64 columns of j's segment
 //
-// So written, a reduction of a segment goes over an axis on which its operand does not depend: threads that have
-// neighbouring columns at hand combine what they have of them.
+// In this form a segment reduction runs over an axis on which its operand does not depend. The threads that hold
+// neighbouring columns combine their values.
 #pragma once
 
 #include <optional>
@@ -15,11 +15,11 @@
 
 namespace fusec {
 
-// Of a kernel whose reductions go over one axis each, which share it where their extents are equal. Nothing where no
-// segments are reduced, or not so that neighbouring lanes have them.
+// For a kernel whose reductions run over one axis each, shared if extents are equal. Nothing if there are no segment
+// reductions, or if neighbouring lanes do not hold a segment.
 std::optional<RowForm> segmented_rows(const Kernel& kernel, const Graph& graph);
 
-// Does the output have an element for each segment of a row, rather than for each column?
+// True if the output has one element per segment, not one per column.
 bool is_of_segments(const RowForm& form, const KernelOutput& output);
 
 }  // namespace fusec

@@ -1,7 +1,7 @@
-// What the loops over a row compute, numbered: equal expressions of loops of one kind, whatever their axes are called,
-// have one number.
+// Value numbering of the loops over a row. Equal expressions in loops of one kind get the same number, whatever the
+// loops' axes are.
 //
-//   max over k of tanh(x[r, k]);  y[r, j] = tanh(x[r, j]) - max     tanh(x[r, k]) and tanh(x[r, j]) are one
+//   max over k of tanh(x[r, k]);  y[r, j] = tanh(x[r, j]) - max     tanh(x[r, k]) and tanh(x[r, j]) are equal
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ class RowValues {
  public:
   RowValues(const RowForm& form, const Graph& graph);
 
-  // Does an axis of the loop change it?
+  // True if the value depends on an axis of the loop.
   bool runs_along(ExprId id, const std::vector<std::uint32_t>& axes) const;
 
-  // Of what the roots of a loop need. `kind`: the axes of the first loop like this one, which stand for its own.
+  // The numbers of the nodes below a loop's roots. `kind`: the axes of the first loop of this kind, which replace its
+  // own.
   std::map<ExprId, std::uint32_t> in_loop(const std::vector<ExprId>& roots, const std::vector<std::uint32_t>& axes,
                                           const std::vector<std::uint32_t>& kind);
 
@@ -33,17 +34,17 @@ class RowValues {
   std::map<std::string, std::uint32_t> numbers_;
 };
 
-// Instructions that stand in the text for an element in all loops over the row, with those that load, store and reduce
-// it: what several need is computed once, and kept, or `anew` in each.
+// Instructions in the text per element, over all loops of the row, with loads, stores and reductions. Values shared by
+// loops count once, or in each loop if `recomputed`.
 int code_of_row(const RowForm& form, const Graph& graph, bool recomputed = false);
 
-// Functions of an element in all loops (operation_work's `special`), what several need once.
+// Special functions per element over all loops (operation_work's `special`). Values shared by loops count once.
 double functions_of_row(const RowForm& form, const Graph& graph);
 
-// A constant, a place along the row or such a place as another type: made anew rather than kept.
+// True for a constant, a position in the row, or a conversion of one. These are recomputed, never kept.
 bool is_place(const ExprPool& pool, ExprId id);
 
-// Values of an element that are kept from one loop to the next so that nothing is computed twice, at most.
+// The largest number of values per element that are kept from one loop to the next if nothing is recomputed.
 int values_between_loops(const RowForm& form, const Graph& graph);
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// How rows whose elements take turns in memory lie there: which axis says which of them, which loads and stores are of
-// elements as they follow one another, by which vectors. Threads for them: schedule/reduction/strided_reduction.
+// Analyses the memory layout of interleaved rows: the interleaved axis, the contiguous loads and stores, and their
+// vector width. Threads are assigned in schedule/reduction/strided_reduction.
 #pragma once
 
 #include <optional>
@@ -10,17 +10,17 @@ namespace fusec {
 
 struct StridedReductionLayout {
   StridedReduction plan;          // without threads
-  int widest_bits = 8;            // of an element
-  int narrowest_bits = 64;        // of one, too
-  bool may_be_unaligned = false;  // may strips be of lines that begin anywhere?
+  int widest_bits = 8;            // of any element
+  int narrowest_bits = 64;        // of any element
+  bool may_be_unaligned = false;  // strips of unaligned lines are possible
 };
 
-// Of a form whose rows' axes that lie one within the other are one; nothing where its rows do not lie so.
+// For a form with nested axes of rows merged. Nothing if its rows are not interleaved.
 std::optional<StridedReductionLayout> strided_reduction_layout(const RowForm& form, const Graph& graph);
 
-// The same for strips alone, by pieces of as many elements, up to 16 bytes' worth, as all lines begin at.
+// The layout for strips alone, with vectors of up to 16 bytes, as wide as the alignment of all lines.
 std::optional<StridedReductionLayout> strided_reduction_layout_in_words(const RowForm& form, const Graph& graph);
 
-inline constexpr int kFewRows = 32;  // that take turns where a line could be strips
+inline constexpr int kFewRows = 32;  // interleaved rows, at most, where a line could be strips
 
 }  // namespace fusec
