@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kSampledWarps = 6;
 
-// Some number that depends on nothing but these.
+// A hash of the two numbers.
 std::uint64_t mixed(std::uint64_t a, std::uint64_t b) {
   std::uint64_t x = (a + 0x9e3779b97f4a7c15ull) ^ (b * 0xbf58476d1ce4e5b9ull);
   x = (x ^ (x >> 31)) * 0x94d049bb133111ebull;
@@ -68,7 +68,7 @@ const std::vector<ExprId>& AccessSamples::order_of(ExprId condition) {
   return at->order;
 }
 
-// Comparisons of indices; whatever else stands there is taken to hold.
+// Evaluates comparisons of indices. Other conditions are assumed to hold.
 bool AccessSamples::holds(ExprId condition) {
   for (const ExprId id : order_of(condition)) {
     const ExprNode& n = kernel_.pool[id];
@@ -129,7 +129,7 @@ std::vector<std::int64_t> AccessSamples::starts(std::int64_t count, int samples)
   const std::int64_t all = std::max<std::int64_t>(1, points_ / count);
   std::vector<std::int64_t> found;
   for (std::int64_t i = 0; i < std::min<std::int64_t>(all, samples); ++i) {
-    // The golden section: in step with no row.
+    // Golden-section steps, so that the samples do not align with rows.
     const std::int64_t at = all <= samples ? i : (i * 618 + 7) % 1000 * all / 1000;
     found.push_back(at * count);
   }

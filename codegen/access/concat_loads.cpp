@@ -14,7 +14,7 @@
 namespace fusec {
 namespace {
 
-// A load for each condition, the first that holds counts, and one where none does.
+// Loads selected by conditions: the first that holds counts; the last load has no condition.
 struct JoinedLoad {
   std::vector<ExprId> conditions, loads;
 };
@@ -35,7 +35,7 @@ std::optional<JoinedLoad> joined_load(const ExprPool& pool, ExprId id) {
   return joined;
 }
 
-// Of comparisons of which all must hold: what is then not negative; nothing for what is none.
+// For a conjunction of comparisons: expressions that are nonnegative if it holds. Nothing for other conditions.
 std::optional<std::vector<IndexExpr>> slacks(const ExprPool& pool, ExprId condition) {
   const auto all = index_comparisons(pool, condition);
   if (!all) return std::nullopt;
@@ -44,13 +44,13 @@ std::optional<std::vector<IndexExpr>> slacks(const ExprPool& pool, ExprId condit
   return found;
 }
 
-// Does each load's guard hold where the conditions before it do not, and its own does?
+// True if each load's mask follows from its own condition and the negation of the conditions before it.
 bool guards_follow(const ExprPool& pool, const JoinedLoad& joined) {
   std::vector<IndexExpr> known;
   const auto is_known = [&](const IndexExpr& e) { return std::ranges::find(known, e) != known.end(); };
   for (std::size_t i = 0; i < joined.loads.size(); ++i) {
     const std::size_t before = known.size();
-    std::vector<IndexExpr> open;  // what the condition adds to what is known
+    std::vector<IndexExpr> open;  // comparisons of the condition that are not known so far
     if (i < joined.conditions.size()) {
       const auto holding = slacks(pool, joined.conditions[i]);
       if (!holding) return false;
@@ -61,7 +61,7 @@ bool guards_follow(const ExprPool& pool, const JoinedLoad& joined) {
     const auto guards = slacks(pool, pool[joined.loads[i]].args[0]);
     if (!guards || !std::ranges::all_of(*guards, is_known)) return false;
     known.resize(before);
-    // Where it does not hold, one comparison does not: which, is known where there is no other.
+    // The negation of a conjunction is useful only if a single comparison is open: then that one is false.
     if (open.size() == 1) known.push_back(simplify(IndexExpr(-1) - open[0], pool.bounds()));
   }
   return true;

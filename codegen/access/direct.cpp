@@ -10,8 +10,8 @@
 namespace fusec {
 namespace {
 
-// Is there one place that a thread reads, and no window of them? With several at once, what is made wider for addresses
-// outweighs what divisions save.
+// True if a thread reads one position and no window. With several positions, 64-bit address conversions cost more than
+// the saved divisions.
 bool reads_one_place(const Kernel& kernel) {
   const std::vector<ExprId> nodes = reachable(kernel.pool, roots_of(kernel));
   const auto are = [&](ExprOp op) {
@@ -28,7 +28,7 @@ bool divides(const IndexExpr& e) {
   });
 }
 
-// Is an index of it divided, to find its axes or the place where it reads or stores?
+// True if the kernel divides an index, to find its axes or the position of a load or store.
 bool divides_indices(const Kernel& kernel, const KernelWriter& writer, const std::vector<std::uint32_t>& axes) {
   const ExprPool& pool = kernel.pool;
   if (std::ranges::count_if(axes, [&](std::uint32_t axis) { return !pool.extent(axis).is(1); }) > 1) return true;
@@ -69,7 +69,7 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
       emitter.bind(axes[d], "0");
       continue;
     }
-    // The outermost axis that is no 1 takes what is left.
+    // The outermost axis with extent above 1 takes the remaining quotient.
     const bool last = std::all_of(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(d),
                                   [&](std::uint32_t a) { return pool.extent(a).is(1); });
     if (last) {
@@ -98,8 +98,8 @@ void store_scalars(ExprEmitter& emitter, const std::vector<std::string>& values)
 
 namespace {
 
-// Two neighbours along the last axis, whose extent is even, to a thread: each output's bytes are written whole. A
-// tensor without dimensions has one element, the low half of its byte.
+// A thread makes two neighbours along the last axis, which has an even extent, so that each output byte is written
+// whole. A tensor without dimensions has one element, in the low half of its byte.
 void emit_pairs(ExprEmitter& emitter, const Kernel& kernel, const std::string& t) {
   KernelWriter& writer = emitter.writer();
   std::vector<std::string> bytes;

@@ -19,7 +19,7 @@ std::string unaligned_load_text(ExprEmitter& emitter, const UnalignedLoad& windo
     return wanted.empty() ? loaded : fmt::format("{} ? {} : Words<{}>{{}}", wanted, loaded, window.words);
   }
   writer.use("windows");
-  // What is wanted always is there for threads without points of their own, too.
+  // An unconditional load must be in range for threads without points too.
   const char* const inside = window.whole && n.args[0] == kNoExpr && !sometimes ? "Inside::kSure"
                              : window.whole                                     ? "Inside::kWholeVectors"
                                                                                 : "Inside::kUnknown";

@@ -57,7 +57,7 @@ IndexExpr at_first_lane(const IndexExpr& e, std::uint32_t lane_axis) {
   });
 }
 
-// Without what is a multiple of `by` whatever the variables are.
+// Removes the terms that are always multiples of `by`.
 IndexExpr remainder(const IndexExpr& e, int by) {
   std::vector<IndexTerm> left;
   for (const IndexTerm& term : e.terms())
@@ -70,7 +70,7 @@ IndexExpr remainder(const IndexExpr& e, int by) {
 std::string address(const std::string& pointer, DType dtype, const IndexExpr& position, const IndexText& text,
                     const Bounds& bounds, bool written) {
   const IndexExpr at = bits(dtype) == 4 ? simplify(floor_div(position, 2), bounds) : position;
-  // Vectors that are counted have one multiplication for their bytes.
+  // Numbered vectors need one multiplication for their byte address.
   const std::span<const IndexTerm> terms = at.terms();
   if (!text.wide && at.constant_term() == 0 && terms.size() == 1 && terms[0].factors.size() == 1 &&
       terms[0].coefficient * std::max(8, bits(dtype)) == 128) {
@@ -118,7 +118,7 @@ bool is_vector_position(const IndexExpr& position, std::uint32_t lane_axis, int 
 
 namespace {
 
-// Several elements that are one byte or half a word there.
+// True if the vector is exactly one or two bytes and aligned to its size.
 bool is_part_of_word(const IndexExpr& position, std::uint32_t lane_axis, int width, DType dtype, const Bounds& bounds) {
   const int total = bits(dtype) * width;
   return width > 1 && (total == 8 || total == 16) &&
@@ -137,7 +137,7 @@ bool streams_past_caches(const ExprEmitter& emitter, const Graph& graph, ExprId 
 }
 
 bool some_access_is_vector(const Kernel& kernel, const Graph& graph, int width) {
-  // Along the last axis with coefficient 1: what remains must be a multiple of the width; asked before the split.
+  // Contiguous along the last axis: coefficient 1 and an aligned remainder. Called before the axis is split.
   const std::uint32_t last = kernel.outputs[0].axes.back();
   auto consecutive = [&](const Shape& shape, const std::vector<IndexExpr>& index, DType dtype) {
     const IndexExpr at = simplify(flat_index(shape, index), kernel.pool.bounds());
@@ -190,8 +190,8 @@ bool VectorLoads::streams(ExprId load) const {
          streams_past_caches(emitter_, graph_, load, stream_from);
 }
 
-// Some lanes of a vector read what its first does, the others then one other element: the place depends on the lane by
-// a single quotient whose divisor is no smaller than a vector.
+// Finds a load that changes once within a vector: its position depends on the lane by a single quotient with a divisor
+// of at least the vector width.
 std::optional<VectorLoads::Step> VectorLoads::step_of(ExprId load) const {
   const ExprNode& n = emitter_.kernel().pool[load];
   const Bounds& bounds = emitter_.kernel().pool.bounds();
@@ -317,7 +317,7 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
   };
 }
 
-// A variable that says whether the condition holds for the lanes, which it then stands for.
+// A variable that tells whether the condition holds for all lanes; it replaces the condition.
 std::string VectorLoads::condition_of_vector(ExprId condition) {
   if (const auto known = conditions_.find(condition); known != conditions_.end()) return known->second;
   if (!emitter_.depends_on(condition, lane_axis_)) {

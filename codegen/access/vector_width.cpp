@@ -7,7 +7,7 @@
 namespace fusec {
 namespace {
 
-// Bits of the dtypes that lie along the last axis.
+// Element sizes, in bits, of the tensors along the last axis.
 struct BitsAlong {
   int narrowest = 64, widest = 4;
 };

@@ -11,7 +11,7 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kExpected = 2048;  // of what nothing else is said: a symbol's hint where it has none
+constexpr std::int64_t kExpected = 2048;  // assumed hint of a symbol without one
 
 IndexExpr count(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
   IndexExpr product = 1;
@@ -39,7 +39,7 @@ std::optional<Kernel> assuming(Kernel kernel, const GuardCondition& condition) {
   return kernel;
 }
 
-// A symbol's multiple.
+// A symbol times a constant.
 struct Multiple {
   std::uint32_t symbol;
   std::int64_t times;
@@ -59,13 +59,13 @@ std::optional<Attention> attention_of(const Kernel& kernel) {
   return find_attention(kernel).attention;
 }
 
-// With so many of the symbol.
+// The number of splits of the keys if the symbol has the value `hint`.
 int shares_at(Attention form, std::uint32_t symbol, std::int64_t hint, const Target& target) {
   form.kernel = expecting(std::move(form.kernel), symbol, hint);
   return expected_splits(form, attention_tiles(form, target), target);
 }
 
-// The one that may be the most of those that keys are counted in.
+// The symbol in the key count that can be largest.
 std::optional<std::uint32_t> symbol_of_keys(const Attention& form) {
   std::optional<std::uint32_t> most;
   const Symbols& symbols = form.kernel.pool.bounds().symbols;
@@ -81,7 +81,7 @@ std::optional<AttentionCases> query_count_cases(const Kernel& kernel, const Targ
   if (!form) return std::nullopt;
   const auto rows = as_multiple(count(form->kernel.pool, form->rows));
   if (!rows) return std::nullopt;
-  // As one query has it: with the heads beside it.
+  // The form with one query: heads share its tile of rows.
   const auto one = attention_of(expecting(kernel, rows->symbol, 1));
   const auto tile_rows = one ? as_multiple(count(one->kernel.pool, one->rows)) : std::nullopt;
   if (!tile_rows || tile_rows->symbol != rows->symbol) return std::nullopt;
@@ -91,7 +91,7 @@ std::optional<AttentionCases> query_count_cases(const Kernel& kernel, const Targ
   const auto special = assuming(kernel, {.symbols = {rows->symbol}, .at_least = few + 1});
   const auto known_few = assuming(kernel, {.symbols = {rows->symbol}, .at_most = few});
   if (!special || !known_few) return std::nullopt;
-  // Where keys are the queries' own, few of them are little work in any form.
+  // If the keys are the queries' own, few queries mean little work in any form.
   if (range_of(count(form->kernel.pool, form->keys), known_few->pool.bounds()).max < 4 * tiles.keys)
     return std::nullopt;
   return AttentionCases{

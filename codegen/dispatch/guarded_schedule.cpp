@@ -18,14 +18,14 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kSmall = std::int64_t{1} << 40;  // beyond it, bounds are left alone
-// Elements of a tensor whose every index, and that of a thread somewhat past the end, is an int.
+constexpr std::int64_t kSmall = std::int64_t{1} << 40;  // larger bounds are ignored
+// Element limit under which all indices of a tensor, and of threads slightly past the end, fit in int.
 constexpr std::int64_t kIntElements = (std::int64_t{1} << 31) - (std::int64_t{1} << 16);
 constexpr std::int64_t kThreadsOfRow = 1024;
-constexpr std::int64_t kLongestRow = 1 << 15, kShortestRow = 1 << 10;  // for which registers may be tried
+constexpr std::int64_t kLongestRow = 1 << 15, kShortestRow = 1 << 10;  // row lengths for which registers may be tried
 constexpr std::int64_t kLongestOfCluster = 8 * kLongestRow;
-constexpr std::int64_t kLongerThanHint = 8;  // and so many times what is expected where that is shorter
-constexpr std::size_t kMostWeakened = 24;    // a guard with more conditions is not simplified
+constexpr std::int64_t kLongerThanHint = 8;  // longest length relative to the hint, if that is shorter
+constexpr std::size_t kMostWeakened = 24;    // longer guards are not simplified
 
 bool of_few_rows(const std::vector<KernelSource>& sources) {
   return sources.size() == 1 && sources[0].schedule == "few_rows_mma";
@@ -48,19 +48,19 @@ class Search {
   }
 
  private:
-  // The form for sizes as they are found most of the time.
+  // The specialized form for typical sizes.
   void add_better(GuardedSources& result) {
     std::vector<GuardCondition> sizes = limits();
     const auto row = row_limit(result.general, sizes);
     if (row) sizes.insert(sizes.begin(), row->begin(), row->end());
     auto found = under(sizes);
-    // Rows in registers, of a length as it is expected, are worth more than vectors for other lengths.
+    // Rows in registers at the expected length are worth more than vectors for other lengths.
     const bool as_expected = found && row && holds_as_expected(sizes) && !holds_as_expected(multiples());
     if (!found || (!takes_any_start(*found) && !as_expected)) {
       std::vector<GuardCondition> all = multiples();
       all.insert(all.end(), sizes.begin(), sizes.end());
       const std::vector<KernelSource>& so_far = found ? *found : result.general;
-      // What reads a row again has more wide accesses as well.
+      // A kernel that reads a row again also makes more wide accesses.
       if (auto sources = under(all); sources && is_wider(*sources, so_far) && (keeps(*sources) || !keeps(so_far))) {
         found = std::move(sources);
         sizes = std::move(all);
@@ -72,8 +72,8 @@ class Search {
       if (auto longer = for_longer(*row, result)) result.general = *std::move(longer);
   }
 
-  // A product whose rows may be few is one of few rows there. One form has eights of rows as many as fit: with those
-  // that are not there, tensor cores and loads would have twice the work for each step up.
+  // Skinny GEMM forms for a GEMM with possibly few rows. Each form has a row count of 8 times a power of two; larger
+  // forms would waste tensor-core work and loads on absent rows.
   std::vector<SpecializedSources> for_few_rows(const std::vector<KernelSource>& general) {
     std::vector<SpecializedSources> forms;
     const FormOfKernel form = form_of(kernel_);
@@ -84,7 +84,7 @@ class Search {
     for (const std::int64_t most : {8, 16, 32}) {
       Guard few;
       limit(std::span(&rows, 1), most, few);
-      Guard whole = multiples();  // of a depth, for one
+      Guard whole = multiples();  // multiples, for example of K
       whole.insert(whole.end(), few.begin(), few.end());
       for (const Guard& guard : {few, whole}) {
         if (few.empty() || !may_have_few_rows(guard)) continue;
@@ -131,8 +131,8 @@ class Search {
     });
   }
 
-  // Where vectors are found wherever rows begin and end, multiples of them are no form of their own; but for a vector
-  // that all rows share, which lies differently to each of them.
+  // If vectors work at any alignment, a form for multiples is not needed. Exception: a vector shared by all rows has a
+  // different alignment relative to each row.
   bool takes_any_start(const std::vector<KernelSource>& sources) const {
     const bool alike = std::ranges::all_of(
         shapes_, [&](const Shape& shape) { return element_count(shape) == element_count(*shapes_.begin()); });
@@ -145,7 +145,7 @@ class Search {
     return std::ranges::any_of(sources, &KernelSource::rows_stay_resident);
   }
 
-  // Of another schedule, or with more words accessed at a time: it is not enough that a comparison has gone.
+  // True if a uses another schedule or wider accesses than b. A missing comparison alone does not count.
   static bool is_wider(const std::vector<KernelSource>& a, const std::vector<KernelSource>& b) {
     if (a.size() != b.size()) return false;
     std::int64_t words = 0;
@@ -178,8 +178,8 @@ class Search {
     });
   }
 
-  // Nothing where no value satisfies the guard, or the kernel cannot stand in for another one. Each guard is tried
-  // once.
+  // The sources under a guard. Nothing if no value satisfies the guard, or if the kernels cannot replace the general
+  // ones. Each guard is tried once.
   const std::optional<std::vector<KernelSource>>& under(const Guard& guard) {
     const auto [at, fresh] = made_.try_emplace(guard);
     if (fresh) at->second = schedule_under(guard);
@@ -208,7 +208,7 @@ class Search {
     return guard;
   }
 
-  // That indices are ints: of whole tensors, then of rows beside their threads.
+  // Limits that make indices fit in int: of whole tensors, then of rows together with their threads.
   Guard limits() const {
     Guard guard;
     for (const Shape& shape : shapes_) limit(shape, kIntElements, guard);
@@ -217,7 +217,7 @@ class Search {
     return guard;
   }
 
-  // Each product of symbols in the count of elements gets an equal share of what may be.
+  // Distributes an element limit equally over the products of symbols in the element count.
   void limit(std::span<const Dim> shape, std::int64_t elements, Guard& guard) const {
     const auto count = element_count(shape);
     if (!count) return;
@@ -239,11 +239,11 @@ class Search {
     }
   }
 
-  // The greatest length of rows that registers hold, where they do not hold those that the bounds allow.
+  // The maximum row length that registers hold, if they do not hold every length within the bounds.
   std::optional<Guard> row_limit(const std::vector<KernelSource>& general, const Guard& limits) {
     const auto of_rows = [](const KernelSource& source) { return source.schedule == "row_reduction"; };
     const auto of_strips = [](const KernelSource& source) { return source.schedule == "column_reduction"; };
-    const bool shared = general.size() == 2 && std::ranges::all_of(general, of_strips);  // which read them again
+    const bool shared = general.size() == 2 && std::ranges::all_of(general, of_strips);  // which read rows again
     if (keeps(general) || !(shared || (of_rows(general.back()) && std::ranges::count_if(general, of_rows) == 1)))
       return std::nullopt;
     std::int64_t expected = 1;
@@ -251,7 +251,7 @@ class Search {
       expected = std::max(expected, kLongerThanHint * value_at_hint(length, graph_.symbols));
     std::int64_t first = kLongestRow, last = kShortestRow;
     while (first < kLongestOfCluster && first < 2 * (expected / kLongerThanHint)) first *= 2;
-    if (expected < kShortestRow) {  // every further turn would be tested in vain
+    if (expected < kShortestRow) {  // every further iteration would only cost a bounds check
       last = 1;
       while (last < expected) last *= 2;
       first = last;
@@ -267,14 +267,14 @@ class Search {
     return std::nullopt;
   }
 
-  // The general form is taken of rows that are longer than the special form's: it is made for such, as much longer as
-  // leaves it as many kernels; where blocks that wait for one another would share those, for somewhat shorter ones.
+  // The general form runs for rows longer than the special form's, so it is scheduled for longer hints, as long as the
+  // number of kernels stays the same. If co-resident blocks would share such rows, the hints are only somewhat longer.
   std::optional<std::vector<KernelSource>> for_longer(const Guard& row, const GuardedSources& generated) const {
-    constexpr std::int64_t kFarLonger = 4, kForTeam = 1 << 14;  // which warps enough take to have memory busy
+    constexpr std::int64_t kFarLonger = 4, kForTeam = 1 << 14;  // enough for the warps to saturate memory
     const bool of_multiples = std::ranges::any_of(
         generated.special.back().guard, [](const GuardCondition& condition) { return condition.multiple_of > 1; });
     if (of_multiples) return std::nullopt;
-    std::int64_t longest = 1;  // of the special form's
+    std::int64_t longest = 1;  // of the special form
     const Symbols at_most = expecting(row, kOnce);
     for (const IndexExpr& length : row_lengths_) longest = std::max(longest, value_at_hint(length, at_most));
     for (std::int64_t quarters = kOnce * std::max(kFarLonger, kForTeam / longest); quarters > 0; quarters /= 2) {
@@ -285,7 +285,7 @@ class Search {
     }
     return std::nullopt;
   }
-  // The symbols with so many quarters of what the guard allows for hints, where they are not greater.
+  // The symbols with hints of `quarters` / 4 times the guard's limits, if the hints were smaller.
   static constexpr std::int64_t kOnce = 4;
   std::vector<Symbol> expecting(const Guard& guard, std::int64_t quarters) const {
     std::vector<Symbol> symbols = kernel_.pool.bounds().symbols.list();
@@ -298,9 +298,8 @@ class Search {
     return symbols;
   }
 
-  // The same kernels with as few and as weak conditions as they need. Each condition is left out on trial, which
-  // schedules the kernels once more. A kernel of n symbols has n conditions, so a long guard would cost n schedules of
-  // n symbols each: it stays as it is.
+  // Drops and weakens the guard's conditions as far as the kernels stay the same. Each trial schedules the kernels
+  // again. A guard with many conditions would need as many schedules, so it is left unchanged.
   SpecializedSources least(Guard guard, std::vector<KernelSource> sources) {
     if (guard.size() > kMostWeakened) return {std::move(guard), std::move(sources)};
     const auto keep_if_same = [&](Guard weaker) {
@@ -327,15 +326,15 @@ class Search {
   const Graph& graph_;
   const Target& target_;
   const std::string& wanted_;        // KernelSource::tuning
-  std::set<std::uint32_t> symbols_;  // that have a say
+  std::set<std::uint32_t> symbols_;  // that affect the guard
   std::set<Shape> shapes_;
-  std::set<IndexExpr> row_lengths_;  // of what is reduced
+  std::set<IndexExpr> row_lengths_;  // of reductions
   int narrowest_ = 64;
-  std::map<Guard, std::optional<std::vector<KernelSource>>> made_;  // what was tried so far
+  std::map<Guard, std::optional<std::vector<KernelSource>>> made_;  // by guard: the sources tried so far
 };
 
-// What is made for launches where the condition holds, in all its forms, before what is made for the others. Scratch
-// memory of these is no more than they need.
+// Joins the sources for launches where the condition holds (all their forms) with those for the others. The special
+// sources come first. Their scratch memory is only as large as they need.
 GuardedSources joined(GuardedSources general, GuardedSources special, const GuardCondition& condition) {
   const bool stands_in =
       std::ranges::all_of(general.general, [](const KernelSource& s) { return s.table_parameters.empty(); });

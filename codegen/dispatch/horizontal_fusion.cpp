@@ -23,7 +23,7 @@ std::string with_block_variable(std::string body) {
   return body;
 }
 
-// Where the parts' scratch memory lies in that of the launches, in bytes.
+// Offsets of the parts' scratch memory within that of the launches, in bytes.
 class SharedScratch {
  public:
   explicit SharedScratch(std::span<const KernelPart> parts) {
@@ -50,7 +50,7 @@ class SharedScratch {
   std::int64_t bytes_ = 0;
 };
 
-// One of the launches.
+// One launch of the horizontally fused kernel.
 class SideBySide {
  public:
   SideBySide(std::span<const KernelPart> parts, std::size_t stage, const SharedScratch& scratch)
@@ -66,7 +66,7 @@ class SideBySide {
 
   KernelSource combine() {
     IndexExpr blocks = 0;
-    std::int64_t shared = 0;  // a block is one part's
+    std::int64_t shared = 0;  // a block belongs to one part, so the parts share it
     std::string before;
     std::map<const KernelSource*, std::size_t> uses;
     for (const KernelOfPart& part : parts_) ++uses[part.source];
@@ -108,8 +108,7 @@ class SideBySide {
   }
 
  private:
-  // Of what a thread of any part may have: left to itself, ptxas has a few values of a product in local memory for the
-  // sake of a third block.
+  // The minimum over all parts. Without it, ptxas spills a few GEMM values to fit a third block.
   int min_blocks_per_multiprocessor() const {
     constexpr int kRegisters = 65536;
     int of_thread = 0;
@@ -120,7 +119,7 @@ class SideBySide {
     return of_thread > 0 ? std::max(1, kRegisters / (threads_ * of_thread)) : 0;
   }
 
-  // Of the parts first .. last - 1, of which the block's is one: among many, the half that it is in is found first.
+  // Prints the calls of parts first .. last - 1; a block runs one of them. Many parts are dispatched by binary search.
   void write_calls(std::size_t first, std::size_t last, const std::string& indent, std::string& text) {
     if (last - first > kMostInARow) {
       const std::size_t middle = first + (last - first) / 2;
@@ -134,15 +133,15 @@ class SideBySide {
     text += indent + calls_[last - 1] + "\n";
   }
 
-  // A number, or a parameter that the host part works out.
+  // A number, or a size parameter that the host computes.
   std::string blocks_text(const IndexExpr& blocks) {
     if (const auto number = blocks.as_constant()) return std::to_string(*number);
     KernelParameter p{.kind = KernelParameter::Kind::kSize, .name = "blocks", .size = blocks};
     return result_.parameters[number_of(p, "const int ")].name;
   }
 
-  // A part may do in place what it may do alone, where no other part's blocks touch the same tensors: of several
-  // launches another one's may.
+  // A part may work in place as it would alone, if no other part touches the same tensors. With several launches,
+  // another launch may touch them, so nothing is in place.
   void find_in_place() {
     if (!only_launch_) return;
     std::vector<int> parts_with(result_.parameters.size(), 0);
@@ -156,7 +155,7 @@ class SideBySide {
     }
   }
 
-  // The result's parameter; equal arguments are one.
+  // The index of the parameter in the fused kernel. Equal arguments share one parameter.
   std::uint32_t number_of(KernelParameter p, const std::string& declaration) {
     const bool tensor = p.kind == KernelParameter::Kind::kTensor;
     const auto next = static_cast<std::uint32_t>(result_.parameters.size());
@@ -186,14 +185,14 @@ class SideBySide {
   static std::string type_of(const std::string& declaration) {
     return declaration.substr(0, declaration.find(" __restrict__"));
   }
-  // What is moved as words in one part (schedule/movement/word_copy) may be what it is in another.
+  // A tensor that one part moves as words (schedule/movement/word_copy) may have another type in another part.
   std::string argument(std::uint32_t number, const std::string& declaration) const {
     const std::string& name = result_.parameters[number].name;
     const std::string type = type_of(declaration);
     return type == types_[number] || !type.ends_with('*') ? name : fmt::format("({}){}", type, name);
   }
 
-  // The function of a source, written when first asked for. One that many parts call is compiled once for all.
+  // The device function of a source, emitted on first use. A function with many callers is not inlined.
   std::string function_of(const KernelSource& source, bool compiled_once) {
     const auto [it, fresh] = made_.try_emplace(&source, fmt::format("@KERNEL@_part_{}", made_.size()));
     if (!fresh) return it->second;
@@ -209,7 +208,7 @@ class SideBySide {
     return it->second;
   }
 
-  // Two of its pointers may be one where it works in place; the kernel's own declarations say whether they are.
+  // Pointers of in-place pairs may be equal; the kernel's own declarations decide on __restrict__.
   static std::string declaration_of(const KernelSource& source, std::uint32_t parameter) {
     std::string declaration = source.declarations[parameter];
     const bool in_place = std::ranges::any_of(source.in_place, [&](const KernelSource::InPlace& pair) {
@@ -227,15 +226,15 @@ class SideBySide {
   const bool only_launch_;
   std::vector<KernelOfPart> parts_;
   std::vector<std::size_t> part_numbers_;
-  std::vector<std::vector<std::uint32_t>> numbers_;  // by part, the result's parameters behind its own
+  std::vector<std::vector<std::uint32_t>> numbers_;  // by part: indices of the fused kernel's parameters
   std::vector<std::string> calls_;
-  std::vector<std::string> ends_;  // of each part but the last: the first block behind it
+  std::vector<std::string> ends_;  // by part, without the last: first block after it
   int threads_ = 0;
   UniqueNames names_;
   // By kind, tensor or else size, bits, and whether it is written.
   std::map<std::tuple<KernelParameter::Kind, ValueId, IndexExpr, int, bool>, std::uint32_t> number_of_;
   KernelSource result_;
-  std::vector<std::string> declared_, types_;  // of the result's parameters
+  std::vector<std::string> declared_, types_;  // of the fused kernel's parameters
   std::map<const KernelSource*, std::string> made_;
   std::string comment_, functions_;
 };

@@ -26,7 +26,7 @@
 namespace fusec {
 namespace {
 
-// Ways of a product of few rows.
+// Picks a candidate for a skinny GEMM.
 KernelSource choose_skinny_gemm(const Kernel& kernel, const Contraction& product, SkinnyGemmForm& form,
                                 const Graph& graph, ScheduleChoice& choices) {
   std::vector<std::string> candidates;
@@ -41,7 +41,7 @@ void choose_tiles(GemmForm& form, ScheduleChoice& choices) {
   form.tiles = form.ranking[choices.take(std::move(candidates))];
 }
 
-// Tiles of warps, which may have a share of the depth each, or the last of them stretches of it.
+// A GEMM by warp-level MMA tiles. Split-K and stream-K add a kernel that reduces the partial accumulators.
 std::vector<KernelSource> warps_product(const Kernel& kernel, const Contraction& product, const GemmForm& form,
                                         const Graph& graph) {
   std::vector<KernelSource> sources{emit_gemm(kernel, product, form, graph)};
@@ -69,13 +69,13 @@ std::vector<KernelSource> warpgroups_product(const Kernel& kernel, const Contrac
   return sources;
 }
 
-// A way of warpgroups, or else one of warps.
+// A candidate with warpgroup MMA (`wide`), or else one with warp-level MMA.
 struct TileCandidate {
   const WarpgroupGemmForm* wide = nullptr;
   GemmTiles tiles;
 };
 
-// Ways of warpgroups that are predicted to be the fastest come first, then those of warps, then the other ones.
+// Warpgroup candidates with a smaller predicted time come first, then warp-level ones, then the other warpgroup ones.
 TileCandidate choose_tile_candidate(const std::vector<WarpgroupGemms>& wide, const std::vector<GemmTiles>& of_warps,
                                     double cycles, ScheduleChoice& choices) {
   const auto first = static_cast<std::size_t>(
@@ -108,7 +108,8 @@ std::vector<KernelSource> gathered_product(const Kernel& kernel, const Contracti
   return emit_convolution(kernel, product, {&form, 1}, graph);
 }
 
-// Of no form for tiles of warps: several sums, of images with their own depths, one after the other, or warpgroups'.
+// GEMMs without a warp-level form: several convolutions, each with its own K, computed one after the other, or
+// warpgroup MMA.
 std::vector<KernelSource> untiled_product(const Kernel& kernel, const Contraction& product, const Graph& graph,
                                           const Target& target, ScheduleChoice& choices) {
   const std::vector<WarpgroupGemms> wide = rank_warpgroup_images(graph, kernel, product, target);
@@ -116,7 +117,7 @@ std::vector<KernelSource> untiled_product(const Kernel& kernel, const Contractio
   if (!needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)))
     joined = find_joined_convolutions(graph, kernel, product, target);
   if (wide.empty() && !joined) return {emit_contraction(kernel, product, graph)};
-  // Warpgroups come first: what is predicted of sums one after the other says too little of how their tiles are filled.
+  // Warpgroup candidates come first: the prediction for sequential convolutions models their loads too roughly.
   const TileCandidate candidate = choose_tile_candidate(wide, joined ? joined->ranking : std::vector<GemmTiles>(),
                                                         std::numeric_limits<double>::infinity(), choices);
   if (!candidate.wide) {
@@ -128,8 +129,7 @@ std::vector<KernelSource> untiled_product(const Kernel& kernel, const Contractio
   return warpgroups_product(kernel, product, *candidate.wide, form, graph, target);
 }
 
-// Windows that neighbours share, as channels or places lie; rows, where they can be shared out; else each result in a
-// thread.
+// Stencils in NHWC or NCHW, else row reductions, else one result per thread.
 std::vector<KernelSource> rows_or_elements(const Kernel& kernel, KernelForm form, const Graph& graph,
                                            const Target& target, ScheduleChoice& choices) {
   const StencilCandidate candidate = find_stencil(graph, kernel, form, target);

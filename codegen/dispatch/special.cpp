@@ -40,7 +40,7 @@ KernelSource scan(const Graph& graph, NodeId id) {
   const std::string value_type = c_type(compute);
   const std::string index = writer.index_type();
   writer.use("combine");
-  if (!lines.inner.is(1)) {  // a thread walks its line; neighbours walk neighbouring lines
+  if (!lines.inner.is(1)) {  // one thread per line; neighbouring threads have neighbouring lines
     const std::string t = special.open_threads(lines.count(), kThreads);
     const std::vector<IndexExpr> line = special.split(t, {lines.outer, lines.inner});
     const std::string so_far = writer.unique("so_far"), k = writer.unique("k");
@@ -52,7 +52,7 @@ KernelSource scan(const Graph& graph, NodeId id) {
     writer.close();
     return special.finish(ceil_div(lines.count(), kThreads), kThreads, "scan");
   }
-  // A block walks a row, as many elements at a time as it has threads.
+  // A block scans a row, one element per thread at a time.
   writer.use("block_scan");
   const std::string row = writer.unique("row"), before = writer.unique("before"), start = writer.unique("start");
   writer.line(fmt::format("const {} {} = blockIdx.x;", index, row));
@@ -122,7 +122,7 @@ KernelSource sort(const Graph& graph, NodeId id) {
 
 // --- scatter, index_put
 
-// The result begins as a copy of the first operand.
+// Copies the first operand to the result.
 KernelSource copy(const Graph& graph, NodeId id, const Target& target) {
   const Node& node = graph.nodes[id];
   Kernel kernel;
@@ -146,7 +146,7 @@ Shape at_least_one_dimension(Shape shape) {
   return shape;
 }
 
-// A thread takes all that goes to one line of the result, in the order of the index: the last one wins.
+// A thread handles all updates of one line of the result, in index order: the last one wins.
 KernelSource scatter(const Graph& graph, NodeId id) {
   const Node& node = graph.nodes[id];
   SpecialWriter special(graph, id, counts_of(graph, node));
@@ -186,7 +186,7 @@ Shape broadcast(const Shape& a, const Shape& b) {
   return result;
 }
 
-// The position in a tensor that broadcasts to the space of `at` up to dimension `end`.
+// The position in a tensor that broadcasts to the dimensions of `at` before `end`.
 IndexExpr broadcast_position(const Shape& shape, const std::vector<IndexExpr>& at, std::size_t end) {
   std::vector<IndexExpr> own;
   for (std::size_t d = 0; d < shape.size(); ++d)
@@ -194,7 +194,7 @@ IndexExpr broadcast_position(const Shape& shape, const std::vector<IndexExpr>& a
   return flat_index(shape, own);
 }
 
-// A thread takes one point of the dimensions without an index, and walks the indices in order.
+// A thread has one point of the dimensions without an index, and loops over the indices in order.
 KernelSource index_put(const Graph& graph, NodeId id) {
   const Node& node = graph.nodes[id];
   SpecialWriter special(graph, id, counts_of(graph, node));
@@ -203,7 +203,7 @@ KernelSource index_put(const Graph& graph, NodeId id) {
   const ScalarType compute = compute_type(x.dtype);
   const bool accumulate = special.attributes().flag("accumulate", false);
   auto indexed = [&](std::size_t d) { return d + 2 < node.inputs.size() && node.inputs[d + 2] != kNone; };
-  // The dimensions of the indices stand where the indexed ones stood, or first where those are not neighbours.
+  // The index dimensions replace the indexed ones if these are adjacent; otherwise they come first.
   Shape common, rest;
   std::vector<std::size_t> dims;
   for (std::size_t d = 0; d < x.shape.size(); ++d) {

@@ -15,7 +15,7 @@ bool any_is_wide(const Graph& graph, const std::vector<IndexExpr>& counts) {
   return std::any_of(counts.begin(), counts.end(), [&](const IndexExpr& e) { return !fits_int32(e + 4096, bounds); });
 }
 
-// Scratch memory for a result's codes, the same one for all kernels of the node.
+// Scratch memory for a result's unpacked elements, shared by all kernels of the node.
 std::string declare_nibbles(KernelWriter& writer, const TensorType& type, std::size_t result) {
   constexpr std::uint32_t kFirst = 8;  // schedules number their own scratch memory from 0
   writer.use(type.dtype);
@@ -99,7 +99,7 @@ std::string SpecialWriter::move(std::size_t result, const std::string& to, std::
   return fmt::format("{} = {};", stored(result, to), element_text(node_.inputs.at(operand), from));
 }
 
-// An element of an operand as it is stored.
+// An operand's element in its storage type.
 std::string SpecialWriter::element_text(ValueId v, const std::string& position) {
   if (bits(graph_.tensor(v).dtype) != 4) return fmt::format("{}[{}]", writer_.input(v), position);
   writer_.use("nibble");
@@ -146,7 +146,7 @@ KernelSource pack_nibbles(const Graph& graph, NodeId node, std::size_t result) {
   SpecialWriter special(graph, node, {count});
   const std::string nibbles = special.nibbles(result);
   const std::string t = special.open_threads(ceil_div(count, 2), kThreads);
-  // Two to a byte along the last dimension, which is even; a tensor without dimensions has one.
+  // Two elements per byte along the last dimension, which is even. A tensor without dimensions has one element.
   const std::string high = type.shape.empty() ? "" : fmt::format(" | {}[2 * {} + 1] << 4", nibbles, t);
   special.writer().line(fmt::format("{}[{}] = {}[2 * {}]{};", special.writer().output(v), t, nibbles, t, high));
   return special.finish(ceil_div(ceil_div(count, 2), kThreads), kThreads, "pack");

@@ -15,7 +15,8 @@
 namespace fusec {
 namespace {
 
-// Vectors of 16 bytes as they lie, and sectors of them: wider elements would not be moved any better.
+// True if the copy already consists of contiguous 16-byte vectors and whole sectors; wider elements would not be
+// faster.
 bool lies_in_vectors(const Kernel& kernel, const Graph& graph) {
   const Kernel merged = merge_axes(kernel, graph);
   const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
@@ -34,7 +35,8 @@ bool lies_in_vectors(const Kernel& kernel, const Graph& graph) {
          !choose_transpose(merged, graph);
 }
 
-// As elements of 8 bytes where these go through tiles; else a word is what neighbouring threads take without conflicts.
+// A copy of 8-byte elements if it goes through tiles. Otherwise words of 4 bytes, which neighbouring threads access
+// without bank conflicts.
 std::optional<WordCopy> as_words(const Kernel& kernel, const Graph& graph) {
   auto words = widen_copies(kernel, graph, 64);
   if (!words || bits(words->kernel.outputs[0].type.dtype) < 64) return words;

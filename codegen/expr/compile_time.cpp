@@ -9,10 +9,10 @@
 namespace fusec {
 namespace {
 
-constexpr double kAnyKernel = 38, kToken = 0.0122;  // of the text, wherever it stands
-// As often as it stands in loops that are unrolled. Divisions are those by what is no number.
+constexpr double kAnyKernel = 38, kToken = 0.0122;  // kToken: per token of the text, outside of unrolling too
+// Per occurrence after unrolling. kDivision: division by a variable.
 constexpr double kOperator = 0.01, kDivision = 0.8, kLoop = 5.2, kCall = 0.2, kDoubles = 2.4;
-// Large functions beside the registers of warpgroups.
+// Factor on large functions in a kernel with warpgroup registers.
 constexpr double kWithWarpgroups = 1.6;
 constexpr std::string_view kOfWarpgroup = "multiply_warpgroup_";
 
@@ -42,8 +42,7 @@ constexpr LargeFunction kLargeFunctions[] = {
     {"float_floor_mod", 9, 2},
 };
 
-// The prelude's whose names begin so, with what stands around them. `by_last`: as often as the last template argument
-// says.
+// Prelude functions by name prefix, with the code around a call. `by_last`: times the last template argument.
 struct OfPrelude {
   std::string_view name;
   double ms;
@@ -57,15 +56,15 @@ constexpr OfPrelude kOfPrelude[] = {
     {"column_reduce", 4},
     {"block_reduce", 1},
     {"load_words", 1.4},
-    {"multiply_lanes", 4.1, true},  // products: of each column
+    {"multiply_lanes", 4.1, true},  // GEMMs: per column
     {"sync_cluster", 36},
-    {"tell_written", 64},  // a warpgroup that computes factors
+    {"tell_written", 64},  // a warpgroup that computes an operand
     {"copy_piece", 2.4},
     {"gather_one", 0.5},
-    {"widened", 0.9},  // a piece of codes
+    {"widened", 0.9},  // one piece of quantized values
     {"scaled_powers", 14},
-    {"stage_sums", 4.8},        // what stands behind a product
-    {"stage_part", 3.6, true},  // of a warpgroup: of each part
+    {"stage_sums", 4.8},        // epilogue of a GEMM
+    {"stage_part", 3.6, true},  // epilogue of a warpgroup: per part
     {"stage_few_sums", 11},
     {"leave_share", 26},
     {"less_", 5},
@@ -89,7 +88,7 @@ bool is_code_word(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '@';
 }
 
-// "8 * 4", "8"; nothing of what is no product of numbers.
+// The value of a product of numbers, such as "8 * 4" or "8"; nothing for any other text.
 std::optional<double> number_of(std::string_view text) {
   double product = 1;
   while (true) {
@@ -106,7 +105,8 @@ std::optional<double> number_of(std::string_view text) {
   }
 }
 
-// Turns of `for (int i = 0; i < 8; ++i)` or `i += 2`, where numbers tell; of a thread's, which begin at its own.
+// The trip count of `for (int i = 0; i < 8; ++i)` or `i += 2` with constant bounds, or of a loop that starts at a
+// thread's index.
 std::optional<double> trip_count(std::string_view line) {
   const std::size_t assign = line.find(" = "), first = line.find(';');
   const std::size_t second = first == std::string_view::npos ? first : line.find(';', first + 1);
@@ -122,7 +122,7 @@ std::optional<double> trip_count(std::string_view line) {
   return std::max(0.0, (*to - *from) / *by);
 }
 
-// How often a line says that the loop behind it is unrolled, 0 as a whole; nothing of other lines.
+// The factor of `#pragma unroll`, 0 for full unrolling; nothing for other lines.
 std::optional<double> unrolled_by(std::string_view line) {
   constexpr std::string_view kUnroll = "#pragma unroll";
   const std::size_t at = line.find(kUnroll);
@@ -138,7 +138,7 @@ double ms_of_prelude(std::string_view name, std::string_view behind) {
   return found->ms * number_of(arguments.substr(arguments.find_last_of(",<") + 1)).value_or(1);
 }
 
-// The name in `const auto make_x = [&](int each) {`, "" of other lines.
+// The name in `const auto make_x = [&](int each) {`; "" for other lines.
 std::string_view lambda_of(std::string_view line) {
   constexpr std::string_view kBefore = "const auto ", kBehind = " = [&]";
   const std::size_t first = line.find(kBefore), last = line.find(kBehind);
@@ -152,7 +152,7 @@ void add(CompileTime& time, const CompileTime& called, double times) {
   for (const auto& [name, copies] : called.copies) time.copies[name] += times * copies;
 }
 
-// Words, and other characters one by one.
+// Words count as one token, other characters one each.
 double tokens_in(std::string_view line) {
   double tokens = 0;
   for (std::size_t i = 0; i < line.size(); ++i)
@@ -160,7 +160,7 @@ double tokens_in(std::string_view line) {
   return tokens;
 }
 
-// Those by what is no number.
+// Divisions by a variable.
 double divisions_in(std::string_view line) {
   double divisions = 0;
   for (std::size_t at = line.find_first_of("/%"); at != std::string_view::npos; at = line.find_first_of("/%", at + 1)) {
@@ -179,7 +179,8 @@ std::string_view variable_of(std::string_view line) {
                                                                            : line.substr(first + 1, last - first - 1);
 }
 
-// What `if (slice == 0) {` stands before is of one of the loop's turns.
+// The divisor for the body of `if (slice == 0) {` in an unrolled loop over `slice`: the loop's repetitions, because the
+// body remains in one of them. 1 for other lines.
 double skipped_iterations(std::string_view line, const std::map<std::string_view, double>& loops) {
   constexpr std::string_view kIf = "if (", kIs = " == ";
   const std::size_t first = line.find(kIf), last = line.find(kIs);
@@ -188,7 +189,7 @@ double skipped_iterations(std::string_view line, const std::map<std::string_view
   return loop == loops.end() || !line.ends_with('{') ? 1 : loop->second;
 }
 
-// Reads a kernel's text line by line.
+// Reads a kernel's text line by line and adds up its cost.
 class TextTime {
  public:
   void read(std::string_view line);
@@ -202,20 +203,20 @@ class TextTime {
   struct Lambda {
     std::string_view name;
     std::size_t depth;   // of its braces
-    CompileTime around;  // of what stands before it
+    CompileTime around;  // cost of the text before it
   };
   CompileTime time_{.ms = kAnyKernel};
   double tokens_ = 0;
   bool of_warpgroups_ = false;
-  std::vector<double> times_ = {1};           // how often what is inside each open brace stands
-  std::optional<double> unrolled_;            // by the line before; 0: as a whole
-  std::map<std::string_view, double> loops_;  // unrolled ones, by variable: how often
+  std::vector<double> times_ = {1};           // per open brace: how often its content is repeated
+  std::optional<double> unrolled_;            // factor from the line before; 0: fully
+  std::map<std::string_view, double> loops_;  // unrolled loops: variable -> repetitions
   std::vector<Lambda> open_;
   std::map<std::string_view, CompileTime> lambdas_;
 };
 
-// Of a loop whose line this is, if the one before has it unrolled; else 1. Where nobody knows how many turns there are,
-// those that are left over are one more.
+// The number of copies of a loop body if the previous line unrolls the loop; else 1. An unknown trip count adds one
+// copy, for the remainder loop.
 double TextTime::copies_of_loop(std::string_view line, double around) {
   const std::optional<double> by = std::exchange(unrolled_, std::nullopt);
   if (line.find("for (") == std::string_view::npos) return 1;

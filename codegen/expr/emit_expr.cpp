@@ -16,8 +16,8 @@
 namespace fusec {
 namespace {
 
-// Longer expressions are cut into named pieces. Every word counts alike: where to cut must not depend on the names that
-// the model's values happen to have.
+// Longer expressions are split into named variables. Each word has the same length here, so that the split does not
+// depend on the names of the model's values.
 constexpr std::size_t kLongestInline = 90;
 constexpr std::size_t kWordLength = 7;
 
@@ -33,8 +33,8 @@ std::size_t reading_length(std::string_view text) {
   return length;
 }
 
-// What a loop over a short axis of a reduction begins with, the innermost first: few points in all are written out, or
-// else registers do not hold what they have on the way.
+// The unroll pragmas of a nest of loops over short reduction axes, by axis. Only nests with few points are unrolled;
+// others would need too many registers.
 std::vector<std::string_view> unrolled(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
   constexpr std::int64_t kLongest = 4, kMostPoints = 64;
   std::vector<std::string_view> found(axes.size());
@@ -78,7 +78,8 @@ ExprEmitter::ExprEmitter(const Kernel& kernel, KernelWriter& writer)
   };
   for (const NamedExpr& named : kernel.named)
     if (names_[named.expr] == kNone) names_[named.expr] = named.value;
-  for (const KernelOutput& output : kernel.outputs) writer.output(output.value);  // the pointers have the plain names
+  // outputs first: their pointers get the plain names
+  for (const KernelOutput& output : kernel.outputs) writer.output(output.value);
   dependences_ = dependences(pool_);
 }
 
@@ -149,14 +150,14 @@ std::vector<std::string> ExprEmitter::emit(const std::vector<ExprId>& roots) {
 }
 
 void ExprEmitter::emit_independent(const std::vector<ExprId>& roots) {
-  // Roots that depend on unbound axes are skipped by the block as parts of a deeper one.
+  // emit_block skips roots that depend on unbound axes, as parts of an inner loop.
   emit_block(roots);
 }
 
 void ExprEmitter::emit_block(const std::vector<ExprId>& roots) {
   std::vector<ExprId> todo;
   for (const ExprId id : reachable_until(roots)) todo.push_back(id);
-  // How often each is used by what is emitted in this block, and whether a deeper loop uses it.
+  // Per node: its uses in this block, and whether an inner loop uses it.
   std::vector<std::uint32_t> uses(pool_.size(), 0);
   std::vector<std::uint32_t> level(pool_.size(), 0);
   constexpr std::uint32_t kMany = 2;
@@ -174,13 +175,13 @@ void ExprEmitter::emit_block(const std::vector<ExprId>& roots) {
     for (const IndexExpr& e : n.indices)
       for (const Variable v : variables_of(e))
         if (v.kind == Variable::Kind::kValue) use(v.id, true);
-    if (n.op == ExprOp::kIsNan || n.op == ExprOp::kAbs) uses[n.args[0]] += 1;  // the text mentions it twice
+    if (n.op == ExprOp::kIsNan || n.op == ExprOp::kAbs) uses[n.args[0]] += 1;  // the text contains the operand twice
     if (n.op == ExprOp::kReduce && here(id)) ++level[id];
   }
   std::erase_if(todo, [&](ExprId id) { return !here(id); });
   std::stable_sort(todo.begin(), todo.end(), [&](ExprId a, ExprId b) { return level[a] < level[b]; });
   for (std::size_t i = 0; i < todo.size();) {
-    // Reductions of this level first: they need only what earlier levels made.
+    // Reductions of this level come first: they need only values of earlier levels.
     std::size_t end = i;
     while (end < todo.size() && level[todo[end]] == level[todo[i]]) ++end;
     std::vector<ExprId> reductions;
@@ -211,7 +212,7 @@ void ExprEmitter::emit_block(const std::vector<ExprId>& roots) {
   }
 }
 
-// Both sides are written as the integers they are made of.
+// True if both sides can be printed as the integer index expressions that they convert.
 bool ExprEmitter::compares_indices(const ExprNode& n) const {
   if (writer_.wide() || n.op < ExprOp::kEq || n.op > ExprOp::kGe) return false;
   const auto is_int = [&](ExprId id) {
@@ -225,7 +226,7 @@ bool ExprEmitter::compares_indices(const ExprNode& n) const {
   return is_int(n.args[0]) && is_int(n.args[1]);
 }
 
-// As `reachable`, without what is available already and what that alone needs.
+// Like `reachable`, but without available nodes and what only these need.
 std::vector<ExprId> ExprEmitter::reachable_until(const std::vector<ExprId>& roots) const {
   const auto is_available = [this](ExprId id) { return available(id); };
   std::vector<ExprId> order = reachable(pool_, roots, is_available);

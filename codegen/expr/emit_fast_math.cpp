@@ -1,14 +1,14 @@
-// Where a float operation, or some that stand together, has a form without division and slow paths (docs/numerics.md).
+// Fast forms of float operations, without division and slow paths (docs/numerics.md).
 //
-//   exp(x - max)     exp_fast: at most 1, so that the error in x's last bits does not count
-//                    exp2_fast, where a row's are powers of two already (schedule/reduction/row_exponentials)
-//   e / total        e * reciprocal_fast(total), where the total is that of such exponentials: it is at least 1
-//   a / b            divide_fast, where either is itself inexact: a transcendental function, a sum of many
-//   a / sqrt(b)      a * rsqrtf(b), or by the root's reciprocal, likewise: a root is no denormal number
-//   sum / 4095       a * high + a * low, the two floats that 1 / 4095 is: rounded as IEEE has it
+//   exp(x - max)     exp_fast: the result is at most 1, so an error in x's last bits is harmless
+//                    exp2_fast if the row's exponentials are powers of two (schedule/reduction/row_exponentials)
+//   e / total        e * reciprocal_fast(total), if total is a sum of such exponentials and so at least 1
+//   a / b            divide_fast if either operand is inexact: a transcendental function, a sum of many elements
+//   a / sqrt(b)      a * rsqrtf(b), under the same condition: a square root is never subnormal
+//   sum / 4095       a * high + a * low, with 1 / 4095 as two floats: correctly rounded
 //
-// Divisions of exact operands stay IEEE's: what is rounded to an integer or to few bits behind them would otherwise
-// land on the other side. So do all forms over several operations where no bit may depend on what is fused.
+// Divisions of exact operands stay IEEE divisions, because a later rounding to an integer or to few bits could amplify
+// the error. Forms that span several operations are not used if results must not depend on fusion.
 #include <fmt/format.h>
 
 #include <array>
@@ -45,7 +45,7 @@ bool is_sum(const ExprNode& n) {
   return n.op == ExprOp::kReduce && n.reduction == Reduction::kSum && n.type == ScalarType::kFloat32;
 }
 
-// Is this value, made of exp(x), read only where exp(x) is finite, or where its infinity makes no difference?
+// True if `value`, computed from exp(x), is only used where exp(x) is finite or its infinity makes no difference.
 bool is_read_below_overflow(const Kernel& kernel, const ExprNode& value, ExprId x) {
   const ExprPool& pool = kernel.pool;
   constexpr double kGreatestExponent = 88.72283935546875;
@@ -67,7 +67,7 @@ bool is_read_below_overflow(const Kernel& kernel, const ExprNode& value, ExprId 
 
 }  // namespace
 
-// Its value depends on how a function is approximated or in which order a sum is made.
+// True if the value depends on the approximation of a function or on the order of a sum.
 bool ExprEmitter::inexact(ExprId id) {
   if (inexact_.empty()) {
     inexact_.resize(pool_.size(), false);
@@ -85,7 +85,7 @@ bool ExprEmitter::is_exp_below_maximum(const ExprNode& n) const {
   if (n.op != ExprOp::kExp) return false;
   const ExprNode& difference = pool_[n.args[0]];
   if (difference.op != ExprOp::kSub) return false;
-  ExprId shift = difference.args[1];  // or 0 where the maximum is infinite
+  ExprId shift = difference.args[1];  // 0 if the maximum is infinite
   const ExprNode& chosen = pool_[shift];
   if (chosen.op == ExprOp::kSelect && pool_[chosen.args[0]].op == ExprOp::kIsInf &&
       pool_[chosen.args[0]].args[0] == chosen.args[2] && is_number(pool_[chosen.args[1]], 0))
@@ -93,13 +93,13 @@ bool ExprEmitter::is_exp_below_maximum(const ExprNode& n) const {
   return is_maximum_of_row(pool_, shift);
 }
 
-// By a whole number, or one times a power of two: `high` is the greatest float below its reciprocal, `low` what is
-// missing to 48 bits. The quotient of a float and a whole number below 2^20 is farther from the middle of two floats
-// than that is from the reciprocal.
+// Division by a whole number, or by one times a power of two. `high` is the largest float below the reciprocal and
+// `low` the remainder to 48 bits. For a whole number below 2^20, the quotient is farther from a rounding boundary than
+// the error of this reciprocal, so the result is correctly rounded.
 std::optional<ExprEmitter::Text> ExprEmitter::exact_mean(const ExprNode& n) {
   const ExprNode& count = pool_[n.args[1]];
   if (count.op != ExprOp::kConstant || !(count.real > 0) || std::isinf(count.real)) return std::nullopt;
-  double whole = count.real;  // times a power of two where the elements were
+  double whole = count.real;  // times a power of two if the elements were scaled
   while (whole != std::floor(whole)) whole *= 2;
   if (whole < 3 || whole >= 1 << 20 || std::exp2(std::floor(std::log2(whole))) == whole) return std::nullopt;
   const double reciprocal = 1 / count.real;
@@ -117,7 +117,7 @@ std::optional<ExprEmitter::Text> ExprEmitter::exact_mean(const ExprNode& n) {
 std::optional<ExprEmitter::Text> ExprEmitter::fast_quotient(const ExprNode& n) {
   const ExprNode& divisor = pool_[n.args[1]];
   if (divisor.op == ExprOp::kSqrt && inexact(divisor.args[0])) {
-    if (loose(n, 1).starts_with("sqrtf("))  // a root of its own; others read a root with a name as well
+    if (loose(n, 1).starts_with("sqrtf("))  // a root with no other use; others have a name
       return Text{fmt::format("{} * rsqrtf({})", arg(n, 0), loose(divisor, 0)), false};
     writer_.use("reciprocal_fast");
     return Text{fmt::format("{} * reciprocal_fast({})", arg(n, 0), loose(n, 1)), false};
@@ -126,11 +126,11 @@ std::optional<ExprEmitter::Text> ExprEmitter::fast_quotient(const ExprNode& n) {
     writer_.use("reciprocal_fast");
     return Text{fmt::format("{} * reciprocal_fast({})", arg(n, 0), loose(n, 1)), false};
   }
-  // Of few elements, whose sum may be written out.
+  // A sum of few elements may be unrolled into additions.
   if (pool_[n.args[0]].op == ExprOp::kAdd && divisor.op == ExprOp::kConstant && n.type == ScalarType::kFloat32)
     if (auto mean = exact_mean(n)) return mean;
   if (!inexact(n.args[0]) && !inexact(n.args[1])) return std::nullopt;
-  // A mean: that of equal values had better be their value, lest a norm divide what is left by next to nothing.
+  // A mean is exact: the mean of equal values must be that value, or a norm would divide by the rounding error.
   if (is_sum(pool_[n.args[0]]) && !inexact(n.args[1])) return exact_mean(n);
   if (is_number(pool_[n.args[0]], 1)) {
     writer_.use("reciprocal_fast");
@@ -140,7 +140,7 @@ std::optional<ExprEmitter::Text> ExprEmitter::fast_quotient(const ExprNode& n) {
   return call("divide_fast", n);
 }
 
-// log1p(exp(x)), of -|x| without the part that is 0.
+// log1p(exp(x)), without the part that is 0.
 std::optional<ExprEmitter::Text> ExprEmitter::fast_softplus(const ExprNode& n) {
   const ExprNode& exp = pool_[n.args[0]];
   if (kernel_.exact_steps || exp.op != ExprOp::kExp || !available(exp.args[0])) return std::nullopt;
@@ -156,8 +156,8 @@ std::optional<ExprEmitter::Text> ExprEmitter::fast_softplus(const ExprNode& n) {
               true};
 }
 
-// Without a branch, where a side is computed here by a fast form: that takes no longer than a branch. What is x from
-// some number on is so to the last bit where the other side is softplus.
+// Prints a select without a branch if one side is a fast form computed here. For softplus, the side that is x above a
+// threshold then matches the other side bit for bit.
 std::optional<ExprEmitter::Text> ExprEmitter::fast_select(const ExprNode& n) {
   constexpr double kOnlyX = 16;
   const ExprNode& condition = pool_[n.args[0]];
@@ -215,7 +215,7 @@ std::optional<ExprEmitter::Text> ExprEmitter::fast_form(const ExprNode& n) {
     case ExprOp::kTanh: {
       const ExprNode& log = pool_[n.args[0]];
       if (log.op != ExprOp::kLog1p || pool_[log.args[0]].op != ExprOp::kExp) return std::nullopt;
-      if (!available(pool_[log.args[0]].args[0])) return std::nullopt;  // what the schedule keeps has no text
+      if (!available(pool_[log.args[0]].args[0])) return std::nullopt;  // values kept by the schedule have no text
       writer_.use("tanh_of_softplus");
       return Text{fmt::format("tanh_of_softplus({})", loose(pool_[log.args[0]], 0)), true};
     }

@@ -1,4 +1,4 @@
-// The text of single operations: C's operators where their meaning is that of ir/expr.h, else the prelude's functions.
+// Prints single operations: C operators where their meaning is that of ir/expr.h, otherwise prelude functions.
 #include <fmt/format.h>
 
 #include <bit>
@@ -80,7 +80,7 @@ ExprEmitter::Text ExprEmitter::make_load(ExprId id) {
   return {fmt::format("{} ? {} : {}", arg(n, 0), text, zero_text(n.type)), false};
 }
 
-// Sums, differences and products: integers wrap, floats contract only where they may.
+// Sums, differences and products. Integers wrap; floats contract only where that is allowed.
 ExprEmitter::Text ExprEmitter::arithmetic(const ExprNode& n) const {
   const char* sign = n.op == ExprOp::kAdd ? "+" : n.op == ExprOp::kSub ? "-" : "*";
   const char* word = n.op == ExprOp::kAdd ? "add" : n.op == ExprOp::kSub ? "sub" : "mul";
@@ -147,7 +147,7 @@ ExprEmitter::Text ExprEmitter::unary(const ExprNode& n) {
       if (!is_float(pool_[n.args[0]].type)) return {"false", true};
       writer_.use("is_inf");
       return call("is_inf", n);
-    default:  // the mathematical functions have the names of C's
+    default:  // mathematical functions have the same names in C
       return call(std::string(name(n.op)) + suffix, n);
   }
 }

@@ -1,4 +1,4 @@
-// Accumulators of reductions: how they begin, and how one more element joins them.
+// Prints the accumulators of reductions: initial values and the combination with one more element.
 #include <fmt/format.h>
 
 #include "codegen/expr/emit_expr.h"

@@ -12,7 +12,7 @@ namespace fusec {
 
 namespace {
 
-// The greatest number whose power is no more than this.
+// The largest integer with a power of at most `most`.
 std::int64_t root(std::int64_t most, std::size_t exponent) {
   auto number = static_cast<std::int64_t>(std::pow(static_cast<double>(most), 1.0 / static_cast<double>(exponent))) + 1;
   const auto power = [&] { return std::pow(static_cast<double>(number), static_cast<double>(exponent)); };
@@ -28,7 +28,7 @@ std::int64_t least(const Symbol& symbol) {
   return (symbol.min + symbol.multiple_of - 1) / symbol.multiple_of * symbol.multiple_of;
 }
 
-// None is more than the others leave of the product where these are as small as they may be.
+// Lowers the maximum of each symbol to the limit divided by the other symbols' minima.
 void lower_bounds(const ProductLimit& limit, std::vector<Symbol>& symbols) {
   double product = 1;
   for (const std::uint32_t s : limit.symbols) product *= static_cast<double>(least(symbols[s]));
@@ -41,7 +41,7 @@ void lower_bounds(const ProductLimit& limit, std::vector<Symbol>& symbols) {
   }
 }
 
-// The greatest hints give way until the product is allowed.
+// Lowers the largest hints until their product is within the limit.
 void lower_hints(const ProductLimit& limit, std::vector<Symbol>& symbols) {
   std::vector<std::uint32_t> order = limit.symbols;
   order.erase(std::unique(order.begin(), order.end()), order.end());

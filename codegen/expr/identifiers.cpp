@@ -27,7 +27,7 @@ std::string clean_identifier(std::string_view text, std::size_t longest) {
   }
   while (!id.empty() && id.back() == '_') id.pop_back();
   if (id.empty()) return "x";
-  // Names all in capitals are what macros are called (INT_MAX).
+  // All-capital names are usually macros (INT_MAX).
   if (id.size() > 1 && std::none_of(id.begin(), id.end(), [](char c) { return c >= 'a' && c <= 'z'; }))
     for (char& c : id)
       if (is_letter(c)) c = static_cast<char>(c - 'A' + 'a');
@@ -38,7 +38,7 @@ std::string comment_text(std::string_view text, std::size_t longest) {
   std::string line;
   for (const char c : text) {
     if (line.size() >= longest) return line + "...";
-    // Not "*/" nor "/*", no "??" of a trigraph, no backslash that joins lines.
+    // Prevents "*/", "/*", the "??" of a trigraph and a line-joining backslash.
     const bool printable = c >= ' ' && c <= '~' && c != '\\';
     const bool forbidden = !line.empty() && ((line.back() == '*' && c == '/') || (line.back() == '/' && c == '*') ||
                                              (line.back() == '?' && c == '?'));

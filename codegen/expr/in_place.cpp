@@ -24,7 +24,7 @@ std::uint32_t parameter_of(const KernelSource& source, ValueId value, bool writt
   return kNone;
 }
 
-// Such an axis is 0, whether a place names it or not.
+// Replaces axes of extent 1 by 0.
 IndexExpr without_axes_of_one(const IndexExpr& place, const ExprPool& pool) {
   return simplify(substitute(place,
                              [&](Variable v) -> std::optional<IndexExpr> {
@@ -34,7 +34,7 @@ IndexExpr without_axes_of_one(const IndexExpr& place, const ExprPool& pool) {
                   pool.bounds());
 }
 
-// Each of the kernel's points stores an element of its own.
+// True if each point of the kernel stores its own element.
 bool has_element_at_every_point(const Kernel& kernel, const KernelOutput& output) {
   std::vector<IndexExpr> extents;
   for (const std::uint32_t axis : output.axes) extents.push_back(kernel.pool.extent(axis));
@@ -47,9 +47,9 @@ std::vector<ExprId> loads_of(ValueId operand, std::span<const ExprId> roots, con
   return loads;
 }
 
-// Is all that is loaded of this operand loaded before the output is stored? What another output alone needs is not: it
-// may be loaded behind. What a reduction goes over is, in kernels of rows; elsewhere it does not lie at the element's
-// place.
+// True if every load of `operand` happens before the output is stored. Loads that only another output needs may come
+// later. In row kernels, the operands of reductions are loaded before; in other kernels such a load is at another
+// position than the element's.
 bool is_loaded_for(const Kernel& kernel, const KernelOutput& output, ValueId operand) {
   const std::vector<ExprId> needed = loads_of(operand, std::span(&output.expr, 1), kernel.pool);
   const ExprPool& pool = kernel.pool;
@@ -60,8 +60,8 @@ bool is_loaded_for(const Kernel& kernel, const KernelOutput& output, ValueId ope
   });
 }
 
-// Has the row's element of this operand been loaded, once for all, where the output is known? So it has where a
-// reduction goes over what is made of it: its threads wait for one another.
+// True if the row's element of this operand is loaded exactly once, before the output is known. That holds if a
+// reduction depends on it, because its threads wait for each other.
 bool is_loaded_before(const Kernel& kernel, const KernelOutput& output, ValueId operand) {
   if (loads_of(operand, roots_of(kernel), kernel.pool).size() != 1) return false;
   return std::ranges::any_of(reachable(kernel.pool, std::span(&output.expr, 1)), [&](ExprId id) {
@@ -69,7 +69,7 @@ bool is_loaded_before(const Kernel& kernel, const KernelOutput& output, ValueId 
   });
 }
 
-// Each of the kernel's rows stores an element of its own, and nothing else is made of this operand from then on.
+// True if each row of the kernel stores its own element, and nothing reads this operand later.
 bool has_element_of_row(const Kernel& kernel, const KernelOutput& output, ValueId operand, bool of_one_block) {
   IndexExpr points = 1;
   std::vector<std::uint32_t> named;
@@ -86,15 +86,16 @@ bool has_element_of_row(const Kernel& kernel, const KernelOutput& output, ValueI
          });
 }
 
-// Every element is stored by a thread that then and there loads what else it needs for it, sums apart.
+// True if each element is stored by the thread that also loads its other operands, at that time. Accumulated operands
+// are excepted.
 bool finishes_elements(const KernelSource& source) {
   static constexpr std::string_view kOfProducts[] = {"gemm", "contraction", "convolution", "few_rows", "group_windows"};
   return source.schedule == "pointwise" || source.schedule == "direct" ||
          std::ranges::any_of(kOfProducts, [&](std::string_view name) { return source.schedule.starts_with(name); });
 }
 
-// In a kernel of rows: the column of the outputs along which each reduced axis runs, for reductions over whole rows.
-// What others go over, of another length, is no place of the outputs.
+// In a row kernel: reduced axis -> the output column that it runs along, for reductions over whole rows. Reductions of
+// another length match no output column.
 std::map<std::uint32_t, std::uint32_t> columns_of_reductions(const Kernel& kernel, const std::vector<ExprId>& nodes) {
   const ExprPool& pool = kernel.pool;
   const auto depends = dependences(pool);
@@ -164,7 +165,7 @@ bool has_indirect_loads(const Kernel& kernel) {
   });
 }
 
-// The kernel's list of parameters stands behind the functions of its parts, and ends where the body begins.
+// The kernel's parameter list follows the functions of its parts and ends where the body begins.
 void allow_alias(KernelSource& source, std::span<const KernelSource::InPlace> pairs) {
   constexpr std::string_view kRestrict = "__restrict__ ";
   std::set<std::string_view> names;

@@ -21,7 +21,7 @@ bool fits_int32(const IndexExpr& e, const Bounds& bounds) {
     const Range range = range_of(from_terms({term}, 0), bounds);
     if (range.min < -kGreatestInt || range.max > kGreatestInt) return false;
     sum += std::max(std::abs(range.min), std::abs(range.max));
-    // A product is formed step by step: its parts must fit even where another factor can be 0.
+    // A product is computed step by step: each partial product must fit, even if another factor can be 0.
     if (term.coefficient > kGreatestInt || term.coefficient < -kGreatestInt) return false;
     IndexExpr product(1);
     for (const IndexAtomPtr& factor : term.factors) {
@@ -34,7 +34,7 @@ bool fits_int32(const IndexExpr& e, const Bounds& bounds) {
     }
   }
   if (sum <= kGreatestInt) return true;
-  // Terms that cannot all be at their greatest at once: those that add, and those that take away, each as a whole.
+  // Positive and negative terms are not all at their extremes at once, so both partial sums are checked.
   IndexExpr more = std::max<std::int64_t>(0, e.constant_term()), less = std::max<std::int64_t>(0, -e.constant_term());
   for (const IndexTerm& term : e.terms()) {
     const IndexExpr alone = from_terms({term}, 0);
@@ -69,9 +69,9 @@ std::string IndexText::operator()(const IndexExpr& e) const {
   if (e.is_constant()) return index_literal(e.constant_term());
   std::string text;
   for (const IndexTerm& term : e.terms()) {
-    // The variable before the constant reads better: "i * 4096".
+    // The variable comes before the constant, for readability: "i * 4096".
     std::string product;
-    bool nothing = false;  // a factor stands for 0
+    bool nothing = false;  // a factor is 0
     for (const IndexAtomPtr& factor : term.factors) {
       const std::string one = atom(*factor);
       nothing = nothing || one == "0";

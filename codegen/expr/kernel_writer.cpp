@@ -140,7 +140,7 @@ std::string c_type(ScalarType type) {
 
 namespace {
 
-// What the prelude declares, and what schedules write as it stands: no value of the model may bear these names.
+// Names that model values must not get: those of the prelude, and those that schedules write literally.
 const UniqueNames& fixed_names() {
   static const UniqueNames names = [] {
     UniqueNames fixed;
@@ -285,7 +285,7 @@ KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int t
   std::vector<Parameter> listed;
   for (auto* list : {&maps_, &inputs_, &outputs_, &workspaces_, &sizes_})
     listed.insert(listed.end(), list->begin(), list->end());
-  // What TMA alone stores needs no pointer.
+  // A tensor stored only by TMA needs no pointer.
   std::erase_if(listed, [&](const Parameter& p) {
     return p.parameter.kind == KernelParameter::Kind::kTensor && p.parameter.written &&
            !lane_stored_.contains(p.parameter.value) && std::ranges::any_of(maps_, [&](const Parameter& map) {

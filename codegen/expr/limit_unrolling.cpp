@@ -11,7 +11,7 @@
 namespace fusec {
 namespace {
 
-// With loops that may be unrolled so often each, 0: as the text says, which may name a number behind the mark.
+// The text with the given unroll factor for each loop. 0: unchanged, including a number behind the placeholder.
 std::string with_loops(const std::string& text, const std::vector<int>& iterations) {
   std::string result;
   std::size_t copied = 0;
@@ -34,7 +34,7 @@ std::size_t loops_in(std::string_view text) {
   return loops;
 }
 
-// The loop goes first that takes the longest, as often unrolled as fits; others than such as take some time are left.
+// Reduces the unroll factor of the most expensive loop first, to what fits. Loops below kSomeMs are left.
 void unroll_as_fits(KernelSource& source) {
   constexpr double kSomeMs = 10;
   const std::string text = std::move(source.text);
@@ -72,7 +72,7 @@ std::string with_calls(const std::string& text, std::string_view name) {
     copied = last;
   });
   const CalledFunction called = *large_function(name);
-  const bool either = !called.is_double && !name.ends_with('f');  // the prelude's, of floats and doubles
+  const bool either = !called.is_double && !name.ends_with('f');  // a prelude function for both float and double
   const std::string_view type = either ? "T" : called.is_double ? "double" : "float";
   const bool two = called.function->operands == 2;
   return fmt::format("{0}static __device__ __noinline__ {1} @KERNEL@_{2}({1} a{3}) {{ return {2}(a{4}); }}\n",
@@ -82,7 +82,7 @@ std::string with_calls(const std::string& text, std::string_view name) {
 }
 
 void call_large_functions(KernelSource& source) {
-  // Warpgroups have registers by number and products on the way: no call stands among them.
+  // Kernels with warpgroup registers have registers by number and asynchronous MMAs in flight: calls are not possible.
   if (source.has_named_registers || source.schedule.find("wgmma") != std::string::npos) return;
   CompileTime time = compile_time(source.text);
   while (time.ms > kMaxCompileMs && !time.copies.empty()) {
@@ -97,7 +97,7 @@ void call_large_functions(KernelSource& source) {
 
 }  // namespace
 
-// Calls first: a loop that is not unrolled as a whole has the registers that it goes over in local memory.
+// Calls come first: a loop that is not fully unrolled puts its arrays into local memory.
 void limit_unrolling(KernelSource& source) {
   call_large_functions(source);
   unroll_as_fits(source);

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kPointersAtOnce = 500;
 static_assert(8 * (kPointersAtOnce + 1) <= kMaxParameterBytes);
 
-// Writes entries first .. first + entries.size() of the table.
+// A kernel that writes entries first .. first + entries.size() - 1 of the table.
 KernelSource filler(std::span<const KernelParameter> entries, std::size_t first, const KernelParameter& table) {
   KernelSource source;
   std::string parameters, body;

@@ -5,7 +5,7 @@ namespace {
 
 constexpr std::size_t kWidth = 100;
 
-// Lines of a list, with what stands before it in its first line.
+// Prints a list over several lines; `before` starts the first line.
 void write_list(const std::vector<std::string>& items, const std::string& before, const std::string& after,
                 KernelWriter& writer) {
   std::string line = before;
@@ -20,7 +20,7 @@ void write_list(const std::vector<std::string>& items, const std::string& before
   writer.line(line + after);
 }
 
-// As many instructions to a line as find room there.
+// Puts as many instructions on a line as fit.
 void write_instructions(const PtxStatement& statement, KernelWriter& writer) {
   std::string line = statement.scoped ? "{" : "";
   for (const std::string& instruction : statement.instructions) {

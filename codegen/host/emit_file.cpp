@@ -31,7 +31,7 @@ std::string value_list(const Graph& graph, const std::vector<ValueId>& values) {
   return text + " " + bytes_text(bytes);
 }
 
-// The table at the head of the file: which kernel computes what, and what it moves.
+// The table at the head of the file: what each kernel computes, and the bytes that it moves.
 std::string header(const Graph& graph, const LaunchPlan& launch, const Target& target) {
   std::string text = fmt::format(
       "// Made by fusec from \"{}\" for {}. Compiles with NVRTC (no include path) and with nvcc -arch={}.\n//\n",
@@ -88,7 +88,7 @@ EmittedFile emit_file(const Graph& graph, const FusionPlan& plan, const LaunchPl
   file.text = header(graph, launch, target);
   file.text += "\n// ---- prelude: only what this file uses " + std::string(60, '-') + "\n" + prelude_of(parts);
   std::vector<std::int64_t> first_line;
-  std::size_t counted = 0;  // characters of the text whose lines are counted
+  std::size_t counted = 0;  // characters of the text up to which lines are counted
   std::int64_t lines = 0;
   for (const KernelSource& kernel : launch.kernels) {
     const std::string ruler(std::max<std::size_t>(4, 100 - std::min<std::size_t>(90, kernel.name.size())), '-');
@@ -102,7 +102,7 @@ EmittedFile emit_file(const Graph& graph, const FusionPlan& plan, const LaunchPl
   file.text += emit_host(graph, plan, launch);
   file.text += "#endif  // __CUDACC_RTC__\n";
 
-  // Large kernels first, each into the unit that has least to do.
+  // Large kernels first, each into the unit with the least code so far.
   const std::size_t count = std::max<std::size_t>(1, std::min(units, launch.kernels.size()));
   std::vector<std::size_t> by_size(launch.kernels.size()), load(count, 0);
   std::iota(by_size.begin(), by_size.end(), std::size_t{0});

@@ -1,4 +1,4 @@
-// The host part of out.cu: the library that a user calls (create, prepare, launch), printed from the launch plan.
+// Prints the host part of out.cu, the library that a user calls (create, prepare, launch), from the launch plan.
 #include <algorithm>
 
 #include "codegen/host/emit_collective.h"
@@ -36,7 +36,7 @@ class HostPart {
   }
 
   std::string print() {
-    // The functions are printed first, though they stand last: what they call is known only then.
+    // The functions are printed first, although they come last: only then are the helpers known that they call.
     functions();
     std::string body = std::exchange(text_, HostText()).take();
     const std::string checks = check_functions(graph_, launch_, names_);
@@ -80,7 +80,7 @@ class HostPart {
     if (externals_) external_declarations();
   }
 
-  // The symbol is declared and called as it is: no library's function, and none that this file defines.
+  // The launcher's name must not be that of a library function or of a function in this file.
   void check_launcher(const Node& node, const std::string& symbol) const {
     std::string_view fault = launcher_name_fault(symbol);
     if (fault.empty() && symbol.starts_with(m_ + "_")) fault = "a name of this file's";
@@ -133,7 +133,7 @@ class HostPart {
     line("");
   }
 
-  // What the text below calls, and the context.
+  // The helpers that the text below calls, and the context type.
   void helpers(const std::string& calling) {
     text_.append(matrix_calls_.types());
     if (has_tensor_maps(launch_)) text_.append(tensor_map_types());
@@ -226,7 +226,7 @@ class HostPart {
     line("}}  // extern \"C\"");
   }
 
-  // A size that depends on symbols is bounded by what a block may have at all.
+  // The maximum dynamic shared memory; for symbolic sizes, at most the block's limit.
   std::int64_t most_dynamic_shared(const KernelSource& kernel) const {
     return std::min<std::int64_t>(range_of(kernel.dynamic_shared, graph_.bounds()).max, launch_.most_shared_bytes);
   }

@@ -8,7 +8,7 @@
 namespace fusec {
 namespace {
 
-// Of M_args.
+// Fields of M_args.
 struct UsedBuffers {
   std::unordered_set<ValueId> arguments;
   std::unordered_set<std::uint32_t> results;  // positions in LaunchPlan::results
@@ -69,7 +69,7 @@ class Checks {
     end();
   }
 
-  // A constant whose shape has no symbol. Only such constants are prepared.
+  // True for a constant without symbols in its shape. Only such constants are prepared.
   bool is_known_constant(std::size_t i) const {
     const ValueId v = launch_.arguments[i];
     return graph_.value(v).kind == Value::Kind::kConstant &&
@@ -139,7 +139,7 @@ class Checks {
     check_alignment(names_.result(i), shown_name);
   }
 
-  // What the steps read or write, in any of their forms.
+  // The buffers that the steps read or write, in all forms.
   UsedBuffers used_by(const std::vector<LaunchStep>& steps) const {
     UsedBuffers used;
     const auto add = [&](const std::vector<Argument>& arguments) {
@@ -158,7 +158,7 @@ class Checks {
   }
 
   void check_null(const std::string& field, ValueId v) {
-    std::string elements;  // the condition that there are any
+    std::string elements;  // condition that the tensor has elements
     for (const Dim& dim : graph_.tensor(v).shape) {
       if (dim.is(0)) return;
       if (range_of(dim, graph_.bounds()).min <= 0) elements += fmt::format(" && {} > 0", names_.sized(dim));

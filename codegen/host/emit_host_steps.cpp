@@ -121,7 +121,7 @@ class Steps {
     if (maps) text_.line("  }}");
   }
 
-  // Opens the scope of a launch with descriptions for TMA. Nothing is described where there is nothing to do.
+  // Opens the scope of a launch with TMA descriptors. They are encoded only if the grid is not empty.
   void describe_tensors(const std::vector<Argument>& arguments, const std::array<IndexExpr, 3>& grid) {
     std::string blocks;
     for (const IndexExpr& extent : grid)

@@ -49,7 +49,7 @@ std::string epilogue_text(const CublasLtCall& call) {
   return text + (call.bias == kNone ? "" : "_BIAS");
 }
 
-// The type of alpha and beta, and how they are written.
+// The type of alpha and beta: its CUDA name and its C type.
 struct ScaleType {
   std::string_view cuda, c;
 };
@@ -87,7 +87,7 @@ const CublasLtMatrix& c_of(const CublasLtCall& call) {
   return call.c ? *call.c : call.d;
 }
 
-// The parts of the text that do not depend on the model; @ stands for its identifier.
+// The parts of the text that do not depend on the model. @ is replaced by the model's identifier.
 constexpr std::string_view kCublasTypes =
     R"(// A product that cuBLASLt computes: d = epilogue(alpha * a b + beta * c), column-major, in this order of matrices.
 struct @_product_kind {
@@ -219,7 +219,7 @@ inline void release(@_context* ctx) {
 
 )";
 
-// Only where some product has them: cuBLASLt knows them from CUDA 12.9 on.
+// Printed only if some product has outer scales: cuBLASLt supports them from CUDA 12.9 on.
 constexpr std::string_view kOuterScalesPlace = "@@";
 constexpr std::string_view kOuterScales = R"(  if (kind.outer_scales) {
     const cublasLtMatmulMatrixScale_t vectors = CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
@@ -328,7 +328,7 @@ std::string MatrixCallsText::call(const LaunchStep& step, const MatrixCallOperan
     if (range_of(*size, bounds).min < 1)
       condition += (condition.empty() ? "" : " && ") + fmt::format("{} > 0", sized_(*size));
   std::size_t next = 0;
-  // A pointer with the view's offset.
+  // A pointer plus the view's offset.
   const auto pointer = [&](const IndexExpr& offset, DType dtype, bool written) {
     const std::string& given = operands.pointers.at(next++);
     if (offset.is(0)) return given;

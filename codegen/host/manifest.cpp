@@ -163,7 +163,7 @@ class Printer {
     }
   }
 
-  // Elements, innermost dimension first.
+  // In elements, innermost dimension first.
   void boxes(const TensorMapBoxes& boxes) {
     out_.object([&] {
       out_.member("element_bytes", boxes.element_bytes);
@@ -189,7 +189,7 @@ class Printer {
     });
   }
 
-  // Column-major, as cuBLASLt has it.
+  // Column-major, as in cuBLASLt.
   void product(const CublasLtCall& call) {
     out_.object([&] {
       formula("m", call.m);
@@ -246,7 +246,7 @@ class Printer {
     });
   }
 
-  // What is launched instead, where all of `when` holds; nothing where no kernel is named.
+  // What is launched instead if all of `when` holds. Without a kernel, nothing is launched.
   void special_form(const LaunchStep::Specialization& form) {
     out_.object([&] {
       list("when", form.guard, [&](const GuardCondition& c) { condition(c); });

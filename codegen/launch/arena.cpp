@@ -25,7 +25,7 @@ struct Layout {
   std::int64_t bytes = 0;
 };
 
-// One after the other in this order, each at the lowest offset where no buffer alive at the same time lies.
+// Places buffers in the given order, each at the lowest offset free during its lifetime.
 Layout place_in_order(const std::vector<ArenaRequest>& requests, const std::vector<std::int64_t>& sizes,
                       const std::vector<std::size_t>& order) {
   Layout layout;
@@ -48,7 +48,7 @@ Layout place_in_order(const std::vector<ArenaRequest>& requests, const std::vect
   return layout;
 }
 
-// The best of some orders: the largest first, those alive longest first, in order of birth.
+// The best of several orders: largest first, longest-lived first, order of creation.
 Layout best_layout(const std::vector<ArenaRequest>& requests, const std::vector<std::int64_t>& sizes) {
   constexpr std::size_t kMostForAllOrders = 4000;
   const auto life = [&](std::size_t r) { return requests[r].last - requests[r].first; };
@@ -76,7 +76,7 @@ void place_constant(const std::vector<ArenaRequest>& requests, const std::vector
   arena.bytes = layout.bytes;
 }
 
-// What e is at least, where whole multiples of a division by a constant stand in it: k * (a // k) lies within k of a.
+// A lower bound of e without floor divisions by constants: k * (a // k) is less than k below a.
 IndexExpr at_least(const IndexExpr& e) {
   IndexExpr least = e.constant_term();
   for (const IndexTerm& term : e.terms()) {
@@ -97,8 +97,8 @@ bool proves_at_least(const IndexExpr& a, const IndexExpr& b, const Bounds& bound
   return proves_nonnegative(a - b, bounds) || proves_nonnegative(at_least(a - b), bounds);
 }
 
-// The greatest of some expressions, those left out that another one is proven to reach, or to miss by no more than a
-// little: then it is taken for that much greater.
+// The maximum of several expressions. An expression is left out if another one is proven to be at least as large, or
+// smaller by only a little; the other one is then increased by that amount.
 class Greatest {
  public:
   explicit Greatest(const Bounds& bounds) : bounds_(bounds) {}
@@ -136,8 +136,8 @@ bool is_long(const IndexExpr& e) {
   return to_string(e, [](Variable) { return std::string("symbol"); }).size() > kLongest;
 }
 
-// Laid out as is best at the symbols' hints; for all other values the order within the arena is kept: a buffer begins
-// where the last ends of those below it that are alive at the same time. False where that would be long expressions.
+// Chooses the best layout at the symbols' hints and keeps its order for all other values: a buffer starts at the
+// maximum end of the buffers below it that are alive at the same time. False if the expressions get too long.
 bool place_as_at_hints(const std::vector<ArenaRequest>& requests, const std::vector<IndexExpr>& sizes,
                        const Bounds& bounds, Arena& arena) {
   constexpr std::size_t kMostRequests = 2000, kMostTerms = 8;
@@ -166,7 +166,7 @@ bool place_as_at_hints(const std::vector<ArenaRequest>& requests, const std::vec
   return true;
 }
 
-// In order of birth, each in a free slot that fits, else in a new one.
+// Places buffers in order of creation, each in a free slot that fits, else in a new one.
 void place_in_slots(const std::vector<ArenaRequest>& requests, const std::vector<IndexExpr>& sizes,
                     const Bounds& bounds, Arena& arena) {
   struct Slot {

@@ -48,7 +48,7 @@ void ArenaValues::touch(const LoweredStep& step, std::uint32_t position, const s
   for (const ValueId v : step.reads) touch_value(v);
   for (const ValueId v : step.writes) touch_value(v);
   const auto touch_parameter = [&](const KernelParameter& parameter) {
-    // An address that is passed on is fixed from then on.
+    // A pointer that the kernel passes on keeps its address, so its buffer is alive from here.
     if (parameter.kind == KernelParameter::Kind::kTensor && parameter.address_only) touch_value(parameter.value);
     if (parameter.kind == KernelParameter::Kind::kWorkspace)
       alive(scratch_request_.at(parameter.scratch), position, lowered_.scratch_bytes[parameter.scratch]);
@@ -62,7 +62,8 @@ void ArenaValues::offer_in_place(ValueId read, ValueId written, std::uint32_t po
   offers_.push_back({read, written, position, std::move(forms)});
 }
 
-// By request, the one whose place it takes over: an operand that dies where the result is born, of the same size.
+// By request: the request that it overwrites in place. That is an operand of the same size which dies at the step that
+// creates the result.
 std::vector<std::uint32_t> ArenaValues::take_places() {
   std::vector<std::uint32_t> instead_of(requests_.size(), kNone);
   std::vector<bool> taken(requests_.size(), false);
@@ -81,7 +82,7 @@ std::vector<std::uint32_t> ArenaValues::take_places() {
 Arena ArenaValues::place(std::vector<ArenaValue>& values, std::vector<BufferRef>& buffers,
                          std::vector<BufferRef>& scratch) {
   const std::vector<std::uint32_t> instead_of = take_places();
-  // A place that is taken over is one request, from the first of its values to the last.
+  // A chain of in-place values is one request, from the first value to the last.
   std::vector<ArenaRequest> places;
   std::vector<std::uint32_t> place(requests_.size(), kNone);
   std::vector<std::uint32_t> by_birth(requests_.size());

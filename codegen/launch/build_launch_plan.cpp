@@ -58,7 +58,7 @@ class Builder {
       if (seen.insert(v).second) result_.results.push_back(v);
   }
 
-  // Buffers that the caller owns.
+  // Assigns the buffers that the caller owns.
   void find_homes() {
     for (std::uint32_t i = 0; i < graph_.inputs.size(); ++i)
       buffers_[graph_.inputs[i]] = {BufferRef::Kind::kInput, i, 0};
@@ -72,8 +72,8 @@ class Builder {
     }
   }
 
-  // An output that belongs into an input's buffer is written there at once if nothing reads the input from then on;
-  // else it is computed elsewhere and copied at the end.
+  // An output that aliases an input's buffer is written there directly if nothing reads the input later. Otherwise it
+  // is computed elsewhere and copied at the end.
   void find_aliases() {
     if (graph_.aliases.empty()) return;
     const std::vector<Span> span = spans();
@@ -92,11 +92,11 @@ class Builder {
       copies_.push_back({output, input, false});
       overwritten[input] = true;
     }
-    // x into y and y into x: what is overwritten before it is copied is put aside first.
+    // For swaps (x into y, y into x): a value that another copy overwrites is first copied to `aside`.
     for (AliasCopy& copy : copies_) copy.put_aside = overwritten[copy.output];
   }
 
-  // The step that makes the output reads the input element by element, and may write it so.
+  // True if the step that makes the output reads the input element by element, so that it may write in place.
   bool reads_in_place(ValueId input, ValueId output) {
     if (!in_place_) in_place_ = forms_in_place();
     const auto forms = in_place_->find({input, output});
@@ -105,7 +105,7 @@ class Builder {
     return true;
   }
 
-  // By root, the step of its first write and of its last read.
+  // By root: the step of its first write and of its last read.
   struct Span {
     std::int64_t first_write = INT64_MAX, last_read = -1;
     bool is_output = false;
@@ -122,7 +122,7 @@ class Builder {
     return found;
   }
 
-  // The steps of the groups that are prepared, or of those that are not.
+  // Visits the steps of the prepared groups, or of the others.
   template <typename F>
   void for_each_step(bool prepared, F f) const {
     for (std::uint32_t g = 0; g < lowered_.groups.size(); ++g)
@@ -132,7 +132,7 @@ class Builder {
 
   bool is_result(ValueId v) const { return graph_.value(v).kind == Value::Kind::kResult; }
 
-  // What the prepared groups make lives in memory of its own: for good where a launch reads it.
+  // Results of prepared groups have their own memory, permanently if a launch reads them.
   void place_prepared() {
     ArenaValues values(graph_, lowered_, BufferRef::Kind::kPrepared);
     std::uint32_t position = 0;
@@ -156,7 +156,7 @@ class Builder {
     });
   }
 
-  // Of the first step that may read and write the two in one place.
+  // By pair: the in-place forms of the first step that may read and write both in one buffer.
   FormsInPlace forms_in_place() const {
     FormsInPlace found;
     for_each_step(false, [&](const LoweredStep& step, std::uint32_t) {
@@ -167,8 +167,8 @@ class Builder {
     return found;
   }
 
-  // Roots that the step's kernel, in each of its forms, may read and write in one place, each behind one of its
-  // parameters alone.
+  // Visits the pairs of roots that the step's kernel, in every form, may read and write in one buffer. Each root
+  // belongs to exactly one parameter.
   template <typename F>
   void for_each_in_place(const LoweredStep& step, F f) const {
     if (step.kind != LoweredStep::Kind::kKernel) return;
@@ -189,7 +189,7 @@ class Builder {
 
   std::vector<std::pair<RootPair, KernelSource::InPlace>> pairs_in_place(
       std::uint32_t kernel, const std::vector<KernelParameter>& parameters) const {
-    std::map<ValueId, int> uses;  // parameters of a root
+    std::map<ValueId, int> uses;  // parameters per root
     for (const KernelParameter& p : parameters)
       if (p.kind == KernelParameter::Kind::kTensor || p.kind == KernelParameter::Kind::kTensorMap)
         ++uses[root(p.value)];
@@ -206,7 +206,7 @@ class Builder {
     for (const ArenaValues::InPlaceForm& form : values.in_place()) may_alias_[form.kernel].push_back(form.parameters);
   }
 
-  // Everything else that a step touches lives in the arena, from its first write to its last use.
+  // All other values of a step are in the arena, from first write to last use.
   void place_workspace() {
     ArenaValues values(graph_, lowered_, BufferRef::Kind::kWorkspace);
     std::uint32_t position = 0;
@@ -317,7 +317,7 @@ class Builder {
     const std::size_t kernel_steps = result_.steps.size();
     std::set<ValueId> aliased;
     for (const Alias& alias : graph_.aliases) aliased.insert(alias.output);
-    // Results that are an input or a constant themselves; before the copies below, which may overwrite an input.
+    // Results that are an input or a constant. They precede the copies below, which may overwrite an input.
     for (std::uint32_t i = 0; i < result_.results.size(); ++i) {
       count_step();
       const ValueId v = result_.results[i];
@@ -329,12 +329,12 @@ class Builder {
     for (const AliasCopy& copy : copies_)
       push_copy(copy.input, buffer_argument(copy.input).buffer, copy.output,
                 copy.put_aside ? copy.aside : buffer_argument(copy.output).buffer);
-    // What a copy at the end reads is alive until the end.
+    // Operands of the final copies are alive until the end.
     for (ArenaValue& value : result_.arena)
       if (value.last_step >= kernel_steps) value.last_step = static_cast<std::uint32_t>(result_.steps.size());
   }
 
-  // At the end of the launch: the value `from`, which lies at `source`, is copied to `to`.
+  // Adds a final copy of the value `from`, stored at `source`, to `to`.
   void push_copy(ValueId written, BufferRef to, ValueId from, BufferRef source) {
     LaunchStep step;
     step.kind = LaunchStep::Kind::kCopy;
@@ -364,15 +364,15 @@ class Builder {
   const Graph& graph_;
   LoweredPlan lowered_;
   LaunchPlan result_;
-  std::vector<BufferRef> buffers_;  // of each root value
+  std::vector<BufferRef> buffers_;  // by root value
   std::vector<BufferRef> scratch_;
-  std::optional<FormsInPlace> in_place_;                                   // once an alias asks
-  std::map<std::uint32_t, std::vector<KernelSource::InPlace>> may_alias_;  // by kernel: what is one buffer
+  std::optional<FormsInPlace> in_place_;                                   // computed for the first alias
+  std::map<std::uint32_t, std::vector<KernelSource::InPlace>> may_alias_;  // by kernel: parameters that share a buffer
 
-  // At the end of the launch: the output's value goes into the input's buffer.
+  // A final copy of an output's value into an input's buffer.
   struct AliasCopy {
     ValueId output, input;  // roots
-    bool put_aside;         // through `aside`, since another copy overwrites the output's value, itself an input
+    bool put_aside;         // copied via `aside`, since another copy overwrites the output's value (itself an input)
     BufferRef aside = {};
   };
   std::vector<AliasCopy> copies_;

@@ -7,7 +7,7 @@
 namespace fusec {
 namespace {
 
-// FNV-1a, from a start of one's own.
+// FNV-1a with its own start value.
 std::uint64_t hash_from(std::uint64_t start, std::string_view text) {
   std::uint64_t h = start;
   for (const char c : text) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;

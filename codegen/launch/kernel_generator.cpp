@@ -20,10 +20,10 @@
 namespace fusec {
 namespace {
 
-// Scratch memory of parameter tables: numbers that no schedule takes.
+// Scratch indices of parameter tables; schedules use smaller ones.
 constexpr std::uint32_t kFirstTable = 1u << 16;
 
-// Of several kernels: as little as there may be of it.
+// For fused kernels: limits unrolling first, then tests whether the code is still too much.
 bool is_too_much(KernelSource& source) {
   limit_unrolling(source);
   return compile_time(source.text).ms > kMaxLaunchCompileMs;
@@ -42,7 +42,7 @@ void make_unique(std::vector<NodeId>& nodes) {
   nodes.erase(std::unique(nodes.begin(), nodes.end()), nodes.end());
 }
 
-// Tensors of a launch, numbered in the order in which its parts name them; the numbers stand in its key.
+// Numbers a launch's tensors in the order in which its parts name them. The numbers are part of its key.
 class TensorNumbers {
  public:
   std::string key_of(ValueId v) {
@@ -66,7 +66,7 @@ KernelGenerator::Wanted KernelGenerator::wanted_of(std::string signature) const 
   return wanted;
 }
 
-// A tuning database of another version may name a way that there no longer is.
+// Warns if a tuning database of another version names an unknown candidate.
 void KernelGenerator::warn_of_unknown(const Wanted& wanted, const GuardedSources& sources) {
   if (wanted.candidate.empty()) return;
   std::vector<std::string> candidates;
@@ -84,7 +84,7 @@ void KernelGenerator::warn_of_unknown(const Wanted& wanted, const GuardedSources
       tuned.kernel, target_.arch, wanted.candidate, fmt::join(candidates, "\", \"")));
 }
 
-// The form that is taken where symbols are what is expected of them.
+// The form that runs if the symbols have their hints.
 std::vector<KernelSource>& KernelGenerator::as_expected(GuardedSources& sources) const {
   std::vector<std::int64_t> hints;
   for (const Symbol& symbol : graph_.symbols) hints.push_back(symbol.hint);
@@ -106,7 +106,7 @@ std::vector<std::uint32_t> KernelGenerator::keep(std::vector<KernelSource> sourc
   return kept;
 }
 
-// The guard stands above each kernel.
+// Adds the guard to the comment above each kernel.
 void KernelGenerator::keep_special(GeneratedKernels& generated, Guard guard, std::vector<std::uint32_t> kernels) {
   const auto name_of = [&](std::uint32_t s) { return graph_.symbols[s].name; };
   for (const std::uint32_t k : kernels) {
@@ -117,7 +117,7 @@ void KernelGenerator::keep_special(GeneratedKernels& generated, Guard guard, std
   generated.special.push_back({std::move(guard), std::move(kernels)});
 }
 
-// Those before the last that read rows for the last time say so.
+// Sets the in-place pairs. Of several kernels, only those that read the rows for the last time have any.
 void KernelGenerator::allow_in_place(const Kernel& kernel, const std::vector<std::uint32_t>& kernels) {
   const bool alone = kernels.size() == 1;
   for (const std::uint32_t id : kernels) {
@@ -194,7 +194,7 @@ const KernelGenerator::Part& KernelGenerator::part_of_folded(const std::vector<L
 
 GeneratedLaunch KernelGenerator::together(std::span<const Kernel* const> kernels) {
   std::vector<KernelSignature> signatures;
-  TensorNumbers numbers;  // as the parts' signatures name them
+  TensorNumbers numbers;  // in the order of the parts' signatures
   GeneratedLaunch launch;
   std::string key = "together;";
   for (const Kernel* const kernel : kernels) {
@@ -222,11 +222,11 @@ GeneratedLaunch KernelGenerator::together(std::span<const Kernel* const> kernels
   return launch;
 }
 
-// Where parts have special forms, they have one launch, under the guards of all.
+// If parts have specialized forms, these are fused too, under all their guards.
 std::optional<GeneratedLaunch> KernelGenerator::fused_horizontally(const std::vector<LoweredUnit>& units,
                                                                    std::span<const LaunchPart> launch_parts) {
   std::vector<PlacedPart> parts;
-  TensorNumbers numbers;  // as the parts' parameters name them
+  TensorNumbers numbers;  // in the order of the parts' parameters
   GeneratedLaunch launch;
   std::string key;
   for (const auto& [kernel, folded] : launch_parts) {
@@ -264,7 +264,7 @@ std::optional<GeneratedLaunch> KernelGenerator::fused_horizontally(const std::ve
   return launch;
 }
 
-// The parts' sources of one form, whose parameters have the launch's tensors.
+// The parts' sources of one form, with the launch's tensors as parameters.
 KernelPart KernelGenerator::with_tensors(const std::vector<KernelSource>& sources, const PlacedPart& placed) {
   KernelPart part;
   for (const KernelSource& source : sources) {
@@ -278,7 +278,7 @@ KernelPart KernelGenerator::with_tensors(const std::vector<KernelSource>& source
   return part;
 }
 
-// Of a few rows, all parts that have the form take it where the same guard holds.
+// Fuses the skinny GEMM forms: all parts that have a form under the same guard take it.
 void KernelGenerator::add_skinny_gemm(GeneratedKernels& generated, const std::vector<PlacedPart>& parts,
                                       const std::vector<NodeId>& nodes) {
   std::vector<Guard> guards;
@@ -293,7 +293,7 @@ void KernelGenerator::add_skinny_gemm(GeneratedKernels& generated, const std::ve
     });
 }
 
-// Parts in the special forms that `form_of` names, the others as they are in general.
+// Fuses the parts in the forms that `form_of` selects; parts without one take their general form.
 void KernelGenerator::add_special(GeneratedKernels& generated, const std::vector<PlacedPart>& parts,
                                   const std::vector<NodeId>& nodes, const FormOfPart& form_of) {
   Guard guard;

@@ -29,7 +29,7 @@ class PlanLowering {
     for (const ValueId v : graph.outputs) is_output_.insert(v);
   }
 
-  // `together`: kernels that need nothing of one another are one launch.
+  // `together`: independent kernels share a launch.
   void add_group(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together) {
     plan_.groups.emplace_back();
     std::vector<LoweredUnit> units = lower_group(graph_, nodes, outputs, options_.round_intermediates, forms_);
@@ -45,8 +45,8 @@ class PlanLowering {
       add_launch(units, launch);
   }
 
-  // A group that was claimed for a call of cuBLASLt: what stands before the product is views alone. Where it is none
-  // after all (values inside of it have become outputs, for whoever looks for an error), it is a group as others.
+  // A group that was planned as a cuBLASLt call, with only views before the product. It is lowered as an ordinary group
+  // if it no longer matches (inner values became outputs while debugging).
   void add_matrix_call(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together) {
     CublasLtMatch answer = find_cublaslt_call(graph_, nodes, outputs, target_, options_.round_intermediates);
     if (!answer.call) return add_group(nodes, outputs, together);
@@ -71,7 +71,7 @@ class PlanLowering {
     steps().push_back(std::move(step));
   }
 
-  // The group added last is prepared: to those that are not, its results are constants.
+  // Marks the last group as prepared. Its results are constants to the other groups.
   void note_prepared(std::span<const NodeId> nodes) {
     plan_.groups.back().prepared = true;
     for (const NodeId n : nodes)
@@ -79,7 +79,7 @@ class PlanLowering {
         prepared_.insert(graph_.nodes[n].first_output + i);
   }
 
-  // A get_item that no step had to copy is the field itself, wherever the tuple was made.
+  // A get_item that no step copied is the tuple's field itself.
   LoweredPlan finish() {
     for (ValueId v = 0; v < graph_.value_count(); ++v)
       if (plan_.storage_of[v] == v && !claimed_.contains(v))
@@ -108,7 +108,7 @@ class PlanLowering {
     return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& o) { return nothing_in(o.value); });
   }
 
-  // As one launch if that may be, else as two, and so on.
+  // Tries one launch for all units, then two halves, and so on.
   void add_launch(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
     if (launch.size() == 1) return add_unit(units[launch[0]]);
     if (const CrossRowUnits* const folded = folded_at(launch, 0); folded && folded->columns.size() + 1 == launch.size())
@@ -118,14 +118,14 @@ class PlanLowering {
     add_launch(units, launch.subspan(launch.size() / 2));
   }
 
-  // Units of a launch, from this one on, that are one kernel's work; else null.
+  // The cross-row reduction that consists of the launch's units from `at` on; null if there is none.
   const CrossRowUnits* folded_at(std::span<const std::uint32_t> launch, std::size_t at) const {
     const auto folded = std::ranges::find(folded_, launch[at], &CrossRowUnits::rows);
     if (folded == folded_.end() || folded->columns.size() >= launch.size() - at) return nullptr;
     return std::ranges::equal(folded->columns, launch.subspan(at + 1, folded->columns.size())) ? &*folded : nullptr;
   }
 
-  // In launches of its own; where its rows do not stand in registers after all, as kernels one after the other.
+  // Launches a fused cross-row reduction alone. If its rows do not fit in registers, launches its kernels separately.
   void add_folded(const std::vector<LoweredUnit>& units, const CrossRowUnits& folded) {
     const GeneratedLaunch generated = generator_.folded(units, folded);
     if (generated.is_none()) {
@@ -138,7 +138,7 @@ class PlanLowering {
     launch_made(generated);
   }
 
-  // The kernels of a launch as one; false where they cannot be.
+  // Fuses a launch's kernels into one; false if that is impossible.
   bool add_joined(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
     std::vector<const Kernel*> kernels;
     for (const std::uint32_t u : launch)
@@ -213,7 +213,7 @@ class PlanLowering {
     if (!makes_nothing(kernel)) launch_made(generator_.alone(kernel));
   }
 
-  // Analysis takes any custom op; source needs to know what to call.
+  // Analysis accepts any custom op, but source needs the name of its launcher.
   void require_launcher(const Node& node) const {
     if (node.op->special != Special::kExternal || !node.op->symbol.empty()) return;
     if (graph_.attributes(node).has("symbol")) return;
@@ -253,8 +253,8 @@ class PlanLowering {
     if (std::find(list.begin(), list.end(), p.value) == list.end()) list.push_back(p.value);
   }
 
-  // One step a kernel, with tensors replaced as `instead` says and scratch memory of its own; `special`: the kernels'
-  // other forms, where they have any.
+  // Adds a step per kernel, with tensors replaced by `instead` and its own scratch memory. `special`: the kernels'
+  // specialized forms, if any.
   void launch(const std::vector<std::uint32_t>& kernels, const std::map<ValueId, ValueId>& instead,
               const std::vector<NodeId>& nodes, const std::vector<GeneratedKernels::Special>& special = {}) {
     std::map<std::uint32_t, std::uint32_t> scratch;
@@ -303,12 +303,12 @@ class PlanLowering {
   const EmitOptions& options_;
   FormMemory* forms_;
   LoweredPlan plan_;
-  KernelGenerator generator_;  // of the plan's kernels
+  KernelGenerator generator_;  // makes the plan's kernels
   std::set<ValueId> is_output_;
-  std::set<ValueId> claimed_;              // buffers that are an output's
-  std::set<ValueId> prepared_;             // made before any launch
-  std::vector<CrossRowUnits> folded_;      // of the group that is being added
-  std::uint32_t library_scratch_ = kNone;  // one for all calls: they follow one another on a stream
+  std::set<ValueId> claimed_;              // buffers that belong to an output
+  std::set<ValueId> prepared_;             // computed before any launch
+  std::vector<CrossRowUnits> folded_;      // of the current group
+  std::uint32_t library_scratch_ = kNone;  // shared by all calls, which run in order on one stream
 };
 
 }  // namespace

@@ -21,7 +21,7 @@ class Updates {
         ++position;
       }
     for (const ValueId v : graph_.outputs) pinned_[root(v)] = true;
-    // From behind: what a later update has joined, an earlier one joins as a whole.
+    // Backwards: an earlier update then joins all that a later one has already joined.
     bool some = false;
     for (std::size_t g = plan_.groups.size(); g-- > 0;) {
       LoweredGroup& group = plan_.groups[g];
@@ -47,7 +47,7 @@ class Updates {
       last_read_[to] = std::max(last_read_[to], last_read_[from]);
       return true;
     }
-    // The input's buffer is the result's, too, and no other's.
+    // The input's buffer is also this result's buffer, and no other's.
     const auto into_it = [&](const Alias& alias) { return root(alias.input) == from; };
     const bool only = std::ranges::count_if(graph_.aliases, into_it) == 1;
     if (!only || root(std::ranges::find_if(graph_.aliases, into_it)->output) != to) return false;
@@ -86,7 +86,7 @@ class Updates {
   const Graph& graph_;
   LoweredPlan& plan_;
   std::vector<std::int64_t> last_read_;  // by root: the step
-  std::vector<bool> pinned_;             // roots whose contents are needed beyond their last reading step
+  std::vector<bool> pinned_;             // roots that must keep their contents after the last step that reads them
 };
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace fusec {
 namespace {
 
-// For each source, the first that equals it.
+// By source: the index of the first equal source.
 std::vector<std::size_t> first_equal(const std::vector<std::string>& sources) {
   std::unordered_map<std::string_view, std::size_t> first_of;
   std::vector<std::size_t> first;
@@ -43,7 +43,7 @@ std::vector<CompiledModule> compile_all(const Nvrtc& nvrtc, const std::vector<st
   std::vector<std::exception_ptr> failures(sources.size());
   CompileCache cache(options.cache_directory, options.cache_bytes);
   const std::string wanted = conditions(nvrtc, arch, options.cubin);
-  const std::string better = conditions(nvrtc, arch, CubinUse::kRun);  // a module to run is also a proof
+  const std::string better = conditions(nvrtc, arch, CubinUse::kRun);  // a module to run also serves as a proof
   const auto compile = [&](NvrtcProcess& process, std::size_t i) {
     if (cache.find(wanted + sources[i], modules[i])) return;
     if (better != wanted && cache.find(better + sources[i], modules[i])) return;

@@ -64,8 +64,8 @@ std::string hexadecimal(const std::string& bytes) {
 
 // --- files
 
-// An entry's name (of earlier versions 32 digits), or one with an ending: a file under way, or left by a process that
-// was killed. Nothing else in the folder is ours.
+// True for an entry's name (64 digits, or 32 in earlier versions), also with an ending: a temporary file, or one left
+// by a killed process. The cache touches no other files of the folder.
 bool is_our_name(std::string_view name) {
   const std::size_t digits = std::min(name.find_first_not_of("0123456789abcdef"), name.size());
   return (digits == 32 || digits == 64) && (digits == name.size() || name[digits] == '.');
@@ -99,7 +99,7 @@ class OpenFile {
   int file_;
 };
 
-// The whole file, where it is one that only the user can have written, and no larger than the whole cache may be.
+// Reads a whole file. False unless only the user (or root) can have written it and it is at most as large as the cache.
 bool read_private(int directory, const std::string& name, std::uint64_t most_bytes, std::string& content) {
   const OpenFile file(openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
   struct stat found {};
@@ -114,7 +114,7 @@ bool read_private(int directory, const std::string& name, std::uint64_t most_byt
     if (got <= 0) return false;
     have += static_cast<std::size_t>(got);
   }
-  futimens(file.number(), nullptr);  // used just now
+  futimens(file.number(), nullptr);  // marks it as recently used
   return true;
 }
 
@@ -201,14 +201,15 @@ void CompileCache::keep(const std::string& input, const CompiledModule& module) 
   file.write(entry);
   if (!file.place()) return;
   added_ += entry.size();
-  // Other processes may be adding, too: the folder is looked at now and then, and at the end.
+  // Other processes may be adding files too, so the folder is scanned regularly, and at the end.
   if (added_ <= most_bytes_ / 8) return;
   remove_oldest();
   added_ = 0;
 }
 
 void CompileCache::remove_oldest() const {
-  constexpr time_t kForgotten = 3600;  // seconds after which a file under way belongs to a process that was killed
+  // age in seconds after which a temporary file is taken to be a killed process' file
+  constexpr time_t kForgotten = 3600;
   std::vector<StoredFile> files = stored_files(directory_);
   std::ranges::sort(files, is_used_earlier);
   std::uint64_t bytes = 0;

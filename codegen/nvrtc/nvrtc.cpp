@@ -35,13 +35,13 @@ struct Nvrtc::Functions {
 Nvrtc::Nvrtc() = default;
 
 Nvrtc::~Nvrtc() {
-  // The library stays loaded: it has threads and state of its own that do not survive being unloaded.
+  // The library stays loaded: its threads and state do not survive unloading.
 }
 
 namespace {
 
-// NVRTC opens libnvrtc-builtins by its bare name when it first needs it, which the loader finds only on its own path.
-// Loaded beforehand from where NVRTC itself lies, it is found by that name anywhere.
+// NVRTC opens libnvrtc-builtins by its bare name on first use, and the loader searches only its own path. Loading it
+// first, from NVRTC's folder, makes the bare name resolve.
 void load_builtins_beside(const std::string& library) {
   if (library.find('/') == std::string::npos) return;
   std::error_code ignored;
@@ -51,7 +51,7 @@ void load_builtins_beside(const std::string& library) {
   }
 }
 
-// The file that a symbol was loaded from: path, size and time of change.
+// The file from which a symbol was loaded: path, size and modification time.
 std::string file_of(void* symbol) {
   Dl_info info{};
   struct stat file {};

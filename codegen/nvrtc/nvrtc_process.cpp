@@ -22,7 +22,7 @@
 namespace fusec {
 namespace {
 
-// --- messages: a length and as many bytes
+// --- messages: a length, then that many bytes
 
 bool send_bytes(int socket, const void* bytes, std::size_t count) {
   const auto* next = static_cast<const char*>(bytes);
@@ -72,7 +72,7 @@ bool send_refusal(int socket, const Error::Parts& parts) {
          send_text(socket, parts.expected) && send_text(socket, parts.hint);
 }
 
-// Waits until the child answers or is gone. Throws once a limit of this thread's budget is exceeded.
+// Waits until the child answers or has ended. Throws if a limit of this thread's budget is exceeded.
 void wait_for_answer(int socket) {
   constexpr int kMillisecondsBetweenLooks = 5;
   Budget* const budget = current_budget();
@@ -81,7 +81,7 @@ void wait_for_answer(int socket) {
   while (poll(&answer, 1, kMillisecondsBetweenLooks) <= 0) budget->require();
 }
 
-// False where the child is gone. Throws what it refused.
+// False if the child has ended. Throws the error that the child reports.
 bool receive_module(int socket, CompiledModule& module) {
   char answer = 0;
   if (!receive_bytes(socket, &answer, 1)) return false;
@@ -96,21 +96,21 @@ bool receive_module(int socket, CompiledModule& module) {
 
 // --- the child
 
-// Nothing of the parent is used there but its memory: no descriptor, no handler, no core file.
+// Makes the child independent of the parent: no inherited descriptors, handlers or core files.
 void leave_parent(int& socket, int said, pid_t parent) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
   for (const int signal : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) std::signal(signal, SIG_DFL);
   const rlimit none{0, 0};
   setrlimit(RLIMIT_CORE, &none);
-  // The socket may itself be one of the first four numbers.
+  // The socket's own number may be below 4.
   const int kept = fcntl(socket, F_DUPFD, 4), kept_said = fcntl(said, F_DUPFD, 4);
   const int nothing = open("/dev/null", O_RDONLY);
   dup2(nothing, STDIN_FILENO);
   dup2(kept_said, STDOUT_FILENO);
   dup2(kept_said, STDERR_FILENO);
   dup2(kept, 3);
-  constexpr unsigned kMostKnown = 65536;  // where the kernel is older than close_range
+  constexpr unsigned kMostKnown = 65536;  // for kernels without close_range
   if (close_range(4, ~0u, 0) != 0)
     for (unsigned file = 4; file < kMostKnown; ++file) close(static_cast<int>(file));
   socket = 3;
@@ -126,7 +126,7 @@ void leave_parent(int& socket, int said, pid_t parent) {
     } catch (const Error& error) {
       sent = send_refusal(socket, error.parts());
     } catch (const std::exception&) {
-      break;  // no memory: the parent tells of the end
+      break;  // out of memory: the parent reports it
     }
     if (!sent) break;
   }
@@ -156,7 +156,7 @@ void NvrtcProcess::start() {
   int sockets[2] = {-1, -1};
   said_ = memfd_create("nvrtc", MFD_CLOEXEC);
   const bool connected = said_ != -1 && socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sockets) == 0;
-  // What interrupts the parent does not interrupt the child.
+  // Signals to the parent must not interrupt the child.
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -176,14 +176,14 @@ void NvrtcProcess::start() {
 }
 
 std::string NvrtcProcess::end() {
-  if (socket_ != -1) close(socket_);  // which a child that waits takes for the end
+  if (socket_ != -1) close(socket_);  // a waiting child takes this as its end
   int status = 0;
   pid_t ended = -1;
   if (child_ != -1) do {
       ended = waitpid(child_, &status, 0);
     } while (ended == -1 && errno == EINTR);
   std::string what = "its process ended";
-  // Where the program lets its children be reaped by others, nothing is known.
+  // If the program reaps its children elsewhere, the status is unknown.
   if (ended == child_ && WIFSIGNALED(status))
     what = fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)));
   if (said_ != -1) {

@@ -28,20 +28,20 @@ NvrtcSearchPaths only(const std::string& path, const std::string& chosen_by) {
   return places;
 }
 
-// Whether nobody but root, the user and whoever owns the program could have put the file or folder there. A folder
-// beside the program's may be one that others can write, /tmp say.
+// True if only root, the user, or the program's owner could have put the file or folder there. A folder next to the
+// program may be writable by others, for example /tmp.
 bool is_trusted(const std::string& path, uid_t program_owner) {
   struct stat file {};
   if (stat(path.c_str(), &file) != 0 || (file.st_mode & S_IWOTH) != 0) return false;
   return file.st_uid == 0 || file.st_uid == geteuid() || file.st_uid == program_owner;
 }
 
-// The shared library that holds this code, libfusec.so say; "" in a program of its own.
+// The shared library with this code, such as libfusec.so; "" if it is linked into a program.
 fs::path own_library() {
   Dl_info info{};
   void* map = nullptr;
   if (!dladdr1(reinterpret_cast<const void*>(&own_library), &info, &map, RTLD_DL_LINKMAP) || !map) return "";
-  return static_cast<const link_map*>(map)->l_name;  // "" of the program
+  return static_cast<const link_map*>(map)->l_name;  // "" for the program itself
 }
 
 void add_installed(std::vector<std::string>& paths) {

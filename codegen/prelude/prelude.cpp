@@ -13,7 +13,7 @@ struct Part {
   std::string_view name;
   std::vector<std::string_view> needs;
   std::string_view text;
-  const WarpgroupMultiply* product = nullptr;  // whose text it is, in place of `text`
+  const WarpgroupMultiply* product = nullptr;  // generates the text, in place of `text`
 };
 
 std::vector<std::string_view> words_of(std::string_view line) {
@@ -74,10 +74,10 @@ bool is_identifier_char(char c) {
 
 std::string prelude_text(const std::set<std::string>& wanted) {
   const auto& parts = all_parts();
-  std::vector<std::uint8_t> state(parts.size(), 0);  // 1: what it needs is on the stack above, 2: printed
+  std::vector<std::uint8_t> state(parts.size(), 0);  // 1: its dependencies are on the stack, 2: printed
   std::vector<std::size_t> stack;
   for (auto it = wanted.rbegin(); it != wanted.rend(); ++it) stack.push_back(part_named(*it));
-  // Helpers come in families, of which a file seldom calls all.
+  // Helpers come in families, and most files call only some of a family.
   std::string text =
       wanted.empty() ? "" : "#if defined(__NVCC__) || defined(__CUDACC_RTC__)\n#pragma nv_diag_suppress 177\n#endif\n";
   while (!stack.empty()) {
@@ -103,7 +103,8 @@ std::string prelude_text(const std::set<std::string>& wanted) {
 }
 
 const std::set<std::string, std::less<>>& prelude_names() {
-  // A word before a parenthesis, or after "using" or "struct": calls are among them, which reserves a few too many.
+  // Names are words before a parenthesis, or after "using" or "struct". Calls match too, which reserves a few names too
+  // many.
   static const std::set<std::string, std::less<>> names = [] {
     std::set<std::string, std::less<>> found;
     for (const Part& part : all_parts()) {

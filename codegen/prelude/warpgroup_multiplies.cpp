@@ -24,9 +24,9 @@ constexpr Types kProductTypes[] = {
     {"s8", "s32.s8.s8", 8},
 };
 constexpr int kColumns[] = {64, 128, 192, 256};
-constexpr int kMostSumRegisters = 128, kRegistersTogether = 32;  // of a thread's sums; first ones are multiples
+constexpr int kMostSumRegisters = 128, kRegistersTogether = 32;  // per thread; first registers are multiples
 
-// "%0,%1,%2", in quotes, line after line; or with another name before the numbers, and from another one on.
+// Register names "%0,%1,%2" in quoted lines, or with another prefix and first number.
 std::string register_names(int count, std::string_view name = "%", int from = 0) {
   constexpr int kLine = 24;
   std::string text;
@@ -50,8 +50,8 @@ std::string register_operands(int eights, bool integers) {
   return text;
 }
 
-// The slices of a stage, 32 bytes of a line or so many lines each, in one statement: its list of registers is what
-// compilers spend their time on. `first`: of registers by name, to which is always added.
+// One asm statement with the MMAs of all K slices of a stage (32 bytes of K each), because compile time depends on the
+// length of the register list. `first`: for named registers, which are always accumulated into.
 std::string text_of(const Types& types, int columns, std::optional<int> first = std::nullopt) {
   constexpr int kSlices = 4;
   const bool turns = types.bits == 16, integers = types.of_sums_and_factors.starts_with("s32");
