@@ -25,7 +25,7 @@ BroadcastTiles::BroadcastTiles(const Row& row, const std::vector<RowLoop>& loops
     : row_(row), emitter_(emitter) {
   const ExprPool& pool = row.form.kernel.pool;
   if (row.layout.blocks_sharing_row() > 1 && row.iterations == 0) return;
-  std::optional<std::uint32_t> vectors;  // the first loop's axis, by which positions are told
+  std::optional<std::uint32_t> vectors;  // axis of the first loop, by which positions are expressed
   for (const RowLoop& loop : loops) {
     if (loop.width == 1 || loop.axes.size() != 2) continue;
     const std::uint32_t vector_axis = loop.axes[0], lane_axis = loop.axes[1];
@@ -79,8 +79,8 @@ void BroadcastTiles::add_load(ExprId load, const TileGroup& place) {
   all_[number].tensors.push_back(tensor);
 }
 
-// Of one row: a vector more is read than there is, of which a part may be needed. Blocks that share it have the vectors
-// of each turn apart.
+// Shared memory for one row. It includes one more vector, of which a part may be needed. Blocks that share the row
+// store each iteration's vectors separately.
 IndexExpr BroadcastTiles::bytes_of(int words) const {
   if (row_.layout.blocks_sharing_row() > 1) return IndexExpr(row_.iterations * 4 * words_of_vectors(words));
   return simplify(ceil_div(vectors_ * words + words + 1, 4) * 16, row_.form.kernel.pool.bounds());
@@ -126,9 +126,9 @@ void BroadcastTiles::fill(TileGroup& tiles, const Place& place) {
                          words_of_vectors(tiles.words), tiles.words * layout.parts);
   } else {
     const Range count = range_of(vectors_, row_.form.kernel.pool.bounds());
-    // Rows that begin anywhere may have a vector less.
+    // An unaligned row may have one vector less.
     const std::int64_t least = std::max<std::int64_t>(0, count.min - (row_.split.start ? 1 : 0));
-    constexpr std::int64_t kMostCopies = 64;  // of a thread, word by word: each of them is in the text
+    constexpr std::int64_t kMostCopies = 64;  // per thread, each a statement in the text
     const bool loops = row_.iterations == 0 || tiles.words * count.max > kMostCopies * layout.parts;
     bounds = fmt::format("{}, {}", tiles.words * least, loops ? 0 : tiles.words * count.max);
   }

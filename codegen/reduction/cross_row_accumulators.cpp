@@ -53,7 +53,7 @@ std::int64_t CrossRowAccumulators::shared_bytes() const {
   return cross_row_.layout.rows > 1 ? std::int64_t{4} * (cross_row_.layout.rows / 2) * 32 * iterations_ * width_ : 0;
 }
 
-// The second half of warps gives its results to the first, and so on.
+// Tree reduction: in each step, the second half of the warps passes its results to the first half.
 void CrossRowAccumulators::join_warps(const std::string& lane) {
   writer_.use("combine");
   const int warps = cross_row_.layout.rows, of_warp = 32 * iterations_ * width_;

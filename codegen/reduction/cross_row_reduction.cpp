@@ -11,7 +11,7 @@
 namespace fusec {
 namespace {
 
-// What is said of the first launch: all that is made.
+// The kernel for the first launch's comment: it names everything that both launches compute.
 Kernel with_columns(Kernel kernel, const CrossRowReduction& cross_row) {
   for (const NodeId n : cross_row.columns.kernel.nodes)
     if (std::ranges::find(kernel.nodes, n) == kernel.nodes.end()) kernel.nodes.push_back(n);
@@ -21,7 +21,7 @@ Kernel with_columns(Kernel kernel, const CrossRowReduction& cross_row) {
   return kernel;
 }
 
-// The lines that blocks have left are chunks of the columns' kernel.
+// The layout of the columns' kernel, with the blocks' lines as chunks.
 RowLayout layout_of_lines(int lines) {
   constexpr unsigned kOfThread = 8, kMost = 32;
   const auto parts = static_cast<int>(std::min(kMost, std::bit_ceil(static_cast<unsigned>(lines) / kOfThread + 1)));
@@ -39,7 +39,7 @@ std::vector<KernelSource> cross_row_reduction(const CrossRowReduction& cross_row
   RowSplit split;
   CrossRowReduction ready = cross_row;
   ready.rows = split_vectors(cross_row.rows, graph, split);
-  if (split.start) {  // a thread's columns are the same of each row
+  if (split.start) {  // a thread's columns are the same in each row
     ready.rows = cross_row.rows;
     split = {};
   }

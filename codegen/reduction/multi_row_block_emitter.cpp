@@ -26,7 +26,7 @@ class MultiRowBlockEmitter {
         emitter_(form.kernel, writer_),
         resident_row_(form_, writer_, emitter_) {
     RowRegisters register_plan = plan_row_registers(form_, graph_, loops(), 1, plan_.block_threads());
-    // Loads alone are no better in registers than in shared memory.
+    // Loads alone are no faster in registers than in shared memory.
     if (std::ranges::none_of(register_plan.slots, &RowRegisters::Slot::words))
       resident_row_.keep(std::move(register_plan), plan_.block_threads());
   }
@@ -61,8 +61,8 @@ class MultiRowBlockEmitter {
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = "row_reduction";
     source.rows_stay_resident = true;
-    // Everything that a block reads of its rows it has read before the barrier behind which it stores them; what has an
-    // element a row is stored by a thread whose warp has reduced the row.
+    // A block reads all operands of its rows before the barrier that precedes the stores. Outputs with one element per
+    // row are stored by a thread of the warp that reduced the row.
     source.owns_rows = has_whole_runs() || !has_indirect_loads(form_.kernel);
     return source;
   }
@@ -85,7 +85,7 @@ class MultiRowBlockEmitter {
     return {.axes = axes, .roots = std::move(roots), .vectors = IndexExpr(plan_.iterations)};
   }
 
-  // In the order in which they run.
+  // In execution order.
   std::vector<RowLoop> loops() const {
     std::vector<RowLoop> result;
     for (const ReductionLoop& loop : reduction_loops(form_))
@@ -94,13 +94,13 @@ class MultiRowBlockEmitter {
     return result;
   }
 
-  // Rows that runs go along.
+  // The number of rows that runs cover.
   IndexExpr rows_of_runs() const {
     return plan_.along_last ? form_.kernel.pool.extent(form_.rows.back()) : point_count(form_.kernel.pool, form_.rows);
   }
   bool has_whole_runs() const { return proves_multiple_of(rows_of_runs(), plan_.rows, form_.kernel.pool.bounds()); }
 
-  // The block's first row, and which runs are its.
+  // Declares the block's first row and its runs.
   void open_run() {
     const ExprPool& pool = form_.kernel.pool;
     const IndexExpr rows = rows_of_runs();
@@ -112,7 +112,7 @@ class MultiRowBlockEmitter {
       writer_.line(fmt::format("const {} {} = {} * {};  // of the block's rows", type, first_, block, plan_.rows));
     } else {
       if (!blocks_.is(1)) first_ = writer_.unique("first");
-      const auto part_of = [&](const IndexExpr& count) {  // of the blocks' numbers, which go on without it
+      const auto part_of = [&](const IndexExpr& count) {  // of the block index, which loses that part
         const std::string limit = emitter_.index_text().tight(count), part = fmt::format("{} % {}", rest, limit);
         rest += " / " + limit;
         return part;
@@ -146,7 +146,7 @@ class MultiRowBlockEmitter {
                              plan_.length));
   }
 
-  // The runs that share what stands beside them.
+  // Opens the loop over the runs that share broadcast tiles.
   void open_runs() {
     const Bounds& bounds = form_.kernel.pool.bounds();
     const IndexExpr& extent = form_.kernel.pool.extent(*plan_.repeated_axis);
@@ -166,7 +166,7 @@ class MultiRowBlockEmitter {
       const std::string mine = fmt::format("{} + threadIdx.x / {}", from, plan_.threads);
       if (proves_multiple_of(extent, plan_.parallel_runs, bounds)) {
         writer_.line(fmt::format("const {} {} = {};", type, run, mine));
-      } else {  // the threads of a run that there is not have no elements
+      } else {  // threads of a run that does not exist have no elements
         const std::string count = writer_.unique("count_of_run");
         writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", count, mine, limit, count_));
         writer_.line(fmt::format("const {0} {1} = min(({0})({2}), {3} - 1);", type, run, mine, limit));
@@ -189,7 +189,7 @@ class MultiRowBlockEmitter {
     return follows ? fmt::format("{} + {}", emitter_.index(start), along) : emitter_.index(start);
   }
 
-  // Elements that lie between a multiple of 16 bytes and this one.
+  // Elements between the preceding multiple of 16 bytes and this position.
   static std::string before_text(const std::string& at, DType dtype) {
     return fmt::format("(int)({} & {})", at, 128 / bits(dtype) - 1);
   }
@@ -206,7 +206,7 @@ class MultiRowBlockEmitter {
       place += fmt::format(" + threadIdx.x / {} * {}", plan_.threads, tile.elements);
     const std::string name = tiles_[number] = writer_.unique(preferred_name + "_tile");
     std::string at = begin_of(tile.start, tile.broadcast), behind, before = "0";
-    if (!tile.aligned) {  // it lies there as it does in memory
+    if (!tile.aligned) {  // keeps its misalignment in shared memory
       const std::string start = writer_.unique(preferred_name + "_at");
       writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), start, at));
       at = start, before = before_text(start, tile.dtype);
@@ -228,7 +228,7 @@ class MultiRowBlockEmitter {
                                tile.aligned, thread, name, from, before, count_, widen));
   }
 
-  // Which of a run's rows this thread's is.
+  // The index of this thread's row in its run.
   std::string row_in_run() const {
     const int lanes = plan_.lanes, rows_per_warp = plan_.rows_per_warp, of_warps = 32 * rows_per_warp;
     if (rows_per_warp == 1) return lanes == 1 ? thread_ : fmt::format("{} / {}", thread_, lanes);
@@ -238,7 +238,7 @@ class MultiRowBlockEmitter {
                        lanes, rows_per_warp);
   }
 
-  // This thread's row, and its elements of it.
+  // Declares this thread's row and its elements.
   void open_row() {
     const std::string type = writer_.index_type();
     row_in_block_ = writer_.unique("of_run");
@@ -248,7 +248,7 @@ class MultiRowBlockEmitter {
       const std::string there = first_.empty() ? row_in_block_ : fmt::format("{} + {}", first_, row_in_block_);
       row = writer_.unique("row");
       const std::string last = emitter_.index_text().tight(rows_of_runs());
-      // threads without a row compute what nobody asks for
+      // threads without a row compute unused values
       writer_.line(has_whole_runs() ? fmt::format("const {} {} = {};", type, row, there)
                                     : fmt::format("const {0} {1} = min(({0})({2}), {3} - 1);", type, row, there, last));
     }
@@ -280,7 +280,7 @@ class MultiRowBlockEmitter {
     more_ = fmt::format("{{0}} < {} || {{0}} < {}", least, mine);
   }
 
-  // `body` for each of this thread's elements; the axis is bound.
+  // Emits `body` for each of this thread's elements, with the axis bound.
   void over_row(const RowLoop& loop, const std::function<void()>& body) {
     const ExprEmitter::Mark outside = emitter_.mark();
     if (resident_row_.iterations_of(loop.axes) > 0) resident_row_.declare_arrays(loop.axes);
@@ -337,7 +337,7 @@ class MultiRowBlockEmitter {
     return true;
   }
 
-  // Outputs with an element a row.
+  // Stores the outputs with one element per row.
   void store_row() {
     const std::vector<std::string> values = emitter_.emit(roots_of_outputs(true));
     std::vector<std::string> conditions;
@@ -358,7 +358,8 @@ class MultiRowBlockEmitter {
     const std::vector<ExprId> roots = roots_of_outputs(false);
     over_row(loop_over(form_.columns, roots), [&] {
       std::vector<std::string> values = emitter_.emit(roots);
-      for (std::size_t i = 0; outputs.size() > 1 && i < outputs.size(); ++i) {  // all, before a tile is written
+      // all values, before any tile is written
+      for (std::size_t i = 0; outputs.size() > 1 && i < outputs.size(); ++i) {
         const std::string value = writer_.unique("value");
         writer_.line(fmt::format("const {} {} = {};", c_type(form_.kernel.pool[roots[i]].type), value, values[i]));
         values[i] = value;
@@ -372,7 +373,7 @@ class MultiRowBlockEmitter {
       const DType dtype = output.type.dtype;
       writer_.use(dtype);
       std::string four;
-      if (dtype == DType::kBFloat16 || dtype == DType::kFloat16) {  // two by one conversion
+      if (dtype == DType::kBFloat16 || dtype == DType::kFloat16) {  // two elements per conversion
         writer_.use("packed_words");
         four = fmt::format(", [](const float (&v)[4]) {{ return {}_words(v); }}", storage_type(dtype));
       }
@@ -400,13 +401,13 @@ class MultiRowBlockEmitter {
   RegisterResidentRow resident_row_;
   std::vector<std::string> tiles_;
   IndexExpr blocks_ = 0;
-  std::string first_, count_;           // of a run: its first row, "" if that is 0, and how many elements its rows have
+  std::string first_, count_;           // of a run: its first row ("" if 0), and the elements of its rows
   std::string from_;                    // of the block: its first run
-  std::string thread_ = "threadIdx.x";  // of those of its run
+  std::string thread_ = "threadIdx.x";  // index among the threads of its run
   std::string row_in_block_;
-  std::string begin_, at_;  // of the thread: where it begins in its row and in a tile
-  std::string more_;        // of turn {0}, element {1} of the row: is there one for it? "": always
-  std::string iteration_, place_, at_iteration_;  // in a loop: which turn this is, where it is in the row and in a tile
+  std::string begin_, at_;                        // of the thread: its start in the row and in a tile
+  std::string more_;                              // condition that element {1} of iteration {0} exists; "" if always
+  std::string iteration_, place_, at_iteration_;  // in a loop: the iteration, its place in the row and in a tile
 };
 
 }  // namespace

@@ -43,7 +43,7 @@ void RegisterResidentRow::leave() {
   at_edge_ = false;
 }
 
-// Has a loop computed it?
+// True if a loop has already computed this kept value.
 bool RegisterResidentRow::is_value(ExprId id) const {
   const auto it = plan_.slot_of.find(id);
   return it != plan_.slot_of.end() && plan_.slots[it->second].filled && !plan_.slots[it->second].words;
@@ -114,7 +114,7 @@ std::string RegisterResidentRow::words_of(ExprId load, const std::function<void(
   return place;
 }
 
-// A variable with the vector that is kept at `place`.
+// A variable with the vector kept at `place`.
 std::string RegisterResidentRow::words_in_shared_memory(const RowRegisters::Slot& slot, const std::string& place,
                                                         const std::function<void(const std::string& place)>& fill) {
   const std::string variable = writer_.unique(emitter_.plain_name(slot.expr) + "_w");
@@ -145,7 +145,8 @@ void RegisterResidentRow::read_elements(const std::vector<ExprId>& roots) {
   };
 }
 
-// Does this loop write another value where it reads this one, for which not only that other value asks?
+// True if this loop overwrites the kept value with another one in the same slot, and something other than that value
+// reads it.
 bool RegisterResidentRow::is_overwritten(ExprId id, const std::vector<ExprId>& needed,
                                          const std::vector<ExprId>& roots) const {
   const RowRegisters::Slot& slot = plan_.slots[plan_.slot_of.at(id)];

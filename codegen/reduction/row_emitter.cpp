@@ -71,7 +71,7 @@ class RowEmitter {
         ceil_div(rows, layout_.rows) * layout_.blocks_sharing_row() * (chunked() ? threads_.chunks() : IndexExpr(1)),
         pool.bounds());
     if (layout_.blocks > 0) blocks = layout_.blocks;
-    // Where there are fewer, ptxas spills registers for blocks that never come.
+    // With fewer blocks per multiprocessor, a higher minimum would only make ptxas spill.
     const std::int64_t at_once =
         std::min<std::int64_t>(row_loops_.blocks_at_once(), blocks.as_constant().value_or(INT_MAX));
     KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads,
@@ -82,9 +82,9 @@ class RowEmitter {
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = layout_.reduction_group == ReductionGroup::kColumn ? "column_reduction" : "row_reduction";
     source.rows_stay_resident = row_loops_.rows_stay_resident() && !row_loops_.reads_again();
-    // Threads that only work along read a row of others', which those may store before; where that is no place of
-    // something else, or all meet in between, it does not matter. The last kernel of several reduces nothing but what
-    // the others have left: there each element is read by who stores it.
+    // Threads without a row of their own read another thread's row, which may be stored before. That matters only if
+    // results overwrite loaded elements without a barrier in between. The last of several kernels only combines partial
+    // results: each element is read by the thread that stores it.
     const bool meet = layout_.reduction_group != ReductionGroup::kWarp && layout_.parts > 1;
     source.owns_rows = stores_extra_outputs()
                            ? reads_once() && !has_indirect_loads(form_.kernel)
@@ -98,10 +98,10 @@ class RowEmitter {
  private:
   using Outputs = std::vector<const KernelOutput*>;
 
-  // Does a block take one chunk of its row? Not where what is left to do is to combine the partial results.
+  // True if a block takes one chunk of its row. False if the kernel only combines partial results.
   bool chunked() const { return layout_.chunks > 1 && (!outputs_ || !outputs_of(false).empty()); }
 
-  // Those with an element a row, or those with one a column.
+  // The outputs with one element per row (`row`), or those with one per column.
   Outputs outputs_of(bool row) const {
     Outputs outputs;
     for (std::size_t i = 0; i + folded_count_ < form_.kernel.outputs.size(); ++i)
@@ -110,7 +110,7 @@ class RowEmitter {
     return outputs;
   }
 
-  // What is folded along the columns.
+  // The expressions that are reduced along the columns.
   std::vector<ExprId> folded() const {
     std::vector<ExprId> roots;
     for (std::size_t i = form_.kernel.outputs.size() - folded_count_; i < form_.kernel.outputs.size(); ++i)
@@ -124,14 +124,14 @@ class RowEmitter {
     return row_loops_.loop_over(form_.columns, std::move(roots));
   }
 
-  // Those that this kernel's first loop stores.
+  // True if this kernel's first loop stores extra outputs.
   bool stores_extra_outputs() const { return stage_ == 0 && !form_.extra_outputs.empty(); }
   bool is_extra_output(ValueId value) const {
     return stores_extra_outputs() && std::ranges::count(form_.extra_outputs, value, &KernelOutput::value) > 0;
   }
   bool reads_once() const { return one_pass_ || reduction_loops(form_).size() == 1; }
 
-  // All of them, the columns' last.
+  // All loops in execution order, the columns' loop last.
   std::vector<RowLoop> loops() const {
     std::vector<RowLoop> result;
     if (one_pass_)
@@ -144,7 +144,7 @@ class RowEmitter {
     return result;
   }
 
-  // Blocks, or their warps, take rows one after the other.
+  // Opens the loop in which blocks, or their warps, take rows one after the other.
   void open_sequential_rows(const IndexExpr& rows) {
     threads_.declare_lane();
     row_loops_.begin({.part = threads_.part()});
@@ -153,7 +153,8 @@ class RowEmitter {
     threads_.open_sequential_rows(rows);
   }
 
-  // Two reductions have memory of their own and a barrier between them; one is not to meet itself in the next row.
+  // Consecutive reductions use different memory and have a barrier between them. A single one needs a barrier before
+  // the next row.
   void close_rows() {
     if (layout_.reduction_group == ReductionGroup::kBlock && threads_.block_reductions() == 1)
       writer_.line("__syncthreads();");
@@ -170,7 +171,7 @@ class RowEmitter {
                       .chunk_count = threads_.chunk_count()});
   }
 
-  // The reductions of the segment in which this turn's vector is, of which neighbouring lanes have the others.
+  // Reduces the segment that contains this iteration's vector; neighbouring lanes have its other vectors.
   void reduce_segments(const RowLoop& loop) {
     for (const ExprId segment : form_.segments) {
       const ExprEmitter::Accumulator a = declared(segment);
@@ -185,7 +186,7 @@ class RowEmitter {
     }
   }
 
-  // What a row has an element of for each segment: the first lane of a segment stores it.
+  // Stores outputs with one element per segment, by the segment's first lane.
   void store_segments(const Outputs& outputs) {
     if (outputs.empty()) return;
     const std::uint32_t vector = form_.columns[0], lane = form_.columns[1];
@@ -222,13 +223,13 @@ class RowEmitter {
     return loop_of(form_.kernel.pool[one_pass_->first].axes, {one_pass_->element}, true);
   }
 
-  // A loop that reduces, the `first` with what it stores beside.
+  // A reduction loop; the `first` one also stores extra outputs.
   RowLoop loop_of(const std::vector<std::uint32_t>& axes, std::vector<ExprId> bodies, bool first) const {
     if (first && stores_extra_outputs()) std::ranges::copy(roots_of_extra_outputs(form_), std::back_inserter(bodies));
     return row_loops_.loop_over(axes, std::move(bodies));
   }
 
-  // The first loop over the row, which stores outputs beside.
+  // The first loop over the row, with the stores of extra outputs.
   void over_row_first(const RowLoop& loop, const RowLoopEmitter::Visit& visit) {
     if (!stores_extra_outputs() || is_stored_) return row_loops_.over_row(loop, "k", visit);
     Outputs outputs;
@@ -256,7 +257,7 @@ class RowEmitter {
     writer_.line(fmt::format("{} {};", type, running_));
   }
 
-  // The first reduction, and what is needed of the row, or of this block's chunk of it, for the second.
+  // The one-pass accumulation over the row, or over this block's chunk of it. Returns the first reduction.
   ExprEmitter::Accumulator reduce_in_one_pass() {
     const RowLoop loop = loop_of_one_pass();
     const bool shifted = !of_exponentials() && loop.width == 1;
@@ -288,7 +289,7 @@ class RowEmitter {
     return define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
   }
 
-  // Each thread's share of the second reduction, of elements that are as one now: below the row's first result.
+  // Each thread's contribution to the second reduction, relative to the row's first result.
   ExprEmitter::Accumulator reduce_second() {
     const ExprNode& second = form_.kernel.pool[one_pass_->second];
     const ExprEmitter::Mark outside = emitter_.mark();
@@ -304,8 +305,8 @@ class RowEmitter {
                                                  : fmt::format("{0}.squares + {0}.count * ({1})", running_, of_all));
   }
 
-  // Both of a chunk: the sum below its own maximum, which may be infinite where the row's is not, or the squares of
-  // differences to its own mean, and of how many elements.
+  // Stores both results of a chunk: the sum relative to its own maximum (which may be infinite though the row's is
+  // not), or the squared deviations from its own mean and the element count.
   void store_one_pass() {
     const ExprEmitter::Accumulator first = reduce_in_one_pass();
     if (of_exponentials()) {
@@ -322,7 +323,7 @@ class RowEmitter {
     store_accumulators({first, reduce_second()}, count.name);
   }
 
-  // As combine_partials, of both. Means are counted from the first chunk's.
+  // Combines both partial results of the chunks. Means are relative to the first chunk's mean.
   void combine_one_pass() {
     const std::string first = partials(emitter_.accumulator(one_pass_->first)),
                       second = partials(emitter_.accumulator(one_pass_->second)), i = writer_.unique("i");
@@ -351,7 +352,7 @@ class RowEmitter {
     return a;
   }
 
-  // The loop over the row, or over this block's chunk of it; all threads have the results.
+  // Reduces the row, or this block's chunk of it. All threads get the results.
   std::vector<ExprEmitter::Accumulator> reduced(const std::vector<ExprId>& reductions) {
     std::vector<ExprEmitter::Accumulator> accumulators;
     std::vector<ExprId> bodies;
@@ -366,10 +367,10 @@ class RowEmitter {
     return accumulators;
   }
 
-  // This stage's reductions over a chunk of the row.
+  // Stores this stage's partial results of a chunk of the row.
   void store_partials(const ReductionLoop& loop) {
     emitter_.emit_independent(
-        loop_of(loop.axes, loop.bodies(form_.kernel.pool), true).roots);  // what earlier stages have left is combined
+        loop_of(loop.axes, loop.bodies(form_.kernel.pool), true).roots);  // combines the results of earlier stages
     store_accumulators(reduced(loop.reductions));
   }
 
@@ -383,17 +384,17 @@ class RowEmitter {
     writer_.close();
   }
 
-  // Scratch memory with a partial result of this reduction for each chunk of each row.
+  // The scratch memory for a partial result per row and chunk.
   std::string partials(const ExprEmitter::Accumulator& a) {
     return row_partials(writer_, form_, a, point_count(form_.kernel.pool, form_.rows) * threads_.chunks());
   }
 
-  // The same, of how many elements a chunk has.
+  // The scratch memory for the element count per row and chunk.
   std::string partials_of_counts() {
     return counts_of_partials(writer_, form_, point_count(form_.kernel.pool, form_.rows) * threads_.chunks());
   }
 
-  // Neighbouring threads read neighbouring chunks, or rows.
+  // The index of a partial result. Neighbouring threads read neighbouring chunks, or rows.
   std::string partial_place(const std::string& chunk) const {
     if (threads_.row() == "0") return chunk;
     if (layout_.reduction_group != ReductionGroup::kColumn)
@@ -419,7 +420,7 @@ class RowEmitter {
     return roots;
   }
 
-  // Outputs with an element a row.
+  // Stores the outputs with one element per row.
   void store_row(const Outputs& outputs) {
     const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
     std::string mine = threads_.part() + " == 0";
@@ -435,7 +436,7 @@ class RowEmitter {
     writer_.line(store_text(writer_, output, emitter_.index(at), value));
   }
 
-  // In the loop over columns: an output that lacks some of them is stored where these are 0.
+  // In the loop over columns: stores an output that lacks some column axes where these are 0.
   void store_where_it_runs(const KernelOutput& output, const std::string& value) {
     std::string condition;
     for (const std::uint32_t a : columns_without(form_, output))
@@ -460,7 +461,7 @@ class RowEmitter {
     if (!threads_.active().empty()) writer_.close();
   }
 
-  // The visit that stores elements of these outputs besides, where the condition holds.
+  // A visit that also stores elements of these outputs, under the condition.
   RowLoopEmitter::Visit with_stores(const RowLoopEmitter::Visit& visit, const Outputs& outputs, const RowLoop& loop,
                                     const std::string& condition = "") {
     RowLoopEmitter::Visit both = visit;
@@ -471,7 +472,7 @@ class RowEmitter {
       visit.before();
     };
     both.element = [=, this](const std::string& lane) {
-      // All of the loop's at once: what several need has a name before the first is stored, which may lie there.
+      // All values of the loop are emitted before the first store, which may overwrite their operands.
       emitter_.emit_independent(loop.roots);
       visit.element(lane);
       const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
@@ -500,17 +501,17 @@ class RowEmitter {
   const RowLayout layout_;
   const RowSplit split_;
   const int stage_;
-  const bool outputs_;  // this kernel's are the form's
+  const bool outputs_;  // computes the form's outputs
   KernelWriter writer_;
   ExprEmitter emitter_;
   RowThreads threads_;
   RowLoopEmitter row_loops_;
-  bool is_stored_ = false;                         // what the first loop stores
-  std::vector<VectorStore> stores_;                // of the vector that a loop is at
-  std::optional<RowOnePass> one_pass_;             // rows that are read again: once for both reductions
-  std::optional<CrossRowAccumulators> cross_row_;  // of rows in turn
-  std::size_t folded_count_ = 0;                   // outputs, the last
-  std::string running_, about_;  // what a thread has of them; what its mean is counted from, where not from 0
+  bool is_stored_ = false;                         // the first loop's outputs are stored
+  std::vector<VectorStore> stores_;                // stores of the loop's current vector
+  std::optional<RowOnePass> one_pass_;             // set if one pass makes both reductions
+  std::optional<CrossRowAccumulators> cross_row_;  // for rows taken one after the other
+  std::size_t folded_count_ = 0;                   // number of outputs reduced along columns; they are the last
+  std::string running_, about_;  // one-pass accumulator; the value that its mean is relative to, "" for 0
 };
 
 }  // namespace

@@ -17,15 +17,16 @@
 namespace fusec {
 namespace {
 
-// A thread's, beside what it keeps; and where rows begin anywhere or have a launch's length, or what is kept are single
-// elements.
+// Registers per thread for computation, in addition to kept values; and more for unaligned rows, symbolic lengths or
+// kept scalars.
 constexpr int kComputingInRow = 64, kUnalignedRowRegisters = 16;
-// With as many left, ptxas spills some of a thread that reads one tensor, or several, or compares with places.
+// With only this many registers left, ptxas spills: for one tensor, for several, for comparisons with positions.
 constexpr int kComputingOne = 32, kComputingSeveral = 40, kComputingPlaces = 48;
 constexpr int kMaxRegisterElements = 64;  // words that a thread keeps as values
-// The same beside two vectors of values, where ptxas may keep whatever later loops need.
+// Registers beside two vectors of values, where ptxas may also keep what later loops need.
 constexpr int kAroundVectors = 24;
-// For each loop that reads what planes that end within vectors have one of: ptxas keeps where they end.
+// Registers for each loop over operands with one value per plane, when planes end within vectors: ptxas keeps those
+// ends.
 constexpr int kEndsOfPlanes = 8;
 
 }  // namespace
@@ -49,7 +50,7 @@ void RowLoopEmitter::plan_reuse(const std::vector<RowLoop>& loops) {
     if (auto shared = in_shared_memory(false)) plan = *std::move(shared);
   keep(std::move(plan), loops);
   if (!resident_row_.in_shared_memory() || !tiles_ || !tiles_->lacks_room()) return;
-  // Elements of 16 bits take half as much as they lie in memory.
+  // 16-bit elements need half the memory in their storage type.
   auto smaller = in_shared_memory(true);
   if (smaller && !smaller->keeps_prefix_only && 4 * threads * smaller->shared_words < resident_row_.most_shared_bytes())
     keep(*std::move(smaller), loops);
@@ -70,14 +71,14 @@ void RowLoopEmitter::keep(RowRegisters plan, const std::vector<RowLoop>& loops) 
     resident_row_.recompute_values();
 }
 
-// Rows whose length only a launch knows.
+// True if the row length is known only at launch.
 bool RowLoopEmitter::has_length_of_launch() const {
   const ExprPool& pool = row_.form.kernel.pool;
   return !point_count(pool, pool[row_.form.reductions.back()].axes).as_constant();
 }
 
-// Without what blocks reduce through, of columns a result of each thread. Blocks that share a multiprocessor have
-// theirs at once; where a launch asks for what its rows take, the longest may have all there is.
+// Shared memory for kept rows, without the memory of the block reduction (kColumn: a result per thread). It is divided
+// among the blocks of a multiprocessor. With a dynamic size, the longest row may use all of it.
 std::int64_t RowLoopEmitter::shared_bytes_of_block() const {
   const bool alone = has_length_of_launch() || row_.layout.blocks_sharing_row() > 1 || row_.layout.threads >= 512;
   const std::int64_t reducing = row_.layout.reduction_group == ReductionGroup::kColumn
@@ -86,8 +87,8 @@ std::int64_t RowLoopEmitter::shared_bytes_of_block() const {
   return alone ? row_.shared_bytes - std::max<std::int64_t>(4096, reducing) : row_.shared_bytes * 5 / 8;
 }
 
-// Does what is kept leave ptxas too few registers to compute, more where several tensors are read along the row, is the
-// row too long for registers, or are its loops too long to be unrolled?
+// True if kept values leave ptxas too few registers to compute, if the row is too long for registers, or if its loops
+// are too long to unroll. Several tensors along the row need more registers.
 bool RowLoopEmitter::is_short_of_registers(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
   if (!row_.form.segments.empty()) return false;
   if (plan.code > kMaxUnrolledInstructions) return true;
@@ -97,7 +98,7 @@ bool RowLoopEmitter::is_short_of_registers(const RowRegisters& plan, const std::
   if (plan.slots.empty()) return true;
   const int left = kMultiprocessorRegisters / row_.layout.threads - plan.words;
   if (left <= kComputingOne || (left <= kComputingInRow && needs_spare_registers_)) return true;
-  // Where loops compare with places, ptxas may keep what has come of it beside the row.
+  // In loops that compare positions, ptxas may keep the results of the comparisons too.
   const int of_places = plan.words >= kMaxRegisterElements ? kComputingInRow : kComputingPlaces;
   if (row_.split.exact_ends && left <= of_places) return true;
   const int computing = row_.split.start ? kComputingInRow + kUnalignedRowRegisters : kComputingSeveral + 1;
@@ -105,8 +106,8 @@ bool RowLoopEmitter::is_short_of_registers(const RowRegisters& plan, const std::
   return tensors_along(loops) > 1;
 }
 
-// Blocks that share a row, of which each thread keeps as much as it may: with three tensors, and a last turn that is
-// not whole or 64-bit arithmetic, ptxas spills some with the registers that it has elsewhere.
+// True for a case in which ptxas needs spare registers: blocks share a row, each thread keeps the maximum, and the
+// loops read three tensors with a partial last iteration or 64-bit arithmetic.
 bool RowLoopEmitter::needs_spare_registers(const RowRegisters& plan, const std::vector<RowLoop>& loops) const {
   const auto ends_early = [&](const RowLoop& loop) {
     return !proves_multiple_of(point_count(row_.form.kernel.pool, loop.axes), row_.layout.parts * loop.width, bounds());
@@ -115,7 +116,7 @@ bool RowLoopEmitter::needs_spare_registers(const RowRegisters& plan, const std::
          (reductions_of_64_bits() > 0 || std::ranges::any_of(loops, ends_early)) && tensors_along(loops) > 2;
 }
 
-// Does the loop read what lies by a quotient of the lane's place?
+// True if the loop reads an operand at a quotient of the lane's position.
 bool RowLoopEmitter::has_planes(const RowLoop& loop) const {
   if (loop.width == 1) return false;
   const ExprPool& pool = row_.form.kernel.pool;
@@ -148,8 +149,8 @@ void RowLoopEmitter::begin(Place place) {
                    .block = place_.block});
 }
 
-// Where registers are short, ptxas would spill some; where a row does not fit, shared memory is full; where a thread
-// has a row for itself, what rows share is one element for all of a warp.
+// Plans tiles for misaligned operands. There are none if registers are short (ptxas would spill), if the row fills
+// shared memory, or if a thread has a row alone (an operand shared by rows is then one element per warp).
 void RowLoopEmitter::plan_tiles(const std::vector<RowLoop>& loops) {
   if (row_.layout.parts == 1 || resident_row_.keeps_prefix_only() || !row_.form.segments.empty() ||
       kMultiprocessorRegisters / row_.layout.threads < register_words_ + kComputingInRow + kUnalignedRowRegisters)
@@ -188,12 +189,12 @@ int RowLoopEmitter::blocks_at_once() const {
   const int of_64_bits = reductions_of_64_bits();
   const int computing = of_32_bits + (of_64_bits > 1 ? kSeveralOf64Bits : of_64_bits * kOf64Bits);
   const int of_thread = std::max(kFewest, (register_words_ + computing + 7) / 8 * 8);
-  const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // whole ones for each quarter of a multiprocessor
+  const int warps = 4 * (kRegistersOfQuarter / (32 * of_thread));  // rounded down per quarter of a multiprocessor
   return std::max(1, 32 * warps / row_.layout.threads);
 }
 
 bool RowLoopEmitter::keeps_too_many_registers() const {
-  constexpr int kHalf = 1024, kPlaces = 40;  // of a multiprocessor's threads; registers beside what is kept
+  constexpr int kHalf = 1024, kPlaces = 40;  // of a multiprocessor's threads; registers beside kept values
   return row_.layout.reduction_group == ReductionGroup::kBlock && (keeps_elements_ || has_several_axes_) &&
          register_words_ + kPlaces > kMultiprocessorRegisters / kHalf;
 }
@@ -206,8 +207,8 @@ RowLoop RowLoopEmitter::loop_over(const std::vector<std::uint32_t>& axes, std::v
   return loop;
 }
 
-// Where memory's vectors lie in this row, which begins anywhere: those that are the row's alone, and what is left at
-// its ends, an element to each of the first threads.
+// Declares where the whole vectors of an unaligned row begin and end. The remaining elements at its ends go to the
+// first threads, one each.
 void RowLoopEmitter::find_vectors() {
   const std::string type = writer_.index_type();
   const int width = row_.split.reduction_width;
@@ -216,7 +217,7 @@ void RowLoopEmitter::find_vectors() {
   const std::string stop = writer_.unique("stop");
   last_ = writer_.unique("last");
   edge_ = writer_.unique("edge");
-  if (proves_multiple_of(*row_.split.start, width, bounds())) {  // what is left stands behind them
+  if (proves_multiple_of(*row_.split.start, width, bounds())) {  // all remaining elements come after the vectors
     first_ = emitter_.index_text().tight(simplify(floor_div(*row_.split.start, width), bounds()));
     writer_.line(fmt::format("const {} {} = {}, {} = {};  // whole vectors before it", type, stop, emitter_.index(end),
                              last_, emitter_.index(simplify(floor_div(end, width), bounds()))));
@@ -262,7 +263,7 @@ void RowLoopEmitter::load_row_invariants(const std::vector<RowLoop>& loops) {
   }
 }
 
-// From the first turn on those of which something is kept, or all; behind those the others.
+// Emits the first iterations, from which something is kept (or all iterations); `behind`: the remaining ones.
 void RowLoopEmitter::emit_iterations(const RowLoop& loop, std::string_view preferred_name, const Visit& visit,
                                      int behind) {
   const ExprEmitter::Mark outside = emitter_.mark();
@@ -298,7 +299,7 @@ void RowLoopEmitter::vector_iteration(const RowLoop& loop, const Visit& visit) {
   emitter_.load_text = nullptr;
 }
 
-// The words of what a concat joins, of which lanes are elements then; the loads that are left.
+// Declares the words of concatenated operands, with lanes as their elements. Returns the other loads.
 std::vector<ExprId> RowLoopEmitter::declare_joined(const RowLoop& loop) {
   const ExprPool& pool = row_.form.kernel.pool;
   const std::uint32_t lane_axis = loop.axes.back();
@@ -335,7 +336,7 @@ void RowLoopEmitter::over_vector(const RowLoop& loop, const std::vector<ExprId>&
   writer_.close();
 }
 
-// Rows that begin anywhere: the elements before the first whole vector and behind the last one, one to a thread.
+// Unaligned rows: emits the elements before the first whole vector and after the last one, one per thread.
 void RowLoopEmitter::edge_iteration(const RowLoop& loop, const Visit& visit) {
   const ExprEmitter::Mark outside = emitter_.mark();
   const bool keeps = resident_row_.iterations_of(loop.axes) > 0;
@@ -362,15 +363,15 @@ void RowLoopEmitter::edge_iteration(const RowLoop& loop, const Visit& visit) {
   emitter_.rewind(outside);
 }
 
-// `for (k = lane; k < count; k += team)`: the axes, those of the loop but for the lanes of a vector, are bound, the
-// loop stays open.
+// Opens `for (k = lane; k < count; k += team)` and binds the loop's axes except the lane axis of a vector. The loop
+// stays open.
 void RowLoopEmitter::open_loop(const RowLoop& loop, const std::vector<std::uint32_t>& axes,
                                std::string_view preferred_name, int behind) {
   const std::vector<std::uint32_t>& all_axes = loop.axes;
   const int iterations_at_once =
       unroll_factor(code_of_element(row_.form, loop.roots) * loop.width, code_of_iterations_);
   const std::string unroll = fmt::format("#pragma unroll {}", iterations_at_once);
-  const bool floats = row_.split.start && axes.size() < all_axes.size();  // from vector to vector of memory
+  const bool floats = row_.split.start && axes.size() < all_axes.size();  // steps through the vectors of the tensor
   const IndexExpr count = point_count(row_.form.kernel.pool, axes);
   const std::string limit = floats ? last_ : emitter_.index_text().tight(count);
   vector_ = writer_.unique(preferred_name);
@@ -389,7 +390,7 @@ void RowLoopEmitter::open_loop(const RowLoop& loop, const std::vector<std::uint3
       open_counted_iterations(first, limit, iterations, whole, floats, unroll);
   } else {
     if (behind > 0) first += fmt::format(" + {}", behind * row_.layout.parts);
-    // Several loads on the way at once, where there are so many turns.
+    // Keeps several loads in flight if there are enough iterations.
     const std::int64_t stride = std::int64_t{row_.layout.parts} * place_.chunks;
     const std::string type = writer_.index_type();
     const auto known = count.as_constant();
@@ -406,22 +407,23 @@ void RowLoopEmitter::open_loop(const RowLoop& loop, const std::vector<std::uint3
   bind_flat(emitter_, axes, vector_, "cdefghuvw");
 }
 
-// Where the loop keeps something in registers, its turns are counted and unrolled; the last ones may be past the end.
+// If the loop keeps something in registers, it has a constant trip count and is unrolled; the last iterations may be
+// past the end.
 void RowLoopEmitter::open_counted_iterations(const std::string& first, const std::string& limit, int iterations,
                                              std::int64_t whole, bool floats, const std::string& unroll) {
-  // Unrolled, shared memory's elements would come to registers ahead of their turns.
+  // Unrolling would load shared-memory elements into registers too early.
   writer_.line(resident_row_.in_shared_memory() ? unroll : "#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", resident_row_.iteration(), iterations));
   const std::string now = fmt::format("{} + {} * {}", first, resident_row_.iteration(), row_.layout.parts);
-  // In 64 bits turns are that far apart for all accesses: their distances stand in the instructions.
+  // In 64 bits, iterations have a constant distance for all accesses, which becomes an immediate offset.
   const bool far = floats && !row_.split.exact_ends && !writer_.wide();
   writer_.line(far ? fmt::format("const long long {} = (long long)({}) + {} * {};", vector_, first,
                                  resident_row_.iteration(), row_.layout.parts)
                    : fmt::format("const {} {} = {};", writer_.index_type(), vector_, now));
   condition_open_ = whole < iterations;
   if (!condition_open_) return;
-  // Of a length that a launch knows by what is left at the first turn: each turn's is a comparison with a constant,
-  // made anew where it is needed, while others would stay in registers, as packed bits.
+  // For lengths known at launch, compares the constant iteration with the remaining length. The comparison is
+  // recomputed where it is needed; others would be kept in registers, as packed bits.
   const std::string before = first.find(' ') != std::string::npos ? "(" + first + ")" : first;
   const std::string inside = has_length_of_launch() ? fmt::format("{} * {} < {} - {}", resident_row_.iteration(),
                                                                   row_.layout.parts, limit, before)
@@ -430,7 +432,7 @@ void RowLoopEmitter::open_counted_iterations(const std::string& first, const std
                          : fmt::format("if ({})", inside));
 }
 
-// Rows in shared memory have as many turns as they need, where only the launch knows their length.
+// For rows in shared memory with a length known at launch: as many iterations as the row needs.
 void RowLoopEmitter::open_iterations_of_launch(const std::string& first, const std::string& limit, int iterations,
                                                const std::string& unroll) {
   const std::string within =
@@ -440,7 +442,7 @@ void RowLoopEmitter::open_iterations_of_launch(const std::string& first, const s
                            vector_, first, resident_row_.iteration(), within, limit, row_.layout.parts));
 }
 
-// So many turns of a loop find something to do for every thread.
+// The number of iterations in which every thread has an element.
 std::int64_t RowLoopEmitter::iterations_without_end(const IndexExpr& count, bool floats) const {
   const int width = row_.split.reduction_width;
   const std::int64_t least =

@@ -19,7 +19,7 @@
 namespace fusec {
 namespace {
 
-// The contiguous row axis last, so that neighbouring threads read neighbouring elements.
+// Makes the contiguous axis of rows the last, so that neighbouring threads read neighbouring elements.
 RowForm with_contiguous_row_last(RowForm form, std::uint32_t axis) {
   if (form.rows.empty() || form.rows.back() == axis) return form;
   std::erase(form.rows, axis);
@@ -34,7 +34,7 @@ std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const
   RowSplit split;
   RowForm ready = layout.reduction_group == ReductionGroup::kColumn ? form : split_vectors(form, graph, split);
   if (!ready.segments.empty() && (split.column_width == 1 || ready.segment / split.column_width > 32)) return {};
-  ready.reductions = row_reductions(ready.kernel);  // the copy has them under new ids
+  ready.reductions = row_reductions(ready.kernel);  // they have new ids in the copy
   std::erase_if(ready.reductions,
                 [&](ExprId r) { return std::ranges::find(ready.segments, r) != ready.segments.end(); });
   ready = extra_outputs_if_read_once(ready);
@@ -50,7 +50,7 @@ std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const
 
 std::vector<KernelSource> strided(const StridedReduction& plan, const Kernel& kernel, const Graph& graph) {
   const RowForm& form = plan.form;
-  // Threads are numbered in their teams; blocks, and what these leave of their rows, from first to last.
+  // Thread indices are within a group; block indices, and those of partial results, run over the whole grid.
   const IndexExpr partials = point_count(form.kernel.pool, plan.outer) * plan.strips() *
                              (std::int64_t{plan.chunks} * std::max(plan.rows, plan.groups_per_block));
   const bool wide = needs_wide_index(form.kernel, graph, partials) || needs_wide_index(kernel, graph, partials);

@@ -16,12 +16,12 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostRowWords = 64;         // of a thread, for all that it keeps
-constexpr int kMostInTurn = 128;          // of one that takes rows in turn
-constexpr int kRegistersOfBlock = 32768;  // half of a multiprocessor's: the other half computes
-constexpr int kMostOfAccess = 4;          // words of shared memory at once
-constexpr int kMostElements = 64;         // of a loop's turns: each is emitted once more when the loop is unrolled
-constexpr int kMostOfMemory = 4096;       // where the loop is not, since shared memory keeps them
+constexpr int kMostRowWords = 64;         // per thread, for everything that it keeps
+constexpr int kMostInTurn = 128;          // per thread that takes rows one after the other
+constexpr int kRegistersOfBlock = 32768;  // half of a multiprocessor's; the rest is for computation
+constexpr int kMostOfAccess = 4;          // words of shared memory per access
+constexpr int kMostElements = 64;         // of an unrolled loop, which emits each of them
+constexpr int kMostOfMemory = 4096;       // of a loop that keeps them in shared memory and is not unrolled
 
 std::vector<IndexExpr> extents_of(const ExprPool& pool, const RowLoop& loop) {
   std::vector<IndexExpr> extents;
@@ -29,14 +29,14 @@ std::vector<IndexExpr> extents_of(const ExprPool& pool, const RowLoop& loop) {
   return extents;
 }
 
-// Of the points that a thread of a team visits one after the other: vectors, or elements.
+// The points of a loop that threads visit: vectors, or elements.
 IndexExpr points_of(const ExprPool& pool, const RowLoop& loop) {
   std::vector<std::uint32_t> axes = loop.axes;
   if (loop.width > 1) axes.pop_back();
   return loop.vectors ? *loop.vectors : point_count(pool, axes);
 }
 
-// Instructions of an element's place: a loop's number is divided into those of its axes.
+// Instructions to compute an element's position from the loop's linear index.
 int code_of_place(const ExprPool& pool, const RowLoop& loop) {
   constexpr int kByNumber = 4, kByLaunch = 24;
   int code = 0;
@@ -45,7 +45,7 @@ int code_of_place(const ExprPool& pool, const RowLoop& loop) {
   return code;
 }
 
-// How many turns a thread makes at most; 0 where that is unknown, or makes too many elements.
+// The maximum trip count of a thread; 0 if it is unknown or makes too many elements.
 int iterations_of(const ExprPool& pool, const RowLoop& loop, int parts, int most_elements) {
   const auto most = range_of(points_of(pool, loop), pool.bounds()).max;
   if (most < 1 || most > std::int64_t{parts} * most_elements) return 0;
@@ -53,8 +53,8 @@ int iterations_of(const ExprPool& pool, const RowLoop& loop, int parts, int most
   return iterations * loop.width <= most_elements ? iterations : 0;
 }
 
-// Values of the compute type that later loops need once more, by what they are: equal expressions of loops of one kind,
-// whatever their axes are called, are one.
+// Plans computed values that later loops need, by value number: equal expressions in loops of one kind are the same
+// value.
 class ValuePlanner {
  public:
   ValuePlanner(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts, int most_elements)
@@ -62,16 +62,16 @@ class ValuePlanner {
     for (const RowLoop& loop : loops) iterations_.push_back(iterations_of(pool_, loop, parts, most_elements));
   }
 
-  // Nothing where they take more than so many registers.
+  // Nothing if they need more than `most_words` registers.
   std::optional<RowRegisters> run(int most_words) {
     const Values values = values_without({});
     return values.words <= most_words ? std::optional(registers_for(values)) : std::nullopt;
   }
 
-  // Of all that later loops need.
+  // Registers for all values that later loops need.
   int words() { return values_without({}).words; }
 
-  // Without those that take the least to compute anew, as many as have to be left out.
+  // Drops the values that are cheapest to recompute until the rest fits.
   std::optional<RowRegisters> run_partly(int most_words) {
     std::set<std::uint32_t> left_out;
     while (true) {
@@ -88,8 +88,8 @@ class ValuePlanner {
     std::size_t first, last;  // loops
   };
   struct Values {
-    std::vector<std::map<ExprId, std::uint32_t>> computed;  // classes, of each loop
-    std::map<std::uint32_t, Span> spans;                    // of classes that are computed
+    std::vector<std::map<ExprId, std::uint32_t>> computed;  // by loop: value numbers
+    std::map<std::uint32_t, Span> spans;                    // by value number
     std::set<std::uint32_t> kept;
     int words = 0;
   };
@@ -118,7 +118,7 @@ class ValuePlanner {
     return values;
   }
 
-  // Instructions for an element of the class from others that are kept.
+  // Instructions to recompute an element's value from other kept values.
   int code_recomputed(const Values& values, std::uint32_t c) const {
     const auto& first = values.computed[values.spans.at(c).first];
     const auto it = std::ranges::find_if(first, [&](const auto& e) { return e.second == c; });
@@ -143,7 +143,7 @@ class ValuePlanner {
     return !is_place(pool_, id) && n.type != ScalarType::kBool && runs_along(id, l);
   }
 
-  // Numbers of what the loop's roots need.
+  // The value numbers of the nodes below a loop's roots.
   std::map<ExprId, std::uint32_t> classes_in(std::size_t l) {
     return values_.in_loop(loops_[l].roots, loops_[l].axes, loops_[static_cast<std::size_t>(kind_of(l))].axes);
   }
@@ -152,7 +152,7 @@ class ValuePlanner {
     return type == ScalarType::kFloat64 || type == ScalarType::kInt64 || type == ScalarType::kUInt64 ? 2 : 1;
   }
 
-  // The most that is kept from one loop to the next.
+  // The maximum number of words kept from one loop to the next.
   int words_between(const std::vector<std::map<ExprId, std::uint32_t>>& computed,
                     const std::map<std::uint32_t, Span>& spans, const std::set<std::uint32_t>& kept) const {
     std::vector<int> words(loops_.size(), 0);
@@ -170,7 +170,7 @@ class ValuePlanner {
     RowRegisters plan;
     plan.words = words;
     std::map<std::uint32_t, std::size_t> slot_of_class;
-    std::map<std::uint32_t, int> times;  // that loads are made
+    std::map<std::uint32_t, int> times;  // number of loads
     for (std::size_t l = 0; l < loops_.size(); ++l) {
       const auto known = [&](ExprId id) {
         const auto at = values.computed[l].find(id);
@@ -207,7 +207,7 @@ class ValuePlanner {
 
 class LoadPlanner {
  public:
-  // `in_turn`: what rows share is kept even if one loop alone reads it.
+  // `in_turn`: row-invariant loads are kept even if only one loop reads them.
   LoadPlanner(const RowForm& form, const Graph& graph, bool in_turn = false)
       : form_(form), graph_(graph), pool_(form.kernel.pool), values_(form, graph), sequential_(in_turn) {}
 
@@ -226,8 +226,8 @@ class LoadPlanner {
     return plan;
   }
 
-  // Of each load as many of the first turns as fit, where all rows of the hinted length, and all loops, make more. Of
-  // rows whose length only the launch knows, where so many threads share one that few rows at once keep memory busy.
+  // Keeps as many first iterations of each load as fit, if rows of the hinted length are longer. Only for lengths known
+  // at launch, with so many threads per row that few rows at once saturate memory.
   std::optional<RowRegisters> run_partly(const std::vector<RowLoop>& loops, int parts, int most_words) {
     const auto hinted = [&](const RowLoop& loop) {
       const std::int64_t iterations = value_at_hint(points_of(pool_, loop), pool_.bounds().symbols) / parts;
@@ -256,7 +256,8 @@ class LoadPlanner {
   }
 
  private:
-  // Which loads read the same places, and how many turns the loops make that they are in: of others 0.
+  // Records which loads read the same positions, and the trip counts of their loops; loops with trip count 0 are
+  // skipped.
   void see(const std::vector<RowLoop>& loops, const std::function<int(const RowLoop&)>& iterations_of_loop) {
     for (const RowLoop& loop : loops) {
       const int iterations = iterations_of_loop(loop);
@@ -300,7 +301,7 @@ class LoadPlanner {
                           .last = loops.size()});
   }
 
-  // Of the loops that read what is kept.
+  // The trip counts of the loops that read kept values.
   void count_iterations(const std::vector<RowLoop>& loops, RowRegisters& plan) const {
     for (const RowLoop& loop : loops)
       for (const ExprId id : outside_reductions(form_, loop.roots))
@@ -335,19 +336,19 @@ class LoadPlanner {
   const ExprPool& pool_;
   RowValues values_;
   bool sequential_;
-  // By what is read, and where: the loads that do, in how many loops.
+  // By value number of the position: the loads, and the number of loops with them.
   std::map<std::uint32_t, std::pair<std::set<ExprId>, int>> places_;
   std::vector<std::uint32_t> in_order_;
-  std::map<std::uint32_t, std::pair<int, int>> iterations_;  // turns and width
+  std::map<std::uint32_t, std::pair<int, int>> iterations_;  // trip count and width
 };
 
-// Slots have places in shared memory; where one of the same size is needed no more, in its: a thread reads its element
-// of the one before it writes that of the other (RegisterResidentRow::define_values).
+// Places the slots in shared memory. A slot reuses one of equal size that is no longer needed: a thread reads its old
+// element before it writes the new one (RegisterResidentRow::define_values).
 bool is_placed(RowRegisters& plan, int most_words) {
   std::vector<RowRegisters::Slot*> slots;
   for (RowRegisters::Slot& slot : plan.slots) slots.push_back(&slot);
   std::ranges::stable_sort(slots, {}, [](const RowRegisters::Slot* slot) { return slot->first; });
-  std::vector<RowRegisters::Slot*> places;  // who has each at last
+  std::vector<RowRegisters::Slot*> places;  // the last slot at each place
   plan.shared_words = 0;
   for (RowRegisters::Slot* slot : slots) {
     if (slot->words_of_element > kMostOfAccess) return false;
@@ -389,7 +390,7 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
   loads.wanted = values.words();
   std::optional<RowRegisters> some = values.run_partly(most_words);
   if (!some) return loads;
-  // What takes more registers than loads has to be worth them.
+  // Computed values that take more registers than loads must be worth it.
   const bool is_cheap = some->words <= loads.words || loads.code > kMaxUnrolledInstructions;
   const bool better =
       some->reloads == loads.reloads ? is_cheap && some->code < loads.code : some->reloads < loads.reloads;

@@ -84,7 +84,7 @@ void RowThreads::open_warp(const std::string& block, const IndexExpr& rows) {
     writer_.line(fmt::format("if ({} >= {}) return;", row_, emitter_.index_text().tight(rows)));
 }
 
-// Rows of an odd number of lanes: a warp's last lanes have none and do as the first of its last row.
+// Rows with an odd number of lanes: the last lanes of a warp have no row and duplicate the warp's last row.
 void RowThreads::open_odd_lanes(const std::string& block, const IndexExpr& rows) {
   const int lanes = layout_.parts, of_warp = 32 / lanes;
   writer_.line(fmt::format("const int {} = threadIdx.x % 32 % {};", part_, lanes));
@@ -109,9 +109,9 @@ void RowThreads::open_block(const std::string& block) {
   writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row_, block));
 }
 
-// Threads whose row would be past the end take the last one and store nothing: others of their warp need them. Those
-// that the condition leaves out take the row that is wanted, of their own block: it may lie where the row's result
-// goes.
+// Threads with a row past the end take the last row and store nothing, because the warp's reduction needs them. Threads
+// excluded by `condition` keep the row that they asked for, in their own block: it may be in the buffer of the row's
+// result.
 void RowThreads::bind_valid_row(const std::string& text, const IndexExpr& rows, const std::string& condition) {
   const std::string type = writer_.index_type(), wanted = writer_.unique("wanted_row");
   const std::string limit = emitter_.index_text().tight(rows);
@@ -150,7 +150,7 @@ std::string RowThreads::reduce(const ExprEmitter::Accumulator& a) {
   return {};
 }
 
-// Each reduction has a place for the partial results of each of the row's blocks.
+// Each reduction has separate memory for the partial results of the blocks.
 std::string RowThreads::cohort_reduce(const ExprEmitter::Accumulator& a) {
   const IndexExpr rows = point_count(form_.kernel.pool, form_.rows);
   const std::string of_row = row_ == "0" ? "" : fmt::format(" + {} * {}", row_, layout_.resident_blocks);

@@ -15,9 +15,9 @@
 namespace fusec {
 namespace {
 
-// Elements that a thread takes at once along an axis, 1 where accesses do not allow more: 16 bytes of the widest dtype,
-// so that neighbouring threads' accesses touch and no sector is asked for twice. What all rows share is read from
-// caches and counts only where nothing else does. `even`: the extent, too, has to be a multiple of them.
+// Elements per vector along an axis: 16 bytes of the widest dtype, so that neighbouring threads' accesses are adjacent
+// and no sector is requested twice; 1 if accesses do not allow it. Operands shared by rows come from caches and count
+// only if there are no others. `even`: the extent must be a multiple too.
 int vector_width(const RowForm& form, const Graph& graph, int most, std::uint32_t axis,
                  const std::vector<ExprId>& roots, bool outputs, bool even = true) {
   const ExprPool& pool = form.kernel.pool;
@@ -42,7 +42,7 @@ int vector_width(const RowForm& form, const Graph& graph, int most, std::uint32_
   return width;
 }
 
-// Elements of a vector: fewer where there is so much to compute of each, since loops over them are unrolled.
+// The maximum vector width: smaller for expensive elements, because loops over vectors are unrolled.
 int most_of_vector(const RowForm& form, const Graph& graph) {
   constexpr int kWidest = 8;
   const int code = form.segments.empty() ? code_of_row(form, graph) : 0;
@@ -51,7 +51,7 @@ int most_of_vector(const RowForm& form, const Graph& graph) {
   return most;
 }
 
-// The constant number of elements in front of rows that begin there and follow one another; nothing where they do not.
+// The constant number of elements before contiguous rows; nothing if rows are not contiguous.
 std::optional<std::int64_t> gap_before_rows(const RowForm& form, std::uint32_t axis, const IndexExpr& start) {
   const ExprPool& pool = form.kernel.pool;
   IndexExpr flat = 0;
@@ -60,9 +60,8 @@ std::optional<std::int64_t> gap_before_rows(const RowForm& form, std::uint32_t a
   return gap && *gap >= 0 ? gap : std::nullopt;
 }
 
-// Where rows begin that are no multiples of the width long, or begin at none: the place in memory of column 0 in most
-// of what is read and written along `axis`; `exact`: of rows that follow one another. What lies elsewhere (a vector
-// that all rows share lies differently to each of them) is read element by element.
+// The start of unaligned rows: the position of column 0 in most operands and outputs along `axis`. `exact`: rows must
+// be contiguous. Operands with another alignment (such as a vector shared by rows) are read element by element.
 std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, std::uint32_t axis,
                                       const std::vector<ExprId>& roots, bool outputs, bool exact) {
   const ExprPool& pool = form.kernel.pool;
@@ -88,7 +87,7 @@ std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, s
   return most == starts.end() ? std::nullopt : std::optional(most->first);
 }
 
-// Is one of the axes divided, or divided with remainder, on the way to this index?
+// True if the index contains a quotient or remainder of one of the axes.
 bool divides_any_of(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
   for (const IndexTerm& term : e.terms())
     for (const IndexAtomPtr& factor : term.factors)
@@ -112,10 +111,9 @@ double bytes_of_stored(const KernelOutput& output, const ExprPool& pool) {
          8.0;
 }
 
-// Does much of what is read lie in rows of which it is but a part (padded, one behind the other), or much of what is
-// stored in longer rows (what a concat joins), elsewhere than vectors that begin `start` into them? It is accessed
-// element by element then, each thread's a vector apart from its neighbour's, and every sector asked for several times:
-// neighbouring threads had better take neighbouring elements.
+// True if many operands are parts of longer rows (padding, slices), or many results are parts of longer rows (concat),
+// with a different alignment than `start`. They would be accessed element by element, a vector apart between threads,
+// and request every sector several times. Neighbouring threads should then take neighbouring elements.
 bool parts_have_other_layout(const RowForm& form, const Graph& graph, const IndexExpr& start, int width) {
   const ExprPool& pool = form.kernel.pool;
   std::vector<std::uint32_t> along = form.columns;
@@ -123,7 +121,7 @@ bool parts_have_other_layout(const RowForm& form, const Graph& graph, const Inde
   const auto has_other_layout = [&](const IndexExpr& at, std::uint32_t axis) {
     return !proves_multiple_of(simplify(at - IndexExpr::axis(axis) - start, pool.bounds()), width, pool.bounds());
   };
-  std::map<ValueId, bool> elsewhere;  // of tensors that are read along a row
+  std::map<ValueId, bool> elsewhere;  // by tensor read along a row
   for (const ExprId id : reachable(pool, roots_of(form.kernel))) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kLoad) continue;
@@ -151,10 +149,10 @@ bool parts_have_other_layout(const RowForm& form, const Graph& graph, const Inde
   return bytes_elsewhere * (width - 1) > bytes / 4;
 }
 
-// Vectors of memory reach over both ends of a row. Where a row's ends count as lanes of vector 0, as is simplest, the
-// extents of the two axes say nothing about which element of the row this is, and nothing may be proved from them: no
-// guard (it would be dropped as always true, and its load read what is not there), no other value of the place in the
-// row, no division. Where something asks for the place, ends are bound as what they are.
+// True if something depends on the position within the row. Vectors of the tensor extend beyond both ends of an
+// unaligned row. Binding end elements as lanes of vector 0 is simplest, but then the extents of the two axes do not
+// bound the position: a mask could be dropped as always true, and divisions would be wrong. Such forms bind the ends
+// exactly.
 bool reads_position(const RowForm& form, const Graph& graph, const std::vector<std::uint32_t>& axes) {
   const ExprPool& pool = form.kernel.pool;
   const auto divided_in = [&](const std::vector<IndexExpr>& shape, const std::vector<IndexExpr>& indices) {
@@ -171,7 +169,7 @@ bool reads_position(const RowForm& form, const Graph& graph, const std::vector<s
                              [&](const KernelOutput& o) { return divided_in(o.type.shape, o.index); });
 }
 
-// What becomes of expressions on the way: exponentials powers of two.
+// Rewrites expressions while they are copied: exponentials become powers of two.
 class Rewriting {
  public:
   explicit Rewriting(const Kernel& kernel) : pool_(kernel.pool), shared_(shared_exponentials(kernel)) {}
@@ -186,7 +184,7 @@ class Rewriting {
   std::vector<bool> shared_;
 };
 
-// Do all rows share something of so wide elements? Vectors of it would lie differently to each of them.
+// True if rows share an operand of wide elements, whose vectors would be misaligned for most rows.
 bool has_wide_broadcast(const RowForm& form, const Graph& graph) {
   const ExprPool& pool = form.kernel.pool;
   return !form.rows.empty() && std::ranges::any_of(reachable(pool, roots_of(form.kernel)), [&](ExprId id) {
@@ -196,10 +194,10 @@ bool has_wide_broadcast(const RowForm& form, const Graph& graph) {
   });
 }
 
-// The form over the vectors of memory where its rows begin anywhere; nothing where accesses do not allow that.
+// The form over the vectors of the tensor for unaligned rows; nothing if accesses do not allow that.
 std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, int most, RowSplit& split,
                                      const Rewriting& rewriting) {
-  constexpr std::int64_t kShortest = 128;  // elements of a row: with fewer, ends are too much of it
+  constexpr std::int64_t kShortest = 128;  // elements of a row; shorter rows consist mostly of ends
   const ExprPool& old = form.kernel.pool;
   const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
   if (reduced.size() != 1 || form.columns.size() > 1) return std::nullopt;
@@ -252,7 +250,7 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, in
     now.length = length;
     IndexExpr vectors = length;
     for (const std::uint32_t a : form.rows) vectors *= old.extent(a);
-    // Ends are lanes of vectors that memory may have only in part.
+    // The ends are lanes of vectors that may be partly outside of the tensor.
     if (exact_ends) vectors += *gap_before_rows(form, reduced[0], *start) + width - 1;
     vectors = simplify(floor_div(vectors, width), pool.bounds());
     const auto element = [&](std::vector<std::uint32_t>& axes) {
@@ -297,11 +295,11 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   const int widest = std::max(split.reduction_width, split.column_width);
   if (widest > 1 && form.segments.empty() && parts_have_other_layout(form, graph, 0, widest))
     split.reduction_width = split.column_width = 1;
-  // What vectors there could be if rows began and ended at multiples of them.
+  // The vector widths that aligned rows would allow.
   const int wanted = vector_width(form, graph, most, reduced.back(), bodies, false, false);
   if (split.reduction_width < wanted && split.column_width < wanted && form.segments.empty())
     if (auto floating = float_vectors(form, graph, most, split, rewriting)) return *std::move(floating);
-  // Loops over one extent take the same vectors, so that one may keep what another reads.
+  // Loops of equal extent use the same width, so that one can keep what another reads.
   if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == reduced.size() &&
       old.extent(form.columns.back()) == old.extent(reduced.back()))
     split.reduction_width = split.column_width = std::min(split.reduction_width, split.column_width);

@@ -51,7 +51,7 @@ class StridedReductionEmitter {
     source.schedule = "column_reduction";
     source.rows_stay_resident = kernel_.register_vectors > 0;
     source.unaligned_vectors = true;
-    // Each element is read by who stores it, then for the last time, and no vector has some of two teams.
+    // Each element is last read by the thread that stores it, and no vector spans two groups.
     const bool stores_what_it_read = kernel_.own_extra_outputs().empty() ? kernel_.outputs : kernel_.reads_once();
     source.owns_rows = stores_what_it_read && (elements_.aligned() || plan_.in_strips) && !plan_.unaligned;
     return source;
@@ -72,7 +72,7 @@ class StridedReductionEmitter {
     }
   }
 
-  // Those of the blocks that wait for one another: once each has left its own, each combines all.
+  // Co-resident blocks: each stores its partial results, waits for the others, and combines all.
   void reduce_with_others(const ReductionLoop& loop) {
     reduce(loop, false);
     results_.store_partials(loop.reductions);
@@ -80,7 +80,7 @@ class StridedReductionEmitter {
     for (const ExprId r : loop.reductions) results_.combine_partials(r);
   }
 
-  // This stage's reductions, all in one loop: their results at each place where loops ask for them, if any may.
+  // Reduces this stage's reductions in one loop. `places`: lanes get the results that later loops read.
   void reduce(const ReductionLoop& loop, bool places = true) {
     std::vector<ExprEmitter::Accumulator> accumulators;
     for (const ExprId r : loop.reductions) {
@@ -107,7 +107,8 @@ class StridedReductionEmitter {
                     places && kernel_.is_read_per_element(a.reduction));
   }
 
-  // The greatest elements, and the sums of exponentials below them: below the block's own where others share its rows.
+  // Online softmax: maxima and sums of exponentials. The sums are relative to the block's own maximum if others share
+  // its rows.
   void reduce_exponentials() {
     writer_.use("running_exponentials");
     if (kernel_.outputs && plan_.chunks > 1 && !plan_.resident_blocks) return results_.combine_exponentials();
@@ -121,14 +122,14 @@ class StridedReductionEmitter {
     results_.combine_exponentials();
   }
 
-  // An infinite maximum of the block's may be none of the row's: elements are not subtracted from themselves then.
+  // The block's maximum may be infinite though the row's is not; shift_of then replaces it, since inf - inf is NaN.
   void exponentials_of_kept() {
     reduce(kernel_.loops[0]);
     elements_.done().at(plan_.one_pass->first).function = "RunningExponentials::shift_of";
     reduce(kernel_.loops[1], false);
   }
 
-  // The elements of a vector go to `running` together, those at the rows' ends as `alone` says.
+  // Passes a vector's elements to `running` together, and edge elements as `alone` prints them.
   void over_vectors(const std::string& running,
                     const std::function<std::string(const std::string& lane, const std::string& element)>& alone,
                     const std::function<void()>& after_vectors) {
@@ -164,7 +165,7 @@ class StridedReductionEmitter {
                                fmt::format("{}.shift[e]", running), plan_.parts, plan_.width);
   }
 
-  // Sum and squares of differences to the mean: about an element of each thread's first.
+  // Sum and squared deviations, relative to the first element of each thread.
   void reduce_moments() {
     const std::string running = writer_.unique("running"), moments = writer_.unique("moments");
     writer_.use("shifted_moments");
@@ -211,7 +212,7 @@ class StridedReductionEmitter {
     writer_.close();
   }
 
-  // Of strips that a warp has: the lanes of one line store what their places have.
+  // Strips of one warp: the lanes of one line store the results of their columns.
   void store_places() {
     std::string condition = elements_.idle();
     if (plan_.lanes() < 32)
@@ -241,7 +242,7 @@ class StridedReductionEmitter {
     if (!condition.empty()) writer_.close();
   }
 
-  // Words, where neighbouring rows' results are side by side and as many as fill them.
+  // A vector store, if the results of neighbouring rows are contiguous and fill whole words.
   std::optional<VectorStore> store_of_places(const KernelOutput& output) {
     const IndexExpr at = position_of(output);
     const IndexExpr first = simplify(at - IndexExpr::axis(plan_.inner), pool_.bounds());
@@ -265,7 +266,7 @@ class StridedReductionEmitter {
                             with_stores({.element = [](const auto&, const auto&) {}}, outputs, roots));
   }
 
-  // The visit that stores elements of these outputs besides, in a loop that makes `roots`.
+  // A visit that also stores elements of these outputs, in a loop that computes `roots`.
   StridedReductionLoops::Visit with_stores(const StridedReductionLoops::Visit& visit, const Outputs& outputs,
                                            const std::vector<ExprId>& roots) {
     if (outputs.empty()) return visit;
@@ -283,7 +284,7 @@ class StridedReductionEmitter {
       }
     };
     both.element = [=, this](const std::string& lane, const std::string& at) {
-      // All of the loop's at once: what several need has a name before the first is stored, which may lie there.
+      // All values of the loop are emitted before the first store, which may overwrite their operands.
       emitter_.emit_independent(roots);
       visit.element(lane, at);
       const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
@@ -311,7 +312,7 @@ class StridedReductionEmitter {
   StridedReductionLoops elements_;
   StridedReductionResults results_;
   std::map<ExprId, std::string> slots_;
-  std::vector<VectorStore> stores_;  // of the vector that a loop is at
+  std::vector<VectorStore> stores_;  // stores of the loop's current vector
 };
 
 }  // namespace

@@ -14,10 +14,10 @@
 namespace fusec {
 namespace {
 
-constexpr int kComputingInPart = 40;  // registers of a thread, beside what it keeps
+constexpr int kComputingInPart = 40;  // registers per thread in addition to kept values
 
-// Blocks that run at once where each thread has so many registers: these are given to warps in units of 256, by each
-// quarter of a multiprocessor.
+// Resident blocks with `registers` registers per thread. Each quarter of a multiprocessor allocates registers to warps
+// in units of 256.
 int blocks_of_registers(int threads, int registers) {
   constexpr int kUnit = 256, kQuarters = 4;
   const int of_warp = (std::min(255, registers) * kWarpLanes + kUnit - 1) / kUnit * kUnit;
@@ -48,7 +48,7 @@ void plan_registers(StridedReductionKernel& part, const Graph& graph) {
   }
 }
 
-// False where they are too many.
+// False if the values need too many registers.
 bool plan_values(StridedReductionKernel& part, const Graph& graph) {
   const StridedReduction& plan = part.plan;
   if (plan.register_vectors == 0 || !plan.in_strips || plan.elements_per_line > 1 ||
@@ -67,14 +67,14 @@ bool plan_values(StridedReductionKernel& part, const Graph& graph) {
   return true;
 }
 
-// What a place has of a reduction.
+// Words per lane of a reduction's accumulator.
 int words_of_result(const RowForm& form, ExprId reduction) {
   const ExprNode& n = form.kernel.pool[reduction];
   const bool has_position = n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin;
   return (is_wide(form.kernel.pool[n.args[0]].type) ? 2 : 1) + (has_position ? 1 : 0);
 }
 
-// Of what is the same for all lines, those of a thread's places.
+// Words per thread of line-invariant operands.
 int words_of_broadcasts(const StridedReductionKernel& part) {
   int words = 0;
   std::set<ValueId> tensors;
@@ -84,10 +84,10 @@ int words_of_broadcasts(const StridedReductionKernel& part) {
   return words;
 }
 
-// Of loops that keep nothing: turns on the way, results at each place of a vector, what stands beside all lines.
+// Registers of loops that keep nothing: loads in flight, results per lane, line-invariant operands.
 int registers_of_loops(const StridedReductionKernel& part) {
-  constexpr int kMoments = 3;  // results of a place
-  std::map<int, int> places;   // of each stage's reductions
+  constexpr int kMoments = 3;  // words per lane
+  std::map<int, int> places;   // by stage
   int asked_for = 0, most = 0;
   for (const ReductionLoop& loop : part.loops) {
     for (const ExprId r : loop.reductions) {
@@ -100,7 +100,7 @@ int registers_of_loops(const StridedReductionKernel& part) {
   std::set<ValueId> tensors;
   for (const ExprId load : part.plan.loads)
     if (tensors.insert(part.plan.form.kernel.pool[load].source).second) words += part.words_of(load);
-  // What is the same for a place is made of its results once.
+  // Values computed from a lane's results are computed once.
   if (part.outputs && !part.outputs_of(false).empty()) asked_for += asked_for + 1;
   const int results = part.plan.one_pass ? kMoments : most + asked_for;
   const int stored = static_cast<int>(part.own_extra_outputs().size());
@@ -156,7 +156,7 @@ bool StridedReductionKernel::reads_once() const {
 IndexExpr StridedReductionKernel::chunks() const {
   const ExprPool& pool = plan.form.kernel.pool;
   if (plan.chunks == 1 || plan.resident_blocks || plan.lines().as_constant()) return plan.chunks;
-  // Of a turn: so many lines, or elements.
+  // Lines, or elements, per iteration.
   const IndexExpr all = plan.in_strips ? plan.lines() : plan.lines() * plan.columns();
   const int at_once = plan.in_strips ? plan.parts / plan.lanes() : plan.parts * plan.width;
   const IndexExpr groups_per_block = simplify(point_count(pool, plan.outer) * plan.strips(), pool.bounds());
@@ -192,7 +192,7 @@ bool StridedReductionKernel::recomputes() const {
 int StridedReductionKernel::blocks_at_once() const {
   if (register_words == 0 || plan.elements_per_line > 1)
     return blocks_of_registers(plan.threads(), register_words + registers_of_loops(*this));
-  if (plan.in_strips || plan.resident_blocks) return 1;  // beside what is the same for a place
+  if (plan.in_strips || plan.resident_blocks) return 1;  // in addition to the line-invariant operands
   return 2 * plan.threads() * (register_words + kComputingInPart) > kMultiprocessorRegisters ? 1 : 0;
 }
 

@@ -75,7 +75,7 @@ void StridedReductionLoops::open(const IndexExpr& groups) {
                            begins_, first_, plan_.width, start_, plan_.columns(), phase_, thread_));
 }
 
-// The strip of the line that this team has, and of it this thread's vector.
+// Declares this group's strip of the line and this thread's vector in it.
 void StridedReductionLoops::find_strip() {
   const std::string type = writer_.index_type(), strips = emitter_.index_text().tight(plan_.strips());
   const std::string line = emitter_.index_text().tight(plan_.line_stride);
@@ -100,7 +100,7 @@ void StridedReductionLoops::find_strip() {
       "const {} {} = {} + {} % {} * {}{};  // of the rows", type, phase_, begins_, thread_, plan_.lanes(), plan_.width,
       plan_.unaligned ? fmt::format(" - ({} + {} * {} + {}) % {}", before, first_, line, begins_, plan_.width) : ""));
   whole_strips_ = proves_multiple_of(plan_.line_stride, plan_.columns(), pool_.bounds());
-  if (plan_.unaligned)  // what lies behind the strip's columns is the next one's, or line's
+  if (plan_.unaligned)  // what follows the strip's columns belongs to the next strip or line
     idle_ = fmt::format("{} < min({} + {}, ({}){})", phase_, begins_, plan_.columns(), type, line);
   else if (!whole_strips_)
     idle_ = fmt::format("{} < {}", phase_, line);
@@ -109,7 +109,7 @@ void StridedReductionLoops::find_strip() {
   writer_.line(fmt::format("const {} {} = {} + {};", type, start_, before, phase_));
 }
 
-// Threads of a loop's turn, or lines that they take.
+// Threads, or lines, per iteration.
 int StridedReductionLoops::at_once() const {
   return plan_.in_strips ? plan_.parts / plan_.lanes() : plan_.parts;
 }
@@ -124,8 +124,8 @@ std::string StridedReductionLoops::row_at(const std::string& column) const {
   return plan_.elements_per_line == 1 ? column : fmt::format("({}) / {}", column, plan_.elements_per_line);
 }
 
-// Of a strip; where lines begin anywhere, places beyond a line's ends, of which nothing is taken, are its first or its
-// last: what the element is computed with besides may have no more.
+// The column of a lane in a strip. Unaligned lines: lanes beyond a line's ends are clamped to its first or last column,
+// because other operands may end there; nothing of these lanes is used.
 std::string StridedReductionLoops::column_of_place(const std::string& place) const {
   if (!plan_.unaligned) return fmt::format("{} + {}", phase_, place);
   return fmt::format("min(max({0} + {1}, ({2})0), ({2}){3} - 1)", phase_, place, writer_.index_type(),
@@ -154,8 +154,8 @@ std::string StridedReductionLoops::elements_of_chunk(const std::string& chunk, c
                      plan_.columns(), plan_.elements_per_line, stop_, vectors, vectors, start_, chunks_, chunk, row);
 }
 
-// The axes of a loop over elements, bound for the element at `at` of memory, or of the line `at` of a strip, and the
-// place `lane`.
+// Binds the axes of a loop over elements: the element at position `at` of the tensor, or lane `lane` of line `at` of a
+// strip.
 void StridedReductionLoops::bind_element(const std::vector<std::uint32_t>& axes, const std::string& at,
                                          const std::string& lane) {
   std::string k = at;
@@ -177,7 +177,7 @@ void StridedReductionLoops::bind_element(const std::vector<std::uint32_t>& axes,
   define_results(lane);
 }
 
-// At a place.
+// Defines the results of one lane.
 void StridedReductionLoops::define_results(const std::string& lane) {
   for (auto& [reduction, done] : done_) {
     if (done.slots.empty()) continue;
@@ -189,7 +189,7 @@ void StridedReductionLoops::define_results(const std::string& lane) {
   for (const auto& [id, name] : of_places_) emitter_.define(id, fmt::format("{}[{}]", name, lane));
 }
 
-// What the roots make of reductions alone is the same for a place of all a thread's vectors.
+// Values computed from reductions alone, which are the same for a lane in all of a thread's vectors.
 std::vector<ExprId> StridedReductionLoops::made_of_reductions(const std::vector<std::uint32_t>& axes,
                                                               const std::vector<ExprId>& roots) const {
   const auto depends = dependences(pool_);
@@ -211,7 +211,7 @@ std::vector<ExprId> StridedReductionLoops::made_of_reductions(const std::vector<
   return {found.begin(), found.end()};
 }
 
-// That, once, where turns that are not all there keep ptxas from doing so.
+// Emits those values once, before the loop. With a bounds check per iteration, ptxas would not hoist them.
 void StridedReductionLoops::make_of_reductions(const std::vector<std::uint32_t>& axes,
                                                const std::vector<ExprId>& roots) {
   if (kernel_.register_vectors == 0) return;
@@ -262,9 +262,8 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
   if (plan_.unaligned) broadcast_words_.merge(words_of_broadcasts(roots));
   if (!idle().empty()) writer_.open(fmt::format("if ({})", idle()));
   if (!plan_.unaligned) broadcast_words_ = words_of_broadcasts(roots);
-  // Unless every turn is there for all: what is the same for its vectors is then computed once, where registers are
-  // left for it.
-  constexpr int kMaxRegisterElements = 32768;  // words of a block
+  // If all iterations exist for all threads, ptxas computes per-lane values once, if registers are left.
+  constexpr int kMaxRegisterElements = 32768;  // words per block
   const bool all_turns = plan_.in_strips && kernel_.register_vectors > 0 &&
                          kernel_.register_words * plan_.threads() < kMaxRegisterElements &&
                          plan_.lines().is(std::int64_t{kernel_.register_vectors} * at_once() * plan_.chunks);
@@ -305,7 +304,7 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
         kernel_.register_vectors > 0 && register_values != register_arrays_.end()) {
       words[n.source] = fmt::format("{}[{}]", register_values->second, iteration);
       if (!filled_.contains(n.source)) writer_.line(fmt::format("{} = {};", words[n.source], text));
-      if (kernel_.recomputes()) {  // behind the load as well: it would be made once more
+      if (kernel_.recomputes()) {  // after the load too, which would otherwise be repeated
         writer_.use("forget_words");
         writer_.line(fmt::format("forget_words({});", words[n.source]));
       }
@@ -337,26 +336,26 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
   if (!idle().empty()) writer_.close();
 }
 
-// The loads of elements as they follow one another that no value stands for which is kept.
+// The contiguous loads that are not part of a kept value.
 std::vector<ExprId> StridedReductionLoops::loads_of(const std::vector<ExprId>& roots) const {
   std::vector<ExprId> loads = values_.loads_of(roots);
   std::erase_if(loads, [&](ExprId load) { return !contains(plan_.loads, load); });
   return loads;
 }
 
-// Of a strip's turns those that all threads have: nothing is asked in them, where that leaves no rest.
+// The condition for iterations of a strip that all threads have; these skip the bounds check.
 std::string StridedReductionLoops::within_all_iterations(const std::string& iteration) const {
   const auto lines = plan_.lines().as_constant();
   const std::int64_t all = plan_.in_strips && lines && !plan_.resident_blocks ? *lines / at_once() : 0;
   return all > 0 && all < kernel_.register_vectors ? fmt::format("{} < {} || ", iteration, all) : "";
 }
 
-// Of what is the same for all lines, those of this thread's places. Where lines begin anywhere, all threads come here,
-// and what an earlier loop has read is there.
+// Loads the line-invariant operands for this thread's lanes. Unaligned lines: all threads execute this, and the words
+// of an earlier loop are available.
 std::map<ExprId, std::string> StridedReductionLoops::words_of_broadcasts(const std::vector<ExprId>& roots) {
   std::map<ExprId, std::string> words;
   if (!plan_.in_strips) return words;
-  if (!kernel_.values.slots.empty()) values_.enter("0");  // what stands for them in any turn
+  if (!kernel_.values.slots.empty()) values_.enter("0");  // the words that replace them, valid in any iteration
   const std::vector<ExprId> loads = values_.loads_of(roots);
   values_.leave();
   for (const ExprId id : loads) {
@@ -369,14 +368,15 @@ std::map<ExprId, std::string> StridedReductionLoops::words_of_broadcasts(const s
   return words;
 }
 
-// Whole vectors, if they are; of lines that begin anywhere, those of memory in which the places lie. Else "".
+// The words of a thread's lanes, if they are whole vectors. Unaligned lines: the aligned vectors that contain the
+// lanes. Else "".
 std::string StridedReductionLoops::words_of_places(ExprId load) {
-  constexpr int kVector = 128, kMostVectors = 2;  // bits; more take longer than elements
+  constexpr int kVector = 128, kMostVectors = 2;  // bits; more vectors take longer than scalar loads
   const ExprNode& n = pool_[load];
   const Shape& shape = writer_.tensor_type(n.source).shape;
   const IndexExpr at = simplify(flat_index(shape, n.indices), pool_.bounds());
   const ExprEmitter::Mark outside = emitter_.mark();
-  if (plan_.elements_per_line > 1)  // rows' elements follow one another in the line
+  if (plan_.elements_per_line > 1)  // a row's elements are contiguous in the line
     for (const Variable v : variables_of(at)) emitter_.bind(v.id, phase_);
   emitter_.bind(plan_.inner, plan_.elements_per_line > 1 ? "0" : phase_);
   const int vectors = (plan_.width * bits(n.dtype) + kVector - 1) / kVector;
@@ -399,7 +399,7 @@ std::string StridedReductionLoops::words_of_places(ExprId load) {
   return text;
 }
 
-// The words of the vector there; of the tensor's last one there may be a part.
+// The words of the vector at a position; the tensor's last vector may be partial.
 std::string StridedReductionLoops::words_at(ExprId load, const std::string& place) {
   const ExprNode& n = pool_[load];
   if (!plan_.unaligned)
@@ -412,12 +412,12 @@ std::string StridedReductionLoops::words_at(ExprId load, const std::string& plac
                      place, writer_.index_type(), emitter_.index_text().tight(count));
 }
 
-// "" where all threads work.
+// "" if all threads work.
 std::string StridedReductionLoops::idle() const {
   return plan_.in_strips || plan_.parts == plan_.group_threads ? idle_ : fmt::format("{} < {}", thread_, plan_.parts);
 }
 
-// The vectors that reach over an end, element by element, each for the thread whose places are of the same rows.
+// Emits vectors that cross an end element by element, each by the thread with lanes of the same rows.
 void StridedReductionLoops::edges(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& loads,
                                   const Visit& visit) {
   const std::string type = writer_.index_type(), v = writer_.unique("v"), at = writer_.unique("at");

@@ -36,7 +36,7 @@ void StridedReductionResults::join(const ExprEmitter::Accumulator& a, const std:
   elements_.done()[a.reduction] = {.own = a, .slots = all ? places : ""};
 }
 
-// Of a warp that has all lines: each lane's places get what their columns have.
+// A warp with all lines of its strip: each lane gets the results of its columns.
 void StridedReductionResults::join_lines(const ExprEmitter::Accumulator& a, const std::string& mine) {
   elements_.done()[a.reduction] = {.own = a, .slots = mine};
   if (plan_.lanes() == 32) return;
@@ -96,7 +96,7 @@ void StridedReductionResults::join_moments(const std::string& moments, int parts
   emitter_.bind(plan_.inner, elements_.row_of_place(own ? e : ""));
   if (kernel_.outputs)
     emitter_.define(first.reduction, emitter_.result(all));
-  else  // of what this block has of its rows
+  else  // what this block has of its rows
     emitter_.define(
         plan_.one_pass->mean,
         fmt::format("({} / {})", all.name, scaled_count(elements_.elements_of_chunk(elements_.chunk(), own ? e : ""))));
@@ -117,7 +117,7 @@ std::string StridedReductionResults::scaled_count(const std::string& count) cons
   return divisor_of_sum(count, type_of_pass(), plan_.one_pass->scale);
 }
 
-// Where threads have an element each, of row `thread % rows`: that row's result, which a thread of it has found.
+// If threads have one element each, of row `thread % rows`: the result of that row, computed by another thread of it.
 std::string StridedReductionResults::results_of_rows(const ExprEmitter::Accumulator& a) {
   const std::string mine = writer_.unique("mine");
   writer_.use("result_in_turn");
@@ -126,7 +126,7 @@ std::string StridedReductionResults::results_of_rows(const ExprEmitter::Accumula
   return mine;
 }
 
-// Has each warp whole lines of a strip, and neither part nor rest of one?
+// True if each warp has whole lines of a strip, without a remainder.
 bool StridedReductionResults::are_lines_of_warps() const {
   return plan_.in_strips && 32 % plan_.lanes() == 0 && plan_.parts == plan_.group_threads;
 }
@@ -139,7 +139,7 @@ std::string StridedReductionResults::reduced_sequentially(const ExprEmitter::Acc
                      elements_.thread(), a.combine);
 }
 
-// Of strips, and of rows with several elements of a line.
+// For strips, and for rows with several elements per line.
 std::string StridedReductionResults::reduced_strip(const ExprEmitter::Accumulator& a, const std::string& mine,
                                                    const std::string& places, int count) {
   const std::string none = a.extreme ? a.type + a.identity : fmt::format("({}){}", a.type, a.identity);
@@ -192,13 +192,14 @@ void StridedReductionResults::store_partial(const std::string& pointer, const st
                            elements_.chunk(), plan_.rows, row, value));
 }
 
-// What each place has of it is in registers. Of so many rows, another look into shared memory would meet in its banks.
+// True if each lane's partial result is stored from registers. With many rows, another pass through shared memory would
+// have bank conflicts.
 bool StridedReductionResults::is_stored_from_places(ExprId reduction) const {
   return plan_.one_pass && reduction == plan_.one_pass->first && !plan_.in_strips && plan_.elements_per_line == 1 &&
          plan_.rows / std::gcd(plan_.rows, plan_.width) > 32;
 }
 
-// As many threads as have all rows between them, each those that are its own.
+// Enough threads to cover all rows store the partial results, each those of its own rows.
 void StridedReductionResults::store_partials_of_places(const StridedReductionLoops::Done& done) {
   const int each = std::gcd(plan_.rows, plan_.width);
   const std::string e = writer_.unique("e"), pointer = partials(done.own);
@@ -211,12 +212,12 @@ void StridedReductionResults::store_partials_of_places(const StridedReductionLoo
   writer_.close();
 }
 
-// Threads that combine what blocks have left: one for each row where those are few.
+// Threads that combine the blocks' partial results: one per row for co-resident blocks.
 int StridedReductionResults::combining() const {
   return plan_.resident_blocks ? plan_.rows : plan_.group_threads / plan_.rows * plan_.rows;
 }
 
-// How many of them blocks have left of a team's rows.
+// The number of partial results that the blocks of a group store.
 std::string StridedReductionResults::partials_of_rows() const {
   return kernel_.chunks().as_constant() ? std::to_string(plan_.chunks * plan_.rows)
                                         : fmt::format("({} * {})", elements_.chunks(), plan_.rows);

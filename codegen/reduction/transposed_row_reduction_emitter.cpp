@@ -30,7 +30,7 @@ class TransposedRowReductionEmitter {
         emitter_(form_.kernel, writer_),
         resident_row_(form_, writer_, emitter_) {
     RowRegisters register_plan = plan_row_registers(form_, graph_, loops(), 1, plan_.threads);
-    // Loads alone are no better in registers than in shared memory.
+    // Loads alone are no faster in registers than in shared memory.
     if (std::ranges::any_of(register_plan.slots, &RowRegisters::Slot::words) ||
         register_plan.code > kMaxUnrolledInstructions)
       return;
@@ -55,7 +55,7 @@ class TransposedRowReductionEmitter {
     source.name = kernel_name(graph_, original.nodes);
     source.schedule = "row_reduction";
     source.rows_stay_resident = true;
-    // Everything that a block reads of its rows it has read before the barrier behind which it stores them.
+    // A block reads all operands of its rows before the barrier that precedes the stores.
     source.owns_rows = !has_indirect_loads(form_.kernel);
     return source;
   }
@@ -76,7 +76,7 @@ class TransposedRowReductionEmitter {
   RowLoop loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
     return {.axes = axes, .roots = std::move(roots), .vectors = IndexExpr(plan_.iterations() * plan_.width)};
   }
-  // In the order in which they run.
+  // In execution order.
   std::vector<RowLoop> loops() const {
     std::vector<RowLoop> result;
     for (const ReductionLoop& loop : reduction_loops(form_)) result.push_back(loop_over(loop.axes, loop.bodies(pool_)));
@@ -84,9 +84,9 @@ class TransposedRowReductionEmitter {
     return result;
   }
 
-  // Left alone, ptxas spills what a lane keeps for more blocks than these.
+  // Minimum of resident blocks per multiprocessor. Without it, ptxas spills kept values to fit more blocks.
   int blocks_at_once() const {
-    constexpr int kRegisters = 65536, kComputing = 56;  // of a multiprocessor; of a thread, beside what it keeps
+    constexpr int kRegisters = 65536, kComputing = 56;  // of a multiprocessor; per thread in addition to kept values
     return std::max(1, kRegisters / (plan_.threads * (register_words_ + kComputing)));
   }
 
@@ -117,7 +117,7 @@ class TransposedRowReductionEmitter {
     }
   }
 
-  // The rows of the block that have such elements: the end, and, where it is not 0, the beginning.
+  // The range of the block's rows that have such elements: the end, preceded by the beginning if that is not 0.
   std::string rows_of(const TransposedRowReduction::Tile& tile) const {
     const std::string type = writer_.index_type();
     const std::string end =
@@ -142,7 +142,7 @@ class TransposedRowReductionEmitter {
     writer_.line(fmt::format("unsigned* const {} = (unsigned*)dynamic_shared{};", name, at));
     return name;
   }
-  // Of the block's first row; the pitch in the index type.
+  // A pointer to the block's first row; the pitch is in the index type.
   std::string start_of(const TransposedRowReduction::Tile& tile, const std::string& pointer) {
     const std::string start = emitter_.index(tile.start);
     return start == "0" ? pointer : fmt::format("{} + ({})", pointer, start);
@@ -185,7 +185,7 @@ class TransposedRowReductionEmitter {
     emitter_.rewind(outside);
   }
 
-  // Of rows whose last word has fewer elements, where lines are stored from them.
+  // Clears the unused elements of the last word of a row, if lines are stored from it.
   void clear_ends(const TransposedRowReduction::Tile& tile, const std::string& name) {
     if (tile.orientation == Orientation::kBroadcast || plan_.length * tile.bytes() % 4 == 0) return;
     writer_.line(
@@ -228,7 +228,7 @@ class TransposedRowReductionEmitter {
   bool in_words(const TransposedRowReduction::Tile& tile) const { return plan_.width * tile.bytes() % 4 == 0; }
   int words_of(const TransposedRowReduction::Tile& tile) const { return plan_.width * tile.bytes() / 4; }
 
-  // `before` and `after` stand around the elements of a vector, `element` prints one; the axis is bound.
+  // Callbacks of a loop: `element` emits one element with its axis bound, `before` and `after` surround a vector.
   struct Visit {
     std::function<void(const std::string& lane)> element;
     std::function<void()> before = [] {};
@@ -273,7 +273,7 @@ class TransposedRowReductionEmitter {
     resident_row_.loop_is_done(loop);
   }
 
-  // This turn's vectors of the tiles that the roots read, where they are whole words.
+  // Declares this iteration's vectors of the tiles that the roots read, if they are whole words.
   std::map<std::size_t, std::string> declare_words(const std::vector<ExprId>& roots) {
     std::map<std::size_t, std::string> words;
     for (const ExprId load : resident_row_.loads_of(roots)) {
@@ -337,7 +337,7 @@ class TransposedRowReductionEmitter {
     writer_.close();
   }
 
-  // Into the tiles, or along memory at once.
+  // Stores elements into the tiles, or directly if contiguous.
   void store_elements() {
     const std::vector<std::size_t> outputs = outputs_of(false);
     const std::vector<ExprId> roots = roots_of_outputs(false);
@@ -370,7 +370,7 @@ class TransposedRowReductionEmitter {
     over_row(loop_over(form_.columns, roots), visit);
   }
 
-  // Nothing where elements are stored one by one.
+  // Nothing if elements are stored one by one.
   std::optional<VectorStore> vector_store(std::size_t number) {
     const KernelOutput& output = form_.kernel.outputs[number];
     if (plan_.width * bits(output.type.dtype) % 32 != 0 || plan_.width == 1) return std::nullopt;
@@ -417,11 +417,11 @@ class TransposedRowReductionEmitter {
   RegisterResidentRow resident_row_;
   int register_words_ = 0;
   std::string first_, count_;                    // of the block's rows
-  std::string begin_;                            // the first place that has one; "" where all from 0 on do
+  std::string begin_;                            // first index that exists; "" if all from 0 on do
   std::vector<std::string> tiles_, results_;     // in shared memory
-  std::vector<std::string> rows_, result_rows_;  // this lane's row there
-  std::string lane_;                             // of this row
-  std::string vector_;                           // in a loop over the row: the lane's
+  std::vector<std::string> rows_, result_rows_;  // this lane's row in them
+  std::string lane_;                             // index within the row
+  std::string vector_;                           // in a loop over the row: the lane's current vector
 };
 
 }  // namespace

@@ -6,32 +6,32 @@
 namespace fusec {
 namespace {
 
-constexpr int kLargestCluster = 8;  // that every device with clusters can launch
-constexpr double kReducing = 4096;  // bytes of shared memory
+constexpr int kLargestCluster = 8;  // supported by every device with clusters
+constexpr double kReducing = 4096;  // bytes of shared memory for the reduction
 
-// A block alone on a multiprocessor gets a few times its fair share of the bandwidth.
+// Memory bandwidth of `blocks` blocks: a block alone on a multiprocessor gets a few times its share.
 double rate(double blocks, const Target& target) {
   return std::min(target.bandwidth, blocks * 4 * target.bandwidth / target.multiprocessors);
 }
 
-// Where blocks are few, the multiprocessors that have one take as long as others would share.
+// Time of special functions. With few blocks, only the multiprocessors that have a block work.
 double seconds_of_functions(double functions, double blocks, const Target& target) {
   return functions / (target.special_rate * std::min(1.0, blocks / target.multiprocessors));
 }
 
-// How often what is not held is read.
+// How often the part of a row that is not on chip is read.
 int loops_of(const RowsToReduce& rows, double on_chip) {
   return (on_chip > 0 ? rows.passes : rows.stages) + (rows.columns ? 1 : 0);
 }
 
-// What all rows share is asked for again, around each vector, where blocks have no room for it beside what they keep.
+// Extra bytes per element for operands shared by all rows: they are read again if blocks have no room for them.
 double bytes_around(const RowsToReduce& rows, std::int64_t blocks_of_row, const Target& target) {
   const double of_block = static_cast<double>(rows.length) / static_cast<double>(blocks_of_row);
   const bool fits = of_block * (rows.on_chip_bytes + rows.broadcast_bytes) <= target.shared_bytes_per_block - kReducing;
   return fits ? 0 : rows.broadcast_bytes;
 }
 
-// `held`: the share of a row that is read once.
+// `on_chip`: the fraction of a row that is read once.
 double seconds(const RowsToReduce& rows, std::int64_t blocks_of_row, int launches, double on_chip,
                const Target& target) {
   const double reads = on_chip + (1 - on_chip) * loops_of(rows, on_chip);
@@ -48,8 +48,8 @@ bool has_clusters(const Target& target) {
   return target.compute_capability >= 90 && target.compute_capability < 120;
 }
 
-// The share of a row that blocks keep: in registers, or a block alone in shared memory. What lies differently goes
-// through that as well; element by element it takes about as long as reading the row again.
+// The fraction of a row that blocks keep: in registers, or a single block in shared memory. Misaligned operands also go
+// through shared memory; element by element, that takes about as long as reading the row again.
 double on_chip_fraction(int blocks, const RowsToReduce& rows, const Target& target) {
   constexpr double kOfTurn = 16 * 1024;  // bytes of all threads' vectors
   double elements = static_cast<double>(blocks * kOnChipOfBlock) * 4 / std::max(4.0, rows.on_chip_bytes);
@@ -62,8 +62,9 @@ double on_chip_fraction(int blocks, const RowsToReduce& rows, const Target& targ
   return std::min(1.0, elements / static_cast<double>(rows.length));
 }
 
-// Blocks of which two are on a multiprocessor, so that one loads while the other stores; or one alone. An eighth of
-// what registers hold is left to ptxas, which spills otherwise, and another one where it puts several tensors together.
+// The number of co-resident blocks with which two fit on a multiprocessor, so that one loads while the other stores;
+// otherwise with which one fits. One eighth of the registers is left to ptxas, which would spill otherwise; two eighths
+// if several tensors are combined.
 int min_resident_blocks(const RowsToReduce& rows, const Target& target) {
   const int eighths = rows.bytes_read > rows.on_chip_bytes ? 6 : 7;
   const double on_chip = static_cast<double>(kOnChipOfBlock) * eighths / 8 * 4 / std::max(4.0, rows.on_chip_bytes);
@@ -74,13 +75,13 @@ int min_resident_blocks(const RowsToReduce& rows, const Target& target) {
   return 0;
 }
 
-// Where a row is read more than once otherwise. The counters are cleared by a launch of their own; for each reduction a
-// block says that it has come, sees that all have, and reads what they have left.
+// For rows that would otherwise be read more than once. Clearing the counters is a separate launch. Each reduction
+// costs three latencies: signal arrival, see all arrivals, read the partial results.
 double seconds_of_resident_blocks(const RowsToReduce& rows, int blocks, const Target& target) {
   return seconds(rows, blocks, 2, 1, target) + 3 * rows.stages * target.latency_seconds;
 }
 
-// Each chunk reads what all have left of the rows side by side: a quarter of its own elements, no more.
+// The maximum number of chunks: the partial results that each chunk reads are at most a quarter of its own elements.
 std::int64_t most_chunks(const RowsToReduce& rows) {
   constexpr double kShare = 4;
   const int times = rows.stages - 1 + (rows.columns ? 1 : 0);
@@ -89,11 +90,11 @@ std::int64_t most_chunks(const RowsToReduce& rows) {
   return static_cast<std::int64_t>(std::sqrt(of_row / (rows.partial_bytes * kShare * times)));
 }
 
-// Chunks of rows that are too few to keep the device busy, where the launches more that they take are worth it.
+// The number of chunks if there are too few rows to occupy the device and the additional launches pay off; else 1.
 int chunks_of(RowsToReduce rows, double seconds_without, const Target& target) {
-  // Elements of a chunk: what threads do to combine them, and to add up what chunks have left, is little beside that.
+  // Elements per chunk. Combining threads and partial results then costs little in comparison.
   constexpr std::int64_t kShortest = 4096;
-  constexpr double kShortestBytes = 32 * 1024;  // of rows that do not lie side by side
+  constexpr double kShortestBytes = 32 * 1024;  // for rows that are not contiguous neighbours
   const auto shortest = rows.rows_per_block > 1
                             ? kShortest
                             : std::max(kShortest, static_cast<std::int64_t>(kShortestBytes / rows.bytes_read));
@@ -116,7 +117,7 @@ int chunks_of_columns(const RowsToReduce& rows, const Target& target, double on_
 }
 
 std::int64_t max_blocks_with_few_partials(const RowsToReduce& rows) {
-  constexpr double kLeft = 8, kShare = 32;  // bytes
+  constexpr double kLeft = 8, kShare = 32;  // bytes of a partial result; fraction of a row
   const double of_row = static_cast<double>(rows.length) / rows.rows_per_block * rows.bytes_read;
   return std::max<std::int64_t>(2, std::llround(std::sqrt(of_row / (kLeft * kShare))));
 }
@@ -137,9 +138,10 @@ int resident_blocks_of_columns(const RowsToReduce& rows, std::int64_t fewest, co
   return best;
 }
 
-// A row is read once wherever some blocks hold it together, but for a small rest; what is predicted decides which.
+// Co-resident blocks are used if they can keep whole rows and the alternatives would read rows again. Otherwise the
+// least predicted time decides.
 BlocksPerRow choose_blocks_per_row(const RowsToReduce& rows, const Target& target) {
-  constexpr double kWorthCluster = 0.9, kWorthBlock = 0.98;  // of more blocks, of one more
+  constexpr double kWorthCluster = 0.9, kWorthBlock = 0.98;  // factors: for twice the blocks, for one more block
   constexpr double kOnChipEnough = 0.9;
   BlocksPerRow per_row;
   double on_chip = on_chip_fraction(1, rows, target), best = seconds(rows, 1, 1, on_chip, target);

@@ -13,7 +13,7 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kFew = 64;  // elements of a row: neighbouring lanes have those of other rows
+constexpr std::int64_t kFew = 64;  // elements of a row; in shorter rows, neighbouring lanes have elements of other rows
 
 class SectorCounter {
  public:
@@ -43,7 +43,7 @@ class SectorCounter {
     requested_bytes_ += all * times;
   }
 
-  // Of several loops over a tensor the one that asks for most: what one reads in the order of another is kept.
+  // Counts the maximum over the loops that load a tensor: values kept by one loop may be in another loop's order.
   void see_loads(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots) {
     for (const ExprId id : outside_reductions(form_, roots)) {
       const ExprNode& n = pool_[id];
@@ -53,22 +53,22 @@ class SectorCounter {
     }
   }
 
-  // `along`: the axes that lanes take, the last one the nearest.
+  // `along`: the axes along which lanes run, the fastest last.
   double overfetch_of(const IndexExpr& at, const std::vector<std::uint32_t>& along, std::int64_t element) const {
     const auto runs = [&](std::uint32_t a) { return mentions(at, Variable{Variable::Kind::kAxis, a}); };
     std::int64_t length = 1;
     for (const std::uint32_t a : along) length *= runs(a) ? extent_of(a) : 1;
-    // What is the same for all rows, or a number for each, is of few bytes or asked for once.
+    // Operands that are equal for all rows, or have one number per row, are small or read once.
     if (std::ranges::none_of(form_.rows, runs) || length < kFew || by_values(at)) return 1;
     if (!neighbours_) return of_sampled(at, along, element);
     const auto step = difference_along(at, *neighbours_, pool_.bounds());
     if (!step) return 1;
-    const std::int64_t apart = std::abs(step->as_constant().value_or(kSectorBytes));  // of symbols: far
+    const std::int64_t apart = std::abs(step->as_constant().value_or(kSectorBytes));  // symbolic: far apart
     if (apart <= 1) return 1;
     return static_cast<double>(std::min(std::int64_t{kSectorBytes}, apart * element)) / static_cast<double>(element);
   }
 
-  // Where lane `lane` of the row's first warp, of row number `row` along each of the rows' axes, is.
+  // The position of lane `lane` of a row's first warp, with index `row` on each axis of rows.
   std::int64_t place_of(const IndexExpr& at, const std::vector<std::uint32_t>& along, std::int64_t row,
                         std::int64_t lane) const {
     std::map<std::uint32_t, std::int64_t> places;
@@ -85,12 +85,12 @@ class SectorCounter {
     });
   }
 
-  // Bytes of sectors for each byte of elements that the lanes of a warp ask for one by one, wherever in a sector rows
-  // and their pieces may begin.
+  // Sector bytes per element byte for the accesses of one warp, averaged over the alignments that rows and their pieces
+  // can have.
   double of_sampled(const IndexExpr& at, const std::vector<std::uint32_t>& along, std::int64_t element) const {
     constexpr std::int64_t kLanes = 32;
     std::vector<std::int64_t> bytes;
-    std::int64_t even = kSectorBytes;  // bytes that pieces are a multiple apart
+    std::int64_t even = kSectorBytes;  // the pieces' distances are multiples of it, in bytes
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {
       bytes.push_back(element * place_of(at, along, 1, lane));
       if (lane == 0 || bytes[bytes.size() - 2] + element != bytes.back()) even = std::gcd(even, bytes.back());
@@ -98,7 +98,7 @@ class SectorCounter {
     std::ranges::sort(bytes);
     bytes.erase(std::unique(bytes.begin(), bytes.end()), bytes.end());
     const auto count = static_cast<std::int64_t>(bytes.size());
-    if (bytes.back() - bytes.front() == (count - 1) * element) return 1;  // whole vectors, wherever they begin
+    if (bytes.back() - bytes.front() == (count - 1) * element) return 1;  // whole vectors, at any alignment
     double sectors = 0;
     for (std::int64_t begin = 0; begin < kSectorBytes; begin += even) {
       std::set<std::int64_t> requested;

@@ -15,14 +15,14 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kFewestRows = 64;  // fewer are soon done by a warp each
+constexpr std::int64_t kFewestRows = 64;                                              // fewer rows take one warp each
 constexpr std::int64_t kLongest = 512, kLongestAlone = 320, kLongestRepeated = 1100;  // elements of a row
-constexpr int kMaxIterationsOfLane = 64;                                              // elements of a lane
-constexpr int kMaxIterationsAlone = 96;                                               // of which it keeps nothing
-constexpr int kMostElements = 20 * 1024;  // of shared memory, which several blocks share
-constexpr int kMinRowsWithBroadcast = 8;  // rows of a block
+constexpr int kMaxIterationsOfLane = 64;                                              // elements per lane
+constexpr int kMaxIterationsAlone = 96;   // elements per lane that keeps nothing
+constexpr int kMostElements = 20 * 1024;  // of shared memory, so that several blocks fit
+constexpr int kMinRowsWithBroadcast = 8;  // per block
 constexpr int kMaxMultiRowThreads = 512;
-constexpr int kMostRuns = 64;  // of a block
+constexpr int kMostRuns = 64;  // per block
 constexpr int kVectorBits = 128;
 
 bool is_word(ScalarType type) {
@@ -32,14 +32,13 @@ bool is_stored_as_word(ScalarType type) {
   return is_word(type) || type == ScalarType::kBool;
 }
 
-// Reads the form: which loads and stores are of whole rows that follow one another, which of rows that repeat, and
-// which of vectors beside them.
+// Reads the form and classifies its loads and stores: contiguous rows, repeated rows, vectors shared by rows.
 class MultiRowBlockReader {
  public:
   MultiRowBlockReader(const RowForm& form, const Graph& graph)
       : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)) {}
 
-  // Tiles and loads; nothing where some access is of another kind.
+  // The tiles and their loads; nothing if there is any other kind of access.
   std::optional<MultiRowBlock> read() {
     if (!find_length()) return std::nullopt;
     for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
@@ -96,7 +95,7 @@ class MultiRowBlockReader {
     std::vector<std::uint32_t> here;
     for (const std::uint32_t a : along_)
       if (std::ranges::binary_search(depends_[id], a)) here.push_back(a);
-    if (here.empty()) return true;  // of the row as a whole, or of all rows
+    if (here.empty()) return true;  // one value per row, or for all rows
     const bool has_guard = !n.args.empty() && n.args[0] != kNoExpr;
     if (here.size() > 1 || has_guard || !is_stored_as_word(n.type) || bits(n.dtype) < 8 || bits(n.dtype) > 32)
       return false;
@@ -109,7 +108,7 @@ class MultiRowBlockReader {
     return true;
   }
 
-  // A row that all of them share, or that those along the last axis do, or rows that follow one another along that.
+  // A row shared by all rows or by those along the last axis, or rows that are contiguous along that axis.
   bool repeats(const IndexExpr& at, std::uint32_t axis, MultiRowBlock::Tile& tile) {
     tile.start = simplify(at - IndexExpr::axis(axis), pool_.bounds());
     if (mentions(tile.start, Variable{Variable::Kind::kAxis, axis})) return false;
@@ -128,7 +127,8 @@ class MultiRowBlockReader {
     return true;
   }
 
-  // A result takes over the tile of an operand of its type: whoever stores an element is the only one to read it.
+  // A result may reuse the tile of an operand of its type: the thread that stores an element is the only one that reads
+  // it.
   bool see_outputs() {
     std::vector<bool> taken(plan_.tiles.size(), false);
     for (const KernelOutput& output : form_.kernel.outputs) {
@@ -155,7 +155,7 @@ class MultiRowBlockReader {
     return true;
   }
 
-  // Runs go along the last axis of rows.
+  // Restricts runs to the last axis of rows.
   void go_along_last_axis() {
     const std::uint32_t last = form_.rows.back();
     const IndexExpr first_row = simplify(flat_row_ - IndexExpr::axis(last), pool_.bounds());
@@ -175,7 +175,7 @@ class MultiRowBlockReader {
           !plan_.repeated_axis || mentions(tile.start, Variable{Variable::Kind::kAxis, *plan_.repeated_axis});
   }
 
-  // Lanes take such rows by a vector each (row_layout): what a warp asks for has no gaps.
+  // True if lanes can take a row by vectors (row_layout) without gaps in a warp's accesses.
   bool is_vectorized_as_it_lies() const {
     int widest = 8;
     for (const MultiRowBlock::Tile& tile : plan_.tiles)
@@ -186,7 +186,7 @@ class MultiRowBlockReader {
     return takes_lane_each(plan_.length, widest);
   }
 
-  // Do some rows begin within pieces of memory of so many bits?
+  // True if some row starts inside a piece of `piece` bits.
   bool rows_begin_within(int piece) const {
     const auto within = [&](DType dtype) { return plan_.length * bits(dtype) % piece != 0; };
     for (const MultiRowBlock::Tile& tile : plan_.tiles)
@@ -200,20 +200,20 @@ class MultiRowBlockReader {
   const Graph& graph_;
   const ExprPool& pool_;
   std::vector<std::vector<std::uint32_t>> depends_;
-  std::vector<std::uint32_t> along_;  // axes that run along a row
+  std::vector<std::uint32_t> along_;  // axes that are contiguous along a row
   IndexExpr flat_row_ = 0;
   int narrowest_ = 32;
   MultiRowBlock plan_;
 };
 
-// What a lane may have: more where it goes over its elements once, and keeps nothing.
+// Iterations per lane: more if elements are visited once and not kept.
 int max_iterations(const RowForm& form) {
   const bool once = form.columns.empty() && reduction_loops(form).size() == 1;
   return once ? kMaxIterationsAlone : kMaxIterationsOfLane;
 }
 
-// So that the lanes of a warp are in different banks: rows begin at multiples of a power of two, apart as they are at
-// all multiples of the number of lanes, which are at places that leave unlike remainders there.
+// Splits a row among lanes without bank conflicts. Each lane has an odd number of elements, and the rows of one warp
+// start at different remainders modulo the number of lanes.
 bool divide_row(MultiRowBlock& plan, int max_iterations) {
   if (plan.lanes == kWarpLanes) {
     plan.stride = kWarpLanes, plan.iterations = (plan.length + kWarpLanes - 1) / kWarpLanes;
@@ -227,8 +227,8 @@ bool divide_row(MultiRowBlock& plan, int max_iterations) {
   return plan.iterations <= max_iterations && plan.min_iterations() > 0;
 }
 
-// Whole sectors to every block where runs go along all rows, and tiles that fit; what stands beside the rows is read
-// for several of them.
+// Chooses rows per block and places the tiles in shared memory. Blocks have whole sectors if runs cover all rows.
+// Broadcast operands are read once for several rows.
 bool place_tiles(MultiRowBlock& plan, int narrowest_bits, const Target& target, const Bounds& bounds) {
   plan.rows = plan.threads / plan.lanes;
   const bool broadcast = std::ranges::any_of(plan.tiles, &MultiRowBlock::Tile::broadcast);
@@ -245,7 +245,7 @@ bool place_tiles(MultiRowBlock& plan, int narrowest_bits, const Target& target, 
   return plan.elements <= kMostElements && 4 * plan.elements <= target.shared_bytes_per_block;
 }
 
-// Cycles of a multiprocessor, of what all threads together issue and ask for, and until all is done.
+// Cycles on one multiprocessor: `work` for the total issue and memory load, `time` until completion.
 struct MultiRowBlockCost {
   double work = 0, time = 0;
 };
@@ -267,12 +267,12 @@ class Costs {
 
   MultiRowBlockCost of(const MultiRowBlock& plan) const {
     constexpr double kAround = 60, kMeeting = 8, kLaunch = 3000, kOfSector = 1;
-    constexpr double kIdle = 20;    // of each warp of a block, of which few have rows where a launch has few of them
-    constexpr double kLatency = 2;  // cycles of an instruction of a scheduler's only warp, which finds some to overlap
+    constexpr double kIdle = 20;    // per warp of a block; few have rows if the launch has few rows
+    constexpr double kLatency = 2;  // cycles per instruction of a scheduler's only warp, which overlaps some
     constexpr double kSchedulers = 4, kWantedWarps = 16, kSharedBytes = 164.0 * 1024;
     const double warps = plan.block_threads() / static_cast<double>(kWarpLanes);
     double once = kAround + (has_constant_rows() ? 0 : kIdle * warps),
-           each = plan.iterations * code_;  // of a block, of a run
+           each = plan.iterations * code_;  // per block, per run
     double sectors_once = 0, sectors_each = 0;
     for (int lanes = plan.lanes; lanes > 1; lanes /= 2) each += kMeeting * static_cast<double>(form_.reductions.size());
     for (const MultiRowBlock::Tile& tile : plan.tiles) {
@@ -304,7 +304,7 @@ class Costs {
     return blocks;
   }
 
-  // Of a thread, in the mean: warps have whole turns.
+  // Average per thread; warps have whole iterations.
   static double instructions_to_copy(const MultiRowBlock& plan, const MultiRowBlock::Tile& tile, int threads) {
     constexpr double kOfTile = 12, kOfEnds = 24, kOfVector = 6, kOfElement = 1.5;
     const int vector = tile.broadcast ? 1 : kVectorBits / bits(tile.dtype);
@@ -313,7 +313,7 @@ class Costs {
     return kOfTile + iterations * (kOfVector + kOfElement * vector) + (tile.aligned ? 0 : kOfEnds);
   }
 
-  // Of a run; an operand's tile goes back as well where it is stored.
+  // Sectors per run. An operand's tile that is also stored counts twice.
   static double sectors_of(const MultiRowBlock& plan, const MultiRowBlock::Tile& tile) {
     const double elements = static_cast<double>(plan.length) * (tile.broadcast ? 1 : plan.rows);
     return std::ceil(elements * bits(tile.dtype) / (8 * kSectorBytes)) + (tile.aligned ? 0 : 1);
@@ -359,7 +359,7 @@ std::vector<MultiRowBlock> multi_row_block(const RowForm& form, const Graph& gra
         plan.sequential_runs = 1;
       }
   }
-  // Of those that take about as long as the fastest one, the one of the least work.
+  // Among candidates with nearly the least time, the one with the least work comes first.
   constexpr double kAboutAsLong = 1.2;
   double least = 0;
   for (const auto& [cost, plan] : candidates) least = least == 0 ? cost.time : std::min(least, cost.time);

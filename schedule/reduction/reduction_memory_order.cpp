@@ -15,8 +15,8 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-// How far apart neighbours along each of the axes are; of symbols: further than any number says. Nothing where they lie
-// in no such order.
+// The strides of the axes, in elements; symbolic strides count as larger than any number. Nothing if the strides have
+// no strict order.
 std::optional<std::vector<std::int64_t>> strides_of(const IndexExpr& at, const Axes& axes) {
   std::vector<std::int64_t> strides;
   for (const std::uint32_t a : axes) {
@@ -29,7 +29,7 @@ std::optional<std::vector<std::int64_t>> strides_of(const IndexExpr& at, const A
   return strides;
 }
 
-// As the first load lies that runs along all of them.
+// The axes in the memory order of the first load that runs along all of them.
 Axes in_memory_order(const Kernel& kernel, const Graph& graph, ExprId reduction) {
   const ExprPool& pool = kernel.pool;
   const Axes& axes = pool[reduction].axes;

@@ -15,22 +15,22 @@ namespace {
 
 constexpr int kMostStripThreads = 512, kWarpsOfBlock = 4;
 constexpr int kMostTurnsOfWarp = 64, kMostTurnsOfBlock = 16;
-constexpr int kMeeting = 60;              // instructions for warps to join what they have of a reduction
-constexpr int kInstructionsOfAccess = 4;  // instructions of a load or store, with where it lies
+constexpr int kMeeting = 60;              // instructions for warps to combine a reduction
+constexpr int kInstructionsOfAccess = 4;  // instructions of a load or store with its address
 
-// What there is to reduce, with symbols at their hints.
+// The size of the reduction, with symbols at their hints.
 struct StripWork {
   std::int64_t groups = 1, line = 1, length = 1, longest = 1;
   int reductions = 1, accesses = 2, widest_bits = 32;
-  int code = 1, values = 1;  // where values are kept from loop to loop, and how many
-  int code_recomputed = 1;   // where they are not
-  int line_broadcasts = 0;   // tensors of which each line has one element
+  int code = 1, values = 1;  // instructions if values are kept between loops; number of those values
+  int code_recomputed = 1;   // instructions if nothing is kept
+  int line_broadcasts = 0;   // tensors with one element per line
   bool are_of_sectors = false;
 };
 
 struct StripCost {
-  double work = 0;  // instructions of warps, as much more as is asked for beside what is needed
-  double time = 0;  // those, as many times as multiprocessors lack warps or blocks
+  double work = 0;  // instructions of warps, times the overfetch
+  double time = 0;  // work, times the shortage of warps or blocks for the multiprocessors
 };
 
 struct RegisterStrips {
@@ -67,8 +67,8 @@ StripWork lines_of(const StridedReductionLayout& lines, const Graph& graph) {
       .are_of_sectors = proves_multiple_of(plan.line_stride, 8 * kSectorBytes / lines.narrowest_bits, pool.bounds())};
 }
 
-// What warps ask for, over what is needed, with so many lanes to a line: sectors that a strip shares with its
-// neighbours, and those of tensors of which each line has one element.
+// Overfetch with `lanes` lanes per line: sectors shared with the neighbouring strips, and sectors of tensors with one
+// element per line.
 double sector_overfetch(const StripWork& lines, int lanes, int width) {
   const double bytes = lines.widest_bits / 8.0, of_line = bytes * lanes * width;
   const double shared = lines.are_of_sectors || lanes * width >= lines.line ? 0 : kSectorBytes - bytes * width;
@@ -76,7 +76,7 @@ double sector_overfetch(const StripWork& lines, int lanes, int width) {
   return 1 + shared / of_line + lines.line_broadcasts * of_lines / (32 * bytes * width);
 }
 
-// Instructions with which a thread joins what it has of its columns with those that have their other lines.
+// Instructions with which a thread combines its columns with the threads that have other lines of them.
 double joining(const StripWork& lines, int width, int at_once, int group_threads) {
   if (at_once == 1) return 0;
   if (group_threads == kWarpLanes)
@@ -92,7 +92,7 @@ StripCost cost_of(double warps, int warps_of_block, double of_thread, double sec
   return {.work = work, .time = work * std::max(1.0, lacking)};
 }
 
-// Threads with single elements of columns, which lie side by side over all groups (ReductionGroup::kColumn).
+// Cost of one thread per single column element (ReductionGroup::kColumn).
 StripCost cost_of_single_elements(const StripWork& lines, const Target& target) {
   const double warps_of_part = static_cast<double>(lines.groups * lines.line) / 32;
   const bool few = warps_of_part < 2 * target.multiprocessors;
@@ -105,13 +105,13 @@ StripCost cost_of_single_elements(const StripWork& lines, const Target& target) 
                  sector_overfetch(lines, 32, 1), target);
 }
 
-// A strip of so many lanes' pieces to a team of so many threads; nothing where they do not keep it.
+// A strip of `lanes` vectors per line for a group of `group_threads` threads; nothing if the threads cannot keep it.
 std::optional<RegisterStrips> shape(const StridedReductionLayout& from, const StripWork& lines, int lanes,
                                     int group_threads, const Target& target) {
   RegisterStrips found{from.plan};
   StridedReduction& plan = found.plan;
   const int at_once = group_threads / lanes;
-  // A block has single elements as well without strips.
+  // Without strips, a block also takes single elements.
   if (at_once > lines.length || (plan.width == 1 && group_threads > kWarpLanes)) return std::nullopt;
   plan.rows = lanes * plan.width;
   plan.group_threads = plan.parts = group_threads;
@@ -136,7 +136,7 @@ std::optional<RegisterStrips> shape(const StridedReductionLayout& from, const St
   return found;
 }
 
-// Pieces of a line that leave little of a sector to others.
+// True if the part of a line wastes little of its sectors.
 bool is_wide_enough(const StripWork& lines, int columns) {
   constexpr int kLine = 64;
   return columns >= lines.line || columns * lines.widest_bits / 8 >= (lines.are_of_sectors ? kSectorBytes : kLine);

@@ -10,11 +10,11 @@
 namespace fusec {
 namespace {
 
-// Up to this length single threads do better, where no column needs the result and rows do not follow one another.
+// Up to this length single threads are faster, if no column needs the result and rows are not contiguous.
 constexpr int kSmallWindow = 48;
 constexpr std::size_t kMaxMultiRow = 6;
 
-// Do neighbouring rows read the same elements, each somewhat further on?
+// True if neighbouring rows read overlapping elements.
 bool are_windows(const RowForm& form) {
   const ExprPool& pool = form.kernel.pool;
   for (const ExprId id : reachable(pool, form.reductions)) {
@@ -32,14 +32,14 @@ bool are_windows(const RowForm& form) {
   return false;
 }
 
-// Windows so short, or read in such an order, that single threads do better.
+// True for windows that are short, or read in an order that suits single threads.
 bool is_for_single_threads(const RowForm& form, const Direction& direction) {
   if (!form.columns.empty()) return false;
   const ExprPool& pool = form.kernel.pool;
   std::int64_t longest = 0;
   for (const ExprId r : form.reductions)
     longest = std::max(longest, value_at_hint(point_count(pool, pool[r].axes), pool.bounds().symbols));
-  // Rows that are reduced several times over are kept in registers by threads that have them between them.
+  // Rows with several reduction stages are kept in the registers of several threads instead.
   const std::vector<int> stages = stages_of(form);
   if (std::ranges::any_of(stages, [](int stage) { return stage > 0; }) && !form.rows.empty() &&
       direction.along_reduction + direction.along_rows > 0)
@@ -49,7 +49,7 @@ bool is_for_single_threads(const RowForm& form, const Direction& direction) {
   return (direction.along_rows == 0 && direction.along_reduction == 0) || are_windows(form);
 }
 
-// Lanes of one warp have a segment, of one of a row's blocks; rows side by side have none.
+// Keeps the layouts in which the lanes of one warp have a whole segment. kColumn has none.
 void keep_segments_whole(std::vector<RowLayout>& layouts) {
   std::vector<RowLayout> whole;
   for (RowLayout layout : layouts) {
@@ -64,7 +64,7 @@ void keep_segments_whole(std::vector<RowLayout>& layouts) {
   layouts = std::move(whole);
 }
 
-// Their numbers are places in memory: rows' axes that lie one within the other are not taken apart.
+// The plans count rows by their place in memory, so nested axes of rows are merged first.
 void find_multi_row_blocks(RowCandidates& candidates, const Graph& graph, const Target& target) {
   RowForm merged = with_rows_merged(candidates.form, graph);
   candidates.multi_row = multi_row_block(merged, graph, target);
@@ -79,8 +79,8 @@ double asked_for_by(const RowLayout& layout, const RowCandidates& candidates, co
                                    side_by_side ? std::optional(candidates.direction.contiguous_row) : std::nullopt);
 }
 
-// Lanes that take pieces of lines as they lie ask for some of their neighbours, in the end from L2, but by narrow
-// accesses. Blocks that wait for one another, or share strips, are a launch more.
+// True unless other layouts are cheaper than an additional launch. Blocks that share strips, co-resident or not, need
+// one. The alternative, lanes that take parts of lines, has overfetch, mostly served by L2.
 bool is_worth_launch(const StridedReduction& plan, const Graph& graph, const Target& target) {
   constexpr double kMuch = 1.4, kOfLaunch = 0.25;
   if (plan.elements_per_line == 1 || plan.chunks == 1 || plan.form.columns.empty()) return true;
@@ -100,7 +100,7 @@ std::optional<RowCandidates> row_candidates(const Kernel& kernel, const Graph& g
       .form = *std::move(form), .direction = {}, .transposed = {}, .multi_row = {}, .strided = {}, .layouts = {}};
   candidates.direction = direction_of(candidates.form, graph);
   if (candidates.form.columns.empty() && candidates.direction.product) return std::nullopt;
-  // Two operands that repeat over different rows look like a product's; one that keeps its columns is none.
+  // Two operands that repeat over different rows look like a matrix product; with columns it is none.
   const bool product = candidates.direction.product && candidates.form.columns.empty();
   if (!product && candidates.form.segments.empty()) find_multi_row_blocks(candidates, graph, target);
   if (!candidates.direction.product && candidates.multi_row.empty() && candidates.form.segments.empty())

@@ -9,13 +9,13 @@
 namespace fusec {
 namespace {
 
-constexpr double kMost = 1e30;  // magnitudes between its reciprocal and it have reciprocals between them, too
+constexpr double kMost = 1e30;  // numbers between 1 / kMost and kMost have reciprocals in the same range
 
 class Divisors {
  public:
   explicit Divisors(const ExprPool& pool) : pool_(pool) {}
 
-  // Positive and of a moderate size, or infinite or NaN: then quotient and product are the same.
+  // True if the value is positive and within the range, or infinite or NaN. Quotient and product are then equal.
   bool is_moderate(ExprId id) const {
     std::vector<ExprId> left = {id};
     while (!left.empty()) {
@@ -42,7 +42,7 @@ class Divisors {
   }
 
  private:
-  // The sum of exp(x - greatest x): at least 1, at most the number of its terms.
+  // True for the sum of exp(x - max x): at least 1, at most the number of its terms.
   bool is_sum_of_shares(const ExprNode& sum) const {
     if (sum.reduction != Reduction::kSum) return false;
     const ExprNode& exponential = pool_[sum.args[0]];

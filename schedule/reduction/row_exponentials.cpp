@@ -9,7 +9,7 @@ namespace {
 
 constexpr double kLog2OfE = 1.4426950408889634, kLargest = 1 << 30;
 
-// What is made of the exponentials below one maximum.
+// The exponentials below one maximum, with their sums and reciprocals.
 class Family {
  public:
   Family(const ExprPool& pool, std::set<ExprId> exponentials) : pool_(pool), exponentials_(std::move(exponentials)) {
@@ -17,7 +17,7 @@ class Family {
       const ExprNode& n = pool[id];
       if (n.op == ExprOp::kReduce && n.reduction == Reduction::kSum && exponentials_.contains(n.args[0]))
         sums_.insert(id);
-      // Of what lies beside the row (schedule/reduction/row_folding).
+      // Terms outside of the row (schedule/reduction/row_folding).
       if (n.op == ExprOp::kAdd && sums_.contains(n.args[0]) && exponentials_.contains(n.args[1])) sums_.insert(id);
       if (n.op == ExprOp::kReciprocal && sums_.contains(n.args[0])) reciprocals_.insert(id);
     }
@@ -25,7 +25,7 @@ class Family {
 
   bool has(ExprId id) const { return exponentials_.contains(id) || sums_.contains(id) || reciprocals_.contains(id); }
 
-  // Exponentials, sums and reciprocals are used by one another and by quotients alone.
+  // True if exponentials, sums and reciprocals are used only by each other and by quotients.
   bool is_used_by(ExprId id) const {
     const ExprNode& n = pool_[id];
     const auto is_pair = [&](ExprId a, ExprId b) { return exponentials_.contains(a) && reciprocals_.contains(b); };
@@ -53,7 +53,7 @@ std::vector<bool> shared_exponentials(const Kernel& kernel) {
   std::vector<bool> shared(pool.size(), false);
   if (kernel.exact_steps || kernel.numerics.precise_math) return shared;
   const std::vector<ExprId> roots = roots_of(kernel), nodes = reachable(pool, roots);
-  std::map<ExprId, std::set<ExprId>> below;  // of each maximum
+  std::map<ExprId, std::set<ExprId>> below;  // by maximum
   for (const ExprId id : nodes) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kExp || n.type != ScalarType::kFloat32) continue;

@@ -13,9 +13,10 @@ namespace fusec {
 namespace {
 
 constexpr int kMostFoldedPieces = 8;
-constexpr std::int64_t kMostLoose = 4;  // elements beside whole pieces, which every thread takes
+constexpr std::int64_t kMostLoose = 4;  // elements outside of whole pieces, which every thread computes
 
-// A row as `pieces` of the columns' length behind `before` elements, and `loose` elements in all beside them.
+// A row as `pieces` pieces of the columns' length after `before` elements; `loose` elements in total are outside of the
+// pieces.
 struct Fold {
   int pieces = 1;
   std::int64_t loose = 0, before = 0;
@@ -31,7 +32,7 @@ std::optional<Fold> fold_of(const ExprPool& pool, const IndexExpr& length, const
   return std::nullopt;
 }
 
-// Reductions over so many elements, in pieces.
+// Splits reductions over `length` elements into pieces.
 void fold(Kernel& kernel, const IndexExpr& length, const IndexExpr& columns, const Fold& fold) {
   ExprPool& pool = kernel.pool;
   const std::uint32_t axis = pool.new_axis(columns);
@@ -52,7 +53,8 @@ void fold(Kernel& kernel, const IndexExpr& length, const IndexExpr& columns, con
   });
 }
 
-// Where a row's own elements are read along an axis, told by the columns' axis: without guards, so that they are kept.
+// The unmasked accesses to a row's own elements along an axis, expressed over the axis of columns. Unmasked loads can
+// be kept.
 std::set<std::pair<ValueId, IndexExpr>> places_along(const RowForm& form, const Graph& graph, std::uint32_t axis,
                                                      const std::vector<ExprId>& needed) {
   const ExprPool& pool = form.kernel.pool;
@@ -72,7 +74,7 @@ std::set<std::pair<ValueId, IndexExpr>> places_along(const RowForm& form, const 
   return places;
 }
 
-// Do loops over the columns read what some reduction over as many elements does?
+// True if loops over the columns read elements that a reduction of the same length reads.
 bool finds_what_is_reduced(const RowForm& form, const Graph& graph) {
   const ExprPool& pool = form.kernel.pool;
   const auto of_columns = places_along(form, graph, form.columns[0], outside_reductions(form, roots_of(form.kernel)));

@@ -18,7 +18,7 @@
 namespace fusec {
 namespace {
 
-// One axis for reductions of equal extents, instead of one each.
+// Merges the axes of reductions with equal extents.
 Kernel share_reduction_axes(const Kernel& kernel) {
   const std::vector<ExprId> reductions = row_reductions(kernel);
   return change_axes(kernel, [&](ExprPool& pool, ExprCopier& copier) {
@@ -28,7 +28,7 @@ Kernel share_reduction_axes(const Kernel& kernel) {
       const ExprNode& n = kernel.pool[id];
       std::vector<IndexExpr> extents;
       for (const std::uint32_t a : n.axes) extents.push_back(kernel.pool.extent(a));
-      // Extents may not depend on axes: then they cannot be copied ahead of them.
+      // Extents may not depend on axes, because they are copied before them.
       const bool plain = std::all_of(extents.begin(), extents.end(), [](const IndexExpr& e) {
         for (const Variable v : variables_of(e))
           if (v.kind != Variable::Kind::kSymbol) return false;
@@ -45,7 +45,7 @@ Kernel share_reduction_axes(const Kernel& kernel) {
   });
 }
 
-// Of the axes of one group of reductions those from `first` to before `last` as a single one.
+// Merges the reduction axes [first, last) of one group of reductions into one axis.
 Kernel merge_reduction_axes(const Kernel& kernel, const std::vector<std::uint32_t>& axes, std::size_t first,
                             std::size_t last) {
   return change_axes(kernel, [&](ExprPool& pool, ExprCopier& copier) {
@@ -58,7 +58,7 @@ Kernel merge_reduction_axes(const Kernel& kernel, const std::vector<std::uint32_
       after.push_back(pool.new_axis(count));
       copier.axis[axes[i]] = IndexExpr::axis(after.back());
     }
-    // From the outside in, quotient and remainder of what is left: put together again, they are seen to be the axis.
+    // From the outermost axis on: quotient and remainder of what is left. Recombined, they simplify to the merged axis.
     IndexExpr rest = IndexExpr::axis(after[first]);
     for (std::size_t i = first; i < last; ++i) {
       IndexExpr inner = 1;
@@ -90,9 +90,9 @@ bool has_remainder(const IndexExpr& e) {
   return false;
 }
 
-// Do vectors come of merging the axes, the last of which is not made of any? Planes of odd size follow one another in
-// what runs along them; what each plane has one number of (a channel's bias) is divided, and a vector reads at most
-// two.
+// True if merging the axes makes vectors possible. Planes of odd size are contiguous, but the last axis alone has no
+// whole vectors. A per-plane operand (a channel's bias) then needs a division, and a vector reads at most two of its
+// elements.
 bool makes_vectors(const Kernel& kernel, const std::vector<std::uint32_t>& axes, const Kernel& merged,
                    const Graph& graph) {
   constexpr std::int64_t kVector = 8, kSmallest = 4;  // elements
@@ -112,7 +112,7 @@ bool makes_vectors(const Kernel& kernel, const std::vector<std::uint32_t>& axes,
   });
 }
 
-// All of these axes as one, or else two neighbours; nothing where that takes more divisions and makes no vectors.
+// Merges all of the axes, or else two neighbours. Nothing if that needs more divisions and makes no vectors.
 std::optional<Kernel> with_axes_merged(const Kernel& kernel, const std::vector<std::uint32_t>& axes,
                                        const Graph& graph) {
   const auto divisions = count_divisions(kernel, graph);
@@ -148,7 +148,7 @@ Kernel merge_all_reductions(Kernel kernel, const Graph& graph) {
   return kernel;
 }
 
-// The constant q where every mention of the axis under the reductions is `axis // q`; 0 where there is none.
+// The constant q if the reductions use the axis only as `axis // q`; else 0.
 std::int64_t common_divisor_of(const Kernel& kernel, const std::vector<ExprId>& reductions, std::uint32_t axis) {
   const Variable variable{Variable::Kind::kAxis, axis};
   std::int64_t q = 0;
@@ -203,14 +203,14 @@ bool is_indexed_by(const KernelOutput& output, std::uint32_t axis) {
   });
 }
 
-// Some output runs along one of the axes and not along the other.
+// True if some output runs along one of the axes but not along the other.
 bool parts_an_output(const Kernel& kernel, std::uint32_t a, std::uint32_t b) {
   return std::ranges::any_of(kernel.outputs,
                              [&](const KernelOutput& o) { return is_indexed_by(o, a) != is_indexed_by(o, b); });
 }
 
-// Are columns that have been merged as many as what is reduced, so that they read what the reductions keep? Then the
-// few accesses that are divided (weights of channels) do not weigh: apart, the axes would come of a division as well.
+// True if the merged columns have as many elements as a reduction and read the same operands. The few divided accesses
+// (per-channel weights) then do not matter: separate axes would need a division too.
 bool are_a_reduction(const Kernel& kernel, std::uint32_t columns, const Graph& graph) {
   const ExprPool& pool = kernel.pool;
   const std::vector<ExprId> reductions = row_reductions(kernel);
@@ -227,7 +227,7 @@ bool are_a_reduction(const Kernel& kernel, std::uint32_t columns, const Graph& g
   });
 }
 
-// Neighbouring columns as one axis, where accesses allow it.
+// Merges neighbouring columns if accesses allow it.
 Kernel merge_columns(Kernel kernel, const Graph& graph, std::size_t row_count) {
   for (std::size_t i = kernel.outputs[0].axes.size(); i-- > row_count + 1;) {
     const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
@@ -374,7 +374,7 @@ std::vector<int> stages_of(const RowForm& form) {
   std::vector<std::uint8_t> reduced(pool.size(), 0);
   for (const ExprId r : form.reductions) reduced[r] = 1;
   std::vector<int> reduction_depth(pool.size(),
-                                   0);  // how many reductions, one after the other, have to be made for a value
+                                   0);                        // by node: reductions that must be finished before it
   for (const ExprId id : reachable(pool, form.reductions)) {  // operands first
     const ExprNode& n = pool[id];
     for (const ExprId a : n.args)

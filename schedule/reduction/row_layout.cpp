@@ -22,7 +22,7 @@ int power_of_two_at_least(std::int64_t n, int low, int high) {
   return p;
 }
 
-// Lanes of rows that follow one another and take a vector each; 0 where rows are others.
+// Lanes per row if rows are contiguous and lanes take a vector each; else 0.
 int lanes_by_vectors(const RowForm& form, const Direction& direction, std::int64_t length, double bytes) {
   int widest = static_cast<int>(8 * bytes);
   for (const KernelOutput& output : form.kernel.outputs)
@@ -31,11 +31,11 @@ int lanes_by_vectors(const RowForm& form, const Direction& direction, std::int64
   return std::max(1, static_cast<int>(length) / elements_of_vector(widest));
 }
 
-// Several short rows to a warp, where they begin at sectors of memory: with less than a sector of a row at a time more
-// of them would be asked for than needed.
+// Lanes per row for several short rows per warp. Rows must start at sector boundaries: a part of a sector per row would
+// cause overfetch.
 int lanes_of_row(const RowForm& form, std::int64_t length, std::int64_t rows, double bytes, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
-  // Where rows of other lengths are shorter than a warp, its requests are of neighbouring rows: whole sectors as well.
+  // For rows shorter than a warp, a warp's accesses cover neighbouring rows and so whole sectors.
   const int at_most = power_of_two_at_least(length, 1, 32);
   const auto whole_sectors = [&](const IndexExpr& extent) {
     return proves_multiple_of(extent, static_cast<std::int64_t>(32 / bytes), pool.bounds());
@@ -43,7 +43,7 @@ int lanes_of_row(const RowForm& form, std::int64_t length, std::int64_t rows, do
   for (const ExprId r : form.reductions)
     if (!whole_sectors(point_count(pool, pool[r].axes))) return at_most;
   if (!form.columns.empty() && !whole_sectors(point_count(pool, form.columns))) return at_most;
-  // None without a vector of its own.
+  // Every lane has at least one vector.
   const double of_vector = std::min(16.0, 8 * bytes);
   const auto of_row = static_cast<std::int64_t>(static_cast<double>(length) * bytes / of_vector);
   const int vectors = power_of_two_at_least(of_row, 2, 32);
@@ -61,13 +61,13 @@ std::int64_t longest_possible(const RowForm& form) {
 }
 
 struct ElementBytes {
-  double widest = 1;     // of a tensor that is read
-  double read = 0;       // of all that are read along rows
-  double reused = 0;     // between the loops over a row: what was read, or values that are computed of it
-  double broadcast = 0;  // of all that rows share, where rows begin anywhere
+  double widest = 1;     // bytes per element of the widest operand
+  double read = 0;       // bytes per element of all operands along rows
+  double reused = 0;     // bytes per element kept between loops: operands or computed values
+  double broadcast = 0;  // bytes per element of operands shared by unaligned rows
 };
 
-// Along columns, and the same for all rows.
+// Bytes of operands along columns that are the same for all rows.
 double broadcast_bytes(const RowForm& form, double widest) {
   const ExprPool& pool = form.kernel.pool;
   const auto at_vectors = static_cast<std::int64_t>(16 / std::min(16.0, widest));
@@ -128,7 +128,7 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
       if (n.op != ExprOp::kLoad) continue;
       const IndexExpr at = position_of(graph, pool, id);
       const std::vector<std::uint32_t>& axes = pool[r].axes;
-      // A condition may say of the reduced axis where one element is read.
+      // A condition can restrict a load to one element of the reduced axis.
       bool reduced = false, runs = false, along_reduction = false, some_row = form.rows.empty();
       const std::vector<Variable> named = variables_of(at);
       std::vector<std::uint32_t> lacks;
@@ -146,7 +146,7 @@ Direction direction_of(const RowForm& form, const Graph& graph) {
           direction.contiguous_row = a;
         }
       }
-      // A vector that all rows share says nothing beside a matrix.
+      // A vector shared by all rows has no influence next to a matrix.
       if (along_reduction && some_row) ++direction.along_reduction;
       if (reduced && some_row && direction.whole_rows)
         direction.whole_rows =
@@ -199,7 +199,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
                     .broadcast_bytes = bytes.broadcast,
                     .functions = functions_of_row(form, graph)};
   if (direction.along_rows > direction.along_reduction && !form.rows.empty()) {
-    // More threads a row where there are few rows.
+    // Few rows: more threads per row.
     work.blocks = (rows + kColumnRows - 1) / kColumnRows;
     work.length = longest * kColumnRows;
     work.rows_per_block = kColumnRows;
@@ -210,14 +210,14 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
     return layout;
   }
   const int most_elements = most_elements_of_thread(form, graph);
-  // Loops over rows that registers hold are unrolled for the longest.
+  // Loops over rows that registers hold are unrolled for the longest possible row.
   if (most_elements < kMostElementsOfThread && longest_possible(form) <= kOnChipOfBlock)
     longest = longest_possible(form);
   if (longest <= std::min(1024, 32 * most_elements) && !form.rows.empty()) {
     int lanes = lanes_by_vectors(form, direction, longest / form.pieces, work.bytes);
     if (lanes == 0) lanes = lanes_of_row(form, longest / form.pieces, rows, work.bytes, target);
     lanes = std::max(lanes, power_of_two_at_least((longest + most_elements - 1) / most_elements, 1, 32));
-    // Fewer rows to a block where there would not be a block for every multiprocessor.
+    // Fewer rows per block if there would be fewer blocks than multiprocessors.
     int warps = 8;
     while (warps > 1 && rows * lanes / (32 * warps) < target.multiprocessors) warps /= 2;
     return of_warps(warps, lanes);
@@ -232,17 +232,18 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
   layout.resident_blocks = per_row.resident_blocks;
   layout.on_chip = per_row.on_chip;
   const int blocks = layout.blocks_sharing_row();
-  // Many elements to a thread make the reduction over threads cheap; twice as many for the longest that registers hold.
+  // Many elements per thread make the reduction among threads cheap; the longest rows that registers hold get twice as
+  // many.
   const std::int64_t of_block = (longest + blocks - 1) / blocks;
   const auto words = static_cast<std::int64_t>(static_cast<double>(of_block) * std::max(1.0, bytes.reused / 4));
   layout.threads =
       words <= 32 * 256 ? power_of_two_at_least(words / 32, 64, 256) : power_of_two_at_least(words / 64, 256, 1024);
   layout.threads = power_of_two_at_least(of_block / most_elements, layout.threads, 1024);
-  // What puts several tensors together needs registers beside those for 64 elements.
+  // Combining several tensors needs registers in addition to those for 64 elements.
   if (bytes.read > bytes.widest && of_block > 56 * std::int64_t{layout.threads} && layout.threads < 1024)
     layout.threads *= 2;
-  // A length that is known at launch is held where its bound allows it: in registers, or, where that would take far
-  // more threads than rows as they are expected to be, in as much shared memory as the launch asks for (a block alone).
+  // A length known only at launch is kept according to its bound: in registers, or, if that needs far more threads than
+  // the expected length, in dynamic shared memory of the launch's size (one block per multiprocessor).
   constexpr std::int64_t kFarLonger = 4;
   const std::int64_t most = longest_possible(form), of_threads = 64 * std::int64_t{layout.threads} * blocks;
   const bool as_expected = blocks == 1 && most >= kFarLonger * of_threads;

@@ -7,7 +7,7 @@
 namespace fusec {
 namespace {
 
-// Is it the maximum, or 0 where that is infinite?
+// True for the maximum, or for a select that is 0 if the maximum is infinite.
 bool is_finite_maximum(const ExprPool& pool, ExprId shift, ExprId maximum) {
   const ExprNode& n = pool[shift];
   if (shift == maximum) return true;
@@ -16,7 +16,7 @@ bool is_finite_maximum(const ExprPool& pool, ExprId shift, ExprId maximum) {
          pool[n.args[0]].op == ExprOp::kIsInf && pool[n.args[0]].args[0] == maximum;
 }
 
-// The element of which this is the exponential below the maximum.
+// The element x of exp(x - maximum); nothing for other expressions.
 std::optional<ExprId> exponent_below(const ExprPool& pool, const ExprNode& body, ExprId maximum) {
   if (is_shared_power_of_two(pool, body)) {
     const ExprNode& sum = pool[body.args[0]];
@@ -30,13 +30,13 @@ std::optional<ExprId> exponent_below(const ExprPool& pool, const ExprNode& body,
              : std::nullopt;
 }
 
-// Is it the mean of what is summed up, by division or by a product with one number?
+// True for the mean: the sum divided by, or multiplied with, a number.
 bool is_mean(const ExprPool& pool, ExprId id, ExprId sum) {
   const ExprNode& n = pool[id];
   return (n.op == ExprOp::kDiv || n.op == ExprOp::kMul) && n.args[0] == sum;
 }
 
-// The element whose difference to the mean this is the square of.
+// The element x of (x - mean)^2; nothing for other expressions.
 std::optional<ExprId> element_of_square(const ExprPool& pool, const ExprNode& body, ExprId sum) {
   if (body.op != ExprOp::kMul || body.args[0] != body.args[1]) return std::nullopt;
   const ExprNode& difference = pool[body.args[0]];
@@ -44,7 +44,7 @@ std::optional<ExprId> element_of_square(const ExprPool& pool, const ExprNode& bo
   return difference.args[0];
 }
 
-// k where the expression is x * 2^-k, 0 where it is no such product.
+// k for an expression x * 2^-k, else 0.
 int scale_of(const ExprPool& pool, const ExprNode& product) {
   if (product.op != ExprOp::kMul || pool[product.args[1]].op != ExprOp::kConstant) return 0;
   int exponent = 0;

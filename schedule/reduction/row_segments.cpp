@@ -12,13 +12,13 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kShortestSegment = 8;  // columns of a segment: no fewer than a vector has
+constexpr std::int64_t kShortestSegment = 8;  // columns of a segment: at least one vector
 constexpr int kSegmentVectorBits = 128, kMostOfVector = 8;
 
-// What of a kernel reduces whole rows and what their segments, and which axes that leaves.
+// The reductions of whole rows and of segments, and the axes of rows and columns.
 struct Parts {
   std::vector<ExprId> whole, segments;
-  std::vector<std::uint32_t> rows, columns;  // the last of the columns runs along a segment
+  std::vector<std::uint32_t> rows, columns;  // the last column axis runs along a segment
   std::int64_t length = 0;                   // of a segment
 };
 
@@ -56,7 +56,7 @@ bool is_indexed_by(const IndexExpr& e, std::uint32_t axis) {
   return std::ranges::any_of(variables_of(e), [&](Variable v) { return v == Variable{Variable::Kind::kAxis, axis}; });
 }
 
-// Does memory run along rows and segments wherever they are read or written, so that neighbouring lanes have a segment?
+// True if all operands and outputs are contiguous along rows and segments, so that neighbouring lanes hold a segment.
 bool runs_along_segments(const Kernel& kernel, const Parts& parts, const Graph& graph) {
   const ExprPool& pool = kernel.pool;
   std::vector<std::uint32_t> along = {parts.columns.back()};

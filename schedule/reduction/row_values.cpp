@@ -20,18 +20,18 @@ std::map<ExprId, std::uint32_t> RowValues::in_loop(const std::vector<ExprId>& ro
                                                    const std::vector<std::uint32_t>& kind) {
   std::map<ExprId, std::uint32_t> numbers;
   std::vector<ExprId> needed = outside_reductions(form_, roots);
-  std::ranges::sort(needed);  // operands have smaller numbers
+  std::ranges::sort(needed);  // operands have smaller ids
   for (const ExprId id : needed) {
     const ExprNode& n = pool_[id];
-    std::string text = "=" + std::to_string(id);  // what no axis of the loop changes is itself
+    std::string text = "=" + std::to_string(id);  // loop-invariant values are their own key
     if (runs_along(id, axes) && n.op != ExprOp::kReduce) {
       text = std::to_string(static_cast<int>(n.op)) + "." + std::to_string(static_cast<int>(n.type)) + "." +
              std::to_string(static_cast<int>(n.dtype)) + "." + std::to_string(n.source) + "(";
       for (const ExprId a : n.args) text += a == kNoExpr ? "-," : std::to_string(numbers.at(a)) + ",";
-      // Of a load where in memory it reads, however its indices come by that.
+      // A load's key is its position in memory, whatever its indices are.
       std::vector<IndexExpr> indices = n.indices;
       if (n.op == ExprOp::kLoad) indices = {flat_index(graph_.tensor(n.source).shape, n.indices)};
-      // Axes go by the names that they have in the first such loop: the order of terms depends on them.
+      // Axes are renamed to those of the first such loop, because the order of terms depends on the names.
       for (IndexExpr& e : indices)
         e = simplify(substitute(e,
                                 [&](Variable v) -> std::optional<IndexExpr> {
@@ -61,7 +61,7 @@ struct Loop {
   std::vector<ExprId> roots;
 };
 
-// In the order in which they run.
+// In execution order.
 std::vector<Loop> loops_over_row(const RowForm& form) {
   std::vector<Loop> loops;
   for (const ReductionLoop& loop : reduction_loops(form)) loops.push_back({loop.axes, loop.bodies(form.kernel.pool)});
@@ -72,7 +72,7 @@ std::vector<Loop> loops_over_row(const RowForm& form) {
   return loops;
 }
 
-// Of what the roots of a loop need, by the axes of the first loop like it.
+// The numbers of the nodes below a loop's roots, by the axes of the first loop of its kind.
 std::map<ExprId, std::uint32_t> numbers_in(RowValues& values, const std::vector<Loop>& loops, const Loop& loop,
                                            const ExprPool& pool) {
   const Loop& kind = *std::ranges::find_if(loops, [&](const Loop& other) {
@@ -85,7 +85,7 @@ std::map<ExprId, std::uint32_t> numbers_in(RowValues& values, const std::vector<
 
 namespace {
 
-// `visit` for what an element takes in all loops, each value once or `anew` in each.
+// Calls `visit` for the values of an element in all loops: each value once, or once per loop if `recomputed`.
 template <typename Visit>
 void for_each_value(const RowForm& form, const Graph& graph, bool recomputed, Visit visit) {
   const ExprPool& pool = form.kernel.pool;
@@ -100,7 +100,7 @@ void for_each_value(const RowForm& form, const Graph& graph, bool recomputed, Vi
 }  // namespace
 
 int code_of_row(const RowForm& form, const Graph& graph, bool recomputed) {
-  constexpr int kAccess = 2, kReduced = 2;  // beside what is computed
+  constexpr int kAccess = 2, kReduced = 2;  // in addition to the computation
   const std::vector<Loop> loops = loops_over_row(form);
   int code = kReduced * static_cast<int>(form.reductions.size());
   if (std::ranges::equal(loops.back().axes, form.columns))

@@ -20,8 +20,8 @@ namespace {
 
 constexpr int kMaxRegisterVectors = 16;
 constexpr int kMostSharedOfPlace = 40 * 1024,
-              kMostOfAll = 46 * 1024;           // for a partial result of each place, for all of them
-constexpr std::int64_t kElementsOfWarp = 2048;  // elements that a warp takes
+              kMostOfAll = 46 * 1024;           // bytes of partial results per lane, and of all of them
+constexpr std::int64_t kElementsOfWarp = 2048;  // elements per warp
 
 bool has_wide_values(const RowForm& form) {
   const ExprPool& pool = form.kernel.pool;
@@ -34,21 +34,21 @@ int bytes_of_partial(const RowForm& form) {
   return bytes;
 }
 
-// Threads of a team of which so many work.
+// Threads of a group that work.
 int working(int group_threads, int rows, int width) {
   const int period = rows / std::gcd(rows, width);
   return group_threads / period * period;
 }
 
-// What there is to reduce, with symbols at their hints.
+// The size of the reduction, with symbols at their hints.
 struct StridedReductionWork {
-  std::int64_t groups = 1, length = 1;  // places of the outer axes; elements of a row
+  std::int64_t groups = 1, length = 1;  // points of the outer axes; elements per row
   std::int64_t stages = 1;
   int partial = 4;                                      // bytes of a partial result
-  int all = 4;                                          // of those that have memory at once
+  int all = 4;                                          // bytes of the partial results that have memory at once
   int bits = 32;                                        // of the widest element
-  bool again = false;                                   // what is read may be read once more
-  std::optional<RowOnePass::Kind> pass = std::nullopt;  // in which one pass makes both reductions
+  bool again = false;                                   // operands may be read twice
+  std::optional<RowOnePass::Kind> pass = std::nullopt;  // set if one pass makes both reductions
 };
 
 constexpr int kMaxStridedThreads = 512;
@@ -60,7 +60,7 @@ bool have_room(std::int64_t threads, int width, int partial, int all, std::int64
 
 bool may_be(int threads, const StridedReduction& plan, const StridedReductionWork& work,
             int most = kMaxStridedThreads) {
-  std::int64_t more = 0;  // pieces' sums, and rows' parts
+  std::int64_t more = 0;  // for sums of pieces and parts of rows
   if (const int odd = plan.elements_per_line / (plan.elements_per_line & -plan.elements_per_line);
       plan.elements_per_line > 1)
     more = (odd > 1 ? std::int64_t{threads} * plan.width / odd : 0) + threads;
@@ -79,7 +79,7 @@ RowsToReduce to_reduce(const StridedReduction& plan, const StridedReductionWork&
           .partial_bytes = work.pass == RowOnePass::Kind::kExponentials ? 8.0 : 4.0};
 }
 
-// Beside what they read.
+// Limits chunks so that the partial results are small compared with the operands.
 int chunks_with_few_partials(int chunks, const StridedReductionWork& work) {
   const std::int64_t most = work.length * work.bits / 8 / (std::int64_t{64} * work.partial);
   return static_cast<int>(std::clamp<std::int64_t>(most, 1, chunks));
@@ -96,7 +96,7 @@ int chunks_with_few_joins(int chunks, std::int64_t vectors, const StridedReducti
       std::clamp<std::int64_t>(vectors / (iterations * plan.group_threads), 1, std::max(chunks, 1)));
 }
 
-// Fewer where each then has as many lines as every other one: a loop over a number of turns that is known is shorter.
+// Fewer chunks if each then has the same number of lines: a constant trip count makes the loop shorter.
 int even_chunks(int chunks, const StridedReduction& plan, const StridedReductionWork& work) {
   const std::int64_t lines = plan.parts / plan.lanes(), iterations = work.length / lines;
   if (chunks == 1 || work.length % lines != 0) return chunks;
@@ -106,14 +106,14 @@ int even_chunks(int chunks, const StridedReduction& plan, const StridedReduction
   return chunks;
 }
 
-// The blocks of a strip.
+// The blocks that share a strip.
 int chunks_of_strips(const StridedReduction& plan, const StridedReductionWork& work, bool on_chip,
                      const Target& target) {
   const int chunks = chunks_with_few_partials(chunks_of_columns(to_reduce(plan, work), target, on_chip ? 1 : 0), work);
   return even_chunks(chunks_with_few_joins(chunks, work.length * plan.lanes(), plan, work), plan, work);
 }
 
-// With so many lanes to a line: the threads of a team, the blocks of a strip. False where shared memory has no room.
+// Sets the threads of a group and the blocks of a strip for `lanes` lanes per line. False if shared memory has no room.
 bool shape_strips(StridedReduction& plan, StridedReductionWork work, int lanes, const Target& target) {
   const std::int64_t line = value_at_hint(plan.line_stride, plan.form.kernel.pool.bounds().symbols);
   plan.rows = lanes * plan.width;
@@ -134,11 +134,11 @@ int narrowest_bits(const StridedReduction& plan) {
   return found;
 }
 
-// Lines of 32 lanes; of fewer, where those make as many strips, where there is not a block for every multiprocessor, or
-// where registers do not hold what a team reads twice; but not where blocks share strips.
+// Chooses the lanes per line: 32, or fewer if that gives as many strips, if there are fewer blocks than
+// multiprocessors, or if registers cannot hold operands that are read twice. Blocks that share strips keep 32.
 bool choose_strips(StridedReduction& plan, StridedReductionWork work, const Target& target) {
-  constexpr int kFewestLines = 32, kLine = 64, kBytes = 256;  // of lanes, where lines begin at so many bytes, or not
-  if (work.length < kFewestLines) return false;               // a thread had better have all of a row
+  constexpr int kFewestLines = 32, kLine = 64, kBytes = 256;  // bytes per line for aligned and unaligned lines
+  if (work.length < kFewestLines) return false;               // shorter rows: one thread per row is better
   const ExprPool& pool = plan.form.kernel.pool;
   const std::int64_t line = value_at_hint(plan.line_stride, pool.bounds().symbols);
   const auto strips = [&](int lanes) { return (line + lanes * plan.width - 1) / (lanes * plan.width); };
@@ -150,18 +150,18 @@ bool choose_strips(StridedReduction& plan, StridedReductionWork work, const Targ
     return std::int64_t{kMaxRegisterVectors} * (kMaxStridedThreads / of_line);
   };
   const auto holds = [&] { return work.length <= vectors_held(lanes); };
-  // Narrow elements beside wide ones are whole sectors of a line as well.
+  // Narrow elements next to wide ones also get whole sectors.
   while (lanes * plan.width * work.bits / 8 > (even ? kLine : kBytes) &&
          lanes * plan.width * narrowest_bits(plan) / 8 > kSectorBytes &&
          (work.groups * strips(lanes) < target.multiprocessors || (!plan.form.columns.empty() && !holds())))
     lanes /= 2;
-  // Lines of a sector, where threads then keep what they would read again.
+  // One sector per line, if threads can then keep what they would read again.
   const bool of_sectors = proves_multiple_of(plan.line_stride, 8 * kSectorBytes / work.bits, pool.bounds());
   if (const int few = std::max(1, 8 * kSectorBytes / (work.bits * plan.width));
       of_sectors && !plan.form.columns.empty() && !holds() && few < lanes && work.length <= vectors_held(few))
     lanes = few;
   if (!shape_strips(plan, work, lanes, target)) return false;
-  // What a team keeps without such loads is as well kept by threads with an element of each line.
+  // Without per-line operands, threads with single elements keep the rows just as well.
   if (plan.chunks == 1 &&
       (plan.form.columns.empty() || (holds() && (plan.line_broadcasts || work.length > kOnChipOfColumns))))
     return true;
@@ -169,18 +169,18 @@ bool choose_strips(StridedReduction& plan, StridedReductionWork work, const Targ
          plan.chunks > 1;
 }
 
-// Lines of which no two begin alike, to vectors.
+// The number of different alignments of lines to vectors.
 int unlike_lines(const StridedReduction& plan) {
   return plan.width / static_cast<int>(std::gcd(*plan.line_stride.as_constant(), std::int64_t{plan.width}));
 }
 
-// Strips of lines that begin anywhere, of so many bytes a line: as many lines at once as begin unlike, or some times as
-// many. False where shared memory has no room.
+// Strips of unaligned lines with `bytes` bytes per line. The lines taken at once are a multiple of the number of
+// different alignments. False if shared memory has no room.
 bool shape_unaligned(StridedReduction& plan, StridedReductionWork work, int bytes, const Target& target) {
   constexpr int kTurns = 8;
   const std::int64_t line = *plan.line_stride.as_constant();
   const int unlike = unlike_lines(plan);
-  const int most = bytes * 8 / work.bits - plan.width;  // beside the vector that is a part of the next strip's
+  const int most = bytes * 8 / work.bits - plan.width;  // without the vector that is shared with the next strip
   const std::int64_t strips = (line + most - 1) / most, wanted = (line + strips - 1) / strips;
   plan.rows = static_cast<int>(wanted + plan.width - 1) / plan.width * plan.width;
   work.groups *= strips;
@@ -196,9 +196,9 @@ bool shape_unaligned(StridedReduction& plan, StridedReductionWork work, int byte
   return may_be(plan.group_threads, plan, work, target.strip_threads);
 }
 
-// Narrower ones only where these need no other blocks. What is kept to be stored has to be worth what threads of unlike
-// lines do to join their results, by blocks for all multiprocessors, and so wide that little of it is stored in parts
-// of vectors.
+// Chooses the width of unaligned strips. Narrow strips are used only if no other blocks share them. Strips that are
+// kept and stored must save more than combining threads of different alignments costs, must give every multiprocessor a
+// block, and must be wide enough that few stores are partial vectors.
 bool choose_unaligned(StridedReduction& plan, StridedReductionWork work, const Target& target) {
   constexpr int kWide = 1024, kNarrow = 256, kNarrowStored = 512, kMinIterations = 5;
   const bool stores = !plan.form.columns.empty();
@@ -213,7 +213,7 @@ bool choose_unaligned(StridedReduction& plan, StridedReductionWork work, const T
   return !stores && shape_unaligned(plan, work, kWide, target);
 }
 
-// As many lines at once as leave each thread so many turns, and as shared memory has room for.
+// Takes as many lines at once as leave each thread `iterations` iterations and as fit in shared memory.
 void take_lines(StridedReduction& plan, const StridedReductionWork& work, int iterations) {
   const auto take = [&](int lines) {
     plan.parts = lines * plan.lanes();
@@ -226,11 +226,11 @@ void take_lines(StridedReduction& plan, const StridedReductionWork& work, int it
   while (lines > 1 && !may_be(plan.group_threads, plan, work)) take(lines /= 2);
 }
 
-// A row to a team, of as many elements of each line as are vectors for all of its threads.
+// One row per group, with enough elements per line for a vector per thread.
 bool shape_long_pieces(StridedReduction& plan, StridedReductionWork work, const Target& target) {
   constexpr int kTurns = 16;
   plan.rows = 1;
-  plan.unaligned = true;  // its first and last vectors are others' as well
+  plan.unaligned = true;  // its first and last vectors belong to neighbours too
   if (plan.lanes() > 2 * kMaxStridedThreads || !plan.form.columns.empty() || !plan.form.extra_outputs.empty() ||
       work.stages > 1)
     return false;
@@ -241,7 +241,7 @@ bool shape_long_pieces(StridedReduction& plan, StridedReductionWork work, const 
   return true;
 }
 
-// Columns of which strips that share no sector, or few, are multiples, and whose rows and vectors are whole.
+// The number of columns that makes rows and vectors whole and avoids shared sectors; strips are multiples of it.
 int columns_of_strip(const StridedReduction& plan, const StridedReductionWork& work) {
   const Bounds& bounds = plan.form.kernel.pool.bounds();
   const bool of_sectors = proves_multiple_of(plan.line_stride, 8 * kSectorBytes / work.bits, bounds);
@@ -252,20 +252,20 @@ int columns_of_strip(const StridedReduction& plan, const StridedReductionWork& w
                                                                                                               : whole;
 }
 
-// What is read again by blocks that share strips is not kept however few these are: each has some turns, where there
-// are not blocks for all multiprocessors.
+// Chunks of strips that are read again: enough for all multiprocessors, with several iterations each.
 int chunks_for_all(const StridedReduction& plan, const StridedReductionWork& work, const Target& target) {
   constexpr int kTurns = 4;
   const std::int64_t most = work.length / (kTurns * (plan.parts / plan.lanes()));
   return static_cast<int>(std::max<std::int64_t>(1, std::min(most, target.multiprocessors / work.groups)));
 }
 
-// Strips of rows that have several elements of each line: so many rows as share no sector with others', and more lines
-// at once where there are many. False where those that blocks cannot share are few.
+// Strips of rows with several elements per line. The number of rows avoids sectors shared with other strips; many lines
+// allow more lines at once. False if there are too few strips and blocks cannot share them.
 bool shape_pieces(StridedReduction& plan, StridedReductionWork work, const Target& target) {
   constexpr int kFewLanes = 32, kMostLanes = 512, kTurns = 16, kRegisterIterations = 8, kFewStrips = 6,
                 kFewestElements = 32;
-  if (work.length * plan.elements_per_line < kFewestElements) return false;  // a thread had better have all of a row
+  // shorter rows: one thread per row is better
+  if (work.length * plan.elements_per_line < kFewestElements) return false;
   const bool once = work.stages == 1 && (plan.form.columns.empty() || (work.again && plan.in_strips));
   const std::int64_t line = value_at_hint(plan.line_stride, plan.form.kernel.pool.bounds().symbols);
   const auto strips = [&](int columns) { return work.groups * ((line + columns - 1) / columns); };
@@ -276,7 +276,7 @@ bool shape_pieces(StridedReduction& plan, StridedReductionWork work, const Targe
   const auto may_be_twice = [&] {
     return 2 * plan.lanes() <= kMostLanes && 2 * plan.columns() <= line && are_enough(2 * plan.columns());
   };
-  // Narrow ones have fewer turns, and registers for what is beside them.
+  // Narrow rows have fewer iterations, and registers for broadcast operands.
   const auto are_few = [&] { return plan.line_invariant_loads.empty() && plan.lanes() < kFewLanes; };
   while (may_be_twice() && (plan.columns() * work.bits % (8 * kSectorBytes) != 0 || are_few())) plan.rows *= 2;
   if (plan.lanes() > kMostLanes) return shape_long_pieces(plan, work, target);
@@ -288,11 +288,11 @@ bool shape_pieces(StridedReduction& plan, StridedReductionWork work, const Targe
   return plan.rows <= plan.group_threads && may_be(plan.group_threads, plan, work);
 }
 
-// The same of rows that take turns.
+// Chooses threads for a few interleaved rows.
 bool shape_interleaved(StridedReduction& plan, StridedReductionWork work, const Target& target) {
   const std::int64_t length = work.length * plan.columns(), vectors = (length + plan.width - 1) / plan.width;
-  if (length < 64 * plan.columns()) return false;  // short ones: a thread each, or so
-  // Three quarters of a team's threads, or half of those of many rows.
+  if (length < 64 * plan.columns()) return false;  // short rows: about one thread per row
+  // Three quarters of a group's threads must work, or half of them with many rows.
   const auto busy = [&](int group_threads) {
     const int quarters = plan.columns() <= kFewRows ? 3 : 2;
     return group_threads >= plan.columns() &&
@@ -306,7 +306,7 @@ bool shape_interleaved(StridedReduction& plan, StridedReductionWork work, const 
     while (may_be(2 * plan.group_threads, plan, work) &&
            (!busy(plan.group_threads) || vectors > 8 * plan.group_threads))
       plan.group_threads *= 2;
-    // Twice as many where they then keep it all.
+    // Twice the threads, if they then keep everything.
     const auto iterations = [&](int group_threads) {
       return vectors / working(group_threads, plan.columns(), plan.width);
     };
@@ -317,13 +317,13 @@ bool shape_interleaved(StridedReduction& plan, StridedReductionWork work, const 
       plan.group_threads *= 2;
     if (!busy(plan.group_threads)) return false;
     const bool on_chip = iterations(plan.group_threads) < kMaxRegisterVectors;
-    // 16-bit elements of many rows take more instructions than those threads do.
+    // For 16-bit elements of many rows this needs more instructions than threads with single elements.
     if (plan.columns() > kFewRows && !plan.form.columns.empty() && work.length <= kOnChipOfColumns &&
         !(on_chip && work.bits >= 32))
       return false;
     plan.chunks = chunks_with_few_partials(chunks_of_columns(to_reduce(plan, work), target, on_chip ? 1 : 0), work);
   }
-  // Few threads to a chunk: what they have is joined.
+  // Few threads per chunk, because their results must be combined.
   while (plan.chunks > 1 && plan.group_threads > 128 && busy(plan.group_threads / 2) &&
          vectors / plan.chunks < 16 * plan.group_threads)
     plan.group_threads /= 2;
@@ -332,7 +332,7 @@ bool shape_interleaved(StridedReduction& plan, StridedReductionWork work, const 
   return true;
 }
 
-// Instructions for an element in all loops: each computes what it needs of what was read anew.
+// Instructions per element in all loops; each loop computes its values from the loads again.
 int code_of_loops(const RowForm& form) {
   int code = 0;
   for (const ReductionLoop& loop : reduction_loops(form)) code += code_of_element(form, loop.bodies(form.kernel.pool));
@@ -342,35 +342,36 @@ int code_of_loops(const RowForm& form) {
   return code + code_of_element(form, of_elements);
 }
 
-// The most vectors that a team and those beside it have of its rows.
+// The maximum number of vectors of a group's rows, over all its blocks.
 std::int64_t most_vectors(const StridedReduction& plan) {
   const int of_line = plan.in_strips ? plan.lanes() * plan.width : plan.columns();
   return range_of(plan.lines() * of_line, plan.form.kernel.pool.bounds()).max / plan.width;
 }
 
-// Threads of such a team that work.
+// Threads of a group with `group_threads` threads that work.
 int parts_of(int group_threads, const StridedReduction& plan) {
   if (!plan.in_strips) return working(group_threads, plan.columns(), plan.width);
   const int lines = group_threads / plan.lanes();
   return (plan.unaligned ? lines / unlike_lines(plan) * unlike_lines(plan) : lines) * plan.lanes();
 }
 
-// Instructions with which a team's threads join their results.
+// Instructions with which a group's threads combine their results.
 std::int64_t code_of_joining(const StridedReduction& plan) {
-  constexpr int kJoining = 40;  // of a result at a place of threads' vectors
+  constexpr int kJoining = 40;  // per result of a lane
   return static_cast<std::int64_t>(plan.form.reductions.size()) * plan.width * kJoining;
 }
 
-// For what is the same for all lines, too, beside results at each place: left alone, ptxas spills some.
+// True if registers suffice for the row-invariant operands in addition to each lane's results. Otherwise ptxas would
+// spill.
 bool has_registers_for_broadcasts(const StridedReduction& plan, const StridedReductionWork& work) {
-  constexpr int kRegisters = 65536, kOfPlace = 8, kComputing = 36;  // of a multiprocessor; of a thread
+  constexpr int kRegisters = 65536, kOfPlace = 8, kComputing = 36;  // of a multiprocessor; per thread
   const int kept = plan.register_vectors * plan.width * work.bits / 32;
   return plan.line_invariant_loads.empty() || plan.elements_per_line == 1 ||
          plan.group_threads * (kept + kOfPlace * plan.width + kComputing) <= kRegisters;
 }
 
-// What a thread keeps is known by number of a turn, so that its loops are unrolled: more threads with fewer turns each
-// where that is too much code. False where a single vector is too much, and one more for rows that end within one.
+// Plans the vectors kept in registers. Register arrays need constant indices, so the loops are unrolled; if that is too
+// much code, more threads take fewer iterations each. False if even one vector (two for unaligned rows) is too much.
 bool plan_register_vectors(StridedReduction& plan, const StridedReductionWork& work) {
   const std::int64_t most = most_vectors(plan), code = code_of_loops(plan.form) * plan.width;
   const auto iterations = [&](int parts) { return (most + parts - 1) / parts; };
@@ -390,7 +391,7 @@ bool plan_register_vectors(StridedReduction& plan, const StridedReductionWork& w
   return true;
 }
 
-// Moments whose mean a thread makes of the sum alone; exponentials where these `may` be.
+// The one-pass pair: moments with a mean that depends on the sum alone, or exponentials if `may_be_exponentials`.
 std::optional<RowOnePass> one_pass_of(const StridedReduction& plan, bool may_be_exponentials) {
   const ExprPool& pool = plan.form.kernel.pool;
   const std::optional<RowOnePass> pass = row_one_pass(plan.form);
@@ -399,7 +400,7 @@ std::optional<RowOnePass> one_pass_of(const StridedReduction& plan, bool may_be_
   return dependences(pool)[pool[pass->mean].args[1]].empty() ? pass : std::nullopt;
 }
 
-// What such rows are to reduce, of whose widest element there are so many bits.
+// The size of the reduction; `widest_bits`: bits of the widest element.
 StridedReductionWork work_of(const StridedReduction& plan, int widest_bits, const std::optional<RowOnePass>& pass) {
   const ExprPool& pool = plan.form.kernel.pool;
   const Symbols& symbols = pool.bounds().symbols;
@@ -408,13 +409,13 @@ StridedReductionWork work_of(const StridedReduction& plan, int widest_bits, cons
           .length = value_at_hint(plan.lines(), symbols),
           .stages = pass ? 1 : 1 + *std::ranges::max_element(stages),
           .partial = bytes_of_partial(plan.form),
-          .all = bytes_of_partials(plan.form, 2),  // what is asked for at each place, and what is not
+          .all = bytes_of_partials(plan.form, 2),  // partial results per lane that are read, and those that are not
           .bits = widest_bits,
           .pass = pass ? std::optional(pass->kind) : std::nullopt};
 }
 
-// Threads for such rows, which may be read `again`: below sums of exponentials that run along with the greatest so far,
-// or, pieces, by blocks that have shared a strip; nothing where others do better.
+// Chooses the threads. `again`: operands may be read twice, for online softmax or by blocks that share a strip of rows
+// with several elements per line. Nothing if other schedules are faster.
 std::optional<StridedReduction> with_threads(StridedReduction plan, int widest_bits, bool again, const Target& target) {
   const std::optional<RowOnePass> one_pass = one_pass_of(plan, again);
   StridedReductionWork work = work_of(plan, widest_bits, one_pass);
@@ -426,7 +427,7 @@ std::optional<StridedReduction> with_threads(StridedReduction plan, int widest_b
   if (!shape(plan, work, target)) return std::nullopt;
   if (!plan_register_vectors(plan, work)) return std::nullopt;
   if (plan.register_vectors == 0) plan.one_pass = one_pass;
-  // What blocks that have single rows may keep.
+  // Without registers, rows kept by single-row blocks would be read again here.
   const bool shared = again && plan.elements_per_line > 1 && plan.in_strips && plan.chunks > 1;
   if ((plan.elements_per_line > 1 || plan.unaligned) && plan.register_vectors == 0 &&
       (work.stages > 1 || (!plan.form.columns.empty() && !shared)))
@@ -434,14 +435,14 @@ std::optional<StridedReduction> with_threads(StridedReduction plan, int widest_b
   return plan;
 }
 
-// Vectors that a thread may keep: of so many registers, and of so much code.
+// The maximum number of vectors that a thread can keep, limited by registers and code size.
 std::int64_t max_register_vectors(const StridedReduction& plan) {
   const int code = std::max(1, code_of_loops(plan.form) * plan.width);
   return std::min({std::int64_t{kMaxRegisterVectors}, std::int64_t{kMaxRegisterWords} / words_of_vectors(plan),
                    (kMaxUnrolledInstructions - code_of_joining(plan)) / code});
 }
 
-// With so many threads and as few blocks as keep their rows between them, or some more.
+// Sets `group_threads` and the least number of blocks, or slightly more, that keep their rows on chip together.
 bool shape_resident_blocks(StridedReduction& plan, int group_threads, StridedReductionWork work, const Target& target) {
   plan.group_threads = group_threads;
   plan.parts = parts_of(group_threads, plan);
@@ -467,8 +468,9 @@ bool has_few_partials(const StridedReduction& plan, const StridedReductionWork& 
   return plan.chunks <= max_blocks_with_few_partials(to_reduce(plan, work));
 }
 
-// What registers of one block do not hold and would be read again: kept by blocks that wait for one another. Strips are
-// as wide as leave little for one another, of whole sectors; those of pieces so narrow that all multiprocessors work.
+// Rows that one block's registers do not hold and that would be read again, kept by co-resident blocks. Strips have
+// whole sectors and share little with their neighbours. For rows with several elements per line, they are narrow enough
+// to occupy all multiprocessors.
 std::optional<StridedReduction> kept_by_resident_blocks(StridedReduction plan, int widest_bits, const Target& target) {
   const StridedReductionWork work = work_of(plan, widest_bits, std::nullopt);
   const auto shaped = [&](std::int64_t columns) -> std::optional<StridedReduction> {
@@ -500,14 +502,14 @@ std::optional<StridedReduction> kept_by_resident_blocks(StridedReduction plan, i
   return found;
 }
 
-// Is what a thread has of its rows read once for each loop?
+// True if a thread reads its operands once per loop.
 bool reads_again(const StridedReduction& plan) {
   const std::vector<int> stages = stages_of(plan.form);
   const bool once = plan.one_pass || *std::ranges::max_element(stages) == 0;
   return plan.register_vectors == 0 && !(once && plan.form.columns.empty());
 }
 
-// In less time than one launch more takes, at the hints.
+// True if reading the rows again takes less time than one more launch, at the hints.
 bool is_cheap_to_reread(const StridedReduction& plan, int widest_bits, const Target& target) {
   const ExprPool& pool = plan.form.kernel.pool;
   const std::int64_t elements =
@@ -517,13 +519,14 @@ bool is_cheap_to_reread(const StridedReduction& plan, int widest_bits, const Tar
   return bytes < target.launch_seconds * target.bandwidth;
 }
 
-// By blocks that do not wait for one another.
+// Rows reduced by independent blocks.
 std::optional<StridedReduction> by_blocks(const StridedReductionLayout& lines, bool again, const Target& target) {
   StridedReduction plan = lines.plan;
   const RowForm& form = plan.form;
   const std::vector<int> stages = stages_of(form);
   std::optional<StridedReduction> found = with_threads(plan, lines.widest_bits, again, target);
-  // Those that are read again had better be kept, or one pass make moments of them; of few rows, as they take turns.
+  // If rows are read again, they should be kept, or moments should be made in one pass. Interleaved rows are good if
+  // there are few.
   const bool is_well_found =
       found && (found->register_vectors > 0 || (found->one_pass && found->columns() <= kFewRows));
   if (!plan.in_strips && plan.elements_per_line == 1 && lines.may_be_unaligned && !is_well_found &&
@@ -533,7 +536,7 @@ std::optional<StridedReduction> by_blocks(const StridedReductionLayout& lines, b
     if (strips || form.columns.empty()) return strips ? strips : found;
     plan.in_strips = plan.unaligned = false;
   }
-  // A few that are read again had better be strips that are kept.
+  // A few rows that are read again are better as kept strips.
   if (form.columns.empty() || (found && found->register_vectors > 0) || plan.in_strips || plan.elements_per_line > 1 ||
       plan.width == 1 || !proves_multiple_of(plan.line_stride, plan.width, form.kernel.pool.bounds()))
     return found;
@@ -542,7 +545,7 @@ std::optional<StridedReduction> by_blocks(const StridedReductionLayout& lines, b
   return strips && strips->register_vectors > 0 ? strips : found;
 }
 
-// Pieces of a word share sectors with both neighbours, each time that lanes read or store.
+// Pieces of one word share sectors with both neighbours on every access.
 bool reads_less(const StridedReduction& unaligned, const StridedReduction& pieces, int narrowest_bits) {
   return unaligned.register_vectors > 0 && pieces.width * narrowest_bits <= 32;
 }
@@ -551,7 +554,7 @@ bool reads_less(const StridedReduction& unaligned, const StridedReduction& piece
 
 std::optional<StridedReduction> strided_reduction(const RowForm& original, const Graph& graph, const Target& target) {
   const RowForm form = with_extra_outputs(with_rows_merged(original, graph));
-  // Results of 8 bytes at several places would meet in the banks of shared memory, but for moments of one pass seldom.
+  // 8-byte results of several lanes would have bank conflicts in shared memory, except for one-pass moments.
   const std::vector<int> stages = stages_of(form);
   const bool reads_twice = *std::ranges::max_element(stages) > 0 || !form.columns.empty(), wide = has_wide_values(form);
   if (wide && reads_twice && !(form.columns.empty() && row_one_pass(form))) return std::nullopt;

@@ -12,10 +12,10 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostRowsInTurn = 512;         // that take turns where a line could not be strips
-constexpr std::int64_t kMostOfPiece = 8192;  // elements of a row in a line
+constexpr int kMostRowsInTurn = 512;         // interleaved rows, at most, where a line could not be strips
+constexpr std::int64_t kMostOfPiece = 8192;  // elements of a row per line
 
-// Reads the form: which loads and stores are of elements as they follow one another.
+// Reads the form and finds the contiguous loads and stores.
 class StridedReductionLayoutReader {
  public:
   StridedReductionLayoutReader(const RowForm& form, const Graph& graph)
@@ -44,9 +44,9 @@ class StridedReductionLayoutReader {
             .may_be_unaligned = may_be_unaligned()};
   }
 
-  // False where some load or store is of other elements than those that follow one another.
+  // False if some load or store is not contiguous.
   bool see_all() {
-    if (!find_axes() || plan_.line_stride.is(0)) return false;  // rows of no elements are left to others
+    if (!find_axes() || plan_.line_stride.is(0)) return false;  // empty rows are left to other schedules
     for (const ExprId id : reachable(pool_, all_roots()))
       if (!see(id)) return false;
     if (plan_.loads.empty()) return false;
@@ -79,7 +79,7 @@ class StridedReductionLayoutReader {
     return !line_broadcasts_ && plan_.width > 1 && form_.extra_outputs.empty() && plan_.line_stride.as_constant();
   }
 
-  // Rows of whole sectors in each line are as well taken one by one.
+  // True if rows have whole sectors in each line: other schedules then do as well.
   bool has_pieces_of_sectors() const { return plan_.elements_per_line * narrowest_ % (8 * kSectorBytes) == 0; }
 
   bool choose_pieces() {
@@ -108,7 +108,7 @@ class StridedReductionLayoutReader {
     plan_.elements_per_line = static_cast<int>(*elements_per_line);
     for (const auto& axes : loop_axes_) along_.insert(along_.end(), axes.begin(), axes.end());
     std::ranges::sort(along_);
-    for (const std::uint32_t a : form_.rows) {  // the first load says which is the inner one
+    for (const std::uint32_t a : form_.rows) {  // the first load determines the inner axis
       if (range_of(pool_.extent(a), pool_.bounds()).min < 2 || !is_innermost(a)) continue;
       plan_.inner = a;
       plan_.line_stride = pool_.extent(a) * plan_.elements_per_line;
@@ -132,7 +132,7 @@ class StridedReductionLayoutReader {
     return simplify(flat_index(output.type.shape, output.index), pool_.bounds());
   }
 
-  // The output's elements follow one another in this walk.
+  // True if the output is contiguous along the loop.
   bool is_stored_along(const KernelOutput& output, const std::vector<std::uint32_t>& loop) {
     see_width(output.type.dtype);
     return bits(output.type.dtype) >= 8 && follows(position(output), loop);
@@ -159,7 +159,7 @@ class StridedReductionLayoutReader {
     return simplify(at - place, pool_.bounds()).is(0);
   }
 
-  // The same for all lines, of rows that have several elements of each: what one of a row's columns is weighted by.
+  // True for a line-invariant operand of rows with several elements per line: it has one value per column of a row.
   bool is_of_columns(ExprId id) const {
     if (plan_.elements_per_line == 1) return false;
     const auto runs = [&](std::uint32_t a) { return std::ranges::binary_search(depends_[id], a); };
@@ -167,7 +167,7 @@ class StridedReductionLayoutReader {
            std::ranges::none_of(plan_.outer, runs);
   }
 
-  // Where an element is in its line.
+  // The position of an element within its line.
   IndexExpr column_of(ExprId load) const {
     IndexExpr column = IndexExpr::axis(plan_.inner) * plan_.elements_per_line;
     for (const auto& loop : loop_axes_)
@@ -192,7 +192,7 @@ class StridedReductionLayoutReader {
       return true;
     }
     if (std::ranges::none_of(loop_axes_, [&](const auto& loop) { return follows(at, loop); })) {
-      line_broadcasts_ = true;  // the same for all of a line: an element for several lanes
+      line_broadcasts_ = true;  // one value per line, the same for several lanes
       return !std::ranges::binary_search(depends_[id], plan_.inner);
     }
     see_width(n.dtype);
@@ -200,7 +200,7 @@ class StridedReductionLayoutReader {
     return true;
   }
 
-  // What single elements of lines are weighted by, one after the other, wherever that begins.
+  // Notes a contiguous, possibly unaligned operand with one value per element of a line.
   void note_broadcast(ExprId id) {
     const ExprNode& n = pool_[id];
     if (plan_.elements_per_line > 1 || n.args[0] != kNoExpr || bits(n.dtype) < 8) return;

@@ -18,16 +18,16 @@ namespace fusec {
 namespace {
 
 constexpr int kAccessBytes = 16, kLeast = 16;   // bytes
-constexpr int kMostRowsOfBlock = 128;           // of a block
-constexpr std::int64_t kMinTransposedRow = 16;  // elements of a row: of fewer, a thread may have them all
-constexpr std::int64_t kFewestNeighbours = 4;   // rows whose elements are neighbours
-constexpr int kMostWidth = 8;                   // elements of a lane at a time
-constexpr int kOfLane = 32;                     // elements of a lane, if there are so many lanes
-constexpr int kFewLanes = 8;                    // at least, of a row whose elements lanes take one by one
-constexpr int kAsWords = 128;  // elements of a row: shorter ones that begin anywhere are stored as words
+constexpr int kMostRowsOfBlock = 128;           // per block
+constexpr std::int64_t kMinTransposedRow = 16;  // elements of a row; a single thread can take shorter rows
+constexpr std::int64_t kFewestNeighbours = 4;   // rows with contiguous elements
+constexpr int kMostWidth = 8;                   // elements per lane at a time
+constexpr int kOfLane = 32;                     // elements per lane, if there are enough lanes
+constexpr int kFewLanes = 8;                    // minimum lanes per row if lanes take single elements
+constexpr int kAsWords = 128;                   // elements of a row; shorter unaligned rows are stored as words
 constexpr std::size_t kMaxCandidates = 4;
 
-// The greatest power of two of elements that an access at each of these positions may have.
+// The largest power of two of elements for an access that is aligned at all of these positions.
 int elements_of_access(const std::vector<IndexExpr>& multiples, int bytes, const Bounds& bounds) {
   int elements = kAccessBytes / bytes;
   const auto fits = [&](const IndexExpr& e) { return proves_multiple_of(e, elements, bounds); };
@@ -35,13 +35,13 @@ int elements_of_access(const std::vector<IndexExpr>& multiples, int bytes, const
   return elements;
 }
 
-// Of all, neighbours that a guard leaves.
+// The range of neighbouring rows under a mask.
 struct Rows {
   std::int64_t from = 0;
   std::optional<std::int64_t> until;
 };
 
-// Reads the form: what lies across rows, along them, beside them.
+// Reads the form and classifies its accesses: strided rows, contiguous rows, vectors shared by rows.
 class TransposedRowReductionReader {
  public:
   TransposedRowReductionReader(const RowForm& form, const Graph& graph)
@@ -56,7 +56,7 @@ class TransposedRowReductionReader {
     plan_.form = form_;
     return plan_;
   }
-  // Elements of a lane's access to what lies along a row and is stored.
+  // Elements per lane for the narrowest contiguous tensor that is stored.
   int narrowest_along() const { return narrowest_along_; }
 
  private:
@@ -86,7 +86,7 @@ class TransposedRowReductionReader {
     return simplify(flat_index(output.type.shape, output.index), pool_.bounds());
   }
 
-  // The rows' axis along which memory runs where it does not run along the row.
+  // Finds the axis of rows that is contiguous in the strided operands.
   bool find_neighbours() {
     std::vector<IndexExpr> places;
     for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
@@ -110,7 +110,7 @@ class TransposedRowReductionReader {
     return step && step->is(by);
   }
 
-  // Rows that a guard, if there is one, says a load is of; nothing where it says anything else.
+  // The rows to which a mask restricts a load; nothing for any other kind of mask.
   std::optional<Rows> rows_of(ExprId guard) const {
     if (guard == kNoExpr) return Rows{};
     if (pool_[guard].op == ExprOp::kAnd) {
@@ -129,7 +129,7 @@ class TransposedRowReductionReader {
     return compared->at_least ? Rows{.from = std::max<std::int64_t>(0, bound)} : Rows{.until = bound + 1};
   }
 
-  // Where what lies across memory is of some rows, blocks' rows begin at multiples of a sector behind its first.
+  // If a strided operand covers only some rows, blocks start at sector boundaries relative to its first row.
   void find_leading_rows() {
     for (const ExprId id : reachable(pool_, roots_of(form_.kernel))) {
       const ExprNode& n = pool_[id];
@@ -142,7 +142,7 @@ class TransposedRowReductionReader {
     }
   }
 
-  // How what is at this position for element k of a row lies; nothing for what no tile can have.
+  // The tile of an access with element k of a row at this position; nothing if no tile fits.
   std::optional<TransposedRowReduction::Tile> tile_at(const IndexExpr& at, std::uint32_t k, DType dtype,
                                                       const Rows& rows = {}) const {
     const auto of_row = difference_along(at, k, pool_.bounds());
@@ -173,7 +173,7 @@ class TransposedRowReductionReader {
     } else {
       multiples.emplace_back(plan_.length);
     }
-    // Rows of a block begin at a multiple of what an access has.
+    // The rows of a block start at a multiple of an access.
     multiples.push_back(simplify(substitute(tile.start,
                                             [&](Variable v) -> std::optional<IndexExpr> {
                                               if (v != Variable{Variable::Kind::kAxis, plan_.inner})
@@ -186,7 +186,8 @@ class TransposedRowReductionReader {
     return elements_of_access(multiples, tile.bytes(), pool_.bounds());
   }
 
-  // Rows that follow one another without being whole words or pairs of them: a block's are, from its first one on.
+  // True for contiguous rows that are not whole words or pairs of words: a block copies them from its first row's
+  // start.
   bool begins_anywhere(const TransposedRowReduction::Tile& tile) const {
     const IndexExpr first = substitute(tile.start, [&](Variable v) -> std::optional<IndexExpr> {
       if (v != Variable{Variable::Kind::kAxis, plan_.inner}) return std::nullopt;
@@ -255,8 +256,8 @@ class TransposedRowReductionReader {
   const Graph& graph_;
   const ExprPool& pool_;
   std::vector<std::vector<std::uint32_t>> depends_;
-  std::vector<std::uint32_t> along_;          // axes that run along a row
-  bool across_ = false, along_rows_ = false;  // something lies so
+  std::vector<std::uint32_t> along_;          // axes that are contiguous along a row
+  bool across_ = false, along_rows_ = false;  // some operand is strided; some is contiguous
   int narrowest_along_ = kMostWidth;
   TransposedRowReduction plan_;
 };
@@ -265,12 +266,12 @@ int power_of_two_within(std::int64_t n, int least, int most) {
   return std::clamp(static_cast<int>(std::bit_ceil(static_cast<std::uint64_t>(n))), least, most);
 }
 
-// Of a line, so many that few of the sectors are others' as well.
+// Lanes per line: enough that few sectors are shared with other blocks.
 int wanted_lanes(int bytes_of_access) {
   return bytes_of_access >= 16 ? 8 : bytes_of_access == 8 ? 16 : 32;
 }
 
-// Loaded and stored, without what is beside rows.
+// Tiles that are loaded or stored, without those shared by rows.
 std::vector<TransposedRowReduction::Tile> tiles_of_rows(const TransposedRowReduction& plan) {
   std::vector<TransposedRowReduction::Tile> tiles;
   for (const TransposedRowReduction::Tile& tile : plan.tiles)
@@ -280,7 +281,7 @@ std::vector<TransposedRowReduction::Tile> tiles_of_rows(const TransposedRowReduc
   return tiles;
 }
 
-// The vectors across memory.
+// Chooses the vectors of strided accesses.
 void choose_grids(TransposedRowReduction& plan) {
   for (const TransposedRowReduction::Tile& tile : tiles_of_rows(plan)) {
     const int most = std::min(plan.rows, kAccessBytes / tile.bytes());
@@ -297,7 +298,7 @@ int words_of_access(int width, int bytes) {
   return std::max(1, width * bytes / 4);
 }
 
-// As many elements as lanes have without meeting in banks.
+// Chooses the largest width per lane without bank conflicts.
 void choose_width(TransposedRowReduction& plan, int narrowest_along) {
   const auto fits = [&](int width) {
     if (plan.length % width != 0 || width > narrowest_along) return false;
@@ -312,8 +313,8 @@ void choose_width(TransposedRowReduction& plan, int narrowest_along) {
   while (plan.width > 1 && !fits(plan.width)) plan.width /= 2;
 }
 
-// Where so few lanes have a row, those of a warp are of neighbours that are read by one access: how far these are apart
-// may be chosen. Not where they store elements along memory: lanes are no whole sectors of that.
+// True if few lanes per row are possible: the lanes of a warp then belong to neighbouring rows read by one access, and
+// their distance can be chosen. False if they store contiguous elements, since few lanes make no whole sectors.
 bool may_have_few_lanes(const TransposedRowReduction& plan) {
   if (!std::ranges::all_of(plan.results, [](const auto& result) { return result.has_value(); })) return false;
   return std::ranges::all_of(plan.grids, [&](const auto& grid) {
@@ -326,12 +327,12 @@ void choose_lanes(TransposedRowReduction& plan, int code) {
   for (const auto& [bytes, grid] : plan.grids)
     without_conflicts = std::max(without_conflicts, kWarpLanes / words_of_access(plan.width, bytes));
   if (may_have_few_lanes(plan)) without_conflicts = kFewLanes;
-  // Fewer elements where they are costly, since their turns are unrolled.
+  // Fewer elements per lane if they are expensive, because their loop is unrolled.
   const int of_lane = std::clamp(kMaxUnrolledInstructions / std::max(1, code), 1, kOfLane);
   const int wanted =
       std::max(without_conflicts, power_of_two_within((plan.length + of_lane - 1) / of_lane, 1, kWarpLanes));
   plan.lanes = std::min(wanted, power_of_two_within(plan.length / plan.width, 1, kWarpLanes));
-  // Warps that have rows for all of their lanes, or none.
+  // Warps have rows for all of their lanes, or for none.
   const auto whole = [&] {
     return kWarpLanes / plan.lanes <= plan.rows &&
            proves_multiple_of(plan.extent() + plan.leading_rows, kWarpLanes / plan.lanes,
@@ -345,7 +346,7 @@ void place_tiles(TransposedRowReduction& plan) {
   for (auto& [bytes, grid] : plan.grids) {
     const int unit = words_of_access(plan.width, bytes), words = (plan.length * bytes + 3) / 4;
     grid.pitch = (words + unit - 1) / unit * unit;
-    if (unit == 1 && plan.lanes < kWarpLanes)  // an odd multiple of the lanes: rows of a warp are in different banks
+    if (unit == 1 && plan.lanes < kWarpLanes)  // odd multiple of the lanes: the rows of a warp are in different banks
       grid.pitch = (words + plan.lanes - 1) / (2 * plan.lanes) * (2 * plan.lanes) + plan.lanes;
     for (TransposedRowReduction::Tile& tile : plan.tiles)
       if (tile.orientation == TransposedRowReduction::Orientation::kAlong && tile.bytes() == bytes)
@@ -373,11 +374,11 @@ void place_tiles(TransposedRowReduction& plan) {
   }
 }
 
-// Bytes of the sectors that a warp asks for, over those of the elements.
+// Bytes of the requested sectors divided by bytes of the elements.
 double sectors_read(const TransposedRowReduction& plan, const TransposedRowReduction::Tile& tile) {
   const Bounds& bounds = plan.form.kernel.pool.bounds();
   const double access = tile.vector * tile.bytes();
-  double together = plan.length * tile.bytes();  // that follow one another
+  double together = plan.length * tile.bytes();  // contiguous bytes
   bool whole = plan.length * tile.bytes() % kSectorBytes == 0;
   if (tile.orientation == TransposedRowReduction::Orientation::kAcross) {
     const TransposedRowReduction::Grid& grid = plan.grid(tile);
@@ -393,7 +394,7 @@ void count_sectors(TransposedRowReduction& plan) {
   double bytes = 0, asked = 0;
   for (const TransposedRowReduction::Tile& tile : tiles_of_rows(plan)) {
     const bool stored_along =
-        tile.value == kNone && tile.orientation == TransposedRowReduction::Orientation::kAlong;  // in words, one by one
+        tile.value == kNone && tile.orientation == TransposedRowReduction::Orientation::kAlong;  // stored word by word
     bytes += tile.bytes();
     asked += tile.bytes() * (stored_along ? 1 : sectors_read(plan, tile));
   }
@@ -402,28 +403,28 @@ void count_sectors(TransposedRowReduction& plan) {
     const double stored = bits(plan.form.kernel.outputs[i].type.dtype) / 8.0;
     bytes += stored, asked += stored;
   }
-  for (const TransposedRowReduction::Tile& tile : plan.tiles)  // once a block
+  for (const TransposedRowReduction::Tile& tile : plan.tiles)  // once per block
     if (tile.orientation == TransposedRowReduction::Orientation::kBroadcast)
       asked += static_cast<double>(tile.bytes()) / plan.rows;
   plan.sector_overfetch = asked / bytes;
 }
 
 int blocks_at_once(const TransposedRowReduction& plan, const Target& target) {
-  constexpr int kReserved = 1024;  // of shared memory, by each block
+  constexpr int kReserved = 1024;  // bytes of shared memory reserved per block
   return std::min(target.max_threads_per_multiprocessor / plan.threads,
                   (target.shared_bytes_per_block + kReserved) / (4 * plan.words + kReserved));
 }
 
-// What they take longer than a copy, about.
+// A factor for the predicted time relative to a copy.
 double demerits(const TransposedRowReduction& plan, const Target& target) {
-  constexpr double kBurst = 64;  // bytes that memory gives at once
+  constexpr double kBurst = 64;  // bytes per memory burst
   double worse = plan.sector_overfetch;
   for (const TransposedRowReduction::Tile& tile : tiles_of_rows(plan))
     if (tile.orientation == TransposedRowReduction::Orientation::kAcross && plan.rows * tile.bytes() < kBurst)
       worse *= 1.1;
   const double blocks = static_cast<double>(blocks_of(plan)), busy = blocks / target.multiprocessors;
   const int at_once = blocks_at_once(plan, target);
-  if (at_once == 1) worse *= 1.3;  // it reads, computes and stores one after the other
+  if (at_once == 1) worse *= 1.3;  // a single block per multiprocessor overlaps nothing
   if (at_once == 2) worse *= 1.05;
   if (busy < 1) worse /= std::pow(busy, 0.125);
   return worse;

@@ -16,7 +16,7 @@
 namespace fusec {
 namespace {
 
-// Elements of a reduction that has nothing but loads and arithmetic in it.
+// The elements of a reduction that contains only loads and arithmetic; nothing for others.
 std::optional<std::int64_t> elements_of(const ExprPool& pool, ExprId reduction) {
   const ExprNode& n = pool[reduction];
   if (!combining_op(n.reduction)) return std::nullopt;
@@ -26,7 +26,7 @@ std::optional<std::int64_t> elements_of(const ExprPool& pool, ExprId reduction) 
   return elements && *elements > 0 ? elements : std::nullopt;
 }
 
-// One element after the other, the last axis the fastest.
+// Combines element after element, the last axis fastest.
 ExprId written(const Kernel& kernel, ExprId reduction, ExprPool& to, const ExprCopier& around) {
   const ExprPool& pool = kernel.pool;
   const ExprNode& n = pool[reduction];
@@ -42,14 +42,14 @@ ExprId written(const Kernel& kernel, ExprId reduction, ExprPool& to, const ExprC
       rest /= extent;
     }
     ExprId value = copier.copy(n.args[0]);
-    // A sum begins with +0, or it would be -0 where all elements are.
+    // A sum starts with +0: a sum of elements that are all -0 is then +0.
     if (element == 0 && n.reduction == Reduction::kSum) value = to.reduce(Reduction::kSum, {}, value);
     all = element == 0 ? value : to.binary(*combining_op(n.reduction), all, value);
   }
   return all;
 }
 
-// Are reductions of something of each result's own? Else results of which they are the same would compute them again.
+// True if each result has its own reductions. Otherwise results that share one would compute it several times.
 bool each_has_its_own(const Kernel& kernel) {
   const std::vector<std::vector<std::uint32_t>> depends = dependences(kernel.pool);
   std::vector<std::uint32_t> axes = kernel.outputs[0].axes;
@@ -59,7 +59,7 @@ bool each_has_its_own(const Kernel& kernel) {
   });
 }
 
-// Tensors that are read inside of reductions.
+// Tensors that reductions read.
 std::set<ValueId> reduced_tensors(const Kernel& kernel) {
   std::vector<ExprId> reductions;
   for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
@@ -70,23 +70,23 @@ std::set<ValueId> reduced_tensors(const Kernel& kernel) {
   return tensors;
 }
 
-// What a thread reads of a pointwise kernel whose last axis is its lanes.
+// The loads and stores of a pointwise kernel with lanes as its last axis.
 class LanesInVectors {
  public:
   LanesInVectors(const Kernel& kernel, const Graph& graph, int width)
       : kernel_(kernel), pool_(kernel.pool), graph_(graph), width_(width), depends_(dependences(kernel.pool)) {}
 
-  // All results are stored in vectors, and all that lanes read is whole vectors, of `reduced` tensors each by one
-  // thread.
+  // True if all results are stored in vectors, all lane accesses are whole vectors, and each vector of the `reduced`
+  // tensors is read by one thread.
   bool hold(const std::set<ValueId>& reduced) {
-    constexpr int kMostWords = 64;  // that a thread has on their way
+    constexpr int kMostWords = 64;  // in flight per thread
     for (const KernelOutput& output : kernel_.outputs)
       if (!is_stored(output)) return false;
     for (const ExprId id : reachable(pool_, roots_of(kernel_)))
       if (pool_[id].op == ExprOp::kLoad && depends(id, lane()) && !see(id)) return false;
     int words = 0;
     for (const auto& [window, bytes] : windows_) words += bytes / 4;
-    // A result of one run of whole vectors shares none with its neighbours.
+    // A result of a single run of vectors shares none with its neighbours.
     if (windows_.size() == 1 && disjoint_vectors_) return false;
     return words <= kMostWords && std::ranges::all_of(reduced, [&](ValueId v) { return is_read_once(v); });
   }
@@ -117,7 +117,7 @@ class LanesInVectors {
     return true;
   }
 
-  // About; what a guard leaves out may be read all the same.
+  // True if about every element is read once; elements under a false mask count as read.
   bool is_read_once(ValueId tensor) const {
     constexpr double kOnce = 1.1;
     double of_thread = 0;
@@ -135,7 +135,7 @@ class LanesInVectors {
   const int width_;
   const std::vector<std::vector<std::uint32_t>> depends_;
   std::map<std::tuple<ValueId, IndexExpr, ExprId>, int> windows_;  // and their bytes
-  bool disjoint_vectors_ = false;                                  // what neighbouring results have of the last one
+  bool disjoint_vectors_ = false;  // neighbouring results share no vectors of the last window
 };
 
 }  // namespace
@@ -151,7 +151,7 @@ std::optional<Kernel> with_reductions_unrolled(const Kernel& kernel, std::int64_
     reductions.push_back(id);
   }
   if (reductions.empty() || elements > most) return std::nullopt;
-  Kernel of_results = kernel;  // names of what is inside of reductions would be names of many
+  Kernel of_results = kernel;  // named values inside reductions would be ambiguous
   std::erase_if(of_results.named,
                 [&](const NamedExpr& named) { return std::ranges::find(reductions, named.expr) == reductions.end(); });
   return change_axes(of_results, [&](ExprPool& to, ExprCopier& copier) {
