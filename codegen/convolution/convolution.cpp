@@ -76,7 +76,7 @@ class ConvolutionEmitter {
     return {row0_, column0_, stages_, accumulators_.at(form.reduction), first, end};
   }
 
-  // The block's steps along the depth: all, or its share of them.
+  // The block's K steps: all, or its split.
   void sum_alone() {
     const std::int64_t steps = loops_[0].steps();
     if (tiles_.split_k == 1) return loops_[0].emit(place(form_, "0", std::to_string(steps)));
@@ -87,7 +87,7 @@ class ConvolutionEmitter {
     loops_[0].emit(place(form_, first, end));
   }
 
-  // Tables and tiles lie where those of the sum before did.
+  // Tables and tiles reuse the shared memory of the previous accumulator.
   void sum_one_by_one() {
     for (std::size_t i = 0; i < forms_.size(); ++i) {
       const ExprEmitter::Mark mark = emitter_.mark();
@@ -117,9 +117,10 @@ class ConvolutionEmitter {
     return lines;
   }
 
-  // What is gathered, and where pieces lie, is kept in registers for a step: ptxas takes too few by itself, and spills.
+  // Minimum of resident blocks per multiprocessor. Gathered elements and positions stay in registers for a step;
+  // without this number, ptxas uses too few registers and spills.
   int blocks_at_a_time() const {
-    // Float8 is multiplied as halves that ptxas makes of it; other terms' sums wait.
+    // Float8 is converted to float16 for the MMA; with several accumulators, the finished ones stay in registers.
     const int threads = form_.dtype == DType::kFloat8E4M3FN || forms_.size() > 1 ? 256 : 384;
     if (form_.tensor_cores()) return std::max(1, threads / tiles_.threads());
     const bool in_strips = std::ranges::any_of(forms_, [](const ConvolutionForm& form) {
@@ -128,8 +129,10 @@ class ConvolutionEmitter {
       return strips && (form.left.tabled || form.right.tabled);
     });
     const int blocks = min_blocks_per_multiprocessor(tiles_, false, forms_.size());
-    const bool full = tiles_.warp_rows * tiles_.warp_columns / 32 >= 64;  // the lanes' registers, of sums and factors
-    // Strips by a table have a place and its taps for each of their lines, too; beside one, what their lines are.
+    // the lanes' registers hold accumulators and operands
+    const bool full = tiles_.warp_rows * tiles_.warp_columns / 32 >= 64;
+    // Gathered strips also keep a position and taps per line; with a gathered operand next to them, the data of its
+    // lines.
     return full && in_strips ? (3 * blocks + 3) / 4 : blocks;
   }
 
@@ -146,7 +149,7 @@ class ConvolutionEmitter {
   const Kernel& kernel_;
   const Contraction& product_;
   const std::span<const ConvolutionForm> forms_;
-  const ConvolutionForm& form_;  // the first of them
+  const ConvolutionForm& form_;  // the first of forms_
   const GemmTiles& tiles_;
   const ExprPool& pool_;
   const Graph& graph_;
@@ -154,7 +157,7 @@ class ConvolutionEmitter {
   ExprEmitter emitter_;
   std::string stages_, row0_, column0_, batch_, split_;
   std::map<ExprId, std::string> accumulators_;
-  std::deque<ConvolutionMainloop> loops_;  // as forms_; they stay where they are made
+  std::deque<ConvolutionMainloop> loops_;  // one per form; a deque, so that they keep their addresses
 };
 
 }  // namespace

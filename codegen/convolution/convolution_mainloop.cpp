@@ -37,7 +37,7 @@ void ConvolutionMainloop::emit(const ConvolutionMainloopContext& place) {
                        : steps_in_lanes(wait, next_reading, fetch_next);
 }
 
-// Fetches a tile, and begins to load what the next one has by way of registers.
+// Fetches a tile and starts the register loads of the next one.
 std::string ConvolutionMainloop::fetch(const std::string& step, const std::string& into) const {
   return fmt::format("{}({}, {})", fetch_, step, into) +
          (keep_.empty() ? "" : fmt::format(", {}({} + 1)", keep_, step));
@@ -53,8 +53,8 @@ void ConvolutionMainloop::fetch_first() {
   }
 }
 
-// Begins a step before the first, of which there is nothing to fetch: what is loaded into registers is many
-// statements, and what NVRTC takes goes with their number.
+// The prologue as a loop that starts one step early, without a fetch. Register loads are many statements, and NVRTC's
+// time grows with their number.
 void ConvolutionMainloop::fetch_first_in_loop() {
   const std::string step = first_ == "0" ? "s" : first_ + " + s";
   writer_.line("#pragma unroll 1");
@@ -67,7 +67,7 @@ void ConvolutionMainloop::fetch_first_in_loop() {
   writer_.close();
 }
 
-// Fragments of the next slice are loaded before the products of this one.
+// Fragments of the next slice are loaded before the MMAs of this one.
 void ConvolutionMainloop::steps_on_tensor_cores(const std::string& wait, const std::string& next_reading,
                                                 const std::vector<std::string>& fetch_next) {
   writer_.use(form_.tf32 ? "tf32_fragments" : "tile_fragments");
@@ -124,20 +124,20 @@ void ConvolutionMainloop::steps_on_tensor_cores(const std::string& wait, const s
   if (summed) take_offset(*summed);
 }
 
-// The factor whose codes are added up along the depth: the other one has an offset.
+// The operand with quantized values to be summed along K: the other one has a zero point.
 const ConvolutionOperandTile* ConvolutionMainloop::beside_offset() const {
   if (form_.left.offset != kNoExpr) return &right_;
   return form_.right.offset != kNoExpr ? &left_ : nullptr;
 }
 
-// (x - o) w is x w less o times the sum of w; behind the depth's end, w is 0.
+// (x - o) w = x w - o * (sum of w). Past the end of K, w is 0.
 void ConvolutionMainloop::take_offset(const ConvolutionOperandTile& other) {
   const ExprId offset = other.left ? form_.right.offset : form_.left.offset;
   writer_.line(fmt::format("take_offset<{}>({}, {}, {}, warp_lane);", !other.left, sum_, other_quantized_,
                            emitter_.emit(offset)));
 }
 
-// Where a lane finds the words of a tile whose lines run across.
+// Declares where a lane finds the words of a tile whose lines run across K.
 void ConvolutionMainloop::declare_words(const ConvolutionOperandTile& t, int slices) {
   if (t.k_major) return;
   const int across = t.left ? tiles_.warp_rows : tiles_.warp_columns;

@@ -81,7 +81,7 @@ std::optional<std::int64_t> ConvolutionTileLoader::elements_apart(const Convolut
   if (by_values(t.operand->across)) return std::nullopt;
   const auto stride = flat_stride(t.operand->across, across(t), pool_);
   const auto line = stride ? simplify(*stride, pool_.bounds()).as_constant() : std::nullopt;
-  constexpr std::int64_t kMostBytes = 1 << 23;  // of an offset in an instruction
+  constexpr std::int64_t kMostBytes = 1 << 23;  // of an immediate offset
   if (!line || std::abs(*line) * t.across * form_.element_bytes() >= kMostBytes) return std::nullopt;
   return *line * lines_apart();
 }
@@ -98,7 +98,7 @@ void ConvolutionTileLoader::make_table(const ConvolutionOperandTile& t) {
   if (t.operand->placed) make_places(t);
 }
 
-// Each thread has one line, and some of its taps; what is beyond the depth is outside of every line.
+// Each thread fills one line and some of its taps. Positions past the end of K count as outside.
 void ConvolutionTileLoader::make_places(const ConvolutionOperandTile& t) {
   const std::int64_t stride = place_stride(t.across);
   writer_.line(fmt::format("int* const {} = (int*)({} + {});", t.lines, t.table, form_.table_entries(*t.operand)));
@@ -131,7 +131,7 @@ void ConvolutionTileLoader::declare(const ConvolutionOperandTile& t) {
   }
 }
 
-// This thread's line: where it begins, and which taps are outside.
+// Declares this thread's line: its start, and its taps that are outside.
 void ConvolutionTileLoader::declare_gather(const ConvolutionOperandTile& t) {
   const ExprNode& load = pool_[t.operand->load];
   writer_.line(
@@ -155,7 +155,8 @@ void ConvolutionTileLoader::declare_gather(const ConvolutionOperandTile& t) {
   writer_.line(fmt::format("OnTheWay<{}> {}[{}];", element_type(), t.waiting, units_of_thread(t)));
 }
 
-// Where a line of the tile begins, and its taps outside; both stay as they are where there is no such row or column.
+// Sets where a tile's line begins and which of its taps are outside. Both stay unchanged if the row or column does not
+// exist.
 void ConvolutionTileLoader::find_line(const ConvolutionOperandTile& t, const std::string& line, const std::string& from,
                                       const std::string& outside) {
   const std::string at = writer_.unique(t.left ? "row" : "column");
@@ -170,18 +171,18 @@ void ConvolutionTileLoader::find_line(const ConvolutionOperandTile& t, const std
   writer_.close();
 }
 
-// What positions count from: of a table of places, from the tensor's beginning.
+// The base of positions: the tensor itself for a table of absolute positions.
 std::string ConvolutionTileLoader::from(const ConvolutionOperandTile& t) {
   return t.operand->placed ? writer_.input(pool_[t.operand->load].source) : t.from;
 }
 
-// Of 16-bit elements: eights of its line that a thread gathers; of float32: elements.
+// Units of its line that a thread gathers: 8 elements of 16 bits, or one float32.
 int ConvolutionTileLoader::units_of_thread(const ConvolutionOperandTile& t) const {
   const int of_line = form_.words() ? tiles_.k : t.units;
   return of_line / (tiles_.threads() / t.across);
 }
 
-// Where a step is in the table, and how much further its positions are than those there.
+// A step's index in the table, and the offset of its positions relative to the table's.
 ConvolutionTileLoader::TableStep ConvolutionTileLoader::step_of_table(const ConvolutionOperandTile& t,
                                                                       const std::string& step) {
   if (t.operand->period == 0) return {step, ""};
@@ -208,13 +209,13 @@ void ConvolutionTileLoader::store_gathered(const ConvolutionOperandTile& t, cons
                            t.offset, t.units, t.line, t.part, units_of_thread(t), t.waiting));
 }
 
-// Neighbouring threads have neighbouring columns: what they copy at a time goes to different banks.
+// Neighbouring threads have neighbouring columns, so their simultaneous copies go to different banks.
 void ConvolutionTileLoader::gather_asynchronously(const ConvolutionOperandTile& t, const std::string& into,
                                                   const std::string& step) {
   const TableStep here = step_of_table(t, step);
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
-  const int apart = tiles_.threads() / t.across;  // along the depth
+  const int apart = tiles_.threads() / t.across;  // distance along K
   const std::string place = form_.tf32 ? fmt::format("{} + swizzled_in_pairs<{}>({} + i * {}, {} / 4) + {} % 4 * 4",
                                                      t.offset, t.units, t.part, apart, t.line, t.line)
                                        : fmt::format("swizzled_further<{}>({}, i * {}, 0)", t.units, t.to, apart);
@@ -224,7 +225,7 @@ void ConvolutionTileLoader::gather_asynchronously(const ConvolutionOperandTile& 
   writer_.close();
 }
 
-// --- what is copied as it lies
+// --- contiguous copies
 
 int ConvolutionTileLoader::copies(const ConvolutionOperandTile& t) const {
   return std::max(1, t.across / pass(t));
@@ -234,7 +235,7 @@ bool ConvolutionTileLoader::fills(const ConvolutionOperandTile& t) const {
   return proves_multiple_of(count(across(t)), t.across, pool_.bounds());
 }
 
-// The flattened row or column of a tile's line, or the last one for what lies beyond; binds its axes.
+// Binds the axes of the row or column of a tile's line, clamped to the last one.
 void ConvolutionTileLoader::bind_line(const ConvolutionOperandTile& t, const std::string& line) {
   std::string here = fmt::format("{} + {}", t.left ? row0_ : column0_, line);
   if (!fills(t)) here = fmt::format("min({}, {})", here, text(count(across(t)) - 1));
@@ -286,7 +287,7 @@ void ConvolutionTileLoader::copy(const ConvolutionOperandTile& t, const std::str
   if (some) writer_.close();
 }
 
-// --- pieces of 16 bytes along the depth, by a table
+// --- 16-byte pieces along K, gathered through a table
 
 void ConvolutionTileLoader::declare_pieces(const ConvolutionOperandTile& t) {
   const std::string type = storage_type(pool_[t.operand->load].dtype);
@@ -320,7 +321,7 @@ void ConvolutionTileLoader::copy_pieces(const ConvolutionOperandTile& t, const s
   if (some) writer_.close();
 }
 
-// --- strips: neighbouring threads take neighbours along the depth
+// --- strips: neighbouring threads load neighbours along K
 
 std::string ConvolutionTileLoader::strip_line(const ConvolutionOperandTile& t) const {
   return fmt::format("{} + i * {}", t.line, lines_apart());
@@ -339,7 +340,7 @@ void ConvolutionTileLoader::declare_strips(const ConvolutionOperandTile& t) {
   if (!t.apart) writer_.line("#pragma unroll");
   writer_.open(t.apart ? "" : fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
   const ExprEmitter::Mark mark = emitter_.mark();
-  if (t.apart)  // nothing is copied of lines that are not there
+  if (t.apart)  // lines that do not exist are not copied
     bind_place(t, fmt::format("{} + {}", t.left ? row0_ : column0_, t.line));
   else
     bind_line(t, strip_line(t));
@@ -353,7 +354,7 @@ void ConvolutionTileLoader::declare_strips(const ConvolutionOperandTile& t) {
     declare_waiting(t);
 }
 
-// Where a thread puts its elements: units change places every eight lines, and beyond these as before.
+// Declares where a thread stores its elements: the swizzle of units repeats every eight lines.
 void ConvolutionTileLoader::declare_waiting(const ConvolutionOperandTile& t) {
   writer_.use("kept");
   if (widens_e4m3(t)) writer_.use("widen_e4m3");
@@ -379,7 +380,7 @@ void ConvolutionTileLoader::declare_tabled_strips(const ConvolutionOperandTile& 
   writer_.close();
 }
 
-// Opens a loop over the thread's elements of a tile; what must hold for the element to be there.
+// Opens a loop over the thread's elements of a tile. Returns the condition that the element exists.
 std::string ConvolutionTileLoader::open_strips(const ConvolutionOperandTile& t, const std::string& step) {
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
@@ -410,7 +411,7 @@ bool ConvolutionTileLoader::widens_e4m3(const ConvolutionOperandTile& t) const {
 void ConvolutionTileLoader::store_strips(const ConvolutionOperandTile& t, const std::string& into) {
   const int places = places_of_strips(t);
   if (widens_e4m3(t)) writer_.line(fmt::format("widen_e4m3({});", t.waiting));
-  const bool upper_half = t.operand->widened && !widens_e4m3(t);  // what e5m2 is of float16
+  const bool upper_half = t.operand->widened && !widens_e4m3(t);  // an e5m2 value is the upper half of a float16
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
   writer_.line(fmt::format("  *({5}*)(dynamic_shared + ({0} + {1}[i % {2}]) + i / {2} * {3}) = {4}[i]{6};", into, t.to,
@@ -438,7 +439,7 @@ void ConvolutionTileLoader::strips_asynchronously(const ConvolutionOperandTile& 
   writer_.close();
 }
 
-// By way of registers, a step ahead.
+// True if elements are staged in registers one step ahead.
 bool ConvolutionTileLoader::waits(const ConvolutionOperandTile& t) const {
   return !form_.words() && t.operand->is_scalar();
 }
@@ -459,7 +460,7 @@ void ConvolutionTileLoader::fill(const ConvolutionOperandTile& t) {
     gathered ? gather_asynchronously(t, "into", "step") : strips_asynchronously(t, "into", "step");
 }
 
-// Not strips: their addresses would be computed anew in each loop, as none of them would be used before.
+// False for strips: their addresses would be recomputed in the prologue's loop.
 bool ConvolutionTileLoader::keeps_in_loop() const {
   return keeps() && (!waits(left_) || left_.operand->gathered()) && (!waits(right_) || right_.operand->gathered());
 }

@@ -40,7 +40,7 @@ class GroupedImplicitGemmEmitter {
     place_lane();
     multiply();
     emit_grouped_epilogue(w_, {accumulator_type(), sum_, group_, part_, group0_, first_}, graph_, results_);
-    // Without a number ptxas thinks of more blocks than shared memory has room for, and spills.
+    // Without this number, ptxas assumes more blocks than shared memory allows, and spills.
     const int at_a_time = w_.registers() <= 128 ? 512 : 256;
     KernelSource source = writer_.finish(comment(), w_.threads(), std::max(1, at_a_time / w_.threads()));
     source.name = kernel_name(graph_, original_.nodes);
@@ -79,7 +79,7 @@ class GroupedImplicitGemmEmitter {
     return delinearize(writer_, w_.axes, number, wishes, of, [this](const IndexExpr& e) { return text(e); });
   }
 
-  // The block's first group, and its first result along each axis.
+  // Declares the block's first group and its first result along each axis.
   void place_block() {
     group0_ = "0";
     std::string rest = "blockIdx.x";
@@ -99,15 +99,15 @@ class GroupedImplicitGemmEmitter {
     }
   }
 
-  // --- places of the windows
+  // --- input positions of the windows
 
-  // Threads that have the same places, and one of them's first unit.
+  // Threads that share a position, with the thread's position and first unit.
   struct Sides {
     std::int64_t count;
     std::string place, unit;
   };
-  // Eight neighbouring threads copy a unit of neighbouring places, the next eight the next unit: whole sectors, and
-  // different banks. Of channels that lie first, warps have neighbouring places.
+  // Eight neighbouring threads copy one unit of neighbouring positions, the next eight the next unit. This gives whole
+  // sectors and different banks. For an NCHW image, whole warps have neighbouring positions.
   Sides sides_of_places() const {
     if (w_.image_is_nchw) {
       const std::int64_t sides = w_.sides_of_place(), together = w_.threads() / sides;
@@ -123,7 +123,8 @@ class GroupedImplicitGemmEmitter {
   void copy_places() {
     const int threads = w_.threads();
     const Sides sides = sides_of_places();
-    const std::int64_t together = w_.image_is_nchw ? threads / sides.count : threads / (8 * sides.count) * 8;  // places
+    // positions
+    const std::int64_t together = w_.image_is_nchw ? threads / sides.count : threads / (8 * sides.count) * 8;
     if (together * sides.count < threads) writer_.open(fmt::format("if (threadIdx.x < {})", together * sides.count));
     const std::string place = writer_.unique("place");
     writer_.open(
@@ -164,7 +165,7 @@ class GroupedImplicitGemmEmitter {
     writer_.line("commit_copies();");
   }
 
-  // Is it a unit of channels of a place that is there? "": always.
+  // The condition that a unit belongs to the channels of an existing position; "": always.
   std::string unit_there(const std::string& unit, const std::string& is) const {
     if (!w_.has_empty_slots()) return is;
     return fmt::format("{}{}{} < {}", is, is.empty() ? "" : " && ", unit, w_.units());
@@ -201,7 +202,7 @@ class GroupedImplicitGemmEmitter {
     return fmt::format("{} + {}", position, step.is(1) ? group0_ : fmt::format("{} * {}", group0_, text(step)));
   }
 
-  // The result and the tap that meet at a place.
+  // Binds a result and a tap that meet at an input position.
   template <class And>
   void bind_place(std::size_t number, const std::string& at, const And& and_there) {
     const ImplicitGemmAxis& a = w_.axes[number];
@@ -214,7 +215,8 @@ class GroupedImplicitGemmEmitter {
     }
     places_.bind(*a.result, sum_of(first_[number], later));
     if (a.tap) places_.bind(*a.tap, phase);
-    // Beyond what the results need there may be nothing. Of later phases the last tap may be one turn less behind.
+    // Positions beyond those of existing results may be outside. In later phases, the last tap may be one period
+    // earlier.
     if ((whole(a) && (a.reach() == 0 || a.taps % a.phases() == 0)) || later == "0") return;
     const std::int64_t turn = a.dilation * a.phases() / a.stride;
     std::string last = text(simplify(count(a) + (a.phases() == 1 ? a.reach() : 0), pool_.bounds()));
@@ -224,14 +226,14 @@ class GroupedImplicitGemmEmitter {
     and_there(fmt::format("{} < {}", sum_of(first_[number], later), last));
   }
 
-  // --- slots of the depth
+  // --- slots along K
 
   std::int64_t slot_count() const { return w_.padded_steps() * w_.slots_of_step(); }
 
   struct Slot {
-    std::string there;              // "": always
-    std::string piece;              // of the tap's channels
-    std::vector<std::string> taps;  // of each axis
+    std::string there;              // condition that the slot is used; "": always
+    std::string piece;              // index among the tap's channels, in slots
+    std::vector<std::string> taps;  // by axis
   };
   Slot take_slot(const std::string& slot) {
     Slot found;
@@ -259,7 +261,7 @@ class GroupedImplicitGemmEmitter {
     return found;
   }
 
-  // What a slot adds to a place's address; of those that are empty, -1.
+  // Emits the table of each slot's offset to a position's address; -1 for unused slots.
   void find_slots() {
     slots_ = writer_.unique("slots");
     writer_.line(fmt::format("__shared__ int {}[{}];", slots_, slot_count()));
@@ -291,7 +293,7 @@ class GroupedImplicitGemmEmitter {
     writer_.close();
   }
 
-  // The warp's group and its part of the results; where in shared memory the lane's first line is.
+  // Declares the warp's group and part of the results, and the lane's first line in shared memory.
   void place_lane() {
     group_ = "0", part_ = "0";
     const std::int64_t parts = w_.parts();
@@ -320,7 +322,7 @@ class GroupedImplicitGemmEmitter {
         fmt::format("const unsigned {} = {} + ({}) * {}{};", lane_at_, image_, place, w_.pitch(), group_at(" + ")));
     if (!w_.has_empty_slots()) return;
     empty_ = writer_.unique("empty");
-    // Zeros in other banks than the channels that others read meanwhile.
+    // The zeros for unused slots are in other banks than the channels read at the same time.
     const std::string other_half = w_.slot_bytes() == 8 && w_.group_bytes() % 16 == 8 && group_ != "0"
                                        ? fmt::format("8 - {} % 2 * 8", group_)
                                    : w_.slot_bytes() == 8 ? "8"
@@ -331,7 +333,7 @@ class GroupedImplicitGemmEmitter {
     return group_ == "0" ? "" : fmt::format("{}{} * {}", sign, group_, w_.group_bytes());
   }
 
-  // --- products
+  // --- MMAs
 
   void multiply() {
     const std::int64_t together = w_.steps_together(), steps = w_.padded_steps();
@@ -353,7 +355,7 @@ class GroupedImplicitGemmEmitter {
     if (iterations) writer_.close();
   }
 
-  // Operands of mma: of eight columns and 32 bytes of the depth a lane has two words of one column.
+  // MMA operands: of eight columns and 32 bytes of K, a lane has two words of one column.
   void load_weights(const std::string& first, std::int64_t together) {
     writer_.line(fmt::format("unsigned {}[{}][{}][2];", weights_, together, w_.columns()));
     const std::string s = writer_.unique("s"), half = writer_.unique("half"), n = writer_.unique("n");
@@ -457,9 +459,9 @@ class GroupedImplicitGemmEmitter {
   const ExprPool& pool_;
   const Graph& graph_;
   KernelWriter writer_;
-  ExprEmitter places_, results_;  // of what is copied and multiplied, of eights of channels
+  ExprEmitter places_, results_;  // for copies and MMAs; for the epilogue over eights of channels
   std::string image_, group0_, slots_, group_, part_, lane_at_, empty_, weights_, sum_;
-  std::vector<std::string> first_;  // result of the block, along each axis
+  std::vector<std::string> first_;  // by axis: the block's first result
 };
 
 }  // namespace

@@ -32,14 +32,14 @@ class GroupedEpilogueEmitter {
   }
   std::string text(const IndexExpr& e) { return results_.index_text().tight(simplify(e, w_.kernel.pool.bounds())); }
 
-  // Where the channel's sum of the row is.
+  // The position of an accumulator in shared memory.
   std::string place(const std::string& row, const std::string& column) const {
     return w_.results_are_nchw ? fmt::format("place_in_channel<{}>({}, {})", w_.nchw_pitch(), column, row)
                                : fmt::format("place_in_eights<{}>({}, {})", w_.eights_of_block(), row, column);
   }
 
-  // As [result][channel of the block], where halves of an eight change places so that eight threads that read
-  // neighbouring ones find them in different banks; or as [channel of the block][result].
+  // Stores accumulators as [result][channel of the block], with the halves of each eight swizzled so that eight threads
+  // read neighbours from different banks; or, for NCHW results, as [channel of the block][result].
   void stage_sums() {
     staged_ = writer_.unique("staged");
     writer_.line("__syncthreads();  // the places' memory is free");
@@ -86,7 +86,7 @@ class GroupedEpilogueEmitter {
     return made;
   }
 
-  // Binds the results' axes; nothing is done where there are none.
+  // Binds the results' axes, and skips results that do not exist.
   void place_result(const std::string& result) {
     const std::vector<std::string> at = delinearize(
         writer_, w_.axes, result, "jihk", [](const ImplicitGemmAxis& a) { return IndexExpr(a.results); },
@@ -105,7 +105,7 @@ class GroupedEpilogueEmitter {
     if (!beyond.empty()) writer_.line(fmt::format("if ({}) continue;", beyond));
   }
 
-  // A loop over what threads finish, as two numbers.
+  // Opens a loop over the items that threads finish, with a slow and a fast index.
   void open_items(std::int64_t items, std::int64_t fast, const std::string& outer, const std::string& inner) {
     const std::string e = writer_.unique("e");
     writer_.line("#pragma unroll 1");

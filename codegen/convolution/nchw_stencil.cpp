@@ -17,14 +17,14 @@ namespace {
 
 using Accumulator = ExprEmitter::Accumulator;
 
-constexpr std::int64_t kMostWritten = 800;  // multiply-adds that stand one after the other
+constexpr std::int64_t kMostWritten = 800;  // unrolled multiply-adds
 
-// "4 * i", "i", "0"
+// "4 * i", "i" or "0".
 std::string times(std::int64_t count, const std::string& i) {
   return count == 1 || i == "0" ? i : fmt::format("{} * {}", count, i);
 }
 
-// Of what is not 0: "a + 4 * i"
+// The sum of the nonzero terms: "a + 4 * i".
 std::string sum_of_terms(const std::vector<std::string>& terms) {
   std::string sum;
   for (const std::string& term : terms)
@@ -88,7 +88,8 @@ class NchwStencilEmitter {
   static std::string for_each(const std::string& i, std::int64_t count) {
     return fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, count);
   }
-  // A loop, written out where that is said, and its variable; of one turn none, and 0.
+  // Opens a loop with an optional unroll pragma and returns its variable. A single iteration needs no loop: returns
+  // "0".
   std::string open_each(const std::string& preferred_name, std::int64_t count,
                         std::string_view unroll = "#pragma unroll") {
     opened_.push_back(count > 1);
@@ -112,7 +113,7 @@ class NchwStencilEmitter {
     return lines;
   }
 
-  // The block's first result and plane.
+  // Declares the block's first result and plane.
   void place_block() {
     column0_ = row0_ = "0";
     std::string rest = "blockIdx.x";
@@ -174,7 +175,7 @@ class NchwStencilEmitter {
     }
   }
 
-  // The point of the looped axes that is the `point`-th in shared memory.
+  // Binds the looped axes to the `point`-th point in shared memory.
   void bind_point(ExprEmitter& emitter, const std::string& point) {
     std::string at = sum_of_terms({from_.empty() ? "0" : from_, point});
     if (at.find(' ') != std::string::npos) {
@@ -185,7 +186,7 @@ class NchwStencilEmitter {
     bind_flat(emitter, w_.rolled_axes, at, "cdefgh");
   }
 
-  // [plane][point][tap][member]
+  // Weights in shared memory: [plane][point][tap][member].
   void stage_weights() {
     if (w_.weights.empty()) return;
     const std::string e = writer_.unique("e");
@@ -225,7 +226,7 @@ class NchwStencilEmitter {
     writer_.close();
   }
 
-  // Threads are given to vectors of a line, lines, planes; all points of a plane are a thread's.
+  // Distributes threads over the vectors of a line, then lines, then planes. A thread copies all points of a plane.
   void stage_places() {
     const auto copies = static_cast<int>(std::min<std::int64_t>(w_.copies(), t_.threads()));
     const int lines = std::max(1, std::min(static_cast<int>(w_.block_height()), t_.threads() / copies));
@@ -279,7 +280,7 @@ class NchwStencilEmitter {
     places_.rewind(mark);
   }
 
-  // What does not depend on the line stands before the loop over lines.
+  // Emits the values that do not depend on the line, before the loop over lines.
   void begin_copy(const std::string& c) {
     first_ = c;
     if (w_.copied > 1) {
@@ -294,7 +295,7 @@ class NchwStencilEmitter {
     places_.emit_independent(guards);
   }
 
-  // Those that results of the block are of.
+  // The number of positions that the block's existing results need.
   std::string places_here(const StencilAxis& window, const IndexExpr& extent, std::int64_t of_block, std::int64_t most,
                           const std::string& first, const std::string& preferred_name) {
     if (whole(extent, of_block)) return std::to_string(most);
@@ -307,7 +308,7 @@ class NchwStencilEmitter {
     return name;
   }
 
-  // The result and the tap that meet at a place of the block; one of them is the first.
+  // Binds a result and a tap that meet at a position of the block; one of them is fixed to the first.
   void bind_place(const StencilAxis& window, const std::string& first, const std::string& place) {
     const bool results_move = window.stride == 1;
     places_.bind(window.result, !results_move ? first : first == "0" ? place : fmt::format("({} + {})", first, place));
@@ -344,7 +345,7 @@ class NchwStencilEmitter {
     writer_.open(for_each(e, w_.copied));
     bind_place(w_.columns, column0_, fmt::format("({} + {})", first_, e));
     for (const auto& [guard, holds] : guards) places_.define(guard, holds);
-    // What is not there is a vector of zeros.
+    // Masked elements are a vector of zeros.
     for (const auto& [id, name] : words)
       for (const ExprId selected : guarded_by_zeros(staged, id))
         places_.define(selected, element_text(pool_[id].dtype, name, e, writer_));
@@ -360,7 +361,7 @@ class NchwStencilEmitter {
     writer_.line(fmt::format("*({0}*)&{1}[{2}] = *(const {0}*){3};", vector, tiles_.at(staged), at, four));
   }
 
-  // `there ? load : 0`, where the load is guarded by the same.
+  // The selects `there ? load : 0` with the same mask as the load.
   std::vector<ExprId> guarded_by_zeros(ExprId staged, ExprId load) const {
     std::vector<ExprId> found;
     for (const ExprId id : reachable(pool_, std::span(&staged, 1))) {
@@ -378,7 +379,7 @@ class NchwStencilEmitter {
            mentions(position, {Variable::Kind::kAxis, w_.columns.tap});
   }
 
-  // Neighbours of one load, as words of memory: fewer than four bytes are the lower part of one.
+  // Neighbours of one load as 32-bit words. Fewer than four bytes are the lower part of a word.
   std::string load_words(ExprId id, const std::map<ExprId, std::string>& guards) {
     const ExprNode& n = pool_[id];
     const int loaded = bits(n.dtype) * w_.copied, count = std::max(1, loaded / 32);
@@ -404,7 +405,7 @@ class NchwStencilEmitter {
     if (idle_threads()) writer_.close();
   }
 
-  // Each line of places is read once, for all results and taps that meet there.
+  // Reads each line of positions once, for all its results and taps.
   void add_all_rows(const std::string& point) {
     const StencilAxis rows = w_.rows.value_or(StencilAxis{});
     std::map<ExprId, std::string> taps, lines;
@@ -427,7 +428,7 @@ class NchwStencilEmitter {
     close_each(2);
   }
 
-  // Few of the taps are written out.
+  // Unrolls only few of the taps.
   void add_row_by_row(const std::string& point) {
     const StencilAxis rows = w_.rows.value_or(StencilAxis{});
     std::map<ExprId, std::string> taps, lines;
@@ -441,7 +442,7 @@ class NchwStencilEmitter {
     close_each(2);
   }
 
-  // [row of taps][tap][member], from so many rows of them on
+  // Loads `rows` rows of weights from `at` on: [row of taps][tap][member].
   std::string load_taps(ExprId id, const std::string& at, std::int64_t rows) {
     const std::string name = writer_.unique("taps"), type = c_type(pool_[id].type);
     const std::int64_t members = w_.members(), points_per_stage = w_.weights_together();
@@ -459,7 +460,7 @@ class NchwStencilEmitter {
     return name;
   }
 
-  // Where the first line is of which a thread's results are: an address in shared memory.
+  // The address in shared memory of the first line that a thread's results need.
   std::map<ExprId, std::string> lines_of_thread(const std::string& point) {
     const std::int64_t rows = w_.rows ? t_.rows * w_.rows->stride : 0;
     const std::string plane = in_parentheses(sum_of_terms({times(t_.points_per_stage, plane_), point}));
@@ -489,7 +490,7 @@ class NchwStencilEmitter {
     const std::string v = open_each("v", w_.columns.taps), m = open_each("m", w_.members()),
                       e = open_each("e", t_.columns);
     const ExprEmitter::Mark mark = results_.mark();
-    // All that depends on axes has a name.
+    // All values that depend on axes have names, so any binding will do.
     for (std::uint32_t axis = 0; axis < w_.vectors.pool.bounds().axes.size(); ++axis) results_.bind(axis, "0");
     const std::string place = in_parentheses(
         sum_of_terms({std::to_string(w_.before), times(w_.columns.stride, e), times(w_.columns.dilation, v)}));
@@ -517,7 +518,7 @@ class NchwStencilEmitter {
     if (!whole(width(), t_.block_columns()))
       or_beyond(fmt::format("{} >= {}", times(t_.columns, vector), text(width())));
     if (!beyond.empty()) writer_.line(fmt::format("if ({}) return;", beyond));
-    // Axes of the results have other numbers among the vectors; they are in the same order, columns last.
+    // The results' axes have other ids in `vectors`; the order is the same, columns last.
     std::vector<std::uint32_t> planes;
     std::uint32_t row_axis = 0, member_axis = 0;
     const auto& now = w_.vectors.outputs[0].axes;
@@ -548,7 +549,7 @@ class NchwStencilEmitter {
     close_each(2);
   }
 
-  // Loads and stores are of whole vectors where results end with one.
+  // Whole vectors are loaded and stored if the results end with a whole vector.
   void finish_vector(const std::string& of, const std::string& vector) {
     const ExprPool& pool = w_.vectors.pool;
     const std::string e = writer_.unique("e");
@@ -589,11 +590,11 @@ class NchwStencilEmitter {
   const Graph& graph_;
   const IndexExpr plane_count_;
   KernelWriter writer_;
-  ExprEmitter places_, results_;  // of what is copied, of columns as vectors
+  ExprEmitter places_, results_;  // for copies; for columns as vectors
   std::string column0_, row0_, plane0_, column_, row_, plane_, from_, first_;
   std::map<ExprId, std::string> tiles_, addresses_;
   std::vector<Accumulator> sums_;
-  std::vector<bool> opened_;  // loops that are not closed yet
+  std::vector<bool> opened_;  // loops that are still open
 };
 
 }  // namespace

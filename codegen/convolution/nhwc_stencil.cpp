@@ -18,7 +18,7 @@ namespace {
 using NhwcStencilPoint = NhwcStencil::Point;
 using Accumulator = ExprEmitter::Accumulator;
 
-constexpr std::size_t kAtATime = 24;  // points whose vectors are on their way together
+constexpr std::size_t kAtATime = 24;  // points with loads in flight together
 constexpr int kTaken = 8;             // points of a channel that neighbouring threads stage
 
 class NhwcStencilEmitter {
@@ -54,7 +54,7 @@ class NhwcStencilEmitter {
   IndexExpr slabs() const { return simplify(ceil_div(pool_.extent(w_.vectors), w_.vectors_per_block), pool_.bounds()); }
   int channels() const { return w_.vectors_per_block * w_.lanes; }
 
-  // What threads are flattened over: walked axes by the threads along them.
+  // The axes that number the threads: coarsened axes are counted in threads.
   std::vector<std::uint32_t> tiled_axes() const {
     std::vector<std::uint32_t> axes = w_.rest;
     for (std::uint32_t& a : axes)
@@ -63,7 +63,7 @@ class NhwcStencilEmitter {
     return axes;
   }
 
-  // The block's first vector of channels, the thread's one, and its point.
+  // Declares the block's first vector of channels, the thread's vector, and its point.
   void place() {
     const bool one_slab = slabs().is(1);
     const std::string block = one_slab ? "blockIdx.x" : writer_.unique("points_of");
@@ -91,8 +91,8 @@ class NhwcStencilEmitter {
   }
   const std::vector<std::uint32_t>& summed() const { return pool_[w_.reductions[0]].axes; }
 
-  // Points of a channel lie beside one another, channels do not: eight points of four channels are a warp's. Not where
-  // these eights are much more than the points are.
+  // True if a channel's points are contiguous and its channels are not. A warp then stages eight points of four
+  // channels, unless there are far fewer points than eight.
   bool by_points(const WindowLoad& w) const {
     const std::optional<std::int64_t> points = simplify(point_count(pool_, summed()), pool_.bounds()).as_constant();
     const auto step = [&](std::uint32_t axis) {
@@ -102,11 +102,11 @@ class NhwcStencilEmitter {
            step(w_.lane) != 1;
   }
 
-  // Elements from a staged point to the next: of those by points an odd number of vectors, so that eight of them are in
-  // different banks.
+  // Elements from one staged point to the next. Staging by points uses an odd number of vectors, so that eight points
+  // are in different banks.
   int line(const WindowLoad& w) const { return by_points(w) ? (w_.vectors_per_block | 1) * w_.lanes : channels(); }
 
-  // Neighbouring threads store neighbouring channels, or by_points.
+  // Neighbouring threads stage neighbouring channels, or neighbouring points if by_points.
   void stage() {
     bool some = false;
     const IndexExpr points = simplify(point_count(pool_, summed()), pool_.bounds());
@@ -157,7 +157,7 @@ class NhwcStencilEmitter {
     writer_.line(fmt::format("if ({}) return;", beyond));
     emitter_.bind(w_.vectors, first_ == "0" ? vector_ : fmt::format("({} + {})", first_, vector_));
     bind_flat(emitter_, tiled_axes(), point_, "nijpq");
-    // The last ones of an axis are neighbours of its end: some results may be made twice.
+    // The last thread of an axis is shifted to end at the axis' end: some results may be computed twice.
     for (const CoarsenedAxis& walk : w_.coarsened_axes) {
       const IndexExpr last = simplify(pool_.extent(walk.axis) - walk.steps, pool_.bounds());
       const std::string place = text(IndexExpr::axis(walk.tiles) * walk.steps);
@@ -169,7 +169,7 @@ class NhwcStencilEmitter {
     }
   }
 
-  // The sums of all of a thread's results: name[i][j][lane].
+  // Declares the accumulators of a thread's results: name[i][j][lane].
   void declare_accumulators() {
     for (const ExprId r : w_.reductions) {
       sums_.push_back(emitter_.accumulator(r));
@@ -227,7 +227,8 @@ class NhwcStencilEmitter {
     return {w.load, {p.begin() + static_cast<std::ptrdiff_t>(w_.coarsened_axes.size()), p.end()}};
   }
 
-  // Where the axes may have fewer elements than a thread takes. A vector is loaded for the first of its results.
+  // The condition that a result exists, for axes that may be shorter than a thread's steps. A vector is loaded for the
+  // first of its results.
   std::string is_result(const NhwcStencilPoint& p) {
     std::string there;
     for (std::size_t i = 0; i < w_.coarsened_axes.size(); ++i)
@@ -237,7 +238,7 @@ class NhwcStencilEmitter {
     return there;
   }
 
-  // Those of a point that are not there yet.
+  // Loads the vectors of a point that are not loaded so far.
   void load_vectors(const NhwcStencilPoint& p) {
     for (const WindowLoad& w : w_.loads) {
       const Key key = key_of(w, p);
@@ -262,7 +263,7 @@ class NhwcStencilEmitter {
     }
   }
 
-  // The lane's element of each of the point's vectors, converted once for all points that have it.
+  // Converts the lane's element of each of the point's vectors, once for all points that share it.
   void take_elements(const NhwcStencilPoint& p, const std::string& lane) {
     for (const WindowLoad& w : w_.loads) {
       const Key key = key_of(w, p);
@@ -274,7 +275,7 @@ class NhwcStencilEmitter {
     }
   }
 
-  // `there ? x : 0`, where what is not there is a vector of zeros.
+  // Defines `there ? x : 0` as the load itself, because masked vectors are zeros.
   void define_zeros_elsewhere() {
     for (const ExprId id : reachable(pool_, w_.reductions)) {
       const ExprNode& n = pool_[id];
@@ -337,7 +338,7 @@ class NhwcStencilEmitter {
     for (std::size_t i = 0; i < w_.coarsened_axes.size(); ++i) writer_.close();
   }
 
-  // What the results need beside the sums.
+  // The values that the epilogue needs in addition to the accumulators.
   std::vector<ExprId> after_accumulators(const std::vector<ExprId>& roots) const {
     std::vector<ExprId> needed, left = roots;
     std::vector<bool> seen(pool_.size(), false);
@@ -358,14 +359,15 @@ class NhwcStencilEmitter {
   const Kernel& kernel_;
   const ExprPool& pool_;
   const Graph& graph_;
-  const IndexExpr points_;  // that threads are given to
+  const IndexExpr points_;  // points that number the threads
   KernelWriter writer_;
   ExprEmitter emitter_;
   std::string first_, vector_, point_;
   std::map<ExprId, std::string> staged_;
-  std::map<std::uint32_t, std::string> first_of_;  // of a walked axis
+  std::map<std::uint32_t, std::string> first_of_;  // by coarsened axis
   std::vector<Accumulator> sums_;
-  std::map<Key, std::string> vectors_, elements_;  // what is there: of a loop over lanes, of one lane
+  // available vectors, in a loop over lanes; available elements, of one lane
+  std::map<Key, std::string> vectors_, elements_;
 };
 
 }  // namespace

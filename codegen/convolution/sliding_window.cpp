@@ -63,7 +63,7 @@ class SlidingWindowEmitter {
     for (const auto& [r, name] : reduced) emitter_.define(r, name);
     define_loads(roots_of(kernel_), {.step = step});
     const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
-    // One thread stores each.
+    // Only one thread stores each result.
     const bool some = w_.clipped ? step + 1 < w_.steps : !w_.whole && step > 0;
     if (some)
       writer_.open(w_.clipped
@@ -74,7 +74,7 @@ class SlidingWindowEmitter {
     emitter_.rewind(mark);
   }
 
-  // Of the rows of its window, each reduced when it is first needed.
+  // Combines the rows of the window. Each row is reduced on first use.
   std::string of_rows(ExprId reduction, int step) {
     const Accumulator sum = emitter_.accumulator(reduction);
     writer_.use("combine");
@@ -88,7 +88,7 @@ class SlidingWindowEmitter {
     return sum.name;
   }
 
-  // What of a row may lie outside for all columns is asked once for the row.
+  // Checks conditions that hold for all columns of a row once per row.
   std::string of_row(ExprId reduction, int step, std::int64_t row) {
     std::vector<SlidingWindowPoint> points = points_of(w_, reduction, step, row);
     const std::vector<IndexComparison> inside = conditions_of_row(w_, reduction, step, row);
@@ -97,7 +97,7 @@ class SlidingWindowEmitter {
     const Accumulator sum = emitter_.accumulator(reduction);
     writer_.line(fmt::format("{} {} = {};", sum.type, sum.name, sum.identity));
     const std::string there = condition(inside);
-    // What is declared there is not there behind it.
+    // Declarations inside this block are not visible after it.
     const auto conditions = conditions_;
     const auto pointers = pointers_;
     const auto loaded = loaded_;
@@ -134,7 +134,7 @@ class SlidingWindowEmitter {
     for (std::size_t i = 0; i < p.elements.size(); ++i) emitter_.bind((*p.axes)[i], std::to_string(p.elements[i]));
   }
 
-  // What the roots load at the point, and the conditions and places that it decides or makes simpler.
+  // Defines the loads of the roots at a point, and the conditions and positions that are constant or simpler there.
   void define_loads(const std::vector<ExprId>& roots, const SlidingWindowPoint& p) {
     const std::vector<ExprId> nodes =
         reachable(pool_, roots, [&](ExprId id) { return pool_[id].op == ExprOp::kReduce; });
@@ -152,7 +152,7 @@ class SlidingWindowEmitter {
 
   bool depends(ExprId id) const { return emitter_.depends_on(id, w_.walked); }
 
-  // A variable that says whether all of them hold.
+  // A variable that tells whether all comparisons hold.
   std::string condition(const std::vector<IndexComparison>& comparisons) {
     if (comparisons.empty()) return "true";
     std::string& name = conditions_[comparisons];
@@ -166,7 +166,7 @@ class SlidingWindowEmitter {
     return name;
   }
 
-  // A variable with the element, 0 where its guards do not hold.
+  // A variable with the element, 0 if its mask is false.
   std::string loaded(const ExprNode& load, const PlacedLoad& placed) {
     std::string& name = loaded_[{load.source, placed}];
     if (!name.empty()) return name;
@@ -202,7 +202,7 @@ class SlidingWindowEmitter {
   KernelWriter writer_;
   ExprEmitter emitter_;
   std::string first_;
-  std::map<std::pair<ExprId, std::vector<IndexExpr>>, std::string> rows_;  // of windows, reduced
+  std::map<std::pair<ExprId, std::vector<IndexExpr>>, std::string> rows_;  // reduced window rows
   std::map<std::vector<IndexComparison>, std::string> conditions_;
   std::map<std::pair<ValueId, IndexExpr>, std::string> pointers_;
   std::map<std::pair<ValueId, PlacedLoad>, std::string> loaded_;

@@ -20,12 +20,12 @@ using Axes = std::vector<std::uint32_t>;
 constexpr std::int64_t kMaxGroupTaps = 128;
 constexpr std::int64_t kMostMembers = 64;
 constexpr std::int64_t kMaxGroupShared = 96 << 10;
-constexpr std::int64_t kMaxGroupAccumulators = 64;  // registers of a thread
-constexpr std::int64_t kMostWeights = 48;           // likewise
+constexpr std::int64_t kMaxGroupAccumulators = 64;  // registers per thread
+constexpr std::int64_t kMostWeights = 48;           // registers per thread
 constexpr int kMostWarps = 16;
-constexpr std::int64_t kFewMembers = 16;  // of one group: tiles of more are full enough
+constexpr std::int64_t kFewMembers = 16;  // of one group; larger groups fill MMA tiles well enough
 
-// Results with their channels in eights behind all other axes, also where they end within one.
+// The results with channels in vectors of eight as the last axes, also if the last vector is partial.
 Kernel in_eights(const GroupedImplicitGemm& found, std::vector<ExprId>& follow, std::uint32_t& eight,
                  std::uint32_t& lane, std::vector<std::optional<std::uint32_t>>& results) {
   const Kernel& kernel = found.kernel;
@@ -54,7 +54,7 @@ Kernel in_eights(const GroupedImplicitGemm& found, std::vector<ExprId>& follow, 
   return eights;
 }
 
-// Results with what lies last of them in parts of so many; nothing is moved.
+// The results with their last axis split into vectors of `width`; the order of axes stays.
 Kernel in_parts_of_last(GroupedImplicitGemm& found, std::vector<ExprId>& follow) {
   const Kernel& kernel = found.kernel;
   const std::uint32_t last = *found.axes.back().result;
@@ -96,7 +96,7 @@ class GroupedImplicitGemmFinder {
   std::optional<GroupedImplicitGemm> run() {
     if (!find_operands() || !find_channels()) return std::nullopt;
     if (!find_axes() || !is_vector_gather() || !stores_channels()) return std::nullopt;
-    if (found_.groups == 1 && found_.taps() == 1) return std::nullopt;  // a product
+    if (found_.groups == 1 && found_.taps() == 1) return std::nullopt;  // a GEMM
     if (!choose_tiles()) return std::nullopt;
     return std::move(found_);
   }
@@ -109,8 +109,8 @@ class GroupedImplicitGemmFinder {
     return a.result ? static_cast<double>(value_at_hint(pool().extent(*a.result), graph_.symbols)) : 1;
   }
 
-  // One sum of two loads, of which the image, may be guarded: that of the rows, or, where channels of the results stand
-  // before their places, that of the columns.
+  // Requires one product of two loads, of which the image may be masked. The image is the operand of the rows, or of
+  // the columns if output channels come before positions.
   bool find_operands() {
     Contraction& p = found_.product;
     if (p.expert_index || !p.row_values.empty() || term_count(p) != 1 || p.batch.size() > 1) return false;
@@ -137,7 +137,7 @@ class GroupedImplicitGemmFinder {
     return coefficient_of(position_of(graph_, pool(), load), axis_variable(a)).value_or(0);
   }
 
-  // Does the axis move along a line of the image with a tap?
+  // True if a tap moves the axis along a line of the image.
   bool is_of_image(std::uint32_t a) const {
     return std::ranges::any_of(loop().k, [&](std::uint32_t tap) {
       return std::ranges::any_of(loop().right, [&](ExprId factor) {
@@ -149,7 +149,7 @@ class GroupedImplicitGemmFinder {
     });
   }
 
-  // Those of the image lie one behind the other, or evenly apart, group after group.
+  // Finds the input channels: contiguous or at a constant stride, group after group.
   bool find_channels() {
     const bool one = found_.product.batch.empty();
     found_.group = one ? found_.kernel.pool.new_axis(1) : found_.product.batch[0];
@@ -175,7 +175,8 @@ class GroupedImplicitGemmFinder {
     });
   }
 
-  // Of the depth's axes the one that no guard knows, in an index of its own, or with the group.
+  // Finds the input channel axis of an NCHW image: a K axis that no mask uses, in an index of its own or with the
+  // group.
   void find_nchw_channels() {
     found_.channel.reset();
     for (const std::uint32_t a : loop().k) {
@@ -187,7 +188,7 @@ class GroupedImplicitGemmFinder {
     }
   }
 
-  // Of the image's position, where it is the same everywhere.
+  // The stride of the axis in the image, if it is uniform.
   std::optional<IndexExpr> step_of(std::uint32_t a) const {
     const IndexExpr at = position_of(graph_, pool(), found_.image);
     const IndexExpr next = substitute(at, [&](Variable v) -> std::optional<IndexExpr> {
@@ -210,7 +211,7 @@ class GroupedImplicitGemmFinder {
     return std::ranges::any_of(found_.guards, [&](ExprId g) { return std::ranges::binary_search(depends[g], a); });
   }
 
-  // All indices that say where, and whether, an element of the image is.
+  // All indices that determine an image element's position and mask.
   std::vector<IndexExpr> image_indices() const {
     std::vector<IndexExpr> all = pool()[found_.image].indices;
     for (const ExprId id : reachable(pool(), found_.guards))
@@ -218,7 +219,7 @@ class GroupedImplicitGemmFinder {
     return all;
   }
 
-  // The window that moves with the result by that tap, if one does.
+  // The window axis of this result and tap, if the tap moves along the result.
   std::optional<ImplicitGemmAxis> window_of(std::uint32_t result, std::uint32_t tap) const {
     for (const IndexExpr& e : pool()[found_.image].indices) {
       const auto of_result = coefficient_of(e, axis_variable(result)), of_tap = coefficient_of(e, axis_variable(tap));
@@ -254,7 +255,8 @@ class GroupedImplicitGemmFinder {
       }
     }
     for (const std::uint32_t tap : taps) {
-      // Windows that go backwards have no places in common as they are found here: each tap would have its own.
+      // Reversed windows (a tap that moves against the result) share no positions in this scheme: each tap would have
+      // its own.
       const bool backwards = std::ranges::any_of(indices, [&](const IndexExpr& e) {
         return mentions(e, axis_variable(tap)) &&
                std::ranges::any_of(found_.product.rows, [&](std::uint32_t r) { return mentions(e, axis_variable(r)); });
@@ -268,7 +270,7 @@ class GroupedImplicitGemmFinder {
     return found_.taps() >= 1 && found_.taps() <= kMaxGroupTaps;
   }
 
-  // Do 16 bytes of the image's channels lie together, and four of a group's weights?
+  // True if 16 bytes of the image's channels are contiguous, and also four bytes of a group's weights.
   bool is_vector_gather() {
     const std::int64_t together = 16 / found_.element_bytes();
     const auto without = [&](ExprId load, bool of_group) {
@@ -288,7 +290,7 @@ class GroupedImplicitGemmFinder {
     return found_.image_is_nchw || proves_multiple_of(without(found_.image, true), together, pool().bounds());
   }
 
-  // Those of the results are neighbours, too, or results along their last axis.
+  // True if the results' channels are contiguous, or the results along their last axis.
   bool stores_channels() {
     for (const KernelOutput& output : found_.kernel.outputs)
       if (output.axes != found_.kernel.outputs[0].axes || bits(output.type.dtype) < 8) return false;
@@ -316,7 +318,7 @@ class GroupedImplicitGemmFinder {
     });
   }
 
-  // --- what a block has
+  // --- tile sizes of a block
 
   bool choose_tiles() {
     std::vector<int> of_block;
@@ -341,8 +343,8 @@ class GroupedImplicitGemmFinder {
     return true;
   }
 
-  // Powers of two along each axis, so that pieces lie evenly apart; of the last at least eight, which are read
-  // together.
+  // Tries results per block that are powers of two along each axis, so that m16 tiles have constant strides. The last
+  // axis has at least eight, which are read together.
   template <class F>
   void take_results(std::size_t a, int so_far, const F& weigh) {
     constexpr int kFewest = 16, kMost = 512, kTogether = 8;
@@ -379,11 +381,11 @@ class GroupedImplicitGemmFinder {
     return true;
   }
 
-  // Of the busiest multiprocessor, which has 128 lanes, and what it asks of the cache.
+  // Predicts cycles of the busiest multiprocessor (128 lanes), and its cache traffic.
   void predict() {
     GroupedImplicitGemm& f = found_;
     constexpr double kBegin = 90, kPlace = 32, kUnit = 6, kWeight = 6, kStep = 4, kEight = 55, kSum = 1.5;
-    constexpr double kElement = 1.7, kResult = 25, kOfResult = 4;  // of what is turned
+    constexpr double kElement = 1.7, kResult = 25, kOfResult = 4;  // for transposed (NCHW) data
     const auto units = static_cast<double>(f.units()), places = static_cast<double>(f.places());
     const auto steps = static_cast<double>(f.steps()), columns = static_cast<double>(f.columns());
     const auto eights = static_cast<double>(f.eights_of_block()), results = static_cast<double>(f.results_of_block());
@@ -403,8 +405,8 @@ class GroupedImplicitGemmFinder {
     f.blocks = static_cast<double>(f.groups / f.groups_of_block);
     for (const ImplicitGemmAxis& a : f.axes) f.blocks *= std::ceil(results_of(a) / a.results);
     f.instructions = f.blocks * of_block;
-    // Sectors that are asked for: of places, weights and results. Weights that are no words lie in one each.
-    constexpr double kCached = 32, kApart = 16;  // bytes of a cycle; sectors for bytes that lie together
+    // Sectors requested for input positions, weights and results. Weights that are not in words need a sector each.
+    constexpr double kCached = 32, kApart = 16;  // bytes per cycle; sectors for contiguous bytes
     const double copied = bytes_of_places() + threads / 32 * steps * columns * 256 * (f.weights_in_words ? 1 : kApart) +
                           bytes_of_results();
     const double waves = std::ceil(f.blocks / target_.multiprocessors),
@@ -416,7 +418,7 @@ class GroupedImplicitGemmFinder {
     f.cycles = 2000 + waves * of_one / (0.45 + 0.55 * warps / 8) + f.blocks * of_one / target_.multiprocessors;
   }
 
-  // Whole sectors: of what is turned lines along the last axis, which begin and end within one.
+  // Bytes of whole sectors. An NCHW image is read in lines along the last axis, which start and end inside sectors.
   double bytes_of_places() const {
     const GroupedImplicitGemm& f = found_;
     const auto units = static_cast<double>(f.units()), places = static_cast<double>(f.places());
@@ -473,7 +475,7 @@ std::int64_t GroupedImplicitGemm::shared_bytes() const {
 }
 
 std::int64_t GroupedImplicitGemm::sides_of_place() const {
-  constexpr std::int64_t kPlace = 4;  // of units: where it is, and whether there is one
+  constexpr std::int64_t kPlace = 4;  // registers per unit: its position, and whether it exists
   std::int64_t best = 1, least = 0;
   for (std::int64_t sides = 1; sides <= std::min<std::int64_t>(units(), warps()); ++sides) {
     if (warps() % sides != 0) continue;
@@ -491,7 +493,8 @@ std::int64_t GroupedImplicitGemm::steps_together() const {
 }
 
 std::int64_t GroupedImplicitGemm::registers() const {
-  constexpr std::int64_t kAddresses = 64, kGathered = 16;  // elements of a unit on their way, and where they are
+  // registers for a unit's elements in flight, and their addresses
+  constexpr std::int64_t kAddresses = 64, kGathered = 16;
   return kAddresses + (image_is_nchw ? kGathered : 0) + 4 * pieces * (columns() + 1) + 2 * columns() * steps_together();
 }
 

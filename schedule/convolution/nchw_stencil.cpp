@@ -18,12 +18,12 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-constexpr std::int64_t kMostTapsOfAxis = 32;              // along one axis
-constexpr std::int64_t kMaxNchwStencilAccumulators = 32;  // of a thread
+constexpr std::int64_t kMostTapsOfAxis = 32;              // taps along one axis
+constexpr std::int64_t kMaxNchwStencilAccumulators = 32;  // per thread
 constexpr std::int64_t kMaxNchwStencilShared = 40 << 10;
 constexpr int kMaxNchwStencilThreads = 256;
 
-// Every index expression that a value is made of: where loads lie, and what guards compare.
+// All index expressions of a value: positions of loads, and comparisons of masks.
 std::vector<IndexExpr> indices_of(const ExprPool& pool, ExprId value) {
   std::vector<IndexExpr> all;
   for (const ExprId id : reachable(pool, std::span(&value, 1)))
@@ -31,7 +31,7 @@ std::vector<IndexExpr> indices_of(const ExprPool& pool, ExprId value) {
   return all;
 }
 
-// How far the expression goes with a result and with a tap; nothing where it is not linear in both.
+// The coefficients of the result and of the tap; nothing if the expression is not linear in both.
 std::optional<std::pair<std::int64_t, std::int64_t>> steps_of(const IndexExpr& e, std::uint32_t result,
                                                               std::uint32_t tap) {
   const auto of_result = coefficient_of(e, axis_variable(result)), of_tap = coefficient_of(e, axis_variable(tap));
@@ -44,7 +44,7 @@ bool moves_alike(const IndexExpr& e, const StencilAxis& window) {
   return steps && steps->first * window.dilation == steps->second * window.stride;
 }
 
-// Columns as vectors and lanes behind all other axes, also where they end within a vector.
+// The kernel with columns as vectors and lanes after all other axes, also if the last vector is partial.
 Kernel with_lanes(const Kernel& kernel, std::uint32_t columns, int lanes, std::uint32_t& vector, std::uint32_t& lane,
                   std::vector<ExprId>& follow) {
   const auto change = [&](ExprPool& pool, ExprCopier&) {
@@ -90,7 +90,7 @@ class NchwStencilFinder {
   std::int64_t extent(std::uint32_t a) const { return pool().extent(a).as_constant().value_or(0); }
   bool depends_on(ExprId id, std::uint32_t a) const { return std::ranges::binary_search(depends_[id], a); }
 
-  // All over the same points, none inside another.
+  // Requires reductions over the same points, without nesting.
   bool find_reductions() {
     for (const KernelOutput& output : found_.kernel.outputs)
       if (output.axes != results() || bits(output.type.dtype) < 8) return false;
@@ -109,7 +109,7 @@ class NchwStencilFinder {
            std::ranges::all_of(summed(), [&](std::uint32_t a) { return pool().extent(a).as_constant().has_value(); });
   }
 
-  // The axis along which the first output's elements are neighbours, and the tap along which a load's are.
+  // Finds the contiguous axis of the first output, with the tap that is contiguous in a load.
   bool find_columns() {
     const KernelOutput& output = found_.kernel.outputs[0];
     const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool().bounds());
@@ -127,7 +127,7 @@ class NchwStencilFinder {
     return false;
   }
 
-  // Of several, the innermost.
+  // Picks the innermost pair of several.
   void find_rows() {
     for (const ExprId load : loads())
       for (const std::uint32_t result : results())
@@ -137,7 +137,7 @@ class NchwStencilFinder {
         }
   }
 
-  // Do neighbouring results read the same?
+  // True if neighbouring results read the same elements.
   static bool overlaps(const StencilAxis& w) { return w.taps > 1 && w.stride <= (w.taps - 1) * w.dilation; }
 
   std::vector<ExprId> loads() const {
@@ -147,7 +147,7 @@ class NchwStencilFinder {
     return found;
   }
 
-  // Some index of the load grows with both. What a block copies is found where one of them stands still.
+  // Some index of the load increases with both. The staged input uses indices with one of them fixed.
   std::optional<StencilAxis> window_of(ExprId load, std::uint32_t result, std::uint32_t tap) const {
     for (const IndexExpr& e : pool()[load].indices) {
       const auto steps = steps_of(e, result, tap);
@@ -167,7 +167,7 @@ class NchwStencilFinder {
     return std::ranges::any_of(summed(), [&](std::uint32_t a) { return depends_on(id, a); });
   }
 
-  // Is it a value of a place, wherever windows meet there?
+  // True for a value that depends only on the input position, for whichever result and tap.
   bool is_of_places(ExprId id) const {
     if (pool()[id].type != ScalarType::kFloat32 && pool()[id].type != ScalarType::kInt32) return false;
     return std::ranges::all_of(indices_of(pool(), id), [&](const IndexExpr& e) {
@@ -175,7 +175,8 @@ class NchwStencilFinder {
     });
   }
 
-  // From the sums down: the largest values that are of places alone, and those of taps and channels.
+  // Walks down from the accumulators: finds the largest values that depend on input positions alone (staged), and those
+  // that depend on taps and channels alone (weights).
   bool find_values() {
     std::vector<ExprId> left;
     std::set<ExprId> seen;
@@ -202,7 +203,7 @@ class NchwStencilFinder {
     return !found_.staged.empty() && found_.staged.size() + found_.weights.size() <= kMost;
   }
 
-  // The largest axis that what is staged does not depend on is the members': all of them are a thread's.
+  // The largest result axis on which the staged values do not depend becomes `member`: a thread has all its elements.
   void place_axes() {
     for (const std::uint32_t a : summed())
       if (a != found_.columns.tap && (!found_.rows || a != found_.rows->tap)) found_.rolled_axes.push_back(a);
@@ -219,7 +220,7 @@ class NchwStencilFinder {
   }
   static constexpr std::int64_t kMostMembers = 8;
 
-  // Columns in memory may come four at a time where these are there, or not, together.
+  // Copies columns by vectors of up to four elements, if these are always masked together.
   void choose_copies() {
     if (found_.staged.size() != 1) return;
     for (const int points_per_stage : {4, 2})
@@ -230,13 +231,13 @@ class NchwStencilFinder {
       }
   }
 
-  // A block begins at any multiple of so many results.
+  // A block starts at any multiple of that many results.
   std::optional<int> vectors_begin(ExprId staged, int points_per_stage) const {
     const StencilAxis& w = found_.columns;
     Bounds bounds = pool().bounds();
     const auto number = static_cast<std::uint32_t>(bounds.axes.size());
     bounds.axes.emplace_back(std::int64_t{1} << 24);
-    // Where the block's first place is `together` * number, and those behind it.
+    // The index at the block's first position (`together` * number) and beyond.
     const auto at_first = [&](const IndexExpr& e, std::int64_t further) {
       const std::int64_t step = coefficient_of(e, axis_variable(w.result)).value_or(0) / w.stride;
       const IndexExpr rest = substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
@@ -266,7 +267,7 @@ class NchwStencilFinder {
       if (pool()[id].op == ExprOp::kAnd || pool()[id].op == ExprOp::kOr || pool()[id].op == ExprOp::kNot) continue;
       const auto compared = index_comparison(pool(), id);
       if (!compared) return std::nullopt;
-      // It changes where this is 0: at least so much, or no more at most.
+      // The mask changes where this is 0: a lower or an upper limit.
       const IndexExpr change =
           at_first(compared->difference, -*before) - compared->bound - (compared->at_least ? 0 : 1);
       const auto step = coefficient_of(compared->difference, axis_variable(w.result));
@@ -279,7 +280,7 @@ class NchwStencilFinder {
     return depends_on(id, found_.columns.result) || depends_on(id, found_.columns.tap);
   }
 
-  // Results of a thread whose vectors lie side by side in shared memory without conflicts.
+  // Results per thread for which the threads' vectors have no bank conflicts.
   int columns_of_thread() const {
     const std::int64_t stride = found_.columns.stride;
     for (const int columns : {4, 2, 1})
@@ -325,7 +326,7 @@ class NchwStencilFinder {
     return true;
   }
 
-  // So many threads that the extent takes one block, two, ... alike.
+  // Thread counts that divide the extent evenly over one block, two blocks, and so on.
   static std::vector<int> shares(double threads) {
     std::vector<int> found;
     for (int blocks = 1; blocks <= 16; ++blocks) {
@@ -335,7 +336,7 @@ class NchwStencilFinder {
     return found;
   }
 
-  // Lines and planes of shared memory, and how many points of what is looped over are there at a time.
+  // Chooses the strides of lines and planes in shared memory, and the points of looped axes per stage.
   bool choose_lines() {
     NchwStencilTiles& t = found_.tiles;
     const std::int64_t read =
@@ -350,7 +351,7 @@ class NchwStencilFinder {
     return false;
   }
 
-  // A model for comparing tiles: cycles of the busiest multiprocessor, which has 128 lanes.
+  // A model to compare tile sizes: cycles of the busiest multiprocessor (128 lanes).
   double predict(double columns, double rows, double planes) {
     const NchwStencilTiles& t = found_.tiles;
     constexpr double kCopy = 13, kVectorCopy = 18, kElement = 2.5, kStore = 3, kBegin = 110, kPlane = 14;
@@ -376,14 +377,14 @@ class NchwStencilFinder {
         std::ceil(columns / t.block_columns()) * std::ceil(rows / t.block_rows()) * std::ceil(planes / t.planes);
     found_.instructions = found_.blocks * of_block;
     const double waves = std::ceil(found_.blocks / target_.multiprocessors);
-    // Few warps do not keep a multiprocessor busy.
+    // Few warps do not saturate a multiprocessor.
     const double warps = std::min(8.0, threads / 32 * waves);
     const double busiest = waves * of_block / 128 / (0.45 + 0.55 * warps / 8);
-    return busiest + found_.instructions / 128 / target_.multiprocessors;  // of all, where that makes no difference
+    return busiest + found_.instructions / 128 / target_.multiprocessors;  // tie-break: instructions of all threads
   }
 
-  // Of accesses to `width` elements each, at these places: how often threads that are served together want other words
-  // of a bank.
+  // Bank conflicts of accesses to `width` elements each at these positions: additional words of one bank among threads
+  // that are served together.
   static int conflicts_of(const std::vector<std::int64_t>& places, int width) {
     int sum = 0;
     const std::size_t points_per_stage = 32 / static_cast<std::size_t>(width);
@@ -418,7 +419,7 @@ class NchwStencilFinder {
     return 4 * conflicts_of(loads, 4) + conflicts_of(stores, found_.copied);
   }
 
-  // Lines and planes somewhat longer than they are. Is nothing left then?
+  // Pads lines and planes to avoid bank conflicts. Returns whether none are left.
   bool avoid_conflicts() {
     NchwStencilTiles& t = found_.tiles;
     const NchwStencilTiles narrow = t;

@@ -18,12 +18,12 @@ using Axes = std::vector<std::uint32_t>;
 using NhwcStencilPoint = NhwcStencil::Point;
 
 constexpr std::int64_t kMaxNhwcStencilPoints = 64;  // of a reduction
-constexpr std::int64_t kMaxUnrolled = 16;           // of these, written out one by one
-constexpr std::int64_t kMostCombined = 80;          // the same for all results of a thread
-constexpr int kMaxNhwcStencilAccumulators = 64;     // of a thread
+constexpr std::int64_t kMaxUnrolled = 16;           // points that are unrolled
+constexpr std::int64_t kMostCombined = 80;          // for all results of a thread together
+constexpr int kMaxNhwcStencilAccumulators = 64;     // per thread
 constexpr std::int64_t kMostStaged = 16 << 10;
 
-// The axis along which all outputs' elements are neighbours.
+// The axis that is contiguous in all outputs.
 std::optional<std::uint32_t> lane_axis_of(const Kernel& kernel) {
   const ExprPool& pool = kernel.pool;
   for (const std::uint32_t a : kernel.outputs[0].axes) {
@@ -36,7 +36,7 @@ std::optional<std::uint32_t> lane_axis_of(const Kernel& kernel) {
   return std::nullopt;
 }
 
-// With the axis, as vectors and lanes, behind all others.
+// The kernel with this axis split into vectors and lanes, as the last axes.
 Kernel with_lanes(const Kernel& kernel, std::uint32_t axis, int lanes, std::vector<ExprId>& follow) {
   const auto change = [&](ExprPool& pool, ExprCopier&) {
     AxisChange made;
@@ -90,7 +90,7 @@ class NhwcStencilFinder {
   const ExprPool& pool() const { return found_.kernel.pool; }
   std::int64_t extent(std::uint32_t axis) const { return pool().extent(axis).as_constant().value_or(0); }
 
-  // All over the same few points, none inside another, and each for all of the outputs' axes.
+  // Requires reductions over the same few points, without nesting, that each depend on all output axes.
   bool find_reductions() {
     if (writes_half_bytes(kernel_) || kernel_.outputs[0].axes.empty()) return false;
     const ExprPool& pool = kernel_.pool;
@@ -118,7 +118,7 @@ class NhwcStencilFinder {
     return type == ScalarType::kFloat64 || type == ScalarType::kInt64 || type == ScalarType::kUInt64 ? 64 : 32;
   }
 
-  // Of what lies along the lanes: outputs, and what reductions read.
+  // Bits of the widest element along the lanes, over outputs and reduction operands.
   int widest_bits(std::uint32_t lane) const {
     int widest = 8;
     for (const KernelOutput& output : kernel_.outputs) widest = std::max(widest, bits(output.type.dtype));
@@ -130,7 +130,7 @@ class NhwcStencilFinder {
     return widest;
   }
 
-  // Of a vector along the lanes: its loads and stores are of 32-bit words.
+  // True if a vector along the lanes is whole 32-bit words.
   bool has_whole_words(DType dtype) const { return bits(dtype) * found_.lanes % 32 == 0; }
 
   bool is_vector(const IndexExpr& position, DType dtype) const {
@@ -178,14 +178,15 @@ class NhwcStencilFinder {
     return some;
   }
 
-  // Whole lines of memory, where the channels allow; a power of two, or else shared memory has bank conflicts.
+  // Vectors of channels per block: whole memory lines if the channels allow, and a power of two to avoid bank
+  // conflicts.
   void choose_vectors_per_block(std::int64_t vectors) {
     constexpr std::int64_t kFewest = 4, kMost = 8;
     std::int64_t best = 1;
     while (best < kMost && vectors % (2 * best) == 0) best *= 2;
     if (best < std::min(vectors, kFewest))
       while (best < std::min(vectors, kMost)) best *= 2;
-    std::int64_t each = 0;  // bytes that are staged for a vector
+    std::int64_t each = 0;  // staged bytes per vector
     for (const WindowLoad& w : found_.loads) {
       std::int64_t points = w.staged ? bits(pool()[w.load].dtype) * found_.lanes / 8 : 0;
       for (const std::uint32_t a : pool()[found_.reductions[0]].axes) points *= extent(a);
@@ -195,7 +196,7 @@ class NhwcStencilFinder {
     found_.vectors_per_block = static_cast<int>(best);
   }
 
-  // Everything that tells vectors of loads apart: places and guards.
+  // All expressions that determine which vector a load reads: positions and masks.
   std::vector<IndexExpr> tellers() const {
     std::vector<IndexExpr> all;
     for (const WindowLoad& w : found_.loads) {
@@ -215,7 +216,7 @@ class NhwcStencilFinder {
     });
   }
 
-  // The innermost axes are written out, few points of them in all.
+  // Unrolls the innermost reduction axes, up to a few points in total.
   void choose_unrolled() {
     tellers_ = tellers();
     std::int64_t points = 1;
@@ -229,7 +230,7 @@ class NhwcStencilFinder {
     }
   }
 
-  // Vectors that one thread reads.
+  // The number of different vectors that a thread reads.
   std::int64_t distinct_vectors() const {
     std::set<std::pair<ExprId, std::vector<std::int64_t>>> distinct;
     std::map<ExprId, IndexExpr> positions;
@@ -240,7 +241,7 @@ class NhwcStencilFinder {
     return static_cast<std::int64_t>(distinct.size());
   }
 
-  // Results of a thread: those whose windows share the most. Few enough for the device to have work everywhere.
+  // Chooses the results of a thread with the most overlap of windows, but leaves enough threads for the device.
   void choose_coarsening() {
     std::int64_t unrolled_axes = 1;
     for (const std::uint32_t a : found_.unrolled_axes) unrolled_axes *= extent(a);

@@ -15,9 +15,9 @@ namespace {
 using Axes = std::vector<std::uint32_t>;
 using SlidingWindowPoint = SlidingWindow::Point;
 
-constexpr std::int64_t kMaxSlidingWindowPoints = 256;  // of all reductions: what is written out
+constexpr std::int64_t kMaxSlidingWindowPoints = 256;  // of all reductions; they are fully unrolled
 
-// Is e no less than 0 where the point's known comparisons hold?
+// True if e is nonnegative under the point's known comparisons.
 bool proves(const SlidingWindow& windows, const IndexExpr& e, const SlidingWindowPoint& point) {
   const Bounds& bounds = windows.kernel.pool.bounds();
   return proves_nonnegative(e, bounds) || std::ranges::any_of(point.known, [&](const IndexComparison& c) {
@@ -25,7 +25,7 @@ bool proves(const SlidingWindow& windows, const IndexExpr& e, const SlidingWindo
          });
 }
 
-// What is no less or no more than any value, or adds nothing.
+// True if the value is the identity of the reduction.
 bool is_identity(const ExprNode& reduction, const ExprNode& value) {
   if (value.op != ExprOp::kConstant || !is_float(value.type)) return false;
   switch (reduction.reduction) {
@@ -40,7 +40,7 @@ bool is_identity(const ExprNode& reduction, const ExprNode& value) {
   }
 }
 
-// Divisions and remainders in what says where a kernel reads and stores.
+// The divisions and remainders in a kernel's positions.
 std::size_t divisions(const Kernel& kernel, const Graph& graph) {
   std::size_t count = 0;
   const auto add = [&](const IndexExpr& e) {
@@ -58,7 +58,7 @@ std::size_t divisions(const Kernel& kernel, const Graph& graph) {
   return count;
 }
 
-// Images and channels are one axis; columns stay by themselves.
+// Merges images and channels into one axis; columns stay separate.
 Kernel merge_planes(const Kernel& kernel, const Graph& graph) {
   Kernel merged = drop_unit_axes(kernel);
   for (std::size_t i = merged.outputs[0].axes.size(); i-- > 2;) {
@@ -81,20 +81,20 @@ class SlidingWindowFinder {
     if (!columns) return std::nullopt;
     std::optional<SlidingWindow> best;
     double least = plain_cost() * kBetter;
-    const Axes axes = outputs();  // of which others are tried below
+    const Axes axes = outputs();  // a copy: other axes are tried below
     for (const std::uint32_t axis : axes)
       if (axis != *columns && value_at_hint(pool().extent(axis), graph_.symbols) > 1) consider(axis, least, best);
     return best;
   }
 
  private:
-  static constexpr double kBetter = 0.8;  // of what single results cost
+  static constexpr double kBetter = 0.8;  // relative to the cost of one result per thread
 
   const ExprPool& pool() const { return found_.kernel.pool; }
   const Axes& outputs() const { return found_.kernel.outputs[0].axes; }
   bool depends_on(ExprId id, std::uint32_t axis) const { return std::ranges::binary_search(depends_[id], axis); }
 
-  // Of few points each, none inside another.
+  // Requires reductions of few points each, without nesting.
   bool find_reductions() {
     std::int64_t points = 0;
     for (const ExprId id : reachable(pool(), roots_of(found_.kernel))) {
@@ -116,7 +116,7 @@ class SlidingWindowFinder {
     return points <= kMaxSlidingWindowPoints;
   }
 
-  // Neighbours along it are neighbours in all outputs.
+  // An axis with contiguous neighbours in all outputs.
   std::optional<std::uint32_t> column_axis() const {
     for (const std::uint32_t a : outputs()) {
       const auto runs = [&](const KernelOutput& output) {
@@ -135,19 +135,19 @@ class SlidingWindowFinder {
     return all;
   }
 
-  // Loads that points tell apart; false where one of them cannot be placed.
+  // Finds the loads that differ between points. False if one of them cannot be placed.
   bool find_loads() {
     found_.loads.clear();
     Axes axes = axes_of_reductions();
     axes.push_back(found_.walked);
     for (const ExprId r : found_.reductions)
       if (!depends_on(r, found_.walked)) return false;
-    bool across = false;  // of the columns, not one by one
+    bool across = false;  // across columns, not one element per column
     for (const ExprId id : reachable(pool(), roots_of(found_.kernel))) {
       const ExprNode& n = pool()[id];
       if (n.op != ExprOp::kLoad || std::ranges::none_of(axes, [&](auto a) { return depends_on(id, a); })) continue;
       if (bits(n.dtype) < 8) return false;
-      for (const ExprId value : values_in(n))  // that say where it lies
+      for (const ExprId value : values_in(n))  // which determine its position
         if (std::ranges::any_of(axes, [&](auto a) { return depends_on(value, a); })) return false;
       if (n.args[0] != kNoExpr && !index_comparisons(pool(), n.args[0])) return false;
       for (const IndexExpr& extent : graph_.tensor(n.source).shape)
@@ -156,13 +156,12 @@ class SlidingWindowFinder {
                !coefficient_of(position_of(graph_, pool(), id), axis_variable(outputs().back()));
       found_.loads.push_back(id);
     }
-    // Vectors along the columns are better than single elements, of what is no window; what only moves has its own
-    // schedules.
+    // Kernels without windows are better vectorized along the columns, and data movement has its own schedules.
     return !found_.loads.empty() && (!found_.reductions.empty() || (across && (reads_again() || resamples())));
   }
 
-  // Do different results read the same of a tensor that has several loads? What stays the same for all of them is no
-  // window.
+  // True if different results read the same elements of a tensor with several loads. Elements that all results share
+  // are no window.
   bool reads_again() const {
     std::map<ValueId, std::set<IndexExpr>> read;
     std::map<ValueId, int> loads;
@@ -175,8 +174,8 @@ class SlidingWindowFinder {
     return false;
   }
 
-  // Are several elements of a tensor read for each result, at places that are computed and run more quickly or slowly
-  // than the columns do? What of them the walked axis does not change is computed once.
+  // True if several elements of a tensor are read per result, at computed positions that advance faster or slower than
+  // the columns. Position arithmetic that is independent of the walked axis is computed once.
   bool resamples() const {
     std::map<ValueId, int> loads;
     for (const ExprId id : found_.loads)
@@ -205,7 +204,7 @@ class SlidingWindowFinder {
     return !rolled && columns > 1 && std::abs(step - 1) > kAlike;
   }
 
-  // With `steps` results of the axis to a thread; false where an axis may have fewer.
+  // Gives each thread `steps` results of the axis. False if the axis may have fewer elements.
   void divide(std::uint32_t axis, int steps) {
     ExprPool& p = found_.kernel.pool;
     const IndexExpr extent = p.extent(axis);
@@ -217,7 +216,7 @@ class SlidingWindowFinder {
     found_.whole = found_.whole || found_.clipped;
   }
 
-  // What stands in a reduction says by its loads, and what guards them, which row of the window it is.
+  // True if the reduction's expression depends on the window row only through its loads and their masks.
   bool tells_by_loads(ExprId reduction) const {
     std::vector<ExprId> left{pool()[reduction].args[0]};
     std::set<ExprId> seen;
@@ -243,7 +242,7 @@ class SlidingWindowFinder {
     return n.reduction == Reduction::kSum && is_float(n.type) && !found_.kernel.exact_steps;
   }
 
-  // The axis of each reduction of whose rows results have the most in common.
+  // For each reduction, chooses the axis with the most window rows shared by results.
   void choose_slid() {
     found_.slid.clear();
     for (const ExprId r : found_.reductions) {
@@ -273,10 +272,10 @@ class SlidingWindowFinder {
 
   double results() const { return static_cast<double>(value_at_hint(point_count(pool(), outputs()), graph_.symbols)); }
 
-  // As counted: an element's place, load, guard and conversion; what puts it in; and what a thread does once.
+  // Instruction counts: per loaded element (position, load, mask, conversion), per combined element, per thread.
   static constexpr double kLoad = 3, kCombined = 1.3, kThread = 30, kFewThreads = 1024;
 
-  // No less than anything where results have nothing in common and are few.
+  // Predicted instructions. Infinite if the results share nothing and are few.
   double cost() const {
     std::set<std::pair<ValueId, PlacedLoad>> distinct;
     double combined = 0;
@@ -321,7 +320,7 @@ class SlidingWindowFinder {
     return std::ceil(extent / found_.steps) * found_.steps / extent;
   }
 
-  // Loads that stand in no reduction.
+  // Loads outside of reductions.
   std::vector<ExprId> epilogue_loads() const {
     std::vector<ExprId> behind, left = roots_of(found_.kernel);
     std::set<ExprId> seen;
@@ -335,7 +334,7 @@ class SlidingWindowFinder {
     return behind;
   }
 
-  // The same of a thread with one result.
+  // Predicted instructions with one result per thread.
   double plain_cost() const {
     double each = 0;
     for (const ExprId r : found_.reductions) {

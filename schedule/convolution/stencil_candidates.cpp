@@ -11,11 +11,11 @@
 namespace fusec {
 namespace {
 
-// Instructions of an element that is summed: an address, a guard, a load and a conversion, of which windows of channels
-// do most once for many; of a result, its place and what stores it.
+// Instructions per reduced element: address, mask, load, conversion; NHWC windows share most of them. kResult: per
+// result, for its position and store.
 constexpr double kAlone = 10, kInWindows = 5, kResult = 40;
 
-// Elements that are summed.
+// The number of reduced elements.
 double summed_elements(const Kernel& kernel) {
   double elements = 0;
   for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
@@ -25,12 +25,12 @@ double summed_elements(const Kernel& kernel) {
   return elements;
 }
 
-// Of threads with an element each.
+// Instructions if each thread has one element.
 double instructions_alone(const Kernel& kernel) {
   return kAlone * summed_elements(kernel) + kResult * points_at_hint(kernel.pool, kernel.outputs[0].axes);
 }
 
-// Do windows read several tensors?
+// True if windows read several tensors.
 bool reads_weights(const SlidingWindow& windows) {
   const ExprPool& pool = windows.kernel.pool;
   return std::ranges::any_of(windows.reductions, [&](ExprId r) {
@@ -56,10 +56,10 @@ StencilCandidate find_stencil(const Graph& graph, const Kernel& kernel, KernelFo
   auto planes = of_channels ? std::nullopt : find_nchw_stencil(kernel, graph, target);
   auto columns = of_channels ? std::nullopt : find_sliding_window(kernel, graph, target);
   if (planes && planes->instructions >= instructions_alone(kernel)) planes.reset();
-  // Rows that have nothing in common with the next ones are shared out among threads, which read them once.
+  // Rows without overlap are shared among threads, which read them once.
   if (columns && form == KernelForm::kRows && columns->slid.empty() && row_candidates(kernel, graph, target))
     columns.reset();
-  // What all read of weights, and of images, had better come from memory once, though copying it takes instructions.
+  // Weights and overlapping input are better staged in shared memory, though copying takes instructions.
   if (columns && planes && reads_weights(*columns)) columns.reset();
   if (columns && columns->instructions >= (planes ? planes->instructions : instructions_alone(kernel))) columns.reset();
   if (of_channels) way.channels = std::move(channels);
@@ -82,14 +82,15 @@ std::optional<GroupedImplicitGemm> best_grouped_implicit_gemm(const Graph& graph
   const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
   auto groups = find_grouped_implicit_gemm(graph, shaped, *form.product, target);
   if (!groups) return std::nullopt;
-  // Tiles of more columns than a group has execute more than their models say.
+  // GEMM tiles with more columns than a group has are slower than predicted.
   constexpr std::int64_t kFewColumns = 32;
   const auto members = static_cast<double>(std::min(groups->members, kFewColumns));
   const double mostly_empty = static_cast<double>(kFewColumns) / members;
   if (const auto gemm = find_gemm(graph, shaped, *form.product, target);
       gemm && std::min(mostly_empty, 2.0) * gemm->cycles < groups->cycles)
     return std::nullopt;
-  // Gathered elements, too; weights that come element by element are as dear, unless tiles are half empty.
+  // The same holds for gathered operands. Weights that are loaded element by element cost as much, unless half of each
+  // tile is empty.
   constexpr std::int64_t kHalfEmpty = 8;
   const bool by_elements = groups->image_is_nchw && !groups->weights_in_words && groups->members > kHalfEmpty;
   const double gathers = groups->members <= kFewColumns && !by_elements ? 2 : 1;

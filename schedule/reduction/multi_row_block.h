@@ -5,9 +5,9 @@
 //   32 rows of 33     x[1056 * block .. + 1056]  ->  x_tile  ->  4 lanes a row: elements 0 .. 8, 9 .. 17, 18 .. 26, ..
 //                     y[1056 * block .. + 1056]  <-  y_tile  <-
 //
-// To avoid bank conflicts, every lane of a row (except the last) has the same odd number of elements, and the rows of a
-// warp are that many apart. Rows of even length allow fewer rows per warp. If no such split exists, a warp takes one
-// row.
+// To avoid bank conflicts, every lane of a row (except the last) has the same odd number of elements, and neighbouring
+// rows of a warp are `rows_per_warp` apart: the number of lanes divided by the largest power of two in the row length.
+// If no such split exists, a warp takes one row.
 //
 // Operands that repeat over rows (attention bias, key masks) restrict runs to the rows' last axis. The block iterates
 // over the axis along which they repeat most, so that one copy serves several runs.
@@ -48,7 +48,7 @@ struct MultiRowBlock {
   int step = 1;           // lane i starts at element i * step
   int stride = 1;         // elements between consecutive elements of a lane
   int iterations = 1;     // elements per lane, at most
-  int rows_per_warp = 1;  // rows of a warp
+  int rows_per_warp = 1;  // distance between neighbouring rows of a warp, in rows
   int threads = 32;       // per run
   int rows = 32;          // per run
   int elements = 0;       // of all tiles
