@@ -43,7 +43,7 @@ class ConvolutionTileLoader {
   void declare();
   // True if some elements are staged in registers, one step before their tile is fetched.
   bool keeps() const;
-  // True if the prologue's register loads are also in a loop, which keeps the text short.
+  // True if the prologue's register loads may also be in a loop, which keeps the text short.
   bool keeps_in_loop() const;
   // Emits a function of `step` that starts the register loads of that step, if there is one. Returns its name.
   std::string declare_keep();

@@ -83,7 +83,7 @@ class KernelWriter {
 // "__launch_bounds__(256, 2)". Blocks 0: no minimum.
 std::string launch_bounds(int threads, int min_blocks_per_multiprocessor);
 
-/// The name of a kernel before it has its final name, such as "silu_mul".
+// The name of a kernel before it has its final name, such as "silu_mul".
 std::string kernel_name(const Graph& graph, const std::vector<NodeId>& nodes);
 // The comment above a kernel: what it computes, in the graph's names.
 std::vector<std::string> kernel_comment(const Graph& graph, const Kernel& kernel);

@@ -79,7 +79,7 @@ void BroadcastTiles::add_load(ExprId load, const TileGroup& place) {
   all_[number].tensors.push_back(tensor);
 }
 
-// Shared memory for one row. It includes one more vector, of which a part may be needed. Blocks that share the row
+// Shared memory for one row. It includes one more vector, because a part of it may be needed. Blocks that share the row
 // store each iteration's vectors separately.
 IndexExpr BroadcastTiles::bytes_of(int words) const {
   if (row_.layout.blocks_sharing_row() > 1) return IndexExpr(row_.iterations * 4 * words_of_vectors(words));

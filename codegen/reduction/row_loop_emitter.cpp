@@ -23,7 +23,7 @@ constexpr int kComputingInRow = 64, kUnalignedRowRegisters = 16;
 // With only this many registers left, ptxas spills: for one tensor, for several, for comparisons with positions.
 constexpr int kComputingOne = 32, kComputingSeveral = 40, kComputingPlaces = 48;
 constexpr int kMaxRegisterElements = 64;  // words that a thread keeps as values
-// Registers beside two vectors of values, where ptxas may also keep what later loops need.
+// Registers in addition to two vectors of values, where ptxas may also keep what later loops need.
 constexpr int kAroundVectors = 24;
 // Registers for each loop over operands with one value per plane, when planes end within vectors: ptxas keeps those
 // ends.
@@ -194,7 +194,7 @@ int RowLoopEmitter::blocks_at_once() const {
 }
 
 bool RowLoopEmitter::keeps_too_many_registers() const {
-  constexpr int kHalf = 1024, kPlaces = 40;  // of a multiprocessor's threads; registers beside kept values
+  constexpr int kHalf = 1024, kPlaces = 40;  // of a multiprocessor's threads; registers in addition to kept values
   return row_.layout.reduction_group == ReductionGroup::kBlock && (keeps_elements_ || has_several_axes_) &&
          register_words_ + kPlaces > kMultiprocessorRegisters / kHalf;
 }
@@ -363,7 +363,7 @@ void RowLoopEmitter::edge_iteration(const RowLoop& loop, const Visit& visit) {
   emitter_.rewind(outside);
 }
 
-// Opens `for (k = lane; k < count; k += team)` and binds the loop's axes except the lane axis of a vector. The loop
+// Opens `for (k = lane; k < count; k += parts)` and binds the loop's axes except the lane axis of a vector. The loop
 // stays open.
 void RowLoopEmitter::open_loop(const RowLoop& loop, const std::vector<std::uint32_t>& axes,
                                std::string_view preferred_name, int behind) {

@@ -2,7 +2,7 @@
 // value is kept if several loops over the row need it at the same places.
 //
 //   max over k of x[r, k];  sum over k of exp(x[r, k] - max);  y[r, j] = exp(x[r, j] - max) / sum
-//     ->  x_row[i] is filled in the first loop, at k = lane + i * team, and read in the second, which fills t_row[i]
+//     ->  x_row[i] is filled in the first loop, at k = lane + i * parts, and read in the second, which fills t_row[i]
 //         with the exponentials for the third
 //
 // If computed values need too many registers (16-bit elements take twice as many once widened), only loads are kept, in
@@ -37,7 +37,7 @@ struct RowRegisters {
     int width;    // elements per iteration
     int iterations;
     bool words;                       // a load's elements in their storage type; otherwise values of the compute type
-    int words_of_element;             // 32-bit words of one iteration of such a load, or of one value
+    int words_of_element;             // 32-bit words per iteration of a load in storage type, or per value
     std::size_t first = 0, last = 0;  // first and last loop that needs it
     int place = 0;                    // in shared memory: offset within a thread's words
     std::string name = "";            // of the array, once declared

@@ -141,7 +141,7 @@ int resident_blocks_of_columns(const RowsToReduce& rows, std::int64_t fewest, co
 // Co-resident blocks are used if they can keep whole rows and the alternatives would read rows again. Otherwise the
 // least predicted time decides.
 BlocksPerRow choose_blocks_per_row(const RowsToReduce& rows, const Target& target) {
-  constexpr double kWorthCluster = 0.9, kWorthBlock = 0.98;  // factors: for twice the blocks, for one more block
+  constexpr double kWorthCluster = 0.9, kWorthBlock = 0.98;  // required time ratios: twice the blocks, one more block
   constexpr double kOnChipEnough = 0.9;
   BlocksPerRow per_row;
   double on_chip = on_chip_fraction(1, rows, target), best = seconds(rows, 1, 1, on_chip, target);

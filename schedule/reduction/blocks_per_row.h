@@ -48,7 +48,8 @@ std::int64_t max_blocks_with_few_partials(const RowsToReduce& rows);
 // that wait for blocks that have not started.
 int max_resident_blocks(const Target& target);
 
-inline constexpr std::int64_t kOnChipOfColumns = 1024;   // elements of a row that contiguous neighbouring rows keep
+inline constexpr std::int64_t kOnChipOfColumns =
+    1024;  // elements per row kept by blocks of contiguous neighbouring rows
 inline constexpr std::int64_t kOnChipOfBlock = 1 << 15;  // 32-bit elements of a row that a block's registers hold
 
 }  // namespace fusec

@@ -427,7 +427,7 @@ std::optional<StridedReduction> with_threads(StridedReduction plan, int widest_b
   if (!shape(plan, work, target)) return std::nullopt;
   if (!plan_register_vectors(plan, work)) return std::nullopt;
   if (plan.register_vectors == 0) plan.one_pass = one_pass;
-  // Without registers, rows kept by single-row blocks would be read again here.
+  // Without kept vectors, these rows are read again here. The layouts of row_layout may keep them instead.
   const bool shared = again && plan.elements_per_line > 1 && plan.in_strips && plan.chunks > 1;
   if ((plan.elements_per_line > 1 || plan.unaligned) && plan.register_vectors == 0 &&
       (work.stages > 1 || (!plan.form.columns.empty() && !shared)))

@@ -74,7 +74,7 @@ struct StridedReduction {
 // Nothing if rows are not interleaved.
 std::optional<StridedReduction> strided_reduction(const RowForm& form, const Graph& graph, const Target& target);
 
-// Number of kernels that run one after the other. Co-resident blocks need one more, which clears counters.
+// Number of kernels, including the one that clears the counters of co-resident blocks.
 int launches_of(const StridedReduction& plan);
 
 // The least number of vectors per thread in a chunk. Combining the threads' results costs about as much as a few

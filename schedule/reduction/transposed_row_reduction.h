@@ -69,8 +69,8 @@ struct TransposedRowReduction {
   std::map<ExprId, std::size_t> tile_of;  // by load
   // By output: the tile of a strided result, or of a contiguous result with unaligned rows.
   std::vector<std::optional<Tile>> results;
-  // Result tile -> operand tile whose shared memory it reuses. The thread that writes an element is the only one that
-  // reads it.
+  // Result tile -> the operand tile that it replaces in shared memory. The thread that writes an element is the only
+  // one that reads it.
   std::map<std::size_t, std::size_t> reuses_tile_of;
   double sector_overfetch = 1;  // bytes of the requested sectors divided by bytes of the elements
 
