@@ -6,7 +6,6 @@
 //
 // The unit is milliseconds of CPU time on a quiet machine. The costs are a least-squares fit;
 // `tests/check_nvrtc_time.py` compares the prediction with measured times.
-// twenty more than 308, one in a hundred more than 360. `tests/check_nvrtc_time.py` measures what kernels take.
 #pragma once
 
 #include <functional>

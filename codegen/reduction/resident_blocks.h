@@ -9,7 +9,6 @@
 // The launch need not be cooperative: a block waits only for blocks with earlier tickets and for the next n - 1. Those
 // start as long as the device has room for n blocks at once; schedule/reduction/blocks_per_row bounds n by the number
 // of multiprocessors. A one-block kernel clears the counters first.
-// kernel of one block clears them.
 #pragma once
 
 #include <string>

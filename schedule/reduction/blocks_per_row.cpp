@@ -51,7 +51,7 @@ bool has_clusters(const Target& target) {
 // The fraction of a row that blocks keep: in registers, or a single block in shared memory. Misaligned operands also go
 // through shared memory; element by element, that takes about as long as reading the row again.
 double on_chip_fraction(int blocks, const RowsToReduce& rows, const Target& target) {
-  constexpr double kOfTurn = 16 * 1024;  // bytes of all threads' vectors
+  constexpr double kOfTurn = 16 * 1024;  // bytes of one vector per thread
   double elements = static_cast<double>(blocks * kOnChipOfBlock) * 4 / std::max(4.0, rows.on_chip_bytes);
   if (blocks == 1 && !has_clusters(target)) {
     const double broadcast = 1 + rows.broadcast_bytes / rows.on_chip_bytes;

@@ -50,12 +50,12 @@ struct StridedReduction {
   bool line_broadcasts = false;      // an operand has one value per line, the same for its rows
   int width = 1;                     // elements per vector
   int group_threads = 256;           // threads that take the rows at one index of the outer axes
-  int groups_per_block = 1;          // of a block
-  int parts = 256;                   // threads of a group that work
-  int chunks = 1;                    // blocks that share a group's work and store partial results
-  bool resident_blocks = false;      // the chunks are co-resident and wait for each other, instead of a next kernel
-  int register_vectors = 0;          // vectors kept by a thread; 0: unknown or too many
-  std::vector<ExprId> loads;         // contiguous loads
+  int groups_per_block = 1;
+  int parts = 256;               // threads of a group that work
+  int chunks = 1;                // blocks that share a group's work and store partial results
+  bool resident_blocks = false;  // the chunks are co-resident and wait for each other, instead of a next kernel
+  int register_vectors = 0;      // vectors kept by a thread; 0: unknown or too many
+  std::vector<ExprId> loads;     // contiguous loads
   std::vector<ExprId> line_invariant_loads;  // contiguous loads of operands that are the same for all lines
   // The reductions that one pass makes together. If nothing is kept: moments, or online softmax. If co-resident blocks
   // keep the rows: online softmax, which saves a barrier.

@@ -5,7 +5,7 @@
 //
 //   y[p, k] = x[k, p] / sum over k of x[k, p]
 //
-//   lines of x, 32 places of each    ->    32 rows of words    ->    a few lanes a row, 16 bytes of y to a lane
+//   lines of x, 32 elements of each  ->    32 rows of words    ->    a few lanes per row, 16 bytes of y per lane
 //
 // Rows joined by a concat (a class token before patches) have separate tiles. Blocks start at vector boundaries of the
 // strided operands.
