@@ -129,7 +129,7 @@ class ConvolutionEmitter {
       return strips && (form.left.tabled || form.right.tabled);
     });
     const int blocks = min_blocks_per_multiprocessor(tiles_, false, forms_.size());
-    // the lanes' registers hold accumulators and operands
+    // The lanes' registers hold accumulators and operands.
     const bool full = tiles_.warp_rows * tiles_.warp_columns / 32 >= 64;
     // Gathered strips also keep a position and taps per line; with a gathered operand next to them, the data of its
     // lines.

@@ -366,7 +366,7 @@ class NhwcStencilEmitter {
   std::map<ExprId, std::string> staged_;
   std::map<std::uint32_t, std::string> first_of_;  // by coarsened axis
   std::vector<Accumulator> sums_;
-  // available vectors, in a loop over lanes; available elements, of one lane
+  // Available vectors, in a loop over lanes; available elements, of one lane.
   std::map<Key, std::string> vectors_, elements_;
 };
 

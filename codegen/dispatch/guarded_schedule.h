@@ -18,7 +18,7 @@ namespace fusec {
 
 struct SpecializedSources {
   Guard guard;
-  // each replaces the general source at its index; general sources beyond the last are not launched
+  // Each replaces the general source at its index; general sources beyond the last are not launched.
   std::vector<KernelSource> sources;
 };
 

@@ -78,7 +78,7 @@ ExprEmitter::ExprEmitter(const Kernel& kernel, KernelWriter& writer)
   };
   for (const NamedExpr& named : kernel.named)
     if (names_[named.expr] == kNone) names_[named.expr] = named.value;
-  // outputs first: their pointers get the plain names
+  // Outputs first: their pointers get the plain names.
   for (const KernelOutput& output : kernel.outputs) writer.output(output.value);
   dependences_ = dependences(pool_);
 }

@@ -23,7 +23,7 @@ struct TensorMapBoxes {
   IndexExpr offset = 0;            // elements from the start of the tensor; a multiple of 16 bytes
   std::vector<IndexExpr> extents;  // innermost first
   std::vector<IndexExpr> strides;  // elements; of dimension 1 and up; multiples of 16 bytes
-  // elements, innermost first; a line is 128, 64 or 32 bytes (swizzled), or 16 (not swizzled)
+  // Elements, innermost first; a line is 128, 64 or 32 bytes (swizzled), or 16 (not swizzled).
   std::vector<std::uint32_t> box;
 
   std::size_t rank() const { return extents.size(); }

@@ -208,7 +208,7 @@ void CompileCache::keep(const std::string& input, const CompiledModule& module) 
 }
 
 void CompileCache::remove_oldest() const {
-  // age in seconds after which a temporary file is taken to be a killed process' file
+  // Age in seconds after which a temporary file is taken to be a killed process' file.
   constexpr time_t kForgotten = 3600;
   std::vector<StoredFile> files = stored_files(directory_);
   std::ranges::sort(files, is_used_earlier);

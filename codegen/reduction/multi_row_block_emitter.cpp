@@ -358,7 +358,7 @@ class MultiRowBlockEmitter {
     const std::vector<ExprId> roots = roots_of_outputs(false);
     over_row(loop_over(form_.columns, roots), [&] {
       std::vector<std::string> values = emitter_.emit(roots);
-      // all values, before any tile is written
+      // All values, before any tile is written.
       for (std::size_t i = 0; outputs.size() > 1 && i < outputs.size(); ++i) {
         const std::string value = writer_.unique("value");
         writer_.line(fmt::format("const {} {} = {};", c_type(form_.kernel.pool[roots[i]].type), value, values[i]));

@@ -46,7 +46,7 @@ struct RowRegisters {
   };
   std::vector<Slot> slots;
   std::map<ExprId, std::size_t> slot_of;  // by kept expression
-  // trip count of the loop over these axes; other loops keep nothing
+  // Trip count of the loop over these axes; other loops keep nothing.
   std::map<std::vector<std::uint32_t>, int> iterations_of;
   int words = 0;                   // largest number of 32-bit words that a thread keeps at once
   int code = 0;                    // instructions of the unrolled loops

@@ -493,7 +493,7 @@ std::int64_t GroupedImplicitGemm::steps_together() const {
 }
 
 std::int64_t GroupedImplicitGemm::registers() const {
-  // registers for a unit's elements in flight, and their addresses
+  // Registers for a unit's elements in flight, and their addresses.
   constexpr std::int64_t kAddresses = 64, kGathered = 16;
   return kAddresses + (image_is_nchw ? kGathered : 0) + 4 * pieces * (columns() + 1) + 2 * columns() * steps_together();
 }

@@ -93,7 +93,7 @@ struct GroupedImplicitGemm {
 
   std::int64_t columns() const { return (members + 7) / 8; }  // n8 tiles of a group's results
   std::int64_t results_of_block() const;
-  // warps per group: each takes a part of a block's results
+  // Warps per group: each takes a part of a block's results.
   std::int64_t parts() const { return results_of_block() / (16 * pieces); }
   int warps() const { return static_cast<int>(groups_of_block * parts()); }
   int threads() const { return 32 * warps(); }

@@ -28,7 +28,7 @@ struct CoarsenedAxis {
 // A load of a reduction, in vectors along the lanes.
 struct WindowLoad {
   ExprId load = kNoExpr;
-  // depends on channels only: in shared memory as [points of the reduction][channels of the block]
+  // Depends on channels only: in shared memory as [points of the reduction][channels of the block].
   bool staged = false;
 };
 

@@ -31,7 +31,7 @@ struct RowLayout {
   int resident_blocks = 1;  // blocks per row that reduce through global memory and wait for each other
   int chunks = 1;           // blocks, or clusters, per row that store partial results
   double on_chip = 1;       // predicted fraction of a row that is kept and read once
-  // blocks that take rows one after the other (schedule/lowering/cross_row_reduction); 0: a block per row
+  // Blocks that take rows one after the other (schedule/lowering/cross_row_reduction); 0: a block per row.
   int blocks = 0;
   int blocks_at_once = 0;  // of those, resident blocks per multiprocessor
   int blocks_sharing_row() const { return cluster * resident_blocks; }

@@ -264,7 +264,7 @@ int chunks_for_all(const StridedReduction& plan, const StridedReductionWork& wor
 bool shape_pieces(StridedReduction& plan, StridedReductionWork work, const Target& target) {
   constexpr int kFewLanes = 32, kMostLanes = 512, kTurns = 16, kRegisterIterations = 8, kFewStrips = 6,
                 kFewestElements = 32;
-  // shorter rows: one thread per row is better
+  // Shorter rows: one thread per row is better.
   if (work.length * plan.elements_per_line < kFewestElements) return false;
   const bool once = work.stages == 1 && (plan.form.columns.empty() || (work.again && plan.in_strips));
   const std::int64_t line = value_at_hint(plan.line_stride, plan.form.kernel.pool.bounds().symbols);

@@ -77,7 +77,7 @@ struct TransposedRowReduction {
   const Grid& grid(const Tile& tile) const { return grids.at(tile.bytes()); }
   int iterations() const { return (length / width + lanes - 1) / lanes; }
   IndexExpr extent() const { return form.kernel.pool.extent(inner); }
-  // groups of neighbouring rows, one block each
+  // Groups of neighbouring rows, one block each.
   IndexExpr strips() const { return ceil_div(extent() + leading_rows, rows); }
 };
 
