@@ -123,7 +123,7 @@ class GroupedImplicitGemmEmitter {
   void copy_places() {
     const int threads = w_.threads();
     const Sides sides = sides_of_places();
-    // Positions.
+    // Positions copied at a time.
     const std::int64_t together = w_.image_is_nchw ? threads / sides.count : threads / (8 * sides.count) * 8;
     if (together * sides.count < threads) writer_.open(fmt::format("if (threadIdx.x < {})", together * sides.count));
     const std::string place = writer_.unique("place");
