@@ -10,8 +10,6 @@
 #include "codegen/reduction/resident_blocks.h"
 
 namespace fusec {
-namespace {}  // namespace
-
 StridedReductionLoops::StridedReductionLoops(const StridedReductionKernel& part, KernelWriter& writer,
                                              ExprEmitter& emitter)
     : form_(part.plan.form),
