@@ -7,6 +7,7 @@
 
 #include "analysis/kernel/loads.h"
 #include "ir/type.h"
+#include "schedule/layout/memory_access.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -158,8 +159,7 @@ bool AccessSamples::is_small_table(ExprId load) const {
 
 double AccessSamples::sectors_per_point(ExprId load, int width, bool together) {
   const int bytes = std::max(1, bits(kernel_.pool[load].dtype) / 8);
-  std::size_t sectors = 0;
-  std::int64_t seen = 0;
+  std::int64_t sectors = 0, seen = 0;
   for (const std::int64_t start : starts(std::int64_t{kWarpLanes} * width, kSampledWarps)) {
     std::vector<std::int64_t> places;
     for (int e = 0; e < width; ++e) {
@@ -171,17 +171,11 @@ double AccessSamples::sectors_per_point(ExprId load, int width, bool together) {
         if (const auto at = position(load)) places.push_back(*at * bytes);
       }
       if (together && e + 1 < width) continue;
-      sectors += distinct(std::move(places), kSectorBytes);
+      sectors += count_sectors(places);
       places.clear();
     }
   }
   return seen == 0 ? 0 : static_cast<double>(sectors) / static_cast<double>(seen);
-}
-
-double sectors_of_span(std::int64_t bytes, int aligned) {
-  std::int64_t touched = 0;
-  for (int at = 0; at < kSectorBytes; at += aligned) touched += (at + bytes - 1) / kSectorBytes + 1;
-  return static_cast<double>(touched) * aligned / kSectorBytes;
 }
 
 double movement_time(double sectors, double instructions, double passes) {
@@ -195,12 +189,6 @@ int alignment_of(const IndexExpr& position, int element_bits, const Bounds& boun
   while (bytes > 1 && bytes * 8 > element_bits && !proves_multiple_of(position, bytes * 8 / element_bits, bounds))
     bytes /= 2;
   return bytes;
-}
-
-std::size_t distinct(std::vector<std::int64_t> places, std::int64_t bytes) {
-  for (std::int64_t& place : places) place = place >= 0 ? place / bytes : -1 - (-1 - place) / bytes;
-  std::ranges::sort(places);
-  return static_cast<std::size_t>(std::unique(places.begin(), places.end()) - places.begin());
 }
 
 }  // namespace fusec

@@ -64,8 +64,6 @@ class AccessSamples {
   std::vector<std::int64_t> results_;
 };
 
-// The average number of sectors that a span of `bytes` touches if it starts at a random multiple of `aligned`.
-double sectors_of_span(std::int64_t bytes, int aligned);
 // The largest power of two, in bytes and up to a sector, that always divides the element's address.
 int alignment_of(const IndexExpr& position, int element_bits, const Bounds& bounds);
 
@@ -73,8 +71,5 @@ int alignment_of(const IndexExpr& position, int element_bits, const Bounds& boun
 // multiprocessor issues about ten warp instructions, and its shared memory makes two passes. The largest of the three
 // terms counts in full, the others in part.
 double movement_time(double sectors, double instructions, double passes);
-
-// The number of distinct units of `bytes` (a power of two) that the byte addresses touch.
-std::size_t distinct(std::vector<std::int64_t> places, std::int64_t bytes);
 
 }  // namespace fusec

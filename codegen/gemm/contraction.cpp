@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <map>
 
@@ -11,6 +12,7 @@
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/limit_unrolling.h"
 #include "ir/type.h"
+#include "schedule/layout/memory_access.h"
 #include "schedule/reduction/row_form.h"
 
 namespace fusec {
@@ -296,7 +298,11 @@ class ContractionEmitter {
     const auto step = coefficient_of(position, Variable{Variable::Kind::kAxis, axis});
     if (!step || is_indirect_along(position, {axis}, pool_)) return 32;
     const std::int64_t bytes = std::abs(*step) * bits(pool_[load].dtype) / 8;
-    return static_cast<int>(std::min<std::int64_t>(bytes, 32));
+    if (bytes == 0) return 0;
+    std::array<std::int64_t, 32> addresses;
+    for (std::size_t lane = 0; lane < addresses.size(); ++lane)
+      addresses[lane] = static_cast<std::int64_t>(lane) * bytes;
+    return static_cast<int>(count_sectors(addresses));
   }
 
   std::string place_in(const std::string& tile, const std::string& line, const std::string& place, bool across) const {

@@ -16,6 +16,7 @@
 #include "codegen/movement/unaligned_pointwise_plan.h"
 #include "ir/type.h"
 #include "schedule/kernel_forms.h"
+#include "schedule/layout/memory_access.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -109,7 +110,7 @@ class UnalignedLoadSamples {
   }
 
   double sectors_per_point() {
-    std::size_t sectors = 0;
+    std::int64_t sectors = 0;
     for (int i = 0; i < kSampledWarps; ++i) {
       const std::int64_t first =
           groups_ < kWarpLanes ? 0 : (i * 618 + 7) % 1000 * (groups_ / kWarpLanes) / 1000 * kWarpLanes;
@@ -170,7 +171,7 @@ class UnalignedLoadSamples {
     return true;
   }
 
-  std::size_t sectors_of(const UnalignedPlan::Read& read, std::int64_t first, bool later) {
+  std::int64_t sectors_of(const UnalignedPlan::Read& read, std::int64_t first, bool later) {
     const ExprNode& n = plan_.kernel.pool[read.window.load];
     const std::int64_t bytes = bits(n.dtype) / 8, size = std::int64_t{4} * read.window.words;
     std::vector<std::int64_t> places, behind;
@@ -193,12 +194,12 @@ class UnalignedLoadSamples {
       if (!read.window.aligned && at != from && after != from + size) behind.push_back(from + size);
       after = from;
     }
-    return distinct(std::move(places), 32) + distinct(std::move(behind), 32);
+    return count_sectors(places) + count_sectors(behind);
   }
 
-  std::size_t sectors_of_scalar_load(ExprId load, std::int64_t first) {
+  std::int64_t sectors_of_scalar_load(ExprId load, std::int64_t first) {
     const std::int64_t bytes = std::max(1, bits(plan_.kernel.pool[load].dtype) / 8);
-    std::size_t sectors = 0;
+    std::int64_t sectors = 0;
     const bool of_lanes = std::ranges::binary_search(depends_[load], plan_.lane) ||
                           (plan_.crosses_rows && std::ranges::binary_search(depends_[load], plan_.column));
     for (int lane = 0; lane < (of_lanes ? plan_.width : 1); ++lane) {
@@ -206,7 +207,7 @@ class UnalignedLoadSamples {
       for (std::int64_t group = first; group < first + kWarpLanes; ++group)
         if (move_to(group, lane, false))
           if (const auto at = samples_.position(load)) places.push_back(*at * bytes);
-      sectors += distinct(std::move(places), 32);
+      sectors += count_sectors(places);
     }
     return sectors;
   }

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
+#include "schedule/layout/memory_access.h"
+
 namespace fusec {
 namespace {
 
 constexpr std::int64_t kWarps = 6;  // that are looked at
-
-using LanePlaces = std::array<std::int64_t, TileAccess::kLanes>;  // bytes; negative: no access
 
 // The lane's element along some of the axes, the fastest first, by its number among all of them.
 void find_elements(const std::vector<std::size_t>& along, const std::vector<TiledAxis>& axes, std::int64_t number,
@@ -33,29 +33,6 @@ std::vector<TileAccess> empty_accesses(std::int64_t items, int each, std::size_t
   std::vector<TileAccess> accesses(static_cast<std::size_t>(std::min(kWarps, warps) * each));
   for (TileAccess& access : accesses) access.elements.resize(TileAccess::kLanes * axes, 0);
   return accesses;
-}
-
-int conflicts_among(const LanePlaces& places, int bytes) {
-  const std::int64_t unit = std::max(4, bytes);
-  const std::size_t lanes =
-      128 / static_cast<std::size_t>(unit);  // that are served at a time; so many units banks have
-  int conflicts = 0;
-  for (std::size_t first = 0; first < places.size(); first += lanes) {
-    std::array<std::array<std::int64_t, 32>, 32> wanted;  // of each bank
-    std::array<int, 32> count{};
-    int most = 1;
-    for (std::size_t i = first; i < first + lanes; ++i) {
-      if (places[i] < 0) continue;
-      const std::int64_t at = places[i] / unit;
-      const std::size_t bank = static_cast<std::size_t>(at) % lanes;
-      const auto end = wanted[bank].begin() + count[bank];
-      if (std::find(wanted[bank].begin(), end, at) != end) continue;
-      *end = at;
-      most = std::max(most, ++count[bank]);
-    }
-    conflicts += most - 1;
-  }
-  return conflicts;
 }
 
 }  // namespace
@@ -119,13 +96,13 @@ double conflicts_of(const std::vector<int>& places, const std::vector<TileAccess
   constexpr std::int64_t kFirst = 1 << 24;  // as far behind as elements of an axis that goes backwards may be before it
   int conflicts = 0;
   for (const TileAccess& access : accesses) {
-    LanePlaces at;
-    for (std::size_t lane = 0; lane < at.size(); ++lane) {
-      at[lane] = access.active[lane] ? kFirst + access.byte_offset[lane] : -1;
+    std::array<std::int64_t, TileAccess::kLanes> addresses;
+    for (std::size_t lane = 0; lane < addresses.size(); ++lane) {
+      addresses[lane] = access.active[lane] ? kFirst + access.byte_offset[lane] : kIdleLane;
       for (std::size_t i = 0; i < places.size() && access.active[lane]; ++i)
-        at[lane] += std::int64_t{access.elements[lane * places.size() + i]} * places[i];
+        addresses[lane] += std::int64_t{access.elements[lane * places.size() + i]} * places[i];
     }
-    conflicts += conflicts_among(at, bytes);
+    conflicts += count_bank_conflicts(addresses, bytes);
   }
   return conflicts / static_cast<double>(accesses.size());
 }

@@ -9,6 +9,7 @@
 #include "codegen/access/access_samples.h"
 #include "codegen/transpose/tile_bank_conflicts.h"
 #include "ir/type.h"
+#include "schedule/layout/memory_access.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -292,7 +293,7 @@ class TiledPermutePlanner {
       }
     }
     const auto bytes = static_cast<std::int64_t>(elements * side.bytes() + 0.5);
-    double touched = sectors_of_span(bytes, layout.aligned);
+    double touched = mean_sectors_of_run(bytes, layout.aligned);
     // What of the result is less than a word is stored one by one.
     if (side.load == kNoExpr && (layout.aligned < 4 || bytes % 4 != 0)) touched += elements_of_word(side.bits) - 1;
     return runs * touched / static_cast<double>(samples_.points());

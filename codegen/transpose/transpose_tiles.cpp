@@ -9,6 +9,7 @@
 #include "codegen/access/access_samples.h"
 #include "ir/type.h"
 #include "schedule/kernel_forms.h"
+#include "schedule/layout/memory_access.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -353,23 +354,17 @@ class TransposeTilesPlanner {
 
   template <class WordOf>
   static int conflicts_of_warp(const ItemOrder& order, int warp, WordOf word_of) {
-    std::array<std::array<int, 32>, 32> words{};
-    std::array<int, 32> counts{};
-    int most = 1;
-    for (int lane = 0; lane < 32; ++lane) {
-      const int item = warp * 32 + lane;
+    std::array<std::int64_t, kWarpLanes> addresses;
+    addresses.fill(kIdleLane);
+    for (int lane = 0; lane < kWarpLanes; ++lane) {
+      const int item = warp * kWarpLanes + lane;
       if (item >= order.count()) break;
       const int rest = item / order.lanes % order.rest;
       const int fast = item / (order.lanes * order.rest) * order.lanes + item % order.lanes;
       if (order.real > 0 && fast >= order.real) continue;
-      const int word = word_of(fast, rest);
-      const auto bank = static_cast<std::size_t>(word % 32);
-      const auto end = words[bank].begin() + counts[bank];
-      if (std::find(words[bank].begin(), end, word) != end) continue;
-      *end = word;
-      most = std::max(most, ++counts[bank]);
+      addresses[static_cast<std::size_t>(lane)] = 4 * std::int64_t{word_of(fast, rest)};
     }
-    return most - 1;
+    return count_bank_conflicts(addresses, 4);
   }
 
   const Kernel& kernel_;

@@ -7,6 +7,7 @@
 #include "codegen/access/vectorized_loads.h"
 #include "codegen/transpose/transpose_tiles.h"
 #include "ir/type.h"
+#include "schedule/layout/memory_access.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -79,7 +80,7 @@ class Sampler {
   template <class At>
   double sectors_of(const ItemOrder& order, int iterations, int width, int element_bits, At at) {
     constexpr int kBlocks = 3, kWarps = 3;
-    std::size_t sectors = 0;
+    std::int64_t sectors = 0;
     double elements = 0;
     for (const std::int64_t point : samples_.starts(1, kBlocks)) {
       find_block(point);
@@ -97,7 +98,7 @@ class Sampler {
             elements += width;
             for (int e = 0; e < width; ++e) places.push_back((*found + e) * element_bits / 8);
           }
-          sectors += distinct(std::move(places), kSectorBytes);
+          sectors += count_sectors(places);
         }
     }
     return elements > 0 ? static_cast<double>(sectors) / elements : 0;

@@ -1,7 +1,6 @@
 #include "schedule/convolution/nchw_stencil.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -12,6 +11,7 @@
 #include "analysis/kernel/loads.h"
 #include "ir/type.h"
 #include "schedule/kernel_forms.h"
+#include "schedule/layout/memory_access.h"
 
 namespace fusec {
 namespace {
@@ -383,25 +383,9 @@ class NchwStencilFinder {
     return busiest + found_.instructions / 128 / target_.multiprocessors;  // tie-break: instructions of all threads
   }
 
-  // Bank conflicts of accesses to `width` elements each at these positions: additional words of one bank among threads
-  // that are served together.
-  static int conflicts_of(const std::vector<std::int64_t>& places, int width) {
-    int sum = 0;
-    const std::size_t points_per_stage = 32 / static_cast<std::size_t>(width);
-    for (std::size_t first = 0; first < places.size(); first += points_per_stage) {
-      std::array<std::set<std::int64_t>, 32> banks;
-      for (std::size_t i = first; i < std::min(first + points_per_stage, places.size()); ++i)
-        banks[static_cast<std::size_t>(places[i] / width) % points_per_stage].insert(places[i] / width);
-      std::size_t most = 1;
-      for (const auto& bank : banks) most = std::max(most, bank.size());
-      sum += static_cast<int>(most) - 1;
-    }
-    return sum;
-  }
-
   int conflicts() const {
     const NchwStencilTiles& t = found_.tiles;
-    std::vector<std::int64_t> loads, stores;
+    std::vector<std::int64_t> loads, stores;  // addresses
     const std::int64_t copies = std::min<std::int64_t>(found_.copies(), t.threads());
     const std::int64_t lines = std::max<std::int64_t>(1, std::min(found_.block_height(), t.threads() / copies));
     const std::int64_t planes =
@@ -410,13 +394,14 @@ class NchwStencilFinder {
       const std::int64_t column = thread % t.thread_columns, row = thread / t.thread_columns % t.thread_rows;
       const std::int64_t plane = thread / (t.thread_columns * t.thread_rows), points = t.points_per_stage;
       if (plane < t.planes)
-        loads.push_back(plane * points * t.plane + row * t.rows * (found_.rows ? found_.rows->stride : 0) * t.line +
-                        column * t.columns * found_.columns.stride);
+        loads.push_back(4 *
+                        (plane * points * t.plane + row * t.rows * (found_.rows ? found_.rows->stride : 0) * t.line +
+                         column * t.columns * found_.columns.stride));
       if (thread < copies * lines * planes)
-        stores.push_back(thread / (copies * lines) * points * t.plane + thread / copies % lines * t.line +
-                         thread % copies * found_.copied);
+        stores.push_back(4 * (thread / (copies * lines) * points * t.plane + thread / copies % lines * t.line +
+                              thread % copies * found_.copied));
     }
-    return 4 * conflicts_of(loads, 4) + conflicts_of(stores, found_.copied);
+    return 4 * count_bank_conflicts(loads, 16) + count_bank_conflicts(stores, 4 * found_.copied);
   }
 
   // Pads lines and planes to avoid bank conflicts. Returns whether none are left.
@@ -474,10 +459,10 @@ std::int64_t NchwStencil::weights_of_plane() const {
   const std::int64_t elements = tiles.points_per_stage * members() * taps(), points_per_stage = weights_together();
   const std::int64_t loads = (elements + points_per_stage - 1) / points_per_stage, served = 32 / points_per_stage;
   const std::int64_t threads = std::int64_t{tiles.thread_columns} * tiles.thread_rows;
-  std::set<std::int64_t> banks;
+  std::vector<std::int64_t> addresses;  // of each plane's first weights
   const std::int64_t several = std::min<std::int64_t>(tiles.planes, (served + threads - 1) / threads);
-  for (std::int64_t plane = 0; plane < several; ++plane) banks.insert(plane * loads % served);
-  const bool apart = static_cast<std::int64_t>(banks.size()) == several;
+  for (std::int64_t plane = 0; plane < several; ++plane) addresses.push_back(4 * plane * loads * points_per_stage);
+  const bool apart = count_bank_conflicts(addresses, static_cast<int>(4 * points_per_stage)) == 0;
   return apart ? loads * points_per_stage : (loads / 2 * 2 + 1) * points_per_stage;
 }
 

@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
-#include <set>
 #include <vector>
 
 #include "analysis/kernel/loads.h"
 #include "ir/type.h"
+#include "schedule/layout/memory_access.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -101,9 +101,9 @@ class SectorCounter {
     if (bytes.back() - bytes.front() == (count - 1) * element) return 1;  // whole vectors, at any alignment
     double sectors = 0;
     for (std::int64_t begin = 0; begin < kSectorBytes; begin += even) {
-      std::set<std::int64_t> requested;
-      for (const std::int64_t b : bytes) requested.insert((b - bytes.front() + begin) / kSectorBytes);
-      sectors += static_cast<double>(requested.size());
+      std::vector<std::int64_t> addresses;
+      for (const std::int64_t b : bytes) addresses.push_back(b - bytes.front() + begin);
+      sectors += static_cast<double>(count_sectors(addresses));
     }
     return sectors * static_cast<double>(even) / static_cast<double>(count * element);
   }
