@@ -102,20 +102,27 @@ std::vector<VertexObstacle> all_obstacles(const FusionTrial& trial, const std::v
   return all;
 }
 
-// Removes one obstacle after the other until the vertices are together; empty where one has no remedy.
-std::vector<std::string> changes_that_join(FusionTrial& trial, const std::vector<Vertex>& vertices) {
+struct Remedy {
   std::vector<std::string> changes;
+  std::string without;  // no changes: why the obstacle at which the search ended has no remedy, where that is known
+};
+
+// Removes one obstacle after the other until the vertices are together.
+Remedy changes_that_join(FusionTrial& trial, const std::vector<Vertex>& vertices) {
+  Remedy remedy;
   while (!trial.together(vertices)) {
-    if (changes.size() == kMostChanges) return {};
-    std::optional<std::string> change;
+    if (remedy.changes.size() == kMostChanges) return {};
+    std::optional<std::string> change, without;
     for (const VertexObstacle& obstacle : all_obstacles(trial, vertices)) {
       change = trial.remove(obstacle, vertices);
       if (change) break;
+      if (!without) without = trial.suggest(obstacle);
     }
-    if (!change || std::ranges::find(changes, *change) != changes.end()) return {};
-    changes.push_back(*change);
+    if (!change) return {.changes = {}, .without = without.value_or("")};
+    if (std::ranges::find(remedy.changes, *change) != remedy.changes.end()) return {};
+    remedy.changes.push_back(*change);
   }
-  return changes;
+  return remedy;
 }
 
 // A plan that did not come from the partitioner's questions alone: what it says itself.
@@ -231,7 +238,7 @@ Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const 
       const bool joined = obstacle.to != kNone && plan.group_of[obstacle.from] == plan.group_of[obstacle.to];
       if (!joined) answer.obstacles.push_back(std::move(obstacle));
     }
-    answer.would_allow = changes_that_join(trial, vertices);
+    answer.would_allow = changes_that_join(trial, vertices).changes;
   }
   if (answer.obstacles.empty()) {
     for (std::size_t i = 1; i < answer.nodes.size(); ++i) {
@@ -303,9 +310,11 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
           entry.would_allow = trial->suggest(obstacle).value_or("");
           if (tried) {
             FusionTrial changed = *trial;
-            const std::vector<std::string> changes =
-                changes_that_join(changed, {trial->vertex_of(from), trial->vertex_of(to)});
-            if (!changes.empty()) entry.would_allow = fmt::format("{}", fmt::join(changes, "; and "));
+            const Remedy remedy = changes_that_join(changed, {trial->vertex_of(from), trial->vertex_of(to)});
+            if (!remedy.changes.empty())
+              entry.would_allow = fmt::format("{}", fmt::join(remedy.changes, "; and "));
+            else if (!remedy.without.empty())
+              entry.would_allow = remedy.without;
           }
         }
       }

@@ -3,7 +3,7 @@
 //     matmul ──▶ relu ──▶ transpose        explain(matmul, transpose):
 //                                          {matmul, relu} stays out of {transpose} in phase 0, since a complex op takes
 //                                          only elementwise followers; the blocker is transpose; joining would save the
-//                                          bytes of relu's result twice; it would go if transpose were elementwise
+//                                          bytes of relu's result twice; nothing helps, transpose being injective
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Obstacle {
   std::uint8_t phase = 0;
   NodeId blocker = kNone;             // the node because of which the answer was no; kNone: none in particular
   std::int64_t bytes_saved = 0;       // global memory traffic that one kernel instead of two would save, at the hints
-  std::string would_allow;            // the smallest change that would remove this obstacle
+  std::string would_allow;            // the smallest change that would remove this obstacle, or that none would
   float joined_us = 0, apart_us = 0;  // as in FusionDecision
 };
 
@@ -68,7 +68,8 @@ Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const 
 void split_by_kernels(Explanation& explanation, const Graph& graph, GroupKernels made);
 
 // Each edge between two groups, once, by producer and consumer. In small graphs `would_allow` is what was tried and
-// puts the two in one kernel, where something was found; else, and in larger ones, it removes the obstacle named.
+// puts the two in one kernel, where something was found; else, and in larger ones, it removes the obstacle named, or
+// says that nothing a user can set would.
 struct LedgerEntry {
   NodeId from = kNone, to = kNone;
   FusionRule rule = FusionRule::kUndecided;

@@ -9,6 +9,7 @@
 
 #include "ir/spelling.h"
 #include "ir/type.h"
+#include "transforms/fusion_trial.h"
 
 namespace fusec {
 namespace {
@@ -119,13 +120,13 @@ bool MergeExplainer::is_complex(NodeId n) const {
 
 MergeObstacle MergeExplainer::of_kinds(const std::vector<NodeId>& nodes) const {
   return {.blocker = nodes.front(),
-          .would_allow = fmt::format("if {} were {} (now {})", names_of(graph_, nodes), name(OpPattern::kElemwise),
-                                     name(kinds_[nodes.front()]))};
+          .would_allow = nothing_but_another_kind(names_of(graph_, nodes), nodes.size() > 1, OpPattern::kElemwise,
+                                                  kinds_[nodes.front()])};
 }
 
 MergeObstacle MergeExplainer::of_need(GroupEdge edge) const {
   return {.blocker = edge.to,
-          .would_allow = fmt::format("if {} did not need {}", in_quotes(graph_.nodes[edge.to].name),
+          .would_allow = fmt::format("nothing that you can set: {} needs {}", in_quotes(graph_.nodes[edge.to].name),
                                      in_quotes(graph_.nodes[edge.from].name))};
 }
 
@@ -224,8 +225,8 @@ MergeObstacle MergeExplainer::of_outputs(const Pair& pair) {
     const std::string text = names_of(graph_, nodes);
     const bool returned = std::ranges::all_of(values, [&](ValueId v) { return is_output_[v] != 0; });
     return {.blocker = nodes.front(),
-            .would_allow =
-                returned ? fmt::format("do not return {}", text) : fmt::format("if nothing else needed {}", text)};
+            .would_allow = returned ? fmt::format("do not return {}", text)
+                                    : fmt::format("nothing that you can set: others need {} as well", text)};
   };
   if (suspects.size() > kMostOutputsTried) return {};
   for (const ValueId& v : suspects)

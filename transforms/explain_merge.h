@@ -3,7 +3,7 @@
 // lowering, so it is asked again here, with an output less, or without the node that is suspected.
 //
 //     {norm} ──▶ {linear}, not_one_kernel     blocked by linear, which needs the norm's results stored;
-//                                             "if "linear" were elemwise (now out_ewise_fusable)"
+//                                             "nothing that you can set: "linear" would have to be elemwise (it is ...)"
 //     {a} ──▶ {c}, closes_cycle               blocked by b, of a third group: a ──▶ b ──▶ c
 #pragma once
 

@@ -68,7 +68,7 @@ void write_obstacle(const Graph& graph, const Obstacle& o, Out out) {
   if (o.blocker != kNone) fmt::format_to(out, ", blocked by {}", node_text(graph, o.blocker));
   if (o.to != kNone) fmt::format_to(out, "; joining would save {}", bytes_text(o.bytes_saved));
   fmt::format_to(out, "{}\n", predicted_text(o.joined_us, o.apart_us));
-  if (!o.would_allow.empty()) fmt::format_to(out, "    out of the way: {}\n", o.would_allow);
+  if (!o.would_allow.empty()) fmt::format_to(out, "    what helps: {}\n", o.would_allow);
 }
 
 void write_obstacle_json(const Graph& graph, const Obstacle& o, Out out) {
@@ -205,7 +205,7 @@ std::string explain_all_text(const Graph& graph, std::span<const OpPattern> kind
     fmt::format_to(out, "    phase {}, rule {}", e.phase, name(e.rule));
     if (e.blocker != kNone) fmt::format_to(out, ", blocked by {}", node_text(graph, e.blocker));
     fmt::format_to(out, "; would save {}{}\n", bytes_text(e.bytes_saved), predicted_text(e.joined_us, e.apart_us));
-    if (!e.would_allow.empty()) fmt::format_to(out, "    would be allowed: {}\n", e.would_allow);
+    if (!e.would_allow.empty()) fmt::format_to(out, "    what helps: {}\n", e.would_allow);
   }
   write_patterns(patterns, out);
   return text;

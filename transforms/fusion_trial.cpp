@@ -45,8 +45,13 @@ bool is_about_kinds(FusionRule rule) {
 
 }  // namespace
 
+std::string nothing_but_another_kind(const std::string& names, bool several, OpPattern wanted, OpPattern is) {
+  return fmt::format("nothing that you can set: {} would have to be {} ({} {})", names, name(wanted),
+                     several ? "they are" : "it is", name(is));
+}
+
 struct FusionTrial::Change {
-  enum class Kind { kPattern, kInternal, kFree, kNodeLimit, kArgumentLimit } kind;
+  enum class Kind { kPattern, kInternal, kFree, kNodeLimit, kArgumentLimit, kNothing } kind;
   Vertex vertex = kNoVertex;
   OpPattern pattern = OpPattern::kElemwise;
   std::string text;
@@ -55,6 +60,7 @@ struct FusionTrial::Change {
 FusionTrial::FusionTrial(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan)
     : graph_(graph),
       kinds_(kinds),
+      strategy_(plan.strategy),
       fusion_(build_fusion_graph(graph, kinds, pattern_source(plan.strategy), plan.claims)),
       arguments_(argument_table(graph, fusion_)),
       max_fused_ops_(plan.max_fused_ops),
@@ -141,6 +147,23 @@ std::vector<VertexObstacle> FusionTrial::obstacles(Vertex a, Vertex b) const {
   return found;
 }
 
+// What would give the vertex a kind that is allowed: a custom op's is the front end's to say, others follow from the
+// operator.
+FusionTrial::Change FusionTrial::of_kind(Vertex v, OpPattern allowed) const {
+  const OpPattern is = fusion_.forward.pattern[v];
+  if (graph_.nodes[fusion_.node_of[v]].op->custom && !fusion_.is_item(v)) {
+    return {.kind = Change::Kind::kPattern,
+            .vertex = v,
+            .pattern = allowed,
+            .text = fmt::format("give {} \"pattern\": \"{}\", if that is what it is (now {})", name_of(v),
+                                name(allowed), name(is))};
+  }
+  Change change{.kind = Change::Kind::kNothing, .text = {}};
+  change.text = nothing_but_another_kind((fusion_.is_item(v) ? "a result of " : "") + name_of(v), false, allowed, is);
+  if (strategy_ == Strategy::kTvm) change.text += "; --strategy=full may, it does not ask for kinds alone";
+  return change;
+}
+
 std::optional<FusionTrial::Change> FusionTrial::change_for(const VertexObstacle& obstacle) const {
   const ForwardGraph& forward = fusion_.forward;
   const VertexDecision& decision = obstacle.decision;
@@ -162,27 +185,13 @@ std::optional<FusionTrial::Change> FusionTrial::change_for(const VertexObstacle&
   }
   if (rule == FusionRule::kTooManyNodes) return Change{.kind = Change::Kind::kNodeLimit};
   if (rule == FusionRule::kTooManyArguments) return Change{.kind = Change::Kind::kArgumentLimit};
-  if (rule == FusionRule::kOpaqueSource) {
-    const bool is_custom = graph_.nodes[fusion_.node_of[obstacle.leader]].op->custom;
-    return Change{.kind = Change::Kind::kPattern,
-                  .vertex = obstacle.leader,
-                  .pattern = OpPattern::kElemwise,
-                  .text = is_custom
-                              ? "give " + name_of(obstacle.leader) + " \"pattern\": \"elemwise\", if that is what it is"
-                              : "if " + name_of(obstacle.leader) + " were elemwise (now opaque)"};
-  }
+  if (rule == FusionRule::kOpaqueSource) return of_kind(obstacle.leader, OpPattern::kElemwise);
   if (!is_about_kinds(rule) || blocker == kNoVertex) return std::nullopt;
   const OpPattern allowed = allowed_kind(rule);
   if (fusion_.kept_apart[blocker]) {
     return Change{.kind = Change::Kind::kFree, .vertex = blocker, .text = "let " + name_of(blocker) + " be fused"};
   }
-  if (forward.pattern[blocker] > allowed) {
-    return Change{.kind = Change::Kind::kPattern,
-                  .vertex = blocker,
-                  .pattern = allowed,
-                  .text = fmt::format("if {}{} were {} (now {})", fusion_.is_item(blocker) ? "a result of " : "",
-                                      name_of(blocker), name(allowed), name(forward.pattern[blocker]))};
-  }
+  if (forward.pattern[blocker] > allowed) return of_kind(blocker, allowed);
   const Vertex anchor = result_.anchor[result_.root[blocker]];
   if (anchor == kNoVertex) return std::nullopt;
   return Change{.kind = Change::Kind::kPattern,
@@ -234,6 +243,8 @@ std::optional<std::string> FusionTrial::remove(const VertexObstacle& obstacle, c
   std::optional<Change> change = change_for(obstacle);
   if (!change) return std::nullopt;
   switch (change->kind) {
+    case Change::Kind::kNothing:
+      return std::nullopt;
     case Change::Kind::kPattern:
       fusion_.forward.pattern[change->vertex] = change->pattern;
       break;

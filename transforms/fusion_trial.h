@@ -21,6 +21,10 @@ struct VertexObstacle {
   VertexDecision decision;  // its blocker made precise: the vertex whose kind or use is to blame
 };
 
+// "nothing that you can set: "y" would have to be elemwise (it is comm_reduce)": kinds follow from operators, and
+// only those that a front end declares are its own to change.
+std::string nothing_but_another_kind(const std::string& names, bool several, OpPattern wanted, OpPattern is);
+
 class FusionTrial {
  public:
   FusionTrial(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan);
@@ -38,9 +42,9 @@ class FusionTrial {
   VertexObstacle obstacle_of(Vertex leader, bool precise) const;
 
   // Changes the trial so that this obstacle between `vertices` is gone (a limit: so that it is in no way between them
-  // any more), and says what was changed; nothing where no change is known.
+  // any more), and says what was changed; nothing where a user can change nothing.
   std::optional<std::string> remove(const VertexObstacle& obstacle, const std::vector<Vertex>& vertices);
-  // The same as a suggestion only.
+  // The same as a suggestion only; where a user can change nothing, it says so and why.
   std::optional<std::string> suggest(const VertexObstacle& obstacle) const;
 
  private:
@@ -52,10 +56,12 @@ class FusionTrial {
   std::string raise_limit(FusionRule rule, const std::vector<Vertex>& vertices, std::uint32_t& limit,
                           const char* option);
   std::string name_of(Vertex v) const;
+  Change of_kind(Vertex v, OpPattern allowed) const;
   bool are_stopped_by(FusionRule rule, const std::vector<Vertex>& vertices) const;
 
   const Graph& graph_;
   std::span<const OpPattern> kinds_;
+  Strategy strategy_;
   FusionGraph fusion_;
   ArgumentTable arguments_;
   std::uint32_t max_fused_ops_, max_args_;

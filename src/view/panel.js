@@ -91,7 +91,7 @@ fusec.panel = (() => {
     return element("li.refused", {},
       element("div", {}, name(e.from), " → ", name(e.to), ": ", element("b", {}, sentence(e.rule))),
       element("div.note", {}, `phase ${e.phase}${e.blocker ? `, blocked by ${e.blocker}` : ""}; one kernel would save ${bytes(e.bytes_saved)}${e.apart_us ? `; predicted ${time(e.joined_us)} together, ${time(e.apart_us)} apart` : ""}`),
-      e.would_allow ? element("div.allow", {}, `would be fused ${e.would_allow}`) : null);
+      e.would_allow ? element("div.allow", {}, `what helps: ${e.would_allow}`) : null);
   };
   const sentence = (rule) => fusec.model.data.rules?.[rule] || rule.replace(/_/g, " ");
 

@@ -49,9 +49,9 @@ TEST_CASE("explain: a complex op and a broadcast follower") {
         "  phase 0: \"n0\" did not join \"n1\": it is a complex op (or leads a group that holds one): only elementwise "
         "nodes follow such an op in its group, and one on the way to the post-dominator is not elementwise\n"
         "    rule anchor_needs_elementwise, blocked by \"n1\"; joining would save 32 bytes\n"
-        "    out of the way: if \"n1\" were elemwise (now broadcast)\n"
+        "    what helps: give \"n1\" \"pattern\": \"elemwise\", if that is what it is (now broadcast)\n"
         "  their groups as one kernel would save 32 bytes\n"
-        "  they would be one kernel: if \"n1\" were elemwise (now broadcast)\n");
+        "  they would be one kernel: give \"n1\" \"pattern\": \"elemwise\", if that is what it is (now broadcast)\n");
 }
 
 TEST_CASE("explain: the smallest limit that would do") {
