@@ -60,6 +60,7 @@ struct FusionTrial::Change {
 FusionTrial::FusionTrial(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan)
     : graph_(graph),
       kinds_(kinds),
+      claims_(plan.claims),
       strategy_(plan.strategy),
       fusion_(build_fusion_graph(graph, kinds, pattern_source(plan.strategy), plan.claims)),
       arguments_(argument_table(graph, fusion_)),
@@ -148,18 +149,28 @@ std::vector<VertexObstacle> FusionTrial::obstacles(Vertex a, Vertex b) const {
 }
 
 // What would give the vertex a kind that is allowed: a custom op's is the front end's to say, others follow from the
-// operator.
+// operator. Of a claim the node of the greatest kind is named, with its own kind. A library's claim is opaque whatever
+// its nodes are: without its pattern they are not.
 FusionTrial::Change FusionTrial::of_kind(Vertex v, OpPattern allowed) const {
-  const OpPattern is = fusion_.forward.pattern[v];
-  if (graph_.nodes[fusion_.node_of[v]].op->custom && !fusion_.is_item(v)) {
+  NodeId node = fusion_.node_of[v];
+  for (NodeId n = fusion_.first_node(v); n < fusion_.node_of[v]; ++n)
+    if (kinds_[n] > kinds_[node]) node = n;
+  const std::string node_name = in_quotes(graph_.nodes[node].name);
+  const OpPattern is = fusion_.is_item(v) ? fusion_.forward.pattern[v] : kinds_[node];
+  Change change{.kind = Change::Kind::kNothing, .text = {}};
+  for (const PatternClaim& claim : claims_)
+    if (claim.code == GroupCode::kCublasLt && std::ranges::binary_search(claim.nodes, node)) {
+      change.text = fmt::format("--disable-pattern={} may: it gave {} to a library", claim.pattern, node_name);
+      return change;
+    }
+  if (graph_.nodes[node].op->custom && !fusion_.is_item(v) && fusion_.first_node(v) == fusion_.node_of[v]) {
     return {.kind = Change::Kind::kPattern,
             .vertex = v,
             .pattern = allowed,
-            .text = fmt::format("give {} \"pattern\": \"{}\", if that is what it is (now {})", name_of(v),
-                                name(allowed), name(is))};
+            .text = fmt::format("give {} \"pattern\": \"{}\", if that is what it is (now {})", node_name, name(allowed),
+                                name(is))};
   }
-  Change change{.kind = Change::Kind::kNothing, .text = {}};
-  change.text = nothing_but_another_kind((fusion_.is_item(v) ? "a result of " : "") + name_of(v), false, allowed, is);
+  change.text = nothing_but_another_kind((fusion_.is_item(v) ? "a result of " : "") + node_name, false, allowed, is);
   if (strategy_ == Strategy::kTvm) change.text += "; --strategy=full may, it does not ask for kinds alone";
   return change;
 }

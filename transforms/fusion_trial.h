@@ -61,6 +61,7 @@ class FusionTrial {
 
   const Graph& graph_;
   std::span<const OpPattern> kinds_;
+  std::span<const PatternClaim> claims_;
   Strategy strategy_;
   FusionGraph fusion_;
   ArgumentTable arguments_;

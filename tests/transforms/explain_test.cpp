@@ -54,6 +54,16 @@ TEST_CASE("explain: a complex op and a broadcast follower") {
         "  they would be one kernel: give \"n1\" \"pattern\": \"elemwise\", if that is what it is (now broadcast)\n");
 }
 
+TEST_CASE("explain: of a claim the node that is to blame is named, with its own kind") {
+  Case c = chain_of({P::kOutEwiseFusable, P::kOutEwiseFusable, P::kElemwise});
+  c.options = {.claims = {PatternClaim{.pattern = "a.pattern", .nodes = {1, 2}}}};
+  CHECK(c.explain({0, 2}).obstacles.at(0).would_allow ==
+        "nothing that you can set: \"n1\" would have to be elemwise (it is out_ewise_fusable)");
+  c.options.claims[0].code = GroupCode::kCublasLt;
+  CHECK(c.explain({0, 2}).obstacles.at(0).would_allow ==
+        "--disable-pattern=a.pattern may: it gave \"n1\" to a library");
+}
+
 TEST_CASE("explain: the smallest limit that would do") {
   Case c = chain_of(std::vector<P>(8, P::kElemwise));
   c.options.max_fused_ops = 4;
