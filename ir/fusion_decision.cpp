@@ -1,5 +1,7 @@
 #include "ir/fusion_decision.h"
 
+#include <array>
+
 namespace fusec {
 namespace {
 
@@ -100,6 +102,14 @@ std::string_view name(FusionRule rule) {
 }
 std::string_view sentence(FusionRule rule) {
   return text(rule).sentence;
+}
+
+std::string_view stage(FusionRule rule, std::uint8_t phase) {
+  constexpr std::array<std::string_view, 3> kPhases = {"phase 1", "phase 2", "phase 3"};
+  const bool asked = rule != FusionRule::kUndecided && rule != FusionRule::kGivenPlan && rule != FusionRule::kClaimed &&
+                     rule != FusionRule::kPrepared;
+  if (!asked) return "";
+  return phase < kPhases.size() ? kPhases[phase] : "merging";
 }
 
 std::optional<FusionRule> parse_fusion_rule(std::string_view rule_name) {

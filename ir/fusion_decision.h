@@ -44,6 +44,9 @@ inline constexpr std::size_t kFusionRuleCount = static_cast<std::size_t>(FusionR
 
 std::string_view name(FusionRule rule);      // "too_many_nodes": for machines
 std::string_view sentence(FusionRule rule);  // "the group would have more nodes than the limit": for people
+// "phase 1" to "phase 3" of the partitioner, "merging" of what follows; empty where nobody was asked (a given plan). For
+// people: machines get the number, which counts from 0.
+std::string_view stage(FusionRule rule, std::uint8_t phase);
 std::optional<FusionRule> parse_fusion_rule(std::string_view name);
 
 // Why a node is, or is not, in one group with the node where all ways onward from it meet again.

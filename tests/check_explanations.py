@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_explanations.py FUSEC: --explain and --require-one-kernel on nodes that were rewritten away and
 on a group that takes several kernels; the explanation that the README shows is today's; every edge that was not fused
-has a node to blame and a change that would allow it; plan files with one group for both, where that is offered, are
+has a node to blame and what would help; docs/fusion.md has all rules; plan files with one group for both, where that is offered, are
 taken and are one kernel."""
 import glob, json, os, re, subprocess, sys, tempfile
 
@@ -140,6 +140,12 @@ def main():
     told = subprocess.run([fusec, os.path.join(PROJECT, shown[1]), shown[2]], stdout=subprocess.PIPE, check=True).stdout
     if told.decode().split() != shown[3].split():
         failures.append(f"the README's explanation is not today's:\n{told.decode()}")
+    with open(os.path.join(PROJECT, "docs", "schemas", "ledger.schema.json"), encoding="utf-8") as f:
+        rules = json.load(f)["properties"]["edges"]["items"]["properties"]["rule"]["enum"]
+    with open(os.path.join(PROJECT, "docs", "fusion.md"), encoding="utf-8") as f:
+        table = re.findall(r"^\| `(\w+)` \|", f.read().split("## Rules")[1].split("\n## ")[0], re.M)
+    if table != rules:
+        failures.append(f"docs/fusion.md: the table of rules differs from the schema's: {sorted(set(table) ^ set(rules))}")
     for model in sorted(glob.glob(os.path.join(PROJECT, "tests", "corpus", "models", "*.tiny.json")))[::4]:
         told = subprocess.run([fusec, model, "--no-nvrtc", "--emit=ledger"], stdout=subprocess.PIPE,
                               stderr=subprocess.DEVNULL, check=True).stdout

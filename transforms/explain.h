@@ -1,7 +1,7 @@
 // Why nodes are, or are not, in one kernel: what --explain, --require-one-kernel and the ledger print.
 //
 //     matmul ──▶ relu ──▶ transpose        explain(matmul, transpose):
-//                                          {matmul, relu} stays out of {transpose} in phase 0, since a complex op takes
+//                                          {matmul, relu} stays out of {transpose} in phase 1, since a complex op takes
 //                                          only elementwise followers; the blocker is transpose; joining would save the
 //                                          bytes of relu's result twice; nothing helps, transpose being injective
 #pragma once

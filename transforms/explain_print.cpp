@@ -52,14 +52,15 @@ void write_decision(const Graph& graph, NodeId n, const FusionDecision& decision
   if (decision.rule == FusionRule::kGivenPlan)
     fmt::format_to(out, "  {}: {}\n", node_text(graph, n), sentence(decision.rule));
   if (decision.rule != FusionRule::kJoined) return;
-  fmt::format_to(out, "  phase {}: {} joined", decision.phase, node_text(graph, n));
+  fmt::format_to(out, "  {}: {} joined", stage(decision.rule, decision.phase), node_text(graph, n));
   if (decision.meeting != kNone) fmt::format_to(out, " {}", node_text(graph, decision.meeting));
   if (decision.blocker != kNone) fmt::format_to(out, ", taken along by {}", node_text(graph, decision.blocker));
   fmt::format_to(out, "\n");
 }
 
 void write_obstacle(const Graph& graph, const Obstacle& o, Out out) {
-  fmt::format_to(out, "  phase {}: {} did not join", o.phase, node_text(graph, o.from));
+  const std::string_view when = stage(o.rule, o.phase);
+  fmt::format_to(out, "  {}{}{} did not join", when, when.empty() ? "" : ": ", node_text(graph, o.from));
   const std::string to = o.to == kNone    ? "what follows"
                          : o.to == o.from ? "the item that takes its results apart"
                                           : node_text(graph, o.to);
@@ -202,7 +203,8 @@ std::string explain_all_text(const Graph& graph, std::span<const OpPattern> kind
   for (const LedgerEntry& e : ledger(graph, kinds, plan)) {
     fmt::format_to(out, "{} -> {}: not fused: {}\n", node_text(graph, e.from), node_text(graph, e.to),
                    sentence(e.rule));
-    fmt::format_to(out, "    phase {}, rule {}", e.phase, name(e.rule));
+    const std::string_view when = stage(e.rule, e.phase);
+    fmt::format_to(out, "    {}{}rule {}", when, when.empty() ? "" : ", ", name(e.rule));
     if (e.blocker != kNone) fmt::format_to(out, ", blocked by {}", node_text(graph, e.blocker));
     fmt::format_to(out, "; would save {}{}\n", bytes_text(e.bytes_saved), predicted_text(e.joined_us, e.apart_us));
     if (!e.would_allow.empty()) fmt::format_to(out, "    what helps: {}\n", e.would_allow);

@@ -40,13 +40,13 @@ Case chain_of(const std::vector<P>& kinds) {
 TEST_CASE("explain: one kernel") {
   CHECK(chain_of({P::kOutEwiseFusable, P::kElemwise, P::kElemwise}).text({0, 2}) ==
         "\"n0\", \"n2\": one kernel, fused_custom_out_ewise_fusable_custom_elemwise_custom_elemwise\n"
-        "  phase 0: \"n0\" joined \"n1\"\n");
+        "  phase 1: \"n0\" joined \"n1\"\n");
 }
 
 TEST_CASE("explain: a complex op and a broadcast follower") {
   CHECK(chain_of({P::kOutEwiseFusable, P::kBroadcast}).text({0, 1}) ==
         "\"n0\", \"n1\": not one kernel\n"
-        "  phase 0: \"n0\" did not join \"n1\": it is a complex op (or leads a group that holds one): only elementwise "
+        "  phase 1: \"n0\" did not join \"n1\": it is a complex op (or leads a group that holds one): only elementwise "
         "nodes follow such an op in its group, and one on the way to the post-dominator is not elementwise\n"
         "    rule anchor_needs_elementwise, blocked by \"n1\"; joining would save 32 bytes\n"
         "    what helps: give \"n1\" \"pattern\": \"elemwise\", if that is what it is (now broadcast)\n"
