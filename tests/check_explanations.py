@@ -14,6 +14,13 @@ PRODUCTS = {"fusec": 1, "inputs": [{"name": "x", "dtype": "float32", "shape": [1
                       {"name": "second", "op": "matmul", "inputs": ["first", "w"]}],
             "outputs": ["second"]}
 
+# Its scaled weight is prepared: in the product's kernel, the weight and the scale were read in every run instead of it.
+PREPARED = {"fusec": 1, "inputs": [{"name": "x", "dtype": "float32", "shape": [64, 256]}],
+            "constants": [{"name": "w", "dtype": "float32", "shape": [256, 256]},
+                          {"name": "s", "dtype": "float32", "shape": [256, 1]}],
+            "nodes": [{"name": "e", "op": "exp", "inputs": ["w"]}, {"name": "scaled", "op": "mul", "inputs": ["e", "s"]},
+                      {"name": "y", "op": "linear", "inputs": ["x", "scaled"]}], "outputs": ["y"]}
+
 
 def refused_offers(fusec, model, edges):
     offered = [(e["from"], e["to"]) for e in edges if e["would_allow"].startswith("one group for both")]
@@ -108,6 +115,13 @@ def main():
                                           {"name": "y", "op": "exp", "inputs": ["once"]}], "outputs": ["y"]}
         expect(0, '"same" was rewritten away: "once" computes its value',
                [fusec, file("rewritten.json", rewritten), "--no-nvrtc", "--explain=same,y"])
+
+        prepared = file("prepared.json", PREPARED)
+        edges = json.loads(subprocess.run([fusec, prepared, "--no-nvrtc", "--emit=ledger"], stdout=subprocess.PIPE,
+                                          check=True).stdout)["edges"]
+        if [(e["rule"], e["bytes_saved"]) for e in edges] != [("prepared", -1024)]:
+            failures.append(f"the ledger of a prepared weight: {edges}")
+        expect(0, "joining would cost 1 024 bytes more", [fusec, prepared, "--no-nvrtc", "--explain=scaled,y"])
 
         failures += unprepared_offers(fusec, file("optimizer.json", optimizer(12)), optimizer(12))
 

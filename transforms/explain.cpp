@@ -24,7 +24,8 @@ constexpr int kMostChanges = 8;  // "the smallest change" is not a rebuilt model
 constexpr std::size_t kMostNodesForTriedLedger = 400;
 constexpr std::size_t kMostNodesForPreciseLedger = 20000;
 
-// Global memory traffic of groups, as they are or as one.
+// Global memory traffic of groups in a run, as they are or as one. A prepared group has none, until it is one with a
+// group that runs; its results are then stored for nobody, others still read what was prepared.
 class Traffic {
  public:
   Traffic(const Graph& graph, const FusionPlan& plan)
@@ -35,9 +36,11 @@ class Traffic {
   std::int64_t saved_by_joining(std::vector<GroupId> groups) {
     std::ranges::sort(groups);
     groups.erase(std::unique(groups.begin(), groups.end()), groups.end());
+    const bool runs = std::ranges::any_of(groups, [&](GroupId g) { return !plan_.groups[g].prepared; });
     std::int64_t apart = 0;
-    for (const GroupId g : groups) apart += of({g});
-    return apart - of(groups);
+    for (const GroupId g : groups)
+      if (!runs || !plan_.groups[g].prepared) apart += of({g}, false);
+    return apart - of(groups, runs);
   }
 
   // What an edge costs: the reading group's load, and the store if nobody else needs it.
@@ -50,7 +53,8 @@ class Traffic {
   }
 
  private:
-  std::int64_t of(const std::vector<GroupId>& groups) {
+  // `runs`: what the prepared groups among them make is not stored.
+  std::int64_t of(const std::vector<GroupId>& groups, bool runs) {
     std::vector<NodeId> nodes;
     for (const GroupId g : groups)
       nodes.insert(nodes.end(), plan_.groups[g].nodes.begin(), plan_.groups[g].nodes.end());
@@ -65,7 +69,8 @@ class Traffic {
         if (producer != kNone && std::ranges::binary_search(nodes, producer)) continue;
         if (read.insert(v).second) sum += bytes_.of(v);
       }
-    for (const ValueId v : needed_of(graph_, uses_, is_output_, nodes)) sum += bytes_.of(v);
+    for (const ValueId v : needed_of(graph_, uses_, is_output_, nodes))
+      if (!runs || !plan_.groups[plan_.group_of[graph_.value(v).producer]].prepared) sum += bytes_.of(v);
     return sum;
   }
 
@@ -290,6 +295,7 @@ std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> k
       if (plan.groups[plan.group_of[from]].prepared && !plan.groups[plan.group_of[to]].prepared) {
         entry.rule = FusionRule::kPrepared;
         entry.blocker = from;
+        entry.bytes_saved = traffic.saved_by_joining({plan.group_of[from], plan.group_of[to]});
         entry.would_allow = kNothingPrepared;
       } else if (const FusionDecision* refused = merges.about(plan.group_of[from], plan.group_of[to])) {
         MergeObstacle obstacle = explainer->obstacle({from, to}, *refused);

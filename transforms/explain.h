@@ -23,7 +23,7 @@ struct Obstacle {
   FusionRule rule = FusionRule::kUndecided;
   std::uint8_t phase = 0;
   NodeId blocker = kNone;             // the node because of which the answer was no; kNone: none in particular
-  std::int64_t bytes_saved = 0;       // global memory traffic that one kernel instead of two would save, at the hints
+  std::int64_t bytes_saved = 0;       // global memory traffic of a run that one kernel would save, at the hints
   std::string would_allow;            // the smallest change that would remove this obstacle, or that none would
   float joined_us = 0, apart_us = 0;  // as in FusionDecision
 };

@@ -36,6 +36,11 @@ std::string bytes_text(std::int64_t bytes) {
   return digits + (bytes == 1 ? " byte" : " bytes");
 }
 
+// "save 8 192 bytes", or "cost 8 192 bytes more", as where weights would be prepared anew in every run.
+std::string saved_text(std::int64_t bytes) {
+  return bytes < 0 ? fmt::format("cost {} more", bytes_text(-bytes)) : fmt::format("save {}", bytes_text(bytes));
+}
+
 // "; as one kernel 12.3 us are predicted, as they are 11.9 us: 0.4 us more".
 std::string predicted_text(float joined_us, float apart_us) {
   if (apart_us <= 0) return "";
@@ -67,7 +72,7 @@ void write_obstacle(const Graph& graph, const Obstacle& o, Out out) {
   fmt::format_to(out, " {}: {}\n", to, sentence(o.rule));
   fmt::format_to(out, "    rule {}", name(o.rule));
   if (o.blocker != kNone) fmt::format_to(out, ", blocked by {}", node_text(graph, o.blocker));
-  if (o.to != kNone) fmt::format_to(out, "; joining would save {}", bytes_text(o.bytes_saved));
+  if (o.to != kNone) fmt::format_to(out, "; joining would {}", saved_text(o.bytes_saved));
   fmt::format_to(out, "{}\n", predicted_text(o.joined_us, o.apart_us));
   if (!o.would_allow.empty()) fmt::format_to(out, "    what helps: {}\n", o.would_allow);
 }
@@ -142,7 +147,7 @@ std::string explanation_text(const Graph& graph, const FusionPlan& plan, const E
   }
   fmt::format_to(out, "not one kernel\n");
   for (const Obstacle& o : explanation.obstacles) write_obstacle(graph, o, out);
-  fmt::format_to(out, "  their groups as one kernel would save {}\n", bytes_text(explanation.bytes_saved));
+  fmt::format_to(out, "  their groups as one kernel would {}\n", saved_text(explanation.bytes_saved));
   if (!explanation.would_allow.empty()) {
     fmt::format_to(out, "  they would be one kernel: ");
     write_list(explanation.would_allow, "; and ", out, [&](const std::string& c) { fmt::format_to(out, "{}", c); });
@@ -206,7 +211,7 @@ std::string explain_all_text(const Graph& graph, std::span<const OpPattern> kind
     const std::string_view when = stage(e.rule, e.phase);
     fmt::format_to(out, "    {}{}rule {}", when, when.empty() ? "" : ", ", name(e.rule));
     if (e.blocker != kNone) fmt::format_to(out, ", blocked by {}", node_text(graph, e.blocker));
-    fmt::format_to(out, "; would save {}{}\n", bytes_text(e.bytes_saved), predicted_text(e.joined_us, e.apart_us));
+    fmt::format_to(out, "; would {}{}\n", saved_text(e.bytes_saved), predicted_text(e.joined_us, e.apart_us));
     if (!e.would_allow.empty()) fmt::format_to(out, "    what helps: {}\n", e.would_allow);
   }
   write_patterns(patterns, out);

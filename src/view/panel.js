@@ -90,7 +90,7 @@ fusec.panel = (() => {
     const name = (n) => element("a", { href: "#", onclick: (event) => { event.preventDefault(); handlers.node(n); } }, n);
     return element("li.refused", {},
       element("div", {}, name(e.from), " → ", name(e.to), ": ", element("b", {}, sentence(e.rule))),
-      element("div.note", {}, `${stage(e)}${e.blocker ? `blocked by ${e.blocker}; ` : ""}one kernel would save ${bytes(e.bytes_saved)}${e.apart_us ? `; predicted ${time(e.joined_us)} together, ${time(e.apart_us)} apart` : ""}`),
+      element("div.note", {}, `${stage(e)}${e.blocker ? `blocked by ${e.blocker}; ` : ""}one kernel would ${e.bytes_saved < 0 ? "cost" : "save"} ${bytes(Math.abs(e.bytes_saved))}${e.bytes_saved < 0 ? " more" : ""}${e.apart_us ? `; predicted ${time(e.joined_us)} together, ${time(e.apart_us)} apart` : ""}`),
       e.would_allow ? element("div.allow", {}, `what helps: ${e.would_allow}`) : null);
   };
   // As --explain says it: the three phases count from 1, and nobody was asked where a plan, a pattern or preparing decided.
