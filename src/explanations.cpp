@@ -103,4 +103,24 @@ std::string explained(const PlannedModel& planned, const LaunchPlan& launch, con
               : explain_all_text(planned.graph, planned.kinds, planned.plan, sentences);
 }
 
+std::vector<std::string> idle_patterns(const PlannedModel& planned, const PipelineOptions& options) {
+  std::vector<std::string> sentences;
+  if (!options.plan_file.empty() || !options.plan_text.empty()) return sentences;
+  for (const auto& pattern : options.patterns) {
+    const bool did =
+        is_in(planned.rewriting_patterns, pattern->name) ||
+        std::ranges::find(planned.plan.claims, pattern->name, &PatternClaim::pattern) != planned.plan.claims.end();
+    if (is_builtin(*pattern) || did) continue;
+    const bool rewrites = pattern->becomes == Becomes::kRewrite;
+    const bool left_out = is_in(planned.left_out.patterns, "all") ||
+                          is_in(planned.left_out.passes, rewrites ? "recognize-patterns" : "claim-patterns");
+    sentences.push_back(fmt::format("{}:{}: pattern {} changed nothing: {}", pattern->file, pattern->line,
+                                    pattern->name,
+                                    options.strategy != Strategy::kFull ? "patterns are tried under --strategy=full"
+                                    : left_out ? "it was left out, as asked or since less time is predicted without"
+                                               : "--explain=all says what was in its way"));
+  }
+  return sentences;
+}
+
 }  // namespace fusec

@@ -22,4 +22,7 @@ void require_one_kernel(const PlannedModel& planned, const LaunchPlan& launch, c
 std::string explained(const PlannedModel& planned, const LaunchPlan& launch, const PatternList& patterns,
                       const std::vector<std::string>& names, bool json);
 
+// A sentence for each pattern of the user's files that changed nothing, by file and line; none where the plan is given.
+std::vector<std::string> idle_patterns(const PlannedModel& planned, const PipelineOptions& options);
+
 }  // namespace fusec

@@ -96,6 +96,7 @@ class Compilation {
     if (predicts || !a_.bisect.empty()) file_graph_ = graph;
     planned_ = pipeline_.plan(std::move(graph));
     if (!a_.bisect.empty()) return bisect();
+    for (const std::string& text : idle_patterns(planned_, pipeline_.options())) note(text);
     generate();
     require_one_kernel();
     // Everything is made before anything is written.
@@ -270,6 +271,13 @@ class Compilation {
       warnings_.push_back(text);
     else
       progress_.erase(), print_message("warning: {}\n", text);
+  }
+
+  void note(const std::string& text) {
+    if (a_.compile.json) warnings_.push_back(text);
+    if (a_.compile.json || a_.compile.quiet) return;
+    progress_.erase();
+    print_message("note: {}\n", text);
   }
 
   // With the kernels that the next source to be compiled has.

@@ -70,7 +70,9 @@ void rewrite(CompilationState& state) {
 void recognize(CompilationState& state) {
   if (state.options.emit.round_intermediates) return;
   rewrite_with(state, [&](CanonicalGraph& canonical) {
-    recognize_patterns(canonical, state.options.patterns, state.options.limits);
+    const std::vector<std::string> names = recognize_patterns(canonical, state.options.patterns, state.options.limits);
+    std::vector<std::string>& all = state.planned->rewriting_patterns;
+    all.insert(all.end(), names.begin(), names.end());
   });
 }
 

@@ -68,7 +68,8 @@ struct PlannedModel {
   std::vector<OpPattern> kinds;
   FusionPlan plan;
   PartitionReportContext report;
-  LeftOut left_out = {};            // asked for, or where rewriting was found to cost (Pipeline::plan)
+  std::vector<std::string> rewriting_patterns = {};  // that replaced something; those that claimed stand in the plan
+  LeftOut left_out = {};                             // asked for, or where rewriting was found to cost (Pipeline::plan)
   std::optional<LaidOut> laid_out;  // what source is made of, where values are laid out (choose-layouts)
 
   // What the launch plan is about.

@@ -138,6 +138,18 @@ def main():
                            ("matmul(a, b) becomes call cublaslt", "--gemm=builtin calls no library")]:
             expect(0, said, [fusec, single, "--no-nvrtc", "--explain=all", patterns(text)])
 
+        # One that changes nothing says so, by file and line.
+        idle = patterns("relu(a) becomes group")
+        said = f"note: {idle.removeprefix('--patterns=')}:1: pattern mine.one changed nothing"
+        expect(0, said, [fusec, single, "--no-nvrtc", idle])
+        if said in expect(0, "", [fusec, single, "--no-nvrtc", "--quiet", idle]):
+            failures.append("--quiet does not keep a note back")
+        expect(0, "tried under --strategy=full", [fusec, single, "--no-nvrtc", "--strategy=tvm", idle])
+        expect(0, "less time is predicted without", [fusec, single, "--no-nvrtc", patterns("matmul(a, b) becomes mul(a, b)")])
+        for text in ("matmul(a, b) becomes group", "matmul(a, b) where same_type(a, b) becomes relu(a)"):
+            if "changed nothing" in expect(0, "", [fusec, single, "--no-nvrtc", patterns(text)]):
+                failures.append(f"{text} changes something")
+
         # A given plan that has in one group what takes two kernels.
         products = file("products.json", PRODUCTS)
         plan = json.loads(subprocess.run([fusec, products, "--emit=plan"], stdout=subprocess.PIPE, check=True).stdout)

@@ -192,6 +192,7 @@ struct FusionPattern {
   std::vector<std::pair<std::string, std::uint32_t>> group_attributes;
   std::string match_text, becomes_text;
   std::string file;  // where it was read; "" for a built-in one
+  std::size_t line = 0;
 
   // Beyond the text, by code: "" for yes, else why not; and further attributes of the group.
   std::function<std::string(const PatternCheckContext&)> check;

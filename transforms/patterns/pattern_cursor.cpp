@@ -90,6 +90,10 @@ std::string PatternCursor::text_since(std::size_t offset) const {
   return result;
 }
 
+std::size_t PatternCursor::line_of(std::size_t token) const {
+  return place_of(text_, tokens_[token].offset).line;
+}
+
 void PatternCursor::fail(std::size_t token, std::string what, std::string expected, std::string hint) const {
   const PatternToken& t = tokens_[std::min(token, tokens_.size() - 1)];
   const TextPlace place = place_of(text_, t.offset);

@@ -46,6 +46,7 @@ class PatternCursor {
   // From there to the end of the last word read, with single blanks.
   std::string text_since(std::size_t offset) const;
 
+  std::size_t line_of(std::size_t token) const;
   [[noreturn]] void fail(std::size_t token, std::string what, std::string expected = "", std::string hint = "") const;
   [[noreturn]] void unexpected(const std::string& expected) const { fail(at_, "unexpected word", expected); }
 

@@ -69,6 +69,8 @@ class PatternReader {
     FusionPattern& p = *current_;
     const std::size_t token = cursor_.at();
     p.name = cursor_.word("the pattern's name");
+    if (!file_.empty())
+      p.line = cursor_.line_of(token);  // counted from the text's beginning: not for the built-in ones
     if (p.name.find('.') == std::string::npos)
       cursor_.fail(token, "a pattern's name begins with its backend", "a name such as \"fusec.swiglu\"");
     if (std::ranges::find(patterns_, p.name, &FusionPattern::name) != patterns_.end())

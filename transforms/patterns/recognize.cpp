@@ -53,11 +53,13 @@ struct Rewriting {
   Rewriting(const PatternList& all, std::size_t model_nodes, const Limits& given)
       : settled(all.size()), limits(given), nodes(model_nodes + kSmallModel) {
     for (const auto& pattern : all)
-      if (pattern->becomes == Becomes::kRewrite) patterns.push_back({pattern.get(), !holds_chain(pattern->match)});
+      if (pattern->becomes == Becomes::kRewrite)
+        patterns.push_back({.pattern = pattern.get(), .may_settle = !holds_chain(pattern->match)});
   }
   struct Pattern {
     const FusionPattern* pattern;
     bool may_settle;
+    bool replaced = false;  // something
   };
   std::vector<Pattern> patterns;
   SettledRoots settled;
@@ -147,7 +149,7 @@ bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting) {
       if (graph.nodes[*it].output_count != 1) continue;
       const std::optional<PatternMatch> match = round.replaced_at(*it);
       if (!match) continue;
-      changed = true;
+      changed = rewriting.patterns[p].replaced = true;
       looks->forget(*it);
       for (const NodeId n : replaced_nodes(*searched, *match)) {
         searched->taken[n] = true;
@@ -161,7 +163,8 @@ bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting) {
 
 }  // namespace
 
-void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns, const Limits& limits) {
+std::vector<std::string> recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns,
+                                            const Limits& limits) {
   Rewriting rewriting(patterns, canonical.graph.nodes.size(), limits);
   bool changed = false;
   for (int round = 0; round < kMostPatternRounds; ++round) {
@@ -178,10 +181,14 @@ void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns, 
     keep_nodes(canonical, order);
     if (!again) break;
   }
+  std::vector<std::string> names;
+  for (const Rewriting::Pattern& each : rewriting.patterns)
+    if (each.replaced) names.push_back(each.pattern->name);
   // What stands between composite ops now may be known, or nothing.
-  if (!changed) return;
+  if (!changed) return names;
   fold_constants(canonical);
   simplify_algebra(canonical);
+  return names;
 }
 
 }  // namespace fusec

@@ -8,14 +8,18 @@
 //   y = div(e, t)
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "ir/limits.h"
 #include "transforms/canonical_graph.h"
 #include "transforms/patterns/pattern.h"
 
 namespace fusec {
 
-// Patterns that become something else than another expression are left alone. Throws Error(kInput), which names the
-// pattern, where what the replacements make exceeds the limit pattern-growth.
-void recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns, const Limits& limits = {});
+// Patterns that become something else than another expression are left alone. Returns the names of those that replaced
+// something. Throws Error(kInput), which names the pattern, where what the replacements make exceeds the limit
+// pattern-growth.
+std::vector<std::string> recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns, const Limits& limits = {});
 
 }  // namespace fusec
