@@ -158,6 +158,10 @@ Attributes custom_attributes(const ReadContext& context, Json attrs) {
                did_you_mean(member.key_text(), names));
 }
 
+bool is_list(AttributeType type) {
+  return type == AttributeType::kIntegers || type == AttributeType::kDims || type == AttributeType::kDimOrDims;
+}
+
 }  // namespace
 
 Scalar read_scalar(const ReadContext& context, Json at, const char* what) {
@@ -185,8 +189,8 @@ Attributes read_attributes(const ReadContext& context, Json node, const std::opt
   Attributes attributes(std::move(list));
   for (const AttributeSpec& spec : op.attributes)
     if (spec.required && !attributes.has(spec.name))
-      context.fail(attrs ? *attrs : node, "missing attribute of " + op.name, "no " + in_quotes(spec.name),
-                   "an attribute that has no default");
+      context.fail(attrs ? *attrs : node, op.name + " needs " + in_quotes(spec.name), "no such attribute",
+                   "\"attrs\": {" + in_quotes(spec.name) + (is_list(spec.type) ? ": [...]}" : ": ...}"));
   return attributes;
 }
 

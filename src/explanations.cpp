@@ -73,6 +73,12 @@ Explanation explanation_of(const PlannedModel& planned, const LaunchPlan& launch
   if (planned.laid_out)
     for (std::string& sentence : layout_sentences(planned.graph, *planned.laid_out, nodes))
       explanation.patterns.push_back(std::move(sentence));
+  if (nodes.size() == 1) {
+    const GroupId group = planned.plan.group_of[nodes[0]];
+    for (LedgerEntry& edge : ledger(planned.graph, planned.kinds, planned.plan))
+      if (planned.plan.group_of[edge.from] == group || planned.plan.group_of[edge.to] == group)
+        explanation.edges.push_back(std::move(edge));
+  }
   if (!nodes.empty())
     split_by_kernels(explanation, planned.graph, kernels_of(planned, launch, planned.plan.group_of[nodes[0]]));
   return explanation;

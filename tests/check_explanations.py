@@ -125,6 +125,10 @@ def main():
 
         failures += unprepared_offers(fusec, file("optimizer.json", optimizer(12)), optimizer(12))
 
+        # Of one node, the edges of its kernel are told as well; the last edge is not fused.
+        expect(0, '"first" -> "second": not fused', [fusec, file("products.json", PRODUCTS), "--no-nvrtc",
+                                                     "--explain=first"])
+
         # A user's patterns of one node, that do nothing or claim it.
         def patterns(text):
             path = os.path.join(scratch, "mine.patterns")

@@ -28,6 +28,18 @@ struct Obstacle {
   float joined_us = 0, apart_us = 0;  // as in FusionDecision
 };
 
+// An edge between two groups. In small graphs `would_allow` is what was tried and puts the two in one kernel, where
+// something was found; else, and in larger ones, it removes the obstacle named, or says that nothing would.
+struct LedgerEntry {
+  NodeId from = kNone, to = kNone;
+  FusionRule rule = FusionRule::kUndecided;
+  std::uint8_t phase = 0;
+  NodeId blocker = kNone;
+  std::int64_t bytes_saved = 0;
+  std::string would_allow;
+  float joined_us = 0, apart_us = 0;  // as in FusionDecision
+};
+
 // What code generation made of a group: how many kernels, and what one stores for the next.
 struct GroupKernels {
   std::uint32_t kernels = 0;
@@ -54,6 +66,8 @@ struct Explanation {
   std::int64_t bytes_saved = 0;     // apart: if the groups in question and between were one kernel
   // Apart: changes that, all together, were tried and do put the nodes in one kernel; empty where none was found.
   std::vector<std::string> would_allow;
+  // Of one node: the edges of its group that were not fused.
+  std::vector<LedgerEntry> edges;
   // What patterns did, and nearly did, to the nodes (see patterns/explain_patterns.h).
   std::vector<std::string> patterns;
 };
@@ -67,18 +81,7 @@ Explanation explain(const Graph& graph, std::span<const OpPattern> kinds, const 
 // To an explanation that found the nodes in one group: whether code generation made one kernel of it.
 void split_by_kernels(Explanation& explanation, const Graph& graph, GroupKernels made);
 
-// Each edge between two groups, once, by producer and consumer. In small graphs `would_allow` is what was tried and
-// puts the two in one kernel, where something was found; else, and in larger ones, it removes the obstacle named, or
-// says that nothing a user can set would.
-struct LedgerEntry {
-  NodeId from = kNone, to = kNone;
-  FusionRule rule = FusionRule::kUndecided;
-  std::uint8_t phase = 0;
-  NodeId blocker = kNone;
-  std::int64_t bytes_saved = 0;
-  std::string would_allow;
-  float joined_us = 0, apart_us = 0;  // as in FusionDecision
-};
+// Each edge between two groups, once, by producer and consumer.
 std::vector<LedgerEntry> ledger(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan);
 
 }  // namespace fusec

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <iterator>
 
@@ -112,6 +113,22 @@ void write_patterns(const std::vector<std::string>& sentences, Out out) {
   for (const std::string& sentence : sentences) fmt::format_to(out, "  pattern {}\n", sentence);
 }
 
+void write_edge(const Graph& graph, const LedgerEntry& e, Out out) {
+  fmt::format_to(out, "{} -> {}: not fused: {}\n", node_text(graph, e.from), node_text(graph, e.to), sentence(e.rule));
+  const std::string_view when = stage(e.rule, e.phase);
+  fmt::format_to(out, "    {}{}rule {}", when, when.empty() ? "" : ", ", name(e.rule));
+  if (e.blocker != kNone) fmt::format_to(out, ", blocked by {}", node_text(graph, e.blocker));
+  fmt::format_to(out, "; would {}{}\n", saved_text(e.bytes_saved), predicted_text(e.joined_us, e.apart_us));
+  if (!e.would_allow.empty()) fmt::format_to(out, "    what helps: {}\n", e.would_allow);
+}
+
+// Of a large group only the first.
+void write_edges(const Graph& graph, const std::vector<LedgerEntry>& edges, Out out) {
+  constexpr std::size_t kMost = 20;
+  for (std::size_t i = 0; i < std::min(edges.size(), kMost); ++i) write_edge(graph, edges[i], out);
+  if (edges.size() > kMost) fmt::format_to(out, "and {} more (--emit=ledger)\n", edges.size() - kMost);
+}
+
 void write_ledger(const Graph& graph, const std::vector<LedgerEntry>& edges, Out out) {
   write_list(edges, ",", out, [&](const LedgerEntry& e) {
     fmt::format_to(out, "\n  {{\"from\": {}, \"to\": {}, \"phase\": {}, \"rule\": \"{}\", \"blocker\": {}, ",
@@ -142,6 +159,7 @@ std::string explanation_text(const Graph& graph, const FusionPlan& plan, const E
     for (std::size_t i = 0; i < explanation.nodes.size(); ++i) {
       write_decision(graph, explanation.nodes[i], explanation.joined[i], out);
     }
+    write_edges(graph, explanation.edges, out);
     write_patterns(explanation.patterns, out);
     return text;
   }
@@ -205,15 +223,7 @@ std::string explain_all_text(const Graph& graph, std::span<const OpPattern> kind
     if (group.nodes.size() == 1) continue;
     for (const NodeId n : group.nodes) write_decision(graph, n, plan.decisions[n], out);
   }
-  for (const LedgerEntry& e : ledger(graph, kinds, plan)) {
-    fmt::format_to(out, "{} -> {}: not fused: {}\n", node_text(graph, e.from), node_text(graph, e.to),
-                   sentence(e.rule));
-    const std::string_view when = stage(e.rule, e.phase);
-    fmt::format_to(out, "    {}{}rule {}", when, when.empty() ? "" : ", ", name(e.rule));
-    if (e.blocker != kNone) fmt::format_to(out, ", blocked by {}", node_text(graph, e.blocker));
-    fmt::format_to(out, "; would {}{}\n", saved_text(e.bytes_saved), predicted_text(e.joined_us, e.apart_us));
-    if (!e.would_allow.empty()) fmt::format_to(out, "    what helps: {}\n", e.would_allow);
-  }
+  for (const LedgerEntry& e : ledger(graph, kinds, plan)) write_edge(graph, e, out);
   write_patterns(patterns, out);
   return text;
 }

@@ -124,7 +124,12 @@ std::vector<ValueType> infer_linear(const OpCall& call) {
   if (weight.rank() > 2) tensor_of_rank(call, 1, 2);
   require_number_dtype(call, 0);
   require_same_dtype(call, 1);
-  require_equal(call, x.shape.back(), weight.shape.back(), "the inner dimensions of a product", input_place(1));
+  const Dim &inner = x.shape.back(), &other = weight.shape.back();
+  if (inner.is_constant() && other.is_constant() && inner != other)
+    fail(input_place(1), "the inner dimensions of a product differ", text_of(call, other), text_of(call, inner),
+         "x is " + text_of(call, x.shape) + " and the weight " + text_of(call, weight.shape) +
+             ": linear sums over the last dimension of both");
+  require_equal(call, inner, other, "the inner dimensions of a product", input_place(1));
   TensorType type{x.dtype, {x.shape.begin(), x.shape.end() - 1}};
   if (weight.rank() == 2) type.shape.push_back(weight.shape[0]);
   if (call.has(2)) {

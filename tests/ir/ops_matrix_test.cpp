@@ -27,7 +27,8 @@ TEST_CASE("products: types") {
   CHECK(inferred("matmul", {"float32[2, tokens]", "float32[wide, 4]"}) == "float32[2, 4]; tokens == wide");
   CHECK(inferred("linear", {"bfloat16[2, tokens, 8]", "bfloat16[16, 8]", "bfloat16[16]"}) == "bfloat16[2, tokens, 16]");
   CHECK(inferred("linear", {"float32[2, 8]", "float32[16, 7]"}) ==
-        "inputs/1: the inner dimensions of a product differ: found 7, expected 8");
+        "inputs/1: the inner dimensions of a product differ: found 7, expected 8 "
+        "(x is [2, 8] and the weight [16, 7]: linear sums over the last dimension of both)");
   CHECK(inferred("linear", {"float32[2, 8]", "float32[16, 8]", "float32[15]"}) ==
         "inputs/2: shape does not broadcast: found [15], expected a shape that broadcasts to [2, 16]");
   CHECK(inferred("bmm", {"float32[2, 3, 4]", "float32[3, 4, 5]"}) ==
