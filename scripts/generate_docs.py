@@ -17,6 +17,7 @@ def generated(programs):
     ops = programs.listed("ops")
     version = programs.output("--version").split()[-1]
     helps = {os.path.basename(p): command_line.help_text(programs, p) for p in (programs.fusec, programs.fusec_run)}
+    helps["fusec"] = command_line.with_diff(helps["fusec"], command_line.help_of_diff(programs))
     manuals = {f"packaging/man/{name}.1": manual.page(name, version, text) for name, text in helps.items()}
     return {"docs/schemas/model.schema.json": model_schema.text(model_schema.model_schema(ops)),
             "docs/ops.md": op_reference.text(programs, ROOT),

@@ -187,6 +187,12 @@ Json side_json(const Side& side, const std::vector<const DiffGroup*>& alone) {
 }  // namespace
 
 void add_diff_options(CLI::App& app, std::vector<std::string>& sides, std::vector<std::string>& against) {
+  app.description(
+      "fusec diff sets two models, partitions, reports or plans side by side,\n"
+      "or one model under two sets of options.\n\n"
+      "  fusec diff A.json B.json\n"
+      "  fusec diff model.json --against=--strategy=tvm\n");
+  if (CLI::Option* word = app.get_option_no_throw("model")) word->group("");  // which is "diff"
   app.add_option("sides", sides, "the two models, partitions, reports or plans; one model with --against");
   add_repeatable(app, "--against", against, "OPTION: an option of the second side alone, as --against=--strategy=tvm");
 }

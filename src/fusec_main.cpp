@@ -404,12 +404,23 @@ int run(const Arguments& a) {
 }  // namespace
 }  // namespace fusec
 
-int main(int argc, char** argv) try {
+int main(int given, char** words) try {
   fusec::keep_freed_memory();
+  // `fusec help diff` is `fusec diff --help`.
+  std::vector<char*> line(words, words + given);
+  std::string help = "--help";
+  if (given > 1 && std::string_view(words[1]) == "help") {
+    line.erase(line.begin() + 1);
+    line.push_back(help.data());
+  }
+  line.push_back(nullptr);
+  char** const argv = line.data();
+  const int argc = static_cast<int>(line.size()) - 1;
   CLI::App app{
       "fusec compiles neural-network graphs to fused CUDA source.\n\n  fusec model.json -o out.cu\n"
       "  fusec diff A B  two models, partitions, reports or plans side by side\n"
-      "  fusec doctor    what this machine has and lacks, and what to do about it\n"};
+      "  fusec doctor    what this machine has and lacks, and what to do about it\n"
+      "  fusec help      this text; fusec help diff: that of diff\n"};
   app.set_version_flag("--version", std::string("fusec ") + FUSEC_VERSION);
   fusec::Arguments a;
   fusec::add_compile_options(app, a.compile, false);

@@ -75,6 +75,12 @@ class HelpFormat : public CLI::Formatter {
     return text;
   }
 
+  // Of `fusec diff`, whose files are no list of any length.
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    if (!app->get_option_no_throw("sides")) return CLI::Formatter::make_usage(app, std::move(name));
+    return "Usage: " + name + " diff [OPTIONS] A [B]\n";
+  }
+
   // The value's form goes with the name: the choices, --strategy=none|tvm|full, or what the description begins with,
   // --emit=KIND[=FILE].
   std::string make_option(const CLI::Option* option, bool is_positional) const override {

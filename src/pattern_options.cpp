@@ -63,16 +63,28 @@ void add_declared(const PatternText& declared, std::vector<FusionPattern>& patte
   }
 }
 
+// "swiglu" is near "fusec.swiglu", too.
+std::string nearest_pattern(std::string_view wanted, const std::vector<FusionPattern>& patterns) {
+  std::vector<std::string_view> known, without_backend;
+  for (const FusionPattern& p : patterns) {
+    known.push_back(p.name);
+    without_backend.push_back(known.back().substr(known.back().find('.') + 1));
+  }
+  if (std::string hint = did_you_mean(wanted, known); !hint.empty()) return hint;
+  const auto near = std::ranges::find(without_backend, nearest_name(wanted, without_backend));
+  return near == without_backend.end()
+             ? ""
+             : "did you mean " + in_quotes(known[static_cast<std::size_t>(near - without_backend.begin())]) + "?";
+}
+
 void disable(const std::vector<std::string>& names, std::vector<FusionPattern>& patterns) {
   for (const std::string& disabled : names) {
     if (disabled == "all") continue;
     if (std::ranges::find(patterns, disabled, &FusionPattern::name) != patterns.end()) continue;
-    std::vector<std::string_view> known;
-    for (const FusionPattern& p : patterns) known.push_back(p.name);
     throw Error(ErrorKind::kUsage, {.what = "no such pattern to disable",
                                     .found = in_quotes(disabled),
                                     .expected = "a name that --list-patterns shows, or all",
-                                    .hint = did_you_mean(disabled, known)});
+                                    .hint = nearest_pattern(disabled, patterns)});
   }
   std::erase_if(patterns, [&](const FusionPattern& p) {
     return std::ranges::any_of(names, [&](const std::string& d) { return d == "all" || d == p.name; });

@@ -46,6 +46,9 @@ def bash(program):
     expect("bash, an option", completed("fusec", "--strat"), "^--strategy=$")
     expect("bash, a choice", completed("fusec", "--strategy", "=", "t"), "^tvm$")
     expect("bash, a kind", completed("fusec", "--emit", "=", "part"), "^partition$")
+    expect("bash, a device", run(program, "-c", ". packaging/completions/fusec.bash; compopt() { :; }; "
+                                 "COMP_WORDS=(fusec-run --device = emu); COMP_CWORD=3; _fusec_run; "
+                                 "echo \"${COMPREPLY[@]}\"").stdout, "^emulator$")
     expect("bash, a word", completed("fusec", "doc"), "doctor")
 
 

@@ -175,7 +175,8 @@ def nearest_names():
                             ("--target=H200", 'one of sm_80, .*did you mean "h200"?'),
                             ("--arch=sm_70", "sm_80 is the least"), ("--arch=H100", 'did you mean "sm_90a"?'),
                             ("--strategy=ful", 'did you mean "full"?'), ("--explain=hidden,scale", 'did you mean "scaled"?'),
-                            ("--explain=q", 'one of "'), ("--no-fuse=swish", 'did you mean "silu"?')]:
+                            ("--explain=q", 'one of "'), ("--disable-pattern=swiglu", 'did you mean "fusec.swiglu"?'),
+                            ("--disable-pattern=fusec.softmx", 'did you mean "fusec.softmax"?'), ("--no-fuse=swish", 'did you mean "silu"?')]:
         process = run(MODEL, option)
         expect(option, process.returncode in (1, 2) and re.search(message.replace("?", r"\?"), process.stderr),
                process.stderr)
@@ -214,6 +215,10 @@ def side_by_side(scratch):
     text = run("diff", MODEL, MODEL)
     expect("a model beside itself", text.returncode == 0 and "groups of A alone: none" in text.stdout and
            "1.00" in text.stdout, text.stdout + text.stderr)
+    told = run("diff", "--help").stdout
+    expect("diff's usage", "fusec diff [OPTIONS] A [B]\n" in told and "--against=OPTION" in told, told)
+    expect("help diff", run("help", "diff").stdout == told)
+    expect("help", run("help").stdout == run("--help").stdout)
     expect("diff of one file", run("diff", MODEL).returncode == 2)
     expect("diff of no model", run("diff", MODEL, "nosuch.json").returncode == 1)
     expect("one model at a time", run(MODEL, MODEL).returncode == 2)

@@ -12,6 +12,7 @@ _fusec() {
     -o) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --emit) COMPREPLY=($(compgen -W 'cu header ptx cubin manifest partition plan ir report ledger dot svg html' -- "$value")); return ;;
     --profile) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --arch) COMPREPLY=($(compgen -W "$(fusec --list-targets --json 2>/dev/null | sed -n 's/^    "arch": "\(.*\)",$/\1/p')" -- "$value")); return ;;
     --target) COMPREPLY=($(compgen -W "$(fusec --list-targets --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
     --tuning-db) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --strategy) COMPREPLY=($(compgen -W 'none tvm full' -- "$value")); return ;;
@@ -26,11 +27,11 @@ _fusec() {
     --cache-dir) COMPREPLY=($(compgen -d -- "$value")); return ;;
   esac
   if [[ $word == -* ]]; then
-    COMPREPLY=($(compgen -W '--color= --json --quiet -v --verbose -o --emit= --no-nvrtc --profile= --arch= --target= --symbol= --tuning-db= --strategy= --max-fused-ops= --max-args= --no-fuse= --no-fuse-node= --patterns= --disable-pattern= --disable-pass= --gemm= --plan= --round-intermediates --precise-math --allow-tf32 --allow-atomics --time-passes --require-one-kernel= --explain= --stats --bisect= --dump-ir-before= --dump-ir-after= -h --help --version --list-ops --list-passes --list-patterns --list-targets --limit= --jobs= --max-memory= --timeout= --max-file-size= --cache-dir= --cache-size= --no-cache' -- "$word"))
+    COMPREPLY=($(compgen -W '--color= --json --quiet -v --verbose -o --emit= --no-nvrtc --profile= --arch= --target= --symbol= --tuning-db= --strategy= --max-fused-ops= --max-args= --no-fuse= --no-fuse-node= --patterns= --disable-pattern= --disable-pass= --gemm= --plan= --round-intermediates --precise-math --allow-tf32 --allow-atomics --time-passes --require-one-kernel= --explain= --stats --bisect= --dump-ir-before= --dump-ir-after= -h --help --version --list-ops --list-passes --list-patterns --list-targets --limit= --jobs= --max-memory= --timeout= --max-file-size= --cache-dir= --cache-size= --no-cache --against=' -- "$word"))
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
     return
   fi
-  COMPREPLY=($(compgen -f -- "$word") $(compgen -W "diff doctor" -- "$word"))
+  COMPREPLY=($(compgen -f -- "$word") $(compgen -W "diff doctor help" -- "$word"))
 }
 complete -o filenames -F _fusec fusec
 
@@ -43,11 +44,13 @@ _fusec_run() {
   if [[ $option == = ]]; then option=${COMP_WORDS[COMP_CWORD-2]}; fi
   case $option in
     --color) COMPREPLY=($(compgen -W 'auto always never' -- "$value")); return ;;
+    --device) COMPREPLY=($(compgen -W 'reference emulator cuda' -- "$value")); return ;;
     --inputs) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --outputs) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --profile) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --expect) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --ptx) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --arch) COMPREPLY=($(compgen -W "$(fusec --list-targets --json 2>/dev/null | sed -n 's/^    "arch": "\(.*\)",$/\1/p')" -- "$value")); return ;;
     --target) COMPREPLY=($(compgen -W "$(fusec --list-targets --json 2>/dev/null | sed -n 's/^    "name": "\(.*\)",$/\1/p')" -- "$value")); return ;;
     --tuning-db) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --strategy) COMPREPLY=($(compgen -W 'none tvm full' -- "$value")); return ;;

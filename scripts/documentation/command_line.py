@@ -18,11 +18,30 @@ files; the summary, warnings and errors go to standard error. A failed run leave
 """
 
 
-def help_text(programs, program):
-    text = programs.output("--help", program=program).replace(program, os.path.basename(program))
+def help_text(programs, program, *words):
+    text = programs.output(*words, "--help", program=program).replace(program, os.path.basename(program))
     return re.sub(r"[ \t]+$", "", text, flags=re.M).strip("\n")
 
 
+def help_of_diff(programs):
+    """What `fusec diff --help` says and `fusec --help` does not: without the options of both, under one heading."""
+    of_both = set(help_text(programs, programs.fusec).split("\n"))
+    head, options = help_text(programs, programs.fusec, "diff").split("\nOutput:\n")
+    own = []
+    taken = False  # the option above, whose description may go on
+    for line in options.split("\n"):
+        taken = taken if line.startswith(" " * 12) else line.startswith("  -") and line not in of_both
+        if taken:
+            own.append(line)
+    return head.strip("\n") + "\n\nOptions of fusec diff, beside those of fusec:\n" + "\n".join(own)
+
+
+def with_diff(help_text_of_fusec, help_of_diff):
+    """For what is made of options: those of `fusec diff` as a group of their own."""
+    return help_text_of_fusec + "\n\nfusec diff:\n" + help_of_diff.split("beside those of fusec:\n")[1]
+
+
 def text(programs):
-    parts = [f"\n## {os.path.basename(p)}\n\n```\n{help_text(programs, p)}\n```\n" for p in (programs.fusec, programs.fusec_run)]
-    return HEAD + "".join(parts)
+    parts = {"fusec": help_text(programs, programs.fusec), "fusec diff": help_of_diff(programs),
+             "fusec-run": help_text(programs, programs.fusec_run)}
+    return HEAD + "".join(f"\n## {name}\n\n```\n{text}\n```\n" for name, text in parts.items())
