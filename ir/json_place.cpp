@@ -132,6 +132,13 @@ JsonPlace find_in_json(std::string_view text, std::string_view pointer) {
   return place;
 }
 
+JsonPlace fault_in_json(std::string_view text, std::string_view pointer, std::string_view found) {
+  const JsonPlace at = find_in_json(text, pointer);
+  const bool is_key = at.key_begin < at.key_end && text.substr(at.key_begin, at.key_end - at.key_begin) == found &&
+                      text.substr(at.begin, at.end - at.begin) != found;
+  return is_key ? JsonPlace{.begin = at.key_begin, .end = at.key_end} : at;
+}
+
 std::string named_element(std::string_view text, std::string_view pointer) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kKinds = {
       {{"nodes", "node"}, {"inputs", "input"}, {"constants", "constant"}, {"groups", "group"}}};

@@ -16,6 +16,9 @@ struct JsonPlace {
 // Pointers are those that JsonDocument makes. Where the text has no such element, the deepest that it has on the way.
 JsonPlace find_in_json(std::string_view text, std::string_view pointer);
 
+// What to point at where an error found these words: the member's key, where they are the key, else its value.
+JsonPlace fault_in_json(std::string_view text, std::string_view pointer, std::string_view found);
+
 // "node \"act\"", for a pointer into an element of the model that has a name; "" elsewhere.
 std::string named_element(std::string_view text, std::string_view pointer);
 

@@ -20,12 +20,6 @@ struct Location {
   std::string element;  // node "act"
 };
 
-// What the message quotes is the key: that is pointed at, not its value.
-bool is_about_key(std::string_view text, const JsonPlace& at, const std::string& found) {
-  return at.key_begin < at.key_end && text.substr(at.key_begin, at.key_end - at.key_begin) == found &&
-         text.substr(at.begin, at.end - at.begin) != found;
-}
-
 // Where a line has these words, apart from longer ones.
 std::size_t find_words(std::string_view line, std::string_view words) {
   if (words.empty()) return std::string_view::npos;
@@ -58,12 +52,9 @@ std::optional<Location> location_of(const Error::Parts& parts, const FileText& t
   if (!text) return std::nullopt;
   if (parts.line > 0)
     return location_in_line({parts.line, parts.column}, std::string(line_of(*text, parts.line)), parts.found);
-  const JsonPlace at = find_in_json(*text, parts.pointer);
-  const bool key = is_about_key(*text, at, parts.found);
-  const std::size_t begin = key ? at.key_begin : at.begin;
-  Location location{.place = place_of(*text, begin),
-                    .length = (key ? at.key_end : at.end) - begin,
-                    .element = named_element(*text, parts.pointer)};
+  const JsonPlace at = fault_in_json(*text, parts.pointer, parts.found);
+  Location location{
+      .place = place_of(*text, at.begin), .length = at.end - at.begin, .element = named_element(*text, parts.pointer)};
   location.line = line_of(*text, location.place.line);
   return location;
 }

@@ -1,4 +1,6 @@
 // The public API over the internal graph and pipeline.
+#include <filesystem>
+#include <system_error>
 #include <thread>
 
 #include "analysis/annotate.h"
@@ -8,6 +10,7 @@
 #include "compilation_details.h"
 #include "fusec/fusec.h"
 #include "ir/budget.h"
+#include "ir/mapped_file.h"
 #include "ir/read.h"
 #include "ir/spelling.h"
 #include "ir/text.h"
@@ -22,6 +25,17 @@
 
 namespace fusec {
 namespace {
+
+// Of a file that was read before, for an error about it; "" where it cannot be read twice.
+std::string text_again(const std::string& path) {
+  std::error_code none;
+  if (!std::filesystem::is_regular_file(path, none)) return "";
+  try {
+    return read_text_file(path);
+  } catch (const Error&) {
+    return "";
+  }
+}
 
 // The model's graph, its symbols at the values that the user gives them.
 Graph hinted(const Model& model, const Options& options) {
@@ -109,16 +123,26 @@ Compilation compiled(const Model& model, const Options& options) {
 }  // namespace
 
 Model Model::read(const std::string& path, const Registry& registry, const ResourceLimits& resources) {
-  return at_boundary(resources, [&] {
-    return Model(std::make_shared<const Graph>(read_model(path, registry.table(), Limits(resources.sizes))));
+  return at_boundary(resources, [&]() -> Model {
+    try {
+      return Model(std::make_shared<const Graph>(read_model(path, registry.table(), Limits(resources.sizes))));
+    } catch (const Error& error) {
+      if (error.parts().file != path || error.parts().pointer.empty()) throw;
+      throw with_place(error, text_again(path));
+    }
   });
 }
 
 Model Model::parse(std::string_view json, const std::string& directory, const Registry& registry,
                    const ResourceLimits& resources) {
-  return at_boundary(resources, [&] {
-    return Model(std::make_shared<const Graph>(
-        read_model_text(json, "model", directory, registry.table(), Limits(resources.sizes))));
+  return at_boundary(resources, [&]() -> Model {
+    try {
+      return Model(std::make_shared<const Graph>(
+          read_model_text(json, "model", directory, registry.table(), Limits(resources.sizes))));
+    } catch (const Error& error) {
+      if (error.parts().file != "model") throw;
+      throw with_place(error, json);
+    }
   });
 }
 

@@ -55,6 +55,8 @@ FUSEC_API fusec_status fusec_error_status(const fusec_error* error);
 FUSEC_API const char* fusec_error_message(const fusec_error* error);
 FUSEC_API const char* fusec_error_file(const fusec_error* error);     // the model file as it was named
 FUSEC_API const char* fusec_error_pointer(const fusec_error* error);  // JSON pointer (RFC 6901) of the element
+FUSEC_API size_t fusec_error_line(const fusec_error* error);          // in the model's text, from 1; 0 where unknown
+FUSEC_API size_t fusec_error_column(const fusec_error* error);
 FUSEC_API const char* fusec_error_what(const fusec_error* error);
 FUSEC_API const char* fusec_error_found(const fusec_error* error);
 FUSEC_API const char* fusec_error_expected(const fusec_error* error);

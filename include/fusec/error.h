@@ -22,7 +22,7 @@ class Error : public std::runtime_error {
   struct Parts {
     std::string file;      // the model file as the user named it, "-" for standard input
     std::string pointer;   // JSON pointer (RFC 6901) of the offending element, "" for the whole document
-    std::size_t line = 0;  // in the file, from 1, where the text itself is wrong or is not JSON; 0 where unknown
+    std::size_t line = 0;  // in the file, from 1; 0 where unknown
     std::size_t column = 0;
     std::string what;      // "unknown dtype"
     std::string found;     // "\"flaot32\""

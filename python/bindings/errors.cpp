@@ -19,8 +19,9 @@ const char* class_of(ErrorKind kind) {
 void raise(const Error& error) {
   const nb::object type = nb::module_::import_("fusec.errors").attr(class_of(error.kind()));
   const Error::Parts& p = error.parts();
-  const nb::object value = type(error.what(), "file"_a = p.file, "pointer"_a = p.pointer, "what"_a = p.what,
-                                "found"_a = p.found, "expected"_a = p.expected, "hint"_a = p.hint);
+  const nb::object value =
+      type(error.what(), "file"_a = p.file, "pointer"_a = p.pointer, "line"_a = p.line, "column"_a = p.column,
+           "what"_a = p.what, "found"_a = p.found, "expected"_a = p.expected, "hint"_a = p.hint);
   PyErr_SetObject(type.ptr(), value.ptr());
 }
 

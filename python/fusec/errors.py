@@ -1,7 +1,8 @@
 """What goes wrong, and how it is told.
 
 Every error is one sentence and has its parts as attributes: ``what`` went wrong, what was ``found`` and ``expected``,
-a ``hint``, and, where it is about a file, the ``file`` and the JSON ``pointer`` (RFC 6901) of the element.
+a ``hint``, and, where it is about a file, the ``file``, the JSON ``pointer`` (RFC 6901) of the element, and its ``line``
+and ``column`` from 1 (0 where they are not known).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ class FusecError(Exception):
         hint: str = "",
         file: str = "",
         pointer: str = "",
+        line: int = 0,
+        column: int = 0,
     ) -> None:
         super().__init__(message or _sentence(what, found, expected, hint))
         self.what = what
@@ -28,6 +31,8 @@ class FusecError(Exception):
         self.hint = hint
         self.file = file
         self.pointer = pointer
+        self.line = line
+        self.column = column
 
 
 class InputError(FusecError, ValueError):

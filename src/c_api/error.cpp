@@ -8,13 +8,14 @@ struct fusec_error {
   fusec_status status;
   const char* message;
   const char *file, *pointer, *what, *found, *expected, *hint;
+  size_t line, column;
 };
 
 namespace fusec::c_api {
 namespace {
 
 constexpr fusec_error kOutOfMemory{
-    FUSEC_ERROR_OUT_OF_MEMORY, "there is not enough memory", "", "", "there is not enough memory", "", "", ""};
+    FUSEC_ERROR_OUT_OF_MEMORY, "there is not enough memory", "", "", "there is not enough memory", "", "", "", 0, 0};
 
 struct OwnedError : fusec_error {
   OwnedError(fusec_status of, std::string text, Error::Parts of_parts)
@@ -27,6 +28,8 @@ struct OwnedError : fusec_error {
     found = parts.found.c_str();
     expected = parts.expected.c_str();
     hint = parts.hint.c_str();
+    line = parts.line;
+    column = parts.column;
   }
 
   std::string message_text;
@@ -105,6 +108,12 @@ const char* fusec_error_file(const fusec_error* error) {
 }
 const char* fusec_error_pointer(const fusec_error* error) {
   return error ? error->pointer : "";
+}
+size_t fusec_error_line(const fusec_error* error) {
+  return error ? error->line : 0;
+}
+size_t fusec_error_column(const fusec_error* error) {
+  return error ? error->column : 0;
 }
 const char* fusec_error_what(const fusec_error* error) {
   return error ? error->what : "";

@@ -63,6 +63,7 @@ static void nulls(void) {
   fusec_module_free(NULL);
   CHECK(strcmp(fusec_error_message(NULL), "") == 0);
   CHECK(fusec_error_status(NULL) == FUSEC_OK);
+  CHECK(fusec_error_line(NULL) == 0 && fusec_error_column(NULL) == 0);
   CHECK(fusec_text_size(NULL) == 0 && strcmp(fusec_text_data(NULL), "") == 0);
 }
 
@@ -113,6 +114,8 @@ static void wrong_models(void) {
   CHECK(strcmp(fusec_error_file(error), "model") == 0);
   CHECK(strcmp(fusec_error_pointer(error), "/nodes/0/op") == 0);
   CHECK(strcmp(fusec_error_found(error), "\"sigmoyd\"") == 0);
+  CHECK(fusec_error_line(error) == 1);
+  CHECK(fusec_error_column(error) == (size_t)(strstr(json, "\"sigmoyd\"") - json) + 1);
   CHECK(strstr(fusec_error_hint(error), "sigmoid"));
   CHECK(strlen(fusec_error_what(error)) > 0 && strstr(fusec_error_message(error), fusec_error_what(error)));
   fusec_error_free(error);

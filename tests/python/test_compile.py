@@ -93,6 +93,7 @@ class Errors(unittest.TestCase):
                            "outputs": ["x"]})
         error = self.check(fusec.InputError, "did you mean", lambda: fusec.Model.parse(text))
         self.assertEqual(error.pointer, "/inputs/0/dtype")
+        self.assertEqual((error.line, error.column), (1, text.index('"flaot32"') + 1))
         self.assertIn("flaot32", error.found)
         self.assertIn("float32", error.hint)
 
