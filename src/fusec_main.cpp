@@ -1,14 +1,18 @@
 // fusec: reads a model, fuses it, emits CUDA source (and what else is asked for).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "bisect_rewritings.h"
 #include "codegen/host/emit_header.h"
@@ -48,6 +52,7 @@ struct Arguments {
   std::vector<std::string> one_kernel;
   std::vector<std::string> explain;
   bool no_nvrtc = false, stats = false;
+  bool view = false;
   bool list_ops = false, list_passes = false, list_patterns = false, list_targets = false;
   std::string dump_before, dump_after;
   std::string bisect;
@@ -382,6 +387,37 @@ int run_doctor(const Arguments& a) {
   return can_compile(findings) ? 0 : static_cast<int>(ErrorKind::kEnvironment);
 }
 
+// Whether a browser was started.
+bool shows_in_browser(const std::string& path) {
+#ifdef __APPLE__
+  const char* const opener = "open";
+#else
+  const char* const opener = "xdg-open";
+  if (!std::getenv("DISPLAY") && !std::getenv("WAYLAND_DISPLAY")) return false;
+#endif
+  const char* const words[] = {opener, path.c_str(), nullptr};
+  pid_t child = 0;
+  int status = 0;
+  if (posix_spawnp(&child, opener, nullptr, nullptr, const_cast<char* const*>(words), environ) != 0) return false;
+  return waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+// `fusec view`: the page of --emit=html, in -o FILE or a temporary file; its path is printed where no browser shows it.
+int run_view(Arguments a) {
+  const bool is_temporary = a.output.empty();
+  const std::string path = is_temporary ? new_temporary_file(".html") : std::exchange(a.output, "");
+  a.emits.push_back("html=" + path);
+  try {
+    Compilation(a).run();
+  } catch (...) {
+    std::error_code ignored;
+    if (is_temporary) std::filesystem::remove(path, ignored);
+    throw;
+  }
+  if (path != "-" && !shows_in_browser(path)) write_output("-", path + "\n");
+  return 0;
+}
+
 int run(const Arguments& a) {
   if (a.compile.model == "doctor") return run_doctor(a);
   if (a.compile.model == "diff") return run_diff(a.compile, a.sides, a.against);
@@ -398,7 +434,7 @@ int run(const Arguments& a) {
   if (a.compile.model.empty()) usage("no model is given", "fusec model.json -o out.cu");
   if (!a.dump_before.empty()) find_pass(a.dump_before);
   if (!a.dump_after.empty() && a.dump_after != "all") find_pass(a.dump_after);
-  return Compilation(a).run();
+  return a.view ? run_view(a) : Compilation(a).run();
 }
 
 }  // namespace
@@ -413,16 +449,20 @@ int main(int given, char** words) try {
     line.erase(line.begin() + 1);
     line.push_back(help.data());
   }
+  const bool view = line.size() > 1 && std::string_view(line[1]) == "view";
+  if (view) line.erase(line.begin() + 1);
   line.push_back(nullptr);
   char** const argv = line.data();
   const int argc = static_cast<int>(line.size()) - 1;
   CLI::App app{
       "fusec compiles neural-network graphs to fused CUDA source.\n\n  fusec model.json -o out.cu\n"
       "  fusec diff A B  two models, partitions, reports or plans side by side\n"
+      "  fusec view A    the model in a browser: the page of --emit=html\n"
       "  fusec doctor    what this machine has and lacks, and what to do about it\n"
       "  fusec help      this text; fusec help diff: that of diff\n"};
   app.set_version_flag("--version", std::string("fusec ") + FUSEC_VERSION);
   fusec::Arguments a;
+  a.view = view;
   fusec::add_compile_options(app, a.compile, false);
   app.add_option(
       "-o", a.output,

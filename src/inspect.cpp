@@ -13,6 +13,7 @@
 #include "model_cost.h"
 #include "summary.h"
 #include "transforms/explain_print.h"
+#include "view_page.h"
 
 namespace fusec {
 namespace {
@@ -51,6 +52,16 @@ std::string picture_dot(const Compilation& compilation) {
 
 std::string picture_svg(const Compilation& compilation) {
   return to_svg(picture_dot(compilation));
+}
+
+std::string picture_html(const Compilation& compilation) {
+  const CompilationDetails& d = details_of(compilation);
+  return at_boundary([&] {
+    std::map<std::string, KernelResources> resources;
+    for (const KernelImage& image : images_of(compilation))
+      if (image.cubin && !image.cubin->empty()) resources.merge(cubin_resources(*image.cubin));
+    return view_page({d.graph, d.planned, &d.generated.launch, d.options, std::move(resources)});
+  });
 }
 
 std::string summary(const Compilation& compilation) {

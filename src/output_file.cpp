@@ -20,13 +20,15 @@ void write_output(const std::string& path, std::string_view content) {
                [&](std::ostream& out) { out.write(content.data(), static_cast<std::streamsize>(content.size())); });
 }
 
-TemporaryFile::TemporaryFile() {
-  std::string path = (std::filesystem::temp_directory_path() / "fusec.XXXXXX").string();
-  const int file = mkstemp(path.data());
+std::string new_temporary_file(const std::string& extension) {
+  std::string path = (std::filesystem::temp_directory_path() / ("fusec.XXXXXX" + extension)).string();
+  const int file = mkstemps(path.data(), static_cast<int>(extension.size()));
   if (file == -1) throw Error(ErrorKind::kEnvironment, {.file = path, .what = "no temporary file can be made"});
   close(file);
-  path_ = std::move(path);
+  return path;
 }
+
+TemporaryFile::TemporaryFile() : path_(new_temporary_file("")) {}
 
 TemporaryFile::~TemporaryFile() {
   std::error_code ignored;

@@ -9,6 +9,9 @@ namespace fusec {
 // "-" is standard output. Throws Error(kEnvironment) when it cannot be written.
 void write_output(const std::string& path, std::string_view content);
 
+// The path of a new, empty file in the folder for temporary ones, whose name ends so. It stays.
+std::string new_temporary_file(const std::string& extension);
+
 // A file of its own in the folder for temporary ones, which goes with the object.
 class TemporaryFile {
  public:

@@ -121,12 +121,32 @@ def check_svg(fusec, resnet):
         check("ResNet-50 is at most 2500 points wide", width <= 2500, width)
 
 
+def check_word(fusec, folder):
+    """`fusec view`: a page in a temporary file or -o FILE, whose path is printed where there is no display."""
+    quiet = {k: v for k, v in os.environ.items() if k not in ("DISPLAY", "WAYLAND_DISPLAY")} | {"TMPDIR": str(folder)}
+
+    def view(*options):
+        return subprocess.run([fusec, "view", *options, "--no-nvrtc", "--arch=sm_90a"], capture_output=True, text=True, env=quiet)
+
+    model = str(EXAMPLES / "swiglu_mlp.json")
+    page = emit(fusec, model, "html")
+    path = Path(view(model).stdout.strip())
+    check("fusec view prints a page's path", path.suffix == ".html" and path.read_text() == page, path)
+    path = Path(folder) / "mine.html"
+    run = view(model, "-o", str(path))
+    check("fusec view -o", run.stdout == f"{path}\n" and path.read_text() == page, run)
+    before = set(os.listdir(folder))
+    run = view(str(Path(folder) / "no.json"))
+    check("fusec view of no model leaves nothing", run.returncode == 1 and set(os.listdir(folder)) == before, run)
+
+
 def main():
     if len(sys.argv) < 2:
         sys.exit(__doc__)
     fusec, update = sys.argv[1], "--update" in sys.argv[2:]
     with tempfile.TemporaryDirectory() as folder:
         check_lines(check_page(fusec, EXAMPLES / "swiglu_mlp.json"))
+        check_word(fusec, folder)
         check_page(fusec, EXAMPLES / "llama_block.json")
         stack = layers(6, folder)
         data = check_page(fusec, stack)

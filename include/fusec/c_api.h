@@ -193,8 +193,8 @@ FUSEC_API fusec_status fusec_compile(const fusec_model* model, const fusec_optio
 // M of the emitted file's host interface.
 FUSEC_API const char* fusec_compilation_identifier(const fusec_compilation* compilation);
 // By the names of the command line's option --emit: "cu", "header", "ptx", "cubin", "manifest", "partition", "plan",
-// "ir", "report", "ledger", "dot", "svg"; and "summary", one line, and "warnings", a line each. Some are made when they
-// are asked for.
+// "ir", "report", "ledger", "dot", "svg", "html"; and "summary", one line, and "warnings", a line each. Some are made
+// when they are asked for.
 FUSEC_API fusec_status fusec_compilation_product(const fusec_compilation* compilation, const char* kind,
                                                  fusec_text** product, fusec_error** error);
 // Why these nodes are, or are not, in one kernel; without nodes, of all groups. For people, or as JSON.

@@ -21,6 +21,8 @@ std::string graph_text(const Compilation& compilation);
 // The groups as a picture: Graphviz text, or laid out as SVG, which throws Error(kEnvironment) without Graphviz.
 std::string picture_dot(const Compilation& compilation);
 std::string picture_svg(const Compilation& compilation);
+// The model under all strategies as one page for a browser, as --emit=html writes it.
+std::string picture_html(const Compilation& compilation);
 // One line of counts: nodes, groups, launches, kernels, workspace.
 std::string summary(const Compilation& compilation);
 

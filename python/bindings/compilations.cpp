@@ -48,6 +48,7 @@ void bind_compilations(nb::module_& m) {
       .def("ir", [](const Compilation& self) { return graph_text(self); })
       .def("dot", &picture_dot, Released())
       .def("svg", &picture_svg, Released())
+      .def("html", &picture_html, Released())
       .def("summary", &summary)
       .def(
           "explain",

@@ -18,7 +18,10 @@ _FLAGS = {name for name, kind in typing.get_type_hints(CompileOptions).items() i
 _LISTS = {"no_fuse", "no_fuse_node", "patterns", "disable_pattern", "disable_pass"}
 _PAIRS = {"symbol", "limit"}
 _NUMBERS: dict[str, type] = {"max_fused_ops": int, "max_args": int, "jobs": int, "timeout": float}
-_PRODUCTS = ("cu", "ptx", "cubin", "manifest", "partition", "plan", "ir", "report", "ledger", "dot", "svg", "module")
+_PRODUCTS = (
+    *("cu", "ptx", "cubin", "manifest", "partition", "plan", "ir", "report", "ledger"),
+    *("dot", "svg", "html", "module"),
+)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -187,7 +190,7 @@ def _product(module: fusec.Module, kind: str) -> str | bytes:
     if kind in ("ptx", "cubin", "ir"):
         product: str | bytes = getattr(module, kind)
         return product
-    if kind in ("dot", "svg"):
+    if kind in ("dot", "svg", "html"):
         picture: str = getattr(module._compilation, kind)()
         return picture
     return module.source if kind == "cu" else json.dumps(getattr(module, kind), indent=2) + "\n"

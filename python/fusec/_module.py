@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import functools
+import html
 import json
+import os
+import tempfile
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -11,6 +14,23 @@ from . import _core
 from ._calls import Calls, CudaGraph, Tensor
 from ._saved import Saved, write_saved
 from .errors import PlatformError, UsageError
+
+
+class Page:
+    """A page that :meth:`Module.view` wrote."""
+
+    def __init__(self, path: str, text: str) -> None:
+        self.path = path
+        self._text = text
+
+    def __fspath__(self) -> str:
+        return self.path
+
+    def __repr__(self) -> str:
+        return self.path
+
+    def _repr_html_(self) -> str:
+        return f'<iframe srcdoc="{html.escape(self._text)}" width="100%" height="700" style="border:0"></iframe>'
 
 
 class Module:
@@ -206,6 +226,19 @@ class Module:
 
     # --- keeping and showing
 
+    def view(self, path: str | os.PathLike[str] | None = None) -> Page:
+        """Writes the model as one page for a browser (docs/view.md), into a temporary file where no path is given.
+
+        A notebook shows what is returned; elsewhere it is the page's path: ``webbrowser.open(module.view().path)``.
+        """
+        text = self._compilation.html()
+        if path is None:
+            handle, path = tempfile.mkstemp(prefix="fusec.", suffix=".html")
+            os.close(handle)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return Page(os.fspath(path), text)
+
     def save(self, path: str) -> None:
         """Writes what was compiled into one file, for :func:`fusec.load`. Weights are not in it."""
         write_saved(path, self._made, self._model)
@@ -222,8 +255,6 @@ class Module:
             return None
 
     def _repr_html_(self) -> str:
-        import html
-
         rows = "".join(
             f"<tr><td>{html.escape(g['name'])}</td><td>{html.escape(g['pattern'])}</td><td>{g['launches']}</td>"
             f"<td>{html.escape(', '.join(g['nodes']))}</td></tr>"

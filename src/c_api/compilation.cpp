@@ -34,6 +34,7 @@ constexpr Product kProducts[] = {
     {"ledger", ledger},
     {"dot", picture_dot},
     {"svg", picture_svg},
+    {"html", picture_html},
     {"summary", summary},
     {"warnings", warnings},
 };

@@ -122,6 +122,15 @@ class Errors(unittest.TestCase):
         self.assertIn("PlatformError", ran.stderr)
         self.assertIn("/nowhere/libnvrtc.so.13", ran.stderr)
 
+    def test_view(self):
+        module = fusec.compile(models.gated(), no_nvrtc=True)
+        page = module.view()
+        self.addCleanup(os.unlink, page.path)
+        with open(page, encoding="utf-8") as file:
+            self.assertIn("<!doctype html>", file.read(100).lower())
+        self.assertIn("srcdoc", page._repr_html_())
+        self.assertEqual(module.view(page.path).path, page.path)
+
     def test_not_one_kernel(self):
         module = fusec.compile(models.gated(), strategy="none", no_nvrtc=True)
         self.check(fusec.InputError, "not one kernel", lambda: module.require_one_kernel("act", "y"))
