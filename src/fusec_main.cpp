@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "bisect_rewritings.h"
+#include "boundary.h"
 #include "codegen/host/emit_header.h"
 #include "codegen/host/manifest.h"
 #include "command_line.h"
@@ -47,7 +48,7 @@ namespace {
 
 struct Arguments {
   CompileArguments compile;
-  std::string output;
+  std::string output, name;
   std::vector<std::string> emits;
   std::vector<std::string> one_kernel;
   std::vector<std::string> explain;
@@ -96,6 +97,7 @@ class Compilation {
     if (!a_.profile.empty()) profile_ = read_profile(a_.profile);
     Graph graph;
     pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
+    if (!a_.name.empty()) graph.name = require_utf8(a_.name, "--name");
     file_nodes_ = graph.nodes.size();
     const bool predicts = wants("report") || wants("html") || (wants_table() && file_nodes_ <= kLargestToRun);
     if (predicts || !a_.bisect.empty()) file_graph_ = graph;
@@ -474,6 +476,7 @@ int main(int given, char** words) try {
   fusec::add_repeatable(app, "--explain", a.explain,
                         "A,B,...: why nodes are, or are not, in one kernel; or all; also a JSON array");
   app.add_flag("--no-nvrtc", a.no_nvrtc, "emit without compiling");
+  app.add_option("--name", a.name, "NAME: the model's name in what is emitted (default: the one in the file)");
   app.add_flag("--stats", a.stats, "tell where time and memory went");
   app.add_flag("--list-ops", a.list_ops, "the operators");
   app.add_flag("--list-passes", a.list_passes, "the stages of a compilation");

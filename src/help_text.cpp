@@ -20,7 +20,7 @@ struct Group {
 // In the order in which --help shows them. What stands nowhere here comes last, as "Other options".
 const std::vector<Group>& groups() {
   static const std::vector<Group> list = {
-      {"Output", {"-o", "--emit", "--no-nvrtc", "--json", "--quiet", "--verbose", "--color"}},
+      {"Output", {"-o", "--emit", "--no-nvrtc", "--name", "--json", "--quiet", "--verbose", "--color"}},
       {"Running", {"--device", "--inputs", "--outputs", "--random", "--host-part", "--bench", "--profile", "--tune"}},
       {"Checking results", {"--verify", "--expect", "--tolerance", "--sample-blocks"}},
       {"Any PTX file", {"--ptx", "--kernel", "--grid", "--block", "--cluster", "--shared", "--arg"}},

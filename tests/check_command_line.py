@@ -190,6 +190,12 @@ def lists_of_names(scratch):
     expect("two lists", run(MODEL, "--require-one-kernel=hidden,scaled", "--require-one-kernel=scaled,y"), 0)
 
 
+def names_of_a_model(scratch):
+    """--name: two architectures' files link into one program."""
+    expect("--name", run(MODEL, "--emit=header", "--name=for.sm_90a", "--arch=sm_90a"), 0, r"cudaError_t for_sm_90a_launch\(")
+    expect("--name, empty", run(MODEL, "--emit=header", "--name="), 2)
+
+
 def outputs(scratch):
     def content(name):
         with open(os.path.join(scratch, name), encoding="utf-8") as f:
@@ -293,7 +299,7 @@ def doctor():
 
 def main():
     usage_errors()
-    for check in (input_errors, lists_of_names, outputs, native_and_nvrtc, graphviz_is_looked_for_first,
+    for check in (input_errors, lists_of_names, names_of_a_model, outputs, native_and_nvrtc, graphviz_is_looked_for_first,
                   counts_say_what_they_count):
         with tempfile.TemporaryDirectory(prefix="fusec_command_line_") as scratch:
             check(scratch)
