@@ -9,8 +9,8 @@
 
 namespace fusec {
 
-// All nodes, each after its operands' producers; among the nodes that are ready, always the one earliest in the graph
-// (without aliases: the graph's own order). Nothing where no order serves all of `aliases`.
+// All nodes, each after its operands' producers. Among the nodes that are ready, the one earliest in the graph comes
+// first, so without aliases this is the graph's own order. Nothing if no order satisfies all of `aliases`.
 std::optional<std::vector<NodeId>> order_for_aliases(const Graph& graph, const std::vector<Alias>& aliases);
 
 }  // namespace fusec

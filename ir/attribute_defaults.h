@@ -1,5 +1,5 @@
-// What an optional attribute is where a node leaves it out, for lists and documentation. The rows of ir/ops/ apply
-// these values; tests/check_defaults.py shows that giving one compiles to the same kernel as leaving it out.
+// Default values of optional attributes, for lists and documentation. The op rows in ir/ops/ apply the defaults
+// themselves; tests/check_defaults.py shows that writing a default out compiles to the same kernel as omitting it.
 #pragma once
 
 #include <string_view>
@@ -7,11 +7,11 @@
 namespace fusec {
 
 struct AttributeDefault {
-  std::string_view value;    // JSON, as a file would give it; empty where no one value says the same
-  std::string_view meaning;  // then: what an absent attribute means
+  std::string_view value;    // JSON, as a model file writes it; empty when the default is not one fixed value
+  std::string_view meaning;  // in words what an absent attribute means; set only when `value` is empty
 };
 
-// Both are empty where nothing is known of the attribute.
+// Both fields are empty for an attribute that is not listed.
 AttributeDefault attribute_default(std::string_view op, std::string_view attribute);
 
 }  // namespace fusec

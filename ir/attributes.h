@@ -1,4 +1,4 @@
-// An op's attributes: values as the graph file gives them, normalized to the types that the op's row declares.
+// An op's attributes: the values of the graph file, converted to the types that the op's row declares.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ struct Attribute {
   bool operator==(const Attribute&) const = default;
 };
 
-// Sorted by name; absent attributes are not stored: an accessor gives the default.
+// The attributes of one node, sorted by name. Absent attributes are not stored; accessors return the default.
 class Attributes {
  public:
   Attributes() = default;
@@ -53,7 +53,7 @@ class Attributes {
   const std::vector<Attribute>& list() const { return list_; }
   bool empty() const { return list_.empty(); }
 
-  // Each throws InternalError when the attribute is there with another type, or is missing and has no default.
+  // Each throws InternalError when the attribute has another type, or is missing and has no default.
   bool flag(std::string_view name, bool otherwise) const;
   std::int64_t integer(std::string_view name) const;
   std::int64_t integer(std::string_view name, std::int64_t otherwise) const;

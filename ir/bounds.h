@@ -1,7 +1,7 @@
-// What is known of the variables of index expressions, and what follows from it: ranges, proofs, simplification.
+// Bounds of the variables of index expressions, and what follows from them: ranges, proofs, simplification.
 //
-// Used to decide that a guard can go, that two dimensions agree, that reshape after reshape is the identity and that an
-// access is contiguous. Every rule is checked exhaustively on small bounds in tests/ir/bounds_test.cpp.
+// Callers use this to drop a guard, to show that two dimensions agree, that two reshapes cancel, or that an access is
+// contiguous. tests/ir/bounds_test.cpp checks every rule exhaustively on small bounds.
 #pragma once
 
 #include <cstdint>
@@ -22,20 +22,20 @@ struct Symbol {
   std::int64_t min = 1;
   std::int64_t max = 2147483647;
   std::int64_t multiple_of = 1;
-  std::int64_t hint = 2048;  // the value used for costs and reports; always allowed by the bounds
+  std::int64_t hint = 2048;  // value for costs and reports; always within the bounds
 
   bool operator==(const Symbol&) const = default;
 };
 
-// What is known of a product of symbols beyond their own bounds: batch * tokens <= max.
+// An upper bound of a product of symbols, tighter than their own bounds: batch * tokens <= max.
 struct ProductLimit {
-  std::vector<std::uint32_t> symbols;  // sorted; one that is repeated is a power
+  std::vector<std::uint32_t> symbols;  // sorted; a repeated symbol is a power
   std::int64_t max;
 
   bool operator==(const ProductLimit&) const = default;
 };
 
-// The symbols of a model by id. Copies share one list: every pool of expressions has one, and there may be as many
+// The symbols of a model by id. Copies share one list, since every ExprPool holds a copy and a model can have as many
 // pools as symbols.
 class Symbols {
  public:
@@ -61,7 +61,7 @@ class Symbols {
   friend bool operator==(const Symbols& a, const Symbols& b) { return a.list_ == b.list_ || a.list() == b.list(); }
 
  private:
-  std::shared_ptr<std::vector<Symbol>> list_;  // null for none; copied before a change where it is shared
+  std::shared_ptr<std::vector<Symbol>> list_;  // null when empty; copied before a change if it is shared
 };
 
 struct Bounds {
@@ -71,7 +71,7 @@ struct Bounds {
   std::vector<ProductLimit> products;
 };
 
-// Least and greatest value; saturated at the limits of int64 where it may lie beyond.
+// Least and greatest value, saturated at the limits of int64.
 struct Range {
   std::int64_t min;
   std::int64_t max;
@@ -79,18 +79,18 @@ struct Range {
 
 Range range_of(const IndexExpr& e, const Bounds& bounds);
 
-// Proofs: true means proven for every value the bounds allow, false means not proven.
+// Proofs. True: proven for all values within the bounds. False: not proven, the statement may still hold.
 bool proves_nonnegative(const IndexExpr& e, const Bounds& bounds);
 inline bool proves_less(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds) {
   return proves_nonnegative(b - a - 1, bounds);
 }
-// a and b can have no common value under the bounds.
+// a and b differ for all values within the bounds.
 bool proves_different(const IndexExpr& a, const IndexExpr& b, const Bounds& bounds);
-// Is e a multiple of k, for every value?
+// e is a multiple of k for all values within the bounds.
 bool proves_multiple_of(const IndexExpr& e, std::int64_t k, const Bounds& bounds);
 
-// The simplest equal expression that the rules find: divisions and remainders of what is in range disappear, minima and
-// maxima are decided, (a//c)*c + a%c is a again.
+// The simplest equal expression that the rules find. Divisions and remainders disappear when the dividend is in range,
+// decided minima and maxima become one operand, and (a//c)*c + a%c becomes a.
 IndexExpr simplify(const IndexExpr& e, const Bounds& bounds);
 
 }  // namespace fusec

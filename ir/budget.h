@@ -1,12 +1,13 @@
-// The time and memory that a compilation has left. Every loop whose length depends on the input calls count_step().
+// Limits on the time and memory of a compilation. Every loop with a length that depends on the input calls
+// count_step().
 //
 //   Budget budget(limits);             // the clock starts
-//   const BudgetScope scope(&budget);  // from here on this thread works for the budget
+//   const BudgetScope scope(&budget);  // this thread now counts against the budget
 //   for (...) count_step();            // throws Error once a limit is exceeded
 //
-// A step costs a decrement and a branch. Only every 64th step of a thread that works for a budget with limits looks at
-// the clock, and at the process's memory at most every two milliseconds. Once a limit is exceeded, every further look
-// throws, so that no handler of an Error can continue with the work.
+// A step costs a decrement and a branch. Every 64th step of a thread with a limited budget reads the clock, and reads
+// the process's memory at most every two milliseconds. Once a limit is exceeded, every further check throws, so no
+// handler of an Error can continue the work.
 #pragma once
 
 #include <atomic>
@@ -24,11 +25,11 @@ namespace fusec {
 
 class Budget {
  public:
-  // Whether memory counts from what the process has now (a library) or from nothing (a program).
+  // kAdded counts memory beyond what the process has now (for a library); kOfProcess counts all of it (for a program).
   enum class Memory : std::uint8_t { kAdded, kOfProcess };
 
-  // Throws Error(kUsage) for a negative limit, Error(kEnvironment) where memory is limited and the system does not tell
-  // how much the process has.
+  // Throws Error(kUsage) for a negative limit, and Error(kEnvironment) when memory is limited but the system does not
+  // tell how much the process has.
   explicit Budget(const ResourceLimits& limits, Memory memory = Memory::kAdded);
   ~Budget();
   Budget(const Budget&) = delete;
@@ -38,11 +39,11 @@ class Budget {
   bool is_limited() const { return limits_.seconds > 0 || limits_.memory_bytes > 0; }
   bool is_exceeded() const { return exceeded_ != Limit::kNothing; }
   std::optional<std::chrono::steady_clock::time_point> deadline() const;
-  void enter(std::string_view stage);  // errors name it
+  void enter(std::string_view stage);  // the stage that errors name
 
-  // Throws Error(kInput) where a limit is exceeded, or would be with `more` bytes of memory.
+  // Throws Error(kInput) if a limit is exceeded, or would be with `more` bytes of memory.
   void require(std::int64_t more = 0);
-  // The message of that error where a limit times `tolerance` is exceeded, else nothing.
+  // The message that require() throws, if a limit times `tolerance` is exceeded; empty otherwise.
   std::optional<std::string> excess(double tolerance = 1);
 
  private:
@@ -62,7 +63,7 @@ class Budget {
   std::string stage_;
 };
 
-// Makes the budget that of the current thread; null: none.
+// Sets the current thread's budget for a scope; null means no budget.
 class BudgetScope {
  public:
   explicit BudgetScope(Budget* budget);
@@ -74,7 +75,7 @@ class BudgetScope {
   Budget* before_;
 };
 
-Budget* current_budget();  // of this thread; null for none
+Budget* current_budget();  // this thread's budget; null when there is none
 inline constinit thread_local std::int64_t steps_until_look = std::numeric_limits<std::int64_t>::max();
 void look_at_budget();
 
@@ -83,10 +84,10 @@ inline void count_step() {
     look_at_budget();
 }
 
-// Before a block of memory of this size is taken. Throws as count_step() does.
+// Call before allocating a block of this size. Throws as count_step() does.
 void require_memory(std::size_t bytes);
 
-// Names what begins now in the errors of this thread's budget.
+// Sets the stage that errors of this thread's budget name.
 void enter_stage(std::string_view stage);
 
 }  // namespace fusec

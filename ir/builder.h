@@ -1,4 +1,4 @@
-// Graphs built in C++: types are inferred as nodes are added, names are made where none are given.
+// Builds graphs in C++. Types are inferred as nodes are added; unnamed nodes get names.
 //
 //   GraphBuilder b("swiglu");
 //   const Dim tokens = b.symbol("tokens", {.max = 8192});
@@ -8,7 +8,7 @@
 //   b.output(b.op("sum", {h}, {{"dim", -1}, {"keepdim", true}}));
 //   const Graph graph = b.finish();
 //
-// What is wrong with an op, an operand or an attribute is an Error(kUsage).
+// A wrong op, operand or attribute throws Error(kUsage).
 #pragma once
 
 #include <initializer_list>
@@ -34,7 +34,7 @@ class GraphBuilder {
     ValueId id = kNone;
   };
 
-  // What an op takes: a tensor, a weak number, a dimension's value, or nothing (Absent{}).
+  // An operand: a tensor, a weakly typed number, the value of a dimension, or nothing (Absent{}).
   struct Absent {};
   using Operand = std::variant<Absent, Tensor, Scalar, Dim>;
   class Arg {
@@ -50,7 +50,7 @@ class GraphBuilder {
     Operand operand;
   };
 
-  // An attribute as a model file would have it; it is brought to the type that the op's row declares.
+  // An attribute as a model file would write it; it is converted to the type that the op's row declares.
   class Setting {
    public:
     Setting(std::string n, bool v) : name(std::move(n)), value(v) {}
@@ -85,12 +85,12 @@ class GraphBuilder {
   // A node with any number of results.
   std::vector<Tensor> results(const std::string& op_name, const std::vector<Arg>& args, const Settings& settings = {},
                               const std::string& node_name = "");
-  // A node whose op is not in the table: its results' types are given. With a setting "expr" (ir/scalar_expression.h)
-  // it is elementwise or broadcasting and needs no launcher.
+  // A node of an op that is not in the table; `types` are its result types. With a setting "expr"
+  // (ir/scalar_expression.h) the op is elementwise or broadcasting and needs no launcher.
   std::vector<Tensor> custom(const std::string& op_name, const std::vector<Arg>& args,
                              const std::vector<TensorType>& types, const Settings& settings = {},
                              const std::string& node_name = "");
-  // Overrules the pattern kind, or keeps out of fusion, the node that produces `result`.
+  // Overrides the pattern kind of the node that produces `result`, or keeps that node out of fusion.
   void set_pattern(Tensor result, OpPattern pattern);
   void keep_alone(Tensor result);
 
@@ -98,14 +98,14 @@ class GraphBuilder {
   void alias(Tensor output, Tensor input);
 
   const TensorType& type(Tensor value) const { return graph_.tensor(value.id); }
-  // The graph, verified; the builder is empty afterwards. Throws Error(kUsage) where it is no valid model.
+  // Returns the verified graph and leaves the builder empty. Throws Error(kUsage) if it is no valid model.
   Graph finish();
 
  private:
   std::string fresh_name(const std::string& wanted);
   void check_name(const std::string& name) const;
   Node& producer(Tensor result);
-  // A weak infinity or NaN is a 0-d constant, as in a model file.
+  // The operand of a number. Infinities and NaN become 0-d constants, as in a model file.
   ValueId number_operand(const Scalar& number);
   std::vector<Tensor> add(const OpDef* row, const std::vector<Arg>& args, Attributes attributes,
                           const std::vector<ValueType>& declared, const std::string& node_name);

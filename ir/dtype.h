@@ -1,4 +1,4 @@
-// Element types of tensors: the ml_dtypes names, their sizes and categories.
+// Element types of tensors: their names (as in ml_dtypes), sizes and categories.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +39,7 @@ struct DTypeInfo {
   int bits;               // 4, 8, 16, 32 or 64
   Category category;
   bool is_signed;
-  std::string_view safetensors;  // the dtype's name in a safetensors header: "BF16"; 4-bit integers are stored as "U8"
+  std::string_view safetensors;  // name in a safetensors header: "BF16"; 4-bit integers are stored as "U8"
 };
 
 std::span<const DTypeInfo> all_dtypes();  // in enum order

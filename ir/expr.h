@@ -1,11 +1,11 @@
-// Scalar expressions: what a kernel computes at one index of its output. Nodes live in a pool, each distinct node once,
-// operands before users, so that equal subterms are one node and a walk needs no recursion.
+// Scalar expressions: what a kernel computes at one index of its output. A pool holds each distinct node once, operands
+// before users: equal subterms share a node, and a walk needs no recursion.
 //
 //   silu at [i, j]           x = load x[i, j];  x * sigmoid(x)
 //   row sum at [i]           reduce sum over k < K of (load x[i, k])
 //
-// Arithmetic happens in compute types: 16-bit and 8-bit floats are widened to float32 by a load and narrowed by the
-// store; kRound puts a value on the grid of a narrower dtype (a cast that the user wrote), integers wrap by it.
+// Arithmetic happens in compute types. A load widens 16-bit and 8-bit floats to float32 and the store narrows the
+// result. kRound rounds a value to a narrower dtype (a cast that the user wrote); it wraps integers.
 #pragma once
 
 #include <algorithm>
@@ -23,8 +23,8 @@ namespace fusec {
 
 enum class ScalarType : std::uint8_t { kBool, kInt32, kUInt32, kInt64, kUInt64, kFloat32, kFloat64 };
 
-// The type in which values of a dtype are computed: float32 for all floats but float64, int32 for signed integers of up
-// to 32 bits, uint32 for unsigned ones, and so on.
+// The type in which values of a dtype are computed: float32 for all floats but float64, int32 for signed integers of
+// at most 32 bits, uint32 for unsigned integers of at most 32 bits.
 ScalarType compute_type(DType dtype);
 inline bool is_float(ScalarType t) {
   return t == ScalarType::kFloat32 || t == ScalarType::kFloat64;
@@ -33,11 +33,11 @@ inline bool is_float(ScalarType t) {
 enum class ExprOp : std::uint8_t {
   // leaves
   kConstant,  // `real` or `integer`
-  kLoad,      // tensor `source` at `indices`; where args[0] (a guard) is there and false, no access and the value is 0
+  kLoad,      // tensor `source` at `indices`; if the optional guard args[0] is false: 0, without an access
   kIndex,     // the value of indices[0], an int64
   // conversions
   kConvert,  // to `type`, as C++ (float to integer truncates; to bool: != 0)
-  kRound,    // onto the grid of `dtype`, keeping the compute type: narrows and widens again
+  kRound,    // to a value of `dtype`, keeping the compute type: narrows and widens again
   kBitcast,  // same bits, other type of the same size
   // unary
   kNeg,
@@ -75,7 +75,7 @@ enum class ExprOp : std::uint8_t {
   kBitNot,
   kIsNan,
   kIsInf,
-  // binary; both operands have one type (kShl and kShr: the count is int32)
+  // binary; both operands have the same type (kShl and kShr: the count is int32)
   kAdd,
   kSub,
   kMul,
@@ -100,7 +100,7 @@ enum class ExprOp : std::uint8_t {
   kShr,
   // ternary
   kSelect,  // args[0] (bool) ? args[1] : args[2]; both sides may be evaluated
-  kFma,     // only where the formula wants a fused product
+  kFma,     // only where a formula asks for a fused multiply-add
   // over axes
   kReduce,  // `reduction` of args[0] over `axes`
 };
@@ -113,7 +113,7 @@ enum class Reduction : std::uint8_t {
   kAny,
   kAll,  // of bools
   kArgMax,
-  kArgMin,  // the flat position (int64) over the axes of the first extreme value; NaN counts as extreme
+  kArgMin,  // int64 flat position, over the axes, of the first extreme value; NaN counts as extreme
 };
 
 using ExprId = std::uint32_t;
@@ -125,7 +125,7 @@ struct ExprNode {
   DType dtype = DType::kFloat32;          // kRound; kLoad: the stored type
   Reduction reduction = Reduction::kSum;  // kReduce
   std::array<ExprId, 3> args{kNoExpr, kNoExpr, kNoExpr};
-  std::uint32_t source = 0;         // kLoad: which tensor (a ValueId of the graph)
+  std::uint32_t source = 0;         // kLoad: the tensor, a ValueId of the graph
   std::int64_t integer = 0;         // kConstant of bool and integers
   double real = 0;                  // kConstant of floats
   std::vector<IndexExpr> indices;   // kLoad: one a dimension; kIndex: one
@@ -133,7 +133,7 @@ struct ExprNode {
   bool operator==(const ExprNode&) const = default;
 };
 
-// Among axes, or values of a pool.
+// Whether a list of axes or of ExprIds holds `id`.
 inline bool contains(const std::vector<std::uint32_t>& ids, std::uint32_t id) {
   return std::ranges::find(ids, id) != ids.end();
 }
@@ -141,7 +141,7 @@ inline bool contains(const std::vector<std::uint32_t>& ids, std::uint32_t id) {
 class ExprPool {
  public:
   explicit ExprPool(Symbols symbols = {}) { bounds_.symbols = std::move(symbols); }
-  // With what is known of the symbols there.
+  // With the symbols and product limits of `of`.
   explicit ExprPool(const Bounds& of) {
     bounds_.symbols = of.symbols;
     bounds_.products = of.products;
@@ -150,13 +150,12 @@ class ExprPool {
   const ExprNode& operator[](ExprId id) const { return nodes_[id]; }
   std::size_t size() const { return nodes_.size(); }
   const Bounds& bounds() const { return bounds_; }
-  // Whether an index may be made of a loaded value: only known_index makes such.
+  // Whether some index uses a loaded value (made by as_index or known_index).
   bool has_values() const { return !bounds_.value_max.empty(); }
-  // The same nodes and axes under the same numbers, and the same is known of them; `hash` is equal for such that were
-  // made in the same order.
+  // Equal nodes, axes and bounds under the same ids. Equal pools that were filled in the same order have equal hashes.
   friend bool operator==(const ExprPool& a, const ExprPool& b);
   std::size_t hash() const { return hash_; }
-  // From now on more is known of the symbols; what is here already stays as it is.
+  // Replaces the bounds of the symbols. Nodes that exist already are not simplified again.
   void assume(Symbols symbols, std::vector<ProductLimit> products) {
     bounds_.symbols = std::move(symbols);
     bounds_.products = std::move(products);
@@ -166,36 +165,36 @@ class ExprPool {
   std::uint32_t new_axis(IndexExpr extent);
   const IndexExpr& extent(std::uint32_t axis) const { return bounds_.axes[axis]; }
 
-  // Adds the node unless an equal one is there; folds what is constant (select of a known condition, arithmetic on
-  // integer constants, conversions of constants, x*1 and x+0 of integers, double rounding onto one grid).
-  // Float arithmetic is folded only where the folded value is exact.
+  // Returns the equal node if there is one, else adds the node. Folds a select with a known condition, arithmetic on
+  // integer constants, conversions of constants, x*1 and x+0 of integers, and repeated rounding to one dtype.
+  // Float arithmetic is folded only if the result is exact.
   ExprId add(ExprNode node);
 
   ExprId constant(ScalarType type, double value);
   ExprId constant(ScalarType type, std::int64_t value);
   ExprId boolean(bool value) { return constant(ScalarType::kBool, static_cast<std::int64_t>(value)); }
   ExprId load(std::uint32_t source, DType dtype, std::vector<IndexExpr> indices, ExprId guard = kNoExpr);
-  ExprId index(IndexExpr e);  // int64; simplified, a constant where it is one
+  ExprId index(IndexExpr e);  // int64; simplified; a kConstant node if `e` is constant
   ExprId convert(ExprId e, ScalarType to);
   ExprId round(ExprId e, DType to);
   ExprId unary(ExprOp op, ExprId a);
   ExprId binary(ExprOp op, ExprId a, ExprId b);
   ExprId select(ExprId condition, ExprId then, ExprId otherwise);
   ExprId reduce(Reduction r, std::vector<std::uint32_t> axes, ExprId body);
-  // a < b (a >= 0) as a bool, decided here where the bounds decide it.
+  // a < b, and a >= 0, as a bool; a constant if the bounds decide it.
   ExprId less(const IndexExpr& a, const IndexExpr& b);
   ExprId nonnegative(const IndexExpr& a);
 
-  // An integer expression, clamped to [0, extent), as an index: it may stand in the indices of a load.
+  // An integer expression, clamped to [0, extent), as an index for a load.
   IndexExpr as_index(ExprId e, const IndexExpr& extent);
-  // The same for an expression that is already known to lie in [0, extent): what as_index made, copied.
+  // An integer expression that is known to be in [0, extent), as an index for a load. For copies of as_index results.
   IndexExpr known_index(ExprId e, const IndexExpr& extent);
 
  private:
   std::vector<ExprNode> nodes_;
   std::unordered_multimap<std::size_t, ExprId> by_hash_;
   Bounds bounds_;
-  std::size_t hash_ = 0;  // of all that was added, in its order
+  std::size_t hash_ = 0;  // of all added nodes, in order
 };
 
 int arity(ExprOp op);                        // number of args that are always present (kLoad: 0)
@@ -203,12 +202,12 @@ std::string_view name(ExprOp op);            // "sigmoid"
 std::string_view name(Reduction reduction);  // "sum"
 std::string_view name(ScalarType type);      // "float32"
 
-// Every node that the roots need, operands before users. Indices made of loaded values need those values, too. What
-// nodes that end the walk need is left out.
+// Every node that the roots need, operands before users, including the loaded values that indices use. The walk does
+// not go below a node for which `ends` returns true.
 std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots,
                               const std::function<bool(ExprId)>& ends = nullptr);
 
-// Readable: "reduce sum[k<4096] (x[i, k] * 2)". For dumps and tests.
+// For dumps and tests: "reduce sum[k<4096] (x[i, k] * 2)".
 std::string to_string(const ExprPool& pool, ExprId id);
 
 }  // namespace fusec

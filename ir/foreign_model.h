@@ -1,4 +1,4 @@
-// Model files of other formats, given in place of a graph in JSON: PyTorch's, ONNX, safetensors, Python sources.
+// Recognizes model files of other formats that a user gives in place of a graph: PyTorch, ONNX, safetensors, Python.
 #pragma once
 
 #include <string>
@@ -6,8 +6,8 @@
 
 namespace fusec {
 
-// Throws Error(kInput), which names the format and how to come from it to a graph, where the content or else the name
-// of the file says which format it is. Call it for text that is no JSON: a graph may have any file name.
+// Throws Error(kInput) if the content, or else the file's name, shows another format. The error names the format and
+// how to convert it to a graph. Call it only for text that is not JSON, since a graph may have any file name.
 void refuse_foreign_model(std::string_view content, const std::string& file);
 
 }  // namespace fusec

@@ -1,12 +1,12 @@
-// What an op's formula is written with: loads of operands, arithmetic, guards and reductions (an op's row is in
-// ir/ops/).
+// The language of op formulas (ir/ops/): loads of operands, arithmetic, guards and reductions.
 //
 //   silu:       [](Formula& f, size_t, auto i) { E x = f.load(0, i); return x * sigmoid(x); }
 //   transpose:  f.load(0, {i[1], i[0]})
 //   row sum:    f.reduce(Reduction::kSum, {n}, [&](auto k) { return f.load(0, {i[0], k[0]}); })
 //   pad:        f.guarded(f.inside(j, n), [&] { return f.load(0, {j}); }, f.number(value))
 //
-// A formula may be asked for any index expression, and a load may be answered by another op's formula: that is fusion.
+// A formula can be evaluated at any index expression. Fusion replaces a load by the formula of the op that produces
+// the loaded value.
 #pragma once
 
 #include <functional>
@@ -18,7 +18,7 @@
 
 namespace fusec {
 
-// A handle that makes formulas readable; converts to the ExprId that the row returns.
+// An expression with operators, so that formulas read as arithmetic. Converts to the ExprId that a row returns.
 struct E {
   ExprPool* pool = nullptr;
   ExprId id = kNoExpr;
@@ -26,7 +26,7 @@ struct E {
   ScalarType type() const { return (*pool)[id].type; }
 };
 
-// Operands of different types are brought to the wider (bool < int32 < uint32 < int64 < uint64 < float32 < float64).
+// Operands are converted to the wider of their types (bool < int32 < uint32 < int64 < uint64 < float32 < float64).
 E operator+(E a, E b);
 E operator-(E a, E b);
 E operator*(E a, E b);
@@ -101,15 +101,15 @@ class Formula {
   const TensorType& type(std::size_t operand) const { return operands_[operand].type.tensor; }
   const TensorType& output_type(std::size_t output = 0) const { return outputs_[output].tensor; }
 
-  // The operand's value at an index (rank must agree; numbers and dims ignore it), in its compute type, or converted to
-  // `as`.
+  // The operand's value at an index of the operand's rank, in its compute type or converted to `as`. Numbers and
+  // dimensions ignore the index.
   E load(std::size_t operand, Index index);
   E load(std::size_t operand, std::initializer_list<IndexExpr> index) {
     return load(operand, Index(index.begin(), index.size()));
   }
   E load(std::size_t operand, Index index, ScalarType as);
-  // The same for an operand that broadcasts to the output: trailing dimensions align, dimensions of 1 are indexed with
-  // 0.
+  // The value at an output index of an operand that broadcasts to the output. Trailing dimensions align; dimensions of
+  // extent 1 are read at 0.
   E load_broadcast(std::size_t operand, Index index);
   E load_broadcast(std::size_t operand, Index index, ScalarType as);
 
@@ -122,14 +122,14 @@ class Formula {
   E round(E e, DType to) { return {&pool_, pool_.round(e, to)}; }
 
   IndexExpr simplified(const IndexExpr& e) { return simplify(e, pool_.bounds()); }
-  E inside(const IndexExpr& e, const IndexExpr& extent);  // 0 <= e < extent, decided where the bounds decide it
+  E inside(const IndexExpr& e, const IndexExpr& extent);  // 0 <= e < extent; a constant if the bounds decide it
   E less(const IndexExpr& a, const IndexExpr& b) { return {&pool_, pool_.less(a, b)}; }
-  // A loaded integer as an index into a dimension of `extent`: clamped, so that no access leaves the tensor.
+  // A loaded integer as an index into a dimension of `extent`, clamped so that no access leaves the tensor.
   IndexExpr as_index(E e, const IndexExpr& extent) { return pool_.as_index(e, extent); }
 
-  // `value` where the condition holds; every load that it makes is made only then. Elsewhere `otherwise`.
+  // `value` if the condition holds, else `otherwise`. Loads of `value` happen only if the condition holds.
   E guarded(E condition, const std::function<E()>& value, E otherwise);
-  // The reduction over fresh axes of these extents; an empty list is the body itself.
+  // The reduction over new axes of these extents; the body itself for an empty list.
   E reduce(Reduction r, const std::vector<IndexExpr>& extents, const std::function<E(Index)>& body);
   E sum(const std::vector<IndexExpr>& extents, const std::function<E(Index)>& body) {
     return reduce(Reduction::kSum, extents, body);
@@ -141,10 +141,9 @@ class Formula {
   std::span<const Operand> operands_;
   const Attributes& attributes_;
   std::span<const ValueType> outputs_;
-  ExprId guard_ = kNoExpr;  // what holds where the formula now stands
+  ExprId guard_ = kNoExpr;  // condition under which the loads made now happen
  public:
-  // Everything the formula loads from here on happens only where `guard` holds (used when formulas are put into guarded
-  // loads).
+  // All further loads of the formula happen only if `guard` holds. Used when a formula replaces a guarded load.
   void set_guard(ExprId guard) { guard_ = guard; }
 };
 

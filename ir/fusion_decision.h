@@ -1,5 +1,5 @@
-// Why two nodes share a kernel or not, as a value: the rules that the partitioner and the phases after it decide by.
-// The plan carries one decision for each node; --explain, the ledger and --require-one-kernel only print them.
+// Why two nodes share a kernel, or do not: the rules of the partitioner and of the fusion phases after it.
+// The plan carries one decision per node; --explain, the ledger and --require-one-kernel print them.
 #pragma once
 
 #include <cstdint>
@@ -49,13 +49,14 @@ std::string_view sentence(FusionRule rule);  // "the group would have more nodes
 std::string_view stage(FusionRule rule, std::uint8_t phase);
 std::optional<FusionRule> parse_fusion_rule(std::string_view name);
 
-// Why a node is, or is not, in one group with the node where all ways onward from it meet again.
+// Why a node is, or is not, in one group with its immediate post-dominator: the node where all paths from it to the
+// outputs meet again.
 struct FusionDecision {
-  std::uint32_t meeting = 0xffffffff;  // the node where its ways meet (a NodeId), none: they do not meet
-  std::uint32_t blocker = 0xffffffff;  // what stands in the way; of kJoined: the node whose question brought it in
+  std::uint32_t meeting = 0xffffffff;  // NodeId of the post-dominator; 0xffffffff: there is none
+  std::uint32_t blocker = 0xffffffff;  // NodeId that prevents fusion; kJoined: the node that caused the merge
   FusionRule rule = FusionRule::kUndecided;
   std::uint8_t phase = 0;
-  // Microseconds that those in question were predicted to take as one kernel and as they are; 0: nobody asked.
+  // Predicted microseconds as one kernel and as separate kernels; 0: not predicted.
   float joined_us = 0, apart_us = 0;
 };
 

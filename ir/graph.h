@@ -1,5 +1,5 @@
-// A model: a directed acyclic graph of tensor operators in SSA form. Nodes stand in topological order (the reader
-// takes, among the nodes that are ready, always the one earliest in the file); values are numbered, types are stored
+// A model: a directed acyclic graph of tensor operators in SSA form. Nodes are in topological order; among the nodes
+// that are ready, the reader takes the one earliest in the file. Values are numbered; each distinct type is stored
 // once.
 #pragma once
 
@@ -31,31 +31,32 @@ struct Value {
   std::string name;  // empty for numbers and dims
   TypeId type = 0;
   NodeId producer = kNone;  // kResult
-  std::uint32_t index =
-      0;  // kResult: which result; kInput, kConstant: position in that list; kNumber, kDim: in numbers, dims
+  // kResult: number of the result; kInput, kConstant: position in Graph::inputs, constants; kNumber, kDim: position in
+  // the graph's list of numbers or dimensions.
+  std::uint32_t index = 0;
 };
 
-// A tensor known before run time. Its value comes from `data`, from a safetensors file, or at run time by name.
+// A weight or another constant tensor. Its value comes from `data`, from a safetensors file, or by name at run time.
 struct Constant {
   ValueId value;
-  // Elements as `data` gives them, in row-major order (numbers already range-checked), or empty.
+  // Elements in row-major order, rounded to the dtype and range-checked; null without data in the model.
   std::shared_ptr<const std::vector<Scalar>> data;
-  std::string safetensors_file;  // as the model names it, relative to the model's folder; "" where there is none
+  std::string safetensors_file;  // as the model names it, relative to the model's folder; "" without one
   std::string safetensors_tensor;
 };
 
 struct Node {
   std::string name;
-  const OpDef* op = nullptr;     // owned by the table or by the graph's custom rows
+  const OpDef* op = nullptr;     // row of the op table or one of the graph's custom rows
   ShortList<ValueId, 4> inputs;  // kNone for an absent operand
   ValueId first_output = 0;      // its results are first_output, first_output + 1, ...
   std::uint32_t output_count = 1;
   std::uint32_t attributes = 0;      // index into Graph's attribute sets
-  std::optional<OpPattern> pattern;  // as the file overrules it
+  std::optional<OpPattern> pattern;  // pattern kind given in the file, in place of the op's own
   bool fuse = true;                  // "fuse": false
-  bool feeds_quantization = false;  // some wide result becomes a code in the end (analysis/lowering/feeds_quantization)
-  bool prepared = false;            // computed once for each set of weights, before any launch (transforms/prepare)
-  std::uint32_t file_position = 0;  // index in the file's "nodes" (for error pointers)
+  bool feeds_quantization = false;   // its value is quantized later (analysis/lowering/feeds_quantization.h)
+  bool prepared = false;             // computed once per set of weights, before any launch (transforms/prepare.h)
+  std::uint32_t file_position = 0;   // index in the file's "nodes" (for error pointers)
 };
 
 struct Alias {
@@ -73,7 +74,7 @@ class Graph {
   std::vector<ValueId> inputs;
   std::vector<Constant> constants;
   LargeVector<Node> nodes;
-  std::vector<ValueId> outputs;  // a value may stand twice
+  std::vector<ValueId> outputs;  // a value may occur twice
   std::vector<Alias> aliases;
   std::vector<LaunchCheck> checks;
 
@@ -87,9 +88,10 @@ class Graph {
   const Scalar& number(ValueId v) const { return numbers_[values_[v].index]; }
   const Dim& dim(ValueId v) const { return dims_[values_[v].index]; }
   const Constant* constant_of(ValueId v) const;
-  ValueId find_value(std::string_view value_name) const;  // kNone where there is none
+  ValueId find_value(std::string_view value_name) const;  // kNone without one
   NodeId find_node(std::string_view node_name) const;
-  // Throws Error(kInput), with the nearest name or the first ones, where there is none. `who`: "--no-fuse-node: ".
+  // Throws Error(kInput) if no node has the name; the error lists the nearest name or the first names. `who` is the
+  // message's prefix, for example "--no-fuse-node: ".
   NodeId required_node(std::string_view node_name, std::string_view who = "") const;
 
   // --- building (the reader and the builder use these; names must be unique: throws InternalError)
@@ -101,24 +103,24 @@ class Graph {
   ValueId add_constant(std::string value_name, TensorType type);
   ValueId add_number(Scalar number);
   ValueId add_dim(Dim dim);
-  // Appends a node whose operands exist; `types` are its results' types, `output_names` their names.
+  // Appends a node; its operands must exist. `types` and `output_names` describe its results.
   NodeId add_node(Node node, const std::vector<ValueType>& types, std::vector<std::string> output_names);
   std::uint32_t add_symbol(Symbol symbol);
-  // The row of an op by name: the table's, or a custom row made for this graph.
+  // The row of an op by name: a row of the table or a custom row made for this graph.
   const OpDef* op(std::string_view op_name);
   const OpTable& table() const { return table_; }
 
-  // The same model without inputs, constants, nodes and outputs: what a pass fills anew. Ids of types and of attribute
-  // sets, and the rows of custom ops, stay what they are.
+  // A copy without inputs, constants, nodes and outputs, for a pass that rebuilds the graph. Ids of types and attribute
+  // sets and the rows of custom ops stay valid.
   Graph emptied() const;
 
-  // Keeps these nodes, in this order (each behind those that it reads; outputs and aliases among their results), and
-  // the constants that are marked, by place in the list. Inputs stay; numbers and dimensions as far as they are read.
-  // Gives the new id of each value, kNone for what went.
+  // Keeps these nodes, in this order, and the constants that `kept_constants` marks. Each node must come after those
+  // that it reads, and outputs and aliases must not name results of removed nodes. All inputs stay; numbers and
+  // dimensions stay if a node reads them. Returns the new id of each value, kNone for removed values.
   std::vector<ValueId> rearrange(std::span<const NodeId> order, const std::vector<bool>& kept_constants);
 
   // --- views
-  Operand operand(ValueId v) const;  // kNone gives an absent one
+  Operand operand(ValueId v) const;  // an absent operand for kNone
   std::vector<Operand> operands(const Node& node) const;
   std::vector<ValueType> result_types(const Node& node) const;
   Bounds bounds() const { return {symbols, {}, {}}; }
@@ -138,11 +140,12 @@ class Graph {
   NameIndex value_names_, node_names_;
 };
 
-// The formula of a node's result, its operands loaded: the entry for analysis, reference and lowering.
+// The value of a node's result at `index`, as an expression that loads the node's operands. Analysis, the reference
+// device and lowering start here.
 ExprId build_formula(ExprPool& pool, const Graph& graph, const Node& node, std::size_t output,
                      std::span<const IndexExpr> index, ExprId guard = kNoExpr);
 
-// For each value, the nodes that use it (once for every operand), in order; compressed rows.
+// For each value the nodes that use it, in order, once per operand; stored as compressed rows.
 struct Uses {
   std::vector<std::uint32_t> begin;  // value_count + 1
   std::vector<NodeId> nodes;
@@ -150,8 +153,8 @@ struct Uses {
 };
 Uses uses_of(const Graph& graph);
 
-// What others need of these nodes (ascending), in order: results that are outputs, as `is_output` has it by value, or
-// that further nodes read.
+// Results of these nodes that are graph outputs or that other nodes read, in order. `nodes` is ascending; `is_output`
+// is indexed by ValueId.
 std::vector<ValueId> needed_of(const Graph& graph, const Uses& uses, const std::vector<std::uint8_t>& is_output,
                                std::span<const NodeId> nodes);
 

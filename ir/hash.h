@@ -1,4 +1,4 @@
-// Combining hashes: one value after another into one that depends on all of them and on their order.
+// Combines hashes of several values into one that depends on all of them and on their order.
 #pragma once
 
 #include <cstddef>

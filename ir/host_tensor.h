@@ -1,5 +1,5 @@
-// A tensor in the host's memory as the format stores it: dense, row-major, 4-bit values two to a byte with the low
-// nibble first. What the reference device computes with and what files are read into.
+// A tensor in host memory: dense, row-major, 4-bit values two to a byte with the low nibble first. The reference device
+// computes with these, and files are read into them.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ struct HostTensor {
   std::vector<std::byte> bytes;
 
   HostTensor() = default;
-  // Zeros. Throws Error(kEnvironment) when there is no memory for it.
+  // All zeros. Throws Error(kEnvironment) when there is not enough memory.
   HostTensor(DType element, std::vector<std::int64_t> dimensions);
 
   std::int64_t size() const;  // elements
@@ -27,8 +27,7 @@ struct HostTensor {
   std::uint64_t raw(std::int64_t i) const;
   void set_raw(std::int64_t i, std::uint64_t stored);
 
-  // An element as a double (64-bit integers lose what a double cannot hold) or as an int64 (uint64 by its bits, floats
-  // truncated).
+  // An element as a double (64-bit integers are rounded) or as an int64 (uint64 by its bits, floats truncated).
   double real(std::int64_t i) const;
   std::int64_t integer(std::int64_t i) const;
   // Floats are rounded to nearest even; a float put into an integer tensor is truncated; integers wrap.
@@ -36,7 +35,7 @@ struct HostTensor {
   void set_integer(std::int64_t i, std::int64_t value);
 };
 
-// Product of the dimensions; throws Error(kInput) where it overflows 63 bits.
+// Product of the dimensions. Throws Error(kInput) if it overflows 63 bits.
 std::int64_t element_count(const std::vector<std::int64_t>& shape);
 
 }  // namespace fusec

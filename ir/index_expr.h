@@ -1,9 +1,9 @@
 // Integer expressions over symbols, loop axes and loaded indices, kept in one canonical form: a polynomial whose atoms
-// are variables, floor-divisions, remainders, minima and maxima. Dimensions of tensors ("2*tokens+1") and index
-// arithmetic of kernels ("(16*i + j) // 16") are the same thing, so both are this.
+// are variables, floor-divisions, remainders, minima and maxima. Both dimensions of tensors ("2*tokens+1") and index
+// arithmetic of kernels ("(16*i + j) // 16") use this type.
 //
-// Two expressions are equal exactly when their canonical forms are; order and hash depend on content alone.
-// Arithmetic that needs to know ranges (that (16*i + j) // 16 is i for 0 <= j < 16) is in ir/bounds.h.
+// Two expressions compare equal if and only if their canonical forms are equal; order and hash depend on content alone.
+// Simplification that needs ranges ((16*i + j) // 16 is i for 0 <= j < 16) is in ir/bounds.h.
 #pragma once
 
 #include <compare>
@@ -17,7 +17,7 @@
 
 namespace fusec {
 
-// What an atom of an expression may stand for.
+// A variable of an expression.
 struct Variable {
   enum class Kind : std::uint8_t {
     kSymbol,  // a symbolic dimension; id indexes Graph::symbols
@@ -38,7 +38,7 @@ class IndexExpr;
 struct IndexAtom;
 using IndexAtomPtr = std::shared_ptr<const IndexAtom>;
 
-// coefficient * product of factors; the factors are sorted, a power is a repeated factor.
+// coefficient * product of factors. The factors are sorted; a power is a repeated factor.
 struct IndexTerm {
   std::int64_t coefficient;
   std::vector<IndexAtomPtr> factors;
@@ -86,24 +86,24 @@ class IndexExpr {
 using Dim = IndexExpr;
 using Shape = std::vector<Dim>;
 
-// The expression of these terms and constant; the terms must be sorted and have nonzero coefficients.
+// The sum of these terms and the constant. The terms must be sorted and have nonzero coefficients.
 IndexExpr from_terms(std::vector<IndexTerm> terms, std::int64_t constant);
 
-// An atom may stand in an expression many times: in x // 6 and x % 6 all atoms of x stand twice. Walks that look at the
-// same atom only once take the time of the distinct ones; written out, chains of reshape and permute are exponential.
+// Atoms are shared: x // 6 + x % 6 holds all atoms of x twice. Walks must visit each atom once; written out, chains of
+// reshape and permute grow exponentially.
 struct IndexAtom {
   enum class Kind : std::uint8_t { kVariable, kFloorDiv, kMod, kMin, kMax };
   Kind kind;
   Variable variable{};  // kVariable
-  IndexExpr a, b;       // the others
+  IndexExpr a, b;       // operands of all other kinds
   // Derived from the fields above; make_atom_expr fills them in.
   std::size_t hash = 0;
   std::uint64_t variables = 0;  // a Bloom filter of the variables inside: an absent bit means an absent variable
-  std::uint32_t depth = 0;      // 0 of a variable, else one more than that of the deepest atom inside
+  std::uint32_t depth = 0;      // 0 for a variable, else 1 + the greatest depth of an atom inside
 };
 
-// Rounding towards minus infinity; the remainder has the divisor's sign (as Python's). Exact cases fold; a constant
-// divisor of 0 throws std::domain_error.
+// Floor division and the remainder with the divisor's sign, as in Python. Exact cases fold; a constant divisor of 0
+// throws std::domain_error.
 IndexExpr floor_div(const IndexExpr& a, const IndexExpr& b);
 IndexExpr floor_mod(const IndexExpr& a, const IndexExpr& b);
 IndexExpr ceil_div(const IndexExpr& a, const IndexExpr& b);
@@ -113,27 +113,27 @@ IndexExpr max(const IndexExpr& a, const IndexExpr& b);
 // Value under an assignment of the variables. Overflow throws std::overflow_error, division by zero std::domain_error.
 std::int64_t evaluate(const IndexExpr& e, const std::function<std::int64_t(Variable)>& value_of);
 
-// Every variable for which `replacement` has an answer is replaced.
+// Replaces every variable for which `replacement` returns an expression.
 IndexExpr substitute(const IndexExpr& e, const std::function<std::optional<IndexExpr>(Variable)>& replacement);
 
-// Rebuilds the expression, passing every floor-division, remainder, minimum and maximum (inside first) through `f`.
+// Rebuilds the expression, passing every floor-division, remainder, minimum and maximum through `f`, innermost first.
 IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& f);
 
-// The floor-division, remainder, minimum or maximum of two.
+// The floor-division, remainder, minimum or maximum of a and b.
 IndexExpr combine(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b);
 
-// Each variable that occurs, anywhere, once, in order.
+// The variables of the expression, sorted, each once.
 std::vector<Variable> variables_of(const IndexExpr& e);
 bool mentions(const IndexExpr& e, Variable v);
 bool mentions_any(const IndexExpr& e, const std::vector<std::uint32_t>& axes);
 
-// If e = c * v + rest with v not in rest and c a constant: c (0 where v does not occur). Otherwise nothing.
+// The constant c if e = c * v + rest, with v not in rest (0 if v does not occur). Otherwise nothing.
 std::optional<std::int64_t> coefficient_of(const IndexExpr& e, Variable v);
 
 // "2*tokens+1", "tokens//2", "min(a, b)": the syntax of dimension strings; `name_of` names variables.
 std::string to_string(const IndexExpr& e, const std::function<std::string(Variable)>& name_of);
 
-// Product of all dimensions; nothing when constants alone overflow 63 bits.
+// Product of all dimensions; nothing if the constants alone overflow 63 bits.
 std::optional<IndexExpr> element_count(std::span<const Dim> shape);
 
 }  // namespace fusec

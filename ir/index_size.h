@@ -1,5 +1,5 @@
-// How large an index expression is, written out. Chains of reshape and permute put expressions into one another that
-// grow by a factor with each link; whoever substitutes asks here before it does.
+// The size of an index expression when written out. Substitution through chains of reshape and permute multiplies the
+// size with each link, so code that substitutes checks the size first.
 #pragma once
 
 #include <cstddef>
@@ -8,11 +8,11 @@
 
 namespace fusec {
 
-// The number of divisions, remainders, minima and maxima in the expression; one that stands twice counts twice.
+// The number of divisions, remainders, minima and maxima in the expression; repeated ones count each time.
 // Counting stops beyond `most`.
 std::size_t index_size(const IndexExpr& e, std::size_t most);
 
-// The number of terms in all sums of the expression; a sum that stands twice counts twice. Counting stops beyond
+// The number of terms in all sums of the expression; terms of repeated sums count each time. Counting stops beyond
 // `most`.
 std::size_t term_count(const IndexExpr& e, std::size_t most);
 

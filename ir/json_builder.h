@@ -1,5 +1,5 @@
-// Puts a JsonDocument together from the events of a parser, in the order of the text. What only the document as a whole
-// shows is refused here: nesting that is too deep, a key that stands twice.
+// Builds a JsonDocument from the events of a parser, in the order of the text. It refuses what a single token does not
+// show: nesting that is too deep, a repeated key.
 #pragma once
 
 #include <limits>
@@ -44,7 +44,7 @@ class JsonBuilder {
   void add(JsonKind kind, std::uint64_t payload) {
     if (document_.values_.size() >= std::numeric_limits<std::uint32_t>::max() - 1) refuse_size();
     if (!open_.empty()) ++document_.values_[open_.back()].payload;
-    // An open container has no end yet; pointer_to relies on it.
+    // An open container has the greatest number as its end; pointer_to relies on it.
     document_.values_.push_back({payload, std::numeric_limits<std::uint32_t>::max(), key_, kind});
     key_ = kNoString;
   }

@@ -1,9 +1,10 @@
-// A JSON text as a compact, read-only tree: 24 bytes a value, every string once, children right behind their parent.
+// A JSON text as a compact, read-only tree: 24 bytes per value, every string stored once, children right after their
+// parent.
 //
 //   {"op": "add", "inputs": ["x", 1]}    values: 0 object(2) .. 1 "add" .. 2 array(2) .. 3 "x" .. 4 1
 //
-// Strict: UTF-8, RFC 8259, no key twice in an object, nesting of at most 256. Any element's JSON pointer can be told
-// (by a walk from the root, so only messages ask for it).
+// The parser is strict: UTF-8, RFC 8259, no repeated key in an object, nesting of at most 256. Every element has a JSON
+// pointer; computing it walks from the root, so only error messages do.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ enum class JsonKind : std::uint8_t {
   kNull,
   kBool,
   kInteger,   // written without fraction and exponent: 2
-  kUnsigned,  // the same, above 2^63-1
-  kHuge,      // the same, beyond 64 bits: only its nearest double is known
+  kUnsigned,  // integer above 2^63-1
+  kHuge,      // integer beyond 64 bits: only the nearest double is known
   kFloat,     // 2.0, 1e-5
   kString,
   kArray,
@@ -29,7 +30,7 @@ enum class JsonKind : std::uint8_t {
 
 class JsonDocument;
 
-// One value of a document; as cheap to pass as a pointer, valid as long as the document.
+// One value of a document. It is as cheap to pass as a pointer and valid as long as the document.
 class Json {
  public:
   Json(const JsonDocument& document, std::uint32_t index) : document_(&document), index_(index) {}
@@ -87,7 +88,7 @@ class JsonDocument {
 
   struct Value {
     std::uint64_t payload = 0;  // bits of the number, StringId, or number of children
-    std::uint32_t end = 0;      // index behind the last value inside
+    std::uint32_t end = 0;      // index after the last value inside
     StringId key = kNoString;
     JsonKind kind = JsonKind::kNull;
   };

@@ -1,5 +1,5 @@
-// Where in JSON text an element stands that a JSON pointer (RFC 6901) names. The reader keeps no positions: they would
-// cost every model memory and time. Only when an error is shown is the text gone through again, up to the element.
+// The place in JSON text of the element that a JSON pointer (RFC 6901) names. The reader keeps no positions, which
+// would cost every model memory and time. Showing an error scans the text again, up to the element.
 #pragma once
 
 #include <cstddef>
@@ -13,13 +13,13 @@ struct JsonPlace {
   std::size_t key_begin = 0, key_end = 0;  // with its quotes, of an object's member; else empty
 };
 
-// Pointers are those that JsonDocument makes. Where the text has no such element, the deepest that it has on the way.
+// `pointer` is one that JsonDocument made. Without that element in the text: the deepest element on the way to it.
 JsonPlace find_in_json(std::string_view text, std::string_view pointer);
 
-// What to point at where an error found these words: the member's key, where they are the key, else its value.
+// The place to show for an error that found these words: the member's key if they are the key, else its value.
 JsonPlace fault_in_json(std::string_view text, std::string_view pointer, std::string_view found);
 
-// "node \"act\"", for a pointer into an element of the model that has a name; "" elsewhere.
+// "node \"act\"", for a pointer into a named element of the model; "" for others.
 std::string named_element(std::string_view text, std::string_view pointer);
 
 }  // namespace fusec

@@ -1,6 +1,5 @@
-// Reads JSON text that is as it should be, in one pass without copies: all that a large model needs. Where anything is
-// not, it says so and no more; what is wrong, and where, is then told by nlohmann's parser (ir/json_document.cpp),
-// which decides what JSON is.
+// The fast path of JSON parsing: one pass without copies over well-formed text. For any other text scan_json only
+// returns false; nlohmann's parser (ir/json_document.cpp) then decides whether the text is JSON and reports the error.
 #pragma once
 
 #include <string_view>
@@ -9,8 +8,8 @@
 
 namespace fusec {
 
-// False where the text is no JSON, or holds what is rare (numbers that no double holds, say). Throws what the builder
-// throws.
+// False if the text is not JSON, or holds something rare such as a number beyond the range of a double. Throws what the
+// builder throws.
 bool scan_json(std::string_view text, JsonBuilder& builder);
 
 }  // namespace fusec

@@ -1,6 +1,6 @@
 // Writes JSON in the order of the calls:
 //
-//   JsonWriter out(2);  // indented by two spaces a level; without a number on one line
+//   JsonWriter out(2);  // two spaces per level; the default is everything on one line
 //   out.object([&] {
 //     out.member("name", "add");
 //     out.member("shape", shape);
@@ -8,7 +8,7 @@
 //   });
 //   return std::move(out).text();
 //
-// No tree is kept: nlohmann's trees allocate in their destructors, which ends the program where memory has run out.
+// It keeps no tree: nlohmann's trees allocate in their destructors, which ends the program when memory has run out.
 #pragma once
 
 #include <concepts>
@@ -38,10 +38,10 @@ class JsonWriter {
   requires(!std::convertible_to<const List&, std::string_view>) void value(const List& elements) {
     array_of(elements, [&](const auto& element) { value(element); });
   }
-  // JSON that is written already, on one line.
+  // JSON text, copied as it is; it must be one line.
   void written(std::string_view json) { item(json); }
 
-  // What is called writes the members, or the elements.
+  // The callback writes the members or the elements.
   template <std::invocable F>
   void object(const F& members) {
     open('{');
@@ -61,7 +61,7 @@ class JsonWriter {
     });
   }
 
-  // A member of an object: its value, or a function that writes it.
+  // A member of an object; `v` is its value or a function that writes it.
   template <typename V>
   void member(std::string_view key, const V& v) {
     begin_member(key);
@@ -83,8 +83,8 @@ class JsonWriter {
 
   std::string text_;
   int indent_ = 0, depth_ = 0;
-  bool first_ = true;     // of its object or array
-  bool has_key_ = false;  // the next value is a member's
+  bool first_ = true;     // the next item is the first of its object or array
+  bool has_key_ = false;  // the key of the next value is written already
 };
 
 }  // namespace fusec

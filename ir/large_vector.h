@@ -1,6 +1,6 @@
-// Vectors with an entry for every node or value of a graph. A million entries span thousands of small pages: the kernel
-// clears each on first touch, and looking one up misses the address caches. Large blocks ask for huge pages instead, so
-// that a node of a large graph costs about what a node of a small one does.
+// Vectors with an entry for every node or value of a graph. A million entries span thousands of 4 KiB pages: the system
+// clears each page on first touch, and lookups miss the TLB. Large blocks therefore use huge pages, so a node of a
+// large graph costs about as much as a node of a small one.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace fusec {
 
-// Memory from the heap, on huge pages where it is large and the system has such pages. Throws std::bad_alloc.
+// Memory from the heap, on huge pages if the block is large and the system has them. Throws std::bad_alloc.
 void* allocate_large(std::size_t bytes);
 void free_large(void* block) noexcept;
 
-// For a program to call when it starts (a library does not decide this for its process): freed memory stays with the
-// heap. The passes allocate and free arrays of the same sizes one after the other; where each goes back to the system,
-// clearing its pages anew costs as much as a pass.
+// Keeps freed memory in the heap. Passes allocate and free arrays of the same sizes one after another; if each went
+// back to the system, clearing its pages again would cost as much as a pass. For programs to call at their start; a
+// library does not decide this for its process.
 void keep_freed_memory();
 
 template <typename T>

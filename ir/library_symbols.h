@@ -1,5 +1,5 @@
-// What the C and C++ libraries, the CUDA runtime and driver, cuBLASLt and NCCL export: the lines of
-// library_symbols.txt, sorted, which scripts/list_library_symbols.py writes and the build embeds.
+// Symbols that the C and C++ libraries, the CUDA runtime and driver, cuBLASLt and NCCL export. They are the sorted
+// lines of library_symbols.txt, which scripts/list_library_symbols.py writes and the build embeds.
 #pragma once
 
 #include <span>

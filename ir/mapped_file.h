@@ -1,5 +1,5 @@
-// A file's bytes, mapped into memory: only pages that are touched are read. A file that is read whole (text, a pipe, a
-// device without an end) has a size limit (fusec/resource_limits.h).
+// A file mapped into memory: only the pages that are touched are read. Files that must be read as a whole (text, pipes,
+// devices) have a size limit (fusec/resource_limits.h).
 #pragma once
 
 #include <cstddef>
@@ -11,7 +11,8 @@ namespace fusec {
 
 class MappedFile {
  public:
-  // Throws Error(kInput) whose `file` is `path`. What is not a regular file (a pipe) is read whole, up to the limit.
+  // Anything but a regular file (a pipe) is read as a whole, up to the size limit. Throws Error(kInput) that names
+  // `path` as its file.
   explicit MappedFile(const std::string& path);
   ~MappedFile();
   MappedFile(MappedFile&& other) noexcept;
@@ -27,11 +28,11 @@ class MappedFile {
   std::string read_;
 };
 
-// Throws Error(kInput) for a file that is read whole and has more bytes than the limit of this thread's budget, or
-// ResourceLimits' default where it has none.
+// Throws Error(kInput) if `bytes` is more than the limit for files that are read as a whole: that of this thread's
+// budget, or the default of ResourceLimits without a budget.
 void require_file_size(std::uint64_t bytes, const std::string& path);
 
-// A text file that a user names: a plan, target, patterns. Throws Error(kInput).
+// The contents of a text file that a user names: a plan, target, patterns. Throws Error(kInput).
 std::string read_text_file(const std::string& path);
 std::string read_standard_input();
 

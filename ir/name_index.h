@@ -1,6 +1,6 @@
-// Finds the nodes, or the values, of a graph by name. Only numbers are kept, in a table of about twice their count:
-// what a number is called is asked of whoever has the list, so that a million names are neither stored twice nor hashed
-// again when nodes change their places.
+// A hash table that finds nodes or values of a graph by name. It stores only their numbers, in about twice as many
+// slots; the caller passes a function that returns the name of a number. So names are not stored twice, and not hashed
+// again when nodes are renumbered.
 #pragma once
 
 #include <bit>
@@ -21,7 +21,7 @@ class NameIndex {
     if (4 * count > 3 * slots_.size()) grow(std::bit_ceil(2 * count + 2));
   }
 
-  // The number of this name, kAbsent where there is none; name_of(number) is what it is called.
+  // The number with this name, kAbsent without one. name_of(number) returns the name of a number.
   template <typename NameOf>
   std::uint32_t find(std::string_view name, NameOf name_of) const {
     if (slots_.empty()) return kAbsent;
@@ -32,7 +32,7 @@ class NameIndex {
     return kAbsent;
   }
 
-  // False, and nothing is added, where there is one of this name.
+  // Returns false, and adds nothing, if the name is taken.
   template <typename NameOf>
   bool add(std::string_view name, std::uint32_t number, NameOf name_of) {
     reserve(used_ + 1);
@@ -45,7 +45,7 @@ class NameIndex {
     return true;
   }
 
-  // Every number becomes now[number]; those that become kAbsent go.
+  // Replaces every number by now[number] and removes those that become kAbsent.
   void renumber(std::span<const std::uint32_t> now) {
     for (Slot& slot : slots_) {
       if (slot.number == kFree || slot.number == kGone) continue;
@@ -61,7 +61,7 @@ class NameIndex {
     std::uint32_t hash = 0;
   };
 
-  // Names that count up ("node_17") are spread over the whole table.
+  // Spreads names that count up ("node_17") over the whole table.
   static std::uint32_t hash_of(std::string_view name) {
     return static_cast<std::uint32_t>(std::hash<std::string_view>{}(name)*0x9e3779b97f4a7c15u >> 32);
   }
@@ -79,8 +79,8 @@ class NameIndex {
     }
   }
 
-  LargeVector<Slot> slots_;  // each at the first free place from that of its hash on
-  std::size_t used_ = 0;     // slots, with those of names that went
+  LargeVector<Slot> slots_;  // open addressing with linear probing
+  std::size_t used_ = 0;     // slots in use, including those of removed names
 };
 
 }  // namespace fusec

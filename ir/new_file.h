@@ -1,8 +1,7 @@
-// A file that takes its name whole or not at all.
+// A file that appears under its name only when it is complete.
 //
-// Until it is placed the file has no name where the file system allows that (O_TMPFILE), so nothing is left of it
-// however the process ends. Elsewhere it has an unpredictable name beside the target and is removed when it is given
-// up.
+// Until place() the file has no name if the file system allows that (O_TMPFILE), so nothing remains of it however the
+// process ends. Otherwise it has an unpredictable name beside the target, and the destructor removes it.
 #pragma once
 
 #include <sys/types.h>
@@ -14,16 +13,16 @@ namespace fusec {
 
 class NewFile {
  public:
-  // `name` counts from the open folder `folder` (AT_FDCWD: the working directory).
+  // `name` is relative to the open folder `folder` (AT_FDCWD: the working directory).
   NewFile(int folder, std::string name, mode_t mode);
   ~NewFile();
   NewFile(const NewFile&) = delete;
   NewFile& operator=(const NewFile&) = delete;
 
-  // The first error, as errno has it; 0 while all is well. After an error nothing more is written, and nothing placed.
+  // The first error, an errno value; 0 without an error. After an error, write() and place() do nothing.
   int error() const { return error_; }
   void write(std::string_view bytes);
-  // Takes the name, in place of the file that has it. False, with error() set, where that fails.
+  // Gives the file its name, replacing a file of that name. Returns false, with error() set, on failure.
   bool place();
 
  private:
@@ -39,11 +38,11 @@ class NewFile {
   int error_ = 0;
 };
 
-// A name beside others that nobody can foresee: `prefix` and 16 hexadecimal digits.
+// An unpredictable file name: `prefix` and 16 hexadecimal digits.
 std::string unforeseen_name(const std::string& prefix);
 
-// Removes the files that NewFile has under way with a name in the working directory or by an absolute path. For signal
-// handlers of a program that is about to end.
+// Removes unfinished NewFile files that have a name in the working directory or an absolute path. For signal handlers
+// of a program that is about to end.
 void remove_unfinished_files() noexcept;
 
 }  // namespace fusec

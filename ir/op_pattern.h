@@ -1,5 +1,5 @@
-// The op pattern kinds that fusion reasons with: how the index of an output element relates to the indices that are
-// read for it. The kinds are totally ordered, from "fuses with nearly everything" to "fuses with nothing".
+// Pattern kinds of ops, which the fusion rules use: how the index of an output element relates to the indices read for
+// it. The kinds are totally ordered, from "fuses with nearly everything" to "fuses with nothing".
 #pragma once
 
 #include <algorithm>
@@ -11,11 +11,11 @@
 namespace fusec {
 
 enum class OpPattern : std::uint8_t {
-  kElemwise,         // out[i] reads in[i] alone
+  kElemwise,         // out[i] reads only in[i]
   kBroadcast,        // axes in order, some operands lack some: out[i, j] reads in[i]
-  kInjective,        // every output element reads one element of an operand, wherever it lies: transpose, reshape
+  kInjective,        // every output element reads one element of an operand, at any index: transpose, reshape
   kCommReduce,       // a commutative reduction over axes
-  kOutEwiseFusable,  // a complex op whose output takes elementwise followers: matmul, convolution
+  kOutEwiseFusable,  // a complex op that fuses with elementwise consumers: matmul, convolution
   kTuple,            // bundles values for an injective consumer
   kOpaque,           // nothing is known, nothing fuses
 };

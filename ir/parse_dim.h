@@ -4,7 +4,7 @@
 //   product = factor { ("*" | "//" | "%") factor }
 //   factor  = integer | symbol | "-" factor | "(" sum ")" | ("min" | "max") "(" sum "," sum ")"
 //
-// Blanks are allowed everywhere. What to_string prints reads back as the same expression.
+// Blanks are allowed everywhere. Text that to_string prints parses to the same expression.
 #pragma once
 
 #include <string_view>
@@ -29,7 +29,7 @@ class SymbolNames {
 
 bool is_identifier(std::string_view text);
 
-// Throws OpError without a place.
+// Throws OpError with an empty `place`.
 Dim parse_dim(std::string_view text, const SymbolNames& names);
 
 }  // namespace fusec

@@ -1,12 +1,12 @@
-// An op's attributes from the file, brought to the types that the op's row declares.
+// Reads an op's attributes from the file and converts them to the types that the op's row declares.
 #pragma once
 
 #include "ir/read_context.h"
 
 namespace fusec {
 
-// `attrs` may be absent. Unknown attributes, missing required ones and wrong types are errors; whether a value is in
-// range is for inference to say. Attributes of a custom op are kept: strings as strings, the rest as JSON text.
+// Unknown attributes, missing required ones and wrong types are errors; type inference checks whether values are in
+// range. All attributes of a custom op are kept: strings as strings, the rest as JSON text.
 Attributes read_attributes(const ReadContext& context, Json node, const std::optional<Json>& attrs, const OpDef& op,
                            const SymbolNames& names);
 

@@ -1,4 +1,4 @@
-// What the parts of the model reader share: the document, the file's name for messages, and strict access to objects.
+// Shared by the parts of the model reader: the document, the file's name for messages, and checked access to values.
 #pragma once
 
 #include <initializer_list>
@@ -25,14 +25,15 @@ struct ReadContext {
                          std::string hint = "") const;
   [[noreturn]] void fail_at(std::string pointer, std::string what, std::string found = "", std::string expected = "",
                             std::string hint = "") const;
-  // An element that is not what it must be: found is its description.
+  // Throws for an element of a wrong kind; `found` becomes its description.
   [[noreturn]] void unfit(Json at, std::string what, std::string expected, std::string hint = "") const;
-  // What inference or a dimension string complains of, at an element or (error.place) below it.
+  // Throws an OpError of inference or of a dimension string as an Error at `at`, or at error.place below it.
   [[noreturn]] void fail(Json at, const OpError& error) const;
-  // Throws where `found` exceeds the limit.
+  // Throws if `found` exceeds the limit.
   void require_within(std::int64_t Limits::*limit, std::int64_t found, Json at) const;
 
-  Json string(Json at, const char* what) const;  // checks and returns `at`
+  // Each throws if `at` is of another kind; `what` names it in the message.
+  Json string(Json at, const char* what) const;
   Json array(Json at, const char* what) const;
   Json object(Json at, const char* what) const;
   bool flag(Json at, const char* what) const;
@@ -45,7 +46,7 @@ struct Field {
   bool required;
 };
 
-// The members of an object whose keys are known: unknown keys and missing required ones are errors.
+// The members of an object with a fixed set of keys. Unknown keys and missing required ones are errors.
 class Fields {
  public:
   Fields(const ReadContext& context, Json object, const char* what, std::initializer_list<Field> fields);
@@ -60,8 +61,8 @@ class Fields {
 Dim read_dim(const ReadContext& context, Json at, const SymbolNames& names);
 Shape read_shape(const ReadContext& context, Json at, const SymbolNames& names);
 DType read_dtype(const ReadContext& context, Json at, const char* what);
-// dtype and shape of one declaration, checked against the rules of all tensors (ir/type_rules.h).
-// What the symbols' bounds do not decide goes to `checks`, if given; `what` names the tensor there.
+// The type of one declaration, checked against the rules for all tensors (ir/type_rules.h). Rules that the symbols'
+// bounds do not decide go to `checks`, if given; `what` names the tensor there.
 TensorType read_type(const ReadContext& context, Json dtype, Json shape, const SymbolNames& names,
                      std::vector<LaunchCheck>* checks = nullptr, const std::string& what = "");
 

@@ -1,4 +1,4 @@
-// The nodes of a model: their names, the order in which they can run, and their types.
+// Reads the nodes of a model: resolves names, sorts the nodes topologically and infers types.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,22 @@
 
 namespace fusec {
 
-// What is known of a name while a model is read. Names are the document's strings, so a name is hashed once.
+// What each name of a model defines. Names are StringIds of the document, so each name is hashed once.
 class ValueNames {
  public:
   explicit ValueNames(const ReadContext& context);
 
   struct Definition {
-    ValueId value = kNone;     // once it is in the graph
-    NodeId node = kNone;       // which node of the file gives it, where one does
-    std::uint32_t at = kNone;  // the element that defines it (an index into the document)
+    ValueId value = kNone;     // set once the value is in the graph
+    NodeId node = kNone;       // the node of the file that produces it; kNone for inputs and constants
+    std::uint32_t at = kNone;  // index in the document of the element that defines it
   };
   const Definition& operator[](StringId name) const { return definitions_[name]; }
   bool defined(StringId name) const { return definitions_[name].at != kNone; }
-  // Throws Error where the name is taken.
+  // Throws Error if the name is taken.
   void define(Json at, StringId name, ValueId value, NodeId node);
   void set_value(StringId name, ValueId value) { definitions_[name].value = value; }
-  // An operand or output that names nothing.
+  // Throws for an operand or output with an unknown name.
   [[noreturn]] void undefined(Json at, const char* what, std::string hint = "") const;
 
  private:
@@ -35,8 +35,8 @@ class ValueNames {
   std::vector<Definition> definitions_;
 };
 
-// Of a tuple's type: its fields and those of tuples among them, each counted wherever it stands; how many tuples stand
-// inside one another. Of a tensor's, nothing.
+// The size of a tuple type: the number of its fields, with those of nested tuples, and the nesting depth. 0 and 0 for a
+// tensor type.
 struct TupleSize {
   std::int64_t fields = 0, depth = 0;
 };
@@ -56,13 +56,13 @@ class NodeReader {
   };
   // A node of the file, before its place in the order is known.
   struct FileNode {
-    std::uint32_t at = 0;  // the node's object, and the values of its keys
+    std::uint32_t at = 0;  // document indices: the node's object, then the values of its keys
     std::uint32_t inputs = 0, outputs = kNone, attributes = kNone;
     StringId name = 0;
     std::uint32_t op = 0;  // index into ops_
     std::optional<OpPattern> pattern;
     bool fuse = true;
-    bool default_names = false;  // name.0, name.1, ...: how many, inference tells
+    bool default_names = false;  // results are name.0, name.1, ...; inference tells how many
   };
 
   Json json(std::uint32_t index) const { return {context_.document, index}; }
@@ -76,7 +76,7 @@ class NodeReader {
   [[noreturn]] void report_cycle(const std::vector<std::uint32_t>& waiting) const;
 
   void add(NodeId id);
-  // A custom op's nodes have a row of their own where they carry an expression.
+  // The op's row. A custom op has a second row for nodes that carry an expression.
   const OpDef* row_of(const FileNode& node);
   std::vector<ValueId> operands(const FileNode& node, const Op& op);
   ValueId operand(Json at, std::size_t position, const Op& op);
@@ -96,12 +96,12 @@ class NodeReader {
   Graph& graph_;
   std::vector<FileNode> nodes_;
   std::vector<Op> ops_;
-  std::vector<std::uint32_t> op_of_name_;     // by StringId: index into ops_, kNone
+  std::vector<std::uint32_t> op_of_name_;  // by StringId: index into ops_, or kNone
   ErrorList unknown_ops_;
   std::vector<NodeId> node_of_name_;          // by StringId
   std::vector<std::uint32_t> operand_begin_;  // by node, into producers_
-  std::vector<NodeId> producers_;             // by operand: the node of the file that gives it, or kNone
-  // What limits count, so far.
+  std::vector<NodeId> producers_;             // by operand: the node of the file that produces it, or kNone
+  // Counts so far, for the limits.
   std::int64_t results_ = 0, tuple_fields_ = 0;
   std::vector<TupleSize> tuple_sizes_;  // by TypeId
 };

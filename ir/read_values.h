@@ -1,4 +1,4 @@
-// The declarations of a model: symbols, inputs, constants with their data or weight files.
+// Reads the declarations of a model: symbols, inputs, constants with their data or weight files.
 #pragma once
 
 #include <map>
@@ -16,7 +16,7 @@ struct Declaration {
   Json name;  // a string
   TensorType type;
 };
-// What the bounds of symbols do not decide goes to `checks`.
+// Rules that the bounds of symbols do not decide go to `checks`.
 Declaration read_input(const ReadContext& context, Json at, const SymbolNames& names, std::vector<LaunchCheck>& checks);
 
 // Weight files of one model, each opened and checked once.
@@ -24,7 +24,7 @@ class WeightFiles {
  public:
   WeightFiles(const ReadContext& context, std::string directory)
       : context_(context), directory_(std::move(directory)) {}
-  // Checks that the tensor is there with this type, in a file that lies inside the model's folder.
+  // Checks that the file is inside the model's folder and holds the tensor with this type.
   void check(Json file, Json tensor, const TensorType& type, const Symbols& symbols);
 
  private:
@@ -35,11 +35,11 @@ class WeightFiles {
   std::map<std::string, std::unique_ptr<SafetensorsFile>> open_;
 };
 
-// `constant` gets data and safetensors; its value is the caller's.
+// Fills in the data and safetensors fields of `constant`; the caller sets its value.
 Declaration read_constant(const ReadContext& context, Json at, const SymbolNames& names, WeightFiles& weights,
                           std::vector<LaunchCheck>& checks, Constant& constant);
 
-// One element of a constant's data, rounded to the dtype (64-bit unsigned numbers as their bits).
+// One element of a constant's data, rounded to the dtype. Numbers of uint64 are stored by their bits.
 Scalar read_element(const ReadContext& context, Json at, DType dtype);
 
 }  // namespace fusec

@@ -1,5 +1,4 @@
-// Writes a file whole or not at all (ir/new_file). A device or pipe is written to, and a link followed: only a file is
-// replaced.
+// Writes a file completely or not at all (ir/new_file.h). A link is followed. A device or pipe is written to directly.
 #pragma once
 
 #include <functional>
@@ -8,7 +7,7 @@
 
 namespace fusec {
 
-// Throws Error with the path and the system's reason where it cannot be written.
+// Throws Error with the path and the system's reason if the file cannot be written.
 void replace_file(const std::string& path, const std::function<void(std::ostream&)>& write);
 
 }  // namespace fusec

@@ -1,4 +1,4 @@
-// Words that no name of a model may be in emitted source: keywords of C++, and what the toolkit and system headers
+// Words that emitted source must not use as names: keywords of C++ and names that the toolkit's and system headers
 // declare.
 #pragma once
 
@@ -8,10 +8,10 @@ namespace fusec {
 
 bool is_reserved_word(std::string_view word);
 
-// Why the launcher of a custom op may not have this name; empty where it may. The launcher is declared and called under
-// that very name, so a name that the C library or CUDA exports would call that library's function (`system`, `abort`).
+// Why the launcher of a custom op may not have this name; empty if it may. Emitted code declares and calls the launcher
+// under this name, so a name that the C library or CUDA exports would call that function (`system`, `abort`).
 std::string_view launcher_name_fault(std::string_view text);
-// For messages: what a launcher may be called.
+// The rule for launcher names, for messages.
 inline constexpr std::string_view kLauncherName =
     "an identifier: letters, digits and _, first a letter, no word of C++ or CUDA, no name that a system library "
     "exports";

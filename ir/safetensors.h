@@ -1,7 +1,7 @@
 // Tensors on disk in the safetensors format: an 8-byte header length, a JSON header, the tensors' bytes.
 //
-// The reader maps the file: opening it reads the header alone, and a tensor's pages are read when they are used. The
-// header is not trusted: lengths, offsets, sizes and overlaps are checked before anything is handed out.
+// The reader maps the file: opening it reads only the header, and a tensor's pages are read when they are used. The
+// reader checks all lengths, offsets, sizes and overlaps in the header first.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace fusec {
 
-// The dtype and shape under which a tensor lies in a file: int4 and uint4 are U8 with the last dimension halved.
+// The dtype and shape of a tensor in a file. int4 and uint4 are U8 with the last dimension halved.
 struct StoredType {
   std::string dtype;  // "BF16"
   std::vector<std::int64_t> shape;
@@ -31,7 +31,7 @@ class SafetensorsFile {
     std::string_view bytes;  // in the mapping
   };
 
-  // Throws Error(kInput) that names the file and, in a header that is JSON, the pointer of what is wrong.
+  // Throws Error(kInput) that names the file and, if the header is JSON, the pointer of the wrong element.
   explicit SafetensorsFile(const std::string& path);
 
   const std::string& path() const { return path_; }
@@ -52,8 +52,8 @@ struct NamedTensor {
   std::string_view bytes;
 };
 
-// Writes to a temporary file beside `path` and renames it. Tensors are laid out by falling alignment, then as given.
-// Throws Error(kEnvironment) when the file cannot be written.
+// Writes a file completely or not at all. Tensors are ordered by falling alignment, then as given. Throws
+// Error(kEnvironment) if the file cannot be written.
 void write_safetensors(const std::string& path, const std::vector<NamedTensor>& tensors);
 
 }  // namespace fusec

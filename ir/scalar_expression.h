@@ -1,5 +1,5 @@
-// The expression that an elementwise or broadcasting custom op may carry in attrs.expr: its value at one index of the
-// output, written with the operands $0, $1, ... at that index.
+// The expression of an elementwise or broadcasting custom op, given in attrs.expr: the value at one index of the output
+// in terms of the operands $0, $1, ... at that index.
 //
 //   {"op": "my.gate", "pattern": "elemwise", "attrs": {"expr": "$0 * sigmoid(1.702 * $0) + max($1, 0)"}}
 //
@@ -13,9 +13,9 @@
 // tanh asinh acosh atanh erf sigmoid floor ceil round trunc isnan isinf relu square; min max pow fmod atan2;
 // select(condition, then, otherwise), clamp(x, low, high).
 //
-// Operands are in their compute types (16-bit and 8-bit floats in float32), different types meet in the wider one, `/`
-// and the float functions turn integers into floats, `%` has the divisor's sign. The result is converted to the
-// declared dtype.
+// Operands have their compute types (16-bit and 8-bit floats are float32). Operands of different types are converted to
+// the wider one. `/` and the float functions convert integers to floats; `%` has the divisor's sign. The result is
+// converted to the declared dtype.
 #pragma once
 
 #include <string>
@@ -26,18 +26,18 @@
 
 namespace fusec {
 
-// The one result's value at `index`, in its dtype: what a row's formula is. Throws OpError at attrs/expr.
+// The value of the only result at `index`, in its dtype: the formula of such an op. Throws OpError at attrs/expr.
 ExprId expression_value(std::string_view text, Formula& f, Formula::Index index);
 
-// Throws OpError where the expression does not fit the call: its text, what its operands broadcast to, the number of
-// results that `declared` holds.
+// Throws OpError if the expression does not parse, if the operands do not broadcast to the declared result, or if
+// `declared` does not hold exactly one type.
 void check_expression(std::string_view text, const OpCall& call);
 
 // The row of a custom op whose nodes carry attrs.expr: one declared result to which all operands broadcast.
 OpDef expression_row(std::string op_name);
 
-// Nodes of one op may carry an expression or not, so the op can have two rows in a graph: Graph::op(expression_key(op))
-// is the one with the formula. The key begins with a byte that no name in UTF-8 has.
+// Some nodes of a custom op may carry an expression and others not, so the op can have two rows in a graph:
+// Graph::op(expression_key(op)) is the one with the formula. The key begins with a byte that no UTF-8 name contains.
 std::string expression_key(std::string_view op_name);
 bool is_expression_key(std::string_view key);
 std::string op_of_expression_key(std::string_view key);

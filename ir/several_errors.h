@@ -1,4 +1,4 @@
-// Errors of one kind that are told together: all unknown ops of a model, all undefined values.
+// Reports several errors of one kind together: all unknown ops of a model, all undefined values.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace fusec {
 
-// To who knows nothing of it, it is the first of them.
+// Several errors as one exception. Code that catches it as Error sees the first one.
 class SeveralErrors : public Error {
  public:
   explicit SeveralErrors(std::vector<Error> all) : Error(all.front()), all_(std::move(all)) {}
@@ -18,13 +18,13 @@ class SeveralErrors : public Error {
   std::vector<Error> all_;
 };
 
-// Gathers errors until there is nothing more to look at.
+// Collects errors so that one run reports them all.
 class ErrorList {
  public:
   static constexpr std::size_t kMost = 20;
 
-  // Runs `check`; an error that has a place in the file is kept. With the last one that is told, throws them.
-  // Returns whether there was none.
+  // Runs `check` and keeps an error that has a place in the file; other errors pass through. Throws all errors once
+  // there are kMost. Returns whether `check` succeeded.
   template <class F>
   bool attempt(const F& check) {
     try {
@@ -40,7 +40,7 @@ class ErrorList {
 
   bool empty() const { return list_.empty(); }
 
-  // Throws what was gathered, if anything was.
+  // Throws the collected errors, if there are any.
   void raise() {
     if (list_.size() == 1) throw list_.front();
     if (!list_.empty()) throw SeveralErrors(std::move(list_));

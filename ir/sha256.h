@@ -1,4 +1,4 @@
-// SHA-256 (FIPS 180-4): a key by content that nobody can make two texts for, and a checksum that finds every damage.
+// SHA-256 (FIPS 180-4), for cache keys by content and for checksums.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace fusec {
 
-// 32 bytes.
+// The digest, 32 bytes (not hexadecimal).
 std::string sha256(std::string_view text);
 
 }  // namespace fusec

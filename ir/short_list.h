@@ -1,6 +1,5 @@
-// A list of ids of which few or none are longer than `kShort`: these lie in the list itself, so that a pass over a
-// million nodes reads their operands where it reads the nodes, without a look elsewhere for each. Longer ones lie on
-// the heap. Otherwise it is used as a vector is.
+// A vector of ids with inline storage for `kShort` of them; longer lists are on the heap. A pass over a million nodes
+// then reads their operands beside the nodes, without a cache miss for each.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Names in messages: quoting text from a file so that it stays on one line, and guessing what a misspelt name meant.
+// Names in messages: quotes text from a file so that it stays on one line, and finds the name that a misspelt one
+// meant.
 #pragma once
 
 #include <span>
@@ -12,23 +13,23 @@ inline bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// The text in double quotes, escaped as JSON escapes it; text of more than 80 bytes is cut and its length told.
+// The text in double quotes with JSON escapes. Text of more than 80 bytes is cut, followed by its length.
 std::string in_quotes(std::string_view text);
 
-// The text as a JSON string, whole.
+// The whole text as a JSON string.
 std::string json_string(std::string_view text);
 
-// "a, b, c"; of more than `most` names the first ones and how many there are.
+// "a, b, c". Of more than `most` names: the first ones and the number of all.
 std::string listed(std::span<const std::string> names, std::size_t most = 40);
 
-// Number of insertions, deletions, changes and swaps of neighbours between two names; anything above `limit` counts as
-// limit + 1.
+// Edit distance of two names: insertions, deletions, changes and swaps of neighbours. Returns limit + 1 for anything
+// above `limit`.
 std::size_t spelling_distance(std::string_view a, std::string_view b, std::size_t limit);
 
-// The candidate that `word` is most likely a misspelling of (the first of equally near ones), or "".
+// The candidate nearest to the misspelt `word` (the first of equally near ones); "" if none is near.
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates);
 
-// "did you mean NAME?", or "" where no candidate is near.
+// "did you mean NAME?"; "" if no candidate is near.
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace fusec

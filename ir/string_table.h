@@ -1,5 +1,5 @@
-// Strings stored once each and numbered in order of arrival: a million nodes name their operands by these numbers, so
-// that every name is hashed once.
+// Stores each distinct string once and numbers them in order of arrival. The model reader names operands by these
+// numbers, so every name is hashed once.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ inline constexpr StringId kNoString = 0xffffffffu;
 class StringTable {
  public:
   StringId intern(std::string_view text);
-  StringId find(std::string_view text) const;  // kNoString where it is not there
+  StringId find(std::string_view text) const;  // kNoString if it is not stored
   std::string_view operator[](StringId id) const {
     return {bytes_.data() + begin_[id], bytes_.data() + begin_[id + 1]};
   }
   std::size_t size() const { return begin_.size() - 1; }
 
  private:
-  // With a part of the hash: strings are looked at (each a miss of the cache or two) only where that agrees.
+  // `hash` is part of the string's hash. Strings are compared only if it agrees, which saves cache misses.
   struct Slot {
     StringId id = kNoString;
     std::uint32_t hash = 0;
   };
-  // The slot that holds the text, or the free one where it belongs.
+  // The slot that holds the text, or the free slot where it belongs.
   std::size_t slot_of(std::string_view text, std::uint32_t hash) const;
   void grow();
 

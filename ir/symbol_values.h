@@ -1,4 +1,4 @@
-// The values of a model's symbols at run time, from the extents of its inputs; how they follow is ir/symbol_solution.h.
+// The values of a model's symbols at run time, computed from the extents of its inputs as ir/symbol_solution.h says.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,9 @@
 
 namespace fusec {
 
-// In symbol order, for inputs whose extents are given (by position in Graph::inputs, then dimension). Symbols that no
-// input determines get their hint. Throws Error(kInput) when an extent contradicts its dimension, another extent or a
-// bound, naming the input.
+// The values in symbol order. `extent` returns the extent of a dimension of an input, by position in Graph::inputs.
+// Symbols that no input determines get their hint. Throws Error(kInput) that names the input if an extent contradicts
+// its dimension, another extent or a bound.
 std::vector<std::int64_t> symbol_values(
     const Graph& graph, const std::function<std::int64_t(std::size_t input, std::size_t dimension)>& extent);
 

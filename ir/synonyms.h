@@ -1,4 +1,4 @@
-// What other libraries and people call the names that fusec knows: "swish" is silu, "axis" is dim.
+// Names of other libraries for what fusec knows: "swish" is silu, "axis" is dim. For "did you mean" in messages.
 #pragma once
 
 #include <span>
@@ -7,14 +7,14 @@
 namespace fusec {
 
 struct Synonyms {
-  std::string_view name;   // fusec's: of an op, a dtype, a key, an attribute, a target, an option or a kind of output
-  std::string_view words;  // in lower case, with blanks between them
+  std::string_view name;   // fusec's name of an op, dtype, key, attribute, target, option or kind of output
+  std::string_view words;  // other names, in lower case, separated by blanks
 };
 
 std::span<const Synonyms> synonyms();
 
-// The candidate that is called `word` elsewhere: in capitals, with a library's prefix ("aten.relu.default"), or by a
-// synonym. "" where there is none.
+// The candidate that `word` names elsewhere: in capitals, with a library's prefix ("aten.relu.default"), or by a
+// synonym. "" without one.
 std::string_view name_by_synonym(std::string_view word, std::span<const std::string_view> candidates);
 
 }  // namespace fusec

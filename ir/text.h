@@ -1,5 +1,5 @@
-// A graph as text to be read: --emit=ir, dumps between passes, models written by hand. The programs and the library read
-// it wherever they read a model.
+// The readable text form of a graph, for --emit=ir, dumps between passes and models written by hand. The programs and
+// the library read it wherever they read a model.
 //
 //   model "swiglu"
 //   symbol tokens min=1 max=8192 multiple_of=1 hint=2048
@@ -13,10 +13,10 @@
 //   return h, h
 //   alias h -> x
 //
-// One statement a line; # begins a comment. A node's types may be left out: "gate = linear(x, w)". A name is bare where it
-// is letters, digits, _ and . with no digit first and no word of the grammar, else a JSON string. Operands come first
-// (names, numbers, true, false, null, {dimension}), then attributes, whose values are JSON. `as` gives the node's name
-// where it is not the first result's.
+// One statement per line; # begins a comment. A node's types may be left out: "gate = linear(x, w)". A name of letters,
+// digits, _ and . is bare, unless it begins with a digit or is a word of the grammar; other names are JSON strings.
+// Operands come first (names, numbers, true, false, null, {dimension}), then attributes with JSON values. `as` gives
+// the node's name if it differs from the first result's.
 #pragma once
 
 #include <string>
@@ -32,11 +32,11 @@ std::string graph_text(const Graph& graph);
 // One node's line, without the line break.
 std::string node_text(const Graph& graph, const Node& node);
 
-// Whether a model's text is of this form: its first statement is of a model, a symbol, an input or a constant.
+// Whether a model's text has this form: its first statement is a model, symbol, input or constant statement.
 bool is_graph_text(std::string_view text);
 
-// Reads what graph_text prints, with all checks of a model file. Errors tell the line. Weight files are looked for in
-// `directory`; `file` is what messages call the text.
+// Reads text that graph_text prints, with all checks of a model file. Errors name the line. `directory` is the folder
+// of the weight files, `file` the name of the text in messages.
 Graph parse_graph_text(std::string_view text, const OpTable& table = OpTable::builtin(),
                        const std::string& directory = "", const std::string& file = "graph text",
                        const Limits& limits = {});

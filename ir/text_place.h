@@ -1,4 +1,4 @@
-// A place in a text as editors count it: lines and characters from 1. Messages write it "line 3, column 14".
+// A place in a text as editors count: lines and characters from 1.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ struct TextPlace {
   bool operator==(const TextPlace&) const = default;
 };
 
-// Of the byte at `offset` of a UTF-8 text.
+// The place of the byte at `offset` of a UTF-8 text.
 TextPlace place_of(std::string_view text, std::size_t offset);
 
 // "line 3, column 14"

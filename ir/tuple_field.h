@@ -1,4 +1,4 @@
-// What a value is, seen through `tuple` and `get_item`, which only wire values together and have no memory:
+// Looks through `tuple` and `get_item`, which only group values and have no memory:
 //
 //   t = tuple(a, b);  y = get_item(t, 1)      resolve_tuple(y) is b
 #pragma once
@@ -7,7 +7,8 @@
 
 namespace fusec {
 
-// The field that `value` names; `value` itself where it is no get_item, or takes a field of a tuple of another op.
+// The field that a get_item result names. `value` itself if it is not a get_item result, or if another op than `tuple`
+// made the tuple.
 ValueId resolve_tuple(const Graph& graph, ValueId value);
 
 }  // namespace fusec

@@ -18,11 +18,11 @@ struct TensorType {
   bool operator==(const TensorType&) const = default;
 };
 
-// A tensor, or (get_item's operand) a tuple of tensors and tuples.
+// A tensor type, or the type of a tuple of tensors and tuples (an operand of get_item).
 struct ValueType {
-  TensorType tensor;  // where it is no tuple
+  TensorType tensor;  // unless is_tuple
   bool is_tuple = false;
-  std::vector<ValueType> fields;  // of a tuple
+  std::vector<ValueType> fields;  // if is_tuple
 
   ValueType() = default;
   ValueType(TensorType t) : tensor(std::move(t)) {}  // NOLINT(google-explicit-constructor): a tensor type is a type
@@ -35,7 +35,7 @@ std::string to_string(const TensorType& type, const Symbols& symbols);
 std::string to_string(const ValueType& type, const Symbols& symbols);
 std::string to_string(const Dim& dim, const Symbols& symbols);
 
-// Bytes of a tensor at the symbols' hints (sums over a tuple's fields).
+// Bytes of a tensor at the symbols' hints.
 std::int64_t bytes_at_hint(const TensorType& type, const Symbols& symbols);
 std::int64_t value_at_hint(const IndexExpr& e, const Symbols& symbols);
 

@@ -1,4 +1,4 @@
-// The rules that every tensor of a model obeys, declared or inferred.
+// Rules for the type of every tensor of a model, declared or inferred.
 #pragma once
 
 #include <string>
@@ -10,12 +10,13 @@
 namespace fusec {
 
 // At most 64 dimensions, none negative, fewer than 2^63 elements and bytes; 4-bit types have an even last dimension.
-// Throws OpError without a place. What the bounds do not decide goes to `checks` where that is given; `what` names the
+// Throws OpError with an empty `place`. Rules that the bounds do not decide go to `checks`, if given; `what` names the
 // tensor there.
 void check_type(const TensorType& type, const Symbols& symbols, std::vector<LaunchCheck>* checks,
                 const std::string& what);
 
-// Do the two types agree? Equal polynomials do; proven different ones do not; the rest goes to `checks`.
+// Whether two types have the same dtype, rank and dimensions. Dimensions that the bounds do not decide go to `checks`,
+// if given, and count as equal.
 bool types_agree(const TensorType& a, const TensorType& b, const Symbols& symbols, std::vector<LaunchCheck>* checks,
                  const std::string& what);
 

@@ -1,4 +1,4 @@
-// Checks everything that a pass could break in a graph.
+// Checks all invariants of a graph that a pass could break.
 #pragma once
 
 #include <string>
@@ -7,12 +7,12 @@
 
 namespace fusec {
 
-// The first problem as a sentence, "" where there is none: ids in range, producers and results consistent, unique
-// names, topological order, attributes that the op knows, types that agree with inference, outputs, aliases that an
-// order of execution allows, symbols that an input determines.
+// The first problem as a sentence, "" without one. Checks that ids are in range, producers and results are consistent,
+// names are unique, nodes are in topological order, ops know their attributes, types agree with inference, outputs
+// exist, an execution order serves all aliases, and inputs determine all symbols.
 std::string first_problem(const Graph& graph);
 
-// Throws InternalError, naming the pass, where the graph has a problem.
+// Throws InternalError that names the pass if the graph has a problem.
 void verify(const Graph& graph, const std::string& pass);
 
 }  // namespace fusec

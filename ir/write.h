@@ -1,4 +1,4 @@
-// A graph as a model file: read_model_text(model_text(g)) is g again.
+// Writes a graph as a model file: read_model_text(model_text(g)) equals g.
 #pragma once
 
 #include <string>
@@ -7,11 +7,11 @@
 
 namespace fusec {
 
-// One element a line; the nodes in the graph's order. Outputs are declared with their types where the op's row alone
-// cannot tell them (custom ops, collectives), or everywhere with `declare_types`.
+// One element per line; nodes in the graph's order. Output types are declared if the op's row does not tell them
+// (custom ops, collectives), or for all nodes with `declare_types`.
 std::string model_text(const Graph& graph, bool declare_types = false);
 
-// The name under which result `index` goes when the file gives none.
+// The name of result `index` if the file gives none.
 std::string default_result_name(const Node& node, std::uint32_t index);
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// Bounds of a value. Where value and bound are both 0, the value stays with its sign, as in PyTorch: relu(-0) is -0.
-// kMax and kMin, which take +0 for greater than -0, would give +0 there.
+// Lower and upper bounds of a value. If value and bound are both 0, the result is the value with its sign, as in
+// PyTorch: relu(-0) is -0. kMax and kMin, which order +0 above -0, would give +0.
 #pragma once
 
 #include "ir/formula.h"

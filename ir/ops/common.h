@@ -1,7 +1,7 @@
-// What the rows of several families share: type promotion, broadcasting, checks of operands and attributes.
+// Shared by the op rows of several families: type promotion, broadcasting, checks of operands and attributes.
 //
-// Inference reports what is wrong by throwing OpError; two symbolic dimensions that must agree, and whose bounds do not
-// decide it, become a LaunchCheck.
+// Inference throws OpError for a wrong call. Two symbolic dimensions that must be equal become a LaunchCheck if their
+// bounds do not decide it.
 #pragma once
 
 #include <initializer_list>
@@ -17,7 +17,7 @@ namespace fusec::ops {
 
 // --- errors
 
-// Where the error lies: "inputs/1", "attrs/dim".
+// OpError::place of an operand, "inputs/1", and of an attribute, "attrs/dim".
 std::string input_place(std::size_t operand);
 std::string attribute_place(std::string_view attribute);
 [[noreturn]] void fail(std::string place, std::string what, std::string found = "", std::string expected = "",
@@ -25,9 +25,9 @@ std::string attribute_place(std::string_view attribute);
 
 // --- operands
 
-// The type of an operand that must be a tensor or a number (then 0-d).
+// The type of an operand that must be a tensor or a number (a number is 0-d).
 const TensorType& tensor_operand(const OpCall& call, std::size_t operand);
-// The same, of exactly this rank, or of this rank at least.
+// The type of an operand that must be a tensor or a number of exactly, or at least, this rank.
 const TensorType& tensor_of_rank(const OpCall& call, std::size_t operand, std::size_t rank);
 const TensorType& tensor_of_min_rank(const OpCall& call, std::size_t operand, std::size_t rank);
 void require_float(const OpCall& call, std::size_t operand);
@@ -40,26 +40,27 @@ inline void require_index_dtype(const OpCall& call, std::size_t operand) {
 // --- dtypes
 
 inline constexpr DType kDefaultFloat = DType::kFloat32;
-// What two tensors of one class promote to. Throws OpError where PyTorch has no answer (8-bit floats, wide unsigned).
+// The dtype that two tensors of one class promote to. Throws OpError if PyTorch defines none (8-bit floats, wide
+// unsigned integers).
 DType promote_dtypes(DType a, DType b);
-// Tensors of rank 1 and more, then 0-d tensors, then numbers; a later class counts only where its category is higher.
-// Absent operands are skipped.
+// The dtype that operands promote to, by PyTorch's classes: tensors of rank 1 and more, then 0-d tensors, then numbers.
+// A later class counts only if its category is higher. Absent operands are skipped.
 DType promote(std::span<const Operand> operands);
 DType promote(const OpCall& call, std::initializer_list<std::size_t> operands);
-// As a number would take part (attributes such as clamp's min).
+// A number as an operand, for promotion with attributes such as clamp's min.
 Operand number_operand(const Scalar& number);
-// The least and greatest value of an integer dtype (of uint64: what int64 holds of it).
+// The least and greatest value of an integer dtype; for uint64 cut to the range of int64.
 struct IntegerRange {
   std::int64_t min, max;
 };
 IntegerRange integer_range(DType dtype);
-// The nearest whole number that the integer dtype holds, fractions cut off.
+// The number truncated to an integer and clamped to the range of the integer dtype.
 Scalar saturated(const Scalar& number, DType dtype);
-// float32 for bool and integers, the dtype itself for floats.
+// The result dtype of float functions: float32 for bool and integers, the dtype itself for floats.
 inline DType float_dtype(DType dtype) {
   return is_float(dtype) ? dtype : kDefaultFloat;
 }
-// int64 for bool and integers, the dtype itself for floats: sums and products.
+// The result dtype of sums and products: int64 for bool and integers, the dtype itself for floats.
 inline DType sum_dtype(DType dtype) {
   return is_float(dtype) ? dtype : DType::kInt64;
 }
@@ -71,12 +72,12 @@ inline Bounds bounds_of(const OpCall& call) {
 }
 std::string text_of(const OpCall& call, const Dim& dim);
 std::string text_of(const OpCall& call, const Shape& shape);  // "[tokens, 4096]"
-// The two must be equal: returns the simpler of the two. `what` names them in the error and in the launch check ("the
-// inner dimensions of matmul"); `place` is where the second stands.
+// Requires a and b to be equal and returns the simpler one. `what` names them in the error and in the launch check
+// ("the inner dimensions of matmul"); `place` is the place of b.
 Dim require_equal(const OpCall& call, const Dim& a, const Dim& b, const std::string& what, const std::string& place);
 void require_equal_shapes(const OpCall& call, std::span<const Dim> a, std::span<const Dim> b, const std::string& what,
                           const std::string& place);
-// `dim` must be divisible by `by`; returns the quotient.
+// Requires `dim` to be divisible by `by` and returns the quotient.
 Dim require_divisible(const OpCall& call, const Dim& dim, const Dim& by, const std::string& what,
                       const std::string& place);
 // NumPy broadcasting of the operands' shapes; only a dimension that is literally 1 broadcasts.
@@ -85,28 +86,29 @@ Shape broadcast_operands(const OpCall& call, std::initializer_list<std::size_t> 
 // The operand's shape must broadcast to `to` without enlarging it.
 void require_broadcastable(const OpCall& call, std::size_t operand, const Shape& to);
 
-// A dimension number counted from either end; rank 0 counts as 1, as in PyTorch.
+// A dimension number in [0, rank), from one that may be negative and then counts from the end. Rank 0 counts as 1, as
+// in PyTorch.
 std::size_t normalize_dim(std::int64_t dim, std::size_t rank, const std::string& place);
-// Each once; the result is sorted.
+// Several dimension numbers, sorted. A repeated dimension is an error.
 std::vector<std::size_t> normalize_dims(std::span<const std::int64_t> dims, std::size_t rank, const std::string& place);
-// The attribute as a dimension of operand `operand`; `otherwise` where it is absent.
+// The attribute as a dimension number in [0, rank); `otherwise` if it is absent.
 std::size_t dim_attribute(const OpCall& call, std::string_view attribute, std::size_t rank,
                           std::optional<std::int64_t> otherwise = std::nullopt);
-// The same in a formula, where inference has accepted it.
+// The attribute as a dimension number in a formula; inference has accepted it already.
 std::size_t dim_attribute(const Formula& f, std::string_view attribute, std::size_t rank,
                           std::optional<std::int64_t> otherwise = std::nullopt);
-// The dimensions that a reduction goes over: attribute "dim", all where it is absent or empty.
+// The reduced dimensions: attribute "dim", or all dimensions if it is absent or empty.
 std::vector<std::size_t> reduced_dims(const Attributes& attributes, std::size_t rank);
 Shape reduced_shape(const Shape& shape, const std::vector<std::size_t>& dims, bool keepdim);
 
 // --- formulas
 
-// The operand converted to `dtype` as PyTorch brings operands to their common dtype: onto its grid, except that a
+// The operand converted to `dtype` as PyTorch converts operands to their common dtype: rounded to it, except that a
 // number or a 0-d tensor keeps the precision of the compute type.
 E load_operand(Formula& f, std::size_t operand, Formula::Index index, DType dtype);
 // x times the normal distribution function of x; `approximate` is "none" or "tanh".
 E gelu(E x, std::string_view approximate);
-// Integers narrower than their compute type wrap at their own width; everything else is as it is.
+// Wraps integers that are narrower than their compute type to the width of `dtype`; returns other values unchanged.
 E wrap(Formula& f, E value, DType dtype);
 
 }  // namespace fusec::ops

@@ -1,4 +1,4 @@
-// The mean that a variance or a norm is about.
+// The mean that variances and norms subtract.
 #pragma once
 
 #include <cmath>
@@ -9,9 +9,9 @@
 
 namespace fusec::ops {
 
-// The mean of what `body` gives over `extents`, finite wherever the elements are: each is scaled by a power of two
-// below 1 / count before it is added, so that the sum does not overflow. The scale costs nothing, it is the product of
-// a multiply-add. Elements below 2^-95 may lose bits by it; their squares are 0 anyhow. float16 needs no scale.
+// The mean of `body` over `extents`, finite if all elements are. Each element is scaled by a power of two below
+// 1 / count before it is added, so the sum does not overflow. The scale is free: it is the multiplication of a
+// multiply-add. Elements below 2^-95 may lose bits; their squares are 0 anyway. float16 needs no scale.
 //
 //   768 elements   sum(x * 2^-10) / 0.75
 inline E scaled_mean(Formula& f, DType dtype, const std::vector<IndexExpr>& extents,

@@ -1,4 +1,4 @@
-// The rows of the movement family by what they do; movement_ops() strings them together.
+// The op rows of the movement family in four parts; movement_ops() joins them.
 #pragma once
 
 #include <vector>
@@ -12,7 +12,7 @@ std::vector<OpDef> cutting_ops();     // slice, select, split, chunk
 std::vector<OpDef> joining_ops();     // concat, stack, tuple, get_item
 std::vector<OpDef> tiling_ops();      // pad, flip, roll, repeat, repeat_interleave, tril, triu
 
-// The field that get_item takes of a tuple with so many. Throws OpError where there is no such field.
+// The field number of a get_item on a tuple of `count` fields. Throws OpError if there is no such field.
 std::size_t field_of(const Attributes& attributes, std::size_t count);
 
 }  // namespace fusec::ops

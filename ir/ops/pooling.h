@@ -1,4 +1,4 @@
-// The rows of the pooling and resampling family by what they do.
+// The op rows of the pooling and resampling family.
 #pragma once
 
 #include <vector>

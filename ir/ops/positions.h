@@ -8,13 +8,14 @@
 
 namespace fusec::ops {
 
-// A position below zero counts from the end. Where the sign of a symbolic position is not known, so says the result.
+// A negative position counted from the end; others unchanged. The result is not clamped. If the sign of a symbolic
+// position is unknown, the result is an expression that covers both cases.
 Dim wrapped_position(const Dim& position, const Dim& size, const Bounds& bounds);
 
-// low <= result <= high (where low <= high).
+// The position clamped to [low, high], for low <= high.
 Dim clamped_position(const Dim& position, const Dim& low, const Dim& high, const Bounds& bounds);
 
-// `smaller` <= `greater`, or an error at `place`, or, where the bounds do not decide it, a check at launch.
+// Requires smaller <= greater: an error at `place` if the bounds disprove it, a launch check if they do not decide it.
 void require_at_most(const OpCall& call, const Dim& smaller, const Dim& greater, const std::string& what,
                      const std::string& place);
 

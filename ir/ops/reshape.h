@@ -7,11 +7,11 @@
 
 namespace fusec::ops {
 
-// The wanted shape with its -1 resolved; throws OpError at `place` where the element counts cannot agree.
+// The wanted shape with its -1 resolved. Throws OpError at `place` if the element counts cannot agree.
 Shape resolved_shape(const OpCall& call, const Shape& from, const std::vector<Dim>& wanted, const std::string& place);
 
-// Where the element at `index` of the reshaped tensor lies in the original. Dimensions are matched in groups of equal
-// element count from the right, so that what is not reshaped passes through untouched, symbols and all.
+// The index in the original tensor of the element at `index` of the reshaped one. Dimensions are matched from the right
+// in groups of equal element count, so dimensions that do not change, symbolic ones too, keep their index.
 std::vector<IndexExpr> reshaped_index(const Shape& from, const Shape& to, std::span<const IndexExpr> index,
                                       const Bounds& bounds);
 

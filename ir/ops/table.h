@@ -1,5 +1,5 @@
-// The rows of the op table, one function a family; OpTable::builtin() strings them together in this order. A new
-// built-in op is a new row in its family's file, and nothing else.
+// The rows of the op table, one function per family; OpTable::builtin() joins them in this order. A new built-in op is
+// a new row in its family's file and nothing else.
 #pragma once
 
 #include <vector>
