@@ -1,5 +1,5 @@
-// Whether outputs are right: near the expected ones, or, where rounding op by op makes those uncertain themselves, near
-// what the graph gives in float64.
+// Decides whether outputs are right: near the expected values, or near the graph's values in float64. The second test
+// is for graphs in which op-by-op rounding makes the expected values inaccurate themselves.
 //
 //   y = a - b, bfloat16, a and b nearly equal:   expected 0.5, got 0.3125, float64 says 0.31    ->    right
 #pragma once
@@ -14,64 +14,64 @@
 
 namespace fusec {
 
-// Results may be this many times as far from float64 as those of op-by-op rounding are: each of them as the worst of
-// its neighbourhood is, all of an output in their root mean square.
+// Errors against float64 may be this many times those of op-by-op rounding. The limit holds for each element (against
+// the worst rounding error of its neighbourhood) and for the root mean square over an output.
 inline constexpr double kRoundingFactor = 2;
 
-// One rounding of a graph may come out well by chance: as many are tried, the reference's and some at random, until an
-// output that is not near float64 is excused, or is wrong.
+// Number of roundings of a graph whose errors set that limit: the reference's and random ones, since one rounding may
+// be accurate by chance. An output that exceeds the limit after all of them is wrong.
 inline constexpr std::uint64_t kRoundings = 4;
 
-// How far the results of op-by-op rounding are from those in float64.
+// Errors of op-by-op rounding against float64.
 struct RoundingErrors {
-  std::vector<double> worst;  // by element: in its neighbourhood: elements that share the leading indices, or all
+  std::vector<double> worst;  // by element: greatest error among elements with the same leading indices, or among all
   double root_mean_square = 0;
 };
 
-// The values that a graph has in float64.
+// The values of a graph evaluated in float64, and the errors of rounding by value name.
 struct Float64Values {
   TensorMap values;
   std::map<std::string, RoundingErrors> rounding;
 };
-// Takes the errors of further results of op-by-op rounding into account: the greater ones count.
+// Adds the results of one more op-by-op rounding: keeps the greater error of each element.
 void add_rounding(const TensorMap& rounded, const Tolerances& tolerances, Float64Values& float64);
 
 struct Difference {
   std::string output;
-  std::vector<std::int64_t> index;  // of the first element that is wrong
+  std::vector<std::int64_t> index;  // of the first wrong element
   double got = 0, expected = 0;
-  std::optional<double> float64;  // where it was evaluated
-  std::int64_t count = 0;         // how many are wrong
+  std::optional<double> float64;  // value in float64, if evaluated
+  std::int64_t count = 0;         // number of wrong elements
 };
 
 struct Comparison {
-  std::optional<Difference> difference;  // of the first output that has wrong elements
-  // The worst of the right elements that are finite, by the share of what it may be off.
+  std::optional<Difference> difference;  // of the first output with wrong elements
+  // The worst right element that is finite: its error, and its error divided by the allowed error.
   double largest_error = 0, largest_share = 0;
   std::string largest_in;
   std::int64_t by_float64 = 0;  // elements that are right because float64 says so
 };
 
 // Compares outputs with those of the same name in `want`. An element is right when
-//  - it is the same NaN or infinity as the expected one, nothing else being right where that is not finite;
-//  - |got - want| <= atol + rtol |want|. The atol of a default tolerance is multiplied by the output's magnitude where
-//    that is over 1; rtol is of the smaller of |got| and |want| for dtypes of 8 bits and fewer, which have few values.
-//    Where the user's tolerance is 0, 0, the sign of zero counts, too;
-//  - or `float64` is given, and it is as near to that, or at most kRoundingFactor times as far from it as rounding is.
-// Throws Error(kInput) where `want` lacks an output or has it in another dtype or shape; floats may be of any float
-// dtype.
+//  - the expected value is NaN or infinite and it is the same;
+//  - |got - want| <= atol + rtol |want|. For a default tolerance, atol is multiplied by the output's magnitude if that
+//    is over 1, and dtypes of at most 8 bits, which have few values, use min(|got|, |want|) in place of |want|. With
+//    tolerance 0, 0 the signs must be equal too, also those of zeros;
+//  - `float64` is given and the element is within the tolerance of it, or at most kRoundingFactor times as far from it
+//    as rounding is.
+// Throws Error(kInput) if `want` lacks an output or has another dtype or shape; for floats any float dtype will do.
 Comparison compare_outputs(const TensorMap& got, const TensorMap& want, const Tolerances& tolerances,
                            const Float64Values* float64 = nullptr);
 
 std::optional<Difference> first_difference(const TensorMap& got, const TensorMap& want, const Tolerances& tolerances);
 
-// What a run of a graph is to give. The reference is evaluated once, in float64 only after something was found to
-// differ from it, and never where the tolerance is the user's.
+// The expected outputs of a graph. The reference is evaluated once; the evaluation in float64 happens only after a
+// difference, and never with a tolerance from the user.
 class ExpectedOutputs {
  public:
   enum class Values : std::uint8_t { kOutputs, kAll };  // kAll: of every node
   ExpectedOutputs(const Graph& graph, const TensorMap& tensors, Tolerances tolerances, Values values);
-  // The expected outputs are from elsewhere; the reference tells only how far rounding may be off.
+  // With expected outputs from elsewhere. The reference is then used only to estimate rounding errors.
   ExpectedOutputs(const Graph& graph, const TensorMap& tensors, Tolerances tolerances, TensorMap expected);
 
   bool has(const std::string& value) const { return expected_.contains(value); }
@@ -89,7 +89,7 @@ class ExpectedOutputs {
   TensorMap expected_;
   bool from_elsewhere_;
   std::optional<Float64Values> float64_;
-  std::uint64_t roundings_ = 0;  // that float64_ has the errors of
+  std::uint64_t roundings_ = 0;  // number of roundings in float64_
 };
 
 }  // namespace fusec

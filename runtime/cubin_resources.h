@@ -1,4 +1,4 @@
-// What ptxas gave each kernel, read from the cubin (an ELF file) that NVRTC made: registers, stack, shared memory.
+// Registers, stack and shared memory that ptxas gave each kernel, read from a cubin (an ELF file).
 #pragma once
 
 #include <cstdint>
@@ -9,12 +9,12 @@
 namespace fusec {
 
 struct KernelResources {
-  int registers = 0;                     // a thread
-  std::int64_t stack_bytes = 0;          // a thread: local arrays and spilled registers
-  std::int64_t static_shared_bytes = 0;  // a block
+  int registers = 0;                     // per thread
+  std::int64_t stack_bytes = 0;          // per thread: local arrays and spilled registers
+  std::int64_t static_shared_bytes = 0;  // per block
 };
 
-// By kernel. Throws Error(kInput) for bytes that are no cubin or that contradict themselves.
+// The resources by kernel name. Throws Error(kInput) for bytes that are not a valid cubin.
 std::map<std::string, KernelResources> cubin_resources(std::string_view cubin);
 
 }  // namespace fusec

@@ -12,8 +12,8 @@ namespace fusec {
 
 struct CudaResult {
   TensorMap outputs;
-  std::vector<double> seconds;  // of each timed run of the whole plan, by the device's clock
-  // Of each of the plan's kernels, where asked for: the median over the timed runs, all its launches together.
+  std::vector<double> seconds;  // per timed run of the whole plan, by the device's clock
+  // Per kernel of the plan, with Timing::kEachKernel: the median over the timed runs, summed over its launches.
   std::vector<double> kernel_seconds;
 };
 
@@ -26,7 +26,7 @@ std::string device_name(int device);
 
 enum class Timing : std::uint8_t { kWhole, kEachKernel };
 
-// One run for the outputs, then `timed_runs` more. Throws Error(kEnvironment) without a driver or device, or when a
+// One run for the outputs, then `timed_runs` more. Throws Error(kEnvironment) without a driver or device, or if a
 // launch fails.
 CudaResult run_on_cuda(const Graph& graph, const LaunchPlan& plan, const std::vector<CompiledModule>& modules,
                        const TensorMap& tensors, int device, int timed_runs, Timing timing = Timing::kWhole);

@@ -1,4 +1,4 @@
-// The CUDA driver, loaded at run time: nothing of CUDA is needed to build or to start.
+// The CUDA driver, loaded at run time: building and starting fusec need no CUDA.
 //
 //   const CudaDriver& driver = CudaDriver::require("--device=emulator needs no GPU");
 //   const CurrentContext scope(context);   // of this thread, until the end of the scope
@@ -15,7 +15,7 @@ namespace fusec {
 using DevicePointer = unsigned long long;
 using CudaHandle = void*;  // a context, module, function, stream, event or graph
 
-// The few entry points of libcuda that are needed, by the names under which they are exported. Each gives a CUresult.
+// The entry points of libcuda that fusec uses. Each returns a CUresult.
 struct CudaDriver {
   int (*init)(unsigned);
   int (*version)(int*);  // 13000 for CUDA 13.0
@@ -59,20 +59,20 @@ struct CudaDriver {
   int (*encode_tiled)(void*, int, unsigned, DevicePointer, const std::uint64_t*, const std::uint64_t*, const unsigned*,
                       const unsigned*, int, int, int, int);
 
-  // The driver of this process, started. Throws Error(kEnvironment) with the hint where there is none.
+  // This process's driver, initialized. Throws Error(kEnvironment) with the hint if there is none.
   static const CudaDriver& require(const char* hint);
 
-  // Throws Error(kEnvironment), `what` and the driver's own words, unless the status is 0.
+  // Throws Error(kEnvironment) with `what` and the driver's message unless the status is 0.
   void check(int status, const std::string& what) const;
 };
 
-// "sm_90a" of a device's compute capability (with the suffix from 9.0 on). Throws Error(kEnvironment).
+// "sm_90a" for a device's compute capability (with the suffix from 9.0 on). Throws Error(kEnvironment).
 std::string architecture_of(const CudaDriver& driver, int device);
 
-// A device's primary context, the one that the CUDA runtime and PyTorch use.
+// A device's primary context, which the CUDA runtime and PyTorch use too.
 class CudaContext {
  public:
-  // Throws Error(kEnvironment) where there is no such device.
+  // Throws Error(kEnvironment) if there is no such device.
   CudaContext(const CudaDriver& driver, int device);
   ~CudaContext();
   CudaContext(const CudaContext&) = delete;
@@ -87,7 +87,7 @@ class CudaContext {
   CudaHandle context_ = nullptr;
 };
 
-// Makes a context the current one of this thread; the one before it is current again afterwards.
+// Makes a context current in this thread for a scope; the previous one is current again afterwards.
 class CurrentContext {
  public:
   explicit CurrentContext(const CudaContext& context);
@@ -99,10 +99,10 @@ class CurrentContext {
   const CudaDriver& driver_;
 };
 
-// Device memory of one's own. Made and destroyed with its context current.
+// An owned block of device memory. Its context must be current when it is created and destroyed.
 class DeviceBuffer {
  public:
-  // Throws Error(kEnvironment) where there is not enough.
+  // Throws Error(kEnvironment) if there is not enough memory.
   DeviceBuffer(const CudaDriver& driver, std::size_t bytes);
   ~DeviceBuffer();
   DeviceBuffer(DeviceBuffer&& other) noexcept;

@@ -1,4 +1,4 @@
-// The kernels of a launch plan, loaded into a CUDA context, and the enqueueing of the plan's steps on a stream.
+// Loads the kernels of a launch plan into a CUDA context and enqueues the plan's steps on a stream.
 #pragma once
 
 #include <functional>
@@ -13,22 +13,23 @@
 
 namespace fusec {
 
-// Where the buffers of a call begin. Not asked about kNowhere.
+// Returns the address of a buffer of the call. Never called with kNowhere.
 using BaseAddress = std::function<DevicePointer(BufferRef::Kind kind, std::uint32_t index)>;
 
 class CudaProgram {
  public:
-  // The CUDA context must be current, here and in all calls below. An image whose cubin is not for the device is loaded
-  // from its PTX. Throws Error(kEnvironment) where neither loads, or a kernel is in none of the images.
+  // The CUDA context must be current here and in all calls below. An image is loaded from its PTX if its cubin is not
+  // for the device. Throws Error(kEnvironment) if neither loads, or if a kernel is in none of the images.
   CudaProgram(const CudaDriver& driver, const LaunchPlan& plan, std::span<const KernelImage> images);
   ~CudaProgram();
   CudaProgram(const CudaProgram&) = delete;
   CudaProgram& operator=(const CudaProgram&) = delete;
 
-  // What does a collective: the step, and where operand and result lie.
+  // Executes a collective step; `from` and `to` are the addresses of operand and result.
   using Collect = std::function<void(const ResolvedStep& step, DevicePointer from, DevicePointer to)>;
 
-  // Returns at once, with the steps enqueued. Allocates nothing. Throws Error(kEnvironment) where the driver refuses.
+  // Enqueues the steps and returns without waiting. Allocates nothing. Throws Error(kEnvironment) if the driver
+  // refuses.
   void enqueue(std::span<const ResolvedStep> steps, const BaseAddress& base, CudaHandle stream,
                const Collect& collect = {}) const;
 
@@ -39,7 +40,7 @@ class CudaProgram {
 
   const CudaDriver& driver_;
   const LaunchPlan& plan_;
-  std::vector<CudaHandle> modules_, functions_;  // functions: by kernel of the plan
+  std::vector<CudaHandle> modules_, functions_;  // functions_ by kernel of the plan
 };
 
 }  // namespace fusec

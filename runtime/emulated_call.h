@@ -1,5 +1,5 @@
-// One call of a compiled model on the PTX emulator, in the caller's host memory. Unlike runtime/emulator_device, which
-// checks a launch plan against its model, this needs the manifest alone and copies no tensor.
+// One call of a compiled model on the PTX emulator, in the caller's host memory. It needs only the manifest and copies
+// no tensor. runtime/emulator_device.h, in contrast, checks a launch plan against its model.
 #pragma once
 
 #include <map>
@@ -14,10 +14,10 @@
 
 namespace fusec {
 
-// The PTX of a module's images, parsed.
+// The parsed PTX of a module's images.
 class EmulatedKernels {
  public:
-  // Throws Error(kEnvironment) where an image has no PTX.
+  // Throws Error(kEnvironment) if an image has no PTX.
   explicit EmulatedKernels(std::span<const KernelImage> images);
   const emulator::Module& module_of(const std::string& kernel) const;
 
@@ -26,8 +26,8 @@ class EmulatedKernels {
   std::map<std::string, std::size_t> module_of_;
 };
 
-// Host memory of each argument and result, in the order of a call. Throws Error(kEnvironment) with what the emulator
-// found, if anything, Error(kInput) where there are collectives and no way to communicate.
+// Executes the call. `arguments` and `results` point to the host memory of each tensor. Throws Error(kEnvironment) with
+// the emulator's findings if there are any, and Error(kInput) for collectives without `communicate`.
 void run_on_emulator(const ManifestModel& model, const ResolvedCall& call, const EmulatedKernels& kernels,
                      std::span<void* const> arguments, std::span<void* const> results, int threads,
                      const Communicate& communicate);

@@ -1,12 +1,11 @@
-// The workspace (or the prepared memory) as the emulator sees it: every value that lives there is a buffer of its own
-// for as long as it is alive, with its own bounds and its own memory of what was written, over the bytes that it has in
-// the common arena.
+// The workspace, or the prepared memory, in the emulator. Each value is a separate buffer while it is alive, over its
+// bytes of the common arena, with its own bounds and its own record of written bytes.
 //
-//   arena bytes   |--- a ---|--- b ---|        a kernel that is given a and runs over its end is out of bounds, though
-//                 |--- c ---|                  b lies there; c, alive after a, starts with nothing written
+//   arena bytes   |--- a ---|--- b ---|        a kernel that runs over the end of a is out of bounds, although b is
+//                 |--- c ---|                  there; c is alive after a and starts with nothing written
 //
-// A value that takes over another's place, element by element, has its buffer from the first: who reads it elsewhere
-// races, and what of it the step does not write is unwritten.
+// A value that overwrites another in place, element by element, shares that value's buffer. A thread that reads an
+// element which another thread overwrites is a race, and bytes that the step does not write count as unwritten.
 #pragma once
 
 #include <optional>
@@ -18,20 +17,20 @@ namespace fusec {
 
 class EmulatorArena {
  public:
-  // `name` is what the memory is called; of `values`, `resolved` has the places in numbers.
+  // `name` is the memory's name in findings. `resolved` holds the offset and size of each of `values`.
   EmulatorArena(const Graph& graph, std::string name, const std::vector<ArenaValue>& values,
                 const std::vector<ResolvedArenaValue>& resolved, std::int64_t bytes, emulator::Memory& memory);
 
-  // Ends the lifetimes that are over before this step and begins those that hold it. Throws InternalError where two
-  // values that are alive overlap, or one lies outside the workspace: the plan is wrong.
+  // Ends the lifetimes that are over before this step and begins those that include it. Throws InternalError for a
+  // wrong plan: two live values overlap, or a value is outside the arena.
   void begin_step(std::uint32_t position);
 
-  // From now on what is alive is read alone. Returns what was not written as a whole, in words.
+  // Makes all live values read-only. Returns in words which of them are not completely written.
   std::vector<std::string> seal();
 
-  // The memory as a kernel's caller knows it; nothing can be touched there.
+  // The address that stands for the whole arena in kernel arguments; no access there is valid.
   std::uint64_t window() const { return memory_.address(window_); }
-  // An address in the window becomes one in the buffer of a value that is alive.
+  // Translate an address in the window to one in the buffer of a live value.
   emulator::Memory::Id buffer(std::uint32_t value) const;
   std::int64_t offset_in(std::uint32_t value, std::uint64_t window_address) const;
 
@@ -47,7 +46,7 @@ class EmulatorArena {
   emulator::Memory& memory_;
   std::vector<std::byte> bytes_;
   emulator::Memory::Id window_;
-  std::vector<std::optional<emulator::Memory::Id>> buffers_;  // by arena value: of those alive
+  std::vector<std::optional<emulator::Memory::Id>> buffers_;  // by arena value; empty when not alive
 };
 
 }  // namespace fusec

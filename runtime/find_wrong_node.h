@@ -1,7 +1,7 @@
-// Which node a wrong output belongs to: the model runs again with the values between its groups as outputs, then with
-// those inside the group whose value is the first to deviate.
+// Finds the node that makes an output wrong. The model runs again with the values between its groups as outputs, then
+// with the values inside the first group that deviates.
 //
-//   x ─▶ [a ─▶ b] ─▶ [c ─▶ d] ─▶ y     y differs; b agrees, d does not; run again with c: c differs: it is c
+//   x ─▶ [a ─▶ b] ─▶ [c ─▶ d] ─▶ y     y differs; b agrees, d differs; the run with c as output: c differs
 #pragma once
 
 #include <functional>
@@ -14,14 +14,14 @@ namespace fusec {
 
 struct WrongNode {
   std::string node;
-  Difference difference;  // of its value
-  GroupId group = 0;      // of the plan
-  // Whether a value inside the group was seen to deviate; else only the group's result is known to.
+  Difference difference;  // of the node's value
+  GroupId group = 0;      // the node's group in the plan
+  // True if a value inside the group deviates; false if only a result of the group is known to deviate.
   bool inside = false;
 };
 
-// `run` compiles a graph with a plan and executes it: the graph's outputs by name. Nothing where every value that can
-// be looked at agrees.
+// `run` compiles a graph with a plan, executes it and returns its outputs by name. Returns nothing if all values that
+// can be checked agree.
 std::optional<WrongNode> find_wrong_node(const Graph& graph, const FusionPlan& plan, const TensorMap& tensors,
                                          const std::optional<Tolerance>& tolerance,
                                          const std::function<TensorMap(const Graph&, const FusionPlan&)>& run,

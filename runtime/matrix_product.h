@@ -1,5 +1,5 @@
-// A product as cuBLASLt is asked for it, in numbers: what the launch plan says, what the compiled host part passed to
-// the library's stand-in, and what the emulator computes in the library's place.
+// One cuBLASLt matrix product with all sizes as numbers. The launch plan gives the expected call, the compiled host
+// part passes the actual one to the library's stand-in, and the emulator computes it in the library's place.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace fusec {
 
-// As cuBLASLt has it: column-major, as stored.
+// A matrix as cuBLASLt describes it: column-major, with the extents as stored (before transposition).
 struct MatrixInNumbers {
   DType dtype = DType::kFloat32;
   std::uint64_t address = 0;
@@ -22,7 +22,7 @@ struct MatrixInNumbers {
 };
 
 struct MatrixProduct {
-  MatrixInNumbers a, b, c, d;  // c is d where nothing is added
+  MatrixInNumbers a, b, c, d;  // c equals d if no matrix is added
   std::int64_t batch = 1;
   CublasLtCompute compute = CublasLtCompute::kFloat32;
   double alpha = 1, beta = 0;
@@ -36,16 +36,16 @@ struct MatrixProduct {
   bool operator==(const MatrixProduct&) const = default;
 };
 
-// The call with its sizes put in; addresses are where `address` says that values begin (those of call.a, call.b, ...
-// in the order of reads_of, writes_of and the workspace).
+// The call with its sizes put in. `addresses` holds the addresses of the values in the order of reads_of(call), then
+// writes_of(call), then the workspace.
 MatrixProduct in_numbers(const CublasLtCall& call, const std::function<std::int64_t(const IndexExpr&)>& value,
                          std::span<const std::uint64_t> addresses, std::int64_t workspace_bytes);
 
-// The bytes at an address: `count` of them, of which `written` says whether they are stored. Throws where they are no
-// part of a buffer.
+// Returns `count` bytes at an address; `written` tells whether they will be stored to. Throws if they are not inside a
+// buffer.
 using BytesAt = std::function<std::span<std::byte>(std::uint64_t address, std::int64_t count, bool written)>;
 
-// Computes it, in double (integers exactly), and rounds to the dtype of d.
+// Computes the product in double (integers exactly) and rounds it to the dtype of d.
 void multiply(const MatrixProduct& product, const BytesAt& bytes_at);
 
 // "m 64 n 32 k 16 of bfloat16 ...", for messages.

@@ -1,5 +1,5 @@
-// A call of a compiled model in numbers: its tensors are held against the manifest, its steps are resolved from their
-// shapes and kept for the next call with the same shapes.
+// Resolves calls of a compiled model: checks the tensors against the manifest and computes all sizes from their shapes.
+// Results are cached for later calls with the same shapes.
 #pragma once
 
 #include <map>
@@ -29,9 +29,9 @@ class ModuleCalls {
  public:
   explicit ModuleCalls(const ManifestModel& model) : model_(model) {}
 
-  // Thread-safe. Throws Error(kInput) where a tensor is not as declared, or sizes contradict each other.
+  // Thread-safe. Throws Error(kInput) if a tensor is not as declared or sizes contradict each other.
   std::shared_ptr<const ResolvedCall> resolve(std::span<const CallTensor> arguments);
-  // Throws Error(kInput) where a result's tensor is not as it must be. Those in an input's memory are not looked at.
+  // Throws Error(kInput) if a result tensor has a wrong dtype or shape. Results in an input's memory are not checked.
   void require_results(const ResolvedCall& call, std::span<const CallTensor> results) const;
 
  private:

@@ -1,4 +1,4 @@
-// How many blocks of a kernel a multiprocessor holds at a time, and what limits them.
+// How many blocks of a kernel fit on a multiprocessor at a time, and which resource limits them.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@ namespace fusec {
 
 struct Occupancy {
   enum class Limit : std::uint8_t { kThreads, kBlocks, kRegisters, kShared };
-  int blocks = 0;       // a multiprocessor
-  double fraction = 0;  // of the warps that it can hold
+  int blocks = 0;       // per multiprocessor
+  double fraction = 0;  // resident warps / maximal warps
   Limit limit = Limit::kThreads;
 };
 
 std::string_view name(Occupancy::Limit limit);  // "registers"
 
-// As CUDA's occupancy calculator has it: registers are given to warps in units of 256, shared memory to blocks in units
-// of 128 bytes and 1024 for the system.
+// Same rules as CUDA's occupancy calculator: warps get registers in units of 256; blocks get shared memory in units of
+// 128 bytes, plus 1024 bytes for the system.
 Occupancy occupancy(const Target& target, int threads, int registers, std::int64_t shared_bytes);
 
 }  // namespace fusec

@@ -1,5 +1,4 @@
-// Reads a manifest (codegen/host/manifest.h) back: what is needed to run the kernels, without the model and the
-// compiler.
+// Reads a manifest (codegen/host/manifest.h): all that running the kernels needs, without the model and the compiler.
 #pragma once
 
 #include <optional>
@@ -15,7 +14,7 @@ namespace fusec {
 struct ManifestResult {
   std::string name;
   TensorType type;
-  std::optional<std::uint32_t> alias_of;  // the input in whose memory it is written, by position
+  std::optional<std::uint32_t> alias_of;  // position of the input that it overwrites
 };
 
 struct ManifestCollective {
@@ -26,17 +25,16 @@ struct ManifestCollective {
 
 struct ManifestModel {
   Graph graph;  // symbols, inputs, constants; no nodes
-  // What launches and their sizes need: kernels without text, steps, checks, bytes. Buffers are numbered as in the
-  // graph: inputs by Graph::inputs, constants by Graph::constants; results by `results`. Workspace and prepared memory
-  // are addressed by offset alone (index 0).
+  // The launch plan: kernels without text, steps, checks, bytes. Inputs are numbered as in Graph::inputs, constants as
+  // in Graph::constants, results as in `results`. Workspace and prepared memory have index 0 and an offset.
   LaunchPlan plan;
   std::vector<ManifestResult> results;
-  std::vector<ManifestCollective> collectives;      // LaunchStep::node says which a step does
-  std::vector<std::optional<HostTensor>> embedded;  // of each constant, the bytes that the manifest has
+  std::vector<ManifestCollective> collectives;      // LaunchStep::node is an index into this list
+  std::vector<std::optional<HostTensor>> embedded;  // by constant: the value, if the manifest contains it
   std::string arch;
 };
 
-// Throws Error(kInput) for text that is no manifest of this version.
+// Throws Error(kInput) for text that is not a manifest of this version.
 ManifestModel read_manifest(std::string_view text);
 
 }  // namespace fusec

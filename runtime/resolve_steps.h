@@ -1,4 +1,4 @@
-// A launch plan with the symbols' values put in: what a device has to do, in numbers.
+// A launch plan with the symbols' values put in: all grids, sizes and offsets as numbers.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@
 
 namespace fusec {
 
-// TensorMapBoxes in numbers, in bytes where they are memory.
+// TensorMapBoxes with numbers; strides in bytes.
 struct ResolvedBoxes {
   int element_bytes = 2;
   std::vector<std::int64_t> extents, strides;
@@ -24,7 +24,7 @@ struct ResolvedArgument {
   BufferRef::Kind buffer = BufferRef::Kind::kNowhere;
   std::uint32_t index = 0;
   std::int64_t offset = 0;                            // bytes
-  std::optional<ResolvedBoxes> boxes = std::nullopt;  // a description of what lies there, for TMA
+  std::optional<ResolvedBoxes> boxes = std::nullopt;  // set for a tensor map (TMA)
 };
 
 struct ResolvedStep {
@@ -32,7 +32,7 @@ struct ResolvedStep {
   std::uint32_t kernel = 0;
   std::array<std::int64_t, 3> grid{1, 1, 1};
   std::int64_t dynamic_shared = 0;
-  std::int64_t bytes = 0;  // kCopy; kMatrixCall: of the workspace
+  std::int64_t bytes = 0;  // kCopy: size; kMatrixCall: size of the workspace
   std::vector<ResolvedArgument> arguments;
   const LaunchStep* step = nullptr;
   std::uint32_t position = 0;  // of the step in LaunchPlan::steps, or prepare_steps
@@ -43,19 +43,19 @@ struct ResolvedArenaValue {
 };
 
 struct ResolvedPlan {
-  std::vector<ResolvedStep> steps, prepare_steps;          // those that have something to do
-  std::vector<ResolvedArenaValue> arena, prepared_values;  // as LaunchPlan's
+  std::vector<ResolvedStep> steps, prepare_steps;          // without steps of an empty grid or size
+  std::vector<ResolvedArenaValue> arena, prepared_values;  // in the order of LaunchPlan
   std::int64_t workspace_bytes = 0, prepared_bytes = 0;
 };
 
-// Throws Error(kInput) where sizes that must agree do not.
+// Throws Error(kInput) if sizes that must agree do not.
 ResolvedPlan resolve_steps(const LaunchPlan& plan, const std::vector<std::int64_t>& symbols);
 
-// Throws Error(kInput) where a step is what fusec-run cannot execute on the CPU: an external launcher, a collective
-// whose result and operand differ in shape, as for a group of several devices.
+// Throws Error(kInput) for a step that fusec-run cannot execute on the CPU: an external launcher, or a collective with
+// different shapes of result and operand (a group of several devices).
 void require_executable(const Graph& graph, const LaunchPlan& plan);
 
-// The same for any call of a library.
+// Throws Error(kInput) for a step that calls a library or an external launcher.
 void require_kernels_only(const Graph& graph, const LaunchPlan& plan);
 
 }  // namespace fusec

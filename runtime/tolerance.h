@@ -1,7 +1,7 @@
-// How far a value may be from the reference's, which rounds the result of every node to its dtype where a kernel keeps
-// what it needs itself in registers.
+// How much a value may differ from the reference's. The reference rounds the result of every node to its dtype; a fused
+// kernel keeps intermediate values in registers without rounding.
 //
-//   h: bfloat16 = silu(g); y: float32 = cast(h)        y may differ by as much as h: the reference has rounded h
+//   h: bfloat16 = silu(g); y: float32 = cast(h)        y gets the tolerance of bfloat16: the reference rounds h
 #pragma once
 
 #include <map>
@@ -14,8 +14,8 @@ namespace fusec {
 
 struct Tolerance {
   double rtol, atol;
-  double share = 1;         // so many of an integer output's elements may be off, one always
-  bool is_stepped = false;  // floats became steps on the way: errors are whole steps, wherever a value is between two
+  double share = 1;         // fraction of an integer output's elements that may differ; one element always may
+  bool is_stepped = false;  // a discontinuous op (round, quantize, compare) precedes: errors may be whole steps
 };
 Tolerance default_tolerance(DType dtype);
 
@@ -26,11 +26,11 @@ struct Tolerances {
   Tolerance of(const std::string& value, DType dtype) const;
 };
 
-// For a value whose way from the inputs leads through nodes with results in float16 or bfloat16, theirs, where it is
-// the wider; else that of its own dtype. Narrower dtypes do not count: what is quantized is quantized in kernels as
-// well. What is quantized to integers behind such nodes may be one step off, behind floats of other dtypes that were
-// computed one element in a thousand (one that lies halfway between two); other integers never.
-// `allow_tf32`: the same holds of what float32 products lead to, whose factors then have ten bits of mantissa.
+// The tolerance of each value: that of its own dtype, or that of float16 or bfloat16 if it is wider and a node with
+// such a result is on a path from the inputs. Narrower dtypes on the path do not count, since kernels quantize too.
+// Integers made by rounding floats: after float16 or bfloat16 results all elements may be one step off; after other
+// computed floats one in a thousand (values halfway between two steps). Other integers must be equal.
+// `allow_tf32`: float32 matrix products widen the tolerance too, since their operands have ten bits of mantissa.
 Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& given, bool allow_tf32 = false);
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// The host part of an emitted file, compiled by a plain C++ compiler against the stand-in of the CUDA runtime and
-// loaded.
+// Compiles the host part of an emitted file with a plain C++ compiler against a stand-in for the CUDA runtime, and
+// loads it.
 #pragma once
 
 #include <memory>
@@ -13,21 +13,21 @@ namespace fusec {
 
 class SharedLibrary {
  public:
-  explicit SharedLibrary(const std::string& path);  // throws Error(kEnvironment) where it cannot be loaded
+  explicit SharedLibrary(const std::string& path);  // throws Error(kEnvironment) if it cannot be loaded
   ~SharedLibrary();
   SharedLibrary(const SharedLibrary&) = delete;
   SharedLibrary& operator=(const SharedLibrary&) = delete;
 
-  // Throws Error(kEnvironment) where there is none.
+  // Throws Error(kEnvironment) if there is no such symbol.
   void* symbol(const std::string& name) const;
 
  private:
   void* handle_ = nullptr;
 };
 
-// `out_cu` is the whole emitted file. Its kernels become empty functions, the launchers of its custom ops functions
-// that record. `compiler` is a program that takes GCC's options; "" takes $CXX, else c++, g++ or clang++. Throws
-// Error(kEnvironment) with the compiler's words where it refuses the file.
+// `out_cu` is the whole emitted file. Kernels become empty functions; launchers of custom ops become functions that
+// record the call. `compiler` is a program that takes GCC's options; "" takes $CXX, else c++, g++ or clang++. Throws
+// Error(kEnvironment) with the compiler's output if it rejects the file.
 std::unique_ptr<SharedLibrary> compile_host(const std::string& out_cu, const Graph& graph, const LaunchPlan& plan,
                                             const std::string& compiler);
 

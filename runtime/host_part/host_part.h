@@ -1,9 +1,9 @@
-// The host part of out.cu at work: M_create, M_launch and the rest are called as a user's program would, and what they
-// enqueue is recorded instead of executed.
+// Runs the host part of out.cu. M_create, M_launch and the other functions are called as a user's program would call
+// them; the operations that they enqueue are recorded, not executed.
 //
 //   HostPart host(out_cu, graph, plan);
 //   host.create(address_of_constant);
-//   HostAnswer answer = host.launch(arguments, 0, workspace);   // answer.calls: as the emulator executes them
+//   HostAnswer answer = host.launch(arguments, 0, workspace);   // answer.calls: for the emulator to execute
 #pragma once
 
 #include <functional>
@@ -19,7 +19,7 @@ namespace fusec {
 
 struct HostRecorder;
 
-// M_args: addresses are numbers, since the host part only passes them on.
+// The contents of M_args. Addresses are numbers, since the host part only passes them on.
 struct HostArguments {
   struct Tensor {
     std::uint64_t address = 0;
@@ -37,21 +37,22 @@ struct HostAnswer {
 
 class HostPart {
  public:
-  // Compiles, as compile_host says.
+  // Compiles and loads the host part; see compile_host.
   HostPart(const std::string& out_cu, const Graph& graph, const LaunchPlan& plan, const std::string& compiler = "");
   ~HostPart();
   HostPart(const HostPart&) = delete;
   HostPart& operator=(const HostPart&) = delete;
 
-  // M_create, in place of an earlier context: gives each embedded constant, by position in LaunchPlan::embedded and by
-  // its bytes, a device address; null makes the runtime refuse. `with_libraries`: else M_libraries is null. The status.
+  // Calls M_create, replacing an earlier context, and returns its status. `address` returns the device address of an
+  // embedded constant, given its position in LaunchPlan::embedded and its bytes; without an address the runtime
+  // refuses. Without `with_libraries`, M_libraries is null.
   using AddressOfConstant = std::function<std::optional<std::uint64_t>(std::size_t, std::span<const std::byte>)>;
   int create(const AddressOfConstant& address, bool with_libraries = true);
   bool has_context() const { return context_ != nullptr; }
-  // M_create without a place for the context.
+  // Calls M_create with a null pointer for the context; returns its status.
   int create_nowhere();
 
-  // Null arguments are passed as null. `refuse` is the operation that the runtime refuses, if any.
+  // Null `arguments` are passed as null. `refuse` is the number of the operation that the runtime refuses, if any.
   HostAnswer launch(const HostArguments* arguments, std::uint64_t prepared, std::uint64_t workspace,
                     std::optional<std::size_t> refuse = std::nullopt);
   HostAnswer prepare(const HostArguments* arguments, std::uint64_t prepared,
@@ -59,7 +60,7 @@ class HostPart {
   int launch_without_context(const HostArguments& arguments);
   std::uint64_t workspace_bytes(const HostArguments* arguments) const;
   std::uint64_t prepared_bytes(const HostArguments* arguments) const;
-  // The most dynamic shared memory that M_create allowed a kernel; nothing where it set nothing.
+  // The limit of dynamic shared memory, in bytes, that M_create set for a kernel; nothing if it set none.
   std::optional<std::int64_t> allowed_shared(const std::string& kernel) const;
 
  private:

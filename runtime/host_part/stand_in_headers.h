@@ -1,4 +1,4 @@
-// The stand-in of the CUDA runtime, as files: embedded by the build from runtime/host_part/stand_in/.
+// The header files of the stand-in for the CUDA runtime; the build embeds them from runtime/host_part/stand_in/.
 #pragma once
 
 #include <span>

@@ -1,5 +1,5 @@
-// The reference device: evaluates a graph node by node, unfused, on the CPU, in the stated dtypes. What fused kernels
-// are compared with.
+// The reference device: evaluates a graph node by node on the CPU, rounding each result to its declared dtype. Fused
+// kernels are compared with it.
 #pragma once
 
 #include <cstdint>
@@ -17,27 +17,27 @@ namespace fusec {
 // Tensors by value name.
 using TensorMap = std::map<std::string, HostTensor>;
 
-// The symbols' values that the shapes of the run-time tensors say, in symbol order. Throws Error(kInput) when a shape
-// contradicts its declaration, another shape or a bound, or a tensor's dtype is another; `tensors` has every input.
+// The symbols' values, in symbol order, from the shapes of `tensors`, which must hold every input. Throws Error(kInput)
+// if a shape contradicts its declaration, another shape or a bound, or if a dtype is wrong.
 std::vector<std::int64_t> solve_symbols(const Graph& graph, const TensorMap& tensors);
 
-// The value of a constant that the model knows: its `data`, or its part of a safetensors file.
+// The value of a constant that has data or a safetensors reference.
 HostTensor constant_tensor(const Graph& graph, const Constant& constant);
 
 // How the results of nodes are rounded.
 struct ResultRounding {
   Precision precision = Precision::kDeclared;
-  // Results of 16 bits and more are rounded up or down at random, the nearer with the greater probability: what
-  // op-by-op rounding may come to as well.
+  // If set, results of 16 bits and more are rounded up or down at random, to the nearer value with the greater
+  // probability. This samples the possible errors of op-by-op rounding.
   std::optional<std::uint64_t> random_seed = std::nullopt;
 };
 
-// Outputs by value name, each of its declared dtype, or of what the precision holds it as. `tensors` holds the inputs
-// and the constants without data (a constant with a safetensors reference may be given, too, and then overrules the
-// file). Throws Error(kInput) for a graph with custom or communication ops.
+// Outputs by value name, in their declared dtypes or in the dtypes of `rounding.precision`. `tensors` holds the inputs
+// and the constants without data; a constant given here replaces its safetensors reference. Throws Error(kInput) for a
+// graph with custom or communication ops.
 TensorMap run_reference(const Graph& graph, const TensorMap& tensors, const ResultRounding& rounding = {});
 
-// Every value that a node computes, by name: for finding the first wrong one.
+// The results of all nodes by name, for finding the first wrong one.
 TensorMap run_reference_all_values(const Graph& graph, const TensorMap& tensors, const ResultRounding& rounding = {});
 
 }  // namespace fusec

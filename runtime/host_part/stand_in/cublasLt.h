@@ -1,7 +1,7 @@
-// Stands in for cuBLASLt when a plain C++ compiler compiles the host part of out.cu: the calls, types and constants
-// that such files use (with the library's values), and nothing else. Descriptors hold what was set; a product is handed
-// to the recorder. It refuses what the library refuses, as far as its documentation says: so a launch plan that asks
-// for too much is found without a GPU.
+// Stands in for cuBLASLt when a plain C++ compiler compiles the host part of out.cu. It has only the calls, types and
+// constants that such files use, with the library's values. Descriptors store their attributes; products go to the
+// recorder. It refuses what the library's documentation says the library refuses, so tests find a launch plan with an
+// unsupported call without a GPU.
 #pragma once
 
 #include "cuda_runtime.h"
@@ -68,7 +68,7 @@ enum cublasLtMatmulPreferenceAttributes_t {
   CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES = 8
 };
 
-// What is set is kept by the attribute's number, eight bytes each.
+// Attribute values, eight bytes each, indexed by the attribute's number.
 struct fusec_attributes {
   long long values[33];
 };
@@ -87,7 +87,7 @@ struct fusec_matmul_preference : fusec_attributes {};
 typedef fusec_matmul_desc* cublasLtMatmulDesc_t;
 typedef fusec_matrix_layout* cublasLtMatrixLayout_t;
 typedef fusec_matmul_preference* cublasLtMatmulPreference_t;
-// An algorithm is good for the layouts, the workspace and the alignments that it was picked for.
+// An algorithm. It is valid only for the layouts, workspace and alignments that it was picked for.
 struct cublasLtMatmulAlgo_t {
   unsigned long long layouts;
   unsigned alignments[4];
@@ -178,7 +178,7 @@ inline unsigned long long fusec_layouts(const fusec_matrix_layout* const* layout
   return hash;
 }
 
-// Would the library have an algorithm?
+// Whether the library would find an algorithm.
 inline bool fusec_is_supported(const fusec_matmul_desc* desc, const fusec_matrix_layout* const* layouts,
                                const fusec_matmul_preference* preference) {
   const auto value = [&](int matrix, int attribute) { return layouts[matrix]->values[attribute]; };
@@ -199,7 +199,7 @@ inline bool fusec_is_supported(const fusec_matmul_desc* desc, const fusec_matrix
   const cudaDataType_t a = layouts[0]->type, b = layouts[1]->type, d = layouts[3]->type;
   if (layouts[2]->type != d) return false;
   const int epilogue = static_cast<int>(desc->values[CUBLASLT_MATMUL_DESC_EPILOGUE]);
-  // Vectors of scales: of both factors, and of float8 alone.
+  // Vectors of scales are supported only for both operands together, and only for float8.
   const bool float8 = a == CUDA_R_8F_E4M3 || a == CUDA_R_8F_E5M2;
   const long long scale_mode = desc->values[CUBLASLT_MATMUL_DESC_A_SCALE_MODE];
   if (scale_mode != desc->values[CUBLASLT_MATMUL_DESC_B_SCALE_MODE]) return false;
@@ -303,8 +303,7 @@ inline cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc
   }
   product.a_scale = reinterpret_cast<const void*>(desc->values[CUBLASLT_MATMUL_DESC_A_SCALE_POINTER]);
   product.b_scale = reinterpret_cast<const void*>(desc->values[CUBLASLT_MATMUL_DESC_B_SCALE_POINTER]);
-  product.outer_scales =
-      desc->values[CUBLASLT_MATMUL_DESC_A_SCALE_MODE] == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
+  product.outer_scales = desc->values[CUBLASLT_MATMUL_DESC_A_SCALE_MODE] == CUBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F;
   product.workspace = workspace;
   product.workspace_bytes = workspace_bytes;
   return fusec_runtime->product(fusec_runtime->recorder, &product, stream) == 0 ? CUBLAS_STATUS_SUCCESS

@@ -1,5 +1,5 @@
-// Stands in for the CUDA driver's header when a plain C++ compiler compiles the host part of out.cu: tensor maps, and
-// how the runtime gives out the driver's function that encodes them.
+// Stands in for the CUDA driver's header when a plain C++ compiler compiles the host part of out.cu. It has tensor maps
+// and the runtime call that returns the driver's function for encoding them.
 #pragma once
 
 #include <string.h>
@@ -33,13 +33,13 @@ inline CUresult fusec_encode_tiled(CUtensorMap* map, CUtensorMapDataType type, c
                                    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion, CUtensorMapFloatOOBfill fill) {
   for (cuuint32_t d = 0; d < rank; ++d)
     if (steps[d] != 1) return CUDA_ERROR_INVALID_VALUE;
-  // Boxes are swizzled over their lines; those of 16 bytes are not.
+  // The swizzle width must equal the box's row of bytes; rows of 16 bytes are not swizzled.
   const cuuint32_t line = box[0] << int(type);
   if (interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || line != 16u << int(swizzle) ||
       fill != CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE)
     return CUDA_ERROR_INVALID_VALUE;
-  return CUresult(fusec_runtime->tensor_map(fusec_runtime->recorder, map, 1 << int(type), rank, address, extents,
-                                            strides, box));
+  return CUresult(
+      fusec_runtime->tensor_map(fusec_runtime->recorder, map, 1 << int(type), rank, address, extents, strides, box));
 }
 
 enum { cudaEnableDefault = 0 };

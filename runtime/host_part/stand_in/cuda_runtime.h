@@ -1,5 +1,5 @@
-// Stands in for the CUDA runtime when a plain C++ compiler compiles the host part of out.cu: what that part uses, and
-// nothing else. Every call is handed to a recorder; no call touches a device.
+// Stands in for the CUDA runtime when a plain C++ compiler compiles the host part of out.cu. It has only what that part
+// uses. Every call goes to a recorder; no call touches a device.
 #pragma once
 
 #include "recorded_runtime.h"

@@ -1,5 +1,5 @@
-// Stands in for NCCL when a plain C++ compiler compiles the host part of out.cu: the calls, types and constants that
-// such files use (with the library's values), and nothing else. Every call is handed to a recorder.
+// Stands in for NCCL when a plain C++ compiler compiles the host part of out.cu. It has only the calls, types and
+// constants that such files use, with the library's values. Every call goes to a recorder.
 #pragma once
 
 #include "cuda_runtime.h"

@@ -1,10 +1,10 @@
-// What the stand-in of the CUDA runtime calls: the recorder that loaded the compiled host part. Plain C types, since
-// the two sides are compiled apart. Each function answers a cudaError_t.
+// The interface between the stand-in for the CUDA runtime and the recorder that loaded the compiled host part. It uses
+// plain C types, since the two sides are compiled separately. Each function returns a cudaError_t.
 #pragma once
 
 #include <stddef.h>
 
-// A product as it was passed to cuBLASLt: column-major, types, compute type and epilogue by the library's numbers.
+// A matrix product as passed to cuBLASLt: column-major; types, compute type and epilogue are the library's numbers.
 struct fusec_recorded_matrix {
   int type, transposed;
   const void* address;
@@ -25,7 +25,7 @@ struct fusec_recorded_product {
 
 struct fusec_recorded_runtime {
   void* recorder;
-  int multiprocessors;  // of the device that there seems to be
+  int multiprocessors;  // of the simulated device
   int (*launch)(void* recorder, const void* kernel, const unsigned* grid, const unsigned* block, void** arguments,
                 size_t shared_bytes, const void* stream);
   int (*copy)(void* recorder, void* to, const void* from, size_t bytes, int kind, const void* stream);
@@ -34,11 +34,11 @@ struct fusec_recorded_runtime {
   int (*external)(void* recorder, const char* launcher, const void* const* inputs, void* const* outputs,
                   const long long* extents, const char* attributes, const void* stream);
   int (*product)(void* recorder, const struct fusec_recorded_product* product, const void* stream);
-  // A collective, by the name of NCCL's function; what stands between begin and end is one operation.
+  // A collective, by the name of NCCL's function. Calls between group(0) and group(1) are one operation.
   int (*collective)(void* recorder, const char* function, const void* from, void* to, size_t count, int dtype,
                     int reduction, const void* communicator, const void* stream);
   int (*group)(void* recorder, int ends);
-  // Of elements of that many bytes, swizzled over a box's lines; writes 128 bytes.
+  // Encodes a tensor map, swizzled over a box's rows, into the 128 bytes at `map`.
   int (*tensor_map)(void* recorder, void* map, int element_bytes, unsigned rank, const void* address,
                     const unsigned long long* extents, const unsigned long long* strides, const unsigned* box);
 };
