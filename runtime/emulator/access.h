@@ -1,5 +1,5 @@
-// Every access to memory goes through here: addresses become places in host memory, and on the way bounds, alignment,
-// "was it written" and races are checked and the traffic is counted.
+// Every memory access of the emulator goes through here. It translates device addresses to host memory, checks bounds,
+// alignment, unwritten bytes and races, and counts the traffic.
 #pragma once
 
 #include "runtime/emulator/machine.h"
@@ -11,39 +11,40 @@ enum class Access : std::uint8_t { kRead, kWrite, kAtomic };
 struct Request {
   Access access = Access::kRead;
   Space space = Space::kGeneric;
-  std::uint32_t bytes = 0;          // of each lane
-  bool strong = false;              // volatile, relaxed, acquire, release: does not race with its like
-  const std::byte* data = nullptr;  // kWrite: what is written, lane after lane
-  std::uint32_t stride = 0;         // of `data`
-  bool into_registers = false;      // a load: what nobody has written is noted as undefined
-  bool async = false;               // on behalf of the lane, by a copy that it does not wait for or by wgmma
-  bool async_proxy = false;         // by a bulk copy or wgmma: through another proxy than the threads' accesses
-  bool product = false;             // by wgmma, until it is waited for
-  bool constant = false;            // ld.global.nc: what the kernel does not write
-  // cp.async writes at any time between its issue and its wait: races are looked for when it is issued (nothing is
-  // stored then), and what it has written counts as written when it is waited for.
+  std::uint32_t bytes = 0;          // per lane
+  bool strong = false;              // volatile, relaxed, acquire, release: strong accesses do not race with each other
+  const std::byte* data = nullptr;  // kWrite: the written bytes, lane after lane
+  std::uint32_t stride = 0;         // bytes from one lane's data to the next
+  bool into_registers = false;      // a load: unwritten bytes make the registers undefined
+  bool async = false;               // by an asynchronous copy or wgmma that the lane issued
+  bool async_proxy = false;         // through the async proxy: by a bulk copy or wgmma
+  bool product = false;             // a read of wgmma, which lasts until the wait for its group
+  bool constant = false;            // ld.global.nc: the kernel must not write these bytes
+  // cp.async writes at some time between its issue and its wait. kIssued checks races and stores nothing; kComplete
+  // stores the bytes and marks them as written.
   enum class Copy : std::uint8_t { kNone, kIssued, kComplete } copy = Copy::kNone;
 };
 
 using Addresses = std::uint64_t[kLanes];
 using Hosts = std::byte* [kLanes];
 
-// The lanes' addresses: register plus offset.
+// Computes the lanes' addresses: register plus offset.
 void gather_addresses(const Warp& warp, const Instruction& in, Addresses& addresses);
-// hosts[lane] is where the lane's bytes lie, or null after a finding.
+// Checks and counts an access of `lanes`. Sets hosts[lane] to the lane's bytes in host memory, null after a finding.
 void resolve(Warp& warp, const Request& request, std::uint32_t lanes, const Addresses& addresses, Hosts& hosts);
 
-// One access to the warp's own shared memory (or a cluster neighbour's), checked like the above. Null after a finding.
-// Shared addresses of the block itself, or with a rank of its cluster above kRankShift.
+// The block of a shared address: the warp's own block, or a block of its cluster if the address has a rank above
+// kRankShift.
 Block* block_of_shared(Warp& warp, std::uint64_t address);
 std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::byte* data);
-// The passes over the banks that such an access takes beyond the fewest possible.
+// Counts the bank conflicts of an access to shared memory: passes over the banks beyond the fewest possible.
 void count_banks(Warp& warp, std::uint32_t lanes, const Addresses& addresses, std::uint32_t bytes);
 
-// The lane's global memory, with the sectors it touches counted as distinct ones only.
+// Checks one lane's access to global memory; null after a finding. Its sectors count only as distinct sectors, not as
+// requested ones.
 std::byte* resolve_global(Warp& warp, int lane, std::uint64_t address, const Request& request, const std::byte* data);
 
-// The lanes' cp.async so far, committed or not, are complete.
+// Completes all cp.async of the lanes so far, committed or not.
 void complete_all_copies(Warp& warp, std::uint32_t lanes);
 
 }  // namespace fusec::emulator

@@ -1,8 +1,8 @@
-// cp.async.bulk and cp.reduce.async.bulk, executed: plain stretches of bytes and boxes of tensors.
+// Executes cp.async.bulk and cp.reduce.async.bulk: copies of plain byte ranges and of tensor boxes.
 //
-// A bulk copy is carried out when it is issued. What it writes to shared memory counts as written by "an asynchronous
-// copy", so that a thread that reads it without having waited for its mbarrier is found. What it reads there and what
-// it writes to global memory is marked until its lane waits for the copy's group (bulk_store.h).
+// A bulk copy happens when it is issued. Bytes that it writes to shared memory count as written by "an asynchronous
+// copy", so a thread that reads them without waiting for the mbarrier is a finding. Its sources in shared memory and
+// its targets in global memory stay marked until the lane waits for the copy's group (bulk_store.h).
 #pragma once
 
 #include "runtime/emulator/machine.h"
@@ -11,7 +11,7 @@ namespace fusec::emulator {
 
 enum class BulkDirection : std::uint16_t { kToShared, kToGlobal, kSharedToShared };
 
-// Where the operands lie in the instruction's list.
+// Positions of the operands in the instruction's list.
 enum BulkPlace : std::uint32_t { kTarget, kSource, kSize, kBarrier, kMask, kCoordinates };
 
 void execute_bulk_copy(Warp& warp, const Instruction& in, std::uint32_t lanes);

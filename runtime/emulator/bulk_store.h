@@ -1,6 +1,6 @@
-// Bulk copies from shared into global memory between their issue and the wait for their group. The bytes are where they
-// belong at once; what counts as unfinished are marks on the source, which nobody may write, and on the target, which
-// nobody may access. The end of the kernel ends every copy.
+// Bulk copies from shared to global memory between their issue and the wait for their group. The emulator copies the
+// bytes at once. Until the wait, marks on the source forbid writes and marks on the target forbid all accesses. The end
+// of the kernel ends every copy.
 #pragma once
 
 #include "runtime/emulator/access.h"
@@ -8,13 +8,13 @@
 namespace fusec::emulator {
 
 void add_piece(std::vector<BulkStore::Piece>& pieces, std::uint64_t address, std::uint32_t bytes);
-// The lane has issued the copy.
+// Records a copy that the lane has issued.
 void begin_bulk_store(Warp& warp, int lane, BulkStore store);
-// The lanes wait for all their committed groups but the newest `newest`: for the copies' ends, or only (`read`) until
-// the sources may be written again.
+// The lanes wait for all their committed groups except the `newest` newest ones. With `read`, they wait only until the
+// sources may be written again.
 void end_bulk_stores(Warp& warp, std::uint32_t lanes, std::uint32_t newest, bool read);
 
-// The last lanes of the block exit: its shared memory goes, and no bulk store may still read it.
+// Call when the last lanes of the block exit. Reports bulk stores that still read its shared memory.
 void check_sources_at_exit(Warp& warp, std::uint32_t lanes);
 
 }  // namespace fusec::emulator

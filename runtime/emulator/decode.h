@@ -1,5 +1,5 @@
-// PTX instructions to Program: names become slots, opcodes become handlers. Each family of instructions decodes its
-// own in decode_*; what is left over, in the opcode or of its suffixes, is an error that names the instruction.
+// Decodes PTX instructions to a Program: names become slots, opcodes become handlers. Each decode_* file handles one
+// family of instructions. An unknown opcode or an unused suffix is an error that names the instruction.
 #pragma once
 
 #include <map>
@@ -17,22 +17,22 @@ namespace fusec::emulator {
 // Throws Error (kInput).
 Program decode_kernel(const ModuleData& module, std::string_view kernel);
 
-// The handler of what has no effect in an emulator.
+// The handler of instructions without an effect in an emulator.
 inline void nothing(Warp&, const Instruction&, std::uint32_t) {}
 
 inline std::uint64_t align_up(std::uint64_t value, std::uint64_t alignment) {
   return (value + alignment - 1) / alignment * alignment;
 }
 
-// The suffixes of an opcode that nobody has understood yet, in order.
+// The suffixes of an opcode that are not decoded yet, in order.
 class Suffixes {
  public:
   void reset(const std::vector<std::string>& suffixes) { left_.assign(suffixes.begin(), suffixes.end()); }
   bool take(std::string_view word);
   bool has(std::string_view word) const;
-  // The first suffix that is a type; kNone where there is none.
+  // Takes the first suffix that is a type; kNone if there is none.
   Type take_type();
-  // .rn .rz .rm .rp .rna and the integral ones .rni .rzi .rmi .rpi.
+  // take_rounding: .rn .rz .rm .rp .rna; take_integral_rounding: .rni .rzi .rmi .rpi.
   std::optional<Rounding> take_rounding();
   std::optional<Rounding> take_integral_rounding();
   bool empty() const { return left_.empty(); }
@@ -43,7 +43,7 @@ class Suffixes {
   std::vector<std::string_view> left_;
 };
 
-// What a family of instructions needs in order to decode one instruction of a function.
+// Decodes one instruction at a time. The decode_* families use it to resolve operands and to fill in `out`.
 class Decoder {
  public:
   Decoder(const ModuleData& module, Program& program, std::size_t functions);
@@ -52,7 +52,7 @@ class Decoder {
   const PtxInstruction& ptx() const { return *ptx_; }
   std::string_view base() const { return ptx_->base; }
   Suffixes suffixes;
-  Instruction out;  // to be filled
+  Instruction out;  // filled in by the family
 
   [[noreturn]] void fail(std::string what, std::string found = {}, std::string expected = {}) const;
   [[noreturn]] void unknown() const { fail("unknown instruction", ptx_->opcode); }
@@ -61,7 +61,7 @@ class Decoder {
   const PtxOperand& operand(std::size_t i) const;
   void expect_operands(std::size_t least, std::size_t most) const;
 
-  // Slots. `width` is in bytes; 0 takes any and reports it.
+  // Slots of operands. `width` and `least` are bytes.
   Slot destination(const PtxOperand& operand, int width);
   Slot destination(const PtxOperand& operand, int least,
                    std::uint8_t& width);  // any register of at least `least` bytes
@@ -76,10 +76,10 @@ class Decoder {
   void begin_list();
   void add_to_list(Slot slot, int width);
 
-  // An address operand: sets out.a, out.a_width and out.immediate. Gives the space the variable really lies in.
+  // An address operand: sets out.a, out.a_width and out.immediate. Returns the actual space of a named variable.
   Space address(const PtxOperand& operand, Space space);
 
-  // Appends `instruction`, with the origin of the one being decoded, before the one being decoded.
+  // Inserts `instruction` before the one being decoded, with the same source line.
   void emit(const Instruction& instruction);
   void note_bulk_stores() { program_.has_bulk_stores = true; }
   void note_register_factors() { program_.has_register_factors = true; }
@@ -126,11 +126,11 @@ class Decoder {
   DataFlow flow_;  // of the instruction being decoded
   std::map<std::pair<std::uint64_t, int>, Slot> constants_;
   std::map<Special, Slot> specials_;
-  std::map<std::uint32_t, std::uint64_t> module_shared_;  // placed module-level .shared variables
+  std::map<std::uint32_t, std::uint64_t> module_shared_;  // offsets of module-level .shared variables, by index
   std::vector<Fixup> calls_;
 };
 
-// The families: false where the opcode is none of theirs.
+// The families. Each returns false if the opcode is not one of its own.
 bool decode_integer(Decoder& decoder);
 bool decode_float(Decoder& decoder);
 bool decode_float_order(Decoder& decoder);
@@ -153,12 +153,12 @@ bool decode_cluster(Decoder& decoder);
 bool decode_store_async(Decoder& decoder);
 bool decode_tensor_map(Decoder& decoder);
 
-// A plain load of what a compare-and-swap of the kernel compares with, or from the same address, gives it its first
-// guess: whatever it reads, the swap checks it. Such loads count as relaxed ones, though the ISA calls them weak;
-// CUDA's own atomics of types that the target has none of are made so.
+// Marks weak loads that give a compare-and-swap its first guess as relaxed: loads of the value that it compares with,
+// and loads from its address. The swap checks the loaded value, so such a load is no race. CUDA implements atomics on
+// types without hardware support this way.
 void relax_first_guesses(Program& program);
 
-// Gives every branch of code[begin, end) the pc where its paths meet again: its immediate post-dominator.
+// Sets the reconvergence pc of every branch in code[begin, end): its immediate post-dominator, where its paths meet.
 void find_reconvergence(std::vector<Instruction>& code, const std::vector<Operand>& lists, std::uint32_t begin,
                         std::uint32_t end, bool is_entry);
 

@@ -1,19 +1,19 @@
-// Executes PTX on the CPU as a CUDA device would, and says what the kernel touched.
+// Executes PTX kernels on the CPU, checks every memory access and counts instructions and memory traffic.
 //
-//   emulator::Module module(ptx_text, "out.ptx");            // parsed once, decoded once a kernel, reused
-//   emulator::Memory memory;                                 // the device's memory; carries "written" from launch to
-//   launch auto x = memory.add({.name = "x", .bytes = x_bytes, .initialized = true, .writable = false}); auto y =
-//   memory.add({.name = "y", .bytes = y_bytes, .initialized = false}); emulator::Launch launch{.kernel = "model_0_add",
-//   .grid = {64}, .block = {256},
-//                           .arguments = {emulator::pointer_argument(memory, x), emulator::pointer_argument(memory, y),
-//                                         emulator::scalar_argument<int>(n)}};
+//   emulator::Module module(ptx_text, "out.ptx");  // parsed once; each kernel is decoded once
+//   emulator::Memory memory;                       // the device's memory; remembers written bytes across launches
+//   auto x = memory.add({.name = "x", .bytes = x_bytes, .initialized = true, .writable = false});
+//   auto y = memory.add({.name = "y", .bytes = y_bytes, .initialized = false});
+//   emulator::Launch launch{.kernel = "model_0_add", .grid = {64}, .block = {256}};
+//   launch.arguments = {emulator::pointer_argument(memory, x), emulator::pointer_argument(memory, y),
+//                       emulator::scalar_argument<int>(n)};
 //   emulator::Report report = emulator::run(module, launch, memory, {});
 //   if (!report.findings.empty()) puts(emulator::describe(report).c_str());
 //
-// Buffers are host memory that the caller keeps alive; the kernel reads and writes it in place. An arena with several
-// values in it is added as several buffers (each gets its own address range with guards around it) or as one.
-// Checks are always on: see FindingKind. A kernel with findings still runs as far as it can: a bad load gives 0, a bad
-// store is dropped. An instruction that the emulator does not know throws fusec::Error, naming it and its line.
+// Buffers are host memory that the caller keeps alive; kernels read and write it in place. An arena with several values
+// can be added as one buffer, or as several with separate address ranges and guards between them. Checks are always
+// on (see FindingKind). A kernel with findings runs on: a bad load returns 0, a bad store is dropped. An unknown
+// instruction throws fusec::Error that names it and its line.
 #pragma once
 
 #include <array>
@@ -42,16 +42,16 @@ struct KernelInfo {
   std::string name;
   std::vector<std::size_t> parameter_bytes;
   std::uint64_t static_shared_bytes = 0;
-  std::uint64_t local_bytes = 0;  // a thread
+  std::uint64_t local_bytes = 0;  // per thread
 };
 
-// A PTX file. Copies share what was parsed.
+// A parsed PTX file. Copies share the parsed data.
 class Module {
  public:
   // Throws Error (kInput) that names file and line.
   Module(std::string_view ptx, const std::string& file);
   std::vector<std::string> kernels() const;
-  // Throws Error where the kernel does not exist or uses an instruction that is not known.
+  // Throws Error if the kernel does not exist or uses an unknown instruction.
   KernelInfo kernel(std::string_view name) const;
 
   const std::shared_ptr<ModuleData>& data() const { return data_; }
@@ -63,11 +63,11 @@ class Module {
 struct Buffer {
   std::string name;
   std::span<std::byte> bytes;
-  bool initialized = true;  // else using a byte before it was written is a finding
-  bool writable = true;     // else writing is a finding
+  bool initialized = true;  // if false, using a byte before it is written is a finding
+  bool writable = true;     // if false, a write is a finding
 };
 
-// The buffers of a device and which of their bytes have been written; also the modules' own variables.
+// A device's memory: its buffers, which of their bytes have been written, and the variables of modules.
 class Memory {
  public:
   using Id = std::uint32_t;
@@ -77,17 +77,19 @@ class Memory {
   Memory& operator=(Memory&&) noexcept;
 
   Id add(Buffer buffer);
-  // The device address of a byte of a buffer. Buffers lie gigabytes apart, so that no small error reaches another one.
+  // The device address of a byte of a buffer. Buffers are gigabytes apart, so a small offset error never reaches
+  // another buffer.
   std::uint64_t address(Id id, std::int64_t offset = 0) const;
   const Buffer& buffer(Id id) const;
-  // Marks bytes as written (the host filled them) or as never written (the arena's place was given to another value).
+  // Marks bytes as written (the host filled them) or as unwritten (another value uses that part of the arena now).
   void mark_written(Id id, std::size_t offset, std::size_t bytes);
   void mark_unwritten(Id id, std::size_t offset, std::size_t bytes);
-  // Another value has the buffer from now on, which the last launch wrote into it: what that left is unwritten.
+  // Gives the buffer to another value, which the last launch wrote in place. Bytes that launch did not write become
+  // unwritten.
   void take_over(Id id, std::string name);
-  // The buffer's lifetime is over: whoever touches it from now on is out of its bounds. Its address is not given again.
+  // Ends the buffer's lifetime: later accesses are out of bounds. Its address range is not used again.
   void remove(Id id);
-  // The first byte from `offset` on that nobody has written.
+  // The first unwritten byte from `offset` on; nothing if there is none.
   std::optional<std::size_t> first_unwritten(Id id, std::size_t offset = 0) const;
 
   MemoryData& data() { return *data_; }
@@ -111,38 +113,39 @@ inline Argument pointer_argument(const Memory& memory, Memory::Id id, std::int64
 struct Launch {
   std::string kernel;
   Dim3 grid, block;
-  Dim3 cluster{0, 0, 0};              // zeros: as the kernel demands, else no cluster
-  std::uint64_t resident_blocks = 1;  // any so many blocks wait for one another: a sample has whole cohorts
+  Dim3 cluster{0, 0, 0};  // zeros: the kernel's required cluster, or none
+  std::uint64_t resident_blocks =
+      1;  // size of a group of co-resident blocks; Options::sample_blocks keeps groups whole
   std::uint32_t dynamic_shared_bytes = 0;
-  std::vector<Argument> arguments;  // one a parameter, as long as the parameter
+  std::vector<Argument> arguments;  // one per parameter, each as long as its parameter
 };
 
 struct Options {
   int threads = 1;  // host threads that execute blocks
-  // Warp instructions a block may execute, but for turns in which it only waits for others; the first block that needs
-  // more ends the launch (kRunaway). What is known to wait for ever needs none of it.
-  // Those that take longer to emulate (atomics, barriers, products, bulk copies) count for more.
+  // Budget of warp instructions per block; turns in which it only waits for other blocks do not count. The first block
+  // that exceeds it ends the launch (kRunaway). Instructions that take longer to emulate (atomics, barriers, matrix
+  // products, bulk copies) count for more. Waits that provably never end are reported without using up the budget.
   std::uint64_t max_instructions = std::uint64_t{1} << 26;
-  std::uint64_t max_shared_bytes = 227 * 1024;  // of a block, where the module's .target has as much; more is a finding
+  std::uint64_t max_shared_bytes = 227 * 1024;  // per block, at most what the module's .target has; more is a finding
   std::size_t max_findings = 32;                // distinct places reported
   bool check_races = true;
-  std::uint64_t sample_blocks = 0;  // run only about so many blocks, spread over the grid; 0: all
+  std::uint64_t sample_blocks = 0;  // approximate number of blocks to run, spread over the grid; 0: all
 };
 
 enum class FindingKind : std::uint8_t {
   kOutOfBounds,        // an access outside every buffer, variable or parameter
-  kMisaligned,         // an address that is no multiple of the access's width
-  kUnwrittenRead,      // bytes that nobody has written, where their value matters (undefined_values.h)
-  kReadOnlyWrite,      // a store into a buffer that is an input, or into constant memory
-  kSharedRace,         // two threads, one word, neither a barrier nor a release that was acquired between them
-  kGlobalRace,         // two blocks, one byte, not both strong, no synchronization
-  kAsyncRead,          // memory or registers accessed while an asynchronous copy or wgmma that uses them is under way
+  kMisaligned,         // an address that is not a multiple of the access's width
+  kUnwrittenRead,      // a use of unwritten bytes that affects the result (undefined_values.h)
+  kReadOnlyWrite,      // a store to a read-only buffer or to constant memory
+  kSharedRace,         // two threads access one word without a barrier or a release and acquire between them
+  kGlobalRace,         // two blocks access one byte without synchronization, at least one access is weak
+  kAsyncRead,          // access to memory or registers that an unfinished asynchronous copy or wgmma uses
   kProxyFence,         // generic and asynchronous accesses without fence.proxy between them
-  kBarrierDivergence,  // threads of one warp meet at different barriers
-  kDeadlock,           // all threads that are left wait, at barriers or for mbarriers that nobody can complete
-  kWarpSync,           // a .sync instruction whose member mask leaves out its executor, or lanes that never come
-  kRunaway,            // the instruction budget is spent, or a loop changes nothing any more
-  kTrap,               // trap, __assertfail, or a call of something the device lacks
+  kBarrierDivergence,  // threads of one warp arrive at different barriers
+  kDeadlock,           // all remaining threads wait for barriers or mbarriers that no thread can complete
+  kWarpSync,           // a .sync instruction with a member mask without its executor, or with lanes that never come
+  kRunaway,            // the instruction budget is spent, or a loop no longer changes any state
+  kTrap,               // trap, __assertfail, or a call of a function that the device lacks
   kLaunch,             // the launch itself: shared memory, threads, arguments
 };
 std::string_view name(FindingKind kind);  // "out_of_bounds"
@@ -152,13 +155,13 @@ struct Finding {
   std::string message;  // what happened, in words
   std::string kernel;
   int ptx_line = 0;         // 1-based; 0: no single instruction
-  std::string instruction;  // its opcode
-  std::string source_file;  // of .loc, where there is one
+  std::string instruction;  // the instruction's opcode
+  std::string source_file;  // file of the .loc directive; "" without one
   int source_line = 0;
-  Dim3 block, thread;         // the first one, in grid order, that shows it
+  Dim3 block, thread;         // the first thread with the finding, in grid order
   std::uint64_t address = 0;  // within its space
-  std::string buffer;         // the buffer or variable concerned
-  std::uint64_t count = 1;    // how often this place showed it
+  std::string buffer;         // name of the buffer or variable
+  std::uint64_t count = 1;    // number of occurrences at this instruction
 };
 
 enum class InstructionClass : std::uint8_t {
@@ -184,11 +187,11 @@ inline constexpr std::uint64_t kSmallBuffer = 1 << 20;
 
 struct Counters {
   std::array<std::uint64_t, kInstructionClasses> warp_instructions{}, lane_instructions{};
-  std::uint64_t sectors_read = 0, sectors_written = 0;  // requested 32-byte sectors of global memory, each access anew
-  std::uint64_t distinct_sectors_read = 0, distinct_sectors_written = 0;  // each once a launch
-  // Of buffers under 1 MiB, which stay in caches: as requested, and each once.
+  std::uint64_t sectors_read = 0, sectors_written = 0;  // 32-byte sectors of global memory, counted for every access
+  std::uint64_t distinct_sectors_read = 0, distinct_sectors_written = 0;  // each sector counted once per launch
+  // Sectors of buffers under kSmallBuffer bytes, which stay in caches: per access, and each once per launch.
   std::uint64_t small_sectors_read = 0, distinct_small_sectors_read = 0;
-  std::uint64_t bytes_read = 0, bytes_written = 0;               // what the lanes asked for
+  std::uint64_t bytes_read = 0, bytes_written = 0;               // sums over the lanes' accesses
   std::uint64_t global_requests = 0;                             // warp-wide loads, stores and atomics of global memory
   std::uint64_t shared_requests = 0, shared_bank_conflicts = 0;  // conflicts: passes beyond the fewest possible
   std::uint64_t tensor_multiply_adds = 0;
@@ -206,12 +209,12 @@ struct Report {
   std::vector<Finding> findings;  // by PTX line
   Counters counters;
   std::uint64_t grid_blocks = 0;
-  bool sampled = false;  // only counters.blocks of them were run
+  bool sampled = false;  // true if only counters.blocks of them ran
 };
 
 Report run(const Module& module, const Launch& launch, Memory& memory, const Options& options = {});
 
-// One line a finding, as a compiler writes them.
+// One line per finding, in the style of compiler messages.
 std::string describe(const Finding& finding);
 std::string describe(const Report& report);
 

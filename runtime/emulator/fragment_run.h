@@ -1,4 +1,4 @@
-// One fragment of a warp executes: instruction after instruction, until it ends, waits or has had its slice.
+// Executes one fragment of a warp until it ends, waits or has used its budget of instructions.
 #pragma once
 
 #include "runtime/emulator/machine.h"
@@ -12,11 +12,11 @@ struct FragmentResult {
   std::uint64_t used = 0;  // instructions
 };
 
-// Runs until the fragment is gone (joined or exited), blocked, or has executed `budget` instructions; then it is put
-// back among the warp's fragments.
+// Runs until the fragment is gone (joined or exited), blocked, or has executed `budget` instructions. A fragment that
+// is not gone is put back among the warp's fragments.
 FragmentResult run_fragment(Warp& warp, const Fragment& fragment, std::uint64_t budget);
 
-// A .sync instruction, for which all its lanes have come.
+// Executes a .sync instruction after all its lanes have arrived.
 void execute_together(Warp& warp, const Instruction& in, std::uint32_t lanes);
 
 }  // namespace fusec::emulator

@@ -1,19 +1,19 @@
-// Lanes of a warp that part at a branch and meet again: fragments of the warp, and joins where they wait for each
-// other.
+// Divergence of a warp: lanes that part at a branch become fragments and wait for each other at a join, the point where
+// the branch's paths meet.
 #pragma once
 
 #include "runtime/emulator/machine.h"
 
 namespace fusec::emulator {
 
-// Where a join's last missing lane has come or gone, those that wait go on as one fragment.
+// If no lane of a join is missing any more, the waiting lanes continue as one fragment.
 void complete_join(Warp& warp, std::int32_t index);
-// The lanes have exited, or will no longer come: nobody waits for them.
+// Removes lanes that have exited, or will not arrive, from a join and its parents.
 void drop_from_joins(Warp& warp, std::int32_t index, std::uint32_t lanes);
-// Lanes that have waited at a join while the others spun a whole slice go on without them. True if there were any.
+// Lets lanes that wait at joins continue without the missing ones, for when those spin. Returns whether there were any.
 bool release_joins(Warp& warp);
-// Splits lanes that take a branch from those that do not; `fragment` keeps the ones that fall through. They meet again
-// at `meet`.
+// Splits off the lanes that take a branch to `target`; `fragment` keeps the lanes that fall through. The paths meet at
+// `meet`.
 void diverge(Warp& warp, Fragment& fragment, std::uint32_t taken, std::uint32_t target, std::uint32_t meet);
 
 }  // namespace fusec::emulator

@@ -1,5 +1,5 @@
-// Lane-wise execution: a register's 32 lanes as an array, and the loops that apply a function to them. The loops run
-// over all lanes, so that the compiler can vectorize them; only the lanes that execute are stored.
+// Lane-wise execution: a register's 32 lanes as an array, and loops that apply a function to them. The loops compute
+// all lanes so that the compiler can vectorize them; only active lanes are stored.
 #pragma once
 
 #include <cstring>
@@ -43,7 +43,7 @@ inline void store_predicate(Warp& warp, Slot slot, std::uint32_t value, std::uin
   std::memcpy(warp.lanes(slot), &mask, sizeof(mask));
 }
 
-// The low bytes of a lane, whatever the register's width, as an unsigned integer of at most 64 bits.
+// One lane's value as an unsigned integer; of registers wider than 8 bytes the low 64 bits.
 inline std::uint64_t load_raw(const Warp& warp, Slot slot, int width, int lane) {
   std::uint64_t value = 0;
   std::memcpy(&value, warp.source(slot) + lane * width, static_cast<std::size_t>(width < 8 ? width : 8));

@@ -4,7 +4,7 @@
 //   A, register r, element i:  row g + 8 * (r odd), column t * E + i + (r / 2) * 4E   (8-row shapes: row g, r * 4E)
 //   B, register r, element i:  row t * E + i + r * 4E, column g
 //   C, element i:              row g + 8 * (i / 2), column 2t + i % 2
-// So the lanes of a register hold eight rows of 4E elements (of B: columns), one behind the other.
+// So the 32 lanes of a register hold eight consecutive rows of A, or columns of B, with 4E elements each.
 #pragma once
 
 #include <algorithm>
@@ -19,7 +19,7 @@ inline int register_bits(Type type) {
   return type == Type::kF64 ? 64 : 32;
 }
 
-// A as m x k (`tall`: of 16 rows), B transposed as 8 x k, so that the product runs along k in both.
+// Reads A as m x k (`tall`: m = 16, else 8), or B transposed as 8 x k, so that k is the last dimension of both.
 template <class T>
 void read_fragment(const Warp& warp, const Operand* registers, int count, Type type, bool tall, int k, T* out) {
   const int row_bytes = register_bits(type) / 2, columns = 4 * register_bits(type) / bits(type);
@@ -29,7 +29,8 @@ void read_fragment(const Warp& warp, const Operand* registers, int count, Type t
   }
 }
 
-// Sums, m x 8. A register of float16 pairs holds eight rows; of other types every second element of eight rows.
+// Reads the accumulators as m x 8. A register of float16 pairs holds eight rows; a register of another type holds every
+// second element of eight rows.
 template <class T>
 void read_sums(const Warp& warp, const Operand* registers, bool half, int m, T* sums) {
   for (int i = 0; i < m / 8; ++i) {
@@ -78,7 +79,7 @@ void write_sums(Warp& warp, const Operand* registers, bool half, int m, const T*
   }
 }
 
-// Adds integer products, which were summed from zero and so are exact: wraps, or saturates.
+// Adds exact integer products to the accumulators; wraps or saturates.
 inline void add_exact(const std::int32_t* products, std::size_t count, bool saturate, std::int32_t* sums) {
   for (std::size_t i = 0; i < count; ++i) {
     std::int64_t sum = std::int64_t{sums[i]} + products[i];

@@ -1,4 +1,4 @@
-// What a Module shares: the parsed file and the programs decoded from it so far.
+// The shared data of a Module's copies: the parsed file and the programs decoded from it so far.
 #pragma once
 
 #include <map>
@@ -13,11 +13,11 @@ namespace fusec::emulator {
 class ModuleData {
  public:
   explicit ModuleData(PtxModule parsed);
-  // Decodes at the first call. Throws Error where the kernel does not exist or cannot be decoded.
+  // Decodes at the first call. Throws Error if the kernel does not exist or cannot be decoded.
   std::shared_ptr<const Program> program(std::string_view kernel);
 
   PtxModule ptx;
-  // Where the module's variables lie, by index: an offset in the constant bank, or the number of the region behind
+  // Places of the module's variables, by index: an offset in the constant bank, or the number of the region after
   // kModuleWindow.
   std::vector<std::uint64_t> constant_offsets, global_numbers;
   std::vector<Placed> constants;

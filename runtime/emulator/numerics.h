@@ -1,5 +1,5 @@
-// Numbers as PTX defines them: the small float formats, rounding in every direction, canonical NaNs, flushing of
-// subnormals, saturation. Everything here is a pure function of its operands.
+// PTX arithmetic: the small float formats, all rounding modes, canonical NaNs, flushing of subnormals, saturation. All
+// functions are pure.
 #pragma once
 
 #include <bit>
@@ -15,12 +15,12 @@ enum class Rounding : std::uint8_t { kNearestEven, kZero, kDown, kUp, kNearestAw
 // A binary floating-point format of at most 32 bits.
 struct FloatFormat {
   int exponent_bits, mantissa_bits;
-  bool infinity;  // else overflow gives NaN (or the largest finite value where there is no NaN)
+  bool infinity;  // if false, overflow gives NaN, or the largest finite value without NaN
   bool nan;
-  double largest;  // finite
+  double largest;  // largest finite value
   std::uint32_t nan_bits;
   int bias() const { return (1 << (exponent_bits - 1)) - 1; }
-  int min_exponent() const { return 1 - bias(); }  // of normal numbers
+  int min_exponent() const { return 1 - bias(); }  // smallest exponent of normal numbers
 };
 
 inline constexpr FloatFormat kHalf{5, 10, true, true, 65504.0, 0x7fff};
@@ -33,7 +33,7 @@ inline constexpr FloatFormat kE2M1Format{2, 1, false, false, 6.0, 0x7};
 inline constexpr FloatFormat kE2M3Format{2, 3, false, false, 7.5, 0x1f};
 inline constexpr FloatFormat kE3M2Format{3, 2, false, false, 28.0, 0x1f};
 
-// The value of `bits`, exactly.
+// The exact value of `bits`.
 double decode_float(std::uint32_t bits, const FloatFormat& format);
 // `value` rounded to the format. `saturate`: overflow and infinities give the largest finite value of that sign.
 std::uint32_t encode_float(double value, const FloatFormat& format, Rounding rounding, bool saturate = false);
@@ -44,20 +44,20 @@ std::uint8_t encode_ue8m0(double value, Rounding rounding, bool saturate);
 
 // Rounds to an integral value.
 double round_integral(double value, Rounding rounding);
-// float64 to float32. Exact inputs or ones rounded to odd give the correctly rounded result.
+// float64 to float32. The result is correctly rounded if `value` is exact or rounded to odd.
 float round_to_float(double value, Rounding rounding);
 double integer_to_double(std::uint64_t magnitude, bool negative, Rounding rounding);
 float integer_to_float(std::uint64_t magnitude, bool negative, Rounding rounding);
 
-// Under any rounding; kNearestEven is the plain operation.
+// float64 operations with any rounding mode; kNearestEven is the host's operation.
 double add_double(double a, double b, Rounding rounding);
 double multiply_double(double a, double b, Rounding rounding);
 double divide_double(double a, double b, Rounding rounding);
 double fma_double(double a, double b, double c, Rounding rounding);
 double square_root_double(double a, Rounding rounding);
 
-// Rounded to odd: the exact result where float64 holds it, else the neighbour whose last bit is 1. Rounding that once
-// more to a format of at most 51 bits gives the correctly rounded result of the exact operation.
+// Rounding to odd: the exact result if float64 holds it, else the neighbour with last bit 1. Rounding the result again,
+// to a format of at most 51 bits, gives the correctly rounded result of the exact operation.
 inline double to_odd(double rounded, double error) {
   if (!(error == error) || error == 0) return rounded;
   std::uint64_t bits = std::bit_cast<std::uint64_t>(rounded);
@@ -89,7 +89,7 @@ inline float fma_single(float a, float b, float c) {
   return static_cast<float>(add_odd(static_cast<double>(a) * static_cast<double>(b), static_cast<double>(c)));
 }
 
-// Without branches, so that loops over it vectorize.
+// Has no branches, so that loops over it vectorize.
 inline float half_to_float(std::uint16_t bits) {
   constexpr std::int32_t kInfinity = 0x7c00 << 13;
   const std::int32_t magnitude = (bits & 0x7fff) << 13;

@@ -1,7 +1,7 @@
-// A kernel decoded for execution: operands are places in a warp's register file, each instruction has its handler.
+// A kernel decoded for execution: operands are offsets into a warp's register file, each instruction has a handler.
 //
-// A register is 32 lanes side by side, each as wide as the register's type; a predicate is one 32-bit mask. Constants
-// are kept the same way, so that a handler need not know which of the two it reads.
+// A register is 32 consecutive lanes, each as wide as the register's type; a predicate is one 32-bit mask. Constants
+// have the same layout, so handlers read both alike.
 #pragma once
 
 #include <cstddef>
@@ -19,13 +19,13 @@ namespace fusec::emulator {
 inline constexpr int kLanes = 32;
 inline constexpr std::uint32_t kAllLanes = 0xffffffffu;
 
-// A byte offset into the register file, or with kConstantBit set into the program's constants.
+// A byte offset into the register file, or, with kConstantBit set, into the program's constants.
 using Slot = std::uint32_t;
 inline constexpr Slot kConstantBit = 0x80000000u;
 inline constexpr Slot kNoSlot = 0xffffffffu;
 
-inline constexpr std::uint32_t kNoReconvergence = 0xffffffffu;  // the paths do not meet again before they exit
-inline constexpr std::uint32_t kAtReturn = 0xfffffffeu;         // they meet where the function returns to
+inline constexpr std::uint32_t kNoReconvergence = 0xffffffffu;  // the paths do not meet before they exit
+inline constexpr std::uint32_t kAtReturn = 0xfffffffeu;         // the paths meet after the return from the function
 
 struct Warp;
 struct Instruction;
@@ -33,12 +33,12 @@ using Handler = void (*)(Warp& warp, const Instruction& instruction, std::uint32
 
 enum class Control : std::uint8_t {
   kStraight,       // handler, then the next instruction
-  kBranch,         // target
+  kBranch,         // to `target`
   kBranchIndexed,  // a: index, list: targets
-  kCall,           // target; d: where the lanes keep their return addresses
+  kCall,           // to `target`; d: slot of the lanes' return addresses
   kReturn,         // a: return addresses
   kExit,
-  kWarpSync,  // straight, once the lanes of the member mask in `members` have come
+  kWarpSync,  // like kStraight, after all lanes of the member mask in `members` have arrived
   kBarrier,   // a: number, b: count; mode: BarrierMode
   kTrap,
 };
@@ -53,9 +53,9 @@ enum class BarrierMode : std::uint8_t {
   kClusterWait
 };
 
-struct Operand {  // of a list: a vector's element
+struct Operand {  // element of a list: one register of a vector operand
   Slot slot = kNoSlot;
-  std::uint8_t width = 0;  // bytes of a lane
+  std::uint8_t width = 0;  // bytes per lane
 };
 
 struct Instruction {
@@ -63,19 +63,19 @@ struct Instruction {
   Slot d = kNoSlot, a = kNoSlot, b = kNoSlot, c = kNoSlot, e = kNoSlot;
   Slot guard = kNoSlot;
   Slot members = kNoSlot;
-  std::int64_t immediate = 0;  // an address's offset, a table, a limit: as the handler takes it
+  std::int64_t immediate = 0;  // meaning depends on the handler: an address offset, a table, a limit
   std::uint32_t target = 0;
   std::uint32_t reconvergence = kNoReconvergence;
-  std::uint32_t list = 0;  // first of `count` operands in Program::lists
+  std::uint32_t list = 0;  // index of the first of `count` operands in Program::lists
   std::uint16_t count = 0;
-  std::uint16_t bytes = 0;  // of one lane's memory access
-  std::uint16_t mode = 0;   // the handler's own
+  std::uint16_t bytes = 0;  // size of one lane's memory access
+  std::uint16_t mode = 0;   // meaning depends on the handler
   std::uint8_t d_width = 0, a_width = 0, b_width = 0, c_width = 0;
   bool guard_negated = false;
   bool aligned = true;  // barriers: all threads of a warp must execute it together
   bool flush = false, saturate = false, strong = false, option = false;
-  bool releases = false, acquires = false;  // memory: a fence before, behind the access
-  bool beyond_block = false;                // the scope of such a fence
+  bool releases = false, acquires = false;  // memory access with a fence before it, after it
+  bool beyond_block = false;                // that fence's scope is wider than the block
   Control control = Control::kStraight;
   InstructionClass kind = InstructionClass::kOther;
   Space space = Space::kGeneric;
@@ -128,25 +128,25 @@ enum class Special : std::uint8_t {
   kZero,
 };
 
-// A variable of shared, local or constant memory, placed.
+// A variable of shared, local or constant memory with its offset.
 struct Placed {
   std::string name;
   std::uint64_t offset = 0, bytes = 0;
 };
 
-// What an instruction reads and writes, for values that are undefined (see undefined_values.h).
+// The registers that an instruction reads and writes, for tracking undefined values (undefined_values.h).
 struct DataFlow {
   enum class Kind : std::uint8_t {
     kCompute,  // a lane's results depend on all its operands
     kAnd,      // of reads 0 and 1
     kOr,
-    kCompareAnd,  // setp: reads 0 and 1 compared, and then predicate 2
+    kCompareAnd,  // setp: (compare reads 0 and 1) and predicate 2
     kCompareOr,
     kSelect,  // read 0 or 1, by predicate 2
-    kMix,     // a lane's results depend on the operands of others
+    kMix,     // a lane's results depend on operands of other lanes
     kLoad,    // the reads are an address
-    kStore,   // of the list's values
-    kUse,     // the operands matter
+    kStore,   // stores the list's values
+    kUse,     // an undefined operand is a finding
   };
   struct Operand {
     Slot slot = kNoSlot;
@@ -154,7 +154,7 @@ struct DataFlow {
     bool negated = false;
   };
   Kind kind = Kind::kCompute;
-  bool product = false;  // wgmma, whose registers are watched apart (products_in_flight.h)
+  bool product = false;  // wgmma; products_in_flight.h tracks its registers
   Slot guard = kNoSlot;
   std::vector<Operand> reads;
   std::vector<Slot> writes;
@@ -169,9 +169,9 @@ struct Program {
   std::uint32_t register_bytes = 0;
   std::vector<std::pair<Special, Slot>> specials;  // 32-bit each
 
-  std::vector<Placed> parameters;  // in parameter space, from 0
+  std::vector<Placed> parameters;  // offsets in parameter space
   std::uint64_t parameter_bytes = 0;
-  std::vector<Placed> shared;  // static; with gaps that no access may touch
+  std::vector<Placed> shared;  // static variables, with guard gaps between them
   std::uint64_t shared_bytes = 0;
   std::uint64_t declared_shared_bytes = 0;  // without the gaps
   std::uint64_t dynamic_shared_offset = 0;
@@ -181,7 +181,7 @@ struct Program {
   bool has_register_factors = false;  // wgmma with A in registers
   std::array<std::uint32_t, 3> required_threads{}, max_threads{}, required_cluster{};
 
-  // By pc, for reports.
+  // The source of an instruction, for reports.
   struct Origin {
     int line = 0, source_file = 0, source_line = 0;
     std::string opcode;

@@ -1,6 +1,6 @@
-// Waits that nobody can end. A cluster that comes back to a state in which it has been before, with no memory, mbarrier
-// or barrier changed since, does the same again for ever: unless what it reads of global memory is changed by another
-// block, it never ends, and that is known at once. Where only counters in registers go on, budgets say so.
+// Detects waits that never end. If a cluster returns to an earlier state and no memory, mbarrier or barrier has changed
+// since, it repeats itself until another block changes global memory that it reads. If it reads none, it never ends.
+// Loops that only change registers, such as counters, are ended by the instruction budget.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace fusec::emulator {
 
-// After a round of all warps, which executed so many instructions: forgets the past where something changed, else
-// counts the round, and says whether the cluster is in the state of an earlier one.
+// Call after a round of all warps that executed `instructions`. Resets the history if something changed; otherwise
+// counts the round and returns whether the cluster is in the state of an earlier round.
 bool repeats_itself(Cluster& cluster, std::uint64_t instructions);
 
-// Each warp that is left waits or spins in vain: one finding a place, by what it waits for. Stops the blocks.
+// Reports what each remaining warp waits for, one finding per instruction, and stops the blocks.
 void report_deadlock(Cluster& cluster);
-// The block, or all that are left of the launch, may never end. Ends the launch.
+// Reports that the block, or all remaining blocks of the launch, may never end. Ends the launch.
 void report_runaway(Block& block, std::string message);
 
 }  // namespace fusec::emulator

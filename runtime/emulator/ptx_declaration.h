@@ -1,4 +1,4 @@
-// Declarations of variables: state space, alignment, type, extents, initial values.
+// Parses declarations of variables: state space, alignment, type, extents, initial values.
 #pragma once
 
 #include <optional>
@@ -10,9 +10,9 @@
 namespace fusec::emulator {
 
 std::optional<Space> accept_variable_space(TokenReader& in);
-// After the state space: `.align 4 .b8 name[16] = {...}, other;`
+// Parses what follows the state space: `.align 4 .b8 name[16] = {...}, other;`
 std::vector<PtxVariable> parse_variables(TokenReader& in, Space space, bool is_extern);
-// After `.param` in a list of parameters.
+// Parses what follows `.param` in a list of parameters.
 PtxVariable parse_parameter(TokenReader& in);
 
 }  // namespace fusec::emulator

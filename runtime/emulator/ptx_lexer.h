@@ -12,8 +12,8 @@ namespace fusec::emulator {
 struct Token {
   enum class Kind : std::uint8_t { kIdentifier, kDotWord, kInteger, kFloat32, kFloat64, kString, kPunctuation, kEnd };
   Kind kind = Kind::kEnd;
-  std::string_view text;    // of the source; a dot word without its dot, a string without its quotes
-  std::uint64_t value = 0;  // of an integer; the bits of a float
+  std::string_view text;    // source text; a dot word without its dot, a string without its quotes
+  std::uint64_t value = 0;  // the value of an integer, the bits of a float
   int line = 0;             // 1-based
 
   bool is(std::string_view punctuation) const { return kind == Kind::kPunctuation && text == punctuation; }
@@ -24,7 +24,7 @@ struct Token {
 // The tokens point into `text`.
 std::vector<Token> lex_ptx(std::string_view text, const std::string& file);
 
-// The Error for a place in PTX text.
+// Throws the Error for a line of PTX text.
 [[noreturn]] void throw_ptx_error(const std::string& file, int line, std::string what, std::string found = {},
                                   std::string expected = {});
 

@@ -1,4 +1,4 @@
-// A PTX file as parsed: names resolved, nothing decided about execution yet.
+// A parsed PTX file with resolved names, before decoding (decode.h).
 #pragma once
 
 #include <array>
@@ -38,17 +38,17 @@ struct PtxOperand {
     kInteger,   // value
     kFloat,     // value holds the bits of a float64
     kFloat32,   // value holds the bits of a float32
-    kVariable,  // index into the function's or module's variables, plus offset; where: see `global`
+    kVariable,  // index into the variables of the function, or of the module if `global`, plus offset
     kLabel,     // index of the instruction
-    kName,      // a function, or something unknown
-    kAddress,   // parts[0] the base, offset, further parts the coordinates of a tensor access
+    kName,      // a function or an unknown name
+    kAddress,   // parts[0] is the base, plus offset; further parts are the coordinates of a tensor access
     kVector,    // parts
     kPair,      // parts[0] | parts[1]
     kSink,      // _
   };
   Kind kind = Kind::kSink;
   bool negated = false;  // !p
-  bool global = false;   // kVariable: of the module
+  bool global = false;   // kVariable: a variable of the module
   std::uint32_t index = 0;
   std::uint64_t value = 0;
   std::int64_t offset = 0;
@@ -61,7 +61,7 @@ struct PtxInstruction {
   std::string base;    // "ld"
   std::vector<std::string> suffixes;
   bool guarded = false, guard_negated = false;
-  std::uint32_t guard = 0;  // register
+  std::uint32_t guard = 0;  // index of the predicate register
   std::vector<PtxOperand> operands;
   int line = 0;
   int source_file = 0, source_line = 0;  // of the .loc before it; 0: none
@@ -78,7 +78,7 @@ struct PtxFunction {
   std::vector<PtxRegister> registers;
   std::vector<PtxVariable> variables;     // parameters first, then those of the body
   std::vector<std::uint32_t> parameters;  // indices of variables
-  std::vector<std::uint32_t> results;     // of a .func, likewise
+  std::vector<std::uint32_t> results;     // indices of variables: the results of a .func
   std::vector<PtxInstruction> instructions;
   std::array<std::uint32_t, 3> required_threads{};  // .reqntid
   std::array<std::uint32_t, 3> max_threads{};       // .maxntid
@@ -87,16 +87,16 @@ struct PtxFunction {
 };
 
 struct PtxModule {
-  std::string file;  // what the errors call it
+  std::string file;  // name for errors
   std::string version, target;
   std::vector<PtxVariable> variables;
   std::vector<PtxFunction> functions;
-  std::vector<std::pair<int, std::string>> source_files;  // of .file
+  std::vector<std::pair<int, std::string>> source_files;  // number and path of each .file directive
 
   const PtxFunction* find_function(std::string_view name) const;
 };
 
-// Throws Error (kInput) with `file:line` for text that is no PTX.
+// Throws Error (kInput) with `file:line` for text that is not PTX.
 PtxModule parse_ptx(std::string_view text, const std::string& file);
 
 }  // namespace fusec::emulator

@@ -1,4 +1,4 @@
-// The names that a function declares, by the braces they stand between.
+// The scopes of a function: the names declared in each block of braces.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ namespace fusec::emulator {
 
 inline constexpr std::uint32_t kNoLabel = 0xffffffffu;
 
-// Names declared between two braces. Labels may be used before they are declared, so they are resolved at the end of
-// the function, walking outwards from the scope of the use.
+// Names declared in one block of braces. Labels may be used before their declaration, so the parser resolves them at
+// the end of the function, from the scope of the use outwards.
 struct Scope {
   int parent = -1;
   std::unordered_map<std::string_view, std::uint32_t> registers;
@@ -26,7 +26,7 @@ struct Scope {
   std::map<std::string_view, std::vector<std::string_view>> label_lists;  // .branchtargets
 };
 
-// Both look in scope `from` first, then in those around it.
+// Both search scope `from` first, then the enclosing scopes.
 std::optional<std::uint32_t> find_register(const std::vector<Scope>& scopes, int from, std::string_view word);
 std::uint32_t find_label(const std::vector<Scope>& scopes, int from, std::string_view word);
 

@@ -1,4 +1,4 @@
-// What a module's .target and .version allow: memory of a block, parameters, instructions.
+// Limits that a module's .target and .version set: shared memory, parameters, instructions.
 #pragma once
 
 #include <cstdint>
@@ -8,18 +8,17 @@
 namespace fusec::emulator {
 
 struct PtxTarget {
-  int capability = 0;     // 90 of sm_90a; 0: unknown, then nothing is refused because of it
-  bool specific = false;  // sm_90a, sm_100f: instructions that later chips do not have
-  int version = 0;        // of PTX, 81 for 8.1; 0: unknown
+  int capability = 0;     // 90 for sm_90a; 0: unknown, nothing is refused
+  bool specific = false;  // sm_90a, sm_100f: has instructions that later chips lack
+  int version = 0;        // PTX version, 81 for 8.1; 0: unknown
 };
 
 PtxTarget parse_ptx_target(std::string_view target, std::string_view version);
 
-inline constexpr std::uint64_t kMaxStaticShared =
-    48 * 1024;                                            // what a kernel declares; more must be asked for as dynamic
-std::uint64_t max_shared_bytes(const PtxTarget& target);  // of a block, static and dynamic
-std::uint64_t max_parameter_bytes(const PtxTarget& target);  // of a kernel
-// The .target that an instruction needs where this one is not enough, as "sm_90 or newer"; else empty.
+inline constexpr std::uint64_t kMaxStaticShared = 48 * 1024;  // bytes; more must be dynamic
+std::uint64_t max_shared_bytes(const PtxTarget& target);      // per block, static and dynamic
+std::uint64_t max_parameter_bytes(const PtxTarget& target);   // per kernel
+// The .target that an instruction needs, "sm_90 or newer", if `target` does not have it; else empty.
 std::string_view needed_target(const PtxTarget& target, std::string_view opcode);
 
 }  // namespace fusec::emulator

@@ -1,4 +1,4 @@
-// The tokens of a PTX file, one after another, with the checks that every part of the parser makes of them.
+// A cursor over the tokens of a PTX file, with the checks that all parts of the parser share.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The names PTX gives to values and places: fundamental types and state spaces.
+// PTX's fundamental types and state spaces.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ enum class Type : std::uint8_t {
   kUE8M0x2,
 };
 
-// Bits of one value as it lies in memory or a register (.pred counts as 1).
+// Bits of one value in memory or a register (1 for .pred).
 int bits(Type type);
 inline int bytes(Type type) {
   return (bits(type) + 7) / 8;

@@ -1,7 +1,7 @@
-// Who has read a word of shared memory since it was last written.
+// Who has read a word of shared memory since its last write.
 //
-// Readers may be released apart, one through this mbarrier or flag and one through that, so each keeps the time of its
-// own reading: one time for all would be the latest, which those who read earlier have not released.
+// Each reader keeps its own time, since readers may be released separately, through different mbarriers or flags. One
+// time for all would be the latest, which earlier readers have not released.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace fusec::emulator {
 // What lanes of one warp have read at one time. A block of the cluster counts as one lane.
 struct Reading {
   std::uint32_t time = 0;
-  std::uint32_t lanes = 0;  // 0: nobody
-  std::uint32_t next = 0;   // in Readings; 0: the last one
+  std::uint32_t lanes = 0;  // mask; 0: no reading
+  std::uint32_t next = 0;   // index in Readings of the next reading; 0: none
   std::uint8_t reader = 0;  // a warp, or kRemoteReader + a block's rank
-  std::uint8_t bytes = 0;   // of the word, a bit each
+  std::uint8_t bytes = 0;   // of the word, one bit per byte
 
   bool is(std::uint8_t by, std::uint32_t at, std::uint8_t mask) const {
     return reader == by && time == at && bytes == mask;
@@ -24,7 +24,7 @@ struct Reading {
 };
 inline constexpr std::uint8_t kRemoteReader = 32;
 
-// The readings of a block's words beyond each word's first, which lies in the word itself.
+// The readings of a block's words: linked lists in one array. Each list's first reading is stored in its SharedWord.
 class Readings {
  public:
   void clear(Reading& first) {
@@ -32,7 +32,7 @@ class Readings {
     first = {};
   }
 
-  // Takes out every reading of which `drop` says so; it may also take lanes away.
+  // Removes every reading for which `drop` returns true. `drop` may also remove lanes from a reading.
   template <class Drop>
   void drop(Reading& first, const Drop& drop) {
     std::uint32_t* link = &first.next;
@@ -52,7 +52,7 @@ class Readings {
     }
   }
 
-  // Makes that reading the first one, with no lanes where it is new.
+  // Moves the reading with these values to the front, or inserts a new one without lanes.
   void bring_forward(Reading& first, std::uint8_t reader, std::uint32_t time, std::uint8_t bytes) {
     for (std::uint32_t at = first.next; at != 0; at = nodes_[at].next) {
       if (!nodes_[at].is(reader, time, bytes)) continue;

@@ -1,22 +1,21 @@
-// Release and acquire, as PTX's memory model has them: what a thread did before a fence and a strong write behind it is
-// ordered before what another does that has read that write, strongly, and fenced.
+// Release and acquire of PTX's memory model. A thread's accesses before a fence and a later strong write happen before
+// the accesses of a thread that read this write strongly and then executed a fence.
 //
-// Between the threads of a block and its shared memory that order is followed location by location. Warps stand for
-// their lanes. Between blocks it is enough that both have fenced and accessed memory strongly: which of them waited for
-// which is not followed.
+// For a block's shared memory the emulator tracks this order per location, with warps standing for their lanes. Between
+// blocks it only checks that both have executed a fence and a strong access, not which block waited for which.
 #pragma once
 
 #include "runtime/emulator/access.h"
 
 namespace fusec::emulator {
 
-// A fence or membar; `beyond_block`: its scope is the cluster, the device or the system.
+// Executes a fence or membar. `beyond_block`: its scope is the cluster, the device or the system.
 void fence_memory(Warp& warp, bool beyond_block);
-// A strong access of the block's own shared memory has been carried out.
+// Call after a strong access of the block's own shared memory.
 void strong_shared_access(Warp& warp, std::uint32_t offset, Access access);
-// A strong access of memory that blocks share.
+// Call for a strong access of memory that blocks share.
 void strong_global_access(Block& block);
-// Accesses of `block` and of the blocks with the code `other` may be ordered by what both have done.
+// Whether fences and strong accesses may order accesses of `block` and of the blocks with code `other`.
 bool blocks_synchronize(const Block& block, ByteOwner other);
 
 }  // namespace fusec::emulator

@@ -1,11 +1,11 @@
-// Where tensor maps and wgmma put 16-byte chunks of shared memory: exchanged within rows of the swizzle's width.
+// The shared-memory swizzle of tensor maps and wgmma: permutes 16-byte chunks within rows of the swizzle's width.
 #pragma once
 
 #include <cstdint>
 
 namespace fusec::emulator {
 
-// `width`: 32, 64 or 128 bytes; else there is no swizzle.
+// `width`: 32, 64 or 128 bytes; any other value means no swizzle.
 inline std::uint64_t swizzled(std::uint64_t address, std::uint32_t width) {
   switch (width) {
     case 32:

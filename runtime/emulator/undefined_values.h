@@ -1,10 +1,10 @@
-// Values that were loaded from memory which nobody has written. A load of such bytes is no fault in itself: a merge
-// that looks one element past its list throws the value away. So each register's undefined lanes are carried along
-// until the value matters, in a branch, an address, an atomic, a barrier or a store to global memory: then the load is
-// reported. A select or a logical operation that a defined operand decides is defined. Stored to shared or local
-// memory, the bytes count as unwritten again.
+// Tracks values that were loaded from unwritten memory. Such a load is not a fault in itself: a merge that reads one
+// element past its list discards the value. The emulator therefore tracks undefined lanes of registers, and reports the
+// load when its value affects a branch, an address, an atomic, a barrier or a store to global memory. A select or
+// logical operation that a defined operand decides is defined. A store of an undefined value to shared or local memory
+// makes the bytes unwritten again.
 //
-// A warp without such values, nearly every one, executes as if this did not exist.
+// Warps without undefined values, nearly all, skip the tracking.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ struct UndefinedValues {
   struct Register {
     Slot slot = 0;
     std::uint32_t lanes = 0;
-    std::uint32_t load = 0;  // index of the load that it comes from
+    std::uint32_t load = 0;  // index into `loads`
   };
   struct Place {
     std::string message, buffer;
@@ -32,7 +32,7 @@ struct UndefinedValues {
     std::uint32_t pc = 0;
     std::array<Place, kLanes> places;
   };
-  struct Read {  // by the load that is being executed: which of the lane's bytes
+  struct Read {  // unwritten bytes that a lane of the current load read
     int lane = 0;
     std::uint64_t bytes = 0;
     std::uint32_t load = 0;
@@ -44,16 +44,16 @@ struct UndefinedValues {
   bool any() const { return !registers.empty(); }
 };
 
-// A lane of the load that is being executed reads bytes (a bit each, from the first of the access) nobody has written.
+// Records that a lane of the current load reads unwritten bytes. `bytes` has one bit per byte of the access.
 void note_unwritten(Warp& warp, int lane, std::uint64_t bytes, std::string message, std::uint64_t address,
                     std::string buffer);
-// The load has put its elements of `size` bytes into the registers of its list: which of them are undefined now.
+// Call after the load has put its elements of `size` bytes into the registers of its list. Marks the undefined ones.
 void note_loaded(Warp& warp, const Instruction& in, std::uint32_t size, std::uint32_t lanes);
 
-// Executes `in`, at warp.pc, by the lanes whose guard holds, carrying undefined values along. `present` are the lanes
-// of which an undefined guard may decide.
+// Executes `in`, at warp.pc, in `lanes` (those with a true guard) and tracks undefined values. `present`: all lanes at
+// the instruction; their guard may be undefined.
 void execute_carefully(Warp& warp, const Instruction& in, std::uint32_t lanes, std::uint32_t present);
-// A control instruction at warp.pc is about to be executed: its guard and operands matter.
+// Call before the control instruction at warp.pc. Reports undefined values in its guard and operands.
 void check_control(Warp& warp, std::uint32_t lanes, std::uint32_t present);
 
 }  // namespace fusec::emulator
