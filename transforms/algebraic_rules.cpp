@@ -23,7 +23,7 @@ std::optional<Attributes> composed_permutation(const RuleMatch& match) {
   return Attributes({{"dims", dims}});
 }
 
-// How many bits a format has for the numbers it tells apart, and how far they reach.
+// The precision in bits and the range of exponents of a float format.
 struct Reach {
   int significant, least_exponent, greatest_exponent;
 };
@@ -50,11 +50,11 @@ std::optional<Reach> reach_of(DType dtype) {
   }
 }
 
-// Is every value of one dtype a value of the other?
+// Whether every value of `from` is a value of `to`.
 bool is_widening(DType from, DType to) {
   if (from == to) return true;
-  if (from == DType::kBool) return to != DType::kFloat8E8M0FNU;    // it has no 0
-  const auto wide = bits(to) >= 16 ? reach_of(to) : std::nullopt;  // the narrow ones saturate, each in its way
+  if (from == DType::kBool) return to != DType::kFloat8E8M0FNU;    // kFloat8E8M0FNU has no 0
+  const auto wide = bits(to) >= 16 ? reach_of(to) : std::nullopt;  // formats below 16 bits saturate differently
   const auto narrow = reach_of(from);
   if (is_integer(from) && is_integer(to)) {
     if (info(from).is_signed) return info(to).is_signed && bits(to) >= bits(from);
@@ -69,7 +69,7 @@ std::optional<Attributes> outer_cast(const RuleMatch& match) {
   const DType from = match.graph.tensor(match.variables[1]).dtype;
   const DType between = match.graph.tensor(match.graph.nodes[match.inner[0]].first_output).dtype;
   if (!is_widening(from, between)) return std::nullopt;
-  // Integers wrap where floats, beyond the range, give anything.
+  // A cast between integers wraps; a cast of a float beyond the integer's range is undefined.
   if (is_integer(from) && is_float(between) && !is_float(match.result.dtype)) return std::nullopt;
   return match.graph.attributes(match.outer);
 }
@@ -82,7 +82,7 @@ std::optional<Attributes> none_if_inner_has_the_same(const RuleMatch& match) {
 // --- the rules
 
 constexpr AlgebraicRule kRules[] = {
-    // Neutral elements. x + 0.0 is none: it makes +0 of -0.
+    // Neutral elements. x + 0.0 is not one: it turns -0 into +0.
     {"add(x, 0) -> x", RuleHolds::kIntegers},
     {"add(x, -0.0) -> x", RuleHolds::kFloats},
     {"sub(x, 0) -> x"},
@@ -95,12 +95,12 @@ constexpr AlgebraicRule kRules[] = {
     {"bitwise_and(x, -1) -> x", RuleHolds::kIntegers},
     {"bitwise_or(x, 0) -> x"},
     {"bitwise_xor(x, 0) -> x"},
-    // Twice is not at all.
+    // Involutions.
     {"neg(neg(x)) -> x", RuleHolds::kSigned},
     {"logical_not(logical_not(x)) -> x", RuleHolds::kBools},
     {"bitwise_not(bitwise_not(x)) -> x"},
     {"flip(flip(x)) -> x", RuleHolds::kAll, none_if_inner_has_the_same},
-    // Twice is once.
+    // Idempotent ops.
     {"abs(abs(x)) -> abs(x)"},
     {"relu(relu(x)) -> relu(x)"},
     {"relu6(relu6(x)) -> relu6(x)"},
@@ -127,24 +127,24 @@ constexpr AlgebraicRule kRules[] = {
     {"abs(neg(x)) -> abs(x)", RuleHolds::kSigned},
     {"square(neg(x)) -> square(x)", RuleHolds::kSigned},
     {"square(abs(x)) -> square(x)", RuleHolds::kSigned},
-    // Powers that the formula of pow makes of products.
+    // The formula of pow computes this power as a product.
     {"pow(x, 2) -> mul(x, x)"},
-    // Comparisons. Of floats only these two: NaN is neither less nor not less.
+    // Negated comparisons. For floats only eq and ne: with NaN, not (x < y) is not x >= y.
     {"logical_not(eq(x, y)) -> ne(x, y)", RuleHolds::kAnyOperands},
     {"logical_not(ne(x, y)) -> eq(x, y)", RuleHolds::kAnyOperands},
     {"logical_not(lt(x, y)) -> ge(x, y)", RuleHolds::kIntegerOperands},
     {"logical_not(le(x, y)) -> gt(x, y)", RuleHolds::kIntegerOperands},
     {"logical_not(gt(x, y)) -> le(x, y)", RuleHolds::kIntegerOperands},
     {"logical_not(ge(x, y)) -> lt(x, y)", RuleHolds::kIntegerOperands},
-    // Movement upon movement.
+    // Two data movements become one.
     {"view(view(x)) -> reshape(x)", RuleHolds::kAll, shape_of_result},
     {"permutation(permutation(x)) -> permute(x)", RuleHolds::kAll, composed_permutation},
     {"expand(expand(x)) -> expand(x)", RuleHolds::kAll, shape_of_result},
-    // A cast to a dtype that holds every value of x loses nothing.
+    // The inner cast goes if its dtype holds every value of x.
     {"cast(cast(x)) -> cast(x)", RuleHolds::kAnyOperands, outer_cast},
 };
 
-// --- reading their texts
+// --- parsing
 
 constexpr std::string_view kVariables = "cxyz";
 

@@ -1,14 +1,14 @@
-// Algebra that changes no bit of a result, as data. A row reads as it is applied:
+// The table of algebraic rewrite rules. Each rule leaves every bit of the result unchanged:
 //
-//   "mul(x, 1) -> x"               a number stands for a number operand, or for a constant whose elements all have it
-//   "maximum(x, x) -> x"           one letter is one value; operands of commutative ops match in either order
-//   "relu(relu(x)) -> relu(x)"     the replacement may be what the pattern found, or a new node
-//   "view(view(x)) -> reshape(x)"  `view` is any op that only reshapes, `permutation` permute or transpose
+//   "mul(x, 1) -> x"               a number matches a number operand, or a constant whose elements all equal it
+//   "maximum(x, x) -> x"           the same letter is the same value; operands of commutative ops match in either order
+//   "relu(relu(x)) -> relu(x)"     the replacement is a value that the pattern found, or a new node
+//   "view(view(x)) -> reshape(x)"  `view` is any op that only reshapes, `permutation` is permute or transpose
 //
-// What the formula of a single op proves needs no row: a plain load of an operand at the result's own index (identity,
-// cast to the own dtype, reshape or expand to the own shape, a slice of everything, a concat of one) goes without.
-// tests/transforms/algebraic_rules_test.cpp evaluates both sides of every row, for every dtype that it holds for, on
-// zeros of both signs, infinities, NaN, subnormals and extremes.
+// A node that only loads one operand at the result's own index needs no rule, because its formula proves it: identity,
+// a cast to the same dtype, a reshape or expand to the same shape, a slice of everything, a concat of one operand.
+// tests/transforms/algebraic_rules_test.cpp evaluates both sides of every rule for every dtype that it holds for, on
+// zeros of both signs, infinities, NaN, subnormals and extreme values.
 #pragma once
 
 #include <array>
@@ -29,35 +29,35 @@ enum class RuleHolds : std::uint8_t {
   kIntegers,
   kSigned,  // floats and signed integers
   kBools,
-  kAnyOperands,      // whatever x and y are
-  kIntegerOperands,  // x and y are integers or bools, the result is something else
+  kAnyOperands,      // any dtypes of x and y
+  kIntegerOperands,  // x and y are integers or bools; the result has another dtype
 };
 
-// What a pattern found in a graph.
+// The nodes and values that a rule's pattern matched.
 struct RuleMatch {
   const Graph& graph;
   const Node& outer;
-  const TensorType& result;                                      // of the outer node
-  std::array<ValueId, 4> variables{kNone, kNone, kNone, kNone};  // c x y z
-  std::vector<NodeId> inner;                                     // the nodes below the outer one, in order of matching
+  const TensorType& result;                                      // type of the outer node's result
+  std::array<ValueId, 4> variables{kNone, kNone, kNone, kNone};  // values of c, x, y, z
+  std::vector<NodeId> inner;                                     // matched nodes below the outer one, in matching order
 };
 
 struct AlgebraicRule {
   std::string_view text;
   RuleHolds holds = RuleHolds::kAll;
-  // The attributes of the replacement's op, or nothing where the rule does not apply. Without it the rule is for nodes
-  // without attributes.
+  // Returns the attributes of the replacement's op, or nothing if the rule does not apply. A rule without this function
+  // matches only nodes without attributes.
   std::optional<Attributes> (*attributes)(const RuleMatch&) = nullptr;
 };
 
 std::span<const AlgebraicRule> algebraic_rules();
 
-// A rule's text, read.
+// One term of a parsed rule.
 struct RuleTerm {
   enum class Kind : std::uint8_t { kVariable, kNumber, kOp };
   Kind kind;
-  std::string name;          // of the op, or of a class of ops
-  std::size_t variable = 0;  // in RuleMatch::variables
+  std::string name;          // an op, or a class of ops (`view`, `permutation`)
+  std::size_t variable = 0;  // index into RuleMatch::variables
   double number = 0;
   std::vector<RuleTerm> operands;
   bool operator==(const RuleTerm& other) const;
@@ -66,17 +66,16 @@ struct ParsedRule {
   const AlgebraicRule* rule;
   RuleTerm pattern, replacement;
 };
-// Throws InternalError where the text is no rule.
+// Throws InternalError if the text is not a rule.
 ParsedRule parse_rule(const AlgebraicRule& rule);
 
-// Is this op meant by a pattern's word?
+// Whether a pattern's word (an op or a class of ops) means this op.
 bool is_meant(std::string_view word, const OpDef& op);
-// Of a permute or transpose: where dimension d of the result comes from.
+// The permutation of a permute or transpose node: dimension d of the result is dimension [d] of the operand.
 std::vector<std::int64_t> permutation_of(const Graph& graph, const Node& node, std::size_t rank);
-// May the operands of this op change places?
 bool is_commutative(std::string_view op);
 
-// Does the rule hold for what the pattern found?
+// Whether the matched values have the dtypes that the rule requires.
 bool holds(RuleHolds condition, const RuleMatch& match);
 
 }  // namespace fusec

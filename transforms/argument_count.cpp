@@ -51,7 +51,7 @@ std::uint32_t ArgumentCount::count(std::span<const Vertex> members) {
       const std::uint32_t value = table_.reads[i];
       if (value_stamp_[value] == now_) continue;
       value_stamp_[value] = now_;
-      // An item is no computation: its value is defined where its node is.
+      // An item vertex computes nothing: its value is defined by its node's vertex.
       const Vertex definer =
           value < graph_.size() && table_.item_of[value] != kNoVertex ? table_.item_of[value] : value;
       if (definer >= graph_.size() || member_stamp_[definer] != now_) ++arguments;
@@ -87,7 +87,7 @@ bool ArgumentCount::fits(Vertex source, std::span<const Vertex> between, Vertex 
   for (const Vertex v : between) roots.push_back(root_of(v));
   std::ranges::sort(roots);
   roots.erase(std::unique(roots.begin(), roots.end()), roots.end());
-  // Together they need no more than apart; the exact number is counted only where that is not enough.
+  // The sum of the groups' bounds is a bound of the merged group. Count exactly only if the sum exceeds the limit.
   std::uint64_t bound = 0;
   for (const Vertex root : roots) bound += at_most_[root];
   if (bound <= limit_) {

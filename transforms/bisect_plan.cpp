@@ -14,7 +14,7 @@ FusionPlan with_fusions(const Graph& graph, std::span<const OpPattern> kinds, co
       continue;
     }
     for (const NodeId n : plan.groups[g].nodes) {
-      if (plan.group_of[n] != g) continue;  // computed again here; it stands where it was computed first
+      if (plan.group_of[n] != g) continue;  // recomputed here: the node goes to its first group
       FusionGroup& alone = result.groups.emplace_back();
       alone.nodes = {n};
       alone.prepared = plan.groups[g].prepared;
@@ -50,7 +50,7 @@ Bisection bisect_fusions(const Graph& graph, std::span<const OpPattern> kinds, c
     answer.outcome = Bisection::Outcome::kFailsWithNone;
     return answer;
   }
-  std::size_t good = 0, bad = fusions.size();  // with so many of the first fusions it passes, and fails
+  std::size_t good = 0, bad = fusions.size();  // passes with the first `good` fusions, fails with the first `bad`
   while (bad - good > 1) {
     const std::size_t middle = good + (bad - good) / 2;
     (test(first(middle)) ? good : bad) = middle;

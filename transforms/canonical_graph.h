@@ -1,6 +1,6 @@
-// Canonicalization, before patterns and partition under `full`: what computes nothing, or the same thing again, goes.
-// remove_dead, fold_constants and simplify_algebra are its passes (src/passes.cpp has them in order). Between them
-// stands the graph, and what became of the nodes of the file:
+// The graph that canonicalization passes hand on, and what became of the file's nodes. Under `full`, the passes
+// remove_dead, fold_constants and simplify_algebra run before patterns and partition (src/passes.cpp has the order).
+// They remove nodes that compute nothing, or compute a value a second time:
 //
 //   a = permute(x)         graph: b = permute(x)        stands_for: {a, b}
 //   b = permute(a)                                      dropped, folded: none
@@ -14,25 +14,25 @@
 
 namespace fusec {
 
-// Every node of the file stands in exactly one of the three lists.
+// Every node of the file is in exactly one of `stands_for`, `dropped` and `folded`.
 struct CanonicalGraph {
   Graph graph;
-  Origins stands_for;                // by node of `graph`: the file's nodes whose work it does
-  std::vector<std::string> dropped;  // those that no output needs
-  std::vector<std::string> folded;   // those whose values are constants, known now
-  // Of a node that went, or that was looked through (a permute before a permute): the node that does its work as well,
-  // should nobody read it any more.
-  std::vector<NodeId> heirs;  // by node, kNone for none; or empty
+  Origins stands_for;                // by node of `graph`: the file's nodes that it replaces
+  std::vector<std::string> dropped;  // nodes of the file that no output needs
+  std::vector<std::string> folded;   // nodes of the file that became constants
+  // By node: the node that takes over its origins if nothing reads it any more, kNone for none. A removed node has one,
+  // and so has a node that a rule looked through (the inner permute of two). May be empty.
+  std::vector<NodeId> heirs;
 };
 
-// Of the graph that the file gives: each node stands for itself.
+// Origins in which each node stands for itself.
 Origins as_given(const Graph& graph);
 
-// What a pass made of a node: a node of the new graph that does its work, or one of these.
+// A node's fate under a pass: a node of the new graph that replaces it, or one of these.
 inline constexpr NodeId kDropped = kNone;
 inline constexpr NodeId kFolded = kNone - 1;
 
-// The graph has changed; `fates` is by node of the graph as it was.
+// Updates the lists after the graph changed. `fates` is indexed by node of the graph before the change.
 void note_fates(CanonicalGraph& canonical, const std::vector<NodeId>& fates);
 
 }  // namespace fusec

@@ -15,24 +15,24 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kPieceBits = 128;
-constexpr std::int64_t kBudget = 100'000;  // nodes that are lowered to find out
-constexpr double kLayoutGain = 0.95;       // of the time before, launches aside: what is left to pay is worth it
-constexpr double kSlower = 1.25;           // of its time before: a group that is not to be slowed down
+constexpr std::int64_t kBudget = 100'000;  // nodes that trial lowerings may lower
+constexpr double kLayoutGain = 0.95;       // largest ratio of new to old time, launches excluded, that is worth it
+constexpr double kSlower = 1.25;           // largest ratio of new to old time that a single group may have
 constexpr int kMostLayoutRounds = 6;
-constexpr std::uint8_t kSecond = 2;  // the second dimension goes to the end
+constexpr std::uint8_t kSecond = 2;  // in chosen_: dimension 1 goes to the end
 
 bool is_convolution(const Node& node) {
   return node.op->name.starts_with("conv") && node.op->special == Special::kNone;
 }
 
-// Of the set that a value is in.
+// The representative of the value's set in a union-find forest.
 ValueId root(std::vector<ValueId>& parents, ValueId v) {
   while (parents[v] != v) v = parents[v] = parents[parents[v]];
   return v;
 }
 
-// What is looked at: values between groups, with the weights of convolutions that read them; or weights alone, of
-// convolutions whose images stay as they are.
+// kValues: values between groups, and the weights of convolutions that read them. kWeights: only weights, of
+// convolutions whose images keep their layout.
 enum class Looked : std::uint8_t { kValues, kWeights };
 
 class Choice {
@@ -67,7 +67,7 @@ class Choice {
     return values;
   }
 
-  // Types and attributes that are added have the same numbers in every trial.
+  // Interns the types and attributes that lay_out adds, so that they have the same ids in every trial.
   void intern_all() {
     for (const ValueLayout& layout : candidates()) {
       TensorType type = graph_.tensor(layout.value);
@@ -89,7 +89,8 @@ class Choice {
            std::ranges::all_of(group.nodes, [&](NodeId n) { return graph_.nodes[n].op->special == Special::kNone; });
   }
 
-  // Do whole pieces of channels lie side by side, for several positions behind them?
+  // Whether the channels of one position are whole 16-byte pieces, and there is more than one position. At most
+  // max(behind, 3) dimensions follow the channels.
   bool has_channels(ValueId v, std::size_t channels, std::size_t behind = 0) const {
     if (graph_.type(v).is_tuple) return false;
     const TensorType& type = graph_.tensor(v);
@@ -100,8 +101,8 @@ class Choice {
     return count && *count > 0 && *count * bits(type.dtype) % kPieceBits == 0 && !of_one;
   }
 
-  // Values that have their channels last as they are, and all that is made of them or of which they are made place by
-  // place.
+  // By value: 1 for values that the model already permutes to or from channels-last, and for values connected to them
+  // by ops with operands and results of one shape.
   std::vector<std::uint8_t> find_channels_last() const {
     std::vector<ValueId> alike(graph_.value_count());
     std::iota(alike.begin(), alike.end(), 0);
@@ -160,8 +161,8 @@ class Choice {
 
   bool is_prepared(NodeId n) const { return plan_.groups[groups_.of(n).front()].prepared; }
 
-  // Weights whose windows are more than a point: the others lie along the channels as they are. Where they are a view
-  // of what lies in memory, it has leading dimensions of 1.
+  // Takes the weights of convolution n if their window has more than one point; 1x1 weights are contiguous along the
+  // channels already. Looks through views and casts to the stored value, which may have leading dimensions of 1.
   void take_weights(NodeId n) {
     const Node& node = graph_.nodes[n];
     if (!is_convolution(node)) return;
@@ -190,7 +191,8 @@ class Choice {
     if (constant) constant_readers_[reader] = 1;
   }
 
-  // Is the image permuted in the convolution's own group? Models whose images have their channels last do that.
+  // Whether the convolution's own group permutes the image, or makes it of a chosen value. Models with channels-last
+  // images permute like this.
   bool may_come_with_channels_last(ValueId image, const std::vector<GroupId>& home) const {
     constexpr std::size_t kMostNodes = 16;
     std::vector<ValueId> seen{image};
@@ -206,7 +208,7 @@ class Choice {
     return false;
   }
 
-  // The dimensions of the weights, behind dimensions of 1.
+  // Whether v has the shape of the weights after leading dimensions of 1.
   bool has_weights_at_end(ValueId v, ValueId weights) const {
     const Shape &whole = graph_.tensor(v).shape, &part = graph_.tensor(weights).shape;
     if (whole.size() < part.size()) return false;
@@ -215,7 +217,7 @@ class Choice {
            std::equal(part.begin(), part.end(), whole.begin() + more);
   }
 
-  // What is tied to no convolution's image stays as it is.
+  // Ties values that one group reads or writes, and drops those that are tied to no convolution's image or weights.
   void drop_apart_from_convolutions() {
     tied_to_.resize(graph_.value_count());
     std::iota(tied_to_.begin(), tied_to_.end(), 0);
@@ -241,7 +243,7 @@ class Choice {
     return std::ranges::any_of(before_[g].inputs, is_chosen) || std::ranges::any_of(before_[g].outputs, is_chosen);
   }
 
-  // False where something was given up.
+  // Compares every group that reads or writes a chosen value before and after. Returns false if it gave up any value.
   bool weigh(TrialLowering& as_is, const LaidOut& laid) {
     TrialLowering trial(laid.graph, memory_, kBudget);
     const std::vector<GroupInterface> after = group_interfaces(laid.graph, laid.plan);
@@ -296,10 +298,10 @@ class Choice {
   const GroupsOfNodes groups_;
   const Uses uses_;
   std::vector<GroupInterface> before_;
-  std::vector<std::uint8_t> chosen_;            // by value: 1 + the dimension that lies last, 0 for as it is
+  std::vector<std::uint8_t> chosen_;            // by value: 1 + the dimension that goes last; 0: unchanged
   std::vector<std::uint8_t> constant_readers_;  // by node
   std::vector<ValueId> tied_to_;
-  std::vector<ValueId> weights_;  // that were chosen
+  std::vector<ValueId> weights_;  // chosen weights
   const Looked looked_;
 };
 
@@ -308,7 +310,7 @@ class Choice {
 std::optional<LaidOut> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target) {
   if (std::ranges::none_of(graph.nodes, is_convolution)) return std::nullopt;
   std::optional<LaidOut> laid = Choice(graph, plan, target, Looked::kValues).run();
-  // Images whose channels lie first, too, are multiplied with weights whose channels lie last.
+  // Channels-last weights can also pay for images that stay channels-first.
   auto with_weights = Choice(laid ? laid->graph : graph, laid ? laid->plan : plan, target, Looked::kWeights).run();
   return with_weights ? std::move(with_weights) : std::move(laid);
 }

@@ -1,21 +1,20 @@
-// Values between convolutions lie with their channels last in memory where that is predicted to pay, so that products
-// copy 16 bytes of channels at a time: chosen for the whole graph, without a launch more (transforms/lay_out).
+// Stores values between convolutions channels-last (NHWC) where the cost model predicts a gain: an implicit GEMM can
+// then copy 16 bytes of channels at a time. The choice covers the whole graph and adds no launch
+// (transforms/lay_out.h makes the permutations part of existing groups).
 //
 //   x -> conv -> relu -> conv -> add -> pool -> linear
-//        inputs, outputs and what linear reads stay as they are; all between has its channels last, and the weights
-//        that convolutions read lie likewise, once for each set of them (M_prepare)
+//        The model's inputs and outputs and the operand of linear keep their layout. Values in between become
+//        channels-last. Convolution weights become channels-last in M_prepare, once for each set of weights.
 //
-// Models whose images have their channels last already, permuted before each convolution and behind it, get their
-// weights laid out in the same way.
+// Models that already permute images to channels-last around each convolution get only their weights laid out.
 //
-// Where an image stays as it is, its weights alone may be laid out: warpgroups multiply them with boxes of the image
-// (schedule/gemm/tma_image_boxes.h), groups' weights are loaded in words
-// (schedule/convolution/grouped_implicit_gemm.h), and those of transposed convolutions, which lie strided, are copied
-// in pieces.
+// A second search lays out weights whose image keeps its layout. It helps three kernel forms: warpgroup products with
+// boxes of the image (schedule/gemm/tma_image_boxes.h), grouped implicit GEMM, which loads weights in words
+// (schedule/convolution/grouped_implicit_gemm.h), and transposed convolutions, whose weights are strided otherwise.
 //
-// Values that one group ties to another (it reads one and makes the other) are looked at together. First all of them
-// are laid out; where a group would then be more kernels, of a weaker form, or slower on its own, its values stay as
-// they are; what is left must make its groups faster together, or nothing is changed.
+// Values are tied if one group reads or writes both; tied values are decided together. First all candidates are laid
+// out. A group that would need more kernels or a weaker form, or would be slower by itself, gives up its values. The
+// remaining tied values must make their groups faster in total, or they keep their layout.
 #pragma once
 
 #include <optional>
@@ -28,16 +27,16 @@
 
 namespace fusec {
 
-// Nothing where all stays as it is.
+// Returns nothing if no value changes its layout.
 std::optional<LaidOut> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target);
 
-// For --explain, one sentence for each of the nodes' results, and of the constants they read, that are laid out:
+// For --explain: one sentence for each result of the nodes, and each constant they read, that changed its layout:
 //
 //   "relu" lies in memory with its channels last, as float16[8, 56, 56, 64]
 std::vector<std::string> layout_sentences(const Graph& graph, const LaidOut& laid, std::span<const NodeId> nodes);
 
-// Throws InternalError where the plan laid out computes something else than the plan: other nodes, permutations aside,
-// or another group for one of them.
+// Throws InternalError unless each group of `laid` has the same nodes as in `plan`, apart from added permutes, and all
+// added groups are prepared.
 void verify_laid_out(const Graph& graph, const FusionPlan& plan, const LaidOut& laid);
 
 }  // namespace fusec

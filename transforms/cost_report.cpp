@@ -27,7 +27,7 @@ std::string additive(const Prediction& p) {
                      microseconds(p.additive()));
 }
 
-// What fusion makes of these nodes, by both formulas.
+// Fused and unfused time by both formulas of the cost model.
 std::string comparison(const Prediction& unfused, const Prediction& fused) {
   return fmt::format(R"("predicted_us": {}, "unfused_us": {}, "speedup": {},)"
                      "\n   "
@@ -124,7 +124,7 @@ class CostReportWriter {
                          comparison(context_.unfused_elsewhere, context_.at_end));
   }
 
-  // The arena next to the least that any plan needs.
+  // Workspace bytes next to the least that any memory plan needs.
   void write_memory() {
     const auto& memory = context_.nodes.memory;
     text_ += " \"memory\": ";
@@ -164,7 +164,7 @@ class CostReportWriter {
 Prediction predict_group(const Graph& graph, const FusionPlan& plan, GroupId g, const GroupInterface& interface,
                          const Target& target, const Numerics& numerics, FormMemory* forms) {
   const FusionGroup& group = plan.groups[g];
-  if (group.prepared) return {};  // no part of a launch
+  if (group.prepared) return {};  // runs in M_prepare, not at each launch
   const std::vector<NodeId> list(group.nodes.begin(), group.nodes.end());
   if (group.code == GroupCode::kCublasLt)
     if (const auto call = find_cublaslt_call(graph, list, interface.outputs, target, false).call)
@@ -184,7 +184,7 @@ std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& pla
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
     predictions.push_back(predict_group(graph, plan, g, interfaces[g], target, numerics, &forms));
     if (plan.groups[g].prepared) continue;
-    // As in the partition report: of the formulas of its nodes, whatever stands inside what.
+    // Count operations by the nodes' formulas, as the partition report does.
     predictions.back().flops = 0;
     for (const NodeId n : plan.groups[g].nodes) predictions.back().flops += static_cast<double>(work.flops(n));
   }

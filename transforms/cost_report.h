@@ -1,5 +1,5 @@
-// The report (--emit=report): what the cost model (schedule/cost/cost_model.h) predicts of each group and of the whole
-// model, next to the same nodes as kernels of their own, as JSON; docs/schemas/report.schema.json has its form.
+// The JSON report of --emit=report: what the cost model (schedule/cost/cost_model.h) predicts for each group and for
+// the whole model, compared with one kernel per node. Schema: docs/schemas/report.schema.json.
 #pragma once
 
 #include <limits>
@@ -14,34 +14,34 @@ namespace fusec {
 
 class FormMemory;
 
-// Of each group of the plan.
+// By group of the plan.
 std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target,
                                        const Numerics& numerics = {});
 
 Prediction sum_of(const std::vector<Prediction>& parts);
 
-// What sum_of(predict_groups(...)).total is, for which no operations are counted; where that is `enough` or more, no
-// less than `enough`: whoever only compares need not know the rest.
+// sum_of(predict_groups(...)).total in seconds, without counting operations. Stops early once the sum reaches `enough`;
+// the result is then at least `enough` but may be too small.
 double seconds_of_groups(const Graph& graph, const FusionPlan& plan, const Target& target, const Numerics& numerics,
                          double enough = std::numeric_limits<double>::infinity(), FormMemory* forms = nullptr);
 
 struct CostReportContext {
   const PartitionReportContext& nodes;
   const Target& target;
-  std::vector<Prediction> groups;     // of the plan
-  std::vector<Prediction> unfused;    // beside each group: the file's nodes in it, each alone and with its first group
-  std::vector<std::uint32_t> fused;   // by group, how many of the file's nodes it computes that would be launches alone
-  std::vector<std::string> numerics;  // what was asked of arithmetic beyond the defaults
-  // What belongs to no group: copies into the caller's buffers at the end of a launch; and unfused those, and the
-  // file's nodes that are dropped, folded or prepared.
+  std::vector<Prediction> groups;     // by group of the plan
+  std::vector<Prediction> unfused;    // by group: its file nodes as one kernel each (a node counts for its first group)
+  std::vector<std::uint32_t> fused;   // by group: number of its file nodes that would be launches of their own
+  std::vector<std::string> numerics;  // arithmetic options that differ from the defaults
+  // `at_end`: copies into the caller's buffers at the end of a launch, which belong to no group. `unfused_elsewhere`:
+  // these copies in the unfused model, and the file's nodes that are dropped, folded or prepared.
   Prediction at_end, unfused_elsewhere;
-  std::vector<std::string> elsewhere;  // those nodes
-  // Of the whole model under each strategy, as reported: "none", "tvm", "full".
+  std::vector<std::string> elsewhere;  // names of these nodes
+  // The whole model under each strategy, in this order: "none", "tvm", "full".
   std::vector<std::pair<Strategy, Prediction>> totals;
 };
 
-// A group of several nodes gains, by prediction, the share of its unfused time over its own beyond 1; under this it
-// stands in the report's `to_measure`.
+// The report lists a group of several nodes under `to_measure` if its predicted unfused time is less than
+// (1 + kSmallGain) times its fused time.
 inline constexpr double kSmallGain = 0.2;
 
 std::string cost_report(const Graph& graph, const FusionPlan& plan, const CostReportContext& context);

@@ -22,7 +22,7 @@ namespace {
 constexpr std::int64_t kMostAttentionNodesTried = 20'000;
 enum : std::size_t { kQuery, kKey, kValue, kMask };
 
-// Some op does not take these operands, or only with a check at launch: the attention stays.
+// Thrown if an op rejects its operands or needs a check at launch. The attention then stays one node.
 struct NotDecomposed {};
 
 Attributes with(std::vector<std::pair<std::string_view, AttributeValue>> list) {
@@ -31,11 +31,11 @@ Attributes with(std::vector<std::pair<std::string_view, AttributeValue>> list) {
   return attributes;
 }
 
-// The nodes that one attention becomes: they stand at the end of the graph, in order, and nobody reads them yet.
+// The nodes that replace one attention: first to last, at the end of the graph. No node reads them yet.
 struct Decomposition {
   NodeId attention = kNone;
   NodeId first = kNone;
-  NodeId last = kNone;  // the second product
+  NodeId last = kNone;  // the second matmul
 };
 
 class Decomposing {
@@ -76,7 +76,7 @@ class Decomposing {
     return 1.0 / std::sqrt(static_cast<double>(*depth));
   }
 
-  // Keys or values with a head for each of the queries'.
+  // Keys or values with heads repeated to the number of query heads.
   ValueId repeated(std::size_t operand) {
     const ValueId v = node_.inputs[operand];
     if (!attributes().flag("enable_gqa", false)) return v;
@@ -151,7 +151,7 @@ class Decomposing {
 
   Graph& graph_;
   const NodeId attention_;
-  const Node node_;  // as it is: the graph's nodes move as others are added
+  const Node node_;  // a copy, because adding nodes moves the graph's nodes
   const DType dtype_;
   int names_ = 0;
 };
@@ -165,7 +165,7 @@ bool has_no_form(const Graph& graph, NodeId n) {
   });
 }
 
-// Layers are mostly alike: each kind of them is asked about once.
+// Attention nodes that lower to no attention kernel. Nodes with equal attributes and types are tried once.
 std::vector<NodeId> attention_without_form(const Graph& graph) {
   std::vector<NodeId> found;
   std::map<std::vector<std::uint32_t>, bool> known;
@@ -181,14 +181,15 @@ std::vector<NodeId> attention_without_form(const Graph& graph) {
   return found;
 }
 
-// As two groups, the first product with its softmax and the second one.
+// Whether two groups are predicted to be faster than the attention: the scores with their softmax, and the second
+// matmul.
 bool is_faster(const Graph& graph, const Decomposition& d, TrialLowering& lowering) {
   const auto seconds_of = [&](std::vector<NodeId> nodes) -> std::optional<double> {
     const ValueId out = graph.nodes[nodes.back()].first_output;
     const TrialResult& result = lowering.of(nodes, std::span(&out, 1));
     return result.known ? std::optional(result.seconds) : std::nullopt;
   };
-  // Keys' and values' heads may be repeated: for values that belongs to the second product.
+  // Nodes after the probabilities belong to the second matmul, including the repetition of value heads.
   const ValueId weights = graph.nodes[d.last].inputs[0];
   std::vector<NodeId> before, behind;
   for (NodeId n = d.first; n <= d.last; ++n) (n <= graph.value(weights).producer ? before : behind).push_back(n);
@@ -196,7 +197,7 @@ bool is_faster(const Graph& graph, const Decomposition& d, TrialLowering& loweri
   return whole && first && second && *first + *second < *whole;
 }
 
-// The attention becomes the second product; what that was stays behind, dead.
+// Turns the attention node into the second matmul. The node that was added for it becomes dead.
 void replace(CanonicalGraph& canonical, const Decomposition& d) {
   Graph& graph = canonical.graph;
   Node& attention = graph.nodes[d.attention];

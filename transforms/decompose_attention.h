@@ -1,14 +1,13 @@
-// Attention that no kernel has a form for (heads of more than 256, heads whose size is a symbol) becomes what its
-// formula says as ops: two products with a softmax between, each with the forms of its own. As one kernel it would
-// compute the scores anew for every column of the result.
+// Splits attention that has no kernel form (head size above 256 or a symbol) into two matmuls with a softmax between,
+// each with its own kernel form. As one kernel it would recompute the scores for every column of the result.
 //
 //   y = scaled_dot_product_attention(q, k, v, scale=s)
-//     s32 = matmul(cast(q), transpose(cast(k))) * s      sums as the op has them, rounded nowhere
-//     p   = cast(softmax(s32))                           to the factors' dtype, as attention's kernels do
+//     s32 = matmul(cast(q), transpose(cast(k))) * s      float32 scores, as the op accumulates them
+//     p   = cast(softmax(s32))                           to the operands' dtype, as attention kernels do
 //     y   = matmul(p, v)
 //
-// Masks and grouped heads as in ir/ops/attention: a row whose keys are all masked out is 0. Only where that is
-// predicted to be faster, and after patterns have been recognized: none makes the op of this again.
+// Masks and grouped heads follow ir/ops/attention: a row whose keys are all masked out is 0. Only attention that is
+// predicted to be faster this way is split. Runs after pattern recognition, which would rebuild the op.
 #pragma once
 
 #include "schedule/lowering/trial_lowering.h"

@@ -1,12 +1,13 @@
-// Whether host and device give a node the very same bits.
+// Whether host and device compute bit-identical results for a node.
 #pragma once
 
 #include "ir/graph.h"
 
 namespace fusec {
 
-// Movement, integers, and the operations that IEEE rounds correctly; not functions that the device approximates, sums
-// and products over axes in an order of their own, or floats that an integer cannot hold.
+// True for data movement, integer arithmetic, and float operations that IEEE 754 rounds correctly. False for functions
+// that the device approximates, for float sums and products over axes, whose order differs, and for casts of floats
+// that the integer type cannot hold.
 bool is_exact(const Graph& graph, const Node& node);
 
 }  // namespace fusec

@@ -16,14 +16,14 @@ namespace {
 
 constexpr std::int64_t kSmallValue = 4096;           // bytes that any folded value may have
 constexpr std::int64_t kMostFoldedBytes = 1 << 20;   // bytes of all folded values beyond the model's own data
-constexpr std::int64_t kMostStepsOfNode = 1 << 22;   // scalar operations: some hundredths of a second
-constexpr std::int64_t kMostStepsOfModel = 1 << 25;  // and some tenths
+constexpr std::int64_t kMostStepsOfNode = 1 << 22;   // scalar operations a node: hundredths of a second
+constexpr std::int64_t kMostStepsOfModel = 1 << 25;  // scalar operations a model: tenths of a second
 
 // A value that is known at compile time.
 struct Known {
   std::shared_ptr<const HostTensor> tensor;
-  std::int64_t data_bytes = 0;  // of the largest constant it is made of
-  ValueId same = kNone;         // an operand that is the very same tensor
+  std::int64_t data_bytes = 0;  // bytes of the largest constant it is made of
+  ValueId same = kNone;         // an operand that equals this tensor
 };
 
 bool may_be_evaluated(const Node& node) {
@@ -49,7 +49,7 @@ class Folding {
       if (constant.data) data_bytes_ += bytes_of(constant.value);
   }
 
-  // Which nodes are folded.
+  // By node: whether it is folded.
   std::vector<bool> run() {
     std::vector<bool> folded(graph_.nodes.size(), false);
     for (NodeId n = 0; n < folded.size(); ++n) folded[n] = fold(graph_.nodes[n]);
@@ -58,7 +58,7 @@ class Folding {
 
   const HostTensor& value(ValueId v) const { return *find(v)->tensor; }
 
-  // The value that is this very tensor and from which it came through identities.
+  // The earliest value that equals this tensor and from which it was made by identities; else v itself.
   ValueId origin(ValueId v) const { return !find(v) || find(v)->same == kNone ? v : find(v)->same; }
 
  private:
@@ -74,7 +74,7 @@ class Folding {
     return known_.emplace_back(std::move(known));
   }
 
-  // Reads the data of constants only when something is made of them.
+  // The known value of v, nullptr if there is none. Reads a constant's data when a node first needs it.
   const Known* known(ValueId v) {
     if (const Known* found = find(v)) return found;
     const Constant* constant = graph_.constant_of(v);
@@ -142,20 +142,20 @@ class Folding {
 
   const Graph& graph_;
   bool exact_only_;
-  LargeVector<std::uint32_t> place_;  // by value: in known_
+  LargeVector<std::uint32_t> place_;  // by value: index into known_, or kNone
   std::deque<Known> known_;
-  std::vector<bool> written_;  // into an input's buffer
+  std::vector<bool> written_;  // by value: written into an input's buffer
   std::int64_t data_bytes_ = 0, made_ = 0;
   std::int64_t steps_left_ = kMostStepsOfModel;
 };
 
-// A folded value becomes a constant where something that stays reads it; an output has one under its own name.
+// Makes a constant of each folded value that a remaining node reads. An output gets a constant under its own name.
 class ConstantReplacing {
  public:
   ConstantReplacing(Graph& graph, const Folding& folding, const std::vector<bool>& folded)
       : graph_(graph), folding_(folding), folded_(folded), constant_of_(graph.value_count(), kNone) {}
 
-  // Drops the folded nodes. Gives what became of each node.
+  // Removes the folded nodes. Returns the fate of each node.
   std::vector<NodeId> run() {
     for (const ValueId v : graph_.outputs)
       if (is_folded(v) && constant_of_[v] == kNone) make(v);
@@ -182,11 +182,11 @@ class ConstantReplacing {
   }
 
  private:
-  struct Place {  // of an operand, of the graph as it will be; of an output where there is no node
+  struct Place {  // operand `operand` of a node of the new graph; the graph output of that number if `node` is kNone
     NodeId node;
     std::size_t operand;
   };
-  struct Made {  // a constant to be; its name is free only when the folded nodes are gone
+  struct Made {  // a constant to add after the folded nodes are removed, which frees its name
     std::string name;
     TensorType type;
     std::shared_ptr<const std::vector<Scalar>> data;
@@ -205,7 +205,7 @@ class ConstantReplacing {
     equal_.emplace(key_of(v), constant_of_[v]);
   }
 
-  // What stands in the operand's place until the constants are there.
+  // Returns the operand that replaces v: v itself, another value that equals it, or kNone until the constant is added.
   ValueId need(ValueId v, Place place) {
     if (!is_folded(v)) return v;
     if (constant_of_[v] == kNone) {
@@ -226,9 +226,9 @@ class ConstantReplacing {
   Graph& graph_;
   const Folding& folding_;
   const std::vector<bool>& folded_;
-  std::vector<std::uint32_t> constant_of_;  // by value: in made_
+  std::vector<std::uint32_t> constant_of_;  // by value: index into made_, or kNone
   std::vector<Made> made_;
-  std::vector<std::pair<Place, std::uint32_t>> readers_;  // of which made ones
+  std::vector<std::pair<Place, std::uint32_t>> readers_;  // operands, and the entry of made_ that each reads
   std::map<Key, std::uint32_t> equal_;
 };
 

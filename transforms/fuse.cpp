@@ -21,12 +21,12 @@ void leave_alone(const Graph& graph, std::span<const OpPattern> kinds, FusionPla
   }
 }
 
-// Groups in the order of their last nodes, which is an execution order: a group holds everything on the ways from its
-// nodes to its last vertex, so that only this one is read outside.
+// Collects groups in the order of their last nodes. That is an execution order: a group holds every path from its nodes
+// to its last vertex, so only the last vertex is read outside.
 void collect_groups(const FusionGraph& fusion, const Partition& result, std::span<const OpPattern> kinds,
                     FusionPlan& plan) {
   const NodeId count = static_cast<NodeId>(kinds.size());
-  LargeVector<GroupId> from_last(fusion.forward.size(), kNone);  // of a root: its group, counted from the last
+  LargeVector<GroupId> from_last(fusion.forward.size(), kNone);  // by root: its group, counted from the last one
   std::vector<std::uint32_t> sizes;
   for (NodeId n = count; n-- > 0;) {
     GroupId& g = from_last[result.root[fusion.vertex_of[n]]];
@@ -48,13 +48,12 @@ void collect_groups(const FusionGraph& fusion, const Partition& result, std::spa
   for (FusionGroup& group : plan.groups) classify_group(kinds, group);
 }
 
-// The partition kept what is prepared together, apart from the rest.
+// The partition never mixes prepared nodes with others, so a group's last node tells.
 void note_prepared(const Graph& graph, FusionPlan& plan) {
   for (FusionGroup& group : plan.groups) group.prepared = graph.nodes[group.nodes.back()].prepared;
 }
 
-// A node with several results stands for its items, too: where it joined one of them, that item's decision is the
-// node's.
+// The decision of each node. If a node with several results joined one of its items, the item's decision is taken.
 LargeVector<FusionDecision> decisions_of_nodes(const FusionGraph& fusion, const PostDominators& post,
                                                const Partition& result) {
   const auto node_of = [&](Vertex v) { return v == kNoVertex ? kNone : fusion.node_of[v]; };
@@ -71,7 +70,7 @@ LargeVector<FusionDecision> decisions_of_nodes(const FusionGraph& fusion, const 
   return decisions;
 }
 
-// Groups that hold a claim are known by it; inner nodes of a claim were never asked about.
+// Notes each claim on its group. Inner nodes of a claim get the rule kClaimed, because the partition did not see them.
 void note_claims(FusionPlan& plan, std::vector<PatternClaim> given) {
   plan.claims = std::move(given);
   const std::vector<PatternClaim>& claims = plan.claims;
@@ -87,7 +86,7 @@ void note_claims(FusionPlan& plan, std::vector<PatternClaim> given) {
   }
 }
 
-// An op of the table that the model happens not to have is no error, a misspelt one is.
+// Accepts an op of the model or of the op table. Throws Error(kInput) for any other name.
 void require_op(const Graph& graph, const std::string& op) {
   const bool in_model = std::ranges::any_of(graph.nodes, [&](const Node& node) { return node.op->name == op; });
   if (in_model || OpTable::builtin().find(op)) return;
@@ -130,7 +129,8 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, FuseOption
 }
 
 void keep_apart(Graph& graph, std::span<const std::string> ops, std::span<const std::string> nodes) {
-  for (const std::string& node_name : nodes) graph.nodes[graph.required_node(node_name, "--no-fuse-node: ")].fuse = false;
+  for (const std::string& node_name : nodes)
+    graph.nodes[graph.required_node(node_name, "--no-fuse-node: ")].fuse = false;
   for (Node& node : graph.nodes) {
     if (std::ranges::find(ops, node.op->name) != ops.end()) node.fuse = false;
   }

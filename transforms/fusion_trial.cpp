@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::uint32_t kLargestLimitTried = 1u << 16;
 
-// The greatest kind that a node on the way may have for this rule not to say no.
+// The greatest pattern kind of a node on the path that this rule accepts.
 OpPattern allowed_kind(FusionRule rule) {
   switch (rule) {
     case FusionRule::kAnchorNeedsElementwise:
@@ -87,7 +87,7 @@ std::string FusionTrial::name_of(Vertex v) const {
   return in_quotes(graph_.nodes[fusion_.node_of[v]].name);
 }
 
-// Everything after `from` on the ways onward, not beyond `up_to` (where that is a vertex), which is part of it.
+// All vertices on paths from `from` (excluded) up to `up_to` (included). With kNoVertex the paths go to their ends.
 std::vector<Vertex> FusionTrial::reachable(Vertex from, Vertex up_to) const {
   std::vector<std::uint8_t> seen(fusion_.forward.size(), 0);
   std::vector<Vertex> found;
@@ -105,8 +105,8 @@ std::vector<Vertex> FusionTrial::reachable(Vertex from, Vertex up_to) const {
   return found;
 }
 
-// The partitioner notes the post-dominator where the kinds on the way, taken together, forbid; here the node whose kind
-// it is. A value whose consumers never meet is held back by the first output, or value without use, behind it.
+// For a rule about the combined kind of the path, the partitioner notes the post-dominator; this finds the vertex with
+// that kind. If the consumers of a value never meet, the blocker is the first graph output or unused value after it.
 Vertex FusionTrial::precise_blocker(Vertex leader, const VertexDecision& decision) const {
   const ForwardGraph& forward = fusion_.forward;
   if (decision.rule == FusionRule::kNeverMeets) {
@@ -130,7 +130,7 @@ VertexObstacle FusionTrial::obstacle_of(Vertex leader, bool precise) const {
   return obstacle;
 }
 
-// From both sides upward, always from the earlier group, until both are in one.
+// Follows post-dominators from a and b, always from the earlier group, until both are in one group.
 std::vector<VertexObstacle> FusionTrial::obstacles(Vertex a, Vertex b) const {
   std::vector<VertexObstacle> found;
   Vertex left = result_.root[a], right = result_.root[b];
@@ -140,7 +140,7 @@ std::vector<VertexObstacle> FusionTrial::obstacles(Vertex a, Vertex b) const {
     found.push_back(obstacle_of(earlier, true));
     const Vertex meeting = found.back().meeting;
     if (meeting == kNoVertex) break;
-    // Had it joined, everything between would be in the group, too.
+    // If `earlier` had joined, every vertex up to its post-dominator would be in the group, including `later`.
     if (meeting > later && std::ranges::binary_search(reachable(earlier, meeting), later)) break;
     earlier = result_.root[meeting];
   }
@@ -228,7 +228,8 @@ bool FusionTrial::are_stopped_by(FusionRule rule, const std::vector<Vertex>& ver
   return false;
 }
 
-// The smallest limit, found by doubling and halving, at which the rule no longer stands between the vertices.
+// Finds by doubling and binary search the smallest limit at which the rule separates none of the vertices. Returns the
+// option that sets it, "" if there is no such limit up to kLargestLimitTried.
 std::string FusionTrial::raise_limit(FusionRule rule, const std::vector<Vertex>& vertices, std::uint32_t& limit,
                                      const char* option) {
   const auto is_too_small = [&](std::uint32_t tried) {

@@ -1,5 +1,5 @@
-// A partition that can be tried with changes: what stands between two nodes, and which small change would remove it.
-// The answer of --explain is tried out, not guessed.
+// Repeats the partition with small changes, for --explain: what keeps two nodes in different groups, and which change
+// would let them fuse. Each suggested change is tried, not guessed.
 #pragma once
 
 #include <optional>
@@ -14,15 +14,15 @@
 
 namespace fusec {
 
-// A group, led by its last vertex, that was not joined to what follows.
+// A group that was not merged with its post-dominator.
 struct VertexObstacle {
-  Vertex leader = kNoVertex;
-  Vertex meeting = kNoVertex;
-  VertexDecision decision;  // its blocker made precise: the vertex whose kind or use is to blame
+  Vertex leader = kNoVertex;   // the group's last vertex
+  Vertex meeting = kNoVertex;  // the leader's post-dominator
+  VertexDecision decision;     // `blocker` is the vertex whose kind or use prevents the merge
 };
 
-// "nothing that you can set: "y" would have to be elemwise (it is comm_reduce)": kinds follow from operators, and
-// only those that a front end declares are its own to change.
+// "nothing that you can set: "y" would have to be elemwise (it is comm_reduce)". Pattern kinds follow from operators; a
+// front end can change those of its custom ops only.
 std::string nothing_but_another_kind(const std::string& names, bool several, OpPattern wanted, OpPattern is);
 
 class FusionTrial {
@@ -35,16 +35,16 @@ class FusionTrial {
   NodeId node_of(Vertex v) const { return v == kNoVertex ? kNone : fusion_.node_of[v]; }
   bool together(std::span<const Vertex> vertices) const;
 
-  // What keeps vertices a < b apart, from the first group on; nothing where they are together.
+  // The obstacles between vertices a < b, in order of their leaders; empty if a and b are in one group.
   std::vector<VertexObstacle> obstacles(Vertex a, Vertex b) const;
 
-  // What stopped the group of this leader; precise: its blocker searched on the ways onward.
+  // What stopped the group of this leader. `precise`: searches the paths to the post-dominator for the blocker.
   VertexObstacle obstacle_of(Vertex leader, bool precise) const;
 
-  // Changes the trial so that this obstacle between `vertices` is gone (a limit: so that it is in no way between them
-  // any more), and says what was changed; nothing where a user can change nothing.
+  // Changes the trial so that this obstacle disappears, and describes the change; nothing if no user can change it. A
+  // limit is raised until it separates none of `vertices`.
   std::optional<std::string> remove(const VertexObstacle& obstacle, const std::vector<Vertex>& vertices);
-  // The same as a suggestion only; where a user can change nothing, it says so and why.
+  // Describes the change without making it. If no user can change it, says so, with the reason.
   std::optional<std::string> suggest(const VertexObstacle& obstacle) const;
 
  private:

@@ -21,7 +21,7 @@ class LayingOut {
     old_nodes_ = laid_.graph.nodes.size();
     const Uses uses = uses_of(laid_.graph);
     behind_.resize(old_nodes_);
-    // In the order of their first readers: where a constant stands in the file says nothing.
+    // Order values by their first readers, because a constant's position in the file carries no meaning.
     std::vector<ValueLayout> in_order(values.begin(), values.end());
     std::ranges::stable_sort(in_order, {}, [&](const ValueLayout& l) {
       const std::span<const NodeId> readers = uses.of(l.value);
@@ -97,7 +97,7 @@ class LayingOut {
     return name;
   }
 
-  // Permutations behind what they permute, and everything that names nodes or values by number.
+  // Moves each permute after the node whose result it permutes, and renumbers nodes and values in the plan.
   void rearrange() {
     std::vector<NodeId> order = at_front_;
     for (NodeId n = 0; n < old_nodes_; ++n) {
@@ -121,7 +121,7 @@ class LayingOut {
       for (auto& [part, n] : claim.parts) renumber(n);
       for (ValueId& v : claim.bound_constants) v = value_now[v];
     }
-    // Decisions are told of the plan as it was.
+    // Decisions are reported from the original plan.
     plan.decisions.clear();
     plan.refused.clear();
     index_groups(graph(), plan);
@@ -133,7 +133,7 @@ class LayingOut {
   std::unordered_set<std::string> group_names_;
   std::size_t old_nodes_ = 0;
   std::vector<NodeId> at_front_;
-  std::vector<std::vector<NodeId>> behind_;  // by node: permutations of its results
+  std::vector<std::vector<NodeId>> behind_;  // by node: the added permutes of its results
 };
 
 }  // namespace

@@ -1,11 +1,11 @@
-// A graph and its plan with some values kept in memory with their channels last.
+// Rewrites a graph and its plan so that some values are stored channels-last.
 //
 //   before   group 1 {y = conv2d(x, w), z = relu(y)}          group 2 {p = conv2d(z, v)}
 //   after    group 0, prepared {v_last = permute(v)}
 //            group 1 {y, z, z_last = permute(z)}              group 2 {z_first = permute(z_last), v_first, p}
 //
-// What lies between the groups is z_last then; z and z_first stand inside of kernels, where permutations are index
-// arithmetic. No group is added to what is launched: constants are laid out in M_prepare.
+// The groups then exchange z_last. z and z_first exist only inside kernels, where a permutation is index arithmetic. No
+// launch is added: constants are permuted in M_prepare.
 #pragma once
 
 #include <span>
@@ -18,20 +18,21 @@ namespace fusec {
 
 struct LaidOut {
   Graph graph;
-  FusionPlan plan;  // groups as before, at the same places; behind them those that prepare weights
+  FusionPlan plan;  // the groups of before with their ids, then added groups that prepare weights
 };
 
-// A value whose dimension `channels` is to lie last: 1 of an image, a later one of weights that have leading ones.
+// A value whose dimension `channels` becomes the last in memory: 1 for an image; for weights with leading dimensions of
+// 1 a later one.
 struct ValueLayout {
   ValueId value;
   std::size_t channels;
 };
 
-// The dimension goes to the end: batch, space, channels; and back.
+// Permutations that move dimension `channels` to the end (N, H, W, C) and back (N, C, H, W).
 std::vector<std::int64_t> channels_last(std::size_t rank, std::size_t channels);
 std::vector<std::int64_t> channels_first(std::size_t rank, std::size_t channels);
 
-// The groups that compute a node, the first of them first.
+// The groups that compute each node: its own group first, then those that recompute it.
 class GroupsOfNodes {
  public:
   GroupsOfNodes(const Graph& graph, const FusionPlan& plan);
@@ -39,12 +40,12 @@ class GroupsOfNodes {
 
  private:
   const FusionPlan& plan_;
-  std::vector<std::uint32_t> begin_;  // in FusionPlan::recomputed, ordered by node
+  std::vector<std::uint32_t> begin_;  // by node: its first entry in recomputed_, which is sorted by node
   std::vector<Recomputed> recomputed_;
 };
 
-// `values`: constants, and results that one group computes and others read. Of a constant only those readers that
-// `constant_readers` marks take it as it is laid out.
+// `values` are constants, and results that one group computes and others read. `constant_readers` marks the nodes that
+// read constants in the new layout; other readers of a constant keep reading the original.
 LaidOut lay_out(const Graph& graph, const FusionPlan& plan, std::span<const ValueLayout> values,
                 const std::vector<std::uint8_t>& constant_readers);
 

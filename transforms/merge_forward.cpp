@@ -9,16 +9,17 @@ namespace fusec {
 namespace {
 
 constexpr std::uint8_t kForwardPhase = 3;
-constexpr int kMostQuestions = 64;               // put for one group
-constexpr std::size_t kMostForwardReaders = 16;  // of a value that are looked at
+constexpr int kMostQuestions = 64;               // trials for one group
+constexpr std::size_t kMostForwardReaders = 16;  // readers of a value that are examined
 
 class ForwardMerger {
  public:
   ForwardMerger(const Graph& graph, std::span<const OpPattern> kinds, FusionPlan& plan, TrialMemory& memory)
       : plan_(plan), kinds_(kinds), groups_(graph, plan, memory.uses(graph)), trial_(groups_, kinds, plan, memory) {}
 
-  // From the last group to the first, so that what is taken in is looked at with what it took in itself. First what
-  // stands on products: it is better computed once, behind the product that it reads, than in every tile of the next.
+  // Visits groups from last to first, so that a group merges its producers before it is merged itself. The first round
+  // merges elementwise groups into the products that they read: as an epilogue they are computed once, as a prologue of
+  // the next product they would be computed in every tile. Later rounds form attention and products over rows.
   void run() {
     bool changed = false;
     for (const bool only_products : {true, false})
@@ -35,13 +36,13 @@ class ForwardMerger {
     for (GroupId g = static_cast<GroupId>(groups_.size()); g-- > 0;)
       if (groups_.alive(g) && trial_.open(g) && (!is_complex(g) || trial_.is_rows(g)) && reads_product(g))
         changed |= take_producers(g, false);
-    // Of two of the three there was no kernel; what was said of all is what there is to know.
+    // Append the refusals of attention after those of pairs, which only say that two of the three groups are no kernel.
     plan_.refused.insert(plan_.refused.end(), refused_streams_.begin(), refused_streams_.end());
     if (changed) groups_.write_to(plan_, kinds_);
   }
 
  private:
-  // Something is computed, element by element.
+  // Whether the group is elementwise and computes something.
   bool is_pointwise(GroupId g) const {
     return plan_.groups[g].pattern <= OpPattern::kInjective &&
            std::ranges::any_of(groups_.nodes(g), [&](NodeId n) { return kinds_[n] <= OpPattern::kBroadcast; });
@@ -55,7 +56,8 @@ class ForwardMerger {
     return groups_.any_producer(g, [&](GroupId producer) { return is_complex(producer); });
   }
 
-  // Attention is one kernel of three groups of which no two are: scores, their softmax, and the product with values.
+  // Merges three groups into attention: scores, their softmax, and the product with values (g). No two of the three are
+  // one kernel, so they must be tried together.
   bool take_stream(GroupId g) {
     int questions = 0;
     for (const GroupId softmax : groups_.producers(g)) {
@@ -86,7 +88,7 @@ class ForwardMerger {
 
   bool is_product_group(GroupId g) const { return plan_.groups[g].pattern == OpPattern::kOutEwiseFusable; }
 
-  // A product whose results nobody else needs: behind it they need not be stored.
+  // Whether the producer is a product whose results only g reads, so that they need not be stored.
   bool is_product_for(GroupId producer, GroupId g) const {
     if (!is_product_group(producer)) return false;
     const std::vector<ValueId> outputs = groups_.outputs_of(groups_.nodes(producer));
@@ -99,8 +101,8 @@ class ForwardMerger {
     return family == "matrix" || family == "quantized";
   }
 
-  // A product of what a product elsewhere reads as well: they belong side by side (merge-siblings), not into what reads
-  // one of them. Only a product of one row could go there, as rows.
+  // Whether another group has a product of the same left operand. Such products belong into one group (merge-siblings),
+  // not into a group that reads one of them.
   bool is_one_of_several_products(GroupId producer, GroupId g) const {
     return std::ranges::any_of(groups_.nodes(producer), [&](NodeId n) {
       if (!is_product(n)) return false;
@@ -140,7 +142,7 @@ class ForwardMerger {
     return changed;
   }
 
-  // By the first edge between them.
+  // The kind of question for the first edge between the two groups.
   std::uint64_t kind_of_edge(GroupId producer, GroupId g) const {
     for (const NodeId n : groups_.nodes(g))
       for (const ValueId v : groups_.graph().nodes[n].inputs) {
@@ -174,7 +176,7 @@ class ForwardMerger {
   GroupGraph groups_;
   MergeTrial trial_;
   std::vector<RefusedMerge> refused_streams_;
-  std::vector<GroupId> producers_;  // of the group that is looked at
+  std::vector<GroupId> producers_;  // producers of the current group
 };
 
 }  // namespace

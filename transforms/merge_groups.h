@@ -1,19 +1,19 @@
-// The phases after the three of the partitioner, under `full`: groups become one wherever together they are one kernel.
-// The question is put to the lowering itself (transforms/merge_trial); here is only the walk.
+// The merge phases that follow the partitioner under `full`. They merge groups that lower to one kernel together; trial
+// lowerings (transforms/merge_trial.h) decide, these functions choose which groups to try.
 //
-//   split-costly     a group of the three phases that is predicted to take longer than its nodes alone is taken apart:
-//                    x - var(x) over all of x, of which every block would compute the variance
-//   merge-forward    a group goes into one that reads its results: reductions into what follows, softmax written out,
-//                    a norm with what stands around it; prologues into products
-//   merge-siblings   groups that read the same, and small or independent ones side by side
-//   recompute        a cheap group that several read is computed in each of them, and stored no more
-//   move-borders     what makes a group's result wider at its end (a cast, a broadcast) goes to those that read it
-//   move-views       what a product permutes ahead of it goes to the group that makes it
+//   split-costly     splits a group of the partitioner that is predicted to take longer than its nodes alone:
+//                    x - var(x) over all of x, where each block would compute the variance
+//   merge-forward    merges a group into one that reads its results: reductions into their readers, a decomposed
+//                    softmax, a norm with its neighbours, prologues into matrix products
+//   merge-siblings   merges groups that read the same value, and small or independent groups (horizontal fusion)
+//   recompute        computes a cheap group in each of its readers instead of storing its results
+//   move-borders     moves a widening tail of a group (a cast, a broadcast) to the groups that read it
+//   move-views       moves a permutation from the product that reads it to the group that makes its operand
 //
-//       max ──▶ sub ──▶ exp ──▶ sum ──▶ div          {max} {sub, exp} {sum} {div}  ▶  one group, rows in one kernel
+//       max ──▶ sub ──▶ exp ──▶ sum ──▶ div          {max} {sub, exp} {sum} {div}  ▶  one group, one row kernel
 //                         └──────────────▶
 //
-// They keep group names where a group stays what it was, and leave those of new groups to name_groups.
+// Unchanged groups keep their names. name_groups names new ones.
 #pragma once
 
 #include <span>

@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::uint8_t kSiblingPhase = 4;
 constexpr std::ptrdiff_t kMostSiblingReaders = 8,
-                         kMostReadersInHaste = 2;  // of a value: those further off are no siblings
-constexpr std::size_t kMostOpen = 4;               // groups that may take more in, at a time
-constexpr std::int64_t kLaunchBytes = 8 << 20;     // what takes about as long as a launch
+                         kMostReadersInHaste = 2;  // readers of a value, on either side, that are tried
+constexpr std::size_t kMostOpen = 4;               // groups that are open for horizontal fusion at a time
+constexpr std::int64_t kLaunchBytes = 8 << 20;     // bytes that take about as long as a launch
 
 class SiblingMerger {
  public:
@@ -29,7 +29,7 @@ class SiblingMerger {
   void run() {
     const std::vector<GroupId> order = groups_.order();
     has_siblings_.assign(groups_.size(), 0);
-    // Results of one type first: products of one space share tiles, and others stand beside them better than between.
+    // Merge readers with results of one type first, because products of one shape share tiles.
     for (const GroupId g : order)
       if (groups_.alive(g) && trial_.open(g)) merge_readers_of(g, Readers::kAlike);
     for (const GroupId g : order)
@@ -52,7 +52,7 @@ class SiblingMerger {
  private:
   enum class Readers : std::uint8_t { kAlike, kAll };
 
-  // Groups that end with the same op, of one type.
+  // Whether both groups end with the same op and result type.
   bool are_alike(GroupId a, GroupId b) const {
     const Graph& graph = groups_.graph();
     const Node& one = graph.nodes[groups_.nodes(a).back()];
@@ -60,16 +60,16 @@ class SiblingMerger {
     return one.op == other.op && graph.value(one.first_output).type == graph.value(other.first_output).type;
   }
 
-  // Groups that read what this one reads, as one kernel that reads it once.
+  // Merges groups that read a value of group g into one kernel that reads the value once.
   void merge_readers_of(GroupId g, Readers readers) {
-    nodes_.assign(groups_.nodes(g).begin(), groups_.nodes(g).end());  // as they are now: g may take others in
+    nodes_.assign(groups_.nodes(g).begin(), groups_.nodes(g).end());  // a copy, because g may take in other groups
     for (const NodeId n : nodes_) {
       count_step();
       for (const ValueId v : groups_.graph().nodes[n].inputs) {
         if (v == kNone) continue;
         const auto users = groups_.uses().of(v);
         if (users.size() < 2 || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
-        // Groups need not be in the order of their readers: one may hold a view that the others read.
+        // Examine readers on both sides of n: groups are not ordered as their readers are.
         const auto most = static_cast<std::ptrdiff_t>(trial_.in_haste() ? kMostReadersInHaste : kMostSiblingReaders);
         const std::ptrdiff_t at = std::ranges::lower_bound(users, n) - users.begin();
         const std::ptrdiff_t first = std::max<std::ptrdiff_t>(at - most, 0);
@@ -84,7 +84,7 @@ class SiblingMerger {
     }
   }
 
-  // The group of another node, if it comes before, which reads what node n of group g reads.
+  // Merges the group of node `before` into g, if it comes first. Both `before` and node n of g read one value.
   void merge_with(NodeId before, NodeId n, GroupId g) {
     const GroupId other = groups_.group_of(before);
     if (!groups_.alive(g) || other == g || !groups_.is_before(other, g) || !trial_.open(other)) return;
@@ -95,7 +95,7 @@ class SiblingMerger {
     trial_.note(kind, answer.yes() && join(other, g, answer));
   }
 
-  // A reduction of one tensor among those of others that the group reads: also where both read that tensor.
+  // Whether g reads results of `other` and reductions_apart keeps the two apart.
   bool is_apart(GroupId other, GroupId g) const {
     const std::vector<GroupId> producers = groups_.producers(g);
     if (std::ranges::find(producers, other) == producers.end()) return false;
@@ -104,7 +104,7 @@ class SiblingMerger {
   }
 
   void put_beside(GroupId g, GroupId previous, std::vector<GroupId>& taking) {
-    // Where there is haste, what is no doubt a product is not even looked at.
+    // In large graphs skip matrix products without lowering them.
     if (trial_.in_haste() && plan_.groups[g].pattern == OpPattern::kOutEwiseFusable) return;
     const bool waits = may_wait(g);
     if (waits)
@@ -113,7 +113,7 @@ class SiblingMerger {
           other = g;
           return;
         }
-    // What runs directly before it waits for nothing, if one of the two leaves little behind.
+    // Otherwise try the group that runs directly before g, if one of the two may wait.
     if (previous != kNone && trial_.open(previous) && !trial_.in_haste() && (waits || may_wait(previous)) &&
         std::ranges::find(taking, previous) == taking.end() && join_beside(previous, g))
       return;
@@ -130,9 +130,10 @@ class SiblingMerger {
     return true;
   }
 
-  // Those that read a tensor in common do not stay beside one another: they become one kernel, which may cost more.
+  // Whether a and b read a common tensor and would be slower as one kernel. Groups with a common operand lower to one
+  // kernel, not to two parts of a launch.
   bool is_slower_as_one(GroupId a, GroupId b) {
-    constexpr std::size_t kMostNodes = 64;  // beyond, what stands beside one another is of all kinds
+    constexpr std::size_t kMostNodes = 64;  // larger groups hold unrelated parts and are not checked
     if (groups_.nodes(a).size() + groups_.nodes(b).size() > kMostNodes || !read_in_common(a, b)) return false;
     const FusionRule rule = trial_.ask(std::array{a, b}).rule;
     return rule == FusionRule::kPredictedSlower || rule == FusionRule::kMoreBytes;
@@ -150,8 +151,8 @@ class SiblingMerger {
     });
   }
 
-  // A group that waits for another one keeps memory alive: small, of small results, or of the model's arguments and
-  // results alone.
+  // Whether a group may be delayed until another is launched. Delaying keeps its results alive longer, so they must be
+  // small, or be model outputs of a group that reads only model inputs.
   bool may_wait(GroupId g) {
     if (trial_.bytes(g) <= kLaunchBytes) return true;
     const std::vector<ValueId> outputs = groups_.outputs_of(groups_.nodes(g));
@@ -166,7 +167,7 @@ class SiblingMerger {
     return std::ranges::find(producers, other) != producers.end();
   }
 
-  // What every single one of these groups could not take in, since the others read it as well, all of them can.
+  // Merges producers into the merged group g. No single part could take them in while the other parts read them too.
   void take_producers(GroupId g) {
     for (bool again = true; again;) {
       count_step();
@@ -183,7 +184,7 @@ class SiblingMerger {
     }
   }
 
-  // The one that runs later, in the order, holds both then: that is g.
+  // Merges `earlier` into g, the later of the two in execution order.
   bool join(GroupId earlier, GroupId g, const MergeAnswer& answer) {
     const NodeId last = groups_.nodes(earlier).back(), meeting = groups_.nodes(g).back();
     if (!groups_.contract(std::array{earlier, g})) return false;
@@ -204,9 +205,9 @@ class SiblingMerger {
   MergeTrial trial_;
   ValueBytes bytes_;
   bool changed_ = false;
-  std::vector<std::uint8_t> has_siblings_;  // by group: does another read what it reads, as far as was looked at?
-  std::vector<NodeId> nodes_;               // of the group that is looked at
-  std::vector<GroupId> joined_;             // groups that took others in
+  std::vector<std::uint8_t> has_siblings_;  // by group: 1 if an examined group reads a value that it reads
+  std::vector<NodeId> nodes_;               // nodes of the current group
+  std::vector<GroupId> joined_;             // groups that took in others
 };
 
 }  // namespace

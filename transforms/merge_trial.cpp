@@ -11,12 +11,12 @@
 namespace fusec {
 namespace {
 
-// Nodes that may be lowered in trials of one pass, each of some fifty microseconds; in large graphs fewer, since those
-// have many equal layers, or too many different ones for it to matter.
+// Nodes that the trials of one pass may lower, at about 50 us each. Large graphs get fewer, because most of them repeat
+// their layers.
 constexpr std::int64_t kMostNodesTried = 30'000, kFewestNodesTried = 1'500;
 constexpr std::uint32_t kRefusalsUntilHopeless = 8;
 constexpr double kRounding = 1 + 1e-9;
-constexpr double kSlackSeconds = 1e-7;  // seconds that what saves bytes may be predicted to take longer
+constexpr double kSlackSeconds = 1e-7;  // a merge that saves bytes may be predicted this much slower
 
 std::int64_t budget_for(std::size_t nodes) {
   const auto fair = kMostNodesTried * 20'000 / static_cast<std::int64_t>(nodes + 1);
@@ -30,7 +30,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
 
 MergeAnswer predicted(double joined, double apart, std::int64_t bytes_joined, std::int64_t bytes_apart) {
   MergeAnswer answer{.joined_us = static_cast<float>(1e6 * joined), .apart_us = static_cast<float>(1e6 * apart)};
-  // Where more is read, as by two that look at the same, it has to pay plainly.
+  // A merge that reads more bytes must save at least 10 % of the time.
   constexpr double kMoreBytes = 1.05, kPlainly = 0.9;
   const bool pays =
       static_cast<double>(bytes_joined) <= kMoreBytes * static_cast<double>(bytes_apart) && joined <= kPlainly * apart;
@@ -105,7 +105,7 @@ void MergeTrial::note(std::uint64_t kind, bool joined) {
   ++(joined ? record.yes : record.no);
 }
 
-// Parts between which no data flows are counted each for itself.
+// Checks max_fused_ops and max_args. The node limit applies to each connected component of the merged group.
 FusionRule MergeTrial::within_limits(std::span<const GroupId> groups) const {
   std::size_t count = 0, most_arguments = 0;
   for (const GroupId g : groups) {
@@ -114,7 +114,7 @@ FusionRule MergeTrial::within_limits(std::span<const GroupId> groups) const {
     for (const NodeId n : groups_.nodes(g))
       most_arguments += groups_.graph().nodes[n].inputs.size() + groups_.graph().nodes[n].output_count;
   }
-  // Most are known to be within the limits before anything is counted that is read or given twice.
+  // Fast path: an upper bound that counts shared arguments repeatedly.
   if (count <= plan_.max_fused_ops && (plan_.max_args == 0 || most_arguments <= plan_.max_args))
     return FusionRule::kJoined;
   return nodes_within_limits(groups_.nodes_of(groups));
@@ -149,7 +149,7 @@ MergeAnswer MergeTrial::ask(std::span<const GroupId> parts) {
   return answer;
 }
 
-// Whether what these become together is one launch, of a form no worse than theirs.
+// Whether the merged group is one launch, of a form no worse than the parts' forms.
 FusionRule MergeTrial::compare(const TrialResult& together, std::span<const GroupId> parts) {
   if (!together.known) return FusionRule::kNotTried;
   if (together.launches > 1) return FusionRule::kNotOneKernel;
@@ -224,7 +224,7 @@ MergeAnswer MergeTrial::ask_beside(GroupId a, GroupId b) {
   }
   if (in_haste() && groups_.nodes(a).size() + groups_.nodes(b).size() > plan_.max_fused_ops)
     return {.rule = FusionRule::kTooManyNodes};
-  // Tensors that both read are counted twice: as many parameters are enough in any case.
+  // Tensors that both groups read count twice, so this is an upper bound.
   const std::uint32_t most = plan_.max_args_side_by_side == 0 ? plan_.max_args : plan_.max_args_side_by_side;
   if (most != 0 && std::uint64_t{arguments_of(a)} + arguments_of(b) > most)
     return {.rule = FusionRule::kTooManyArguments};

@@ -14,16 +14,16 @@ namespace fusec {
 namespace {
 
 constexpr std::uint8_t kBorderPhase = 6;
-constexpr std::size_t kMostBorderReaders = 8;  // that compute what is moved
-constexpr std::size_t kMostMoved = 8;          // nodes, one behind the other
+constexpr std::size_t kMostBorderReaders = 8;  // readers that compute the moved nodes
+constexpr std::size_t kMostMoved = 8;          // nodes in the moved chain
 
-// What a group's result is made of at its border, and who reads it.
+// The tail of a group that may move into the groups that read its result.
 struct Border {
   GroupId group = kNone;
-  ValueId stored = kNone;        // instead of the result
-  std::vector<NodeId> nodes;     // from there to the result, in topological order
-  std::vector<GroupId> readers;  // those that run first first
-  std::vector<NodeId> leaving;   // of the nodes those that the group needs no more, in topological order
+  ValueId stored = kNone;        // the value that the group would store instead of its result
+  std::vector<NodeId> nodes;     // the chain from `stored` to the result, in topological order
+  std::vector<GroupId> readers;  // groups that read the result, in execution order
+  std::vector<NodeId> leaving;   // nodes of the chain that the group itself needs no more, in topological order
 };
 
 class BorderMoves {
@@ -54,10 +54,11 @@ class BorderMoves {
  private:
   struct Move {
     NodeId node;
-    NodeId left;  // that its group ends with now
+    NodeId left;  // the node that ends its former group now
   };
 
-  // Of a group that computes what others compute, too, not all that they need is its own to give.
+  // Keeps the outputs of groups that share nodes with others: a reader that recomputes a value needs no output for it,
+  // which GroupGraph::outputs_of cannot know.
   void note_recomputed() {
     if (plan_.recomputed.empty()) return;
     const std::vector<GroupInterface> interfaces = group_interfaces(graph_, plan_);
@@ -95,14 +96,15 @@ class BorderMoves {
     for (GroupInstead& group : moved) keep(std::move(group));
   }
 
-  // Cheap, and the same wherever it is computed.
+  // Whether node n is cheap, deterministic and in one group only. `behind`: the nodes after it that would move as well.
   bool may_move(NodeId n, std::span<const NodeId> behind) const {
     const Node& node = graph_.nodes[n];
     return in_several_[n] == 0 && kinds_[n] <= OpPattern::kInjective && node.op->formula && node.op->deterministic &&
            node.output_count == 1 && may_leave_claim(n, behind);
   }
 
-  // What a pattern claimed may go from its end on, if the pattern has no name for it: the epilogue of a product.
+  // Whether n may leave its claim: the last remaining node of a claim may, if no part of the pattern is named after it
+  // (the epilogue of a product).
   bool may_leave_claim(NodeId n, std::span<const NodeId> behind) const {
     if (claim_of_.empty() || claim_of_[n] == kNone) return true;
     const PatternClaim& claim = plan_.claims[claim_of_[n]];
@@ -112,7 +114,7 @@ class BorderMoves {
            std::ranges::none_of(claim.parts, [&](const auto& part) { return part.second == n; });
   }
 
-  // The one operand that the group makes, and no other does; kNone where there are several, or none.
+  // The only operand of n that group g computes and no other group does; kNone if there are several, or none.
   ValueId operand_within(GroupId g, NodeId n) const {
     ValueId found = kNone;
     for (const ValueId v : graph_.nodes[n].inputs) {
@@ -125,7 +127,7 @@ class BorderMoves {
     return found;
   }
 
-  // Of what a node reads besides, once each.
+  // Bytes of the distinct other operands of a node.
   std::int64_t bytes_beside(NodeId n, ValueId operand) {
     std::int64_t sum = 0;
     for (const ValueId v : std::set<ValueId>(graph_.nodes[n].inputs.begin(), graph_.nodes[n].inputs.end()))
@@ -133,7 +135,8 @@ class BorderMoves {
     return sum;
   }
 
-  // From the value back to where it is narrowest, with what is read on the way; nothing where that is the value.
+  // Walks back from v to the value with the fewest bytes, including the operands that the moved nodes read besides.
+  // Returns nothing if v itself has the fewest.
   std::optional<Border> border_before(ValueId v, GroupId g) {
     if (groups_.is_output(v)) return std::nullopt;
     Border border{.group = g};
@@ -169,7 +172,7 @@ class BorderMoves {
     return !border.readers.empty();
   }
 
-  // Whether a group beside the readers needs a result of what they compute themselves.
+  // Whether v is a graph output, or a group other than border.group and the readers reads it.
   bool is_read_elsewhere(const Border& border, ValueId v) const {
     return groups_.is_output(v) || std::ranges::any_of(groups_.uses().of(v), [&](NodeId user) {
              const GroupId reader = groups_.group_of(user);
@@ -178,7 +181,7 @@ class BorderMoves {
            });
   }
 
-  // The last nodes, as far back as nothing that stays reads them.
+  // Finds the trailing nodes of the chain that no remaining node of the group reads.
   void find_leaving(Border& border) const {
     for (auto n = border.nodes.rbegin(); n != border.nodes.rend(); ++n) {
       const ValueId result = graph_.nodes[*n].first_output;
@@ -226,7 +229,7 @@ class BorderMoves {
                             .phase = kBorderPhase,
                             .joined_us = answer.joined_us,
                             .apart_us = answer.apart_us};
-    // The other way round: what was stored so far was one kernel with what comes before.
+    // The new last node was fused with the moved nodes before; its decision says why it no longer is.
     plan_.decisions[left] = {
         .meeting = border.nodes.front(),
         .rule = answer.apart_us > answer.joined_us ? FusionRule::kPredictedSlower : FusionRule::kMoreBytes,
@@ -236,8 +239,8 @@ class BorderMoves {
     for (const NodeId n : border.leaving) moves_.push_back({n, left});
   }
 
-  // What was said of a group by a last node that is elsewhere now is still said of that group. A node that moved on
-  // was the last of the first alone.
+  // Refusals name a group by its last node. If that node has moved, name the group's new last node. A node that moved
+  // several times was the last node of its first group only, hence the stable sort.
   void tell_refusals_of_what_is_left() {
     std::ranges::stable_sort(moves_, {}, &Move::node);
     const auto rename = [&](NodeId& n) {
@@ -257,9 +260,9 @@ class BorderMoves {
   GroupGraph groups_;
   MergeTrial trial_;
   ValueBytes bytes_;
-  std::vector<std::uint32_t> claim_of_;   // of a node: in FusionPlan::claims; empty where there are none
-  std::vector<std::uint8_t> in_several_;  // of a node: computed by several groups
-  std::unordered_map<GroupId, std::vector<ValueId>> outputs_;  // of those that are not what they were
+  std::vector<std::uint32_t> claim_of_;   // by node: index into FusionPlan::claims; empty if there are no claims
+  std::vector<std::uint8_t> in_several_;  // by node: 1 if several groups compute it
+  std::unordered_map<GroupId, std::vector<ValueId>> outputs_;  // of changed groups and groups that share nodes
   std::vector<Move> moves_;
   bool changed_ = false;
 };

@@ -1,9 +1,11 @@
-// What a product permutes ahead of it goes to the group that makes it: warpgroups copy what lies as they multiply it,
-// and it costs a kernel nothing to store its rows in another order.
+// Moves views and permutations of a product's operand from the product's group into the group that makes the operand. A
+// warpgroup kernel can then copy the operand as it lies in memory, and storing rows in another order costs the other
+// kernel nothing.
 //
 //     {attention} ──▶ {transpose, reshape, linear, add}      ▶      {attention, transpose, reshape} ──▶ {linear, add}
 //
-// Rows of less than 16 bytes stay where they are: they would be stored piece by piece.
+// A permutation moves only if its rows stay whole and are multiples of 16 bytes; others would be stored element by
+// element.
 #include <algorithm>
 #include <optional>
 #include <span>
@@ -18,11 +20,11 @@ namespace fusec {
 namespace {
 
 constexpr std::uint8_t kViewPhase = 6;
-constexpr std::size_t kMostViews = 8;  // one behind the other
+constexpr std::size_t kMostViews = 8;  // longest chain of views
 constexpr std::int64_t kRowBits = 128;
-constexpr float kViewGain = 0.97F;  // of the time before: what is left to pay is worth it
+constexpr float kViewGain = 0.97F;  // largest ratio of new to old time that is worth a move
 
-// Views of what one group makes that another begins with, in order.
+// A chain of views at the beginning of group `reader`, of a value that group `maker` computes.
 struct Lead {
   GroupId maker = kNone, reader = kNone;
   std::vector<NodeId> views;
@@ -65,7 +67,7 @@ class ViewMoves {
     return op == "permute" || op == "transpose";
   }
 
-  // A view, or a permutation that leaves rows whole which are stored 16 bytes at a time.
+  // Whether n is a view, or a permutation that keeps the last dimension, in rows of a multiple of 16 bytes.
   bool may_move(NodeId n) const {
     const Node& node = graph_.nodes[n];
     if (stays_[n] != 0 || node.op->special != Special::kNone) return false;
@@ -115,8 +117,7 @@ class ViewMoves {
     changed_ = true;
   }
 
-  // The views are one kernel with what they are views of, no more with what reads them. What was refused of the maker
-  // was said of its last node; it has another now.
+  // Records the decisions: the maker's value is now fused with the views, and the views no longer with their reader.
   void note(const Lead& lead, const MergeAnswer& answer) {
     const NodeId maker = graph_.value(graph_.nodes[lead.views.front()].inputs[0]).producer;
     const NodeId last = lead.views.back();
@@ -138,8 +139,8 @@ class ViewMoves {
   std::span<const OpPattern> kinds_;
   GroupGraph groups_;
   MergeTrial trial_;
-  std::vector<std::uint8_t> stays_;   // of a node: a pattern claimed it
-  std::vector<std::uint8_t> shared_;  // of a group: it computes what another does, too
+  std::vector<std::uint8_t> stays_;   // by node: 1 if a pattern claimed it
+  std::vector<std::uint8_t> shared_;  // by group: 1 if it shares a recomputed node with another group
   bool changed_ = false;
 };
 

@@ -1,6 +1,5 @@
-// Which nodes of the file each node of a rewritten graph stands for: a list of names for each, in all a name or two a
-// node. A million lists of strings would be two million pieces of heap, made and moved by every pass; here the names
-// lie in one text, and the lists are links between them.
+// For each node of a rewritten graph, the names of the file's nodes that it replaces. A million vectors of strings
+// would be two million allocations for every pass to move. Here all names share one buffer, and linked lists index it.
 //
 //   a = permute(x)         graph: b = permute(x)        origins of b: a, b
 //   b = permute(a)
@@ -21,7 +20,7 @@ class Origins {
   static constexpr std::uint32_t kEnd = 0xffffffffu;
 
  public:
-  // The names that one node stands for, in order.
+  // The names of one node's origins, in order.
   class Names {
    public:
     class Iterator {
@@ -63,7 +62,7 @@ class Origins {
   };
 
   Origins() = default;
-  // Each node stands for itself.
+  // Each node's only origin is itself.
   explicit Origins(const Graph& graph);
 
   std::size_t size() const { return lists_.size(); }  // nodes
@@ -89,10 +88,10 @@ class Origins {
   Iterator begin() const { return {this, 0}; }
   Iterator end() const { return {this, size()}; }
 
-  // A node that is new stands for what the other one does as well.
+  // Gives node `to` a copy of the origins of node `from`.
   void copy(NodeId from, NodeId to);
-  // Node n becomes fates[n], one of `nodes`; those of several stand there in the order of the nodes as they were. What
-  // becomes kDropped or kFolded is told to the caller: f(fate, name).
+  // Moves the origins of each node n to node fates[n] of a graph with `nodes` nodes. Lists that meet are concatenated
+  // in the old order of their nodes. Calls f(fate, name) for each origin of a node whose fate is kDropped or kFolded.
   template <typename F>
   void rearrange(const std::vector<NodeId>& fates, std::size_t nodes, F f) {
     LargeVector<List> lists(nodes);
@@ -116,7 +115,7 @@ class Origins {
 
  private:
   struct Link {
-    std::size_t begin;  // of the name, in text_
+    std::size_t begin;  // the name's offset in text_
     std::uint32_t size, next;
   };
   struct List {

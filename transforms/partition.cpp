@@ -11,7 +11,7 @@
 namespace fusec {
 namespace {
 
-// A set of vertices that is emptied in no time.
+// A set of vertices that is cleared in constant time.
 class Marks {
  public:
   explicit Marks(Vertex n) : stamp_(n, 0) {}
@@ -80,7 +80,7 @@ class Partitioner {
     return post_.parent(v) == kNoVertex ? FusionRule::kNeverMeets : FusionRule::kUndecided;
   }
 
-  // A vertex that leads no group any more has joined its post-dominator with everything between.
+  // Asks only roots: another vertex has joined its post-dominator already.
   void run_phase(int phase) {
     for (Vertex v = 0; v < graph_.size(); ++v) {
       count_step();
@@ -110,9 +110,9 @@ class Partitioner {
     join(v, target, phase);
   }
 
-  // Fills between_ with what lies strictly between v and `meeting`; false (and the refusal noted) if a group on the way
-  // does not go along or the count passes the limit. The count adds what each vertex's own record says: a vertex that
-  // led a group once counts with what that group had then.
+  // Fills between_ with the vertices strictly between v and its post-dominator. Returns false and notes the refusal if
+  // a group on the path may not join or the count exceeds the limit. As in TVM, the count adds counted_ of each vertex:
+  // a former root counts with the size that its group had when it stopped being a root.
   bool collect_between(Vertex v, Vertex post_dominator, Vertex target, int phase, const JoinAnswer& answer) {
     between_.clear();
     std::uint64_t sum = std::uint64_t{counted_[target]} + counted_[v];
@@ -161,7 +161,7 @@ class Partitioner {
     settled_[v] = for_good;
   }
 
-  // Halves the way to the root; the root stays the group's last vertex, whose kind is the group's.
+  // Union-find with path halving. The root is always the group's last vertex.
   Vertex find(Vertex v) {
     while (up_[v] != v) v = up_[v] = up_[up_[v]];
     return v;
@@ -172,7 +172,7 @@ class Partitioner {
   const std::uint64_t limit_;
   const LargeVector<std::uint32_t> to_parent_;
   LargeVector<Vertex> up_;
-  LargeVector<std::uint32_t> counted_;  // of a root: the group's nodes; of others: when they stopped being a root
+  LargeVector<std::uint32_t> counted_;  // size of a root's group; for others the size when they stopped being a root
   LargeVector<std::uint8_t> settled_;   // 1: asking again gives the same answer
   Marks marks_;
   std::vector<Vertex> between_;
@@ -189,8 +189,8 @@ Partition partition(const ForwardGraph& graph, const PostDominators& post_domina
 LargeVector<std::uint32_t> count_to_parent(const ForwardGraph& graph, const PostDominators& post, std::uint32_t cap) {
   const Vertex n = graph.size();
   LargeVector<std::uint32_t> count(n, cap);
-  // What lies between a vertex and an ancestor is the sum over the parents between: kept as sums from the top. A sum
-  // that stops growing only makes differences smaller.
+  // The count between a vertex and an ancestor in the post-dominator tree is the sum along the tree, so to_top keeps
+  // sums from the tree's root. A saturated sum only makes differences smaller, so they stay lower bounds.
   LargeVector<std::uint32_t> to_top(n, 0);
   Marks marks(n);
   std::vector<Vertex> queue;

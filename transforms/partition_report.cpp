@@ -16,7 +16,7 @@ bool is_view(const Node& node) {
   return node.op->view || node.op->special == Special::kTuple;
 }
 
-// Writes JSON: the report of a graph with a million nodes is some 100 MB, which no tree has to hold first.
+// Appends JSON text directly: the report of a graph with a million nodes is about 100 MB, too much for a JSON tree.
 class PartitionReportWriter {
  public:
   PartitionReportWriter(const Graph& graph, const FusionPlan& plan, const PartitionReportContext& context)
@@ -72,7 +72,7 @@ class PartitionReportWriter {
     text_ += "}";
   }
 
-  // Operations of its nodes, and bytes between it and memory: each value that it takes or gives once.
+  // Operations of the group's nodes, and bytes of its inputs and outputs.
   void write_work(GroupId g) {
     const FusionGroup& group = plan_.groups[g];
     std::int64_t flops = 0, bytes = 0;
@@ -89,7 +89,7 @@ class PartitionReportWriter {
     return a > kMost - b ? kMost : a + b;
   }
 
-  // What the pattern says of the group: its attributes, and which nodes its named parts are.
+  // The group's attributes from the pattern, and the nodes of the pattern's named parts.
   void write_claim(const PatternClaim& claim) {
     text_ += ", \"attributes\": {";
     for (std::size_t i = 0; i < claim.attributes.size(); ++i) {
@@ -118,7 +118,7 @@ class PartitionReportWriter {
     text_ += ", \"unfused_written\": " + std::to_string(unfused.written) + "}}\n";
   }
 
-  // The file's nodes that prepared groups alone compute.
+  // The file's nodes that only prepared groups compute.
   std::vector<std::string> prepared_names() const {
     std::vector<std::string> names;
     std::unordered_set<std::string_view> known;
@@ -160,8 +160,8 @@ class PartitionReportWriter {
     text_ += "]";
   }
   void write_nodes(GroupId g, const std::vector<NodeId>& recomputed) {
-    std::vector<std::string_view> again;  // names of nodes that an earlier group computes, too
-    std::vector<std::string_view> here;   // of those, and of others that several nodes stand for
+    std::vector<std::string_view> again;  // names that an earlier group computes, too
+    std::vector<std::string_view> here;   // shared names that this group has already listed
     begin_list(", \"nodes\"");
     for (const NodeId n : plan_.groups[g].nodes) {
       const bool is_recomputed = std::ranges::binary_search(recomputed, n);
@@ -184,7 +184,7 @@ class PartitionReportWriter {
     text_ += "]";
   }
 
-  // Names of the file's nodes whose work several nodes do (pieces of one split).
+  // Finds names of the file's nodes that several nodes of the graph stand for (pieces of one split).
   void find_shared() {
     std::unordered_set<std::string_view> seen;
     for (const Origins::Names origins : context_.stands_for)
@@ -202,7 +202,7 @@ class PartitionReportWriter {
   const FusionPlan& plan_;
   const PartitionReportContext& context_;
   const std::vector<GroupInterface> interfaces_;
-  std::unordered_map<std::string_view, GroupId> shared_;  // with the first group that each is in
+  std::unordered_map<std::string_view, GroupId> shared_;  // shared name to the first group that lists it
   NodeWork work_;
   ValueBytes bytes_;
   std::string text_;

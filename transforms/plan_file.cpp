@@ -48,7 +48,7 @@ class PlanReader {
         expect(member, JsonKind::kArray, "an array of groups");
         for (const Json group : member) read_group(group);
         has_groups = true;
-      } else if (key != "disabled_passes" && key != "disabled_patterns") {  // which are read beforehand
+      } else if (key != "disabled_passes" && key != "disabled_patterns") {  // left_out_of reads these
         fail_unknown_key(member,
                          "fusec_plan, model, strategy, max_fused_ops, max_args, disabled_passes, disabled_patterns or "
                          "groups");
@@ -59,7 +59,7 @@ class PlanReader {
     return std::move(plan_);
   }
 
-  // Names for the groups that have none; a name that is given is never made up for another group.
+  // Names the groups without a name. Generated names differ from all names in the file.
   static void complete_names(const Graph& graph, FusionPlan& plan) {
     FusionPlan made_up{.groups = plan.groups};
     name_groups(graph, made_up);
@@ -152,7 +152,7 @@ void append_nodes(const Graph& graph, std::span<const NodeId> nodes, std::string
   }
 }
 
-// "" for an empty one.
+// A JSON member with a list of names, "" if there are none.
 std::string named_list(const char* key, const std::vector<std::string>& names) {
   if (names.empty()) return "";
   std::string text = fmt::format("\"{}\": [", key);
@@ -165,7 +165,7 @@ std::string named_list(const char* key, const std::vector<std::string>& names) {
 LeftOut left_out_of(std::string_view text, const std::string& file) {
   const JsonDocument document = JsonDocument::parse(text, file);
   LeftOut left_out;
-  if (!document.root().is(JsonKind::kObject)) return left_out;  // what is wrong is told when the plan is read
+  if (!document.root().is(JsonKind::kObject)) return left_out;  // read_plan reports the error
   const auto require_kind = [&](const Json& json, JsonKind kind, const char* expected) {
     if (json.is(kind)) return;
     throw Error(ErrorKind::kInput, Error::Parts{.file = file,

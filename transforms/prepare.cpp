@@ -11,23 +11,23 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kMostGrowth = 2;         // of a result over the constants that it is made of
-constexpr std::int64_t kSmallBytes = 16 << 20;  // what a result may have all the same
-constexpr std::int64_t kMostBytes = 64 << 20;   // of all results, beside kMostGrowth times all constants
-constexpr std::uint8_t kPreparePhase = 4;       // as the merging phases, which these groups are kept from
+constexpr std::int64_t kMostGrowth = 2;         // most bytes of a result per byte of the constants it is made of
+constexpr std::int64_t kSmallBytes = 16 << 20;  // bytes that any result may have
+constexpr std::int64_t kMostBytes = 64 << 20;   // bytes of all results, plus kMostGrowth times all constants
+constexpr std::uint8_t kPreparePhase = 4;       // in decisions: a merge phase, which prepared groups take no part in
 constexpr std::int64_t kCeiling = std::int64_t{1} << 60;
 
 std::int64_t added(std::int64_t a, std::int64_t b) {
   return std::min(kCeiling, a + b);
 }
 
-// Moves elements and nothing else: index arithmetic in whoever reads it.
+// Whether the op only moves elements, which is index arithmetic in the kernel that reads its result.
 bool only_moves(const OpDef& op) {
   if (op.family == "creation") return true;
   return op.view || (op.family == "movement" && op.name != "concat" && op.name != "stack");
 }
 
-// How much memory prepared results may take, and what each is made of.
+// Tracks the memory left for prepared results, and the constants that each node is made of.
 class PreparedMemory {
  public:
   explicit PreparedMemory(const Graph& graph) : graph_(graph), bytes_(graph), sources_(graph.nodes.size(), -1) {
@@ -43,7 +43,7 @@ class PreparedMemory {
     return sum;
   }
 
-  // To be told of the constant nodes in order.
+  // Call it for the constant nodes in topological order.
   void note_sources(NodeId n) {
     sources_[n] = 0;
     for (const ValueId v : graph_.nodes[n].inputs) {
@@ -57,7 +57,7 @@ class PreparedMemory {
     const std::int64_t bytes = results_of(graph_.nodes[n]);
     return bytes <= kSmallBytes || bytes / kMostGrowth <= sources_[n];
   }
-  // Takes the bytes, where they are there to be taken.
+  // Reserves the bytes. Returns false if too few are left.
   bool take(std::int64_t bytes) {
     if (bytes > left_) return false;
     left_ -= bytes;
@@ -67,7 +67,7 @@ class PreparedMemory {
  private:
   const Graph& graph_;
   ValueBytes bytes_;
-  std::vector<std::int64_t> sources_;  // by constant node: the bytes of the constants that it is made of
+  std::vector<std::int64_t> sources_;  // by constant node: bytes of the constants that it is made of
   std::int64_t left_ = kMostBytes;
 };
 
@@ -80,7 +80,8 @@ class Marking {
     if (std::ranges::find(constant_, 1) == constant_.end()) return;
     for (NodeId n = 0; n < constant_.size(); ++n)
       if (constant_[n]) weigh(n);
-    // What stays asks for what it reads; a result that is better stored is asked for as such, with all that it needs.
+    // Backward walk: nodes of the launch request their constant operands. A requested node that is better stored is
+    // prepared, and with it all nodes that it needs.
     std::vector<std::uint8_t> asked(constant_.size(), 0);
     for (NodeId n = static_cast<NodeId>(constant_.size()); n-- > 0;) {
       Node& node = graph_.nodes[n];
@@ -97,13 +98,13 @@ class Marking {
   }
 
  private:
-  // What it takes to compute a node's results where they are read.
+  // The cost of computing a node's results inside the kernel that reads them.
   struct OnTheFly {
-    std::int64_t bytes = 0;      // to be read for it
-    bool computes = false;       // more than index arithmetic is done there
-    bool possible = true;        // else a kernel of its own is needed
-    bool bounded = true;         // nothing that has to be stored on the way is out of proportion
-    bool better_stored = false;  // reading the results is no dearer
+    std::int64_t bytes = 0;      // bytes to read
+    bool computes = false;       // more than index arithmetic
+    bool possible = true;        // false: a kernel of its own is needed
+    bool bounded = true;         // every result that must be stored for it is within the growth limit
+    bool better_stored = false;  // loading the stored results costs no more
   };
 
   void weigh(NodeId n) {
@@ -186,7 +187,7 @@ class GroupPreparation {
     return memory_.take(bytes);
   }
 
-  // A view that something prepared reads stands before it.
+  // Prepares the groups of views that prepared groups read.
   void take_views_along(const std::vector<GroupInterface>& interfaces) {
     for (GroupId g = static_cast<GroupId>(plan_.groups.size()); g-- > 0;) {
       if (!plan_.groups[g].prepared) continue;
@@ -196,7 +197,7 @@ class GroupPreparation {
     }
   }
 
-  // What reads its results stays apart from it.
+  // Records why the group is apart from its reader.
   void note(GroupId g, const GroupInterface& interface) {
     NodeId reader = kNone;
     for (const ValueId v : interface.outputs)
@@ -211,7 +212,7 @@ class GroupPreparation {
   const std::vector<std::uint8_t> constant_;
   Uses uses_;
   PreparedMemory memory_;
-  std::vector<std::uint8_t> ready_;  // by group: prepared, or nothing but views of what is ready
+  std::vector<std::uint8_t> ready_;  // by group: 1 if prepared, or only views of prepared results and constants
 };
 
 }  // namespace

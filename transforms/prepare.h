@@ -1,16 +1,17 @@
-// Work on constants alone leaves the launch: what is prepared runs once for each set of weights (M_prepare), into
-// memory that the launches read.
+// Moves work on constants from the launch into M_prepare, which runs once for each set of weights and stores results
+// that the launches read.
 //
 //   c = cast(w)            prepared: a launch then reads c, half of w's bytes
 //   y = linear(x, c)
 //
-//   t = transpose(w)       not prepared: the product reads w where t would have it
+//   t = transpose(w)       not prepared: the product reads w with transposed strides
 //   y = matmul(x, t)
 //
-// Two passes. Before the partitioner runs, nodes whose results are cheaper to read than to compute where they are read
-// (no more bytes, and something is computed; or a kernel of their own is needed) are marked, and fuse with nothing that
-// stays. Once groups are known, those of constants alone that would be a launch each run follow. Memory is not spent
-// without limit: a result is at most twice as large as the constants that it is made of, or small.
+// There are two passes. mark_prepared runs before the partitioner. It marks nodes whose results are cheaper to load
+// than to recompute in their reader: they need a kernel of their own, or they compute something and have no more bytes
+// than their operands. Marked nodes do not fuse with nodes of the launch. prepare_groups runs on a plan and adds groups
+// of constant nodes that would be launches. A result may have twice the bytes of the constants it is made of, or
+// 16 MiB; there is a limit for all results, too.
 #pragma once
 
 #include "ir/fusion_plan.h"

@@ -8,8 +8,8 @@ namespace fusec {
 namespace {
 
 constexpr std::uint8_t kRecomputePhase = 5;
-constexpr std::size_t kMostRecomputing = 8;  // that compute a group again
-constexpr std::size_t kMostNodes = 16;       // of a group that is computed again
+constexpr std::size_t kMostRecomputing = 8;  // readers that may recompute a group
+constexpr std::size_t kMostNodes = 16;       // nodes of a recomputed group
 
 class Recomputation {
  public:
@@ -46,7 +46,7 @@ class Recomputation {
                             .phase = kRecomputePhase,
                             .joined_us = answer.joined_us,
                             .apart_us = answer.apart_us};
-    // What was asked before and refused for another reason is told with that one.
+    // Report a refusal only if times were predicted; an earlier phase has reported other reasons.
     if (!answer.yes() && answer.apart_us > 0)
       for (const GroupId reader : readers) plan_.refused.push_back({last, groups_.nodes(reader).back(), decision});
     const std::vector<NodeId> again(nodes.begin(), nodes.end());

@@ -9,8 +9,8 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kFewSharedRows = 16;       // each of which blocks share
-constexpr std::int64_t kPointsOfBlock = 1 << 14;  // of a row that one block reduces in a short time
+constexpr std::int64_t kFewSharedRows = 16;       // most rows of a reduction in which several blocks share a row
+constexpr std::int64_t kPointsOfBlock = 1 << 14;  // longest row, in elements, that one block reduces in a short time
 constexpr std::size_t kMostOfBlock = 8, kMostAlike = 4;
 
 std::int64_t points_of(const Graph& graph, ValueId v) {
@@ -19,8 +19,8 @@ std::int64_t points_of(const Graph& graph, ValueId v) {
   return points;
 }
 
-// The last node among these that reduces, where none is a product and there is an element for each of few rows; else
-// kNone.
+// The last reduction among the nodes, if none of them is a matrix product and its result and the outputs have at most
+// kFewSharedRows elements; else kNone.
 NodeId reduction_of_few_rows(const GroupGraph& groups, std::span<const OpPattern> kinds,
                              std::span<const NodeId> nodes) {
   const Graph& graph = groups.graph();

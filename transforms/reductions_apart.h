@@ -1,13 +1,12 @@
-// Reductions of whole tensors (the norms of a model's gradients, means of several losses) that one group reads do not
-// become one kernel with it where they have little in common:
+// Finds reductions of whole tensors that must not merge into the group that reads them (the norms of a model's
+// gradients, means of several losses):
 //
-//     {norm of g0} ─┐                       norms side by side (merge-siblings), each in blocks and vectors of its own,
-//     {norm of g1} ─┼─▶ {stack, norm}       and one small kernel behind them
+//     {norm of g0} ─┐                       merge-siblings fuses the norms horizontally, each with its own blocks and
+//     {norm of g1} ─┼─▶ {stack, norm}       vector width; one small kernel follows
 //     {norm of g2} ─┘
 //
-// As one kernel all blocks would go through the loops over all tensors one after the other, each with what threads
-// combine, and whoever needs the result would have its blocks add up the partial results of all. A few of tensors alike
-// share a loop, and a few of short ones are the work of one block: those may be taken in.
+// In one kernel every block would run the loops over all tensors in turn, each with its own block reduction. Two cases
+// may merge: up to 4 reductions of equal size, which share a loop, and up to 8 short ones, which one block computes.
 #pragma once
 
 #include <span>
@@ -18,7 +17,7 @@
 
 namespace fusec {
 
-// Of the groups whose results some group reads, those that are such reductions.
+// `producers` are the groups that one group reads. Returns those that must stay apart from it.
 std::vector<GroupId> reductions_apart(const GroupGraph& groups, std::span<const OpPattern> kinds,
                                       std::span<const GroupId> producers);
 

@@ -14,7 +14,7 @@ bool is_as_it_was(const std::vector<NodeId>& order, const Graph& graph) {
   return true;
 }
 
-// By value: does a node that stays, or an output, read it?
+// By value: whether a remaining node or a graph output reads it.
 std::vector<bool> read_values(const Graph& graph, const std::vector<NodeId>& order) {
   std::vector<bool> read(graph.value_count(), false);
   for (const ValueId v : graph.outputs) read[v] = true;
@@ -24,8 +24,8 @@ std::vector<bool> read_values(const Graph& graph, const std::vector<NodeId>& ord
   return read;
 }
 
-// What becomes of the nodes that go: what becomes of their heirs. Each is asked once, however long the way; a circle of
-// heirs leads nowhere.
+// Gives each removed node the fate of its heir, following chains of heirs. Each node is visited once; a cycle of heirs
+// stays dropped.
 void inherit(const CanonicalGraph& canonical, std::vector<NodeId>& fates) {
   if (canonical.heirs.empty()) return;
   std::vector<std::uint8_t> asked(fates.size(), 0);
@@ -42,7 +42,8 @@ void inherit(const CanonicalGraph& canonical, std::vector<NodeId>& fates) {
   }
 }
 
-// Who makes each value, side by side: values themselves are large, and a walk over a large graph would wait for each.
+// The producer of each value in a dense array. Reading graph.value(v).producer would miss the cache for every value of
+// a large graph.
 LargeVector<NodeId> producers_of_values(const Graph& graph) {
   LargeVector<NodeId> producers(graph.value_count(), kNone);
   for (NodeId n = 0; n < graph.nodes.size(); ++n)
@@ -57,8 +58,7 @@ std::vector<NodeId> needed_nodes(const Graph& graph) {
   std::vector<NodeId> order;
   order.reserve(graph.nodes.size());
   std::vector<std::uint8_t> visited(graph.nodes.size(), 0);
-  // What makes the first operands is noted when a node is met: on the way back, nodes that were met a million nodes
-  // before need not be fetched again.
+  // A frame copies the producers of the first operands, so that the walk back need not load the node again.
   constexpr std::uint32_t kNoted = 5;
   constexpr NodeId kAhead = 12;
   struct Frame {
@@ -70,7 +70,7 @@ std::vector<NodeId> needed_nodes(const Graph& graph) {
   const auto visit = [&](NodeId n) {
     if (n == kNone || visited[n]) return;
     visited[n] = 1;
-    // Mostly what is met next stands before it, each a wait in a large graph; ask for those to come.
+    // The walk mostly goes to earlier nodes; prefetch one ahead.
     if (n >= kAhead) __builtin_prefetch(&graph.nodes[n - kAhead].inputs);
     const auto& inputs = graph.nodes[n].inputs;
     Frame& frame = stack.emplace_back(Frame{.node = n, .next_operand = 0, .operands = inputs.size(), .producers = {}});

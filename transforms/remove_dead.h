@@ -1,6 +1,6 @@
-// What no output needs goes: nodes, and constants whose data nobody reads. The nodes that stay are taken by depth from
-// the outputs, operands first: the order of the result follows from the wiring alone, not from where a node stands in
-// the file, and with it every later choice between equals.
+// Removes nodes that no output needs, and constants with data that no node reads. The remaining nodes are put into the
+// post-order of a depth-first walk from the outputs. So the order, and every later tie-break, depends on the graph
+// alone and not on the order of nodes in the file.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,8 @@ namespace fusec {
 
 void remove_dead(CanonicalGraph& canonical);
 
-// Its two halves: the nodes that stay, in their new order, and the graph with these alone.
+// The two steps of remove_dead. needed_nodes: the remaining nodes in their new order. keep_nodes: reduces the graph to
+// these nodes.
 std::vector<NodeId> needed_nodes(const Graph& graph);
 void keep_nodes(CanonicalGraph& canonical, const std::vector<NodeId>& order);
 

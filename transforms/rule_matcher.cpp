@@ -23,7 +23,7 @@ class Matching {
   bool run() { return matches_node(rule_.pattern, match_.outer) && holds(rule_.rule->holds, match_); }
   const RuleMatch& match() const { return match_; }
 
-  // The value of the part of the pattern that reads like `term`, if there is one.
+  // The value that the pattern's part equal to `term` matched, if there is such a part.
   std::optional<ValueId> found(const RuleTerm& term) const {
     if (term.kind == RuleTerm::Kind::kVariable) return match_.variables[term.variable];
     for (const auto& [part, value] : parts_)
@@ -77,7 +77,7 @@ class Matching {
   std::vector<std::pair<const RuleTerm*, ValueId>> parts_;
 };
 
-// Does the node have this type, as inference sees it, with nothing left to be checked at launch?
+// Whether type inference gives the node this type without a check at launch.
 bool has_type(const Graph& graph, const Node& node, const Attributes& attributes, const TensorType& wanted) {
   std::vector<LaunchCheck> checks;
   try {
@@ -88,7 +88,7 @@ bool has_type(const Graph& graph, const Node& node, const Attributes& attributes
   }
 }
 
-// Could the operand be what the term says, as far as one look tells?
+// A cheap necessary condition for the operand to match the term.
 bool may_be(const Graph& graph, const RuleTerm& term, ValueId v) {
   if (term.kind == RuleTerm::Kind::kVariable) return true;
   if (v == kNone) return false;
@@ -98,7 +98,7 @@ bool may_be(const Graph& graph, const RuleTerm& term, ValueId v) {
   return value.kind == Value::Kind::kNumber || value.kind == Value::Kind::kConstant || (op && op->name == "full");
 }
 
-// Most rules fail for most nodes: this is known before anything is matched.
+// A cheap necessary condition for the rule to match, since most rules fail for most nodes.
 bool may_match(const Graph& graph, const Node& node, const ParsedRule& rule, bool commutative) {
   const std::vector<RuleTerm>& terms = rule.pattern.operands;
   if (node.inputs.size() != terms.size() || (node.attributes != 0 && !rule.rule->attributes)) return false;

@@ -1,4 +1,4 @@
-// Finds the algebraic rule that applies to a node whose operands are in a graph.
+// Finds the algebraic rule (transforms/algebraic_rules.h) that applies to a node.
 #pragma once
 
 #include <memory>
@@ -10,20 +10,20 @@
 
 namespace fusec {
 
-// What a rule puts in a node's place: a value of the graph, or else another node (its operands are in the graph).
+// A rule's replacement of a node: a value of the graph, or else a new node with operands from the graph.
 struct Replacement {
   const AlgebraicRule* rule = nullptr;
   ValueId value = kNone;
   Node node;
-  std::vector<NodeId> looked_through;  // nodes of the graph that the pattern found below
+  std::vector<NodeId> looked_through;  // inner nodes that the pattern matched
 };
 
 class RuleMatcher {
  public:
   RuleMatcher();
 
-  // The first rule in the table's order that applies. New nodes' attributes are interned in the graph. A node whose
-  // result must stay a node of its own (`keep_node`) is replaced by another node only.
+  // Applies the first rule of the table that matches; nothing if none does. Interns a new node's attributes in the
+  // graph. With `keep_node` the replacement is always a node, never a value.
   std::optional<Replacement> apply(Graph& graph, const Node& node, const TensorType& result, bool keep_node);
 
  private:
@@ -37,7 +37,7 @@ class RuleMatcher {
 
   std::vector<ParsedRule> rules_;
   std::unordered_map<const OpDef*, std::vector<RuleOfOp>> by_op_;
-  const OpDef* last_op_ = nullptr;  // that was asked for, and its rules
+  const OpDef* last_op_ = nullptr;  // cache of the last lookup: the op and its rules
   const std::vector<RuleOfOp>* of_last_op_ = nullptr;
 };
 

@@ -16,7 +16,7 @@
 namespace fusec {
 namespace {
 
-// No rule makes a node larger, and none is the other's way back: this many follow one another at most.
+// Most rewrites of one node. No rule makes a node larger and no rule reverses another, so this is never reached.
 constexpr int kMostRewrites = 16;
 
 using Key = std::vector<std::uint64_t>;
@@ -28,14 +28,14 @@ struct KeyHash {
   }
 };
 
-// Nodes found by what they compute: op, attributes, operands and type. Numbers of nodes in a table of twice their
-// count, each at the first free place from that of its hash on.
+// Finds nodes by what they compute: op, attributes, operands and type. An open-addressing hash table with linear
+// probing and room for twice the nodes.
 class ComputedNodes {
  public:
   explicit ComputedNodes(const Graph& graph) : graph_(graph), slots_(std::bit_ceil(2 * graph.nodes.size() + 1)) {}
 
-  // The place where a node to come is likely to be looked for, to be fetched before: in a large graph that costs more
-  // than all else. (A function that does no more than fetch it is taken by GCC for one without effect, and is gone.)
+  // The slot where a later lookup of node n will probably begin, for prefetching: in a large graph the cache miss
+  // dominates. (The caller prefetches, because GCC removes a function that only does that.)
   const void* likely_place(NodeId n, const std::vector<ValueId>& now) const {
     const Node& node = graph_.nodes[n];
     std::uint64_t h = begin_hash(node);
@@ -43,7 +43,7 @@ class ComputedNodes {
     return &slots_[finished(h) & (slots_.size() - 1)];
   }
 
-  // A node added before that computes the same, else `n`, which is added.
+  // Returns an earlier node that computes the same; else adds n and returns it.
   NodeId find_or_add(NodeId n) {
     const Node& node = graph_.nodes[n];
     const std::uint64_t hash = hash_of(node);
@@ -56,7 +56,7 @@ class ComputedNodes {
   }
 
  private:
-  // Nodes that look at nodes behind them, as towers and chains do, differ by little: all bits are spread over all.
+  // Mixes all bits, because the operands of nodes in a long chain differ by little.
   static std::uint64_t hash_of(const Node& node) {
     std::uint64_t h = begin_hash(node);
     for (const ValueId v : node.inputs) h = mixed(h, v);
@@ -80,13 +80,13 @@ class ComputedNodes {
 
   struct Slot {
     NodeId node = kNone;
-    std::uint32_t tag = 0;  // of the node's hash: others are told apart without a look at them
+    std::uint32_t tag = 0;  // high bits of the node's hash: most other nodes differ, and need not be loaded
   };
   const Graph& graph_;
   LargeVector<Slot> slots_;
 };
 
-// Works in place: what goes stays as a node that nobody reads, until remove_dead takes it away.
+// Works in place: a replaced node stays in the graph without readers until remove_dead removes it.
 class Simplification {
  public:
   explicit Simplification(CanonicalGraph& canonical)
@@ -112,7 +112,7 @@ class Simplification {
   using NumberKey = std::tuple<Category, std::int64_t, std::uint64_t>;
   static NumberKey key_of(const Scalar& s) { return {s.category, s.integer, std::bit_cast<std::uint64_t>(s.real)}; }
 
-  // Equal numbers are one value, so that duplicates are seen.
+  // Makes equal numbers one value, so that duplicate nodes have equal operands.
   void merge_numbers() {
     std::map<NumberKey, ValueId> first;
     for (ValueId v = 0; v < now_.size(); ++v)
@@ -143,7 +143,8 @@ class Simplification {
     if (!keep_node) merge_duplicate(n);
   }
 
-  // reshape(concat(a, b, c, dim=1), shape=[n, 3, d]) is stack(a, b, c, dim=1), where nobody else reads the concat.
+  // Rewrites reshape(concat(a, b, c, dim=1), shape=[n, 3, d]) to stack(a, b, c, dim=1) if nothing else reads the
+  // concat.
   void become_stack(NodeId n) {
     Node& node = graph_.nodes[n];
     const NodeId producer = node.op->view && node.inputs.size() == 1 ? graph_.value(node.inputs[0]).producer : kNone;
@@ -169,7 +170,7 @@ class Simplification {
     if (heirs_[producer] == kNone) heirs_[producer] = n;
   }
 
-  // Of the graph as it was when this was first asked.
+  // The number of readers of v, as of the first call.
   std::uint32_t readers_of(ValueId v) {
     if (readers_.empty()) {
       readers_.assign(graph_.value_count(), 0);
@@ -195,8 +196,8 @@ class Simplification {
     return true;
   }
 
-  // Users of the node's results take those that begin with `value`. The node's name stands with the node that has that
-  // value; where it is an input, or stands apart, with the first node that reads it.
+  // Replaces the node's results by values from `value` on. The node's origins go to the producer of `value`; if that is
+  // an input or a node with "fuse": false, they go to the first node that reads the value.
   void replace(NodeId n, ValueId value) {
     const Node& node = graph_.nodes[n];
     for (std::uint32_t o = 0; o < node.output_count; ++o) now_[node.first_output + o] = value + o;
@@ -214,7 +215,7 @@ class Simplification {
     homeless_.erase(it);
   }
 
-  // Where a value that is there already takes the node's place, true; else the node may have become another.
+  // Returns true if an existing value replaced the node. Otherwise the node may have become another node.
   bool apply_rules(NodeId n, bool keep_node) {
     const ValueId result = graph_.nodes[n].first_output;
     if (graph_.type(result).is_tuple) return false;
@@ -235,8 +236,8 @@ class Simplification {
     return false;
   }
 
-  // What the node's formula depends on: numbers by their values, operands by their types and by which of them are one
-  // value (where(c, x, x) is x, where(c, x, y) is not).
+  // A key of all that the node's formula depends on: values of numbers, types of operands, and which operands are the
+  // same value (where(c, x, x) is x, where(c, x, y) is not).
   const Key& signature(const Node& node, TypeId result) {
     Key& key = signature_;
     key.assign({reinterpret_cast<std::uintptr_t>(node.op), node.attributes});
@@ -271,7 +272,8 @@ class Simplification {
     return i;
   }
 
-  // The operand that the node hands on unchanged, element for element: its formula is a plain load of it.
+  // The position of the operand that the node returns unchanged, SIZE_MAX for none. The formula of such a node only
+  // loads that operand at the result's own index.
   std::size_t identity_operand(const Node& node, TypeId type) {
     constexpr std::size_t kNo = SIZE_MAX;
     if (!node.op->formula) return kNo;
@@ -321,15 +323,15 @@ class Simplification {
 
   Graph& graph_;
   std::vector<NodeId>& heirs_;
-  std::vector<ValueId> now_;  // by value: the one that its readers take
+  std::vector<ValueId> now_;  // by value: the value that replaces it
   std::vector<bool> is_output_;
-  std::vector<std::uint32_t> readers_;  // by value, once it was asked for
+  std::vector<std::uint32_t> readers_;  // by value; made at the first call of readers_of
   RuleMatcher matcher_;
   std::unordered_map<Key, std::size_t, KeyHash> identities_;
   Key signature_;
-  std::vector<std::uint32_t> operand_at_;  // by value: where it is first an operand of the node that is asked about
+  std::vector<std::uint32_t> operand_at_;  // by value: its first position among the current node's operands, or kNone
   ComputedNodes computed_;
-  std::unordered_map<ValueId, NodeId> homeless_;  // nodes that went, by their result, until somebody reads it
+  std::unordered_map<ValueId, NodeId> homeless_;  // by result: replaced nodes that have no heir yet
 };
 
 }  // namespace

@@ -1,12 +1,12 @@
-// Nodes that compute what is there already, or could be computed by less, go:
+// Removes nodes that compute an existing value or can be replaced by something cheaper:
 //
-//   algebraic rules    relu(relu(x)), mul(x, 1), permute(permute(x)): transforms/algebraic_rules.h has them all
-//   identities         a = reshape(x) to x's own shape: users of a take x
-//   duplicates         c = add(x, y), d = add(x, y): users of d take c
+//   algebraic rules    relu(relu(x)), mul(x, 1), permute(permute(x)): see transforms/algebraic_rules.h
+//   identities         a = reshape(x) to x's own shape: readers of a read x
+//   duplicates         c = add(x, y), d = add(x, y): readers of d read c
 //
-// What is not needed any more goes with them. Each node is looked at once, after its operands are what they will be, so
-// that nothing is left to do in the end. Kept: a node that is an output under its own name, an op that is not
-// deterministic, custom launchers and collectives, and nodes with "fuse": false, whose results somebody wants to see.
+// Nodes that become dead are removed, too. One pass in topological order reaches the fixed point, because each node is
+// simplified after its operands. These nodes stay: outputs, ops that are not deterministic, custom launchers,
+// collectives, and nodes with "fuse": false, whose results the user wants to see.
 #pragma once
 
 #include "transforms/canonical_graph.h"

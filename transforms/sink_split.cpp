@@ -29,7 +29,8 @@ bool is_piece(const Node& node) {
   return is_split(node) || node.op->name == "slice" || node.op->name == "select";
 }
 
-// Most models of many nodes have none. Ops are few, and names take longer to compare than to remember.
+// Whether the graph has any piece; most large models have none. Caches ops that are no pieces, because comparing names
+// is slow.
 bool has_pieces(const Graph& graph) {
   constexpr std::size_t kPlaces = 64;
   std::array<const OpDef*, kPlaces> others{};
@@ -52,7 +53,7 @@ class Sinking {
     for (const ValueId v : graph_.outputs) is_output_[v] = true;
   }
 
-  // The nodes in their order; those that are added stand at the end, and read what stands before.
+  // Visits nodes in topological order and appends new nodes at the end. Returns whether anything changed.
   bool run() {
     const NodeId count = static_cast<NodeId>(graph_.nodes.size());
     canonical_.heirs.assign(count, kNone);
@@ -86,8 +87,8 @@ class Sinking {
     return dim < 0 ? dim + rank : dim;
   }
 
-  // A dimension that was seen as two, of which one is at a fixed position, is a slice: of neighbours or of every so
-  // many. select(reshape(x, [n, 2, 8]), dim=1, index=1) is slice(x, dim=1, start=8, end=16).
+  // Turns a select on one half of a dimension that a reshape split in two into a slice, contiguous or with a step:
+  // select(reshape(x, [n, 2, 8]), dim=1, index=1) is slice(x, dim=1, start=8, end=16).
   bool look_through_view(NodeId n) {
     Node& node = graph_.nodes[n];
     const NodeId producer = graph_.value(node.inputs[0]).producer;
@@ -99,7 +100,7 @@ class Sinking {
     const std::optional<Dim> index = select_index(node);
     const auto at = index ? index->as_constant() : std::nullopt;
     if (!at || seen.size() != whole.size() + 1) return false;
-    for (const std::size_t first : {selected, selected - 1}) {  // the outer one is selected, or the inner one
+    for (const std::size_t first : {selected, selected - 1}) {  // the outer half is selected, or the inner
       if (first >= whole.size() || !is_split_in_two(whole, seen, first)) continue;
       const auto outer = seen[first].as_constant(), inner = seen[first + 1].as_constant();
       if (!outer || !inner || *outer < 2 || *inner < 2) continue;
@@ -126,7 +127,7 @@ class Sinking {
     return whole[dim] == seen[dim] * seen[dim + 1];
   }
 
-  // Pieces of a piece along the same dimension, and what they are pieces of.
+  // Marks pieces that are cut from another piece along the same dimension, and the pieces that they are cut from.
   void find_trees() {
     in_tree_.assign(graph_.nodes.size(), false);
     for (NodeId n = 0; n < graph_.nodes.size(); ++n) {
@@ -149,7 +150,7 @@ class Sinking {
     const auto known = start.as_constant(), extent = size.as_constant();
     if (known && *known == 0) return start;
     if (known && extent) return Dim(std::clamp<std::int64_t>(*known < 0 ? *known + *extent : *known, 0, *extent));
-    // Symbols: only where nothing was clamped.
+    // With symbols the start is known only if the slice clamps nothing.
     const auto end = attributes.dim("end");
     if (attributes.integer("step", 1) != 1) return std::nullopt;
     if (end && length == *end - start) return start;
@@ -158,7 +159,7 @@ class Sinking {
     return std::nullopt;
   }
 
-  // Of the results of splits and of slices.
+  // v as a slice, if a split, a chunk or a slice at a known start makes it.
   std::optional<SlicePiece> piece_of(ValueId v) const {
     const NodeId producer = graph_.value(v).producer;
     if (producer == kNone || !may_change(graph_.nodes[producer])) return std::nullopt;
@@ -177,7 +178,7 @@ class Sinking {
     return piece;
   }
 
-  // As a piece of what it is cut from, as long as that is a slice along the same dimension.
+  // Composes the piece with the pieces that it is cut from, as long as they are along the same dimension.
   SlicePiece sunk(SlicePiece piece) const {
     while (const std::optional<SlicePiece> outer = piece_of(piece.whole)) {
       count_step();
@@ -216,7 +217,7 @@ class Sinking {
     }
   }
 
-  // Every result that is read becomes a slice of its own.
+  // Makes a slice of each result of a split.
   void take_apart(NodeId n) {
     const Node node = graph_.nodes[n];
     for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v)
@@ -246,7 +247,7 @@ class Sinking {
     }
   }
 
-  // A slice or a select, changed where it stands.
+  // Changes a slice or select in place.
   void compose(NodeId n) {
     Node& node = graph_.nodes[n];
     const ValueId before = node.inputs[0];
@@ -280,7 +281,7 @@ class Sinking {
     return known ? std::optional(index) : std::nullopt;
   }
 
-  // Who no longer reads this value does its producer's work, should nobody else.
+  // `heir` no longer reads v. Makes it the heir of v's producer, if that has none.
   void inherit(ValueId v, NodeId heir) {
     const NodeId producer = graph_.value(v).producer;
     if (producer != kNone && producer != heir && canonical_.heirs[producer] == kNone) canonical_.heirs[producer] = heir;
@@ -296,8 +297,8 @@ class Sinking {
 
   CanonicalGraph& canonical_;
   Graph& graph_;
-  std::vector<ValueId> now_;     // by value of the graph as it was: what is read instead
-  std::vector<bool> is_output_;  // the same
+  std::vector<ValueId> now_;     // by value of the original graph: the value that replaces it
+  std::vector<bool> is_output_;  // by value of the original graph
   std::vector<bool> in_tree_;    // by node
   std::size_t trees_ = 0;
 };

@@ -1,13 +1,13 @@
-// Trees of pieces: a split of a split, a slice of a chunk, a select of a slice become pieces of the tensor itself, each
-// a slice of its own. So a piece is index arithmetic in whichever kernel reads it, and none waits for the others.
+// Flattens trees of pieces: a split of a split, a slice of a chunk, or a select of a slice becomes a slice of the
+// tensor itself. Each piece is then index arithmetic in the kernel that reads it, and no piece depends on another.
 //
 //   a, b = split(x, [4, 4])              g = slice(x, 0, 2)
 //   g, u = chunk(a, 2)            ->     u = slice(x, 2, 4)
 //   v = select(b, 1)                     v = select(x, 5)
 //
-// A select of a dimension that a reshape split in two is such a slice, too. Only pieces along one dimension go
-// together, and only where positions are known, by numbers or by symbols. A split that no other piece is cut from, or
-// cut for, stays as it is.
+// A select on one half of a dimension that a reshape split in two becomes a slice, too. Only pieces along the same
+// dimension compose, and only if their positions are known as numbers or symbols. A split outside a tree of pieces is
+// not changed.
 #pragma once
 
 #include "transforms/canonical_graph.h"

@@ -9,10 +9,10 @@ namespace fusec {
 namespace {
 
 constexpr std::uint8_t kSplitPhase = 3;
-constexpr std::size_t kMostNodesWithCare = 20'000;  // beyond, only groups of which it is likely are looked at
+constexpr std::size_t kMostNodesWithCare = 20'000;  // in larger graphs only groups with a reduction are examined
 constexpr std::int64_t kMostSplitNodesTried = 20'000;
 constexpr double kSplitRounding = 1 + 1e-9;
-constexpr double kNearly = 1.01;  // what is cut where a claim ends rather than where its kernels part may cost
+constexpr double kNearly = 1.01;  // a cut at the end of a claim, not between kernels, may cost this much
 
 class Splitting {
  public:
@@ -49,7 +49,7 @@ class Splitting {
  private:
   using Parts = std::vector<std::vector<NodeId>>;
 
-  // What a group is taken apart into, in an order that can be run; nothing where it stays.
+  // The parts of a group in execution order; empty if the group stays whole.
   Parts parts_of(const FusionGroup& group) {
     const TrialResult together = lowered(group.nodes);
     if (!together.known) return {};
@@ -63,8 +63,8 @@ class Splitting {
     return parts;
   }
 
-  // A group that is several kernels, where they part: each of them may then join what reads it, or what it reads. The
-  // parts have to be as few launches and no dearer, which they are not where several compute the same again.
+  // Splits a group of several kernels between its kernels, so that each may merge with its own neighbours. Returns no
+  // parts if they need more launches or more time than the group; kernels that recompute common nodes would.
   Parts kernels_of(const FusionGroup& group, const TrialResult& together) {
     Parts parts;
     std::vector<NodeId> left(group.nodes.begin(), group.nodes.end());
@@ -93,7 +93,7 @@ class Splitting {
     return parts;
   }
 
-  // This node, the rest of its claim, and what of `nodes` they need.
+  // Of `nodes`: the node `stored`, the rest of its claim, and all that these need.
   std::vector<NodeId> needed_for(NodeId stored, std::span<const NodeId> nodes) {
     std::set<NodeId> needed{stored};
     if (const std::uint32_t claim = claim_of(stored); claim != kNone) needed.insert(plan_.claims[claim].nodes.back());
@@ -108,7 +108,7 @@ class Splitting {
     return found;
   }
 
-  // The claim that a node is part of.
+  // The claim that a node is part of, kNone for none.
   std::uint32_t claim_of(NodeId n) {
     if (claim_of_.empty() && !plan_.claims.empty()) {
       claim_of_.assign(graph_.nodes.size(), kNone);
@@ -124,7 +124,7 @@ class Splitting {
     return first;
   }
 
-  // What a pattern made one stays one.
+  // Whether the part splits no claim.
   bool holds_whole_claims(const std::vector<NodeId>& part) {
     return std::ranges::all_of(part, [&](NodeId n) {
       const std::uint32_t claim = claim_of(n);
@@ -132,7 +132,8 @@ class Splitting {
     });
   }
 
-  // What follows a node that reduces, but is no product, may have to compute that once for every element.
+  // Whether n is a reduction or scan, but no matrix product. A kernel may have to recompute it for every element of its
+  // result.
   bool reduces(NodeId n) const {
     const std::string& family = graph_.nodes[n].op->family;
     return kinds_[n] == OpPattern::kOutEwiseFusable && family != "matrix" && family != "quantized";
@@ -178,9 +179,9 @@ class Splitting {
   std::span<const OpPattern> kinds_;
   FusionPlan& plan_;
   TrialMemory& memory_;
-  std::shared_ptr<const Uses> uses_;  // made with is_output_ when the first group is looked at
-  std::vector<std::uint8_t> is_output_;
-  std::vector<std::uint32_t> claim_of_;  // by node, where there are claims; made when the first is asked for
+  std::shared_ptr<const Uses> uses_;     // made with is_output_ at the first trial
+  std::vector<std::uint8_t> is_output_;  // by value
+  std::vector<std::uint32_t> claim_of_;  // by node: index into FusionPlan::claims; made at the first claim_of call
   TrialLowering lowering_;
 };
 

@@ -42,7 +42,8 @@ class SumRowsFirst {
   }
 
  private:
-  // Of a sum over rows and more, which nobody but it reads: what it goes over beside the last dimension.
+  // For a sum or mean over the last dimension and others, whose operand nothing else reads: the other dimensions.
+  // Nothing for other nodes.
   std::optional<std::vector<std::int64_t>> dimensions_beside_rows(NodeId n) const {
     const Node& node = graph_.nodes[n];
     if ((node.op->name != "sum" && node.op->name != "mean") || !node.fuse || node.pattern) return std::nullopt;
@@ -58,7 +59,7 @@ class SumRowsFirst {
     return rows && !others.empty() ? std::optional(others) : std::nullopt;
   }
 
-  // Is there a softmax of such rows among what the elements are made of?
+  // Whether x is made by elementwise ops of a softmax along the last dimension with x's shape.
   bool waits_for_rows(ValueId x) const {
     constexpr std::size_t kMostNodes = 64;
     const Shape& shape = graph_.tensor(x).shape;
@@ -87,7 +88,7 @@ class SumRowsFirst {
     const ValueId x = node.inputs[0];
     const DType dtype = graph_.tensor(x).dtype;
     const bool keepdim = graph_.attributes(node).flag("keepdim", false);
-    // Dimensions of 1 go along with the rows, or are dropped before.
+    // Dimensions of extent 1 are reduced together with the rows.
     std::vector<std::int64_t> rows;
     for (const std::size_t d : ops::reduced_dims(graph_.attributes(node), graph_.tensor(x).rank()))
       if (std::ranges::find(others, static_cast<std::int64_t>(d)) == others.end())

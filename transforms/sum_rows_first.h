@@ -1,12 +1,13 @@
-// A sum or mean over all of what is made of rows that a softmax has reduced, whatever its dimensions: first the rows'
-// sums, which the softmax's kernel makes as well, then the sum of these. As one, its operand would be stored.
+// Splits a sum or mean over rows and further dimensions, if its operand is made of a softmax over these rows: first sum
+// each row, which the kernel of the softmax can do as well, then sum the row sums. A single sum would need its operand
+// stored.
 //
 //   p = softmax(x, dim=-1)                    p = softmax(x, dim=-1)
 //   m = mul(p, t)                      ->     m = mul(p, t)
 //   y = sum(m)                                r = sum(m, dim=-1);  y = sum(r)
 //
-// What stands between the two is float32 where elements are narrower, as sums in a kernel are. Only the order of the
-// additions is another.
+// The row sums are float32 if the elements are narrower, like accumulators in a kernel. Only the order of additions
+// changes.
 #pragma once
 
 #include "transforms/canonical_graph.h"

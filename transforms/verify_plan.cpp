@@ -57,7 +57,7 @@ Fault check_order(const Graph& graph, const FusionPlan& plan) {
   return std::nullopt;
 }
 
-// Of a group's arguments those that some of its nodes read or make.
+// The number of the group's arguments that the nodes in `part` read or make.
 std::size_t argument_count(const Graph& graph, const GroupInterface& group, const std::vector<NodeId>& part) {
   std::unordered_set<ValueId> read;
   for (const NodeId n : part) read.insert(graph.nodes[n].inputs.begin(), graph.nodes[n].inputs.end());
@@ -94,7 +94,7 @@ Fault check_limits(const Graph& graph, std::span<const OpPattern> kinds, const F
   return std::nullopt;
 }
 
-// What is prepared depends on constants and on other such groups alone.
+// A prepared group may depend only on constants and other prepared groups.
 Fault check_prepared(const Graph& graph, const FusionPlan& plan) {
   if (std::ranges::none_of(plan.groups, &FusionGroup::prepared)) return std::nullopt;
   const std::vector<std::uint8_t> constant = find_constant_nodes(graph);
@@ -117,7 +117,7 @@ Fault check_prepared(const Graph& graph, const FusionPlan& plan) {
 
 }  // namespace
 
-// Every node in one group; more than one only where the plan says so. Nodes of a group in order.
+// Also checks that the nodes of each group are in topological order.
 std::optional<PlanFault> find_cover_fault(const Graph& graph, const FusionPlan& plan) {
   std::vector<GroupId> first(graph.nodes.size(), kNone);
   for (GroupId g = 0; g < plan.groups.size(); ++g) {

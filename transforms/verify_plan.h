@@ -1,9 +1,11 @@
-// Is this a plan for this graph? Holds for plans of our own (a fault is then a bug) and for edited ones (an error that
-// says why).
+// Checks that a plan is legal for a graph. In a generated plan a fault is a bug; in an edited plan it is an error of
+// the user.
 //
-// A plan is legal when every node is in one group (or is listed as recomputed in the others), groups can be executed
-// one after the other and are listed so, no group has more nodes or arguments than the plan's limits, and what may not
-// be fused (opaque nodes, nodes kept apart) is alone.
+// A plan is legal if
+//   - every node is in one group, and listed as recomputed in any other group that has it,
+//   - the groups are listed in an execution order,
+//   - no group exceeds the plan's limits of nodes and arguments,
+//   - nodes that may not be fused (opaque ones, and those that the user keeps apart) are alone in their groups.
 #pragma once
 
 #include <optional>
@@ -15,16 +17,16 @@
 namespace fusec {
 
 struct PlanFault {
-  GroupId group = kNone;  // where the fault is
+  GroupId group = kNone;  // the faulty group, kNone if no group is to blame
   std::string what;       // "the group would have 300 nodes, the limit is 256"
 };
 
 std::optional<PlanFault> find_plan_fault(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan);
 
-// The part of it that needs no order: every node in a group, and in one alone.
+// Checks only the first condition, which does not depend on the order of groups.
 std::optional<PlanFault> find_cover_fault(const Graph& graph, const FusionPlan& plan);
 
-// Throws InternalError where there is a fault.
+// Throws InternalError if there is a fault.
 void verify_plan(const Graph& graph, std::span<const OpPattern> kinds, const FusionPlan& plan);
 
 }  // namespace fusec
