@@ -30,7 +30,6 @@ AttributeValue from_zero(AttributeValue value, std::int64_t rank) {
   if (auto* one = std::get_if<std::int64_t>(&value)) *one = positive(*one);
   if (auto* list = std::get_if<std::vector<std::int64_t>>(&value))
     std::ranges::transform(*list, list->begin(), positive);
-  // A list of one dimension is that dimension.
   if (auto* list = std::get_if<std::vector<std::int64_t>>(&value); list && list->size() == 1) return list->front();
   return value;
 }

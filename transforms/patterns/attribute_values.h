@@ -1,4 +1,4 @@
-// Attributes as a pattern sees them: dimensions counted from 0, numbers as numbers.
+// Compares attributes with those of a pattern: dimensions are counted from 0, and numbers compare by value.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace fusec {
 
-// Does the attribute name dimensions, counted from the end where negative?
+// Whether an attribute of this name (dim, dims, axis, ...) holds dimensions, where negative ones count from the end.
 bool names_dims(std::string_view attribute);
-// Of a tensor of that rank; a list of one dimension is that dimension.
+// Adds `rank` to negative dimensions. A list of one dimension becomes a single integer.
 AttributeValue from_zero(AttributeValue value, std::int64_t rank);
 
-// A number as it is meant: exactly, or to a millionth.
+// Whether two numbers are equal, or (unless `exact`) differ by at most a millionth of `wanted`.
 bool is_near(double found, double wanted, bool exact);
-// Is the attribute what the pattern writes?
+// Whether an attribute equals a literal of a pattern.
 bool is_literal(const AttributeValue& found, const AttributeValue& literal);
 
 }  // namespace fusec

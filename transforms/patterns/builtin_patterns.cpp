@@ -8,7 +8,7 @@
 namespace fusec {
 namespace {
 
-// What is said of them in code.
+// Gated units report the layout of gate and up as attributes of their group.
 void add_code(FusionPattern& pattern) {
   const auto has = [&](std::string_view name) { return std::ranges::find(pattern.names, name) != pattern.names.end(); };
   if (pattern.becomes == Becomes::kGroup && has("gate") && has("up")) pattern.attributes_getter = gated_layout;

@@ -1,4 +1,4 @@
-// The patterns that fusec brings: the files builtin/*.patterns, and what is said of some of them in code.
+// The built-in patterns: the files builtin/*.patterns, and the functions that some patterns have in code.
 #pragma once
 
 #include <span>
@@ -9,10 +9,10 @@
 
 namespace fusec {
 
-// The files' texts, as the build embedded them.
+// The texts of builtin/*.patterns, which the build embeds.
 std::span<const std::string_view> builtin_pattern_files();
 
-// Read once; a value that the caller may change.
+// The parsed patterns, a copy that the caller may change. They are parsed once a process.
 std::vector<FusionPattern> builtin_patterns();
 
 }  // namespace fusec

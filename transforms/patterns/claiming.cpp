@@ -15,9 +15,9 @@
 namespace fusec {
 namespace {
 
-constexpr std::int64_t kMostClaimNodesTried = 60'000;  // nodes that may be lowered to see what they become
-constexpr std::size_t kMostBefore = 64;                // nodes before a match that are looked at for other products
-constexpr std::size_t kFarthestSearch = 10000;         // nodes looked at for a circle; beyond, a claim is not worth it
+constexpr std::int64_t kMostClaimNodesTried = 60'000;  // nodes that trial lowerings may lower
+constexpr std::size_t kMostBefore = 64;                // nodes before a match that are searched for other products
+constexpr std::size_t kFarthestSearch = 10000;         // nodes searched for a cycle; beyond, the match is refused
 
 std::string text_of(const AttributeValue& value) {
   if (const auto* i = std::get_if<std::int64_t>(&value)) return std::to_string(*i);
@@ -75,7 +75,7 @@ void Claiming::try_at(NodeId root, MatchMemory& memory) {
 
 void Claiming::take_back(PatternClaim made) {
   const auto number = static_cast<std::uint32_t>(claims_.size());
-  // Where one claim follows another, all that may come at once: a million of them are moved else, again and again.
+  // Reserve for all roots that are left, so that a million claims are not moved repeatedly.
   if (claims_.size() == claims_.capacity()) claims_.reserve(2 * claims_.size() + roots_left_ + 1);
   const PatternClaim& claim = claims_.emplace_back(std::move(made));
   for (const NodeId n : claim.nodes) {
@@ -88,7 +88,7 @@ void Claiming::take_back(PatternClaim made) {
 }
 
 std::string Claiming::why_not(const PatternMatch& match) {
-  // Whoever writes a pattern of one node wants it claimed: for its name, its attributes, or before others take it.
+  // A user's pattern of one node is claimed, for its name and attributes; a built-in one is not.
   if (match.nodes.size() < 2 && match.pattern->becomes == Becomes::kGroup && is_builtin(*match.pattern))
     return "it is one node, which is a group as it is";
   if (match.nodes.size() > limits_.max_fused_ops)
@@ -105,7 +105,7 @@ std::string Claiming::why_not(const PatternMatch& match) {
   const TrialResult lowered = lowering_.of(match.nodes, outputs);
   if (!lowered.known) return "whether its nodes are one kernel was not tried: too many ever new matches before";
   if (lowered.kernels != 1) return fmt::format("its nodes would be {} kernels", lowered.kernels);
-  // A product stays one.
+  // A matrix product must keep the strength of its kernel form.
   for (const NodeId n : match.nodes) {
     count_step();
     if (!is_product(n)) continue;
@@ -149,7 +149,7 @@ std::string Claiming::why_waiting(const PatternMatch& match) {
 NodeId Claiming::made_of_one(const std::vector<NodeId>& nodes, const std::set<NodeId>& products) {
   struct Before {
     NodeId node;
-    bool reduced;  // on the way from here to the match
+    bool reduced;  // a reduction lies on the path from here to the match
   };
   std::vector<Before> before;
   for (const NodeId n : nodes) before.push_back({n, false});

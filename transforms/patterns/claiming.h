@@ -1,10 +1,9 @@
-// What patterns have claimed so far, and whether a match may be claimed as well: where its nodes are one kernel, of a
-// form no worse than theirs, and contracting them closes no circle.
+// The claims so far, and the decision whether a match may be claimed: its nodes must be one kernel, of a form no worse
+// than theirs, and contracting them must close no cycle.
 //
 //   g = linear(x, wg); a = silu(g)                                       {g, a}: yes
-//   k = linear(x, wk); f = softmax(k); v = linear(x, wv); y = sub(v, f)  {v, y}: no, v would wait for k, beside which
-//   it
-//                                                                        can stand in one launch
+//   k = linear(x, wk); f = softmax(k); v = linear(x, wv); y = sub(v, f)  {v, y}: no, because v would wait for k, and
+//                                                                        both can be one launch
 #pragma once
 
 #include <set>
@@ -26,43 +25,43 @@ bool claims_nodes(const FusionPattern& pattern);
 class Claiming {
  public:
   Claiming(const Graph& graph, const ClaimLimits& limits, TrialMemory& memory);
-  // Claims where the pattern matches at these nodes, from the last to the first.
+  // Claims the matches of a pattern at these roots, from the last to the first.
   void run(const FusionPattern& pattern, const std::vector<NodeId>& roots);
-  // What a former run has claimed.
+  // Adds a claim that an earlier run made.
   void take_back(PatternClaim made);
-  // "" where the match may be claimed.
+  // Why the match may not be claimed; "" if it may.
   std::string why_not(const PatternMatch& match);
   const SearchedGraph& searched() const { return searched_; }
   std::vector<PatternClaim> claims() && { return std::move(claims_); }
   const std::vector<std::uint32_t>& claim_of() const { return claim_of_; }
 
  private:
-  // What is known of a match whose surroundings look the same holds here as well, but for what depends on nodes far
-  // away.
+  // Matches at a root, reusing the result of a root with equal surroundings, and claims the match if it may be. Only
+  // conditions on distant nodes are checked again for a reused match.
   void try_at(NodeId root, MatchMemory& memory);
   bool is_product(NodeId n) const;
-  // Circles may lead anywhere, and what a product waits for may be far before it.
+  // The checks that depend on distant nodes: cycles, and products that wait for others.
   std::string why_not_from_afar(const PatternMatch& match);
-  // Products of one operand stand beside one another in one launch, unless one waits in its epilogue for what is made
-  // of another: v = linear(x) in sub(v, what the state holds for k = linear(x)).
+  // Products of one operand share a launch (merge-siblings) unless the epilogue of one depends on a reduction of
+  // another. Refuses a match with such an epilogue: v = linear(x) in sub(v, f), where f reduces k = linear(x).
   std::string why_waiting(const PatternMatch& match);
-  // One of these products of which something is reduced, nearby, that the nodes read; kNone where there is none. What
-  // is elementwise between two products goes into their epilogues, and is read once.
+  // One of `products` that the nodes depend on through a reduction nearby; kNone if there is none. Elementwise nodes
+  // between two products do not count, since they go into an epilogue.
   NodeId made_of_one(const std::vector<NodeId>& nodes, const std::set<NodeId>& products);
   bool reduces(NodeId n);
-  // A product whose rows are reduced has few blocks, where its rows are few or long: two kernels may take less time.
+  // Refuses a product with a reduction of its rows if two kernels are faster. Such a kernel has few blocks.
   std::string why_apart(const std::vector<NodeId>& nodes, double together);
-  // A pattern knows a better form, but not what that takes on every target: it is never to be dearer than its nodes.
+  // Refuses a match that is predicted to be slower than its nodes alone on this target. `together` is in seconds.
   std::string why_nodes_alone(const std::vector<NodeId>& nodes, double together);
   std::pair<double, int> seconds_and_strength(const std::vector<NodeId>& nodes);
   std::set<ValueId> inputs_of(const std::vector<NodeId>& nodes) const;
-  // The first node from n on behind which nothing leads back: ways go forward, and inside of a claim back to its first
-  // node at most, so it is the first that no claim spans together with the next.
+  // The first node m >= n such that no path from a node after m leads back to m or before. Paths go forward, except
+  // inside a claim, where they may go back to its first node; so m is the first node that no claim spans with m + 1.
   NodeId no_way_back_behind(NodeId n);
-  // Ways out of a match that has one result begin at its root, and never lead back.
+  // As circle_through, but returns "" at once if only the root's results are read outside: no path leads back then.
   std::string circle_outside(const PatternMatch& match);
-  // Does a way lead out of the match and back into it? Only values that escape can begin one. Claims made before are
-  // one place each: who enters leaves by all their values.
+  // Describes a path that leaves the match and enters it again; "" if there is none. A claim counts as one node:
+  // a path that enters it may leave by any of its values.
   std::string circle_through(const PatternMatch& match);
   void add(PatternMatch match);
   std::vector<ValueId> constants_of(const std::vector<NodeId>& nodes) const;
@@ -73,9 +72,9 @@ class Claiming {
   NodeLooks looks_;
   TrialLowering lowering_;
   std::vector<std::uint32_t> claim_of_;  // by node
-  std::vector<NodeId> open_end_;         // by node: itself, or a later one if a claim spans it and the next
+  std::vector<NodeId> open_end_;         // by node: itself, or a later node if a claim spans it and the next node
   std::vector<PatternClaim> claims_;
-  std::size_t roots_left_ = 0;  // of the pattern that has its turn
+  std::size_t roots_left_ = 0;  // roots of the current pattern that are not tried yet
 };
 
 }  // namespace fusec

@@ -9,7 +9,8 @@
 namespace fusec {
 namespace {
 
-// The nodes in an order in which each claim's stand side by side: of what is ready, always what ended first before.
+// A topological order with the nodes of each claim contiguous. Of the nodes and claims that are ready, takes the one
+// whose last node came first in the old order.
 std::vector<NodeId> order_of(const Graph& graph, const std::vector<PatternClaim>& claims,
                              const std::vector<std::uint32_t>& claim_of) {
   const NodeId count = static_cast<NodeId>(graph.nodes.size());
@@ -42,7 +43,7 @@ std::vector<NodeId> order_of(const Graph& graph, const std::vector<PatternClaim>
   return order;
 }
 
-// They were found from the last node to the first, one pattern after the other.
+// Sorts claims by their first nodes. Each pattern found its claims from the last node to the first, so reverse first.
 void sort_by_nodes(std::vector<PatternClaim>& claims) {
   const auto first_node = [](const PatternClaim& claim) { return claim.nodes.front(); };
   std::ranges::reverse(claims);

@@ -1,5 +1,5 @@
-// Brings the nodes of a graph into an order in which those of each claim stand side by side, and the claims into that
-// of their first nodes. What claims do not hold keeps its order as far as it can.
+// Reorders the nodes of a graph so that the nodes of each claim are contiguous, and sorts the claims by their first
+// nodes. Other nodes keep their order as far as possible.
 //
 //   g  u  r  a  h      claim {g, u, a, h}   ->   r  g  u  a  h
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace fusec {
 
-// `claim_of` gives each node's claim, kNone where it has none. Claims close no circle.
+// `claim_of`: by node, its claim, or kNone. The claims must close no cycle.
 void bring_claims_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims,
                            const std::vector<std::uint32_t>& claim_of);
 

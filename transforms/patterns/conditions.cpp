@@ -17,7 +17,7 @@ namespace {
 
 using Argument = PatternCondition::Argument;
 
-// The values and attributes behind a condition's arguments.
+// The values and attributes that a condition's arguments name.
 struct Asked {
   const PatternCondition& condition;
   const PatternCheckContext& context;
@@ -154,7 +154,7 @@ bool last_dims(const Asked& a) {
     if (dims[i] != rank - static_cast<std::int64_t>(dims.size() - i)) return false;
   return !dims.empty();
 }
-// The number that an operand or an attribute is.
+// The value of argument i, an operand or an attribute, as a number.
 std::optional<double> any_number(const Asked& a, std::size_t i) {
   if (a.value(i) != kNone) {
     const auto n = number_of(a.graph(), a.value(i));
@@ -194,7 +194,7 @@ bool distinct(const Asked& a) {
   return a.value(0) != a.value(1);
 }
 
-// Is v made of `other`, a few elementwise nodes in between?
+// Whether v is `other`, or made of it by a few elementwise nodes.
 bool is_made_of(const Asked& a, ValueId v, ValueId other) {
   constexpr std::size_t kMost = 16;
   std::vector<ValueId> found = {v};
@@ -233,7 +233,7 @@ bool widened(const Asked& a) {
   return is_float(wide) && is_float(narrow) && bits(wide) >= 32 && bits(wide) > bits(narrow);
 }
 
-// How many elements there are along the dimensions that the attribute names (all of them where it is absent).
+// The number of elements along the dimensions that the attribute names, or along all if the attribute is absent.
 std::optional<double> count_along(const Asked& a, std::size_t tensor, std::size_t attribute) {
   const Shape& shape = a.tensor(tensor).shape;
   std::vector<std::int64_t> dims;
@@ -276,13 +276,13 @@ bool along_batch_and_channels(const Asked& a) {
 bool channel_groups(const Asked& a) {
   const Shape &g = a.tensor(0).shape, &x = a.tensor(1).shape;
   if (g.size() < 3 || x.size() < 2 || g[0] != x[0]) return false;
-  // [N, G, C / G, ...] or [N, G, everything else]: a whole number of channels each.
+  // [N, G, C / G, ...] or [N, G, everything else], with a whole number of channels in each group.
   const auto groups = g[1].as_constant(), channels = x[1].as_constant();
   return groups && channels && *groups > 0 && *channels % *groups == 0;
 }
 bool all_but_first(const Asked& a) {
   const auto rank = static_cast<std::int64_t>(a.tensor(1).rank());
-  // a normalized_shape: the last dimensions, as many as it has
+  // A normalized_shape stands for as many last dimensions as it has.
   if (const auto* shape = std::get_if<std::vector<Dim>>(&*a.attribute(0)))
     return static_cast<std::int64_t>(shape->size()) == rank - a.number(2);
   std::vector<std::int64_t> dims = a.dims(0);
@@ -296,7 +296,7 @@ bool repeated_heads(const Asked& a) {
   const Shape &r = a.tensor(0).shape, &e = a.tensor(1).shape, &u = a.tensor(2).shape, &k = a.tensor(3).shape;
   const std::size_t rank = k.size();
   if (rank < 3 || r.size() != rank || u.size() != rank + 1 || e.size() != rank + 1) return false;
-  const std::size_t repeats = rank - 2;  // the dimension that u has more than k
+  const std::size_t repeats = rank - 2;  // the dimension of u that k lacks
   if (!u[repeats].is(1)) return false;
   for (std::size_t d = 0; d <= rank; ++d)
     if (d != repeats && (u[d] != e[d] || u[d] != k[d > repeats ? d - 1 : d])) return false;
@@ -321,7 +321,7 @@ bool some_kept(const Asked& a) {
   return true;
 }
 
-// Is element [i, j] kept (true, or 0 to be added) where j <= i, and masked out (false, or -inf) elsewhere?
+// Whether element [i, j] keeps the key (true, or 0 to add) for j <= i, and masks it out (false, or -inf) otherwise.
 bool causal(const Asked& a) {
   const Constant* c = a.graph().constant_of(a.value(0));
   const Shape& shape = a.tensor(0).shape;
@@ -339,7 +339,7 @@ bool causal(const Asked& a) {
   return true;
 }
 
-// Are all elements of the constant numbers of that value's dtype, so that a cast to it loses nothing?
+// Whether a cast of the constant to the value's dtype changes no element.
 bool fits(const Asked& a) {
   const Constant* c = a.graph().constant_of(a.value(0));
   const DType dtype = a.tensor(1).dtype;
@@ -350,8 +350,8 @@ bool fits(const Asked& a) {
   });
 }
 
-// The kinds of a predicate's arguments: v a value, a an attribute, p one that may be absent, e either of value and
-// attribute, n a number, i a whole one; w dtypes, o ops, m numbers (any number of these last).
+// Letters for a predicate's arguments: v a value, a an attribute, p an attribute that may be absent, e a value or an
+// attribute, n a number, i an integer. The last may be w, o or m: one or more dtypes, ops or numbers.
 struct Predicate {
   std::string_view name, arguments;
   bool (*holds)(const Asked&);

@@ -7,7 +7,7 @@
 namespace fusec {
 namespace {
 
-// Where a piece begins in what it is cut from, in pieces or elements: enough to compare two.
+// A piece and its position in the value that it is cut from. Positions count pieces or elements and only compare.
 struct GatedPiece {
   ValueId whole = kNone;
   std::int64_t place = 0;

@@ -1,4 +1,5 @@
-// How a gated unit's operands lie, as attributes of its group: what text cannot say.
+// Finds the layout of gate and up of a gated unit, for the attributes of its group. The pattern language cannot express
+// it.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace fusec {
 
-// Of a match that names `gate` and `up`, where both are pieces of one value: swapped = true where up comes first,
-// interleaved = true where they alternate. Of a match that holds the op itself (swiglu ...): that op's attributes.
+// If the matched `gate` and `up` are pieces of one value: swapped = true if up comes first, interleaved = true if they
+// alternate. If the match holds a gated op (swiglu ...): that op's attributes.
 std::vector<std::pair<std::string, std::string>> gated_layout(const PatternCheckContext& context);
 
 }  // namespace fusec

@@ -11,7 +11,7 @@ namespace fusec {
 namespace {
 
 constexpr std::int64_t kMostValueSteps = 1 << 23;  // scalar operations: less than a tenth of a second
-constexpr int kDeepestValue = 16;                  // nodes above one another
+constexpr int kDeepestValue = 16;                  // nodes on a path from a constant to the value
 
 std::optional<HostTensor> tensor_of(const Graph& graph, ValueId v, std::int64_t& steps, int depth) {
   if (graph.type(v).is_tuple) return std::nullopt;

@@ -1,5 +1,5 @@
-// A value that is made of constants with data alone, as a constant: what a rewrite that folds a scale into weights puts
-// in their place. Weights that come at run time are not known, and nothing is computed of them.
+// Evaluates a value that depends only on constants with data, for rewrites that fold a scale into weights. Weights that
+// come at run time have no known value.
 //
 //   constant w: float32[8, 4] = [...]
 //   a = mul(w, 0.5)                        ->     constant a: float32[8, 4] = [...]
@@ -11,7 +11,8 @@
 
 namespace fusec {
 
-// kNone where it is not known, or where computing it would take long.
+// Adds the value as a constant of that name and returns it; returns v if it is a constant with data already. Returns
+// kNone if the value is not known or takes too long to compute.
 ValueId known_value(Graph& graph, ValueId v, std::string name);
 
 }  // namespace fusec

@@ -11,7 +11,8 @@
 namespace fusec {
 namespace {
 
-// Does the library's call take less time than a kernel of our own, which would take along what reads the result?
+// Whether the library call is predicted to be faster than a generated kernel, which could fuse the readers of the
+// result as its epilogue.
 bool is_predicted_faster(const CublasLtCall& call, const PatternCheckContext& context,
                          const std::vector<ValueId>& outputs, const Target& target) {
   const Graph& graph = context.graph();
@@ -26,10 +27,10 @@ bool is_predicted_faster(const CublasLtCall& call, const PatternCheckContext& co
 
 constexpr const char* kOwnIsFaster = "a kernel of our own is predicted to take less time";
 
-// The integer product inside of static_quant_linear(x, w, ...) as a call, or why there is none. Scales, bias and what
-// an offset takes from it stand behind it.
+// Fills `call` with the integer product of static_quant_linear(x, w, ...). Returns why there is none, "" if there is.
+// Scales, bias and the correction for a zero point follow the call in other kernels.
 std::string find_integer_product(const Graph& graph, const Node& node, CublasLtCall& call) {
-  constexpr std::int64_t kDeepest = 131071;  // beyond, the library's sums may leave int32
+  constexpr std::int64_t kDeepest = 131071;  // largest K whose int8 products surely fit an int32 accumulator
   const Shape& x = graph.tensor(node.inputs[0]).shape;
   const Shape& w = graph.tensor(node.inputs[1]).shape;
   const Bounds bounds = graph.bounds();
@@ -62,7 +63,7 @@ std::string why_no_integer_product(const PatternCheckContext& context, bool must
   return library < predict(graph, {context.match.root}, {node.first_output}, true, target).total ? "" : kOwnIsFaster;
 }
 
-// Of a library: its name begins with the library's.
+// Whether a built-in rewriting pattern serves a library; its name begins with the library's name.
 bool is_rewrite_for_library(const FusionPattern& p) {
   return p.becomes == Becomes::kRewrite && p.name.starts_with("cublaslt.") && is_builtin(p);
 }
@@ -79,7 +80,7 @@ std::optional<Gemm> parse_gemm(std::string_view text) {
 void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, const Target& target,
                              bool round_intermediates) {
   const auto is_library = [](const FusionPattern& p) { return p.becomes == Becomes::kLibrary; };
-  // A user's own stay, to say why nothing comes of them.
+  // A user's library patterns stay, to say why they match nothing.
   if (gemm == Gemm::kBuiltin)
     std::erase_if(patterns, [&](const FusionPattern& p) {
       return (is_library(p) && is_builtin(p)) || is_rewrite_for_library(p);

@@ -1,5 +1,5 @@
-// Who multiplies matrices: patterns that become calls of a library are tried where the user wants them, and match where
-// the library computes exactly what the nodes say.
+// Selects who multiplies matrices (--gemm). Patterns that become library calls are tried only if the user wants them,
+// and match only where the library computes what the nodes compute.
 #pragma once
 
 #include <string_view>
@@ -10,14 +10,14 @@
 namespace fusec {
 
 enum class Gemm : std::uint8_t {
-  kBuiltin,   // kernels of our own
-  kCublasLt,  // cuBLASLt, wherever it can
-  kAuto,      // cuBLASLt where that is predicted to take less time
+  kBuiltin,   // generated kernels only
+  kCublasLt,  // cuBLASLt wherever it can compute the nodes
+  kAuto,      // cuBLASLt where it is predicted to be faster
 };
 std::optional<Gemm> parse_gemm(std::string_view text);
 
-// Patterns of libraries ask schedule/lowering/cublaslt_call. Under kBuiltin the built-in ones are left out, and a
-// user's match nothing and say why.
+// Lets library patterns check schedule/lowering/cublaslt_call.h. Under kBuiltin removes the built-in library patterns,
+// and makes the user's refuse every match with a reason.
 void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, const Target& target,
                              bool round_intermediates);
 

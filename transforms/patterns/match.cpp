@@ -19,11 +19,11 @@ namespace fusec {
 namespace {
 
 constexpr int kMostMatchSteps = 20000;
-constexpr std::size_t kMostBegins = 4;  // where a chain may begin: the nearest are tried
+constexpr std::size_t kMostBegins = 4;  // candidates for the beginning of a chain; the nearest are tried
 constexpr int kLongestThrough = 8;      // transparent nodes in a row
 
-// Does a cast keep what a value means? Widening does; so does the way back from float32 to the 16-bit dtype of the
-// match's result.
+// Whether a cast counts as transparent: a widening to float32 or float64, or a narrowing from float32 to the 16-bit
+// dtype of the match's result.
 bool keeps_meaning(DType from, DType to, DType result) {
   if (!is_float(from) || !is_float(to)) return false;
   if (from == to) return true;
@@ -54,7 +54,7 @@ class Matcher {
   }
 
  private:
-  // What is to be matched after this: a function that is there as long as it may be called.
+  // The continuation of a match: a reference to a function that outlives it.
   class Next {
    public:
     template <class Function>
@@ -67,12 +67,12 @@ class Matcher {
     bool (*call_)(const void*);
   };
 
-  // What makes the operands of these is noted by who asked for it.
+  // Reports a node to `seen_`; the caller of match_pattern adds the producers of its operands.
   void look_at(NodeId n) const {
     if (seen_ && (seen_->empty() || seen_->back() != n)) seen_->push_back(n);
   }
 
-  // Of two that came equally far, the first that is specific.
+  // Keeps the nearest miss. Of two that came equally far, a specific one wins, else the first.
   template <class Text>
   void note(Text text, bool specific = false) {
     if (!miss_) return;
@@ -132,7 +132,8 @@ class Matcher {
     return false;
   }
 
-  // In `permutation(w) | w`, what is no permutation fails nothing: it is w.
+  // Skips an alternative whose op differs if another alternative matches any value, so that no miss is noted: in
+  // `permutation(w) | w`, a value that is no permutation is w.
   bool is_passed_over(const PatternTerm& alternatives, const PatternTerm& each, ValueId v) const {
     if (each.kind != PatternTerm::Kind::kNode || v == kNone) return false;
     const NodeId producer = graph_.value(v).producer;
@@ -159,7 +160,7 @@ class Matcher {
     return false;
   }
 
-  // A number that is written twice is two values.
+  // Equal numbers may be different values.
   bool same_number(ValueId a, ValueId b) const {
     if (graph_.value(a).kind != Value::Kind::kNumber || graph_.value(b).kind != Value::Kind::kNumber) return false;
     return graph_.number(a) == graph_.number(b);
@@ -168,7 +169,7 @@ class Matcher {
   bool matches_number(const PatternTerm& term, ValueId v) {
     const std::optional<Scalar> number = number_of(graph_, v);
     bool same = number && is_near(number->as_double(), term.number, term.exact);
-    // A constant has the number as its dtype can hold it.
+    // A constant may hold the number rounded to its dtype.
     if (number && !same && !term.exact && graph_.constant_of(v) && is_float(graph_.tensor(v).dtype))
       same = number->as_double() == round_to_float(graph_.tensor(v).dtype, term.number);
     if (!same)
@@ -177,7 +178,7 @@ class Matcher {
     return same;
   }
 
-  // The longest way through first: what stands between becomes part of the match.
+  // Matches behind up to `left` transparent nodes, most nodes first. They become part of the match.
   bool matches_through(const PatternTerm& term, ValueId v, int left, const Next& next) {
     if (v == kNone) return matches(term, v, next);
     const NodeId producer = graph_.value(v).producer;
@@ -190,7 +191,8 @@ class Matcher {
     return matches(term, v, next);
   }
 
-  // Elementwise nodes on all ways from what the term matches to here; the nearest such first.
+  // Matches a chain: the elementwise nodes on all paths from a value that the term matches to v. Tries the nearest
+  // beginnings first.
   bool matches_chain(const PatternTerm& term, ValueId v, const Next& next) {
     const NodeId end = v == kNone ? kNone : graph_.value(v).producer;
     if (end == kNone || !is_free(end) || !is_chain_node(graph_.nodes[end])) {
@@ -200,7 +202,7 @@ class Matcher {
     std::vector<NodeId> chain = {end};
     chain.reserve(kLongestChain);
     look_at(end);
-    std::uint64_t marks = mark(end);  // of what is in the chain: most others are known by them not to be
+    std::uint64_t marks = mark(end);  // a bit filter of the nodes in the chain
     std::vector<ValueId> begins;
     for (std::size_t at = 0; at < chain.size(); ++at) {
       count_step();
@@ -246,7 +248,7 @@ class Matcher {
     return term.kind == PatternTerm::Kind::kNode && means_op(term.op, op);
   }
 
-  // Those of the nodes (in order) that need the value.
+  // The nodes of a sorted list that depend on the value `begin`.
   std::vector<NodeId> made_of(const std::vector<NodeId>& nodes, ValueId begin) const {
     std::vector<NodeId> result;
     for (const NodeId n : nodes)
@@ -257,7 +259,7 @@ class Matcher {
     return result;
   }
 
-  // May the node be part of a match? Nodes that were added to the graph since it was searched are not.
+  // Whether the node may be part of a match. Nodes that were added since the SearchedGraph was made may not.
   bool is_free(NodeId n) const {
     return n < searched_.taken.size() && !searched_.taken[n] && graph_.nodes[n].fuse && !graph_.nodes[n].pattern;
   }
@@ -288,7 +290,7 @@ class Matcher {
       note([&] { return fmt::format("found another result of {}", in_quotes(node->name)); });
       return false;
     }
-    // A node that is met again (two results of one split) is in the list once.
+    // A node that is met twice (two results of one split) is listed once.
     const bool again = std::ranges::find(match_.nodes, producer) != match_.nodes.end();
     if (!again) match_.nodes.push_back(producer);
     const bool found = bind(term.name, v, [&] {
@@ -298,7 +300,8 @@ class Matcher {
     return found;
   }
 
-  // It may be there, behind casts and views that the pattern does not look through.
+  // Notes a miss. Reports a node of the wanted op that is behind casts and views, which the pattern does not look
+  // through.
   void note_other(const PatternTerm& term, ValueId v) {
     if (!miss_) return;
     constexpr std::size_t kMostBetween = 3;
@@ -330,7 +333,7 @@ class Matcher {
     return graph_.nodes[n].op->name == "quantize" || graph_.nodes[n].op->name == "dequantize";
   }
 
-  // The first of them that changes the value.
+  // The first node that changes the value, kNone for none.
   NodeId changer(const std::vector<NodeId>& between) const {
     const auto found = std::ranges::find_if(between, [&](NodeId n) {
       return quantizes(n) || (graph_.nodes[n].op->name == "cast" && !is_transparent(graph_.nodes[n]));
@@ -367,7 +370,7 @@ class Matcher {
     };
     if (!found) {
       if (!wanted.may_be_absent && (wanted.bound == kNoName || !wanted.allowed.empty())) return fail();
-      // Without dimensions all are meant: that is no list that another node could have as well.
+      // An absent attribute means all dimensions, which cannot bind as a list.
       if (!wanted.may_be_absent && names_dims(wanted.name)) return fail();
       if (wanted.bound != kNoName && match_.attributes[wanted.bound]) return fail();
       return matches_attributes(term, node, i + 1, next);
@@ -377,7 +380,7 @@ class Matcher {
     if (names_dims(wanted.name) && !node.inputs.empty() && node.inputs[0] != kNone &&
         !graph_.type(node.inputs[0]).is_tuple) {
       rank = static_cast<std::int64_t>(graph_.tensor(node.inputs[0]).rank());
-      if (node.op->name == "stack" || node.op->name == "unsqueeze") ++rank;  // they name dimensions of the result
+      if (node.op->name == "stack" || node.op->name == "unsqueeze") ++rank;  // their dims are the result's
       value = from_zero(std::move(value), rank);
     }
     const bool literal = std::ranges::any_of(wanted.allowed, [&](const AttributeValue& each) {
@@ -392,7 +395,8 @@ class Matcher {
     return false;
   }
 
-  // What is rewritten means what its attributes say, all of them; only what moves and casts says it by its type.
+  // A rewriting pattern must name every attribute of a node. Movement ops and casts are exempt, since their result type
+  // determines the attribute.
   bool has_no_other_attribute(const PatternTerm& term, const Node& node) {
     if (pattern_.becomes != Becomes::kRewrite || term.op == "view" || term.op == "permutation" ||
         term.op == "transposed" || term.op == "expand" || term.op == "cast")
@@ -441,7 +445,7 @@ class Matcher {
     std::ranges::sort(whole.nodes);
     whole.nodes.erase(std::unique(whole.nodes.begin(), whole.nodes.end()), whole.nodes.end());
     const PatternCheckContext context{searched_, whole, seen_};
-    // What asks how a value was made, over many nodes, is asked last, unless somebody wants to know why not.
+    // Check conditions that walk over many nodes last. For a miss keep the order of the pattern.
     for (const bool far : {false, true})
       for (const PatternCondition& condition : pattern_.conditions) {
         count_step();
@@ -462,7 +466,7 @@ class Matcher {
     return true;
   }
 
-  // A chain's values may be read by what comes later: that cannot lead back into the match.
+  // Whether v may be read outside. The values of a chain may be read after the root, from where no path leads back.
   bool may_escape(ValueId v) const {
     const NodeId producer = graph_.value(v).producer;
     if (std::ranges::find(in_chain_, producer) != in_chain_.end() &&
@@ -473,7 +477,7 @@ class Matcher {
     return std::ranges::any_of(pattern_.escaping, [&](std::uint32_t n) { return match_.values[n] == v; });
   }
 
-  // Is what inner nodes make read inside alone?
+  // Whether only nodes of the match read the results of its inner nodes, escaping values aside.
   bool is_closed(const PatternMatch& whole) {
     const auto inside = [&](NodeId n) { return std::ranges::binary_search(whole.nodes, n); };
     for (const NodeId n : whole.nodes) {
@@ -507,8 +511,8 @@ class Matcher {
   std::vector<NodeId>* seen_;
   PatternMatch match_, result_;
   DType result_dtype_ = DType::kFloat32;
-  bool whole_ = false;            // all nodes are found, conditions are asked
-  std::vector<NodeId> in_chain_;  // and what the chains begin with
+  bool whole_ = false;            // all nodes are found, and conditions are being checked
+  std::vector<NodeId> in_chain_;  // nodes of chains, and the nodes that chains begin with
   int steps_ = 0;
 };
 

@@ -8,11 +8,11 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kMostLooks = 50'000;     // in a graph of ever new nodes there is nothing to remember
-constexpr std::size_t kMostMatchReaders = 32;  // of a value of a node that may look like others
-constexpr std::size_t kMostOfSameRoot = 8;     // searches that begin at nodes of the same looks
-constexpr std::uint64_t kFarAway = 1u << 20;   // a reader, no matter where
-constexpr std::uint64_t kAbsent = 1u << 21;    // an operand
+constexpr std::size_t kMostLooks = 50'000;     // distinct looks; further new nodes are kUnlike
+constexpr std::size_t kMostMatchReaders = 32;  // readers of a value; nodes with more are kUnlike
+constexpr std::size_t kMostOfSameRoot = 8;     // remembered searches for one looks of the root
+constexpr std::uint64_t kFarAway = 1u << 20;   // in a key: a distant reader
+constexpr std::uint64_t kAbsent = 1u << 21;    // in a key: an absent operand
 
 }  // namespace
 
@@ -36,7 +36,8 @@ std::uint32_t NodeLooks::of(NodeId n) {
   return known_[n] = numbers_.emplace(key_, static_cast<std::uint32_t>(numbers_.size() + 1)).first->second;
 }
 
-// All who read it agree in how they call it: by the value's number where the last of them is far from where it begins.
+// Whether the value's last reader is more than kNear after its producer, or after its first reader. All readers then
+// write it into their keys by its id.
 bool NodeLooks::is_read_far_away(ValueId v) const {
   const auto readers = searched_.uses.of(v);
   if (readers.empty()) return false;
@@ -97,7 +98,7 @@ void NodeLooks::write_operand(NodeId n, ValueId v) {
     key_.push_back(std::uint64_t{n - value.producer} << 32 | value.index);
     return;
   }
-  // Of an input or a constant: where it is read first, which tells it from others.
+  // An input or a constant is identified by its first reader and the operand's position there.
   const NodeId first = searched_.uses.of(v).front();
   const auto& operands = graph.nodes[first].inputs;
   const auto place = std::find(operands.begin(), operands.end(), v) - operands.begin();
@@ -160,7 +161,7 @@ std::optional<PatternMatch> MatchMemory::search(NodeId root, RememberedMatch*& r
   return match;
 }
 
-// What makes the operands of a node that was looked at may have been looked at as well.
+// Also notes the producers of the examined nodes' operands, since match_pattern need not report them.
 bool MatchMemory::note_seen(NodeId root, RememberedMatch& remembered) {
   std::ranges::sort(seen_);
   seen_.erase(std::unique(seen_.begin(), seen_.end()), seen_.end());
@@ -170,7 +171,7 @@ bool MatchMemory::note_seen(NodeId root, RememberedMatch& remembered) {
       if (v != kNone && searched_.graph.value(v).producer != kNone) seen_.push_back(searched_.graph.value(v).producer);
   std::ranges::sort(seen_);
   seen_.erase(std::unique(seen_.begin(), seen_.end()), seen_.end());
-  if (seen_.back() >= searched_.taken.size()) return false;  // a node that was added since
+  if (seen_.back() >= searched_.taken.size()) return false;  // added after the SearchedGraph
   for (auto it = seen_.rbegin(); it != seen_.rend(); ++it) {
     const bool itself = looks_.stands_for_itself(*it);
     const std::uint32_t looks = looks_.of(*it);

@@ -1,13 +1,12 @@
-// Large models repeat themselves: what a pattern found at one node it finds at every node whose surroundings look the
-// same. A search notes which nodes it looked at; elsewhere its answer is taken where the nodes at the same distances
-// look like those and are as free as they were.
+// Reuses pattern searches in models of equal layers. A search records the nodes that it examined. At another root its
+// result is reused if the nodes at the same distances look the same and are as free.
 //
 //   layer 1  g1 = linear(x1, w1)  a1 = silu(g1)  h1 = mul(a1, u1)      searched: matches {a1, h1}
 //   layer 2  g2 = linear(x2, w2)  a2 = silu(g2)  h2 = mul(a2, u2)      h2, a2, g2 look like h1, a1, g1: {a2, h2}
 //
-// How a node looks is all that a search could ask of it: op, attributes, types, who reads its results and what it
-// reads, other nodes by their distance in the order of the graph. Who reads is no further away than kNear, or stands
-// for itself: a mask that all layers read is the same one for all of them.
+// The looks of a node are all that a search may ask about it: op, attributes, types, operands and readers, where other
+// nodes are given by their distance in the order of the graph. A node with a reader more than kNear away (a mask that
+// all layers read) is compared by identity instead.
 #pragma once
 
 #include <cstdint>
@@ -23,16 +22,16 @@
 
 namespace fusec {
 
-// How nodes look, as numbers: the same number, the same looks.
+// Numbers nodes by their looks: nodes with the same number look the same.
 class NodeLooks {
  public:
-  static constexpr std::uint32_t kUnlike = 0;  // any other node, as far as is known
+  static constexpr std::uint32_t kUnlike = 0;  // looks like no other node
 
   explicit NodeLooks(const SearchedGraph& searched);
   std::uint32_t of(NodeId n);
-  // The node has become another one: from now on it is like none.
+  // The node was rewritten: from now on it looks like no other.
   void forget(NodeId n) { known_[n] = kUnlike; }
-  // Some result is read so far away that the node stands for itself.
+  // Whether a result is read more than kNear away, so that the node is compared by identity.
   bool stands_for_itself(NodeId n) const;
 
  private:
@@ -53,24 +52,24 @@ class NodeLooks {
   std::unordered_map<std::vector<std::uint64_t>, std::uint32_t, KeyHash> numbers_;
 };
 
-// What was found where one pattern was tried at one node, in distances from that node.
+// The result of one search. Nodes are distances before the root.
 class RememberedMatch {
  public:
   bool matched() const { return matched_; }
-  // The nodes that the search looked at: how far before the root at most, but for those that stand for themselves.
+  // The greatest distance of an examined node, apart from those compared by identity; these are in far().
   NodeId reach() const { return reach_; }
   std::span<const NodeId> far() const { return far_; }
-  // What the caller made of the match; the same for all that are taken from here.
+  // Whether the caller accepted the match. Holds for every reuse.
   std::optional<bool> accepted;
 
  private:
   friend class MatchMemory;
   struct Seen {
-    NodeId node;  // itself, or its distance before the root
+    NodeId node;  // the node if `itself`, else its distance before the root
     std::uint32_t looks;
     bool itself, free;
   };
-  struct Place {  // of a value: operand or result `number` of a node
+  struct Place {  // a value as operand or result `number` of a node
     NodeId distance = kNone;
     std::uint32_t number = 0;
     bool is_result = false;
@@ -88,11 +87,11 @@ class MatchMemory {
  public:
   MatchMemory(const SearchedGraph& searched, NodeLooks& looks, const FusionPattern& pattern);
 
-  // What a search at this root would find, nullptr where none like it is known.
+  // The remembered result for this root, nullptr if there is none.
   RememberedMatch* find(NodeId root);
   PatternMatch match(const RememberedMatch& remembered, NodeId root) const;
 
-  // Searches, and remembers what may be: `remembered` is then that, else nullptr.
+  // Searches. Points `remembered` to the result if it can be reused, else to nullptr.
   std::optional<PatternMatch> search(NodeId root, RememberedMatch*& remembered);
 
  private:
@@ -106,7 +105,7 @@ class MatchMemory {
   const FusionPattern& pattern_;
   const bool may_remember_;
   std::vector<NodeId> seen_;
-  std::unordered_map<std::uint32_t, std::vector<RememberedMatch>> known_;  // by the looks of the root
+  std::unordered_map<std::uint32_t, std::vector<RememberedMatch>> known_;  // by looks of the root
 };
 
 }  // namespace fusec

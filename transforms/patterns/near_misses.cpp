@@ -16,9 +16,9 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kNear = 2;  // nodes of a pattern that were found, for its miss to be a near one
+constexpr std::size_t kNear = 2;  // fewest found nodes of a near miss
 
-// The nodes and what follows them closely: where a pattern that holds one of them may have its root.
+// The nodes and the nodes up to 12 steps after them, where a pattern that includes one of them may have its root.
 std::vector<NodeId> nodes_behind(const SearchedGraph& searched, const std::vector<NodeId>& nodes) {
   constexpr int kFarthest = 12;
   constexpr std::size_t kMost = 64;
@@ -38,21 +38,21 @@ std::vector<NodeId> nodes_behind(const SearchedGraph& searched, const std::vecto
   return found;
 }
 
-// What a rewriting pattern matches and does not replace. The graph stays as it is.
+// Why a rewriting pattern does not replace its match. Works on a copy of the graph.
 std::string why_no_rewrite(Graph graph, const PatternMatch& match) {
   if (graph.nodes[match.root].output_count != 1) return "its root has several results";
   return replace_match(graph, match);
 }
 
 struct FoundMiss {
-  std::size_t place;  // of the root in the list
-  bool whole;         // all its nodes were there
-  bool late;          // another pattern had claimed them before its turn, or does now
-  std::size_t count;
+  std::size_t place;  // position of the root in the list of roots
+  bool whole;         // all nodes were found
+  bool late;          // another pattern had claimed the root first
+  std::size_t count;  // found nodes
   NotClaimed miss;
 };
 
-// Tried because the user wants it, be it of one node.
+// Whether the pattern is tried on the user's demand (--gemm). Its misses are reported even with one node.
 bool is_of_library(const FusionPattern& pattern) {
   return pattern.becomes == Becomes::kLibrary || pattern.name.starts_with("cublaslt.");
 }
@@ -61,8 +61,8 @@ bool computes_constants(const PatternTerm& term) {
   return term.op == "known" || term.op == "folded" || std::ranges::any_of(term.operands, computes_constants);
 }
 
-// All nodes of a pattern that had its turn too late, or that rewrites: a condition alone keeps it from what another
-// pattern has claimed. That constants cannot be computed now is nothing to tell of: most factors are no constants.
+// A miss of a pattern whose nodes another pattern has claimed: reported only if all nodes are there and just a
+// condition fails. Patterns that compute constants are not reported, because most factors are no constants.
 NearMiss missed_by_condition(const SearchedGraph& untaken, const FusionPattern& pattern, NodeId root) {
   NearMiss miss;
   if (computes_constants(pattern.replacement)) return {};
@@ -70,7 +70,7 @@ NearMiss missed_by_condition(const SearchedGraph& untaken, const FusionPattern& 
   return miss;
 }
 
-// The graph with nothing kept out of fusion, to see what would match then; nothing where nothing is.
+// A copy of the graph in which every node may fuse; nothing if that is so already.
 std::optional<Graph> without_kept(const Graph& graph) {
   if (std::ranges::all_of(graph.nodes, &Node::fuse)) return std::nullopt;
   Graph open = graph;
@@ -78,7 +78,7 @@ std::optional<Graph> without_kept(const Graph& graph) {
   return open;
 }
 
-// A match but for nodes that the user keeps out of fusion.
+// A match that only nodes kept out of fusion by the user prevent.
 NearMiss missed_by_wish(const Graph& graph, const SearchedGraph& open, const FusionPattern& pattern, NodeId root) {
   const auto match = match_pattern(open, pattern, root);
   if (!match) return {};
@@ -87,7 +87,7 @@ NearMiss missed_by_wish(const Graph& graph, const SearchedGraph& open, const Fus
   return {match->nodes, true, true, fmt::format("{} is kept out of fusion", in_quotes(graph.nodes[*kept].name))};
 }
 
-// Of each root those that only a condition keeps away, or else the few that came nearest as well.
+// For each root, the misses with all nodes found; if there are none, or only late ones, also up to 3 partial misses.
 std::vector<NotClaimed> nearest(std::vector<FoundMiss> found) {
   constexpr std::size_t kMostPartial = 3;
   std::ranges::stable_sort(found, [](const FoundMiss& a, const FoundMiss& b) {
@@ -122,7 +122,7 @@ std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patte
   const std::optional<Graph> without = without_kept(graph);
   const std::optional<SearchedGraph> open = without ? std::optional<SearchedGraph>(*without) : std::nullopt;
   const auto is_asked = [&](NodeId n) { return std::ranges::find(nodes, n) != nodes.end(); };
-  // Each pattern finds the graph as it found it: with the nodes taken that earlier ones have claimed.
+  // Replay: each pattern sees the nodes as taken that earlier patterns claimed.
   for (const auto& pattern : patterns) {
     for (std::size_t i = 0; i < roots.size(); ++i) {
       const auto found_claim = claim_of.find(roots[i]);
@@ -139,7 +139,7 @@ std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patte
         if (NearMiss wish = missed_by_wish(graph, *open, *pattern, roots[i]); !wish.why.empty()) miss = std::move(wish);
       }
       if (miss.why.empty() || std::ranges::none_of(miss.nodes, is_asked)) continue;
-      // What another pattern has is missed only where more would have been had, or by a detail.
+      // Report a partial miss at a claimed root only if it found more nodes than the claim, or a detail is to blame.
       const bool is_detail = miss.specific && is_asked(roots[i]);
       if (!miss.whole && !is_detail && (claim || !is_asked(roots[i])) &&
           miss.nodes.size() <= (claim ? claim->nodes.size() : kNear))

@@ -1,4 +1,4 @@
-// Where patterns nearly claimed what --explain asks about, and what was in the way.
+// For --explain: patterns that nearly claimed the given nodes, and what prevented it.
 //
 //   a = silu(g); h = mul(a, u); r = add(a, 1)     h: fusec.gated_unit, "a is needed by r as well"
 #pragma once
@@ -12,15 +12,14 @@
 
 namespace fusec {
 
-// Why there is no claim of this pattern at this node, for --explain: "" where nothing is in the way, nothing at all
-// where the graph does not resemble the pattern there.
+// A pattern that nearly matched at a root, and the reason why it made no claim there.
 struct NotClaimed {
   NodeId root = kNone;
   std::string pattern, why;
 };
-// Near misses that hold one of these nodes: patterns of which at least two nodes were found. Of a place those that only
-// a condition keeps away, or else the few that came nearest; where another pattern claimed it, those that would have
-// taken more.
+// Near misses that include one of `nodes`: at least two nodes of the pattern were found, or the user asked for the
+// pattern. For each root, returns the patterns that only a condition prevents, or else the few that came nearest. If
+// another pattern claimed the root, returns only patterns that would have claimed more nodes.
 std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patterns,
                                     const std::vector<PatternClaim>& claims, const std::vector<NodeId>& nodes,
                                     const ClaimLimits& limits = {});

@@ -1,5 +1,5 @@
-// A fusion pattern is a declaration: what it matches, on which conditions, and what that becomes. Built-in patterns
-// (builtin/*.patterns) and a user's own (--patterns=FILE, the library) are read by one parser and tried by one matcher.
+// A fusion pattern declares what it matches, under which conditions, and what the match becomes. Built-in patterns
+// (builtin/*.patterns) and a user's own (--patterns=FILE, the library) share one parser and one matcher.
 //
 //   pattern fusec.relu_squared priority 100
 //     "the square of a relu, as one group"
@@ -7,27 +7,28 @@
 //     where   dtype(x, float16, bfloat16, float32)
 //     becomes group
 //
-// What a term may be:
+// Terms:
 //
-//   x                      any value; a name that stands twice is one value
+//   x                      any value; the same name twice must be the same value
 //   _                      any value
-//   gate: linear(x, w)     a name for what a part matches: the annotated parts of the match
-//   mul(a, b)              a node of that op; operands of commutative ops in either order. Further operands must be
-//                          absent. `view` is any op that only reshapes, `permutation` permute or transpose,
-//                          `transposed` one that exchanges the last two dimensions, `piece` any result of split, chunk,
-//                          slice or select
-//   softmax(x, dim=d)      an attribute: a literal, alternatives ("none" | absent), or a name that binds it (twice: the
-//                          same; dimensions are compared as counted from 0)
+//   gate: linear(x, w)     names the value that a part matches; a named part appears in reports
+//   mul(a, b)              a node of that op; operands of commutative ops match in either order. Further operands must
+//                          be absent. `view` is any op that only reshapes, `permutation` is permute or transpose,
+//                          `transposed` exchanges the last two dimensions, `piece` is any result of split, chunk, slice
+//                          or select
+//   softmax(x, dim=d)      an attribute: a literal, alternatives ("none" | absent), or a name that binds it (the same
+//                          name twice must be equal; dimensions are counted from 0)
 //   bias?                  an operand that may be absent
 //   cast(x)?               a node that may be absent: cast(x), or else x
 //   split(x).1             the second result of a node
-//   ~x                     through transparent nodes: views, expands, casts that keep what the value means (of groups
-//                          only, where they become part of the match)
-//   chain(linear(x, w))    one elementwise node or more, and what they begin with: all nodes on all ways between, whose
-//                          other operands may be anything. Their values may be read later elsewhere as well
-//   1, 0.5, -inf           a number operand, or a constant whose elements are all that number. Whole numbers are meant
-//                          exactly; one with a point to a millionth, or as rounded to the constant's dtype
-//   (relu(x) | gelu(x))    alternatives, in order
+//   ~x                     x behind transparent nodes: views, expands, casts that keep the meaning (only in patterns
+//                          that become groups, where these nodes become part of the match)
+//   chain(linear(x, w))    the given node and one or more elementwise nodes after it: all nodes on all paths to the end
+//                          of the chain. Other operands of theirs may be anything. Their values may also be read
+//                          elsewhere after the match
+//   1, 0.5, -inf           a number operand, or a constant whose elements all equal the number. Integers match exactly;
+//                          a number with a point to a millionth, or as rounded to the constant's dtype
+//   (relu(x) | gelu(x))    alternatives, tried in order
 #pragma once
 
 #include <functional>
@@ -45,33 +46,32 @@ namespace fusec {
 
 inline constexpr std::uint32_t kNoName = 0xffffffffu;
 
-// One allowed value of an attribute, or (in a replacement) how its value is made.
+// The allowed values of an attribute, or (in a replacement) how its value is made.
 struct PatternAttribute {
   std::string name;
-  std::vector<AttributeValue> allowed;  // literals, as written: text, integers, numbers, flags, lists of integers
+  std::vector<AttributeValue> allowed;  // literals: text, integers, numbers, flags, lists of integers
   bool may_be_absent = false;
-  std::uint32_t bound = kNoName;     // the name that takes its value; in a replacement: that gives it
-  std::string function;              // of a replacement: "shape", "dtype", "number", "last_dims", "extents" of ...
-  std::uint32_t argument = kNoName;  // ... this value
-  std::int64_t count = 0;
-  // Of extents(x, d): the attribute that names the dimensions. Of batched(y, a): the value with a's last two
+  std::uint32_t bound = kNoName;     // the name that binds the value; in a replacement, the name that gives it
+  std::string function;              // in a replacement: "shape", "dtype", "number", "last_dims", "extents", ...
+  std::uint32_t argument = kNoName;  // the value that the function is applied to
+  std::int64_t count = 0;            // the integer argument of last_dims and extent
+  // For extents(x, d): the attribute that names the dimensions. For batched(y, a): the value that gives the last two
   // dimensions.
   std::uint32_t second = kNoName;
-  // "1/a", "a*b/c": a number and names of numbers, each multiplied or divided by; names that were not met are 1
+  // "1/a", "a*b/c": numbers and names of numbers, each multiplied or divided by. A name without a match counts as 1.
   struct Factor {
     std::uint32_t name = kNoName;
     double number = 1;
     bool divides = false;
   };
   std::vector<Factor> factors;
-  // "[g, -1, extent(w, 1)]" of a replacement: a list that is not literal alone; names that were not met are 1
+  // "[g, -1, extent(w, 1)]" in a replacement: a list with computed elements. A name without a match counts as 1.
   std::vector<PatternAttribute> elements;
 };
 
 struct PatternTerm;
 
-// The terms inside of a term. They never change, and what stands for them in several places (a form's argument) shares
-// them.
+// The terms inside a term. They are immutable and shared by copies (the argument of a form may occur several times).
 class PatternTerms {
  public:
   PatternTerms() = default;
@@ -83,7 +83,7 @@ class PatternTerms {
   bool empty() const { return size() == 0; }
   const PatternTerm& operator[](std::size_t i) const;
   const PatternTerm& front() const;
-  // With those inside of them, each as often as it is met.
+  // The number of terms including nested ones. A shared term counts each time.
   std::size_t count_in_all() const { return count_in_all_; }
 
  private:
@@ -94,15 +94,15 @@ class PatternTerms {
 struct PatternTerm {
   enum class Kind : std::uint8_t { kAny, kName, kNumber, kNode, kAlternatives, kThrough, kChain };
   Kind kind = Kind::kAny;
-  std::uint32_t name = kNoName;  // kName: which; of others: the name of the part
+  std::uint32_t name = kNoName;  // the name itself (kName), or the name of this part
   bool may_be_absent = false;    // "bias?"
   double number = 0;
   bool exact = true;  // kNumber: written as a whole number
-  std::string op;     // kNode: an op, "view" or "permutation"
+  std::string op;     // kNode: an op, or a class of ops such as "view"
   std::optional<std::uint32_t> output;
-  PatternTerms operands;  // kNode; kAlternatives; kThrough, kChain: the one behind
+  PatternTerms operands;  // of kNode and kAlternatives; of kThrough and kChain the one inner term
   std::vector<PatternAttribute> attributes;
-  std::size_t token = 0;  // where the parser read it, for its errors; 0 where it did not
+  std::size_t token = 0;  // the parser's token, for errors; 0 if the term was not parsed
 };
 
 inline PatternTerms::PatternTerms(std::vector<PatternTerm> terms) {
@@ -138,7 +138,8 @@ struct PatternCondition {
   std::string text;
 };
 
-// What a pattern found in a graph. Values by the pattern's names, kNone where a name was not met.
+// A match of a pattern in a graph. `values` and `attributes` are indexed by the pattern's names; kNone and nothing mean
+// that the name was not matched.
 struct FusionPattern;
 struct PatternMatch {
   const FusionPattern* pattern = nullptr;
@@ -148,38 +149,38 @@ struct PatternMatch {
   std::vector<std::optional<AttributeValue>> attributes;
 };
 
-// A graph as it is searched: who reads what, and which values are outputs.
+// A graph with the indices that a search needs.
 struct SearchedGraph {
   explicit SearchedGraph(const Graph& searched);
   const Graph& graph;
   Uses uses;
   std::vector<std::uint8_t> is_output;  // by value
-  std::vector<bool> taken;              // by node: other matches have these; no match may hold them
+  std::vector<bool> taken;              // by node: part of another match, so no new match may include it
 };
 
-// What a check of one's own is given besides the match: as TVM's PatternCheckContext, the matched root, the annotated
-// parts, the matched values, all uses of each, and who makes what (graph.value(v).producer).
+// The argument of a pattern's check, like TVM's PatternCheckContext: the match with its root and named parts, and the
+// graph with the uses and producers of every value.
 struct PatternCheckContext {
   const SearchedGraph& searched;
   const PatternMatch& match;
-  std::vector<NodeId>* seen = nullptr;  // gets the nodes that were looked at beyond those that make matched values
+  std::vector<NodeId>* seen = nullptr;  // collects examined nodes besides the producers of matched values
   const Graph& graph() const { return searched.graph; }
   void look_at(NodeId n) const {
     if (seen && n != kNone) seen->push_back(n);
   }
-  ValueId value(std::string_view name) const;  // kNone where the pattern has no such name or it was not met
+  ValueId value(std::string_view name) const;  // kNone if the pattern has no such name, or it was not matched
 };
 
 enum class Becomes : std::uint8_t {
-  kGroup,    // the matched nodes are one group
-  kRewrite,  // another expression takes the root's place
-  kLibrary,  // the matched nodes are one call of a library
+  kGroup,    // the matched nodes become one group
+  kRewrite,  // another expression replaces the root
+  kLibrary,  // the matched nodes become one library call
 };
 
 struct FusionPattern {
   std::string name;     // with its backend: "fusec.swiglu", "cublaslt.matmul_bias"
   std::string summary;  // one sentence
-  int priority = 0;     // higher ones are tried first; equal ones in the order of declaration
+  int priority = 0;     // higher priorities are tried first; equal ones in the order of declaration
   PatternTerm match;
   std::vector<std::string> names;  // by number
   std::vector<PatternCondition> conditions;
@@ -187,14 +188,15 @@ struct FusionPattern {
   Becomes becomes = Becomes::kGroup;
   PatternTerm replacement;  // kRewrite
   GroupCode code = GroupCode::kFusec;
-  bool bind_constants = false;  // the constants that the nodes read belong to the group
-  // Attributes of a group: name, and the name in the pattern whose number or attribute it is.
+  bool bind_constants = false;  // the group owns the constants that its nodes read
+  // Attributes of a group: their names, and the pattern's names that give the values.
   std::vector<std::pair<std::string, std::uint32_t>> group_attributes;
   std::string match_text, becomes_text;
-  std::string file;  // where it was read; "" for a built-in one
-  std::size_t line = 0;
+  std::string file;      // the file it was read from; "" for a built-in pattern
+  std::size_t line = 0;  // in that file, from 1
 
-  // Beyond the text, by code: "" for yes, else why not; and further attributes of the group.
+  // Optional functions in code. `check` returns why the match is refused, "" to accept it; `attributes_getter` returns
+  // further attributes of the group.
   std::function<std::string(const PatternCheckContext&)> check;
   std::function<std::vector<std::pair<std::string, std::string>>(const PatternCheckContext&)> attributes_getter;
 };
@@ -203,7 +205,7 @@ inline bool is_builtin(const FusionPattern& pattern) {
   return pattern.file.empty();
 }
 
-// In the order in which they are tried.
+// Patterns in the order in which they are tried.
 using PatternList = std::vector<std::shared_ptr<const FusionPattern>>;
 
 }  // namespace fusec

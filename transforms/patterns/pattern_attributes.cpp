@@ -1,5 +1,5 @@
-// The attributes of a pattern's terms: dim=1, approximate=("none" | "tanh"), and in what a pattern becomes those made
-// of what the match found: scale=1/a, shape=shape(x).
+// Parses the attributes of a pattern's terms: dim=1, approximate=("none" | "tanh"); and in replacements attributes that
+// are computed from the match: scale=1/a, shape=shape(x).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::string_view kFunctions[] = {"shape", "dtype", "number", "last_dims", "extents", "extent", "batched"};
 
-// What the literal should be, where the attribute is never so.
+// The expected form if an attribute of this type can never equal the literal, else "".
 std::string wanted_instead(const AttributeSpec& spec, const AttributeValue& literal) {
   const auto* text = std::get_if<std::string>(&literal);
   const bool is_whole = std::holds_alternative<std::int64_t>(literal);
@@ -121,7 +121,7 @@ void PatternTermReader::name_value(PatternAttribute& a) {
   }
 }
 
-// Of whole numbers, and in a replacement of what the match found.
+// Parses a list of integers; in a replacement its elements may be computed from the match.
 void PatternTermReader::list(PatternAttribute& a) {
   std::vector<std::int64_t> literal;
   for (bool first = true; !cursor_.take(']'); first = false) {

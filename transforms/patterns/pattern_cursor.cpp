@@ -71,7 +71,7 @@ std::int64_t PatternCursor::integer() {
 }
 
 std::int64_t PatternCursor::whole_number() {
-  constexpr double kLeast = 1e9;  // that counts nothing
+  constexpr double kLeast = 1e9;  // least number that is refused
   const std::size_t token = at_;
   const double value = number();
   if (!(std::abs(value) < kLeast) || value != std::floor(value)) fail(token, "no whole number");

@@ -1,4 +1,4 @@
-// Where one is in a pattern file, and how what stands there is read or refused: by line and column.
+// The parser's position in a pattern file, with functions to read a token or to report an error by line and column.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace fusec {
 
-// The words of the language itself, which nothing may be called.
+// Reserved words of the pattern language. `pattern` and `define` start a declaration; the others are clauses.
 bool is_clause(std::string_view word);
 bool starts_declaration(std::string_view word);
 std::vector<std::string_view> clause_names();
 
 class PatternCursor {
  public:
-  // `file` is named in errors; "" for built-in text.
+  // `file` appears in errors; "" for built-in text.
   PatternCursor(std::string_view text, const std::string& file)
       : text_(text), file_(file), tokens_(pattern_tokens(text, file)) {}
 
@@ -40,10 +40,10 @@ class PatternCursor {
   std::string_view word(const char* expected);
   std::string text() { return std::string(tokens_[at_++].text); }
   double number();
-  std::int64_t integer();       // without a point, of 64 bits
-  std::int64_t whole_number();  // of a size that counts something
+  std::int64_t integer();       // a 64-bit literal without a point
+  std::int64_t whole_number();  // a number below 1e9 without a fraction
 
-  // From there to the end of the last word read, with single blanks.
+  // The text from the offset to the end of the last token read, with single blanks.
   std::string text_since(std::size_t offset) const;
 
   std::size_t line_of(std::size_t token) const;

@@ -131,7 +131,7 @@ void PatternRoots::find_near() const {
   const std::size_t count = graph_.nodes.size();
   std::vector<std::uint8_t> views(ops_.size());
   for (std::size_t i = 0; i < ops_.size(); ++i) views[i] = is_transparent_op(*ops_[i]) ? 1 : 0;
-  // What makes a value, seen through transparent nodes: ops, and those of their operands.
+  // By node: the op that makes its value, or ops behind it if it is transparent; and the ops that make their operands.
   LargeVector<Near> behind(count);
   near_.resize(count);
   for (NodeId n = 0; n < count; ++n) {
@@ -150,7 +150,7 @@ void PatternRoots::find_near() const {
   }
 }
 
-// Nodes from which elementwise nodes lead back to what the chain begins with.
+// Adds the nodes that a chain may end with: at most kLongestChain chain nodes lead from a possible beginning to them.
 void PatternRoots::add_chains(const PatternTerm& chain, std::vector<NodeId>& found) const {
   std::vector<const PatternTerm*> begins;
   collect_roots(chain.operands[0], begins);
@@ -203,7 +203,7 @@ std::vector<NodeId> PatternRoots::of(const FusionPattern& pattern) const {
   }
   for (const PatternTerm* root : roots)
     if (root->kind == Kind::kChain) add_chains(*root, found);
-  if (std::ranges::is_sorted(found, std::less_equal<>())) return found;  // each is there once
+  if (std::ranges::is_sorted(found, std::less_equal<>())) return found;  // without duplicates
   std::ranges::sort(found);
   found.erase(std::unique(found.begin(), found.end()), found.end());
   return found;

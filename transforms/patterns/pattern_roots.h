@@ -1,10 +1,9 @@
-// The nodes where a pattern may match: a graph is searched for what its patterns begin with, and for what must stand
-// near that.
+// Finds the nodes where a pattern may match, by a quick necessary condition: the root's op, the ops that make its
+// operands, and the ops that make theirs.
 //
-//   mul(silu(~gate), up)     a mul, of which an operand is made by silu, views and casts in between
+//   mul(silu(~gate), up)     a mul with an operand that silu makes, possibly with views and casts in between
 //
-// A quick answer keeps the search of a million nodes short: for every node it is known which ops make its operands, and
-// which make theirs.
+// The ops near each node are 64-bit sets, so that a graph of a million nodes is searched quickly.
 #pragma once
 
 #include <cstdint>
@@ -18,38 +17,37 @@
 
 namespace fusec {
 
-// Does a pattern's word mean this op? Besides ops by name: `view` (only reshapes), `permutation` (permute, transpose),
-// `piece` (split, chunk, slice, select).
+// Whether a pattern's word means this op: its name, or one of the classes `view` (only reshapes), `permutation` and
+// `transposed` (permute, transpose), `piece` (split, chunk, slice, select).
 bool means_op(std::string_view word, const OpDef& op);
 
-// One that a chain may hold: each element of its result is made of the elements at that place of its operands (or of
-// what is broadcast), or it only reshapes.
+// Whether a chain may include the node: elementwise (with broadcast operands), or only a reshape.
 bool is_chain_node(const Node& node);
 
-inline constexpr int kLongestChain = 32;  // nodes from a chain's end back to where it begins
+inline constexpr int kLongestChain = 32;  // nodes from the end of a chain back to its beginning
 
 class PatternRoots {
  public:
   explicit PatternRoots(const Graph& graph);
-  // In order of nodes. The pattern is to live as long as this does.
+  // The possible roots, sorted. The pattern must outlive this object.
   std::vector<NodeId> of(const FusionPattern& pattern) const;
 
  private:
-  // What must be found near a root: some op of `near` among those that make its operands, some of `far` among those
-  // that make theirs (0: not asked), and all parts, or any.
+  // A condition on the ops near a root: one op of `near` makes an operand, one op of `far` makes an operand of an
+  // operand (0: no condition), and all of `parts` hold (or any of them, if `any`).
   struct Needed {
     std::uint64_t near = 0, far = 0;
     bool any = false;
     std::vector<Needed> parts;
     bool nothing() const { return near == 0 && far == 0 && !any && parts.empty(); }
   };
-  // The ops that make a node's operands, and that make theirs: a bit each.
+  // Bit sets of the ops that make a node's operands, and of the ops that make theirs.
   struct Near {
     std::uint64_t near = 0, far = 0;
   };
 
   bool has(std::string_view word) const;
-  // Are the ops there that the term cannot do without?
+  // Whether the graph has all ops that the term needs.
   bool may_be_met(const PatternTerm& term) const;
   std::uint64_t bits_of(std::string_view word) const;
   Needed needed(const PatternTerm& term, int depth) const;
@@ -62,11 +60,11 @@ class PatternRoots {
     return {nodes_.data() + begin_[op], nodes_.data() + begin_[op + 1]};
   }
   std::vector<const OpDef*> ops_;     // in order of first node
-  LargeVector<std::uint32_t> op_of_;  // by node: in ops_
-  LargeVector<NodeId> nodes_;         // by op; those of ops_[i] begin at begin_[i]
+  LargeVector<std::uint32_t> op_of_;  // by node: index into ops_
+  LargeVector<NodeId> nodes_;         // grouped by op; those of ops_[i] begin at begin_[i]
   std::vector<std::size_t> begin_;
   mutable std::unordered_map<std::string_view, bool> has_;  // by a pattern's word
-  mutable LargeVector<Near> near_;                          // made when the first pattern asks
+  mutable LargeVector<Near> near_;                          // by node; made by find_near at the first use
 };
 
 }  // namespace fusec

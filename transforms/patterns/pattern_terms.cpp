@@ -12,7 +12,7 @@ namespace {
 
 using Kind = PatternTerm::Kind;
 
-constexpr std::size_t kLongestPattern = 20000;  // terms, after forms have been put in
+constexpr std::size_t kLongestPattern = 20000;  // terms after the expansion of forms
 constexpr int kDeepestPattern = 200;
 
 PatternTerm around(Kind kind, PatternTerm inner) {
@@ -28,13 +28,13 @@ bool begins_with_node(const PatternTerm& t) {
   return t.kind == Kind::kNode;
 }
 
-// A list ("tensors*", "tensors+") goes on without end.
+// Whether the op has at most `count` operands. An op with a list ("tensors*", "tensors+") has no limit.
 bool takes_no_more(const OpDef& op, std::size_t count) {
   const bool is_list = !op.operands.empty() && op.operands.back().find_first_of("*+") != std::string::npos;
   return !is_list && count >= op.operands.size();
 }
 
-// An operand that the op cannot do without and that would have to be absent.
+// The first required operand of the op after the `count` given ones.
 std::optional<std::string_view> missing_operand(const OpDef& op, std::size_t count) {
   for (std::size_t i = count; i < op.operands.size(); ++i)
     if (op.operands[i].find_first_of("?*+") == std::string::npos) return op.operands[i];
@@ -72,7 +72,7 @@ void PatternTermReader::read_form() {
   }
   cursor_.demand('=');
   form.body = cursor_.at();
-  // Read once for what is wrong in it; where it is used it is read again, with what its parameters stand for.
+  // Parse the body now to find errors. Each use parses it again with its arguments.
   std::vector<std::string> names;
   begin_pattern(names);
   Arguments arguments;
@@ -127,7 +127,7 @@ PatternTerm PatternTermReader::alternative() {
     term.name = name;
     return term;
   }
-  // What has a name already gets a second one around it.
+  // A term with a name gets a second name from a term around it.
   PatternTerm named = around(Kind::kAlternatives, std::move(term));
   named.name = name;
   named.token = term_token;
@@ -159,14 +159,14 @@ PatternTerm PatternTermReader::primary() {
   return term;
 }
 
-// A term that stands in another place already.
+// A copy of a term that occurs elsewhere, counted against the limit.
 PatternTerm PatternTermReader::shared(const PatternTerm& term, std::size_t token) {
   terms_ += 1 + term.operands.count_in_all();
   if (terms_ > kLongestPattern) cursor_.fail(token, "a pattern too large");
   return term;
 }
 
-// "term?": the node, or what its first operand is.
+// Parses the "?" of "cast(x)?": the node, or else its first operand.
 PatternTerm PatternTermReader::optional_of(PatternTerm term) {
   if (!cursor_.is_sign('?')) return term;
   const std::size_t token = cursor_.at();
@@ -205,7 +205,7 @@ PatternTerm PatternTermReader::call(std::string_view word, std::size_t token) {
   return optional_of(std::move(term));
 }
 
-// And attributes behind them, up to the parenthesis that closes.
+// Parses operands and then attributes, up to the closing parenthesis.
 void PatternTermReader::read_operands(PatternTerm& term, const OpDef* op, std::size_t token) {
   std::vector<PatternTerm> operands;
   bool first = true;
@@ -231,7 +231,7 @@ void PatternTermReader::read_operands(PatternTerm& term, const OpDef* op, std::s
   if (!operands.empty()) term.operands = PatternTerms(std::move(operands));
 }
 
-// known(...): computed now. folded(...): now, or else by M_prepare.
+// known(...) is computed at compile time. folded(...) is computed at compile time, or else by M_prepare.
 PatternTerm PatternTermReader::known(std::string_view word) {
   const std::size_t token = cursor_.at();
   PatternTerm term = around(Kind::kNode, alternative());
@@ -242,7 +242,7 @@ PatternTerm PatternTermReader::known(std::string_view word) {
   return term;
 }
 
-// The rest of "chain(term)".
+// Parses the rest of "chain(term)".
 PatternTerm PatternTermReader::chain() {
   const std::size_t token = cursor_.at();
   PatternTerm term = around(Kind::kChain, alternatives());
@@ -283,7 +283,7 @@ PatternTerm PatternTermReader::use(std::string_view word, const Form& form, std:
   return term;
 }
 
-// Without a look inside: what was read once and is shared since.
+// Compares arguments shallowly: terms with operands are equal only if they share them.
 bool PatternTermReader::are_same(const Arguments& a, const Arguments& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     count_step();
@@ -302,7 +302,7 @@ const PatternTerm* PatternTermReader::argument(std::string_view word) const {
   return it == arguments_->end() ? nullptr : &it->second;
 }
 
-// A form's parameter stands for the name that it is given.
+// The number of a name that names a part. A form's parameter stands for the name that is its argument.
 std::uint32_t PatternTermReader::given_name(std::string_view word, std::size_t token) {
   const PatternTerm* given = argument(word);
   if (!given) return name_number(word);
@@ -338,7 +338,7 @@ std::optional<std::uint32_t> PatternTermReader::find_name(std::string_view word)
 
 std::string PatternTermReader::nearest_name(std::string_view word) const {
   std::vector<std::string_view> names;
-  for (const std::string& name : *names_)  // those of forms, and those that no one wrote, cannot be meant
+  for (const std::string& name : *names_)  // generated names and those of forms are no candidates
     if (!name.starts_with('_') && name.find('\'') == std::string::npos) names.push_back(name);
   return did_you_mean(word, names);
 }

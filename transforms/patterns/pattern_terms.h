@@ -1,4 +1,4 @@
-// Reads the terms of a pattern: what it matches, and what that becomes.
+// Parses the terms of a pattern, both the match and the replacement. Forms (`define`) are expanded where they are used.
 //
 //   define silu_of(g) = silu(g) | mul(g, sigmoid(g))
 //   mul(silu_of(~gate), up)        ->        mul((silu(~gate) | mul(~gate, sigmoid(~gate))), up)
@@ -19,14 +19,14 @@ class PatternTermReader {
  public:
   explicit PatternTermReader(PatternCursor& cursor) : cursor_(cursor) {}
 
-  // Behind "define": a form, which terms below it may use.
+  // Parses a form after "define". Later terms of the file may use it.
   void read_form();
-  // Of a new pattern, whose names are kept there.
+  // Begins a new pattern. Its names are appended to `names`.
   void begin_pattern(std::vector<std::string>& names);
   PatternTerm read_match() { return alternatives(); }
   PatternTerm read_replacement();
 
-  // A name that the match has, by its number; else an error.
+  // Reads a name and returns its number. Fails if the match has no such name.
   std::uint32_t known_name();
   std::optional<std::uint32_t> find_name(std::string_view word) const;
   std::string nearest_name(std::string_view word) const;  // "did you mean ...?", or ""
@@ -36,7 +36,7 @@ class PatternTermReader {
   struct Form {
     std::vector<std::string_view> parameters;
     std::size_t body = 0;        // index of its first token
-    bool has_own_names = false;  // besides its parameters: each use means other values by them
+    bool has_own_names = false;  // names besides its parameters; they are fresh in each use
   };
   using Arguments = std::vector<std::pair<std::string_view, PatternTerm>>;
   struct Used {
@@ -71,11 +71,11 @@ class PatternTermReader {
 
   PatternCursor& cursor_;
   std::map<std::string_view, Form> forms_;
-  std::vector<std::string>* names_ = nullptr;  // of the pattern that is read
-  // What forms without names of their own have become in it: the same of the same arguments.
+  std::vector<std::string>* names_ = nullptr;  // names of the current pattern
+  // Expansions of forms without own names in this pattern. The same arguments give the same term, which is shared.
   std::map<std::string_view, std::vector<Used>> used_;
-  const Arguments* arguments_ = nullptr;  // inside a form that is used
-  std::string prefix_;                    // of names inside a form that is used: each use has its own
+  const Arguments* arguments_ = nullptr;  // the arguments of the form that is being expanded
+  std::string prefix_;                    // the prefix of own names in the current expansion of a form
   int uses_ = 0, depth_ = 0;
   std::size_t terms_ = 0;
   bool replacing_ = false;

@@ -25,7 +25,7 @@ const PatternTerm* find_term(const PatternTerm& t, const IsIt& is_it) {
   return nullptr;
 }
 
-// One "pattern name ..." at a time, clause by clause.
+// Parses the declarations of a file, clause by clause.
 class PatternReader {
  public:
   PatternReader(std::string_view text, const std::string& file) : file_(file), cursor_(text, file), terms_(cursor_) {}
@@ -43,7 +43,7 @@ class PatternReader {
   }
 
  private:
-  // Where each clause of the pattern stands that was met.
+  // The token of each clause that the pattern has had so far.
   struct Met {
     std::optional<std::size_t> match, becomes, attributes, bind_constants;
   };
@@ -56,7 +56,7 @@ class PatternReader {
     terms_.begin_pattern(result.names);
     header();
     while (!cursor_.is_end() && !(cursor_.is_word() && starts_declaration(cursor_.peek().text))) clause();
-    // Told where the pattern ends.
+    // Report missing clauses at the end of the pattern.
     if (!met_.match) cursor_.fail(cursor_.at(), fmt::format("{} is a pattern without match", result.name), "match");
     if (!met_.becomes)
       cursor_.fail(cursor_.at(), fmt::format("{} is a pattern without becomes", result.name), "becomes");
@@ -176,7 +176,7 @@ class PatternReader {
     return cursor_.is_word() && !is_clause(cursor_.peek().text) && !starts_declaration(cursor_.peek().text);
   }
 
-  // "a(x) b(x)", "a(x), b(x)", "a(x) and b(x)": all of them.
+  // Conditions that must all hold: "a(x) b(x)", "a(x), b(x)" or "a(x) and b(x)".
   void conditions() {
     do {
       if (!is_condition_next()) cursor_.unexpected("a condition");
@@ -208,7 +208,7 @@ class PatternReader {
     return c;
   }
 
-  // It may be a clause that is misspelt, too.
+  // The hint also considers clauses, since the word may be a misspelt clause.
   [[noreturn]] void no_condition(std::size_t token, const std::vector<std::string_view>& known) const {
     std::vector<std::string_view> words = known;
     for (const std::string_view clause : clause_names()) words.push_back(clause);
@@ -246,7 +246,7 @@ PatternList ordered(std::vector<FusionPattern> patterns) {
   for (const FusionPattern& p : patterns) {
     const auto [first, is_new] = files.emplace(p.name, p.file);
     if (is_new) continue;
-    // A user's pattern stands before the built-in ones: it is the user's file that can be mended.
+    // Name the user's file, which the user can change, rather than a built-in one.
     const std::string& other = first->second.empty() ? first->second : p.file;
     throw Error(ErrorKind::kInput,
                 {.file = first->second.empty() ? p.file : first->second,

@@ -1,4 +1,4 @@
-// Reads patterns from text (pattern.h shows the form) and names what it cannot read by line and column.
+// Parses patterns from text (see pattern.h for the language). Errors name line and column.
 #pragma once
 
 #include <string>
@@ -9,11 +9,10 @@
 
 namespace fusec {
 
-// `file` is named in errors and kept with each pattern; "" for built-in text. `ops` are the ops that a pattern may name
-// besides those of the table (custom ones have a dot in their names and need no row). Throws Error(kInput).
+// `file` appears in errors and is kept with each pattern; "" for built-in text. Throws Error(kInput).
 std::vector<FusionPattern> parse_patterns(std::string_view text, const std::string& file);
 
-// Those with a higher priority first, else as given. Throws Error(kInput) where two have one name.
+// Sorts patterns by descending priority, keeping the order of equal ones. Throws Error(kInput) if two have one name.
 PatternList ordered(std::vector<FusionPattern> patterns);
 
 }  // namespace fusec

@@ -15,7 +15,7 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
 
-// How many characters from here on are a word; a dot belongs to it where a letter follows ("fusec.swiglu").
+// The length of the word at the beginning of `rest`. A dot belongs to it if a letter follows ("fusec.swiglu").
 std::size_t word_length(std::string_view rest) {
   std::size_t n = 0;
   while (n < rest.size() &&
@@ -39,7 +39,7 @@ std::size_t number_length(std::string_view rest) {
   return n;
 }
 
-// In bytes of UTF-8.
+// The length of the first UTF-8 character in bytes.
 std::size_t first_character_length(std::string_view text) {
   std::size_t length = 1;
   while (length < text.size() && (static_cast<unsigned char>(text[length]) & 0xc0) == 0x80) ++length;

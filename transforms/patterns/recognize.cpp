@@ -17,8 +17,8 @@
 namespace fusec {
 namespace {
 
-// What one round makes another may take further (attention holds a softmax); none of the patterns undoes another's
-// work, so that few rounds are enough. Patterns that do would go on for ever.
+// A round may build on an earlier one (attention contains a softmax). No built-in pattern undoes another, so few rounds
+// suffice; a user's patterns might go on forever.
 constexpr int kMostPatternRounds = 12;
 
 bool escapes(const PatternMatch& match, const Node& node) {
@@ -26,8 +26,8 @@ bool escapes(const PatternMatch& match, const Node& node) {
                              [&](std::uint32_t name) { return match.values[name] == node.first_output; });
 }
 
-// The nodes of the match whose work nobody needs any more. What others read as well stays, and what that is made of: it
-// may be part of further matches (all layers have one mask).
+// The nodes of the match that the replacement makes unnecessary. A value that escapes stays, with the nodes it is made
+// of, and may be part of further matches (all layers read one mask).
 std::vector<NodeId> replaced_nodes(const SearchedGraph& searched, const PatternMatch& match) {
   std::vector<NodeId> replaced = {match.root};
   for (auto it = match.nodes.rbegin(); it != match.nodes.rend(); ++it) {
@@ -43,12 +43,12 @@ std::vector<NodeId> replaced_nodes(const SearchedGraph& searched, const PatternM
   return replaced;
 }
 
-// A chain's nodes may be read by what comes later: the order of the nodes, which changes, tells.
+// Whether the term has a chain. Such a match depends on the order of nodes, which changes between rounds.
 bool holds_chain(const PatternTerm& term) {
   return term.kind == PatternTerm::Kind::kChain || std::ranges::any_of(term.operands, holds_chain);
 }
 
-// The patterns that rewrite, with what is known of them from one round to the next.
+// The rewriting patterns, and what is kept of them between rounds.
 struct Rewriting {
   Rewriting(const PatternList& all, std::size_t model_nodes, const Limits& given)
       : settled(all.size()), limits(given), nodes(model_nodes + kSmallModel) {
@@ -64,8 +64,8 @@ struct Rewriting {
   std::vector<Pattern> patterns;
   SettledRoots settled;
 
-  // Counts what the replacement of one match made. A pattern whose replacement holds what it matches, and more, would
-  // let the model grow for ever.
+  // Counts the nodes that the replacement of one match added. A pattern whose replacement contains its own match would
+  // let the model grow forever.
   void count_made(std::size_t pattern, std::size_t count, const std::string& file) {
     made += count;
     const auto times = static_cast<std::int64_t>(made / nodes);
@@ -77,12 +77,12 @@ struct Rewriting {
   }
 
  private:
-  static constexpr std::size_t kSmallModel = 1000;  // nodes that a small model may have more
+  static constexpr std::size_t kSmallModel = 1000;  // added to the model's nodes, so that small models may grow
   Limits limits;
   std::size_t nodes, made = 0;
 };
 
-// One pattern's searches of a round.
+// The searches of one pattern in one round.
 class Round {
  public:
   Round(Graph& graph, const SearchedGraph& searched, NodeLooks& looks, Rewriting& rewriting, std::size_t number)
@@ -93,7 +93,7 @@ class Round {
         may_settle_(rewriting.patterns[number].may_settle),
         memory_(searched, looks, *rewriting.patterns[number].pattern) {}
 
-  // What was matched and replaced at this root. Whether a match can be replaced is known where one like it could not.
+  // Matches and replaces at this root. Skips a match if an equal one could not be replaced.
   std::optional<PatternMatch> replaced_at(NodeId root) {
     if (may_settle_ && settled_.is_settled(number_, root)) return std::nullopt;
     RememberedMatch* remembered = memory_.find(root);
@@ -126,12 +126,12 @@ class Round {
   MatchMemory memory_;
 };
 
-// One search of the whole graph; matches of a round share no node. Works in place, on nodes that remove_dead brings
-// into order afterwards.
+// Tries all patterns on the whole graph once. The matches of a round share no nodes. Works in place; the caller then
+// reorders the nodes and removes dead ones.
 bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting) {
   Graph& graph = canonical.graph;
   const PatternRoots roots(graph);
-  std::optional<SearchedGraph> searched;  // made when some pattern's ops are all there
+  std::optional<SearchedGraph> searched;  // made when the first pattern has possible roots
   std::optional<NodeLooks> looks;
   bool changed = false;
   rewriting.settled.begin_round(graph.nodes.size());
@@ -171,7 +171,7 @@ std::vector<std::string> recognize_patterns(CanonicalGraph& canonical, const Pat
     count_step();
     const std::size_t nodes = canonical.graph.nodes.size();
     const bool again = rewrite_round(canonical, rewriting);
-    // What was not to be replaced in the end may have left a part of its replacement.
+    // A replacement that failed may have left nodes behind, which keep_nodes removes.
     if (!again && canonical.graph.nodes.size() == nodes) break;
     changed = changed || again;
     canonical.heirs.resize(canonical.graph.nodes.size(), kNone);
@@ -184,7 +184,7 @@ std::vector<std::string> recognize_patterns(CanonicalGraph& canonical, const Pat
   std::vector<std::string> names;
   for (const Rewriting::Pattern& each : rewriting.patterns)
     if (each.replaced) names.push_back(each.pattern->name);
-  // What stands between composite ops now may be known, or nothing.
+  // New constants and identities may have appeared between the composite ops.
   if (!changed) return names;
   fold_constants(canonical);
   simplify_algebra(canonical);

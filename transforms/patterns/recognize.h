@@ -1,5 +1,5 @@
-// Recognition: what a decomposing front end wrote as primitive ops becomes the composite op again, by the rewriting
-// patterns, until nothing more matches.
+// Recognition: applies the rewriting patterns until none matches, so that ops which a front end decomposed become
+// composite ops again.
 //
 //   m = amax(x, dim=1, keepdim=true)      y = softmax(x, dim=1)
 //   s = sub(x, m)
@@ -17,9 +17,9 @@
 
 namespace fusec {
 
-// Patterns that become something else than another expression are left alone. Returns the names of those that replaced
-// something. Throws Error(kInput), which names the pattern, where what the replacements make exceeds the limit
-// pattern-growth.
-std::vector<std::string> recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns, const Limits& limits = {});
+// Ignores patterns that become a group or a library call. Returns the names of the patterns that replaced something.
+// Throws Error(kInput) with the pattern's name if the replacements add more nodes than the limit pattern-growth allows.
+std::vector<std::string> recognize_patterns(CanonicalGraph& canonical, const PatternList& patterns,
+                                            const Limits& limits = {});
 
 }  // namespace fusec

@@ -18,12 +18,12 @@
 namespace fusec {
 namespace {
 
-// Why there is no replacement.
+// Thrown with the reason if a match cannot be replaced.
 struct NoReplacement {
   std::string why;
 };
 
-// The value as an attribute of that type has it.
+// Converts the value to the attribute's type. Throws NoReplacement if that is not possible.
 AttributeValue fitted(const AttributeSpec& spec, const AttributeValue& value) {
   const auto number = [&]() -> std::optional<double> {
     if (const auto* i = std::get_if<std::int64_t>(&value)) return static_cast<double>(*i);
@@ -79,9 +79,9 @@ AttributeValue fitted(const AttributeSpec& spec, const AttributeValue& value) {
   throw NoReplacement{fmt::format("the attribute {} cannot have that value", spec.name)};
 }
 
-// Rounded once more, are a tensor's elements what they were, to what its dtype resolves? bfloat16 has the range of what
-// is computed in; of float16 the elements may overflow, or together sink below the least normal number (a bias may: it
-// is added once).
+// Whether folded weights stay in the range of their dtype. bfloat16 has the range of float32, which is used for
+// computing. float16 elements may overflow, or their root mean square may fall below the least normal number (allowed
+// for a bias, which is added only once).
 bool keeps_range(const Constant& constant, const TensorType& type) {
   if (type.dtype != DType::kFloat16) return true;
   double squares = 0;
@@ -165,7 +165,8 @@ class MatchReplacing {
     return graph_.nodes[graph_.add_node(std::move(made), types, {name})].first_output;
   }
 
-  // Of an operand that is not there, nothing. What is `folded` and not known now is left to M_prepare.
+  // The value of known(...) or folded(...); kNone for an absent operand. A folded value that is not known at compile
+  // time is left to M_prepare.
   ValueId known(const PatternTerm& term, bool may_be_prepared) {
     const PatternTerm& first = term.operands.front();
     if (first.kind == PatternTerm::Kind::kName && match_.values[first.name] == kNone) return kNone;
@@ -183,7 +184,8 @@ class MatchReplacing {
     return made;
   }
 
-  // A cast or a view to the type that is there already, and two exchanges of the same dimensions, make nothing.
+  // An existing value that equals the result of `made`, else kNone. Finds one for a cast or reshape to the operand's
+  // own type, and for a transpose that reverses the operand's permutation.
   ValueId same_value(const Node& made, const std::vector<ValueType>& types) const {
     if (made.inputs.empty() || made.inputs[0] == kNone) return kNone;
     const ValueId x = made.inputs[0];
@@ -269,7 +271,7 @@ class MatchReplacing {
     return result;
   }
 
-  // Along the dimensions that an attribute of the match names, in the order of the dimensions.
+  // The extents of the dimensions that a matched attribute names, in ascending order of dimensions.
   AttributeValue extents(const std::vector<Dim>& dims, std::uint32_t named) const {
     const std::optional<AttributeValue>& found = match_.attributes[named];
     std::vector<std::int64_t> list;

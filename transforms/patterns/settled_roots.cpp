@@ -5,8 +5,8 @@
 namespace fusec {
 namespace {
 
-constexpr NodeId kFarthest = 512;         // whose surroundings are larger is searched again
-constexpr std::size_t kMostFarLists = 8;  // models have few nodes that all layers read
+constexpr NodeId kFarthest = 512;         // greatest reach of a settled root
+constexpr std::size_t kMostFarLists = 8;  // distinct lists of far nodes; models have few nodes that all layers read
 
 }  // namespace
 
@@ -15,7 +15,7 @@ void SettledRoots::begin_round(std::size_t nodes) {
   touched_.assign(nodes / 64 + 1, 0);
 }
 
-// Nodes that were added in this round are nobody's surroundings yet.
+// Skips nodes that were added in this round, since no settled root depends on them.
 void SettledRoots::touch_operands(const Graph& graph, const Node& node) {
   for (const ValueId v : node.inputs) {
     const NodeId producer = v == kNone ? kNone : graph.value(v).producer;
@@ -56,7 +56,8 @@ void SettledRoots::note(std::size_t pattern, NodeId root, NodeId reach, std::spa
   next_[pattern].push_back(settled);
 }
 
-// What reads less nodes now, or others, is not what it was; nor is what stood between nodes that went.
+// Touches nodes that go, and the operands of nodes that go or were added, whose readers change. Then renumbers the
+// settled roots that remain untouched.
 void SettledRoots::end_round(const Graph& graph, std::span<const NodeId> order) {
   std::vector<NodeId> now(graph.nodes.size(), kNone);
   for (NodeId n = 0; n < order.size(); ++n) now[order[n]] = n;
@@ -80,7 +81,7 @@ void SettledRoots::end_round(const Graph& graph, std::span<const NodeId> order) 
   }
   for (std::vector<NodeId>& list : far_) {
     for (NodeId& n : list) n = now[n];
-    // Of lists that lost a node nothing is settled any more.
+    // A root whose far list lost a node is no longer settled, because that node was touched.
     std::erase(list, kNone);
   }
 }

@@ -1,7 +1,7 @@
-// Patterns that rewrite are tried in rounds, of which most change little: where a pattern did not match, and nothing
-// that was looked at has changed since, it does not match in the next round either, and is not tried again.
+// Rewriting patterns are tried in rounds, and most rounds change little. A root is settled for a pattern if the pattern
+// did not match there and none of the examined nodes has changed since. It is then not tried again.
 //
-//   round 1   n = linear(x, w)  s = softmax(n)     no attention at s: looked at s and n
+//   round 1   n = linear(x, w)  s = softmax(n)     no attention at s: examined s and n
 //   round 2   the same s and n                     not searched
 //   round 3   n was replaced: it is touched        searched
 #pragma once
@@ -18,29 +18,29 @@ class SettledRoots {
  public:
   explicit SettledRoots(std::size_t patterns) : settled_(patterns), next_(patterns) {}
 
-  // A round begins, on a graph of this many nodes.
+  // Begins a round on a graph with this many nodes.
   void begin_round(std::size_t nodes);
-  // The node is not what it was, is part of a match, or others read it.
+  // Marks a node as changed: it was rewritten, became part of a match, or got other readers.
   void touch(NodeId n) { touched_[n / 64] |= std::uint64_t{1} << (n % 64); }
   void touch_operands(const Graph& graph, const Node& node);
 
-  // Whether the pattern is known not to match at this root. To be asked of the roots from the last to the first.
+  // Whether the pattern is known not to match at this root. Call it for the roots from the last to the first.
   bool is_settled(std::size_t pattern, NodeId root);
-  // It does not match: no node was looked at that is further than `reach` before the root, but those of `far`.
+  // Notes that the pattern does not match. The search examined nodes up to `reach` before the root, and those in `far`.
   void note(std::size_t pattern, NodeId root, NodeId reach, std::span<const NodeId> far);
 
-  // The round ends: of the graph these nodes stay, in this order.
+  // Ends the round. `order` lists the remaining nodes in their new order.
   void end_round(const Graph& graph, std::span<const NodeId> order);
 
  private:
   struct Settled {
     NodeId root, reach;
-    std::uint32_t far;  // in far_, kNone for none
+    std::uint32_t far;  // index into far_, kNone for none
   };
   bool is_untouched(const Settled& settled) const;
 
-  std::size_t nodes_ = 0;                      // of the graph when the round began
-  std::vector<std::uint64_t> touched_;         // a bit for each of them
+  std::size_t nodes_ = 0;                      // nodes of the graph when the round began
+  std::vector<std::uint64_t> touched_;         // one bit a node
   std::vector<std::vector<Settled>> settled_;  // by pattern, from the first root to the last
   std::vector<std::vector<Settled>> next_;     // for the next round, from the last root to the first
   std::vector<std::vector<NodeId>> far_;
