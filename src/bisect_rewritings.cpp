@@ -7,7 +7,7 @@
 namespace fusec {
 namespace {
 
-// What the nodes of a graph stand for; a node of the file, for itself.
+// For each node of the graph: its op, and the file's nodes that it stands for.
 std::set<std::vector<std::string>> origins_of(const PlannedModel& planned) {
   std::set<std::vector<std::string>> origins;
   const Origins& stands_for = planned.report.stands_for;
@@ -27,7 +27,7 @@ std::vector<Rewriting> rewritings_of(const PipelineOptions& options) {
   std::vector<Rewriting> rewritings;
   if (options.strategy != Strategy::kFull) return rewritings;
   for (const Pass& pass : passes()) {
-    // Claims make groups, which are fusions.
+    // Claims are fusions, not rewritings.
     const bool rewrites = pass.part == CompilationPart::kGraph && pass.under_full_alone && !pass.needed;
     if (!rewrites || pass.name == "claim-patterns") continue;
     if (pass.name != "recognize-patterns") {
@@ -56,7 +56,7 @@ RewritingFound find_culprit(const std::vector<Rewriting>& rewritings,
   };
   found.fails_with_none = rewritings.empty() || !test(0);
   if (found.fails_with_none) return found;
-  std::size_t good = 0, bad = rewritings.size();  // with so many of the first it passes, and fails
+  std::size_t good = 0, bad = rewritings.size();  // passes with the first `good`, fails with the first `bad`
   while (bad - good > 1) {
     const std::size_t middle = good + (bad - good) / 2;
     (test(middle) ? good : bad) = middle;

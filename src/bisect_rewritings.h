@@ -1,6 +1,5 @@
-// --bisect, where the command fails without any fusion: which rewriting of the graph is to blame? Passes and recognized
-// patterns are switched off, the last ones first, until one is found with which the command fails and without which it
-// passes.
+// For --bisect, when the command fails even without fusion: finds the graph rewriting that makes it fail. A binary
+// search keeps the first k passes and recognized patterns and disables the rest.
 //
 //   fold-constants, simplify-algebra, softmax, gelu, ..., sink-split     all: fails   none: passes   ->   softmax
 #pragma once
@@ -18,23 +17,23 @@ struct Rewriting {
   bool is_pattern = false;
 };
 
-// Those of a compilation with these options, in the order in which they run.
+// The rewritings of a compilation with these options, in the order in which they run.
 std::vector<Rewriting> rewritings_of(const PipelineOptions& options);
 
-// All but the first so many.
+// Disables all but the first `kept` rewritings.
 LeftOut without_last(const std::vector<Rewriting>& rewritings, std::size_t kept);
 
 struct RewritingFound {
-  bool fails_with_none = false;  // then no rewriting is to blame
-  std::size_t culprit = 0;       // with it and those before it the command fails, without it it passes
+  bool fails_with_none = false;  // no rewriting is to blame
+  std::size_t culprit = 0;       // fails with rewritings 0 .. culprit, passes with those before culprit
   std::size_t tests = 0;
 };
 
-// Known: with all it fails. `passes` is asked about what is left out.
+// The command must fail with all rewritings. `passes` runs it with some disabled.
 RewritingFound find_culprit(const std::vector<Rewriting>& rewritings,
                             const std::function<bool(const LeftOut&)>& passes);
 
-// The nodes that one graph has and the other has not, by the file's nodes that each stands for.
+// Nodes of `with` that `without` lacks. Each is given as its op and the file's nodes that it stands for.
 std::vector<std::vector<std::string>> made_by(const PlannedModel& with, const PlannedModel& without);
 
 }  // namespace fusec

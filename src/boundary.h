@@ -1,4 +1,5 @@
-// The boundary of the library: what comes in as text is UTF-8, and what goes out as an exception is a fusec::Error.
+// The boundary of the public library: checks that text arguments are UTF-8, and turns internal exceptions into
+// fusec::Error.
 #pragma once
 
 #include <string>
@@ -10,18 +11,17 @@
 
 namespace fusec {
 
-// The text, or Error(kUsage) where it is not UTF-8; `what` names it in the message.
+// Returns the text. Throws Error(kUsage) if it is not UTF-8; `what` names it in the message.
 const std::string& require_utf8(const std::string& text, const std::string& what);
 
-// What a type rule or formula refuses, in the terms of a caller who has no file before him.
+// The error of a type rule or formula, as an error without a place in a file.
 Error error_of(const OpError& error);
 
-// With line and column, where the error names an element of this JSON text and not yet its place. The readers name the
-// element alone: the programs look for its place when they print it, the library's callers have no other chance.
+// Adds line and column to an error that names an element of this JSON text. Readers give the element's pointer alone: the
+// programs resolve it when they print, and the library resolves it here, before the error reaches a caller.
 Error with_place(const Error& error, std::string_view json);
 
-// Runs what a public function does. Type rules and formulas throw OpError where the reader of a model catches it; none
-// of theirs gets past here.
+// Runs the body of a public function. Turns an OpError, which the reader of model files would catch, into an Error.
 template <class F>
 auto at_boundary(const F& function) {
   try {
@@ -31,7 +31,7 @@ auto at_boundary(const F& function) {
   }
 }
 
-// The same within limits.
+// Runs the body of a public function within resource limits.
 template <class F>
 auto at_boundary(const ResourceLimits& limits, const F& function) {
   Budget budget(limits);

@@ -39,7 +39,7 @@ namespace {
 
 constexpr int kMost = std::numeric_limits<int>::max();
 
-// A value that is one of these names.
+// Accepts only these names.
 CLI::Validator one_of(std::vector<std::string> names) {
   std::string form = fmt::format("{}", fmt::join(names, "|"));
   return {[names = std::move(names)](std::string& text) -> std::string {
@@ -52,7 +52,7 @@ CLI::Validator one_of(std::vector<std::string> names) {
           std::move(form)};
 }
 
-// What the parser has to say, in the form of our own errors.
+// An error of CLI11 as a fusec::Error.
 Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
   const auto* extra = dynamic_cast<const CLI::ExtrasError*>(&error);
   const std::vector<std::string> left = extra ? app.remaining() : std::vector<std::string>();
@@ -80,13 +80,13 @@ void print_error(const std::string& color, const std::string& message) {
   print_message("{}error:{} {}\n", colored ? "\033[1;31m" : "", colored ? "\033[0m" : "", message);
 }
 
-// A model that came through standard input, kept for messages that show a line of it.
+// The text of a model that came through standard input, kept for errors that quote a line of it.
 std::string& standard_input() {
   static std::string text;
   return text;
 }
 
-// What is no regular file cannot be read twice.
+// The text of a file, for errors that quote it; nothing for a file that cannot be read twice (a pipe).
 std::optional<std::string> text_of_file(const std::string& file) {
   if (file == "-") return standard_input();
   std::error_code none;
@@ -98,7 +98,7 @@ std::optional<std::string> text_of_file(const std::string& file) {
   }
 }
 
-// Returns the exit status.
+// Prints the errors. Returns the exit status.
 int show_errors(const CompileArguments& arguments, bool json, std::span<const Error> errors) {
   if (json) {
     print_message("{}\n", errors_json(errors, text_of_file));
@@ -110,7 +110,7 @@ int show_errors(const CompileArguments& arguments, bool json, std::span<const Er
   return errors.front().exit_status();
 }
 
-// The default one; none, with a warning, where others could put files there.
+// The default cache folder; "" with a warning if other users could write files into it.
 std::string private_cache_directory() {
   const std::string folder = default_cache_directory();
   const std::string why = why_not_private(folder);
@@ -120,14 +120,14 @@ std::string private_cache_directory() {
   return "";
 }
 
-// Descriptors 0 to 2 are there, so that no file that is opened later becomes standard output or error by accident. One
-// that was closed can be neither read nor written.
+// Opens descriptors 0 to 2 if they are closed, so that a file opened later does not become standard output or error.
+// O_PATH makes reads and writes of them fail.
 void fill_standard_descriptors() {
   for (const int file : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
-    if (fcntl(file, F_GETFD) == -1) open("/dev/null", O_PATH);  // which takes the least free number
+    if (fcntl(file, F_GETFD) == -1) open("/dev/null", O_PATH);  // open takes the least free number
 }
 
-// An interrupted program leaves no partial file, and ends with 128 and the signal's number.
+// Removes partial files, and ends the program with status 128 + signal.
 extern "C" void end_interrupted(int signal) {
   remove_unfinished_files();
   _exit(128 + signal);
@@ -138,33 +138,33 @@ void handle_signals() {
   end.sa_handler = end_interrupted;
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     struct sigaction before {};
-    // Who starts a program with a signal ignored (nohup) means it.
+    // Keep a signal ignored that the parent ignores (nohup).
     if (sigaction(signal, nullptr, &before) == 0 && before.sa_handler != SIG_IGN) sigaction(signal, &end, nullptr);
   }
-  std::signal(SIGXFSZ, SIG_IGN);  // writing then fails, as on a full disk
+  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the size limit then fails, as on a full disk
 }
 
-// An empty text is a value that was left out by accident ("-o $FILE"), never one that is meant.
+// An empty value is always a mistake ("-o $FILE" with FILE unset).
 void refuse_empty_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
     if (std::ranges::find(option->results(), "") != option->results().end())
       throw Error(ErrorKind::kUsage, option->get_name() + " is given an empty value");
 }
 
-// Standard output is buffered: whether all of it was written shows here.
+// Flushes standard output and throws if any of it could not be written.
 void finish_standard_output() {
   std::cout.flush();
   if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     throw Error(ErrorKind::kEnvironment, "standard output cannot be written");
 }
 
-// The parser takes -1 for the largest number.
+// Refuses negative sizes, which CLI11 would wrap around to large numbers.
 std::string not_negative(const std::string& size) {
   if (size.starts_with('-')) throw CLI::ValidationError("found " + size + ", expected a size");
   return size;
 }
 
-// --help and --version.
+// Prints --help or --version. Returns the exit status.
 int print_information(const CLI::App& app, const CLI::ParseError& wanted, const std::string& color) {
   app.exit(wanted);
   try {
@@ -176,7 +176,8 @@ int print_information(const CLI::App& app, const CLI::ParseError& wanted, const 
   }
 }
 
-// The most memory that this program has had. What getrusage tells begins with the parent's, which exec does not reset.
+// The peak memory of this program. getrusage is only the fallback, because exec does not reset its value and it may be
+// the parent's peak.
 long peak_kibibytes() {
   std::ifstream status("/proc/self/status");
   for (std::string word; status >> word;)
@@ -186,7 +187,7 @@ long peak_kibibytes() {
   return usage.ru_maxrss;
 }
 
-// NAME=VALUE, as often as the option was given.
+// Parses the NAME=VALUE texts of an option.
 std::map<std::string, std::int64_t> assignments(const std::string& option, const std::vector<std::string>& texts) {
   std::map<std::string, std::int64_t> values;
   for (const std::string& text : texts) {
@@ -202,13 +203,13 @@ std::map<std::string, std::int64_t> assignments(const std::string& option, const
   return values;
 }
 
-// A parser of the compile options without those that say what a program prints.
+// A parser of the compile options, without those that control what a program prints.
 class OptionParser {
  public:
   OptionParser() {
     app_.set_help_flag();
     add_compile_options(app_, arguments_, false);
-    // get_option would end the program where memory runs out.
+    // Search the list, because get_option ends the program when memory runs out.
     for (CLI::Option* option : app_.get_options())
       if (option->get_lnames().empty() || is_about_printing(*option)) app_.remove_option(option);
     app_.add_flag("--ptx", arguments_.options.ptx);
@@ -232,7 +233,7 @@ class OptionParser {
   CompileArguments parsed(const GivenOptions& given) {
     std::vector<std::string> words;
     for (const auto& [name, value] : given) words.push_back("--" + name + "=" + value);
-    std::ranges::reverse(words);  // as the parser takes them
+    std::ranges::reverse(words);  // CLI11 expects the last argument first
     try {
       app_.parse(std::move(words));
     } catch (const CLI::ParseError& error) {
@@ -266,7 +267,8 @@ CompileArguments with_option(GivenOptions& given, std::string name, const char* 
 }
 
 void add_repeatable(CLI::App& app, const std::string& name, std::vector<std::string>& values, const std::string& help) {
-  // Without the second, CLI11 takes what follows (the model) for further values, and [...] for a list of its own.
+  // Without allow_extra_args(false) CLI11 takes the next argument (the model) for a further value, and parses [...] as
+  // a list.
   app.add_option(name, values, help + "; repeatable")->take_all()->allow_extra_args(false);
 }
 
@@ -325,7 +327,7 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
                  "SIZE: how large that may become, as 200M or 2G; what was not used for the longest time goes")
       ->envname("FUSEC_CACHE_SIZE")
       ->transform(CLI::AsSizeValue(false))
-      ->transform(not_negative)  // asked first: CLI11 puts later ones before earlier ones
+      ->transform(not_negative)  // runs first: CLI11 applies transforms in reverse
       ->default_str("512M");
   app.add_flag("--no-cache", a.no_cache, "compile everything anew");
   app.add_option("--color", a.color, "whether errors and tables are coloured")
@@ -371,7 +373,7 @@ int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& ar
   handle_signals();
   int status = 0;
   std::optional<Budget> budget;
-  // Also where the rest of the command line is wrong.
+  // Search argv, so that --json applies to errors of the parser, too.
   const bool json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
   const auto show = [&](std::span<const Error> errors) { return show_errors(arguments, json, errors); };
   try {
@@ -392,12 +394,12 @@ int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& ar
   } catch (const Error& error) {
     status = show(std::vector{error});
   } catch (const std::bad_alloc&) {
-    throw;  // to end_without_memory: a message like those above would need some
+    throw;  // main calls end_without_memory; other messages allocate
   } catch (const std::exception& error) {
     const std::string advice = " (a bug in fusec; please report it with the model)";
     status = show(std::vector{Error(ErrorKind::kEnvironment, std::string("internal error: ") + error.what() + advice)});
   }
-  if (budget && budget->is_exceeded()) std::_Exit(status);  // giving back much memory takes time as well
+  if (budget && budget->is_exceeded()) std::_Exit(status);  // skip destructors, which may take long
   return status;
 }
 

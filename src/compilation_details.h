@@ -1,4 +1,4 @@
-// What a public Compilation keeps of how it was made, for fusec/inspect.h.
+// The internals that a public Compilation keeps for fusec/inspect.h.
 #pragma once
 
 #include <memory>
@@ -10,11 +10,11 @@
 namespace fusec {
 
 struct CompilationDetails {
-  Graph graph;  // as it was read
+  Graph graph;  // the model as it was read
   PlannedModel planned;
   GeneratedModel generated;  // without the file's text
   PipelineOptions options;
-  std::shared_ptr<const Nvrtc> nvrtc;  // null where nothing was compiled
+  std::shared_ptr<const Nvrtc> nvrtc;  // null if nothing was compiled
   std::vector<StageTime> times;
 };
 

@@ -1,4 +1,4 @@
-// The public modules on a GPU.
+// DeviceModule, CapturedLaunch and DeviceMemory of the public API: modules on a GPU through the CUDA driver.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -34,7 +34,7 @@ std::shared_ptr<CudaContext> context_of(int device) {
 
 }  // namespace
 
-// Device memory that grows and is given back with its context current.
+// Device memory that can grow. Its context is made current before the memory is freed.
 class ContextMemory {
  public:
   explicit ContextMemory(std::shared_ptr<CudaContext> context) : context_(std::move(context)) {}
@@ -48,7 +48,8 @@ class ContextMemory {
   ContextMemory(const ContextMemory&) = delete;
   ContextMemory& operator=(const ContextMemory&) = delete;
 
-  // With the context current. Returns true if it allocated anew; what the memory held is lost then.
+  // Ensures at least that many bytes. Returns true if it allocated new memory; the old contents are lost then. The
+  // context must be current.
   bool reserve(std::int64_t bytes) {
     const auto size = static_cast<std::size_t>(bytes);
     if (buffer_ && buffer_->bytes() >= size) return false;
@@ -69,14 +70,14 @@ class ContextMemory {
   std::unique_ptr<DeviceBuffer> buffer_;
 };
 
-// The memory of one stream or of one captured launch, and for which constants, symbols and generation of their values it
-// was prepared.
+// The memory of one stream or of one captured launch. The prepared part is valid for these constants, symbols and
+// generation.
 struct LaunchMemories {
   explicit LaunchMemories(const std::shared_ptr<CudaContext>& context) : workspace(context), prepared(context) {}
   ContextMemory workspace, prepared;
   std::vector<const void*> constants;
   std::vector<std::int64_t> symbols;
-  std::uint64_t generation = 0;  // 0: nothing is prepared
+  std::uint64_t generation = 0;  // 0: not prepared
 };
 
 namespace {
@@ -184,7 +185,7 @@ struct DeviceModule::State {
         });
   }
 
-  // Grows the workspace. Runs the preparation again where weights or sizes have changed.
+  // Grows the workspace. Runs M_prepare again if weights or sizes have changed.
   void prepare(LaunchMemories& memories, const Enqueued& e) {
     const ResolvedCall& call = *e.call;
     memories.workspace.reserve(call.plan.workspace_bytes);
@@ -193,7 +194,7 @@ struct DeviceModule::State {
       given.push_back(e.arguments[i].data);
     const bool current =
         memories.generation == generation && memories.symbols == call.symbols && memories.constants == given;
-    memories.generation = 0;  // until all is enqueued: an allocation or a launch may fail
+    memories.generation = 0;  // not prepared if an allocation or launch below fails
     const bool moved = memories.prepared.reserve(call.plan.prepared_bytes);
     if (moved || !current) enqueue(call.plan.prepare_steps, memories, e);
     memories.constants = std::move(given);
@@ -205,8 +206,8 @@ struct DeviceModule::State {
   std::shared_ptr<CudaContext> context;
   std::unique_ptr<CudaProgram> program;
   std::vector<std::unique_ptr<ContextMemory>>
-      constants;     // those that the manifest has the bytes of, by place in the graph
-  std::mutex mutex;  // of what follows, and of enqueueing
+      constants;     // constants embedded in the manifest, by position in the graph
+  std::mutex mutex;  // guards the members below, and enqueueing
   std::map<std::pair<void*, std::thread::id>, std::unique_ptr<LaunchMemories>> of_stream;
   std::uint64_t generation = 1;
 };
@@ -219,7 +220,7 @@ void DeviceModule::launch(std::span<const TensorView> arguments, std::span<const
   at_boundary([&] {
     const State::Enqueued e{state_->checked(arguments, results, communicate), arguments, results, communicate, stream};
     const std::scoped_lock lock(state_->mutex);
-    // CU_STREAM_PER_THREAD names another stream in each thread.
+    // CU_STREAM_PER_THREAD is a different stream in each thread.
     const bool per_thread = device_pointer(stream) == kStreamPerThread;
     std::unique_ptr<LaunchMemories>& memories =
         state_->of_stream[{stream, per_thread ? std::this_thread::get_id() : std::thread::id()}];
@@ -254,7 +255,7 @@ struct CapturedLaunch::State {
   std::shared_ptr<DeviceModule::State> module;
   LaunchMemories memories;
   CudaHandle stream = nullptr, graph = nullptr, executable = nullptr;
-  std::mutex mutex;  // CUDA lets one thread at a time launch a graph
+  std::mutex mutex;  // CUDA allows only one thread at a time to launch a graph
 };
 
 CapturedLaunch DeviceModule::capture(std::span<const TensorView> arguments, std::span<const TensorView> results,
@@ -322,7 +323,7 @@ void DeviceMemory::copy_from_host(const void* source, std::size_t bytes) {
   const CurrentContext scope(*state_->context);
   const CudaDriver& driver = state_->context->driver();
   driver.check(driver.to_device(state_->memory.address(), source, bytes), "a copy to the device");
-  driver.check(driver.stream_synchronize(nullptr), "a copy to the device");  // it may return before the copy is done
+  driver.check(driver.stream_synchronize(nullptr), "a copy to the device");  // to_device may return too early
 }
 
 void DeviceMemory::copy_to_host(void* target, std::size_t bytes) const {

@@ -27,7 +27,7 @@ struct DiffGroup {
   std::optional<double> seconds;
 };
 
-// What is known of a side; a plan knows its groups alone.
+// One side of the comparison. A plan has only groups.
 struct Side {
   std::string title;
   std::map<std::string, double> figures;  // by a key of kFigures
@@ -49,7 +49,7 @@ constexpr Figure kFigures[] = {
     {"groups", "groups", count_text},           {"bytes", "bytes moved", bytes_text},
     {"predicted", "predicted time", time_text}, {"unfused", "each operator alone", time_text}};
 
-// What a partition, report or plan says.
+// Reads a side from a partition, report or plan.
 Side side_of_file(const Json& json, const std::string& file) {
   Side side{.title = file, .figures = {}, .groups = {}};
   const auto take = [&](const char* key, const char* name, double scale) {
@@ -120,12 +120,12 @@ CompileArguments with_options(const CompileArguments& arguments, std::vector<std
   CompileArguments changed = arguments;
   CLI::App app;
   add_compile_options(app, changed, false);
-  std::ranges::reverse(options);  // as CLI11 takes them
+  std::ranges::reverse(options);  // CLI11 expects the last argument first
   app.parse(std::move(options));
   return changed;
 }
 
-// Groups of `a` whose nodes are no group of `b`.
+// The groups of `a` that `b` does not have.
 std::vector<const DiffGroup*> groups_of_one(const Side& a, const Side& b) {
   std::vector<std::vector<std::string>> others;
   const auto sorted = [](std::vector<std::string> nodes) {

@@ -49,7 +49,7 @@ std::string gpu_text(const CudaDriver& driver, int device) {
   return fmt::format("{}: {}, {}, {}", device, text, architecture_of(driver, device), mebibytes(bytes));
 }
 
-// Of one GPU, and whether NVRTC compiles for it.
+// Examines one GPU, and whether NVRTC compiles for it.
 Finding examine_gpu(const CudaDriver& driver, int device, const Nvrtc* nvrtc) {
   const std::string arch = architecture_of(driver, device);
   const int number = std::atoi(arch.c_str() + 3);

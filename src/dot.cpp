@@ -15,12 +15,12 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kMostRows = 14;      // nodes that a box names
-constexpr std::size_t kLongestRow = 46;    // characters
+constexpr std::size_t kMostRows = 14;    // nodes named in a box
+constexpr std::size_t kLongestRow = 46;  // characters
 constexpr std::size_t kLongestName = 40, kLongestNode = 24;
 constexpr std::string_view kRow = R"(<tr><td align="left")";
 
-// At most so many bytes of it, no half character, nothing that would end a line.
+// The first `longest` bytes of the text, cut between UTF-8 characters, with line ends replaced.
 std::string cut(std::string_view text, std::size_t longest) {
   std::string out(text.substr(0, longest));
   if (text.size() > longest) {
@@ -32,7 +32,7 @@ std::string cut(std::string_view text, std::size_t longest) {
   return out;
 }
 
-// In a label that Graphviz reads as HTML.
+// Escapes text for an HTML-like label of Graphviz.
 std::string html(std::string_view text, std::size_t longest = kLongestRow) {
   std::string out;
   for (const char c : cut(text, longest)) {
@@ -50,7 +50,7 @@ std::string html(std::string_view text, std::size_t longest = kLongestRow) {
   return out;
 }
 
-// In quotes.
+// Escapes text for a label in quotes.
 std::string quoted_label(std::string_view text, std::size_t longest = kLongestName) {
   std::string out;
   for (const char c : cut(text, longest)) {
@@ -113,7 +113,7 @@ class DotWriter {
         html(graph_.value(v).name, kLongestName), html(to_string(graph_.type(v), graph_.symbols)));
   }
 
-  // Items [from, to), blocks folded to their first copy.
+  // Writes the items [from, to). Of a repeated block only the first copy.
   void write_items(std::uint32_t from, std::uint32_t to, const std::vector<RepeatedBlock>& blocks, int depth) {
     auto block = blocks.begin();
     for (std::uint32_t i = from; i < to;) {
@@ -163,7 +163,7 @@ class DotWriter {
     out_ += "</table>>]\n";
   }
 
-  // Kernels with their schedules, then bytes and time.
+  // The last lines of a box: the schedules of its kernels, then bytes and time.
   std::vector<std::string> footer(GroupId g) const {
     const Prediction& cost = picture_.predicted.groups[g];
     std::vector<std::string> lines;
@@ -197,7 +197,7 @@ class DotWriter {
 
   GroupId shown(GroupId g) const { return place_of_[g] == kNone ? kNone : picture_.repeated.items[place_of_[g]]; }
 
-  // Between boxes, each pair once. What one copy of a block gives the next leads back to the first.
+  // Writes edges between boxes, each pair once. An edge from one copy of a block to the next leads back to the first.
   void write_edges() {
     std::set<std::pair<GroupId, GroupId>> known;
     std::set<std::pair<ValueId, GroupId>> taken;
@@ -230,14 +230,15 @@ class DotWriter {
       out_ += fmt::format("  v{} -> out{}\n", v, i);
   }
 
-  // The kinds that occur.
+  // Writes a legend of the pattern kinds that occur.
   void write_legend() {
     std::set<OpPattern> kinds(picture_.planned.kinds.begin(), picture_.planned.kinds.end());
     out_ += "  legend [label=<<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"3\"><tr>";
     for (const OpPattern kind : kinds) out_ += fmt::format("<td bgcolor=\"{}\">{}</td>", colour(kind), name(kind));
-    out_ += "</tr><tr><td colspan=\"" + std::to_string(std::max<std::size_t>(1, kinds.size())) +
-            "\" align=\"left\"><font point-size=\"9\">a box: one group, its nodes, the schedule of its kernel, bytes and "
-            "predicted time";
+    out_ +=
+        "</tr><tr><td colspan=\"" + std::to_string(std::max<std::size_t>(1, kinds.size())) +
+        "\" align=\"left\"><font point-size=\"9\">a box: one group, its nodes, the schedule of its kernel, bytes and "
+        "predicted time";
     if (!picture_.repeated.blocks.empty()) out_ += "; a dashed frame: layers, with how often they follow one another";
     out_ += "</font></td></tr></table>>]\n";
   }
@@ -246,9 +247,9 @@ class DotWriter {
   const Graph& graph_;
   const FusionPlan& plan_;
   const std::vector<GroupInterface> interfaces_;
-  const std::vector<std::vector<std::uint32_t>> steps_;  // of each group
+  const std::vector<std::vector<std::uint32_t>> steps_;  // by group
   const std::vector<std::uint32_t> places_;
-  std::vector<std::uint32_t> place_of_;  // of each group, as shown; kNone: prepared
+  std::vector<std::uint32_t> place_of_;  // by group: the item that shows it; kNone: prepared
   std::string out_;
 };
 

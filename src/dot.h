@@ -1,5 +1,6 @@
-// The fused graph as a picture on paper: a box for each group with its nodes, kernel, bytes and predicted time; edges
-// between groups alone. Weights are text; what is prepared once is one box; repeated layers are one frame with a count.
+// Draws the fused graph with Graphviz. Each group is a box with its nodes, kernel, bytes and predicted time, and edges
+// connect groups. Weights are text in a box, prepared groups are one box, and repeated layers are one frame with a
+// count.
 #pragma once
 
 #include <string>
@@ -11,10 +12,10 @@ namespace fusec {
 // Graphviz text.
 std::string to_dot(const Picture& picture);
 
-// Throws Error(kEnvironment) where there is no working Graphviz.
+// Throws Error(kEnvironment) if Graphviz is missing or does not work.
 void require_graphviz();
 
-// Laid out by Graphviz' `dot` program; throws as require_graphviz does.
+// Runs the `dot` program of Graphviz. Throws Error(kEnvironment) if it is missing or fails.
 std::string to_svg(const std::string& dot_text);
 
 }  // namespace fusec

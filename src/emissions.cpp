@@ -45,7 +45,7 @@ std::string kind_of_extension(const std::string& extension) {
   return "";
 }
 
-// No result may take another's place, or the model's.
+// Refuses an output that would overwrite another output or the model.
 void check_paths(const std::vector<Emission>& list, const std::string& model) {
   std::vector<std::string> taken;
   if (model != "-") taken.push_back(std::filesystem::weakly_canonical(model));

@@ -1,4 +1,4 @@
-// What a command line asks to be written, and where: -o and --emit.
+// The outputs that a command line asks for by -o and --emit, and their files.
 //
 //   -o out.cu --emit=report=r.json --emit=ir    ->   cu in out.cu, report in r.json, ir on standard output
 #pragma once
@@ -17,8 +17,9 @@ struct Emission {
 
 std::span<const std::string_view> emission_kinds();
 
-// -o takes the first --emit without a file that its extension allows, else its extension's kind. Throws Error(kUsage)
-// where a kind is unknown, and where two results, or one and the model, would be one file.
+// Combines -o and --emit. The file of -o goes to the first --emit without a file that its extension allows; if there is
+// none, it adds the kind of its extension. Throws Error(kUsage) for an unknown kind, and if an output would overwrite
+// another output or the model.
 std::vector<Emission> emissions(const std::string& output, const std::vector<std::string>& emits,
                                 const std::string& model, bool no_nvrtc);
 

@@ -18,7 +18,7 @@ bool is_in(const std::vector<std::string>& list, const std::string& name) {
   return std::ranges::find(list, name) != list.end();
 }
 
-// The node that now computes what the file's node did.
+// Replaces each name of the file that the graph no longer has by a node that computes its value.
 std::vector<std::string> present(const PlannedModel& planned, std::vector<std::string> names) {
   for (std::string& wanted : names) {
     if (planned.graph.find_node(wanted) != kNone) continue;
@@ -32,7 +32,7 @@ std::vector<std::string> present(const PlannedModel& planned, std::vector<std::s
   return names;
 }
 
-// The group's kernels, and what they store for one another.
+// The number of the group's kernels, and the values that they store for one another.
 GroupKernels kernels_of(const PlannedModel& planned, const LaunchPlan& launch, GroupId group) {
   GroupKernels made;
   std::vector<ValueId> written;

@@ -1,4 +1,5 @@
-// Why nodes of the model's file are, or are not, in one kernel: --explain, --require-one-kernel and the library's.
+// Explains why nodes of the model's file are, or are not, in one kernel: --explain, --require-one-kernel and the
+// library's explain functions.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace fusec {
 
-// `launch` is what code generation made of the plan. Names are those of the file's nodes, also where others compute
-// their values now. Throws Error(kInput) for a name that no node has.
+// `launch` is the launch plan that code generation made. Names are those of the file's nodes, even if other nodes
+// compute their values now. Throws Error(kInput) for a name that no node has.
 Explanation explanation_of(const PlannedModel& planned, const LaunchPlan& launch, const PatternList& patterns,
                            const std::vector<std::string>& names);
 
@@ -18,7 +19,7 @@ Explanation explanation_of(const PlannedModel& planned, const LaunchPlan& launch
 void require_one_kernel(const PlannedModel& planned, const LaunchPlan& launch, const PatternList& patterns,
                         const std::vector<std::string>& names);
 
-// As text, or as JSON; without names of all groups and all edges between them.
+// The explanation as text or JSON. Without names it covers all groups and all edges between them.
 std::string explained(const PlannedModel& planned, const LaunchPlan& launch, const PatternList& patterns,
                       const std::vector<std::string>& names, bool json);
 

@@ -36,7 +36,7 @@ struct Arguments {
   bool verify_given = false, tune = false;
   int bench = -1;
   std::uint64_t sample_blocks = 0;
-  // any PTX file instead of a model
+  // Options that run a kernel of a PTX file instead of a model.
   std::string ptx, kernel, grid = "1", block = "1", cluster;
   std::vector<std::string> kernel_arguments;
   std::uint32_t shared = 0;
@@ -63,7 +63,7 @@ Number number_in(const std::string& text, const char* option) {
   return number;
 }
 
-// Of an option's value; none where it is the default.
+// Parses an option's value RTOL,ATOL; nothing for the default.
 std::optional<Tolerance> tolerance_of(const std::string& text, const char* option) {
   if (text.empty() || text == "default") return std::nullopt;
   Tolerance t{};
@@ -78,14 +78,14 @@ std::optional<Tolerance> tolerance_of(const std::string& text, const char* optio
   return t;
 }
 
-// What outputs are compared within: --verify=RTOL,ATOL, else --tolerance=RTOL,ATOL, else each dtype's own.
+// The tolerance of comparisons: --verify=RTOL,ATOL, else --tolerance=RTOL,ATOL, else nothing (each dtype's own).
 std::optional<Tolerance> tolerance_of(const Arguments& a) {
   const std::optional<Tolerance> verify = tolerance_of(a.verify, "--verify");
   const std::optional<Tolerance> of_all = tolerance_of(a.tolerance, "--tolerance");
   return verify ? verify : of_all;
 }
 
-// What a device does not do is not asked of it silently.
+// Refuses options that the device ignores.
 void require_devices_of_options(const Arguments& a) {
   const auto require = [&](bool given, const char* option, bool fits, const char* devices) {
     if (given && !fits)
@@ -100,7 +100,7 @@ void require_devices_of_options(const Arguments& a) {
   require(!a.profile.empty(), "--profile", emulator, "--device=emulator");
   require(a.sample_blocks != 0, "--sample-blocks", emulator, "--device=emulator");
   require(a.host_part != "plan", "--host-part", emulator, "--device=emulator");
-  tolerance_of(a);  // refused before anything runs
+  tolerance_of(a);  // check it before anything runs
   if (a.sample_blocks != 0 && (a.verify_given || !a.expected.empty()))
     throw Error(ErrorKind::kUsage, Error::Parts{.what = "--verify or --expect with --sample-blocks",
                                                 .found = "outputs of which only a part is computed",
@@ -112,7 +112,7 @@ class Run {
   explicit Run(const Arguments& a) : a_(a), cuda_(device_number(a.device)) {}
 
   int run() {
-    // Without NVRTC nothing but the reference runs: before anything else takes time.
+    // Only the reference runs without NVRTC. Check this before the slow stages.
     if (a_.device != "reference") nvrtc_ = Nvrtc::require();
     Graph graph;
     timed("read", [&] { graph = read_model(a_.compile); });
@@ -138,7 +138,7 @@ class Run {
     times_.push_back({stage, std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count()});
   }
 
-  // Of this program's stages and, behind the first of them, which reads the model, those of the compiler.
+  // Times of this program's stages. Those of the compiler follow the first stage, which reads the model.
   std::vector<StageTime> times() const {
     std::vector<StageTime> all = times_;
     if (pipeline_) all.insert(all.begin() + 1, pipeline_->times().begin(), pipeline_->times().end());
@@ -152,7 +152,7 @@ class Run {
     return random_tensors(graph, a_.random.value_or(0));
   }
 
-  // Against a file, against the reference, or both.
+  // Compares the outputs with a file, with the reference, or with both. Returns whether they agree.
   bool compare(const Graph& graph, const TensorMap& tensors, const TensorMap& outputs) {
     const Tolerances tolerances = tolerances_of(graph, tolerance_of(a_), a_.compile.options.allow_tf32);
     bool good = true;
@@ -170,7 +170,7 @@ class Run {
     return good;
   }
 
-  // Notes what the outputs were compared with, or says where they differ.
+  // Records what the outputs were compared with, or prints the first difference. Returns whether they agree.
   bool agrees(const Comparison& comparison, const std::string& with) {
     if (comparison.difference) {
       print_message("output {}\n", describe(*comparison.difference));
@@ -193,7 +193,7 @@ class Run {
                     told_.empty() ? "; compared with nothing (--verify compares with the reference)" : told_);
   }
 
-  // --tune: measures, and writes what it found into the database, beside what is there.
+  // --tune: measures candidates, and adds the fastest to the tuning database.
   int tune_kernels(const Graph& graph, const TensorMap& tensors) {
     const std::string& file = a_.compile.options.tuning_file;
     TuningDatabase database;
@@ -239,7 +239,7 @@ class Run {
 
   TensorMap run_compiled(const Graph& graph, const TensorMap& tensors) {
     PipelineOptions options = pipeline_options(a_.compile, std::max(cuda_, 0));
-    // The emulator runs the PTX; of the cubin a profile tells the registers.
+    // The emulator runs PTX. Only a profile needs the cubin, for the number of registers.
     if (cuda_ < 0 && a_.profile.empty()) options.compile.cubin = CubinUse::kProof;
     pipeline_.emplace(std::move(options));
     planned_.emplace(pipeline_->plan(graph));
@@ -252,7 +252,7 @@ class Run {
     const std::vector<emulator::Module>& parsed;
   };
 
-  // Compiles the planned model and runs it; what the emulator says besides the outputs goes to `told`.
+  // Compiles the planned model and runs it. On the emulator calls `told` with the run's findings and profiles.
   TensorMap execute(PlannedModel& planned, const TensorMap& tensors, int bench,
                     const std::function<void(EmulatorRun&)>& told) {
     const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
@@ -275,7 +275,7 @@ class Run {
     return std::move(run.result.outputs);
   }
 
-  // Findings, and the profile that is asked for.
+  // Prints the emulator's findings, and writes the profile if requested.
   void tell(EmulatorRun& run) {
     EmulatorResult& result = run.result;
     findings_ += result.findings.size();
@@ -346,10 +346,10 @@ class Run {
   std::optional<Pipeline> pipeline_;
   std::optional<PlannedModel> planned_;
   std::vector<StageTime> times_;
-  std::string told_;  // what the outputs were compared with
+  std::string told_;  // for the summary: what the outputs were compared with
 };
 
-// One kernel of a PTX file on the emulator, as an executor and sanitizer of its own.
+// Runs one kernel of a PTX file on the emulator.
 int run_ptx(const Arguments& a) {
   if (a.kernel.empty()) throw Error(ErrorKind::kUsage, Error::Parts{.what = "--ptx without --kernel"});
   emulator::PtxCommand command;
@@ -411,7 +411,7 @@ int main(int argc, char** argv) try {
   app.add_option("--device", a.device, "DEVICE: reference, emulator or cuda[:N]")->capture_default_str();
   app.add_option("--inputs", a.inputs, "FILE: the inputs and data-less constants by name, as safetensors");
   app.add_option("--outputs", a.outputs, "FILE: where the outputs go, as safetensors");
-  // Flags: their values come behind = alone, so that a model may follow.
+  // Flags with optional values: a value only follows "=", so that the model may follow the flag.
   std::string seed, runs;
   auto* random = app.add_flag("--random{0}", seed, "make the inputs at random; =SEED");
   auto* verify =
@@ -429,9 +429,10 @@ int main(int argc, char** argv) try {
       "measure the ways that kernels can go, and keep the fastest in the file of --tuning-db, for --tuning-db of "
       "later compilations (cuda; on the emulator from counted figures)");
   app.add_option("--profile", a.profile, "FILE: what every kernel touched; - is standard output (emulator)");
-  app.add_option("--host-part", a.host_part,
-                 "HOW: plan, or recorded: compile the host part of out.cu with $CXX against a stand-in of the CUDA runtime, "
-                 "hold it against the plan, and execute what it launches (emulator)")
+  app.add_option(
+         "--host-part", a.host_part,
+         "HOW: plan, or recorded: compile the host part of out.cu with $CXX against a stand-in of the CUDA runtime, "
+         "hold it against the plan, and execute what it launches (emulator)")
       ->check(CLI::IsMember({"plan", "recorded"}))
       ->capture_default_str();
   app.add_option("--sample-blocks", a.sample_blocks, "N: run only about so many blocks of each kernel (emulator)");

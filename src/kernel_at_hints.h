@@ -1,4 +1,4 @@
-// Which of a step's kernels a launch takes where every symbol has its hint.
+// Finds the kernel that a launch step runs if every symbol has the value of its hint.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@ namespace fusec {
 
 std::vector<std::int64_t> hints_of(const Symbols& symbols);
 
-// The special form that such a launch takes; null where it takes the general one.
+// The specialization that the step takes; null if it takes the general kernel.
 const LaunchStep::Specialization* form_at_hints(const LaunchStep& step, const std::vector<std::int64_t>& hints);
 
-// In LaunchPlan::kernels; kNone where nothing is launched, or no kernel.
+// An index into LaunchPlan::kernels; kNone if the step launches no kernel.
 std::uint32_t kernel_at_hints(const LaunchStep& step, const std::vector<std::int64_t>& hints);
 
 }  // namespace fusec

@@ -1,4 +1,4 @@
-// The public API over the internal graph and pipeline.
+// The public API (fusec/fusec.h) over the internal graph and pipeline.
 #include <filesystem>
 #include <system_error>
 #include <thread>
@@ -26,7 +26,7 @@
 namespace fusec {
 namespace {
 
-// Of a file that was read before, for an error about it; "" where it cannot be read twice.
+// Reads a file again, for an error about it; "" if it cannot be read twice.
 std::string text_again(const std::string& path) {
   std::error_code none;
   if (!std::filesystem::is_regular_file(path, none)) return "";
@@ -37,7 +37,7 @@ std::string text_again(const std::string& path) {
   }
 }
 
-// The model's graph, its symbols at the values that the user gives them.
+// The model's graph with the user's values as hints of its symbols.
 Graph hinted(const Model& model, const Options& options) {
   Graph graph = model.graph();
   set_hints(graph, options.symbols);
@@ -64,7 +64,7 @@ std::vector<Group> groups_of(const PlannedModel& planned) {
   return groups;
 }
 
-// What is asked of a compilation later calls nothing of its caller's.
+// A Compilation must not call the caller's functions later.
 PipelineOptions without_callbacks(PipelineOptions options) {
   options.progress = nullptr;
   options.compile.progress = nullptr;

@@ -20,7 +20,7 @@ std::string joined(const std::vector<std::string>& parts) {
   return text;
 }
 
-// "dim, keepdim=false, ord?": required, with a default, optional without one.
+// "dim, keepdim=false, ord?": a required attribute, one with a default, an optional one without.
 std::string attribute_names(const OpDef& row) {
   std::vector<std::string> names;
   for (const AttributeSpec& attribute : row.attributes) {
@@ -31,7 +31,7 @@ std::string attribute_names(const OpDef& row) {
   return joined(names);
 }
 
-// The JSON that the reader takes for an attribute, in the words of docs/ops.md.
+// The JSON type of an attribute, in the words of docs/ops.md.
 const char* type_name(AttributeType type) {
   switch (type) {
     case AttributeType::kFlag:

@@ -1,5 +1,4 @@
-// What this build knows, as tables for people or JSON for machines: --list-ops, --list-passes, --list-patterns,
-// --list-targets.
+// The tables of --list-ops, --list-passes, --list-patterns and --list-targets, as text or JSON.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// What the programs tell on standard error. It may be closed or full: that changes neither what is done nor the status.
+// Prints messages of the programs to standard error. Write errors are ignored: they change neither the work nor the
+// exit status.
 #pragma once
 
 #include <fmt/format.h>

@@ -1,4 +1,4 @@
-// Models built call by call: gathered as a model file, which the reader of files then checks.
+// ModelBuilder of the public API: writes the calls as the JSON of a model file, and lets the reader of files check it.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kMostResults = 1 << 20;  // of one node
+constexpr std::size_t kMostResults = 1 << 20;  // results of one node
 
-// The reader takes these words for the values that JSON has no numbers for.
+// The reader accepts "nan", "inf" and "-inf", since JSON has no such numbers.
 void write(JsonWriter& out, double v) {
   if (std::isfinite(v)) return out.value(v);
   out.value(std::isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
@@ -45,8 +45,7 @@ std::string result_name(const std::string& node, std::size_t i) {
   return node + "." + std::to_string(i);
 }
 
-// Of a bool constant, 0 and 1 are the elements; anything else the reader refuses, as it does what an integer dtype
-// cannot hold.
+// A bool constant takes 0 and 1. The reader refuses other values, and values that an integer dtype cannot hold.
 void write(JsonWriter& out, const std::vector<double>& data, const std::string& dtype) {
   const bool flags = parse_dtype(dtype) == DType::kBool;
   out.array_of(data, [&](double v) {
@@ -99,10 +98,10 @@ struct ModelBuilder::State {
   Registry registry;
   std::vector<std::pair<std::string, SymbolRange>> symbols;
   std::vector<std::string> inputs, constants, nodes, outputs;  // JSON
-  std::set<std::string> names, made;  // of all values and nodes; those of them that no user gave
+  std::set<std::string> names, made;  // all names of values and nodes; the generated ones among them
   std::size_t count_of_made = 0;
 
-  // Of a value or node. Two that a user gave alike are the reader's to refuse, who tells both places.
+  // Registers a user's name of a value or node. The reader refuses duplicates of users' names, with both places.
   std::string given_name(const std::string& name, const std::string& what) {
     require_utf8(name, what);
     if (made.contains(name))
@@ -114,7 +113,7 @@ struct ModelBuilder::State {
     return name;
   }
 
-  // One that neither a value nor a node has, nor one of results "name.0", "name.1", ...
+  // Generates a name that no value or node has, and no results "name.0", "name.1", ...
   std::string made_name(const std::string& op) {
     for (;;) {
       std::string name = op + "_" + std::to_string(count_of_made++);
@@ -182,7 +181,7 @@ ModelBuilder::Value ModelBuilder::constant(const std::string& name, const std::s
   return state().declare(state().constants, name, dtype, shape, &data);
 }
 
-// Writes a node whose results are named only where it has several; gives its name.
+// Writes a node, with names for its results if there are several. Returns the node's name.
 std::string ModelBuilder::State::add_node(const std::string& op, std::size_t results,
                                           const std::vector<Operand>& operands,
                                           const std::vector<Attribute>& attributes, const std::string& name) {

@@ -12,8 +12,8 @@ PredictedModel predicted_as(const Graph& file, Strategy strategy, const Pipeline
   return predicted(planned, launch ? &*launch : nullptr, options);
 }
 
-// For each group the file's nodes that it stands for, each alone; a node that several groups compute is with the first,
-// and what no launch computes is elsewhere.
+// Assigns the unfused predictions of the file's nodes to the groups that compute them. A node counts for its first
+// group; a node that no launch computes counts as elsewhere.
 void assign_unfused(const Graph& file, const PlannedModel& planned, ComparedModel& model) {
   const PredictedModel& unfused = model.unfused;
   const Origins& origins = planned.report.stands_for;

@@ -1,5 +1,5 @@
-// The cost report of a planned model: beside its own groups, the same model under every strategy. Launches, and copies
-// to where the caller wants a result, are those of the steps that a launch really has, wherever source can be made.
+// Makes the cost report of a planned model, with a comparison to the same model under every strategy. If source can be
+// generated, launches and copies into the caller's buffers are counted from the launch plan.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,29 @@
 
 namespace fusec {
 
-// Under another strategy, with everything else as the user has it but a plan, which belongs to one strategy.
+// The same options with another strategy and without a given plan, which belongs to one strategy.
 PipelineOptions options_as(Strategy strategy, PipelineOptions options);
 
-// A planned model beside the same nodes as kernels of their own.
+// A planned model compared with one kernel per node of the file.
 struct ComparedModel {
-  PredictedModel own, unfused;               // by group; by node of the file
-  std::vector<Prediction> unfused_of_group;  // beside each group: the file's nodes in it
-  std::vector<std::uint32_t> fused;          // how many of them would be launches alone
+  PredictedModel own, unfused;               // own: by group; unfused: by node of the file
+  std::vector<Prediction> unfused_of_group;  // by group: its file nodes as one kernel each
+  std::vector<std::uint32_t> fused;          // by group: number of its file nodes that would be launches of their own
   Prediction unfused_elsewhere;              // copies at the end, and nodes that are dropped, folded or prepared
-  std::vector<std::string> elsewhere;        // those nodes
+  std::vector<std::string> elsewhere;        // names of these nodes
 };
 
-// `file` is the graph as it was read (symbols at the values that are wanted), `planned` what the pipeline made of it.
-// `launch`: what was made of it, if anything was.
+// `file` is the graph as it was read, with hints at the wanted values of symbols. `planned` is what the pipeline made
+// of it. `launch` may be null.
 ComparedModel compared_with_unfused(const Graph& file, const PlannedModel& planned, const LaunchPlan* launch,
                                     const PipelineOptions& options);
 
-// What `apart`, planned under `none`, is predicted to take, by node of the file.
+// The prediction for `apart`, a model planned under `none`, by node of the file.
 PredictedModel unfused_cost(const PlannedModel& apart, const LaunchPlan* launch, const PipelineOptions& options);
 ComparedModel compared_with_unfused(const Graph& file, const PlannedModel& planned, PredictedModel own,
                                     PredictedModel unfused);
 
-// Without totals. Refers to `planned` and `options`.
+// The context of a cost report without totals. It refers to `planned` and `options`.
 CostReportContext report_context(const PlannedModel& planned, const ComparedModel& compared,
                                  const PipelineOptions& options);
 

@@ -1,4 +1,4 @@
-// The public modules over the runtime: on the host by the emulator and the reference.
+// Module of the public API: runs a module on the host, by the emulator or the reference.
 #include "fusec/module.h"
 
 #include <algorithm>
@@ -104,9 +104,9 @@ namespace {
 void require_memory(const std::string& name, const TensorView& view) {
   const bool empty = std::ranges::find(view.shape, 0) != view.shape.end();
   if (!view.data && !empty)
-    throw Error(ErrorKind::kInput, Error::Parts{.what = "the address of tensor " + in_quotes(name),
-                                                .found = "null",
-                                                .expected = "host memory"});
+    throw Error(
+        ErrorKind::kInput,
+        Error::Parts{.what = "the address of tensor " + in_quotes(name), .found = "null", .expected = "host memory"});
 }
 
 }  // namespace

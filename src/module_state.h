@@ -1,4 +1,4 @@
-// What the public modules (fusec/module.h) hold.
+// The state that the public modules (fusec/module.h) share.
 #pragma once
 
 #include <mutex>

@@ -1,4 +1,4 @@
-// Operators of a user's own: from their description to a row of the op table.
+// Registry of the public API: turns the description of a user's op into a row of the op table.
 #include <algorithm>
 
 #include "boundary.h"
@@ -43,7 +43,7 @@ std::vector<ValueType> inferred(const OpDescription& description, const OpCall& 
   return {type};
 }
 
-// The expression stands in no file: its errors name the op instead of a place.
+// Checks the op's expression. It is in no file, so errors name the op instead of a place.
 void check_registered(const OpDescription& description, const OpCall& call) {
   try {
     check_expression(description.expression, call);
@@ -56,16 +56,16 @@ void check_registered(const OpDescription& description, const OpCall& call) {
   }
 }
 
-// What is wrong with an expression whatever its operands are shows with numbers for operands, the optional ones too.
+// Checks the expression with scalar tensors for all operands, which finds errors that do not depend on the operands.
 void check_alone(const OpDescription& description, const OpDef& row) {
-  constexpr std::size_t kManyOperands = 1024;  // where there may be any number
+  constexpr std::size_t kManyOperands = 1024;  // for ops with any number of operands
   const ValueType number = TensorType{};
   const std::vector<Operand> operands(std::min(operand_count(row).most, kManyOperands),
                                       {.kind = Operand::Kind::kTensor, .type = number});
   check_registered(description, {.operands = operands, .attributes = {}, .symbols = {}, .declared = {&number, 1}});
 }
 
-// It stands in emitted source as it is.
+// The launcher's name is written into emitted source unchanged.
 void check_launcher(const OpDescription& description) {
   if (description.launcher.empty()) return;
   const std::string_view fault = launcher_name_fault(description.launcher);

@@ -1,4 +1,4 @@
-// Results onto disk: written to a temporary file beside the target and renamed, so that a failed run leaves nothing.
+// Writes outputs to disk: to a temporary file in the same folder, which is then renamed. A failed run leaves nothing.
 #pragma once
 
 #include <string>
@@ -6,13 +6,13 @@
 
 namespace fusec {
 
-// "-" is standard output. Throws Error(kEnvironment) when it cannot be written.
+// "-" is standard output. Throws Error(kEnvironment) if the file cannot be written.
 void write_output(const std::string& path, std::string_view content);
 
-// The path of a new, empty file in the folder for temporary ones, whose name ends so. It stays.
+// Creates an empty file with this extension in the temporary folder and returns its path. The file stays.
 std::string new_temporary_file(const std::string& extension);
 
-// A file of its own in the folder for temporary ones, which goes with the object.
+// A new file in the temporary folder. The destructor removes it.
 class TemporaryFile {
  public:
   TemporaryFile();

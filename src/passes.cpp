@@ -27,7 +27,7 @@
 namespace fusec {
 namespace {
 
-// Pointers and symbol values take up to 8 bytes each.
+// The number of arguments that fit into so many parameter bytes. Pointers and symbol values take up to 8 bytes each.
 std::uint32_t parameters_left(int bytes, const Graph& graph) {
   const auto all = static_cast<std::size_t>(bytes) / 8;
   return static_cast<std::uint32_t>(all > graph.symbols.size() + 8 ? all - graph.symbols.size() : 8);
@@ -38,13 +38,13 @@ std::uint32_t argument_limit(const PipelineOptions& options, const Graph& graph)
   return parameters_left(kMaxParameterBytes, graph);
 }
 
-// Where the user has set a limit it holds for kernels side by side as well.
+// The limit for horizontally fused kernels. A limit of the user's holds for them, too.
 std::uint32_t argument_limit_side_by_side(const PipelineOptions& options, const Graph& graph) {
   if (options.max_args != 0 || options.strategy != Strategy::kFull) return options.max_args;
   return parameters_left(kMaxLargeParameterBytes, graph);
 }
 
-// Rewritings work on the graph together with what they made of the file's nodes, which the report tells of.
+// Runs a rewriting on the graph together with the origins of its nodes, which the report keeps.
 template <class Rewriting>
 void rewrite_with(CompilationState& state, Rewriting rewriting) {
   PlannedModel& planned = *state.planned;
@@ -66,7 +66,7 @@ void rewrite(CompilationState& state) {
   rewrite_with(state, rewriting);
 }
 
-// A composite op rounds nothing on its way, where the nodes that it stands for would.
+// Under round_intermediates no pattern is recognized, because a composite op does not round between its steps.
 void recognize(CompilationState& state) {
   if (state.options.emit.round_intermediates) return;
   rewrite_with(state, [&](CanonicalGraph& canonical) {
@@ -76,7 +76,7 @@ void recognize(CompilationState& state) {
   });
 }
 
-// What it makes of the op rounds where the op does not.
+// Under round_intermediates no attention is decomposed, because its parts round where the op does not.
 void decompose(CompilationState& state) {
   if (state.options.emit.round_intermediates) return;
   rewrite_with(state, [&](CanonicalGraph& canonical) { decompose_attention(canonical, state.trials); });
@@ -91,7 +91,7 @@ void claim(CompilationState& state) {
   });
 }
 
-// What fusion must not change a bit of, the compiler may not compute otherwise than the device.
+// Under round_intermediates results must be bit-identical, so only nodes that the device computes exactly are folded.
 void fold_known_nodes(CompilationState& state) {
   if (state.options.emit.round_intermediates)
     rewrite<fold_exact_constants>(state);
@@ -109,7 +109,7 @@ void annotate_nodes(CompilationState& state) {
   state.planned->kinds = annotate(state.planned->graph, pattern_source(state.options.strategy));
 }
 
-// A plan that was given is taken as it is.
+// A given plan is used unchanged.
 bool plan_is_given(const PipelineOptions& options) {
   return !options.plan_text.empty() || !options.plan_file.empty();
 }
@@ -147,7 +147,7 @@ void name_plan(CompilationState& state) {
   if (!plan_is_given(state.options)) name_groups(state.planned->graph, state.planned->plan);
 }
 
-// Values that others compute with, those of a given plan too, are laid out anew each time.
+// Chooses layouts, also for a given plan, which does not hold any.
 void lay_out_values(CompilationState& state) {
   PlannedModel& planned = *state.planned;
   planned.laid_out = choose_layouts(planned.graph, planned.plan, state.options.target);

@@ -1,10 +1,11 @@
-// The one ordered list of what a compilation does. The pipeline runs its rows; --list-passes, --time-passes,
-// --dump-ir-before and --dump-ir-after, and the library's run_pass go by their names.
+// The ordered list of the passes of a compilation. The pipeline runs its rows. --list-passes, --time-passes,
+// --dump-ir-before, --dump-ir-after and the library's run_pass use their names.
 //
-// The order: what the user asked is noted before any rewriting, so that names mean the file's nodes; rewriting comes
-// before annotation, since kinds follow from the nodes that are left; kinds before fusion, which reasons with them.
+// The order: the user's wishes are noted before any rewriting, so that names mean the file's nodes. Rewriting comes
+// before annotation, because pattern kinds belong to the rewritten nodes. Annotation comes before fusion, which needs
+// the kinds.
 //
-// A new rewriting is a function void f(CanonicalGraph&) and one row here.
+// A new rewriting is a function void f(CanonicalGraph&) and one row in passes.cpp.
 #pragma once
 
 #include <memory>
@@ -19,12 +20,12 @@
 
 namespace fusec {
 
-// What passes take from one another. Each part of a compilation fills in what it needs.
+// The state that passes share. Each part of a compilation fills in what it needs.
 struct CompilationState {
   const PipelineOptions& options;
   PlannedModel* planned = nullptr;
   std::shared_ptr<FormMemory> forms = std::make_shared<FormMemory>();
-  TrialMemory trials{options.target, forms};  // claims' serve the merges
+  TrialMemory trials{options.target, forms};  // merges reuse the trials of claims
   LoweredPlan lowered;
   GeneratedModel* generated = nullptr;
   std::size_t units = 1;  // as in emit_file
@@ -33,9 +34,9 @@ struct CompilationState {
   std::vector<CompiledModule> modules;
 };
 
-// Which of the pipeline's functions runs a pass.
+// The part of the pipeline that runs a pass.
 enum class CompilationPart : std::uint8_t {
-  kRead,     // done by whoever brings the graph
+  kRead,     // done before the pipeline gets the graph
   kGraph,    // from graph to graph; verified, and shown by --dump-ir-after=all
   kPlan,     // from graph to plan
   kSource,   // from plan to CUDA source
@@ -47,16 +48,16 @@ struct Pass {
   std::string_view summary;
   CompilationPart part;
   void (*run)(CompilationState&);
-  bool under_full_alone = false;  // `none` and `tvm` take the graph exactly as given
-  bool needed = false;            // under_full_alone: cannot be left out all the same
+  bool under_full_alone = false;  // runs under `full` only; `none` and `tvm` take the graph exactly as given
+  bool needed = false;            // under_full_alone, but cannot be disabled
 };
 
 std::span<const Pass> passes();
 
-// Throws Error(kUsage), which lists the names, for any other.
+// Throws Error(kUsage) with a list of the names if there is no such pass.
 const Pass& find_pass(std::string_view name);
 
-// Throws Error(kUsage) unless all of these are passes that can be left out (--disable-pass).
+// Throws Error(kUsage) unless all of these are passes that can be disabled (--disable-pass).
 void require_optional_passes(std::span<const std::string> names);
 
 }  // namespace fusec

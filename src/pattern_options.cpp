@@ -50,7 +50,7 @@ MatchedPattern matched_pattern(const PatternCheckContext& context) {
   return result;
 }
 
-// With the library user's functions, which see the match in the public API's terms.
+// Adds patterns that the library's user declares. Their functions get the match in terms of the public API.
 void add_declared(const PatternText& declared, std::vector<FusionPattern>& patterns) {
   for (FusionPattern& pattern : parse_patterns(declared.text, "patterns")) {
     if (declared.check)

@@ -1,5 +1,5 @@
-// The patterns that a compilation tries: the built-in ones, those of files, those that the library's user declares,
-// without the disabled ones.
+// Collects the patterns that a compilation tries: built-in ones, those of files and those that the library's user
+// declares, without disabled ones.
 #pragma once
 
 #include "fusec/fusec.h"
@@ -8,11 +8,11 @@
 
 namespace fusec {
 
-// A user's patterns come before built-in ones of equal priority. Throws Error(kInput) for a file or a text that is no
-// pattern and for two patterns of one name, Error(kUsage) for a disabled pattern that there is not.
+// A user's patterns come before built-in ones of equal priority. Throws Error(kInput) for text that is no pattern and
+// for two patterns of one name, Error(kUsage) for a disabled pattern that does not exist.
 PatternList pattern_list(const Options& options);
-// Those that a compilation for this target tries: with the calls of libraries that the options want. Throws
-// Error(kUsage) for an unknown `gemm` as well.
+// The patterns for this target, with the library calls that the options want. Also throws Error(kUsage) for an unknown
+// `gemm`.
 PatternList pattern_list(const Options& options, const Target& target);
 
 }  // namespace fusec

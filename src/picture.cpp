@@ -7,7 +7,7 @@
 namespace fusec {
 namespace {
 
-// Every place of a block, and of blocks inside, as the same place of the first copy.
+// Maps every item of a repeated block, and of blocks inside it, to the corresponding item of the first copy.
 void fold(const std::vector<RepeatedBlock>& blocks, std::vector<std::uint32_t>& places) {
   for (const RepeatedBlock& block : blocks) {
     fold(block.inside, places);
@@ -15,7 +15,7 @@ void fold(const std::vector<RepeatedBlock>& blocks, std::vector<std::uint32_t>& 
   }
 }
 
-// Names say more than a count where few boxes go: two products side by side stay two.
+// Fewest boxes that folding a block must save. Two linear layers of one input, for example, stay two boxes.
 constexpr std::uint32_t kLeastFolded = 3;
 
 std::vector<RepeatedBlock> worth_folding(std::vector<RepeatedBlock> blocks) {

@@ -1,4 +1,5 @@
-// What pictures of a compiled model show beside its graph and plan: --emit=dot, svg and html are made of this value.
+// The data of the pictures of a compiled model (--emit=dot, svg and html): its graph and plan, the predicted costs and
+// the repeated blocks.
 #pragma once
 
 #include <string>
@@ -13,25 +14,25 @@ namespace fusec {
 
 struct Picture {
   const PlannedModel& planned;
-  const LaunchPlan* launch;  // null where no source can be made
+  const LaunchPlan* launch;  // null if no source can be generated
   const Target& target;
   PredictedModel predicted;
-  RepeatedGroups repeated;  // blocks that are worth a frame
+  RepeatedGroups repeated;  // repeated blocks that are drawn as one frame
 };
 
-// Refers to all three.
+// The result refers to all three arguments.
 Picture picture_of(const PlannedModel& planned, const LaunchPlan* launch, const PipelineOptions& options);
 
-// By group: the steps of a launch that belong to it, as places in LaunchPlan::steps.
+// By group: its launch steps, as indices into LaunchPlan::steps.
 std::vector<std::vector<std::uint32_t>> steps_of_groups(const Picture& picture);
 
-// By place in RepeatedGroups::items: the place that stands for it where blocks are folded to their first copy.
+// By index into RepeatedGroups::items: the index of the item that is drawn for it, in the first copy of its block.
 std::vector<std::uint32_t> folded_places(const RepeatedGroups& repeated);
 
-// "silu(gate)", "linear(x, w_gate)": operands by name, numbers as such.
+// "silu(gate)", "linear(x, w_gate)", "mul(x, 2)".
 std::string call_text(const Graph& graph, const Node& node);
 
-// "#d5e8d4": the colour of a pattern kind, in every picture the same.
+// The colour of a pattern kind in all pictures, "#d5e8d4".
 std::string_view colour(OpPattern pattern);
 
 std::string short_bytes(double bytes);   // "197 MB"

@@ -25,7 +25,7 @@ constexpr bool kAlwaysVerify = false;
 constexpr bool kAlwaysVerify = true;
 #endif
 
-constexpr std::size_t kLargestToCompare = 2000;  // nodes of a model whose plan is held against other strategies'
+constexpr std::size_t kLargestToCompare = 2000;  // most nodes of a model whose plan is compared with other strategies
 constexpr double kRounding = 1 + 1e-9;
 
 void add_names(const std::vector<std::string>& names, std::vector<std::string>& to) {
@@ -92,7 +92,7 @@ PlannedModel Pipeline::plan(Graph graph) {
                                                                          : std::move(planned);
 }
 
-// A given plan is one of the graph that was rewritten as when it was made.
+// A given plan refers to the rewritten graph, so disable the passes and patterns that it lists.
 PlannedModel Pipeline::plan_as_given(Graph graph) {
   const std::string text = options_.plan_text.empty() ? read_text_file(options_.plan_file) : options_.plan_text;
   const std::string file = options_.plan_text.empty() ? options_.plan_file : "plan";
@@ -105,15 +105,15 @@ double Pipeline::seconds_of_groups(const PlannedModel& model, double enough) con
                                   forms_.get());
 }
 
-// With the copies that a launch has, which only aliases ask for.
+// Predicted seconds including copies of outputs, which only models with aliases have.
 double Pipeline::seconds_of(const PlannedModel& model) const {
   if (model.graph.aliases.empty()) return seconds_of_groups(model);
   const std::optional<LaunchPlan> launch = launch_plan_of(model, options_);
   return predicted(model, launch ? &*launch : nullptr, options_).total().total;
 }
 
-// Rules say what is worth rewriting; where they are wrong about a model, its plan may be dearer than the model as it
-// is. A plan that calls libraries was asked to.
+// Whether the plan is predicted to be slower than the same model under `tvm` or `none`. A plan with library calls is
+// not compared, because the user asked for them.
 bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph& graph) {
   if (std::ranges::any_of(planned.plan.groups, [](const FusionGroup& g) { return g.code != GroupCode::kFusec; }))
     return false;
@@ -130,8 +130,8 @@ bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph
   });
 }
 
-// With rewriting and without, and with neither rewriting, claims nor merging: on a chip that their rules were not made
-// for, or where a merge forces a copy that only the whole model shows.
+// Also plans without rewriting and claims, and without the optional passes of `full`. Returns the plan that is
+// predicted to be the fastest. The others can win on an unusual chip, or if a merge forces a copy of an output.
 PlannedModel Pipeline::cheaper_of(PlannedModel rewritten, const Graph& graph) {
   LeftOut left_out;
   double least = seconds_of(rewritten);

@@ -1,4 +1,5 @@
-// From a graph to emitted source: runs the rows of src/passes.h; what the programs and the library API are made of.
+// The pipeline from a graph to emitted source and compiled modules. It runs the passes of src/passes.h. The programs
+// and the library API use it.
 #pragma once
 
 #include <functional>
@@ -23,8 +24,8 @@
 
 namespace fusec {
 
-// Nodes: nobody would run a larger model. Beyond it what takes more than a plan (source to count launches, a second
-// plan to compare with) is left out.
+// Nodes of the largest model for which a report generates source to count launches, and makes a second plan to compare
+// with.
 inline constexpr std::size_t kLargestToRun = 20000;
 
 struct Pass;
@@ -34,20 +35,20 @@ enum class CompilationPart : std::uint8_t;
 struct PipelineOptions {
   Strategy strategy = Strategy::kFull;
   Target target;
-  bool own_target = false;  // its figures are the user's
+  bool own_target = false;  // the user gave the target's figures
   EmitOptions emit;
   std::uint32_t max_fused_ops = 256;
-  std::uint32_t max_args = 0;  // 0: none under `tvm` and `none`, what a kernel can hold under `full`
+  std::uint32_t max_args = 0;  // 0: no limit under `tvm` and `none`, the limit of a kernel under `full`
   std::vector<std::string> no_fuse_ops, no_fuse_nodes;
   PatternList patterns;  // in the order in which they are tried
-  LeftOut left_out;      // passes; and patterns, which `patterns` has no more: a plan that is written out names both
-  std::string plan_file, plan_text;  // an edited plan to compile with: the file or its text; "" for none
+  LeftOut left_out;      // disabled passes and patterns; `patterns` lacks the latter. A written plan names both
+  std::string plan_file, plan_text;  // a plan to compile with, as a file or as text; "" for none
   CompileOptions compile;
   Limits limits;
-  // FUSEC_DEBUG: 1 verifies the graph after every pass that changes it (debug builds always do), 2 also tells, in the
-  // error, the graph before the pass that broke it.
+  // FUSEC_DEBUG: 1 verifies the graph after every rewriting pass (debug builds always do). 2 also adds the graph before
+  // the faulty pass to the error.
   int debug_level = 0;
-  // Called with the graph before and after each pass that has one.
+  // Called with the graph before and after each pass, if there is a graph.
   std::function<void(const Pass&, const Graph&)> before_pass, after_pass;
   // Called as each pass begins.
   std::function<void(const Pass&)> progress;
@@ -59,7 +60,7 @@ struct StageTime {
   double seconds;
 };
 
-// Without these passes and patterns.
+// The options with these passes and patterns disabled.
 PipelineOptions leaving_out(PipelineOptions options, const LeftOut& left_out);
 
 struct PlannedModel {
@@ -68,11 +69,11 @@ struct PlannedModel {
   std::vector<OpPattern> kinds;
   FusionPlan plan;
   PartitionReportContext report;
-  std::vector<std::string> rewriting_patterns = {};  // that replaced something; those that claimed stand in the plan
-  LeftOut left_out = {};                             // asked for, or where rewriting was found to cost (Pipeline::plan)
-  std::optional<LaidOut> laid_out;  // what source is made of, where values are laid out (choose-layouts)
+  std::vector<std::string> rewriting_patterns = {};  // those that replaced something; the plan names those that claimed
+  LeftOut left_out = {};            // disabled by the user, or by Pipeline::plan because rewriting was slower
+  std::optional<LaidOut> laid_out;  // the graph and plan with changed layouts (choose-layouts), if any changed
 
-  // What the launch plan is about.
+  // The graph and plan that source is generated from.
   const Graph& source_graph() const { return laid_out ? laid_out->graph : graph; }
   const FusionPlan& source_plan() const { return laid_out ? laid_out->plan : plan; }
 };
@@ -87,35 +88,35 @@ class Pipeline {
   explicit Pipeline(PipelineOptions options) : options_(std::move(options)) {}
 
   const PipelineOptions& options() const { return options_; }
-  // Rewriting and claims pay on every built-in target; on one of the user's own, who knows: there the model is planned
-  // without them as well, and what is predicted to take less time is taken.
+  // Runs the passes up to the fusion plan. On a user's target, or if the plan is predicted to be slower than `tvm` or
+  // `none`, also plans without rewriting, claims and merges, and returns the plan that is predicted to be the fastest.
   PlannedModel plan(Graph graph);
   // Lowers, schedules and emits; completes the report's launches and kernels. `units` as in emit_file.
   GeneratedModel generate(PlannedModel& planned, std::size_t units);
-  // PTX and cubin of every unit of the file. Throws Error(kEnvironment) where it does not compile.
+  // Compiles every unit of the file to PTX and cubin. Throws Error(kEnvironment) if that fails.
   std::vector<CompiledModule> compile(const Nvrtc& nvrtc, const GeneratedModel& generated);
 
-  // One pass alone, from graph to graph.
+  // Runs a single graph pass.
   Graph rewritten(Graph graph, const Pass& pass);
 
   const std::vector<StageTime>& times() const { return times_; }
-  // Times a stage that the caller runs itself.
+  // Runs a stage of the caller's and records its time.
   void timed(std::string_view name, const std::function<void()>& stage);
 
  private:
   PlannedModel plan_as_given(Graph graph);
-  // As transforms/cost_report has it.
+  // Predicted seconds of all groups (transforms/cost_report.h).
   double seconds_of_groups(const PlannedModel& model, double enough = std::numeric_limits<double>::infinity()) const;
   double seconds_of(const PlannedModel& model) const;
   bool is_dearer_than_unchanged(const PlannedModel& planned, const Graph& graph);
   PlannedModel cheaper_of(PlannedModel rewritten, const Graph& graph);
   PlannedModel plan_as_asked(Graph graph);
   void run_part(CompilationPart part, CompilationState& state);
-  void run(const Pass& pass, CompilationState& state);  // timed, shown, verified
+  void run(const Pass& pass, CompilationState& state);  // times, shows and verifies the pass, too
 
   PipelineOptions options_;
   std::vector<StageTime> times_;
-  std::shared_ptr<FormMemory> forms_ = std::make_shared<FormMemory>();  // of all plans of a model
+  std::shared_ptr<FormMemory> forms_ = std::make_shared<FormMemory>();  // shared by all plans of a model
 };
 
 }  // namespace fusec

@@ -37,7 +37,7 @@ Target wanted_target(const Options& o, int device) {
   const Target of_arch = target_for(o.arch == "native" ? native_architecture(device) : o.arch);
   if (o.target.empty()) return of_arch;
   const Target target = named_target(o.target);
-  // The default cannot be told from what is asked for.
+  // An --arch equal to the default counts as not given.
   if (o.arch != Options{}.arch && of_arch.arch != target.arch)
     throw Error(ErrorKind::kUsage, {.what = "the target is of another architecture than --arch",
                                     .found = in_quotes(target.arch),
@@ -73,9 +73,9 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   options.max_args = o.max_args;
   options.no_fuse_ops = o.no_fuse_ops;
   options.no_fuse_nodes = o.no_fuse_nodes;
-  // The built-in patterns take longer to read than most models to partition: where nothing is claimed they stay unread.
-  // A cost report plans the model under `full`, too.
-  // A user's are read all the same, so that what is wrong with them is told.
+  // Parsing the built-in patterns takes longer than partitioning most models, so skip it if nothing uses patterns. A
+  // cost report uses them, since it plans the model under `full`, too. A user's patterns are always parsed, to report
+  // errors in them.
   const bool names_patterns = !o.patterns.empty() || !o.pattern_files.empty() || !o.disabled_patterns.empty();
   if (options.strategy == Strategy::kFull || names_patterns || o.report)
     options.patterns = pattern_list(o, options.target);

@@ -24,7 +24,7 @@ std::optional<LaunchPlan> launch_plan_of(const PlannedModel& planned, const Pipe
   }
 }
 
-// As values lie that were laid out; groups behind the plan's own prepare weights.
+// Uses the graph with changed layouts, if there is one. The resize removes its added groups, which prepare weights.
 PredictedModel predicted(const PlannedModel& planned, const LaunchPlan* launch, const PipelineOptions& options) {
   const Target& target = options.target;
   PredictedModel model{

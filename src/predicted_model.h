@@ -1,5 +1,5 @@
-// What a planned model is predicted to take as it is launched: its groups, the launches that they really have, and the
-// copies to where the caller wants a result, which show in the launch plan alone.
+// The predicted cost of a planned model as it is launched: its groups with the launches of the launch plan, and the
+// copies into the caller's buffers.
 #pragma once
 
 #include <optional>
@@ -18,9 +18,11 @@ struct PredictedModel {
   Prediction total() const;
 };
 
-// Nothing where no source can be made of it (an op without a launcher), or none is worth it: launches are then those
-// that the cost model foresees.
+// The launch plan of a model. Nothing if no source can be generated (an op without a launcher), or if the model has
+// more than kLargestToRun nodes.
 std::optional<LaunchPlan> launch_plan_of(const PlannedModel& planned, const PipelineOptions& options);
+
+// `launch` may be null; the launches are then those of the cost model.
 
 PredictedModel predicted(const PlannedModel& planned, const LaunchPlan* launch, const PipelineOptions& options);
 

@@ -1,4 +1,4 @@
-// What the emulator counted, for people and for machines.
+// The emulator's profiles of kernels, as text and as JSON.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ namespace fusec {
 std::string profile_text(const std::vector<KernelProfile>& profiles);
 std::string profile_json(const std::vector<KernelProfile>& profiles);
 
-// The JSON of such a file. Throws Error(kInput) where it holds something else.
+// Reads a file that profile_json wrote, and returns its text. Throws Error(kInput) if the file is something else.
 std::string read_profile(const std::string& path);
 
 }  // namespace fusec

@@ -1,5 +1,5 @@
-// One line on a terminal that says what a program is at and for how long, rewritten in place; it goes when the work is
-// done. It shows itself only after a while, so that quick work shows nothing.
+// One line on a terminal that shows the current stage of a program and its time, rewritten in place. It appears after
+// one second and disappears when the work is done.
 #pragma once
 
 #include <chrono>
@@ -12,15 +12,15 @@ namespace fusec {
 
 class ProgressLine {
  public:
-  // Where `shown` is false it never shows anything.
+  // If `shown` is false, never prints anything.
   explicit ProgressLine(bool shown);
   ~ProgressLine();
   ProgressLine(const ProgressLine&) = delete;
   ProgressLine& operator=(const ProgressLine&) = delete;
 
   void set(std::string text);
-  void erase();  // for what is printed meanwhile
-  void end();    // the line goes for good
+  void erase();  // removes the line before other output
+  void end();    // removes the line for good
 
  private:
   void draw();

@@ -22,7 +22,7 @@ class LineReader {
       for (std::uint32_t i = 0; i < node.output_count; ++i)
         names_.insert_or_assign(clean_identifier(graph.value(node.first_output + i).name), place);
     }
-    // What the group reads has a name of its own, which may begin as a node's does.
+    // Operands from outside have names, too, which may begin like a node's name.
     for (const NodeId n : group.nodes)
       for (const ValueId v : graph.nodes[n].inputs)
         if (v != kNone && !graph.value(v).name.empty()) names_.emplace(clean_identifier(graph.value(v).name), kNone);
@@ -56,7 +56,7 @@ class LineReader {
     return places;
   }
 
-  // "h_v_2" is called after "h_v" if there is such a value, else after "h".
+  // The variable "h_v_2" belongs to the value "h_v" if there is one, else to "h".
   std::uint32_t place_of(std::string_view word) const {
     for (;;) {
       if (const auto found = names_.find(word); found != names_.end()) return found->second;
@@ -66,7 +66,7 @@ class LineReader {
     }
   }
 
-  std::map<std::string, std::uint32_t> defined_;  // beginnings of comments
+  std::map<std::string, std::uint32_t> defined_;  // beginning of a node's comment to the node's index
   std::map<std::string, std::uint32_t, std::less<>> names_;
 };
 

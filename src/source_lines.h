@@ -1,5 +1,5 @@
-// Which nodes each line of a kernel's text belongs to. The emitted source itself tells: its comment defines every node
-// (`// h = mul(act, up)`), and variables are called after the values that they hold (`h`, `h_v`, `h_2`).
+// Finds the nodes that each line of a kernel's source belongs to. The source has a comment for every node
+// (`// h = mul(act, up)`), and names variables after the values that they hold (`h`, `h_v`, `h_2`).
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace fusec {
 
-// For each line the places in `group.nodes`, ascending. A line that assigns belongs to what it assigns, another one to
-// all that it names.
+// By line: indices into `group.nodes`, ascending. An assignment belongs to the node that it assigns, any other line to
+// all nodes that it names.
 std::vector<std::vector<std::uint32_t>> nodes_of_lines(const Graph& graph, const FusionGroup& group,
                                                        std::string_view text);
 

@@ -19,7 +19,7 @@ std::string counted(std::size_t count, std::string_view one, std::string_view se
   return fmt::format("{} {}", count, count == 1 ? one : several);
 }
 
-// The kernels that a launch at the hints of the symbols runs.
+// The number of distinct kernels that a launch runs at the hints of the symbols.
 std::size_t kernels_at_hints(const LaunchPlan& launch, const Symbols& symbols) {
   const std::vector<std::int64_t> hints = hints_of(symbols);
   std::set<std::uint32_t> kernels;
@@ -39,7 +39,7 @@ std::size_t kernels_of_any_size(const LaunchPlan& launch) {
   return kernels.size();
 }
 
-// What the counts of groups and launches leave to be explained.
+// Explains why the counts of groups and launches differ.
 std::string remarks_on(const FusionPlan& plan, const LaunchPlan& launch) {
   std::string text;
   std::vector<std::size_t> launches(plan.groups.size());
@@ -78,7 +78,7 @@ std::string what_runs(const LaunchStep& step, const LaunchPlan& launch, const Gr
   return "";
 }
 
-// By group: what its first launch runs, and how many more there are.
+// By group: the kernel of its first launch, and the number of further launches.
 std::vector<std::string> kernels_of_groups(const PlannedModel& planned, const LaunchPlan& launch) {
   const std::vector<std::int64_t> hints = hints_of(planned.graph.symbols);
   std::vector<std::vector<std::string>> names(planned.plan.groups.size());
@@ -127,7 +127,7 @@ void add_cost(Summary& summary, const PlannedModel& planned, const LaunchPlan* l
   summary.unfused_elsewhere += compared.unfused_elsewhere;
 }
 
-// Three digits that count.
+// A number with three significant digits.
 std::string three_digits(double number, std::string_view unit) {
   const int decimals = number < 9.995 ? 2 : number < 99.95 ? 1 : 0;
   return fmt::format("{:.{}f} {}", number, decimals, unit);
@@ -137,7 +137,7 @@ std::string cut(const std::string& text, std::size_t width) {
   return text.size() <= width ? text : text.substr(0, width - 3) + "...";
 }
 
-// As many names as fit, and how many more there are.
+// As many names as fit into the width, and the number of the others.
 std::string names_within(const std::vector<std::string>& names, std::size_t width) {
   std::string text;
   for (std::size_t i = 0; i < names.size(); ++i) {
@@ -154,7 +154,7 @@ std::string names_within(const std::vector<std::string>& names, std::size_t widt
   return text;
 }
 
-// A row of the table: of a long one it has all launches of its kernel.
+// A row of the table. In a long table a row combines all launches of its kernel.
 struct ShownRow {
   LaunchRow launch;
   std::size_t times = 1;
@@ -176,8 +176,8 @@ std::vector<ShownRow> by_kernel(const std::vector<LaunchRow>& launches) {
   return rows;
 }
 
-// All launches where they are few; else those of a kernel together, the kernels that take longest in the order in which
-// they run, and one row for the others.
+// If there are few launches, one row each. Otherwise one row a kernel: the kernels with the longest times, in execution
+// order, and one row for all others.
 std::vector<ShownRow> shown_rows(const Summary& summary, std::size_t most) {
   if (most == 0 || summary.rows.size() <= most) {
     std::vector<ShownRow> all;
@@ -205,7 +205,7 @@ std::vector<ShownRow> shown_rows(const Summary& summary, std::size_t most) {
   return rows;
 }
 
-// The kernel's name, of a longer one the end, and how often it is launched.
+// The number of launches and the kernel's name, or the end of a name that is too long.
 std::string kernel_text(const ShownRow& row, std::size_t width) {
   const std::string times = row.times > 1 ? fmt::format("{} x ", row.times) : "";
   const std::string& name = row.launch.kernel;

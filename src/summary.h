@@ -1,5 +1,4 @@
-// What fusec says of a compiled model on standard error. Each count says what it counts, so that groups, kernels and
-// launches that differ in number explain one another:
+// The summary of a compiled model on standard error. Counts of groups, launches and kernels differ, so each is named:
 //
 //   mlp: 5 nodes in 2 groups; 2 launches a run (2 kernels, and 6 variants for other sizes); workspace 45.1 MB
 //
@@ -20,9 +19,9 @@
 
 namespace fusec {
 
-// A group that is launched.
+// A group with at least one launch.
 struct LaunchRow {
-  std::string kernel;  // that runs at the hints of the symbols; of several the first
+  std::string kernel;  // the group's first kernel at the hints of the symbols
   std::vector<std::string> nodes;
   Prediction fused, unfused;
 };
@@ -31,34 +30,34 @@ struct Summary {
   std::string model, strategy, arch, chip;
   std::string symbols;  // "tokens = 2048, heads = 32"
   std::size_t nodes = 0, groups = 0, prepared_groups = 0;
-  bool has_launches = false;  // what follows is known
-  std::string remarks;        // groups without a launch, of several, and copies
+  bool has_launches = false;  // the next members are known
+  std::string remarks;        // groups without a launch or with several, and copies
   std::size_t launches = 0, kernels = 0, variants = 0, prepare_launches = 0;
   std::int64_t workspace_bytes = 0;
-  bool has_cost = false;  // what follows is known
+  bool has_cost = false;  // the next members are known
   std::vector<LaunchRow> rows;
   Prediction total, unfused;
-  Prediction unfused_elsewhere;  // of nodes that no row has: prepared, folded, dropped, views
+  Prediction unfused_elsewhere;  // nodes in no row: prepared, folded, dropped, views
 };
 
-// `launch` is null where no source was made, `compared` where nothing was predicted.
+// `launch` is null if no source was generated, `compared` if nothing was predicted.
 Summary summarize(const PlannedModel& planned, const LaunchPlan* launch, const ComparedModel* compared,
                   std::size_t file_nodes, const Target& target);
 
 struct SummaryStyle {
   std::size_t width = 100;
-  std::size_t rows = 12;  // at most, those that take longest; 0: all
+  std::size_t rows = 12;  // most rows, those with the longest times; 0: all
   bool colored = false;
 };
 
-std::string summary_line(const Summary& summary);  // without the time that it took
+std::string summary_line(const Summary& summary);  // without the compile time
 std::string launch_table(const Summary& summary, const SummaryStyle& style);
 
 struct Outcome {
   double seconds = 0;
   bool proven = false;  // compiled by NVRTC
   std::vector<std::string> warnings;
-  std::vector<std::pair<std::string, std::string>> wrote;  // kind and file
+  std::vector<std::pair<std::string, std::string>> wrote;  // kinds and files of outputs
 };
 std::string summary_json(const Summary& summary, const Outcome& outcome);
 

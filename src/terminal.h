@@ -1,4 +1,4 @@
-// What a program knows of the terminal that its standard error goes to, if it does.
+// Properties of the terminal on standard error.
 #pragma once
 
 #include <cstddef>
@@ -8,10 +8,10 @@ namespace fusec {
 
 bool is_terminal();
 
-// `choice` is --color's: always, never, or auto: on a terminal, unless NO_COLOR is set.
+// `choice` is the value of --color: always, never, or auto (on a terminal, unless NO_COLOR is set).
 bool wants_color(const std::string& choice);
 
-// Columns: the terminal's; elsewhere COLUMNS, or 100.
+// The terminal's columns. Without a terminal the variable COLUMNS, or 100.
 std::size_t terminal_width();
 
 }  // namespace fusec

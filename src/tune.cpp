@@ -39,7 +39,7 @@ class Tuning {
     TunedKernel tuned;
   };
 
-  // What every kernel is to do in this round: those that have no more ways go as predicted.
+  // The candidates of this round. A kernel without a further candidate uses its predicted one.
   std::shared_ptr<const TuningDatabase> trial_of(std::size_t round) const {
     auto trial = std::make_shared<TuningDatabase>();
     for (const Kernel& kernel : kernels_) {
@@ -69,7 +69,7 @@ class Tuning {
   }
 
   void note(const LaunchPlan& launch, const std::vector<double>& seconds, std::size_t round) {
-    std::map<std::string, double> of_key;  // several kernels may come of one choice
+    std::map<std::string, double> of_key;  // seconds by tuning key, which several kernels may share
     for (std::size_t k = 0; k < launch.kernels.size(); ++k) {
       const KernelSource::Tuning& tuning = launch.kernels[k].tuning;
       if (tuning.key.empty()) continue;
@@ -99,8 +99,8 @@ class Tuning {
   const std::string& device_;
   const Measure& measure_;
   std::vector<Kernel> kernels_;
-  std::map<std::string, std::size_t> number_of_;  // by key, in kernels_
-  TensorMap outputs_;                             // of the first round
+  std::map<std::string, std::size_t> number_of_;  // tuning key to index into kernels_
+  TensorMap outputs_;                             // outputs of the first round
   TuningResult result_;
 };
 

@@ -1,8 +1,9 @@
-// Measures the ways that a model's kernels can go (codegen/tuning/schedule_choice.h), and keeps the fastest of each.
+// Measures the candidate schedules of a model's kernels (codegen/tuning/schedule_choice.h), and keeps the fastest
+// candidate of each kernel.
 //
-//   round 1   every kernel as predicted       linear_gelu 231 us   softmax 14 us
-//   round 2   every kernel's second way       linear_gelu 210 us   softmax 15 us
-//   ...                                       until the kernel with the most ways has been through all of them
+//   round 1   the predicted candidates             linear_gelu 231 us   softmax 14 us
+//   round 2   the second candidate of each kernel  linear_gelu 210 us   softmax 15 us
+//   ...                                            until the kernel with the most candidates has run all of them
 #pragma once
 
 #include <functional>
@@ -15,19 +16,19 @@
 
 namespace fusec {
 
-// One compilation, run.
+// The measurements of one round.
 struct MeasuredRun {
   TensorMap outputs;
-  std::vector<double> kernel_seconds;  // by kernel of the launch plan, all its launches together
+  std::vector<double> kernel_seconds;  // by kernel of the launch plan: seconds of all its launches
 };
 using Measure = std::function<MeasuredRun(Pipeline&, const PlannedModel&, const GeneratedModel&)>;
 
 struct TuningResult {
-  std::vector<TunedKernel> kernels;  // that have several ways, in the order of the launch plan
-  std::vector<std::string> refused;  // rounds that count for nothing, since their outputs are not those of the first
+  std::vector<TunedKernel> kernels;  // kernels with several candidates, in the order of the launch plan
+  std::vector<std::string> refused;  // rounds that are ignored, because their outputs differ from the first round's
 };
 
-// `options.emit.tuning` does not count; `device` is what the results say they were measured on.
+// Ignores `options.emit.tuning`. `device` is recorded in the results.
 TuningResult tune(const PlannedModel& planned, const PipelineOptions& options, const std::string& device,
                   const Measure& measure);
 

@@ -1,4 +1,4 @@
-// Types as the public interface has them.
+// Converts internal types to the TensorInfo of the public API.
 #pragma once
 
 #include "fusec/fusec.h"

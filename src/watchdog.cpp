@@ -12,7 +12,7 @@ namespace fusec {
 namespace {
 
 constexpr std::chrono::milliseconds kBetweenLooks{4};
-constexpr double kTolerance = 1.04;  // the passes notice first
+constexpr double kTolerance = 1.04;  // factor over the limit, so that passes notice first
 
 }  // namespace
 
@@ -22,7 +22,7 @@ Watchdog::Watchdog(Budget& budget, std::function<void(const std::string&)> tell)
   try {
     thread_ = std::thread([this] { watch(); });
   } catch (const std::system_error&) {
-    // Without a thread the passes alone hold the limits.
+    // Without a thread only the passes enforce the limits.
   }
 }
 

@@ -1,5 +1,5 @@
-// Ends a program that is past a limit where no pass notices: NVRTC is at work, or a read or write blocks. A program may
-// do so; a library may not end its process.
+// A thread that ends the program when it exceeds a limit and no pass notices, because NVRTC runs or a read or write
+// blocks. Only programs use it; a library must not end its process.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@ namespace fusec {
 
 class Watchdog {
  public:
-  // `tell` gets the message just before the end.
+  // `tell` is called with the message just before the program ends.
   Watchdog(Budget& budget, std::function<void(const std::string&)> tell);
   ~Watchdog();
   Watchdog(const Watchdog&) = delete;
