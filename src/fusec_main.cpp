@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
@@ -103,7 +104,7 @@ class Compilation {
     if (predicts || !a_.bisect.empty()) file_graph_ = graph;
     planned_ = pipeline_.plan(std::move(graph));
     if (!a_.bisect.empty()) return bisect();
-    for (const std::string& text : idle_patterns(planned_, pipeline_.options())) note(text);
+    note_idle_patterns();
     generate();
     require_one_kernel();
     // Everything is made before anything is written.
@@ -278,6 +279,13 @@ class Compilation {
       warnings_.push_back(text);
     else
       progress_.erase(), print_message("warning: {}\n", text);
+  }
+
+  void note_idle_patterns() {
+    constexpr std::size_t kMost = 8;  // of a collection of patterns most may fit no part of a model
+    const std::vector<std::string> idle = idle_patterns(planned_, pipeline_.options());
+    for (std::size_t i = 0; i < std::min(idle.size(), kMost); ++i) note(idle[i]);
+    if (idle.size() > kMost) note(fmt::format("{} more patterns changed nothing", idle.size() - kMost));
   }
 
   void note(const std::string& text) {
