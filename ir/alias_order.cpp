@@ -9,7 +9,7 @@
 namespace fusec {
 namespace {
 
-// (before, after): edges of the order, sorted.
+// The sorted edges (before, after) that the order must respect.
 std::vector<std::pair<NodeId, NodeId>> order_edges(const Graph& graph, const std::vector<Alias>& aliases) {
   std::vector<std::pair<NodeId, NodeId>> edges;
   for (NodeId n = 0; n < graph.nodes.size(); ++n)
@@ -19,7 +19,7 @@ std::vector<std::pair<NodeId, NodeId>> order_edges(const Graph& graph, const std
   for (const Alias& alias : aliases) {
     count_step();
     const NodeId writer = graph.value(alias.output).producer;
-    if (writer == kNone) continue;  // an input or constant: copied when all is done
+    if (writer == kNone) continue;  // an input or constant is copied at the end
     for (const NodeId reader : uses.of(alias.input))
       if (reader != writer) edges.push_back({reader, writer});
   }

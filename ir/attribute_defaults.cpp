@@ -4,7 +4,7 @@ namespace fusec {
 namespace {
 
 struct Row {
-  std::string_view op;  // empty: every op for which no row above says otherwise
+  std::string_view op;  // empty: all ops without a row above for this attribute
   std::string_view attribute;
   AttributeDefault otherwise;
 };

@@ -34,7 +34,8 @@ std::string json_text(const Scalar& scalar) {
 }
 
 std::string element_text(const Scalar& element, DType dtype) {
-  if (dtype == DType::kUInt64) return std::to_string(static_cast<std::uint64_t>(element.integer));  // kept as its bits
+  if (dtype == DType::kUInt64)
+    return std::to_string(static_cast<std::uint64_t>(element.integer));  // stored by its bits
   if (element.category != Category::kFloat || !std::isfinite(element.real) || dtype == DType::kFloat64)
     return json_text(element);
   std::string text = fmt::format("{}", static_cast<float>(element.real));

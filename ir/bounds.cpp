@@ -46,7 +46,7 @@ std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
   return (a % b != 0 && (a < 0) != (b < 0)) ? q - 1 : q;
 }
 
-// Ranges of expressions under the same bounds, each atom's found once.
+// Ranges of expressions under fixed bounds; caches the range of each atom.
 class Ranges {
  public:
   explicit Ranges(const Bounds& bounds) : bounds_(bounds) {}
@@ -59,7 +59,7 @@ class Ranges {
 
  private:
   const Bounds& bounds_;
-  std::unordered_map<IndexAtomPtr, Range> known_;  // keeps the atoms, so that no other takes the address of one
+  std::unordered_map<IndexAtomPtr, Range> known_;  // keeps the atoms alive, so their addresses stay unique
 };
 
 Range range_of_variable(Variable v, const Bounds& bounds) {
@@ -115,14 +115,14 @@ Range Ranges::of(const IndexAtomPtr& atom) {
   return range;
 }
 
-// The extent E of an axis-like variable, of which v <= E - 1 is known symbolically.
+// The extent E of an axis or loaded index v, for which v <= E - 1 holds; null for a symbol.
 const IndexExpr* extent_of(Variable v, const Bounds& bounds) {
   if (v.kind == Variable::Kind::kAxis) return &bounds.axes.at(v.id);
   if (v.kind == Variable::Kind::kValue && v.id < bounds.value_max.size()) return &bounds.value_max[v.id];
   return nullptr;
 }
 
-// If e = v * slope + rest, v in neither and the slope nowhere negative or nowhere positive: sign, slope and rest.
+// e = v * slope + rest, with v in neither part. `sign` is that of the slope, which must not change sign.
 struct SignedLinear {
   int sign;
   IndexExpr slope, rest;
@@ -154,8 +154,8 @@ std::optional<SignedLinear> linear_in(const IndexExpr& e, Variable v, Ranges& ra
   return SignedLinear{sign, std::move(slope), from_terms(std::move(rest), e.constant_term())};
 }
 
-// Replaces, in every term whose other factors cannot be negative, an axis by the end of its range that makes the term
-// least: the result is a lower bound in symbols, with n*m - n*i turned into n rather than into an interval.
+// A symbolic lower bound of e: replaces each axis by the end of its range that makes the term least, if the term's
+// other factors are nonnegative. Example: n*m - n*i with i < m becomes n.
 IndexExpr least_over_axes(IndexExpr e, Ranges& ranges) {
   for (int round = 0; round < 8; ++round) {
     std::set<Variable> candidates;
@@ -176,7 +176,7 @@ IndexExpr least_over_axes(IndexExpr e, Ranges& ranges) {
   return e;
 }
 
-// Replaces what is taken away of a quotient by the quotient unrounded, which is no less: -8 * (n // 8) by -n.
+// A lower bound of e: replaces subtracted quotients by unrounded ones, which are not less: -8 * (n // 8) becomes -n.
 IndexExpr least_over_quotients(const IndexExpr& e, Ranges& ranges) {
   std::vector<IndexTerm> kept;
   IndexExpr least = 0;
@@ -225,8 +225,8 @@ struct Digits {
   IndexExpr quotient, rest;
 };
 
-// For a division by k: the greatest part of k in whose multiples the rest is no full one, as (15*i + j) for j < 15 and
-// k = 45: unit 15, quotient i, rest j.
+// Splits `a` for a division by k: finds the greatest divisor `unit` of k with a = unit * quotient + rest and
+// 0 <= rest < unit. Example: 15*i + j with j < 15 and k = 45 gives unit 15, quotient i, rest j.
 std::optional<Digits> digits_of(const IndexExpr& a, std::int64_t k, Ranges& ranges) {
   std::vector<std::int64_t> units;
   for (const IndexTerm& term : a.terms())
@@ -250,8 +250,8 @@ std::optional<Digits> digits_of(const IndexExpr& a, std::int64_t k, Ranges& rang
   return std::nullopt;
 }
 
-// What is known while one expression is simplified: what its parts simplify to, since rules simplify the parts of what
-// they made, and the ranges of atoms. Without that memory the time would double with every division inside another.
+// Caches for the simplification of one expression: ranges of atoms and simplified parts. Rules simplify parts of their
+// results again; without the caches the time would double with every nested division.
 struct Simplification {
   explicit Simplification(const Bounds& bounds) : ranges(bounds) {}
 
@@ -260,7 +260,7 @@ struct Simplification {
 };
 IndexExpr simplified_part(const IndexExpr& e, Simplification& known);
 
-// e without the terms that are multiples of k, and these.
+// Splits e into the terms that are not multiples of k, and those that are.
 std::pair<IndexExpr, IndexExpr> without_multiples(const IndexExpr& e, std::int64_t k, const Bounds& bounds) {
   std::vector<IndexTerm> rest, whole;
   for (const IndexTerm& term : e.terms())
@@ -276,7 +276,7 @@ IndexExpr simplify_division(const IndexExpr& a, const IndexExpr& b, Simplificati
     if (const auto k = b.as_constant()) {
       const auto [rest, whole] = without_multiples(a, *k, ranges.bounds());
       if (!whole.is(0) && proves_nonnegative(rest, ranges) && proves_less(rest, b, ranges)) {
-        // whole is a multiple of k: divide its terms where the coefficient allows, else keep a division of it alone.
+        // `whole` is a multiple of k, so rest / b adds nothing.
         return floor_div(whole, b);
       }
       if (const auto digits = digits_of(a, *k, ranges))
@@ -286,7 +286,7 @@ IndexExpr simplify_division(const IndexExpr& a, const IndexExpr& b, Simplificati
   return floor_div(a, b);
 }
 
-// x where `e` is x % m, whose multiples the constant k divides into: what is asked of the remainder, x answers as well.
+// x if `e` is x % m and the constant k divides m: then e % k equals x % k.
 std::optional<IndexExpr> without_remainder(const IndexExpr& e, std::int64_t k) {
   if (e.constant_term() != 0 || e.terms().size() != 1) return std::nullopt;
   const IndexTerm& term = e.terms()[0];
@@ -331,9 +331,9 @@ IndexExpr simplify_once(const IndexExpr& e, Simplification& known) {
   });
 }
 
-// The dividends that the remainder `mod` may have, so that a quotient in the sum e fits it: its own, and that of a
-// quotient by the same divisor with this remainder. floor_mod simplifies (x % 40) % 4 to x % 4, while (x % 40) // 4
-// stays, and the two still add up: ((x % 40) // 4) * 4 + x % 4 = x % 40.
+// Candidates for the dividend of the remainder `mod`, to match a quotient in the sum e: its own dividend, and dividends
+// of quotients by the same divisor with an equal remainder. floor_mod simplifies (x % 40) % 4 to x % 4, but
+// (x % 40) // 4 stays; the identity still holds: ((x % 40) // 4) * 4 + x % 4 = x % 40.
 std::vector<IndexExpr> dividends_of(const IndexTerm& mod, const IndexExpr& e) {
   std::vector<IndexExpr> found = {mod.factors[0]->a};
   for (const IndexTerm& term : e.terms())
@@ -344,7 +344,7 @@ std::vector<IndexExpr> dividends_of(const IndexTerm& mod, const IndexExpr& e) {
   return found;
 }
 
-// (a // c) * c + a % c = a, for the pairs that stand in one sum.
+// Applies (a // c) * c + a % c = a to pairs in one sum.
 IndexExpr join_division_and_remainder(const IndexExpr& e) {
   for (const IndexTerm& term : e.terms()) {
     if (term.factors.size() != 1 || term.factors[0]->kind != IndexAtom::Kind::kMod) continue;
@@ -353,7 +353,7 @@ IndexExpr join_division_and_remainder(const IndexExpr& e) {
       const IndexExpr quotient_times = floor_div(a, divisor) * divisor * k;
       const IndexExpr without = e - from_terms({term}, 0) - quotient_times;
       const IndexExpr joined = without + a * k;
-      // Either the sum got shorter, or both stood in it whole.
+      // Accept it if the sum got shorter, or if both parts were complete terms of it.
       if (joined.terms().size() < e.terms().size() ||
           without.terms().size() + 1 + quotient_times.terms().size() == e.terms().size())
         return join_division_and_remainder(joined);
@@ -362,7 +362,7 @@ IndexExpr join_division_and_remainder(const IndexExpr& e) {
   return e;
 }
 
-// (a // m) * (m / d) + (a % m) // d = a // d, where d divides m and both stand in one sum.
+// Applies (a // m) * (m / d) + (a % m) // d = a // d to pairs in one sum, for d that divides m.
 IndexExpr join_quotients(const IndexExpr& e) {
   for (const IndexTerm& term : e.terms()) {
     if (term.factors.size() != 1 || term.factors[0]->kind != IndexAtom::Kind::kFloorDiv) continue;
@@ -379,7 +379,7 @@ IndexExpr join_quotients(const IndexExpr& e) {
   return e;
 }
 
-// A polynomial of variables is as simple as it can be.
+// Whether e has any atom but variables. A polynomial of variables needs no simplification.
 bool has_operations(const IndexExpr& e) {
   return std::ranges::any_of(e.terms(), [](const IndexTerm& term) {
     return std::ranges::any_of(term.factors,
@@ -412,7 +412,7 @@ Range range_of_factors(const IndexTerm& term, Ranges& ranges) {
   return r;
 }
 
-// The symbols of a product, sorted; nothing where there is any other factor.
+// The sorted symbols of a product; nothing if it has any other factor.
 std::optional<std::vector<std::uint32_t>> symbols_of(const IndexTerm& term) {
   std::vector<std::uint32_t> symbols;
   for (const IndexAtomPtr& factor : term.factors) {
@@ -424,8 +424,8 @@ std::optional<std::vector<std::uint32_t>> symbols_of(const IndexTerm& term) {
   return symbols;
 }
 
-// The most that a product of symbols, none negative, can be by what is known of products that hold all of them, or only
-// of theirs.
+// An upper bound of a product of nonnegative symbols, from their own bounds and from the limits of products that
+// contain all of them or only some of them.
 std::int64_t most_of_symbols(const std::vector<std::uint32_t>& symbols, const Bounds& bounds) {
   Range alone{1, 1};
   for (const std::uint32_t s : symbols) alone = product(alone, range_of_variable({Variable::Kind::kSymbol, s}, bounds));
@@ -445,8 +445,8 @@ std::int64_t most_of_symbols(const std::vector<std::uint32_t>& symbols, const Bo
   return most;
 }
 
-// What a factor, not negative, can be at most, as `bound` / `divisor`: axes at their ends, quotients of symbols by
-// constants unrounded, anything else at its greatest value.
+// An upper bound of a nonnegative factor: bound / divisor. Axes are at their ends, quotients of symbols by constants
+// are unrounded, all other factors are at their greatest value.
 struct FactorBound {
   IndexExpr bound;
   std::int64_t divisor = 1;
@@ -467,7 +467,7 @@ std::optional<FactorBound> bound_of(const IndexAtomPtr& factor, Ranges& ranges) 
   return FactorBound{range.max};
 }
 
-// The most that the factors' product can be by the limits of products of symbols; kHigh where they say nothing.
+// An upper bound of the term's product of factors from the limits of products of symbols; kHigh without one.
 std::int64_t most_by_products(const IndexTerm& term, Ranges& ranges) {
   IndexExpr bound = 1;
   std::int64_t divisor = 1;

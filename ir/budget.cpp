@@ -18,7 +18,7 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::int64_t kStepsBetweenLooks = 64;
 constexpr std::int64_t kNanosecondsBetweenLooksAtMemory = 2'000'000;
-constexpr std::size_t kSmallBlock = std::size_t{1} << 20;  // taken without a look at the memory
+constexpr std::size_t kSmallBlock = std::size_t{1} << 20;  // bytes; allocated without a check
 constexpr double kMiB = 1 << 20;
 
 constinit thread_local Budget* budget_of_thread = nullptr;
@@ -27,7 +27,7 @@ std::int64_t steps_for(const Budget* budget) {
   return budget && budget->is_limited() ? kStepsBetweenLooks : std::numeric_limits<std::int64_t>::max();
 }
 
-// The second number of statm: resident pages. -1 where it cannot be read.
+// Resident bytes of the process: the second number of statm is pages. -1 if it cannot be read.
 std::int64_t resident_bytes(int statm) {
   static const std::int64_t page = sysconf(_SC_PAGESIZE);
   std::array<char, 64> text;
@@ -64,7 +64,7 @@ Budget::~Budget() {
 }
 
 std::optional<Clock::time_point> Budget::deadline() const {
-  // Ten years are no limit, and fit the clock.
+  // More than ten years is no limit; shorter times fit the clock.
   if (limits_.seconds <= 0 || limits_.seconds > 3e8) return std::nullopt;
   return start_ + std::chrono::nanoseconds(std::llround(limits_.seconds * 1e9));
 }

@@ -27,7 +27,7 @@ namespace {
       {.what = std::move(what), .found = std::move(found), .expected = std::move(expected), .hint = std::move(hint)});
 }
 
-// Runs `f`; what it finds wrong with a model file is here a wrong argument of the API.
+// Runs `f` and turns its errors about a model file into Error(kUsage), since they are wrong API arguments here.
 template <class F>
 auto as_usage(const std::string& where, const F& f) {
   try {
@@ -41,7 +41,7 @@ auto as_usage(const std::string& where, const F& f) {
   }
 }
 
-// The settings as the "attrs" of a model file, read as the file's reader reads them.
+// Writes the settings as the "attrs" of a model file and reads them with the file's reader.
 Attributes normalized(const GraphBuilder::Settings& settings, const OpDef& op, const Symbols& symbols) {
   if (settings.empty() && op.custom) return {};
   std::string text = "{";
@@ -53,7 +53,7 @@ Attributes normalized(const GraphBuilder::Settings& settings, const OpDef& op, c
   return read_attributes({document, file}, document.root(), document.root(), op, SymbolNames(symbols));
 }
 
-// Of a node given by an expression: elementwise where no operand is smaller than the result.
+// The pattern kind of a node with an expression: elementwise if all operands have the result's shape, else broadcast.
 OpPattern pointwise_kind(const Graph& graph, const Node& node) {
   for (const ValueId v : node.inputs)
     if (graph.operand(v).kind == Operand::Kind::kTensor &&
@@ -145,7 +145,7 @@ std::string GraphBuilder::fresh_name(const std::string& wanted) {
 
 ValueId GraphBuilder::number_operand(const Scalar& number) {
   if (number.category != Category::kFloat || std::isfinite(number.real)) return graph_.add_number(number);
-  // A model file has no number for it.
+  // JSON has no number for infinity and NaN.
   return constant(fresh_name(std::isnan(number.real) ? "nan" : "infinity"), DType::kFloat32, {}, {number}).id;
 }
 
@@ -179,7 +179,7 @@ std::vector<GraphBuilder::Tensor> GraphBuilder::add(const OpDef* row, const std:
   node.attributes = graph_.intern(std::move(attributes));
   std::vector<std::string> names;
   for (std::uint32_t i = 0; i < types.size(); ++i) {
-    // A custom op's row does not tell how many results it has.
+    // A custom op's row does not tell its number of results.
     names.push_back(row->custom && types.size() > 1 ? fmt::format("{}.{}", node.name, i)
                                                     : default_result_name(node, i));
     check_name(names.back());

@@ -62,7 +62,7 @@ std::optional<Scalar> uniform_value(const Constant& constant) {
 
 namespace {
 
-// The greatest of whole numbers of which the dtype, and an int, has all up to it; 0: it is not asked for progressions.
+// The greatest n so that the dtype and int32 hold all whole numbers up to n; 0 for dtypes without progressions.
 std::int64_t most_whole(DType dtype) {
   switch (dtype) {
     case DType::kBFloat16:
@@ -103,7 +103,7 @@ std::optional<Progression> progression_of(const Graph& graph, const Constant& co
   const std::optional<std::int64_t> start = at(0);
   if (!start) return std::nullopt;
   Progression progression{*start, std::vector<std::int64_t>(extents.size(), 0)};
-  std::size_t apart = 1;  // elements from one place of the dimension to the next
+  std::size_t apart = 1;  // stride of dimension d, in elements
   for (std::size_t d = extents.size(); d-- > 0; apart *= static_cast<std::size_t>(extents[d])) {
     if (extents[d] < 2) continue;
     const std::optional<std::int64_t> next = at(apart);
@@ -125,7 +125,7 @@ std::optional<Scalar> number_of(const Graph& graph, ValueId v) {
   if (v == kNone) return std::nullopt;
   if (graph.value(v).kind == Value::Kind::kNumber) return graph.number(v);
   if (const Constant* constant = graph.constant_of(v)) return uniform_value(*constant);
-  // A tensor that is filled with one number, of a dtype that holds it.
+  // The result of `full`, if its dtype holds the number.
   const NodeId producer = graph.value(v).producer;
   if (producer == kNone || graph.nodes[producer].op->name != "full") return std::nullopt;
   const AttributeValue* value = graph.attributes(graph.nodes[producer]).find("value");

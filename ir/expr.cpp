@@ -24,7 +24,7 @@ std::size_t hash_of(const ExprNode& n) {
   return h;
 }
 
-// NaN constants must find each other, and -0.0 must not be taken for 0.0.
+// Equality for the pool: NaN equals NaN, and -0.0 differs from 0.0.
 bool same_node(const ExprNode& a, const ExprNode& b) {
   const bool reals =
       std::isnan(a.real) ? std::isnan(b.real) : a.real == b.real && std::signbit(a.real) == std::signbit(b.real);
@@ -311,7 +311,7 @@ ExprId ExprPool::binary(ExprOp op, ExprId a, ExprId b) {
     if (y.integer == 0 && (op == ExprOp::kAdd || op == ExprOp::kSub)) return a;
     if (y.integer == 1 && op == ExprOp::kMul) return a;
   }
-  // A product with exactly 1 and a quotient by it are the value itself, in any format.
+  // x * 1 and x / 1 are exactly x in any format.
   if (!whole && y.op == ExprOp::kConstant && y.real == 1.0 && (op == ExprOp::kMul || op == ExprOp::kDiv)) return a;
   if (!whole && x.op == ExprOp::kConstant && x.real == 1.0 && op == ExprOp::kMul) return b;
   ExprNode n;
@@ -337,7 +337,7 @@ ExprId ExprPool::select(ExprId condition, ExprId then, ExprId otherwise) {
 ExprId ExprPool::reduce(Reduction r, std::vector<std::uint32_t> axes, ExprId body) {
   if (axes.empty()) {
     if (r == Reduction::kArgMax || r == Reduction::kArgMin) return constant(ScalarType::kInt64, std::int64_t{0});
-    // A sum begins with +0, which makes +0 of -0.
+    // A sum starts with +0, so -0 becomes +0.
     const ScalarType type = nodes_[body].type;
     return r == Reduction::kSum && is_float(type) ? binary(ExprOp::kAdd, body, constant(type, 0.0)) : body;
   }
@@ -352,8 +352,8 @@ ExprId ExprPool::reduce(Reduction r, std::vector<std::uint32_t> axes, ExprId bod
 
 namespace {
 
-// What is >= 0 exactly where e is, without its division: x // q + k >= 0 where x + k q >= 0, k - x // q >= 0 where
-// x < (k + 1) q.
+// An expression without division that is >= 0 if and only if e is. x // q + k >= 0 means x + k * q >= 0;
+// k - x // q >= 0 means x < (k + 1) * q.
 std::optional<IndexExpr> undivided(const IndexExpr& e) {
   if (e.terms().size() != 1 || e.terms()[0].factors.size() != 1) return std::nullopt;
   const IndexTerm& term = e.terms()[0];

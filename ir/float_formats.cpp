@@ -9,13 +9,13 @@
 namespace fusec {
 namespace {
 
-// A format of up to 16 bits: sign, exponent, mantissa; subnormals where the exponent field is 0.
+// A format of at most 16 bits: sign, exponent, mantissa, with subnormals if the exponent field is 0.
 struct SmallFormat {
   int mantissa_bits;
   int exponent_bias;
   std::uint32_t sign;        // the sign's bit
   std::uint32_t max_finite;  // bits of the greatest finite value
-  std::uint32_t infinity;    // bits, or those of NaN where the format has none, or of max_finite where it has neither
+  std::uint32_t infinity;    // bits of infinity; of NaN without infinity; of max_finite without both
   std::uint32_t nan;
 };
 
@@ -59,7 +59,7 @@ double decode_small(const SmallFormat& format, std::uint32_t bits) {
 
 std::uint32_t encode_small(const SmallFormat& format, double value, Overflow overflow) {
   const std::uint32_t sign = std::signbit(value) ? format.sign : 0;
-  // A format without NaN has its greatest value there, as PTX's cvt.satfinite.
+  // Without NaN in the format, NaN becomes the greatest value, as in PTX's cvt.satfinite.
   if (std::isnan(value)) return format.nan == format.max_finite ? format.nan : sign | format.nan;
   const std::uint32_t beyond = overflow == Overflow::kSaturate ? format.max_finite : format.infinity;
   const double magnitude = std::fabs(value);
@@ -67,8 +67,8 @@ std::uint32_t encode_small(const SmallFormat& format, double value, Overflow ove
   if (magnitude == 0) return sign;
   int exponent;
   std::frexp(magnitude, &exponent);
-  // value = 1.x * 2^exponent, or 0.x * 2^least for subnormals; the quotient below counts units in the last place, and
-  // its implicit bit and its carry both run into the exponent field.
+  // value = 1.x * 2^exponent, or 0.x * 2^least for subnormals. `units` below counts units in the last place; its
+  // implicit bit and its carry both add to the exponent field.
   const int least = 1 - format.exponent_bias;
   exponent = std::max(exponent - 1, least);
   if (exponent > 4 * format.exponent_bias + 16) return sign | beyond;

@@ -27,7 +27,7 @@ bool holds_text(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
 }
 
-// An archive's list of members stands at its end, and each name before its member as well.
+// The format of a zip archive by its member names, which are before each member and in the list at the end.
 const Format* format_of_archive(std::string_view content) {
   constexpr std::size_t kLooked = 1 << 16;
   const std::string_view first = content.substr(0, kLooked);
@@ -37,7 +37,7 @@ const Format* format_of_archive(std::string_view content) {
   return has("data.pkl") ? &kTorchFile : nullptr;
 }
 
-// 8 bytes hold the length of a header in JSON.
+// A safetensors file begins with the length of its JSON header in 8 bytes.
 bool is_safetensors(std::string_view content) {
   if (content.size() < 10 || content[8] != '{') return false;
   std::uint64_t length = 0;
@@ -45,7 +45,7 @@ bool is_safetensors(std::string_view content) {
   return length >= 2 && length <= content.size() - 8;
 }
 
-// ModelProto: field 1 is a small version number, and another field of the message follows it.
+// An ONNX file is a ModelProto: field 1 is a small version number, followed by another field of the message.
 bool is_onnx(std::string_view content) {
   return content.size() > 2 && content[0] == 0x08 && content[1] > 0 && content[1] < 0x40 &&
          holds_text("\x12\x1a\x22\x28\x32\x3a\x42", content.substr(2, 1));

@@ -137,7 +137,7 @@ E Formula::load(std::size_t operand, Index index) {
 }
 
 E Formula::load(std::size_t operand, Index index, ScalarType as) {
-  // A number takes the wanted type at once: 0.1 in float64 is not float32's 0.1.
+  // Convert a number directly to the wanted type: 0.1 in float64 is not float32's 0.1.
   if (has(operand) && operands_[operand].kind == Operand::Kind::kNumber) return scalar(operands_[operand].number, as);
   return convert(load(operand, index), as);
 }

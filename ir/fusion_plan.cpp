@@ -11,8 +11,8 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kLongestName = 80;        // of a description; a number may follow
-constexpr std::size_t kLongestGivenName = 128;  // of a group in a plan file
+constexpr std::size_t kLongestName = 80;        // bytes of a description; a number may follow
+constexpr std::size_t kLongestGivenName = 128;  // bytes of a group's name in a plan file
 
 // Calls f(producing node, value) for each operand of a node that is a result.
 template <typename F>
@@ -24,7 +24,7 @@ void for_each_result_operand(const Graph& graph, const Node& node, F f) {
   }
 }
 
-// Whether every group reads only from groups before it, in the order given (the group at each place).
+// Whether every group reads only from groups before it. `order` holds the group at each place.
 bool is_execution_order(const Graph& graph, const FusionPlan& plan, const std::vector<GroupId>& order) {
   std::vector<std::uint32_t> place(order.size());
   for (std::uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
@@ -34,7 +34,7 @@ bool is_execution_order(const Graph& graph, const FusionPlan& plan, const std::v
       for_each_result_operand(graph, graph.nodes[n], [&](NodeId producer, ValueId) {
         const GroupId from = plan.group_of[producer];
         const auto& members = plan.groups[g].nodes;
-        // A recomputed node is read where it is, not from the first group that computes it.
+        // A group that recomputes the node reads its own copy.
         if (from != g && place[from] > place[g] && !std::ranges::binary_search(members, producer)) good = false;
       });
       if (!good) return false;
@@ -43,7 +43,7 @@ bool is_execution_order(const Graph& graph, const FusionPlan& plan, const std::v
   return true;
 }
 
-// For each group those that read from it, once for every operand.
+// For each group the groups that read from it, once per operand.
 std::vector<std::vector<GroupId>> readers_of_groups(const Graph& graph, const FusionPlan& plan) {
   std::vector<std::vector<GroupId>> readers(plan.groups.size());
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
@@ -58,8 +58,8 @@ std::vector<std::vector<GroupId>> readers_of_groups(const Graph& graph, const Fu
   return readers;
 }
 
-// Kahn's algorithm over the groups; among those that are ready, the one whose last node comes first. Groups on a cycle
-// or behind one are left out.
+// Kahn's algorithm over the groups. Among the ready groups, the one with the earliest last node comes first. Groups on
+// a cycle, or after one, are left out.
 std::vector<GroupId> topological_order(const FusionPlan& plan, const std::vector<std::vector<GroupId>>& readers) {
   std::vector<std::uint32_t> waits(plan.groups.size(), 0);
   for (const auto& list : readers) {
@@ -103,7 +103,7 @@ void write_descriptive_name(const Graph& graph, const FusionGroup& group, std::s
   if (to.empty() || is_digit(to[0])) to.insert(to.begin(), '_');
 }
 
-// "conv_2": it would look like the second numbered "conv".
+// Whether a name ends like a numbered one: "conv_2" could be the second "conv".
 bool ends_in_number(std::string_view text) {
   const std::size_t last = text.find_last_not_of("0123456789");
   return last != std::string_view::npos && last + 1 < text.size() && text[last] == '_';
@@ -130,11 +130,11 @@ std::optional<Strategy> parse_strategy(std::string_view text) {
   return std::nullopt;
 }
 
-// A tuple has no memory: a group that reads a field takes the tensor that the field is, wherever the tuple was made.
+// A tuple has no memory, so a group that reads a field has the field's tensor as its input.
 std::vector<GroupInterface> group_interfaces(const Graph& graph, const FusionPlan& plan) {
   const std::size_t count = plan.groups.size();
   std::vector<GroupInterface> interfaces(count);
-  // The latest group to have read, or to hold, something: groups are looked at one after the other.
+  // The last visited group that reads a value, and the last one that holds a node.
   std::vector<GroupId> read_by(graph.value_count(), kNone);
   std::vector<GroupId> held_by(graph.nodes.size(), kNone);
   std::vector<std::uint8_t> is_output(graph.value_count(), 0);
@@ -160,7 +160,7 @@ std::vector<GroupInterface> group_interfaces(const Graph& graph, const FusionPla
   }
   for (GroupId g = 0; g < count; ++g) {
     for (const NodeId n : plan.groups[g].nodes) {
-      if (plan.group_of[n] != g) continue;  // the first group that computes a value gives it to others
+      if (plan.group_of[n] != g) continue;  // other groups read the value from the first group that computes it
       const Node& node = graph.nodes[n];
       for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
         if (needed[v]) interfaces[g].outputs.push_back(v);
@@ -189,9 +189,9 @@ bool order_groups(const Graph& graph, FusionPlan& plan) {
   index_groups(graph, plan);
   std::vector<GroupId> order(count);
   std::iota(order.begin(), order.end(), 0);
-  if (is_execution_order(graph, plan, order)) return true;  // as a plan that is replayed has it
+  if (is_execution_order(graph, plan, order)) return true;  // true for a replayed plan
   std::ranges::stable_sort(order, {}, [&](GroupId g) { return plan.groups[g].nodes.back(); });
-  // Groups from which only the last node is read are in execution order now; others need a search.
+  // This is an execution order if other groups read only the last nodes of groups; otherwise search for one.
   if (!is_execution_order(graph, plan, order)) order = topological_order(plan, readers_of_groups(graph, plan));
   if (order.size() < count) return false;
   if (!std::ranges::is_sorted(order)) {
@@ -204,7 +204,7 @@ bool order_groups(const Graph& graph, FusionPlan& plan) {
   return true;
 }
 
-// Every group left over by the sort needs another one that is left over: following these must come round.
+// Every group that the topological sort leaves out reads from another such group, so following these finds a cycle.
 std::vector<GroupId> find_group_cycle(const Graph& graph, const FusionPlan& plan) {
   const auto readers = readers_of_groups(graph, plan);
   std::vector<std::uint8_t> left_over(plan.groups.size(), 1);
@@ -239,16 +239,16 @@ void classify_group(std::span<const OpPattern> kinds, FusionGroup& group) {
   }
 }
 
-// A name is a description, or a description and a number. Descriptions that end in a number are always followed by one,
-// so that two of them never make the same name and only descriptions have to be remembered.
+// A name is a description, or a description and a number. A description that ends in a number always gets another one.
+// So different descriptions never give the same name, and only descriptions are stored.
 void name_groups(const Graph& graph, FusionPlan& plan) {
-  std::unordered_map<const OpDef*, std::uint32_t*> of_single;  // spares the groups of one node the text
+  std::unordered_map<const OpDef*, std::uint32_t*> of_single;  // groups of one node need no text lookup
   std::unordered_map<std::string, std::uint32_t> uses;
   std::string text;
   constexpr std::size_t kAhead = 12;
   for (std::size_t g = 0; g < plan.groups.size(); ++g) {
     FusionGroup& group = plan.groups[g];
-    // Each group's first node is a cache miss in a large graph; ask for those to come.
+    // Each group's first node is a cache miss in a large graph, so prefetch.
     if (g + kAhead < plan.groups.size()) __builtin_prefetch(&graph.nodes[plan.groups[g + kAhead].nodes[0]].op);
     std::uint32_t* count = nullptr;
     if (group.nodes.size() == 1) count = of_single[graph.nodes[group.nodes[0]].op];

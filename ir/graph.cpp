@@ -20,7 +20,7 @@ std::size_t hash_of(const ValueType& type) {
   return h;
 }
 
-// Spreads the sets over the table; equality decides.
+// A hash of the attributes' names and most kinds of values; equality decides.
 std::size_t hash_of(const Attributes& attributes) {
   std::size_t h = attributes.list().size();
   for (const Attribute& a : attributes.list()) {
@@ -44,7 +44,7 @@ std::size_t hash_of(const Attributes& attributes) {
   return h;
 }
 
-// NaN is the same as NaN, or each set with one would be looked for among all that went before; -0.0 is not 0.0.
+// Equality by bits: NaN equals NaN, so attribute sets with a NaN are found again, and -0.0 differs from 0.0.
 bool same_bits(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }
@@ -270,12 +270,12 @@ std::vector<ValueType> Graph::result_types(const Node& node) const {
 ExprId build_formula(ExprPool& pool, const Graph& graph, const Node& node, std::size_t output,
                      std::span<const IndexExpr> index, ExprId guard) {
   if (!node.op->formula) throw InternalError("op " + node.op->name + " has no formula");
-  // A tensor without elements has no element to speak of, and its dimensions are no divisors.
+  // The formula of an empty tensor is never evaluated and might divide by a dimension of 0.
   const TensorType& type = graph.tensor(node.first_output + static_cast<ValueId>(output));
   for (const Dim& dim : type.shape)
     if (dim.is(0)) return pool.constant(compute_type(type.dtype), std::int64_t{0});
   const std::vector<Operand> operands = graph.operands(node);
-  // There may be many results, and formulas ask for the type of the first one alone.
+  // Formulas use only the type of the first result; there may be many results.
   Formula formula(pool, operands, graph.attributes(node), std::span(&graph.type(node.first_output), 1));
   formula.set_guard(guard);
   return node.op->formula(formula, output, index);

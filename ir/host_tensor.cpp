@@ -102,7 +102,7 @@ void HostTensor::set_real(std::int64_t i, double value, Overflow overflow) {
 }
 
 void HostTensor::set_integer(std::int64_t i, std::int64_t value) {
-  if (dtype == DType::kFloat32)  // one rounding, not two
+  if (dtype == DType::kFloat32)  // rounds once, not through double
     set_real(i, static_cast<float>(value));
   else if (is_float(dtype))
     set_real(i, static_cast<double>(value));

@@ -188,7 +188,7 @@ IndexExpr floor_div(const IndexExpr& a, const IndexExpr& b) {
   if (a == b) return 1;
   if (a.is_constant() && b.is_constant()) return floor_div_value(a.constant_term(), b.constant_term());
   if (auto divisor = b.as_constant(); divisor && *divisor > 1) {
-    // Terms that the divisor divides leave the division: (16*i + j) // 16 = i + j // 16.
+    // Take out the terms that the divisor divides: (16*i + j) // 16 = i + j // 16.
     std::vector<IndexTerm> whole, rest;
     for (const IndexTerm& term : a.terms()) (term.coefficient % *divisor == 0 ? whole : rest).push_back(term);
     const std::int64_t whole_constant = floor_div_value(a.constant_term(), *divisor);
@@ -205,7 +205,7 @@ IndexExpr floor_div(const IndexExpr& a, const IndexExpr& b) {
         return floor_div(atom.a, atom.b * b);
     }
   } else if (!b.is_constant() && b.constant_term() == 0 && b.terms().size() == 1 && b.terms()[0].coefficient == 1) {
-    // The divisor is a product of atoms: terms that contain all of them leave the division.
+    // The divisor is a product of atoms: take out the terms that contain all of them.
     const std::vector<IndexAtomPtr>& product = b.terms()[0].factors;
     std::vector<IndexTerm> whole, rest;
     for (const IndexTerm& term : a.terms()) {
@@ -237,7 +237,7 @@ IndexExpr floor_div(const IndexExpr& a, const IndexExpr& b) {
 
 namespace {
 
-// x where a term is c * (x % m), and b divides c * m.
+// x if the term is c * (x % m) and b divides c * m; else null.
 const IndexExpr* dividend_of_remainder(const IndexTerm& term, const IndexExpr& b) {
   if (term.factors.size() != 1 || term.factors[0]->kind != IndexAtom::Kind::kMod) return nullptr;
   const IndexAtom& atom = *term.factors[0];
@@ -247,7 +247,7 @@ const IndexExpr* dividend_of_remainder(const IndexTerm& term, const IndexExpr& b
   return *inner % (*outer / std::gcd(*outer, term.coefficient)) == 0 ? &atom.a : nullptr;
 }
 
-// What x % m leaves out of the sum is a multiple of b, and makes no difference to its remainder by b:
+// Replaces x % m by x in terms in which this changes the sum by a multiple of b only; the remainder by b stays:
 // ((x % 6) * 2 + r) % 4 = (x * 2 + r) % 4.
 IndexExpr without_remainders(const IndexExpr& a, const IndexExpr& b) {
   std::vector<IndexTerm> kept;
@@ -273,8 +273,8 @@ IndexExpr floor_mod(const IndexExpr& a, const IndexExpr& b) {
   if (b.is(1) || a.is(0) || a == b) return 0;
   if (a.is_constant() && b.is_constant())
     return a.constant_term() - floor_div_value(a.constant_term(), b.constant_term()) * b.constant_term();
-  // Whatever leaves the division leaves no remainder: the terms of the quotient whose product with b stands in a. The
-  // others are what became of the division of the rest, under whatever form.
+  // Terms of the quotient whose product with b occurs in a have no remainder. The other terms of the quotient come from
+  // the division of the rest.
   const IndexExpr quotient = floor_div(a, b);
   IndexExpr whole(quotient.constant_term());
   std::vector<IndexTerm> polynomial;
@@ -348,7 +348,7 @@ std::int64_t evaluate(const IndexExpr& e, const std::function<std::int64_t(Varia
 
 namespace {
 
-// Rebuilds expressions, each distinct atom of them once.
+// Rebuilds expressions, visiting each distinct atom once.
 class Rebuilding {
  public:
   using Replacement = std::function<std::optional<IndexExpr>(Variable)>;
@@ -358,11 +358,11 @@ class Rebuilding {
 
   IndexExpr of(const IndexExpr& e) {
     if (e.is_constant()) return e;
-    std::vector<IndexTerm> kept;  // adding them one by one would take a square of their number
+    std::vector<IndexTerm> kept;  // adding them one by one would take quadratic time
     IndexExpr changed = 0;
     std::vector<std::optional<IndexExpr>> factors;
     const std::span<const IndexTerm> terms = e.terms();
-    bool any_changes = false;  // until then nothing is copied
+    bool any_changes = false;  // nothing is copied before the first change
     for (std::size_t at = 0; at < terms.size(); ++at) {
       const IndexTerm& term = terms[at];
       bool changes = false;
@@ -403,7 +403,7 @@ class Rebuilding {
   std::unordered_map<const IndexAtom*, IndexExpr> done_;
 };
 
-// As often as they stand there.
+// Appends the variables of all atoms that are not in `seen`; a variable may occur several times.
 void collect(const IndexExpr& e, std::vector<Variable>& found, std::unordered_set<const IndexAtom*>& seen) {
   count_step();
   for (const IndexTerm& term : e.terms())

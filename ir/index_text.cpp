@@ -45,7 +45,7 @@ std::string to_string(const IndexExpr& e, const std::function<std::string(Variab
       if (!first) text += "*";
       first = false;
       std::string atom = atom_text(*factor, name_of);
-      // A division that is the whole expression needs no parentheses.
+      // A division needs no parentheses if it is the whole expression.
       if (e.terms().size() == 1 && e.constant_term() == 0 && c == 1 && term.factors.size() == 1 && atom.front() == '(')
         atom = atom.substr(1, atom.size() - 2);
       text += atom;

@@ -24,7 +24,7 @@ void check_tensors(const ValueType& type, const Symbols& symbols, std::vector<La
 std::vector<ValueType> infer_types(const Graph& graph, const OpDef& op, std::span<const ValueId> inputs,
                                    const Attributes& attributes, const std::vector<ValueType>& declared,
                                    const std::string& node_name, std::vector<LaunchCheck>* checks) {
-  // An operand holds a copy of its type: of a tuple with many fields, each of which is taken, that would be too much.
+  // An Operand copies its type. Doing so for each get_item of a tuple with many fields would take quadratic time.
   if (op.special == Special::kTuple && op.name == "get_item" && inputs.size() == 1 && inputs[0] != kNone &&
       graph.type(inputs[0]).is_tuple) {
     const std::vector<ValueType>& fields = graph.type(inputs[0]).fields;

@@ -17,7 +17,7 @@
 namespace fusec {
 namespace {
 
-// What nlohmann's parser says of a syntax error, apart from the place: "unexpected '}'; expected string literal".
+// The parts of nlohmann's syntax error message without the place: "unexpected '}'; expected string literal".
 struct Complaint {
   std::string found, expected;
 };
@@ -39,14 +39,14 @@ std::string_view word_at(std::string_view text, std::size_t offset) {
 Complaint complaint_of(std::string_view message, std::string_view word) {
   if (const auto dash = message.find(" - "); dash != std::string_view::npos) message.remove_prefix(dash + 3);
   Complaint complaint{.expected = "JSON"};
-  // The last token may itself hold any text: what is expected stands behind the last separator.
+  // The last token may contain any text, so look for the last separator.
   if (const auto split = message.rfind("; expected "); split != std::string_view::npos) {
     complaint.expected = message.substr(split + 11);
     message = message.substr(0, split);
   }
   if (message.starts_with("invalid string: ")) complaint.expected = "a string as JSON has it";
   const auto read = message.find("; last read: '");
-  const bool malformed = read != std::string_view::npos;  // no token at all, so its text is told
+  const bool malformed = read != std::string_view::npos;  // the text is no token, so the message shows it
   message = message.substr(0, read);
   if (message.starts_with("unexpected ")) message.remove_prefix(11);
   complaint.found = message;
@@ -146,7 +146,7 @@ JsonDocument JsonDocument::parse(std::string_view text, const std::string& file)
                  .found = fmt::format("byte 0x{:02x}", static_cast<unsigned>(static_cast<unsigned char>(text[bad]))),
                  .expected = "UTF-8 text"});
   }
-  // The library's own words for this differ from version to version.
+  // The library's message for empty text differs between versions.
   if (text.empty())
     throw Error(ErrorKind::kInput, {.file = file,
                                     .line = 1,
@@ -154,7 +154,7 @@ JsonDocument JsonDocument::parse(std::string_view text, const std::string& file)
                                     .what = "not JSON at line 1, column 1",
                                     .found = "end of input",
                                     .expected = "'[', '{', or a literal"});
-  // The parser would take it for the end of the text.
+  // The parser would take a NUL for the end of the text.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
     const TextPlace place = place_of(text, nul);
     throw Error(ErrorKind::kInput, {.file = file,
@@ -166,7 +166,7 @@ JsonDocument JsonDocument::parse(std::string_view text, const std::string& file)
   }
   const auto reserved = [&] {
     JsonDocument document;
-    // Memory that is reserved and not used costs nothing; growing by copies would.
+    // Unused reserved memory costs nothing; growing would copy.
     document.values_.reserve(text.size() / 8 + 16);
     return document;
   };

@@ -12,7 +12,7 @@
 namespace fusec {
 namespace {
 
-// Goes over JSON text value by value; text that is no JSON ends it early.
+// Walks over JSON text value by value; stops early if the text is not JSON.
 class JsonWalker {
  public:
   JsonWalker(std::string_view text, std::size_t at) : text_(text), at_(at) {}
@@ -30,7 +30,7 @@ class JsonWalker {
     return true;
   }
 
-  // Leaves it behind the value's last byte.
+  // Moves past the value's last byte.
   void skip_value() {
     int depth = 0;
     do {
@@ -77,7 +77,7 @@ std::string decoded(std::string_view quoted) {
   return json.is_string() ? json.get<std::string>() : "";
 }
 
-// The last member of this key: of two with the same it is the second that is wrong.
+// The last member with this key, since the error for a repeated key is about the later one.
 std::optional<JsonPlace> member_of(std::string_view text, std::size_t object, std::string_view token) {
   std::optional<JsonPlace> found;
   JsonWalker walker(text, object);

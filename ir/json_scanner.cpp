@@ -13,7 +13,7 @@
 namespace fusec {
 namespace {
 
-// What ends a run of plain characters inside of a string.
+// Characters that end a run of plain characters in a string.
 constexpr std::array<bool, 256> kEndsRun = [] {
   std::array<bool, 256> ends{};
   for (std::size_t c = 0; c < 0x20; ++c) ends[c] = true;
@@ -69,7 +69,7 @@ class Scanner {
     return true;
   }
 
-  // Inside of a container: its next element or member, or its end.
+  // In a container: reads its next element or member, or its end.
   bool next() {
     count_step();
     const bool object = builder_.is_in_object();
@@ -125,7 +125,7 @@ class Scanner {
     return true;
   }
 
-  // Valid until the next one.
+  // The result is valid until the next call.
   std::optional<std::string_view> string() {
     if (!take('"')) return std::nullopt;
     const char* begin = at_;
@@ -156,7 +156,7 @@ class Scanner {
     }
     std::optional<std::uint32_t> code = c == 'u' ? four_digits() : std::nullopt;
     if (!code) return false;
-    if (*code >= 0xd800 && *code < 0xe000) {  // the first of a pair, and then the second
+    if (*code >= 0xd800 && *code < 0xe000) {  // a surrogate pair
       const std::optional<std::uint32_t> low = *code < 0xdc00 && take("\\u") ? four_digits() : std::nullopt;
       if (!low || *low < 0xdc00 || *low >= 0xe000) return false;
       code = 0x10000 + ((*code - 0xd800) << 10) + (*low - 0xdc00);
@@ -209,7 +209,7 @@ class Scanner {
   const char* at_;
   const char* const end_;
   JsonBuilder& builder_;
-  bool first_ = false;  // nothing stands in the innermost container yet
+  bool first_ = false;  // the innermost container is empty so far
   std::string unescaped_;
 };
 

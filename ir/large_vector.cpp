@@ -17,15 +17,15 @@ constexpr std::uintptr_t kPage = 4096;
 
 }  // namespace
 
-// The block is the heap's and not rounded to huge pages, so that blocks lie side by side, share these pages, and fit
-// again where such a block was freed.
+// The block comes from the heap and is not rounded up to huge pages. Blocks are therefore adjacent, share huge pages,
+// and fit into the space of freed blocks.
 void* allocate_large(std::size_t bytes) {
   if (bytes < kHugePage) return ::operator new(bytes);
   require_memory(bytes);
   void* block = ::operator new(bytes);
   const auto begin = reinterpret_cast<std::uintptr_t>(block);
   const std::uintptr_t first = (begin + kPage - 1) / kPage * kPage, last = (begin + bytes) / kPage * kPage;
-  madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // refused: the block works the same
+  madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);  // the block works too if this is refused
   return block;
 }
 

@@ -18,7 +18,7 @@
 namespace fusec {
 namespace {
 
-// Closes the descriptor when the constructor is done with it, one way or the other.
+// Closes the descriptor at the end of the scope.
 struct Descriptor {
   int number;
   ~Descriptor() {
@@ -36,7 +36,7 @@ std::int64_t file_limit() {
   return limit == 0 ? std::numeric_limits<std::int64_t>::max() : limit;
 }
 
-// A terminal or pipe may have nothing to read for long: the time limit holds meanwhile.
+// Waits until a terminal or pipe has something to read, and checks the time limit meanwhile.
 void wait_for_bytes(int descriptor) {
   Budget* const budget = current_budget();
   if (!budget || !budget->is_limited()) return;
@@ -84,7 +84,7 @@ std::string read_text_file(const std::string& path) {
 }
 
 MappedFile::MappedFile(const std::string& path) {
-  // A name with a NUL in it would silently name another file.
+  // open() would cut a name at a NUL and open another file.
   if (path.find('\0') != std::string::npos) fail(path.substr(0, path.find('\0')), ENOENT);
   const Descriptor file{::open(path.c_str(), O_RDONLY | O_CLOEXEC)};
   if (file.number < 0) fail(path, errno);

@@ -19,7 +19,7 @@
 namespace fusec {
 namespace {
 
-// The names that a signal handler has to remove. A file that finds no free place here is merely not removed.
+// Names of unfinished files for the signal handler. A file that finds no free entry is not removed.
 struct Unfinished {
   std::atomic<bool> taken{false};
   std::atomic<bool> named{false};
@@ -45,8 +45,8 @@ void forget_unfinished(const std::string& path) {
     }
 }
 
-// A write beyond the limit on a file's size (RLIMIT_FSIZE) sends SIGXFSZ to the thread, which ends the process. While
-// this lives it is an error like that of a full disk.
+// Blocks SIGXFSZ, which a write beyond the limit on a file's size (RLIMIT_FSIZE) sends and which would end the process.
+// The write then fails with an error, as on a full disk.
 class NoFileSizeSignal {
  public:
   NoFileSizeSignal() {
@@ -114,7 +114,7 @@ bool NewFile::open_without_name(mode_t mode) {
     return unsupported ? false : fail(errno);
   }
   if (access(path_of_descriptor(file_).c_str(), F_OK) == 0) return true;
-  close(file_);  // without /proc it could not be given a name
+  close(file_);  // without /proc it cannot get a name later
   file_ = -1;
   return false;
 }

@@ -12,7 +12,7 @@
 namespace fusec {
 namespace {
 
-// Bounds on what is written, so that no text of a few bytes makes an expression of gigabytes.
+// Limits, so that a text of a few bytes cannot make an expression of gigabytes.
 constexpr std::size_t kLongestDim = 4096;
 constexpr int kDeepestDim = 64;
 constexpr std::size_t kMostDimTerms = 256;
@@ -81,7 +81,7 @@ class Parser {
     if (!take(token)) unexpected(in_quotes(token));
   }
 
-  // Checked before the product is made: it may have as many terms as the operands' terms multiply to.
+  // Checks the size before multiplying: the product may have as many terms as the product of the operands' term counts.
   Dim times(const Dim& a, const Dim& b) {
     const std::size_t terms = (a.terms().size() + 1) * (b.terms().size() + 1);
     if (terms > kMostDimTerms) too_complicated(fmt::format("{} terms", terms));

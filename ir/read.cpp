@@ -19,7 +19,7 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kMostTriedAlone = 32;  // aliases: each takes a look at the whole graph
+constexpr std::size_t kMostTriedAlone = 32;  // aliases; each trial walks the whole graph
 
 enum {
   kModelVersion,
@@ -33,7 +33,7 @@ enum {
   kModelMetadata
 };
 
-// The version is looked at first: another version may well have other keys.
+// Checks the version before all other keys, since another version may have other keys.
 void check_version(const ReadContext& context, Json model) {
   for (const Json member : context.object(model, "a model")) {
     if (member.key_text() != "fusec") continue;
@@ -111,7 +111,7 @@ class ModelReader {
                       "an input with a dimension from which its value follows");
   }
 
-  // A layer repeated a thousand times asks the same things of its dimensions each time.
+  // Repeated layers make the same checks again and again.
   void drop_repeated_checks() {
     std::set<std::pair<Dim, Dim>> seen;
     std::erase_if(graph_.checks, [&](const LaunchCheck& c) { return !seen.insert({c.left, c.right}).second; });
@@ -153,7 +153,7 @@ class ModelReader {
       graph_.aliases.push_back({output, input});
     }
     check_alias_order(at);
-    // The keys of a JSON object have no order.
+    // Sort, since the keys of a JSON object have no order.
     std::ranges::sort(graph_.aliases, {}, &Alias::output);
   }
 
@@ -175,7 +175,7 @@ class ModelReader {
   void check_alias_order(Json at) {
     if (order_for_aliases(graph_, graph_.aliases)) return;
     std::size_t i = 0;
-    for (const Json member : at) {  // one that cannot be served even alone explains most
+    for (const Json member : at) {  // an alias that cannot be served even alone is the best message
       if (i == kMostTriedAlone) break;
       if (!order_for_aliases(graph_, {graph_.aliases[i++]}))
         context_.unfit(member, "no order of execution allows the alias",
@@ -197,7 +197,7 @@ Graph read_document(const JsonDocument& document, const std::string& file, const
   return ModelReader(context, directory, table).read();
 }
 
-// What is no JSON may be a model in another format.
+// Text that is not JSON may be a model in another format.
 JsonDocument parse_model_document(std::string_view text, const std::string& file) {
   try {
     return JsonDocument::parse(text, file);

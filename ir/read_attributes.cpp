@@ -10,7 +10,7 @@
 namespace fusec {
 namespace {
 
-// One attribute, to be brought to the type that its row declares.
+// Reads one attribute and converts it to the type that its row declares.
 struct AttributeReader {
   const ReadContext& context;
   const SymbolNames& names;
@@ -124,7 +124,7 @@ struct AttributeReader {
   }
 };
 
-// The launcher's name stands in emitted source as it is.
+// Checks the launcher's name, which emitted source contains unchanged.
 void check_launcher(const ReadContext& context, Json member) {
   if (!member.is(JsonKind::kString)) context.unfit(member, "the launcher's name", std::string(kLauncherName));
   const std::string_view fault = launcher_name_fault(member.text());

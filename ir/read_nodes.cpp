@@ -23,7 +23,7 @@ constexpr std::size_t kMostListed = 20;  // nodes of a cycle in a message
 
 enum { kNodeName, kNodeOp, kNodeInputs, kNodeOutputs, kNodeAttrs, kNodePattern, kNodeFuse };
 
-// "s.12" as "s" and 12; nothing where there is no such suffix.
+// Splits "s.12" into "s" and 12; nothing without such a suffix.
 std::optional<std::pair<std::string_view, std::uint32_t>> split_result_name(std::string_view name) {
   const auto dot = name.rfind('.');
   if (dot == std::string_view::npos || dot + 1 == name.size()) return std::nullopt;
@@ -71,7 +71,7 @@ void NodeReader::read(Json nodes) {
   try {
     for (const Json node : nodes) read_node(id++, node);
   } catch (const Error&) {
-    unknown_ops_.raise();  // stand before it, and may be its cause
+    unknown_ops_.raise();  // they come before this error and may be its cause
     throw;
   }
   unknown_ops_.raise();
@@ -134,7 +134,7 @@ std::uint32_t NodeReader::find_op(Json at, bool declares) {
     ops_.push_back(op);
     index = static_cast<std::uint32_t>(ops_.size() - 1);
   }
-  // Each unknown op once: layers repeat.
+  // Report each unknown op once.
   if (ops_[index].row->custom && !declares && (is_new || unknown_ops_.empty()))
     unknown_ops_.attempt([&] {
       const std::string nearest = graph_.table().nearest(at.text());
@@ -175,7 +175,7 @@ NodeId NodeReader::producer_of(Json operand) const {
     const NodeId node = name == kNoString ? kNone : node_of_name_[name];
     if (node != kNone && nodes_[node].default_names) return node;
   }
-  // A node with several results has none of its own name.
+  // A node with several results has no result with the node's name.
   const NodeId node = node_of_name_[operand.string()];
   std::string hint;
   if (node != kNone && nodes_[node].default_names) {
@@ -187,7 +187,7 @@ NodeId NodeReader::producer_of(Json operand) const {
 
 void NodeReader::resolve_operands() {
   ErrorList undefined;
-  std::set<StringId> told;  // each once
+  std::set<StringId> told;  // names already reported
   const auto producer = [&](Json operand) {
     NodeId node = kNone;
     if (!told.contains(operand.string()) && !undefined.attempt([&] { node = producer_of(operand); }))
@@ -206,7 +206,7 @@ void NodeReader::resolve_operands() {
 
 std::vector<NodeId> NodeReader::topological_order() const {
   const auto count = static_cast<NodeId>(nodes_.size());
-  // The users of each node, one entry an operand, as compressed rows.
+  // The users of each node, one entry per operand, as compressed rows.
   std::vector<std::uint32_t> waiting(count, 0), begin(count + 1, 0);
   for (NodeId n = 0; n < count; ++n)
     for (std::uint32_t o = operand_begin_[n]; o < operand_begin_[n + 1]; ++o)
@@ -236,7 +236,7 @@ std::vector<NodeId> NodeReader::topological_order() const {
 }
 
 void NodeReader::report_cycle(const std::vector<std::uint32_t>& waiting) const {
-  // Whoever waits has an operand whose producer waits: going from one to the next must come round.
+  // Every waiting node has an operand with a waiting producer, so following these finds a cycle.
   const auto waiting_producer = [&](NodeId n) {
     for (std::uint32_t o = operand_begin_[n]; o < operand_begin_[n + 1]; ++o)
       if (producers_[o] != kNone && waiting[producers_[o]] > 0) return producers_[o];
@@ -315,7 +315,7 @@ std::vector<ValueId> NodeReader::operands(const FileNode& node, const Op& op) {
   std::vector<ValueId> values;
   values.reserve(inputs.size());
   for (const Json input : inputs) values.push_back(operand(input, values.size(), op));
-  // Absent operands at the end are as good as left out.
+  // Drop absent operands at the end.
   if (!op.row->custom)
     while (!values.empty() && values.back() == kNone) values.pop_back();
   return values;
@@ -349,7 +349,7 @@ ValueId NodeReader::operand(Json at, std::size_t position, const Op& op) {
   context_.unfit(at, "an operand", "a value's name, a number, true, false, null or {\"dim\": ...}");
 }
 
-// The value of an expression is an integer of any sign.
+// A dimension operand. An expression may have any integer value, a number must be a valid extent.
 Dim NodeReader::dim_operand(Json at) const {
   if (!at.is(JsonKind::kString)) return read_dim(context_, at, symbols_);
   try {
@@ -382,7 +382,7 @@ std::vector<ValueType> NodeReader::infer(const FileNode& node, const OpDef& op, 
     context_.fail(json(node.at), error);
   }
   check_results(node, types);
-  if (node.outputs != kNone && !op.custom) check_declared(node, types);  // a custom op has no types but those
+  if (node.outputs != kNone && !op.custom) check_declared(node, types);  // a custom op has only declared types
   return types;
 }
 
@@ -402,7 +402,7 @@ void NodeReader::check_results(const FileNode& node, const std::vector<ValueType
     }
 }
 
-// Before its type is made, which holds the types of all fields.
+// Checks the size of a tuple before its type is made, since the type contains the types of all fields.
 TupleSize NodeReader::checked_tuple(const FileNode& node, std::span<const ValueId> fields) {
   TupleSize size{.fields = 0, .depth = 1};
   for (const ValueId v : fields) {

@@ -45,7 +45,7 @@ Symbol read_symbol(const ReadContext& context, Json at) {
   return symbol;
 }
 
-// The shape where it holds no symbols.
+// The extents of a shape without symbols; nothing for other shapes.
 std::optional<std::vector<std::int64_t>> constant_shape(const Shape& shape) {
   std::vector<std::int64_t> sizes;
   for (const Dim& dim : shape) {
@@ -92,7 +92,8 @@ Scalar read_integer_element(const ReadContext& context, Json at, DType dtype) {
     return Scalar::whole(value);
   }
   const double rounded = std::nearbyint(at.number());
-  const double greatest = std::ldexp(1.0, bits(dtype) - (info(dtype).is_signed ? 1 : 0));  // the first one beyond
+  const double greatest =
+      std::ldexp(1.0, bits(dtype) - (info(dtype).is_signed ? 1 : 0));  // the first value out of range
   if (rounded < static_cast<double>(least_integer(dtype)) || rounded >= greatest) out_of_range();
   if (dtype == DType::kUInt64 && rounded >= 0x1p63)
     return Scalar::whole(std::bit_cast<std::int64_t>(static_cast<std::uint64_t>(rounded)));
@@ -118,7 +119,7 @@ Scalar read_float_element(const ReadContext& context, Json at, DType dtype) {
     context.unfit(at, fmt::format("data of {}", name(dtype)), "a number, \"nan\", \"inf\" or \"-inf\"");
   const double value = at.number();
   if (dtype == DType::kFloat8E8M0FNU && value <= 0) context.unfit(at, what, "a positive number");
-  // float4_e2m1fn saturates where others overflow; 7 lies halfway between its greatest value and the next step.
+  // float4_e2m1fn saturates; 7 is halfway between its greatest value, 6, and the next step.
   const bool overflow =
       dtype == DType::kFloat4E2M1FN ? std::fabs(value) >= 7 : !std::isfinite(round_to_float(dtype, value));
   if (overflow) context.unfit(at, what, fmt::format("at most {} in magnitude", greatest_finite(dtype)));
@@ -198,7 +199,7 @@ void WeightFiles::check(Json file, Json tensor, const TensorType& type, const Sy
     try {
       opened = std::make_unique<SafetensorsFile>(path);
     } catch (const Error& error) {
-      // In terms of the model: the weight file's own folder is no concern of the message.
+      // Report the error at the model's element, without the path of the weight file.
       const Error::Parts& parts = error.parts();
       context_.fail(file,
                     "a weight file is unusable: " + parts.what + (parts.pointer.empty() ? "" : " at #" + parts.pointer),

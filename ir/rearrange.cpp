@@ -1,5 +1,5 @@
-// Graph::rearrange: the same graph with fewer nodes, or with nodes in another order. Nothing is built anew: nodes and
-// values change their places, and the tables of names are told where to.
+// Graph::rearrange: removes or reorders nodes in place. Nodes and values move to new positions, and the name tables are
+// renumbered; nothing is built again.
 #include <bit>
 #include <map>
 #include <tuple>
@@ -32,7 +32,7 @@ std::vector<ValueId> Graph::rearrange(std::span<const NodeId> order, const std::
     ++kept;
   }
   constants.resize(kept);
-  // Equal numbers become one value, so that duplicates are seen.
+  // Equal numbers become one value, so that duplicate nodes have equal operands.
   std::map<std::tuple<Category, std::int64_t, std::uint64_t>, ValueId> by_number;
   const auto operand = [&](ValueId old) {
     if (old == kNone || now[old] != kNone) return old == kNone ? kNone : now[old];

@@ -14,7 +14,7 @@
 namespace fusec {
 namespace {
 
-// What a stream writes, into a new file.
+// A stream buffer that writes into a NewFile.
 class FileBuffer : public std::streambuf {
  public:
   explicit FileBuffer(NewFile& file) : file_(file) { setp(buffer_.data(), buffer_.data() + buffer_.size()); }
@@ -42,7 +42,7 @@ class FileBuffer : public std::streambuf {
   std::array<char, 1 << 16> buffer_;
 };
 
-// Where the links lead, also when there is nothing yet.
+// The path after following symbolic links; the target need not exist.
 std::string behind_links(std::filesystem::path path) {
   constexpr int kMostLinks = 40;
   std::error_code unknown;
@@ -67,7 +67,7 @@ void replace_file(const std::string& path, const std::function<void(std::ostream
     if (!out.flush()) cannot_write(path, errno);
     return;
   }
-  constexpr mode_t kAsTheUserSays = 0666;  // less what the umask takes away
+  constexpr mode_t kAsTheUserSays = 0666;  // minus the umask
   NewFile file(AT_FDCWD, behind_links(path), kAsTheUserSays);
   if (file.error() != 0) cannot_write(path, file.error());
   FileBuffer buffer(file);

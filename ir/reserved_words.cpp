@@ -9,7 +9,7 @@
 namespace fusec {
 namespace {
 
-// Keywords, and what emitted code, the toolkit's built-in declarations and system headers use.
+// C++ keywords, and names that emitted code, the toolkit's built-in declarations and system headers use.
 // clang-format off
 constexpr std::array<std::string_view, 222> kReserved = {
     "NULL", "abs", "acos", "acosf", "acosh", "acoshf", "alignas", "alignof", "and", "and_eq", "asin", "asinf", "asinh",

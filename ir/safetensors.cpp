@@ -20,7 +20,7 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "tensors are copied to and from files as they lie in memory");
 
-constexpr std::uint64_t kLongestHeader = 100'000'000;  // as the format's reference implementation has it
+constexpr std::uint64_t kLongestHeader = 100'000'000;  // bytes, as in the format's reference implementation
 
 struct StoredDType {
   std::string_view name;
@@ -38,7 +38,7 @@ std::optional<int> stored_bits(std::string_view dtype) {
   return std::nullopt;
 }
 
-// Bytes of a tensor; nothing where they overflow or are no whole number.
+// Bytes of a tensor; nothing if they overflow or are not a whole number.
 std::optional<std::uint64_t> byte_count(const std::vector<std::int64_t>& shape, int bits) {
   if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return 0;
   std::uint64_t count = static_cast<std::uint64_t>(bits);
@@ -71,7 +71,7 @@ class HeaderReader {
  private:
   struct Extent {
     std::uint64_t begin, end;
-    Json offsets;  // telling its pointer takes a walk through the header: only messages do
+    Json offsets;  // for messages; computing its pointer walks through the header
   };
 
   [[noreturn]] void fail(Json at, std::string what, std::string expected) {
@@ -159,7 +159,7 @@ class HeaderReader {
     return values;
   }
 
-  // Together the tensors are the data: no overlap, no gap, nothing behind the last one.
+  // The tensors must cover the data exactly: no overlap, no gap, nothing after the last one.
   void check_layout() {
     std::sort(extents_.begin(), extents_.end(),
               [](const Extent& a, const Extent& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });

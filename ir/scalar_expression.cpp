@@ -63,7 +63,7 @@ constexpr Function kFunctions[] = {
     {"pow", 2, ExprOp::kPow},
     {"fmod", 2, ExprOp::kFmod},
     {"atan2", 2, ExprOp::kAtan2},
-    // What the arguments are put together to is in compose().
+    // compose() builds these from several operations.
     {"relu", 1, ExprOp::kMax, false},
     {"square", 1, ExprOp::kMul, false},
     {"select", 3, ExprOp::kSelect, false},
@@ -129,7 +129,7 @@ class ExpressionParser {
   }
 
   E as_float(E e) { return is_float(e.type()) ? e : f_.convert(e, float_type_); }
-  // Arithmetic happens on numbers.
+  // Bools become int32 for arithmetic.
   E as_number(E e) { return e.type() == ScalarType::kBool ? f_.convert(e, ScalarType::kInt32) : e; }
 
   E disjunction() {
@@ -280,7 +280,7 @@ class ExpressionParser {
   std::string_view text_;
   Formula& f_;
   std::span<const IndexExpr> index_;
-  ScalarType float_type_;  // of literals, and of what float functions make of integers
+  ScalarType float_type_;  // type of literals, and of float functions of integers
   std::size_t at_ = 0;
   int depth_ = 0;
 };
@@ -302,7 +302,7 @@ void check_expression(std::string_view text, const OpCall& call) {
     if (call.operands[i].kind == Operand::Kind::kTuple) ops::tensor_operand(call, i);
     ops::require_broadcastable(call, i, shape);
   }
-  // Written once for nobody: what is wrong with the expression shows.
+  // Evaluate the expression once; the result is not used, but errors in the expression are thrown.
   ExprPool pool(call.symbols);
   Formula formula(pool, call.operands, call.attributes, call.declared);
   std::vector<IndexExpr> index;
@@ -317,7 +317,7 @@ OpDef expression_row(std::string op_name) {
   row.summary = "a custom op of this model, given by an expression";
   row.operands = {"operands*"};
   row.custom = true;
-  row.pattern = OpPattern::kOpaque;  // unless the node says otherwise, as every custom op
+  row.pattern = OpPattern::kOpaque;  // a node can override it, as for every custom op
   row.infer = [](const OpCall& call) -> std::vector<ValueType> {
     check_expression(call.attributes.text("expr"), call);
     return {call.declared.begin(), call.declared.end()};

@@ -51,7 +51,7 @@ std::string sha256(std::string_view text) {
   const auto* const bytes = reinterpret_cast<const unsigned char*>(text.data());
   const std::size_t whole = text.size() / kBlockBytes * kBlockBytes, rest = text.size() - whole;
   for (std::size_t at = 0; at < whole; at += kBlockBytes) add_block(state, bytes + at);
-  // What is left, a one bit, zeros, and the length in bits.
+  // The last block: the remaining bytes, a one bit, zeros, and the length in bits.
   std::array<unsigned char, 2 * kBlockBytes> last{};
   if (rest != 0) std::memcpy(last.data(), bytes + whole, rest);
   last[rest] = 0x80;

@@ -12,7 +12,7 @@ namespace fusec {
 namespace {
 
 constexpr std::size_t kQuotedBytes = 80;
-constexpr std::size_t kLongestGuess = 64;  // no name worth guessing is longer
+constexpr std::size_t kLongestGuess = 64;  // bytes; longer words are not guessed
 
 void append_escaped(std::string& out, std::string_view text) {
   for (const char c : text) {
@@ -43,7 +43,7 @@ void append_escaped(std::string& out, std::string_view text) {
   }
 }
 
-// At most `bytes` of the text, no character cut in two.
+// At most `bytes` of the text, without cutting a character.
 std::string_view clipped(std::string_view text, std::size_t bytes) {
   if (text.size() <= bytes) return text;
   while (bytes > 0 && (static_cast<unsigned char>(text[bytes]) & 0xc0) == 0x80) --bytes;

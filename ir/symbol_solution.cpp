@@ -12,7 +12,7 @@ struct LinearInSymbol {
   Dim coefficient = 0, rest = 0;
 };
 
-// e as coefficient * symbol + rest where the symbol stands in neither.
+// e as coefficient * symbol + rest, without the symbol in either part; nothing if e has another form.
 std::optional<LinearInSymbol> linear_in(const Dim& e, Variable symbol) {
   LinearInSymbol split;
   split.rest = e.constant_term();

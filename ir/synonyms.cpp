@@ -7,7 +7,7 @@
 namespace fusec {
 namespace {
 
-// A row a name. Words stand in several rows where their meaning depends on the place: the first that fits is taken.
+// One row per name. A word may be in several rows if its meaning depends on the context; the first match is used.
 constexpr Synonyms kSynonyms[] = {
     // Operators.
     {"silu", "swish sigmoid_linear_unit"},
@@ -202,7 +202,7 @@ std::span<const Synonyms> synonyms() {
 }
 
 std::string_view name_by_synonym(std::string_view word, std::span<const std::string_view> candidates) {
-  constexpr std::size_t kLongest = 64;  // no name worth guessing is longer
+  constexpr std::size_t kLongest = 64;  // bytes; longer words are not guessed
   if (word.empty() || word.size() > kLongest) return "";
   const std::string lower = lower_case(word);
   if (const std::string_view name = candidate_like(lower, candidates); !name.empty()) return name;

@@ -1,5 +1,5 @@
-// The parser of the readable text form: it turns each statement into the element of a model file that it stands for,
-// and has the file's reader do the rest.
+// The parser of the readable text form. It translates each statement to the equivalent JSON element of a model file and
+// passes the result to the model file reader.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 constexpr std::array<std::string_view, 13> kKeywords = {
     "model", "symbol", "input", "constant", "return", "alias", "as", "true", "false", "null", "inf", "nan", "pattern"};
 
-// A line of a file. Where `checks`, pieces of JSON are parsed at once, so that what is wrong with one tells its line.
+// A line of a file. With `checks`, pieces of JSON are parsed immediately, so that an error has its line.
 struct Place {
   std::string_view file;
   std::size_t line = 1;
@@ -78,7 +78,7 @@ class LineParser {
     return json_string(bare);
   }
 
-  // A piece of JSON, up to where it is complete; whether it is valid the reader says.
+  // A complete piece of JSON; the reader checks whether it is valid.
   std::string_view fragment() {
     skip_blanks();
     const std::size_t from = at_;
@@ -104,11 +104,11 @@ class LineParser {
     return value;
   }
 
-  // "bfloat16[tokens, 4096]" as `"dtype": ..., "shape": ...`; "" for a tuple's type, which no file declares.
+  // "bfloat16[tokens, 4096]" as `"dtype": ..., "shape": ...`; "" for a tuple type, which model files do not declare.
   std::string type() {
     skip_blanks();
     if (at_ < line_.size() && line_[at_] == '(') {
-      dimension();  // whatever the parentheses hold
+      dimension();  // skips the parentheses
       return "";
     }
     const std::string_view dtype = peek_bare();
@@ -122,7 +122,7 @@ class LineParser {
     return fmt::format("\"dtype\": {}, \"shape\": [{}]", json_string(dtype), shape);
   }
 
-  // Text up to a comma or closing bracket outside of parentheses, as a JSON number or string.
+  // Text up to a comma or closing bracket outside parentheses, as a JSON number or string.
   std::string dimension() {
     skip_blanks();
     const std::size_t from = at_;
@@ -181,7 +181,7 @@ class LineParser {
   std::size_t at_ = 0;
 };
 
-// Elements of the model file, gathered statement by statement.
+// The elements of the model file, collected statement by statement.
 class TextModel {
  public:
   void statement(LineParser line) {
@@ -210,7 +210,7 @@ class TextModel {
         name_, symbols_, inputs_, constants_, nodes_, outputs_, aliases_);
   }
 
-  // The line with the element of the model file that a JSON pointer names; 0 for none.
+  // The line of the element that a JSON pointer into the model file names; 0 for none.
   std::size_t line_of(std::string_view pointer) const {
     for (const auto& [prefix, lines] :
          {std::pair<std::string_view, const std::vector<std::size_t>&>{"/inputs/", input_lines_},
@@ -359,7 +359,7 @@ TextModel gathered(std::string_view text, Place place) {
   return model;
 }
 
-// The element of the model file that the reader refuses stands in a line of the text.
+// Throws the reader's error again with the line of the text in place of the JSON pointer.
 [[noreturn]] void refuse(const Error& error, const TextModel& model) {
   Error::Parts parts = error.parts();
   if (const std::size_t line = model.line_of(parts.pointer); line != 0) {

@@ -25,7 +25,7 @@ std::string to_string(const TensorType& type, const Symbols& symbols) {
 
 std::string to_string(const ValueType& type, const Symbols& symbols) {
   if (!type.is_tuple) return to_string(type.tensor, symbols);
-  constexpr std::size_t kLongest = 400;  // then the rest is only counted
+  constexpr std::size_t kLongest = 400;  // bytes; fields beyond are only counted
   std::string text = "(";
   for (std::size_t i = 0; i < type.fields.size(); ++i) {
     if (text.size() > kLongest) {

@@ -12,7 +12,7 @@ namespace {
 constexpr std::size_t kMostDimensions = 64;
 constexpr std::size_t kMostShapeTerms = 4096;
 
-// The size in bits; nothing where it overflows for every value of the symbols.
+// The size in bits; nothing if it overflows for every value of the symbols.
 std::optional<IndexExpr> checked_bits(const TensorType& type, const Symbols& symbols) {
   IndexExpr count = 1;
   for (const Dim& dim : type.shape)
@@ -78,7 +78,7 @@ void check_type(const TensorType& type, const Symbols& symbols, std::vector<Laun
     if (!empty && __builtin_mul_overflow(elements, static_cast<std::int64_t>(fusec::bits(type.dtype)), &bits))
       throw OpError{"", "the size overflows 63 bits", to_string(type, symbols), "fewer than 2^63 bits"};
   } else {
-    // In bits: sizes in bytes are computed from the same polynomial at launch.
+    // Check bits, since the launch computes bytes from the same polynomial.
     const auto size = checked_bits(type, symbols);
     if (!size || range_of(*size, bounds).min == std::numeric_limits<std::int64_t>::max()) too_large();
   }

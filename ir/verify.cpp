@@ -15,7 +15,7 @@
 namespace fusec {
 namespace {
 
-// Each check throws the problem; the first one is the answer.
+// The checks throw the first problem.
 struct Problem {
   std::string text;
 };
@@ -63,7 +63,7 @@ class Verifier {
           problem("constant {} is not in the list of constants", in_quotes(value.name));
         break;
       case Value::Kind::kResult:
-        // A pass may have dropped the producer: then nothing may use the value, which check_structure sees.
+        // A pass may have dropped the producer; check_structure makes sure that nothing uses the value then.
         if (value.producer != kNone && value.producer < graph_.nodes.size()) {
           const Node& node = graph_.nodes[value.producer];
           if (value.index >= node.output_count || node.first_output + value.index != v)

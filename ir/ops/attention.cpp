@@ -14,7 +14,8 @@ namespace {
 using Index = std::span<const IndexExpr>;
 enum : std::size_t { kQuery, kKey, kValue, kMask };
 
-// With grouped queries each key head serves a run of query heads: the head dimension is left out of broadcasting.
+// The batch dimensions that broadcast. With grouped queries each key head serves consecutive query heads, so the head
+// dimension does not broadcast.
 Shape batch_of(const TensorType& type, bool grouped) {
   return {type.shape.begin(), type.shape.end() - (grouped ? 3 : 2)};
 }
@@ -52,7 +53,7 @@ std::vector<ValueType> infer_attention(const OpCall& call) {
   return {TensorType{q.dtype, std::move(shape)}};
 }
 
-// One row of scores, asked for key by key.
+// The scores of one query row; at() returns the score of one key.
 class Scores {
  public:
   Scores(Formula& f, Index index)
@@ -125,7 +126,7 @@ ExprId attention_formula(Formula& f, std::size_t, Index index) {
   const Scores scores(f, index);
   const std::vector<IndexExpr> keys{scores.keys()};
   E greatest = f.reduce(Reduction::kMax, keys, [&](Index j) { return scores.at(j[0]); });
-  // A row whose keys are all masked out is 0, not NaN; without a mask there is no such row.
+  // A row with all keys masked out is 0, not NaN; it can occur only with a mask.
   if (f.has(kMask))
     greatest = select(equal(greatest, f.number(-std::numeric_limits<double>::infinity(), scores.type())), 0, greatest);
   E total = f.sum(keys, [&](Index j) { return exp(scores.at(j[0]) - greatest); });

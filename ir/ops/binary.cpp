@@ -22,7 +22,7 @@ std::vector<ValueType> broadcast_both(const OpCall& call, DType dtype) {
   return {TensorType{dtype, broadcast_operands(call, {0, 1})}};
 }
 
-// The dtype in which the operands meet: not the result's where that is a bool.
+// The operands' common dtype, which differs from the result's dtype for comparisons.
 DType common_dtype(const Formula& f) {
   const Operand operands[] = {f.operand(0), f.operand(1)};
   return promote(operands);
@@ -32,7 +32,7 @@ void refuse_bool(DType dtype, const std::string& hint) {
   if (dtype == DType::kBool) fail("", "wrong dtype", "bool operands", "integer or float operands", hint);
 }
 
-// Numbers to numbers of the promoted dtype; integers wrap at their own width.
+// An op with a result of the promoted dtype; integers wrap at their own width.
 OpDef binary_arithmetic(std::string name, std::string summary, BinaryBody body, const char* instead_of_bool = nullptr) {
   OpDef row = binary(std::move(name), std::move(summary));
   row.infer = [instead_of_bool](const OpCall& call) {
@@ -47,7 +47,7 @@ OpDef binary_arithmetic(std::string name, std::string summary, BinaryBody body, 
   return row;
 }
 
-// A result that is a float, of integers float32.
+// An op with a float result; float32 for integers.
 OpDef binary_floating(std::string name, std::string summary, BinaryBody body) {
   OpDef row = binary(std::move(name), std::move(summary));
   row.infer = [](const OpCall& call) { return broadcast_both(call, float_dtype(promote(call, {0, 1}))); };
@@ -58,7 +58,8 @@ OpDef binary_floating(std::string name, std::string summary, BinaryBody body) {
   return row;
 }
 
-// A number is compared at the tensor's own precision, as PyTorch does: bfloat16's 0.1 equals 0.1.
+// Loads an operand of a comparison. Numbers are rounded to the tensor's dtype, as in PyTorch: bfloat16's 0.1 equals
+// 0.1.
 E load_compared(Formula& f, std::size_t operand, Formula::Index i, DType dtype) {
   const E value = load_operand(f, operand, i, dtype);
   return f.round(value, dtype);
@@ -77,7 +78,7 @@ OpDef comparison(std::string name, std::string summary, ExprOp op) {
   return row;
 }
 
-// Of any dtype: what is not 0 is true.
+// A logical op on any dtype; nonzero values are true.
 OpDef logical(std::string name, std::string summary, ExprOp op) {
   OpDef row = binary(std::move(name), std::move(summary));
   row.infer = [](const OpCall& call) { return broadcast_both(call, DType::kBool); };
@@ -101,7 +102,7 @@ OpDef bitwise(std::string name, std::string summary, ExprOp op) {
   return row;
 }
 
-// Sign of the divisor; by 0 NaN.
+// The remainder with the divisor's sign; NaN for a divisor of 0.
 E float_remainder(E a, E b) {
   const E rest = apply(ExprOp::kFmod, a, b);
   const E zero{a.pool, a.pool->constant(a.type(), 0.0)};
@@ -109,7 +110,7 @@ E float_remainder(E a, E b) {
   return select(crosses, rest + b, rest);
 }
 
-// The quotient rounded down, as Python has it: from the exact remainder, since a / b may round up to a whole number.
+// The quotient rounded down, as in Python. It uses the exact remainder, since a / b may round up to a whole number.
 E float_floor_div(Formula& f, E a, E b) {
   const E rest = apply(ExprOp::kFmod, a, b);
   const E zero = f.number(0, a.type());
@@ -141,7 +142,7 @@ OpDef div_row() {
   return row;
 }
 
-// Exponents that PyTorch computes by products and roots.
+// Powers with exponents that PyTorch computes by multiplications and roots; nothing for others.
 std::optional<E> simple_power(Formula& f, E x, double exponent) {
   if (exponent == 0) return f.number(1, x.type());
   if (exponent == 1) return x;

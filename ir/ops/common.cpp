@@ -78,7 +78,7 @@ DType promote_floats(DType a, DType b) {
 
 DType promote_integers(DType a, DType b) {
   const bool wide_unsigned =
-      (!info(a).is_signed && bits(a) > 8) || (!info(b).is_signed && bits(b) > 8);  // PyTorch promotes neither
+      (!info(a).is_signed && bits(a) > 8) || (!info(b).is_signed && bits(b) > 8);  // PyTorch does not promote them
   if (wide_unsigned) no_promotion(a, b);
   if (info(a).is_signed == info(b).is_signed) return bits(a) > bits(b) ? a : b;
   const DType with_sign = info(a).is_signed ? a : b, without = info(a).is_signed ? b : a;
@@ -86,7 +86,7 @@ DType promote_integers(DType a, DType b) {
   return bits(without) == 4 ? DType::kInt8 : DType::kInt16;
 }
 
-// 0 for tensors of rank 1 and more, 1 for 0-d tensors, 2 for numbers; 3 where the operand takes no part.
+// 0 for tensors of rank 1 and more, 1 for 0-d tensors, 2 for numbers, 3 for operands without a part in promotion.
 int promotion_class(const Operand& o) {
   switch (o.kind) {
     case Operand::Kind::kTensor:
@@ -319,7 +319,7 @@ Shape reduced_shape(const Shape& shape, const std::vector<std::size_t>& dims, bo
 
 namespace {
 
-// Every value of `from` is a value of `to`.
+// Whether every value of `from` is a value of `to`.
 bool holds(DType to, DType from) {
   if (to == from || from == DType::kBool) return true;
   if (!is_float(from) && !is_float(to)) {
@@ -357,7 +357,7 @@ E load_operand(Formula& f, std::size_t operand, Formula::Index index, DType dtyp
 
 E gelu(E x, std::string_view approximate) {
   if (approximate == "tanh") {
-    // 0.5 (1 + tanh(u)) is sigmoid(2u), which does not cancel where tanh(u) is near -1.
+    // 0.5 (1 + tanh(u)) = sigmoid(2u), which has no cancellation for tanh(u) near -1.
     constexpr double kTwice = 2 * 0.79788456080286535588;  // 2 sqrt(2 / pi)
     return x * sigmoid(x * (x * x * (kTwice * 0.044715) + kTwice));
   }

@@ -1,4 +1,4 @@
-// Collectives between devices: opaque; what the group computes is the host's business.
+// Collectives between devices. They are opaque: the host part calls NCCL for them.
 #include "ir/ops/common.h"
 #include "ir/ops/table.h"
 
@@ -9,8 +9,8 @@ std::vector<ValueType> infer_all_reduce(const OpCall& call) {
   return {tensor_operand(call, 0)};
 }
 
-// all_gather and reduce_scatter: the group's size is not in the file, so the node declares its output, which differs
-// from the operand in one dimension; `gathers` says which of the two is the larger.
+// The type of all_gather and reduce_scatter. The file does not contain the group's size, so the node declares its
+// output type. It differs from the operand's in one dimension, which is larger if `gathers`.
 std::vector<ValueType> declared_along_dim(const OpCall& call, bool gathers) {
   const TensorType& x = tensor_of_min_rank(call, 0, 1);
   const std::size_t dim = dim_attribute(call, "dim", x.rank());

@@ -1,7 +1,7 @@
 // Softmax and the norms: a few reductions along a row, then an elementwise function of the element and their results.
 //
-// Each formula builds its row statistics from the row's own indices alone, so that they are the same expression for
-// every element of the row and are computed once.
+// The statistics of a row use only the row's indices. They are therefore the same expression for every element of the
+// row, and are computed once.
 #include "ir/ops/common.h"
 #include "ir/ops/mean.h"
 #include "ir/ops/table.h"
@@ -66,7 +66,7 @@ std::vector<OpDef> softmax_rows() {
 
 // --- norms
 
-// One row of a norm: what it averages over.
+// One row of a norm: the extents that it averages over, and its elements.
 struct NormRow {
   std::vector<IndexExpr> extents;
   std::function<E(Formula::Index)> at;
@@ -79,28 +79,28 @@ struct NormRow {
   }
 };
 
-// (x - mean) / sqrt(var + eps), the variance in a second pass over the row.
+// (x - mean) / sqrt(var + eps), with the variance computed in a second pass over the row.
 E standardized(Formula& f, E x, const NormRow& row, double eps) {
   const E mean = scaled_mean(f, f.type(0).dtype, row.extents, row.at);
   const E variance = row.mean(f, [&](E v) { return (v - mean) * (v - mean); });
   return (x - mean) * rsqrt(variance + eps);
 }
 
-// times weight plus bias, where they are there
+// x * weight + bias; both are optional.
 E affine(Formula& f, E x, std::size_t weight, std::size_t bias, Formula::Index index) {
   if (f.has(weight)) x = x * f.load(weight, index, x.type());
   if (f.has(bias)) x = x + f.load(bias, index, x.type());
   return x;
 }
 
-// The operand, where it is there, is a float tensor of this shape.
+// Throws unless the operand is absent or a float tensor of this shape.
 void require_parameter(const OpCall& call, std::size_t operand, const Shape& shape, const std::string& what) {
   if (!call.has(operand)) return;
   require_float(call, operand);
   require_equal_shapes(call, shape, call.tensor(operand).shape, what, input_place(operand));
 }
 
-// The last dimensions of x are normalized_shape; the parameters have it, too.
+// The type of layer_norm. normalized_shape must be the last dimensions of x and the shape of the parameters.
 std::vector<ValueType> layer_norm_type(const OpCall& call) {
   require_float(call, 0);
   const TensorType& x = call.tensor(0);
@@ -148,7 +148,7 @@ OpDef rms_norm_row() {
   row.formula = [](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const NormRow norm = last_dimensions(f, i);
     const ScalarType type = compute_type(f.type(0).dtype);
-    // absent: the epsilon of the type that it is computed in, as in PyTorch
+    // The default is the machine epsilon of the compute type, as in PyTorch.
     const double eps = f.attributes().number("eps", type == ScalarType::kFloat64 ? 0x1p-52 : 0x1p-23);
     const E square = norm.mean(f, [](E v) { return v * v; });
     return affine(f, f.load(0, i, type) * rsqrt(square + eps), 1, 2, i.last(norm.extents.size()));
@@ -156,7 +156,7 @@ OpDef rms_norm_row() {
   return row;
 }
 
-// x[N, C, ...] with parameters of [C].
+// Checks x[N, C, ...] with parameters of shape [C].
 void require_channels(const OpCall& call, std::size_t min_rank, std::initializer_list<std::size_t> parameters) {
   require_float(call, 0);
   const TensorType& x = tensor_of_min_rank(call, 0, min_rank);
@@ -164,7 +164,7 @@ void require_channels(const OpCall& call, std::size_t min_rank, std::initializer
     require_parameter(call, parameter, {x.shape[1]}, "the channels of x and the parameter's shape");
 }
 
-// The row of x[n, channels of this group, ...]: `group` channels from `first` on and all that lies within them.
+// The row of x[n, first : first + group, ...]: `group` channels from `first` on, with all their spatial positions.
 NormRow channel_group(Formula& f, Formula::Index i, const IndexExpr& first, const IndexExpr& group) {
   const TensorType& x = f.type(0);
   std::vector<IndexExpr> extents{group};
@@ -230,7 +230,7 @@ OpDef batch_norm_row() {
   row.formula = [](Formula& f, std::size_t, Formula::Index i) -> ExprId {
     const ScalarType type = compute_type(f.type(0).dtype);
     const Formula::Index channel = i.subspan(1, 1);
-    // What depends on the channel alone stands together: it is the same for many elements.
+    // Combine the factors that depend only on the channel, since many elements share them.
     E scale = rsqrt(f.load(4, channel, type) + f.attributes().number("eps", 1e-5));
     if (f.has(1)) scale = scale * f.load(1, channel, type);
     const E centred = f.load(0, i, type) - f.load(3, channel, type);

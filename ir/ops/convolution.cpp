@@ -3,7 +3,7 @@
 //   conv:            out[n, o, y] = sum over c, k of x[n, g*C + c, y*stride + k*dilation - padding] * w[o, c, k]
 //   conv_transpose:  out[n, o, y] = sum over c, k of x[n, g*C + c, t/stride] * w[g*C + c, o % O, k]
 //                    where t = y + padding - k*dilation is a multiple of the stride
-// with C and O the channels of one group and g the group of o; positions outside x count 0.
+// with C and O the channels of one group and g the group of o. Positions outside x are 0.
 #include "ir/ops/matrix.h"
 #include "ir/ops/positions.h"
 
@@ -39,7 +39,7 @@ Geometry geometry_of(const Attributes& attributes, std::size_t spatial, const Sh
   return g;
 }
 
-// Checks what both kinds share and returns the geometry.
+// Checks the operands and attributes that both kinds share; returns the geometry.
 Geometry checked_geometry(const OpCall& call, std::size_t spatial) {
   const TensorType& x = tensor_of_min_rank(call, 0, spatial + 1);
   if (x.rank() > spatial + 2) tensor_of_rank(call, 0, spatial + 2);
@@ -95,7 +95,7 @@ std::vector<ValueType> infer_conv(const OpCall& call, std::size_t spatial) {
   return {type};
 }
 
-// How output channel `o` maps to the group's first input channel.
+// The first input channel of the group of output channel `o`.
 IndexExpr first_input_channel(Formula& f, const IndexExpr& o, const Dim& outputs, const Dim& inputs,
                               std::int64_t groups) {
   if (groups == 1) return 0;

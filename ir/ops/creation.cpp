@@ -1,4 +1,4 @@
-// Tensors out of nothing: a filled one, a range.
+// Tensors without tensor operands: full and arange.
 #include <cmath>
 
 #include "ir/float_formats.h"
@@ -75,7 +75,7 @@ Span span_of(const Attributes& attributes) {
   return {bound(attributes, "start", 0), bound(attributes, "end", 0), bound(attributes, "step", 1)};
 }
 
-// ceil((end - start) / step), which must not come out negative.
+// ceil((end - start) / step), which must not be negative.
 Dim whole_length(const OpCall& call, const Span& span) {
   const auto step = span.step.whole.as_constant();
   if (!step || *step == 0)
@@ -119,11 +119,11 @@ OpDef arange_row() {
     const DType dtype = f.output_type().dtype;
     const ScalarType type = compute_type(dtype);
     const Span span = span_of(f.attributes());
-    // Whole numbers are index arithmetic, exact and free of rounding.
+    // Whole numbers use exact index arithmetic.
     if (span.start.is_whole && span.step.is_whole)
       return f.round(f.convert(f.index(span.start.whole + i[0] * span.step.whole), type), dtype);
     const ScalarType real = type == ScalarType::kFloat64 ? type : ScalarType::kFloat32;
-    if (!is_float(dtype)) {  // PyTorch cuts the bounds off first
+    if (!is_float(dtype)) {  // PyTorch truncates the bounds first
       const std::int64_t start = truncate_to_integer(DType::kInt64, span.start.real);
       const std::int64_t step = truncate_to_integer(DType::kInt64, span.step.real);
       return f.round(f.convert(f.index(start + i[0] * step), type), dtype);

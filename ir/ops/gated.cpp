@@ -1,5 +1,5 @@
-// Gated linear units: an activation of the gate, times up. Both come as two operands, or as one whose last dimension
-// holds them side by side or alternating.
+// Gated linear units: activation(gate) * up. Gate and up are two operands, or one operand that holds them in its last
+// dimension, concatenated or interleaved.
 #include "ir/ops/clamp.h"
 #include "ir/ops/common.h"
 #include "ir/ops/table.h"

@@ -1,5 +1,5 @@
-// Indices that are values of tensors: embedding, gather, index_select as formulas; scatter, index_put, topk, sort with
-// an evaluation of their own. A loaded index is clamped into its dimension before it is used.
+// Ops with indices from tensors. embedding, gather and index_select have formulas; scatter, index_put, topk and sort
+// are special ops. A loaded index is clamped to its dimension before use.
 #include <algorithm>
 
 #include "ir/ops/matrix.h"
@@ -21,7 +21,7 @@ std::vector<ValueType> infer_embedding(const OpCall& call) {
   return {type};
 }
 
-// The element of operand 0 at an index that is clamped along a dimension of `extent`; of an empty one there is none.
+// The element of operand 0 at an index that is clamped to a dimension of `extent`; 0 if the dimension is empty.
 E load_clamped(Formula& f, const std::vector<IndexExpr>& index, const IndexExpr& extent) {
   return f.guarded(
       f.less(0, extent), [&] { return f.load(0, index); }, f.number(0, compute_type(f.type(0).dtype)));
@@ -56,7 +56,7 @@ ExprId index_select_formula(Formula& f, std::size_t, Index index) {
   return load_clamped(f, own, shape[dim]);
 }
 
-// Except along `dim`, operand `smaller` must not be larger than `shape`.
+// Throws unless operand `smaller` fits into `shape` in all dimensions except `dim`.
 void require_within(const OpCall& call, std::size_t smaller, const Shape& shape, std::optional<std::size_t> dim,
                     const std::string& what) {
   const Shape& own = call.tensor(smaller).shape;
@@ -65,7 +65,7 @@ void require_within(const OpCall& call, std::size_t smaller, const Shape& shape,
       require_at_most(call, own[d], shape[d], what + " in dimension " + std::to_string(d), input_place(smaller));
 }
 
-// gather and scatter take a 0-d tensor for one of a single element.
+// Checks the rank of the indices. gather and scatter treat a 0-d tensor as a tensor of one element.
 void require_index_rank(const OpCall& call, std::size_t operand) {
   const std::size_t x = std::max<std::size_t>(call.tensor(0).rank(), 1);
   const TensorType& type = tensor_operand(call, operand);

@@ -1,4 +1,4 @@
-// Products of matrices: matmul, linear, bmm, addmm. Convolutions and attention: matrix.h says where.
+// Matrix products: matmul, linear, bmm, addmm. Convolutions and attention are in convolution.cpp and attention.cpp.
 #include "ir/ops/matrix.h"
 
 #include <algorithm>
@@ -184,7 +184,7 @@ ExprId addmm_formula(Formula& f, std::size_t, Index index) {
                              return f.load(1, {index[0], k[0]}) * f.load(2, {k[0], index[1]});
                            }),
                   factor("alpha"));
-  // With beta 0 the bias takes no part, not even its NaNs.
+  // With beta 0 the bias is ignored, including NaNs in it.
   const Scalar beta = factor("beta");
   if (beta.as_double() != 0) value = value + times(f.load_broadcast(0, index), beta);
   return wrap(f, value, dtype);

@@ -1,5 +1,5 @@
-// Movement of elements: reshape, permute, slice, concat, pad, ... and tuples. The rows that give the same elements
-// other indices are here; movement.h says where the others are.
+// Data movement ops. This file has the rows that only change indices (reshape, flatten, permute, transpose, squeeze,
+// unsqueeze, expand); the others are in movement_cutting.cpp, movement_joining.cpp and movement_tiling.cpp.
 #include "ir/ops/movement.h"
 
 #include <algorithm>
@@ -89,7 +89,7 @@ OpDef permuting_row(std::string op, std::string summary, std::vector<AttributeSp
 
 // --- squeeze, unsqueeze
 
-// Which dimensions go: those that are 1 by their bounds, among the listed ones or all.
+// The dimensions that squeeze removes: those of extent 1 by their bounds, among the listed ones or all.
 std::vector<bool> squeezed(const Shape& shape, const Attributes& attributes, const Bounds& bounds) {
   std::vector<bool> goes(shape.size(), true);
   if (const auto listed = attributes.integers("dim")) {

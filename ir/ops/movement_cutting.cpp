@@ -22,7 +22,7 @@ Slice slice_of(const Attributes& attributes, const Dim& size, const Bounds& boun
   const Dim wanted = wrapped_position(start_given, size, bounds);
   const Dim start = clamped_position(wanted, 0, size, bounds);
   const Dim end = clamped_position(wrapped_position(end_given, size, bounds), start, size, bounds);
-  // To the end of the dimension: the last 3 are min(3, size), not size - max(0, size - 3).
+  // A slice to the end of the dimension: the length of x[-3:] is min(3, size), not size - max(0, size - 3).
   const Dim length = end == size ? clamped_position(size - wanted, 0, size, bounds) : end - start;
   return {start, simplify(ceil_div(length, step), bounds), step};
 }
@@ -73,7 +73,7 @@ ExprId select_formula(Formula& f, std::size_t, Index index) {
 
 // --- split, chunk
 
-// How many pieces, where that does not depend on symbols.
+// The number of pieces if it does not depend on symbols.
 std::optional<std::int64_t> fixed(const Dim& count, const Bounds& bounds) {
   const Range range = range_of(count, bounds);
   return range.min == range.max ? std::optional(range.min) : std::nullopt;
@@ -89,7 +89,7 @@ std::vector<ValueType> pieces(const OpCall& call, std::size_t dim, const std::ve
   return types;
 }
 
-// `count` pieces of `size`, the last one what is left.
+// `count` pieces of `size`; the last one has the rest.
 std::vector<Dim> equal_pieces(const Dim& total, const Dim& size, std::int64_t count, std::string_view attribute) {
   constexpr std::int64_t kMost = 1 << 20;  // each piece is a value of the graph
   if (count > kMost)
@@ -142,7 +142,8 @@ std::vector<ValueType> infer_chunk(const OpCall& call) {
   const Dim total = x.shape[dim];
   const Dim size = simplify(ceil_div(total, chunks), bounds);
   if (total == size * chunks) return pieces(call, dim, equal_pieces(total, size, chunks, "chunks"));
-  // Rounding up may need fewer pieces (5 in 4 chunks: 2, 2, 1); of a symbol, the wanted number is taken and checked.
+  // Rounding up may give fewer pieces (5 in 4 chunks: 2, 2, 1). For a symbolic size, use the wanted number and check it
+  // at launch.
   const Dim count = simplify(ceil_div(total, size), bounds);
   if (const auto known = fixed(count, bounds)) return pieces(call, dim, equal_pieces(total, size, *known, "chunks"));
   const std::int64_t wanted = call.declared.empty() ? chunks : static_cast<std::int64_t>(call.declared.size());
@@ -150,7 +151,7 @@ std::vector<ValueType> infer_chunk(const OpCall& call) {
   return pieces(call, dim, equal_pieces(total, size, wanted, "chunks"));
 }
 
-// Where a piece begins. There may be many pieces: nothing is made for those before it.
+// The offset of a piece. There may be many pieces, so this does not compute all offsets before it.
 IndexExpr offset_of_piece(Formula& f, std::size_t dim, std::size_t piece) {
   const auto number = static_cast<std::int64_t>(piece);
   if (const std::int64_t chunks = f.attributes().integer("chunks", 0); chunks > 0)

@@ -1,4 +1,4 @@
-// concat, stack: tensors side by side. tuple, get_item: values bundled, no element moves.
+// concat and stack join tensors along a dimension. tuple and get_item only group values; no element moves.
 #include <algorithm>
 
 #include "ir/ops/movement.h"
@@ -9,7 +9,7 @@ namespace {
 
 using Index = std::span<const IndexExpr>;
 
-// PyTorch lets an empty tensor of shape [0] stand beside tensors of any rank.
+// PyTorch's concat accepts an empty tensor of shape [0] beside tensors of any rank.
 bool is_legacy_empty(const Shape& shape) {
   return shape.size() == 1 && shape[0].is(0);
 }
@@ -44,10 +44,10 @@ std::vector<ValueType> infer_concat(const OpCall& call) {
 
 struct Piece {
   E condition;                 // whether the output position lies in this piece
-  std::function<E()> element;  // its element, asked for under that condition
+  std::function<E()> element;  // its element, evaluated only under that condition
 };
 
-// The element of the piece whose condition holds; exactly one does. The last needs no choice of its own.
+// The element of the piece with a true condition. Exactly one condition is true, so the last piece needs no test.
 E choose(Formula& f, const std::vector<Piece>& pieces) {
   E chosen;
   for (std::size_t n = pieces.size(); n-- > 0;) {

@@ -1,4 +1,4 @@
-// pad, flip, roll, repeat, repeat_interleave, tril, triu: index arithmetic that stays in place, more or less.
+// pad, flip, roll, repeat, repeat_interleave, tril, triu: ops that fold, shift or mask positions of a dimension.
 #include <algorithm>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 
 using Index = std::span<const IndexExpr>;
 
-// Farther than any dimension reaches, yet sums with positions do not overflow.
+// Greater than any dimension, but sums with positions do not overflow.
 constexpr std::int64_t kFarthestDiagonal = std::int64_t{1} << 61;
 
 // --- pad
@@ -20,7 +20,7 @@ struct Padding {
   Dim before, after;
 };
 
-// For each dimension; the attribute lists pairs from the last dimension backwards.
+// The padding of each dimension. The attribute lists pairs from the last dimension backwards.
 std::vector<Padding> paddings(const Attributes& attributes, std::size_t rank) {
   std::vector<Padding> result(rank, {0, 0});
   const std::vector<Dim> listed = *attributes.dims("pad");
@@ -58,8 +58,8 @@ std::vector<ValueType> infer_pad(const OpCall& call) {
   return {type};
 }
 
-// Where a position of the unpadded dimension, possibly outside it, takes its value. A crop beside a circular padding
-// comes first: what is cut off does not come around.
+// The position in [0, size) that a position of the unpadded dimension, possibly outside it, reads. With circular
+// padding, negative padding (a crop) is applied first, so cropped elements do not wrap around.
 IndexExpr folded_position(const IndexExpr& position, const Dim& size, const Padding& padding, const std::string& mode) {
   if (mode == "circular") {
     const Dim front = max(-padding.before, 0), back = max(-padding.after, 0);
@@ -127,7 +127,7 @@ std::vector<ValueType> infer_roll(const OpCall& call) {
 IndexExpr rolled(const IndexExpr& position, std::int64_t shift, const Dim& size) {
   if (const auto known = size.as_constant()) {
     if (*known == 0) return position;
-    shift %= *known;  // small and not negative: the remainder below then has no negative dividend
+    shift %= *known;  // in [0, size), so that the remainder below has no negative dividend
     if (shift > 0) shift -= *known;
   }
   return floor_mod(position - shift, size);

@@ -1,4 +1,5 @@
-// Pooling: a reduction over a window that slides over 1 to 3 spatial dimensions; positions outside take no part.
+// Pooling: a reduction over a window that slides over 1 to 3 spatial dimensions. Positions outside the input are left
+// out.
 #include "ir/ops/pooling.h"
 
 #include <algorithm>
@@ -36,13 +37,13 @@ const TensorType& spatial_operand(const OpCall& call, std::size_t spatial) {
   return x.rank() > spatial + 2 ? tensor_of_rank(call, 0, spatial + 2) : x;
 }
 
-// From the window's first position to its last.
+// The extent of a dilated window: (kernel - 1) * dilation + 1.
 Dim reach_of(const Window& w, std::size_t d) {
   return Dim(w.dilation[d]) * (w.kernel[d] - 1) + 1;
 }
 
-// PyTorch's output size; with ceil_mode a last window may hang over, but must start inside the input or its left
-// padding.
+// PyTorch's output size. With ceil_mode the last window may extend over the end, but must start inside the input or its
+// left padding.
 Dim windows_along(const Window& w, std::size_t d, const Dim& size, const Bounds& bounds) {
   const Dim reach = reach_of(w, d);
   const Dim room = size + 2 * w.padding[d] - reach;
@@ -107,7 +108,7 @@ std::vector<ValueType> infer_average(const OpCall& call, std::size_t spatial) {
   return infer_window(call, spatial);
 }
 
-// How many positions of the window at output position `at` count.
+// The number of positions of the window at output position `at` that an average divides by.
 IndexExpr counted(const Window& w, std::size_t d, const IndexExpr& at, const Dim& size, bool include_padding) {
   const IndexExpr start = at * w.stride[d] - w.padding[d];
   const IndexExpr end = min(start + w.kernel[d], size + w.padding[d]);
@@ -140,7 +141,7 @@ std::vector<ValueType> infer_adaptive(const OpCall& call) {
   return {type};
 }
 
-// No tensor has such a dimension; products of extents below it and of a few thousand do not overflow.
+// Greater than any real dimension; products of smaller extents and a few thousand do not overflow.
 constexpr std::int64_t kLargeExtent = std::int64_t{1} << 40;
 
 // The greatest extent of a window.
@@ -165,7 +166,7 @@ ExprId adaptive_formula(Formula& f, std::size_t, Index index) {
   std::vector<Dim> extents;
   for (std::size_t d = 0; d < 2; ++d) {
     const Dim& in = x.shape[leading + d];
-    if (out[d] == 0) return zero(f, type);  // there is no element
+    if (out[d] == 0) return zero(f, type);  // the result is empty
     const IndexExpr at = out[d] == 1 ? IndexExpr(0) : index[leading + d];
     start[d] = f.simplified(floor_div(at * in, out[d]));
     end[d] = f.simplified(ceil_div((at + 1) * in, out[d]));
@@ -192,8 +193,8 @@ OpDef window_row(std::size_t spatial, bool average) {
   row.summary =
       std::string(average ? "The mean" : "The greatest element") + " of each window over " + dims + "-d positions.";
   row.operands = {"x"};
-  // The two kinds share their attributes; dilation of an average must be 1, count_include_pad says nothing of a
-  // maximum.
+  // Both kinds have the same attributes. Average pooling requires a dilation of 1; max pooling ignores
+  // count_include_pad.
   row.attributes = {{"kernel_size", kIntegers, true}, {"stride", kIntegers}, {"padding", kIntegers},
                     {"dilation", kIntegers},          {"ceil_mode", kFlag},  {"count_include_pad", kFlag}};
   if (average) {

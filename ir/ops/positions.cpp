@@ -5,7 +5,7 @@
 namespace fusec::ops {
 namespace {
 
-// Beyond any dimension, yet far enough from the limits that sums with a dimension do not overflow.
+// Greater than any dimension, but sums with a dimension do not overflow.
 constexpr std::int64_t kFar = std::int64_t{1} << 61;
 
 struct Monomial {
@@ -64,7 +64,7 @@ std::optional<Dim> exact_quotient(const Dim& a, const Dim& b) {
   if (b.is(0)) return std::nullopt;
   const Monomial divisor = leading(b);
   Dim rest = a, quotient = 0;
-  // Each step removes the leading term; a quotient of more terms than that is no dimension anyone writes.
+  // Each step removes the leading term. Real dimensions have quotients of fewer terms than the limit.
   for (int step = 0; step < 64; ++step) {
     if (rest.is(0)) return quotient;
     const auto term = divide(leading(rest), divisor);

@@ -1,5 +1,5 @@
-// From floats to narrow integers and narrow floats by a scale, and back. Scales and zero points are one for the tensor,
-// one for each index along an axis, one for each block of an axis, or broadcast.
+// quantize and dequantize: floats to narrow integers or narrow floats by a scale, and back. Scales and zero points are
+// per tensor, per index of an axis, per block of an axis, or broadcast.
 #include <cmath>
 
 #include "ir/error.h"
@@ -9,7 +9,7 @@
 namespace fusec::ops {
 namespace {
 
-// How a scale lies over the tensor.
+// How a scale maps to the tensor's elements.
 enum class Spread : std::uint8_t { kOne, kAxis, kBlocks, kBroadcast };
 
 std::size_t axis_of(const Attributes& attributes, std::size_t rank) {
@@ -23,7 +23,7 @@ std::optional<Spread> spread_of(const Attributes& attributes, const TensorType& 
   return scale.rank() == x.rank() ? std::optional(Spread::kBroadcast) : std::nullopt;
 }
 
-// `operand` is a scale or zero point of operand 0: checks that it lies over it.
+// Checks that a scale or zero point, `operand`, has a shape that fits operand 0.
 void require_spread(const OpCall& call, std::size_t operand) {
   const TensorType& x = call.tensor(0);
   const TensorType& scale = tensor_operand(call, operand);
@@ -63,7 +63,7 @@ void require_scales(const OpCall& call) {
   require_spread(call, 2);
 }
 
-// The scale or zero point of the element at i, in float32 as all of this arithmetic.
+// The scale or zero point of the element at i, in float32, the type of all arithmetic here.
 E load_spread(Formula& f, std::size_t operand, Formula::Index i) {
   const TensorType& x = f.operand(0).type.tensor;
   const TensorType& scale = f.operand(operand).type.tensor;
@@ -88,7 +88,7 @@ struct RealRange {
   double min, max;
 };
 
-// What float32 arithmetic saturates at: every bound is a float32 whose conversion to the dtype is exact.
+// The saturation bounds of the dtype as float32 values that convert to the dtype exactly.
 RealRange range_of(DType dtype) {
   switch (dtype) {
     case DType::kFloat8E4M3FN:
@@ -104,7 +104,7 @@ RealRange range_of(DType dtype) {
   }
   const IntegerRange whole = integer_range(dtype);
   float max = static_cast<float>(whole.max);
-  if (bits(dtype) >= 32) max = std::nextafter(max, 0.0f);  // the greatest value itself rounds up, out of the range
+  if (bits(dtype) >= 32) max = std::nextafter(max, 0.0f);  // the greatest value would round up, out of range
   return {static_cast<double>(whole.min), static_cast<double>(max)};
 }
 

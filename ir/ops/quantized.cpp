@@ -1,5 +1,5 @@
-// Linear layers on quantized operands, and the grouped product of mixture-of-experts layers. Scales are applied to the
-// accumulated product where they are constant along the inner dimension, to the weight before the product where not.
+// Linear layers on quantized operands, and the grouped matrix product of mixture-of-experts layers. Scales that are
+// constant along K multiply the accumulator; other scales multiply the weight before the product.
 #include "ir/ops/matrix.h"
 #include "ir/ops/positions.h"
 #include "ir/ops/table.h"
@@ -10,13 +10,13 @@ namespace {
 using Index = std::span<const IndexExpr>;
 constexpr ScalarType kFloat = ScalarType::kFloat32;
 
-// --- what the linear layers share
+// --- shared by the linear layers
 
 struct LinearSizes {
   Dim rows, columns, inner;  // M, N, K
 };
 
-// Operand 0 is x[.., K], operand 1 the weight [N, K].
+// Checks x[.., K], operand 0, and the weight [N, K], operand 1.
 LinearSizes linear_shapes(const OpCall& call) {
   const TensorType& x = tensor_of_min_rank(call, 0, 1);
   const TensorType& weight = tensor_of_rank(call, 1, 2);
@@ -35,7 +35,7 @@ TensorType linear_result(const OpCall& call) {
   return type;
 }
 
-// One element (rank 0 or 1), or one for each of `count` rows or columns.
+// Checks a scale: one element (rank 0 or 1), or one for each of `count` rows or columns.
 void require_scale(const OpCall& call, std::size_t operand, const std::optional<Dim>& count) {
   require_float(call, operand);
   const TensorType& type = call.tensor(operand);
@@ -46,7 +46,7 @@ void require_scale(const OpCall& call, std::size_t operand, const std::optional<
   require_equal(call, *count, type.shape[0], "a scale and the dimension it is for", input_place(operand));
 }
 
-// An offset of one element, subtracted from quantized values.
+// Checks an optional offset of one element, which is subtracted from quantized values.
 void require_offset(const OpCall& call, std::size_t operand) {
   if (!call.has(operand)) return;
   const TensorType& type = tensor_operand(call, operand);
@@ -71,14 +71,14 @@ E at_position(Formula& f, std::size_t operand, const IndexExpr& i, ScalarType ty
   return f.load(operand, position, type);
 }
 
-// x at row `index` without its last entry, position k of the inner dimension.
+// x[row, k], with the row of the output index (all but its last entry).
 E load_row(Formula& f, Index index, const IndexExpr& k) {
   std::vector<IndexExpr> own(index.begin(), index.end());
   own.back() = k;
   return f.load(0, own);
 }
 
-// Which row of the flattened x this is.
+// The row number in x flattened to [M, K].
 IndexExpr row_number(Formula& f, Index index) {
   const Shape& shape = f.output_type().shape;
   return flat_index({shape.begin(), shape.end() - 1}, index.first(index.size() - 1));
@@ -245,7 +245,7 @@ ExprId grouped_formula(Formula& f, std::size_t, Index index) {
     });
     return f.has(3) ? product + f.load(3, {expert, n}) : product;
   };
-  // Of one expert it is a product like any other, of all rows.
+  // With one expert it is an ordinary product of all rows.
   if (weight[0].is(1)) return select(owned, value(), zero(f, type));
   return f.guarded(owned, value, zero(f, type));
 }

@@ -27,18 +27,18 @@ std::vector<ValueType> reduced_type(const OpCall& call, DType dtype) {
   return reduced_type(call, reduced_dims(call.attributes, tensor_operand(call, 0).rank()), dtype);
 }
 
-// The least and the greatest of nothing are nothing.
+// Refuses an empty reduction, which has no minimum and maximum.
 void refuse_empty(const OpCall& call, const std::vector<std::size_t>& dims) {
   for (const std::size_t d : dims) {
-    if (d >= call.tensor(0).rank()) continue;  // of a 0-d tensor
+    if (d >= call.tensor(0).rank()) continue;  // dimension 0 of a 0-d tensor
     if (range_of(call.tensor(0).shape[d], bounds_of(call)).max == 0)
       fail(input_place(0), "reduction of an empty dimension", to_string(call.tensor(0), call.symbols),
            "dimension " + std::to_string(d) + " of 1 or more");
   }
 }
 
-// A reduction of one operand seen from one output index: the loads it makes and the axes it goes over. The parts of a
-// reduction in several passes (mean and deviation) go over axes of their own.
+// The reduction of one operand at one output index: its loads and axes. Each pass of a reduction in several passes
+// (mean and deviation) gets new axes.
 class ReducedRow {
  public:
   ReducedRow(Formula& f, std::vector<std::size_t> dims, Formula::Index i, ScalarType type)
@@ -69,7 +69,7 @@ class ReducedRow {
   E mean() const {
     return sum([](E x) { return x; }) / count();
   }
-  // Finite wherever the elements are, which the sum of `mean` need not be.
+  // Finite if the elements are; the sum in `mean` may overflow.
   E scaled_mean() const {
     return ops::scaled_mean(f_, f_.type(0).dtype, extents_, [&](Formula::Index k) { return f_.load(0, at(k), type_); });
   }
@@ -112,14 +112,14 @@ E itself(E x) {
   return x;
 }
 
-// sum, prod: of bool and integers int64
+// sum, prod; the result of bool and integers is int64
 OpDef accumulation(std::string name, std::string summary, Reduction r) {
   OpDef row = reduction(std::move(name), std::move(summary));
   row.infer = [](const OpCall& call) { return reduced_type(call, sum_dtype(tensor_operand(call, 0).dtype)); };
   return with_row_body(std::move(row), [r](Formula&, const ReducedRow& x) { return x.reduce(r, itself); });
 }
 
-// amax, amin: the operand's own dtype
+// amax, amin; the result has the operand's dtype
 OpDef extreme(std::string name, std::string summary, Reduction r, Reduction of_bools) {
   OpDef row = reduction(std::move(name), std::move(summary));
   row.infer = [](const OpCall& call) {
@@ -141,7 +141,8 @@ OpDef float_reduction(std::string name, std::string summary, RowBody body) {
   return with_row_body(std::move(row), std::move(body));
 }
 
-// The squared deviations from the mean, over n - correction; in two passes, as it must be for values far from 0.
+// The sum of squared deviations from the mean, divided by n - correction. It uses two passes, which keeps precision for
+// values far from 0.
 E variance(Formula& f, const ReducedRow& x) {
   const E mean = x.scaled_mean();
   const E squares = x.sum([&](E v) { return (v - mean) * (v - mean); });
@@ -154,7 +155,7 @@ OpDef with_correction(OpDef row) {
   return row;
 }
 
-// log of the sum of exponentials, the greatest taken out first; an infinite one stays in, or it would give NaN.
+// log(sum(exp(x - max))) + max. An infinite maximum is not subtracted, which would give NaN.
 OpDef logsumexp_row() {
   OpDef row = reduction("logsumexp", "log(sum(exp(x))), stable");
   row.infer = [](const OpCall& call) { return reduced_type(call, float_dtype(tensor_operand(call, 0).dtype)); };
@@ -183,7 +184,7 @@ OpDef vector_norm_row() {
   return row;
 }
 
-// any, all: of any dtype, what is not 0 is true. An empty list of dimensions reduces none of them, as in PyTorch.
+// any, all on any dtype; nonzero values are true. An empty list of dimensions reduces none, as in PyTorch.
 OpDef quantifier(std::string name, std::string summary, Reduction r) {
   auto dims_of = [](const Attributes& attributes, std::size_t rank) {
     const auto listed = attributes.integers("dim");

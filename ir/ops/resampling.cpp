@@ -1,5 +1,5 @@
-// interpolate: nearest and bilinear resampling with PyTorch's positions, which it computes in the operand's compute
-// type (float32 but for float64): rounding there decides which element is the nearest.
+// interpolate: nearest and bilinear resampling at PyTorch's positions. PyTorch computes positions in the operand's
+// compute type (float64 for float64, else float32), and their rounding decides which element is nearest.
 #include <bit>
 #include <cmath>
 #include <numeric>
@@ -49,7 +49,7 @@ E quotient(Formula& f, const Dim& a, const Dim& b) {
   return left / right;
 }
 
-// Does i * in // out, exact, agree with floor(i * (in / out)) in float32 for every output position?
+// Whether the exact i * in // out equals floor(i * (in / out)) in float32 for every output position.
 bool float_agrees_with_exact(std::int64_t in, std::int64_t out) {
   if (out > 65536 || in > (std::int64_t{1} << 40)) return false;  // neither slow nor beyond 63 bits
   const float scale = static_cast<float>(in) / static_cast<float>(out);
@@ -59,7 +59,7 @@ bool float_agrees_with_exact(std::int64_t in, std::int64_t out) {
   return true;
 }
 
-// The position of the operand that is nearest to output position `at`.
+// The operand's position that is nearest to output position `at`.
 IndexExpr nearest_position(Formula& f, const IndexExpr& at, const Dim& in, const Dim& out) {
   if (in == out) return at;
   if (out == 2 * in) return f.simplified(floor_div(at, 2));
@@ -79,14 +79,14 @@ ExprId nearest_formula(Formula& f, Index index) {
   return f.load(0, own);
 }
 
-// A position between the operand's elements as whole numbers: `eighths` of an element, say, from the first one on.
+// A position between the operand's elements as a fraction: parts / of_element elements from the first one on.
 struct ExactPosition {
   IndexExpr parts;
   std::int64_t of_element;
-  bool weight;  // what is left of an element is the weight to the last bit, too
+  bool weight;  // the fraction of an element equals PyTorch's float32 weight bit for bit
 };
 
-// (at + 0.5) * in / out - 0.5, where float32 has the same elements below the positions everywhere.
+// (at + 0.5) * in / out - 0.5 exactly, if rounding down gives the same element as in float32 for all positions.
 std::optional<ExactPosition> exact_position(Formula& f, const IndexExpr& at, const Dim& in, const Dim& out) {
   if (!in.is_constant() || !out.is_constant()) return std::nullopt;
   const std::int64_t i = in.constant_term(), o = out.constant_term();

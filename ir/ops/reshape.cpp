@@ -12,7 +12,7 @@ bool has_zero(const Shape& shape) {
   return std::any_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is(0); });
 }
 
-// Dimensions that stand on both sides say nothing about whether the counts agree.
+// Removes common dimensions from both shapes, since they do not decide whether the element counts agree.
 void cancel_common(Shape& a, Shape& b) {
   for (std::size_t i = a.size(); i-- > 0;) {
     const auto other = std::find(b.begin(), b.end(), a[i]);
@@ -40,7 +40,7 @@ struct Group {
   std::size_t from_begin, from_end, to_begin, to_end;
 };
 
-// Cuts both shapes, from the right, wherever the elements to the right of the cut are as many on both sides.
+// Cuts both shapes, from the right, at each point with equal element counts to its right on both sides.
 std::vector<Group> matched_groups(const Shape& from, const Shape& to) {
   std::vector<Group> groups;
   std::size_t from_end = from.size(), to_end = to.size(), to_least = to.size();
@@ -58,7 +58,7 @@ std::vector<Group> matched_groups(const Shape& from, const Shape& to) {
       break;
     }
   }
-  // Leading dimensions of 1, and counts whose equality only the launch can check.
+  // The rest: leading dimensions of 1, or dimensions with counts that only the launch can compare.
   if (from_end > 0 || to_end > 0) groups.push_back({0, from_end, 0, to_end});
   return groups;
 }
@@ -107,7 +107,7 @@ Shape resolved_shape(const OpCall& call, const Shape& from, const std::vector<Di
 std::vector<IndexExpr> reshaped_index(const Shape& from, const Shape& to, std::span<const IndexExpr> index,
                                       const Bounds& bounds) {
   std::vector<IndexExpr> result(from.size(), IndexExpr(0));
-  if (has_zero(from) || has_zero(to)) return result;  // there is no element
+  if (has_zero(from) || has_zero(to)) return result;  // the tensor is empty
   for (const Group& group : matched_groups(from, to)) {
     IndexExpr flat = 0;
     for (std::size_t o = group.to_begin; o < group.to_end; ++o)

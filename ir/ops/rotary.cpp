@@ -1,5 +1,5 @@
-// Rotary position embedding: pairs of elements of the last dimension turned by an angle whose cosine and sine are
-// given. The pairs are (j, j + half) or, interleaved, neighbours.
+// Rotary position embedding: rotates pairs of elements of the last dimension by an angle, given by its cosine and sine.
+// The pairs are (j, j + half) or, interleaved, (2j, 2j + 1).
 #include "ir/ops/common.h"
 #include "ir/ops/table.h"
 
@@ -19,7 +19,7 @@ std::vector<ValueType> rope_type(const OpCall& call) {
   return {x};
 }
 
-// The other element of the pair, negative for the first of the two.
+// The other element of the pair, negated for the first one of the pair.
 E partner(Formula& f, Formula::Index i, ScalarType type) {
   const IndexExpr& j = i.back();
   std::vector<IndexExpr> index(i.begin(), i.end());

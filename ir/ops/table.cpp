@@ -38,7 +38,7 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row.back();
 }
 
-// "bias?" and "tensors*" are called bias and tensors.
+// The operand's name without its marks: "bias" for "bias?".
 std::string_view bare_name(std::string_view operand) {
   return operand.substr(0, operand.find_last_not_of("?*+") + 1);
 }

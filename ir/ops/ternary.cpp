@@ -20,7 +20,7 @@ std::vector<ValueType> broadcast_all(const OpCall& call, DType dtype) {
   return {TensorType{dtype, broadcast_operands(call, {0, 1, 2})}};
 }
 
-// Attribute value as a factor: of integers its whole part.
+// The attribute "value" as a factor; its integer part for integer dtypes.
 E value_factor(Formula& f) {
   const DType dtype = f.output_type().dtype;
   const Scalar value = Scalar::floating(f.attributes().number("value", 1));
@@ -41,7 +41,7 @@ OpDef where_row() {
   return row;
 }
 
-// The form that is exact at both ends: it starts from the nearer one.
+// Uses a form that is exact at both ends: it starts from the nearer end.
 OpDef lerp_row() {
   OpDef row = ternary("lerp", "start + weight * (end - start)", {"start", "end", "weight"});
   row.infer = [](const OpCall& call) {

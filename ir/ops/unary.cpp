@@ -27,7 +27,7 @@ OpDef unary(std::string name, std::string summary) {
   return row;
 }
 
-// Numbers to numbers of the same dtype; integers wrap at their own width.
+// An op with a result of the operand's dtype; integers wrap at their own width.
 OpDef unary_arithmetic(std::string name, std::string summary, UnaryBody body, bool allows_bool = false) {
   OpDef row = unary(std::move(name), std::move(summary));
   row.infer = [allows_bool](const OpCall& call) {
@@ -40,7 +40,7 @@ OpDef unary_arithmetic(std::string name, std::string summary, UnaryBody body, bo
   return row;
 }
 
-// Functions whose result is a float, of integers float32.
+// An op with a float result; float32 for integers.
 OpDef unary_floating(std::string name, std::string summary, UnaryBody body) {
   OpDef row = unary(std::move(name), std::move(summary));
   row.infer = [](const OpCall& call) { return like_operand(call, float_dtype(tensor_operand(call, 0).dtype)); };
@@ -68,7 +68,7 @@ OpDef with_attributes(OpDef row, std::vector<AttributeSpec> attributes) {
   return row;
 }
 
-// floor, ceil, round, trunc: what is whole already stays as it is.
+// floor, ceil, round, trunc; integers stay unchanged.
 UnaryBody rounding(ExprOp op) {
   return [op](Formula&, E x) { return is_float(x.type()) ? apply(op, x) : x; };
 }
@@ -77,7 +77,7 @@ E clamped(E x, double low, double high, Formula& f) {
   return at_most(at_least(x, f.number(low, x.type())), f.number(high, x.type()));
 }
 
-// The bounds of an integer clamp are whole numbers of its range.
+// Clamps x. For integer dtypes the bounds are truncated and clamped to the dtype's range.
 E bounded(Formula& f, E x, const std::optional<Scalar>& low, const std::optional<Scalar>& high) {
   const DType dtype = f.output_type().dtype;
   auto bound = [&](const Scalar& s) { return f.scalar(is_float(dtype) ? s : saturated(s, dtype), x.type()); };
@@ -91,7 +91,7 @@ E sign(Formula& f, E x) {
   return f.convert(x > 0.0, x.type()) - f.convert(x < 0.0, x.type());
 }
 
-// log(1 + exp(x)), which is x itself in float arithmetic once x is large.
+// log(1 + exp(x)); infinite if exp(x) overflows.
 E softplus(E x) {
   return apply(ExprOp::kLog1p, exp(x));
 }
@@ -189,7 +189,7 @@ std::vector<OpDef> activation_rows() {
   };
 }
 
-// PyTorch defines square as pow(x, 2): of bool that is int64.
+// PyTorch defines square as pow(x, 2); the result for bool is int64.
 OpDef square_row() {
   OpDef row = unary("square", "x * x");
   row.infer = [](const OpCall& call) {
@@ -250,7 +250,7 @@ OpDef cast_row() {
     const E x = f.load(0, i);
     if (f.operand(0).kind == Operand::Kind::kTensor && f.type(0).dtype == to) return x;
     E y = f.convert(x, compute_type(to));
-    // PyTorch saturates here, and only here: float8_e5m2 has infinities.
+    // PyTorch saturates only for float8_e4m3fn, since float8_e5m2 has infinities.
     if (to == DType::kFloat8E4M3FN) y = clamped(y, -448, 448, f);
     return f.round(y, to);
   };
