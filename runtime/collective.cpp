@@ -14,7 +14,7 @@ DeviceCall collective_in_numbers(const Graph& graph, const LaunchStep& step, con
   DeviceCall call;
   call.kind = DeviceCall::Kind::kCollective;
   const std::int64_t slices = value(planned.slices), width = bits(graph.tensor(step.reads[0]).dtype) / 8;
-  if (slices == 0) return call;  // a group of no calls
+  if (slices == 0) return call;  // an empty group
   call.name = planned.function;
   call.extents = {value(planned.count), planned.dtype.number, planned.reduction.number, planned.communicator};
   const std::int64_t from = value(planned.from_slice) * width, to = value(planned.to_slice) * width;

@@ -11,12 +11,12 @@
 namespace fusec {
 namespace {
 
-// The magnitude of an output is its root mean square. A few huge values among ordinary ones do not count: they would
-// excuse any error of the others.
-constexpr double kOutlier = 16;  // times the median
+// Values are clipped at this multiple of the median, so that a few huge values do not excuse errors of the others.
+constexpr double kOutlier = 16;
 
-// Sums of large terms that cancel are as far off as their terms are large, whatever is left of them. Zeros are rows
-// without an expert, or what an activation cut off: they tell nothing of terms.
+// The magnitude of an output: the root mean square of its clipped, nonzero values. The error of a sum with cancellation
+// depends on the size of its terms, and other outputs show that size. Zeros (rows without an expert, values that an
+// activation cut off) do not show it.
 double magnitude(const HostTensor& tensor) {
   std::vector<double> values;
   for (std::int64_t i = 0; i < tensor.size(); ++i)
@@ -25,15 +25,15 @@ double magnitude(const HostTensor& tensor) {
   const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
   std::nth_element(values.begin(), middle, values.end());
   const double most = kOutlier * *middle;
-  double squares = 0;  // in units of `most`: they do not overflow
+  double squares = 0;  // in units of `most`, so that they do not overflow
   for (const double v : values) squares += std::min(v / most, 1.0) * std::min(v / most, 1.0);
   return most * std::sqrt(squares / static_cast<double>(values.size()));
 }
 
 constexpr std::int64_t kNeighbours = 32;
 
-// How many elements are each other's neighbours: those of the trailing dimensions that together have enough. Where
-// floats became steps, all of them: a step more or less may be anywhere.
+// The number of elements in a neighbourhood: those of the last dimensions that have at least kNeighbours elements
+// together. All elements of a stepped output, since an error of one step may be anywhere.
 std::int64_t neighbourhood(const std::vector<std::int64_t>& shape, bool is_stepped) {
   if (is_stepped) return std::max<std::int64_t>(element_count(shape), 1);
   std::int64_t count = 1;
@@ -41,7 +41,7 @@ std::int64_t neighbourhood(const std::vector<std::int64_t>& shape, bool is_stepp
   return std::max<std::int64_t>(count, 1);
 }
 
-// Does not overflow where the squares would.
+// The root mean square, without overflow of the squares.
 class RootMeanSquare {
  public:
   void add(double value) {
@@ -79,7 +79,7 @@ std::uint64_t distance(DType dtype, std::int64_t a, std::int64_t b) {
   return static_cast<std::uint64_t>(a_is_less ? b : a) - static_cast<std::uint64_t>(a_is_less ? a : b);
 }
 
-// How far one element is off, as a share of what it may be: right up to 1.
+// The error of one element, absolute and as a share of the allowed error; a share of at most 1 is right.
 struct Deviation {
   double share, error;
 };
@@ -103,7 +103,7 @@ class OutputComparison {
         is_default_(!tolerances.given) {
     require_same_type();
     if (is_default_ && is_float(got.dtype)) tolerance_.atol *= std::max(1.0, magnitude(want));
-    // Integers that may be off are few where their share is.
+    // The number of integers that may be one step off.
     steps_left_ = std::max(1.0, tolerance_.share * static_cast<double>(want.size()));
     if (float64 == nullptr) return;
     float64_ = &float64->values.at(output);
@@ -126,7 +126,7 @@ class OutputComparison {
 
  private:
   void require_same_type() const {
-    // Expected floats may be of another dtype: what computed them had its own.
+    // Expected floats may have another float dtype, since another program may have computed them.
     if (got_.shape == want_.shape && (got_.dtype == want_.dtype || (is_float(got_.dtype) && is_float(want_.dtype))))
       return;
     const auto text = [](const HostTensor& t) {
@@ -150,7 +150,7 @@ class OutputComparison {
     Deviation d = deviation(got, want, allowed(got, want));
     if (d.share <= 1 || float64_ == nullptr) return d;
     const double exact = float64_->real(i);
-    // Where the expected value is not finite, only the same is right, whatever float64 says.
+    // If the expected value is not finite, only the same value is right, even if float64 differs.
     if (!std::isfinite(want) || !std::isfinite(exact)) return d;
     return by_float64(i, deviation(got, exact, allowed(got, exact)),
                       deviation(got, exact, kRoundingFactor * rounding_->worst[static_cast<std::size_t>(i)]));
@@ -167,12 +167,12 @@ class OutputComparison {
     if (d.share <= 1 || float64_ == nullptr) return d;
     const std::int64_t exact = float64_->integer(i);
     const Deviation near = off_by(exact, tolerance_.atol);
-    // Rounding excuses steps of quantized values, not other integers.
+    // Rounding excuses only steps of quantized values, no other integers.
     if (near.share <= 1 || tolerance_.atol == 0) return by_float64(i, near, near);
     return by_float64(i, near, off_by(exact, kRoundingFactor * rounding_->worst[static_cast<std::size_t>(i)]));
   }
 
-  // An element that is not near the expected value may be near float64, or as far from it as rounding is.
+  // Accepts an element that is near its float64 value, or as far from it as rounding errors.
   Deviation by_float64(std::int64_t i, const Deviation& near, const Deviation& as_far_as_rounding) {
     const bool excused = near.share > 1 && as_far_as_rounding.share <= 1;
     if (excused) excused_.push_back(i);
@@ -180,7 +180,8 @@ class OutputComparison {
     return excused ? as_far_as_rounding : near;
   }
 
-  // Single elements may be excused by a rounding error beside them, as a whole the output must be worth it.
+  // Whether the errors of the whole output exceed those of rounding. Single elements may be excused by a rounding error
+  // in their neighbourhood, but the output as a whole must pass this check.
   bool is_far_as_a_whole() const {
     RootMeanSquare errors;
     for (std::int64_t i = 0; i < got_.size(); ++i)
@@ -220,7 +221,7 @@ class OutputComparison {
   const HostTensor* float64_ = nullptr;
   const RoundingErrors* rounding_ = nullptr;
   double steps_left_ = 0;
-  std::vector<std::int64_t> excused_;  // elements that are right as far as rounding is off itself
+  std::vector<std::int64_t> excused_;  // elements accepted only because of rounding errors
   std::int64_t by_float64_ = 0;
   std::optional<Difference> difference_;
 };

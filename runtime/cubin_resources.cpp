@@ -11,11 +11,11 @@
 namespace fusec {
 namespace {
 
-// Records of .nv.info: format, attribute, then a value of two bytes or the number of bytes that follow.
+// A record of .nv.info: format, attribute, then a value of two bytes, or the number of bytes that follow.
 constexpr std::uint8_t kSizedValue = 0x04;
 constexpr std::uint8_t kFrameSize = 0x11, kRegisterCount = 0x2f;
 
-// Where the system's own shared memory has a section (from sm_90 on), it is part of every kernel's.
+// Shared memory for the system, in bytes. From sm_90 on it has a section and is part of every kernel's shared memory.
 constexpr std::uint64_t kReservedShared = 1024;
 
 class Cubin {

@@ -19,14 +19,15 @@ namespace {
 std::vector<KernelImage> images_of(const std::vector<CompiledModule>& modules) {
   std::vector<KernelImage> images;
   for (const CompiledModule& module : modules)
-    images.push_back({std::make_shared<const std::string>(module.ptx), std::make_shared<const std::string>(module.cubin)});
+    images.push_back(
+        {std::make_shared<const std::string>(module.ptx), std::make_shared<const std::string>(module.cubin)});
   return images;
 }
 
 class CudaDevice {
  public:
-  CudaDevice(const CudaDriver& driver, const Graph& graph, const LaunchPlan& plan, const std::vector<CompiledModule>& modules,
-         const TensorMap& tensors)
+  CudaDevice(const CudaDriver& driver, const Graph& graph, const LaunchPlan& plan,
+             const std::vector<CompiledModule>& modules, const TensorMap& tensors)
       : driver_(driver),
         graph_(graph),
         plan_(plan),
@@ -76,7 +77,7 @@ class CudaDevice {
     return result;
   }
 
-  // Of each kernel of the plan.
+  // Seconds of each kernel of the plan in one run.
   std::vector<double> timed_kernels() {
     std::vector<CudaHandle> events(resolved_.steps.size() + 1, nullptr);
     for (CudaHandle& event : events) driver_.check(driver_.event_create(&event, 0), "an event");

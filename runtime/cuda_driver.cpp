@@ -15,12 +15,13 @@ namespace {
 
 constexpr int kMajor = 75, kMinor = 76;  // CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_*
 
-// A stand-in of the driver for tests, by its absolute path; else the machine's.
+// Loads the machine's driver, or for tests the stand-in with the absolute path in FUSEC_CUDA_DRIVER.
 void* open_driver(const char* hint) {
   const char* chosen = std::getenv("FUSEC_CUDA_DRIVER");
   const std::string name = chosen && *chosen == '/' ? chosen : "libcuda.so.1";
   void* library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) throw Error(ErrorKind::kEnvironment, Error::Parts{.what = "no CUDA driver (" + name + ")", .hint = hint});
+  if (!library)
+    throw Error(ErrorKind::kEnvironment, Error::Parts{.what = "no CUDA driver (" + name + ")", .hint = hint});
   return library;
 }
 
@@ -74,14 +75,14 @@ CudaDriver load_driver(const char* hint) {
   if (status == 0) return d;
   d.error_text(status, &text);
   throw Error(ErrorKind::kEnvironment, Error::Parts{.what = "the CUDA driver does not start",
-                                        .found = text ? text : "CUDA error " + std::to_string(status),
-                                        .hint = hint});
+                                                    .found = text ? text : "CUDA error " + std::to_string(status),
+                                                    .hint = hint});
 }
 
 }  // namespace
 
 const CudaDriver& CudaDriver::require(const char* hint) {
-  static const CudaDriver driver = load_driver(hint);  // tried anew as long as it throws
+  static const CudaDriver driver = load_driver(hint);  // tried again after a throw
   return driver;
 }
 
@@ -89,7 +90,8 @@ void CudaDriver::check(int status, const std::string& what) const {
   if (status == 0) return;
   const char* text = nullptr;
   error_text(status, &text);
-  throw Error(ErrorKind::kEnvironment, Error::Parts{.what = what, .found = text ? text : "CUDA error " + std::to_string(status)});
+  throw Error(ErrorKind::kEnvironment,
+              Error::Parts{.what = what, .found = text ? text : "CUDA error " + std::to_string(status)});
 }
 
 std::string architecture_of(const CudaDriver& driver, int device) {

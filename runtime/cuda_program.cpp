@@ -8,11 +8,11 @@ namespace fusec {
 namespace {
 
 constexpr int kMaxDynamicSharedBytes = 8;         // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-constexpr std::int64_t kSharedBytes = 48 * 1024;  // that every kernel may have
+constexpr std::int64_t kSharedBytes = 48 * 1024;  // bytes that every kernel may use
 constexpr int kNoBinary = 209;                    // CUDA_ERROR_NO_BINARY_FOR_GPU
 constexpr int kNotFound = 500;                    // CUDA_ERROR_NOT_FOUND
 
-// A CUtensorMap.
+// The driver's CUtensorMap.
 struct alignas(64) DeviceTensorMap {
   std::byte bytes[128];
 };
@@ -22,13 +22,13 @@ DevicePointer address(const ResolvedArgument& a, const BaseAddress& base) {
 }
 
 DeviceTensorMap tensor_map(const CudaDriver& driver, const ResolvedBoxes& boxes, DevicePointer at) {
-  constexpr int kNoInterleave = 0, kPromote128 = 2, kFillZeros = 0;  // of CUtensorMap*
+  constexpr int kNoInterleave = 0, kPromote128 = 2, kFillZeros = 0;  // values of the CUtensorMap enums
   if (!driver.encode_tiled) throw Error(ErrorKind::kEnvironment, "the CUDA driver lacks cuTensorMapEncodeTiled");
   const std::vector<std::uint64_t> extents(boxes.extents.begin(), boxes.extents.end());
   const std::vector<std::uint64_t> strides(boxes.strides.begin(), boxes.strides.end());
   const std::vector<unsigned> steps(boxes.box.size(), 1);
-  const int type = boxes.element_bytes / 2;  // 8, 16 or 32 bits without a sign are 0, 1 and 2
-  // 32, 64 and 128 bytes are 1, 2 and 3.
+  const int type = boxes.element_bytes / 2;  // 0, 1, 2: unsigned 8, 16, 32 bits
+  // 1, 2, 3: swizzle of 32, 64, 128 bytes.
   const std::uint32_t swizzle = swizzle_of_lines(boxes.box[0] * static_cast<std::uint32_t>(boxes.element_bytes)) / 32;
   DeviceTensorMap map;
   driver.check(driver.encode_tiled(&map, type, static_cast<unsigned>(extents.size()), at, extents.data(),
@@ -91,7 +91,7 @@ void CudaProgram::enqueue(std::span<const ResolvedStep> steps, const BaseAddress
 
 void CudaProgram::launch(const ResolvedStep& step, const BaseAddress& base, CudaHandle stream) const {
   const KernelSource& kernel = plan_.kernels[step.kernel];
-  std::vector<std::int64_t> values;  // little-endian: an int is the low half
+  std::vector<std::int64_t> values;  // little-endian, so a 32-bit argument is the low half
   values.reserve(step.arguments.size());
   std::vector<DeviceTensorMap> maps;
   maps.reserve(step.arguments.size());
@@ -105,7 +105,7 @@ void CudaProgram::launch(const ResolvedStep& step, const BaseAddress& base, Cuda
     values.push_back(a.is_size ? a.size : static_cast<std::int64_t>(address(a, base)));
     pointers.push_back(&values.back());
   }
-  // Cheap and without effect on launches under way, so that it need not be known whether it was set before.
+  // Setting it is cheap and does not affect running launches, so set it before each launch.
   if (step.dynamic_shared > kSharedBytes)
     driver_.check(driver_.function_attribute(functions_[step.kernel], kMaxDynamicSharedBytes,
                                              static_cast<int>(step.dynamic_shared)),

@@ -33,7 +33,7 @@ void EmulatorArena::begin_step(std::uint32_t position) {
     if (!buffers_[i] && values_[i].first_step <= position && position <= values_[i].last_step) begin(i);
 }
 
-// The value that lives in the same buffer since this one's last step.
+// The value that took over this value's buffer in place; kNone without one.
 std::uint32_t EmulatorArena::heir_of(std::uint32_t value) const {
   for (std::uint32_t i = 0; i < buffers_.size(); ++i)
     if (i != value && values_[i].in_place_of == value && buffers_[i] == buffers_[value]) return i;

@@ -76,7 +76,7 @@ class EmulatorDevice {
   };
   using Key = std::pair<BufferRef::Kind, std::uint32_t>;
 
-  // What is enqueued, by M_prepare and by M_launch.
+  // The operations that M_prepare and M_launch enqueue.
   struct Calls {
     std::vector<DeviceCall> prepare, launch;
   };
@@ -136,7 +136,7 @@ class EmulatorDevice {
     return a;
   }
 
-  // What the compiled host part enqueues; nothing but what is planned.
+  // The operations that the compiled host part enqueues. Throws InternalError if they differ from the planned ones.
   Calls recorded_calls(HostPart& host, const Calls& planned) {
     const HostArguments arguments = host_arguments();
     const std::vector<std::string> wrong = check_host_part(host, graph_, plan_, arguments);
@@ -162,7 +162,7 @@ class EmulatorDevice {
             take("M_launch", host.launch(&arguments, prepared_->window(), arena_->window()), planned.launch)};
   }
 
-  // Every byte of an output that has a buffer of its own has been written.
+  // Adds a finding if an output with its own buffer has an unwritten byte.
   void check_written(std::uint32_t result, const HostTensor* tensor, std::vector<std::string>& findings) const {
     const Held& held = held_.at({BufferRef::Kind::kOutput, result});
     if (tensor != &held.tensor || options_.sample_blocks != 0) return;
@@ -172,13 +172,13 @@ class EmulatorDevice {
         fmt::format("nobody wrote byte {} of output \"{}\"", *byte, graph_.value(plan_.results[result]).name));
   }
 
-  // Where the caller of the model sees a buffer; workspace and prepared memory as a whole.
+  // The address of a buffer as the model's caller passes it. Workspace and prepared memory have one address each.
   std::uint64_t base_address(BufferRef::Kind kind, std::uint32_t index) const {
     if (kind == BufferRef::Kind::kWorkspace) return arena_->window();
     return kind == BufferRef::Kind::kPrepared ? prepared_->window() : memory_.address(held_.at({kind, index}).id);
   }
 
-  // The place that an address argument of a call means.
+  // The emulator's buffer and offset of an address argument.
   struct Place {
     emulator::Memory::Id id;
     std::int64_t offset;
@@ -206,7 +206,7 @@ class EmulatorDevice {
     memory_.mark_written(to.id, static_cast<std::size_t>(to.offset), bytes);
   }
 
-  // Bytes that a library's call reads or writes, at an address in a buffer of one of its arguments.
+  // Bytes at an address that a library call reads or writes; the address must be in a buffer of one of its arguments.
   std::span<std::byte> bytes_at(const ResolvedStep& step, std::uint64_t address, std::int64_t count, bool written,
                                 std::vector<std::string>& findings) {
     const auto size = static_cast<std::size_t>(count);
@@ -225,14 +225,14 @@ class EmulatorDevice {
     throw InternalError("a call of a library is out of bounds");
   }
 
-  // In cuBLASLt's place.
+  // Computes a cuBLASLt call.
   void multiply(const ResolvedStep& step, const MatrixProduct& product, std::vector<std::string>& findings) {
     fusec::multiply(product, [&](std::uint64_t address, std::int64_t count, bool written) {
       return bytes_at(step, address, count, written, findings);
     });
   }
 
-  // In NCCL's place, in a group of one: each keeps its own.
+  // Executes an NCCL call for a group of one device, which copies the operand.
   void collect(const ResolvedStep& step, const DeviceCall& call, std::vector<std::string>& findings) {
     if (call.arguments.empty()) return;
     const std::int64_t bytes = call.extents.at(0) * (bits(graph_.tensor(step.step->reads[0]).dtype) / 8);
@@ -243,7 +243,7 @@ class EmulatorDevice {
     }
   }
 
-  // Kernels may read what the blocks would have written that a sample of the last kernel's left out.
+  // Marks as written what blocks of the last kernel outside the sample would have written.
   void write_left_out() {
     for (const Place& place : std::exchange(left_out_, {})) {
       const auto offset = static_cast<std::size_t>(place.offset);
@@ -336,7 +336,7 @@ double counted_seconds(const KernelProfile& profile, const Target& target) {
   const emulator::Counters& c = profile.report.counters;
   double instructions = 0;
   for (const std::uint64_t count : c.warp_instructions) instructions += static_cast<double>(count);
-  // Four schedulers issue an instruction each in a cycle, in which sixteen special functions are made.
+  // Per cycle, four schedulers issue one instruction each, and sixteen special functions are computed.
   const double issued = target.special_rate / 16 * 4;
   const double together = static_cast<double>(target.multiprocessors) * std::max(1, profile.cost->occupancy.blocks);
   const double waves = std::max(1.0, static_cast<double>(profile.report.grid_blocks)) / together;

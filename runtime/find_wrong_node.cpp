@@ -32,13 +32,13 @@ class Search {
   }
 
  private:
-  // Runs with these values as further outputs; the first of them, by node, that is wrong.
+  // Runs the graph with these values as additional outputs. Returns the first wrong one, in the order of nodes.
   std::optional<WrongNode> first_wrong(const std::set<ValueId>& values) {
     Graph graph = graph_;
     for (const ValueId v : values)
       if (can_be_output(v)) graph.outputs.push_back(v);
     FusionPlan plan = plan_;
-    // Outputs are made by the launch: what was prepared before it is computed with the rest.
+    // The launch must compute all outputs, so no node is prepared.
     for (Node& node : graph.nodes) node.prepared = false;
     for (FusionGroup& group : plan.groups) group.prepared = false;
     index_groups(graph, plan);

@@ -30,13 +30,13 @@ void store(std::span<std::byte> bytes, std::int64_t at, DType dtype, double valu
   std::memcpy(bytes.data() + static_cast<std::size_t>(at) * width, &stored, width);
 }
 
-// All batches of a matrix, from its first element to its last.
+// The bytes of all batches of a matrix.
 std::span<std::byte> all_of(const MatrixInNumbers& matrix, std::int64_t batch, const BytesAt& bytes_at, bool written) {
   const std::int64_t count = (batch - 1) * matrix.batch_stride + (matrix.columns - 1) * matrix.leading + matrix.rows;
   return bytes_at(matrix.address, count * width_of(matrix.dtype), written);
 }
 
-// The matrix that the product takes, one batch of it, rows behind one another.
+// One batch of an operand after transposition, as row-major values.
 std::vector<double> taken(std::span<const std::byte> bytes, const MatrixInNumbers& matrix, std::int64_t batch,
                           std::int64_t rows, std::int64_t columns) {
   std::vector<double> values(static_cast<std::size_t>(rows * columns));
@@ -61,7 +61,7 @@ double activated(double x, CublasLtEpilogue activation) {
   throw InternalError("unknown activation");
 }
 
-// The scale of each row or column: its own, or one for all; 1 where there are none.
+// The scale of each row or column: one each (`outer`) or one for all; 1 without scales.
 std::vector<double> scales_at(std::uint64_t address, bool outer, std::int64_t count, const BytesAt& bytes_at) {
   std::vector<double> scales(static_cast<std::size_t>(count), 1.0);
   if (address == 0) return scales;

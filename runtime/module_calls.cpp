@@ -11,17 +11,18 @@
 namespace fusec {
 namespace {
 
-constexpr std::size_t kMostCalls = 256;  // that are kept
+constexpr std::size_t kMostCalls = 256;  // in the cache
 
 std::string text_of(std::string_view dtype, std::span<const std::int64_t> shape) {
   return fmt::format("{}[{}]", dtype, fmt::join(shape, ", "));
 }
 
 [[noreturn]] void refuse(const std::string& what, const CallTensor& found, const std::string& expected) {
-  throw Error(ErrorKind::kInput, Error::Parts{.what = what, .found = text_of(found.dtype, found.shape), .expected = expected});
+  throw Error(ErrorKind::kInput,
+              Error::Parts{.what = what, .found = text_of(found.dtype, found.shape), .expected = expected});
 }
 
-// Dtype and rank; of constants all of the shape.
+// Checks dtype and rank; for constants the whole shape.
 void require_type(const Graph& graph, ValueId v, const CallTensor& tensor, bool is_constant) {
   const TensorType& type = graph.tensor(v);
   bool fits = tensor.dtype == name(type.dtype) && tensor.shape.size() == type.rank();
@@ -40,12 +41,12 @@ std::shared_ptr<const ResolvedCall> ModuleCalls::resolve(std::span<const CallTen
     if (!model_.embedded[c]) declared.push_back(graph.constants[c].value);
   if (arguments.size() != declared.size())
     throw Error(ErrorKind::kUsage, Error::Parts{.what = "the arguments of a call",
-                                    .found = std::to_string(arguments.size()),
-                                    .expected = std::to_string(declared.size())});
+                                                .found = std::to_string(arguments.size()),
+                                                .expected = std::to_string(declared.size())});
   for (std::size_t i = 0; i < declared.size(); ++i)
     require_type(graph, declared[i], arguments[i], i >= graph.inputs.size());
-  std::vector<std::int64_t> symbols = symbol_values(
-      graph, [&](std::size_t input, std::size_t dimension) { return arguments[input].shape[dimension]; });
+  std::vector<std::int64_t> symbols =
+      symbol_values(graph, [&](std::size_t input, std::size_t dimension) { return arguments[input].shape[dimension]; });
   const std::scoped_lock lock(mutex_);
   if (const auto known = calls_.find(symbols); known != calls_.end()) return known->second;
   auto call = std::make_shared<const ResolvedCall>(resolved(symbols));
@@ -69,8 +70,8 @@ ResolvedCall ModuleCalls::resolved(std::vector<std::int64_t> symbols) const {
 void ModuleCalls::require_results(const ResolvedCall& call, std::span<const CallTensor> results) const {
   if (results.size() != model_.results.size())
     throw Error(ErrorKind::kUsage, Error::Parts{.what = "the results of a call",
-                                    .found = std::to_string(results.size()),
-                                    .expected = std::to_string(model_.results.size())});
+                                                .found = std::to_string(results.size()),
+                                                .expected = std::to_string(model_.results.size())});
   for (std::size_t i = 0; i < results.size(); ++i) {
     const ManifestResult& declared = model_.results[i];
     if (declared.alias_of) continue;

@@ -179,7 +179,7 @@ class Reader {
 
   std::array<IndexExpr, 3> grid(const Json& g) const { return {formula(g.at(0)), formula(g.at(1)), formula(g.at(2))}; }
 
-  // The condition's product of symbols, from its formula.
+  // The symbols of a condition's product, from its formula.
   std::vector<std::uint32_t> symbols_of(const IndexExpr& product) const {
     std::vector<std::uint32_t> symbols;
     if (product.terms().size() != 1) refuse("a condition on a sum", "a product of symbols");
@@ -255,7 +255,7 @@ class Reader {
   const Json& json_;
   ManifestModel model_;
   std::optional<SymbolNames> names_;
-  std::unordered_map<std::string, BufferRef> places_;  // of arguments and embedded constants
+  std::unordered_map<std::string, BufferRef> places_;  // by name: arguments and embedded constants
   std::unordered_map<std::string, std::uint32_t> results_, kernels_;
 };
 

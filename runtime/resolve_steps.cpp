@@ -52,7 +52,7 @@ ResolvedBoxes resolve(const TensorMapBoxes& boxes, const ValueOf& value) {
   return resolved;
 }
 
-// Puts the special form in the general one's place.
+// The step with its specialized form in place of the general one.
 LaunchStep in_special_form(LaunchStep step, const LaunchStep::Specialization& form) {
   step.kernel = form.kernel;
   step.arguments = form.arguments;

@@ -17,7 +17,7 @@ bool is_supplied(const Constant& constant) {
   return !constant.data && constant.safetensors_file.empty();
 }
 
-// The logical tensor of a stored one: int4 tensors lie as U8 with the last dimension halved.
+// Converts a stored tensor. int4 and uint4 tensors are stored as U8 with the last dimension halved.
 HostTensor tensor_of(const SafetensorsFile::Tensor& stored, DType dtype, const std::string& value_name,
                      const std::string& path) {
   std::vector<std::int64_t> shape = stored.type.shape;
@@ -33,7 +33,7 @@ HostTensor tensor_of(const SafetensorsFile::Tensor& stored, DType dtype, const s
   return tensor;
 }
 
-// For each value that stands as an index operand: the least extent it may index.
+// For each value that is an index operand: the least extent that it indexes.
 std::map<ValueId, std::int64_t> index_limits(const Graph& graph) {
   std::map<ValueId, std::int64_t> limits;
   auto limit = [&](ValueId v, const Dim& extent) {
@@ -130,7 +130,7 @@ void save_tensors(const std::string& path, const Graph& graph, const TensorMap& 
 TensorMap random_tensors(const Graph& graph, std::uint64_t seed) {
   const auto limits = index_limits(graph);
   std::mt19937_64 engine(seed);
-  // Not std::normal_distribution: its sequence is the library's own choice, ours must be the same everywhere.
+  // std::normal_distribution differs between libraries; this sequence must be the same everywhere.
   auto uniform = [&] { return static_cast<double>(engine() >> 11) * 0x1p-53; };
   TensorMap tensors;
   auto make = [&](ValueId v) {

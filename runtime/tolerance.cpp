@@ -17,7 +17,7 @@ Tolerance wider(const Tolerance& a, const Tolerance& b) {
 
 constexpr Tolerance kTf32{2e-3, 2e-2};
 
-// A product that may be made in one pass of tf32.
+// Whether a node is a matrix product of float32 operands, which one pass of tf32 may compute.
 bool is_single_product(const Graph& graph, const Node& node) {
   const bool grouped = node.op->name == "grouped_matmul";
   return (grouped || node.op->family == "matrix") && std::ranges::all_of(node.inputs, [&](ValueId v) {
@@ -27,15 +27,15 @@ bool is_single_product(const Graph& graph, const Node& node) {
          });
 }
 
-// Floats become integers: quantize, or a cast behind round.
+// Whether a node rounds floats to integers: quantize, or a cast after round.
 bool rounds_floats(const Graph& graph, const Node& node) {
   if (node.op->name != "quantize" && node.op->name != "cast") return false;
   const Operand rounded = graph.operand(node.inputs[0]);
   return rounded.kind == Operand::Kind::kTensor && is_float(graph.tensor(rounded.value).dtype);
 }
 
-// Floats become integers, bools or narrow floats, or whole numbers: next to a border, the least error makes another
-// step.
+// Whether a node is discontinuous: it rounds floats to whole numbers, integers, bools or narrow floats. Near a boundary
+// the least error then changes the result by a step.
 bool makes_steps(const Graph& graph, const Node& node) {
   static const std::set<std::string> kRoundings = {"round", "floor", "ceil", "trunc", "sign", "remainder", "fmod"};
   if (kRoundings.contains(node.op->name) || graph.attributes(node).has("rounding_mode")) return true;
@@ -50,7 +50,7 @@ bool makes_steps(const Graph& graph, const Node& node) {
 
 constexpr double kBetweenSteps = 1e-3;
 
-// How many of a node's integers may be one step off: of those that it makes of floats, or moves.
+// The fraction of a node's integers that may be one step off, if it rounds floats or moves such integers.
 double share_of_steps(const Graph& graph, const Node& node, const Tolerance& before, bool computed,
                       const std::vector<double>& steps) {
   if (rounds_floats(graph, node)) return before.rtol > 0 ? 1 : computed ? kBetweenSteps : 0;
@@ -94,11 +94,11 @@ Tolerance Tolerances::of(const std::string& value, DType dtype) const {
 
 Tolerances tolerances_of(const Graph& graph, const std::optional<Tolerance>& given, bool allow_tf32) {
   Tolerances result{.given = given, .by_value = {}};
-  std::vector<Tolerance> passed(graph.value_count(), {0, 0});  // by value: what its way leads through
-  std::vector<bool> single(graph.value_count(), false);        // by value: its way leads through float32
-  std::vector<bool> computed(graph.value_count(), false);      // by value: arithmetic of floats on its way
-  std::vector<double> steps(graph.value_count(), 0);           // by value: the share of integers that may be off
-  std::vector<bool> stepped(graph.value_count(), false);       // by value: floats became steps on its way
+  std::vector<Tolerance> passed(graph.value_count(), {0, 0});  // by value: widest tolerance on its paths
+  std::vector<bool> single(graph.value_count(), false);        // by value: a float32 result on its paths
+  std::vector<bool> computed(graph.value_count(), false);      // by value: float arithmetic on its paths
+  std::vector<double> steps(graph.value_count(), 0);           // by value: fraction of integers that may differ
+  std::vector<bool> stepped(graph.value_count(), false);       // by value: a discontinuous op on its paths
   for (const Node& node : graph.nodes) {
     Tolerance before{0, 0};
     bool through_single = false, of_computed = false, of_steps = makes_steps(graph, node);

@@ -27,7 +27,7 @@ const Placed* find_placed(const std::vector<Placed>& layout, std::uint64_t addre
                                 [](std::uint64_t at, const Placed& placed) { return at < placed.offset; });
   if (above == layout.begin()) return nullptr;
   --above;
-  // No sum: an address may be so large that it wraps.
+  // Subtract instead of adding, since address + bytes may wrap.
   return bytes <= above->bytes && address - above->offset <= above->bytes - bytes ? &*above : nullptr;
 }
 
@@ -76,7 +76,7 @@ std::byte* resolve_read_only(Warp& warp, int lane, std::uint64_t address, const 
 }
 
 Space window_of(std::uint64_t address) {
-  if (address < kSharedWindow) return Space::kGlobal;  // no buffer lies there: reported as such
+  if (address < kSharedWindow) return Space::kGlobal;  // no buffer is there, so it is reported as out of bounds
   if (address < kLocalWindow) return Space::kShared;
   if (address < kParamWindow) return Space::kLocal;
   if (address < kConstWindow) return Space::kParam;
@@ -133,7 +133,7 @@ void gather_addresses(const Warp& warp, const Instruction& in, Addresses& addres
 
 namespace {
 
-// Do any two of the lanes [begin, end) touch the same bank? Perhaps so where an access is misaligned.
+// Whether any two of the lanes [begin, end) access the same bank. May return true for misaligned accesses.
 bool banks_meet(std::uint32_t lanes, int begin, int end, const Addresses& addresses, std::uint32_t bytes) {
   const std::uint32_t words = bytes <= 4 ? 1 : bytes / 4;
   const std::uint32_t first = words >= 32 ? kAllLanes : (1u << words) - 1;
@@ -169,7 +169,7 @@ void count_banks(Warp& warp, std::uint32_t lanes, const Addresses& addresses, st
     std::uint8_t banks[32] = {};
     std::uint8_t most = 0;
     for (std::size_t i = 0; i < count; ++i) {
-      // Every block of a cluster has banks of its own.
+      // Every block of a cluster has its own banks.
       if (i > 0 && words[i] * 4 >> kRankShift != words[i - 1] * 4 >> kRankShift) std::ranges::fill(banks, 0);
       most = std::max(most, ++banks[words[i] % 32]);
     }

@@ -1,4 +1,4 @@
-// Global memory: bounds, who wrote and read which byte, sectors.
+// Accesses to global memory: checks bounds, records which block reads and writes each byte, counts sectors.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ std::string region_text(const Region* region) {
   return region == nullptr ? std::string() : region->name;
 }
 
-// Read first: many host threads would otherwise write one cache line over and over.
+// Reads before it writes, since many host threads would otherwise keep writing one cache line.
 void mark_touched(Region& region) {
   if (!region.touched.load(std::memory_order_relaxed)) region.touched.store(true, std::memory_order_relaxed);
 }
@@ -35,9 +35,9 @@ bool is_other_block(ByteOwner owner, ByteOwner mine) {
   return code >= kFirstCode && code != mine;
 }
 
-// What a byte's shadow says of the accesses before this one.
+// Earlier accesses to the bytes of an access, from their shadow state.
 struct Conflicts {
-  ByteOwner writer = kNobody, reader = kNobody;  // of another block, where this access is not ordered with theirs
+  ByteOwner writer = kNobody, reader = kNobody;  // another block with an unordered access
   bool unwritten = false;
 };
 
@@ -53,7 +53,7 @@ Conflicts record_read(Region& region, std::uint64_t offset, std::uint32_t bytes,
   ByteOwner* readers = region.readers.data() + offset;
   for (std::uint32_t i = 0; i < bytes; ++i) {
     const ByteOwner reader = peek(readers[i]);
-    if (strong) {  // weak readers, whom more accesses race with, are kept
+    if (strong) {  // keep a weak reader: more accesses race with it
       if (reader == kNobody) poke(readers[i], static_cast<ByteOwner>(mine | kStrongOwner));
       if ((reader & kStrongOwner) != 0 && is_other_block(reader, mine))
         poke(readers[i], static_cast<ByteOwner>(kMany | kStrongOwner));
@@ -148,7 +148,7 @@ void touch(std::uint8_t& sector) {
   if (peek(sector) == 0) poke(sector, std::uint8_t{1});
 }
 
-// Global lanes whose addresses all lie well inside one region, the common case; false otherwise.
+// Handles the common case: all addresses are aligned and inside one region. Returns false in all other cases.
 bool resolve_together(Warp& warp, const Request& request, std::uint32_t lanes, const Addresses& addresses,
                       Hosts& hosts) {
   const int first = std::countr_zero(lanes);
@@ -187,7 +187,7 @@ bool resolve_together(Warp& warp, const Request& request, std::uint32_t lanes, c
   return true;
 }
 
-// How many there are.
+// Counts the traffic of a request; returns the number of its distinct sectors.
 std::uint64_t count_sectors(Warp& warp, const Request& request, std::uint32_t lanes, const Addresses& addresses) {
   std::uint64_t sectors[2 * kLanes];
   std::size_t count = 0;
@@ -213,7 +213,7 @@ std::uint64_t count_sectors(Warp& warp, const Request& request, std::uint32_t la
   return count;
 }
 
-// Lanes of one request read one buffer, but for what no kernel of ours does.
+// Counts sectors of small buffers. Assumes that all lanes of a request read the same buffer, as in all emitted kernels.
 void count_small(Warp& warp, std::uint64_t sectors, std::uint32_t lanes, const Addresses& addresses) {
   const Region* region = warp.block->launch->find(addresses[static_cast<std::size_t>(std::countr_zero(lanes))]);
   if (region != nullptr && region->bytes < kSmallBuffer) warp.block->counters.small_sectors_read += sectors;

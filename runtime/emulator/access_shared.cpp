@@ -1,4 +1,4 @@
-// Shared memory of a block and its cluster: bounds, races, asynchronous copies, proxies.
+// Accesses to shared memory of a block and its cluster: checks bounds, races, asynchronous copies and proxies.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ class SharedAccess {
     races_ = races_ && !home.synchronizes() && !warp.block->synchronizes();
   }
 
-  // False where the access must not be carried out.
+  // Checks and records the access. Returns false if it must not be executed.
   bool touch(std::uint32_t offset, const std::byte* data) {
     const std::uint32_t end = offset + request_.bytes;
     begin_ = offset;
@@ -54,7 +54,7 @@ class SharedAccess {
                 "writes over what a bulk store still reads: no cp.async.bulk.wait_group has come yet", at);
       }
       if (word.mbarrier && request_.access == Access::kWrite) {
-        word.mbarrier = false;  // said once
+        word.mbarrier = false;  // report once
         finding(FindingKind::kSharedRace, "stores into an mbarrier that has not been invalidated", at);
       }
       if (word.product && request_.access != Access::kRead) check_products(word, at);
@@ -79,7 +79,7 @@ class SharedAccess {
     std::string variable;
     const Program& program = *warp_.program;
     for (const Placed& placed : program.shared) {
-      // The gap behind a variable is its own guard.
+      // Count the guard gap after a variable as part of it.
       if (at >= placed.offset && at < placed.offset + placed.bytes + 128) variable = placed.name;
     }
     if (at >= program.dynamic_shared_offset && program.dynamic_shared_offset < home_.shared.size()) {
@@ -93,7 +93,7 @@ class SharedAccess {
     report(warp_, lane_, kind, std::move(message), at, variable_at(at));
   }
 
-  // A load's bytes of one word.
+  // A load reads unwritten bytes of one word.
   void unwritten(SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
     const char* text = "reads shared memory that nobody has written";
     if (request_.into_registers) {
@@ -101,7 +101,7 @@ class SharedAccess {
       note_unwritten(warp_, lane_, bytes << (at - begin_), text, at, variable_at(at));
     } else {
       finding(FindingKind::kUnwrittenRead, text, at);
-      word.written |= mask;  // said once
+      word.written |= mask;  // report once
     }
   }
 
@@ -116,7 +116,7 @@ class SharedAccess {
 
   bool ordered(std::size_t column, std::uint32_t time) const { return home_.seen_at(row_, column) >= time; }
 
-  // Of another lane of the same warp, ordered by bar.warp.sync for a part of it.
+  // Whether bar.warp.sync, for a part of the warp, orders an access of another lane before this one.
   bool ordered_lane(int other, std::uint32_t time) const {
     return !warp_.lane_seen.empty() && warp_.lane_seen[static_cast<std::size_t>(lane_ * kLanes + other)] >= time;
   }
@@ -133,8 +133,8 @@ class SharedAccess {
     return !own_warp || !ordered_lane(word.writer % kLanes, word.write_time);
   }
 
-  // What threads stored and what the async proxy (bulk copies, wgmma) does to the same bytes behind it need a
-  // fence.proxy.async between them, of the writer, of the issuer or of a warp that comes between the two.
+  // A store of a thread and a later access through the async proxy (bulk copy, wgmma) need a fence.proxy.async between
+  // them. The writer, the issuer, or a warp ordered between the two may execute it.
   void check_proxy(const SharedWord& word, std::uint8_t mask, std::uint32_t at) const {
     if (remote_ || word.writer >= kRemoteThread || (word.written_bytes & mask) == 0) return;
     const std::size_t writer = word.writer / kLanes, columns = home_.columns();
@@ -187,7 +187,7 @@ class SharedAccess {
     return reading.reader < kRemoteReader ? reading.reader : home_.column_of_rank(reading.reader - kRemoteReader);
   }
 
-  // Whoever comes behind the reading that is about to be noted comes behind these, too.
+  // Removes readings that happen before the new one: an access ordered after the new one is ordered after them too.
   void forget_readings(SharedWord& word, std::uint8_t mask) const {
     home_.readings.drop(word.reading, [&](Reading& reading) {
       if ((reading.bytes & ~mask) != 0 || reading.is(own_reader(), home_.now, mask)) return false;
@@ -213,7 +213,7 @@ class SharedAccess {
       if (!strong) check_readers(word, mask, at);
     }
     const bool same = word.writer == thread_ && word.write_time == home_.now;
-    // A thread's atomic behind its own plain store does not hide that store from the others' atomics.
+    // An atomic after a plain store of the same thread does not hide that store from other threads' atomics.
     if (same && request_.access == Access::kAtomic && !word.strong_write && (word.written_bytes & mask) == mask) return;
     word.written_bytes = same ? word.written_bytes | mask : mask;
     word.written |= mask;
@@ -223,7 +223,7 @@ class SharedAccess {
     home_.readings.clear(word.reading);
   }
 
-  // A cp.async is issued that may write from now on. Several threads may bring the same bytes.
+  // Checks a newly issued cp.async, which may write from now on. Several threads may write equal bytes.
   void check_copy(const SharedWord& word, std::uint8_t mask, std::uint32_t at, const std::byte* data,
                   std::uint32_t bytes) const {
     if ((word.pending & mask) != 0 && meets_other_copy(at, data, bytes)) {
@@ -262,7 +262,7 @@ class SharedAccess {
     if (found != 0) race("writes over what was read by", at, found == 1 ? other : kSeveralReaders);
   }
 
-  // The lanes of a reading that are others than this one, and not ordered before it within the warp.
+  // The other lanes of a reading that are not ordered before this access within the warp.
   std::uint32_t unordered_lanes(const Reading& reading) const {
     std::uint32_t lanes = reading.lanes;
     if (reading.reader != own_reader()) return lanes;
@@ -279,11 +279,11 @@ class SharedAccess {
   Block& home_;
   int lane_;
   const Request& request_;
-  bool remote_;      // another block of the cluster than the warp's
-  std::size_t row_;  // of home_.seen
+  bool remote_;      // the memory belongs to another block of the cluster
+  std::size_t row_;  // row of home_.seen for this access
   std::uint16_t thread_;
   bool races_ = false;
-  std::uint32_t begin_ = 0;  // of the access
+  std::uint32_t begin_ = 0;  // offset of the access
 };
 
 }  // namespace
@@ -324,7 +324,7 @@ std::byte* resolve_shared(Warp& warp, int lane, std::uint64_t address, const Req
   if (request.strong && home == warp.block && !request.async) {
     strong_shared_access(warp, static_cast<std::uint32_t>(offset), request.access);
   }
-  // Stored at once, so that the next lane's store of the same value is seen to change nothing.
+  // Store now, so that the next lane's store of an equal value counts as no change.
   if (data != nullptr && request.copy != Request::Copy::kIssued)
     std::memcpy(&home->shared[offset], data, request.bytes);
   return &home->shared[offset];

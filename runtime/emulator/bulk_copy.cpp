@@ -18,8 +18,8 @@ struct BulkCopy {
   Warp& warp;
   const Instruction& in;
   int lane;
-  Type reduced = in.from;      // of the elements of a reduction; kNone: a copy
-  BulkStore* store = nullptr;  // the copy into global memory that this is
+  Type reduced = in.from;      // element type of a reduction; kNone for a copy
+  BulkStore* store = nullptr;  // set for a copy to global memory
 
   std::uint64_t operand(BulkPlace place) const {
     const Operand& found = warp.program->lists[in.list + place];
@@ -27,7 +27,7 @@ struct BulkCopy {
   }
   bool has(BulkPlace place) const { return warp.program->lists[in.list + place].slot != kNoSlot; }
 
-  // A piece of the copy between global memory and the issuing block's shared memory (or a neighbour's).
+  // Copies one piece from global memory to shared memory of the issuing block or of a block of its cluster.
   bool load_piece(std::uint64_t shared, std::uint64_t global, std::uint32_t bytes) const {
     const std::byte* from = resolve_global(warp, lane, global, {.space = Space::kGlobal, .bytes = bytes}, nullptr);
     std::vector<std::byte> zeros;
@@ -38,9 +38,9 @@ struct BulkCopy {
     return store_shared(shared, from, bytes);
   }
 
-  // False where the piece lies outside of shared memory.
+  // Returns false if the piece is outside shared memory.
   bool store_shared(std::uint64_t shared, const std::byte* data, std::uint32_t bytes) const {
-    // 16 bytes at a time: an access in its own right must be as aligned as it is long.
+    // Write 16 bytes at a time, since an access must be aligned to its size.
     for (std::uint32_t at = 0; at < bytes; at += 16) {
       const std::uint32_t piece = std::min(16u, bytes - at);
       const Request request{
@@ -101,14 +101,14 @@ void count_traffic(Warp& warp, std::uint64_t address, std::uint64_t bytes, bool 
   ++counters.global_requests;
 }
 
-// Ends a copy into shared memory: bytes for the mbarrier of the block that received it.
+// Ends a copy to shared memory: completes its bytes on the mbarrier of the receiving block.
 void signal(const BulkCopy& copy, std::uint64_t barrier_address, std::uint64_t bytes) {
   Block* home = nullptr;
   MBarrier* barrier = find_mbarrier(copy.warp, copy.lane, barrier_address, home);
   if (barrier != nullptr) complete_bytes(*home, *barrier, bytes);
 }
 
-// The shared addresses that a copy writes, with the mbarrier of each: one, or one a block of the multicast mask.
+// The shared addresses that a copy writes and the mbarrier of each: one pair, or one per block of the multicast mask.
 std::vector<std::pair<std::uint64_t, std::uint64_t>> receivers(const BulkCopy& copy, std::uint64_t target,
                                                                std::uint64_t barrier) {
   if (!copy.has(kMask)) return {{target, barrier}};
@@ -172,7 +172,7 @@ struct Box {
     return count;
   }
   std::uint32_t row_bytes() const { return map.box[0] * map.element_bytes; }
-  // The device address of the row's first element, or none where the row lies outside the tensor.
+  // The device address of the row's element 0 in the tensor; nothing if the row is outside the tensor.
   std::optional<std::uint64_t> row_address(std::uint64_t row) const {
     std::uint64_t address = map.address;
     for (std::uint32_t d = 1; d < map.rank; ++d) {
@@ -187,7 +187,7 @@ struct Box {
     const std::int64_t at = start[0] + static_cast<std::int64_t>(column);
     return at >= 0 && static_cast<std::uint64_t>(at) < map.extents[0];
   }
-  // The part of a row that lies in the tensor, one stretch of columns: its first, and the one behind its last.
+  // The range [first, last) of a row's columns that are inside the tensor.
   std::pair<std::uint32_t, std::uint32_t> stretch() const {
     std::uint32_t first = 0, last = map.box[0];
     while (first < last && !inside(first)) ++first;
@@ -196,14 +196,14 @@ struct Box {
   }
 };
 
-// The NaN that a tensor map fills with, an element's bytes.
+// Writes one out-of-bounds element: zero, or NaN if the map says so.
 void fill_element(const TensorMap& map, std::byte* element) {
   std::memset(element, 0, map.element_bytes);
   if (!map.fill_nan) return;
   std::memset(element, 0xff, map.element_bytes);
 }
 
-// `counted`: the box is read from memory for this receiver; others of a multicast get what it was given.
+// Copies a box to one receiver. `counted`: count the traffic; false for further receivers of a multicast.
 void load_box(const BulkCopy& copy, const Box& box, std::uint64_t target, std::uint64_t barrier_target, bool counted) {
   const std::uint32_t row_bytes = box.row_bytes(), size = box.map.element_bytes;
   std::vector<std::byte> row(row_bytes);
@@ -234,7 +234,7 @@ void store_box(const BulkCopy& copy, const Box& box, std::uint64_t source) {
   std::vector<std::byte> row(row_bytes);
   for (std::uint64_t r = 0; r < box.rows(); ++r) {
     const std::optional<std::uint64_t> address = box.row_address(r);
-    if (!address || first == last) continue;  // what lies outside of the tensor need not be there
+    if (!address || first == last) continue;  // elements outside the tensor need not be written in the source
     for (std::uint32_t at = first * size, piece = 0; at < last * size; at += piece) {
       piece = at % 16 == 0 && at + 16 <= last * size ? 16 : size;
       const std::uint64_t place = swizzled(source + r * row_bytes + at / 16 * 16, box.map.swizzle) + at % 16;
@@ -247,7 +247,7 @@ void store_box(const BulkCopy& copy, const Box& box, std::uint64_t source) {
   }
 }
 
-// The reductions through a tensor map that there are of such elements.
+// Whether the ISA has this reduction through a tensor map for elements of this type.
 bool has_reduction(ReduceOp op, Type type) {
   const auto one_of = [type](std::initializer_list<Type> types) {
     return std::find(types.begin(), types.end(), type) != types.end();
@@ -271,7 +271,7 @@ void copy_tensor(BulkCopy copy) {
   const std::uint64_t shared = copy.operand(loads ? kTarget : kSource);
   const std::uint64_t where = copy.operand(loads ? kSource : kTarget);
   Warp& warp = copy.warp;
-  // The map is a parameter, a constant or a buffer, by a generic address.
+  // Read the map at a generic address: a parameter, a constant or a buffer.
   Addresses addresses = {};
   Hosts hosts = {};
   std::byte bytes[kTensorMapBytes];

@@ -8,7 +8,7 @@
 namespace fusec::emulator {
 namespace {
 
-// Copies of a warp that are remembered. A kernel need not wait for any; the oldest then count as ended.
+// Number of tracked copies per warp. A kernel need not wait for copies; beyond this number the oldest count as ended.
 constexpr std::size_t kMostStores = 4096;
 
 void mark_source(Warp& warp, const BulkStore& store, bool sending) {
@@ -23,7 +23,7 @@ void mark_source(Warp& warp, const BulkStore& store, bool sending) {
   }
 }
 
-// Counts the copies under way into each byte; blocks on several host threads may share the buffer.
+// Counts the unfinished copies into each byte, atomically, since blocks on several host threads may share the buffer.
 void mark_target(Warp& warp, const BulkStore& store, bool begins) {
   for (const BulkStore::Piece& piece : store.targets) {
     Region& region = *warp.block->launch->find(piece.address);
@@ -38,7 +38,7 @@ void mark_target(Warp& warp, const BulkStore& store, bool begins) {
   }
 }
 
-// The read is over only now: a thread that writes the source afterwards must be ordered behind this wait.
+// Ends the read of the source. A thread that writes the source later must be ordered after this wait.
 void end_read(Warp& warp, BulkStore& store) {
   mark_source(warp, store, false);
   for (const BulkStore::Piece& piece : store.sources) {

@@ -1,5 +1,5 @@
-// Immediate post-dominators of a function's branch graph (the iterative algorithm over reverse postorder of the
-// reversed graph).
+// Immediate post-dominators of a function's branch graph, by the iterative algorithm over the reverse postorder of the
+// reversed graph.
 #include <algorithm>
 
 #include "runtime/emulator/decode.h"
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint32_t kNone = 0xffffffffu;
 
-struct FlowGraph {                    // nodes: basic blocks in order of their pcs, and last the exit
+struct FlowGraph {                    // nodes: basic blocks in order of their pcs, then the exit
   std::vector<std::uint32_t> begins;  // pc of each block
   std::vector<std::vector<std::uint32_t>> successors;
   std::uint32_t exit = 0;
@@ -117,8 +117,8 @@ void find_reconvergence(std::vector<Instruction>& code, const std::vector<Operan
                         std::uint32_t end, bool is_entry) {
   FlowGraph graph = build(code, lists, begin, end);
   const std::vector<std::uint32_t> dominator = post_dominators(graph);
-  // In a kernel, leaving early is no reason not to meet the others: where paths meet at the exit only, look again
-  // with all exits ignored but the last one of the text.
+  // Lanes that exit early must not prevent the others from meeting. For branches of a kernel whose paths meet only at
+  // the exit, use a second graph that ignores all exits except the last one.
   std::vector<std::uint32_t> lenient;
   if (is_entry) {
     FlowGraph pruned = graph;
@@ -127,7 +127,7 @@ void find_reconvergence(std::vector<Instruction>& code, const std::vector<Operan
       std::vector<std::uint32_t>& next = pruned.successors[block];
       const auto exits = std::find(next.begin(), next.end(), graph.exit);
       if (exits == next.end()) continue;
-      // The return after the text's own last instruction is ours; nothing reaches it as a rule.
+      // The decoder adds a return at the end; usually nothing reaches it.
       const bool synthetic = graph.begins[block] == end - 1 && block + 1 == graph.exit &&
                              std::none_of(graph.successors.begin(), graph.successors.end(), [&](const auto& list) {
                                return std::find(list.begin(), list.end(), block) != list.end();

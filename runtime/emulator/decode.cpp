@@ -24,7 +24,7 @@ void copy_local(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   }
 }
 
-// Assertions and printing, which device code may call though no PTX defines them.
+// Handlers of assertions and printing, functions that device code calls without a PTX definition.
 void failed_assertion(Warp& warp, const Instruction&, std::uint32_t lanes) {
   report(warp, std::countr_zero(lanes), FindingKind::kTrap, "a device assertion failed");
 }
@@ -65,7 +65,7 @@ void Decoder::decode_function(std::uint32_t function) {
     decode_instruction(instruction);
   }
   pcs.push_back(static_cast<std::uint32_t>(program_.code.size()));
-  // Falling off the end is returning.
+  // Reaching the end means return.
   PtxInstruction at_end{
       .opcode = "ret", .base = "ret", .line = ptx.instructions.empty() ? ptx.line : ptx.instructions.back().line};
   decode_instruction(at_end);
@@ -119,7 +119,7 @@ void Decoder::decode_instruction(const PtxInstruction& instruction) {
   program_.flows.back() = std::move(flow_);
 }
 
-// By the opcode; what is not known to compute is taken to use its operands.
+// The kind by the opcode. Unknown opcodes count as kUse.
 DataFlow::Kind Decoder::flow_kind() const {
   constexpr std::string_view kComputes[] = {
       "abs",  "add", "addc", "bfe",   "bfi",  "bfind", "bmsk", "brev", "clz",   "cnot", "copysign", "cos",  "cvt",
@@ -142,7 +142,7 @@ DataFlow::Kind Decoder::flow_kind() const {
   if (base == "setp" || base == "selp" || base == "and" || base == "or") return Kind::kCompute;
   if (std::find(std::begin(kMixes), std::end(kMixes), base) != std::end(kMixes)) return Kind::kMix;
   const bool computes = std::find(std::begin(kComputes), std::end(kComputes), base) != std::end(kComputes);
-  return computes && !has("cc") ? Kind::kCompute : Kind::kUse;  // the carry is no register
+  return computes && !has("cc") ? Kind::kCompute : Kind::kUse;  // the carry flag is not tracked
 }
 
 void Decoder::copy_parameter(std::uint64_t from, std::uint64_t to, std::uint64_t size) {
@@ -155,7 +155,7 @@ void Decoder::copy_parameter(std::uint64_t from, std::uint64_t to, std::uint64_t
         .kind = InstructionClass::kControl});
 }
 
-// call (results), function, (parameters); the lists may be missing.
+// Decodes call (results), function, (parameters); the lists may be missing.
 void Decoder::decode_call() {
   suffixes.take("uni");
   if (!suffixes.empty()) unknown();
@@ -220,7 +220,7 @@ void Decoder::finish() {
 
 namespace {
 
-// The functions that `entry` reaches, itself first. Throws where they call each other in a circle: frames are static.
+// The functions that `entry` reaches, `entry` first. Throws for recursive calls, since frames are static.
 std::vector<std::uint32_t> reachable_functions(const Decoder& decoder, const PtxModule& module, std::uint32_t entry) {
   std::vector<std::uint32_t> order{entry};
   std::map<std::uint32_t, std::vector<std::uint32_t>> callees;
@@ -273,7 +273,7 @@ Program decode_kernel(const ModuleData& module, std::string_view kernel) {
   const std::vector<std::uint32_t> order = reachable_functions(decoder, module.ptx, entry);
   decoder.place_module_variables(order);
   for (std::uint32_t function : order) decoder.place_function(function);
-  // Dynamic shared memory follows the static variables; its own alignment is at most this.
+  // Dynamic shared memory follows the static variables; its alignment is at most 1024.
   program.dynamic_shared_offset = (program.shared_bytes + 1023) / 1024 * 1024;
   for (std::uint32_t function : order) decoder.decode_function(function);
   decoder.finish();

@@ -1,6 +1,6 @@
-// cp.async and its groups. A copy reads global memory when it is issued and writes shared memory when its lane waits
-// for it; until then the target bytes count as pending, and touching them is a finding. Races with what came before are
-// looked for when it is issued: it may write from then on.
+// cp.async and its groups. A copy reads global memory at its issue and writes shared memory when its lane waits for it.
+// Until then the target bytes are pending, and an access to them is a finding. Races with earlier accesses are checked
+// at the issue, since the copy may write from then on.
 #include <algorithm>
 
 #include "runtime/emulator/access.h"
@@ -55,7 +55,7 @@ void copy_async(Warp& warp, const Instruction& in, std::uint32_t lanes) {
     if (taken[lane] == 0) reading &= ~(1u << lane);
   }
   Hosts hosts = {};
-  // The source's alignment is that of the whole copy; only the bytes taken are read.
+  // The source must be aligned to the whole copy's size, although only `taken` bytes are read.
   for (std::uint32_t bytes = 1; bytes <= size && reading != 0; ++bytes) {
     std::uint32_t same = 0;
     for (int lane = 0; lane < kLanes; ++lane) {
@@ -92,7 +92,7 @@ void commit_copy_group(Warp& warp, const Instruction&, std::uint32_t lanes) {
   }
 }
 
-// Completes the copies of all groups but the newest `immediate`; wait_all (option) also what was not committed.
+// Completes the copies of all groups except the `immediate` newest; wait_all (option) also uncommitted copies.
 void wait_copy_group(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   std::vector<AsyncCopy> left;
   for (const AsyncCopy& copy : warp.copies) {
@@ -125,7 +125,7 @@ void decode_async_copy(Decoder& decoder) {
   const PtxOperand& size = decoder.operand(2);
   if (size.kind != PtxOperand::Kind::kInteger || (size.value != 4 && size.value != 8 && size.value != 16))
     decoder.fail("the copy's size must be 4, 8 or 16");
-  // The source first: address() fills the slots of a, which the target then takes.
+  // Decode the source first: address() fills out.a, which then holds the target.
   decoder.address(decoder.operand(1), Space::kGlobal);
   out.b = out.a;
   out.b_width = out.a_width;

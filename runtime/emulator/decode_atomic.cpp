@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kOpNames[] = {"add", "min", "max", "inc", "dec", "and", "or", "xor", "exch", "cas"};
 
-// The list holds the results (where there are any), then the operands b of each element, then c.
+// The instruction's list holds the results (if any), then operand b of each element, then c.
 void atomic(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   Addresses addresses;
   gather_addresses(warp, in, addresses);

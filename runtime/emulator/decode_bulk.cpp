@@ -1,4 +1,4 @@
-// cp.async.bulk and its tensor form, in both directions, with reductions; their groups; prefetches of them.
+// Decodes cp.async.bulk and its tensor form in both directions, with reductions, groups and prefetches.
 #include <algorithm>
 
 #include "runtime/emulator/access.h"
@@ -17,7 +17,7 @@ void commit_bulk_group(Warp& warp, const Instruction&, std::uint32_t lanes) {
   }
 }
 
-// All groups but the newest `immediate`; with .read (option) until their sources have been read.
+// Waits for all groups except the `immediate` newest; with .read (option) only until their sources have been read.
 void wait_bulk_group(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   end_bulk_stores(warp, lanes, static_cast<std::uint32_t>(in.immediate), in.option);
 }
@@ -55,7 +55,7 @@ void take_reduction(Decoder& decoder, bool is_tensor) {
     found = true;
   }
   if (!found) decoder.unknown();
-  if (is_tensor) {  // of the map's element type
+  if (is_tensor) {  // the map has the element type
     decoder.out.option = true;
     return;
   }

@@ -8,7 +8,7 @@
 namespace fusec::emulator {
 namespace {
 
-// The address of the same place in another block of the cluster.
+// mapa: the same shared address in another block of the cluster.
 void map_address(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const std::uint64_t blocks = warp.block->cluster->blocks.size();
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -30,7 +30,7 @@ void rank_of_address(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   }
 }
 
-// From here on bulk copies and wgmma see what the warp has stored or synchronized with.
+// fence.proxy.async: later bulk copies and wgmma see what the warp has stored or synchronized with.
 void fence_proxy(Warp& warp, const Instruction&, std::uint32_t) {
   Block& block = *warp.block;
   const std::size_t columns = block.columns();

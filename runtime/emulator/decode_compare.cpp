@@ -1,4 +1,4 @@
-// setp set selp slct, for integers, float32, float64, float16 and bfloat16, with the combining and/or/xor.
+// setp set selp slct, for integers, float32, float64, float16 and bfloat16, with the combining and, or, xor.
 #include <cmath>
 
 #include "runtime/emulator/decode.h"
@@ -24,7 +24,7 @@ std::uint32_t lane_mask(const Lanes<T>& a, const Lanes<T>& b, F holds) {
 
 template <class T>
 std::uint32_t compare(Compare compare, const Lanes<T>& a, const Lanes<T>& b) {
-  // Of the unordered forms only floats can be unordered.
+  // Only floats can be unordered; for integers the unordered forms equal the ordered ones.
   switch (compare) {
     case Compare::kEq:
       return lane_mask(a, b, [](T x, T y) { return x == y; });
@@ -81,7 +81,7 @@ std::uint32_t compare_lanes(const Warp& warp, const Instruction& in, Compare how
   return compare<T>(how, load_lanes<T>(warp, in.a), load_lanes<T>(warp, in.b));
 }
 
-// The comparison's outcome; `half` picks one of a packed pair.
+// The mask of lanes for which the comparison holds; `half` selects one of a packed pair.
 std::uint32_t outcome(const Warp& warp, const Instruction& in, int half) {
   const auto how = static_cast<Compare>(in.mode & 0xff);
   switch (in.from) {
@@ -131,7 +131,7 @@ std::uint32_t combine(const Warp& warp, const Instruction& in, std::uint32_t res
 
 void set_predicate(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const std::uint32_t result = outcome(warp, in, 0);
-  // p = result op c; q = !result op c. Of a pair, q is the upper half's outcome.
+  // p = result op c; q = !result op c. For a packed pair, q is the result of the upper half.
   const std::uint32_t other = in.option ? outcome(warp, in, 1) : ~result;
   const std::uint32_t p = combine(warp, in, result), q = combine(warp, in, other);
   store_predicate(warp, in.d, p, lanes);
@@ -196,7 +196,7 @@ bool comparable(Type type) {
          type == Type::kBF16 || type == Type::kF16x2 || type == Type::kBF16x2;
 }
 
-// The comparison's name among the suffixes; for unsigned integers lo ls hi hs.
+// Takes the comparison's name from the suffixes; unsigned integers also have lo ls hi hs.
 Compare take_comparison(Decoder& decoder) {
   constexpr std::pair<std::string_view, Compare> kUnsigned[] = {
       {"lo", Compare::kLt}, {"ls", Compare::kLe}, {"hi", Compare::kGt}, {"hs", Compare::kGe}};

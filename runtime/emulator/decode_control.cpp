@@ -1,4 +1,4 @@
-// Control: bra brx ret exit trap, barriers, and instructions that only guide the hardware.
+// Control flow: bra brx ret exit trap, barriers, and hints to the hardware.
 #include "runtime/emulator/decode.h"
 #include "runtime/emulator/lanes.h"
 
@@ -89,7 +89,7 @@ void change_registers(Warp& warp, const Instruction&, std::uint32_t) {
   ++warp.register_changes;
 }
 
-// setmaxnreg.inc|dec.sync.aligned.u32 count: only the hardware's register file feels it.
+// setmaxnreg.inc|dec.sync.aligned.u32 count: has no effect on values.
 void decode_register_count(Decoder& decoder) {
   Suffixes& suffixes = decoder.suffixes;
   if (!suffixes.take("inc") && !suffixes.take("dec")) decoder.unknown();

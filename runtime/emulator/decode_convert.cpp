@@ -55,7 +55,7 @@ double read_float(Type type, std::uint64_t bits) {
   }
 }
 
-// A finished value as the bits of a scalar float type.
+// The bits of `value` in a scalar float type.
 std::uint64_t write_float(const Instruction& in, Type type, double value) {
   const bool satfinite = (in.mode & kSatFinite) != 0;
   if ((in.mode & kConvertRelu) != 0 && value == value && (value < 0 || std::signbit(value))) value = 0;
@@ -64,7 +64,7 @@ std::uint64_t write_float(const Instruction& in, Type type, double value) {
       return std::bit_cast<std::uint64_t>(value);
     case Type::kF32:
       return std::bit_cast<std::uint32_t>(round_to_float(value, in.rounding));
-    // Encoded with 10 mantissa bits, which sit at the top of a float32's 23.
+    // tf32 has 10 mantissa bits, the upper ones of float32's 23.
     case Type::kTF32:
       if (value != value) return 0x7fffffffu;
       return static_cast<std::uint64_t>(encode_float(value, kTensor32, in.rounding, satfinite)) << 13;
@@ -85,7 +85,7 @@ std::uint64_t zero_extended(std::uint64_t value, int bits) {
   return bits >= 64 ? value : value & ((std::uint64_t{1} << bits) - 1);
 }
 
-struct Integer {  // a sign and a magnitude hold every source
+struct Integer {  // sign and magnitude, which hold every source type
   bool negative;
   std::uint64_t magnitude;
 };
@@ -107,7 +107,7 @@ std::uint64_t clamp_integer(Type type, const Integer& value) {
   return 0 - std::min(value.magnitude, most + 1);
 }
 
-// Values beyond the type's range give its nearest bound.
+// Values beyond the integer type's range give its nearest bound.
 std::uint64_t float_to_integer(Type to, Type from, double value, Rounding rounding) {
   if (value != value) {
     const bool wide = from == Type::kF64 || bits(to) == 64;
@@ -131,7 +131,7 @@ std::uint64_t convert_one(const Instruction& in, std::uint64_t raw) {
       return std::bit_cast<std::uint64_t>(integer_to_double(value.magnitude, value.negative, in.rounding));
     if (to == Type::kF32)
       return std::bit_cast<std::uint32_t>(integer_to_float(value.magnitude, value.negative, in.rounding));
-    // Rounded to odd first: float64 has digits enough that the second rounding decides alone.
+    // Round to odd first, so that only the second rounding counts.
     const double whole = integer_to_double(value.magnitude, value.negative, Rounding::kZero);
     const bool inexact = static_cast<std::uint64_t>(std::fabs(whole)) != value.magnitude;
     return write_float(in, to, to_odd(whole, inexact ? (value.negative ? -1.0 : 1.0) : 0.0));
@@ -263,7 +263,7 @@ void decode_pair(Decoder& decoder) {
   if (!out.option && out.from != Type::kF32) decoder.unknown();
   if (out.option && !is_pair(out.type)) decoder.unknown();
   decoder.expect_operands(sources + 1, sources + 1);
-  // e2m1x2 lives in 8 bits: a .b8 register where there is one, else the low bits of a wider.
+  // e2m1x2 has 8 bits: in a .b8 register, or in the low bits of a wider one.
   out.d = decoder.destination(decoder.operand(0), bytes(out.type), out.d_width);
   out.a = decoder.source_any(decoder.operand(1), out.from, out.a_width);
   if (!out.option) out.b = decoder.source_any(decoder.operand(2), out.from, out.b_width);
@@ -309,7 +309,7 @@ bool decode_convert(Decoder& decoder) {
     return true;
   }
   if (!convertible(out.type) || !convertible(out.from)) decoder.unknown();
-  // Float to integer rounds towards zero unless it says otherwise.
+  // Without a rounding suffix, float to integer rounds towards zero.
   if (is_float(out.from) && !is_float(out.type) && !integral) out.rounding = Rounding::kZero;
   if (integral && is_float(out.type)) {
     if (!is_float(out.from)) decoder.unknown();

@@ -1,5 +1,5 @@
-// float32 and float64 arithmetic in every rounding, with .ftz and .sat, and the approximate functions. float32 results
-// that are NaN are the canonical one, as PTX says.
+// float32 and float64 arithmetic in all rounding modes, with .ftz and .sat, and the approximate functions. A float32
+// result that is NaN is the canonical NaN, as PTX requires.
 #include <cmath>
 
 #include "runtime/emulator/decode.h"
@@ -26,7 +26,7 @@ enum class FloatOp : std::uint8_t {
   kDivApprox
 };
 
-// The exact result, rounded to odd in float64, so that one further rounding gives the right float32.
+// The exact result rounded to odd in float64; rounding it again gives the correctly rounded float32.
 double odd_result(FloatOp op, double a, double b, double c) {
   switch (op) {
     case FloatOp::kAdd:
@@ -48,7 +48,8 @@ double odd_result(FloatOp op, double a, double b, double c) {
   }
 }
 
-// An exact zero from operands of opposite sign is -0 when rounding down. (A rounded-to-odd zero is always exact.)
+// Rounding down makes -0 of an exact zero from operands of opposite sign. A zero that is rounded to odd is always
+// exact.
 double signed_zero(FloatOp op, double result, double a, double b, double c, Rounding rounding) {
   if (result != 0 || rounding != Rounding::kDown) return result;
   if (op == FloatOp::kAdd && a != 0) return -0.0;
@@ -96,7 +97,7 @@ T plain(T a, T b, T c) {
   }
 }
 
-// float32 to nearest even: the loop that most instructions of a kernel run.
+// float32 arithmetic with rounding to nearest even, the most common case.
 template <FloatOp kOp, bool kFlush, bool kSaturate>
 void single(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const auto one = [](float a, float b, float c) {
@@ -178,7 +179,7 @@ Handler double_handler(FloatOp op) {
   }
 }
 
-// Any rounding; `mode` is the FloatOp.
+// float32 arithmetic with any rounding; Instruction::mode is the FloatOp.
 void single_directed(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const auto op = static_cast<FloatOp>(in.mode);
   const Lanes<float> zeros{};
@@ -233,7 +234,7 @@ double approximate(FloatOp op, double a, double b) {
     case FloatOp::kDivFull:
       return a / b;
     case FloatOp::kDivApprox: {
-      // Documented: divisors beyond 2^126 give 0, or NaN under an infinite dividend.
+      // As documented, divisors beyond 2^126 give 0, or NaN for an infinite dividend.
       const double size = std::fabs(b);
       if (size > 0x1p126 && size < std::numeric_limits<double>::infinity()) {
         return std::isinf(a) ? std::numeric_limits<double>::quiet_NaN() : std::copysign(0.0, a * (b > 0 ? 1.0 : -1.0));
@@ -260,8 +261,8 @@ void single_approximate(Warp& warp, const Instruction& in, std::uint32_t lanes) 
   store_lanes(warp, in.d, result, lanes);
 }
 
-// rcp.approx.ftz.f64, rsqrt.approx.ftz.f64: the low 32 bits of operand and result do not count. Without .ftz
-// rsqrt.approx.f64 is done in software to full precision: it is what CUDA's rsqrt(double) of one ulp compiles to.
+// rcp.approx.ftz.f64 and rsqrt.approx.ftz.f64 ignore the low 32 bits of operand and result. rsqrt.approx.f64 without
+// .ftz has full precision: CUDA's rsqrt(double), with an error of one ulp, compiles to it.
 void double_approximate(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const auto op = static_cast<FloatOp>(in.mode);
   const bool coarse = in.option;
@@ -274,7 +275,7 @@ void double_approximate(Warp& warp, const Instruction& in, std::uint32_t lanes) 
   });
 }
 
-// Two float32 at once (sm_100's f32x2).
+// Two float32 in one register (f32x2, from sm_100 on).
 void packed_single(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const auto op = static_cast<FloatOp>(in.mode);
   for (int lane = 0; lane < kLanes; ++lane) {
@@ -328,7 +329,7 @@ void choose_arithmetic(Decoder& decoder, FloatOp op, Type type) {
   if (approximate_form || full || only_approximate(op)) {
     if (op == FloatOp::kDiv) out.mode = static_cast<std::uint16_t>(full ? FloatOp::kDivFull : FloatOp::kDivApprox);
     if (op != FloatOp::kDiv && op != FloatOp::kRcp && op != FloatOp::kSqrt && !only_approximate(op)) decoder.unknown();
-    // float64 has the gross reciprocals only.
+    // float64 has only the approximate reciprocals.
     if (type == Type::kF64 && op != FloatOp::kRcp && op != FloatOp::kRsqrt) decoder.unknown();
     if (out.saturate) decoder.unknown();
     out.kind = InstructionClass::kSpecialFunction;
@@ -356,7 +357,7 @@ bool decode_float(Decoder& decoder) {
   if (row == nullptr || words.empty()) return false;
   const std::optional<Type> type = parse_type(words.back());
   if (!type || (*type != Type::kF32 && *type != Type::kF64 && *type != Type::kF32x2)) return false;
-  // add.f32.f16 and the like: a narrow operand into a wide sum.
+  // Mixed precision such as add.f32.f16: decode_half.cpp decodes it.
   if (words.size() > 1 && parse_type(words[words.size() - 2])) return false;
   decoder.suffixes.take_type();
   Instruction& out = decoder.out;

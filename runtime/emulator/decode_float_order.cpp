@@ -1,5 +1,4 @@
-// What looks at a float's sign, order or class but computes nothing new: min max abs neg copysign testp, of float32 and
-// float64.
+// float32 and float64 instructions that use only sign, order or class: min max abs neg copysign testp.
 #include <bit>
 #include <cmath>
 

@@ -1,5 +1,5 @@
-// float16 and bfloat16 arithmetic, alone and in pairs. Each operation is computed exactly (or rounded to odd) in
-// float64 and rounded once.
+// float16 and bfloat16 arithmetic, scalar and packed pairs. Each operation is computed exactly, or rounded to odd, in
+// float64 and then rounded once.
 #include <cmath>
 
 #include "runtime/emulator/decode.h"

@@ -93,7 +93,7 @@ template <class T>
 struct MaxRelu {
   static T apply(T a, T b) { return std::max(std::max(a, b), T{0}); }
 };
-// Division by zero gives all ones, as the hardware does; the most negative value over -1 wraps.
+// Division by zero gives all ones, as on hardware; the most negative value divided by -1 wraps.
 template <class T>
 struct Div {
   static T apply(T a, T b) {
@@ -136,7 +136,7 @@ void ternary(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   map_lanes<T, T, T, T>(warp, in, lanes, [](T a, T b, T c) { return Op<T>::apply(a, b, c); });
 }
 
-// The handler of an operation for each integer type.
+// Picks the handler of an operation for an integer type.
 #define FUSEC_PICK_INTEGER(shape, Op, type) \
   [](Type wanted) -> Handler {              \
     switch (wanted) {                       \
@@ -185,7 +185,7 @@ void mad_high_saturate(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   });
 }
 
-// Two 16-bit values in 32 bits, each by itself.
+// An operation on two 16-bit values packed in 32 bits.
 template <template <class> class Op, class T>
 void packed(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   map_lanes<std::uint32_t, std::uint32_t, std::uint32_t>(warp, in, lanes, [](std::uint32_t a, std::uint32_t b) {
@@ -195,7 +195,7 @@ void packed(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   });
 }
 
-// ---- carry: add.cc sub.cc mad.cc and those that take the carry in
+// ---- carry: add.cc sub.cc mad.cc, addc subc madc
 
 template <class T>
 void with_carry(Warp& warp, const Instruction& in, std::uint32_t lanes) {
@@ -243,7 +243,7 @@ bool decode_carry(Decoder& decoder) {
   if (!is_integer(type) || (bits(type) != 32 && !wide)) decoder.unknown();
   decoder.expect_operands(product != 0 ? 4 : 3, product != 0 ? 4 : 3);
   out.kind = InstructionClass::kInteger;
-  // The low half of a product has no sign; the high half does. The carry is that of the bits.
+  // Signedness matters only for the high half of a product. The carry is that of the unsigned addition.
   if (is_signed(type) && product == 2) product = 3;
   out.mode = static_cast<std::uint16_t>((in_carry ? 1 : 0) | (out_carry ? 2 : 0) | (base.starts_with("sub") ? 4 : 0) |
                                         (product << 4));
@@ -312,7 +312,7 @@ void mul24(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   Lanes<std::uint32_t> result;
   for (int lane = 0; lane < kLanes; ++lane) {
     const std::int64_t product = extend(a.at[lane]) * extend(b.at[lane]);
-    if (in.saturate) {  // .hi.s32: bits 47 to 16 of the product are a signed number of 32 bits
+    if (in.saturate) {  // .hi.s32: bits 47 to 16 of the product as a signed 32-bit number
       const std::int64_t sum = (product >> 16) + static_cast<std::int32_t>(c.at[lane]);
       result.at[lane] = static_cast<std::uint32_t>(std::clamp<std::int64_t>(sum, INT32_MIN, INT32_MAX));
     } else {

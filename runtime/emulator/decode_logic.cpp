@@ -1,4 +1,4 @@
-// Bits: and or xor not cnot, shifts, lop3, prmt, shf, bfe bfi bmsk, popc clz bfind brev, fns, szext.
+// Bit instructions: and or xor not cnot, shifts, lop3, prmt, shf, bfe bfi bmsk, popc clz bfind brev, fns, szext.
 #include <algorithm>
 #include <bit>
 
@@ -275,8 +275,8 @@ void extract_field(Warp& warp, const Instruction& in, std::uint32_t lanes) {
     constexpr std::uint32_t kWidth = 8 * sizeof(T);
     const std::uint32_t at = b & 0xff, length = c & 0xff;
     if (length == 0) return U{0};
-    // Bits beyond the top read as the sign; the sign is the field's top bit, or the value's where the field reaches
-    // out.
+    // Bits above the field are sign bits. The sign is the field's top bit, or the value's if the field extends beyond
+    // the value.
     const std::uint32_t taken = at >= kWidth ? 0 : std::min(length, kWidth - at);
     const U ones = taken == kWidth ? static_cast<U>(~U{0}) : static_cast<U>((U{1} << taken) - 1);
     const U value = at >= kWidth ? U{0} : static_cast<U>((a >> at) & ones);

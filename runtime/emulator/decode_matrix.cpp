@@ -15,7 +15,7 @@ struct MmaShape {
   int m = 0, n = 0, k = 0;
 };
 
-// What the handler needs beside the slots: kept in the instruction's immediate, 8 bits each.
+// The shape, which the decoder packs into Instruction::immediate.
 MmaShape mma_shape_of(const Instruction& in) {
   return {static_cast<int>(in.immediate & 0xff), static_cast<int>(in.immediate >> 8 & 0xff),
           static_cast<int>(in.immediate >> 16 & 0xfff)};
@@ -34,7 +34,7 @@ Registers registers_of(const Warp& warp, const Instruction& in) {
   return {d, d + in.d_width, d + in.d_width + in.a_width, d + in.d_width + in.a_width + in.b_width};
 }
 
-// A's and B's elements as numbers, both along k.
+// The elements of A and B as numbers, with k as the last dimension of both.
 template <class T>
 struct Factors {
   T a[16 * kMaxMmaK], b[8 * kMaxMmaK];
@@ -49,7 +49,7 @@ void count_products(const Warp& warp, const MmaShape& shape) {
   warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(shape.m * shape.n * shape.k);
 }
 
-// T: the accumulator.
+// mma.sync; T is the accumulator's type.
 template <class T>
 void mma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const MmaShape shape = mma_shape_of(in);
@@ -74,7 +74,7 @@ void mma_integer(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   count_products(warp, shape);
 }
 
-// Single bits: the ones in the xor (option) or in the and of a row with a column are counted and added, wrapping.
+// mma.sync on single bits: adds the number of ones in the xor (option) or the and of a row and a column, wrapping.
 void mma_bits(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const MmaShape shape = mma_shape_of(in);
   const Registers registers = registers_of(warp, in);
@@ -181,8 +181,8 @@ void decode_mma(Decoder& decoder) {
 
 // ---- ldmatrix stmatrix movmatrix: 8 x 8 matrices of 16-bit elements
 
-// Lane 8m + r holds the address of row r of matrix m; lane l gets elements 2 (l % 4) and the next of row l / 4, or of
-// the transpose's.
+// Lane 8m + r holds the address of row r of matrix m. Lane l gets elements 2 (l % 4) and 2 (l % 4) + 1 of row l / 4 of
+// the matrix or of its transpose.
 void load_matrix(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   Addresses addresses;
   gather_addresses(warp, in, addresses);

@@ -15,7 +15,7 @@ constexpr std::uint32_t kMaxCount = (1u << 20) - 1;
 
 enum class BarrierOp : std::uint16_t { kInit, kInval, kArrive, kDrop, kExpect, kComplete, kTest, kTry, kPending };
 
-// A phase is over when all have arrived and all bytes are there.
+// Completes the phase if no arrivals and no bytes are missing.
 void maybe_complete(Block& home, MBarrier& barrier) {
   if (barrier.pending != 0 || barrier.bytes != 0) return;
   for (std::size_t w = 0; w < home.warps.size(); ++w) {
@@ -29,7 +29,7 @@ void maybe_complete(Block& home, MBarrier& barrier) {
   ++home.now;
 }
 
-// The state that arrive returns and test_wait takes: the phase, and the arrivals that were pending.
+// The state that arrive returns and test_wait takes: the phase and the pending arrivals.
 std::uint64_t token(const MBarrier& barrier) {
   return barrier.phase << 20 | barrier.pending;
 }
@@ -83,7 +83,7 @@ void acquire(Warp& warp, const Block& home, const MBarrier& barrier) {
     std::uint32_t& seen = warp.block->seen_at(warp.number, x);
     seen = std::max(seen, barrier.released[x]);
   }
-  // What the arriving blocks know of any block's memory, this one knows now.
+  // This warp acquires what the arriving blocks have seen of every block's memory.
   const std::vector<std::unique_ptr<Block>>& blocks = warp.block->cluster->blocks;
   for (std::size_t rank = 0; rank < blocks.size(); ++rank) {
     if ((barrier.released_blocks >> rank & 1) == 0) continue;
@@ -94,15 +94,15 @@ void acquire(Warp& warp, const Block& home, const MBarrier& barrier) {
   }
 }
 
-// Another block of the cluster arrives: what it did to the home's memory, and its warp to its own block's, comes before
-// what those do who wait.
+// A warp of another block of the cluster arrives. Its block's accesses to `home`, and the warp's accesses to its own
+// block's memory, happen before what waiting threads do next.
 void arrive_from_afar(Warp& warp, Block& home, MBarrier& barrier) {
   Block& block = *warp.block;
   block.cluster->synchronized = true;
   barrier.joined[home.column_of_rank(block.rank)] = home.now;
   barrier.joined_blocks = static_cast<std::uint16_t>(barrier.joined_blocks | 1u << block.rank);
   ++home.now;
-  // As a row of its own memory a block stands for the warps that have arrived elsewhere.
+  // A block's own row holds what its warps have released by arrivals in other blocks.
   const std::size_t row = block.row_of_rank(block.rank);
   see(block, row, warp.number);
   block.seen_at(row, warp.number) = block.now;
@@ -113,7 +113,7 @@ bool phase_over(const Instruction& in, const MBarrier& barrier, std::uint64_t st
   return in.option ? (barrier.phase & 1) != (state & 1) : barrier.phase != state >> 20;
 }
 
-// One lane; the bit of a wait's result.
+// Executes the instruction for one lane; returns the result of a wait.
 bool operate(Warp& warp, const Instruction& in, int lane, std::uint64_t address) {
   const auto op = static_cast<BarrierOp>(in.mode);
   if (op == BarrierOp::kInit) {
@@ -122,7 +122,7 @@ bool operate(Warp& warp, const Instruction& in, int lane, std::uint64_t address)
   }
   Block* home = nullptr;
   MBarrier* barrier = find_mbarrier(warp, lane, address, home);
-  if (barrier == nullptr) return true;  // reported; nobody shall wait for it
+  if (barrier == nullptr) return true;  // reported already; do not wait for it
   const std::uint32_t count = in.b == kNoSlot ? 1 : static_cast<std::uint32_t>(load_raw(warp, in.b, 4, lane));
   switch (op) {
     case BarrierOp::kInval:
@@ -185,8 +185,8 @@ void pending_count(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   }
 }
 
-// cp.async.mbarrier.arrive: the lane's copies so far, then one arrival; without .noinc one more is expected first. Our
-// copies end when somebody waits for them: here.
+// cp.async.mbarrier.arrive: arrives after the lane's cp.async so far are complete, so this completes them at once.
+// Without .noinc the pending count first rises by one.
 void arrive_after_copies(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   complete_all_copies(warp, lanes);
   Addresses addresses;
@@ -196,7 +196,7 @@ void arrive_after_copies(Warp& warp, const Instruction& in, std::uint32_t lanes)
     Block* home = nullptr;
     MBarrier* barrier = find_mbarrier(warp, lane, barrier_address(in, addresses, lane), home);
     if (barrier == nullptr) continue;
-    if (in.option) arrive(warp, *home, *barrier, 1);  // without .noinc: pending rises and falls by one
+    if (in.option) arrive(warp, *home, *barrier, 1);  // .noinc; otherwise pending rises and falls by one
   }
 }
 
@@ -262,7 +262,8 @@ void decode_operands(Decoder& decoder, BarrierOp op) {
   }
 }
 
-// Whoever uses an object comes behind its initialization; the lanes of the warp that initialized it do.
+// Reports a use of an mbarrier that is not ordered after its initialization. Lanes of the initializing warp are
+// ordered.
 void check_initialization(Warp& warp, int lane, std::uint64_t address, const Block& home, const MBarrier& barrier) {
   const bool local = &home == warp.block;
   const std::size_t row = local ? warp.number : home.row_of_rank(warp.block->rank);

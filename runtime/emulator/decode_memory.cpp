@@ -1,4 +1,4 @@
-// ld, st, and their kin: every space, width, vector, cache hint and memory order.
+// ld, st and related instructions: all spaces, widths, vectors, cache hints and memory orders.
 #include <bit>
 #include <set>
 
@@ -11,9 +11,9 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr std::uint32_t kMaxAccess = 64;  // bytes of a lane: .v8.b32 and .v4.b64 have 32
+constexpr std::uint32_t kMaxAccess = 64;  // bytes per lane; .v8.b32 and .v4.b64 have 32
 
-// A value as an element of the register, which may be wider than it.
+// Stores a value in one lane of a register, which may be wider.
 void put_element(Warp& warp, const Operand& to, int lane, const std::byte* from, std::uint32_t size, bool extend) {
   std::byte* target = warp.lanes(to.slot) + lane * to.width;
   std::memcpy(target, from, size);
@@ -154,7 +154,7 @@ bool take_scope(Suffixes& suffixes) {
   return suffixes.take("cta") || suffixes.take("cluster") || suffixes.take("gpu") || suffixes.take("sys");
 }
 
-// Hints that change speed, never values. True where a cache policy operand follows.
+// Takes cache hints, which do not affect values. Returns whether a cache policy operand follows.
 bool take_cache_hints(Suffixes& suffixes) {
   for (std::string_view hint : {"ca",
                                 "cg",
@@ -285,7 +285,7 @@ bool decode_memory(Decoder& decoder) {
   else if (base == "isspacep")
     decode_isspacep(decoder);
   else if (base == "membar" || base == "fence") {
-    // fence.proxy.* order accesses through different paths; see decode_async for those that matter to a check.
+    // fence.proxy.* is decoded in decode_cluster.cpp.
     if (decoder.suffixes.has("proxy")) return false;
     decoder.out.beyond_block = !decoder.suffixes.has("cta");
     for (std::string_view word :
@@ -302,12 +302,12 @@ bool decode_memory(Decoder& decoder) {
     }
     decoder.out.kind = InstructionClass::kLoadStore;
     decoder.out.handler = nothing;
-  } else if (base == "createpolicy") {  // policies guide the cache only; any value does
+  } else if (base == "createpolicy") {  // policies only affect caches, so any value will do
     Suffixes& suffixes = decoder.suffixes;
     if (!suffixes.take("fractional") && !suffixes.take("range")) decoder.unknown();
     for (std::string_view word :
          {"L2::evict_last", "L2::evict_normal", "L2::evict_first", "L2::evict_unchanged", "global", "b64"}) {
-      // A policy of its own for hits and for misses may name the same word twice.
+      // The policies for hits and for misses may use the same word.
       while (suffixes.take(word)) continue;
     }
     decoder.out.kind = InstructionClass::kMove;

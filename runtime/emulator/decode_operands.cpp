@@ -1,4 +1,4 @@
-// Operands of an instruction: its suffixes, registers, constants, special registers, predicates and addresses as slots.
+// Decodes the suffixes and operands of an instruction: registers, constants, special registers, predicates, addresses.
 #include <algorithm>
 #include <bit>
 
@@ -181,7 +181,7 @@ Slot Decoder::destination(const PtxOperand& operand, int least, std::uint8_t& wi
 std::uint64_t Decoder::immediate(const PtxOperand& operand, Type type) const {
   const std::uint64_t value = operand.value;
   if (operand.kind == PtxOperand::Kind::kInteger) {
-    // Integers stand for themselves in floating-point instructions of hand-written PTX too.
+    // Hand-written PTX may use integers as operands of floating-point instructions.
     if (type == Type::kF32) return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int64_t>(value)));
     if (type == Type::kF64) {
       return std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<std::int64_t>(value)));
@@ -263,7 +263,7 @@ Slot Decoder::special(const PtxOperand& operand, int width) {
     program_.specials.emplace_back(found, at->second);
   }
   if (width == 4) return at->second;
-  // Another width than 32 bits: converted on the spot.
+  // Convert to a width other than 32 bits.
   const Slot wide = scratch(width);
   emit({.handler =
             [](Warp& warp, const Instruction& in, std::uint32_t lanes) {
@@ -318,9 +318,9 @@ Space Decoder::address(const PtxOperand& operand, Space space) {
     out.a = constant(at, 8);
     out.a_width = 8;
     if (space == Space::kParam) return found;
-    // A generic access names the variable itself: the window is ours to add.
+    // A generic access to a named variable: add the window's address.
     if (space == Space::kGeneric) {
-      // Wraps, as addresses do: the offset may be any number.
+      // Wraps, since the offset may be any number.
       std::uint64_t window_start = 0;
       if (found == Space::kShared) window_start = kSharedWindow;
       if (found == Space::kLocal) window_start = kLocalWindow;

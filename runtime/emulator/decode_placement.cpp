@@ -1,4 +1,4 @@
-// Where a kernel's variables lie: shared and local memory with gaps that no access may touch, parameters side by side.
+// Assigns offsets to a kernel's variables: shared and local memory with guard gaps between them, parameters contiguous.
 #include <algorithm>
 
 #include "runtime/emulator/decode.h"
@@ -7,10 +7,10 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr std::uint64_t kGap = 128;                 // bytes between variables that nothing may touch; keeps the banks
-constexpr std::uint64_t kMaxLocalBytes = 1u << 19;  // of a thread: the ISA's limit, 512 KiB
+constexpr std::uint64_t kGap = 128;                 // bytes of a guard gap; a multiple of all banks' width
+constexpr std::uint64_t kMaxLocalBytes = 1u << 19;  // per thread: the ISA's limit, 512 KiB
 
-// The module-level shared variables that the functions name.
+// The module-level shared variables that the functions use.
 std::vector<std::uint32_t> used_module_shared(const ModuleData& module, const std::vector<std::uint32_t>& functions) {
   std::vector<std::uint32_t> used;
   std::vector<bool> seen(module.ptx.variables.size(), false);

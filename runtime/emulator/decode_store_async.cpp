@@ -1,8 +1,8 @@
-// st.async and red.async: a thread's store into, or update of, the shared memory of a block of the cluster, which
-// completes bytes of an mbarrier beside it.
+// st.async and red.async: a store to, or an atomic update of, the shared memory of a block of the cluster, which
+// completes bytes of an mbarrier in the same block.
 //
-// The access is carried out when it is issued. Like what a bulk copy brings it counts as written by "an asynchronous
-// copy", so that a thread that reads it without having waited for the mbarrier is found.
+// The access happens at its issue. Like the bytes of a bulk copy it counts as written by "an asynchronous copy", so a
+// thread that reads it without waiting for the mbarrier is a finding.
 #include <array>
 
 #include "runtime/emulator/access.h"
@@ -44,7 +44,8 @@ void write(Warp& warp, const Instruction& in, int lane, std::uint64_t target) {
 void store_async(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   Addresses addresses;
   gather_addresses(warp, in, addresses);
-  const Operand& offset = warp.program->lists[in.list + in.count];  // of the mbarrier's address; no slot
+  const Operand& offset =
+      warp.program->lists[in.list + in.count];  // its slot field holds the mbarrier address's offset
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
     const std::uint64_t target = shared_address(in, addresses[lane]);
@@ -74,7 +75,7 @@ bool take_reduce_operation(Decoder& decoder) {
   return false;
 }
 
-// The types that the ISA lists for red.async: 32-bit integers, and 64-bit sums.
+// Whether the ISA has this red.async: 32-bit integers, and 64-bit additions.
 bool reduces(ReduceOp op, Type type) {
   switch (op) {
     case ReduceOp::kInc:
@@ -113,7 +114,7 @@ bool decode_store_async(Decoder& decoder) {
   const int size = bytes(out.type);
   if (stores ? size != 4 && size != 8 : !reduces(static_cast<ReduceOp>(out.mode), out.type)) decoder.unknown();
   decoder.expect_operands(3, 3);
-  // The mbarrier first: address() fills the slots of a, which the target then takes.
+  // Decode the mbarrier first: address() fills out.a, which then holds the target.
   const Space space = out.space;
   decoder.address(decoder.operand(2), space);
   out.b = out.a;

@@ -1,4 +1,4 @@
-// tensormap.replace and tensormap.cp_fenceproxy: tensor maps that the kernel makes itself.
+// tensormap.replace and tensormap.cp_fenceproxy: tensor maps that a kernel builds.
 #include <array>
 #include <bit>
 
@@ -10,7 +10,7 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr std::uint32_t kPiece = 64;  // bytes of one access
+constexpr std::uint32_t kPiece = 64;  // bytes per access
 
 using MapBytes = std::array<std::byte, kTensorMapBytes>;
 
@@ -31,7 +31,7 @@ void write_map(Warp& warp, int lane, Space space, std::uint64_t address, const M
     Addresses addresses = {};
     Hosts hosts = {};
     addresses[lane] = address + at;
-    // One lane: its data stands where lane after lane's would.
+    // A request holds the data of all lanes; only this lane's part is used.
     std::array<std::byte, kLanes * kPiece> data{};
     std::memcpy(&data[static_cast<std::size_t>(lane) * kPiece], &map[at], kPiece);
     resolve(warp, {.access = Access::kWrite, .space = space, .bytes = kPiece, .data = data.data(), .stride = kPiece},
@@ -56,7 +56,7 @@ void replace(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   }
 }
 
-// All lanes of the warp together make one copy.
+// The warp's lanes together make one copy.
 void copy_map(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   Addresses targets;
   gather_addresses(warp, in, targets);

@@ -57,7 +57,7 @@ void shuffle(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   if (in.e != kNoSlot) store_predicate(warp, in.e, valid, lanes);
 }
 
-// The lanes that a lane of this instruction shares its result with: its own member mask.
+// The lanes that a lane exchanges values with: its own member mask, limited to the executing lanes.
 std::uint32_t members_of(const Warp& warp, const Instruction& in, int lane, std::uint32_t lanes) {
   if (in.members == kNoSlot) return lanes;
   return static_cast<std::uint32_t>(load_raw(warp, in.members, 4, lane)) & lanes;
@@ -178,8 +178,8 @@ void elect(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   store_predicate(warp, in.e, 1u << leader, lanes);
 }
 
-// Lanes that name different masks are ordered with the lanes of their own only. Those that have come from another place
-// in the text keep their mask elsewhere; it is that of the lanes that are here.
+// bar.warp.sync. Lanes with different masks are ordered only with the lanes of their own mask. Lanes that wait at
+// another pc have their mask in another register; it equals that of the lanes here.
 void sync(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const auto members_of = [&](int lane) { return static_cast<std::uint32_t>(load_raw(warp, in.members, 4, lane)); };
   for (std::uint32_t left = lanes; left != 0; left &= left - 1) {
@@ -322,7 +322,7 @@ bool decode_warp(Decoder& decoder) {
     decoder.expect_operands(1, 1);
     out.kind = InstructionClass::kBarrier;
     out.handler = sync;
-    out.option = true;  // lanes may come from different places
+    out.option = true;  // lanes may wait at different pcs
     out.control = Control::kWarpSync;
     out.members = decoder.source(decoder.operand(0), Type::kB32);
     return true;

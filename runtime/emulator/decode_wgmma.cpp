@@ -1,8 +1,8 @@
-// wgmma.mma_async: a warp group's product of matrices in shared memory (or A in registers), and its fences and groups.
+// wgmma.mma_async: a warpgroup's product of matrices in shared memory (or A in registers), and its fences and groups.
 //
-// Each of the four warps computes its own 16 of the 64 rows when it comes to the instruction; the result stands in its
-// registers at once (products_in_flight.h says what nobody may touch until the group is waited for). The operands in
-// shared memory are described by 64-bit descriptors, in units of 16 bytes:
+// Each of the four warps computes its 16 of the 64 rows when it executes the instruction. The result is in its
+// registers at once; products_in_flight.h checks accesses before the wait for the group. 64-bit descriptors give the
+// operands in shared memory, in units of 16 bytes:
 //   bits 0-13 start, 16-29 leading byte offset, 32-45 stride byte offset, 62-63 swizzle (0 none, 1 128, 2 64, 3 32).
 #include <algorithm>
 #include <bit>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int kMaxN = 256, kMaxWgmmaK = 32, kWarpRows = 16, kPanel = kWarpRows * 8;
 
-struct Layout {  // a descriptor, in bytes
+struct Layout {  // a decoded descriptor, in bytes
   std::uint64_t start = 0, leading = 0, stride = 0;
   std::uint32_t swizzle = 0;
 };
@@ -27,20 +27,20 @@ Layout decode_descriptor(std::uint64_t bits) {
   return {(bits & 0x3fff) << 4, (bits >> 16 & 0x3fff) << 4, (bits >> 32 & 0x3fff) << 4, kSwizzles[bits >> 62]};
 }
 
-// Where the 16-byte chunk that holds element (row, column) begins: row along M or N, column along K.
+// The address of the 16-byte chunk with element (row, column): row along M or N, column along K.
 std::uint64_t chunk_address(const Layout& layout, bool transposed, std::uint32_t row, std::uint32_t column,
                             std::uint32_t size) {
   std::uint64_t address = layout.start;
-  const std::uint32_t per = 16 / size;  // elements of a chunk
+  const std::uint32_t per = 16 / size;  // elements per chunk
   const std::uint32_t width = layout.swizzle == 0 ? 16 : layout.swizzle;
   if (!transposed) {
-    // Rows of `width` bytes, eight to a group; groups are `stride` apart. Without swizzle, chunks along K are `leading`
-    // apart; with it they lie side by side.
+    // Groups of eight rows of `width` bytes; groups are `stride` apart. Without swizzle, chunks along K are `leading`
+    // apart; with swizzle they are contiguous.
     const std::uint32_t chunk = column / per;
     address += row % 8 * width + row / 8 * layout.stride;
     address += layout.swizzle == 0 ? chunk * layout.leading : chunk * 16;
   } else {
-    // K runs along the rows of `width` bytes, eight to a group.
+    // Transposed: each K is a row of `width` bytes, in groups of eight rows.
     const std::uint32_t per_width = width / size;
     const std::uint32_t chunk = row % per_width / per;
     const std::uint64_t along_rows = layout.swizzle == 0 ? layout.stride : layout.leading;
@@ -50,7 +50,7 @@ std::uint64_t chunk_address(const Layout& layout, bool transposed, std::uint32_t
   return swizzled(address, layout.swizzle);
 }
 
-// rows x k elements of a matrix in shared memory, from row `first` on.
+// Reads rows x k elements of a matrix in shared memory, from row `first` on.
 template <class T>
 void read_matrix(Warp& warp, std::uint64_t descriptor, Type type, bool transposed, int first, int rows, int k, T* out) {
   const Layout layout = decode_descriptor(descriptor);
@@ -90,7 +90,7 @@ WgmmaShape wgmma_shape_of(const Instruction& in) {
   return {static_cast<int>(in.immediate & 0xffff), static_cast<int>(in.immediate >> 16 & 0xff)};
 }
 
-// The sums of one panel of 8 columns, 16 x 8; zeros in lanes whose scale-d says so.
+// Reads the accumulators of one panel, 16 x 8; zeros in lanes outside the mask `keeps` (scale-d is false).
 template <class T>
 void read_panel(const Warp& warp, const Operand* registers, bool half, std::uint32_t keeps, T* sums) {
   if (keeps == 0)
@@ -103,14 +103,15 @@ void read_panel(const Warp& warp, const Operand* registers, bool half, std::uint
   }
 }
 
-// The list: the sums' registers, A's four registers or its descriptor, B's descriptor, the predicate of scale-d.
+// wgmma.mma_async. The list holds the accumulator registers, A's four registers or its descriptor, B's descriptor and
+// the predicate scale-d.
 template <class T>
 void wgmma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const WgmmaShape shape = wgmma_shape_of(in);
   const Operand* list = &warp.program->lists[in.list];
   const int d_count = in.count - (in.option ? 6 : 3);
   const Operand *d = list, *a = list + d_count, *b = a + (in.option ? 4 : 1), *scale = b + 1;
-  const bool half = in.strong;  // f16 sums, two to a register
+  const bool half = in.strong;  // float16 accumulators, two per register
   const int lane0 = std::countr_zero(lanes);
   begin_product(warp, d, static_cast<std::size_t>(d_count), in.option ? a : nullptr);
   T a_values[kWarpRows * kMaxWgmmaK], b_values[kMaxN * kMaxWgmmaK];
@@ -181,7 +182,7 @@ bool shape_fits(const WgmmaShape& shape, Type type) {
   }
 }
 
-// An immediate operand that must be one of two values; true for the second.
+// An immediate operand that must be `no` or `yes`; returns whether it is `yes`.
 bool choice(const Decoder& decoder, std::size_t i, std::uint64_t no, std::uint64_t yes) {
   const PtxOperand& operand = decoder.operand(i);
   if (operand.kind != PtxOperand::Kind::kInteger || (operand.value != no && operand.value != yes))

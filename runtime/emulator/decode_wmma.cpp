@@ -1,7 +1,7 @@
-// wmma.load wmma.store wmma.mma: products of fragments whose layout the ISA leaves open.
+// wmma.load wmma.store wmma.mma: products of fragments. The ISA does not define the layout of fragments.
 //
-// Ours is the plainest: the matrix row after row (A is m x k, B k x n, C m x n), each lane holding the next elements of
-// it. float16 fragments of A and B have sixteen places whatever the shape; those left over stay unused.
+// The emulator uses row-major order: A is m x k, B k x n, C m x n, and each lane holds the next elements. float16
+// fragments of A and B have sixteen elements for every shape; some shapes leave elements unused.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -50,7 +50,7 @@ void store_element(Warp& warp, const Operand* registers, Type type, int lane, in
   std::memcpy(target, &value, static_cast<std::size_t>(width / 8));
 }
 
-// One element of every lane at a time, through the checks of an ordinary access.
+// Loads or stores one element of every lane at a time, with the checks of an ordinary access.
 void transfer(Warp& warp, const Instruction& in, std::uint32_t lanes, bool is_load) {
   const WmmaShape shape = unpack(in.target);
   const auto part = static_cast<Part>(in.mode);
@@ -125,7 +125,8 @@ std::uint64_t raw_of(Type type, double value) {
   }
 }
 
-// The list: the registers of D, A, B and C. T: what sums are kept in; the order of the additions is ours.
+// wmma.mma. The list holds the registers of D, A, B and C. T is the type of the accumulators; the ISA leaves the order
+// of additions open.
 template <class T>
 void multiply(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const WmmaShape shape = unpack(in.target);
@@ -195,7 +196,7 @@ bool has_product(const WmmaShape& shape, Type type) {
   }
 }
 
-// Accumulators of a shape: of float16 and integers only in k = 16.
+// Whether a shape has accumulators of this type; float16 and integers only for k = 16.
 bool has_sum(const WmmaShape& shape, Type type) {
   if (type == Type::kF64) return shape.k == 4;
   return type == Type::kF32 ? shape.k != 4 : (type == Type::kF16 || type == Type::kS32) && shape.k == 16;
@@ -219,7 +220,8 @@ void add_slots(Decoder& decoder, const std::vector<std::pair<Slot, int>>& slots)
   for (const auto& [slot, width] : slots) decoder.add_to_list(slot, width);
 }
 
-// wmma.load.a|b|c.sync.aligned.layout.shape{.space}.type registers, [address]{, stride}; wmma.store.d likewise.
+// wmma.load.a|b|c.sync.aligned.layout.shape{.space}.type registers, [address]{, stride}
+// wmma.store.d.sync.aligned.layout.shape{.space}.type [address], registers{, stride}
 void decode_wmma_transfer(Decoder& decoder, bool is_load) {
   Suffixes& suffixes = decoder.suffixes;
   Instruction& out = decoder.out;
@@ -250,7 +252,7 @@ void decode_wmma_transfer(Decoder& decoder, bool is_load) {
   out.option = column_major;
   out.mode = static_cast<std::uint16_t>(part);
   out.target = pack(shape);
-  // Without a stride rows (or columns) lie side by side.
+  // Without a stride, rows (or columns) are contiguous.
   out.reconvergence = static_cast<std::uint32_t>(column_major ? elements_of(shape, part) / columns_of(shape, part)
                                                               : columns_of(shape, part));
   out.kind = InstructionClass::kLoadStore;
@@ -264,7 +266,7 @@ void decode_wmma_product(Decoder& decoder) {
   Instruction& out = decoder.out;
   suffixes.take("sync");
   suffixes.take("aligned");
-  for (int i = 0; i < 2; ++i) {  // how the fragments lay in memory; ours are all alike
+  for (int i = 0; i < 2; ++i) {  // the layout in memory, which fragments here do not depend on
     if (!suffixes.take("row") && !suffixes.take("col")) decoder.unknown();
   }
   const WmmaShape shape = take_shape(decoder);

@@ -18,13 +18,13 @@
 namespace fusec::emulator {
 namespace {
 
-// Warp instructions before another block has its turn. The oldest one has long turns, so that it comes to its end, or
-// to that of its budget, soon.
+// Warp instructions in a cluster's turn. The oldest cluster has long turns, so that it soon ends or exceeds its budget.
 constexpr std::uint64_t kClusterSlice = 1u << 18, kOldestSlice = 1u << 25;
-constexpr std::size_t kMaxSuspended = 256;  // blocks of a host thread that wait for others
-// When all blocks do nothing but poll memory: so many turns of each, and so much of a block's budget, then it is over.
+constexpr std::size_t kMaxSuspended = 256;  // waiting clusters per host thread
+// The launch ends when all blocks only poll memory for kIdleTurns turns each and max_instructions / kIdleShare
+// instructions in all.
 constexpr std::uint64_t kIdleTurns = 4, kIdleShare = 8;
-constexpr std::uint64_t kMaxModuleBytes = std::uint64_t{1} << 32;  // of a module's variables, all together
+constexpr std::uint64_t kMaxModuleBytes = std::uint64_t{1} << 32;  // for all variables of a module
 
 std::uint64_t linear(const Dim3& at, const Dim3& shape) {
   return at.x + std::uint64_t{shape.x} * (at.y + std::uint64_t{shape.y} * at.z);
@@ -200,7 +200,7 @@ void launch_finding(LaunchState& state, std::string message) {
                          std::pair{std::uint64_t{0}, std::move(finding)});
 }
 
-// False where the launch cannot be carried out.
+// Returns false if the launch cannot be executed.
 bool check_launch(LaunchState& state) {
   const Program& program = *state.program;
   const Launch& launch = *state.launch;
@@ -269,7 +269,7 @@ void fill_parameters(LaunchState& state) {
 
 // ---- host threads
 
-// Which clusters run, in order: all, or a sample spread over the grid (first and last always).
+// The clusters of a sample, in order, spread over the grid and including the first and last; empty: run all.
 std::vector<std::uint64_t> chosen_clusters(std::uint64_t count, std::uint64_t sample) {
   std::vector<std::uint64_t> chosen;
   if (sample == 0 || sample >= count) return chosen;
@@ -327,7 +327,7 @@ class Workers {
     }
   }
 
-  // A cluster that waits for no other goes on to its end.
+  // Runs a cluster for a turn; a cluster that makes progress without polling runs to its end.
   ClusterOutcome run_turn(Cluster& cluster, const std::deque<std::unique_ptr<Cluster>>& suspended) {
     const std::uint64_t number = cluster.blocks.front()->number;
     const bool oldest = std::none_of(suspended.begin(), suspended.end(),
@@ -343,7 +343,7 @@ class Workers {
       changed = changed || cluster.changed;
     } while (outcome == ClusterOutcome::kGoesOn && cluster.changed && !cluster.polls);
     if (outcome == ClusterOutcome::kPolls && !changed) {
-      // How often a block looks in vain is a matter of when it has its turns.
+      // Do not count failed polls, since their number depends on the scheduling.
       for (std::size_t i = 0; i < before.size(); ++i) cluster.blocks[i]->counters = before[i];
       count_idle(cluster);
     } else {
@@ -352,7 +352,7 @@ class Workers {
     return outcome;
   }
 
-  // Nothing changes any more, in no block: they wait for what nobody will bring.
+  // Counts a turn that only polled. Ends the launch once no cluster has changed anything for long enough.
   void count_idle(Cluster& cluster) {
     state_.idle_instructions += cluster.quiet.last_turn;
     const std::uint64_t turns = ++state_.idle_turns;
@@ -368,7 +368,7 @@ class Workers {
     }
   }
 
-  // A new cluster before a suspended one: that may wait for blocks that have not started yet.
+  // Takes a new cluster before a suspended one, which may wait for blocks that have not started.
   std::unique_ptr<Cluster> take(std::deque<std::unique_ptr<Cluster>>& suspended) {
     if (suspended.size() < kMaxSuspended) {
       const std::uint64_t number = next_.fetch_add(1);

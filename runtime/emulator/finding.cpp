@@ -1,4 +1,4 @@
-// Findings: how they are recorded, named and told; and the sum of counters.
+// Records, names and formats findings; sums counters.
 #include <fmt/format.h>
 
 #include "runtime/emulator/machine.h"
@@ -7,7 +7,7 @@ namespace fusec::emulator {
 
 namespace {
 
-// Of the thread in the grid: the first one's words are kept.
+// The linear number of a thread in the grid; the message of the first thread is kept.
 std::uint64_t order_of(const Warp& warp, int lane) {
   return warp.block->number * kMaxThreads + std::uint64_t{warp.number} * kLanes + static_cast<std::uint64_t>(lane);
 }

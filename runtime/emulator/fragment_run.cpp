@@ -46,8 +46,8 @@ class FragmentRun {
  private:
   bool wants_care() const { return warp_.undefined.any() || warp_.products.any(); }
 
-  // Carefully: undefined values are carried along, and the registers of products under way are watched.
-  // Nothing: the other way of the two is needed from here on.
+  // kCarefully: track undefined values and check registers of unfinished products.
+  // Returns nothing when the other variant is needed from here on.
   template <bool kCarefully>
   std::optional<Outcome> execute() {
     std::uint64_t left = budget_;
@@ -168,7 +168,7 @@ class FragmentRun {
     } else {
       diverge_to(taken, in.target, in.reconvergence);
       ++fragment_.pc;
-      // The path that goes on is the one further back in the text, so that loops come round before what follows them.
+      // Continue with the path at the lower pc, so that loops finish before the code after them.
       Fragment& other = warp_.fragments.back();
       if (other.pc < fragment_.pc) std::swap(other, fragment_);
       join_pc_ = join_pc();
@@ -182,7 +182,7 @@ class FragmentRun {
     join_pc_ = join_pc();
   }
 
-  // In a function whose paths meet only where they return: there, if that is one place.
+  // For paths of a function that meet only after its return: the return address, if all lanes have the same one.
   std::uint32_t common_return() const {
     for (std::uint32_t pc = fragment_.pc; pc < code_.size(); ++pc) {
       if (code_[pc].control != Control::kReturn) continue;
@@ -285,7 +285,7 @@ class FragmentRun {
     return mode == BarrierMode::kClusterArrive || mode == BarrierMode::kClusterWait;
   }
 
-  // A guard that holds for some lanes only: the others go past the instruction on their own.
+  // If the guard is true only for some lanes, splits off the others, which skip the instruction.
   void split_guard(std::uint32_t lanes) {
     if (lanes == fragment_.lanes) return;
     diverge_to(fragment_.lanes & ~lanes, fragment_.pc + 1, fragment_.pc + 1);

@@ -1,4 +1,4 @@
-// The scheduler: fragments of a warp, warps of a block, blocks of a cluster take turns.
+// The scheduler: fragments of a warp, warps of a block and blocks of a cluster run in turns.
 #include "runtime/emulator/machine.h"
 
 #include <algorithm>
@@ -13,12 +13,12 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr std::uint64_t kWarpSlice = 4096;  // instructions before another warp, or another fragment, has its turn
-constexpr std::uint64_t kQuietInstructions = 1u << 15;  // of polling, before other blocks have their turn
+constexpr std::uint64_t kWarpSlice = 4096;              // instructions in a turn of a warp or fragment
+constexpr std::uint64_t kQuietInstructions = 1u << 15;  // of polling before other blocks run
 
 // ---- one warp
 
-// Executes a .sync instruction for which the waiting fragments together bring all members. True if one was.
+// Executes a .sync instruction for which fragments with all members wait. Returns whether there was one.
 bool try_warp_sync(Warp& warp) {
   for (std::size_t i = 0; i < warp.fragments.size(); ++i) {
     const Fragment first = warp.fragments[i];
@@ -52,13 +52,13 @@ std::ptrdiff_t ready_fragments(const Warp& warp) {
                        [](const Fragment& fragment) { return fragment.state == FragmentState::kReady; });
 }
 
-// The instructions that a turn executed; `yields`: what did so lets others run.
+// A turn: the instructions executed, and whether all that ran let others run (`yields`).
 struct Turn {
   std::uint64_t used = 0;
   bool yields = false;
 };
 
-// Runs one warp until it blocks, ends or has had its slice.
+// Runs one warp until it blocks, ends or has used its slice.
 Turn run_warp(Warp& warp) {
   std::uint64_t used = 0;
   const std::uint64_t slice = std::min(kWarpSlice, warp.block->launch->options->max_instructions / 4 + 1);
@@ -77,7 +77,7 @@ Turn run_warp(Warp& warp) {
       continue;
     }
     const Fragment fragment = warp.fragments[next];
-    // Order is kept, so that fragments take turns.
+    // Keep the order, so that fragments run in turns.
     warp.fragments.erase(warp.fragments.begin() + static_cast<std::ptrdiff_t>(next));
     const auto [outcome, executed] = run_fragment(warp, fragment, slice);
     used += executed + 1;
@@ -90,7 +90,7 @@ Turn run_warp(Warp& warp) {
   return {used, used == 0};
 }
 
-// What takes longer to emulate than other instructions do counts for more against the budget of a block.
+// Additional budget cost of instructions that take longer to emulate.
 std::uint64_t extra_cost(const Block& block) {
   const Counters& counters = block.counters;
   constexpr auto kAtomic = static_cast<std::size_t>(InstructionClass::kAtomic);
@@ -100,7 +100,7 @@ std::uint64_t extra_cost(const Block& block) {
          (counters.bytes_read + counters.bytes_written) / 64 + block.copied / 8 + 4 * counters.shared_requests;
 }
 
-// One turn of every warp.
+// Runs one turn of every warp.
 Turn run_round(Cluster& cluster) {
   std::uint64_t progress = 0;
   bool yields = true;
@@ -134,7 +134,7 @@ bool any_ready(const Cluster& cluster) {
   });
 }
 
-// Nobody executed anything. Barriers may just have been released, and joins may be; else it is a deadlock.
+// Call when no warp executed anything. Returns true for a deadlock: no barrier was released and no join can be.
 bool nobody_can_go_on(Cluster& cluster) {
   if (any_ready(cluster)) return false;
   bool released = false;
@@ -144,7 +144,7 @@ bool nobody_can_go_on(Cluster& cluster) {
   return !released;
 }
 
-// What a turn of mere polling has executed does not count against the blocks' budgets.
+// Restores the blocks' budgets after a turn that only polled.
 void forgive(Cluster& cluster, const std::vector<std::uint64_t>& before) {
   for (std::size_t i = 0; i < before.size(); ++i) cluster.blocks[i]->executed = before[i];
 }

@@ -12,8 +12,8 @@ constexpr int kColumns = 8;      // of b
 constexpr int kMaxK = 256;       // single bits
 constexpr int kChunkBytes = 16;  // bytes
 
-// Raw: an unsigned integer of the element's width. The innermost loop is of fixed length, for the compiler to
-// vectorize.
+// Raw is an unsigned integer of the element's width. The innermost loop has a fixed length, so the compiler vectorizes
+// it.
 template <class Raw, class T, class Convert>
 void convert_rows(const std::byte* from, int rows, int row_bytes, T* out, int stride, Convert value_of) {
   constexpr int kPer = kChunkBytes / static_cast<int>(sizeof(Raw));
@@ -47,7 +47,7 @@ void read_narrow_rows(Type type, const std::byte* from, int rows, int row_bytes,
   }
 }
 
-// What every 64-bit machine multiplies at once.
+// A vector of 16 bytes, which every 64-bit machine supports.
 template <class T>
 struct VectorOf {
   typedef T Type __attribute__((vector_size(16)));
@@ -55,7 +55,7 @@ struct VectorOf {
 template <class T>
 using Vector = typename VectorOf<T>::Type;
 
-// kRows rows of `a` times b's k rows of kColumns. The sums stay in registers.
+// Multiplies kRows rows of `a` by the k x kColumns matrix b. The accumulators stay in registers.
 template <int kRows, class T>
 void add_rows(const T* a, const T* b, T* sums, int k) {
   constexpr int kVectors = kColumns * static_cast<int>(sizeof(T)) / 16;
@@ -110,7 +110,7 @@ void read_rows(Type type, const std::byte* from, int rows, int row_bytes, T* out
 
 template <class T>
 void add_product(const T* a, const T* b, T* sums, int m, int k) {
-  constexpr int kRows = sizeof(T) == 8 ? 2 : 4;  // as many sums as there are vector registers for
+  constexpr int kRows = sizeof(T) == 8 ? 2 : 4;  // as many accumulators as fit into the vector registers
   T rows_of_b[kMaxK * kColumns];
   for (int p = 0; p < k; ++p) {
     for (int j = 0; j < kColumns; ++j) rows_of_b[p * kColumns + j] = b[j * k + p];

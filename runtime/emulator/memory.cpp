@@ -23,7 +23,7 @@ std::uint32_t MemoryData::add(std::string name, std::span<std::byte> bytes, bool
 namespace {
 
 void begin_launch(Region& region, bool check_races, bool has_bulk_stores) {
-  // Shadow state is as large as the buffer: what the last launch left alone is clean already.
+  // Shadow state is as large as the buffer, so skip buffers that the last launch did not access.
   const bool tracks_readers = check_races && region.writable, tracks_stores = has_bulk_stores && region.writable;
   if (!region.touched.exchange(false) && tracks_readers == !region.readers.empty() &&
       tracks_stores == !region.bulk_stores.empty()) {
@@ -94,7 +94,7 @@ ModuleVariables& MemoryData::variables_of(const std::shared_ptr<ModuleData>& mod
   return made;
 }
 
-// ---- the public face
+// ---- Memory
 
 Memory::Memory() : data_(std::make_unique<MemoryData>()) {}
 Memory::~Memory() = default;

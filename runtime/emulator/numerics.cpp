@@ -22,7 +22,7 @@ double round_digits(double value, int digits, int min_exponent, Rounding roundin
   return round_integral(value * power_of_two(-quantum), rounding) * power_of_two(quantum);
 }
 
-// Whether a value beyond the largest finite one stays there instead of becoming infinite.
+// Whether a value beyond the largest finite one rounds to it instead of to infinity.
 bool stays_finite(bool negative, Rounding rounding) {
   return rounding == Rounding::kZero || (rounding == Rounding::kDown && !negative) ||
          (rounding == Rounding::kUp && negative);
@@ -41,7 +41,7 @@ int host_mode(Rounding rounding) {
   }
 }
 
-// Runs an operation under the host's rounding mode; the volatile operands keep the compiler from moving it out.
+// Runs an operation under the host's rounding mode. Volatile keeps the compiler from moving it.
 template <class Operation>
 double under(Rounding rounding, Operation operation) {
   std::fesetround(host_mode(rounding));
@@ -92,7 +92,7 @@ std::uint32_t encode_float(double value, const FloatFormat& format, Rounding rou
   const bool negative = std::signbit(value);
   const std::uint32_t sign = negative ? 1u << (format.mantissa_bits + format.exponent_bits) : 0;
   if (value != value) {
-    // A format without NaN (e2m1, ...) turns it into its largest positive value.
+    // In a format without NaN (e2m1, ...) this is the largest positive value.
     return format.nan_bits;
   }
   double magnitude = std::fabs(value);
@@ -112,7 +112,7 @@ std::uint32_t encode_float(double value, const FloatFormat& format, Rounding rou
   if (magnitude == 0) return sign;
   const int exponent = std::max(exponent_of(magnitude), format.min_exponent());
   const auto digits = static_cast<std::uint32_t>(magnitude * power_of_two(format.mantissa_bits - exponent));  // exact
-  // The hidden bit, where there is one, raises the exponent field from 0 to 1.
+  // The hidden bit of normal numbers raises the exponent field from 0 to 1.
   return sign | (digits + (static_cast<std::uint32_t>(exponent - format.min_exponent()) << format.mantissa_bits));
 }
 
@@ -197,7 +197,7 @@ double square_root_double(double a, Rounding rounding) {
 double divide_odd(double a, double b) {
   const double quotient = a / b;
   if (!std::isfinite(quotient) || quotient == 0) return quotient;
-  // The remainder's sign over the divisor's says on which side of the quotient the exact value lies.
+  // The sign of remainder / divisor tells on which side of the quotient the exact value is.
   const double remainder = std::fma(-quotient, b, a);
   return to_odd(quotient, b > 0 ? remainder : -remainder);
 }

@@ -9,7 +9,7 @@ namespace fusec::emulator {
 namespace {
 
 constexpr Slot kSlotsStep = 4;
-constexpr std::size_t kMostGroups = 256;  // that are remembered: a kernel may never wait
+constexpr std::size_t kMostGroups = 256;  // tracked groups; a kernel may never wait
 constexpr std::uint32_t kSlotChunk = 16;
 
 std::uint32_t& group_of(std::vector<std::uint32_t>& groups, Slot slot) {
@@ -39,7 +39,7 @@ std::uint64_t hash_of(const Warp& warp, const std::vector<Slot>& slots) {
   return hash;
 }
 
-// One register into another, whole.
+// Whether the instruction copies one whole register to another.
 bool is_copy(const DataFlow& flow) {
   return flow.reads.size() == 1 && flow.writes.size() == 1 && (flow.reads[0].slot & kConstantBit) == 0;
 }
@@ -48,7 +48,7 @@ void finding(Warp& warp, std::uint32_t lanes, std::string message) {
   report(warp, lanes == 0 ? 0 : std::countr_zero(lanes), FindingKind::kAsyncRead, std::move(message));
 }
 
-// Said once: what else touches those registers needs no further word.
+// Reports an access to registers of unfinished products once; clears the marks against further reports.
 void touched(Warp& warp, std::uint32_t lanes, std::string message) {
   finding(warp, lanes, std::move(message));
   std::fill(warp.products.sums.begin(), warp.products.sums.end(), 0);
@@ -59,7 +59,8 @@ std::size_t register_steps(const Warp& warp) {
   return warp.registers.size() / kSlotsStep + 1;
 }
 
-// The sums may go from product to product, but other instructions come and go behind a fence.
+// Products may follow each other on the same accumulators, but registers that other instructions have written need a
+// wgmma.fence before the product.
 void check_fence(Warp& warp, Slot first, const Operand* factors) {
   ProductsInFlight& products = warp.products;
   if (!products.fenced) {
@@ -79,7 +80,7 @@ void check_fence(Warp& warp, Slot first, const Operand* factors) {
   }
 }
 
-// The product's reads are over only now: who writes there afterwards must be ordered behind this wait.
+// Records the reads of completed products again, at the wait: later writes must be ordered after it.
 void read_again(Warp& warp, const ProductsInFlight::Group& group) {
   const Request request{.access = Access::kRead, .space = Space::kShared, .bytes = kSlotChunk, .async = true};
   const int lane = std::countr_zero(warp.live);
@@ -173,8 +174,8 @@ void check_product_registers(Warp& warp, const Instruction& in, std::uint32_t la
   ProductsInFlight& products = warp.products;
   const DataFlow& flow = warp.program->flows[warp.pc];
   if (lanes == 0 || flow.product) return;
-  // Compilers name the same values anew from one turn of a loop to the next: a copy waits with its sums, and is as old
-  // as what it copies.
+  // Compilers copy registers between iterations of a loop. A copy of accumulators therefore belongs to the same group,
+  // and counts as computed only if its source does.
   const bool moves = in.kind == InstructionClass::kMove;
   std::uint32_t copied = 0;
   bool is_new = !moves;

@@ -8,12 +8,12 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr std::uint64_t kQuietRounds = 4;  // before states are compared: most waits end sooner
+constexpr std::uint64_t kQuietRounds = 4;  // rounds before states are compared, since most waits end sooner
 
 class Hash {
  public:
   void add(std::uint64_t word) { value_ = std::rotl((value_ ^ word) * 0x9e3779b97f4a7c15u, 29); }
-  void add(const std::vector<std::byte>& bytes) {  // a multiple of eight
+  void add(const std::vector<std::byte>& bytes) {  // size is a multiple of eight
     for (std::size_t at = 0; at + 8 <= bytes.size(); at += 8) {
       std::uint64_t word;
       std::memcpy(&word, &bytes[at], 8);
@@ -26,7 +26,7 @@ class Hash {
   std::uint64_t value_ = 0x2545f4914f6cdd1du;
 };
 
-// All that decides what the cluster does next, but for memory and barriers.
+// A hash of all state that determines what the cluster does next, except memory and barriers.
 std::uint64_t state_of(const Cluster& cluster) {
   Hash hash;
   for (const std::unique_ptr<Block>& block : cluster.blocks) {
@@ -50,7 +50,7 @@ std::uint64_t state_of(const Cluster& cluster) {
   return hash.value();
 }
 
-// The instructions that take longer than looking at the state does.
+// The cost of state_of() in instructions.
 std::uint64_t state_cost(const Cluster& cluster) {
   constexpr std::uint64_t kBytesAnInstruction = 256;
   std::uint64_t bytes = 0;
@@ -83,7 +83,7 @@ std::string barrier_text(const Block& block, std::uint32_t warp, std::uint32_t p
   return "waits at the barrier of the cluster, which not all threads reach";
 }
 
-// The mbarrier for which the warp waited last and in vain. False where there is none.
+// Reports the mbarrier of the warp's last failed wait. Returns false if there is none.
 bool report_mbarrier(Warp& warp, int lane) {
   const FailedWait& wait = warp.failed_wait;
   if (wait.home == nullptr) return false;
@@ -143,7 +143,7 @@ bool repeats_itself(Cluster& cluster, std::uint64_t instructions) {
   quiet.since_state = 0;
   const std::uint64_t state = state_of(cluster);
   if (++quiet.states > 1 && state == quiet.state) return true;
-  // A state once saved is compared with twice as many as the one before it: every period is found.
+  // Save a new state at each power of two, so that a cycle of any length is found (Brent's algorithm).
   if (std::has_single_bit(quiet.states)) {
     quiet.state = state;
     quiet.reads_global = false;

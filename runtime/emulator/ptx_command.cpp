@@ -48,7 +48,7 @@ std::vector<std::int64_t> parse_extents(std::string_view text, std::string_view 
   return extents;
 }
 
-// The element type of a tensor map over such a tensor, which reductions through it are of.
+// The element type of a tensor map over a tensor with this stored dtype; reductions use it.
 Type element_type(std::string_view stored) {
   constexpr std::pair<std::string_view, Type> kTypes[] = {
       {"U8", Type::kU8},     {"I8", Type::kU8},   {"BOOL", Type::kU8}, {"U16", Type::kU16}, {"I16", Type::kU16},
@@ -60,7 +60,7 @@ Type element_type(std::string_view stored) {
   return Type::kNone;
 }
 
-// A named buffer of the command.
+// A buffer that arguments name.
 struct NamedBuffer {
   std::string name;
   StoredType type;
@@ -69,7 +69,7 @@ struct NamedBuffer {
   Memory::Id id = 0;
 };
 
-// An argument's bytes with its alignment, as C lays it out.
+// An argument's bytes and alignment in C's layout.
 struct Laid {
   std::vector<std::byte> bytes;
   std::size_t alignment = 1;
@@ -102,7 +102,7 @@ class Command {
   }
 
  private:
-  // ---- first pass: the buffers; then those that only tensor maps name
+  // ---- first pass: declares buffers, then those that only tensor maps name
 
   void declare(std::string_view text, int depth, bool of_maps) {
     if (depth > kMaxNesting) bad_argument(text, "fewer nested structures");
@@ -178,7 +178,7 @@ class Command {
     buffers_.push_back(std::move(buffer));
   }
 
-  // ---- second pass: the bytes
+  // ---- second pass: makes the arguments' bytes
 
   Laid lay_out(std::string_view text, int depth) {
     const auto [kind, rest] = split(text);
@@ -190,7 +190,7 @@ class Command {
     return scalar(kind, rest, text);
   }
 
-  // The buffer that in:, inout:, out: and zeros: name.
+  // The buffer's name in in:, inout:, out: and zeros: arguments.
   static std::string_view name_of(std::string_view kind, std::string_view rest) {
     if (kind == "in" || kind == "inout") return rest;
     const std::size_t last = rest.rfind(':');
@@ -313,7 +313,7 @@ class Command {
     return {rest.substr(0, middle), rest.substr(middle + 1, last - middle - 1), rest.substr(last + 1)};
   }
 
-  // The members of {A;B;...}, split outside of inner braces.
+  // The members of {A;B;...}, split outside inner braces.
   static std::vector<std::string_view> members(std::string_view text, std::string_view argument) {
     if (text.size() < 2 || text.front() != '{' || text.back() != '}') bad_argument(argument, "struct:{ARG;ARG;...}");
     text = text.substr(1, text.size() - 2);
@@ -337,7 +337,7 @@ class Command {
     return found == buffers_.end() ? nullptr : &*found;
   }
 
-  // By sectors: a kernel that takes every second element moves all of them.
+  // Counts whole sectors, since a kernel that reads every second element moves all of them.
   std::uint64_t least_bytes() {
     const auto touched = [](const std::vector<std::uint8_t>& sectors, const NamedBuffer& buffer) {
       const auto count = static_cast<std::size_t>(std::count_if(sectors.begin(), sectors.end(), std::identity{}));

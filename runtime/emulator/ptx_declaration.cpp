@@ -94,7 +94,7 @@ PtxVariable variable_head(TokenReader& in, Space space) {
       aligned = true;
     } else if (word == "attribute") {
       in.skip_parentheses();
-    } else if (word == "ptr") {  // .ptr .global .align 16: of a kernel's parameter, a promise about what it points to
+    } else if (word == "ptr") {  // .ptr .global .align 16: a promise about what a kernel's parameter points to
       if (!accept_variable_space(in)) in.accept_dot("generic");
       if (in.accept_dot("align")) in.integer();
     } else if (word == "v2" || word == "v4" || word == "v8") {

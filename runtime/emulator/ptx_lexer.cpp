@@ -131,7 +131,7 @@ class Lexer {
     push(kind, begin, at_, value);
   }
 
-  // A decimal constant such as 1.5 or 2.0e-3; false where the dot or the e belongs to something else.
+  // Reads a decimal constant such as 1.5 or 2.0e-3. Returns false if the dot or the e belongs to something else.
   bool decimal_float(std::size_t begin) {
     std::size_t end = at_;
     if (text_[end] == '.') {

@@ -1,5 +1,5 @@
-// Recursive descent over the tokens of a PTX file. Depth is bounded by kMaxDepth, sizes by the kMax... constants, so
-// that no text can make it crash or eat the machine's memory.
+// A recursive descent parser for PTX. kMaxDepth bounds its depth and the other kMax constants its sizes, so no text can
+// make it crash or use up the machine's memory.
 #include <memory>
 #include <optional>
 #include <unordered_map>

@@ -6,7 +6,7 @@
 namespace fusec::emulator {
 namespace {
 
-// 0 where there is none, or one that no version or capability is.
+// Takes a number from the text; 0 without one, or for a number beyond any version or capability.
 int number(std::string_view& text) {
   constexpr int kMost = 9999;
   int value = 0;
@@ -19,7 +19,8 @@ int number(std::string_view& text) {
 struct SharedRow {
   int capability, kib;
 };
-// From this compute capability on (CUDA C++ Programming Guide, table of technical specifications).
+// Maximum shared memory per block in KiB, from each compute capability on (CUDA C++ Programming Guide, table of
+// technical specifications).
 constexpr SharedRow kShared[] = {{0, 48},   {70, 96}, {75, 64},  {80, 163}, {86, 99},
                                  {87, 163}, {89, 99}, {90, 227}, {120, 99}};
 

@@ -36,7 +36,7 @@ void strong_shared_access(Warp& warp, std::uint32_t offset, Access access) {
   const auto found = block.releases.find(offset);
   if (access != Access::kWrite && found != block.releases.end()) join(warp.observed, found->second);
   if (access == Access::kRead) return;
-  // An atomic goes on with the release that it read; a store begins anew.
+  // An atomic continues the release sequence that it read; a store starts a new one.
   if (access == Access::kWrite && found != block.releases.end()) found->second.clear();
   if (!warp.releasable.empty()) join(block.releases[offset], warp.releasable);
 }

@@ -8,7 +8,7 @@
 namespace fusec::emulator {
 namespace {
 
-// Everything `warps` have seen or done is ordered before what those of them in `acquiring` do from now on.
+// Everything that `warps` (a mask) have seen or done happens before what the warps in `acquiring` do from now on.
 void synchronize(Block& block, std::uint32_t warps, std::uint32_t acquiring) {
   const std::size_t count = block.warps.size(), columns = block.columns();
   std::vector<std::uint32_t> joined(columns);
@@ -26,15 +26,15 @@ void synchronize(Block& block, std::uint32_t warps, std::uint32_t acquiring) {
   ++block.now;
 }
 
-// What the arrivals at the barrier of the cluster release of what was done to the block's memory: everything, but what
-// warps that arrived relaxed did behind their last fence.
+// The accesses to the block's memory that arrivals at the cluster barrier release: all, except those of relaxed
+// arrivals after their last fence. Returns a row like those of Block::seen.
 std::vector<std::uint32_t> released_at_cluster_barrier(const Block& block) {
   std::vector<std::uint32_t> released(block.columns());
   const auto join = [&](const std::uint32_t* from) {
     for (std::size_t x = 0; x < released.size(); ++x) released[x] = std::max(released[x], from[x]);
   };
   for (const Warp& warp : block.warps) {
-    // A warp that has exited stands for nobody who has yet to be told.
+    // A warp that has exited releases everything.
     if (warp.cluster_released || warp.live == 0) {
       join(&block.seen[warp.number * block.columns()]);
       released[warp.number] = block.now;
@@ -54,8 +54,7 @@ std::vector<std::uint32_t> released_at_cluster_barrier(const Block& block) {
   return released;
 }
 
-// Everything released is ordered before what comes, for the whole cluster, but for bulk copies that nobody has waited
-// for.
+// Everything released happens before what the whole cluster does from now on, except bulk copies without a wait.
 void synchronize_all(Block& block) {
   const std::vector<std::uint32_t> released = released_at_cluster_barrier(block);
   for (std::size_t row = 0; row < block.rows(); ++row) {
@@ -64,12 +63,12 @@ void synchronize_all(Block& block) {
       seen = std::max(seen, released[x]);
     }
   }
-  // All have met: nobody still accesses the memory of a block that now exits.
+  // All blocks have met, so a block may exit now without an unfinished remote access.
   block.remote_times = {};
   ++block.now;
 }
 
-// A warp that has come with all its live lanes counts as a whole one.
+// The number of threads that an arrival counts for. All live lanes of a warp count as a whole warp.
 std::uint32_t arrivals(const Warp& warp, std::uint32_t lanes) {
   return lanes == warp.live ? kLanes : static_cast<std::uint32_t>(std::popcount(lanes));
 }
@@ -99,7 +98,7 @@ void check_divergence(Block& block, const BlockBarrier& barrier) {
   }
 }
 
-// bar.red's result, for the lanes that waited.
+// Writes bar.red's result for the lanes that waited.
 void deliver(Warp& warp, const BarrierWaiter& waiter, const BlockBarrier& barrier) {
   const Instruction& in = warp.program->code[waiter.pc];
   switch (static_cast<BarrierMode>(in.mode)) {
@@ -149,8 +148,8 @@ std::uint32_t member_mask(Warp& warp, const Instruction& in, std::uint32_t lanes
   if (in.members == kNoSlot) return in.aligned ? warp.live : lanes;
   const int first = std::countr_zero(lanes);
   const auto members = static_cast<std::uint32_t>(load_raw(warp, in.members, 4, first));
-  // Lanes may name different, disjoint masks (tiles of a warp): the instruction then acts on each of them apart, and
-  // all that are here may go if nobody is missing from any.
+  // Lanes may have different, disjoint masks (tiles of a warp). The instruction then acts on each mask separately, and
+  // executes once no lane of any mask is missing.
   std::uint32_t needed = members;
   for (int lane = first; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
@@ -283,7 +282,7 @@ bool arrive_at_cluster_barrier(Warp& warp, const Instruction& in, std::uint32_t 
     cluster.arrived += static_cast<std::uint32_t>(std::popcount(lanes));
     return false;
   }
-  // A wait ends with the phase that its own arrival belongs to; every thread arrives once a phase.
+  // A wait ends with the phase of its own arrival; every thread arrives once per phase.
   cluster.waiters.push_back({.block = warp.block->rank, .warp = warp.number, .lanes = lanes, .pc = pc});
   return true;
 }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x70616d74;
 
-// Extents and strides are cut to 40 bits, boxes and element strides to 16: the driver's own limits are below.
+// The 128 bytes of a map. Extents and strides have 40 bits, boxes and element strides 16, more than the driver allows.
 struct Packed {
   std::uint32_t magic;
   std::uint8_t element_bytes, rank, swizzle, fill_nan;

@@ -19,7 +19,7 @@ UndefinedValues::Register* find(UndefinedValues& values, Slot slot) {
   return found == values.registers.end() ? nullptr : &*found;
 }
 
-// Undefined lanes of some operands, and a load that they come from.
+// Undefined lanes of operands, and the load that they come from.
 struct Undefined {
   std::uint32_t lanes = 0;
   std::uint32_t load = kNoLoad;
@@ -39,7 +39,7 @@ Undefined undefined(Warp& warp, Slot slot, std::uint32_t lanes) {
   return result;
 }
 
-// Of the lanes, those in `now` are undefined, the others defined.
+// Marks the lanes of `now` in a register as undefined and the other `lanes` as defined.
 void set(Warp& warp, Slot slot, std::uint32_t lanes, const Undefined& now) {
   UndefinedValues& values = warp.undefined;
   UndefinedValues::Register* known = find(values, slot);
@@ -56,7 +56,7 @@ void set(Warp& warp, Slot slot, std::uint32_t lanes, const Undefined& now) {
   if (values.registers.empty()) values.loads.clear();
 }
 
-// The value matters: the load is reported, and what else comes from it needs no further word.
+// Reports the load of an undefined value that affects the result, once per load.
 void use(Warp& warp, const Undefined& value) {
   if (value.lanes == 0) return;
   UndefinedValues& values = warp.undefined;
@@ -92,7 +92,7 @@ std::uint32_t lanes_where(const Warp& warp, const DataFlow::Operand& operand, bo
   return result;
 }
 
-// One operand and another, of which a defined one may decide: an `and` by its zero, an `or` by its ones.
+// The undefined lanes of `a and b` or `a or b`. A defined operand may decide: an `and` by zero, an `or` by ones.
 Undefined decided(const Warp& warp, const Undefined& a, const Undefined& b, std::uint32_t a_decides,
                   const DataFlow::Operand& b_operand, bool by_ones) {
   const std::uint32_t b_decides = lanes_where(warp, b_operand, by_ones) & ~b.lanes;
@@ -146,7 +146,7 @@ void forget_written(Warp& warp, const Instruction& in, const Addresses& addresse
   }
   if (local) {
     const std::uint64_t stride = warp.program->local_bytes;
-    if (address > stride || size > stride - address) return;  // has been reported
+    if (address > stride || size > stride - address) return;  // reported already
     std::uint8_t* written = &warp.local_written[static_cast<std::uint64_t>(lane) * stride + address];
     std::fill(written, written + size, 0);
     return;
@@ -159,7 +159,7 @@ void forget_written(Warp& warp, const Instruction& in, const Addresses& addresse
   }
 }
 
-// Stores to global memory matter; elsewhere the bytes are unwritten afterwards.
+// An undefined value in a store to global memory is a finding; elsewhere its bytes become unwritten.
 void store_carefully(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   use(warp, undefined(warp, in.a, lanes));
   Addresses addresses;
@@ -199,7 +199,7 @@ void note_loaded(Warp& warp, const Instruction& in, std::uint32_t size, std::uin
   const std::vector<UndefinedValues::Read> reads = std::move(values.reads);
   values.reads.clear();
   std::vector<UndefinedValues::Load> loads;
-  if (!reads.empty()) loads = values.loads;  // kept though the last other undefined register may be written
+  if (!reads.empty()) loads = values.loads;  // a copy, since writing the last other undefined register clears them
   for (std::uint32_t element = 0; element < in.count; ++element) {
     const std::uint64_t bytes = ((std::uint64_t{1} << size) - 1) << (element * size);
     Undefined now;
@@ -210,7 +210,7 @@ void note_loaded(Warp& warp, const Instruction& in, std::uint32_t size, std::uin
   }
   if (!values.any()) return;
   if (values.loads.empty()) values.loads = std::move(loads);
-  if (!before) warp.wants_yield = true;  // to go on carefully
+  if (!before) warp.wants_yield = true;  // to continue with tracking
 }
 
 void execute_carefully(Warp& warp, const Instruction& in, std::uint32_t lanes, std::uint32_t present) {

@@ -11,7 +11,7 @@
 namespace fusec {
 namespace {
 
-constexpr std::uint64_t kNoSize = SIZE_MAX;  // what M_workspace_bytes and M_prepared_bytes answer to wrong arguments
+constexpr std::uint64_t kNoSize = SIZE_MAX;  // M_workspace_bytes and M_prepared_bytes return it for wrong arguments
 constexpr std::uint64_t kWorkspace = 0x7000'0000'0000, kConstants = 0x6000'0000'0000, kPrepared = 0x5000'0000'0000;
 
 class Checker {
@@ -77,7 +77,7 @@ class Checker {
     expect(host_.create(constant_address) == 0, "M_create fails");
   }
 
-  // The symbols that these extents say, or nothing where they are wrong.
+  // The symbols' values for these extents; nothing if the extents are wrong.
   std::optional<std::vector<std::int64_t>> solve(const HostArguments& a) const {
     try {
       const std::vector<std::int64_t> symbols =
@@ -119,7 +119,7 @@ class Checker {
     return static_cast<std::size_t>(std::find(list.begin(), list.end(), v) - list.begin());
   }
 
-  // Sizes within a model's bounds may still need more blocks than any grid has.
+  // Whether all grids are within CUDA's limits, which sizes within a model's bounds may exceed.
   static bool fits_a_device(const ResolvedPlan& resolved) {
     return std::ranges::all_of(resolved.steps, [](const ResolvedStep& step) {
       return step.grid[0] <= INT32_MAX && step.grid[1] <= 65535 && step.grid[2] <= 65535;
@@ -179,7 +179,7 @@ class Checker {
     return a;
   }
 
-  // Every pointer that the launch passes on is refused where it is null.
+  // M_launch must refuse a null pointer for every tensor that it uses.
   void check_null_tensors() {
     const auto symbols = solve(good_);
     if (!symbols) return;
@@ -201,7 +201,7 @@ class Checker {
     }
   }
 
-  // The workspace and the prepared memory are there where they have a size.
+  // M_launch must refuse a null workspace or prepared memory if its size is not 0.
   void check_memory() {
     const auto symbols = solve(good_);
     if (!symbols) return;
@@ -232,7 +232,7 @@ class Checker {
     }
   }
 
-  // All extents as another value of one symbol makes them.
+  // Launches with other values of one symbol in all extents.
   void check_symbol(std::size_t s) {
     const auto now = solve(good_);
     if (!now) return;
@@ -260,7 +260,7 @@ class Checker {
   void check_alignment(std::size_t i) {
     HostArguments a = good_;
     a.arguments[i].address += 8;
-    for (const Alias& alias : graph_.aliases)  // the output goes along
+    for (const Alias& alias : graph_.aliases)  // an output in place moves with its input
       if (alias.input == plan_.arguments[i]) a.results[position(plan_.results, alias.output)] = 0;
     expect_refused(a, fmt::format("a misaligned \"{}\"", name_of(i)));
   }
@@ -282,7 +282,7 @@ class Checker {
     expect_refused(a, fmt::format("a misaligned \"{}\"", name));
   }
 
-  // The runtime refuses an operation: its error comes back, and nothing follows.
+  // If the runtime refuses an operation, M_launch must return its error and enqueue nothing else.
   void check_refusals() {
     const std::size_t count = host_.launch(&good_, kPrepared, kWorkspace).calls.size();
     for (const std::size_t k : {std::size_t{0}, count / 2, count - 1}) {
@@ -294,7 +294,7 @@ class Checker {
     }
   }
 
-  // M_prepare, with the inputs there or not; it looks at constants alone.
+  // M_prepare must work with and without inputs, since it uses only constants.
   void check_prepare() {
     const auto symbols = solve(good_);
     if (!symbols) return;

@@ -11,11 +11,11 @@
 namespace fusec {
 namespace {
 
-constexpr int kMultiprocessors = 108;  // of the device that the host part is told of
+constexpr int kMultiprocessors = 108;  // of the simulated device
 constexpr int kInvalidValue = 1;
-constexpr std::uintptr_t kStream = 0x5742;  // handed to the host part, expected back with every operation
+constexpr std::uintptr_t kStream = 0x5742;  // stream that every operation must be enqueued on
 
-// The fields of M_args, each of 8 bytes, so that they lie one after the other.
+// The fields of M_args, all of 8 bytes and therefore contiguous.
 std::vector<std::uint64_t> fields_of(const HostArguments& arguments) {
   std::vector<std::uint64_t> fields;
   for (const HostArguments::Tensor& tensor : arguments.arguments) {
@@ -34,7 +34,7 @@ void* pointer(std::uint64_t address) {
   return reinterpret_cast<void*>(static_cast<std::uintptr_t>(address));
 }
 
-// cudaDataType_t.
+// The dtype of a cudaDataType_t.
 DType dtype_of(int type) {
   switch (type) {
     case 0:
@@ -75,7 +75,8 @@ struct Libraries {
 
 }  // namespace
 
-// What the stand-in's functions call. Nothing may throw through the host part: what is wrong is kept in `fault`.
+// The recorder that the stand-in's functions call. Exceptions must not pass through the host part, so errors are kept
+// in `fault`.
 struct HostRecorder {
   HostRecorder(const Graph& graph, const LaunchPlan& launch_plan, const SharedLibrary& library) : plan(launch_plan) {
     for (std::size_t i = 0; i < collective_groups(graph).size(); ++i) communicators.push_back(pointer(i + 1));
@@ -94,7 +95,7 @@ struct HostRecorder {
 
   static HostRecorder& self(void* recorder) { return *static_cast<HostRecorder*>(recorder); }
 
-  // Records the operation, or refuses it.
+  // Records or refuses an operation.
   int add(DeviceCall call, const void* stream) {
     if (number(stream) != kStream) fault = "an operation is enqueued on another stream";
     if (refuse == attempts++) return kInvalidValue;
@@ -237,7 +238,7 @@ struct HostRecorder {
     return 0;
   }
 
-  // In the place of cuTensorMapEncodeTiled; refuses what the driver would refuse.
+  // Replaces cuTensorMapEncodeTiled; refuses what the driver would refuse.
   static int tensor_map(void*, void* map, int element_bytes, unsigned rank, const void* address,
                         const unsigned long long* extents, const unsigned long long* strides, const unsigned* box) {
     bool good = rank >= 1 && rank <= 5 && number(address) != 0 && number(address) % 16 == 0 &&
@@ -276,7 +277,7 @@ struct HostRecorder {
   std::optional<std::size_t> refuse;
   std::optional<DeviceCall> open_group;  // between ncclGroupStart and ncclGroupEnd
   std::vector<DeviceCall> calls;
-  std::vector<void*> communicators;  // number i + 1 for the i-th group's
+  std::vector<void*> communicators;  // that of group i is the number i + 1
   std::string fault;
 };
 
@@ -293,7 +294,7 @@ HostPart::~HostPart() {
 
 int HostPart::create(const AddressOfConstant& address, bool with_libraries) {
   if (context_) function<void(void*)>("destroy")(context_);
-  context_ = this;  // M_create has to overwrite it
+  context_ = this;  // M_create must overwrite it
   recorder_->address_of_constant = &address;
   recorder_->next_constant = 0;
   const Libraries libraries{.nccl_comms = recorder_->communicators.data()};

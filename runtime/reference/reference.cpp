@@ -35,7 +35,7 @@ HostTensor held_as(const HostTensor& tensor, Precision precision) {
   return held;
 }
 
-// A value while the graph runs: a tensor, or the fields of a tuple.
+// A computed value: a tensor, or the fields of a tuple.
 struct Held {
   std::shared_ptr<const HostTensor> tensor;
   std::vector<Held> fields;
@@ -87,7 +87,7 @@ class Run {
 
   void run_node(const Node& node) {
     if (node.op->special == Special::kTuple) return bundle(node);
-    // Ops without a formula move values, or add up what they round once: they are left to round to the nearest.
+    // Ops without a formula move values, or round a sum once; they always round to nearest.
     const bool rounds_at_random = is_random_ && node.op->special == Special::kNone;
     std::vector<HostTensor> results = evaluate_node(
         graph_, node, symbols_, [&](ValueId v) -> const HostTensor& { return *held_[v].tensor; },
@@ -108,7 +108,9 @@ class Run {
       const double nearest = rounded.real(i), missed = std::fabs(value - nearest);
       if (missed == 0 || !std::isfinite(missed)) continue;
       const std::uint64_t raw = rounded.raw(i);
-      rounded.set_raw(i, std::fabs(value) > std::fabs(nearest) ? raw + 1 : raw - 1);  // the grid's value beyond
+      rounded.set_raw(i, std::fabs(value) > std::fabs(nearest)
+                             ? raw + 1
+                             : raw - 1);  // the dtype's neighbour on the other side of `value`
       const double step = std::fabs(rounded.real(i) - nearest);
       const double uniform = static_cast<double>(engine_() >> 11) * 0x1p-53;
       if (!std::isfinite(step) || uniform * step >= missed) rounded.set_raw(i, raw);
