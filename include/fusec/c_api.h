@@ -8,15 +8,14 @@
 //       fusec_compilation_product(compiled, "cu", &source, &error))
 //     fputs(fusec_error_message(error), stderr);
 //
-// Functions that can fail return a status, 0 where they did not, and take a place for an error last. The place may be
-// null. Else it is set: to null, or to an error that the caller frees. Where a function fails, its other results are
-// null. No exception leaves the library, and it prints nothing.
+// Functions that can fail return a status, 0 for success. Their last parameter is a pointer to an error handle and may
+// be null; otherwise the function sets the handle to null, or to an error that the caller frees. If a function fails,
+// its other results are null. No exception leaves the library, and it prints nothing.
 //
-// Handles are opaque. What a function gives through a pointer to a handle, the caller frees with the function named
-// fusec_..._free, which takes null as well. A handle keeps what it needs alive: a model may be freed when it is
-// compiled, a compilation when a module of it is loaded. Text that goes in is UTF-8 and is read before the function
-// returns. Text of type const char* that comes out ends with a zero byte and lives as long as the handle that it is
-// asked of.
+// Handles are opaque. The caller frees each handle that a function returns through a pointer, with the function
+// fusec_..._free, which also accepts null. A handle keeps what it needs alive: a model may be freed after compiling it,
+// a compilation after loading a module from it. Input text is UTF-8; functions read it before they return. Text of type
+// const char* that a function returns ends with a zero byte and lives as long as the handle passed to that function.
 //
 // Threads. Models, compilations, registries, texts and modules may be used by several threads at once. A builder and
 // options may be changed by one thread at a time, and by none while another uses them. A handle is freed by one thread,
@@ -234,8 +233,8 @@ typedef struct fusec_declaration {
   const char* alias_of;  // of a result: the argument that it overwrites, "" for none; what is passed for it is ignored
 } fusec_declaration;
 
-// Compiled kernels of a model: one image or several. A GPU takes PTX or cubin, the emulator PTX; the pointer of what is
-// not there is null.
+// Compiled kernels of a model, in one or several images. A GPU takes PTX or cubin, the emulator PTX; either pointer may
+// be null.
 typedef struct fusec_image {
   const void* ptx;
   size_t ptx_size;

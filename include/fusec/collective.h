@@ -1,4 +1,4 @@
-// What several devices do together while a module runs: the caller has their communicators.
+// Collectives of several devices while a module runs. The caller owns the communicators and executes them.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace fusec {
 
-// What the devices of a group do together in one step of a call. Elements are contiguous, source and target may be the
-// same memory. Ranks' parts lie in the order of the ranks.
+// One collective of a call. Elements are contiguous; source and target may be the same memory. The parts of the ranks
+// are in the order of the ranks.
 struct Collective {
   std::string op;         // "all_reduce", "all_gather" or "reduce_scatter"
   std::string group;      // the name that the model has for it

@@ -69,7 +69,7 @@ struct OpDescription {
 class Registry {
  public:
   Registry();
-  Registry(const Registry&) = default;  // what is moved from stays what it is
+  Registry(const Registry&) = default;  // without a move constructor: a moved-from object keeps its value
   Registry& operator=(const Registry&) = default;
   // Throws Error(kUsage) where the name is taken, Error(kInput) where the expression cannot be right for any operands.
   Registry with(OpDescription op) const;
@@ -108,7 +108,7 @@ class Model {
   std::string to_json() const;
   std::string to_text() const;
 
-  Model(const Model&) = default;  // what is moved from stays what it is
+  Model(const Model&) = default;  // without a move constructor: a moved-from object keeps its value
   Model& operator=(const Model&) = default;
 
   // Internal: the graph behind it.
@@ -211,7 +211,7 @@ struct Options {
   std::vector<std::string> pattern_files;      // the same from files
   std::vector<std::string> disabled_patterns;  // names; "all" for all
   std::vector<std::string> disabled_passes;    // of `full`, left out: "merge-siblings", ... as in --list-passes
-  std::string plan;         // compile with this (edited) Compilation::plan; verified as strictly as a plan of our own
+  std::string plan;         // compile with this (edited) Compilation::plan; verified like fusec's own plans
   std::string tuning_file;  // measured configurations, as `fusec-run --tune` keeps them; "" for none
   std::map<std::string, std::int64_t> symbols;  // values that costs and reports take for symbols, else their hints
   // Numerics (docs/numerics.md).
@@ -223,7 +223,7 @@ struct Options {
   bool ptx = false;             // compile with NVRTC: KernelInfo::ptx and ::cubin are filled in
   int jobs = 0;                 // NVRTC compilations at a time; 0: as many as there are processors
   std::string cache_directory;  // where NVRTC's results are kept; "" for nowhere
-  std::uint64_t cache_bytes = 512 << 20;  // how large that may become; what was not used for the longest time goes
+  std::uint64_t cache_bytes = 512 << 20;  // its size limit; the least recently used entries are removed
   // The absolute path of libnvrtc; "": looked for (codegen/nvrtc/nvrtc_search_paths.h). FUSEC_NVRTC wins.
   std::string nvrtc_library;
   // Called as the compilation goes on; of NVRTC's part from the threads that it has, one call at a time. What it throws
@@ -260,7 +260,7 @@ struct Compilation {
   std::vector<Group> groups;  // in execution order
   std::vector<KernelInfo> kernels;
   std::vector<std::string> diagnostics;               // warnings
-  std::shared_ptr<const CompilationDetails> details;  // what fusec/inspect.h tells more from
+  std::shared_ptr<const CompilationDetails> details;  // for the functions of fusec/inspect.h
 };
 
 // The whole pipeline. Throws Error(kEnvironment) where PTX is asked for and NVRTC is missing or refuses the source.

@@ -1,5 +1,5 @@
-// What a compilation can tell beyond what it returns: made when it is asked for, some of it in as much time as compiling
-// took. Every function takes what fusec::compile returned, and may be called from several threads.
+// Further results of a compilation, computed on request; some take as long as the compilation did. Every function takes
+// the result of fusec::compile and may be called from several threads.
 #pragma once
 
 #include <string>

@@ -5,8 +5,8 @@
 //   fusec::DeviceModule loaded(module, 0);                                  // on GPU 0
 //   loaded.launch(arguments, results, stream);                              // returns at once
 //
-// A manifest and kernels are all that is needed: neither the model nor the compiler, and of CUDA the driver alone.
-// Functions may be called from several threads at once. What goes wrong is a fusec::Error.
+// Running needs only a manifest and kernels, no model and no compiler; of CUDA it needs only the driver.
+// Functions may be called from several threads at once. Errors are thrown as fusec::Error.
 #pragma once
 
 #include <cstddef>
@@ -80,8 +80,7 @@ class DeviceMemory {
   std::shared_ptr<State> state_;
 };
 
-// One launch as a CUDA graph. It keeps its own workspace; the tensors that it was captured with are its caller's to
-// keep.
+// One launch as a CUDA graph. It owns its workspace; the caller must keep the tensors that it was captured with.
 class CapturedLaunch {
  public:
   void launch(void* stream) const;  // returns at once
@@ -99,20 +98,21 @@ class DeviceModule {
   // Throws Error(kEnvironment) without a driver or device, or where the kernels are for another architecture.
   DeviceModule(const Module& module, int device);
 
-  // Enqueues the model on the stream (a CUstream or cudaStream_t; null: the legacy default stream) and returns. The
-  // kernels that read constants alone come first if the address of a constant, or a symbol, is another than at the last
-  // launch on this stream. Arguments and results must stay until the stream has done it. Throws Error(kInput) where a
-  // tensor is not as declared, or where the model has collectives and `communicate` is empty, Error(kEnvironment) where
-  // the driver refuses.
+  // Enqueues the model on the stream (a CUstream or cudaStream_t; null: the legacy default stream) and returns. Kernels
+  // that read only constants run first if the address of a constant or the value of a symbol differs from the last
+  // launch on this stream. Arguments and results must stay valid until the stream has finished the launch. Throws
+  // Error(kInput) if a tensor is not as declared, or if the model has collectives and `communicate` is empty;
+  // Error(kEnvironment) if the driver refuses.
   void launch(std::span<const TensorView> arguments, std::span<const TensorView> results, void* stream,
               const Communicate& communicate = {});
 
-  // To be called after constants were changed in place, or if new ones may lie where others did: the kernels that read
-  // constants alone run again at the next launch.
+  // Call after changing constants in place, or when new constants may have the addresses of earlier ones. Kernels that
+  // read only constants then run again at the next launch.
   void constants_changed();
 
-  // Captures one launch as a CUDA graph. Allocates memory and prepares the constants, which must not be under way on
-  // another stream; runs nothing else. What `communicate` enqueues is captured. After constants_changed, capture again.
+  // Captures one launch as a CUDA graph. Allocates memory and runs the kernels that read only constants, so no other
+  // stream may be writing the constants; runs nothing else. Work that `communicate` enqueues is captured too. Capture
+  // again after constants_changed.
   CapturedLaunch capture(std::span<const TensorView> arguments, std::span<const TensorView> results,
                          const Communicate& communicate = {});
 

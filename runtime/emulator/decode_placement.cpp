@@ -7,7 +7,7 @@
 namespace fusec::emulator {
 namespace {
 
-constexpr std::uint64_t kGap = 128;                 // bytes of a guard gap; a multiple of all banks' width
+constexpr std::uint64_t kGap = 128;                 // bytes of a guard gap; 32 banks of 4 bytes, so banks do not change
 constexpr std::uint64_t kMaxLocalBytes = 1u << 19;  // per thread: the ISA's limit, 512 KiB
 
 // The module-level shared variables that the functions use.

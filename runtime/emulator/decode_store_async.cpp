@@ -44,8 +44,8 @@ void write(Warp& warp, const Instruction& in, int lane, std::uint64_t target) {
 void store_async(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   Addresses addresses;
   gather_addresses(warp, in, addresses);
-  const Operand& offset =
-      warp.program->lists[in.list + in.count];  // its slot field holds the mbarrier address's offset
+  // Its slot field holds the offset of the mbarrier's address.
+  const Operand& offset = warp.program->lists[in.list + in.count];
   for (int lane = 0; lane < kLanes; ++lane) {
     if ((lanes >> lane & 1) == 0) continue;
     const std::uint64_t target = shared_address(in, addresses[lane]);

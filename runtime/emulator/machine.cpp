@@ -134,7 +134,8 @@ bool any_ready(const Cluster& cluster) {
   });
 }
 
-// Call when no warp executed anything. Returns true for a deadlock: no barrier was released and no join can be.
+// Call when no warp executed anything. Without a ready fragment, lets lanes that wait at joins continue. Returns true
+// for a deadlock, if there are no such lanes.
 bool nobody_can_go_on(Cluster& cluster) {
   if (any_ready(cluster)) return false;
   bool released = false;
