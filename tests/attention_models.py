@@ -1,5 +1,5 @@
 """Attention with much code around its products, for check_attention_tiles.py and check_nvrtc_time.py: masks made of
-positions, caps, slopes, codes, what is computed of the result."""
+positions, caps, slopes, quantized operands, and ops on the result."""
 
 
 def tensor(name, dtype, *shape):
@@ -9,8 +9,8 @@ def tensor(name, dtype, *shape):
 def much_code(dtype, head, queries, keys, codes="", block=0, rope=False, cap=False, mask="", slopes=False, window=False,
               segments=False, precise=False, gate=False, residual=False, result="", weights=False, heads=4,
               key_heads=2):
-    """Queries [1, queries, heads, head]; `window`: keys before a row's own, near it, or the first ones; `precise`:
-    scores in float32; `result`: its codes; `weights`: an output as well."""
+    """Queries are [1, queries, heads, head]. `window`: which keys a row sees: those before it, near it, or the first
+    ones. `precise`: scores in float32. `result`: quantizes the result. `weights`: the weights are an output as well."""
     inputs, nodes = [tensor("q", dtype, 1, queries, heads, head)], []
 
     def node(op, *operands, **attributes):
@@ -43,7 +43,7 @@ def much_code(dtype, head, queries, keys, codes="", block=0, rope=False, cap=Fal
     if rope:
         q = rotated(q, "q", queries)
     k, v = of_keys("k"), of_keys("v")
-    # Small scores: of large ones in 16 bits, a rounding is another weight.
+    # Small scores: a rounding of large scores in 16 bits would change a weight.
     score = node("mul", node("matmul", q, node("transpose", k, dim0=2, dim1=3)), 0.01)
     of_scores = "float32" if precise else dtype
     if precise:
@@ -84,7 +84,7 @@ def much_code(dtype, head, queries, keys, codes="", block=0, rope=False, cap=Fal
 
 
 def windowed(seen, dtype, queries, keys, head, window, cap=False, heads=2, key_heads=2):
-    """Scores that are capped, and of keys that positions tell are not `seen` -inf: SEEN."""
+    """Capped scores, with -inf for keys that their positions exclude; `seen` is a key of SEEN."""
     inputs = [tensor("q", dtype, 1, heads, queries, head), tensor("k", dtype, 1, key_heads, keys, head),
               tensor("v", dtype, 1, key_heads, keys, head)]
     nodes, factors = [], ["k", "v"]
@@ -106,7 +106,7 @@ def windowed(seen, dtype, queries, keys, head, window, cap=False, heads=2, key_h
         condition = node("logical_and", node("ge", back, 0), node("lt", back, window))
     elif seen == "near":
         condition = node("le", node("abs", back), window)
-    elif seen == "far before":  # nothing of the first rows
+    elif seen == "far before":  # the first rows see no key
         condition = node("logical_not", node("logical_or", node("lt", back, window), node("gt", back, 3 * window)))
     else:
         raise ValueError(seen)
@@ -120,7 +120,7 @@ def windowed(seen, dtype, queries, keys, head, window, cap=False, heads=2, key_h
 SEEN = ("before", "near", "far before")
 
 
-# What it is of, but for its queries and keys.
+# The parameters other than queries and keys.
 MUCH_CODE = {
     "window and mask, float8, codes of a gated result": dict(
         dtype="float16", head=160, codes="float8_e5m2", mask="added", window=True, gate=True, result="float8_e4m3fn"),
@@ -146,5 +146,5 @@ MUCH_CODE = {
     "float32, slopes, window": dict(
         dtype="float32", head=128, slopes=True, window=True, mask="added", cap=True, gate=True, residual=True),
 }
-# Of these also few queries and so many keys that blocks share them.
+# Also with few queries and so many keys that several blocks share a row (split keys).
 MUCH_CODE_OF_SHARED_KEYS = ("int8, weights beside codes of a gated result",)

@@ -1,7 +1,7 @@
-"""Models whose results have parts that read the same (codegen/movement/thread_coarsening), with the bytes that their
-accesses may ask for: rotary embedding by halves, and whatever else halves, quarters and eighths of an axis share.
-Tables that stay the same along an axis, of heads, are asked for once for four of them. Shapes are for a chip of two
-multiprocessors, which they fill."""
+"""Models whose results have parts that read the same operands (codegen/movement/thread_coarsening.h), with bounds on
+the bytes that their accesses request: rotary embedding by halves, and other ops on halves, quarters and eighths of an
+axis. Tables that do not vary along an axis (heads) are loaded once for four positions. The shapes fill a chip of two
+multiprocessors."""
 import random
 
 BITS = {"float64": 64, "int64": 64, "float32": 32, "int32": 32, "float16": 16, "bfloat16": 16, "int16": 16, "int8": 8,
@@ -9,8 +9,8 @@ BITS = {"float64": 64, "int64": 64, "float32": 32, "int32": 32, "float16": 16, "
 
 
 class Model:
-    """inputs: name -> (dtype, shape); `moved`: bytes that are enough; of a warp, instructions for 16 bytes of those;
-    `narrow`: accesses of single elements"""
+    """inputs: name -> (dtype, shape). `moved`: bytes of global memory that suffice. `instructions`: most warp
+    instructions for 16 bytes of each thread. `narrow`: accesses of single elements."""
 
     def __init__(self, name, inputs, nodes, outputs, moved=0, instructions=0, symbols=None, narrow=0):
         self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, outputs
@@ -34,7 +34,7 @@ def elements(shape):
 
 
 def turned(x, size, way, to):
-    """The second half, negative, before the first."""
+    """The negated second half, then the first."""
     half = size // 2
     if way == "chunk":
         parts = [{"name": to + "h", "op": "chunk", "inputs": [x], "attrs": {"chunks": 2, "dim": -1}}]
@@ -58,7 +58,8 @@ def rotated(x, size, to, way="slices"):
 
 
 def rope(dtype, size, layout, way, batch=1, heads=8, tokens=64):
-    """[batch, heads, tokens, size], [batch, tokens, heads, size], or from the latter to the former."""
+    """x is [batch, heads, tokens, size], or [batch, tokens, heads, size], or converts from the latter to the former.
+    """
     table = [tokens, 1, size] if layout == "bshd" else [tokens, size]
     shape = [batch, heads, tokens, size] if layout == "bhsd" else [batch, tokens, heads, size]
     inputs = {"x": (dtype, shape), "cos": (dtype, table), "sin": (dtype, table)}
@@ -66,7 +67,7 @@ def rope(dtype, size, layout, way, batch=1, heads=8, tokens=64):
     nodes += rotated("q" if nodes else "x", size, "y", way)
     moved = (2 * elements(shape) + 2 * elements(table) * batch * heads // 4) * BITS[dtype] // 8
     of_half = size // 2 * BITS[dtype] // 8
-    if of_half % 32 != 0:  # two halves ask for the sector between them, two warps for the one between theirs
+    if of_half % 32 != 0:  # two halves read the sector between them, two warps the one between theirs
         moved *= 1.02 * (of_half // 32 + 1) * 32 / of_half
     return Model(f"rope {dtype} {layout} {size} by {way}", inputs, nodes, ["y"], moved,
                  15 if dtype == "float32" else 32)
@@ -81,12 +82,12 @@ def ropes():
 
 
 def part_of_head(dtype, size, rotary):
-    """The rest of the head is copied."""
+    """RoPE on a part of each head; the rest is copied."""
     shape, table, bytes_each = [2, 8, 64, size], [64, rotary], BITS[dtype] // 8
     nodes = [node("xr", "slice", "x", dim=-1, start=0, end=rotary),
              node("xp", "slice", "x", dim=-1, start=rotary, end=size),
              *rotated("xr", rotary, "r"), node("y", "concat", "r", "xp", dim=-1)]
-    # All heads ask for their tables.
+    # Every head reads its tables.
     return Model(f"rope of {rotary} of {size} {dtype}",
                  {"x": (dtype, shape), "cos": (dtype, table), "sin": (dtype, table)}, nodes, ["y"],
                  (2 * elements(shape) + 2 * elements(table) * 16) * bytes_each, 16 if dtype == "float32" else 32)
@@ -100,7 +101,7 @@ def tables_of_halves(dtype):
 
 
 def queries_and_keys(dtype, keys):
-    """Of one projection, roped in one launch."""
+    """Queries and keys of one projection, with RoPE on both in one launch."""
     size, tokens, queries = 128, 64, 8
     table = [tokens, 1, size]
     nodes = []
@@ -115,7 +116,7 @@ def queries_and_keys(dtype, keys):
 
 
 def complex_products(dtype):
-    """Real parts in the first half."""
+    """Complex products with the real parts in the first half."""
     shape = [128, 256]
     nodes = [node(x + part, "slice", x, dim=-1, start=first, end=first + 128)
              for x in "ab" for part, first in (("r", 0), ("i", 128))]
@@ -127,14 +128,14 @@ def complex_products(dtype):
 
 
 def with_itself(name, dtype, shape, op, *how):
-    """Each element with one that lies elsewhere: moved by `how`."""
+    """Combines each element with an element elsewhere in the same tensor; `how` is the op that moves it."""
     return Model(f"{name} {dtype}{shape}", {"x": (dtype, shape)},
                  [node("m", *how[:2], **how[2]), node("y", op, "x", "m")], ["y"],
                  2 * elements(shape) * BITS[dtype] // 8, 40)
 
 
 def sums_and_differences(dtype, parts):
-    """A step of a fast transform along the rows."""
+    """One step of a fast Walsh-Hadamard transform along the rows."""
     shape = [64, 64 * parts]
     nodes = [node(f"p{i}", "slice", "x", dim=-1, start=64 * i, end=64 * i + 64) for i in range(parts)]
     nodes += [node(f"s{i}", "sub" if i % 2 else "add", f"p{i // 2}", f"p{i // 2 + parts // 2}")
@@ -145,7 +146,8 @@ def sums_and_differences(dtype, parts):
 
 
 def scaled_rows(dtype, symbolic):
-    """Tables that are the same for all images: of eight of them, once for four at most."""
+    """Multiplies by tables that are the same for all images. With eight images a table is loaded at most once for four
+    of them."""
     shape, table = [8, 64, 1024], [64, 1024]
     first = "8*n" if symbolic else 8
     return Model(f"images times a table {dtype}{' of a symbol' if symbolic else ''}",
@@ -155,10 +157,11 @@ def scaled_rows(dtype, symbolic):
 
 
 def scaled_channels(dtype, last):
-    """Scale and shift of each channel, channels last or first: of what is the same for all images, four have one."""
+    """Scale and shift by channel, channels last or first. Tables that are the same for all images are loaded once for
+    four."""
     shape, table = ([8, 32, 32, 32], [32]) if last else ([8, 32, 32, 32], [32, 1, 1])
     nodes = [node("s", "mul", "x", "scale"), node("y", "add", "s", "shift")]
-    of_warp = 32 * BITS[dtype] / 8 / 512 if last else 1 / 32  # of a table, for each of its elements
+    of_warp = 32 * BITS[dtype] / 8 / 512 if last else 1 / 32  # instructions of a warp for each element of a table
     moved = (2 + 2 * of_warp / 4) * elements(shape) * BITS[dtype] // 8
     return Model(f"channels {'last' if last else 'first'} scaled {dtype}",
                  {"x": (dtype, shape), "scale": (dtype, table), "shift": (dtype, table)}, nodes, ["y"], moved,
@@ -183,7 +186,7 @@ def counted():
 
 
 def any_parts(seed):
-    """Parts of some axis taken apart, computed with one another and joined again; results alone count."""
+    """Random parts of some axis are combined and joined again. Only results are checked."""
     chance = random.Random(seed)
     dtype = chance.choice(["float32", "float16", "bfloat16", "float64", "int8", "uint8", "int32", "int16", "int64"])
     parts, size = chance.choice([2, 2, 2, 3, 4, 5, 6, 8]), chance.choice([1, 3, 4, 8, 8, 12, 16, 16, 32, 40, 64])

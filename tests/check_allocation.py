@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_allocation.py FUSEC PRELOADED MODEL... [--places=N] [--jobs=N]
 
-Memory runs out in the command line: at N calls of malloc, spread evenly from main's entry to its end, that call fails,
-or it and all that follow (tests/allocation/fail_malloc.c is preloaded). Each time fusec ends by itself: with its output
-as always, or with status 3, one line of error, and no output."""
+Proves that the command line survives a lack of memory. At N calls of malloc, spread evenly over the run, that call
+fails, or that call and all later ones (PRELOADED is tests/allocation/fail_malloc.c). Each run must end by itself:
+either with its normal output, or with status 3, one line of error, and no output."""
 import argparse, os, subprocess, sys, tempfile
 from concurrent.futures import ThreadPoolExecutor
 
@@ -38,7 +38,7 @@ def fault(process, text, right):
 
 
 def check(args, folder, model, places):
-    """(calls of malloc, faults)"""
+    """Returns the number of malloc calls and the faults."""
     count_file = os.path.join(folder, "count")
     process, right = run(args, folder, model, -1, False, count_file)
     if process.returncode != 0:

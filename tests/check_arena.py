@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """check_arena.py FUSEC [--fusec-run=PROGRAM] [--graphs=N] [--strategies=full,none] [--only=TEXT]
 
-The workspace of every tiny model of the corpus and of N random graphs next to the largest set of values that are alive
-at once, at the symbols' hints and, where there are symbols, at other values: offsets of values that are alive together
-never overlap is what the emulator checks; here it is how much more than the least the arena takes, and that the report says
-the same as the manifest. Prints the figures.
-With --fusec-run, models whose results may take over an operand's place (rows, what stands behind a product) are executed
-as well, and others next to them that must not. Exit 0 only where the sum is at most 1.1 times the least, and no model of more than 64 KiB takes more than 1.6 times."""
+Compares the workspace of every tiny model of the corpus and of N random graphs with a lower bound, the largest set of
+values that are live at once. Symbols have their hints and other values. Also checks that the report and the manifest
+agree, and prints the figures. That live values never overlap is checked by the emulator, not here.
+
+With --fusec-run also executes models whose results may overwrite an operand (rows, epilogues of products), and similar
+models whose results must not. Exit 0 only if the sum is at most 1.1 times the lower bound, and no model of more than 64
+KiB takes more than 1.6 times."""
 import argparse, glob, json, os, random, subprocess, sys, tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -40,7 +41,7 @@ def random_graph(seed):
 
 
 def between(name, nodes, shape, dtype="float32", constants=(), symbols=None):
-    """cumsum -> nodes, from "a" to "b" -> cumsum: a and b live in the workspace."""
+    """cumsum -> nodes that lead from "a" to "b" -> cumsum. So a and b are in the workspace."""
     return {"fusec": 1, "name": name, "symbols": symbols or {}, "constants": list(constants),
             "inputs": [{"name": "x", "dtype": dtype, "shape": shape}],
             "nodes": [{"name": "a", "op": "cumsum", "inputs": ["x"], "attrs": {"dim": 0}}, *nodes,
@@ -55,7 +56,7 @@ def weight(dtype, *shape):
     return {"name": "w", "dtype": dtype, "shape": list(shape)}
 
 
-# A model, and how many buffers of a's size its workspace has.
+# A model, and the number of buffers of a's size that its workspace has.
 IN_PLACE = [
     (between("softmax", [node("b", "softmax", "a", dim=1)], [37, 1024]), 1),
     (between("short_rows", [node("b", "softmax", "a", dim=1)], [4992, 64]), 1),
@@ -97,7 +98,7 @@ def update(name, nodes, outputs, aliases=None, constants=(), **inputs):
             "inputs": [{"name": n, "dtype": d, "shape": s} for n, (d, s) in given.items()]}
 
 
-# Models with tensors that are updated in places, and their launches: a copy of what is updated only where it is needed.
+# Models that update tensors in place, and their launches. The old value is copied only if that is needed.
 UPDATES = [
     (update("cache", [node("c", "index_put", "cache", "new", "i")], ["c"], {"c": "cache"}), 1),
     (update("cache_then_read", [node("c", "index_put", "cache", "new", "i"), node("y", "softmax", "c", dim=1)],
@@ -125,31 +126,31 @@ def written(name, nodes, outputs, aliases, **inputs):
     return described
 
 
-# The running mean of a batch, beside a result of the batch's own mean.
+# The running mean of a batch, and a result that uses the batch's own mean.
 STATISTICS = [node("m", "mean", "x", dim=[0, 2]), node("d", "mul", "old", 0.9), node("e", "mul", "m", 0.1),
               node("new", "add", "d", "e"), node("u", "unsqueeze", "m", dim=1), node("y", "sub", "x", "u")]
 # Old and new values, and the new one's sums.
 SUMS = [node("new", "add", "old", "x"), node("y", "mul", "old", 2.0)]
-# A state whose rows are summed up, beside the short sums that change it.
+# A state whose rows are summed, and the short sums that change it.
 STATE = [node("a", "mul", "c", "w"), node("b", "sum", "a", dim=[2]), node("d", "unsqueeze", "b", dim=2),
          node("e", "mul", "x", "d"), node("new", "add", "old", "e"), node("f", "mul", "new", "x"),
          node("y", "sum", "f", dim=[2])]
-# Rows of codes with a scale each, which is that of the codes before until then; blocks that share rows need a copy.
+# Quantized rows with a scale each, both updated in place. Blocks that share rows need a copy of the old scale.
 SCALES = [node("s", "mul", "x", "old"), node("t", "abs", "s"), node("new", "amax", "t", dim=[1], keepdim=True),
           node("y", "div", "s", "new")]
-# An optimizer's step whose number is a tensor, too: what all of its tensors need is made by one kernel.
+# An optimizer step whose step count is a tensor, too. One kernel computes what all parameter tensors need.
 STEP = [node("step_new", "add", "step", 1.0), node("a", "pow", 0.9, "step_new"), node("b", "sub", 1.0, "a"),
         node("rate", "div", "lr", "b"), node("c", "mul", "lr", 0.01), node("decay", "sub", 1.0, "c"),
         node("d", "mul", "p", "decay"), node("e", "mul", "g", "rate"), node("p_new", "sub", "d", "e"),
         node("f", "mul", "q", "decay"), node("i", "mul", "h", "rate"), node("q_new", "sub", "f", "i")]
-# What is made of x alone, and what was there before beside it: that may be looked at when the new is stored already.
+# The new value depends on x only, and another result reads the old value, maybe after the new one is stored.
 def before(name, new, x, old):
     nodes = [node("old", "cumsum", "o", dim=0), *new, node("y", "sub", "old", "new"), node("z", "cumsum", "new", dim=0)]
     return written("before_" + name, nodes, ["y", "z"], {}, x=x, o=old), None
 
 
 SUM = [node("s", "sum", "x", dim=[1], keepdim=True), node("new", "sigmoid", "s")]
-# Rows that are reduced and written where they, or what belongs to them, lie, under full; an operand that others read.
+# Under full, reduced rows may overwrite the rows themselves or a residual, unless another node reads that operand.
 WRITTEN = [
     (written("statistics", STATISTICS, ["new", "y"], {"new": "old"}, x=[4, 8, 36], old=[8]), 1),
     (written("statistics_left_over", STATISTICS, ["y", "new"], {"new": "old"}, x=[2, 37, 25], old=[37]), 1),
@@ -176,7 +177,7 @@ WRITTEN = [
     before("elements", [node("new", "sin", "x")], [1027], [1027]),
     before("softmax", [node("new", "softmax", "x", dim=1)], [12, 1027], [12, 1027]),
     (written("long_rows", SUMS + [node("z", "softmax", "new", dim=1)], ["new", "y", "z"], {"new": "old"}, x=[2, 40000],
-             old=[2, 40000]), 2),  # blocks that share rows, and what clears their counters; no copy
+             old=[2, 40000]), 2),  # several blocks a row, and a launch that clears their counters; no copy
 ]
 
 
@@ -202,7 +203,7 @@ def check_updates(fusec, fusec_run, folder):
 
 
 def check_in_place(fusec, fusec_run, folder):
-    """The failures: the workspace's size, and what the emulator makes of it."""
+    """Returns the failures: of the workspace's size, and of the run on the emulator."""
     failures = []
     for described, buffers in IN_PLACE:
         path = os.path.join(folder, "in_place_" + described["name"] + ".json")

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """check_attention_tiles.py FUSEC FUSEC_RUN [--sample=N]
 
-Attention by warps, on a device of few multiprocessors, so that tiles are large: keys and values that are codes, with one
-scale or one for each key, and float32, of heads whose lines are no multiple of 128 bytes, sizes that are multiples of no
-tile, causal or not, with a gate or codes behind it; on either target operands that lie transposed, what is too much
-code to be unrolled (masks of positions, caps, slopes, weights as an output), and windows, of which most tiles of keys
-are left out. Right results and no finding on the emulator, no bank conflict, no spill, and instructions a multiply-add.
---sample: N of them, evenly spread; all that lie transposed."""
+Attention by warps, on a device of few multiprocessors so that tiles are large: quantized keys and values with one scale
+or one a key, float32, heads whose rows are no multiple of 128 bytes, sizes that are no multiple of a tile, causal or
+not, with a gate or quantization as epilogue. On both targets: operands stored transposed, code that is too long to
+unroll (masks of positions, caps, slopes, weights as an output), and windows that skip most tiles of keys. Checks
+results, emulator findings, bank conflicts, spills, and instructions per multiply-add.
+
+--sample: N cases, evenly spread, and all transposed ones."""
 import argparse, json, os, tempfile
 
 from attention_models import MUCH_CODE, MUCH_CODE_OF_SHARED_KEYS, SEEN, much_code, windowed
@@ -37,7 +38,7 @@ def attention(head, queries, keys, codes=None, one_scale=False, causal=False, be
 
 
 def cases():
-    """Name, model, instructions a thousand multiply-adds at most, 0: not looked at."""
+    """Name, model, and the most instructions per thousand multiply-adds (0: not checked)."""
     for head, limit in ((40, 10.6), (72, 7.7), (80, 6.6), (88, 7.2), (96, 6.3), (104, 6.7)):
         for codes in ("int8", "int4"):
             yield f"{codes}, heads of {head}", attention(head, 200, 200, codes), limit
@@ -61,7 +62,7 @@ def cases():
 
 
 def turned(which, head, queries, keys, dtype, added=False):
-    """Queries, keys or values that lie transposed in memory: [1, 2, head, length], as images' do and caches of keys."""
+    """Queries, keys or values stored transposed, [1, 2, head, length], as in image models and key caches."""
     inputs, nodes, factors = [], [], []
     for name, length in (("q", queries), ("k", keys), ("v", keys)):
         across = name in which
@@ -98,9 +99,9 @@ def check_much_code(options, path, name, queries, keys, arch):
 
 
 def check_window(options, path, seen, dtype, head, arch):
-    """Symbols, since few positions that are known become a constant."""
+    """Uses symbols, because a mask of few known positions would become a constant."""
     size, spent = 259, []
-    few_tiles = head == 128 and arch == "sm_90a"  # of 128 rows and keys
+    few_tiles = head == 128 and arch == "sm_90a"  # tiles of 128 rows and 128 keys
     windows = (20,) if seen == "far before" or few_tiles else (20, 4 * size)
     for window in windows:
         graph = windowed(seen, dtype, "Q", "K", head, window, cap=head == 64, heads=1, key_heads=1)

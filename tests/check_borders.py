@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """check_borders.py FUSEC FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
 
-What widens a group's result at its end (a cast, a broadcast) is computed where it is read: models quantized on the way,
-with codes of int8 and float8 that are multiplied as wider numbers, and norms and products of 16 bits that are float32
-behind them. Nothing called "wide" is stored under full, which is predicted to be no slower than without the pass; on the
-emulator, on sm_80 and sm_90a, all is as the reference has it: codes are those of the graph, whichever kernel they are
-made in. --sample: so many of the cases, by seed, else all."""
+The pass move-borders: a widening at the end of a group (a cast, a broadcast) moves to the groups that read it. The
+models quantize to int8 or float8 and multiply the values as wider numbers, or cast 16-bit norms and products to
+float32. Under full no value named "wide" is stored, and the plan is predicted to be no slower than without the pass. On
+the emulator, on sm_80 and sm_90a, results equal the reference's, and quantized values equal the graph's.
+
+--sample: N of the cases, chosen by the seed."""
 import argparse, json, os, random, tempfile
 
 from emulated_run import expect, finish, run
@@ -29,7 +30,7 @@ class Model:
 
 
 def codes_of(m, wide, least):
-    """Each row's codes of 8 bits and their scale."""
+    """Quantizes each row to 8 bits, with a scale."""
     top = m("clamp", [m("amax", [m("abs", [wide])], dim=[-1], keepdim=True)], min=1e-8)
     scale = m("div", [top, 127.0])
     rounded = m("clamp", [m("round", [m("div", [wide, scale])])], min=least, max=127)
@@ -37,7 +38,7 @@ def codes_of(m, wide, least):
 
 
 def product(m, codes, scale, wide):
-    """Of codes as wider numbers, with what they are codes of multiplied behind."""
+    """Multiplies quantized values as wider numbers, and then by their scale."""
     by = m("cast", ["c"], dtype=wide)
     made = m("linear", [m("cast", [codes], "wide", dtype=wide), by])
     if wide != "float32":
@@ -62,7 +63,7 @@ def float8(rows, dtype, depth, columns):
 
 
 def columns_of(rows, dtype, depth):
-    """A norm of rows, then a softmax of its columns."""
+    """A norm of rows, then a softmax along the columns."""
     m = Model([tensor("x", dtype, rows, depth)], [tensor("g", dtype, depth)])
     x = m("rms_norm", ["x", "g"], normalized_shape=[depth], eps=1e-5)
     return m.give(m("softmax", [m("cast", [x], "wide", dtype="float32")], dim=0))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""check_c_api_symbols.py LIBFUSEC MAP HEADER: what libfusec.so shows to others.
+"""check_c_api_symbols.py LIBFUSEC MAP HEADER: checks the exported symbols of libfusec.so.
 
-- It exports the symbols that MAP, the linker's version script, lists, in the version in which MAP lists them, and nothing
-  else; HEADER declares the same.
-- Its SONAME is libfusec.so.MAJOR, and it needs the C and C++ runtimes alone."""
+- It exports exactly the symbols that MAP, the linker's version script, lists, with the same versions, and HEADER
+  declares them.
+- Its SONAME is libfusec.so.MAJOR, and it needs only the C and C++ runtimes."""
 import re, subprocess, sys
 
 ALLOWED = re.compile(r"(libc|libm|libstdc\+\+|libgcc_s|libdl|libpthread|ld-linux-x86-64)\.so\.\d+")

@@ -2,11 +2,12 @@
 """check_claims.py FUSEC FUSEC_RUN [--models=N] [--run=N] [--seed=N] [--only=FAMILY] [--keep=FOLDER]
 
 Random models of the families that built-in patterns claim (gated units with their products, epilogues, quantized and
-grouped products, trees of splits), in ever new wirings, dtypes and sizes. Each is planned under full: no more launches
-than an expert would write, and claimed by a pattern of its family or rewritten to one op. Of every model to --run the
-kernels are executed by the emulator, with the patterns and with all of them disabled, and held against the reference
-without 16-bit intermediates, within the tolerances of the corpus. Prints each failure and, last, how many models; exit 0
-only without failures."""
+grouped products, trees of splits), with random structure, dtypes and sizes. Under full each model must need no more
+launches than an expert would write, and must be claimed by a pattern of its family or rewritten to one op. For --run
+models the emulator executes the kernels, with all patterns and with none, and results are compared with the reference
+without 16-bit intermediates, within the tolerances of the corpus.
+
+Prints each failure and the number of models. Exit 0 only without failures."""
 import argparse, json, math, os, random, subprocess, sys, tempfile
 
 import tensors
@@ -18,7 +19,7 @@ class Model:
         self.dtype = self.chance.choice(["float16", "bfloat16", "bfloat16", "float32"])
         self.nodes, self.inputs, self.constants, self.symbols = [], [], [], {}
         self.launches, self.claims = 1, ""
-        self.published = True  # the gated unit: others are left to the automatic partitioner
+        self.published = True  # whether a pattern must claim it: other gated units are left to the partitioner
 
     def pick(self, *options):
         return self.chance.choice(options)
@@ -66,7 +67,7 @@ class Model:
         return self.pick([1], [3], [7], [16], [33], [2, 5], [3, 4])
 
     def product(self, x, lead, k, n):
-        """x [lead, k] times a weight, [lead, n], in one of the ways in which linear is written."""
+        """x [lead, k] times a weight, as [lead, n], in one of the ways to write a linear layer."""
         bias = self.maybe(0.3)
         way = self.pick("linear", "linear", "matmul", "addmm")
         if way == "linear":
@@ -169,7 +170,7 @@ class Model:
         return self.either("mul", self.sigmoid(g), u)
 
     def halves(self, m, lead, f):
-        """The two halves of m's last dimension, 2 f."""
+        """The two halves of m's last dimension of 2 f elements."""
         last = self.pick(-1, len(lead))
         way = self.pick("split", "chunk", "slices", "select", "interleaved", "interleaved_select")
         if way == "split":
@@ -214,7 +215,7 @@ class Model:
         self.claims = "fusec."
         h = self.pick(self.swiglu, self.geglu, self.reglu, self.glu)(g, u)
         if self.nodes[-1]["op"] in ("swiglu", "geglu", "reglu"):
-            self.claims = ""  # an op by itself is a group as it is
+            self.claims = ""  # a single op needs no claim
         return [h]
 
     # --- epilogues
@@ -334,7 +335,8 @@ HALVES = {"float16": TOLERANCES["F16"], "bfloat16": TOLERANCES["BF16"]}
 
 
 def without_rounding(model):
-    """The same model with float32 between its 16-bit inputs and its outputs: what it computes but for the rounding."""
+    """The same model with float32 between its 16-bit inputs and outputs: the exact result without intermediate
+    rounding."""
     twin = json.loads(json.dumps(model))
     wide, casts = {}, []
     for tensor in twin["inputs"] + twin["constants"]:
@@ -343,7 +345,7 @@ def without_rounding(model):
             casts.append({"name": tensor["name"] + "_wide", "op": "cast", "inputs": [tensor["name"]],
                           "attrs": {"dtype": "float32"}})
     for node in twin["nodes"]:
-        if node["op"] != "mxfp4_linear":  # which takes 16 bits alone
+        if node["op"] != "mxfp4_linear":  # which takes only 16-bit operands
             node["inputs"] = [wide.get(i, i) if isinstance(i, str) else i for i in node["inputs"]]
         for attribute in ("dtype", "out_dtype"):
             if node.get("attrs", {}).get(attribute) in HALVES:
@@ -353,7 +355,7 @@ def without_rounding(model):
 
 
 def check_values(args, model, path, seed, folder):
-    """"" where the kernels, with the patterns and without them, give what the model means."""
+    """"" if the kernels, with and without patterns, compute the values of the model; else what is wrong."""
     twin, want, got = (os.path.join(folder, name) for name in ("twin.json", "want.safetensors", "got.safetensors"))
     with open(twin, "w", encoding="utf-8") as f:
         json.dump(without_rounding(model), f)
@@ -370,7 +372,7 @@ def check_values(args, model, path, seed, folder):
             return f"{' '.join(options)}: {error}"
         for name, tensor in tensors.read(got).items():
             rtol, atol = max(narrowest, TOLERANCES.get(tensor[0], (0, 0)))
-            # What is rounded on the way is of the results' size, also where they cancel out.
+            # Rounding errors are relative to the intermediate values, even if these cancel out.
             finite = [v for v in expected[name][2] if math.isfinite(v)]
             size = math.sqrt(sum(v * v for v in finite) / max(1, len(finite)))
             why = tensors.difference(tensor, expected[name], rtol, atol * max(1, size))
@@ -382,7 +384,7 @@ def check_values(args, model, path, seed, folder):
 FAMILIES = ["glu", "glu", "activation", "gemm", "quant", "split"]
 
 
-apart = []  # seeds whose claims come to nothing: few may
+apart = []  # seeds without a claim; few are allowed
 
 
 def run(command, folder):
@@ -393,7 +395,7 @@ def run(command, folder):
 
 
 def is_one_op(path):
-    """Is what the rewrites left one op (a linear with its bias, say)? It is a group as it is, which none claims."""
+    """Whether the rewritten graph is one op (a linear with its bias, for example), which needs no claim."""
     with open(path, encoding="utf-8") as f:
         return sum(" = " in line for line in f) == 1
 
@@ -420,7 +422,7 @@ def check(args, seed, executed, folder):
         return family, f"{report['launches']} launches, expected at most {made.launches}; claims {claims}"
     if wanted:
         return family, f"nothing is claimed by {made.claims}...: {claims}"
-    # What rounding decides on the way to an integer is not known here.
+    # Models that quantize are not executed, because a rounding to an integer may differ.
     if executed and all(node["op"] != "quantize" for node in made.nodes):
         return family, check_values(args, made.model(outputs), path, seed, folder)
     return family, ""
@@ -449,7 +451,7 @@ def main():
             if args.keep:
                 os.makedirs(args.keep, exist_ok=True)
                 os.replace(os.path.join(folder, "model.json"), os.path.join(args.keep, f"{family}_{seed}.json"))
-    # Lanes have no form for a float32 gate's weights that lie differently, or whose columns are every other one.
+    # FFMA kernels have no form for a float32 gate whose two weights have different layouts or interleaved columns.
     if len(apart) > max(1, args.models // 500):
         failures += 1
         print(f"FAILED: float32 gates of seeds {apart} are products apart")

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""check_code_sums.py FUSEC_RUN: what products of few rows lose by multiplying codes as bits of 16-bit floats. Their sums,
-as they are before they are rounded to 16 bits, are held against exact ones: where all of x has one sign, the worst that
-there is, and where it has both. docs/numerics.md names the bounds. Status 77: no NVRTC."""
+"""check_code_sums.py FUSEC_RUN
+
+The accuracy of skinny products that convert quantized weights to 16-bit floats by their bits (magic numbers). Compares
+the accumulators, before they are rounded to 16 bits, with exact sums, for x with one sign (the worst case) and with
+both. docs/numerics.md states the bounds. Status 77: no NVRTC."""
 import json
 import math
 import os
@@ -14,7 +16,7 @@ import tempfile
 import tensors
 
 ROWS, COLUMNS, DEPTH = 3, 48, 4096
-MOST, MOST_OF_ONE_SIGN_IN_BFLOAT16 = 1e-5, 1e-4  # of the root mean square of the sums
+MOST, MOST_OF_ONE_SIGN_IN_BFLOAT16 = 1e-5, 1e-4  # relative to the root mean square of the sums
 STORED = {"float16": "F16", "bfloat16": "BF16", "float32": "F32", "int4": "U8", "uint4": "U8", "int8": "I8",
           "float4_e2m1fn": "F4"}
 HALVES = ("int4", "uint4", "float4_e2m1fn")
@@ -48,10 +50,10 @@ def write(path, entries):
 
 
 def made(rng, dtype, kind, block, zeros, one_sign):
-    """Tensors of a product, and its exact sums."""
+    """The tensors of a product, and its exact sums."""
     parts = DEPTH // block
     x = [rng.randint(64, 191) / 128 * (1 if one_sign else rng.choice((-1, 1))) for _ in range(ROWS * DEPTH)]
-    most_negative = {"int4": 8, "int8": 128}.get(kind)  # left out: numbers have a mean of 0, else sums are far greater
+    most_negative = {"int4": 8, "int8": 128}.get(kind)  # excluded, so that the mean is 0
     count = 16 if kind in HALVES else 256
     codes = rng.choices([c for c in range(count) if c != most_negative], k=COLUMNS * DEPTH)
     scales = [tensors.rounded("F32", 1 + rng.random()) for _ in range(COLUMNS * parts)]
@@ -69,7 +71,7 @@ def made(rng, dtype, kind, block, zeros, one_sign):
             column = [values[c] for c in codes[n * DEPTH:(n + 1) * DEPTH]]
             of_parts = (sum(a * (w - values[zero[n * parts + p]]) for a, w in zip(row[p * block:(p + 1) * block],
                                                                                  column[p * block:(p + 1) * block]))
-                        for p in range(parts))  # multiples of 1/256 of 2^40 at most: exact
+                        for p in range(parts))  # multiples of 1/256 up to 2^40, so exact
             sums.append(math.fsum(s * part for s, part in zip(scales[n * parts:], of_parts)))
     return entries, sums
 

@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""check_codes.py FUSEC_RUN [N]: every code of float8 becomes the very number it stands for on the emulator, for sm_80,
-sm_89 and sm_90a: read as vectors, element by element, as the factor of a product that is cast and no more, NaN
-included, and as that of one with scales of blocks, whose elements are rounded once. So does every code of float4 times
-every scale of a byte, powers of two beyond float16's range and NaN among them. N: every N-th case only, all by default.
-Status 77: no NVRTC."""
+"""check_codes.py FUSEC_RUN [N]
+
+Every float8 bit pattern, NaN included, converts to the right number on the emulator for sm_80, sm_89 and sm_90a: read
+as vectors, element by element, as the operand of a product after a cast, and as an operand with block scales, which is
+rounded once. Every float4 value times every scale byte is right, too, including powers of two beyond float16's range
+and NaN.
+
+N: only every N-th case; default all. Status 77: no NVRTC."""
 import itertools
 import json
 import os
@@ -25,7 +28,7 @@ def node(name, op, inputs, **attributes):
 
 
 def diagonal(elements):
-    """A matrix of these on its diagonal."""
+    """A matrix with these values on its diagonal."""
     size = len(elements[0])
     return b"".join(bytes(size * i) + e + bytes(size * (CODES - 1 - i)) for i, e in enumerate(elements))
 
@@ -53,7 +56,8 @@ def cases():
 
 
 def half_byte_cases():
-    """Of each column the first element is a code, all others are 0. In bfloat16, 22 times the scale is to be finite."""
+    """The first element of each column is a float4 value and all others are 0. In bfloat16, 22 times the scale must be
+    finite."""
     depth, columns = 128, 16 * 256
     codes = b"".join(bytes([c % 16]) + bytes(depth // 2 - 1) for c in range(columns))
     for scales, block in (("float8_e8m0fnu", 32), ("float8_e4m3fn", 16)):
@@ -66,7 +70,7 @@ def half_byte_cases():
                         "w": ("float4_e2m1fn", [columns, depth], codes), "s": (scales, [columns, depth // block], s)},
                        [node("d", "dequantize", ["w", "s"], dtype=to, axis=1, block=block),
                         node("y", "linear", ["x", "d"])])
-            # Columns are neighbours in memory, each with a scale of its own.
+            # Columns are contiguous, and each has its own scale.
             line = bytes(2 * c % 16 | (2 * c + 1) % 16 << 4 for c in range(columns // 2))
             own = bytes(0 if c // 16 in too_large else c // 16 for c in range(columns)) * (depth // block)
             for rows in (2, 64):

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""check_collectives.py FUSEC_RUN MODELS: models with collectives, executed as in a group of one device: the host part is
-compiled against a stand-in of NCCL, held against the launch plan, and what it calls is done by the emulator. A collective
-that no group of one has is an error. Prints each failure; exit 0 when there is none."""
+"""check_collectives.py FUSEC_RUN MODELS
+
+Models with collectives, executed as in a group of one device. The host part is compiled against a stub of NCCL and
+compared with the launch plan, and the emulator performs its calls. A collective that a group of one cannot have is an
+error. Prints each failure; exit 0 without failures."""
 import json, os, subprocess, sys, tempfile
 
 

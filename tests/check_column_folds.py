@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""check_column_folds.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]: rows that are reduced, and reductions of their
-columns beside them (backward passes of LayerNorm and RMSNorm with the gradients of their weights, the factors of
-Adafactor, what softmax gives back and sums over rows of it): executed on the emulator and verified, for sm_80 and
-sm_90a, in two launches that read each element once, without findings, bank conflicts or spilled registers. Status 77:
-no NVRTC."""
+"""check_column_folds.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
+
+Row reductions fused with reductions of the same tensor across rows (backward passes of LayerNorm and RMSNorm with the
+gradients of their weights, the factors of Adafactor, the gradient of softmax with sums over rows). The emulator
+executes and verifies them for sm_80 and sm_90a: two launches that read each element once, no findings, bank conflicts
+or spills. Status 77: no NVRTC."""
 import json
 import os
 import sys
@@ -16,8 +17,8 @@ BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 
 
 class Case:
-    """sectors: bytes of all sectors that are asked for, over those of the model's inputs and outputs, at most;
-    instructions: warp instructions x 32, without moves, over the same; launches: of all layers, at most"""
+    """sectors: most bytes of requested sectors, relative to the bytes of the model's inputs and outputs. instructions:
+    most warp instructions x 32 without moves, relative to the same bytes. launches: most launches of all layers."""
 
     def __init__(self, graph, dtype, shape, sectors, instructions, layers=1, launches=2, symbols=None):
         self.name = f"{graph.__name__} {dtype} {shape}{' x' + str(layers) if layers > 1 else ''}"
@@ -32,7 +33,7 @@ class Case:
 
 
 class Layer:
-    """Adds nodes to a case, in float32 behind casts of narrower tensors"""
+    """Adds nodes to a case. Computes in float32, with casts of narrower tensors."""
 
     def __init__(self, case, suffix):
         self.case, self.suffix, self.count = case, suffix, 0
@@ -64,7 +65,7 @@ class Layer:
 
 
 def gradients(layer, normal, scale, centred):
-    """Of a norm that has made `normal`, and multiplied it by `scale` and a weight."""
+    """Gradients of a norm whose normalized value is `normal`, and which was multiplied by `scale` and a weight."""
     shape = layer.case.shape
     dy, weight = layer.input("dy", shape), layer.input("w", shape[-1:])
     of_normal = layer.op("mul", dy, weight)
@@ -104,7 +105,8 @@ def adafactor(layer):
 
 
 def softmax_back(layer):
-    """The gradient, its sum over the rows (of a bias before), and the greatest of each column (a scale)."""
+    """The gradient of a softmax, its sum over the rows (of a bias before it), and the maximum of each column (a scale).
+    """
     y, dy = layer.input("y", layer.case.shape), layer.input("dy", layer.case.shape)
     product = layer.op("mul", y, dy)
     dx = layer.op("sub", product, layer.op("mul", y, layer.op("sum", product, dim=[-1], keepdim=True)))
@@ -113,7 +115,7 @@ def softmax_back(layer):
 
 
 def weight_gradient(layer):
-    """The rows' own results are needed by nobody else, and not stored."""
+    """Only the weight's gradient is needed; the rows' own results are not stored."""
     x, dy = layer.input("x", layer.case.shape), layer.input("dy", layer.case.shape)
     scale = layer.op("rsqrt", layer.op("add", layer.row_mean(layer.op("mul", x, x)), 1e-5))
     return [layer.over_rows("sum", layer.op("mul", dy, layer.op("mul", x, scale)))]
@@ -148,7 +150,7 @@ def what_is_wrong(fusec_run, scratch, case, arch):
     kernels, why = profiled(fusec_run, path, "--verify", "--arch=" + arch, inputs="--random=1")
     if why:
         return why
-    # The outputs that are as large as an input are one for each "x", or "y", of a layer.
+    # Each layer has one output as large as an input, for each "x" or "y".
     least = sum(BYTES[d] * element_count(case.hinted(s)) for d, s in case.inputs.values())
     least += sum(BYTES[d] * element_count(case.hinted(s)) for n, (d, s) in case.inputs.items()
                  if n[0] in "xy" and len(case.outputs) > 1)

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """check_column_windows.py FUSEC FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
 
-Pooling of one to three dimensions and resampling, of planes that lie row by row, with what stands before and behind
-them, on the emulator for sm_80 and sm_90a: right, without findings, spills and bank conflicts, each byte moved once,
-NVRTC within 400 ms of CPU, and no more instructions of a thread for a byte than each case says. Where windows and other
-sums of few elements have nothing in common and begin at vectors, they are read as such: one kernel, with no more
-accesses of a thread for 16 bytes and sectors than those cases say. --sample: so many of the cases, by seed, else
-all."""
+Pooling of one to three dimensions and resampling of row-major planes, with elementwise neighbours, on the emulator for
+sm_80 and sm_90a: right results, no findings, spills or bank conflicts, each byte moved once, NVRTC within 400 ms of
+CPU, and a bound on a thread's instructions per byte for each case. Disjoint windows that begin at vectors are loaded as
+vectors, in one kernel, with bounds on accesses per 16 bytes and on sectors.
+
+--sample: N of the cases, chosen by the seed."""
 import argparse, json, os, random, tempfile
 
 from emulated_run import expect, expect_clean, finish, run
 from nvrtc_time import NvrtcTime
 
-MOST_BYTES = 1.05  # of the least
+MOST_BYTES = 1.05  # relative to the least bytes
 
 
 def tensor(name, dtype, *shape):
@@ -55,7 +55,7 @@ def upsampled_sum(dtype):
 
 
 def pyramid(dtype):
-    """Spatial pyramid pooling: windows of several sizes side by side."""
+    """Spatial pyramid pooling: windows of several sizes on one input."""
     sizes = (5, 9)
     return model([tensor("x", dtype, 2, 8, 20, 20)],
                  [node(f"p{k}", "max_pool2d", "x", kernel_size=k, stride=1, padding=k // 2) for k in sizes] +
@@ -63,7 +63,7 @@ def pyramid(dtype):
 
 
 def cases():
-    """(name, model, instructions for a byte)"""
+    """(name, model, most instructions of a thread per byte)"""
     stem = dict(kernel_size=3, stride=2, padding=1)
     same = dict(kernel_size=3, stride=1, padding=1)
     spp = dict(kernel_size=5, stride=1, padding=2)
@@ -110,14 +110,14 @@ def reduced(op, dtype, shape, dim):
 
 
 def around(dtype, shape):
-    """What is elementwise before and behind a pool."""
+    """A pool with elementwise ops before and after it."""
     return model([tensor("x", dtype, *shape), tensor("b", dtype, shape[1], 1, 1)],
                  [node("a", "add", "x b"), node("r", "relu", "a"),
                   node("p", "max_pool2d", "r", kernel_size=2, stride=2), node("y", "silu", "p")])
 
 
 def vector_cases():
-    """(name, model, instructions for a byte, accesses for 16 bytes, sectors)"""
+    """(name, model, most instructions per byte, most accesses per 16 bytes, most sectors)"""
     twice = dict(kernel_size=2, stride=2)
     for dtype, most in (("float32", 1.6), ("float16", 2.6), ("bfloat16", 2.6), ("int8", 3.6), ("uint8", 3.6)):
         yield f"apart {dtype}", window("max_pool2d", dtype, [1, 16, 128, 128], **twice), most, 1.5, 1.02
@@ -142,7 +142,7 @@ def vector_cases():
     yield "last of 3 float32", reduced("sum", "float32", [20000, 3], [1]), 2.3, 1.6, 1.02
     yield "last of 6 float16", reduced("mean", "float16", [20000, 6], [1]), 3.8, 1.8, 1.02
     yield "last of 3 int8", reduced("amax", "int8", [40000, 3], [1]), 4, 1.6, 1.02
-    # Rows of results that are no vectors: single elements, but no threads that share a window.
+    # Result rows that are no whole vectors: single elements, but threads share no window.
     yield "apart odd float16", window("max_pool2d", "float16", [1, 64, 30, 30], **twice), 2.4, 9, 3.3
     yield "apart odd int8", window("max_pool2d", "int8", [1, 64, 50, 50], **twice), 5, 18, 4.2
 

@@ -1,17 +1,14 @@
 #!/usr/bin/env python3
-"""check_columns.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]: softmax, variance, sums, norms of channels and of
-batches along the first dimension or one between, where what is reduced lies a line of memory apart, and rows of which
-blocks have a chunk each: executed on the emulator and verified, for sm_80 and sm_90a, without findings, spilled
-registers or local memory, in few launches and in few sectors more than those of the passes over the tensor (long ones
-are kept by blocks that wait for one another, or a maximum and the exponentials below it come of one pass): lines that
-begin anywhere as well as even ones, of few columns and of many. Batches' statistics leave other blocks room on a
-multiprocessor. Where lines of more than 32 columns take turns in threads' vectors, results meet in a bank now and then,
-but seldom. Groups of neighbouring channels over pixels are rows of several elements of each line, wherever permutations
-stand. What is kept in shared memory and what is reduced through it have room beside one another. Sums of tall columns
-take little more than what their elements take, and what is kept comes and goes in pieces of several elements:
-instructions for 16 bytes. Results of elements that wait for no sum (the gradient beside that of a bias) are stored
-where their operands are read for it, once.
-Status 77: no NVRTC."""
+"""check_columns.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
+
+Reductions along the first or a middle dimension, where reduced elements have a stride in memory (softmax, variance,
+sums, norms of channels and of batches), and rows that several blocks share. Few and many columns, aligned and unaligned
+rows of memory, long reductions kept by co-resident blocks, groups of neighbouring channels over pixels, tall columns,
+and elementwise results that are stored while their operands are read for a sum (the gradient beside that of a bias).
+
+The emulator executes and verifies them for sm_80 and sm_90a. Checked: no findings, spills or local memory, few
+launches, sectors close to those of the passes over the tensor, occupancy, few bank conflicts, and instructions per 16
+bytes. Status 77: no NVRTC."""
 import argparse
 import json
 import os
@@ -27,7 +24,7 @@ BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float64": 8, "int64": 8, "i
 
 
 def normalized(dim, weights):
-    """(x - mean) / sqrt(var), written out, along dim."""
+    """(x - mean) / sqrt(var) as primitive ops, along dim."""
     last = [node("m", "mean", "x", dim=dim, keepdim=True), node("c", "sub", "x", "m"), node("q", "mul", "c", "c"),
             node("v", "mean", "q", dim=dim, keepdim=True), node("s", "rsqrt", "v"),
             node("n" if weights else "y", "mul", "c", "s")]
@@ -35,9 +32,9 @@ def normalized(dim, weights):
 
 
 class Case:
-    """launches; passes: how often all of the tensor is read or written; more: sectors over those of the passes;
-    occupancy: of each kernel, at least; conflicts: besides one for each hundred sectors; instructions: a thread's, for
-    16 bytes of the passes, at most"""
+    """launches; passes: how often the whole tensor is read or written; more: most sectors relative to those of the
+    passes; occupancy: least occupancy of each kernel; conflicts: allowed bank conflicts besides one per hundred
+    sectors; instructions: most instructions of a thread per 16 bytes of the passes."""
 
     def __init__(self, name, dtype, shape, nodes, passes, launches=1, more=1.06, others=None, occupancy=0.0,
                  conflicts=0, instructions=None, outputs=("y",), dtypes=None):
@@ -48,7 +45,7 @@ class Case:
 
 
 def tall_sums():
-    """Of few columns and of many, where many of a block's threads have some of each column."""
+    """Sums of tall columns, few or many of them, where many threads of a block share a column."""
     found = []
     for dtype, most in (("float32", 22), ("float16", 44), ("bfloat16", 44)):
         for shape in ([32768, 64], [16384, 128], [8192, 256], [4096, 1000], [2048, 1024]):
@@ -62,7 +59,7 @@ def tall_sums():
                        instructions=most),
                   Case("tall variance", dtype, [32768, 64], [node("y", "var", "x", dim=[0])], 1, 2, 1.08,
                        instructions=1.7 * most)]
-    # Moments of one pass, where results of 8 bytes meet in the banks of shared memory seldom.
+    # Moments in one pass. 8-byte results rarely conflict in banks of shared memory.
     for shape, launches, more in (([4096, 1001], 1, 1.12), ([4096, 250], 2, 1.08), ([8, 513, 77], 1, 1.16)):
         found += [Case("tall " + op, "float64", shape, [node("y", op, "x", dim=[len(shape) - 2])], 1, launches, more,
                        instructions=34 if shape[-1] != 77 else None) for op in ("var", "std")]
@@ -72,8 +69,8 @@ def tall_sums():
 
 
 def in_pieces():
-    """Of up to a thousand lines, kept by pieces of as many bytes as lines begin at, up to 16: by warps that have whole
-    columns, by warps and by blocks that join them, also where lines are odd (and flat rows took more sectors)."""
+    """Up to a thousand rows, kept in pieces of as many bytes as the alignment of rows allows, up to 16: by warps that
+    have whole columns, and by warps and blocks that combine them. Also odd row lengths."""
     found = []
     for dtype, shape, dim, most, more in (
             ("float16", [4, 8, 64, 1024], 1, 40, 1.0), ("float16", [4, 8, 64, 1024], 2, 53, 1.0),
@@ -82,7 +79,7 @@ def in_pieces():
             ("bfloat16", [16, 40, 1024], 1, 50, 1.0), ("float32", [8, 40, 1024], 1, 31, 1.0),
             ("float16", [1024, 1024], 0, 55, 1.0), ("float32", [1024, 1024], 0, 23, 1.0),
             ("bfloat16", [2, 1000, 256], 1, 59, 1.0), ("float32", [4, 200, 200], 1, 39, 1.03),
-            # Lines that begin anywhere, in memory's own vectors, those of a strip's ends stored in parts.
+            # Unaligned rows, accessed as aligned vectors; those at the ends of a strip are stored in parts.
             ("float16", [16, 64, 57, 58], 1, 91, 1.15), ("float32", [16, 64, 57, 57], 1, 32, 1.08),
             ("bfloat16", [4, 64, 129, 257], 1, 107, 1.1), ("float32", [4, 19, 129, 257], 1, 48.5, 1.08),
             ("float32", [2, 128, 129, 129], 1, 35, 1.08), ("float16", [200, 64, 255], 1, 97, 1.15),
@@ -99,7 +96,7 @@ def in_pieces():
         weights = {"w": [96, 1, 1], "b": [96, 1, 1]}
         found.append(Case("kept in pieces: normalized", dtype, [8, 96, 56, 56], normalized([1], True), 2, more=1.08,
                           others=weights, instructions=65 if dtype == "float16" else 22))
-    # What is stored of a column is not as wide as what is read of it.
+    # The stored elements of a column are narrower or wider than the elements that are read.
     narrow = [node("m", "amax", "x", dim=[1], keepdim=True), node("d", "sub", "x", "m"), node("g", "argmin", "d", dim=1),
               node("e", "abs", "d"), node("s", "sum", "e", dim=[1]), node("f", "cast", "s", dtype="float16"),
               node("h", "cast", "g", dtype="float16"), node("y", "sub", "f", "h")]
@@ -108,7 +105,7 @@ def in_pieces():
 
 
 def gradient_of_gelu(dtype):
-    """g * gelu'(x), in float32, rounded."""
+    """g * gelu'(x), in float32, then rounded."""
     return [node("f", "cast", "x", dtype="float32"), node("t", "mul", "f", 0.7071067811865476), node("e", "erf", "t"),
             node("o", "add", "e", 1.0), node("h", "mul", "o", 0.5), node("q", "mul", "f", "f"),
             node("n", "mul", "q", -0.5), node("p", "exp", "n"), node("d", "mul", "p", 0.3989422804014327),
@@ -117,7 +114,7 @@ def gradient_of_gelu(dtype):
 
 
 def gradients():
-    """Of an activation or of dropout, and of the bias before it: y, and its sum."""
+    """The gradient of an activation or of dropout, and of the bias before it: y, and its sum."""
     found = []
     for dtype in ("float32", "float16", "bfloat16"):
         def add(name, shape, nodes, dims, passes=3, launches=1, op="sum", **more):
@@ -143,7 +140,7 @@ def gradients():
         add("moments", [4096, 1024], sum_of_two, [0], op="var")
         add("images", [32, 256, 7, 7], sum_of_two, [0, 2, 3])
         add("planes", [8, 64, 28, 28], sum_of_two, [0, 2, 3])
-        # Rows that blocks share, all elements, and lines that begin anywhere.
+        # Rows shared by blocks, reductions of all elements, and unaligned rows.
         add("long rows", [4, 524288], sum_of_two, [1], launches=2)
         add("rows", [2048, 1024], sum_of_two, [1])
         add("all", [2048, 1024], sum_of_two, [0, 1], launches=2, more=1.02)
@@ -160,8 +157,8 @@ def gradients():
 
 
 def channels_last_norm(dtype, shape, groups, **more):
-    """Groups of neighbouring channels over all pixels, between the permutations of a network that has its channels
-    first: several elements of each line to a group, weighted one by one."""
+    """A norm of groups of neighbouring channels over all pixels, between the permutations of a network with channels
+    first. Each row of memory has several elements of a group, with a weight each."""
     nodes = [node("p", "permute", "x", dims=[0, 3, 1, 2]), node("n", "group_norm", "p", "w", "b", num_groups=groups),
              node("a", "silu", "n"), node("y", "permute", "a", dims=[0, 2, 3, 1])]
     return Case(f"{groups} groups of channels", dtype, shape, nodes, **more,
@@ -169,7 +166,7 @@ def channels_last_norm(dtype, shape, groups, **more):
 
 
 def written_out_norm(dtype, shape, **more):
-    """The same of [images, pixels, groups, channels]."""
+    """The same norm as primitive ops on [images, pixels, groups, channels]."""
     nodes = normalized([1, 3], True)
     return Case("groups written out", dtype, shape, nodes, **more, others={"w": shape[2:], "b": shape[2:]})
 
@@ -189,12 +186,12 @@ def groups_of_channels():
 
 
 def around(op, factor, summand):
-    """Of elements far from 0, some beyond the largest number."""
+    """A softmax of elements far from 0, some beyond the largest number."""
     return [node("m", "mul", "x", factor), node("a", "add", "m", summand), of_rows(op, "a")]
 
 
 def masked(op, shape, dtype, fill):
-    """Of rows of which some have nothing but the number that masks elements."""
+    """A softmax where some rows have only the number that masks elements."""
     return [node("z", "full", shape=shape, value=fill, dtype=dtype), node("c", "gt", "r", 0.0),
             node("h", "gt", "x", 0.5), node("b", "logical_and", "c", "h"),
             node("d", "where", "b", "x", "z"), of_rows(op, "d")]
@@ -210,7 +207,7 @@ def cases():
         for rows, columns in ((20003, 33), (20003, 64), (6001, 70), (4001, 257), (4096, 500)):
             found += [Case("softmax", dtype, [rows, columns], [node("y", "softmax", "x", dim=0)], 4, 3, 1.18),
                       Case("variance", dtype, [rows, columns], [node("y", "var", "x", dim=[0])], 1, 2, 1.13)]
-        # Moments of one pass, of few columns, too, whose chunks end within a line.
+        # Moments in one pass, also of few columns whose chunks end within a row.
         for shape in ([65536, 16], [100003, 8], [40001, 5], [60000, 12], [50000, 33], [3, 20001, 6]):
             dim = len(shape) - 2
             found.append(Case("tall moments", dtype, shape, [node("y", "var", "x", dim=[dim])], 1, 2, 1.08))
@@ -224,13 +221,13 @@ def cases():
             found += [Case("channels normalized", dtype, shape, normalized([1], True), 2, 1, more, weights),
                       Case("softmax of channels", dtype, shape, [node("y", "softmax", "x", dim=1)], 2),
                       Case("mean of channels", dtype, shape, [node("y", "mean", "x", dim=[1])], 1)]
-        # Ways to combine have memory of their own, all of which has to be there at once.
+        # Each kind of reduction has its own shared memory, and all of it is needed at once.
         several = [node("v", "var", "x", dim=[1]), node("g", "argmax", "x", dim=1), node("h", "argmin", "x", dim=1),
                    node("p", "add", "g", "h"), node("f", "cast", "p", dtype="float32"), node("y", "add", "v", "f")]
         if dtype == "float32":
-            # Lines that begin anywhere, read once: what unlike ones have meets in banks at the end, for each reduction.
+            # Unaligned rows, read once. At the end each reduction has bank conflicts between differently aligned rows.
             found += [Case("several of", dtype, [4, 255, 127], several, 1, more=1.15, conflicts=900)]
-        # Values that several loops need beside one another, and functions of elements that are not kept.
+        # Values that several loops need, and functions of elements that are recomputed.
         exponentials = [node("s", "silu", "x"), node("l", "logsumexp", "s", dim=[0], keepdim=True),
                         node("p", "softmax", "s", dim=0), node("a", "add", "p", "l"), node("y", "mul", "a", "s")]
         deviation = [node("t", "tanh", "x"), node("y", "var", "t", dim=[1])]
@@ -248,11 +245,11 @@ def cases():
         for shape in ([32, 64, 56, 56], [16, 96, 28, 28], [4, 32, 128, 128]):
             found.append(Case("batch statistics", dtype, shape, [node("y", "std", "x", dim=[0, 2, 3])], 1,
                               occupancy=0.5))
-        # Strips of a sector, which a block's registers hold.
+        # Strips one sector wide, held in a block's registers.
         for shape in ([16, 3136, 32], [4, 2048, 64], [4096, 64] if dtype == "float16" else [2000, 40]):
             dim = len(shape) - 2
             found.append(Case("softmax of strips", dtype, shape, [node("y", "softmax", "x", dim=dim)], 2, more=1.01))
-        # Even lines are read once for their mean and what lies around it.
+        # Aligned rows are read once for the mean and the variance.
         found += [Case("moments", dtype, [4096, 768], [node("y", "var", "x", dim=[0])], 1, more=1.03),
                   Case("moments", dtype, [8, 3136, 96], [node("y", "std", "x", dim=[1])], 1, more=1.03),
                   Case("moments", dtype, [8, 2000, 80], [node("y", "var", "x", dim=[1])], 1, 2, more=1.1),
@@ -260,11 +257,11 @@ def cases():
                   Case("moments", dtype, [6001, 72], [node("y", "std", "x", dim=[0])], 1, 2, more=1.06)]
         found.append(Case("log_softmax", dtype, [4, 2600, 90], [node("y", "log_softmax", "x", dim=1)], 2, 2, 1.2,
                           conflicts=400))
-        # Lines that begin anywhere.
+        # Unaligned rows.
         found += [Case("shifted", dtype, [4096, 1001], [node("y", "sum", "x", dim=[0])], 1, 2, more=1.12),
                   Case("shifted", dtype, [4, 2000, 667], [node("y", "std", "x", dim=[1])], 1, 2, more=1.2)]
-        # The same beside what columns have one of, and no more: threads have places beyond the ends of lines. Each
-        # reads it once, in memory's own vectors, for the few lines that it has.
+        # Unaligned rows with one operand value a column. Some threads' vectors extend beyond the ends of rows. Each
+        # thread reads the operand once, as aligned vectors, for its few rows.
         product = [node("p", "mul", "x", "w")]
         for shape, most in (([64, 4095], 1.25), ([3, 19, 4097], 1.65), ([16, 10001], 1.7), ([16, 4096], 1.15),
                             ([16, 40, 1000], 1.25)):
@@ -277,29 +274,29 @@ def cases():
                                   most if dtype == "float16" else min(most, 1.41), others=weights))
         found.append(Case("sum of columns weighted by batch", dtype, [4, 64, 4095],
                           product + [node("y", "sum", "p", dim=[1])], 1, more=1.24, others={"w": [4, 1, 4095]}))
-        # Values and places of extremes, beside two such, have registers.
+        # Values and indices of maxima, and two further reductions, fit into registers.
         extremes = [node("p", "mul", "x", "w"), node("q", "add", "p", "b"), node("g", "argmax", "q", dim=1),
                     node("h", "argmin", "q", dim=1)]
         for shape in ([4, 64, 1001], [2, 33, 4097], [2, 40, 4096]):
             found.append(Case("extremes of products", dtype, shape, extremes, 1, more=1.73, conflicts=6000,
                               others={"w": shape[-1:], "b": shape[-1:]}, outputs=("g", "h")))
-        # Products of two vectors, of which a block has more threads than there are vectors, or some turns.
+        # Dot products of two vectors, with more threads than vectors, or several vectors a thread.
         for length in (256, 1000):
             found.append(Case("dot", dtype, [length], [node("p", "mul", "x", "w"), node("y", "sum", "p", dim=[0])], 2,
                               more=1.05, others={"w": [length]}))
-        # Long rows that blocks share, each its chunk: one pass leaves what both reductions need.
+        # Long rows, one chunk a block. One pass computes what both reductions need.
         found += [Case("shared by blocks", dtype, [1000, 1000], [node("y", "var", "x", dim=[0, 1])], 1, 2, 1.03),
                   Case("shared by blocks", dtype, [2, 500001], [node("y", "logsumexp", "x", dim=[1])], 1, 2, 1.06),
                   Case("shared by blocks", dtype, [2, 900000], normalized([1], False), 3, 2, 1.16)]
-        # Pieces of lines, which begin anywhere and are a row's: together they are whole sectors.
+        # A reduced row is made of unaligned pieces of rows, which together are whole sectors.
         found += [Case("pieces", dtype, [4000, 8, 7, 7], [node("y", "mean", "x", dim=[0, 2, 3])], 1, 2, more=1.04),
                   Case("pieces", dtype, [2000, 32, 3], [node("y", "var", "x", dim=[0, 2])], 1, 2, more=1.04),
                   Case("pieces", dtype, [40, 64, 30, 9], [node("y", "amax", "x", dim=[0, 3])], 1, more=1.02),
                   Case("pieces", dtype, [16, 32, 57, 57], [node("y", "mean", "x", dim=[0, 2, 3])], 1, more=1.04),
                   Case("pieces", dtype, [64, 8, 35, 35], [node("y", "std", "x", dim=[0, 2, 3])], 1, 2, more=1.05),
                   Case("pieces", dtype, [16, 1024, 7, 7], normalized([0, 2, 3], False), 2, more=1.06)]
-        # What no block's registers hold: blocks that wait for one another do, of strips, of lines that begin anywhere,
-        # of moments as well; where not so many may wait, a maximum and the exponentials below it are of one pass.
+        # Tensors too large for a block's registers are kept by co-resident blocks: strips, unaligned rows, moments. If
+        # too many blocks are needed, one pass computes the maximum and the sum of exponentials (online softmax).
         for shape in ([8192, 32], [4096, 33], [20000, 3], [2, 20000, 7], [3, 5000, 40 if dtype == "float16" else 200],
                       [8192, 128]):
             dim = len(shape) - 2
@@ -326,7 +323,7 @@ def cases():
                   Case("shifted", dtype, [600, 2001], [node("y", "amax", "x", dim=[0])], 1, 2, more=1.26),
                   Case("shifted", dtype, [16, 400, 777], [node("y", "amax", "x", dim=[1])], 1, 2, more=1.2)]
     found.append(Case("softmax between", "float32", [16, 300, 77], [node("y", "softmax", "x", dim=1)], 2))
-    # Wide values, whose results take as much of shared memory as two rows of the block's threads.
+    # Wide values, whose results take as much shared memory as two elements a thread.
     for op, attrs, shape in (("softmax", {"dim": 1}, [4, 700, 90]), ("log_softmax", {"dim": 1}, [2, 1000, 130])):
         found.append(Case(f"{op} between", "float64", shape, [node("y", op, "x", **attrs)], 2, 3, more=2.3))
     extremes = [node("s", "sum", "x", dim=[1], keepdim=True), node("t", "amax", "x", dim=[1], keepdim=True),
@@ -372,7 +369,7 @@ def what_kernels_do_wrong(kernels, most_conflicts):
 
 
 def check(what, cases, what_is_wrong):
-    """The cases that the command line asks for, on each architecture."""
+    """Runs the selected cases on each architecture."""
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec_run")
     parser.add_argument("--sample", type=int, default=0)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """check_command_line.py FUSEC FUSEC_RUN
 
-The rules of fusec's command line: what goes where, which status a run ends with, and that a name or a value never
-swallows the model behind it."""
+The rules of the command lines: where outputs go, which status a run ends with, and that an option's name or value never
+consumes the model after it."""
 import json, os, re, subprocess, sys, tempfile
 
 import golden_models
@@ -20,7 +20,7 @@ def run(*arguments, program=FUSEC, stdin=None, folder=None, env=None):
 
 
 def expect(what, process, status, out=None, err=None):
-    """`out` and `err` are patterns; out="" is no output at all."""
+    """`out` and `err` are regular expressions; out="" means no output."""
     wrong = []
     if process.returncode != status:
         wrong.append(f"exit status {process.returncode}, expected {status}")
@@ -88,7 +88,7 @@ def input_errors(scratch):
 
 
 def wrong_outputs_are_traced():
-    """No rounding is allowed for: the exponential is where the emulator's kernel and the reference part."""
+    """With tolerance 0 the emulator's exponential differs from the reference's, and the message names that node."""
     model = os.path.join(golden_models.FOLDER, "softmax.json")
     for more in [[], ["--host-part=recorded"]]:
         process = run(model, "--random=1", "--device=emulator", "--verify=0,0", *more, program=RUN)
@@ -105,13 +105,13 @@ def wrong_outputs_are_traced():
 
 
 def graphviz_is_looked_for_first(scratch):
-    """Before the model is read, which is not there."""
+    """Before the model is read, which does not exist here."""
     environment = {**os.environ, "PATH": scratch}
     expect("--emit=svg without Graphviz", run("nosuch.json", "--emit=svg", env=environment), 3, "", "Graphviz")
 
 
 def counts_say_what_they_count(scratch):
-    """Groups, launches and kernels of a model in which all of them differ."""
+    """A model with different counts of groups, launches and kernels."""
     model = os.path.join(scratch, "counts.json")
     with open(model, "w", encoding="utf-8") as f:
         json.dump({"fusec": 1, "symbols": {"n": {"max": 8192}},
@@ -135,7 +135,7 @@ def guilty_fusions_are_found(scratch):
         failures.append("--bisect left no result")
     expect("--bisect=true", run(MODEL, "--no-nvrtc", "-o", out, "--bisect=true"), 1, "nothing to find")
     expect("--bisect=false", run(MODEL, "--no-nvrtc", "-o", out, "--bisect=false"), 1, "fusion is not to blame")
-    # A softmax in pieces is made one op before anything is fused: its pattern is to blame, not a fusion.
+    # A decomposed softmax becomes one op before fusion, so its pattern is to blame, not a fusion.
     decomposed = {"fusec": 1, "name": "pieces", "inputs": [{"name": "x", "dtype": "float32", "shape": [7, 100]}],
                   "nodes": [{"name": "m", "op": "amax", "inputs": ["x"], "attrs": {"dim": [-1], "keepdim": True}},
                             {"name": "d", "op": "sub", "inputs": ["x", "m"]}, {"name": "e", "op": "exp", "inputs": ["d"]},
@@ -226,7 +226,7 @@ def outputs(scratch):
         failures.append("partial files are left")
     with open(MODEL, encoding="utf-8") as f:
         expect("-", run("-", "--emit=partition", stdin=f), 0, '"fusec_partition"')
-    # The textual form is a model, too, and means the same; a header is its own kind of output.
+    # The textual form is a model, too, and compiles to the same. A header is an output kind of its own.
     go("--strategy=none", "--emit=ir=t.ir", "-o", "t.h")
     again = run("t.ir", "--strategy=none", "--no-nvrtc", "-o", "again.cu", "--emit=header=again.h", folder=scratch)
     expect("a model as text", again, 0, "", "linear_gelu: 3 nodes")
@@ -242,7 +242,7 @@ def outputs(scratch):
 
 
 def native_and_nvrtc(scratch):
-    """Where there is no GPU, `native` says so; source, PTX and cubin together are one compilation."""
+    """Without a GPU, `native` is refused with a message. Source, PTX and cubin together are one compilation."""
     native = run(MODEL, "--arch=native", "--emit=partition")
     if native.returncode not in (0, 3) or (native.returncode == 3 and "sm_80" not in native.stderr):
         failures.append(f"--arch=native: {native.returncode} {native.stderr}")
@@ -258,7 +258,7 @@ def native_and_nvrtc(scratch):
 
 
 def passes():
-    """--list-passes, --time-passes and --dump-ir-* go by one list."""
+    """--list-passes, --time-passes and --dump-ir-* use one list."""
     listed = [p["name"] for p in json.loads(run("--list-passes", "--json").stdout)]
     timed = re.findall(r"^ *[\d.]+ ms  ([a-z-]+)$", run(MODEL, "--time-passes", "--emit=manifest").stderr, re.M)
     if [name for name in listed if name in timed] != timed or set(listed) - set(timed) - {"nvrtc"}:
@@ -288,7 +288,7 @@ def informative():
 
 
 def doctor():
-    """`fusec doctor` tells what is there; without NVRTC its status is 3, and it says what to do."""
+    """`fusec doctor` reports what is installed. Without NVRTC its status is 3, and it says what to do."""
     findings = {f["subject"]: f for f in json.loads(expect("doctor", run("doctor", "--json"), 0).stdout)}
     for subject in ("fusec", "NVRTC", "CUDA driver", "compile cache", "Graphviz"):
         if subject not in findings:

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """check_compile_time.py FUSEC MODEL [--ms=N] [--runs=N]
 
-FUSEC takes at most N milliseconds for the model without NVRTC: CPU time of the whole process, the least of several runs.
-A slow or busy machine is allowed more, as a loop in Python takes more there than on a quiet one. The promise is 50 ms;
-the guard is four times that, which a quadratic pass, or lowering the same groups again and again, does not keep within.
-Also: layers that repeat are lowered once, so that eight times the layers take no more than eight times as long. Exit 1
-where it takes longer."""
+FUSEC takes at most N milliseconds for the model without NVRTC: CPU time of the whole process, the least of several
+runs. A slow or busy machine is allowed more, in proportion to a loop in Python. The goal is 50 ms; the limit is four
+times that, which a quadratic pass or repeated lowering of equal groups exceeds. Also checks that repeated layers are
+lowered once: eight times the layers take at most eight times as long. Exit 1 if a limit is exceeded."""
 import argparse
 import copy
 import json
@@ -39,7 +38,8 @@ def least_ms(fusec, model, scratch, runs):
 
 
 def repeated(model, layers):
-    """The model's nodes, layers times, each layer reading what the last one gave in place of the first input."""
+    """The model's nodes `layers` times; each layer reads the output of the previous one instead of the first input.
+    """
     whole = copy.deepcopy(model)
     first, last = model["inputs"][0]["name"], model["outputs"][0]
     produced = {n["name"] for n in model["nodes"]} | {o for n in model["nodes"] for o in n.get("outputs", [])}

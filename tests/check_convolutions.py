@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """check_convolutions.py FUSEC FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
 
-Convolutions of one to three dimensions, in groups, dilated, strided, padded, transposed, channels first or last, with
-what stands behind them, and products of awkward sizes, at random sizes that are no multiple of any tile, on the
-emulator for sm_80 and sm_90a: right, without findings; a pipeline of tiles, without local memory, wherever a factor is
-a load whose guards depend on the position of the window alone. Then such as warpgroups make on sm_90a, on a device of
-few multiprocessors: what these need of memory, fewer instructions than by warps, no bank conflict, no spill, NVRTC
-within 400 ms of CPU, what the compiled host part launches. --sample: so many of the cases, and a quarter as many of
-these, by seed, else all."""
+Convolutions of one to three dimensions, grouped, dilated, strided, padded, transposed, channels first or last, with
+epilogues, at random sizes that are no multiple of any tile, on the emulator for sm_80 and sm_90a. Checks results and
+findings, and that a staged pipeline without local memory is used wherever the guards of an operand's loads depend only
+on the position in the window. Then warpgroup convolutions on sm_90a, on a device of few multiprocessors: requested
+bytes, fewer instructions than by warps, no bank conflict, no spill, NVRTC within 400 ms of CPU, and the launches of the
+compiled host part.
+
+--sample: N of the first cases and N / 4 of the second, chosen by the seed."""
 import argparse, json, math, os, random, re, tempfile
 
 from convolution_models import GROUPS, LIVE_TAPS, ON_TENSOR_CORES, PIPELINED, PLANES, WINDOWS, cases
@@ -17,7 +18,7 @@ from warpgroup_convolution_models import by_warpgroups
 
 
 def steps_of_tile(name, model, depth):
-    """Of boxes, each tap has whole tiles of channels."""
+    """With TMA boxes, each tap has whole tiles of channels."""
     in_planes = model["nodes"][0]["op"].startswith("conv") or name.startswith(("boxes", "two images"))
     steps = 0
     for weights in (c["shape"] for c in model["constants"] if len(c["shape"]) > 2):
@@ -27,7 +28,8 @@ def steps_of_tile(name, model, depth):
 
 
 def sectors_of_pixels(model):
-    """Boxes of planes begin between sectors, of which each line has one more than its bytes: so many times these."""
+    """Boxes of planes begin between sectors, so each row takes one sector more than its bytes. Returns the ratio.
+    """
     width = model["inputs"][0]["shape"][-1]
     if not model["nodes"][0]["op"].startswith("conv") or math.prod(model["constants"][0]["shape"][2:]) == 1:
         return 1
@@ -46,7 +48,7 @@ def check_by_warpgroups(options, time, folder, name, model, multiprocessors, sch
     expect(took <= limit, f"{name}: NVRTC takes {took:.0f} ms, at most {limit:.0f}")
     run([options.fusec, path("m.json"), *target, "--no-nvrtc", f"--emit=cu={path('m.cu')}",
          f"--emit=manifest={path('m.manifest')}"], name)
-    # What lays out weights, once, comes behind the kernels that are launched.
+    # The kernels of M_prepare, which lay out weights, follow the launched kernels.
     made = [k["schedule"] for k in json.load(open(path("m.manifest")))["kernels"]][:len(schedules)]
     expect(made == schedules, f"{name}: {made}, expected {schedules}")
     kernels = json.load(open(path("p.json")))["kernels"]
@@ -60,8 +62,8 @@ def check_by_warpgroups(options, time, folder, name, model, multiprocessors, sch
     steps, rest = divmod(products, 128 * columns * depth)
     of_tile = steps_of_tile(name, model, depth)
     expect(rest == 0 and steps % of_tile == 0, f"{name}: {products} multiply-adds are no whole tiles")
-    # Of each step a block copies rows, of which none outside of the image, and its part of the other factor; what
-    # stands behind the sums reads and writes up to 4 bytes three times, or each share its sums.
+    # In each step a block copies the rows inside the image, and its part of the weights. The epilogue reads and writes
+    # up to 4 bytes three times, or each split-K part writes its partial sums.
     shares = re.search(r"of what (\d+) blocks have summed", source)
     pixels, results = (128, columns // cluster) if "first to last" in name else (columns // cluster, 128)
     needed = steps * (results + pixels * sectors_of_pixels(model)) * 128 + max(12, 4 * int(shares[1]) if shares else 0) * steps // of_tile * \
@@ -120,13 +122,13 @@ def check(options, folder, name, entry, schedules, arch):
     check_windows([k for k, m in zip(kernels, made) if m in WINDOWS], what)
     if "convolution" in made:
         check_tf32(options, path, what, arch)
-    # Images of few elements are not worth a pipeline in float32.
+    # Small float32 images need no pipeline.
     if schedules and not (entry["inputs"][0]["dtype"] == "float32" and "contraction" in made):
         expect(any(s in (*schedules, GROUPS) or s.startswith("few_rows") for s in made), f"{what}: {made}: {json.dumps(entry)}")
 
 
 def check_tf32(options, path, what, arch):
-    """Where that is allowed, float32 goes to tensor cores in one pass."""
+    """With --allow-tf32, float32 uses tensor cores in one pass."""
     what = f"{what} in tf32"
     if not run([options.fusec_run, path("m.json"), f"--arch={arch}", "--random", "--verify=5e-3,3e-2", "--allow-tf32",
                 "--device=emulator", "--json", f"--profile={path('p.json')}"], what):
@@ -147,14 +149,14 @@ def check_tf32(options, path, what, arch):
 
 
 def check_live_taps(kernels, what, most):
-    """Instructions of threads, for each multiply-add of a tap that meets an element, and no spills."""
+    """Instructions of threads per multiply-add of a tap that meets an element, and no spills."""
     executed = 32 * sum(n for k in kernels for i, n in k["instructions"].items() if i != "move")
     expect(executed <= most, f"{what}: {executed} instructions of threads, {most} are allowed")
     expect(all(k["resources"]["spill_bytes"] == 0 for k in kernels), f"{what}: spills")
 
 
 def check_planes(kernels, made, what, schedule, most):
-    """Places are read once by a block, for all results of a group's channels."""
+    """A block reads each position once, for all results of a group's channels."""
     expect(made == [schedule], f"{what}: {made}")
     kernel = kernels[0]
     executed = sum(n for i, n in kernel["instructions"].items() if i != "move") * 32
@@ -166,7 +168,7 @@ def check_planes(kernels, made, what, schedule, most):
 
 
 def check_groups(kernels, made, what, entry, schedule, most, bytes_asked):
-    """On tensor cores, from places that each block reads once. Groups whose channels are whole vectors of 16 bytes are
+    """Grouped convolutions on tensor cores. Each block reads each position once. Groups of whole 16-byte vectors are
     read by ldmatrix."""
     expect(made[0] == schedule, f"{what}: {made}")
     kernel = kernels[0]
@@ -184,7 +186,7 @@ def check_groups(kernels, made, what, entry, schedule, most, bytes_asked):
 
 
 def check_windows(kernels, what):
-    """Elements of a window are read once for several results, weights once by each block."""
+    """Elements of a window are read once for several results, and weights once by each block."""
     for k in kernels:
         expect(k["bank_conflicts"] == 0, f"{what}: bank conflicts in {k['name']}")
         expect(k["requested_bytes"] < 10 * k["least_bytes"], f"{what}: {k['name']} reads {k['requested_bytes']} bytes, "
@@ -192,7 +194,7 @@ def check_windows(kernels, what):
 
 
 def check_layouts(options, path, what, arch):
-    """Layouts cost no launch and save instructions; what was prepared is not counted among them."""
+    """Layouts add no launch and save instructions. Instructions of M_prepare do not count."""
     figures = []
     for off in ([], ["--disable-pass=choose-layouts"]):
         if not run([options.fusec_run, path("m.json"), f"--arch={arch}", "--random", "--device=emulator", "--json",

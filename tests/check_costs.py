@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """check_costs.py FUSEC [--graphs=N] [--models=N] [--seed=N] [--arch=NAME]
 
-Cost reports (--emit=report) of random graphs of all sizes, of products of all sizes with a norm or softmax behind them
-(a tenth as many, 20 at least), and of the corpus' full-size models (N of them, evenly spread; all where --models is
-absent): their parts agree with one another, and what is predicted of `full` is never
-above what is predicted of `tvm` and `none`, not on targets of one's own either (random graphs run on one each). Those
-change what is predicted as they should. Prints each
-failure and, last, what the strategies' totals sum up to; exit 0 only without failures."""
+Cost reports (--emit=report) of random graphs, of products followed by a norm or softmax (a tenth as many, at least 20),
+and of the corpus' full-size models (N of them, evenly spread; all without --models). The parts of each report must be
+consistent, and the prediction of `full` must not exceed those of `tvm` and `none`, also on user-defined targets (one
+for each random graph). A change of a target's figures must change predictions as expected.
+
+Prints each failure and the totals of the strategies. Exit 0 only without failures."""
 import argparse, glob, json, os, random, subprocess, sys, tempfile
 
 import check_merges
@@ -15,15 +15,15 @@ import json_schema
 TESTS = os.path.dirname(os.path.abspath(__file__))
 SCHEMAS = os.path.join(TESTS, "..", "docs", "schemas")
 MODEL = os.path.join(TESTS, "corpus", "models", "swiglu_split_bf16.full.json")
-SIZES = (1, 3, 8, 32, 64, 96, 128, 256, 500, 512)  # of an axis; graphs have two to four
+SIZES = (1, 3, 8, 32, 64, 96, 128, 256, 500, 512)  # extents of an axis; graphs have two to four axes
 STRATEGIES = ("none", "tvm", "full")
-# Figures of targets of one's own: where launches, arithmetic or memory are anything but what devices have.
+# Figures of user-defined targets, with unusual costs of launches, arithmetic or memory.
 OWN = ({"launch_seconds": 0}, {"launch_seconds": 1e-9}, {"launch_seconds": 1e-3}, {"float32_rate": 1e9},
        {"float32_rate": 1e10, "special_rate": 1e9, "launch_seconds": 1e-8}, {"bandwidth": 1e9, "launch_seconds": 0},
        {"special_rate": 1e9}, {"float16_rate": 1e9}, {"multiprocessors": 2}, {"latency_seconds": 1e-3},
        {"multiprocessors": 1000, "launch_seconds": 1e-7, "latency_seconds": 1e-5},
        {"float32_rate": 1e9, "launch_seconds": 0, "bandwidth": 1e9})
-SMALL = 2e-3  # microseconds: what rounding to 1e-4 makes of a sum
+SMALL = 2e-3  # microseconds: the error of a sum of figures rounded to 1e-4
 
 
 def emit(fusec, path, *options):
@@ -39,7 +39,7 @@ def near(a, b, count=1):
 
 
 def faults_of_parts(r):
-    """Sums, ratios and the list of what to measure, worked out anew."""
+    """Recomputes sums, ratios and the list of groups to measure."""
     groups = r["groups"]
     faults = []
     parts = groups + [r["elsewhere"]]
@@ -87,7 +87,7 @@ def faults_of_totals(r):
 
 
 def check_targets(fusec, folder):
-    """Half the bandwidth: memory takes twice as long, computing as long as before."""
+    """With half the bandwidth, memory takes twice as long and computing as long as before."""
     faults = []
     usual = emit(fusec, MODEL, "--arch=sm_90a")
     path = os.path.join(folder, "target.json")
@@ -103,7 +103,7 @@ def check_targets(fusec, folder):
     before, after = usual["additive_unfused"], half["additive_unfused"]
     if not near(2 * before["memory_us"], after["memory_us"]) or not near(before["compute_us"], after["compute_us"]):
         faults.append(f"half the bandwidth: {before} became {after}")
-    # An epilogue that is dearer in the product than behind it, on a target that adds slowly: no claim is made of it.
+    # On a target with slow additions the epilogue costs more inside the product than after it, so it is not claimed.
     target |= {"arch": "sm_80", "float32_rate": 1e10, "special_rate": 1e9, "launch_seconds": 1e-8}
     del target["bandwidth"], target["latency_seconds"]
     with open(path, "w", encoding="utf-8") as f:
@@ -129,7 +129,8 @@ def corpus(count):
 
 
 def product_and_rows(seed):
-    """What claims as one kernel where rows fit a block, and should not where few blocks would have all the work."""
+    """A product and a reduction of its rows. Claims fuse them if rows fit a block, and should not if few blocks would
+    do all the work."""
     rng = random.Random(seed)
     dtype = rng.choice(("float16", "bfloat16", "float32"))
     m, k, n = (rng.choice(sizes) for sizes in ((1, 2, 7, 16, 33, 64, 256, 1000, 4096), (32, 64, 100, 512, 1024, 4096),
@@ -147,7 +148,7 @@ def product_and_rows(seed):
 
 
 def state_in_place(state):
-    """A GRU's step, its new state in the old one's place: in the product's epilogue it would need a copy."""
+    """One GRU step whose new state overwrites the old one. In the product's epilogue that would need a copy."""
     def node(op, *inputs, name=None, **more):
         nodes.append({"name": name or f"n{len(nodes)}", "op": op, "inputs": list(inputs), **more})
         return nodes[-1]["name"]

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""check_cublaslt.py FUSEC FUSEC_RUN [--only=TEXT]: products under --gemm=cublaslt. What is to be a call of the library is
-one, with this pattern and these launches, and gives the reference's values: the host part is compiled against the
-library's stand-in, which refuses what the library refuses, and the recorded calls are computed on the CPU. What is not
-to be a call is none, for this reason. Prints each failure; exit 0 when there is none."""
+"""check_cublaslt.py FUSEC FUSEC_RUN [--only=TEXT]
+
+Products under --gemm=cublaslt. Nodes that should become a library call do, with the expected pattern and launches, and
+give the reference's values: the host part is compiled against a stub of the library, which refuses what the library
+refuses, and the recorded calls are computed on the CPU. Nodes that should not become a call do not, for the expected
+reason. Prints each failure; exit 0 without failures."""
 import argparse, json, math, os, struct, subprocess, sys, tempfile
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -28,7 +30,7 @@ TOKENS = {"t": {"min": 1, "max": 64, "hint": 5}}
 
 
 def product(dtype, x=(5, 24), w=(40, 24), bias=False, then=(), outputs=None, more=None):
-    """linear(x, w), then the nodes."""
+    """linear(x, w), then the given nodes."""
     inputs = {"x": (dtype, list(x)), "w": (dtype, list(w))}
     if bias:
         inputs["b"] = (dtype, [w[0]])
@@ -36,7 +38,7 @@ def product(dtype, x=(5, 24), w=(40, 24), bias=False, then=(), outputs=None, mor
 
 
 def calls():
-    """(name, model, pattern of the last call, launches, options): all that is to be delegated."""
+    """(name, model, pattern of the last call, launches, options) of everything that must be delegated."""
     gelu = node("y", "gelu", ["p"], approximate="tanh")
     for d in (F32, F16, BF16, F64):
         yield f"matmul {d}", model({"a": (d, [5, 7]), "b": (d, [7, 9])}, [node("y", "matmul", ["a", "b"])]), "matmul", 1
@@ -123,7 +125,7 @@ def calls():
             inputs = {k: v for k, v in fp8.items() if bias or k != "b"}
             yield (f"float8 {out} {bias}", model(inputs, [node("y", "fp8_linear", ["x", "w", "xs", "ws"] + bias, out_dtype=out)]),
                    "matmul_bias" if bias else "matmul", 1, "--arch=sm_90a")
-    # A scale for each row of x and each of w; of one row, one scale is a vector.
+    # A scale for each row of x and each row of w. With one row, one scale counts as a vector.
     for rows, columns in ((6, 48), (1, 48)):
         for out, bias in ((BF16, []), (F32, []), (BF16, ["b"])):
             inputs = {**fp8, "x": (FP8, [rows, 32]), "xs": (F32, [rows]), "ws": (F32, [columns])}
@@ -134,7 +136,7 @@ def calls():
     yield "float8 with scales of symbolic rows", model(
         {"x": (FP8, ["t", 32]), "w": (FP8, [48, 32]), "xs": (F32, ["t"]), "ws": (F32, [48])},
         [node("y", "fp8_linear", ["x", "w", "xs", "ws"], out_dtype=BF16)], None, TOKENS), "matmul", 1, "--arch=sm_90a"
-    # The product of int8 alone, what scales it behind it; an offset of x takes the weights' sums from it.
+    # Only the int8 product is a call; scales follow it. A zero point of x subtracts the sums of weights.
     quantized = {"x": (I8, [6, 32]), "w": (I8, [16, 32]), "ws": (F32, [16]), "xs": (F32, [1]), "xo": (I8, [1]), "b": (BF16, [16])}
     for offset in (False, True):
         for bias in (False, True):
@@ -155,7 +157,7 @@ def calls():
 
 
 def refusals():
-    """(name, model, node, a part of the reason or None, patterns that claim all the same, options)."""
+    """(name, model, node, part of the reason or None, patterns that claim nevertheless, options)."""
     erf = "cuBLASLt's GELU is the tanh form"
     nan = "cuBLASLt's ReLU answers 0 for NaN"
     yield "erf gelu", product(F32, bias=True, then=[node("y", "gelu", ["p"])]), "y", erf, ["matmul_bias"]
@@ -184,7 +186,7 @@ def refusals():
     yield "int8 to int8", model({"x": (I8, [4, 16]), "w": (I8, [8, 16])}, [node("y", "linear", ["x", "w"])]), "y", None, []
     yield "int32", model({"x": ("int32", [4, 16]), "w": ("int32", [8, 16])}, [node("y", "linear", ["x", "w"])]), "y", None, []
 
-    # Our own patterns would take what is refused, and with it the question.
+    # Built-in patterns would claim the refused nodes first, so they are disabled.
     apart = [f"--disable-pattern=fusec.{name}" for name in ("weight_only_linear", "gemm_prologue")]
 
     def integers(x, w, start=None):
@@ -195,7 +197,7 @@ def refusals():
         return model({"x": (I8, x), "w": (I8, w)}, nodes + [node("y", "linear", ["xi", "wi"])])
     yield "int8 of odd depth", integers([4, 18], [8, 18]), "y", "a multiple of 4", [], *apart
     yield "int8 of odd columns", integers([4, 16], [6, 16]), "y", "a multiple of 4", [], *apart
-    # What cannot be cut by the call is copied first.
+    # A slice that the call's strides cannot express is copied first.
     yield "int8 at an odd offset", integers([4, 32], [8, 16], 2), "y", None, ["matmul"]
     yield "int8 along the other dimension", model(
         {"x": (I8, [4, 16]), "w": (I8, [16, 8])},
@@ -275,7 +277,7 @@ class Checker:
             self.failures.append(f"{name}: {wrong}")
 
     def check_manifest(self):
-        """The manifest has the call with its sizes as formulas, and agrees with its schema."""
+        """The manifest has the call with its sizes as formulas, and fits its schema."""
         schemas = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "docs", "schemas")
         with open(os.path.join(schemas, "manifest.schema.json"), encoding="utf-8") as f:
             schema = json.load(f)
@@ -297,7 +299,8 @@ class Checker:
             self.failures.append("--gemm=cublas is taken")
 
     def check_nan(self):
-        """NaN becomes 0 where where() says so, by the library; it stays NaN in relu, by a kernel of our own."""
+        """A ReLU written as where() turns NaN into 0, by the library's ReLU. The op relu keeps NaN, by a generated
+        kernel."""
         nan = float("nan")
         inputs = os.path.join(self.folder, "nan.safetensors")
         x = [nan if i == 0 else float(i - 8) for i in range(16)]
@@ -321,7 +324,7 @@ class Checker:
                 self.failures.append(f"NaN in {name}: {y[:4]}, expected {wanted}")
 
     def check_shared_descriptors(self):
-        """Layers that repeat share a descriptor."""
+        """Repeated layers share a descriptor."""
         graph = model({"x": (BF16, ["t", 32]), **{f"w{i}": (BF16, [32, 32]) for i in range(4)}},
                       [node(f"y{i}", "linear", ["x" if i == 0 else f"y{i - 1}", f"w{i}"]) for i in range(4)], None, TOKENS)
         file, out = os.path.join(self.folder, "layers.json"), os.path.join(self.folder, "layers.cu")

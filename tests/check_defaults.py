@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_defaults.py FUSEC: the defaults that --list-ops tells are those that the compiler applies.
+"""check_defaults.py FUSEC: the defaults that --list-ops prints are those that the compiler applies.
 
-Nodes of tests/ops are compiled as they are, and with every default given where it was left out and left out where it was
-given: the same kernels. Every optional attribute has a default or says what its absence means."""
+Compiles nodes of tests/ops twice: as they are, and with every default attribute toggled between given and absent. The
+kernels must be equal. Every optional attribute has a default, or documents its absence."""
 import collections, glob, json, os, re, sys, tempfile
 
 import golden_models
@@ -28,8 +28,7 @@ def defaults(fusec):
 
 
 def toggled(nodes, known, tried):
-    """(nodes as they are, nodes with defaults given where they were left out and left out where they were given): a few
-    for each attribute."""
+    """(nodes as they are, nodes with every default toggled between given and absent): a few for each attribute."""
     before, after = [], []
     for node in nodes:
         other = json.loads(json.dumps(node))

@@ -1,24 +1,25 @@
 #!/usr/bin/env python3
-"""check_documentation.py FUSEC FUSEC_RUN: what the documentation and the headers name exists.
+"""check_documentation.py FUSEC FUSEC_RUN: names in the documentation and in comments of headers exist.
 
-- A path that begins with a folder of the repository (`ir/read`, `docs/patterns.md`) is a file or a folder there; the
-  extension of a source may be left out, braces and stars stand for several. Of `bench/results/h200-DATE.md`, a name with
-  a word in capitals, the folder is there.
+- A path that begins with a folder of the repository (`ir/read`, `docs/patterns.md`) is a file or a folder; the
+  extension of a source may be missing, and braces and stars stand for several. Of a path with a word in capitals
+  (`bench/results/h200-DATE.md`) only the folder must exist.
 - A link of a Markdown file leads to a file.
 - A word `--option` is an option of fusec, of fusec-run, of a script or test program of the repository, or of a tool in
   FOREIGN.
-bench/results and docs/design are left out: they say what was there on a date, and what is to be there.
-Prints each offence as FILE:LINE: what; exit 0 when there is none."""
+
+bench/results and docs/design are excluded: they describe the past and the future. Prints each offence as FILE:LINE:
+what; exit 0 without any."""
 import glob, os, re, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 FOLDERS = ["ir", "analysis", "schedule", "transforms", "codegen", "runtime", "src", "include", "tests", "docs", "bench",
            "scripts", "examples", "cmake"]
-# Not preceded by what makes it part of another path or of a word.
+# Not part of another path or of a word.
 PATH = re.compile(r"(?<![\w./$<>{}*-])(?:" + "|".join(FOLDERS) + r")/[\w./{},*-]*(?!\$)\b")
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)]*)?\)")
 OPTION = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*(?<!-)")
-# Options of cmake, ctest, git, nvcc, pip, pkg-config and compilers that the documentation shows in use.
+# Options of cmake, ctest, git, nvcc, pip, pkg-config and compilers that the documentation uses.
 FOREIGN = {"--preset", "--build", "--install", "--prefix", "--target", "--parallel", "--output-on-failure", "--test-dir",
            "--cflags", "--libs"}
 EXTENSIONS = ["", ".h", ".cpp", ".py", ".cu", ".md", ".json", ".sh", ".cmake"]
@@ -32,7 +33,7 @@ def documents():
 
 
 def comment_lines(path, lines):
-    """Of a header only the comments: its code is the compiler's to check."""
+    """The comments of a header; the compiler checks its code."""
     for number, line in enumerate(lines, 1):
         if path.endswith(".md"):
             yield number, line

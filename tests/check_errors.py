@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""check_errors.py FUSEC [--update]: every malformed model of tests/errors makes the program exit with status 1, say
-exactly what is expected (the message, its place in the file, the line with carets), write nothing to standard output and
-leave an existing output file as it was. The models of tests/errors/program are read without complaint; a later step
-refuses them. --update writes the expectations anew; git's diff is the review."""
+"""check_errors.py FUSEC [--update]
+
+For every malformed model of tests/errors the program exits with status 1, prints exactly the expected error (message,
+place in the file, line with carets), prints nothing to standard output and leaves an existing output file unchanged.
+The models of tests/errors/program are read without an error; a later step refuses them. --update rewrites the
+expectations; review them with git diff."""
 import concurrent.futures
 import os
 import subprocess
@@ -15,7 +17,8 @@ SENTINEL = b"what was there before\n"
 
 
 def told(fusec, folder, name, *options):
-    """The program's answer. In the folder itself, so that the message names the file as the expectation does."""
+    """The program's output. Runs in the model's folder, so that the message names the file as the expectation does.
+    """
     environment = {k: v for k, v in os.environ.items() if k != "COLUMNS"}
     return subprocess.run([fusec, name + ".json", *options], cwd=folder, capture_output=True, timeout=60,
                           env=environment)
@@ -27,7 +30,7 @@ def update(fusec, folder, name):
 
 
 def problem(fusec, folder, name, scratch):
-    """What is wrong with the program's answer to one model, or None."""
+    """What is wrong with the program's output for one model, or None."""
     output = os.path.join(scratch, name + ".cu")
     with open(output, "wb") as f:
         f.write(SENTINEL)

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""check_examples.py FUSEC FUSEC_RUN: what the documentation shows of the programs' output is what they print.
+"""check_examples.py FUSEC FUSEC_RUN: the program output that the documentation shows is what the programs print.
 
-Runs the first command of every code block of docs/ that begins with "$ "; the lines below it, if any, must occur in its output,
-whatever the blanks and line breaks. in.safetensors is there: a float32 x of 1000 elements. The launches and bytes of the
-tables in docs/index.md and docs/fusion.md are those of --emit=partition and --emit=report."""
+Runs the first command of every code block of docs/ that begins with "$ ". The lines below it, if any, must occur in the
+output, ignoring differences in blanks and line breaks. The file in.safetensors exists, with a float32 x of 1000
+elements. Launches and bytes in the tables of docs/index.md and docs/fusion.md must equal those of --emit=partition and
+--emit=report."""
 import glob, json, os, re, shlex, struct, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def blocks():
-    """(file, command, what is shown below it)"""
+    """(file, command, output shown below it)"""
     for path in sorted(glob.glob(os.path.join(ROOT, "docs", "*.md"))):
         with open(path, encoding="utf-8") as f:
             for block in re.findall(r"^```\w*\n\$ (.*?)^```", f.read(), re.S | re.M):
@@ -25,7 +26,7 @@ def write_input(path):
 
 
 def tables(fusec, folder):
-    """What the tables of launches and bytes say otherwise than the reports."""
+    """Differences between the tables of launches and bytes and the reports."""
     pages = {}
     for page in ("index.md", "fusion.md"):
         with open(os.path.join(ROOT, "docs", page), encoding="utf-8") as f:

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""check_explanations.py FUSEC: --explain and --require-one-kernel on nodes that were rewritten away and
-on a group that takes several kernels; the explanation that the README shows is today's; every edge that was not fused
-has a node to blame and what would help; docs/fusion.md has all rules; plan files with one group for both, where that is offered, are
-taken and are one kernel."""
+"""check_explanations.py FUSEC
+
+--explain and --require-one-kernel on nodes that were rewritten, and on a group of several kernels. The explanation in
+the README is current; docs/fusion.md has every rule. Every edge that was not fused has a blocking node and a change that would allow fusion. If the
+change is a plan with one group for both nodes, that plan is accepted and gives one kernel."""
 import glob, json, os, re, subprocess, sys, tempfile
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -37,7 +38,7 @@ def refused_offers(fusec, model, edges):
             both = [g for g in plan["groups"] if edge[0] in g["nodes"] or edge[1] in g["nodes"]][:2]
             nodes = list(dict.fromkeys(n for g in both for n in g["nodes"]))
             messages = []
-            for at in both:  # in the place of the one, or of the other
+            for at in both:  # the joint group takes the position of either group
                 groups = [{"name": "both", "nodes": nodes} if g is at else g
                           for g in plan["groups"] if g is at or g not in both]
                 with open(path, "w", encoding="utf-8") as f:
@@ -54,8 +55,8 @@ def refused_offers(fusec, model, edges):
 
 
 def optimizer(tensors):
-    """AdamW with its step and its learning rate as inputs: some numbers are made of them, and read by all tensors'
-    updates."""
+    """AdamW with its step and learning rate as inputs. The updates of all tensors read a few numbers made of them.
+    """
     node = lambda name, op, *inputs, **attrs: {"name": name, "op": op, "inputs": list(inputs), "attrs": attrs}
     nodes = [node("next", "add", "step", 1.0), node("a", "pow", 0.9, "next"), node("b", "sub", 1.0, "a"),
              node("c", "pow", 0.999, "next"), node("d", "sub", 1.0, "c"), node("e", "mul", "rate", 0.01),
@@ -74,7 +75,8 @@ def optimizer(tensors):
 
 
 def unprepared_offers(fusec, path, model):
-    """What would be prepared if inputs were constant is prepared where they are."""
+    """If --explain says that nodes would be prepared with constant inputs, they are prepared when the inputs are
+    constants."""
     emitted = lambda what: json.loads(subprocess.run([fusec, path, "--no-nvrtc", "--emit=" + what],
                                                      stdout=subprocess.PIPE, check=True).stdout)
     offers = [re.fullmatch(r"if (.*) were constant: (.*) would be prepared then", e["would_allow"])
@@ -136,7 +138,7 @@ def main():
         expect(0, '"first" -> "second": not fused', [fusec, file("products.json", PRODUCTS), "--no-nvrtc",
                                                      "--explain=first"])
 
-        # A user's patterns of one node, that do nothing or claim it.
+        # A user's patterns of one node, which claim it or match nothing.
         def patterns(text):
             path = os.path.join(scratch, "mine.patterns")
             with open(path, "w", encoding="utf-8") as f:
@@ -161,7 +163,7 @@ def main():
             if "changed nothing" in expect(0, "", [fusec, single, "--no-nvrtc", patterns(text)]):
                 failures.append(f"{text} changes something")
 
-        # A given plan that has in one group what takes two kernels.
+        # A given plan with a group that takes two kernels.
         products = file("products.json", PRODUCTS)
         plan = json.loads(subprocess.run([fusec, products, "--emit=plan"], stdout=subprocess.PIPE, check=True).stdout)
         plan["groups"] = [{**plan["groups"][0], "nodes": ["first", "second"]}]

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """check_few_rows.py FUSEC FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
 
-Products of 1 to 32 rows with a matrix of weights, as decoding has them, on the emulator: right at sizes that are no
-multiple of any tile, on sm_80 and sm_90a, no finding; each sector of the weights read once, no bank conflict, no local
-memory; where nothing but 16-byte accesses is needed, nothing else in the PTX; no more instructions for a byte of large
-weights than leaves time to copy them. --sample: so many of the cases, by seed, else all."""
+Skinny GEMM: products of 1 to 32 rows with a weight matrix, as in decoding, on the emulator for sm_80 and sm_90a. Right
+results at sizes that are no multiple of any tile, and no findings. Each sector of the weights is read once, without
+bank conflicts or local memory. If 16-byte accesses suffice, the PTX has no others. Large weights take few enough
+instructions per byte that copying, not computing, is the bottleneck.
+
+--sample: N of the cases, chosen by the seed."""
 import argparse, json, math, os, random, re, tempfile
 
 from emulated_run import expect, expect_clean, finish, run
@@ -100,7 +102,7 @@ def blocks_of_codes(m, dtype, n, k, kind, block=32, scale=None, zero=True):
 
 
 def gated_codes(m, dtype, n, k, kind, other):
-    """Of a computed x; the two have scales of blocks of different lengths."""
+    """A gated unit of a computed x. The two quantized weights have scales of blocks of different lengths."""
     return model([tensor("a", dtype, m, k), tensor("b", dtype, m, k)],
                  [tensor("g", kind, n, k), tensor("gs", "float32", n, k // 64), tensor("gz", kind, n, k // 64),
                   tensor("u", other, n, k), tensor("us", dtype, n)],
@@ -110,7 +112,7 @@ def gated_codes(m, dtype, n, k, kind, other):
 
 
 def normed_codes(m, dtype, n, k, kind, block):
-    """Of rows that are normed on the way; a residual is added."""
+    """A quantized product of normalized rows, with a residual."""
     return model([tensor("x", dtype, m, k), tensor("r", dtype, m, n)],
                  [tensor("g", dtype, k), tensor("c", kind, n, k), tensor("s", dtype, n, k // block), tensor("b", dtype, n)],
                  [node("a", "rms_norm", "x g", normalized_shape=[k], eps=1e-6),
@@ -169,7 +171,7 @@ def quantized_rows(m, dtype, n, k):
 
 
 def cases():
-    """(name, model, of which nothing is read twice but x, so many blocks)"""
+    """(name, model)"""
     found = []
     for m in ROWS:
         for dtype in ("bfloat16", "float16"):
@@ -213,7 +215,7 @@ def cases():
 
 
 def large_cases():
-    """(name, model, the most lanes' instructions for a byte of weights on sm_80 and sm_90a).
+    """(name, model, most lanes' instructions per byte of weights on sm_80 and sm_90a).
 
     While an A100 copies a byte its lanes may execute 12.5 instructions, an H100's 8.9, an H200's 6.2."""
     found = []
@@ -295,8 +297,8 @@ def bytes_of(tensors):
 
 
 def expect_bytes(name, what, entry, profile):
-    """Each block asks once for what it needs of the rows (of one, it may ask twice); a step, for a sector of each
-    column's scales."""
+    """Each block reads the rows that it needs once (a single row twice), and each step a sector of every column's
+    scales."""
     if "scaled float8" in name or "float4 float16" in name:
         return
     blocks, (m, k), n = profile["sample"], entry["inputs"][0]["shape"], entry["constants"][0]["shape"][0]

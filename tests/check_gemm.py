@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """check_gemm.py FUSEC FUSEC_RUN [--full | --sample]
 
-What the tensor-core GEMM has to show without a GPU, on a linear layer with bias and GELU in bfloat16: products by mma
-from fragments that ldmatrix loads, filled by 16-byte asynchronous copies, 16-byte stores of the result; no bank
-conflict, no spill, no finding on the emulator; bytes asked of global memory within 1.1 times what its tiles need.
-Products whose rows choose their matrices in groups are right, whatever the offsets, and rows that lie across memory go
-to the same pipeline; of looked-up rows and columns nothing is looked up beyond the last, in tiles that are copied by
-some of a block's threads. Those of float32 are in one pass of tf32 under --allow-tf32 and nowhere else, and spill
-nothing in lanes. Long depths of few tiles are shared out, and the shares added up by a kernel more: of whatever is
-multiplied, shares of codes beginning where their groups do; of these forms five, all with --full. Where tiles are some
-more than whole waves, the last ones are streamed: two of such forms, all with --full.
---full: 4096 x 4096 x 4096 on a sample of its blocks; else a small one, whole. --sample: the quickest checks.
-Where nvdisasm is in PATH, HMMA and STG.E.128 are looked for in the machine code, too."""
+The tensor-core GEMM of sm_80, checked on the emulator with a linear layer with bias and GELU in bfloat16: mma from
+fragments loaded by ldmatrix, filled by 16-byte asynchronous copies, 16-byte stores of the result, no bank conflict, no
+spill, no finding, and requested bytes of global memory within 1.1 times what its tiles need. Further forms:
+
+- grouped GEMM with any offsets, operands with a stride along K (column-major), and gathered rows and columns, which are
+  not read beyond the last;
+- float32 in one pass of tf32 under --allow-tf32 only, and FFMA kernels without spills;
+- split-K for long K and few tiles, including quantized operands whose parts begin at scale groups (five forms, all with
+  --full);
+- stream-K where tiles are slightly more than whole waves (two forms, all with --full).
+
+--full: 4096 x 4096 x 4096 on a sample of its blocks; else a small product, completely. --sample: only the quickest
+checks. If nvdisasm is in PATH, checks HMMA and STG.E.128 in the machine code, too."""
 import argparse, itertools, json, os, random, re, shutil, struct, tempfile
 
 from emulated_run import emulated, executed, expect, expect_clean, finish, run
@@ -21,7 +23,7 @@ from gemm_models import (
 
 
 def halves(folder, depth):
-    """A file of inputs x and w so deep."""
+    """A file of random inputs x and w with this K."""
     path, values = os.path.join(folder, f"depth{depth}.safetensors"), random.Random(depth)
     header, body = {}, b""
     for name, rows in [("x", 72), ("w", 136)]:
@@ -47,7 +49,7 @@ def check_shares(fusec, fusec_run, folder, forms):
             for inputs, more in itertools.product(given, ways):
                 kernels = emulated(fusec_run, path, "--arch=" + arch, "--verify" + ("=2e-3,1e-2" if "--allow-tf32" in more else ""),
                                    *more, inputs=inputs)
-                wanted = [True, False]  # the shares', and the one that adds them up
+                wanted = [True, False]  # the split-K kernel, and the kernel that adds the partial sums
                 expect(["_shares" in k["name"] for k in kernels] == wanted, f"{name} on {arch}: no shares of the depth")
                 expect_clean(kernels, f"{name} on {arch}")
                 more = [option for option in more if option == "--allow-tf32"]
@@ -59,7 +61,7 @@ def check_shares(fusec, fusec_run, folder, forms):
 
 
 def check_streams(fusec, fusec_run, folder, forms):
-    """All ways whose last tiles are streamed, whether predicted to be the fastest or not, and where that is predicted."""
+    """All stream-K candidates, whether predicted to be the fastest or not, and where stream-K is predicted."""
     device, several = os.path.join(folder, "device.json"), 0
     json.dump({"fusec_target": 1, "arch": "sm_80", "multiprocessors": 5, "launch_seconds": 0}, open(device, "w"))
     for name in forms:
@@ -80,8 +82,8 @@ def check_streams(fusec, fusec_run, folder, forms):
             source = run([fusec, path, "--emit=cu", "--no-nvrtc", *tuned])
             several += int(re.search(r"the depth of the last (\d+) is one stream", source)[1]) > 1
     expect(several > 0, "no stretch goes over from one tile to the next")
-    # 112 tiles would be two waves of 108 multiprocessors for hardly more than one; of three for two, the launch more is
-    # left to measuring.
+    # 112 tiles on 108 multiprocessors would be two waves for little more than one. Whether three waves instead of two
+    # are worth the extra launch is left to measuring.
     for sizes, wanted in [((1024, 3584, 4096), False), ((512, 1792, 7168), True)]:
         json.dump(layer(*sizes), open(path, "w"))
         source = run([fusec, path, "--emit=cu", "--no-nvrtc", "--arch=sm_80"])
@@ -103,8 +105,8 @@ def check_grouped(fusec, fusec_run, folder):
 
 
 def check_last_columns_of_groups(fusec_run, folder):
-    """Boxes of 64 columns of which the last lies beyond the result's: of a group's last rows nothing of it is stored, though
-    the columns are a multiple of 64."""
+    """TMA boxes of 64 columns, the last of which extends beyond the result. The last rows of a group store nothing of
+    it, though the columns are a multiple of 64."""
     inputs = [tensor("x", "bfloat16", 130, 320), tensor("w", "float4_e2m1fn", 4, 320, 5760),
               tensor("s", "float8_e8m0fnu", 4, 10, 5760), tensor("o", "int32", 4)]
     nodes = [node("d", "dequantize", ["w", "s"], dtype="bfloat16", axis=1, block=32),
@@ -226,7 +228,7 @@ def check_spills(fusec_run, folder):
         nodes = [node("p", "linear" if lies == "nk" else "matmul", ["x", "w"]), node("h", "gelu", ["p"])]
         json.dump(model("spills", [tensor("x", dtype, m, k), right], nodes), open(path, "w"))
         for arch in ["sm_80", "sm_90a"]:
-            sample = ["--sample-blocks=1"] if m * n * k > 2e8 else []  # not of shares of the depth
+            sample = ["--sample-blocks=1"] if m * n * k > 2e8 else []  # not with split-K
             kernels = emulated(fusec_run, path, "--arch=" + arch, *sample)
             spilled = [kernel["resources"]["spill_bytes"] for kernel in kernels]
             expect(not any(spilled), f"{m}x{n}x{k} {dtype} on {arch}: bytes spilled by its kernels: {spilled}")
@@ -243,8 +245,8 @@ def check_lanes(fusec_run, folder):
 
 
 def check_narrowed(fusec, folder):
-    """What is computed for a product is narrowed where it is written, not where it is read: weights of attention whose
-    heads are so large that it is products and a softmax."""
+    """An operand computed for a product is cast to 16 bits where it is written, not where it is read: attention weights
+    of heads so large that attention is two products and a softmax."""
     path, report = os.path.join(folder, "narrowed.json"), os.path.join(folder, "report.json")
     json.dump(model("narrowed", [tensor(name, "bfloat16", 1, 8, 1024, 320) for name in "qkv"],
                     [node("h", "scaled_dot_product_attention", list("qkv"))]), open(path, "w"))
@@ -281,7 +283,7 @@ def check_layer(options, folder):
     blocks = 4 if options.full else down * across
     depth = -(-k // 32) * 32
     expect(profile["tensor_multiply_adds"] == blocks * rows * columns * depth, "products that nobody needs")
-    results = m * n * blocks // (down * across) * 2  # stored, and as much of the bias is read by its rows' lanes
+    results = m * n * blocks // (down * across) * 2  # bytes stored, and bytes of the bias that are read
     needed = blocks * (rows + columns) * k * 2 + 2 * results
     expect(profile["requested_bytes"] <= 1.1 * needed,
            f"{profile['requested_bytes']} bytes of global memory, {needed} needed")

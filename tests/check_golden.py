@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """check_golden.py FUSEC [--fusec-run=PROGRAM] [--update]
 
-Compiles every NAME.json of tests/golden and compares what is emitted, byte for byte, with NAME.cu (the source),
-NAME.partition.json (the groups) and NAME.txt (the graph as text). --update rewrites those files instead: the change
-that git then shows is what to review. With --fusec-run the emitted kernels of the same models are executed by the
-emulator on random inputs, as their compiled host parts launch them, and held against the reference device, where NVRTC
-is found."""
+Compiles every NAME.json of tests/golden and compares the outputs, byte for byte, with NAME.cu (source),
+NAME.partition.json (groups) and NAME.txt (graph as text). --update rewrites these files; review the change with git
+diff. With --fusec-run, and if NVRTC is found, the emulator also executes the kernels on random inputs, as their
+compiled host parts launch them, and results are compared with the reference device."""
 import argparse, difflib, os, sys, tempfile
 
 import golden_models
@@ -21,7 +20,7 @@ def difference(name, expected, got):
 
 
 def check_outputs(fusec, name, scratch, update):
-    # In the folder itself, so that nothing emitted can depend on where the project lies.
+    # Run in the folder itself, so that outputs cannot contain the project's path.
     emitted = golden_models.emit(fusec, name + ".json", ENDINGS, scratch, folder=FOLDER)
     problems = []
     for kind, got in emitted.items():
@@ -43,13 +42,13 @@ def check_outputs(fusec, name, scratch, update):
 
 
 def leftovers():
-    """Outputs whose model is gone."""
+    """Expected outputs without a model."""
     expected = {name + ending for name in golden_models.names() for ending in [".json", *ENDINGS.values()]}
     return sorted(set(os.listdir(FOLDER)) - expected)
 
 
 def check_numbers(fusec_run, name):
-    """True when the emulator agrees with the reference, False where NVRTC is missing."""
+    """True if the emulator agrees with the reference, False if NVRTC is missing."""
     process = golden_models.run([fusec_run, name + ".json", "--random=1", "--device=emulator", "--verify",
                                  "--host-part=recorded"], FOLDER, good=(0, 3))
     if golden_models.lacks_nvrtc(process):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""check_gradient_norms.py FUSEC_RUN FUSEC [--sample=N] [--seed=N] [--only=TEXT]: the norm of a model's gradients, and
-gradients clipped by it, and other reductions of unlike tensors side by side: executed on the emulator and verified, for
-sm_80 and sm_90a, without findings, bank conflicts, spilled registers or local memory, in few launches and few
-instructions for a byte. Of very many tensors fusec's own time stays within bounds: three times as many take at most
-five times as long. Status 77: no NVRTC."""
+"""check_gradient_norms.py FUSEC_RUN FUSEC [--sample=N] [--seed=N] [--only=TEXT]
+
+The norm of a model's gradients, gradient clipping, and other horizontally fused reductions of tensors of different
+sizes. The emulator executes and verifies them for sm_80 and sm_90a: no findings, bank conflicts, spills or local
+memory, few launches and few instructions per byte. With very many tensors fusec's own time must grow linearly: three
+times as many tensors take at most five times as long. Status 77: no NVRTC."""
 import json
 import os
 import sys
@@ -18,7 +19,7 @@ BLOCK = [[256, 256], [256]] * 3 + [[1024, 256], [1024], [256, 1024], [256], [384
 
 
 class Case:
-    """instructions: warp instructions x 32 of all kernels, over the least bytes, at most"""
+    """instructions: most warp instructions x 32 of all kernels, relative to the least bytes."""
 
     def __init__(self, name, dtype, shapes, graph, launches, instructions):
         self.name, self.dtype, self.shapes = f"{name} {dtype} {len(shapes)}", dtype, shapes
@@ -111,7 +112,7 @@ def what_is_wrong(fusec_run, scratch, case, arch):
 
 
 def takes_too_long(fusec):
-    """Nothing of fusec's own is quadratic in the tensors."""
+    """fusec's own time must not be quadratic in the number of tensors."""
     with tempfile.TemporaryDirectory() as scratch:
         few, many = (least_ms(fusec, write(Case("", "float32", BLOCK * n, clipped_by_stack, 0, 0), scratch), scratch, 3)
                      for n in (6, 18))

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """check_growth.py [FUSEC] [--families=A,B,...] [--sample=N] [--stop-after=SECONDS] [--report=FILE]
 
-How the time for a hostile model grows with its size, family by family (tests/hostile). Sizes double until a run takes a
-second of processor time or the family has no larger model. Over the last doublings in which the time without that of the
-start is at least 0.1 s, the time may grow with the size in bytes to the power of 1.3 (n log n), times a constant of 1.25
-(caches). Steeper growth is right where limits end it: limits on sizes (no model takes more than 30 s, and those
-beyond 64 KiB are refused; so also for text that hardly grows, since a number in it doubles), or limits on the search
-for kernels, so that the time of models larger still grows as it should. Families in EXPONENTS may grow as is stated
-there. A run takes at most 30 s and 2 GiB. A refusal is a run like any other.
+How the time for a hostile model grows with its size, for each family of tests/hostile. Sizes double until a run takes a
+second of processor time or the family has no larger model. Over the last doublings whose time without startup is at
+least 0.1 s, the time may grow with the bytes to the power of 1.3 (n log n), times a constant of 1.25 (caches). Steeper
+growth is accepted only if a limit bounds it: either no model takes more than 30 s and those beyond 64 KiB are refused
+(also for text whose length hardly grows while a number in it doubles), or a limit on the search for kernels applies, so
+that the time of larger models grows as it should. EXPONENTS lists families with other allowed growth. A run takes at
+most 30 s and 2 GiB. A refusal counts as a run.
 
-Times are user time, which other work on the machine only ever adds to: a growth that looks too steep is measured again,
-its sizes in turn, and the least time of each size counts."""
+Times are user times, which other work on the machine can only increase. A growth that looks too steep is measured
+again, all sizes in turn, and the least time of each size counts."""
 import argparse, json, math, os, sys, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -20,9 +20,9 @@ EXPONENT, CONSTANT = 1.3, 1.25
 ENOUGH, LEAST, MOST, SMALL, LARGEST = 1.0, 0.1, 30, 1 << 16, 10 * 1000 * 1000
 REPETITIONS = 12
 STRATEGIES = ("full", "tvm")
-# Steeper than others, but polynomial, by what is merged: every trial lowers the group as it would be.
+# Polynomial, but steeper than others, because each trial merge lowers the whole group.
 EXPONENTS = {
-    # A group of n concats of up to n parts, one inside another, so that a part is n concats deep.
+    # A group of n nested concats of up to n parts, so that a part is n concats deep.
     "wired.dense_net": 2.0,
 }
 
@@ -38,7 +38,7 @@ def arguments():
 
 
 def time_of(program, case, strategy):
-    """User time, None where the run did not end as it should; and the run."""
+    """The user time (None if the run did not end normally), and the run."""
     run = measured.run(program, case, ["-o", "out.cu", "--no-nvrtc", f"--strategy={strategy}", "--max-memory=2G"],
                        "out.cu", 30 * MOST, most_cpu=MOST)
     wrong = run.killed or run.status not in (0, 1) or "limit is exceeded" in run.error
@@ -46,8 +46,8 @@ def time_of(program, case, strategy):
 
 
 def grow(program, name, strategy, points):
-    """Adds [size, bytes, seconds] of larger models to `points`, until one takes long enough. Whether there are larger
-    ones yet; and why the last size failed, if it did."""
+    """Appends [size, bytes, seconds] of larger models to `points` until one takes long enough. Returns whether there
+    are larger models, and why the last one failed, if it did."""
     most = FAMILIES[name][1]
     size = min(most, points[-1][0] * 2 if points else 16 if most > 100 else 1)
     while True:
@@ -64,13 +64,13 @@ def grow(program, name, strategy, points):
 
 
 def told(points, start):
-    """The points of the last doublings, at most three, whose time tells something."""
+    """The points of the last doublings, at most three, whose times are long enough to be meaningful."""
     points = [p for p in points if p[2] - start >= LEAST][-4:]
     return points if len(points) > 1 and points[-1][1] >= 1.5 * points[0][1] else []
 
 
 def exponent(points, start, power):
-    """Of the time beside the bytes, and the most that is allowed; None where there is nothing to tell."""
+    """The exponent of the time over the bytes, and the allowed one; None if there are too few points."""
     points = told(points, start)
     if not points:
         return None, None
@@ -95,7 +95,7 @@ def is_bounded(program, name, strategy, size):
 
 
 def repeated(program, name, strategy, start, points):
-    """The exponent and what is allowed, of the least times of several runs where that of the first is too steep."""
+    """The exponent and the allowed one, from the least times of several runs if the first run looks too steep."""
     power = EXPONENTS.get(name, EXPONENT)
     for _ in range(REPETITIONS):
         e, allowed = exponent(points, start, power)
@@ -114,7 +114,7 @@ def judged(program, name, strategy, start):
         if failure:
             break
         e, allowed = repeated(program, name, strategy, start, points)
-        # The largest model may be too quick to tell.
+        # The largest model may be too quick for a meaningful time.
         suspicious = points[-1][2] > ENOUGH if e is None else e > allowed
         suspicious = suspicious and not is_bounded(program, name, strategy, points[-1][0])
     e, allowed = exponent(points, start, EXPONENTS.get(name, EXPONENT))

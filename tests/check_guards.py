@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """check_guards.py FUSEC FUSEC_RUN [--only=TEXT] [--sample=N]
 
-Kernels over symbolic sizes whose better form needs a condition on the symbols: with values on both sides of the guard
-the launch takes the form that the manifest says (as the compiled host part launches it), its numbers are the
-reference's, and the special form has what the guard is for: accesses of 16 bytes or asynchronous copies, rows that are
-read once, 32-bit indices. Longer rows than those are read once by the general form, as far as shared memory holds
-them. Products of few rows, and attention of few queries, take hardly more instructions than where the model says how many
-they are. Blocks that share columns are as many as a launch's sizes ask for. Status 77: no NVRTC."""
+Kernels over symbolic sizes with a special form under a guard on the symbols. With values on both sides of the guard,
+the launch takes the form that the manifest states (as the compiled host part launches it), and results are the
+reference's. The special form has what the guard is for: 16-byte or asynchronous copies, rows read once, 32-bit indices.
+Longer rows are read once by the general form, as far as shared memory holds them. Skinny products, and attention of few
+queries, take few more instructions than with a fixed number of rows. The number of blocks that share columns follows
+the sizes of the launch. Status 77: no NVRTC."""
 import argparse, json, os, random, re, struct, subprocess, sys, tempfile
 
 WIDE = re.compile(r"\b(?:ld|st)\.global[.\w:]*\.(?:v4\.[ubf]32|v2\.[ubf]64)\b|\bcp\.async\.c[ag]\.shared\.global|\bcp\.async\.bulk")
-APPORTIONED = 18  # instructions a byte
-ONCE = 1.4  # times the least bytes: what all rows share is read by each
-MORE_THAN_FIXED = 1.3  # times the instructions of the same model of a fixed number of rows
+APPORTIONED = 18  # most instructions per byte
+ONCE = 1.4  # ratio to the least bytes: each row reads the operands that rows share
+MORE_THAN_FIXED = 1.3  # ratio to the instructions with a fixed number of rows
 NARROW = re.compile(r"\b(?:ld|st)\.global[.\w:]*")
 
 
@@ -36,7 +36,7 @@ FEW_AND_MANY = [((1,), 1), ((7,), 1), ((16,), 1), ((32,), 1), ((33,), 0)]
 
 
 def rows_of_tokens(name, dtype, kind=None):
-    """A linear of tokens with a residual, plain or of codes."""
+    """A linear layer over tokens with a residual, with plain or quantized weights."""
     weights = [tensor("w", dtype, 384, 1024)] if kind is None else [tensor("c", kind, 384, 1024), tensor("s", dtype, 384, 8)]
     decode = [] if kind is None else [node("w", "dequantize", "c", "s", dtype=dtype, axis=1, block=128)]
     return model(name, TOKENS, [tensor("x", dtype, "t", 1024), tensor("r", dtype, "t", 384), *weights],
@@ -44,7 +44,7 @@ def rows_of_tokens(name, dtype, kind=None):
 
 
 def attention(name, dtype, symbols, queries, heads, key_heads, mask=None, causal=False, keys="n"):
-    """Of a cache's keys."""
+    """Attention over the keys of a cache."""
     of = lambda name, heads, length: tensor(name, dtype, 1, heads, length, 128)
     added = [tensor("mask", dtype, queries, keys)] if mask else []
     return model(name, symbols, [of("q", heads, queries), of("k", key_heads, keys), of("v", key_heads, keys), *added],
@@ -52,8 +52,8 @@ def attention(name, dtype, symbols, queries, heads, key_heads, mask=None, causal
                        is_causal=causal, enable_gqa=True)])
 
 
-# A model; what its guard has to speak of; values with the number of steps that take their special form; what the
-# special form shows.
+# A model; the text that its guard must contain; values of symbols, and how many steps then take their special form;
+# what the special form's PTX must contain.
 CASES = [
     (model("bias", {"b": {}, "n": ANY}, [tensor("x", "float16", "b", "n"), tensor("w", "float16", "n")],
            [node("y", "add", "x", "w")]),
@@ -78,7 +78,7 @@ CASES = [
            [node("s", "add", "x", "r"), node("q", "mul", "s", "s"), node("m", "mean", "q", dim=[1], keepdim=True),
             node("i", "rsqrt", "m"), node("c", "mul", "s", "i"), node("y", "mul", "c", "w")]),
      "n <=", [((2, 1024), 1), ((2, 999), 1), ((1, 70000), 0)], "once"),
-    # What rows keep in shared memory is as large as they are; what a block may have at all depends on the target.
+    # Rows kept in shared memory. The target limits how long they may be.
     (model("layer_norm_rows", {"b": {}, "n": {"max": 65536, "hint": 4096}},
            [tensor("x", "float16", "b", "n"), tensor("w", "float16", "n"), tensor("c", "float16", "n")],
            [node("y", "layer_norm", "x", "w", "c", normalized_shape=["n"], eps=1e-5)]),
@@ -86,7 +86,7 @@ CASES = [
     (model("rms_norm_rows", {"b": {}, "n": {"hint": 4096}}, [tensor("x", "float32", "b", "n"), tensor("w", "float32", "n")],
            [node("y", "rms_norm", "x", "w", normalized_shape=["n"])]),
      "n <=", [((2, 4096), 1), ((1, 70000), 0)], "once"),
-    # Groups of channels that lie last are kept by blocks that wait for one another, as many places as these have room for.
+    # Groups of channels, channels last, kept by co-resident blocks, for as many positions as fit.
     (model("groups_of_channels", {"n": {"hint": 1}, "h": {"hint": 48}, "v": {"hint": 48}},
            [tensor("x", "float16", "n", "h", "v", 320), tensor("w", "float16", 320), tensor("c", "float16", 320)],
            [node("p", "permute", "x", dims=[0, 3, 1, 2]), node("m", "group_norm", "p", "w", "c", num_groups=32),
@@ -95,7 +95,7 @@ CASES = [
     (model("product", {"m": UP_TO_4096, "n": UP_TO_4096, "k": UP_TO_4096},
            [tensor("x", "bfloat16", "m", "k"), tensor("w", "bfloat16", "k", "n")], [node("y", "matmul", "x", "w")]),
      "k % 8", [((17, 64, 48), 1), ((17, 60, 48), 0), ((17, 64, 41), 0)], "wide"),
-    # A depth may be empty: no tile of it is read.
+    # K may be 0: no tile is read.
     (model("product_of_nothing", {"m": UP_TO_4096, "k": {"min": 0, "max": 4096, "hint": 256}},
            [tensor("x", "float16", "m", "k"), tensor("w", "float16", "k", 64)], [node("y", "matmul", "x", "w")]),
      "k % 8", [((33, 0), 1), ((33, 48), 1), ((33, 41), 0)], "wide"),
@@ -114,7 +114,7 @@ CASES = [
            [tensor("x", "float32", "b", "n"), tensor("w", "float32", "n")], [node("y", "add", "x", "w")],
            aliases={"y": "x"}),
      "n % 4", [((3, 64), 1), ((3, 61), 0)], "wide"),
-    # Kernels side by side: the launch takes their special forms where the guards of all hold.
+    # Horizontally fused kernels: the launch takes the special forms if all guards hold.
     (model("side_by_side", {"b": {"max": 64}, "n": UP_TO_4096, "m": UP_TO_4096},
            [tensor("x", "float32", "b", "n"), tensor("w", "float32", "n"), tensor("u", "float16", "b", "m"),
             tensor("v", "float16", "m")],
@@ -133,7 +133,7 @@ CASES = [
                                     tensor("u", "bfloat16", 256, 512)],
            [node("p", "linear", "x", "g"), node("q", "linear", "x", "u"), node("y", "swiglu", "p", "q")]),
      "t <= 8", FEW_AND_MANY, "few"),
-    # Several products of one operand are one launch in either form.
+    # Several products of one operand are one launch in both forms.
     (model("tokens_three", TOKENS, [tensor("x", "float16", "t", 512), tensor("q", "float16", 512, 512),
                                     tensor("k", "float16", 128, 512), tensor("v", "float16", 128, 512)],
            [node("y", "linear", "x", "q"), node("z", "linear", "x", "k"), node("o", "linear", "x", "v")],
@@ -142,15 +142,15 @@ CASES = [
     (model("tokens_of_batches", {"b": {"max": 64, "hint": 4}, **TOKENS},
            [tensor("x", "bfloat16", "b", "t", 512), tensor("w", "bfloat16", 512, 256)], [node("y", "matmul", "x", "w")]),
      "b*t <= 8", [((2, 4), 1), ((32, 1), 1), ((11, 3), 0)], "few"),
-    # Shares of the depth are added by a second kernel, which few rows have no need of; where the depth is no multiple of
-    # vectors, they are as general as many.
+    # Split-K adds its partial sums in a second kernel, which the skinny form does not need. If K is no multiple of a
+    # vector, few rows take the general form, too.
     (model("tokens_of_depth", {**TOKENS, "k": {"max": 8192, "hint": 4096}},
            [tensor("x", "float16", "t", "k"), tensor("w", "float16", 128, "k")], [node("y", "linear", "x", "w")]),
      "t <= 8", [((1, 512), None), ((16, 520), None), ((3, 515), 0), ((33, 512), None)], "numbers"),
     (model("tokens_of_few_columns", {"t": {"max": 8192, "hint": 64}},
            [tensor("x", "float16", "t", 4096), tensor("w", "float16", 128, 4096)], [node("y", "linear", "x", "w")]),
      "t <= 8", [((1,), None), ((32,), None), ((33,), None)], "numbers"),
-    # Few queries go with the heads beside them, and blocks share their keys.
+    # Few queries: a tile has queries of several heads, and blocks share the keys.
     (attention("prompts_and_decoding", "bfloat16", {**TOKENS, **CACHE}, "t", 8, 2),
      "t >= 17", [((1, 1500), 0), ((16, 300), None), ((17, 300), 1), ((130, 257), 1)], "decode"),
     (attention("prompts_and_decoding_masked", "float16", {"t": {"max": 4096, "hint": 1}, **CACHE}, "t", 4, 4, mask=True),
@@ -159,14 +159,14 @@ CASES = [
      "t >= 9", [((1, 700), 0), ((5, 300), 1), ((70, 300), 1)], "numbers"),
     (attention("prompts_and_decoding_float32", "float32", {**TOKENS, **CACHE}, "t", 4, 2),
      "t >=", [((1, 700), 0), ((100, 130), 1)], "decode"),
-    # A cache that is expected to be short may be long.
+    # A cache with a short hint may be long.
     (attention("short_cache", "bfloat16", {"n": {"max": 32768, "hint": 64}}, 1, 8, 2),
      "n <= ", [((1,), 1), ((50,), 1), ((1500,), 0)], "decode"),
     (attention("caches_of_any_length", "float32", {"n": {"max": 32768}}, 1, 2, 2),
      "n <= ", [((3,), 1), ((50,), 1), ((2000,), 0)], "decode"),
     (attention("short_caches_of_prompts", "float16", {**TOKENS, "n": {"max": 32768, "hint": 64}}, "t", 8, 2),
      "n <= ", [((1, 50), 1), ((1, 1500), 0), ((20, 50), 1)], "decode"),
-    # Columns that are expected to be tall are shared by as many blocks as a launch's are long and wide.
+    # The number of blocks that share tall columns follows the sizes of the launch.
     *((model(f"tall_columns_{op}", {"m": {"hint": 100000}, "n": {"hint": 64}}, [tensor("x", "float32", "m", "n")],
              [node("y", op, "x", dim=[0])]),
        "n % 4", [((100, 5000), None), ((3000, 64), None), ((3000, 63), None)], "apportioned")
@@ -188,12 +188,12 @@ CODES = {"float32": ("F32", "f", 4), "float16": ("F16", "e", 2), "bfloat16": ("B
 
 
 def write_inputs(path, described, symbols):
-    """A safetensors file with numbers for the inputs, whose extents are what tells a launch the symbols."""
+    """A safetensors file of inputs; their extents give the launch its symbols."""
     r, header, body = random.Random(5), {}, b""
     for t in described["inputs"]:
         shape = [eval(str(d), {"__builtins__": {}}, symbols) for d in t["shape"]]
         code, letter, width = CODES[t["dtype"]]
-        if t["dtype"] == "int4":  # two a byte
+        if t["dtype"] == "int4":  # two elements a byte
             shape[-1] //= 2
         count = 1
         for d in shape:
@@ -215,7 +215,7 @@ def write_inputs(path, described, symbols):
 
 
 def functions(ptx):
-    """Name -> body of each kernel."""
+    """Function name -> body, for each kernel."""
     parts = re.split(r"\.visible \.entry (\w+)", ptx)
     return dict(zip(parts[1::2], parts[2::2]))
 
@@ -240,7 +240,7 @@ def holds(when, values):
 
 
 def taken_form(step, values):
-    """The kernel that the manifest says the step launches, None where it launches nothing."""
+    """The kernel that the step launches according to the manifest; None if it launches nothing."""
     for form in step.get("special", []):
         if holds(form["when"], values):
             return form.get("kernel")
@@ -248,7 +248,7 @@ def taken_form(step, values):
 
 
 def fixed(described, symbols):
-    """The model at these values."""
+    """The model with its symbols replaced by these values."""
     at = lambda t: dict(t, shape=[eval(str(d), {"__builtins__": {}}, symbols) for d in t["shape"]])
     return {key: value for key, value in dict(described, inputs=[at(t) for t in described["inputs"]]).items()
             if key != "symbols"}
@@ -259,11 +259,11 @@ def instructions(kernels):
 
 
 def check_source(special, bodies, shows):
-    """What the special form's PTX has that the general one's lacks."""
+    """The special form's PTX has what the general form's lacks."""
     general, better = bodies[special["general"]], bodies[special["kernel"]]
     problems = []
     if shows == "wide":
-        # What all threads share may be read in pieces; what there is to win is in wide accesses.
+        # Small operands that all threads share may be read in pieces.
         if not WIDE.search(better):
             problems.append("no access of 16 bytes in the special form")
         if len(WIDE.findall(better)) <= len(WIDE.findall(general)) and len(NARROW.findall(better)) >= len(NARROW.findall(general)):
@@ -272,7 +272,7 @@ def check_source(special, bodies, shows):
 
 
 def check_few_rows(fusec_run, folder, described, inputs, arch, kernels):
-    """Beside the model whose number of rows is known."""
+    """Compares with the model of a fixed number of rows."""
     path, profile = os.path.join(folder, "fixed.json"), os.path.join(folder, "fixed_profile.json")
     with open(path, "w", encoding="utf-8") as f:
         json.dump(described, f)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""check_hostile.py [FUSEC] [--count=300] [--seed=0] [--max-memory=2G] [--timeout=30] [--resume=FILE] [--stop-after=SECONDS]
+"""check_hostile.py [FUSEC] [--count=300] [--seed=0] [--max-memory=2G] [--timeout=30] [--resume=FILE]
+[--stop-after=SECONDS]
 
-Hostile models, made at random from the families of tests/hostile, within limits on memory and time. A run is wrong that
-takes more than 110 % of a limit, crashes, ends with another status than 0, 1 or 3, tells an error other than by one
-`error:` line, or leaves an output that is neither whole nor untouched. --resume keeps results in a file and continues
-there; --stop-after begins no further model once so much time has passed."""
+Random hostile models from the families of tests/hostile, within limits on memory and time. A run fails if it exceeds a
+limit by more than 10 %, crashes, ends with a status other than 0, 1 or 3, reports an error other than by one `error:`
+line, or leaves an output that is neither complete nor untouched. --resume keeps results in a file and continues from
+there. --stop-after starts no further model after so much time."""
 import argparse, collections, json, math, os, random, sys, time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -89,7 +90,7 @@ def faults(run, output, limit_bytes, a):
 def result_of(index, a):
     name, size, case, options, output = chosen(index, a)
     options = [*options, f"--max-memory={a.max_memory}", f"--timeout={a.timeout:g}"]
-    for _ in range(3):  # the machine may be busy with something else: time counts that no repetition is without
+    for _ in range(3):  # the machine may be busy: only a time that every repetition exceeds counts
         run = measured.run(a.fusec, case, options, output, 4 * a.timeout + 20)
         found = faults(run, output, bytes_of(a.max_memory), a)
         if not any(f.startswith("time") for f in found):

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""check_joined_depth.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]: products over what a concat joins along the
-depth, linear layers and convolutions, plain and behind norms and activations, of two to four pieces as long as one
-another and of other lengths: executed on the emulator and verified, for sm_80 and sm_90a, in one launch, without
-findings, bank conflicts, spilled registers or local memory, in few instructions for what is multiplied: pieces are
-copied as they lie. Convolutions with windows are so on sm_90a. Status 77: no NVRTC."""
+"""check_joined_depth.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
+
+Products over a concat along K: linear layers and convolutions, plain and after norms and activations, of two to four
+pieces of equal or different lengths. The emulator executes and verifies them for sm_80 and sm_90a: one launch, no
+findings, bank conflicts, spills or local memory, few instructions per multiply-add, since pieces are copied from their
+own tensors. Convolutions with windows only on sm_90a. Status 77: no NVRTC."""
 import json
 import os
 import sys
@@ -14,7 +15,7 @@ from movement_cases import element_count, node
 
 
 class Case:
-    """most: instructions for a thousand multiply-adds, by architecture"""
+    """most: most instructions per thousand multiply-adds, by architecture."""
 
     def __init__(self, name, dtype, pieces, space, weights, nodes, most, **more):
         self.name = f"{name} of {dtype}{pieces} to {weights[0]}"

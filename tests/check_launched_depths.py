@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""check_launched_depths.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]: products whose depth a launch names and which
-is then no multiple of 16 bytes, either factor lying along the depth or across it, plain, batched and behind an
-activation, by floats of 8, 16, 32 and 64 bits and integers; and rows that choose their matrices in groups, a token's
-results added up behind them: executed on the emulator and verified, for sm_80 and sm_90a, without findings, bank
-conflicts, spilled registers or local memory; 16-bit and 8-bit floats on tensor cores; neighbours ask for the sectors of
-neighbours. Status 77: no NVRTC."""
+"""check_launched_depths.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
+
+Products whose K is a symbol, at values that are no multiple of 16 bytes: either operand contiguous or strided along K,
+plain, batched and with an activation, floats of 8 to 64 bits and integers; and grouped GEMM with the results of a token
+summed. The emulator executes and verifies them for sm_80 and sm_90a: no findings, bank conflicts, spills or local
+memory, 16-bit and 8-bit floats on tensor cores, coalesced accesses. Status 77: no NVRTC."""
 import json
 import os
 import sys
@@ -17,7 +17,7 @@ TENSOR_CORES = ("float16", "bfloat16", "float8_e4m3fn")
 
 
 class Case:
-    """bound: symbol -> value at the launch; most: requested bytes to the least ones"""
+    """bound: symbol -> value at the launch. most: most requested bytes relative to the least bytes."""
 
     def __init__(self, name, dtype, inputs, nodes, bound, most):
         self.name, self.dtype, self.nodes, self.bound, self.most = name, dtype, nodes, bound, most

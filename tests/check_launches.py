@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """check_launches.py FUSEC [--sizes=tiny,full]
 
-Networks of tests/corpus/models under full, in their real and their small size: no more launches than launches.json
-gives (what an expert would write), a decomposed twin no more than the network it was made of, and claimed by a pattern
-of the family where there is one. Prints each failure and, last, how many networks; exit 0 only without failures."""
+Networks of tests/corpus/models under full, in full and tiny sizes. Each takes no more launches than launches.json
+states (what an expert would write), a decomposed variant no more than its original network, and a pattern of its family
+claims it if there is one. Prints each failure and the number of networks; exit 0 only without failures."""
 import argparse, json, os, subprocess, sys
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "models")
-# By family: what claims its products, or its units.
+# By family: the patterns that claim its products or gated units.
 CLAIMS = {"glu": "fusec.dual_gemm_", "gemm": "fusec.", "quant": "fusec.", "split": "fusec.", "norm": "", "attention": "",
           "gpt2": "", "stack": "", "ssm": ""}
-# Networks of those families with nothing to claim: a single node, or no product and no unit among their nodes.
+# Networks of these families with nothing to claim: a single node, or no product and no gated unit.
 UNCLAIMED = {"gemm_bias_f32", "gemm_bias_f32_dec", "fakequant_f32", "sinksplit_cast_fp16"}
 
 
@@ -23,7 +23,7 @@ def planned(fusec, name, size):
 
 
 def problem(fusec, entry, size, most, base):
-    """What is wrong with one network in one size, or None; `base` maps networks to their launches."""
+    """What is wrong with the network in one size, or None. `base` maps networks to their launches."""
     report = planned(fusec, entry["name"], size)
     launches = base[entry["name"], size] = report["launches"]
     if launches > most:

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
-"""check_limits.py FUSEC: small models that ask for much, and models of their kinds in growing sizes. Each is compiled to
-source in 2 GiB and a few seconds of CPU, or refused by the limit that is named here. The samples are in tests/limits."""
+"""check_limits.py FUSEC
+
+Small models that need much time or memory, and models of these kinds in growing sizes. Each is compiled to source
+within 2 GiB and a few seconds of CPU, or refused by the limit that is named here. The samples are in tests/limits."""
 import json
 import os
 import resource
@@ -10,7 +12,7 @@ import tempfile
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "limits")
 STRATEGIES = ("none", "tvm", "full")
-SECONDS = 20  # of CPU, on a machine that may be busy; what is mended here took as long for a tenth of the size
+SECONDS = 20  # CPU seconds on a busy machine; before the limits existed, a tenth of the size took as long
 
 
 def node(name, op, inputs, attrs=None):
@@ -23,7 +25,7 @@ def model(inputs, nodes, outputs, symbols=None):
 
 
 def chain(shape, cycle, length, symbols=None):
-    """x, then the ops of the cycle (name and attributes) one behind the other."""
+    """x, then `length` ops in a chain that cycles through the ops and attributes of `cycle`."""
     nodes = [node(f"n{i}", op, [f"n{i - 1}" if i else "x"], attrs)
              for i, (op, attrs) in ((i, cycle[i % len(cycle)]) for i in range(length))]
     return model([("x", shape)], nodes, [nodes[-1]["name"]], symbols)
@@ -100,7 +102,7 @@ def wide_tuple(fields):
     return model([("x", [2])], nodes, [f"g{i}" for i in range(0, fields, 100)])
 
 
-# Model, and the limit that refuses it ("" where it is compiled).
+# Model, and the limit that refuses it ("" if it is compiled).
 CASES = [
     ("permuted", permuted, (31, 51, 200), ""),
     ("permuted_between", permuted_between, (31, 51, 200), ""),
@@ -156,7 +158,7 @@ def main():
         nonlocal wrong
         for strategy in STRATEGIES:
             if limit == "pattern-growth" and strategy != "full":
-                continue  # the others rewrite nothing
+                continue  # the other strategies rewrite nothing
             what = problem(fusec, path, strategy, limit, options)
             if what:
                 wrong += 1

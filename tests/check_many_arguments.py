@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_many_arguments.py FUSEC FUSEC_RUN [--all]
 
-Kernels whose parameters take more than the 4 KiB that every CUDA allows: tensors and sizes come through a table, which
-small kernels fill before. Their numbers on the emulator are those of the reference, and `full`, whose groups keep within
-the limit, needs no table where it may stop earlier."""
+Kernels with more than 4 KiB of parameters, which not every CUDA allows. Their tensors and sizes come through a table in
+memory that small kernels fill first. Results on the emulator equal the reference's. Groups under `full` keep within the
+limit and need no table if they can be cut earlier."""
 import json, os, subprocess, sys, tempfile
 
 FUSEC, RUN = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
@@ -14,7 +14,7 @@ def tensor(name, shape, dtype="float32"):
 
 
 def chain():
-    """256 nodes, which read 513 tensors."""
+    """256 nodes that read 513 tensors."""
     inputs, nodes, last = [tensor("x", [8])], [], "x"
     for i in range(256):
         inputs += [tensor(f"c{i}", [8], "bool"), tensor(f"b{i}", [8])]
@@ -24,7 +24,7 @@ def chain():
 
 
 def concatenation(symbols):
-    """One node of 520 tensors, or of 350 with a size each."""
+    """One node of 520 tensors, or of 350 tensors with a size each."""
     count = 350 if symbols else 520
     inputs = [tensor(f"x{i}", [f"n{i}" if symbols else 1 + i % 3]) for i in range(count)]
     return {"fusec": 1, "name": "joined", "inputs": inputs,
@@ -52,7 +52,7 @@ def main():
                 if launches(path, strategy) != count:
                     failures += 1
                     print(f"FAILED {name} ({strategy}): {launches(path, strategy)} launches, expected {count}")
-            # NVRTC takes its time over hundreds of branches.
+            # NVRTC is slow for hundreds of branches.
             for strategy in expected if "--all" in sys.argv else list(expected)[:1] if name == "chain" else []:
                 process = subprocess.run([RUN, path, "--strategy=" + strategy, "--random", "--device=emulator",
                                           "--verify"], capture_output=True, text=True)

@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """check_merges.py FUSEC FUSEC_RUN [--graphs=N] [--run=N] [--seed=N] [--keep=FOLDER]
 
-Random graphs of elementwise ops, reductions, movement, norms and products, some with a symbol in their shapes. Each is
-planned under full: every node of the graph is in a group, groups read only from groups before them (no circles), no
-more launches than under tvm or none, no more predicted time. Of every graph to --run the kernels are executed by the
-emulator and held against the reference, which evaluates node by node; outputs in which nothing is summed or scaled by a
-row are the same, bit for bit, under full and none where intermediates are rounded. Prints each failure, with the model's file where --keep says, and, last,
-how many graphs; exit 0 only without failures."""
+Random graphs of elementwise ops, reductions, movement, norms and products, some with a symbol in their shapes, planned
+under full. Every node is in a group, groups read only from earlier groups (no cycles), and there are no more launches
+and no more predicted time than under tvm or none. For --run graphs the emulator executes the kernels, and results are
+compared with the reference, which evaluates node by node. With --round-intermediates, outputs without sums and row
+scales are bit-identical under full and none.
+
+Prints each failure, with the model's file if --keep is given, and the number of graphs. Exit 0 only without failures.
+"""
 import argparse, json, os, random, subprocess, sys, tempfile
 
 UNARY = ["tanh", "sigmoid", "sin", "relu", "neg", "abs", "silu", "gelu", "cos"]
@@ -17,7 +19,7 @@ ELEMENTS = set(UNARY + BINARY + ["permute", "slice", "flip", "unsqueeze", "conca
 
 
 class Maker:
-    """A model, made node by node from values made before."""
+    """A model, made node by node from earlier values."""
 
     def __init__(self, seed, extents=(1, 2, 3, 4, 5, 7, 8, 12, 16, 33)):
         self.chance = random.Random(seed)
@@ -49,7 +51,7 @@ class Maker:
             self.values.extend((f"{name}.{i}", s) for i, s in enumerate(outputs))
 
     def pick(self):
-        # Late values more often: chains grow long.
+        # Prefer late values, so that chains grow long.
         if self.chance.random() < 0.5:
             return self.chance.choice(self.values[-4:])
         return self.chance.choice(self.values)
@@ -176,7 +178,7 @@ def plan_of(fusec, path, strategy, *emissions):
 
 
 def structural_faults(model, plan):
-    """What is wrong with the groups of a plan under full: circles, nodes in no group."""
+    """What is wrong with the groups of a plan under full: cycles, nodes in no group."""
     producer = {}
     for node in model["nodes"]:
         producer[node["name"]] = node["name"]
@@ -205,8 +207,8 @@ def dearer_strategies(report_path):
 
 
 def outputs_by_elements(model):
-    """Outputs that depend on no reduction and no product, nor on what a tensor is padded with: NVRTC computes functions of
-    constants itself, and another last bit than the device's approximations."""
+    """Outputs that depend on no reduction, no product and no padding value. NVRTC evaluates functions of constants
+    itself, and the last bit may differ from the device's approximation."""
     plain = {i["name"] for i in model["inputs"]} | {c["name"] for c in model["constants"]}
     for node in model["nodes"]:
         operands = [v for v in node["inputs"] if isinstance(v, str)]
@@ -258,7 +260,7 @@ def check(args, seed, folder, run):
             if plan["launches"] > launches:
                 faults.append(f"{plan['launches']} launches, {launches} under {other}")
         if run:
-            # What is left of differences of nearly equal numbers depends on where 16 bits were rounded.
+            # Differences of nearly equal numbers depend on where values were rounded to 16 bits.
             rounding = [] if model["inputs"][0]["dtype"] == "float32" else ["--round-intermediates"]
             p = subprocess.run([args.fusec_run, path, f"--random={seed}", "--device=emulator", "--verify"] + rounding,
                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)

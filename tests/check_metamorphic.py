@@ -42,7 +42,7 @@ def shuffled_keys(value, chance):
 
 
 def other_spelling(model, chance):
-    # The order of the symbols is part of the model: their values are kernel parameters.
+    # The order of the symbols is part of the model, because their values are kernel parameters.
     other = shuffled_keys(model, chance)
     if "symbols" in model:
         other["symbols"] = {name: shuffled_keys(bounds, chance) for name, bounds in model["symbols"].items()}
@@ -56,7 +56,7 @@ def output_names(node):
 
 
 class LoaderOrder:
-    """The order in which the loader takes nodes: always the ready one that is earliest in the file."""
+    """The order in which the loader takes nodes: always the ready node that is earliest in the file."""
 
     def __init__(self, nodes):
         maker = {}
@@ -75,7 +75,7 @@ class LoaderOrder:
                 self.users[m].append(i)
 
     def of(self, file_order):
-        """The nodes as they are taken, when they stand in the file in this order."""
+        """The nodes in the order in which the loader takes them from a file with this order."""
         place = {node: at for at, node in enumerate(file_order)}
         waiting = [len(makers) for makers in self.makers]
         ready = [(place[i], i) for i in file_order if waiting[i] == 0]
@@ -92,7 +92,7 @@ class LoaderOrder:
 
 
 def other_node_order(model, chance):
-    """Nodes moved about in the file as far as the loader takes them in the same order; None where nothing can move."""
+    """The nodes in another order in the file that the loader takes in the same order; None if there is none."""
     loader = LoaderOrder(model["nodes"])
     order = list(range(len(model["nodes"])))
     wanted = loader.of(order)
@@ -128,7 +128,8 @@ def with_defaults(model, known):
 
 
 def with_identities(model, chance):
-    """The model with a node put in that passes a value on, before some of its users; None where there is no user."""
+    """The model with a node inserted that returns its operand unchanged, before some of the users of a value; None if
+    there is no user."""
     other = copy(model)
     uses = [(node, i) for node in other["nodes"] for i, v in enumerate(node.get("inputs", [])) if isinstance(v, str)]
     if not uses:
@@ -141,7 +142,7 @@ def with_identities(model, chance):
 
 
 def other_topological_order(model, chance):
-    """The model with its nodes in another order in which each follows what it reads; None where there is but one."""
+    """The model with its nodes in another topological order; None if there is only one."""
     loader = LoaderOrder(model["nodes"])
     shuffled = list(range(len(model["nodes"])))
     chance.shuffle(shuffled)
@@ -154,7 +155,8 @@ def other_topological_order(model, chance):
 
 
 def renamed(model):
-    """The model with other names, and what each new name was. Symbols keep theirs: they stand in expressions."""
+    """The model with other names, and a map from new names to old ones. Symbols keep their names, because they occur in
+    expressions."""
     new_names, old_names = {}, {}
 
     def rename(name):
@@ -196,19 +198,19 @@ def kernels(source):
 
 
 def without_number(identifier):
-    """e for e_2: the number keeps local names apart from the model's."""
+    """e for e_2: the number distinguishes local names from the model's."""
     return re.sub(r"_\d+$", "", identifier)
 
 
 def first_difference(expected, got, renamed_too):
-    """Where two kernels differ, or None. With renamed_too they may differ by a one-to-one exchange of identifiers
-    that come from the model's names."""
+    """The first difference of two kernels, or None. With renamed_too they may differ by a one-to-one renaming of
+    identifiers that come from the model's names."""
     there, back = {}, {}
     scopes = []
     before_loop, open_brackets = None, 0
     for i, (a, b) in enumerate(zip(expected, got)):
         same = a == b
-        # What a block or a loop declares ends with it: the next one may give the same name to something else.
+        # Declarations end with their block or loop; the next one may reuse a name.
         if a == "for" and before_loop is None:
             before_loop, open_brackets = (dict(there), dict(back)), 0
         open_brackets += (a == "(") - (a == ")")
@@ -219,7 +221,7 @@ def first_difference(expected, got, renamed_too):
             (there, back), before_loop = before_loop, None
         elif a == "}" and scopes:
             there, back = scopes.pop()
-        # Not for threadIdx.x: a member is no name of the model's.
+        # Skips members such as threadIdx.x, which are no names of the model.
         if renamed_too and re.match(r"[A-Za-z_]", a) and expected[i - 1] != ".":
             if re.match(r"[A-Za-z_]", expected[i - 1]) and expected[i - 1] != "return":
                 # A declaration, as in "int i": it may hide a parameter that its block does not use.
@@ -233,10 +235,10 @@ def first_difference(expected, got, renamed_too):
 
 
 def groups(report, old_names=None):
-    """A partition report, its names put back."""
+    """A partition report with the original names."""
     def original(name):
         node, behind = name, ""
-        while node and node not in old_names:  # "x.1" of a tuple, "x.1.piece" of a part that is computed by itself
+        while node and node not in old_names:  # "x.1" of a tuple, "x.1.piece" of a piece that became a slice
             node, dot, index = node.rpartition(".")
             behind = dot + index + behind
         return old_names[node] + behind if node else name
@@ -318,7 +320,7 @@ def check(fusec, model, strategy, chance, scratch):
 
 
 def check_compiled(fusec, name, scratch):
-    """PTX from one and from eight compilations at a time; False where NVRTC is missing."""
+    """Compares PTX of one and of eight parallel compilations; False if NVRTC is missing."""
     outputs = []
     for jobs in (1, 8):
         path = os.path.join(scratch, f"jobs_{jobs}.ptx")
@@ -348,7 +350,7 @@ def main():
     for path in random.Random(args.seed).sample(tiny, min(args.sample or len(tiny), len(tiny))):
         with open(path, encoding="utf-8") as f:
             text = f.read()
-        # Weight files lie beside the model, which is written elsewhere here.
+        # Weight files are in the original model's folder; this model is written elsewhere.
         if '"safetensors"' not in text:
             models[os.path.basename(path)] = json.loads(text)
 

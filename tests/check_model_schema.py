@@ -3,11 +3,11 @@
 
 docs/schemas/model.schema.json and the reader agree, as far as a schema can:
 
-- every model of tests/ and examples/ (those over 100 KB with --all only) fits the schema;
-- of tests/errors and of N seeded mutants of the golden models and of tests/ops, what the reader takes fits the schema, and
-  what the reader refuses does not, unless the reason is one of BEYOND_A_SCHEMA.
+- every model of tests/ and examples/ fits the schema (those over 100 KB only with --all);
+- of tests/errors, and of N seeded mutants of the golden models and of tests/ops, models that the reader accepts fit the
+  schema, and models that it refuses do not, unless the reason is one of BEYOND_A_SCHEMA.
 
-Where the module jsonschema is there, it judges the mutants too."""
+If the module jsonschema is installed, it judges the mutants, too."""
 import argparse, collections, concurrent.futures, glob, json, os, random, re, subprocess, sys, tempfile
 
 import golden_models, json_schema
@@ -16,8 +16,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 SCHEMA = os.path.join(HERE, "..", "docs", "schemas", "model.schema.json")
 LARGE = 100_000
 
-# What a schema cannot say (docs/graph_format.md): spelling of the text itself, names and types of other elements, values
-# that depend on others, and files.
+# Errors that a schema cannot express (docs/graph_format.md): the syntax of the text, references to other elements and
+# their types, values that depend on others, and files.
 BEYOND_A_SCHEMA = re.compile("|".join([
     "a key (stands|given) twice", "not JSON", "not UTF-8", "nested deeper", "number out of range", "overflows 63 bits",
     "an integer of 64 bits", "found -?[0-9.]+[.e][0-9.e+-]*, expected (an integer|a non-negative integer|the integer)",
@@ -27,7 +27,7 @@ BEYOND_A_SCHEMA = re.compile("|".join([
     "weight", "does not agree", "alias", "buffer", "an output: found", "wrong (dtype|rank|kind|number|shape)",
     "an op with an expression", "the expression", "not an expression", "unknown function", "the launcher's name",
     "wrong number of (outputs|arguments)", "the output's type is not declared",
-    # what type inference demands of an op's operands and attributes
+    # rules of type inference for operands and attributes
     "attribute out of range", "attribute dim: found an array", "out of range", "given twice", "stands twice", "differ",
     "broadcast", "expand", "no permutation", "step of a", "fits into", "keeps the number", "k of topk",
     "last dimension", "channels", "more groups", "number of (repeats|chunks|paddings|elements)", "size of a piece",
@@ -38,7 +38,7 @@ STRUCTURAL = re.compile(r": (unknown (key|op|dtype|pattern kind|attribute of \w+
 
 
 def load(path):
-    """The model in a file; None where it is no JSON or no model."""
+    """The model in a file; None if it is no JSON or no model."""
     try:
         with open(path, encoding="utf-8") as f:
             model = json.load(f)
@@ -48,7 +48,7 @@ def load(path):
 
 
 def refusal(fusec, model):
-    """What the reader says against the model; None where it takes it."""
+    """The reader's error for the model; None if it accepts it."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.json")
         with open(path, "w", encoding="utf-8") as f:
@@ -83,7 +83,7 @@ OTHERS = [None, True, False, 0, -3, 7, 2.5, "", "x", "float32", "2*n", [], [1], 
 
 
 def mutate(model, chance):
-    """One change of the model in place; what it is."""
+    """Changes the model in one place, and describes the change."""
     where, element = chance.choice([p for p in places(model) if p[0]])
     parent = at(model, where[:-1])
     kind = chance.choice(["replace", "remove", "add", "rename", "harmless"])
@@ -104,7 +104,7 @@ def mutate(model, chance):
 
 
 def bases():
-    """Golden models, and single nodes of tests/ops with the inputs that they read."""
+    """Golden models, and single nodes of tests/ops with their inputs."""
     found = [golden_models.load(name) for name in golden_models.names()]
     for path in sorted(glob.glob(os.path.join(HERE, "ops", "*.json"))):
         model = load(path)

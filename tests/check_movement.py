@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""check_movement.py FUSEC_RUN FUSEC [--sample=N] [--seed=N] [--update]: transposes, permutes, gathers, pads and concats,
-with what is elementwise around them, on the emulator: verified, without bank conflicts, local memory and findings, in few
-sectors more than a copy of the same bytes takes; accesses of global memory 16 bytes wide where extents and alignment
-allow it. movement_figures.json has what each case was measured to take, which it may not go beyond; --update writes that
-anew. Random chains of such ops are held against the reference alone. Status 77: no NVRTC."""
+"""check_movement.py FUSEC_RUN FUSEC [--sample=N] [--seed=N] [--update]
+
+Transposes, permutes, gathers, pads and concats, with elementwise neighbours, on the emulator: verified, no bank
+conflicts, local memory or findings, few more sectors than a copy of the same bytes, and 16-byte accesses of global
+memory if extents and alignment allow them. movement_figures.json has the measured figures of each case, which must not
+get worse; --update writes it anew. Random chains of such ops are only compared with the reference. Status 77: no NVRTC.
+"""
 import argparse
 import json
 import os
@@ -18,7 +20,7 @@ from emulated_run import finished
 
 ARCHITECTURES = ("sm_80", "sm_90a")
 FIGURES = os.path.join(os.path.dirname(os.path.abspath(__file__)), "movement_figures.json")
-MORE_SECTORS, MORE_INSTRUCTIONS = 1.02, 1.05  # than measured; compilers differ
+MORE_SECTORS, MORE_INSTRUCTIONS = 1.02, 1.05  # allowed ratio to the measured figures; compilers differ
 CHAINS = ((chains.any_movement, 60), (chains.any_turned, 100), (chains.any_picks, 60), (chains.any_windows, 100),
           (chains.any_planes, 60), (chains.joined_and_permuted, 40), (chains.any_half_bytes, 60), (chains.any_permute, 80),
           (chains.any_permute_of_sizes, 60))
@@ -44,7 +46,8 @@ def narrow_accesses(fusec, path, arch, scratch):
 
 
 def what_is_wrong(programs, scratch, case, arch, figures):
-    """What the kernel does not keep to; its figures become those of `figures` where they are worse or there are none."""
+    """What is wrong with the kernel. Stores its figures in `figures` if they are worse than those there, or if there
+    are none."""
     path, report = (os.path.join(scratch, name) for name in ("model.json", "profile.json"))
     inputs = [{"name": n, "dtype": d, "shape": s} for n, (d, s) in case.inputs.items()]
     with open(path, "w", encoding="utf-8") as f:
@@ -69,7 +72,7 @@ def what_is_wrong(programs, scratch, case, arch, figures):
         return f"{kernel['findings']} findings, {kernel['bank_conflicts']} bank conflicts"
     if kernel["resources"]["spill_bytes"] or kernel["resources"]["stack_bytes"]:
         return "local memory is used"
-    # Sectors over those of the bytes, and a warp's instructions for 16 bytes of each of its threads, edges apart.
+    # Sectors relative to those of the bytes, and warp instructions for 16 bytes of each thread, without edges.
     sectors = kernel["sectors"] * 32 / (case.moved or kernel["distinct_bytes"])
     executed = (sum(kernel["instructions"].values()) - 2000) * 512 / kernel["distinct_bytes"]
     if sectors > case.sectors:

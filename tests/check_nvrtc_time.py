@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_nvrtc_time.py FUSEC [--ms=N] [--runs=N] [--only=NAME,...] [--table]
 
-NVRTC takes at most 400 ms for every kernel of the largest of every family, cubin included: CPU time of a process that
-loads NVRTC and compiles this kernel alone, beside that of a yardstick (nvrtc_time.py).
---table prints that of all runs without judging. Exit 1 where a kernel takes longer, 77 where NVRTC is missing."""
+NVRTC takes at most 400 ms for each kernel of the largest model of every family, cubin included: CPU time of a process
+that loads NVRTC and compiles only this kernel, relative to a yardstick (nvrtc_time.py). --table prints the times of all
+runs without judging. Exit 1 if a kernel takes longer, 77 if NVRTC is missing."""
 import argparse
 import json
 import os
@@ -33,7 +33,7 @@ def attention(queries, keys, head, causal=False, mask="", key_heads=16):
 
 
 def attention_with_weights(queries, keys, head, mask):
-    """Weights, of scores with an added mask, are an output, too."""
+    """Attention with an added mask whose weights are an output, too."""
     inputs = [tensor("q", "bfloat16", 1, 16, queries, head), tensor("k", "bfloat16", 1, 16, keys, head),
               tensor("v", "bfloat16", 1, 16, keys, head)]
     nodes = [{"name": "t", "op": "transpose", "inputs": ["k"], "attrs": {"dim0": 2, "dim1": 3}},
@@ -52,7 +52,7 @@ def linear_gelu(m, n, k, dtype="bfloat16"):
 
 
 def functions_behind(functions, shape, dtype, before=()):
-    """A product of what functions make, and functions of it; every second one is stored."""
+    """A product of an operand computed by functions, with functions as epilogue; every second result is stored."""
     m, n, k = shape
     nodes = [{"name": f"a{i}", "op": f, "inputs": [f"a{i - 1}" if i else "x"]} for i, f in enumerate(before)]
     nodes.append({"name": "p", "op": "linear", "inputs": [f"a{len(before) - 1}" if before else "x", "w"]})
@@ -81,8 +81,8 @@ def float8_in_blocks(m, n, k):
 
 
 def gated(x, weights, product):
-    """Nodes of a gated unit: factors as they become bfloat16, their products, SwiGLU. `x`, `weights`: (node before the
-    product or None, the factor's name)."""
+    """Nodes of a gated unit: operands cast to bfloat16, their products, SwiGLU. `x`, `weights`: (node before the
+    product or None, name of the operand)."""
     factors = [x, *weights]
     return ([n for n, _ in factors if n] +
             [{"name": name, **product(x[1], factor)} for name, (_, factor) in zip("gu", weights)] +
@@ -95,7 +95,7 @@ def dequantized(name, axis, block):
 
 
 def gated_codes(dtype, scales, block, depth=4096, zeros=False):
-    """With weights of so many bits, or all in float8, in blocks."""
+    """A gated unit with quantized weights of so many bits, or all operands in float8, with block scales."""
     both = dtype.startswith("float8")
     inputs = [tensor("x", dtype if both else "bfloat16", 4096, depth)]
     inputs += [tensor("xs", scales, 4096, depth // block)] if both else []
@@ -128,7 +128,8 @@ def code_products_of_one_launch():
 
 
 def products_of_all_kinds(rows, depth, kinds):
-    """Products of one input with weights of other codes, widths and layouts each, and something else behind each."""
+    """Products of one input, with weights of different quantization, width and layout, and a different epilogue each.
+    """
     inputs, nodes, outputs = [tensor("x", "bfloat16", rows, depth)], [], []
     behind = ["gelu", "quantize", "silu", "", "quantize", "gelu", "", "tanh"]
     for i, kind in enumerate(kinds):
@@ -164,7 +165,7 @@ def convolutions_of_one_input(dtype):
 
 
 def grouped_gated(rows, picked=False):
-    """Matrices of experts; rows as they lie, or picked by an index."""
+    """Expert matrices; rows are contiguous, or gathered by an index."""
     inputs = [tensor("x", "bfloat16", rows, 4096), tensor("o", "int32", 8), tensor("w", "bfloat16", 8, 4096, 1024),
               tensor("v", "bfloat16", 8, 4096, 1024)] + ([tensor("t", "int64", 8192)] if picked else [])
     nodes = [{"name": "p", "op": "index_select", "inputs": ["x", "t"], "attrs": {"dim": 0}}] if picked else []
@@ -173,7 +174,7 @@ def grouped_gated(rows, picked=False):
 
 
 def grouped_pairs(codes="", scales=""):
-    """Gate and up are columns of one matrix in turn, with a bias and bounds, as experts of GPT-OSS have them."""
+    """Gate and up are interleaved columns of one matrix, with a bias and clamps, as in the experts of GPT-OSS."""
     inputs = [tensor("x", "bfloat16", 4096, 2880), tensor("w", codes or "bfloat16", 32, 2880, 5760),
               tensor("b", "bfloat16", 32, 5760), tensor("o", "int32", 32)]
     nodes, w = [], "w"
@@ -194,7 +195,8 @@ def grouped_pairs(codes="", scales=""):
 
 
 def weighted_pairs(dtype, bounds):
-    """Experts of float4 of a checkpoint's 2880 features, whose rows have a weight each where there are bounds."""
+    """MXFP4 experts with 2880 features, as in a checkpoint. With `bounds`: clamps, a bias, and a weight for each row.
+    """
     inputs = [tensor("x", dtype, 130, 2880), tensor("w", "float4_e2m1fn", 4, 2880, 5760),
               tensor("ws", "float8_e8m0fnu", 4, 90, 5760), tensor("o", "int32", 4)]
     inputs += [tensor("b", dtype, 4, 5760), tensor("r", dtype, 130, 1)] if bounds else []
@@ -206,7 +208,8 @@ def weighted_pairs(dtype, bounds):
 
 
 def weighted_lines(dtype, one_matrix, codes="float4_e2m1fn"):
-    """The same, with a bias, of weights whose lines lie along the depth: gate and up in turn, or a matrix each."""
+    """Block-quantized experts with a bias and a weight for each row, contiguous along K: gate and up interleaved, or a
+    matrix each."""
     inputs, nodes, sums = [tensor("x", dtype, 130, 2880), tensor("o", "int32", 4), tensor("r", dtype, 130, 1)], [], []
     columns = 5760 if one_matrix else 2880
     for name in "w" if one_matrix else "wv":
@@ -223,7 +226,7 @@ def weighted_lines(dtype, one_matrix, codes="float4_e2m1fn"):
 
 
 def gated_mxfp4_of_float8():
-    """Rows of float8, with scales of their blocks as the weights have."""
+    """float8 rows with block scales of the same blocks as the weights'."""
     inputs, nodes = [tensor("x", "float8_e4m3fn", 130, 288), tensor("xs", "float8_e8m0fnu", 130, 9)], []
     for name in "wv":
         inputs += [tensor(name, "float4_e2m1fn", 136, 288), tensor(name + "s", "float8_e8m0fnu", 136, 9),
@@ -234,7 +237,7 @@ def gated_mxfp4_of_float8():
 
 
 def grouped_gated_codes(dtype, scales, block):
-    """Matrices of experts; float8 has no scales."""
+    """Quantized expert matrices; float8 has no scales."""
     def wide(name):
         return dequantized(name, 2, block)[0] if scales else {
             "name": name + "d", "op": "cast", "inputs": [name], "attrs": {"dtype": "bfloat16"}}
@@ -252,7 +255,7 @@ def grouped_gated_codes(dtype, scales, block):
 
 
 def attention_of_float8(scaled=False):
-    """Queries, keys and values that are float8 as they lie, or each with one scale."""
+    """Queries, keys and values in float8, without scales or with one scale each."""
     inputs = [tensor("q", "float8_e4m3fn", 2, 32, 4096, 128)]
     inputs += [tensor(name, "float8_e4m3fn", 2, 8, 4096, 128) for name in "kv"]
     inputs += [tensor(name + "s", "float32", 1) for name in "qkv"] if scaled else []
@@ -263,7 +266,7 @@ def attention_of_float8(scaled=False):
 
 
 def attention_and(kind, codes=None):
-    """Attention with something computed of its result: a residual, a gate, codes; of keys and values in codes."""
+    """Attention with an epilogue (a residual, a gate, quantization), and quantized keys and values."""
     if codes is None:
         inputs = [tensor(n, "bfloat16", 2, 8, 1024, 128) for n in "qkv"]
         nodes, factors, attrs = [], ["q", "k", "v"], {"is_causal": True}
@@ -283,7 +286,7 @@ def attention_and(kind, codes=None):
 
 
 def attention_of_rotated():
-    """Queries and keys are rotated by their positions."""
+    """Queries and keys with RoPE."""
     inputs = [tensor("q", "bfloat16", 2, 32, 4096, 128)]
     inputs += [tensor(name, "bfloat16", 2, 8, 4096, 128) for name in "kv"]
     inputs += [tensor(name, "bfloat16", 4096, 128) for name in "cs"]
@@ -293,14 +296,14 @@ def attention_of_rotated():
 
 
 def int8_by_tables(m, n, k):
-    """Columns that run across the depth: both factors are gathered."""
+    """Both operands are gathered, and columns are strided along K."""
     return model([tensor("x", "int8", m, k), tensor("w", "int8", k, n)],
                  [{"name": name + "i", "op": "cast", "inputs": [name], "attrs": {"dtype": "int32"}} for name in "xw"] +
                  [{"name": "y", "op": "matmul", "inputs": ["xi", "wi"]}])
 
 
 def attention_of_codes(queries, dtype):
-    """Keys and values with a scale each."""
+    """Quantized keys and values with one scale each."""
     inputs = [tensor("q", "bfloat16", 2, 32, queries, 128)]
     for name in "kv":
         inputs += [tensor(name, dtype, 2, 8, 4096, 128), tensor(name + "s", "bfloat16", 2, 8, 4096, 1)]
@@ -317,7 +320,7 @@ def convolution(dtype):
 
 
 def depthwise(dtype, kernel):
-    """With channels last."""
+    """A depthwise convolution with channels last."""
     return model([tensor("x", dtype, 32, 56, 56, 256), tensor("w", dtype, 256, 1, kernel, kernel), tensor("b", dtype, 256)],
                  [{"name": "i", "op": "permute", "inputs": ["x"], "attrs": {"dims": [0, 3, 1, 2]}},
                   {"name": "p", "op": "conv2d", "inputs": ["i", "w", "b"],
@@ -327,7 +330,7 @@ def depthwise(dtype, kernel):
 
 
 def norm_beside(shape, dtype, weights):
-    """Rows that begin anywhere, and weights of other elements that lie otherwise than they do."""
+    """A norm of unaligned rows, with weights of another dtype and alignment."""
     return model([tensor("x", dtype, *shape)] + [tensor(name, weights, shape[1]) for name in "wb"],
                  [{"name": "t", "op": "tanh", "inputs": ["x"]},
                   {"name": "f", "op": "cast", "inputs": ["t"], "attrs": {"dtype": weights}},
@@ -344,7 +347,7 @@ def rows_of_tangents(shape, dim):
 
 
 def rows_of_functions(functions, shape, dim, dtype="float16"):
-    """Functions of what is reduced: names, or (name, second operand)."""
+    """Functions of reduced rows: names, or (name, second operand)."""
     inputs, nodes, last = [tensor("x", dtype, *shape)], [], "x"
     for i, function in enumerate(functions):
         name, *operands = function if isinstance(function, tuple) else (function,)
@@ -360,7 +363,7 @@ def rows_of_functions(functions, shape, dim, dtype="float16"):
 
 
 def neighbours_of_functions():
-    """A maximum beside what it is of: channels last."""
+    """Functions, plus their maximum along a middle dimension."""
     return model([tensor("x", "float16", 8, 32, 32, 32)],
                  [{"name": "s", "op": "tan", "inputs": ["x"]}, {"name": "t", "op": "tan", "inputs": ["s"]},
                   {"name": "m", "op": "amax", "inputs": ["t"], "attrs": {"dim": [1], "keepdim": True}},
@@ -368,13 +371,13 @@ def neighbours_of_functions():
 
 
 def sum_of_many(count, dtype):
-    """Of tensors, more than a thread has registers for vectors of."""
+    """A sum of more tensors than a thread has vector registers for."""
     nodes = [{"name": f"y{i}", "op": "add", "inputs": [f"y{i - 1}" if i > 1 else "x0", f"x{i}"]} for i in range(1, count)]
     return model([tensor(f"x{i}", dtype, 1001) for i in range(count)], nodes)
 
 
 def rows_of_launch():
-    """Each in two axes, of which the launch says how long one is."""
+    """A logsumexp over two axes, one of which is a symbol."""
     return {**model([tensor("x", "bfloat16", 3, 5, "n", 1), tensor("w", "bfloat16", 1)],
                     [{"name": "r", "op": "rms_norm", "inputs": ["x", "w"], "attrs": {"normalized_shape": [1]}},
                      {"name": "g", "op": "gelu", "inputs": ["r"]},
@@ -383,7 +386,7 @@ def rows_of_launch():
 
 
 def variance_of_few_columns():
-    """In the middle; of rows of four elements a line."""
+    """A variance along a middle dimension and along rows of four elements."""
     return model([tensor("x", "float32", 7, 7, 2, 4)],
                  [{"name": "y", "op": "var", "inputs": ["x"], "attrs": {"dim": [1, 3], "keepdim": True}}])
 
@@ -393,7 +396,7 @@ UNARY = ("exp expm1 log log2 log1p sqrt rsqrt sin cos tan asin acos atan sinh co
 
 
 def unlike(ops, count):
-    """Light kernels of other lengths each, that may stand side by side."""
+    """Light kernels of different lengths, which may be fused horizontally."""
     inputs, nodes = [], []
     for i in range(count):
         op, columns = ops[i % len(ops)], 256 + 64 * i
@@ -454,7 +457,7 @@ LARGEST = {
         gated_codes("int4", "bfloat16", 20, 4000, zeros=True), ("sm_80", "sm_90a")),
     "gemm, gated mxfp4": (gated_codes("float4_e2m1fn", "float8_e8m0fnu", 32), ("sm_80", "sm_90a")),
     "gemm, int4 products of one launch": (code_products_of_one_launch(), ("sm_80", "sm_90a")),
-    # Equal widths are sums of one kernel, others kernels of one launch: as many as are code enough.
+    # Products of equal width are one kernel, others are kernels of one launch: as many as give enough code.
     "gemm, five kinds of one launch": (
         products_of_all_kinds(96, 192, ["float4_e2m1fn= across", "int8= across", "int4=", "float8_e5m2", "int8 across"]),
         ("sm_80", "sm_90a")),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""check_packaging.py: manual pages without warnings, completions that complete, and a workflow that fits GitHub's schema.
+"""check_packaging.py: manual pages have no warnings, completions complete, and a workflow fits GitHub's schema.
 
-Each is checked with the program that reads it: man, bash, zsh, fish, check-jsonschema. One that is missing is named and
-left out; status 77 where all are missing."""
+Each is checked with the program that reads it: man, bash, zsh, fish, check-jsonschema. A missing program is named and
+skipped; status 77 if all are missing."""
 import os, re, shutil, subprocess, sys
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_plan_replay.py FUSEC [--models=N] [--tiny]
 
-A plan that is written out and given back makes the same file, byte for byte: --emit=plan, then --plan, for N models of
-the corpus, evenly spread (all where --models is absent), under full; also where passes and patterns were left out when
-the plan was made, which --plan alone leaves out again. Exit 0 only without failures."""
+A plan that is written and given back produces the same file, byte for byte: --emit=plan, then --plan, for N models of
+the corpus, evenly spread (all without --models), under full. Also with disabled passes and patterns, which --plan alone
+disables again. Exit 0 only without failures."""
 import argparse, glob, os, subprocess, sys, tempfile
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "models")

@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""check_pointwise.py FUSEC_RUN FUSEC [--full]: pointwise kernels and gated units, counted on the emulator for sm_80 and
-sm_90a: every byte moved once, accesses of 16 bytes that touch, no local memory, no division, at most so many float
-instructions an element; several loads on their way before the first is needed. Small shapes are executed whole and
-verified, large ones on some blocks. Nothing is read beyond the end of an input where a block's last turns have few
-elements, or none. Of dtypes of unlike width every sector is asked for once. Where nvdisasm is in PATH (or the Python package nvidia-cuda-nvdisasm is installed),
-the same is read from the SASS. Status 77: no NVRTC."""
+"""check_pointwise.py FUSEC_RUN FUSEC [--full]
+
+Pointwise kernels and gated units, on the emulator for sm_80 and sm_90a: every byte moved once, 16-byte coalesced
+accesses, no local memory, no division, a bound on float instructions per element, and several loads in flight before
+the first is used. Small shapes are executed completely and verified, large ones on some blocks. Nothing is read beyond
+the end of an input when a block's last iterations have few elements or none. With dtypes of different widths every
+sector is requested once. If nvdisasm is in PATH (or the Python package nvidia-cuda-nvdisasm is installed), the SASS is
+checked, too. Status 77: no NVRTC."""
 import argparse
 import json
 import os
@@ -46,22 +48,22 @@ LARGE = [
 ODD = [(name, body, dtype, dtype, shape, floats, 1)
        for name, body, floats in [("swiglu", SWIGLU, 6), ("gelu", unary("gelu"), 17), ("add", ADD, 1)]
        for dtype in ["float32", "bfloat16"] for shape in [[100003], [64, 4095], [129, 33]]]
-# Executed instructions of a warp whose threads have 16 bytes of each tensor, moves apart; full blocks alone.
+# Executed instructions, without moves, of a warp whose threads have 16 bytes of each tensor; only full blocks.
 FULL_BLOCKS = [("swiglu", SWIGLU, "float32", "float32", [512, 33], 6, 1)]
 OF_FULL_BLOCKS = 37
 
 
-# Of a chip with two multiprocessors, whose threads have several vectors of few elements already.
+# A chip with two multiprocessors, where few elements give each thread several vectors.
 SMALL_CHIP = {"fusec_target": 1, "multiprocessors": 2}
 BYTES = {"float64": 8, "float32": 4, "bfloat16": 2, "int64": 8, "int16": 2, "int8": 1, "float8_e5m2": 1}
-# How often 256 vectors of 16 bytes come, and how many elements there are besides: a bit more than whole turns, whole
-# blocks, a vector.
+# Multiples of 256 vectors of 16 bytes, and further elements: slightly more than whole iterations, whole blocks, a
+# vector.
 TURNS = [2, 3, 4, 8]
 
 
 def edges_model(dtype):
-    """Kernels of one, two and three inputs, of parts of inputs and of symbols, of sizes just beyond those that blocks
-    divide; the symbols' values."""
+    """Kernels of one, two and three inputs, of slices and of symbols, at sizes slightly above a multiple of a block;
+    and the values of the symbols."""
     width = 16 // BYTES[dtype]
     floating = dtype.startswith(("float", "bfloat")) and BYTES[dtype] > 1
     model = {"fusec": 1, "symbols": {}, "inputs": [], "nodes": [], "outputs": []}
@@ -86,7 +88,7 @@ def edges_model(dtype):
             continue
         model["outputs"].append(node("swiglu" if floating else "mul", [tensor(size), tensor(size)]))
         model["outputs"].append(node("add", [tensor([size, 2]), tensor([size, 2])]))
-        # Parts of inputs that begin with a vector, and anywhere.
+        # Slices of inputs that begin at a vector, and unaligned ones.
         model["outputs"].append(node("neg", [node("slice", [tensor(size + width)], dim=0, start=width, end=size + width)]))
         model["outputs"].append(node("neg", [node("slice", [tensor(size + 3)], dim=0, start=3, end=size + 3)]))
         symbol = f"s{at}"
@@ -115,7 +117,7 @@ def check_edges(dtype, arch, strategy, options, folder):
     return [] if done.returncode == 0 else [f"exit status {done.returncode}: {done.stderr.strip()[:600]}"]
 
 
-# Elements of which one dtype has 16 bytes where the other has no whole word: bytes and halves of words then.
+# 16 bytes of one dtype go with less than a word of the other, which is accessed by bytes and half words.
 MIXED = [("int64", "int8"), ("int8", "int64"), ("float64", "bool"), ("int4", "float32"), ("int64", "float16")]
 
 
@@ -134,7 +136,7 @@ def check_mixed(dtypes, arch, options, folder):
 
 
 def check_parts(model, arch, options, folder):
-    """Model of parts that share what they read, on a small chip."""
+    """Checks a model whose parts read the same operands, on a small chip."""
     paths = [os.path.join(folder, name) for name in ("parts.json", "chip.json", "parts.ptx")]
     for path, document in zip(paths, (model.document(), SMALL_CHIP | {"arch": arch})):
         with open(path, "w", encoding="utf-8") as f:
@@ -177,7 +179,7 @@ def sass_faults(ops, case):
     ahead = next((i for i, op in enumerate(ordered) if not op.startswith("LDG")), len(ordered))
     if ahead < flight:
         faults.append(f"{ahead} loads before the first is used, not {flight}")
-    each = len(loads) // len(inputs) * 128 // BITS[dtype]  # elements of a thread
+    each = len(loads) // len(inputs) * 128 // BITS[dtype]  # elements a thread
     count = sum(1 for op in ops if FLOAT_SASS.match(op))
     if floats and count > floats * each:
         faults.append(f"{count} float instructions for {each} elements")
@@ -211,7 +213,7 @@ def check(case, arch, whole, options, folder):
     else:
         moved = elements * bits // 8 * k["sample"]["blocks"] // k["sample"]["of"]
         elements = elements * k["sample"]["blocks"] // k["sample"]["of"]
-    edges = 32 * 16 * (len(inputs) + 1) if whole else 0  # scalar tails: a sector for each of some elements
+    edges = 32 * 16 * (len(inputs) + 1) if whole else 0  # scalar tails: a sector for each element
     if k["distinct_bytes"] > moved + edges or k["requested_bytes"] > moved + edges or 32 * k["sectors"] > moved + edges:
         faults.append(f"moves {k['requested_bytes']} bytes in {k['sectors']} sectors, {moved} are enough")
     resources = k["resources"]
@@ -247,7 +249,7 @@ def main():
               if options.full or (arch == "sm_80" and i % 5 == 0)]
     cases += [(case, arch, True) for i, case in enumerate(FULL_BLOCKS) for j, arch in enumerate(("sm_80", "sm_90a"))
               if options.full or (i + j) % 2 == 0]
-    # Each alone, and side by side.
+    # Each alone, and fused horizontally.
     edges = [(dtype, arch, strategy) for i, dtype in enumerate(BYTES) for j, arch in enumerate(("sm_80", "sm_90a"))
              for k, strategy in enumerate(("tvm", "full")) if options.full or (i, j, k) in ((0, 0, 0), (1, 1, 0), (2, 0, 1), (3, 1, 1))]
     mixed = [(dtypes, arch) for i, dtypes in enumerate(MIXED) for j, arch in enumerate(("sm_80", "sm_90a"))

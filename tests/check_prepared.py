@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """check_prepared.py FUSEC FUSEC_RUN [--random=N] [--seed=N]
 
-Work on constants alone: small models with what of them is prepared and how many launches are left, and N random models
-whose weights go through casts, sums, concatenations, permutes and reductions before they are used. Each is compiled
-under every strategy, its report and manifest looked at, and run on the emulator through its compiled host part, M_prepare
-first. Exit 0 only when all is as it should be."""
+Work on constants, which M_prepare does. Small models state what is prepared and how many launches remain; N random
+models pass their weights through casts, sums, concatenations, permutes and reductions. Each is compiled under every
+strategy, its report and manifest are checked, and the emulator runs it through its compiled host part, M_prepare first.
+Exit 0 only without failures."""
 import argparse, json, os, random, subprocess, sys, tempfile
 
 
@@ -40,7 +40,8 @@ def cast_weight():
 
 
 def transposed_weight():
-    """A transpose that a product reads is index arithmetic; so are the views about it."""
+    """A transpose that a product reads is index arithmetic and is not prepared; neither are views before and after it.
+    """
     m = Model("transposed_weight")
     x, w = m.input("x", [32, 64], "float16"), m.constant("w", [48, 64], "float16")
     return m.output(m.op("y", "matmul", [x, m.op("t", "transpose", [w], dim0=0, dim1=1)])), [], 1
@@ -54,7 +55,7 @@ def concatenated():
 
 
 def weight_norm():
-    """g * v / |v|: reductions over weights happen once."""
+    """g * v / |v|: reductions over weights are computed once."""
     m = Model("weight_norm")
     x, v, g = m.input("x", [32, 64]), m.constant("v", [48, 64]), m.constant("g", [48, 1])
     norm = m.op("norm", "vector_norm", [v], dim=[1], keepdim=True)
@@ -72,7 +73,7 @@ def low_rank():
 
 
 def batch_norm_parts():
-    """What a norm makes of its statistics before it meets the input."""
+    """The values that a norm computes from its statistics before it reads the input."""
     m = Model("batch_norm_parts", {"n": {"max": 16, "hint": 2}})
     x = m.input("x", ["n", 8, 10, 10])
     gamma, beta, mean, var = (m.constant(c, [8, 1, 1]) for c in ("gamma", "beta", "mean", "var"))
@@ -83,7 +84,7 @@ def batch_norm_parts():
 
 
 def wider_where_read():
-    """What is larger than what it is made of stays where it is read: one kernel, fewer bytes."""
+    """A result larger than its constants is computed where it is read: one kernel, fewer bytes."""
     m = Model("wider_where_read")
     x, w, s = m.input("x", [64, 512]), m.constant("w", [512], "float16"), m.constant("s", [64, 1])
     wide = m.op("wide", "mul", [m.op("c", "cast", [w], dtype="float32"), s])
@@ -99,7 +100,7 @@ def kept_apart():
 
 
 def an_output():
-    """An output is written at every launch, whatever it depends on."""
+    """An output is written at every launch, even if it depends on constants only."""
     m = Model("an_output")
     x, w = m.input("x", [8, 16]), m.constant("w", [16, 16])
     s = m.op("s", "softmax", [w], dim=1)
@@ -107,7 +108,7 @@ def an_output():
 
 
 def symbolic():
-    """What a symbol has a say in is no matter of weights alone."""
+    """A value that depends on a symbol is not prepared."""
     m = Model("symbolic", {"n": {"max": 64, "hint": 16}})
     x, table = m.input("x", ["n", 16]), m.constant("table", [64, 16])
     rows = m.op("rows", "slice", [m.op("soft", "softmax", [table], dim=1)], dim=0, start=0, end="n")
@@ -115,7 +116,7 @@ def symbolic():
 
 
 def view_of_prepared():
-    """A view of what is prepared; the same as an output is a copy."""
+    """A view of a prepared value; as an output it is a copy."""
     m = Model("view_of_prepared")
     x, w = m.input("x", [32, 64], "float16"), m.constant("w", [64, 48])
     c = m.op("c", "cast", [w], dtype="float16")
@@ -133,7 +134,7 @@ def shared_by_layers():
 
 
 def tables():
-    """Cosine and sine tables of a rotary embedding, read twice."""
+    """Cosine and sine tables of RoPE, read twice."""
     m = Model("tables")
     q, k = m.input("q", [2, 4, 32, 16]), m.input("k", [2, 4, 32, 16])
     positions = m.constant("positions", [32, 1])
@@ -152,7 +153,7 @@ def with_aliases():
 
 
 def integers():
-    """Sorting weights, cumulative sums: kernels that have scratch memory of their own."""
+    """Sorted weights and cumulative sums: kernels with scratch memory."""
     m = Model("integers")
     x, w = m.input("x", [4, 64]), m.constant("w", [4, 64])
     total = m.op("total", "cumsum", [w], dim=1)
@@ -164,7 +165,7 @@ EXAMPLES = [cast_weight, transposed_weight, concatenated, weight_norm, low_rank,
 
 
 def random_model(seed):
-    """Weights go through a few ops each, alone and with others, then meet the input in products or sums."""
+    """Weights go through a few ops each, alone and combined, then meet the input in products or sums."""
     r = random.Random(seed)
     m = Model(f"random_{seed}", {"n": {"max": 40, "hint": r.randint(1, 33)}} if r.random() < 0.5 else None)
     rows = "n" if m.data["symbols"] else r.choice([1, 7, 32])
@@ -233,7 +234,7 @@ class Checker:
         return json.loads(out)
 
     def check_report(self, name, path):
-        """Lists, launches, manifest and plan agree; nothing is prepared but under full."""
+        """Lists, launches, manifest and plan agree. Only full prepares anything."""
         counts = {}
         for strategy in ("none", "tvm", "full"):
             partition = self.emitted(path, "partition", "--strategy=" + strategy)
@@ -260,7 +261,7 @@ class Checker:
 
     def check_numbers(self, name, path):
         command = [self.fusec_run, path, "--random=7", "--device=emulator", "--verify", "--host-part=recorded",
-                   "--round-intermediates"]  # the reference rounds: without it sums that cancel are apart
+                   "--round-intermediates"]  # the reference rounds; otherwise sums that cancel differ
         code, _, err = self.run(command)
         if code != 0:
             self.fail(name, err.strip()[-1500:])

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_random_products.py FUSEC_RUN [--count=N] [--seed=N]
 
-Random models with matrix products among views, elementwise ops and reductions, each run on the emulator twice: as
---strategy=full fuses it, and with all nodes in one group, which the lowering must cut where one kernel will not do.
-Both are held against the reference device. A model that fails is kept in the working directory."""
+Random models with matrix products among views, elementwise ops and reductions. The emulator runs each twice: as
+--strategy=full fuses it, and with all nodes in one group, which the lowering must split if one kernel cannot compute
+it. Both are compared with the reference device. A model that fails is kept in the working directory."""
 import argparse, json, os, random, subprocess, sys, tempfile
 
 UNARY = ["relu", "silu", "sigmoid", "tanh", "gelu", "neg", "abs"]
@@ -135,7 +135,7 @@ def main():
                            "groups": [{"name": "all", "nodes": [n["name"] for n in model["nodes"]]}]}, f)
             rounded = any(i["dtype"] in ("float16", "bfloat16") for i in model["inputs"])
             for options in ["--strategy=full"], ["--strategy=tvm", "--plan=" + plan]:
-                # In 16 bits the reference rounds after every node: sums of what cancels tell only if the kernels do, too.
+                # In 16 bits the reference rounds after every node. Kernels must, too, or sums that cancel differ.
                 command = [args.fusec_run, path, "--random=3", "--device=emulator"] + options + (
                     ["--verify=0.05,0.2", "--round-intermediates"] if rounded else ["--verify=2e-3,2e-2"])
                 p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=600)

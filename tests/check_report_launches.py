@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """check_report_launches.py FUSEC [--graphs=N] [--reductions=N] [--models=N] [--seed=N]
 
-What the cost report says of launches is what is launched: for reductions of all shapes and axes, random graphs, graphs
-of views and aliases, and the corpus' tiny models, under every strategy, for built-in targets and such of one's own, the
-report's totals and its groups have as many launches as the partition report, and that as many as the manifest has
-steps. A seeded sample of each; prints each failure, exit 0 only without any."""
+Launches in the cost report are the real ones. For reductions of all shapes and axes, random graphs, graphs of views and
+aliases, and the corpus' tiny models, under every strategy, for built-in and user-defined targets: the totals and groups
+of the report have as many launches as the partition report, which has as many as the manifest has steps. A seeded
+sample of each; prints each failure, exit 0 only without any."""
 import argparse, glob, json, os, random, subprocess, sys, tempfile
 
 import check_merges
@@ -31,7 +31,7 @@ def targets(folder):
 
 
 def reduction(rng):
-    """One, or several, of some axes, perhaps with a column behind it or something before."""
+    """One or several reductions over some axes, maybe with a reduction of columns after it or an op before it."""
     rank = rng.choice((1, 2, 2, 2, 3))
     while True:
         shape = [rng.choice(LENGTHS) for _ in range(rank)]
@@ -69,7 +69,7 @@ def reduction(rng):
 
 
 def views(rng):
-    """Outputs that are inputs, views of one another, and such as belong into an input's buffer."""
+    """Outputs that are inputs, views of one another, or written into an input's buffer."""
     shape = rng.choice(([4, 6], [64, 64], [1, 7], [0, 3], [300, 128]))
     count = shape[0] * shape[1]
     model = {"fusec": 1, "name": "views",

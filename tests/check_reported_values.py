@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """check_reported_values.py FUSEC_RUN
 
-The models of special_values/reported, each of which gave a wrong zero, infinity or NaN once, on the emulator against
-PyTorch's results. What a following reciprocal shows is the sign of a zero."""
+Models of special_values/reported, each of which once gave a wrong zero, infinity or NaN, on the emulator against
+PyTorch's results. A reciprocal after the op shows the sign of a zero."""
 import glob
 import os
 import sys

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """check_reports.py FUSEC FUSEC_RUN
 
-Real reports (partition, plan, manifest, ledger and cost report of the golden models under every strategy, and of some networks; the
-emulator's profile where NVRTC is found) agree with their JSON Schemas in docs/schemas, and a report that lacks a key,
-or has one too many, does not. Every node of a model has its place in the partition."""
+Real reports fit their JSON Schemas in docs/schemas: partition, plan, manifest, ledger and cost report of the golden
+models under every strategy and of some networks, and the emulator's profile if NVRTC is found. A report with a missing
+or an extra key does not fit. Every node of a model has its place in the partition."""
 import json, os, sys, tempfile
 
 import golden_models
@@ -22,7 +22,7 @@ def schema(kind):
 
 
 def check(report, kind, what):
-    """The report agrees with the schema; without one of its keys, or with one more, it would not."""
+    """The report fits the schema; without one of its keys, or with an extra one, it would not."""
     found = json_schema.problems(report, schema(kind))
     if found:
         raise Failure(f"{what}: {kind}\n    " + "\n    ".join(found[:10]))
@@ -34,7 +34,7 @@ def check(report, kind, what):
 
 
 def check_places(report, path, strategy):
-    """Every node of the file has its place; once, where nothing is recomputed."""
+    """Every node of the file has a place, and only one if nothing is recomputed."""
     with open(path, encoding="utf-8") as f:
         nodes = sorted(node["name"] for node in json.load(f)["nodes"])
     lists = [report[key] for key in ("dropped", "folded", "prepared")]
@@ -56,7 +56,7 @@ def check_emitted(fusec, path, strategy, scratch):
 
 
 def check_profile(fusec_run, name, scratch):
-    """False where NVRTC is missing."""
+    """False if NVRTC is missing."""
     path = os.path.join(scratch, "profile.json")
     for sampled in (False, True):
         process = golden_models.run([fusec_run, os.path.join(golden_models.FOLDER, name + ".json"), "--random=1",

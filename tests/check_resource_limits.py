@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """check_resource_limits.py FUSEC FUSEC_RUN
 
-Limits on time, memory and files of the programs: every file that is read, input that never comes, output that nobody
-takes, a system with little memory. A limit is an error with status 1 that names it; nothing is half-written."""
+The programs' limits on time, memory and files: for every file that is read, an input pipe without a writer, an output
+pipe without a reader, and a system with little memory. Exceeding a limit is an error with status 1 that names the
+limit, and leaves no partial file."""
 import os, resource, subprocess, sys, tempfile, time
 
 import golden_models
@@ -45,7 +46,7 @@ def blocked():
     expect("input that never comes", status == 1 and "time limit" in error and "stage read" in error and seconds < 5, (status, error, seconds))
     with subprocess.Popen([FUSEC, MODEL, "--no-nvrtc", "--timeout=1.5", "-o", "-"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, text=True) as process:
-        # Less than the output stays in the pipe where nobody reads.
+        # The pipe holds less than the output, and nobody reads it.
         status, error = process.wait(timeout=60), process.stderr.read()
     expect("output that nobody takes", status in (0, 1) and (status == 0 or "time limit" in error), (status, error))
     os.close(reader)
@@ -53,7 +54,7 @@ def blocked():
 
 
 def within_limits():
-    """Both limits in whatever stage they are met: the output stays as it was."""
+    """Each limit is exceeded in some stage, and the output file stays unchanged."""
     long, large = make("chain.reshape_permute", 12, 0), make("wired.independent", 3000, 0)
     for limit in ["--timeout=0.02", "--timeout=0.1", "--timeout=0.4", "--max-memory=4M", "--max-memory=20M"]:
         run = measured.run(FUSEC, long if "timeout" in limit else large, [limit, "-o", "out.cu", "--no-nvrtc"], "out.cu", 100)
@@ -67,7 +68,7 @@ def within_limits():
 
 
 def little_memory():
-    """Where the system gives no more memory, that is said: no abort, whatever the size."""
+    """If the system gives no more memory, the program reports that and does not abort, at any size."""
     with tempfile.TemporaryDirectory() as folder:
         measured.lay_out(make("chain.layer_norm", 200, 0), folder)
         model = os.path.join(folder, "model.json")
@@ -76,7 +77,7 @@ def little_memory():
             limit = mebibytes << 20
             little = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit))}
             if outcome([], env={**os.environ, "LD_TRACE_LOADED_OBJECTS": "1"}, **little)[0] != 0:
-                continue  # the loader itself has no room for the program's libraries
+                continue  # the dynamic loader has no room for the libraries
             status, error, _ = outcome([model, "--emit=partition"], **little)
             statuses.add(status)
             expect(f"{mebibytes} MiB", status in (0, 1, 3) and (status == 0 or "memory" in error), (status, error[:300]))

@@ -1,14 +1,17 @@
 #!/usr/bin/env python3
-"""check_row_chains.py FUSEC FUSEC_RUN [--count=N] [--run=N] [--seed=N]: random chains of reductions of the same rows with
-elementwise work between, of two kinds, each of which has to be one launch:
+"""check_row_chains.py FUSEC FUSEC_RUN [--count=N] [--run=N] [--seed=N]
 
-    chains     softmax, norms, sums, greatest elements, one behind the other, of the last axis, the first or one between;
-               whole rows and one element a row are given back on the way
+Random chains of reductions of the same rows with elementwise ops in between. Each must be one launch. There are two
+kinds:
+
+    chains     softmax, norms, sums, maxima, in a chain, along the last axis, the first or a middle one; some
+               intermediate rows and row results are outputs
     segments   a sum, a gated product or nothing, then norms or softmaxes, then blocks of 32 to 128 columns that are
-               quantized with a scale each, normalized or reduced by a softmax; codes, scales and what lies before them
+               quantized with a scale each, normalized or reduced by a softmax; outputs are quantized values, scales and
+               values before them
 
---run of each kind are executed on the emulator and held against the reference, for sm_80 and sm_90a in turn. Where 16-bit
-values between the nodes were not rounded, small differences may grow beyond any tolerance: then a run that rounds them
+The emulator executes --run of each kind, for sm_80 and sm_90a in turn, and results are compared with the reference. If
+16-bit values between nodes were not rounded, differences may grow beyond any tolerance; then a run that rounds them
 decides. Status 77: no NVRTC."""
 import argparse
 import json

@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
-"""check_row_demands.py FUSEC_RUN FUSEC [--full]: softmax, LayerNorm, RMSNorm and add + RMSNorm at 4096 columns and at odd
-lengths, on the emulator and in the machine code, for sm_80 and sm_90a: verified, one kernel, its input read once, no bank
-conflicts, no local memory, no slow paths of divisions; all accesses 16 bytes wide at 4096, of rows of other lengths all but
-those of their ends and of the weights, which lie differently to each row. A row of 100003 fits into no block of sm_80,
-which has no clusters: blocks that wait for one another share it, behind a launch that clears their counters. Without
---full one dtype a target.
+"""check_row_demands.py FUSEC_RUN FUSEC [--full]
 
-Besides: columns that are few; short rows of whole sectors and others, as long as the model says or only a launch knows, reduced in any dtype;
-group norms of images of any size; lengths at which registers were spilled; codes of 8 bits: sectors that are asked for
-over the least bytes, no local memory, and of codes one conversion each.
-Status 77: no NVRTC."""
+Softmax, LayerNorm, RMSNorm and add + RMSNorm with 4096 columns and odd lengths, on the emulator and in the machine
+code, for sm_80 and sm_90a: verified, one kernel, input read once, no bank conflicts, no local memory, no slow paths of
+divisions. With 4096 columns all accesses are 16 bytes wide; with other lengths all but those at the ends of rows, and
+those of the weights, whose alignment differs for each row. A row of 100003 fits into no block of sm_80, which has no
+clusters: co-resident blocks share it, after a launch that clears their counters. Without --full one dtype for each
+target.
+
+Further cases: few columns, short aligned and unaligned rows of fixed and symbolic lengths in any dtype, group norms of
+images of any size, lengths at which registers were once spilled, and 8-bit quantization. Checked: requested sectors
+relative to the least bytes, no local memory, one conversion per quantized value. Status 77: no NVRTC."""
 import argparse
 import collections
 import json
@@ -29,7 +30,7 @@ def byte_faults(kernels, form, columns, dtype, arch, others):
     size = ROWS[columns] * columns * BYTES[dtype]
     operands = 1 + len([s for s in others.values() if len(s) == 2])
     weights = len(others) + 1 - operands
-    # Beside rows that begin anywhere weights go through shared memory, but for the ends of a row.
+    # With unaligned rows the weights go through shared memory, except at the ends of a row.
     beside = {4096: 1, 33: 1 / 8}.get(columns, 1.1)
     cohort = columns == 100003 and arch == "sm_80"
     allowed = (1 if columns == 4096 else 1.04) * size * (operands + 1 + weights * beside) + (16384 if cohort else 4096)
@@ -48,7 +49,7 @@ def sass_faults(operations, columns, others, launches):
     counts = collections.Counter("wide" if ".128" in op else "narrow" for op in operations if op.startswith(("LDG", "STG")))
     weights = any(len(s) == 1 for s in others.values())
     ends = 0 if columns == 4096 else 2 * (2 + len(others)) + len(others) * -(-columns // 32) * (columns == 33)
-    # Blocks that wait for one another leave a few words.
+    # Co-resident blocks exchange a few words.
     if counts["narrow"] > ends and not (weights and columns not in (4096, 33)) and launches == 1:
         faults.append(f"{counts['narrow']} accesses are narrower than 16 bytes")
     if not counts["wide"]:
@@ -57,7 +58,7 @@ def sass_faults(operations, columns, others, launches):
 
 
 def instruction_faults(kernels, key, columns, executed):
-    """Rows of 4095 take hardly more instructions than those of 4096, which come first."""
+    """Rows of 4095 take few more instructions than rows of 4096, which are measured first."""
     executed[(*key, columns)] = sum(sum(k["instructions"].values()) for k in kernels)
     if columns != 4095:
         return []
@@ -100,21 +101,21 @@ def along_middle(op, dtype, shape):
 
 
 def columns(op, dtype, shape):
-    """Along the last dimension but one, of few columns."""
+    """A reduction of few columns along the second last dimension."""
     dim = len(shape) - 2
     more = {"correction": 1} if op == "var" else {}
     return {"x": (dtype, shape)}, [node("y", op, ["x"], dim=dim if "max" in op[3:] else [dim], **more)], ()
 
 
 def sliced(dtype, columns, first):
-    """Rows that lie differently to vectors in the input and in the result."""
+    """Rows with different alignment in the input and in the result."""
     last = first + columns // 16 * 16
     return ({"x": (dtype, [64, columns])},
             [node("a", "slice", ["x"], dim=1, start=first, end=last, step=1), node("y", "softmax", ["a"], dim=-1)], ())
 
 
 def of_parts(op, dtype, rows, parts, **attrs):
-    """Of rows whose parts lie in several tensors."""
+    """Rows whose parts are in several tensors."""
     names = [f"p{i}" if i else "x" for i in range(len(parts))]
     return ({n: (dtype, [rows, columns]) for n, columns in zip(names, parts)},
             [node("c", "concat", names, dim=1), node("y", op, ["c"], **attrs)], ())
@@ -125,7 +126,7 @@ def of_padded(op, dtype, rows, columns, before, behind, **attrs):
 
 
 def joined(op, dtype, rows, parts, last=None):
-    """Rows of several tensors, each reduced for itself, as one result."""
+    """Rows of several tensors, each reduced by itself, concatenated as one result."""
     inputs, nodes, names = {}, [], []
     for i, columns in enumerate(parts):
         name = f"x{i}" if i else "x"
@@ -141,13 +142,14 @@ def joined(op, dtype, rows, parts, last=None):
 
 
 def joined_of_one(dtype, shape):
-    """What is reduced in several ways is read once for them all."""
+    """Several reductions of one operand, which is read once for all."""
     return ({"x": (dtype, shape)}, [node("m", "mean", ["x"], dim=[1], keepdim=True), node("g", "amax", ["x"], dim=[1], keepdim=True),
                                     node("y", "concat", ["m", "g"], dim=1)], ())
 
 
 def joined_group_norm(dtype, images, channels, height, width, groups, kept):
-    """Of images of two tensors, where a group may have channels of both; their concat is stored besides where it is `kept`."""
+    """A group norm over a concat of two images' channels; a group may have channels of both. If `kept`, the concat is
+    an output, too."""
     of_channel = (dtype, [sum(channels)])
     total = "kept" if kept else "c"
     return ({"x": (dtype, [images, channels[0], height, width]), "z": (dtype, [images, channels[1], height, width]),
@@ -157,7 +159,7 @@ def joined_group_norm(dtype, images, channels, height, width, groups, kept):
 
 
 def halved(op, dtype, rows, columns, pieces=2):
-    """Of a row's pieces what gates make of them."""
+    """Pieces of a normalized row: c0 * silu(c1), plus c2 if there are three."""
     attrs = {"normalized_shape": [columns], "eps": 1e-5} if op.endswith("norm") else {"dim": -1}
     last = [node("y", "mul", ["c.0", "g"])] if pieces == 2 else [node("m", "mul", ["c.0", "g"]), node("y", "add", ["m", "c.2"])]
     return ({"x": (dtype, [rows, columns])}, [node("n", op, ["x"], **attrs), node("c", "chunk", ["n"], chunks=pieces, dim=-1),
@@ -165,7 +167,7 @@ def halved(op, dtype, rows, columns, pieces=2):
 
 
 def beside_sink(op, dtype, rows, columns, first=False, symbols=()):
-    """Of rows and an element more, which the result lacks."""
+    """Softmax of rows with one more element (a sink), which the result lacks."""
     end = columns if isinstance(columns, str) else columns + first
     return ({"x": (dtype, [rows, columns]), "s": (dtype, [1, 1])},
             [node("e", "expand", ["s"], shape=[rows, 1]), node("c", "concat", ["e", "x"] if first else ["x", "e"], dim=-1),
@@ -173,13 +175,13 @@ def beside_sink(op, dtype, rows, columns, first=False, symbols=()):
 
 
 def softmax_around(dtype, rows, columns, factor, summand):
-    """Of rows whose greatest element is far from 0."""
+    """Softmax of rows whose maximum is far from 0."""
     return ({"x": (dtype, [rows, columns])}, [node("m", "mul", ["x", factor]), node("a", "add", ["m", summand]),
                                               node("y", "softmax", ["a"], dim=-1)], ())
 
 
 def softmax_masked(dtype, rows, columns, fill):
-    """Of rows of which some have nothing but the number that masks elements."""
+    """Softmax where some rows have only the number that masks elements."""
     return ({"x": (dtype, [rows, columns]), "r": (dtype, [rows, 1])},
             [node("z", "full", [], shape=[rows, columns], value=fill, dtype=dtype), node("c", "gt", ["r", 0.0]),
              node("a", "where", ["c", "x", "z"]), node("y", "softmax", ["a"], dim=-1)], ())
@@ -192,7 +194,7 @@ def group_norm(dtype, shape, groups, symbols=()):
 
 
 def group_norm_of_sum(dtype, shape, groups, summand):
-    """Of planes and what each has one number of, or of two images."""
+    """A group norm of planes plus one number a plane, or of the sum of two images."""
     weights = (dtype, [shape[1]])
     return ({"x": (dtype, shape), "r": (dtype, summand), "w": weights, "b": weights},
             [node("s", "add", ["x", "r"]), node("n", "group_norm", ["s", "w", "b"], num_groups=groups, eps=1e-5),
@@ -200,7 +202,7 @@ def group_norm_of_sum(dtype, shape, groups, summand):
 
 
 def norm(op, dtype, rows, columns, symbols=(), residual=False, kept=False):
-    """Of x, or of x + r, which is stored besides where it is `kept`."""
+    """A norm of x, or of x + r, which is an output, too, if `kept`."""
     names = ["x", "w"] + ["b"] * (op == "layer_norm")
     inputs = {n: (dtype, [rows, columns] if n == "x" else [columns]) for n in names}
     nodes = [node("y", op, names, normalized_shape=[columns], eps=1e-5)]
@@ -212,7 +214,7 @@ def norm(op, dtype, rows, columns, symbols=(), residual=False, kept=False):
 
 
 def recast(model, dtype, before=False):
-    """With the result in another dtype, or computed in that one from the input."""
+    """The form with its result in another dtype, or computed in that dtype from the input."""
     inputs, nodes, symbols = model
     if before:
         return inputs, [node("c", "cast", ["x"], dtype=dtype), {**nodes[0], "inputs": ["c"] + nodes[0]["inputs"][1:]}], symbols
@@ -228,7 +230,7 @@ def codes(rows, columns):
 
 
 def scores(dtype, shape, *operands, symbols=()):
-    """Attention's, with a bias or masks that repeat over some of the rows; of a mask of bools, where they count."""
+    """Softmax of attention scores with added biases or bool masks, which repeat over some of the rows."""
     inputs, nodes, last = {"x": (dtype, shape)}, [], "x"
     for i, (kind, operand) in enumerate(operands):
         inputs[f"m{i}"] = (kind, operand)
@@ -238,7 +240,7 @@ def scores(dtype, shape, *operands, symbols=()):
 
 
 def rows_of_sums(op, dtype, outer, inner, columns, **attrs):
-    """Of each of some rows and each of others."""
+    """A row op on x + z, for every pair of a row of x and a row of z."""
     return ({"x": (dtype, [outer, 1, columns]), "z": (dtype, [1, inner, columns])},
             [node("s", "add", ["x", "z"]), node("y", op, ["s"], **attrs)], ())
 
@@ -250,14 +252,14 @@ def nearest_class(rows, columns):
 
 
 def one_hot(rows, columns):
-    """Which of the classes is each row's label?"""
+    """A comparison of each row's label with all classes."""
     return ({"x": None, "t": ("int64", [rows])},
             [node("classes", "arange", [], end=columns, dtype="int64"), node("u", "unsqueeze", ["t"], dim=1),
              node("hot", "eq", ["u", "classes"])])
 
 
 def loss_by_comparison(dtype, rows, columns):
-    """Cross-entropy of each row."""
+    """The cross-entropy of each row."""
     inputs, nodes = one_hot(rows, columns)
     return ({**inputs, "x": (dtype, [rows, columns])},
             nodes + [node("l", "log_softmax", ["x"], dim=-1), node("p", "where", ["hot", "l", 0.0]),
@@ -265,7 +267,7 @@ def loss_by_comparison(dtype, rows, columns):
 
 
 def gradient_by_comparison(dtype, rows, columns, within=None, loss=False):
-    """Of cross-entropy, computed `within` another dtype; with the loss besides."""
+    """The gradient of cross-entropy, computed in the dtype `within`; with the loss as a second result."""
     inputs, nodes = one_hot(rows, columns)
     inputs.update({"x": (dtype, [rows, columns]), "g": (within or dtype, [rows, 1])})
     nodes.append(node("f", "cast", ["hot"], dtype=within or dtype))
@@ -281,7 +283,7 @@ def gradient_by_comparison(dtype, rows, columns, within=None, loss=False):
 
 
 def divergence(rows, columns):
-    """Kullback's and Leibler's, of two tensors of logits."""
+    """Kullback-Leibler divergence of two tensors of logits."""
     shape = ("float32", [rows, columns])
     return ({"x": shape, "z": shape},
             [node("p", "softmax", ["x"], dim=-1), node("a", "log_softmax", ["x"], dim=-1),
@@ -301,15 +303,14 @@ def dice(dtype, shape, within=None):
 
 
 def mean_divergence(rows, columns, dtype="float32"):
-    """The same of all rows, as losses have it."""
+    """The mean of the divergence over all rows, as losses compute it."""
     inputs, nodes, _ = divergence(rows, columns)
     nodes[-1:] = [node("s", "sum", ["m"]), node("y", "div", ["s", float(rows)])]
     return {name: (dtype, shape) for name, (_, shape) in inputs.items()}, nodes, ()
 
 
 ANY = {"min": 1, "max": 1 << 30}
-# A model, how many times its least bytes the sectors may be that are asked for, and where given how many warp
-# instructions it may take.
+# A model, the most requested sectors relative to the least bytes, and optionally the most warp instructions.
 COUNTED = [
     (reduced("sum", "float32", 2048, 32), 1.03), (reduced("var", "float32", 2048, 16, correction=1), 1.03),
     (reduced("mean", "bfloat16", 2048, 32), 1.05), (reduced("amax", "int32", 1024, 24), 1.05),
@@ -324,7 +325,7 @@ COUNTED = [
     (group_norm("float16", [2, 6, 4096], 2), 1.08), (group_norm("float16", [2, 6, 4095], 2), 1.2),
     (group_norm("float32", [2, 16, 14, 14], 2), 1.6), (group_norm("bfloat16", [2, 32, 7, 7], 4), 1.6),
     (group_norm("bfloat16", [2, 4, "c"], 2, [("c", {"min": 1, "max": 200000}, 2048)]), 1.15),
-    # Planes of odd size, to which numbers of their own are added: vectors reach over two of them.
+    # Planes of odd size with one added number each: a vector may span two planes.
     (group_norm_of_sum("float16", [2, 96, 15, 15], 3, [2, 96, 1, 1]), 1.25, 46500),
     (group_norm_of_sum("float32", [2, 96, 15, 15], 3, [96, 1, 1]), 1.25, 55000),
     (group_norm_of_sum("float32", [2, 96, 15, 15], 6, [96, 1, 1]), 1.25, 53500),
@@ -332,7 +333,7 @@ COUNTED = [
     (group_norm_of_sum("float16", [2, 96, 7, 7], 6, [2, 96, 1, 1]), 1.28, 11300),
     (group_norm_of_sum("float16", [2, 96, 31, 31], 3, [2, 96, 1, 1]), 1.25, 219000),
     (group_norm_of_sum("bfloat16", [2, 120, 31, 31], 3, [2, 120, 31, 31]), 1.25),
-    # Short rows that begin anywhere, for which ptxas would have room for more blocks than registers do.
+    # Short unaligned rows, where registers, not shared memory, limit the blocks of a multiprocessor.
     (norm("rms_norm", "float32", 700, 77, kept=True), 1.1), (norm("rms_norm", "float16", 128, 197, kept=True), 1.15),
     (norm("layer_norm", "float32", 150, 255, kept=True), 1.15),
     (norm("layer_norm", "float32", 8, 1025), 1.85), (norm("rms_norm", "float64", 3, 4095, residual=True), 1.3),
@@ -358,35 +359,35 @@ COUNTED = [
     *((softmax_around("float32", 9, 520, factor, summand), 1.03)
       for factor, summand in [(1.0, -1e4), (1e6, 2e6), (1e8, 5e8), (3e8, -1.1e9), (1.0, 3e9), (3e37, 0.0), (1.0, -3.4e38)]),
     (softmax_masked("float32", 9, 520, -3.4e38), 1.4), (softmax_masked("bfloat16", 9, 519, -3.38e38), 1.4),
-    # Rows that are put together of parts which lie differently to vectors.
+    # Rows made of parts with different alignment.
     (of_padded("softmax", "float32", 64, 513, 1, 2, dim=1), 1.25), (of_padded("softmax", "float32", 64, 301, 3, 0, dim=1), 1.2),
     (of_padded("sum", "bfloat16", 64, 4095, 0, 3, dim=[1]), 1.65), (of_parts("softmax", "float32", 64, [767, 257], dim=1), 1.25),
     (of_parts("rms_norm", "bfloat16", 64, [767, 257], normalized_shape=[1024]), 1.55),
     (of_parts("sum", "float16", 64, [1, 4096, 1], dim=[1]), 1.7), (of_parts("log_softmax", "float32", 9, [1, 1000, 1], dim=1), 1.4),
-    # Of parts that begin at vectors of their tensors, each vector comes from one of them.
+    # If parts begin at vectors of their tensors, each vector comes from one part.
     (of_parts("layer_norm", "float16", 128, [512, 1024, 512], normalized_shape=[2048]), 1.03, 95000),
     (of_parts("softmax", "float32", 64, [1024, 3072], dim=1), 1.03, 96000),
     (of_parts("rms_norm", "float64", 32, [256, 768], normalized_shape=[1024]), 1.03, 14000),
     (of_parts("log_softmax", "bfloat16", 64, [1024, 1024], dim=1), 1.03, 56000),
     *((joined_group_norm("float16", 1, channels, 32, 32, 16, kept), 1.1, 73000) for channels, kept in
       [((64, 32), True), ((80, 16), False)]),
-    # What a concat joins of rows: each is kept by blocks of its own.
+    # A concat of reduced rows: each operand's rows are kept by their own blocks.
     *((joined("softmax", "float16", 256, [1024, 512]), 1.03, 142000) for _ in range(2)),
     (joined("softmax", "float32", 128, [1024, 1024, 64], "relu"), 1.03, 97500),
     *((joined("rms_norm", "bfloat16", 64, [4096, 4096]), 1.53, 177000) for _ in range(2)),
     (joined("layer_norm", "float32", 64, [64, 1024]), 1.53, 26000),
     (joined("softmax", "float16", 256, [1023, 770], "relu"), 1.54, 204500), (joined_of_one("float32", [8, 128, 28, 28]), 1.03),
-    # Rows in pieces: halves that are put together, a sink that is left out of the result.
+    # Rows in pieces: concatenated halves, and a sink that the result lacks.
     (halved("layer_norm", "float16", 128, 2048), 1.03, 115000), (halved("rms_norm", "float32", 64, 4096, 4), 1.03, 60000),
     (halved("softmax", "bfloat16", 1024, 192), 1.03, 114000), (halved("softmax", "float64", 32, 1024), 1.03, 76000),
     (beside_sink("softmax", "bfloat16", 128, 1024), 1.03, 44000), (beside_sink("softmax", "float16", 128, 512, True), 1.03, 27200),
     (beside_sink("log_softmax", "float32", 64, 1001), 1.06, 25100), (beside_sink("softmax", "float8_e4m3fn", 32, 2048), 1.03, 71000),
     (beside_sink("softmax", "bfloat16", 64, "c", symbols=[("c", {"min": 1, "max": 8192, "hint": 1024}, 1024)]), 1.03, 28000),
-    # Long rows beside weights: what is kept of them lies in shared memory, nothing is spilled.
+    # Long rows with weights are kept in shared memory, and nothing is spilled.
     (norm("layer_norm", "float32", 2, 32767), 2.1), (norm("rms_norm", "float32", 2, 32767), 1.7),
     (norm("rms_norm", "float32", 2, 32767, residual=True), 1.5), (norm("layer_norm", "float16", 2, 50001), 2.5),
     (norm("layer_norm", "float32", 2, 32001, residual=True), 2.5), (codes(2, 32001), 2.5),
-    # Sums that are stored beside their norms: most of a thread's registers, of which ptxas keeps no more than these.
+    # Sums that are stored in addition to their norms need most of a thread's registers.
     *((norm("layer_norm", dtype, 42, columns, kept=True), 1.6, instructions)
       for dtype, columns, instructions in [("float32", 16384, 360000), ("float16", 12288, 340000), ("bfloat16", 12288, 340000),
                                            ("bfloat16", 16384, 460000), ("float16", 16384, 460000)]),
@@ -400,7 +401,7 @@ COUNTED = [
     (reduced("argmax", "float32", 16, 50257), 1.06, 340000), (reduced("argmax", "bfloat16", 8, 32768), 1.03, 130000),
     (reduced("softmax", "bfloat16", 32, "c", [("c", {"min": 1, "max": 131072, "hint": 4096}, 4096)]), 1.03, 95000),
     (norm("layer_norm", "float32", 32, "c", [("c", {"min": 1, "max": 131072, "hint": 4096}, 4096)]), 2.05, 145000),
-    # Rows of single elements, as many as a launch says, each with its guard.
+    # Rows of one element; their number is a symbol, and each is guarded.
     (reduced("softmax", "bfloat16", 65, "c", [("c", {"min": 0, "max": 300, "hint": 7}, 7)]), 1.5, 5300),
     (reduced("log_softmax", "float16", 64, "c", [("c", {"min": 0, "max": 512, "hint": 7}, 7)]), 1.5, 6900),
     (reduced("logsumexp", "bfloat16", 8, 32768), 1.03, 120000), (norm("layer_norm", "float32", 2, 128256), 2.05),
@@ -414,20 +415,20 @@ COUNTED = [
     (scores("bfloat16", [32, 6, 49, 49], ("bool", [32, 1, 1, 49])), 1.07, 450000),
     (scores("float32", ["n", 6, 49, 49], ("float32", [6, 49, 49]), symbols=[("n", {"min": 1, "max": 4096, "hint": 64}, 37)]),
      1.2, 550000),
-    # Longer ones too, where rows begin within vectors.
+    # Also longer rows that begin within vectors.
     (scores("bfloat16", [2, 6, 577, 577], ("bfloat16", [6, 577, 577])), 1.06, 3700000),
     (scores("float32", [2, 6, 577, 577], ("float32", [2, 1, 1, 577])), 1.08, 3300000),
     (rows_of_sums("layer_norm", "bfloat16", 64, 50, 1001, normalized_shape=[1001], eps=1e-5), 1.6, 2200000),
     (rows_of_sums("softmax", "float32", 16, 50, 1001, dim=-1), 1.65, 680000),
-    # Few lanes of short odd rows have hardly more elements than others, or one has them all.
+    # Short odd rows: a few lanes have slightly more elements than the others, or one lane has the whole row.
     *((reduced("softmax", "bfloat16", 2048, columns), 1.03, most) for columns, most in
       [(25, 32500), (33, 40500), (45, 49500), (49, 57000), (63, 78000), (197, 243000)]),
-    # Three or five vectors a row: a lane has one.
+    # Rows of three or five vectors: one vector a lane.
     (reduced("softmax", "bfloat16", 4101, 24), 1.08, 65000), (reduced("softmax", "float16", 4101, 40), 1.08, 120000),
     (reduced("argmax", "float16", 4101, 40), 1.2, 128000), (norm("layer_norm", "bfloat16", 4101, 40), 1.25, 146000),
     (norm("rms_norm", "float32", 4101, 12), 1.2, 42000),
     (reduced("softmax", "bfloat16", 20000, 63), 1.03, 700000), (norm("layer_norm", "bfloat16", 2048, 63), 1.05, 91000),
-    # Classes are places: they are not read, and labels are compared as ints.
+    # Classes are indices: they are not read, and labels are compared as 32-bit integers.
     *((loss_by_comparison("bfloat16", 4096, columns), 1.03, most) for columns, most in [(5, 19000), (10, 37500), (100, 280000)]),
     (gradient_by_comparison("bfloat16", 4096, 10), 1.03, 43300), (gradient_by_comparison("float32", 4096, 10), 1.03, 38000),
     (gradient_by_comparison("bfloat16", 4096, 10, within="float32"), 1.03, 40000),
@@ -435,21 +436,20 @@ COUNTED = [
     *((gradient_by_comparison(dtype, 64, columns), 1.05)
       for dtype, columns in [("bfloat16", 50257), ("float16", 50257), ("bfloat16", 45001)] for _ in range(2)),
     *((gradient_by_comparison("bfloat16", 64, columns, loss=True), 1.06) for columns in (36001, 60001) for _ in range(2)),
-    # Two values of an element wait for the last of the sums.
+    # Two values of each element are kept until the last sum is known.
     *((divergence(64, 32000), 1.04) for _ in range(2)), (divergence(16, 50257), 1.08),
 ]
 
-# Likewise, in as many launches: the first adds up what its blocks read, or its rows, without storing an element.
+# Losses in two launches: the first stores sums of blocks or rows, but no elements.
 SCALARS = [
     *((dice("bfloat16", [1023, 1001], within), 1.01, 2) for within in (None, "float32") for _ in range(2)),
     *((mean_divergence(64, 8000, dtype), 1.01, 2) for dtype in ("float32", "bfloat16") for _ in range(2)),
     (dice("bfloat16", [4, 19, 128, 128]), 1.01, 2), (dice("float32", [512, 1024]), 1.01, 2),
 ]
 
-# Likewise, for sm_80 alone, whose blocks have no neighbours' shared memory: rows that registers do not hold. Blocks that
-# wait for one another share them, which takes a launch more; where that is predicted to take longer, and of rows whose
-# length only a launch knows, shared memory has a part, so that no more than the rest is read again, and that once, behind
-# one pass for both reductions.
+# Rows that registers do not hold, only for sm_80, which has no clusters. Co-resident blocks share them, which takes one
+# more launch. If that is predicted to be slower, and for rows of symbolic length, shared memory keeps a part of the row,
+# and one pass computes both reductions; so only the rest is read again, once.
 LONG = [
     (reduced("softmax", "float16", 40, 65536), 1.03), (norm("layer_norm", "float16", 40, 65536), 2.05),
     (norm("layer_norm", "float16", 40, 49152), 2.05), (norm("rms_norm", "float16", 40, 65536, residual=True), 1.7),

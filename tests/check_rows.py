@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""check_rows.py FUSEC_RUN FUSEC [--sample=N] [--seed=N]: kernels of rows (softmax, norms, sums, and what fuses with them)
-over lengths of rows, dtypes and targets: executed on the emulator and verified, without findings, bank conflicts, spilled
-registers or local memory; memory is read once wherever registers hold a row, by 16 bytes at a time where rows allow it.
-Short rows that begin within sectors go through shared memory: every byte once, in accesses of 16 bytes but for ends.
-Pools, reductions of channels, batch norms and the shortest rows take few instructions for a byte (LIGHT).
-Rows that no block holds are kept by several that wait for one another, and read once as well. Where few rows are longer
-than that, several launches; keys of attention likewise. Status 77: no NVRTC."""
+"""check_rows.py FUSEC_RUN FUSEC [--sample=N] [--seed=N]
+
+Row kernels (softmax, norms, sums, and their fused neighbours) over lengths of rows, dtypes and targets. The emulator
+executes and verifies them: no findings, bank conflicts, spills or local memory. Memory is read once if registers hold a
+row, by 16 bytes if rows allow it. Short unaligned rows go through shared memory: every byte once, in 16-byte accesses
+except at the ends. Pools, reductions of channels, batch norms and the shortest rows take few instructions per byte
+(LIGHT). Rows that no block holds are kept by several co-resident blocks, and read once, too. A few rows longer than
+that, and the keys of attention, take several launches. Status 77: no NVRTC."""
 import argparse
 import json
 import os
@@ -18,7 +19,7 @@ import tempfile
 BYTES = {"float32": 4, "float16": 2, "bfloat16": 2}
 WIDE = {"float64": 8}
 ARCHITECTURES = ("sm_80", "sm_90a")
-HELD = 32768  # elements of a row that the registers of a block hold, in float32
+HELD = 32768  # float32 elements of a row that a block's registers hold
 
 
 def softmax(rows, columns):
@@ -95,7 +96,7 @@ def part_of(op, rows, columns, start, end, **attrs):
                            {"name": "y", "op": op, "inputs": ["c"], "attrs": attrs or {"dim": 1}}]
 
 
-# Rows of which memory has a part, or several: where in the row an element is decides whether and where it is read.
+# Padded or concatenated rows: the position in the row decides whether and where an element is read.
 GUARDED = [padded("amax", 1, 512, 1, 2, keepdim=True), padded("softmax", 1, 513, 1, 2),
            padded("softmax", 1, 512, 0, 1), padded("softmax", 7, 301, 3, 0), padded("sum", 1, 20000, 1, 2, keepdim=True),
            cut_from_two("log_softmax", 1, 65, 1, 130), cut_from_two("softmax", 5, 301, 3, 500),
@@ -103,33 +104,33 @@ GUARDED = [padded("amax", 1, 512, 1, 2, keepdim=True), padded("softmax", 1, 513,
            repeated("softmax", 1, 40, 8, 267), repeated("softmax", 3, 40, 8, 267),
            *[part_of("softmax", 8, columns, start, start + count) for columns, start, count in
              ((5, 3, 2), (7, 3, 4), (9, 1, 6), (13, 5, 8), (11, 3, 3))]]
-# Few long rows, and everything at once.
+# Few long rows, and reductions of everything.
 LONG = [(softmax, 4, 65536), (layer_norm, 2, 100003), (residual_rms_norm, 1, 200000), (softmax, 1, 1000003),
         (reduction("sum", dim=[1]), 3, 100003), (reduction("sum"), 1024, 1025), (reduction("var"), 700, 1000),
         (reduction("amax"), 1, 1 << 20), (over_its_norm, 500, 1001), (reduction("sum", dim=[0]), 9001, 96),
         (reduction("softmax", dim=0), 6001, 70), (reduction("mean", dim=[0]), 70000, 5),
         (reduction("argmax", dim=1), 2, 300001), (reduction("argmax", dim=0), 6001, 70)]
-# Rows that no block of sm_80 holds: blocks share them, those of sm_90a in clusters.
+# Rows that no block holds: blocks share them, on sm_90a in clusters.
 SHARED = [(3, 65521), (4, 65536), (1, 100003), (3, 100003), (24, 100003), (2, 128256)]
 SHARED_ON_SM_80 = [(9, 70000)]
 SHARED_WIDE = [(4, 100003), (7, 40001), (3, 65536)]
-# Attention of few queries over many keys, which blocks share: heads, heads of keys, queries, keys, head size.
+# Attention of few queries over many keys, which blocks share: heads, key heads, queries, keys, head size.
 DECODING = [(4, 4, 1, 4096, 64, "bfloat16", False), (8, 2, 1, 3001, 64, "float16", False),
             (2, 2, 5, 2000, 40, "float32", False), (3, 3, 3, 2500, 128, "bfloat16", True),
             (1, 1, 70, 6000, 32, "float16", True), (2, 2, 1, 700, 64, "float32", False),
             (1, 1, 7, 301, 256, "float32", True), (8, 4, 1, 1001, 128, "float32", False)]
-# Of heads whose lines are no multiple of 16 bytes.
+# Heads whose rows are no multiple of 16 bytes.
 UNEVEN_HEADS = [(2, 2, 200, 200, 84, "bfloat16", False), (2, 1, 130, 150, 100, "float16", True),
                 (1, 1, 130, 200, 90, "float16", False), (4, 4, 1, 1000, 100, "bfloat16", False)]
 
 
-# Many short rows that begin within sectors.
+# Many short rows that are not aligned to sectors.
 SHORT = {5: 1000, 6: 640, 33: 512, 36: 512, 63: 300, 100: 256, 127: 1111, 201: 130, 255: 160}
-SHORT_LONGER = {301: 128, 420: 100, 511: 96}  # where vectors stand beside them
+SHORT_LONGER = {301: 128, 420: 100, 511: 96}  # with vectors as further operands
 
 
 def any_short(seed):
-    """Something of short rows: results, findings, bank conflicts and spilled registers alone count."""
+    """A random kernel of short rows. Only results, findings, bank conflicts and spills are checked."""
     chance = random.Random(seed)
     columns = chance.choice([2, 3, 5, 6, 7, 9, 10, 12, 15, 17, 20, 24, 31, 33, 36, 44, 49, 63, 77, 90, 99, 100, 101, 127, 129,
                              150, 200, 201, 255, 257, 301, 333, 420, 511])
@@ -189,8 +190,8 @@ def attention(heads, key_heads, queries, keys, size, dtype, causal):
     return nodes, [{"name": n, "dtype": dtype, "shape": s} for n, s in shapes.items()]
 
 
-# Op, dtype, shape, what it goes along, and the instructions of a thread for a byte that has to be moved at most: with
-# more than six an H200 computes for longer than it copies.
+# Op, dtype, shape, reduced dimensions, and the most instructions of a thread per moved byte. With more than six an
+# H200 computes for longer than it copies.
 LIGHT = [
     ("mean", "bfloat16", [64, 512, 7, 7], [2, 3], 4.0),
     ("mean", "float32", [64, 512, 7, 7], [2, 3], 1.5),
@@ -233,7 +234,7 @@ LIGHT = [
 
 
 def light(number):
-    """A model of LIGHT: its nodes and its inputs."""
+    """The nodes and inputs of a model of LIGHT."""
     op, dtype, shape, along, _ = LIGHT[number]
     dim = along[0] if op == "softmax" else along
     if op == "normalized":
@@ -276,19 +277,19 @@ def run(command):
 
 
 def of_rows(kernels):
-    """Without what clears the counters of blocks that share rows."""
+    """The kernels without the one that clears the counters of co-resident blocks."""
     return [kernel for kernel in kernels if "clear_counters" not in kernel["name"]]
 
 
 def held_in_registers(kernels, case, others):
-    """One kernel that reads what is as large as the input once."""
+    """Checks for one kernel that reads operands of the input's size once."""
     form, rows, columns, dtype, _ = case
     kernels = of_rows(kernels)
     if len(kernels) != 1:
         return f"{len(kernels)} kernels"
-    # Operands of the input's size and the result once; a row that begins inside a sector has it in part, and vectors
-    # of the weights are read by every row; beside rows that begin anywhere in a few accesses each, by threads a vector
-    # apart, so that each request touches sectors (of the first cache) that its neighbours touch as well.
+    # Operands of the input's size and the result once. An unaligned row has parts of sectors. Every row reads the
+    # weights; with unaligned rows in a few accesses each, by threads one vector apart, so that requests touch sectors
+    # of the L1 cache that neighbouring requests touch, too.
     big = (1 + len([s for s in others.values() if len(s) == 2]) + 1) * rows * columns * BYTES[dtype]
     small = sum(rows * s[0] * BYTES[dtype] for s in others.values() if len(s) == 1)
     row = columns * BYTES[dtype]
@@ -301,15 +302,15 @@ def held_in_registers(kernels, case, others):
 
 
 def read_once(kernels, case, others):
-    """Every byte of the rows once, and by each row the vectors that all share, but for sectors in which neighbouring
-    warps' vectors are where rows begin anywhere, and what blocks that share a row leave for one another."""
+    """Checks that every byte of the rows is read once, and the shared vectors once a row. Allows for sectors that
+    neighbouring warps share if rows are unaligned, and for the data that co-resident blocks exchange."""
     _, rows, columns, dtype, arch = case
     row = columns * {**BYTES, **WIDE}[dtype]
     needed = rows * row * (2 + len(others))
     meeting = 32768 if arch == "sm_80" else 4096
     moved = max(sum(k["requested_bytes"] for k in kernels), 32 * sum(k["sectors"] for k in kernels))
     many = [kernel["name"] for kernel in of_rows(kernels)]
-    # Beside weights a warp's 32 wide elements begin within sectors.
+    # With weights, a warp's 32 wide elements are not aligned to sectors.
     more = 1.0 if row % 128 == 0 else 1.085 if dtype in WIDE and others else 1.045
     if len(many) != 1 or moved > more * needed + meeting:
         return f"{moved} bytes by {', '.join(many)}, {needed} needed"
@@ -317,7 +318,7 @@ def read_once(kernels, case, others):
 
 
 def heavy(kernels, case):
-    """More than a tenth of the sectors twice, or more instructions than the case may have."""
+    """More than a tenth of the sectors are read twice, or there are more instructions than the case allows."""
     least = sum(kernel["least_bytes"] for kernel in kernels)
     sectors = 32 * sum(kernel["sectors"] for kernel in kernels) / least
     spent = 32 * sum(n for kernel in kernels for kind, n in kernel["instructions"].items() if kind != "move") / least
@@ -332,7 +333,7 @@ def is_short(case):
 
 
 def moved_once(kernels, case, others):
-    """Every byte of the rows once; a block of 8 rows and more reads the vectors beside them."""
+    """Every byte of the rows is moved once. A block of 8 or more rows reads the shared vectors."""
     _, rows, columns, dtype, _ = case
     big = (2 + len([s for s in others.values() if len(s) == 2])) * rows * columns * BYTES[dtype]
     small = sum((rows / 8 + 1) * (s[0] * BYTES[dtype] + 96) for s in others.values() if len(s) == 1)
@@ -343,7 +344,7 @@ def moved_once(kernels, case, others):
 
 
 def narrow_accesses(fusec, path, arch, scratch, allowed=0):
-    """Accesses of global memory that are not 16 bytes wide: no more than so many."""
+    """Allowed accesses of global memory that are not 16 bytes wide."""
     ptx = os.path.join(scratch, "model.ptx")
     done = run([fusec, path, "--arch=" + arch, "--emit=ptx=" + ptx, "-o", os.path.join(scratch, "model.cu")])
     if done.returncode != 0:
@@ -378,7 +379,7 @@ def what_is_wrong(programs, scratch, case):
     with open(report, encoding="utf-8") as f:
         kernels = json.load(f)["kernels"]
     for kernel in kernels:
-        # A few threads that share rows of a few elements meet in a bank now and then.
+        # With a few threads a row and a few elements, bank conflicts are rare but possible.
         few = 6 if form is guarded and nodes[0]["op"] == "slice" else 0
         if nodes[0].get("attrs", {}).get("dim") in (0, [0]):  # columns: tests/check_columns.py
             few = kernel["sectors"] / 12
@@ -397,7 +398,7 @@ def what_is_wrong(programs, scratch, case):
     if columns > HELD:
         return ""
     if is_short(case):
-        # Ends of each tensor's rows, and what stands beside them.
+        # The ends of each tensor's rows, and the weights.
         ends = len(inputs) + 1 + sum(-(-s[0] // 32) for s in others.values() if len(s) == 1)
         return moved_once(kernels, case, others) or narrow_accesses(programs.fusec, path, arch, scratch, ends)
     wrong = held_in_registers(kernels, case, others)

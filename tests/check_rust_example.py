@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_rust_example.py FOLDER_OF_LIBFUSEC EXAMPLE: rustc compiles the example, which then runs. Status 77, skipped, where
-there is no rustc."""
+"""check_rust_example.py FOLDER_OF_LIBFUSEC EXAMPLE: rustc compiles the example, and it runs. Status 77 (skipped)
+without rustc."""
 import os, shutil, subprocess, sys, tempfile
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_site.py: the documentation site builds without a warning: every page is in the navigation, every link and anchor
-leads somewhere. Its pages load nothing from the network. Status 77 where mkdocs is missing (scripts/setup.sh docs)."""
+"""check_site.py: the documentation site builds without a warning: every page is in the navigation, and every link and
+anchor exists. Its pages load nothing from the network. Status 77 if mkdocs is missing (scripts/setup.sh docs)."""
 import glob, os, re, shutil, subprocess, sys, tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

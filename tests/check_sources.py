@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""check_sources.py REPOSITORY: what the build cannot say about the sources.
+"""check_sources.py REPOSITORY: rules about the sources that the build does not check.
 
-- #include goes ir <- analysis <- schedule <- {transforms, codegen} <- runtime <- src only, and nothing but .cpp files
-  includes nlohmann's headers; include/fusec includes nothing internal, and of it the folders below src know the
-  exception type, limits, kernel images and collectives.
+- #include goes ir <- analysis <- schedule <- {transforms, codegen} <- runtime <- src only, and only .cpp files include
+  nlohmann's headers. include/fusec includes nothing internal, and the folders below src use only its exception type,
+  limits, kernel images and collectives.
 - Sub-folders of analysis/, schedule/ and codegen/ include one another without a cycle.
 - No file names a path of somebody's machine.
-- Programs print through src/messages.h and src/output_file.h: what fmt or iostream writes to a closed or full stream is
-  an exception, or lost.
+- Programs print through src/messages.h and src/output_file.h, because fmt and iostream throw or lose output if the
+  stream is closed or full.
 - Headers have an include guard or #pragma once; there is no TODO.
-- A device function has overloads of as many parameters in one file of codegen/prelude only: in a file of kernels that
-  holds parts of two, calls would go to whichever fits better.
+- Overloads of a device function with the same number of parameters are in one file of codegen/prelude only. Otherwise a
+  file of kernels that has parts of two prelude files could call the wrong one.
+
 Prints each offence as FILE:LINE: what; exit 0 when there is none."""
 import os, re, sys
 
@@ -26,10 +27,10 @@ MAY_INCLUDE = {
 }
 FOLDERS = {"ir", "analysis", "schedule", "transforms", "codegen", "runtime", "src", "fusec"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-# Put together from parts, so that this file does not name them itself.
+# Concatenated, so that this file does not contain the paths itself.
 MACHINE_PATHS = re.compile("|".join(["/" + "work/", r"\.\./" + "shared", r"(?<!\w)\." + "library", "/" + "home/", "farm" + "-[a-z]"]))
 PRINTS = re.compile(r"fmt::print\(|std::(cerr|clog)\b|\b(v?f?printf|f?puts|perror)\(")
-LAYERED = ("analysis", "schedule", "codegen")  # whose sub-folders form no cycle
+LAYERED = ("analysis", "schedule", "codegen")  # their sub-folders must form no cycle
 SKIPPED = {".git", "build", ".deps", ".cache", "__pycache__", "corpus"}
 
 
@@ -68,7 +69,7 @@ def offences(path, lines):
 
 
 def parameters(text):
-    """How many of them a list has: commas within brackets part none."""
+    """The number of parameters in a list; commas within brackets do not count."""
     within = re.compile(r"\([^()]*\)|<[^<>]*>|\[[^\[\]]*\]")
     while within.search(text):
         text = within.sub("", text)
@@ -76,7 +77,7 @@ def parameters(text):
 
 
 def overloads_apart(sources):
-    """Of (path, text) of the prelude: where a function is that another file has as well."""
+    """Functions that are in several prelude files, from (path, text) of each file."""
     first = {}
     for path, text in sources:
         for found in PRELUDE_FUNCTION.finditer(text):
@@ -86,7 +87,7 @@ def overloads_apart(sources):
 
 
 def folder_includes(path, lines):
-    """(folder, folder that it includes, line) of a source, where both are sub-folders of one library or it itself."""
+    """(folder, included folder, line) for the includes of a source within one library's sub-folders."""
     if path.endswith((".h", ".cpp")):
         for number, line in enumerate(lines, 1):
             found = INCLUDE.match(line)
@@ -97,7 +98,7 @@ def folder_includes(path, lines):
 
 
 def cycles(edges):
-    """Of {folder: {folder: (path, line)}}: every include by which folders include one another in a circle."""
+    """Every include that is part of a cycle of folders, from {folder: {folder: (path, line)}}."""
     def reached(start):
         seen, waiting = set(), [start]
         while waiting:

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """check_special_values.py FUSEC FUSEC_RUN [--sample=N] [--seed=N] [--only=CASE] [--dtype=NAME] [--options=WHICH]
 
-Every unary and binary op, reduction and norm of the op table on zeros of both signs, infinities, NaN, denormal numbers
-and the greatest ones, each fused with a following reciprocal, which shows the sign of a zero. They run on the emulator
-by default and under --precise-math, and are held against PyTorch's answers (special_values/expected.safetensors).
+Every unary and binary op, reduction and norm of the op table on zeros of both signs, infinities, NaN, subnormal and
+extreme numbers, each fused with a following reciprocal, which shows the sign of a zero. They run on the emulator, by
+default and under --precise-math, and are compared with PyTorch's results (special_values/expected.safetensors).
 
-The table in docs/numerics.md, "Where special values differ from PyTorch", says what differs by design. What differs
-and is not in the table fails. A run of everything also fails for an op or dtype of the table that does not differ.
---sample takes N cases of each dtype, under one of the options."""
+The table in docs/numerics.md, "Where special values differ from PyTorch", lists differences by design. A difference
+that is not in the table fails. A full run also fails if an op or dtype of the table does not differ. --sample takes N
+cases of each dtype, under one of the options."""
 import argparse
 import json
 import math
@@ -48,7 +48,7 @@ def write(path, dtype, inputs):
 
 
 class Run:
-    """What one case is in a model: its input and, for each result, what it was computed of."""
+    """One case in a model: its input and, for each result, the operands."""
     def __init__(self, case, name, shape, operands, known):
         self.case, self.key, self.shape, self.operands, self.known = case, name, shape, operands, known
         self.name = re.sub(r"\W", "_", name)
@@ -59,7 +59,7 @@ def flat(table):
 
 
 def all_runs(dtype):
-    """Of each case: the inputs of its node as {name: (shape, values)} and the operands of each result by name."""
+    """For each case: the inputs of its node as {name: (shape, values)}, and the operands of each result by name."""
     x = cases.unary_values(dtype)
     a, b = cases.binary_operands(dtype)
     runs = [Run(c, c.name, {"x": ([len(x)], x)}, ["x"], [{"x": v} for v in x]) for c in cases.unary_cases()]
@@ -96,7 +96,7 @@ def model_of(dtype, runs):
 
 
 def picked(run, result):
-    """The results that are compared, row by row, as the expected ones are kept."""
+    """The compared results, row by row, in the order of the expected ones."""
     _, shape, values = result
     if "[" not in run.key:
         return values
@@ -116,7 +116,7 @@ def inverse(value):
 
 
 def near(got, want, dtype, case):
-    """Is it the same special value, or the same number but for rounding?"""
+    """Whether both are the same special value, or the same number within rounding."""
     got, want = float(got), float(want)
     if math.isnan(want) or math.isinf(want) or got != got or math.isinf(got):
         return got == want or (got != got and want != want)
@@ -132,7 +132,8 @@ def near(got, want, dtype, case):
 
 
 def near_inverse(got, wants, dtype, case):
-    """The same of the reciprocal, of any of these numbers: a result near the ends of the range has one beyond it."""
+    """As `near`, for reciprocals of any of these numbers: a result near the ends of the range has a reciprocal beyond
+    it."""
     code = cases.CODES[dtype]
     for want in wants:
         expected = tensors.rounded(code, inverse(float(want)))
@@ -192,7 +193,7 @@ def differences(dtype, options, runs, expected, results):
 
 
 class Listed:
-    """A row of the table: ops, dtypes, options, operands, PyTorch's answer and ours."""
+    """A row of the table: ops, dtypes, options, operands, PyTorch's result and fusec's."""
     def __init__(self, cells):
         words = [re.findall(r"`([^`]+)`", cell) or [w.strip() for w in cell.split(",")] for cell in cells[:3]]
         self.names, self.dtypes, self.options = words
@@ -245,7 +246,7 @@ def run_all(args, dtype, options, runs, folder):
 def expect_all_ops(fusec):
     listed = emulated_run.run([fusec, "--list-ops", "--json"]) or "[]"
     told = {case.op for cs in (cases.unary_cases(), cases.binary_cases(), cases.reduction_cases()) for case in cs}
-    whole = {"bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor"}  # of no float
+    whole = {"bitwise_not", "bitwise_and", "bitwise_or", "bitwise_xor"}  # ops without floats
     for op in json.loads(listed):
         if op["family"] in ("unary", "binary", "reduction") and op["name"] not in told | whole:
             emulated_run.failures.append(f"op {op['name']}: no case in special_values/cases.py")
@@ -278,7 +279,7 @@ def main():
                 continue
             compared += sum(len(run.known) for run in runs)
             for difference in differences(dtype, options, runs, expected, results):
-                # Every row that says it counts as needed.
+                # All rows that explain the difference count as needed.
                 if not any([row.covers(difference) for row in table]):
                     emulated_run.failures.append(str(difference))
     if not (args.sample or args.only or args.options) and args.dtype == "all":

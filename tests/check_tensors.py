@@ -21,7 +21,7 @@ def main():
         for got in VALUES:
             same = got == want or (math.isnan(got) and math.isnan(want))
             for rtol, atol in TOLERANCES:
-                near = math.isfinite(rtol + atol) and abs(got - want) <= atol  # of the values above: those about 0
+                near = math.isfinite(rtol + atol) and abs(got - want) <= atol  # among the values above: those near 0
                 expect(same or near, "F32", got, want, rtol, atol)
     for want in [0, 1, -2**63, -2**63 + 1, 2**63 - 2, 2**63 - 1]:
         for got in [0, 1, -2**63, -2**63 + 1, 2**63 - 2, 2**63 - 1]:

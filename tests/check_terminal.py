@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """check_terminal.py FUSEC FUSEC_RUN
 
-What a person reads: the table of launches, errors with their line, help in groups; on terminals of several widths and in
-pipes, in colours and without, for people and as JSON."""
+Output for people: the table of launches, errors with their line, grouped help, on terminals of several widths and in
+pipes, with and without colours, and the same as JSON."""
 import fcntl
 import json
 import os
@@ -46,7 +46,7 @@ def run(*arguments, program=FUSEC, stdin=None, **more):
 
 
 def on_terminal(columns, *arguments, program=FUSEC, **more):
-    """What a terminal of that many columns shows of both streams, its progress lines apart."""
+    """The output of both streams on a terminal with so many columns, without progress lines."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen([program, *arguments], stdin=theirs, stdout=theirs, stderr=theirs,
@@ -145,7 +145,7 @@ def errors(scratch):
            (2, 1, 5, 23, 'node "é"', "/nodes/1/op", 'did you mean "silu"?', "input"), str(told))
     told = json.loads(run(model, "--json", "--no-such-option").stderr)
     expect("usage as JSON", told["errors"][0]["kind"] == "usage" and told["exit_status"] == 2, str(told))
-    # A model on one line: the part around the place.
+    # A model on one line: the error shows the part around the place.
     long = {**json.loads(WRONG), "metadata": {"long": "x" * 5000}}
     process = run("-", stdin=json.dumps({"metadata": long.pop("metadata"), **long}, ensure_ascii=False))
     excerpt = [line for line in process.stderr.split("\n") if line.startswith("   ")]
@@ -161,7 +161,7 @@ def errors(scratch):
 
 
 def other_texts(scratch):
-    """Patterns tell line and column in words."""
+    """Errors in patterns name line and column in words."""
     patterns = os.path.join(scratch, "own.patterns")
     with open(patterns, "w", encoding="utf-8") as f:
         f.write("# mine\n  patern x {\n")

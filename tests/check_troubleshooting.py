@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_troubleshooting.py FUSEC: docs/troubleshooting.md shows what the program says: every mistake on the page is made
-in the page's model, and the message must be the one that stands there."""
+"""check_troubleshooting.py FUSEC: docs/troubleshooting.md shows the program's messages. Every mistake on the page is
+made in the page's model, and the message must equal the one on the page."""
 import os
 import re
 import subprocess

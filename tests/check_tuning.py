@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""check_tuning.py FUSEC FUSEC_RUN [--sample]: `fusec-run --tune` on the emulator measures every candidate of a kernel and
-keeps the fastest; --tuning-db compiles as the file says, and the result is right; errors in a file are reported.
---sample: without GEMM and convolution. Status 77: no NVRTC."""
+"""check_tuning.py FUSEC FUSEC_RUN [--sample]
+
+`fusec-run --tune` on the emulator measures every candidate of a kernel and keeps the fastest. --tuning-db compiles with
+the candidates of the file, and results are right. Errors in a file are reported. --sample: without GEMM and
+convolution. Status 77: no NVRTC."""
 import json
 import os
 import subprocess

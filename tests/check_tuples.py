@@ -2,8 +2,8 @@
 """check_tuples.py FUSEC_RUN [--count=N] [--seed=N]
 
 Random models that put tensors into tuples and take them out again: fields as producers, consumers and outputs, nested,
-repeated, unused, of inputs and of constants. Each runs on the emulator under every strategy, with get_item or tuple kept
-out of groups, and with its nodes cut into groups anywhere, and is held against the plain evaluator below. A model that
+repeated, unused, of inputs and of constants. Each runs on the emulator under every strategy, with get_item or tuple
+excluded from fusion, and with its nodes cut into random groups, and is compared with the evaluator below. A model that
 fails is kept in the working directory."""
 import argparse
 import json
@@ -23,13 +23,13 @@ BINARY = {"add": lambda a, b: a + b, "sub": lambda a, b: a - b, "maximum": max, 
 
 
 class Tensor:
-    """A value [rows, columns] of small whole numbers, which floats hold exactly."""
+    """A value [rows, columns] of small integers, which floats hold exactly."""
     def __init__(self, rows):
         self.rows = rows
         self.shape = (len(rows), len(rows[0]))
 
     def map(self, f):
-        # Within what sums and products of two more hold exactly.
+        # Sums and products of two such values are still exact.
         return Tensor([[float(max(-50, min(50, f(v)))) for v in row] for row in self.rows])
 
 
@@ -62,7 +62,7 @@ class Model:
         return name
 
     def choose(self, wanted):
-        """A recent value that is wanted, or None."""
+        """A recent value of the wanted kind, or None."""
         names = [n for n, v in self.values.items() if n not in self.large and wanted(v)]
         return (self.pick.choice(names[-6:] if self.pick.random() < 0.6 else names)) if names else None
 
@@ -136,10 +136,10 @@ def write_inputs(path, inputs):
 
 
 def groups_of(nodes, pick):
-    """The nodes in their order, cut anywhere."""
+    """The nodes in their order, cut into random groups."""
     groups, left = [], 0
     for node in nodes:
-        alone = node["op"] in ("cumsum", "tuple")  # a plan lets opaque ops and tuples fuse with nothing
+        alone = node["op"] in ("cumsum", "tuple")  # a plan must keep opaque ops and tuples alone
         if left <= 0 or alone:
             groups.append({"name": f"g{len(groups)}", "nodes": []})
             left = 0 if alone else pick.randrange(1, len(nodes) + 1) if pick.random() < 0.3 else pick.randrange(1, 5)

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""check_turned_rows.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]: norms and softmax over what has been permuted,
-or whose result is stored permuted, beside weights and residuals that lie otherwise: executed on the emulator and
-verified, for sm_80 and sm_90a, in one launch, in few sectors more than those of the tensors, without findings, bank
-conflicts, spilled registers or local memory. Lines and rows that begin between sectors are asked for with some of their
-neighbours, weights once a block, a table of places once an image. Rows that a concat joins (a class token, text) are as
-well taken. Status 77: no NVRTC."""
+"""check_turned_rows.py FUSEC_RUN [--sample=N] [--seed=N] [--only=TEXT]
+
+Norms and softmax over a permuted operand, or with a permuted result, with weights and residuals in other layouts. The
+emulator executes and verifies them for sm_80 and sm_90a: one launch, sectors close to those of the tensors, no
+findings, bank conflicts, spills or local memory. Unaligned rows may read sectors of their neighbours, weights are read
+once a block, and a table of positions once an image. Concatenated rows (a class token, text) are handled, too. Status
+77: no NVRTC."""
 import json
 import os
 import sys
@@ -17,7 +18,8 @@ BYTES = {"float32": 4, "float16": 2, "bfloat16": 2, "float8_e4m3fn": 1}
 
 
 class Case:
-    """inputs: name -> (dtype, shape); more: sectors over those of the tensors; conflicts: of banks, a sector"""
+    """inputs: name -> (dtype, shape). more: most sectors relative to those of the tensors. conflicts: most bank
+    conflicts a sector."""
 
     def __init__(self, name, inputs, nodes, outputs, more=1.02, conflicts=0.0):
         self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, outputs
@@ -35,7 +37,7 @@ def norm(result, operand, length, weights):
 
 
 def patches(dtype, batch, length, height, width, **more):
-    """Channels of an image that become tokens: [B, C, H, W] -> [B, H W, C], normalized."""
+    """Channels of an image become normalized tokens: [B, C, H, W] -> [B, H W, C]."""
     inputs = {"x": (dtype, [batch, length, height, width]), "w": (dtype, [length]), "b": (dtype, [length])}
     nodes = [node("f", "flatten", "x", start_dim=2), node("t", "transpose", "f", dim0=1, dim1=2),
              norm("y", "t", length, True)]
@@ -43,7 +45,7 @@ def patches(dtype, batch, length, height, width, **more):
 
 
 def class_token(dtype, batch, length, height, width, last=False, **more):
-    """A row for all images before patches, or behind them, to which places are added."""
+    """One row for all images before or after the patches, and added position embeddings."""
     rows = height * width
     inputs = {"x": (dtype, [batch, length, height, width]), "c": (dtype, [length]), "p": (dtype, [rows + 1, length]),
               "w": (dtype, [length]), "b": (dtype, [length])}
@@ -56,7 +58,7 @@ def class_token(dtype, batch, length, height, width, last=False, **more):
 
 
 def beside_text(dtype, batch, length, text, rows, **more):
-    """Rows of text that lie along memory, before those of an image that do not."""
+    """Contiguous rows of text before the strided rows of an image."""
     inputs = {"x": (dtype, [batch, length, rows]), "r": (dtype, [batch, text, length])}
     nodes = [node("t", "transpose", "x", dim0=1, dim1=2), node("j", "concat", "r", "t", dim=1),
              norm("y", "j", length, False)]
@@ -82,7 +84,7 @@ def stored_across(dtype, batch, rows, length, **more):
 
 
 def residual(dtype, batch, length, rows, **more):
-    """A residual that lies along the rows, and the sum as a second result."""
+    """A residual with contiguous rows, and the sum as a second result."""
     inputs = {"x": (dtype, [batch, length, rows]), "r": (dtype, [batch, rows, length]), "w": (dtype, [length]),
               "b": (dtype, [length])}
     nodes = [node("t", "transpose", "x", dim0=1, dim1=2), node("s", "add", "t", "r"), norm("y", "s", length, True)]
@@ -90,7 +92,7 @@ def residual(dtype, batch, length, rows, **more):
 
 
 def there_and_back(dtype, batch, length, height, width, **more):
-    """What has its channels last, added to what has them first."""
+    """A value with channels last, added to one with channels first."""
     inputs = {"x": (dtype, [batch, length, height, width]), "r": (dtype, [batch, height, width, length])}
     nodes = [node("t", "permute", "r", dims=[0, 3, 1, 2]), node("s", "add", "t", "x"),
              node("y", "softmax", "s", dim=1)]

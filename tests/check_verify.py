@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """check_verify.py FUSEC_RUN
 
-What fusec-run --verify and --expect accept and refuse. The models of tests/verify are ill-conditioned: rounding op by op
-misses float64 by more than a tolerance, and the kernels, which round less, do not. A file of expected outputs with one wrong
-value is refused, whatever the class of the value. Also what a run tells: what it wrote and compared, and where the time
-went. Status 77 without NVRTC."""
+What fusec-run --verify and --expect accept and refuse. The models of tests/verify are ill-conditioned: rounding op by
+op differs from float64 by more than a tolerance, while the kernels, which round less, do not. A file of expected
+outputs with one wrong value of any class is refused. Also checks a run's messages: what it wrote and compared, and
+where the time went. Status 77 without NVRTC."""
 import glob, json, math, os, re, struct, subprocess, sys, tempfile
 
 import tensors
@@ -16,7 +16,7 @@ AWKWARD = [0.0, -0.0, 1.5, -1.5, 1e-40, 3e38, math.inf, -math.inf, math.nan]
 
 
 def told(*arguments, status=0, says="", what=""):
-    """What a run says on standard error."""
+    """The messages of a run on standard error."""
     done = finished([FUSEC_RUN, *arguments])
     what = f"{what} {' '.join(os.path.basename(a) for a in arguments)}"
     expect(done.returncode == status, f"{what}: exit status {done.returncode}: {done.stderr[-1500:]}")
@@ -34,8 +34,8 @@ def ill_conditioned_models_pass():
 
 
 def wrong_kernels_are_refused(scratch):
-    """Kernels that compute something else than the model: those of the same model with a mistake in it. The reference of the
-    right model accepts the results of its own kernels and refuses theirs."""
+    """Kernels of the same model with a mistake in it. The reference of the right model accepts the results of its own
+    kernels and refuses those of the wrong ones."""
     with open(os.path.join(FOLDER, "gemma2_block.json"), encoding="utf-8") as f:
         right = json.load(f)
 
@@ -71,7 +71,7 @@ def write_floats(path, values):
 
 
 def wrong_expectations_are_refused(scratch):
-    """A model whose outputs are these values; each of them in turn is expected to be another."""
+    """A model whose outputs are these values. Each value in turn is expected to be another."""
     model, file = os.path.join(scratch, "values.json"), os.path.join(scratch, "expected.safetensors")
     outputs = os.path.join(scratch, "outputs.safetensors")
     with open(model, "w", encoding="utf-8") as f:
@@ -88,7 +88,7 @@ def wrong_expectations_are_refused(scratch):
             if struct.pack("<f", value) != struct.pack("<f", other):
                 write_floats(file, values[:i] + [other] + values[i + 1:])
                 told(model, "--expect=" + file, "--tolerance=0,0", status=1, says=rf'"y" \[{i}\]: got .*1 elements differ')
-                near = abs(value) < 1e-6 and abs(other) < 1e-6  # what the default tolerance forgives
+                near = abs(value) < 1e-6 and abs(other) < 1e-6  # differences within the default tolerance
                 told(model, "--expect=" + file, status=0 if near else 1)
     write_floats(file, values[:-1])
     told(model, "--expect=" + file, status=1, says="cannot be compared")
@@ -102,7 +102,7 @@ def runs_tell_what_they_did(scratch):
     model = os.path.join(scratch, "values.json")
     told(model, "--time-passes", says=r"ms  read(.|\n)*ms  reference(.|\n)*MiB at the peak")
     told(model, "--time-passes", "--device=emulator", "--verify", says=r"ms  run(.|\n)*verified against the reference")
-    # A parent's memory is not the program's.
+    # The parent's memory does not count.
     hog = subprocess.run([sys.executable, "-c", "import subprocess, sys; x = bytearray(800 << 20)\n"
                           "subprocess.run(sys.argv[1:])", FUSEC_RUN, model, "--time-passes"], capture_output=True, text=True)
     peak = re.search(r"(\d+) MiB at the peak", hog.stderr)

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """check_view.py FUSEC [--update]: the pictures of a compiled model, --emit=html, dot and svg.
 
-- The page holds, for each strategy, what --emit=partition, report and ledger write under it, and groups, launches,
-  kernels, memory and repeated blocks that agree with that.
+- The page has, for each strategy, what --emit=partition, report and ledger write, and groups, launches, kernels, memory
+  and repeated blocks that agree with it.
 - It loads nothing from a network.
-- Repeated layers are one block; a line of a kernel's source leads to the node that it computes.
-- tests/view/*.dot are the pictures of two small models (--update writes them anew).
-- Graphviz lays ResNet-50 out at most 2500 points wide, and is missed before anything is compiled."""
+- Repeated layers are one block. A line of a kernel's source leads to the node that it computes.
+- tests/view/*.dot are the pictures of two small models (--update rewrites them).
+- Graphviz draws ResNet-50 at most 2500 points wide. If Graphviz is missing, that is reported before anything is
+  compiled."""
 import json, os, re, shutil, subprocess, sys, tempfile
 from pathlib import Path
 
@@ -34,7 +35,7 @@ def data_of(page):
 
 
 def layers(count, folder):
-    """A model of so many equal layers, as a file."""
+    """A file with a model of so many equal layers."""
     model = {"fusec": 1, "name": "layers", "inputs": [{"name": "x", "dtype": "float32", "shape": [512, 1024]}],
              "constants": [], "nodes": [], "outputs": [f"r{count - 1}"]}
     value = "x"
@@ -79,7 +80,7 @@ def check_strategy(fusec, model, name, view):
 
 def check_page(fusec, model):
     page = emit(fusec, model, "html")
-    # The browser is told to load nothing; the page does not ask it to, either.
+    # The page forbids the browser to load anything, and has nothing to load.
     check(f"{model.name}: the page's policy", "content=\"default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'\"" in page)
     outside = re.sub(r"(?s)<!--.*?-->|(<script[^>]*>).*?</script>", r"\1", page)
     for word in (r"\bsrc=", r"\bhref=", "@import", r"url\("):
@@ -92,7 +93,7 @@ def check_page(fusec, model):
 
 
 def check_lines(data):
-    """Of the gated unit's kernel the line that assigns `h` belongs to the node h, the one of the comment as well."""
+    """In the gated unit's kernel, the line that assigns `h` and the comment about `h` belong to the node h."""
     view = data["strategies"]["full"]
     group = view["groups"][0]
     places = {view["nodes"][n]["name"]: i for i, n in enumerate(group["nodes"])}

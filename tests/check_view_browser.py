@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""check_view_browser.py FUSEC [--screenshots=FOLDER] [--chromium=PROGRAM] [MODEL...]: the page of --emit=html in headless
-Chromium, which runs a script in a copy of the page and gives the document back.
+"""check_view_browser.py FUSEC [--screenshots=FOLDER] [--chromium=PROGRAM] [MODEL...]: the page of --emit=html in
+headless Chromium, which runs a script in a copy of the page and returns the document.
 
-Elements are there, clicks do what they say, nothing goes to the console as an error, at the size of a screen and of a
-phone. With --screenshots, a PNG of each MODEL at both sizes. Status 77 where there is no Chromium."""
+All elements exist, clicks have the right effects, and the console has no errors, at the size of a screen and of a
+phone. With --screenshots, writes a PNG of each MODEL at both sizes. Status 77 without Chromium."""
 import json, os, re, shutil, subprocess, sys, tempfile
 from html import unescape
 from pathlib import Path
@@ -16,14 +16,14 @@ SIZES = {"screen": (1400, 900), "phone": (390, 844)}
 FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--virtual-time-budget=60000",
          "--disable-background-networking", "--no-first-run", "--allow-file-access-from-files"]
 
-# Before everything else: what goes wrong is kept.
+# Runs first and records errors.
 WATCH = """<script>
 window.errors = [];
 window.addEventListener("error", (e) => window.errors.push(String(e.message)));
 for (const level of ["error", "warn"]) console[level] = (...what) => window.errors.push(what.join(" "));
 </script>"""
 
-# Behind everything else: asks and clicks; `report` becomes the test's result.
+# Runs last: checks and clicks. `report` becomes the test's result.
 ASK = """<script>
 {
   const all = (q) => [...document.querySelectorAll(q)];
@@ -112,7 +112,7 @@ def in_browser(chromium, page, size, *options):
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "page.html"
         file.write_text(page)
-        if size[0] < 500 and "--screenshot" in str(options):  # a window is no narrower; a frame is
+        if size[0] < 500 and "--screenshot" in str(options):  # a window cannot be this narrow, but a frame can
             frame = f'<body style="margin:0"><iframe src="page.html" width="{size[0]}" height="{size[1]}" style="border:0">'
             file = Path(folder) / "frame.html"
             file.write_text(frame)

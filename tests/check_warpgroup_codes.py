@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """check_warpgroup_codes.py FUSEC FUSEC_RUN [--full] [--sample=N]
 
-Products of sm_90a whose weights are codes, or whose factors are computed on their way: int4, int8, mxfp4 and float8
-with scales of rows or of groups of the depth, with zero points or none, along the depth and across it, gated, in
-batches, of experts, several in one launch. Sizes that are multiples of no tile, on a device of few multiprocessors:
-tiles that the copying warpgroup writes for wgmma, right results and no finding, no bank conflict, no spill; tiles of
-256 rows, of which the last has less, that of groups' rows, too. So are attention's keys and values that are codes.
-Rows of int8 with an offset are multiplied as they lie.
-A gated unit over int4 has to do with few instructions for its multiply-adds, and products of few rows, or with scales
-of less of the depth than a tile has, stay those of warps.
+Warpgroup products of sm_90a with quantized weights or computed operands: int4, int8, mxfp4 and float8 with scales of
+rows or of groups along K, with or without zero points, contiguous or strided along K, gated, batched, grouped
+(experts), several in one launch. Sizes are multiples of no tile, on a device of few multiprocessors. The copying
+warpgroup writes dequantized tiles for wgmma; results are right, without findings, bank conflicts or spills; tiles have
+256 rows, the last with fewer, also in grouped GEMM. Also attention with quantized keys and values. int8 rows with a
+zero point are multiplied as they are.
+
+A gated unit over int4 takes few instructions per multiply-add. Skinny products, and products with a scale for less of K
+than a tile has, stay with warps.
+
 --full: demands on larger sizes for each kind of weight. --sample: N of the forms, evenly spread."""
 import argparse, json, os, tempfile
 
@@ -30,8 +32,8 @@ def model(inputs, nodes, outputs, **more):
 
 
 class Weight:
-    """Codes [rows, depth], or [depth, rows] where they lie across, and what makes numbers of them. A group: so much of
-    the depth has one scale (and zero point) for each row; None: all of it."""
+    """Quantized values [rows, K] (or [K, rows] if strided along K) and the nodes that dequantize them. `group`: length
+    along K of one scale (and zero point) of a row; None: all of K."""
 
     def __init__(self, name, n, k, codes="int4", scales="bfloat16", group=128, zeros=None, to="bfloat16", across=False,
                  experts=()):
@@ -74,7 +76,7 @@ def experts(m, n, k, ends, **weight):
 
 
 def scaled_sums(m, n, k, group):
-    """Scales in float32, which sums are multiplied by."""
+    """float32 scales that multiply the accumulators."""
     w = Weight("w", n, k, scales="float32", group=group, to="float32")
     return model([tensor("x", "bfloat16", m, k)],
                  [node("f", "cast", "x", dtype="float32"), *w.nodes, node("p", "linear", "f", w.factor),
@@ -82,7 +84,7 @@ def scaled_sums(m, n, k, group):
 
 
 def projections(m, k, **weight):
-    """Two products of one launch: three would be too much code."""
+    """Two products in one launch; three would be too much code."""
     weights = {name: Weight(name, n, k, **weight) for name, n in (("q", 520), ("k", 136))}
     return model([tensor("x", "bfloat16", m, k)],
                  [n for w in weights.values() for n in w.nodes] +
@@ -105,7 +107,7 @@ def both_codes(m, n, k):
 
 
 def several_results(m, n, k):
-    """Of 16 and 32 bits, of rows that lie across the depth."""
+    """16-bit and 32-bit results of a product whose left operand is strided along K."""
     w = Weight("w", n, k)
     return model([tensor("x", "bfloat16", k, m), tensor("r", "bfloat16", m, n)],
                  w.nodes + [node("t", "transpose", "x", dim0=0, dim1=1), node("p", "linear", "t", w.factor),
@@ -120,7 +122,7 @@ def symbolic(n, k):
 
 
 def forms():
-    """Name, model."""
+    """(name, model)"""
     for group in (32, 64, 128):
         yield f"int4, groups of {group}", layer(328, 344, 384, group=group)
         yield (f"uint4 with zeros, float16, groups of {group}",
@@ -178,14 +180,14 @@ def attention_of_codes(queries, keys, head, columns, codes, scales, causal=False
 
 
 def attentions():
-    """Keys and values that are computed on their way: name, model."""
+    """(name, model) of attention with dequantized keys and values."""
     yield "attention over int8", attention_of_codes(200, 333, 64, 64, "int8", "bfloat16")
     yield "attention over int8, causal", attention_of_codes(300, 300, 128, 128, "int8", "bfloat16", causal=True)
     yield "attention over int8 with zeros", attention_of_codes(200, 270, 64, 128, "int8", "float16", zeros="int8", to="float16")
     yield "attention over float8", attention_of_codes(150, 333, 128, 128, "float8_e4m3fn", "float32")
     yield "attention over float8 without scales", attention_of_codes(150, 200, 128, 64, "float8_e5m2", None, to="float16")
     yield "attention over int4", attention_of_codes(150, 333, 64, 64, "int4", "bfloat16")
-    # Lines of no whole number of 128 bytes, whose sixteenths lie in banks of their own all the same.
+    # Rows of no multiple of 128 bytes, whose 16-byte pieces still are in different banks.
     yield "attention over int8, heads of 72", attention_of_codes(200, 270, 72, 72, "int8", "bfloat16")
     yield "attention over float8, heads of 80", attention_of_codes(150, 333, 80, 80, "float8_e4m3fn", "bfloat16", causal=True)
     yield "attention over int8 with zeros, heads of 96", attention_of_codes(200, 200, 96, 96, "int8", "float16", zeros="int8", to="float16")
@@ -193,7 +195,7 @@ def attentions():
 
 
 def of_offset(m, k, *columns, batch=(), gated=False, out="bfloat16"):
-    """Products of int8 rows that have an offset."""
+    """Products of int8 rows that have a zero point."""
     constants, nodes = [tensor("xs", "float32", 1), tensor("xo", "int8", 1)], []
     for i, n in enumerate(columns):
         constants += [tensor(f"w{i}", "int8", n, k), tensor(f"s{i}", "float32", n), tensor(f"b{i}", "float32", n)]
@@ -205,7 +207,8 @@ def of_offset(m, k, *columns, batch=(), gated=False, out="bfloat16"):
 
 
 def offsets():
-    """Rows' offsets are taken from the sums, with what threads add up of right tiles: name, model."""
+    """(name, model): the zero points of rows are subtracted from the accumulators, with column sums that threads
+    compute from tiles of weights."""
     yield "an offset, 256 columns at a time", of_offset(500, 1040, 520)
     yield "an offset, 128 columns", of_offset(300, 528, 128)
     yield "an offset, 192 columns", of_offset(300, 528, 192, out="float32")
@@ -217,13 +220,13 @@ def offsets():
 
 
 def stay():
-    """Name, model: of warps, or of few rows."""
+    """(name, model) of products that stay with warps, or skinny."""
     yield "few rows", layer(16, 512, 512)
     yield "scales of sums, groups of 32", scaled_sums(328, 344, 384, 32)
 
 
 def demands(full):
-    """Name, model, instructions a thousand multiply-adds."""
+    """(name, model, most instructions per thousand multiply-adds)"""
     yield "int4, a gated unit of 512 rows", gated(512, 256, 2048), 1.0
     yield "int8 with an offset", of_offset(512, 1024, 512), 0.75
     if not full:
@@ -235,7 +238,7 @@ def demands(full):
 
 
 def profiled(options, path, few, name, graph, verify):
-    """The schedules, and what the one kernel has done on the emulator."""
+    """The schedules, and the emulator's profile of the one kernel."""
     json.dump(graph, open(path("form.json"), "w"))
     run([options.fusec, path("form.json"), f"--emit=cu={path('form.cu')}", "--no-nvrtc",
          f"--emit=manifest={path('manifest.json')}"] + few)
@@ -261,7 +264,7 @@ def main():
         chosen = [(name, graph) for name, graph in forms() if options.only in name]
         for name, graph in chosen[::max(1, len(chosen) // options.sample)] if options.sample else chosen:
             schedules, _ = profiled(options, path, few, name, graph, True)
-            # A launch of few of a symbol's rows takes special forms, as the rows of a launch say.
+            # A launch with few rows, given by a symbol, takes special forms.
             special = ["few_rows_mma"] if graph.get("symbols") else []
             expect(schedules[0] == "gemm_wgmma" and set(schedules[1:]) == set(special),
                    f"{name}: {schedules}, expected gemm_wgmma and {special or 'nothing'}")

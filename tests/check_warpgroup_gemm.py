@@ -1,15 +1,16 @@
 #!/usr/bin/env python3
 """check_warpgroup_gemm.py FUSEC FUSEC_RUN [--full] [--sample=N]
 
-What the GEMM of sm_90a has to show without a GPU. A linear layer with bias and GELU in bfloat16: wgmma fed by TMA,
-into both blocks of a cluster where both multiply it, from a producer that gives registers to consumers; stores by TMA;
-no bank conflict, no spill; bytes asked of global memory within 1.1 times what its tiles need; NVRTC within 400 ms of
-CPU. Then every transposition, batches, dual products with a gated unit, results in several tensors and sizes that are
-symbols, factors of float8 and int8 with scales of tensors, rows and blocks of the depth, rows in groups with a matrix
-each, on a device of few multiprocessors, so that small products take this form and blocks make tile after tile: sizes that are no multiple of
-any tile, right results and no finding on the emulator, what the compiled host part launches.
---full: the layer at 4096 x 4096 x 4096 on a sample of its blocks. --sample: N of the forms, evenly spread. Where nvdisasm is in PATH, HGMMA, QGMMA, IGMMA,
-UTMALDG and UTMASTG are looked for in the machine code, too."""
+The warpgroup GEMM of sm_90a, checked on the emulator. A linear layer with bias and GELU in bfloat16: wgmma fed by TMA,
+with multicast to both blocks of a cluster that multiply the same tile, a producer that gives registers to consumers,
+stores by TMA, no bank conflict, no spill, requested bytes of global memory within 1.1 times what its tiles need, NVRTC
+within 400 ms of CPU. Then every transposition, batches, gated dual GEMM, results in several tensors, symbolic sizes,
+float8 and int8 operands with scales of tensors, rows and blocks along K, and grouped GEMM, on a device of few
+multiprocessors so that small products use this form and blocks are persistent. Sizes are multiples of no tile; checked
+are results, findings, and the launches of the compiled host part.
+
+--full: the layer at 4096 x 4096 x 4096 on a sample of its blocks. --sample: N of the forms, evenly spread. If nvdisasm
+is in PATH, HGMMA, QGMMA, IGMMA, UTMALDG and UTMASTG are checked in the machine code, too."""
 import argparse, json, os, re, shutil, tempfile
 
 import json_schema
@@ -57,7 +58,7 @@ def transposed(x_turned, w_turned, dtype, m, n, k):
 
 
 def forms():
-    """Name, model, and what the kernel's source must hold."""
+    """(name, model, texts that the kernel's source must contain)"""
     for dtype in ("bfloat16", "float16"):
         for x_turned in (False, True):
             for w_turned in (False, True):
@@ -70,7 +71,7 @@ def forms():
     yield ("batched, with a residual",
            model([tensor("x", 3, 200, 136), tensor("w", 3, 136, 344), tensor("r", 3, 200, 344)],
                  [node("y", "matmul", "x", "w"), node("z", "add", "y", "r")], ["z"]), ["load_box_to_both"])
-    # A cluster's last tile has no rows.
+    # The last tile of a cluster has no rows.
     for n in (344, 341):
         yield (f"rows of three tiles, {n} columns, with a residual",
                model([tensor("x", 384, 136), tensor("r", 384, n)],
@@ -132,8 +133,8 @@ def forms():
 
 
 def dequantized(x, w, x_scale, w_scale, block=None, m=328, n=344, k=400):
-    """Codes times scales, multiplied. Scales: of a tensor, of rows, or of so much of the depth of a row each. Those of
-    the weight that are fewer than its rows hold for 128 rows each."""
+    """A product of quantized values times scales. Scales are of a tensor, of rows, or of blocks along K of each row. If
+    the weight has fewer scales than rows, each is for 128 rows."""
     nodes = []
 
     def widened(name, scale, rows):
@@ -214,8 +215,8 @@ def forms_in_8_bits():
 
 
 def grouped(m, k, n, offsets, dtype="bfloat16", turned=False, **more):
-    """Rows that choose among matrices in groups: those of "a", and of "b" where the product is gated. `offsets`:
-    numbers, or how many, which --random makes come in any order and beyond the rows."""
+    """Grouped GEMM: rows of "a" choose among matrices, and among those of "b" if the product is gated. `offsets`:
+    numbers, or their count, for which --random gives values in any order and beyond the rows."""
     given = isinstance(offsets, list)
     offsets_ = tensor("o", len(offsets) if given else offsets, dtype="int32")
     count = offsets_["shape"][0]
@@ -247,7 +248,7 @@ def grouped(m, k, n, offsets, dtype="bfloat16", turned=False, **more):
     if more.get("router"):  # a weight of each row
         nodes += [node("v", "unsqueeze", "r", dim=1), node("z", "mul", "y", "v")]
     rows = more.get("picked_from", m)
-    if rows != m:  # each row is one of so many
+    if rows != m:  # rows are gathered from so many
         nodes.insert(0, node("picked", "index_select", "x", "t", dim=0))
         for each in nodes[1:]:
             each["inputs"] = ["picked" if name == "x" else name for name in each["inputs"]]
@@ -259,7 +260,8 @@ def grouped(m, k, n, offsets, dtype="bfloat16", turned=False, **more):
 
 
 def forms_in_groups():
-    """Groups of no row, of one, of all; rows behind the last group; ends in any order and beyond the rows."""
+    """Groups of no row, of one, of all rows; rows after the last group; offsets in any order and beyond the rows.
+    """
     ends = [0, 1, 1, 300, 520]
     yield ("groups", grouped(700, 136, 344, ends), ["find_group<", "<0, 64>(", "store_box(", "store_lines("])
     yield ("groups, a bias of each", grouped(700, 136, 344, 5, "float16", turned=True, biased=True), ["<0, 0>("])
@@ -298,7 +300,7 @@ def forms_in_groups():
 
 
 def forms_of_scaled_groups():
-    """Codes of float8 with a scale for each row and each matrix's columns, or for blocks of the depth of these."""
+    """float8 operands with a scale for each row and each column of a matrix, or for blocks along K."""
     for name, m, k, block, wanted in (("rows", 700, 384, 384, "column_scale"), ("blocks", 1300, 512, 128, "<true, true>")):
         x_scales = (m,) if block == k else (m, k // block)
         yield (f"groups, fp8 with scales of {name}",
@@ -315,7 +317,7 @@ def forms_of_scaled_groups():
 
 
 def pairs(x, w, columns, product, offsets=None, codes=None, **more):
-    """Gate and up are columns of one product in turn, as experts of GPT-OSS have them."""
+    """Gate and up are interleaved columns of one product, as in the experts of GPT-OSS."""
     constants, nodes, weights = [tensor("w", *w, dtype=codes or "bfloat16")], [], "w"
     if codes:
         block = dict(axis=len(w) - 2, block=32)
@@ -333,7 +335,7 @@ def pairs(x, w, columns, product, offsets=None, codes=None, **more):
 
 
 def forms_of_pairs():
-    """Both of a pair in one thread, whatever is multiplied; columns in no eights; rows that are a symbol."""
+    """Gate and up in one thread, with all kinds of operands; columns that are no multiple of 8; symbolic rows."""
     wanted = ["eight_pairs<float", "multiply_warpgroup_bf16<0, 64>"]
     yield ("groups, pairs", pairs([700, 136], [4, 136, 688], 688, "grouped_matmul", [0, 1, 300, 520]), wanted)
     yield ("groups, pairs of codes", pairs([700, 160], [4, 160, 688], 688, "grouped_matmul", [0, 1, 300, 520], "int4"),
@@ -360,7 +362,7 @@ def check_forms(options, path, few):
              f"--emit=manifest={path('manifest.json')}"] + few)
         source, manifest = open(path("form.cu")).read(), json.load(open(path("manifest.json")))
         schedules = [k["schedule"] for k in manifest["kernels"]]
-        if graph.get("symbols"):  # launches of few rows have forms of their own
+        if graph.get("symbols"):  # launches with few rows take special forms
             schedules = [s for s in schedules if not s.startswith("few_rows")]
         expect(schedules == ["gemm_wgmma"], f"{name}: no gemm_wgmma alone")
         expect(not json_schema.problems(manifest, SCHEMA), f"{name}: a manifest that its schema does not know")
@@ -372,8 +374,8 @@ def check_forms(options, path, few):
 
 
 def check_groups(options, path, few, what, **more):
-    """A gated unit whose rows come in groups: tiles of each group's rows and of no others, what these need of global
-    memory, fewer instructions than products by warps take, code that is fed by TMA."""
+    """A gated unit with grouped rows: tiles hold rows of one group only, requested bytes match them, fewer instructions
+    than by warps, operands fed by TMA."""
     m, k, n, ends = 1024, 2048, 256, [0, 1, 256, 700]
     json.dump(grouped(m, k, n, ends, gated=True, **more), open(path("groups.json"), "w"))
     run([options.fusec, path("groups.json"), "-o", path("groups.cu")] + few)
@@ -405,7 +407,7 @@ def check_groups(options, path, few, what, **more):
 
 
 def check_machine_code(options, path, target):
-    """Products of 8 bits, side by side: nothing waits between those of a stage, nothing spills."""
+    """8-bit products in the machine code: no wait between the products of a stage, no spill."""
     disassembler = shutil.which("nvdisasm")
     for name, graph, _ in forms_in_8_bits() if disassembler else []:
         wanted = {"fp8, blocks of 128 by 128": "QGMMA.64x128x32.F32.E4M3.E4M3", "fp8, a long depth": "QGMMA.64x128x32.F32",
@@ -448,8 +450,8 @@ def check_layer(options, path, target):
     of_all = 2 * -(-m // (2 * ROWS)) * -(-n // columns)
     if not options.full:
         expect(tiles == of_all, f"{tiles} tiles, expected {of_all}")
-    # Of a tile, a block copies the rows of x and half of what w has for both; what is stored is 2 bytes an element, and
-    # as much of the bias is read by its rows' lanes.
+    # For a tile a block copies the rows of x, and half of the columns of w that the cluster shares. It stores 2 bytes
+    # an element, and its lanes read as many bytes of the bias.
     needed = tiles * (ROWS + columns // 2) * k * 2 + 2 * 2 * m * n * tiles // of_all
     expect(profile["requested_bytes"] <= 1.1 * needed,
            f"{profile['requested_bytes']} bytes of global memory, {needed} needed")

@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
 """check_wirings.py FUSEC FUSEC_RUN [--count=N] [--seed=N] [--only=TEXT] [--arch=sm_80,sm_90a] [--keep=DIR]
 
-Softmax, norms and attention as front ends decompose them, wired in random ways: grouped heads, decoding, masks of all
-kinds, rope before, soft caps, sinks on either side, weights and logarithms of their sums that are needed elsewhere,
-residuals before and codes behind. Each is one group of one launch (two where the keys of few rows, or few long rows, are
-divided among blocks, three where float32 heads are predicted to be faster so), and its numbers are the reference's; a
-rare code may be another where a rounding on its way turns over. Attention whose heads no kernel has a form for is products on
-tensor cores. Of one query, what is computed on the way to the products (rope, codes as keys and values) takes a bounded
-share of instructions more than plain operands. Status 77: no NVRTC."""
+Softmax, norms and attention as front ends decompose them, with random neighbours: grouped heads, decoding, masks of all
+kinds, RoPE before, soft caps, sinks on either side, weights and logarithms of sums as outputs, residuals before and
+quantization after. Each is one group of one launch (two if several blocks share the keys of few rows, or few long rows;
+three if float32 heads are predicted to be faster so), and results equal the reference's, except that a few quantized
+values may differ by a rounding. Attention with heads that no kernel has a form for becomes products on tensor cores.
+With one query, operands computed for the products (RoPE, quantized keys and values) take a bounded factor more
+instructions than plain operands. Status 77: no NVRTC."""
 import argparse, json, os, random, re, subprocess, sys, tempfile
 
 
 class Model:
-    """Nodes and inputs under names of their own."""
+    """Nodes and inputs with names of their own."""
 
     def __init__(self, name):
         self.name, self.inputs, self.nodes, self.outputs, self.symbols = name, [], [], [], {}
@@ -49,7 +49,7 @@ def rope(m, x, name, dtype, length, depth):
 
 
 def attention(rng, number):
-    """A model and the launches that it may have."""
+    """A model, and its allowed numbers of launches."""
     dtype = rng.choice(["float16", "bfloat16", "float32"])
     kv_heads, group = rng.choice([1, 2, 3]), rng.choice([1, 1, 2, 4])
     heads, batch = kv_heads * group, rng.choice([1, 2])
@@ -140,10 +140,10 @@ def attention(rng, number):
     m.outputs.insert(0, o)
     if logarithm:
         m.outputs.append(logarithm)
-    # Float32 products on tensor cores may be predicted to be faster than one kernel in lanes of large heads, or of
-    # weights that are dropped out and stored, if they are stored twice or of few queries and large values.
+    # Separate float32 products on tensor cores may be predicted to be faster than one FFMA kernel: for large heads, and
+    # for weights with dropout that are stored, if they are stored twice or there are few queries and large values.
     apart = dtype == "float32" and (depth == 256 or used == "both" or (used == "dropout" and value_depth > 64))
-    may_share = keys >= 128 or m.symbols  # what a launch has of a symbol's keys may be many
+    may_share = keys >= 128 or m.symbols  # a symbolic number of keys may be large
     return m, dict.fromkeys(("sm_80", "sm_90a"), 3 if apart else 2 if may_share else 1)
 
 
@@ -207,7 +207,7 @@ def rows(rng, number):
             m.outputs.append(loss)
         x = x if dtype == "float32" else m("cast", x, dtype=dtype)
     behind = rng.choice(["no", "quantize", "quantize", "asymmetric", "sum"])
-    # Codes may be off where values of float32 lie between two, and where a step of 16 bits is more than a code.
+    # Quantized values may differ if a float32 value is halfway, and if a 16-bit step exceeds a quantization step.
     if behind in ("quantize", "asymmetric") and (dtype == "float32" or "softmax" in way):
         behind = "sum"
     if not m.nodes:
@@ -222,13 +222,13 @@ def rows(rng, number):
         m.outputs += [x, m("sum", x, dim=[-1])]
     else:
         m.outputs.append(x)
-    # Without clusters, few long rows are divided among blocks of several launches, or what is dear stands apart; the
-    # longest are shared by more blocks than a cluster has, whose counters a launch clears.
+    # Without clusters, few long rows take several launches with several blocks a row, or expensive parts are separate.
+    # The longest rows are shared by more blocks than a cluster has, and a launch clears their counters.
     return m, {"sm_80": 5 if count < 10 and length > 30000 else 1, "sm_90a": 2 if count < 10 and length > 100000 else 1}
 
 
 def large_heads():
-    """The op with heads of more than 256."""
+    """The attention op with heads of more than 256."""
     def model(name, dtype, heads, groups, queries, keys, depth, columns, mask=None, **attrs):
         m = Model(name)
         operands = [m.input("q", dtype, 1, heads, queries, depth), m.input("k", dtype, 1, groups, keys, depth),
@@ -249,7 +249,7 @@ FAMILIES = {"attention": attention, "rows": rows}
 
 
 def one_query(before):
-    """Decoding with grouped heads; `before` says what stands before queries, or keys and values."""
+    """Decoding with grouped heads; `before` names the ops before queries, or keys and values."""
     m = Model("decoding_" + before)
     depth, keys, dtype = 128, 1025, "bfloat16"
     q = m.input("q", dtype, 1, 8, 1, depth)
@@ -267,7 +267,7 @@ def one_query(before):
     return m
 
 
-# What may stand before the products of one query, and how many times the instructions it may take.
+# Ops before the products of one query, and the allowed ratio of instructions.
 BEFORE_ONE_QUERY = {"rope": 1.3, "halves": 1.3, "interleaved": 1.3, "int8": 2.6, "float8_e4m3fn": 4.5}
 
 
@@ -298,8 +298,8 @@ def problem(args, path, model, most, arch):
 
 
 def are_few_codes(args, model, path, text, options):
-    """Do only a few codes differ, of which a rounding before them turned over? They agree where nothing is rounded
-    otherwise than node by node."""
+    """Whether only a few quantized values differ, because a value before them rounds differently. With rounding after
+    each node all must agree."""
     differ = re.search(r'^output "(\w+)".*; (\d+) elements differ', text, re.MULTILINE)
     made = {node["name"]: node for node in model.nodes}
     if not differ or made[differ[1]].get("attrs", {}).get("dtype") not in ("int8", "uint8") or int(differ[2]) > 8:
@@ -320,7 +320,7 @@ def problem_of_large_heads(args, path, arch):
 
 
 def counted(args, folder, model, arch):
-    """Executed instructions, and what else is not to be more; or what is wrong."""
+    """Executed instructions, and other figures that must not grow; or what is wrong."""
     path, report = os.path.join(folder, f"{model.name}.json"), os.path.join(folder, "profile.json")
     with open(path, "w", encoding="utf-8") as f:
         json.dump(model.json(), f)

@@ -2,10 +2,11 @@
 """compile_models.py FUSEC [--sample=N] [--seed=N] [--nvcc=NVCC] [--only=TEXT] [--jobs=N] [--gemm=WHO]
 
 Compiles models of tests/corpus/models with `FUSEC MODEL -o out.cu`: each graph (full and tiny) under each strategy for
-each target, NVRTC proving the source. --sample takes that many of these combinations, the same ones for the same seed.
-With --nvcc the emitted files are compiled by nvcc too, host part included (files that differ in comments alone once),
-and every two of them are linked into one program, with the libraries that they call. Prints each failure and, last, 'N of M compiled'; exit 0 only when all did, 77 when the compiler asked for is
-not there."""
+each target; NVRTC proves the source. --sample takes that many of these combinations, the same ones for the same seed.
+With --nvcc, nvcc also compiles the emitted files, host part included (files that differ only in comments once), and
+pairs of them are linked into one program, with the libraries that they call.
+
+Prints each failure and, last, 'N of M compiled'. Exit 0 only when all did, 77 if the compiler is missing."""
 import argparse, concurrent.futures, hashlib, json, os, random, re, shutil, subprocess, sys, tempfile, threading
 
 MODELS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "corpus", "models")
@@ -14,7 +15,7 @@ TARGETS = ("sm_80", "sm_90a")
 
 
 def combinations(only):
-    """Every (model file, strategy, target); models that hold external calls are for the partition report alone."""
+    """Every (model file, strategy, target). Models with external calls are only for the partition report."""
     with open(os.path.join(MODELS, "index.json"), encoding="utf-8") as f:
         index = json.load(f)
     files = [e["files"][size] for e in index for size in ("full", "tiny")]
@@ -26,7 +27,7 @@ class NoNvrtc(Exception):
 
 
 def run(command, seconds):
-    """None when the command succeeds, else what it said."""
+    """None if the command succeeds, else its output."""
     try:
         p = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds)
     except (OSError, subprocess.TimeoutExpired) as e:
@@ -99,7 +100,7 @@ def main():
 
 
 def libraries_of(files):
-    """What emitted files have to be linked with."""
+    """The libraries that emitted files must be linked with."""
     texts = []
     for file in files:
         with open(file, encoding="utf-8") as f:
@@ -109,7 +110,8 @@ def libraries_of(files):
 
 
 def link_pairs(nvcc, folder, cases):
-    """Links neighbours of one target, of different models, into a program each; returns how many pairs do not link."""
+    """Links neighbours of one target, of different models, into a program each. Returns the number of pairs that do not
+    link."""
     bad = 0
     empty = os.path.join(folder, "empty_main.cpp")
     with open(empty, "w", encoding="utf-8") as f:

@@ -1,5 +1,4 @@
-"""Convolutions and what stands beside them that check_convolutions.py looks at: (name, model, schedules, or a figure that
-stands for what is demanded of it)."""
+"""Models of check_convolutions.py: (name, model, schedules, or a figure that must be reached)."""
 import math
 import random
 
@@ -34,7 +33,7 @@ def convolution(pick, dims, dtype, groups=1, stride=1, dilation=1):
 
 
 def channels_last(made, dims):
-    """The same with the images, the weights and the result as they lie with channels last."""
+    """A convolution with images, weights and results stored with channels last."""
     inputs, constants, nodes = made
     first, last = [0, dims + 1, *range(1, dims + 1)], [0, *range(2, dims + 2), 1]
     images = {v["name"]: v["name"] + "_first" for v in [*inputs, constants[0]]}
@@ -46,7 +45,7 @@ def channels_last(made, dims):
 
 
 def depthwise(pick, dims, dtype, weights_are_constant):
-    """With channels last: each channel by itself."""
+    """A depthwise convolution with channels last."""
     channels, kernel = pick.choice([24, 32, 64, 72, 136]), pick.choice([3, 3, 4, 5, 7] if dims < 3 else [2, 3])
     stride, dilation = pick.choice([1, 1, 2]), pick.choice([1, 1, 2])
     size = [max(s, dilation * (kernel - 1) + 1) for s in ([33], [9, 14], [5, 6, 7])[dims - 1]]
@@ -62,7 +61,7 @@ def depthwise(pick, dims, dtype, weights_are_constant):
 
 
 def in_planes(dtype, image, groups, outputs, kernel, stride=1, tail="", **attributes):
-    """With channels first, of few channels a group; the model, and its multiply-adds."""
+    """Channels first, few channels a group; the model, and its multiply-adds."""
     dims = len(image) - 2
     weights = [outputs, image[1] // groups, *[kernel] * dims]
     attributes = {"stride": [stride] * dims, "padding": [kernel // 2] * dims, **attributes}
@@ -89,8 +88,8 @@ def pooling(pick, op, dtype):
 
 
 def separable(pick, dtype):
-    """A convolution of points, one of each channel by itself, one of points: no transposition is launched, and what lies
-    between has its channels last."""
+    """A 1x1 convolution, a depthwise one, a 1x1 one. No transposition is launched, and values in between are
+    channels-last."""
     channels, size = pick.choice([64, 96]), pick.choice([14, 16])
     return [tensor("x", dtype, 2, 32, size, size)], [
         tensor("w", dtype, channels, 32, 1, 1), tensor("d", dtype, channels, 1, 3, 3),
@@ -100,8 +99,8 @@ def separable(pick, dtype):
 
 
 def images_last(pick, dtype):
-    """A model whose images have their channels last, as its front end writes it: permuted before each convolution and
-    behind it, with a sum between."""
+    """A model with channels-last images as its front end exports it: permutes before and after each convolution, with a
+    sum between."""
     channels, size = pick.choice([32, 64]), pick.choice([14, 16])
     first, last = [0, 3, 1, 2], [0, 2, 3, 1]
     inputs = [tensor("x", dtype, 2, size, size, channels)]
@@ -117,7 +116,7 @@ def images_last(pick, dtype):
 
 
 def bytes_on_tensor_cores(pick, channels_last_too, cast):
-    """Images and weights of int8, sums of int32: what is left of them in int8, or scaled as floats."""
+    """int8 images and weights with int32 accumulators; the result is int8 again, or scaled floats."""
     channels, outputs, size = pick.choice([32, 64]) if channels_last_too else pick.choice([20, 32]), 40, 14
     image = [2, size, size, channels] if channels_last_too else [2, channels, size, size]
     nodes = [node("i", "permute", "x", dims=[0, 3, 1, 2])] if channels_last_too else []
@@ -135,8 +134,8 @@ def bytes_on_tensor_cores(pick, channels_last_too, cast):
 
 
 def dequantized(pick, dims, dtype, groups=1, stride=1, dilation=1):
-    """Images and weights of 8 bits, multiplied as the float32 that they stand for: a scale for the image, one for each
-    output's weights, and as often as not what stands behind them is quantized again."""
+    """8-bit images and weights, multiplied as the float32 values that they stand for: one scale for the image, one for
+    each output channel; sometimes the result is quantized again."""
     inputs, constants, nodes = convolution(pick, dims, dtype, groups, stride, dilation)
     weights = constants[0]
     outputs = weights["shape"][0]
@@ -151,7 +150,7 @@ def dequantized(pick, dims, dtype, groups=1, stride=1, dilation=1):
 
 
 def deep(pick, dtype, groups):
-    """Few results, each of a long depth: blocks have shares of it."""
+    """Few results with a long K: split-K."""
     channels, size = pick.choice([512, 520]) // (2 if dtype == "float32" else 1) * groups, pick.choice([6, 7])
     inputs = [tensor("x", dtype, 1, channels, size, size), tensor("z", dtype, 1, 64, size, size)]
     return inputs, [tensor("w", dtype, 64, channels // groups, 3, 3), tensor("b", dtype, 64)], [
@@ -159,7 +158,7 @@ def deep(pick, dtype, groups):
 
 
 def before_it(pick, dtype):
-    """What is joined and made positive on its way to a convolution."""
+    """A concat and a ReLU before a convolution."""
     size = pick.choice([14, 16])
     inputs = [tensor("x", dtype, 1, 16, size, size), tensor("z", dtype, 1, 16, size, size)]
     return inputs, [tensor("w", dtype, 32, 32, 3, 3)], [
@@ -167,7 +166,7 @@ def before_it(pick, dtype):
 
 
 def network(pick, dtype):
-    """Convolutions with pooling and a sum between: what lies there has its channels last."""
+    """Convolutions with pooling and a sum between them, where values in between become channels-last."""
     channels, outputs, size = 64, pick.choice([64, 72, 136]), pick.choice([28, 30])
     inputs = [tensor("x", dtype, pick.choice([3, 4]), 3, 2 * size, 2 * size)]
     constants = [tensor("w", dtype, channels, 3, 7, 7), tensor("v", dtype, channels, channels, 3, 3),
@@ -181,7 +180,7 @@ def network(pick, dtype):
 
 
 def groups_between(pick, dtype):
-    """ResNeXt's block: a convolution in groups between two of points, whose kernels stand in one file."""
+    """ResNeXt's block: a grouped convolution between two 1x1 ones, with all kernels in one file."""
     channels = pick.choice([64, 128])
     return [tensor("x", dtype, 2, 64, 14, 15)], [
         tensor("w", dtype, channels, 64, 1, 1), tensor("v", dtype, channels, 8, 3, 3),
@@ -209,7 +208,8 @@ def transposed_any(pick, dtype, dims):
 
 
 def phases(pick, dims, channels_last_too):
-    """Transposed, of taps that are a multiple of the stride: nothing is multiplied by what lies between elements."""
+    """A transposed convolution whose window is a multiple of the stride: zeros between elements are not multiplied.
+    """
     stride, taps = pick.choice([2, 2, 3, 4]), pick.choice([1, 1, 2])
     channels, outputs, size = 64, pick.choice([32, 64]), {1: [64], 2: [8, 16], 3: [4, 4, 8]}[dims]
     kernel, first, last = stride * taps, [0, dims + 1, *range(1, dims + 1)], [0, *range(2, dims + 2), 1]
@@ -248,7 +248,8 @@ def awkward(pick, dtype):
 
 
 def mapped(pick, way, dtype):
-    """A factor whose depth runs backwards, or both ways: no line beyond the last is read."""
+    """An operand that is reversed, rolled, or padded by reflection or circularly along K: no row beyond the last is
+    read."""
     m, n, k = pick.choice([4, 33, 70]), pick.choice([16, 61]), pick.choice([5, 31, 77])
     how = {"flip": {"dims": [1]}, "roll": {"shifts": [2], "dims": [1]}, "reflect": {"pad": [3, 2], "mode": "reflect"},
            "circular": {"pad": [3, 2], "mode": "circular"}}[way]
@@ -258,8 +259,8 @@ def mapped(pick, way, dtype):
 
 
 def placed(pick, way, dims, dtype, last):
-    """Of an image that is enlarged, has borders of its own elements or zeros on one side, or channels in its place: where
-    an element of a window lies is no sum of the column's place and the tap's."""
+    """An upsampled image, one with reflected borders or zeros on one side, or with channels moved to space: the
+    position of an element is not the sum of the column's and the tap's."""
     channels, outputs, kernel = pick.choice([24, 32, 40]), pick.choice([20, 40, 72]), pick.choice([2, 3])
     size = [pick.choice({1: [45, 100], 2: [9, 14, 16], 3: [4, 6]}[dims]) for _ in range(dims)]
     inputs, batch = [], pick.choice([1, 2])
@@ -286,7 +287,7 @@ def placed(pick, way, dims, dtype, last):
 
 
 def cases():
-    """(name, model, the schedules it may have; or the multiply-adds that it needs)"""
+    """(name, model, its allowed schedules; or its multiply-adds)"""
     pick, found = random.Random(17), []
 
     def add(name, made, *schedules):
@@ -339,7 +340,7 @@ def cases():
         for channels_last_too in (False, True):
             made, pairs = phases(pick, dims, channels_last_too)
             add(f"phases {dims}d {channels_last_too} {len(found)}", made, pairs)
-    # To one channel, or one of each group: no product, but of the same taps.
+    # One output channel, or one a group: no matrix product, but the same taps.
     for dtype, image, groups, kernel, stride, most in (
             ("float16", (1, 64, 16, 16), 1, 4, 2, 24), ("float32", (1, 64, 16, 16), 1, 4, 2, 8),
             ("bfloat16", (2, 64, 128), 1, 16, 8, 60), ("float16", (1, 21, 8, 8), 21, 16, 8, 40),
@@ -365,7 +366,7 @@ def cases():
         add(f"maximum {dtype}", pooling(pick, "max_pool2d", dtype), *WINDOWS)
         add(f"average {dtype}", pooling(pick, "avg_pool2d", dtype), *WINDOWS)
         add(f"separable {dtype}", separable(pick, dtype), *WINDOWS, PLANES)
-    # The last number: instructions a multiply-add.
+    # The last number: instructions per multiply-add.
     for dtype, image, groups, outputs, kernel, stride, tail, most in (
             ("float16", (2, 32, 56, 56), 32, 32, 3, 1, "relu", 4.8), ("bfloat16", (2, 32, 56, 56), 32, 32, 3, 2, "", 10.5),
             ("float32", (1, 48, 28, 28), 48, 48, 3, 1, "residual", 4.6), ("float16", (1, 48, 28, 28), 48, 48, 5, 1, "", 2.8),
@@ -379,8 +380,8 @@ def cases():
     for dilation, dtype in ((2, "float16"), (3, "float32")):
         made, pairs = in_planes(dtype, (2, 32, 28, 28), 32, 64, 3, dilation=[dilation] * 2, padding=[dilation] * 2)
         add(f"planes dilated {dilation} {dtype}", made, PLANES, 6 * pairs)
-    # In groups of few channels, which lie last. The last numbers: instructions a multiply-add, and how many times the
-    # least bytes are asked for, of small images the weights by many blocks.
+    # Groups of few channels, channels last. The last numbers: instructions per multiply-add, and requested bytes
+    # relative to the least bytes (with small images many blocks read the weights).
     for dtype, image, groups, outputs, kernel, stride, tail, most, bytes_asked, attributes in (
             ("float16", (2, 128, 28, 28), 32, 128, 3, 1, "relu", 1.4, 2.2, {}),
             ("bfloat16", (1, 256, 28, 28), 32, 256, 3, 1, "residual", 0.6, 2.3, {}),
@@ -405,7 +406,7 @@ def cases():
             made = made[0], made[1][:1], [dict(made[2][0], inputs=["x", "w"])]
         add(f"groups last {groups} of {image} by {kernel} stride {stride} {dtype} {tail}",
             channels_last(made, len(image) - 2), GROUPS, most * pairs, bytes_asked)
-    # The same where channels lie first, and of few results of one group.
+    # Groups of few channels, channels first, and few results of one group.
     for dtype, image, groups, outputs, kernel, stride, tail, most, bytes_asked, attributes in (
             ("float16", (2, 32, 56, 56), 8, 32, 3, 1, "relu", 1.7, 3.9, {}),
             ("bfloat16", (2, 32, 56, 56), 8, 32, 3, 1, "", 1.7, 3.9, {}),
@@ -427,7 +428,7 @@ def cases():
         for last in (False, True) if groups == 1 else (False,):
             add(f"groups {'last' if last else 'first'} {groups} of {image} by {kernel} stride {stride} {dtype} {tail}",
                 channels_last(made, len(image) - 2) if last else made, GROUPS, most * pairs, bytes_asked)
-    # Of sizes that only a launch knows, more than one tile and less than two of them.
+    # Symbolic sizes of more than one tile and less than two.
     for dtype, image, groups, kernel, stride, most in (("float16", (3, 64, 17, 11), 16, 3, 1, 6),
                                                        ("bfloat16", (2, 128, 21, 19), 16, 3, 2, 2.5)):
         made, pairs = in_planes(dtype, image, groups, image[1], kernel, stride, "relu")

@@ -1,4 +1,4 @@
-"""What a test finds wrong, and a model's kernels as they run on the emulator."""
+"""Helpers of tests that run a model's kernels on the emulator, and collect failures."""
 import json
 import subprocess
 import sys
@@ -12,7 +12,7 @@ def expect(holds, what):
 
 
 def finished(command):
-    """The command's result. Skips the test where NVRTC is missing."""
+    """The finished process of a command. Skips the test if NVRTC is missing."""
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode == 3 and "no libnvrtc found" in result.stderr:
         print("skipped: " + result.stderr.strip())
@@ -21,14 +21,14 @@ def finished(command):
 
 
 def run(command, what=""):
-    """What it prints; None where it fails, which is one of the failures."""
+    """The output of a command; None if it fails, which counts as a failure of the test."""
     result = finished(command)
     expect(result.returncode == 0, f"{what or ' '.join(command)}: {result.stderr[-2000:]}{result.stdout[-500:]}")
     return result.stdout if result.returncode == 0 else None
 
 
 def profiled(fusec_run, path, *options, inputs="--random"):
-    """The figures of each kernel of a run on the emulator, and ""; or none, and what is wrong."""
+    """The profile of each kernel of a run on the emulator and ""; or no profile and what is wrong."""
     result = finished([fusec_run, path, inputs, "--device=emulator", "--json", "--profile=-", *options])
     if result.returncode != 0:
         return [], result.stderr[-2000:] + result.stdout[-500:]
@@ -36,14 +36,14 @@ def profiled(fusec_run, path, *options, inputs="--random"):
 
 
 def emulated(fusec_run, path, *options, inputs="--random"):
-    """The same, where what is wrong is one of the failures."""
+    """The profile of each kernel of a run on the emulator; an error counts as a failure of the test."""
     kernels, why = profiled(fusec_run, path, *options, inputs=inputs)
     expect(not why, f"{path}, {' '.join(options)}: {why}")
     return kernels
 
 
 def fault_of(kernel):
-    """What no kernel may have: findings, bank conflicts, local memory. "" where it has none of them."""
+    """What no kernel may have: findings, bank conflicts, local memory. "" if it has none."""
     local = max(kernel["resources"]["spill_bytes"], kernel["resources"]["stack_bytes"])
     found = {"findings": kernel["findings"], "bank conflicts": kernel["bank_conflicts"], "bytes of local memory": local}
     return ", ".join(f"{count} {what}" for what, count in found.items() if count)
@@ -55,12 +55,12 @@ def expect_clean(kernels, what):
 
 
 def executed(kernels):
-    """Warp instructions of all."""
+    """Warp instructions of all kinds."""
     return sum(sum(kernel["instructions"].values()) for kernel in kernels)
 
 
 def finish(what=""):
-    """Prints the failures, how many of what, and ends the test."""
+    """Prints the failures and the number of cases, and ends the test."""
     for failure in failures:
         print(failure)
     print(f"{what}{len(failures)} failures")

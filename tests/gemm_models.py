@@ -1,4 +1,4 @@
-"""Products that check_gemm.py looks at: what each is right and quick at, by what it is called there."""
+"""Products of check_gemm.py, by name: correctness cases and cases with bounds on instructions."""
 
 
 def tensor(name, dtype, *shape):
@@ -21,7 +21,7 @@ def layer(m, n, k):
                  constants=[tensor("w", "bfloat16", n, k), tensor("bias", "bfloat16", n)])
 
 
-# Rows in groups, each with a matrix of its own, whose offsets --random makes come in any order and beyond the rows.
+# Grouped GEMM. --random gives offsets in any order and beyond the rows.
 GROUPED = {
     "gathered_gated": (
         [tensor("x", "bfloat16", 40, 72), tensor("t", "int64", 75), tensor("a", "bfloat16", 5, 72, 104),
@@ -49,11 +49,11 @@ GROUPED = {
         [node("a", "dequantize", ["x", "xs"], dtype="float32", axis=0),
          node("d", "dequantize", ["w", "s"], dtype="float32", axis=2, block=128),
          node("b", "transpose", ["d"], dim0=1, dim1=2), node("h", "grouped_matmul", ["a", "b", "o"])]),
-    # Ends that lie equally far apart need no memory.
+    # Equally long groups need no table of offsets.
     "equal": (
         [tensor("x", "bfloat16", 77, 72), tensor("a", "bfloat16", 6, 72, 104), tensor("o", "int32", 6) | {"data": [12, 24, 36, 48, 60, 72]}],
         [node("g", "grouped_matmul", ["x", "a", "o"]), node("h", "gelu", ["g"])]),
-    # What lies across the rows is copied in pieces of several, though groups begin at any row.
+    # Column-major rows are copied in pieces of several, though groups begin at any row.
     "turned": (
         [tensor("x", "float16", 64, 152), tensor("a", "float16", 5, 64, 72), tensor("o", "int32", 5)],
         [node("t", "transpose", ["x"], dim0=0, dim1=1), node("h", "grouped_matmul", ["t", "a", "o"])]),
@@ -73,8 +73,8 @@ GROUPED = {
          node("s", "silu", ["g"]), node("u", "grouped_matmul", ["t", "b", "o"]), node("h", "mul", ["s", "u"])])}
 
 
-# Rows, or columns, that are looked up, of tiles with fewer lines than the block's threads copy at a time: whole tiles, so
-# that nothing beyond the last line needs to be held back but those threads that have none.
+# Gathered rows or columns, with tiles of fewer lines than the block's threads copy at a time. Sizes are whole tiles, so
+# only threads without a line need a guard.
 LOOKED_UP = {
     "norm": ([tensor("t", "bfloat16", 9, 16), tensor("i", "int64", 16), tensor("w", "bfloat16", 64, 16)],
              [node("e", "embedding", ["t", "i"]), node("p", "linear", ["e", "w"]),
@@ -104,14 +104,14 @@ LOOKED_UP = {
                 node("h", "softmax", ["p"], dim=-1)])}
 SYMBOL_OF_ROWS = {"m": {"multiple_of": 32, "max": 4096, "hint": 64}}
 
-# Products that may be one pass of tf32: factors along the depth and across it, sizes that are multiples of no tile.
+# Products for one pass of tf32: operands contiguous or strided along K, sizes that are multiples of no tile.
 TF32 = (
     [tensor("x", "float32", 200, 136), tensor("z", "float32", 136, 200), tensor("w", "float32", 264, 136),
      tensor("v", "float32", 136, 260), tensor("b", "float32", 264), tensor("g", "float32", 2, 136, 64)],
     [node("p", "linear", ["x", "w", "b"]), node("y", "gelu", ["p"]), node("q", "matmul", ["x", "v"]),
      node("t", "transpose", ["z"], dim0=0, dim1=1), node("r", "matmul", ["t", "v"]), node("o", "matmul", ["x", "g"])])
 
-# Few tiles and a long depth, which several blocks share: sizes that are multiples of no tile.
+# Few tiles and a long K (split-K), at sizes that are multiples of no tile.
 SHARED = {
     "layer": ([tensor("x", "bfloat16", 72, 4104), tensor("w", "bfloat16", 136, 4104), tensor("b", "bfloat16", 136),
                tensor("r", "bfloat16", 72, 136)],
@@ -138,7 +138,7 @@ SHARED = {
                   [node("p", "linear", ["x", "w", "b"]), node("h", "gelu", ["p"])]),
     "deep_symbol": ([tensor("x", "float16", 72, "k"), tensor("w", "float16", 136, "k")],
                     [node("p", "linear", ["x", "w"]), node("h", "relu", ["p"])]),
-    # Codes, their scales of columns, of groups, of blocks of both factors; zero points.
+    # Quantized weights with scales of columns, of groups, of blocks of both operands; zero points.
     "codes": ([tensor("x", "bfloat16", 40, 4104), tensor("c", "int8", 136, 4104), tensor("s", "bfloat16", 136),
                tensor("r", "bfloat16", 40, 136)],
               [node("w", "dequantize", ["c", "s"], dtype="bfloat16", axis=0), node("p", "linear", ["x", "w"]),
@@ -176,12 +176,12 @@ SHARED = {
                            node("v", "dequantize", ["w", "ws"], dtype="float32", axis=1, block=256),
                            node("p", "linear", ["a", "v"]), node("h", "cast", ["p"], dtype="bfloat16")])}
 SYMBOLS = {"symbols": {"b": {"max": 16, "hint": 2}}, "deep_symbol": {"k": {"multiple_of": 8, "max": 65536, "hint": 4096}}}
-# Depths of the symbol for kernels whose number of shares was chosen for another one: most of them empty, one of them
-# short, all of them full.
+# Values of a symbolic K for kernels whose split-K count was chosen for another value: most parts empty, one part
+# short, all parts full.
 DEPTHS = [8, 456, 4104]
 
-# Some tiles more than multiprocessors, of which there are five here: the last tiles are streamed by five blocks, stretches
-# end within tiles and go over from one to the next.
+# Slightly more tiles than multiprocessors (five here): five stream-K blocks compute the last tiles, and their ranges
+# begin and end within tiles.
 STREAMED = {
     "layer": ([tensor("x", "bfloat16", 200, 520), tensor("w", "bfloat16", 264, 520), tensor("b", "bfloat16", 264),
                tensor("r", "bfloat16", 200, 264)],
@@ -198,7 +198,7 @@ STREAMED = {
                     tensor("xs", "float32", 1), tensor("xo", "int8", 1)],
                    [node("h", "static_quant_linear", ["x", "w", "ws", "xs", "xo"], out_dtype="float16")])}
 
-# Products of float32 by lanes with 64 sums each: with their factors they leave little room for where all these lie.
+# FFMA products with 64 accumulators a lane, which with the operands leave few registers for addresses.
 IN_LANES = {
     "linear": ([tensor("x", "float32", 4096, 64), tensor("w", "float32", 4096, 64), tensor("b", "float32", 4096)],
                [node("p", "linear", ["x", "w", "b"]), node("h", "gelu", ["p"])]),
@@ -214,10 +214,9 @@ IN_LANES = {
     "strided": ([tensor("x", "float32", 16, 320, 32, 32), tensor("w", "float32", 320, 320, 1, 1)],
                 [node("h", "conv2d", ["x", "w"], stride=[2, 2])])}
 
-# Rows that are reduced behind their product, of more columns than a tile of the pipeline has as well, whose lanes take
-# eight columns side by side, four or one, and of columns that lie an odd number apart; a single expert, zero points and
-# small groups of codes; bytes whose lines begin anywhere; each in one kernel, which a plan asks for: such long rows are
-# predicted to be dearer so.
+# Products with a reduction of their rows, also with more columns than a tile, with eight, four or one columns a lane,
+# and with an odd stride; a single expert, zero points and small quantization groups; 8-bit data with unaligned rows.
+# A plan puts each into one kernel, because such long rows are predicted to be slower so.
 WITHOUT_CONFLICTS = {
     "norm": ([tensor("x", "bfloat16", 40, 64), tensor("w", "bfloat16", 512, 64), tensor("g", "bfloat16", 512)],
              [node("p", "linear", ["x", "w"]), node("h", "rms_norm", ["p", "g"], normalized_shape=[512])]),
@@ -279,8 +278,8 @@ WITHOUT_CONFLICTS = {
                       [node("p", "matmul", ["x", "w"]), node("h", "softmax", ["p"], dim=-1)])}
 
 
-# Gate and up are columns of one product in turn, of matrices whose neighbours lie along the columns: as where neighbours
-# lie along the depth, codes as where gate and up are halves. --- experts, rows, depth, pairs of columns, dtype, codes
+# Gate and up are interleaved columns of one product, with matrices contiguous along the columns or along K, also
+# quantized. --- experts, rows, K, pairs of columns, dtype, quantized
 PAIRED = {"pairs of experts": (2, 256, 512, 256, "bfloat16", None), "pairs of a batch": (0, 136, 264, 200, "float16", None),
           "pairs of codes": (2, 128, 256, 256, "bfloat16", "int4"),
           "pairs of mxfp4": (2, 128, 256, 256, "bfloat16", "float4_e2m1fn"), "pairs in no eights": (2, 150, 136, 100, "bfloat16", None)}
@@ -313,21 +312,21 @@ def paired(experts, rows, depth, pairs, dtype, codes, way):
     return model("pairs", inputs + offsets, nodes)
 
 
-# Codes with a scale for each column, columns beside one another, are widened and scaled two at a time.
+# Quantized weights with a scale for each column, contiguous along columns, are dequantized two at a time.
 ACROSS = {"float4_e2m1fn": ("float8_e8m0fnu", 23), "int4": ("bfloat16", 16)}
 
-# Codes whose blocks are no power of two long, scaled with zero points: as many as have one scale are computed together, so
-# that they take so many times the instructions of blocks of 32.
+# Quantization groups whose length is no power of two, with zero points: the elements of one scale are computed
+# together. The number is the allowed ratio of instructions to groups of 32.
 UNEVEN_BLOCKS = {10: 2.5, 20: 1.95, 24: 1.65, 48: 1.5}
 
-# What stands behind a product is read and stored by several columns at a time.
+# Epilogues read and store several columns at a time.
 MOST_INSTRUCTIONS = {"residual_norm": 29000, "softmax_of_120": 13000, "float8_of_100": 80000, "int8_of_100": 80000,
                      "norm_of_17": 25000}
 
-# (rows, columns, depth, dtype, right factor as it lies): of these some had local memory.
+# (rows, columns, K, dtype, layout of the right operand): some of these once used local memory.
 WITHOUT_SPILLS = [(127, 1001, 511, "bfloat16", "nk"), (64, 500, 4095, "float16", "nk"), (7, 500, 511, "float32", "nk"),
                   (4096, 1001, 511, "float32", "nk"), (127, 33, 511, "float16", "nk"),
                   (4096, 64, 1024, "bfloat16", "nk"), (64, 4096, 1024, "bfloat16", "kn")]
 
-# (rows, columns, depth, elements of each scale) of float8, which ptxas multiplies as halves: behind these a bias and silu.
+# (rows, columns, K, elements of each scale) of float8, which ptxas multiplies as halves; with bias and SiLU.
 FLOAT8_WITHOUT_SPILLS = [(519, 2056, 144, (1, 1)), (300, 1024, 256, (300, 1024)), (519, 520, 528, (1, 1))]

@@ -1,15 +1,15 @@
-"""The models of tests/golden, and how the tests run a program on a model."""
+"""The models of tests/golden, and helpers that run a program on a model."""
 import json, os, subprocess
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "golden")
 
 
 class Failure(Exception):
-    """What a test found wrong."""
+    """A failure of a test."""
 
 
 def names():
-    """The golden models, in order; beside NAME.json stand the outputs expected of it."""
+    """The golden models, sorted. Expected outputs are next to NAME.json."""
     return sorted(e[:-5] for e in os.listdir(FOLDER) if e.endswith(".json") and not e.endswith(".partition.json"))
 
 
@@ -19,12 +19,12 @@ def load(name):
 
 
 def calls_launcher(model):
-    """Whether the model needs a launcher from outside: no device of fusec-run can execute it."""
+    """Whether the model needs a launcher from outside, so that no device of fusec-run can execute it."""
     return any("symbol" in node.get("attrs", {}) for node in model["nodes"])
 
 
 def run(command, folder=None, good=(0,)):
-    """The finished process; its exit status is one of `good`, else a Failure."""
+    """The finished process. Its exit status is one of `good`, else raises Failure."""
     try:
         p = subprocess.run(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=600)
     except (OSError, subprocess.TimeoutExpired) as e:
@@ -50,5 +50,5 @@ def emit(fusec, model, kinds, scratch, options=(), folder=None):
 
 
 def lacks_nvrtc(process):
-    """Whether a process that ended with status 3 did so because NVRTC is not on this machine."""
+    """Whether a process ended with status 3 because NVRTC is missing."""
     return process.returncode == 3 and b"no libnvrtc found" in process.stderr

@@ -1,9 +1,9 @@
-"""Convolutions whose sums stand beside one another in a kernel, and such of many channels: (inputs, constants, nodes)."""
+"""Models with several convolutions in one kernel, and with many channels: (inputs, constants, nodes)."""
 from warpgroup_convolution_models import node, tensor
 
 
 def residual(pick, dims, dtype):
-    """The last convolution of a residual block and the one of single points that its input goes through."""
+    """The last convolution of a residual block, and the 1x1 convolution of its input."""
     channels, outputs, stride = pick.choice([12, 33, 40]), pick.choice([24, 65, 72]), pick.choice([1, 2])
     size = [pick.choice({1: [45, 60], 2: [9, 14], 3: [5, 6]}[dims]) for _ in range(dims)]
     places = [(n - 1) // stride + 1 for n in size]
@@ -15,7 +15,7 @@ def residual(pick, dims, dtype):
 
 
 def gated(pick, dtype):
-    """As in WaveNet: both of one image, dilated."""
+    """WaveNet's gate: two dilated convolutions of one image."""
     channels, dilation = pick.choice([24, 40]), pick.choice([1, 2, 4])
     attributes = {"padding": [dilation], "dilation": [dilation]}
     return ([tensor("x", dtype, 2, channels, pick.choice([100, 131]))],
@@ -25,7 +25,7 @@ def gated(pick, dtype):
 
 
 def three(pick, dtype):
-    """Windows of three sizes, as some blocks add them up."""
+    """Windows of three sizes, added up."""
     channels = pick.choice([16, 24])
     return ([tensor("x", dtype, 1, channels, 13, 17)],
             [tensor(f"w{k}", dtype, 40, channels, k, k) for k in (1, 3, 5)],
@@ -34,7 +34,7 @@ def three(pick, dtype):
 
 
 def many_channels(dims, dtype, channels, kernel, stride=1, groups=1):
-    """More elements in the depth than a table of it has room for."""
+    """K longer than a table of its offsets can be."""
     size = {1: [33], 2: [7, 8], 3: [3, 4, 3]}[dims]
     return ([tensor("x", dtype, 1, channels * groups, *size)],
             [tensor("w", dtype, 24 * groups, channels, *[kernel] * dims), tensor("b", dtype, 24 * groups)],

@@ -17,7 +17,8 @@ def of_type(value, name):
 
 
 def problems(value, schema, root=None, where=""):
-    """What is wrong with the value, a line each, by JSON pointer; a schema beyond the part above is a ValueError."""
+    """The errors of the value, one line each, with JSON pointers. A schema beyond the part above raises ValueError.
+    """
     root = schema if root is None else root
     if not schema.keys() <= KNOWN:
         raise ValueError(f"keywords that are not checked: {sorted(set(schema) - KNOWN)}")
@@ -62,10 +63,10 @@ def problems(value, schema, root=None, where=""):
     return found
 
 
-# Of a table of a hundred ops only the rows that a node can be are looked at.
+# Of a table of a hundred ops, check only the rows that can apply to a node.
 @functools.cache
 def rows_by_constant(rows):
-    """{constant: the rows that say "if this property is the constant"}, the property, and the other rows."""
+    """{constant: rows of the form "if this property is the constant"}, the property, and the other rows."""
     found, key, others = {}, None, []
     for row in rows.items:
         condition = row.get("if", {})
@@ -79,7 +80,7 @@ def rows_by_constant(rows):
 
 
 class Rows:
-    """A list of a schema, by identity: the schema outlives the cache's use of it."""
+    """A list of a schema, compared by identity. The schema must outlive the cache."""
 
     def __init__(self, items):
         self.items = items
@@ -104,7 +105,7 @@ def of_constant(rows, value):
 
 
 def problems_of_parts(value, schema, root, where):
-    """What the schemas within the schema say of the same value."""
+    """The errors that nested schemas report for the same value."""
     found = []
     if "$ref" in schema:
         found += problems(value, root["$defs"][schema["$ref"].removeprefix("#/$defs/")], root, where)

@@ -1,24 +1,24 @@
-"""Transposes, permutes, gathers, pads and concats whose figures tests/check_movement.py counts: each case with the
-sectors it may take over those of its bytes, and what else is demanded of it."""
+"""Transposes, permutes, gathers, pads and concats for tests/check_movement.py. Each case has its allowed sectors
+relative to those of its bytes, and further bounds."""
 
-ALIGNED = 1.1  # sectors, over those of the bytes
-# Where lines begin between sectors, each touches one more than it fills; short ones are most of these.
+ALIGNED = 1.1  # sectors relative to those of the bytes
+# Each unaligned row touches one sector more than it fills, which matters most for short rows.
 ODD = {"float64": 1.06, "int64": 1.06, "float32": 1.11, "int32": 1.11, "float16": 1.3, "bfloat16": 1.3, "int8": 2.1}
 
 
 class Case:
-    """inputs: name -> (dtype, shape); nodes; what is allowed; loads and stores that are wide"""
+    """inputs: name -> (dtype, shape); nodes; bounds; numbers of wide loads and stores."""
 
     def __init__(self, name, inputs, nodes, outputs=("y",), sectors=ALIGNED, wide=True, conflicts=0, moved=0,
                  symbols=None, kernels=1, conflicts_each=None, instructions=1e9):
-        # So many bank conflicts more for each time that a warp reads an element of shared memory.
+        # Additional bank conflicts for each time that a warp reads an element of shared memory.
         self.conflicts_each = (0 if wide else 1.5) if conflicts_each is None else conflicts_each
         self.name, self.inputs, self.nodes, self.outputs = name, inputs, nodes, list(outputs)
         self.symbols, self.kernels = symbols or {}, kernels
-        self.sizes = {}  # of symbols that it is run with; else their hints
+        self.sizes = {}  # values of symbols at the run; else their hints
         self.sectors, self.wide, self.conflicts, self.moved = sectors, wide, conflicts, moved
-        self.counted = sectors < 1e9  # else results alone count
-        self.instructions = instructions  # of a warp, for each 16 bytes of its threads
+        self.counted = sectors < 1e9  # else only results are checked
+        self.instructions = instructions  # of a warp, for 16 bytes of each thread
 
 
 def node(name, op, *inputs, **attrs):
@@ -43,12 +43,12 @@ def transposes():
                   permute(dtype, [2, 64, 28, 32], [0, 2, 3, 1]), permute(dtype, [2, 28, 32, 64], [0, 3, 1, 2]),
                   permute(dtype, [2, 48, 16, 64], [0, 2, 1, 3])]
     for dtype in ("float32", "bfloat16", "int8", "int64"):
-        # No multiples of the tile; lines that begin at sectors all the same.
+        # Extents that are no multiples of the tile, with rows aligned to sectors.
         cases += [permute(dtype, [160, 352], [1, 0]), permute(dtype, [5, 96, 416], [2, 0, 1])]
-        # Lines that begin anywhere.
+        # Unaligned rows.
         cases += [permute(dtype, [257, 129], [1, 0], sectors=ODD[dtype], wide=False),
                   permute(dtype, [3, 65, 100], [0, 2, 1], sectors=ODD[dtype], wide=False, conflicts_each=2.5)]
-    for dtype in ("uint8", "float16", "float32", "float64"):  # colours of images
+    for dtype in ("uint8", "float16", "float32", "float64"):  # image channels
         for colours in (2, 3, 4):
             cases += [permute(dtype, [2, colours, 64, 64], [0, 2, 3, 1], sectors=1.01),
                       permute(dtype, [2, 64, 64, colours], [0, 3, 1, 2], sectors=1.01)]
@@ -57,7 +57,7 @@ def transposes():
               Case("padded and transposed", {"x": ("int8", [129, 5])},
                    [node("p", "pad", "x", pad=[4, 1], value=1), node("y", "permute", "p", dims=[1, 0])], sectors=3,
                    wide=False),
-              # Few elements, odd extents: no conflicts either.
+              # Few elements and odd extents also have no conflicts.
               permute("bfloat16", [16, 9, 15], [0, 2, 1], sectors=3, wide=False), permute("int32", [3, 17], [1, 0], sectors=3, wide=False),
               permute("bool", [17, 17, 5], [0, 2, 1], sectors=3, wide=False), permute("int64", [2, 100, 63, 2], [1, 3, 0, 2], sectors=3, wide=False),
               permute("float16", [4, 8, 32, 64], [0, 2, 3, 1]), permute("float32", [6, 40, 8, 24], [3, 1, 0, 2])]
@@ -65,7 +65,7 @@ def transposes():
 
 
 def odd_lines():
-    """Transposes of odd extents, or ones that are not multiples of a sector: words of either side."""
+    """Transposes of odd extents, or of extents that are no multiples of a sector: word accesses on both sides."""
     cases = []
     turn = node("y", "permute", "v", dims=[1, 0])
     for dtype, sectors in (("uint8", 1.23), ("float16", 1.13), ("float32", 1.09), ("float64", 1.05)):
@@ -91,8 +91,8 @@ def odd_lines():
 
 
 def strips():
-    """Transposes of lines that begin anywhere, several hundred of them to a block: few sectors of a line are read twice,
-    and whole ones are stored; hardly a conflict."""
+    """Unaligned transposes with several hundred rows a block: few sectors are read twice, whole sectors are stored, and
+    conflicts are rare."""
     cases = []
 
     def add(dtype, shape, dims, sectors, instructions, conflicts_each=0.1):
@@ -111,8 +111,8 @@ def strips():
 
 
 def boxes():
-    """Several short or odd axes change places: tiles of several axes. Words of a result are put together of elements that
-    lie where they lie: some of a warp's share banks."""
+    """Permutes of several short or odd axes: tiles of several axes. Result words combine elements from arbitrary
+    positions, so some lanes conflict."""
     cases = []
 
     def add(name, dtype, shape, nodes, sectors, conflicts_each=2.5, **inputs):
@@ -162,8 +162,8 @@ def boxes():
 
 
 def narrow():
-    """Few columns become long lines, or lines few columns: threads store sectors of neighbouring lines where those of
-    one line would find their elements in few banks."""
+    """Few columns become long rows, or the reverse. Threads store sectors of neighbouring rows if the elements of one
+    row are in few banks."""
     cases = []
     for dtype, shape, conflicts_each in (
             ("uint8", [4096, 6], 0), ("uint8", [4096, 8], 1), ("int8", [2048, 12], 0), ("bool", [2048, 24], 1),
@@ -176,7 +176,7 @@ def narrow():
 
 
 def half_bytes():
-    """Elements of 4 bits, two to a byte, that are turned round: eight lines' are one word of the tile."""
+    """Transposed 4-bit elements, two a byte: a word of the tile has elements of eight rows."""
     cases = []
     for dtype in ("int4", "uint4", "float4_e2m1fn"):
         cases += [permute(dtype, [512, 768], [1, 0]), permute(dtype, [3, 256, 384], [0, 2, 1]),
@@ -191,7 +191,7 @@ def half_bytes():
 
 
 def small_extents():
-    """Innermost extents of a few bytes: moved as words."""
+    """Innermost extents of a few bytes, moved as words."""
     cases = []
     for dtype, extents in (("uint8", (2, 4, 8, 16)), ("float16", (2, 4, 8)), ("float32", (2, 4)), ("uint4", (8, 16))):
         for extent in extents:
@@ -201,7 +201,7 @@ def small_extents():
         cases += [permute(dtype, [2, 8, 4, 4, 32, 32], [0, 1, 4, 2, 5, 3], wide=False),
                   permute(dtype, [2, 16, 32, 2, 32, 2], [0, 1, 3, 5, 2, 4], wide=False),
                   permute(dtype, [2, 3, 8, 16, 8, 16], [0, 2, 4, 1, 3, 5], sectors=1.01, wide=False)]
-    # One operand, which is words to one part of the launch and bytes to the other.
+    # One operand that one part of the launch reads as words and the other as bytes.
     cases.append(Case("words beside bytes", {"x": ("int8", [4, 128, 12, 8])},
                       [node("a", "permute", "x", dims=[0, 2, 1, 3]), node("c", "flip", "x", dims=[3])],
                       outputs=("a", "c"), sectors=1.4, wide=False))
@@ -209,7 +209,7 @@ def small_extents():
 
 
 def half_bytes_together():
-    """Elements of 4 bits that go by eights."""
+    """4-bit elements moved by eights."""
     cases = []
     for dtype in ("uint4", "float4_e2m1fn"):
         x = (dtype, [256, 768])
@@ -262,7 +262,7 @@ def around():
 
 
 def rows_and_parts():
-    """Gathered rows, padded and joined ones: vectors wherever they begin at one."""
+    """Gathered, padded and concatenated rows, with vector accesses wherever they are aligned."""
     table, ids = ("bfloat16", [1000, 768]), ("int64", [4, 128])
     return [
         Case("embedding", {"w": table, "i": ids}, [node("y", "embedding", "w", "i")], wide=False,
@@ -284,7 +284,8 @@ def rows_and_parts():
 
 
 def line_pairs():
-    """Lines of half a sector that go on elsewhere in the results: patches of images, there and back, and short heads."""
+    """Rows of half a sector that are not contiguous in the results: patches of images, in both directions, and short
+    heads."""
     cases = []
     for dtype, side in (("uint8", 16), ("float16", 8)):
         tall = 224 // side
@@ -306,8 +307,8 @@ def line_pairs():
 
 
 def windows():
-    """What does not lie as the results do: some steps apart, backwards, each element several times, beginning anywhere.
-    Results are stored 16 bytes at a time; sectors and executed instructions over those of a copy's 16 bytes."""
+    """Operands in another order than the results: strided, reversed, repeated, unaligned. Results are stored 16 bytes
+    at a time; sectors and executed instructions are relative to 16-byte copies."""
     cases = []
 
     def add(name, dtype, shape, nodes, sectors=ALIGNED, wide=False, **inputs):
@@ -327,7 +328,7 @@ def windows():
             add(f"padded by {before, after}", dtype, [96, 1023], [node("y", "pad", "x", pad=[before, after])],
                 sectors=1.15)
         add("a part", dtype, [96, 1023], [node("y", "slice", "x", dim=1, start=5, end=1003)], sectors=1.15)
-        # Few warps have points of two rows, or of two operands: only those read both.
+        # Only the few warps with points of two rows or two operands read both.
         add("a part of rows", dtype, [256, 1021], [node("y", "slice", "x", dim=1, start=3, end=1000)])
         add("rows padded by (3, 2)", dtype, [256, 1021], [node("y", "pad", "x", pad=[3, 2])])
         add("joined rows", dtype, [256, 1021], [node("y", "concat", "x", "u", dim=1)], u=[256, 515])
@@ -340,7 +341,7 @@ def windows():
                 wide=n == 1024)
         add("a row for all", dtype, [64, 4095], [node("y", "add", "x", "b")], sectors=1.65, b=[4095])
         add("a factor for each row", dtype, [64, 4095], [node("y", "mul", "x", "b")], b=[64, 1])
-    for dtype in ("uint8", "float16", "float64"):  # what stands several times is read once
+    for dtype in ("uint8", "float16", "float64"):  # repeated elements are read once
         for times, dim in ((2, 0), (3, 1), (4, 2)):
             add(f"repeated {times, dim}", dtype, [12, 24, 64], sectors=1.02, nodes=[
                 node("y", "repeat", "x", repeats=[times if d == dim else 1 for d in range(3)])])
@@ -354,8 +355,8 @@ def windows():
 
 
 def stretches():
-    """What follows no line: reflected, replicated and circular pads, rolls, short odd rows, odd steps. A block copies what
-    its points want to shared memory, in few sectors more than that has and without conflicts."""
+    """Reflected, replicated and circular pads, rolls, short odd rows, odd steps. A block copies the operand range of
+    its points to shared memory, with few extra sectors and without conflicts."""
     cases = []
 
     def add(name, dtype, shape, nodes, sectors=1.12, symbols=None, conflicts=0):
@@ -371,7 +372,7 @@ def stretches():
             add(mode + " images", dtype, [4, 6, 64, 56], [node("p", "pad", "x", pad=[1, 1, 1, 1], mode=mode),
                                                           node("y", "relu", "p")], sectors=1.3)
             add(mode + " volumes", dtype, [2, 3, 12, 20, 48], [node("y", "pad", "x", pad=[2, 2, 1, 1, 1, 1], mode=mode)],
-                sectors=1.75, conflicts=1)  # of all: a warp's points are in three rows
+                sectors=1.75, conflicts=1)  # all elements: a warp's points are in three rows
         add("roll of odd rows", dtype, [300, 129], [node("y", "roll", "x", shifts=[1, -3], dims=[0, 1])], sectors=1.2)
         add("each three times", dtype, [300, 65], [node("y", "repeat_interleave", "x", repeats=3, dim=1)])
         add("odd rows twice", dtype, [300, 65], [node("y", "repeat", "x", repeats=[1, 2])])
@@ -389,8 +390,8 @@ BYTES = {"int8": 1, "uint8": 1, "float8_e4m3fn": 1, "float8_e5m2": 1, "float16":
 
 
 def runs():
-    """What only moves, in rows that begin anywhere: 16 bytes of the results are one run of a tensor nearly everywhere,
-    and take no instructions for each of their elements there."""
+    """Pure movement of unaligned rows: 16 bytes of the results mostly are a contiguous range of one operand, and take
+    no instructions per element there."""
     cases = []
 
     def add(name, inputs, *nodes, sectors=1.03, instructions=95, conflicts_each=12, symbols=None,
@@ -398,7 +399,7 @@ def runs():
         dtypes = "/".join(dict.fromkeys(dtype for dtype, _ in inputs.values()))
         hints = {symbol: bounds["hint"] for symbol, bounds in (symbols or {}).items()}
         elements = sum(element_count([hints.get(n, n) for n in shape]) for _, shape in inputs.values())
-        # Where lines meet, the 16 bytes of a quarter of a warp's threads lie in banks as they come.
+        # Where rows meet, 16-byte accesses of a quarter warp may conflict.
         conflicts = conflicts_each * elements * BYTES[dtypes] / 512
         cases.append(Case(f"runs: {name} {dtypes}{inputs['x'][1]}", inputs, nodes, sectors=sectors, wide=False,
                           conflicts=conflicts, symbols=symbols, instructions=instructions))
@@ -453,7 +454,7 @@ def runs():
 
 
 def slices():
-    """Slices of one tensor, evenly apart, that a concat joins: as a permutation has them, each read once."""
+    """Evenly spaced slices of one tensor, concatenated (a permutation): each is read once."""
     cases = []
 
     def add(name, dtype, shape, nodes, sectors=1.03, instructions=60, conflicts_each=1):
@@ -486,11 +487,11 @@ def slices():
 
 
 def turned():
-    """Transposed where lines do not lie as they are: rolled, reflected, backwards, in steps, parts, padded, joined."""
+    """Transposes of operands that are rolled, reflected, reversed, strided, sliced, padded or concatenated."""
     cases = []
     turn = node("y", "permute", "v", dims=[1, 0])
     for dtype in ("uint8", "float16", "float32", "float64"):
-        beside = {"uint8": 1.55, "float16": 1.26, "float32": 1.14, "float64": 1.08}[dtype]  # what begins between sectors
+        beside = {"uint8": 1.55, "float16": 1.26, "float32": 1.14, "float64": 1.08}[dtype]  # unaligned operands
         x = {"x": (dtype, [384, 256])}
         for name, op, attrs, sectors in (
                 ("rolled", "roll", {"shifts": [3], "dims": [1]}, beside),
@@ -516,8 +517,8 @@ def turned():
 
 
 def picks():
-    """Elements looked up along the last axis: rows go through shared memory, what looks them up is read once for several.
-    Which banks they lie in, chance decides."""
+    """Gathers along the last axis: rows are staged in shared memory, and indices are read once for several rows. Bank
+    conflicts are random."""
     cases = []
 
     def add(name, nodes, sectors, symbols=None, **inputs):
@@ -527,7 +528,7 @@ def picks():
     select, gather = node("y", "index_select", "x", "i", dim=1), node("y", "gather", "x", "i", dim=1)
     for dtype in ("uint8", "float16", "float32", "float64"):
         for rows, length, count in ((1024, 1024, 1024), (4000, 100, 100), (4001, 257, 129)):
-            shared = {"uint8": 1.6, "float16": 1.35}.get(dtype, 1.2)  # what looks them up has 8 bytes
+            shared = {"uint8": 1.6, "float16": 1.35}.get(dtype, 1.2)  # the indices have 8 bytes
             add(f"{count} of {dtype}{[rows, length]}", [select], shared, x=(dtype, [rows, length]), i=("int64", [count]))
             add(f"{count} of each of {dtype}{[rows, length]}", [gather], 1.2, x=(dtype, [rows, length]),
                 i=("int64", [rows, count]))
@@ -546,9 +547,9 @@ def picks():
 
 
 def rows_backwards():
-    """Odd rows backwards, or in the reverse order: the windows of a tensor's first and last row go on outside of it,
-    where the other row's lanes are. All elements together are whole vectors, but for some. Warps with elements of two
-    rows meet in banks, at each load of an element."""
+    """Reversed odd rows, or rows in reverse order. The windows of a tensor's first and last row extend beyond it, where
+    the lanes of another row are. All elements together are whole vectors, except for a few. Warps with elements of two
+    rows have bank conflicts at each load."""
     cases = []
 
     def add(name, dtype, shape, nodes, symbols=None, conflicts_each=1.5, **inputs):
@@ -587,7 +588,7 @@ def rows_backwards():
 
 
 def symbolic():
-    """Sizes that are known at launch, as multiples of 8."""
+    """Symbolic sizes that are multiples of 8."""
     symbols = {"n": {"min": 8, "max": 4096, "multiple_of": 8, "hint": 256}}
     return [Case("symbolic transpose", {"x": ("bfloat16", [128, "n"])}, [node("y", "permute", "x", dims=[1, 0])],
                  symbols=symbols),
@@ -596,7 +597,7 @@ def symbolic():
 
 
 def results_alone(cases):
-    """What no schedule is made for: whatever it takes, the results are right."""
+    """Cases without a schedule of their own: only results are checked."""
     for case in cases:
         case.sectors, case.instructions, case.conflicts, case.counted = 1e9, 1e9, 1 << 40, False
     return cases

@@ -1,12 +1,12 @@
-"""Random chains of permutes, slices, pads, rolls, concats, gathers and what is elementwise between them, for
-tests/check_movement.py: a seed is a model, and its results alone count."""
+"""Random chains of permutes, slices, pads, rolls, concats, gathers and elementwise ops for tests/check_movement.py. A
+seed gives a model. Only results are checked."""
 import random
 
 from movement_cases import Case, element_count, node
 
 
 def any_movement(seed):
-    """Some permutes, slices, pads and reshapes one after the other, with elementwise ops between: results alone count."""
+    """Permutes, slices, pads and reshapes in a chain, with elementwise ops between them."""
     chance = random.Random(seed)
     dtype = chance.choice(["float32", "float16", "bfloat16", "int8", "int64", "float64", "uint8"])
     shape = [chance.choice([1, 2, 3, 4, 8, 9, 16, 24, 31, 32, 40, 64, 100]) for _ in range(chance.randint(2, 5))]
@@ -44,7 +44,8 @@ def any_movement(seed):
 
 
 def any_permute(seed):
-    """Axes of any extents in any order, few sectors between them all, a part of it, a cast or two such that are added."""
+    """A permute of axes of any extents, few sectors in all, a slice of one, or a sum of one or two casts of such.
+    """
     chance = random.Random(seed)
     dtype = chance.choice(["uint8", "int8", "bool", "float8_e4m3fn", "float16", "bfloat16", "float32", "int64", "float64"])
     extents = [2, 3, 4, 5, 6, 7, 8, 9, 11, 13, 16, 24, 33, 49, 64, 77, 100, 129, 257]
@@ -74,7 +75,7 @@ def any_permute(seed):
 
 
 def any_permute_of_sizes(seed):
-    """Axes in any order, some of them as long as a launch says: as long as expected, or longer or shorter."""
+    """A permute with symbolic extents, at the hint, above it or below it."""
     chance = random.Random(seed)
     dtype = chance.choice(["uint8", "int8", "float8_e4m3fn", "float16", "bfloat16", "float32", "float64"])
     shape, dims = [], []
@@ -97,7 +98,7 @@ def any_permute_of_sizes(seed):
 
 
 def any_turned(seed):
-    """Permuted, with something before and behind that leaves lines not as they are: results alone count."""
+    """A permute with ops before and after it that change the layout of rows."""
     chance = random.Random(seed)
     dtype = chance.choice(["float32", "float16", "bfloat16", "int8", "int64", "float64", "uint8"])
     shape = [chance.choice([1, 2, 3, 8, 31, 32, 40, 64, 130]) for _ in range(chance.randint(2, 4))]
@@ -133,7 +134,7 @@ def any_turned(seed):
 
 
 def any_picks(seed):
-    """Elements looked up along some axis, with something before and behind: results alone count."""
+    """A gather along some axis with ops before and after it."""
     chance = random.Random(seed)
     dtype = chance.choice(["float32", "float16", "bfloat16", "int8", "int64", "float64", "uint8"])
     shape = [chance.choice([1, 2, 5, 64, 300]), chance.choice([1, 3, 40, 257]), chance.choice([1, 7, 64, 65, 1000])]
@@ -158,12 +159,12 @@ def any_picks(seed):
 
 
 def any_windows(seed):
-    """Some ops one after the other whose operands are windows: results alone count."""
+    """A chain of ops whose operands are read through windows."""
     chance = random.Random(seed)
     dtype = chance.choice(["float32", "float16", "bfloat16", "int8", "int64", "float64", "uint8"])
     shape = [chance.choice([1, 2, 3, 5, 9]) for _ in range(chance.randint(0, 2))]
     shape.append(chance.choice([1, 2, 7, 8, 9, 15, 16, 17, 31, 33, 63, 64, 65, 127, 130, 255, 256, 1000]))
-    if chance.random() < 0.8:  # few points are not worth windows that begin anywhere
+    if chance.random() < 0.8:  # small tensors do not use unaligned windows
         shape.insert(0, -(-9000 // element_count(shape)))
     inputs, nodes, last = {"x": (dtype, list(shape))}, [], "x"
     for step in range(chance.randint(1, 3)):
@@ -209,7 +210,7 @@ def any_windows(seed):
 
 
 def any_planes(seed):
-    """Images of few colours, turned round with something before and behind: results alone count."""
+    """Images of few channels, permuted, with ops before and after."""
     chance = random.Random(seed)
     dtype = chance.choice(["float32", "float16", "int8", "uint8", "int64", "float64"])
     colours, points = chance.choice([2, 3, 4]), chance.choice([[16, 16], [48], [4, 24], [8, 31], [160], [1024]])
@@ -252,8 +253,8 @@ def any_planes(seed):
 
 
 def joined_and_permuted(seed):
-    """Operands of one column beside wider ones, joined, padded and permuted: where they are there depends on axes along
-    which they do not run. Results alone count."""
+    """One-column operands next to wider ones, concatenated, padded and permuted. Their positions depend on axes along
+    which they do not vary."""
     chance = random.Random(seed)
     a, b, c = chance.choice([4, 31, 64]), chance.choice([5, 31, 62]), chance.choice([1, 3, 7])
     dtype = chance.choice(["float32", "float16", "float64", "int8"])
@@ -268,7 +269,7 @@ def joined_and_permuted(seed):
 
 
 def any_half_bytes(seed):
-    """Elements of 4 bits, permuted, added to and cast from and to: results alone count."""
+    """4-bit elements: permuted, added to, cast from and to."""
     chance = random.Random(seed)
     dtype = chance.choice(["int4", "int4", "uint4", "float4_e2m1fn"])
     other = chance.choice(["int8", "int64", "int32"]) if dtype != "float4_e2m1fn" else chance.choice(["float32", "bfloat16"])

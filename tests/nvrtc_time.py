@@ -1,7 +1,7 @@
-"""What NVRTC takes for a model's kernels, in CPU time, beside what it takes for one that is known (check_nvrtc_time and the
-checks of families of kernels). CPU time grows where other work shares the processor's cores and caches, so a limit grows
-with what the yardstick, the kernel of a float32 product, takes just before and just after, the lesser of the two, beside
-the 120 ms of a quiet machine; of several attempts the one counts that comes to the least of its limit."""
+"""Measures NVRTC's CPU time for a model's kernels relative to a yardstick (for check_nvrtc_time.py and checks of kernel
+families). CPU time grows when other work shares cores and caches, so limits scale with the yardstick: the kernel of a
+float32 product, compiled before and after, the lesser time counts, relative to 120 ms on a quiet machine. Of several
+attempts, the one with the smallest ratio to its limit counts."""
 import ctypes
 import json
 import os
@@ -19,7 +19,7 @@ YARDSTICK = {
 
 
 def find_nvrtc(fusec):
-    """The library, where the program looks for it (codegen/nvrtc/nvrtc_search_paths.h)."""
+    """The library, searched as the program does (codegen/nvrtc/nvrtc_search_paths.h)."""
     folders = [pathlib.Path(os.path.realpath(fusec)).parents[1] / "lib" / "fusec"]
     for cuda in (os.environ.get("CUDA_HOME"), os.environ.get("CUDA_PATH"), "/usr/local/cuda"):
         folders += [pathlib.Path(cuda) / "lib64", pathlib.Path(cuda) / "lib"] if cuda else []
@@ -36,11 +36,12 @@ def find_nvrtc(fusec):
 
 
 def compile_ms(library, source, target):
-    """CPU time of a process that loads NVRTC and compiles this once, as the program does where a cubin is a proof."""
+    """CPU time of a process that loads NVRTC and compiles this source once, as the program does when the cubin is only
+    a proof."""
     process = os.fork()
     if process == 0:
         for builtins in pathlib.Path(library).parent.glob("libnvrtc-builtins.so.*"):
-            ctypes.CDLL(str(builtins))  # NVRTC asks for it by its bare name
+            ctypes.CDLL(str(builtins))  # NVRTC loads it by its bare name
         nvrtc, program = ctypes.CDLL(library), ctypes.c_void_p()
         options = [f"--gpu-architecture={target}".encode(), b"--std=c++17", b"--generate-line-info",
                    b"--ptxas-options=-O1"]
@@ -63,13 +64,13 @@ def kernels_of(fusec, path, target, scratch, options):
 
 
 def nvrtc_ms(library, fusec, path, target, scratch, options=()):
-    """A function that compiles all once more, for the time of the slowest kernel."""
+    """A function that compiles all kernels again and returns the time of the slowest."""
     kernels = kernels_of(fusec, path, target, scratch, options)
     return lambda: max(compile_ms(library, kernel, target) for kernel in kernels)
 
 
 class NvrtcTime:
-    """Times models beside the yardstick; LookupError where NVRTC is missing."""
+    """Measures models and the yardstick; raises LookupError if NVRTC is missing."""
 
     def __init__(self, fusec, scratch):
         self.library, self.fusec, self.scratch = find_nvrtc(fusec), fusec, scratch
@@ -81,7 +82,7 @@ class NvrtcTime:
         self.yardstick = nvrtc_ms(self.library, fusec, path, "sm_80", scratch)
 
     def slowest(self, path, target, options=(), quiet=PROMISED_MS, runs=6, all_runs=False):
-        """What the model's slowest kernel takes in milliseconds, and the limit then, of the attempt that counts."""
+        """The time of the model's slowest kernel in milliseconds, and its limit, of the attempt that counts."""
         once = nvrtc_ms(self.library, self.fusec, path, target, self.scratch, options)
         before, least = self.yardstick(), (float("inf"), 0, 0)
         for _ in range(runs):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """run_models.py FUSEC_RUN [--device=reference|emulator|cuda] [--sample=N] [--seed=N] [--only=TEXT] [-- OPTION...]
 
-Runs every tiny model of tests/corpus/models on a device, for each of its cases, and holds the outputs against the
+Runs every tiny model of tests/corpus/models on a device, for each of its cases, and compares the outputs with the
 expected ones within the tolerances of index.json. Options after -- go to fusec-run (--strategy=full, --arch=sm_90a).
 Prints each failure and, last, 'N of M cases within tolerance'; exit 0 only when all are."""
 import argparse, json, os, random, subprocess, sys, tempfile

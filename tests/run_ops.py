@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
 """run_ops.py FUSEC_RUN [--device=emulator] [--strategy=none] [--sample=N] [--seed=N] [--only=FAMILY] [-- OPTION...]
 
-Runs the models of tests/ops (every op of a family over dtypes, attributes and awkward values) on a device and holds
-each result against PyTorch's. --sample takes that many nodes of each family. Options after -- go to fusec-run. Prints
-each wrong node with its operands and attributes and, last, 'N of M nodes agree'; exit 0 only when all do, 77 where the
-machine lacks what the device needs."""
+Runs the models of tests/ops (every op of a family over dtypes, attributes and special values) on a device and compares
+each result with PyTorch's. --sample takes that many nodes of each family. Options after -- go to fusec-run. Prints each
+wrong node with its operands and attributes and, last, 'N of M nodes agree'. Exit 0 only when all do, 77 if the machine
+lacks what the device needs."""
 import argparse, glob, json, os, random, subprocess, sys, tempfile
 
 import tensors
 
 OPS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "ops")
-# A few roundings of the dtype; sums of many products have more.
+# A few rounding errors of the dtype; sums of many products have more.
 SUMS = {"matrix", "convolution", "attention"}
 GRIDS = {"F16": 2.0**-11, "BF16": 2.0**-8}
 TOLERANCES = {"F64": (1e-12, 1e-13), "F32": (4e-6, 1e-6), "F16": (1.1e-3, 1e-6), "BF16": (8.1e-3, 1e-6)}
@@ -28,7 +28,7 @@ def family_model(family, args):
 
 
 def run_family(family, args, folder):
-    """(nodes, wrong nodes); what is wrong is printed."""
+    """(nodes, wrong nodes). Prints each wrong node."""
     model = family_model(family, args)
     path, outputs = os.path.join(folder, "model.json"), os.path.join(folder, "out.safetensors")
     with open(path, "w", encoding="utf-8") as f:
@@ -49,8 +49,8 @@ def run_family(family, args, folder):
     def difference(name):
         relative, absolute = (t * scale for t in TOLERANCES.get(want[name][0], (0, 0)))
         if family == "attention" and want[name][0] in GRIDS:
-            # The weights are rounded to the operands' dtype before they meet the values, as everybody's kernels do: half
-            # a step of the grid for each, of the greatest result at most.
+            # Attention weights are rounded to the operands' dtype before the product with values, as in common kernels.
+            # The error of each is at most half a step of the dtype, relative to the greatest result.
             absolute += GRIDS[want[name][0]] / 2 * max(map(abs, want[name][2]), default=0)
         return tensors.difference(got[name], want[name], relative, absolute)
 

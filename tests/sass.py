@@ -1,4 +1,4 @@
-"""Machine code as NVIDIA's disassembler shows it: from PATH, from .deps (scripts/setup.sh), or from the Python package
+"""Machine code from NVIDIA's disassembler, found in PATH, in .deps (scripts/setup.sh), or in the Python package
 nvidia-cuda-nvdisasm."""
 import glob
 import os
@@ -17,7 +17,7 @@ def disassembler():
 
 
 def operations(fusec, model, arch, folder):
-    """The instructions of a model's kernels as ptxas makes them when it optimizes: "LDG.E.128", "FFMA", ..."""
+    """The instructions of a model's kernels after ptxas optimizes: "LDG.E.128", "FFMA", ..."""
     cubin = os.path.join(folder, "model.cubin")
     subprocess.run([fusec, model, "--arch=" + arch, "-o", cubin], check=True, stderr=subprocess.PIPE)
     code = subprocess.run([disassembler(), "-c", cubin], text=True, stdout=subprocess.PIPE, check=True).stdout

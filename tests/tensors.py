@@ -1,4 +1,4 @@
-"""Reads safetensors files into plain lists of numbers, with the standard library alone, and compares two of them."""
+"""Reads safetensors files into plain lists of numbers, using only the standard library, and compares tensors."""
 import array, json, math, struct
 
 
@@ -58,7 +58,8 @@ def read(path):
 
 
 def rounded(dtype, value):
-    """The value as a float of 16 or 32 bits holds it: infinity beyond the range. Of others, the value."""
+    """The value rounded to a 16-bit or 32-bit float, infinity beyond the range. For other dtypes the value itself.
+    """
     try:
         if dtype == "BF16" and value == value:
             bits = struct.unpack("<I", struct.pack("<f", value))[0]
@@ -72,9 +73,9 @@ def rounded(dtype, value):
 
 
 def difference(got, want, rtol, atol):
-    """None when |got - want| <= atol + rtol * |want| holds throughout, else a sentence on the worst element. Expected
-    floats may be wider than the outputs: they are float64 results that were stored as float32. Where the output's dtype
-    cannot reach them, infinity is right."""
+    """None if |got - want| <= atol + rtol * |want| holds everywhere, else a sentence about the worst element. Expected
+    floats may be wider than the outputs (float64 results stored as float32). If the output's dtype cannot represent an
+    expected value, infinity is right."""
     if got[1] != want[1] or (got[0] != want[0] and not {got[0], want[0]} <= FLOATS):
         return f"is {got[0]} {got[1]}, expected {want[0]} {want[1]}"
     exact = want[0] not in FLOATS
@@ -83,7 +84,7 @@ def difference(got, want, rtol, atol):
         if g == w or (g != g and w != w) or (math.isinf(g) and g == rounded(got[0], w)):
             continue
         allowed = 0.0 if exact else atol + rtol * abs(w)
-        # What is not finite, or compared within a tolerance that is not, is refused.
+        # Refuse non-finite differences and tolerances.
         near = math.isfinite(allowed) and math.isfinite(g - w) and allowed > 0
         over = abs(g - w) / allowed if near else math.inf
         if over > 1.0:

@@ -1,5 +1,5 @@
-"""Convolutions that warpgroups make on sm_90a, for check_convolutions.py: models, with how many multiprocessors their
-device has and which schedules they come to."""
+"""Warpgroup convolutions of sm_90a for check_convolutions.py: models, the number of multiprocessors of their device,
+and their expected schedules."""
 
 
 def tensor(name, dtype, *shape):
@@ -11,7 +11,7 @@ def node(name, op, inputs, **attributes):
 
 
 def image(dims, images, channels, size, outputs, kernel, dtype="float16", tail="relu", **attributes):
-    """Images, weights and results with channels last. `size`: of all dimensions, or a list of them."""
+    """Images, weights and results with channels last. `size`: one extent for all dimensions, or a list."""
     size = size if isinstance(size, list) else [size] * dims
     attributes = {name: [value] * dims for name, value in attributes.items()}
     first, last = [0, dims + 1, *range(1, dims + 1)], [0, *range(2, dims + 2), 1]
@@ -57,7 +57,7 @@ def planes(dims, images, channels, size, outputs, kernel, dtype="float16", tail=
 
 
 def from_to(images_last, results_last, images, channels, size, outputs, kernel, dtype="float16", tail="silu", **attributes):
-    """Of two dimensions, where images and results may lie differently."""
+    """Two-dimensional convolutions, where the layouts of images and results may differ."""
     model = planes(2, images, channels, size, outputs, kernel, dtype, tail, **attributes)
     nodes, first, last = model["nodes"], [0, 3, 1, 2], [0, 2, 3, 1]
     if images_last:
@@ -77,7 +77,7 @@ def strided(model, stride=2):
 
 
 def placed(images_last, results_last, how, images, channels, size, outputs, dtype="float16"):
-    """Of an image that is enlarged, or has borders of its own: places of taps are looked up."""
+    """An upsampled image, or one with reflected borders: positions of taps come from a table."""
     model = from_to(images_last, results_last, images, channels, size, outputs, 3, dtype)
     conv = next(n for n in model["nodes"] if n["op"] == "conv2d")
     of = conv["inputs"][0]
@@ -91,7 +91,7 @@ def placed(images_last, results_last, how, images, channels, size, outputs, dtyp
 
 
 def with_shortcut(size, channels, outputs, stride):
-    """A residual block's end: the sum of a convolution and of points of its input, strided or not."""
+    """The end of a residual block: a convolution plus a 1x1 convolution of its input, strided or not."""
     model, dims = from_to(True, True, 2, channels, size, outputs, 3, tail="relu", padding=1), [0, 3, 1, 2]
     model["inputs"].append(tensor("z", "float16", 2, *[stride * s for s in size], outputs))
     model["constants"].append(tensor("v", "float16", outputs, outputs, 1, 1))
@@ -109,8 +109,8 @@ def of_symbol(model, name, images):
 
 
 def by_warpgroups():
-    """(name, model, its multiprocessors, its schedules): rows and columns in no whole tiles, steps that are parts of
-    several taps."""
+    """(name, model, its multiprocessors, its schedules): no whole tiles of rows and columns, and steps that have parts
+    of several taps."""
     one = ["convolution_wgmma"]
     yield "3x3", image(2, 2, 64, [19, 26], 72, 3, padding=1), 4, one
     yield "3x3, stride 2", image(2, 2, 64, [27, 58], 136, 3, padding=1, stride=2), 4, one
@@ -129,7 +129,7 @@ def by_warpgroups():
     yield "images that are a symbol", of_symbol(image(2, 3, 64, 17, 72, 3, padding=1), "n", 5), 4, one
     yield "shares of the depth", image(2, 1, 264, 14, 200, 3, padding=1), 132, ["convolution_wgmma", "gemm_shares"]
     yield "int8", image(2, 2, 80, 20, 72, 3, "int8", padding=1), 4, one
-    # Of planes lines of boxes have 64, 32, 16 or 8 pixels.
+    # TMA boxes of planes have rows of 64, 32, 16 or 8 pixels.
     yield "planes, 64 pixels", planes(2, 2, 64, [6, 64], 136, 3, padding=1), 4, one
     yield "planes, 32 pixels, with a residual", planes(2, 2, 64, [9, 32], 200, 3, "bfloat16", "residual", padding=1), 4, one
     yield "planes, 16 pixels, 40 channels", planes(2, 2, 40, 16, 136, 3, tail="relu", padding=1), 4, one
@@ -141,11 +141,11 @@ def by_warpgroups():
     yield "planes in groups", planes(2, 2, 128, [8, 32], 256, 3, groups=2, padding=1), 4, one
     yield "planes, shares of the depth", planes(2, 1, 712, 8, 200, 3, padding=1), 132, ["convolution_wgmma", "gemm_shares"]
     yield "planes, images that are a symbol", of_symbol(planes(2, 3, 64, [8, 32], 136, 3, padding=1), "n", 5), 4, one
-    # Of few results, of which tiles are half full, or less.
+    # Few results, with tiles at most half full.
     yield "planes, 64 results", planes(2, 2, 64, [8, 64], 64, 3, padding=1), 4, one
     yield "planes, 48 results, with a residual", planes(2, 2, 64, [9, 32], 48, 3, "bfloat16", "residual", padding=1), 4, one
     yield "planes, 33 results", planes(2, 2, 64, [9, 32], 33, 3, padding=1), 4, one
-    # Boxes of images whose channels lie last, and of images that lie otherwise than results do.
+    # TMA boxes of channels-last images, and of images whose layout differs from the results'.
     yield "boxes, 3x3", from_to(True, True, 2, 64, [9, 32], 136, 3, padding=1), 4, one
     yield "boxes, 5x5 of 3 lines", from_to(True, True, 1, 128, [3, 64], 72, 5, "bfloat16", padding=2), 4, one
     yield "boxes, dilated", from_to(True, True, 3, 64, [11, 24], 72, 3, padding=2, dilation=2), 4, one
@@ -159,9 +159,9 @@ def by_warpgroups():
     yield "boxes, first to last, 64 pixels", from_to(False, True, 1, 64, [5, 64], 264, 5, padding=2), 4, one
     yield "boxes, first to last, symbol", of_symbol(from_to(False, True, 3, 64, [8, 16], 72, 3, padding=1), "n", 5), 4, one
     yield "two images in one sum", with_shortcut([8, 32], 64, 136, 1), 132, one
-    # Rows of points that are strided would be a tile each.
+    # With strided points, each row would be a tile of its own.
     yield "a strided image in one sum", with_shortcut([8, 32], 64, 136, 2), 132, ["convolution_mma"]
-    # Pieces of images are brought by threads for columns, too; places by a table for each tile.
+    # Threads also copy image pieces for columns; each tile has a table of positions.
     yield "pieces, last to first", from_to(True, False, 2, 64, [19, 26], 136, 3, padding=1), 4, one
     yield "pieces, last to first, stride 2", strided(from_to(True, False, 2, 72, [27, 58], 136, 3, padding=1)), 4, one
     yield "pieces, last to first, symbol", of_symbol(from_to(True, False, 3, 64, 14, 136, 3, "bfloat16", padding=1), "n", 5), 4, one
