@@ -447,9 +447,9 @@ SCALARS = [
     (dice("bfloat16", [4, 19, 128, 128]), 1.01, 2), (dice("float32", [512, 1024]), 1.01, 2),
 ]
 
-# Rows that registers do not hold, only for sm_80, which has no clusters. Co-resident blocks share them, which takes one
-# more launch. If that is predicted to be slower, and for rows of symbolic length, shared memory keeps a part of the row,
-# and one pass computes both reductions; so only the rest is read again, once.
+# Rows that registers do not hold, only for sm_80, which has no clusters. Co-resident blocks share them, which takes
+# one more launch. If that is predicted to be slower, and for rows of symbolic length, shared memory keeps a part of
+# the row, and one pass computes both reductions; so only the rest is read again, once.
 LONG = [
     (reduced("softmax", "float16", 40, 65536), 1.03), (norm("layer_norm", "float16", 40, 65536), 2.05),
     (norm("layer_norm", "float16", 40, 49152), 2.05), (norm("rms_norm", "float16", 40, 65536, residual=True), 1.7),
