@@ -30,7 +30,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
 
 MergeAnswer predicted(double joined, double apart, std::int64_t bytes_joined, std::int64_t bytes_apart) {
   MergeAnswer answer{.joined_us = static_cast<float>(1e6 * joined), .apart_us = static_cast<float>(1e6 * apart)};
-  // A merge that reads more bytes must save at least 10 % of the time.
+  // A merge that moves more bytes may move at most 5 % more, and must save at least 10 % of the time.
   constexpr double kMoreBytes = 1.05, kPlainly = 0.9;
   const bool pays =
       static_cast<double>(bytes_joined) <= kMoreBytes * static_cast<double>(bytes_apart) && joined <= kPlainly * apart;

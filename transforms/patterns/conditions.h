@@ -20,7 +20,7 @@
 //   equals(a, 1, 1.702)            the attribute or number is one of these: integers exactly, other numbers to a
 //                                  millionth, or as rounded to the constant's dtype
 //   distinct(a, b)                 a and b are not the same value
-//   independent(a, b)              neither is made of the other by up to 16 elementwise nodes, and they are distinct
+//   independent(a, b)              distinct, and neither is made of the other by a few elementwise nodes
 //   given(x)                       a constant or an input of the model, or a cast of one
 //   widened(a, b)                  a has b's dtype, or a wider float dtype
 //   no_narrower(a, b)              the elements of a have at least as many bits as those of b, or b is given

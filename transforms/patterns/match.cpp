@@ -22,8 +22,8 @@ constexpr int kMostMatchSteps = 20000;
 constexpr std::size_t kMostBegins = 4;  // candidates for the beginning of a chain; the nearest are tried
 constexpr int kLongestThrough = 8;      // transparent nodes in a row
 
-// Whether a cast counts as transparent: a widening to float32 or float64, or a narrowing from float32 to the 16-bit
-// dtype of the match's result.
+// Whether a cast counts as transparent: a widening of a float of 16 bits or more to float32 or float64, or a narrowing
+// of float32 or float64 to the 16-bit dtype of the match's result.
 bool keeps_meaning(DType from, DType to, DType result) {
   if (!is_float(from) || !is_float(to)) return false;
   if (from == to) return true;
