@@ -20,7 +20,7 @@ constexpr std::size_t kLongestRow = 46;  // characters
 constexpr std::size_t kLongestName = 40, kLongestNode = 24;
 constexpr std::string_view kRow = R"(<tr><td align="left")";
 
-// The first `longest` bytes of the text, cut between UTF-8 characters, with line ends replaced.
+// The first `longest` bytes of the text, cut between UTF-8 characters, with control characters replaced by blanks.
 std::string cut(std::string_view text, std::size_t longest) {
   std::string out(text.substr(0, longest));
   if (text.size() > longest) {

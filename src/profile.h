@@ -11,7 +11,7 @@ namespace fusec {
 std::string profile_text(const std::vector<KernelProfile>& profiles);
 std::string profile_json(const std::vector<KernelProfile>& profiles);
 
-// Reads a file that profile_json wrote, and returns its text. Throws Error(kInput) if the file is something else.
+// Reads a file that profile_json wrote, and returns its JSON text. Throws Error(kInput) if the file is something else.
 std::string read_profile(const std::string& path);
 
 }  // namespace fusec
