@@ -2,8 +2,8 @@
 """check_explanations.py FUSEC
 
 --explain and --require-one-kernel on nodes that were rewritten, and on a group of several kernels. The explanation in
-the README is current; docs/fusion.md has every rule. Every edge that was not fused has a blocking node and a change that would allow fusion. If the
-change is a plan with one group for both nodes, that plan is accepted and gives one kernel."""
+the README is current; docs/fusion.md has every rule. Every edge that was not fused has a blocking node and a change that
+would allow fusion. If the change is a plan with one group for both nodes, that plan is accepted and gives one kernel."""
 import glob, json, os, re, subprocess, sys, tempfile
 
 PROJECT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
