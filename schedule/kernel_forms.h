@@ -22,6 +22,7 @@
 #include "schedule/attention/attention_form.h"
 #include "schedule/gemm/contraction.h"
 #include "schedule/gemm/row_gemm.h"
+#include "schedule/plan_memory.h"
 
 namespace fusec {
 
@@ -51,6 +52,7 @@ struct FormOfKernel {
   ExprId blocking = kNoExpr;           // the reduction that prevents a product, if one does
   std::optional<RowGemm> row_product;
   std::optional<Attention> attention;
+  PlanMemory plans = {};  // of the kernel that has this form
 };
 
 FormOfKernel form_of(const Kernel& kernel);

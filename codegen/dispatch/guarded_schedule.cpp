@@ -33,13 +33,13 @@ bool of_few_rows(const std::vector<KernelSource>& sources) {
 
 class Search {
  public:
-  Search(const Kernel& kernel, const Graph& graph, const Target& target, const std::string& wanted)
-      : kernel_(kernel), graph_(graph), target_(target), wanted_(wanted) {
+  Search(const Kernel& kernel, const Graph& graph, const Target& target, const std::string& wanted, FormMemory& forms)
+      : kernel_(kernel), graph_(graph), target_(target), wanted_(wanted), forms_(forms) {
     see_kernel();
   }
 
   GuardedSources run() {
-    GuardedSources result{.general = schedule_word_copy(kernel_, graph_, target_, wanted_), .special = {}};
+    GuardedSources result{.general = schedule_word_copy(kernel_, graph_, target_, wanted_, forms_), .special = {}};
     if (symbols_.empty() || !may_stand_in(result.general)) return result;
     made_[Guard{}] = result.general;
     result.special = for_few_rows(result.general);
@@ -76,11 +76,11 @@ class Search {
   // forms would waste tensor-core work and loads on absent rows.
   std::vector<SpecializedSources> for_few_rows(const std::vector<KernelSource>& general) {
     std::vector<SpecializedSources> forms;
-    const FormOfKernel form = form_of(kernel_);
-    if (!form.product || of_few_rows(general)) return forms;
+    const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel_);
+    if (!form->product || of_few_rows(general)) return forms;
     IndexExpr rows = 1;
-    const ExprPool& pool = (form.rewritten ? *form.rewritten : kernel_).pool;
-    for (const std::uint32_t a : form.product->rows) rows *= pool.extent(a);
+    const ExprPool& pool = (form->rewritten ? *form->rewritten : kernel_).pool;
+    for (const std::uint32_t a : form->product->rows) rows *= pool.extent(a);
     for (const std::int64_t most : {8, 16, 32}) {
       Guard few;
       limit(std::span(&rows, 1), most, few);
@@ -101,8 +101,9 @@ class Search {
     if (!is_possible(known)) return false;
     Kernel kernel = kernel_;
     kernel.pool.assume(known.symbols, known.products);
-    const FormOfKernel form = form_of(kernel);
-    return form.product && find_skinny_gemm(graph_, form.rewritten ? *form.rewritten : kernel, *form.product, target_);
+    const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
+    const Kernel& shaped = form->rewritten ? *form->rewritten : kernel;
+    return form->product && find_skinny_gemm(graph_, shaped, *form->product, target_);
   }
   void see(const Shape& shape, DType dtype) {
     shapes_.insert(shape);
@@ -190,7 +191,7 @@ class Search {
     if (!is_possible(known)) return std::nullopt;
     Kernel kernel = kernel_;
     kernel.pool.assume(known.symbols, known.products);
-    std::vector<KernelSource> sources = schedule_word_copy(kernel, graph_, target_, wanted_);
+    std::vector<KernelSource> sources = schedule_word_copy(kernel, graph_, target_, wanted_, forms_);
     if (!may_stand_in(sources)) return std::nullopt;
     return sources;
   }
@@ -280,7 +281,7 @@ class Search {
     for (std::int64_t quarters = kOnce * std::max(kFarLonger, kForTeam / longest); quarters > 0; quarters /= 2) {
       Kernel kernel = kernel_;
       kernel.pool.assume(expecting(row, quarters), kernel.pool.bounds().products);
-      std::vector<KernelSource> sources = schedule_word_copy(kernel, graph_, target_, wanted_);
+      std::vector<KernelSource> sources = schedule_word_copy(kernel, graph_, target_, wanted_, forms_);
       if (sources.size() == generated.general.size() && may_stand_in(sources)) return sources;
     }
     return std::nullopt;
@@ -325,7 +326,8 @@ class Search {
   const Kernel& kernel_;
   const Graph& graph_;
   const Target& target_;
-  const std::string& wanted_;        // KernelSource::tuning
+  const std::string& wanted_;  // KernelSource::tuning
+  FormMemory& forms_;
   std::set<std::uint32_t> symbols_;  // that affect the guard
   std::set<Shape> shapes_;
   std::set<IndexExpr> row_lengths_;  // of reductions
@@ -371,9 +373,9 @@ bool has_skinny_gemm(const SpecializedSources& special) {
 }
 
 GuardedSources schedule_with_guard(const Kernel& kernel, const Graph& graph, const Target& target,
-                                   const std::string& wanted) {
+                                   const std::string& wanted, FormMemory& forms) {
   const Kernel moving = bitcast_copies(kernel);
-  const auto search = [&](const Kernel& k) { return Search(k, graph, target, wanted).run(); };
+  const auto search = [&](const Kernel& k) { return Search(k, graph, target, wanted, forms).run(); };
   const auto by_keys = [&](const Kernel& k) {
     const auto cases = key_count_cases(k, target);
     return cases ? joined(search(cases->general), search(cases->special), cases->condition) : search(k);

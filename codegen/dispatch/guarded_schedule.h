@@ -12,6 +12,7 @@
 #include "analysis/kernel/kernel.h"
 #include "codegen/expr/guard.h"
 #include "codegen/expr/kernel_source.h"
+#include "schedule/form_memory.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -31,6 +32,6 @@ struct GuardedSources {
 bool has_skinny_gemm(const SpecializedSources& special);
 
 GuardedSources schedule_with_guard(const Kernel& kernel, const Graph& graph, const Target& target,
-                                   const std::string& wanted);
+                                   const std::string& wanted, FormMemory& forms);
 
 }  // namespace fusec

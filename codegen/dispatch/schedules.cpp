@@ -20,8 +20,8 @@
 #include "codegen/wgmma/gemm_warpgroup.h"
 #include "ir/error.h"
 #include "schedule/convolution/stencil_candidates.h"
-#include "schedule/gemm/gemv.h"
 #include "schedule/kernel_forms.h"
+#include "schedule/reduction/row_candidates.h"
 
 namespace fusec {
 namespace {
@@ -130,22 +130,21 @@ std::vector<KernelSource> untiled_product(const Kernel& kernel, const Contractio
 }
 
 // Stencils in NHWC or NCHW, else row reductions, else one result per thread.
-std::vector<KernelSource> rows_or_elements(const Kernel& kernel, KernelForm form, const Graph& graph,
+std::vector<KernelSource> rows_or_elements(const Kernel& kernel, const FormOfKernel& form, const Graph& graph,
                                            const Target& target, ScheduleChoice& choices) {
-  const StencilCandidate candidate = find_stencil(graph, kernel, form, target);
+  const StencilCandidate& candidate = find_stencil(graph, kernel, form, target);
   if (candidate.channels) return {emit_nhwc_stencil(kernel, *candidate.channels, graph)};
   if (candidate.written) return {pointwise(*candidate.written, graph, target, choices)};
   if (candidate.planes) return {emit_nchw_stencil(kernel, *candidate.planes, graph)};
   if (candidate.columns) return {emit_sliding_window(*candidate.columns, graph)};
-  if (form == KernelForm::kRows)
-    if (auto sources = row_reduction(kernel, graph, target, choices); !sources.empty()) return sources;
+  if (form.form == KernelForm::kRows)
+    if (auto sources = row_reduction(form, kernel, graph, target, choices); !sources.empty()) return sources;
   return {direct(kernel, graph, target)};
 }
 
-std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, const Target& target,
-                                     ScheduleChoice& choices) {
-  const FormOfKernel form = form_of(kernel);
-  if (const auto groups = best_grouped_implicit_gemm(graph, kernel, form, target))
+std::vector<KernelSource> sources_of(const Kernel& kernel, const FormOfKernel& form, const Graph& graph,
+                                     const Target& target, ScheduleChoice& choices) {
+  if (const auto& groups = best_grouped_implicit_gemm(graph, kernel, form, target))
     return {emit_grouped_implicit_gemm(kernel, *groups, graph)};
   switch (form.form) {
     case KernelForm::kPointwise:
@@ -174,22 +173,22 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const Graph& graph, c
     case KernelForm::kAttention:
       return attention(*form.attention, graph, target);
     case KernelForm::kRows:
-      if (auto vector = find_gemv(kernel, graph, target))
+      if (auto vector = gemv_of(form, kernel, graph, target))
         return {choose_skinny_gemm(vector->answer.kernel ? *vector->answer.kernel : kernel, *vector->answer.product,
                                    vector->form, graph, choices)};
-      return rows_or_elements(kernel, form.form, graph, target, choices);
+      return rows_or_elements(kernel, form, graph, target, choices);
     case KernelForm::kElements:
-      return rows_or_elements(kernel, form.form, graph, target, choices);
+      return rows_or_elements(kernel, form, graph, target, choices);
   }
   throw InternalError("a kernel of unknown form");
 }
 
 }  // namespace
 
-std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target,
+std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, const Target& target, FormMemory& forms,
                                    const std::string& wanted) {
   ScheduleChoice choices(wanted);
-  std::vector<KernelSource> sources = sources_of(kernel, graph, target, choices);
+  std::vector<KernelSource> sources = sources_of(kernel, *forms.of(kernel), graph, target, choices);
   for (KernelSource& source : sources) source.tuning.candidates = choices.candidates();
   return sources;
 }

@@ -59,10 +59,10 @@ void name_as_in_model(KernelSource& source, const Kernel& kernel, const Graph& g
 }  // namespace
 
 std::vector<KernelSource> schedule_word_copy(const Kernel& kernel, const Graph& graph, const Target& target,
-                                             const std::string& wanted) {
+                                             const std::string& wanted, FormMemory& forms) {
   const std::optional<WordCopy> words = as_words(kernel, graph);
-  if (!words || lies_in_vectors(kernel, graph)) return schedule(kernel, graph, target, wanted);
-  std::vector<KernelSource> sources = schedule(words->kernel, words->graph, target, wanted);
+  if (!words || lies_in_vectors(kernel, graph)) return schedule(kernel, graph, target, forms, wanted);
+  std::vector<KernelSource> sources = schedule(words->kernel, words->graph, target, forms, wanted);
   for (KernelSource& source : sources) name_as_in_model(source, kernel, graph, *words);
   return sources;
 }

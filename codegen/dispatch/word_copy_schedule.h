@@ -8,11 +8,12 @@
 #include "analysis/kernel/kernel.h"
 #include "codegen/expr/kernel_source.h"
 #include "ir/graph.h"
+#include "schedule/form_memory.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
 
 std::vector<KernelSource> schedule_word_copy(const Kernel& kernel, const Graph& graph, const Target& target,
-                                             const std::string& wanted);
+                                             const std::string& wanted, FormMemory& forms);
 
 }  // namespace fusec

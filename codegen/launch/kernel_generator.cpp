@@ -133,7 +133,7 @@ GeneratedLaunch KernelGenerator::alone(const Kernel& kernel) {
   if (fresh) {
     generated.tensors = signature.tensors;
     const Wanted wanted = wanted_of(signature.text);
-    GuardedSources sources = schedule_with_guard(kernel, graph_, target_, wanted.candidate);
+    GuardedSources sources = schedule_with_guard(kernel, graph_, target_, wanted.candidate, forms_);
     warn_of_unknown(wanted, sources);
     for (KernelSource& source : as_expected(sources))
       if (source.tuning.candidates.size() > 1) source.tuning.key = wanted.key;
@@ -166,8 +166,8 @@ const KernelGenerator::Part& KernelGenerator::part_of(const Kernel& kernel, cons
   const auto [it, fresh] = parts_.try_emplace(signature.text);
   if (fresh) {
     it->second.tensors = signature.tensors;
-    GuardedSources generated =
-        schedule_with_guard(kernel, graph_, as_seen_in_shared_launch(target_), wanted_of(signature.text).candidate);
+    GuardedSources generated = schedule_with_guard(kernel, graph_, as_seen_in_shared_launch(target_),
+                                                   wanted_of(signature.text).candidate, forms_);
     const auto usable = [&](std::vector<KernelSource>& sources) {
       if (sources.empty() || !std::ranges::all_of(sources, can_be_part)) return false;
       if (sources.size() == 1) sources[0].in_place = find_in_place(kernel, graph_, sources[0], true);

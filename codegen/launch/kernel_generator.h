@@ -59,8 +59,9 @@ struct LaunchPart {
 class KernelGenerator {
  public:
   // Adds kernels and warnings to the plan.
-  KernelGenerator(const Graph& graph, const Target& target, const EmitOptions& options, LoweredPlan& plan)
-      : graph_(graph), target_(target), options_(options), plan_(plan) {}
+  KernelGenerator(const Graph& graph, const Target& target, const EmitOptions& options, FormMemory& forms,
+                  LoweredPlan& plan)
+      : graph_(graph), target_(target), options_(options), forms_(forms), plan_(plan) {}
 
   // The functions below take kernels that have results. Returned references to generated kernels stay valid.
   GeneratedLaunch alone(const Kernel& kernel);
@@ -110,6 +111,7 @@ class KernelGenerator {
   const Graph& graph_;
   const Target& target_;
   const EmitOptions& options_;
+  FormMemory& forms_;
   LoweredPlan& plan_;
   std::map<std::string, GeneratedKernels> generated_;
   std::map<std::string, Part> parts_;

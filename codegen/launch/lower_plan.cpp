@@ -20,8 +20,12 @@ namespace {
 
 class PlanLowering {
  public:
-  PlanLowering(const Graph& graph, const Target& target, const EmitOptions& options, FormMemory* forms)
-      : graph_(graph), target_(target), options_(options), forms_(forms), generator_(graph, target, options, plan_) {
+  PlanLowering(const Graph& graph, const Target& target, const EmitOptions& options, FormMemory& forms)
+      : graph_(graph),
+        target_(target),
+        options_(options),
+        forms_(forms),
+        generator_(graph, target, options, forms, plan_) {
     plan_.storage_of.resize(graph.value_count());
     for (ValueId v = 0; v < graph.value_count(); ++v) plan_.storage_of[v] = v;
     plan_.numerics = requested_numerics(options);
@@ -32,7 +36,7 @@ class PlanLowering {
   // `together`: independent kernels share a launch.
   void add_group(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together) {
     plan_.groups.emplace_back();
-    std::vector<LoweredUnit> units = lower_group(graph_, nodes, outputs, options_.round_intermediates, forms_);
+    std::vector<LoweredUnit> units = lower_group(graph_, nodes, outputs, options_.round_intermediates, &forms_);
     set_numerics(units, options_.numerics);
     if (!together) {
       for (const LoweredUnit& unit : units) add_unit(unit);
@@ -301,7 +305,7 @@ class PlanLowering {
   const Graph& graph_;
   const Target& target_;
   const EmitOptions& options_;
-  FormMemory* forms_;
+  FormMemory& forms_;
   LoweredPlan plan_;
   KernelGenerator generator_;  // makes the plan's kernels
   std::set<ValueId> is_output_;
@@ -315,7 +319,8 @@ class PlanLowering {
 
 LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options,
                        FormMemory* forms) {
-  PlanLowering lowering(graph, target, options, forms);
+  FormMemory own_forms;
+  PlanLowering lowering(graph, target, options, forms ? *forms : own_forms);
   const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
   for (std::size_t g = 0; g < plan.groups.size(); ++g) {
     count_step();

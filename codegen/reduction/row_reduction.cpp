@@ -70,9 +70,9 @@ KernelSource transposed(const TransposedRowReduction& plan, const Kernel& kernel
 
 }  // namespace
 
-std::vector<KernelSource> row_reduction(const Kernel& kernel, const Graph& graph, const Target& target,
-                                        ScheduleChoice& choices) {
-  const std::optional<RowCandidates> candidates = row_candidates(kernel, graph, target);
+std::vector<KernelSource> row_reduction(const FormOfKernel& form_of_kernel, const Kernel& kernel, const Graph& graph,
+                                        const Target& target, ScheduleChoice& choices) {
+  const std::optional<RowCandidates>& candidates = row_candidates(form_of_kernel, kernel, graph, target);
   if (!candidates) return {};
   std::vector<std::string> names;
   for (const TransposedRowReduction& plan : candidates->transposed) names.push_back(name_of(plan));

@@ -41,24 +41,28 @@ bool reads_weights(const SlidingWindow& windows) {
   });
 }
 
-}  // namespace
+const std::optional<NchwStencil>& planes_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
+                                            const Target& target) {
+  return form.plans.of(kernel, graph, target, [&] { return find_nchw_stencil(kernel, graph, target); });
+}
 
-StencilCandidate find_stencil(const Graph& graph, const Kernel& kernel, KernelForm form, const Target& target) {
+StencilCandidate best_stencil(const Graph& graph, const Kernel& kernel, const FormOfKernel& form_of_kernel,
+                              const Target& target) {
   StencilCandidate way;
+  const KernelForm form = form_of_kernel.form;
   if (form != KernelForm::kRows && form != KernelForm::kElements) return way;
+  const auto are_shared_out = [&] { return row_candidates(form_of_kernel, kernel, graph, target).has_value(); };
   auto channels = find_nhwc_stencil(kernel, graph, target);
   const bool of_channels =
-      channels && (form == KernelForm::kRows
-                       ? channels->overlapping || (channels->whole_vectors && !row_candidates(kernel, graph, target))
-                       : channels->whole_vectors);
+      channels && (form == KernelForm::kRows ? channels->overlapping || (channels->whole_vectors && !are_shared_out())
+                                             : channels->whole_vectors);
   if (!of_channels) way.written = find_unrolled_reductions(kernel, graph);
   if (way.written) return way;
-  auto planes = of_channels ? std::nullopt : find_nchw_stencil(kernel, graph, target);
+  auto planes = of_channels ? std::nullopt : planes_of(graph, kernel, form_of_kernel, target);
   auto columns = of_channels ? std::nullopt : find_sliding_window(kernel, graph, target);
   if (planes && planes->instructions >= instructions_alone(kernel)) planes.reset();
   // Rows without overlap are shared among threads, which read them once.
-  if (columns && form == KernelForm::kRows && columns->slid.empty() && row_candidates(kernel, graph, target))
-    columns.reset();
+  if (columns && form == KernelForm::kRows && columns->slid.empty() && are_shared_out()) columns.reset();
   // Weights and overlapping input are better staged in shared memory, though copying takes instructions.
   if (columns && planes && reads_weights(*columns)) columns.reset();
   if (columns && columns->instructions >= (planes ? planes->instructions : instructions_alone(kernel))) columns.reset();
@@ -70,12 +74,12 @@ StencilCandidate find_stencil(const Graph& graph, const Kernel& kernel, KernelFo
   return way;
 }
 
-std::optional<GroupedImplicitGemm> best_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
-                                                              const FormOfKernel& form, const Target& target) {
+std::optional<GroupedImplicitGemm> find_best_groups(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
+                                                    const Target& target) {
   if (form.form == KernelForm::kRows || form.form == KernelForm::kElements) {
     auto groups = find_grouped_implicit_gemm(graph, kernel, target);
     if (!groups || !groups->image_is_nchw) return groups;
-    const auto planes = find_nchw_stencil(kernel, graph, target);
+    const auto& planes = planes_of(graph, kernel, form, target);
     return planes && planes->instructions < groups->instructions ? std::nullopt : std::move(groups);
   }
   if (!form.product) return std::nullopt;
@@ -100,14 +104,26 @@ std::optional<GroupedImplicitGemm> best_grouped_implicit_gemm(const Graph& graph
   return groups;
 }
 
-std::optional<double> loop_instructions(const Graph& graph, const Kernel& kernel, KernelForm form,
+}  // namespace
+
+const StencilCandidate& find_stencil(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
+                                     const Target& target) {
+  return form.plans.of(kernel, graph, target, [&] { return best_stencil(graph, kernel, form, target); });
+}
+
+const std::optional<GroupedImplicitGemm>& best_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
+                                                                     const FormOfKernel& form, const Target& target) {
+  return form.plans.of(kernel, graph, target, [&] { return find_best_groups(graph, kernel, form, target); });
+}
+
+std::optional<double> loop_instructions(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
                                         const Target& target) {
-  if (form != KernelForm::kRows && form != KernelForm::kElements) return std::nullopt;
-  const StencilCandidate way = find_stencil(graph, kernel, form, target);
+  if (form.form != KernelForm::kRows && form.form != KernelForm::kElements) return std::nullopt;
+  const StencilCandidate& way = find_stencil(graph, kernel, form, target);
   if (way.planes) return way.planes->instructions;
   if (way.columns) return way.columns->instructions;
   if (way.channels || way.written) return kInWindows * summed_elements(kernel);
-  if (form == KernelForm::kRows && row_candidates(kernel, graph, target)) return std::nullopt;
+  if (form.form == KernelForm::kRows && row_candidates(form, kernel, graph, target)) return std::nullopt;
   return instructions_alone(kernel);
 }
 

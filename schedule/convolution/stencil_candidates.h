@@ -22,15 +22,16 @@ struct StencilCandidate {
   std::optional<NchwStencil> planes;
   std::optional<SlidingWindow> columns;
 };
-StencilCandidate find_stencil(const Graph& graph, const Kernel& kernel, KernelForm form, const Target& target);
+const StencilCandidate& find_stencil(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
+                                     const Target& target);
 
 // For a grouped GEMM, or a kernel that becomes one with a group axis. Nothing unless it is predicted to be the fastest
 // candidate.
-std::optional<GroupedImplicitGemm> best_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
-                                                              const FormOfKernel& form, const Target& target);
+const std::optional<GroupedImplicitGemm>& best_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
+                                                                     const FormOfKernel& form, const Target& target);
 
 // Instructions of per-thread loops, over all threads. Nothing if threads share rows.
-std::optional<double> loop_instructions(const Graph& graph, const Kernel& kernel, KernelForm form,
+std::optional<double> loop_instructions(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
                                         const Target& target);
 
 }  // namespace fusec

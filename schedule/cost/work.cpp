@@ -407,7 +407,8 @@ void compute_rows(const WorkCounter& count, const Kernel& kernel, const RowForm&
   }
 }
 
-void count_rows(const Graph& graph, const WorkCounter& count, const Kernel& kernel, const Target& target, Work& work) {
+void count_rows(const Graph& graph, const WorkCounter& count, const Kernel& kernel, const FormOfKernel& form_of_kernel,
+                const Target& target, Work& work) {
   RowForm whole;
   whole.reductions = row_reductions(kernel);
   std::ranges::sort(whole.reductions);
@@ -422,11 +423,13 @@ void count_rows(const Graph& graph, const WorkCounter& count, const Kernel& kern
   // Blocks never split shorter rows.
   constexpr double kShortestDivided = 256;
   const bool may_divide = std::max(length, count.points(kernel.outputs[0].axes)) >= kShortestDivided;
-  const RowLaunch launch = may_divide ? row_launch(kernel, graph, target) : RowLaunch{};
+  const RowLaunch launch = may_divide ? row_launch(form_of_kernel, kernel, graph, target) : RowLaunch{};
   const double on_chip = launch.chunks == 1 ? launch.on_chip : 0;
   // If reductions use parts of output axes, these parts are the rows.
-  std::optional<RowForm> form;
-  if (fewest < most || divides_rows(kernel, whole.reductions)) form = row_form(kernel, graph);
+  const bool divided = fewest < most || divides_rows(kernel, whole.reductions);
+  const RowForm* form = nullptr;
+  if (divided)
+    if (const std::optional<RowForm>& found = row_form(form_of_kernel, kernel, graph)) form = &*found;
   double rows = count.points(whole.rows);
   if (form) {
     const WorkCounter of_form(form->kernel);
@@ -489,9 +492,7 @@ Work work_of_update(const Graph& graph, const Node& node) {
   return work;
 }
 
-}  // namespace
-
-Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
+Work count_work(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
   Work work;
   const Kernel& shaped = form.attention     ? form.attention->kernel
                          : form.row_product ? form.row_product->kernel
@@ -500,7 +501,7 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
   WorkCounter count(shaped);
   count.count_bytes(graph, work);
   count.count_registers(work);
-  if (const auto groups = best_grouped_implicit_gemm(graph, kernel, form, target)) {
+  if (const auto& groups = best_grouped_implicit_gemm(graph, kernel, form, target)) {
     count_groups(*groups, target, work);
     return work;
   }
@@ -516,7 +517,7 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
       count_attention(count, *form.attention, target, work);
       break;
     case KernelForm::kRows:
-      count_rows(graph, count, shaped, target, work);
+      count_rows(graph, count, kernel, form, target, work);
       break;
     case KernelForm::kPointwise:
       count_elements(count, shaped, 4, work);
@@ -526,6 +527,12 @@ Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
       break;
   }
   return work;
+}
+
+}  // namespace
+
+Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
+  return form.plans.of(kernel, graph, target, [&] { return count_work(graph, kernel, form, target); });
 }
 
 Work work_of_special(const Graph& graph, const Node& node) {

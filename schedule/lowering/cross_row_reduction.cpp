@@ -48,8 +48,8 @@ bool are_column_reductions(const RowForm& form) {
 }
 
 // Returns the form with a single row axis; nothing if the kernel has no plain rows.
-std::optional<RowForm> plain_rows(const Kernel& kernel, const Graph& graph) {
-  std::optional<RowForm> form = row_form(kernel, graph);
+std::optional<RowForm> plain_rows(const FormOfKernel& form_of_kernel, const Kernel& kernel, const Graph& graph) {
+  const std::optional<RowForm>& form = row_form(form_of_kernel, kernel, graph);
   if (!form || !is_plain(*form)) return std::nullopt;
   RowForm merged = with_rows_merged(*form, graph);
   if (merged.rows.size() != 1 || merged.columns.size() > 1) return std::nullopt;
@@ -350,8 +350,9 @@ RowForm merged_columns(RowForm all, const RowForm& other) {
 }
 
 // Returns the kernel as columns that can be folded into these rows.
-std::optional<RowForm> reducible_columns(const Kernel& kernel, const RowForm& rows, const Graph& graph) {
-  std::optional<RowForm> form = plain_rows(kernel, graph);
+std::optional<RowForm> reducible_columns(const FormOfKernel& form_of_kernel, const Kernel& kernel, const RowForm& rows,
+                                         const Graph& graph) {
+  std::optional<RowForm> form = plain_rows(form_of_kernel, kernel, graph);
   if (!form || !form->columns.empty() || !are_column_reductions(*form) || row_one_pass(*form)) return std::nullopt;
   return Joiner(rows, *form, graph).run() ? form : std::nullopt;
 }
@@ -397,12 +398,12 @@ class Finder {
           waits_for_none(units_, other, u))
         columns.push_back(other);
     if (columns.empty()) return std::nullopt;
-    const std::optional<RowForm> rows = plain_rows(kernel(u), graph_);
+    const std::optional<RowForm> rows = plain_rows(*forms_[u], kernel(u), graph_);
     if (!rows) return std::nullopt;
     std::vector<std::uint32_t> with;
     std::optional<RowForm> of_columns;
     for (const std::uint32_t other : columns) {
-      std::optional<RowForm> form = reducible_columns(kernel(other), *rows, graph_);
+      std::optional<RowForm> form = reducible_columns(*forms_[other], kernel(other), *rows, graph_);
       if (!form) continue;
       with.push_back(other);
       of_columns = of_columns ? merged_columns(*std::move(of_columns), *form) : *std::move(form);

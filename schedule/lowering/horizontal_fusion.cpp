@@ -152,8 +152,7 @@ struct UnitOnTarget {
   bool is_folded = false;  // folded by another unit, and launched with it
 };
 
-double code_of_light(const Kernel& kernel, const std::optional<Gemv>& vector,
-                     const std::optional<RowCandidates>& of_rows, const Graph& graph) {
+double code_of_light(const Kernel& kernel, const Gemv* vector, const RowCandidates* of_rows, const Graph& graph) {
   if (vector) {
     const ContractionMatch& answer = vector->answer;
     return skinny_gemm_code_size(answer.kernel ? *answer.kernel : kernel, *answer.product, vector->form).sum();
@@ -292,21 +291,28 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
   for (std::size_t u = 0; u < units.size(); ++u) {
     if (!forms[u] || !on_target[u].folded.empty() || on_target[u].is_folded) continue;
     const Kernel& kernel = units[u].kernel;
-    std::optional<Gemv> vector;
-    std::optional<RowCandidates> of_rows;
-    if (forms[u]->form == KernelForm::kRows) vector = find_gemv(kernel, graph, target);
-    if (forms[u]->form == KernelForm::kRows && !vector) of_rows = row_candidates(kernel, graph, target);
+    const Gemv* vector = nullptr;
+    const RowCandidates* of_rows = nullptr;
+    const auto rows_on = [&](const Target& which) {
+      const std::optional<RowCandidates>& found = row_candidates(*forms[u], kernel, graph, which);
+      return found ? &*found : nullptr;
+    };
+    if (forms[u]->form == KernelForm::kRows)
+      if (const std::optional<Gemv>& found = gemv_of(*forms[u], kernel, graph, target)) vector = &*found;
+    if (forms[u]->form == KernelForm::kRows && !vector) of_rows = rows_on(target);
     const RowLaunch launch = of_rows ? row_launch(*of_rows, graph) : RowLaunch{};
     on_target[u].launches = static_cast<std::size_t>(launch.launches);
     if (launch.blocks_per_row > 1) {
-      std::optional<RowCandidates> beside = row_candidates(kernel, graph, as_seen_in_shared_launch(target));
+      const RowCandidates* beside = rows_on(as_seen_in_shared_launch(target));
       on_target[u].cluster = beside && row_launch(*beside, graph).blocks_per_row == 1;
       on_target[u].alone = !on_target[u].cluster;
-      if (on_target[u].cluster) of_rows = std::move(beside);
+      if (on_target[u].cluster) of_rows = beside;
     }
     if (forms[u]->product) {
       const Kernel& shaped = forms[u]->rewritten ? *forms[u]->rewritten : kernel;
-      if (some) on_target[u].product = contraction_code_size(graph, shaped, *forms[u]->product, target);
+      if (some)
+        on_target[u].product = forms[u]->plans.of(
+            kernel, graph, target, [&] { return contraction_code_size(graph, shaped, *forms[u]->product, target); });
     } else if (some && can_fuse_horizontally(forms[u]->form)) {
       on_target[u].code = code_of_light(kernel, vector, of_rows, graph);
       on_target[u].kind = signature_of(kernel, graph).text;

@@ -168,8 +168,8 @@ class GroupLowering {
     const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
     if (form->product) return kernel;
     const Target any;
-    const auto as_is = loop_instructions(graph_, kernel, form->form, any);
-    const auto now = loop_instructions(graph_, *phases, forms_.of(*phases)->form, any);
+    const auto as_is = loop_instructions(graph_, kernel, *form, any);
+    const auto now = loop_instructions(graph_, *phases, *forms_.of(*phases), any);
     return as_is && now && *as_is <= *now ? std::move(kernel) : *std::move(phases);
   }
 
@@ -200,9 +200,10 @@ class GroupLowering {
 
   // Whether parts of rows are reduced behind whole ones so that there is a form for it.
   bool are_segments(const Kernel& kernel) const {
-    if (forms_.of(kernel)->form != KernelForm::kRows) return false;
-    const std::optional<RowForm> form = row_form(kernel, graph_);
-    return form && !form->segments.empty();
+    const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
+    if (form->form != KernelForm::kRows) return false;
+    const std::optional<RowForm>& rows = row_form(*form, kernel, graph_);
+    return rows && !rows->segments.empty();
   }
 
   // Where values stand inside one another as attention, and the kernel is none, sees to it that they will not next

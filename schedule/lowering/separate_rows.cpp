@@ -1,6 +1,7 @@
 #include "schedule/lowering/separate_rows.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 
 #include "schedule/kernel_forms.h"
@@ -58,9 +59,10 @@ bool fit_one_block(const RowForm& form) {
 bool are_separate_rows(const std::vector<LoweredUnit>& parts, const Graph& graph) {
   std::vector<Region> before;
   for (const LoweredUnit& part : parts) {
-    const KernelForm form = part.form ? part.form->form : form_of(part.kernel).form;
-    if (form == KernelForm::kPointwise) continue;
-    const std::optional<RowForm> rows = form == KernelForm::kRows ? row_form(part.kernel, graph) : std::nullopt;
+    const auto form = part.form ? part.form : std::make_shared<const FormOfKernel>(form_of(part.kernel));
+    if (form->form == KernelForm::kPointwise) continue;
+    if (form->form != KernelForm::kRows) return false;
+    const std::optional<RowForm>& rows = row_form(*form, part.kernel, graph);
     if (!rows || !fit_one_block(*rows)) return false;
     const std::vector<Region> reduced = regions_reduced(*rows);
     for (const Region& region : reduced)

@@ -97,7 +97,7 @@ std::optional<double> cycles_of(const Graph& graph, const Kernel& kernel, const 
 double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
   if (form.form == KernelForm::kPointwise || form.form == KernelForm::kAttention) return 0;  // heads are rows
   const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
-  if (const auto groups = best_grouped_implicit_gemm(graph, kernel, form, target))
+  if (const auto& groups = best_grouped_implicit_gemm(graph, kernel, form, target))
     return target.launch_seconds + groups->cycles / kCyclesASecond;
   if (form.product) {
     if (find_skinny_gemm(graph, shaped, *form.product, target)) return 0;
@@ -108,9 +108,19 @@ double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKer
   if (form.product)
     return std::max(kOneAtATime * roof, seconds_of_steps(shaped.pool, *form.product, target)) +
            kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
-  const auto loops = loop_instructions(graph, kernel, form.form, target);
+  const auto loops = loop_instructions(graph, kernel, form, target);
   return roof + (loops ? 2 * *loops / target.float32_rate : 0) +
          kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
+}
+
+struct FormSeconds {
+  double seconds = 0;
+};
+
+const FormSeconds& known_seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
+                                         const Target& target) {
+  return form.plans.of(kernel, graph, target,
+                       [&] { return FormSeconds{seconds_of_form(graph, kernel, form, target)}; });
 }
 
 // Places in the list of the nodes whose results one kernel stores and another reads, in order.
@@ -175,7 +185,7 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
       const Target of_launch = target_of_launch(graph_, units, forms, launch, memory_.target());
       double of_parts = 0;
       for (const std::uint32_t u : launch)
-        if (forms[u]) of_parts += seconds_of_form(graph_, units[u].kernel, *forms[u], of_launch);
+        if (forms[u]) of_parts += known_seconds_of_form(graph_, units[u].kernel, *forms[u], of_launch).seconds;
       result.form_seconds += std::max(seconds, of_parts);
     }
     const bool kernels = std::ranges::all_of(launch, [&](std::uint32_t u) { return forms[u] != nullptr; });

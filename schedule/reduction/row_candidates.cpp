@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "schedule/gemm/gemv.h"
 #include "schedule/kernel_forms.h"
 #include "schedule/reduction/lane_sectors.h"
 #include "schedule/reduction/row_values.h"
@@ -91,13 +90,11 @@ bool is_worth_launch(const StridedReduction& plan, const Graph& graph, const Tar
   return sector_overfetch >= kMuch && sector_overfetch * bytes >= kOfLaunch * target.launch_seconds * target.bandwidth;
 }
 
-}  // namespace
-
-std::optional<RowCandidates> row_candidates(const Kernel& kernel, const Graph& graph, const Target& target) {
-  std::optional<RowForm> form = row_form(kernel, graph);
+std::optional<RowCandidates> find_row_candidates(const std::optional<RowForm>& form, const Graph& graph,
+                                                 const Target& target) {
   if (!form) return std::nullopt;
   RowCandidates candidates{
-      .form = *std::move(form), .direction = {}, .transposed = {}, .multi_row = {}, .strided = {}, .layouts = {}};
+      .form = *form, .direction = {}, .transposed = {}, .multi_row = {}, .strided = {}, .layouts = {}};
   candidates.direction = direction_of(candidates.form, graph);
   if (candidates.form.columns.empty() && candidates.direction.product) return std::nullopt;
   // Two operands that repeat over different rows look like a matrix product; with columns it is none.
@@ -117,9 +114,22 @@ std::optional<RowCandidates> row_candidates(const Kernel& kernel, const Graph& g
   return candidates;
 }
 
-RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& target) {
-  if (find_gemv(kernel, graph, target)) return {};
-  const std::optional<RowCandidates> candidates = row_candidates(kernel, graph, target);
+}  // namespace
+
+const std::optional<RowCandidates>& row_candidates(const FormOfKernel& form, const Kernel& kernel, const Graph& graph,
+                                                   const Target& target) {
+  return form.plans.of(kernel, graph, target,
+                       [&] { return find_row_candidates(row_form(form, kernel, graph), graph, target); });
+}
+
+const std::optional<Gemv>& gemv_of(const FormOfKernel& form, const Kernel& kernel, const Graph& graph,
+                                   const Target& target) {
+  return form.plans.of(kernel, graph, target, [&] { return find_gemv(kernel, graph, target); });
+}
+
+RowLaunch row_launch(const FormOfKernel& form, const Kernel& kernel, const Graph& graph, const Target& target) {
+  if (gemv_of(form, kernel, graph, target)) return {};
+  const std::optional<RowCandidates>& candidates = row_candidates(form, kernel, graph, target);
   return candidates ? row_launch(*candidates, graph) : RowLaunch{};
 }
 

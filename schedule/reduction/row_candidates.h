@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "schedule/gemm/gemv.h"
 #include "schedule/reduction/multi_row_block.h"
 #include "schedule/reduction/row_layout.h"
 #include "schedule/reduction/strided_reduction.h"
@@ -24,7 +25,12 @@ struct RowCandidates {
 };
 
 // Nothing if no reduction depends on output axes alone, or if single threads are faster.
-std::optional<RowCandidates> row_candidates(const Kernel& kernel, const Graph& graph, const Target& target);
+const std::optional<RowCandidates>& row_candidates(const FormOfKernel& form, const Kernel& kernel, const Graph& graph,
+                                                   const Target& target);
+
+// The GEMV that a kernel of rows is; nothing if it is none.
+const std::optional<Gemv>& gemv_of(const FormOfKernel& form, const Kernel& kernel, const Graph& graph,
+                                   const Target& target);
 
 // The launches of the best candidate.
 struct RowLaunch {
@@ -36,7 +42,7 @@ struct RowLaunch {
   // For transposed row reductions; else 0.
   double blocks = 0, threads = 0, shared_bytes = 0;
 };
-RowLaunch row_launch(const Kernel& kernel, const Graph& graph, const Target& target);
+RowLaunch row_launch(const FormOfKernel& form, const Kernel& kernel, const Graph& graph, const Target& target);
 RowLaunch row_launch(const RowCandidates& candidates, const Graph& graph);
 
 // Elements of a row in the text of the best candidate, after unrolling.

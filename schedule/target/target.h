@@ -34,6 +34,8 @@ struct Target {
   int strip_threads = 1024;
   bool allows_stream_k = true;  // of products (schedule/gemm/stream_k.h); false in a shared launch
   std::string source;           // source of the figures
+
+  bool operator==(const Target&) const = default;
 };
 
 // Bytes of parameters per kernel: for any CUDA that may compile the emitted file, and from CUDA 12.1 on. Only launches

@@ -147,8 +147,10 @@ TEST_CASE("several products, whole rows, and what keeps them apart") {
     REQUIRE(form.form == KernelForm::kRowProduct);
     CHECK(form.row_product->columns == 40);
     CHECK(form.row_product->twins.size() == 1);
+    FormMemory forms;
     CHECK(schedule(kernels[0],
-                   test::short_model(inputs, "p = linear x a; h = add p r; y = softmax h {\"dim\": 1}", "y"), Target{})
+                   test::short_model(inputs, "p = linear x a; h = add p r; y = softmax h {\"dim\": 1}", "y"), Target{},
+                   forms)
               .at(0)
               .schedule == "row_product_mma");
   }
@@ -188,7 +190,8 @@ TEST_CASE("every kernel of the corpus is scheduled as its form says") {
         for (const Kernel& kernel : kernels_of_node(graph, n)) {
           const FormOfKernel form = form_of(kernel);
           ++seen[form.form];
-          for (const KernelSource& source : schedule(kernel, graph, Target{})) {
+          FormMemory forms;
+          for (const KernelSource& source : schedule(kernel, graph, Target{}, forms)) {
             INFO(file, ": ", graph.nodes[n].name);
             CHECK_MESSAGE(kSchedulesOf.at(form.form).contains(source.schedule), name(form.form), " as ",
                           source.schedule);
