@@ -140,8 +140,6 @@ class SlidingWindowFinder {
     found_.loads.clear();
     Axes axes = axes_of_reductions();
     axes.push_back(found_.walked);
-    for (const ExprId r : found_.reductions)
-      if (!depends_on(r, found_.walked)) return false;
     bool across = false;  // across columns, not one element per column
     for (const ExprId id : reachable(pool(), roots_of(found_.kernel))) {
       const ExprNode& n = pool()[id];
@@ -275,8 +273,9 @@ class SlidingWindowFinder {
   // Instruction counts: per loaded element (position, load, mask, conversion), per combined element, per thread.
   static constexpr double kLoad = 3, kCombined = 1.3, kThread = 30, kFewThreads = 1024;
 
-  // Predicted instructions. Infinite if the results share nothing and are few.
-  double cost() const {
+  // Predicted instructions. Infinite if the results share nothing and are few. Stops counting at `least`: the result is
+  // then no less than that.
+  double cost(double least) const {
     std::set<std::pair<ValueId, PlacedLoad>> distinct;
     double combined = 0;
     bool shared = false;
@@ -287,10 +286,15 @@ class SlidingWindowFinder {
       for (const ExprId id : reachable(pool(), std::span(&root, 1)))
         if (pool()[id].op == ExprOp::kLoad && std::ranges::binary_search(found_.loads, id)) load(id, point);
     };
+    const double waste = waste_of_steps();
+    const auto so_far = [&] {
+      return (kLoad * static_cast<double>(distinct.size()) + kCombined * combined + kThread) / found_.steps * waste;
+    };
     for (const ExprId r : found_.reductions) {
       std::set<std::vector<IndexExpr>> rows;
       const auto slid = found_.slid.find(r);
       for (std::int64_t step = 0; step < found_.steps; ++step) {
+        if (so_far() >= least) return so_far();
         const std::int64_t count = slid == found_.slid.end() ? 1 : *pool().extent(slid->second).as_constant();
         for (std::int64_t row = 0; row < count; ++row) {
           const bool alone = slid == found_.slid.end();
@@ -310,9 +314,8 @@ class SlidingWindowFinder {
     const std::vector<ExprId> behind = epilogue_loads();
     for (std::int64_t step = 0; step < found_.steps; ++step)
       for (const ExprId id : behind) load(id, {.step = step});
-    const double waste = waste_of_steps();
     if (!shared && results() / found_.steps < kFewThreads) return std::numeric_limits<double>::infinity();
-    return (kLoad * static_cast<double>(distinct.size()) + kCombined * combined + kThread) / found_.steps * waste;
+    return so_far();
   }
 
   double waste_of_steps() const {
@@ -349,6 +352,7 @@ class SlidingWindowFinder {
   }
 
   void consider(std::uint32_t axis, double& least, std::optional<SlidingWindow>& best) {
+    if (std::ranges::any_of(found_.reductions, [&](ExprId r) { return !depends_on(r, axis); })) return;
     const SlidingWindow before = found_;
     const double enough = 2.0 * target_.multiprocessors * SlidingWindow::kThreads;
     constexpr int kAlways = 4;
@@ -360,7 +364,7 @@ class SlidingWindowFinder {
       if (!find_loads()) continue;
       std::ranges::sort(found_.loads);
       choose_slid();
-      const double each = cost();
+      const double each = cost(least);
       if (each >= least) continue;
       least = each;
       best = found_;
@@ -378,11 +382,12 @@ class SlidingWindowFinder {
 }  // namespace
 
 IndexExpr index_at(const SlidingWindow& windows, const IndexExpr& e, const SlidingWindowPoint& point) {
-  const IndexExpr first =
-      windows.clipped ? IndexExpr::axis(windows.first) : IndexExpr::axis(windows.tiles) * windows.steps;
+  const auto first = [&] {
+    return windows.clipped ? IndexExpr::axis(windows.first) : IndexExpr::axis(windows.tiles) * windows.steps;
+  };
   const auto value = [&](Variable v) -> std::optional<IndexExpr> {
     if (v.kind != Variable::Kind::kAxis) return std::nullopt;
-    if (v.id == windows.walked) return first + point.step;
+    if (v.id == windows.walked) return first() + point.step;
     if (!point.axes) return std::nullopt;
     const auto at = std::ranges::find(*point.axes, v.id);
     if (at == point.axes->end()) return std::nullopt;

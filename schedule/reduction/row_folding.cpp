@@ -86,6 +86,31 @@ bool finds_what_is_reduced(const RowForm& form, const Graph& graph) {
   });
 }
 
+// The tensors that these expressions read along an axis, sorted.
+std::vector<ValueId> read_along(const ExprPool& pool, std::uint32_t axis, const std::vector<ExprId>& needed) {
+  std::vector<ValueId> read;
+  for (const ExprId id : needed)
+    if (pool[id].op == ExprOp::kLoad && std::ranges::any_of(pool[id].indices, [&](const IndexExpr& e) {
+          return mentions(e, Variable{Variable::Kind::kAxis, axis});
+        }))
+      read.push_back(pool[id].source);
+  std::ranges::sort(read);
+  return read;
+}
+
+// Told before anything is folded: do columns read a tensor that reductions read, those that would be folded or those
+// that are as long as columns?
+bool may_find_what_is_reduced(const RowForm& form, const IndexExpr& length, const IndexExpr& columns) {
+  const ExprPool& pool = form.kernel.pool;
+  const auto of_columns = read_along(pool, form.columns[0], outside_reductions(form, roots_of(form.kernel)));
+  return !of_columns.empty() && std::ranges::any_of(form.reductions, [&](ExprId r) {
+    const ExprNode& n = pool[r];
+    if (n.axes.size() != 1 || (pool.extent(n.axes[0]) != length && pool.extent(n.axes[0]) != columns)) return false;
+    const auto reduced = read_along(pool, n.axes[0], outside_reductions(form, {n.args[0]}));
+    return std::ranges::any_of(reduced, [&](ValueId v) { return std::ranges::binary_search(of_columns, v); });
+  });
+}
+
 bool may_be_folded(const RowForm& form, const IndexExpr& length, int pieces) {
   constexpr int kMaxCodeSize = kMaxUnrolledInstructions / 8;
   const ExprPool& pool = form.kernel.pool;
@@ -109,7 +134,9 @@ RowForm with_rows_folded(RowForm form, const Graph& graph) {
   }
   for (const IndexExpr& length : lengths) {
     std::optional<Fold> candidate = fold_of(form.kernel.pool, length, columns);
-    if (!candidate || !may_be_folded(form, length, candidate->pieces)) continue;
+    if (!candidate || !may_find_what_is_reduced(form, length, columns) ||
+        !may_be_folded(form, length, candidate->pieces))
+      continue;
     for (; candidate->before <= candidate->loose; ++candidate->before) {
       RowForm folded = form;
       fold(folded.kernel, length, columns, *candidate);
