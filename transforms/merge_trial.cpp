@@ -134,7 +134,8 @@ FusionRule MergeTrial::nodes_within_limits(std::span<const NodeId> nodes) const 
 
 MergeAnswer MergeTrial::ask(std::span<const GroupId> parts) {
   if (const FusionRule limit = within_limits(parts); limit != FusionRule::kJoined) return {.rule = limit};
-  const TrialResult& together = lowered(groups_.nodes_of(parts));
+  const std::vector<NodeId> nodes = groups_.nodes_of(parts);
+  const TrialResult& together = lowering_.of_one_launch(nodes, groups_.outputs_of(nodes));
   const FusionRule rule = compare(together, parts);
   if (rule != FusionRule::kJoined && rule != FusionRule::kWorseForm) return {.rule = rule};
   std::int64_t bytes_apart = 0;

@@ -45,7 +45,7 @@ class PlanLowering {
     if (units.size() == 1) return add_unit(units[0]);
     const FormsOfUnits forms = forms_of(units);
     folded_ = cross_row_units(units, forms, graph_, target_);
-    for (const std::vector<std::uint32_t>& launch : launches_of(units, forms, graph_, target_))
+    for (const std::vector<std::uint32_t>& launch : launches_of(units, forms, folded_, graph_, target_))
       add_launch(units, launch);
   }
 

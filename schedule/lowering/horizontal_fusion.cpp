@@ -275,16 +275,17 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
 }  // namespace
 
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
-                                                    const Graph& graph, const Target& target) {
+                                                    const std::vector<CrossRowUnits>& folded, const Graph& graph,
+                                                    const Target& target) {
   std::vector<UnitOnTarget> on_target(units.size());
   if (is_one_by_one(units)) return arranged(units, forms, on_target);
-  for (const CrossRowUnits& folded : cross_row_units(units, forms, graph, target)) {
-    UnitOnTarget& rows = on_target[folded.rows];
-    rows.folded = folded.columns;
-    rows.launches = static_cast<std::size_t>(folded.cross_row.work.launches);
-    rows.code = light_code_size(folded.cross_row, graph);
-    rows.kind = signature_of(folded.cross_row, graph).text;
-    for (const std::uint32_t u : folded.columns) on_target[u].is_folded = true;
+  for (const CrossRowUnits& with : folded) {
+    UnitOnTarget& rows = on_target[with.rows];
+    rows.folded = with.columns;
+    rows.launches = static_cast<std::size_t>(with.cross_row.work.launches);
+    rows.code = light_code_size(with.cross_row, graph);
+    rows.kind = signature_of(with.cross_row, graph).text;
+    for (const std::uint32_t u : with.columns) on_target[u].is_folded = true;
   }
   const bool some = std::ranges::count_if(
                         forms, [](const auto& f) { return f && (f->product || can_fuse_horizontally(f->form)); }) > 1;
@@ -319,6 +320,12 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
     }
   }
   return arranged(units, forms, on_target);
+}
+
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                                                    const Graph& graph, const Target& target) {
+  if (is_one_by_one(units)) return launches_of(units, forms, {}, graph, target);
+  return launches_of(units, forms, cross_row_units(units, forms, graph, target), graph, target);
 }
 
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const Graph& graph,

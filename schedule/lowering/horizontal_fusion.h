@@ -20,6 +20,8 @@
 
 namespace fusec {
 
+struct CrossRowUnits;
+
 bool can_fuse_horizontally(KernelForm form);
 
 // By unit: its form as lowering found it, else found here; null unless the unit is a kernel.
@@ -31,6 +33,10 @@ FormsOfUnits forms_of(const std::vector<LoweredUnit>& units);
 // that takes several launches may share each of them.
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                                                     const Graph& graph, const Target& target);
+// `folded`: what cross_row_units finds of these.
+std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
+                                                    const std::vector<CrossRowUnits>& folded, const Graph& graph,
+                                                    const Target& target);
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const Graph& graph,
                                                     const Target& target);
 // as_seen_in_shared_launch: the target without features that a kernel in a shared grid cannot use (clusters, warp

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <functional>
+#include <map>
 #include <set>
 
 #include "analysis/kernel/loads.h"
@@ -123,6 +125,26 @@ const FormSeconds& known_seconds_of_form(const Graph& graph, const Kernel& kerne
                        [&] { return FormSeconds{seconds_of_form(graph, kernel, form, target)}; });
 }
 
+// Does some kernel read what another one stores, so that it runs in a launch behind that? `may_fold`: two kernels of
+// rows may be one after all (schedule/lowering/cross_row_reduction).
+bool run_one_after_another(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms, bool may_fold) {
+  std::map<ValueId, bool> stored;  // by kernels of rows alone?
+  for (std::size_t u = 0; u < units.size(); ++u) {
+    const LoweredUnit& unit = units[u];
+    if (unit.kind == LoweredUnit::Kind::kAlias)
+      if (const auto of = stored.find(unit.of); of != stored.end()) stored[unit.value] = of->second;
+    if (!forms[u]) continue;
+    const bool rows = may_fold && forms[u]->form == KernelForm::kRows;
+    for (const ValueId v : inputs_of(unit.kernel))
+      if (const auto made = stored.find(v); made != stored.end() && !(rows && made->second)) return true;
+    for (const KernelOutput& output : unit.kernel.outputs) {
+      const auto [made, is_new] = stored.try_emplace(output.value, rows);
+      made->second = made->second && rows;
+    }
+  }
+  return false;
+}
+
 // Places in the list of the nodes whose results one kernel stores and another reads, in order.
 std::vector<std::uint32_t> stored_between(const Graph& graph, const std::vector<LoweredUnit>& units,
                                           std::span<const NodeId> nodes) {
@@ -144,6 +166,14 @@ std::vector<std::uint32_t> stored_between(const Graph& graph, const std::vector<
   return places;
 }
 
+// Two or more.
+TrialResult several_launches() {
+  TrialResult result;
+  result.whole = false;
+  result.launches = 2;
+  return result;
+}
+
 }  // namespace
 
 std::size_t TrialMemory::KeyHash::operator()(const std::vector<std::uint64_t>& key) const {
@@ -159,25 +189,41 @@ TrialLowering::TrialLowering(const Graph& graph, TrialMemory& memory, std::int64
     : graph_(graph), memory_(memory), budget_(budget), search_(++memory.searches_), bytes_(graph) {}
 
 const TrialResult& TrialLowering::of(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
+  return answer(nodes, outputs, true);
+}
+
+const TrialResult& TrialLowering::of_one_launch(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
+  return answer(nodes, outputs, false);
+}
+
+const TrialResult& TrialLowering::answer(std::span<const NodeId> nodes, std::span<const ValueId> outputs, bool whole) {
   static const TrialResult kUnknown{.known = false};
   write_key(nodes, outputs);
   const auto found = memory_.tried_.find(key_);
-  if (found != memory_.tried_.end()) return found->second;
+  if (found != memory_.tried_.end()) {
+    if (whole && !found->second.whole) found->second = lower(nodes, outputs, true);
+    return found->second;
+  }
   budget_ -= static_cast<std::int64_t>(nodes.size());
   if (budget_ < 0) return kUnknown;
-  return memory_.tried_.emplace(key_, lower(nodes, outputs)).first->second;
+  return memory_.tried_.emplace(key_, lower(nodes, outputs, whole)).first->second;
 }
 
-TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
+TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs, bool whole) {
   TrialResult result;
   const std::vector<LoweredUnit> units = lower_group(
       graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()}, false, memory_.forms_.get(), &facts_);
   const FormsOfUnits forms = forms_of(units);
-  const std::vector<std::vector<std::uint32_t>> launches = launches_of(units, forms, graph_, memory_.target());
+  const auto are_apart = [&](bool may_fold) { return !whole && run_one_after_another(units, forms, may_fold); };
+  if (are_apart(true)) return several_launches();
   const std::vector<CrossRowUnits> folded = cross_row_units(units, forms, graph_, memory_.target());
+  if (folded.empty() && are_apart(false)) return several_launches();
+  const std::vector<std::vector<std::uint32_t>> launches = launches_of(units, forms, folded, graph_, memory_.target());
+  const auto is_view = [&](const auto& launch) { return units[launch[0]].kind == LoweredUnit::Kind::kAlias; };
+  result.launches = static_cast<std::uint32_t>(std::ranges::count_if(launches, std::not_fn(is_view)));
+  if (!whole && result.launches > 1) return several_launches();
   for (const std::vector<std::uint32_t>& launch : launches) {
-    if (units[launch[0]].kind == LoweredUnit::Kind::kAlias) continue;
-    ++result.launches;
+    if (is_view(launch)) continue;
     const std::optional<Work> work = work_of_launch(graph_, units, forms, launch, folded, memory_.target());
     const double seconds = work ? predict(*work, memory_.target()).total : 0;
     result.seconds += seconds;

@@ -21,6 +21,7 @@ namespace fusec {
 
 struct TrialResult {
   bool known = true;  // false: the budget was spent
+  bool whole = true;  // false: there are several launches, of which nothing else is told (TrialLowering::of_one_launch)
   std::uint32_t kernels = 0;
   std::uint32_t launches = 0;  // fewer where kernels run side by side
   int strength = 0;            // of the strongest form among them
@@ -79,6 +80,8 @@ class TrialLowering {
 
   // Of nodes in topological order; `outputs`, in order, are what others need of their results.
   const TrialResult& of(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
+  // For whoever has no use for several launches.
+  const TrialResult& of_one_launch(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
 
   const Target& target() const { return memory_.target(); }
   double seconds(const TrialResult& result) const { return memory_.seconds(result); }
@@ -88,7 +91,8 @@ class TrialLowering {
  private:
   void write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
   void write_operand(std::span<const NodeId> nodes, const Node& reader, ValueId v);
-  TrialResult lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
+  const TrialResult& answer(std::span<const NodeId> nodes, std::span<const ValueId> outputs, bool whole);
+  TrialResult lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs, bool whole);
 
   const Graph& graph_;
   TrialMemory& memory_;
