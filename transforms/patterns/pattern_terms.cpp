@@ -208,6 +208,7 @@ PatternTerm PatternTermReader::call(std::string_view word, std::size_t token) {
 // Parses operands and then attributes, up to the closing parenthesis.
 void PatternTermReader::read_operands(PatternTerm& term, const OpDef* op, std::size_t token) {
   std::vector<PatternTerm> operands;
+  if (op) operands.reserve(op->operands.size());
   bool first = true;
   while (!cursor_.take(')')) {
     count_step();
