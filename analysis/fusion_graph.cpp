@@ -33,7 +33,7 @@ void add_claim(const Graph& graph, std::span<const OpPattern> kinds, const Patte
   for (const NodeId n : claim.nodes) kind = std::max(kind, kinds[n]);
   const Vertex v = builder.add(kind);
   result.node_of.push_back(claim.nodes.back());
-  result.kept_apart.push_back(0);
+  result.fusion_disabled.push_back(0);
   result.weight.resize(v, 1);
   result.weight.push_back(static_cast<std::uint32_t>(claim.nodes.size()));
   for (const NodeId n : claim.nodes) {
@@ -63,7 +63,7 @@ FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> ki
   ForwardGraphBuilder builder;
   result.vertex_of.reserve(graph.nodes.size());
   result.node_of.reserve(graph.nodes.size());
-  result.kept_apart.reserve(graph.nodes.size());
+  result.fusion_disabled.reserve(graph.nodes.size());
   result.vertex_of_value.assign(graph.value_count(), kNoVertex);
   builder.reserve(graph.nodes.size(), 2 * graph.nodes.size());
   for (NodeId n = 0; n < graph.nodes.size(); ++n) {
@@ -80,7 +80,7 @@ FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> ki
     const Vertex v = builder.add(node.fuse ? kinds[n] : OpPattern::kOpaque);
     result.vertex_of.push_back(v);
     result.node_of.push_back(n);
-    result.kept_apart.push_back(!node.fuse);
+    result.fusion_disabled.push_back(!node.fuse);
     for (const ValueId operand : node.inputs) {
       const Vertex from = operand == kNone ? kNoVertex : result.vertex_of_value[operand];
       if (from == kNoVertex) continue;
@@ -101,7 +101,7 @@ FusionGraph build_fusion_graph(const Graph& graph, std::span<const OpPattern> ki
       result.vertex_of_value[value] = builder.add(item);
       builder.add_operand(v);
       result.node_of.push_back(n);
-      result.kept_apart.push_back(0);
+      result.fusion_disabled.push_back(0);
     }
   }
   if (!result.weight.empty()) result.weight.resize(result.node_of.size(), 1);

@@ -26,8 +26,8 @@ struct FusionGraph {
   ForwardGraph forward;
   LargeVector<NodeId> node_of;    // by vertex: its node; for an item the producer, for a claim the claim's last node
   LargeVector<Vertex> vertex_of;  // by node: its vertex, which precedes those of its items
-  LargeVector<Vertex> vertex_of_value;   // by value: the vertex that defines it; kNoVertex for leaves and unused values
-  LargeVector<std::uint8_t> kept_apart;  // by vertex; 1: marked "fuse": false
+  LargeVector<Vertex> vertex_of_value;  // by value: the vertex that defines it; kNoVertex for leaves and unused values
+  LargeVector<std::uint8_t> fusion_disabled;  // by vertex; 1: marked "fuse": false
 
   // By vertex: the number of nodes it stands for. Empty if every vertex stands for one.
   LargeVector<std::uint32_t> weight;

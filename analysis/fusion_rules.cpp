@@ -50,7 +50,7 @@ JoinAnswer ask_tuple_field(const JoinQuestion& question) {
 
 }  // namespace
 
-FusionRule may_ask(OpPattern source) {
+FusionRule may_fuse_kind(OpPattern source) {
   if (source == OpPattern::kOpaque) return FusionRule::kOpaqueSource;
   if (source == OpPattern::kCommReduce) return FusionRule::kReductionEndsGroup;
   return FusionRule::kUndecided;
@@ -70,7 +70,7 @@ JoinAnswer may_join(const JoinQuestion& question) {
       return ask_anchor(question);
     case OpPattern::kCommReduce:
     case OpPattern::kOpaque:
-      return {.rule = may_ask(question.source)};
+      return {.rule = may_fuse_kind(question.source)};
   }
   return {};
 }

@@ -54,6 +54,6 @@ struct JoinAnswer {
 JoinAnswer may_join(const JoinQuestion& question);
 
 // Returns why a node of this kind never joins its post-dominator; kUndecided if it may try.
-FusionRule may_ask(OpPattern source);
+FusionRule may_fuse_kind(OpPattern source);
 
 }  // namespace fusec

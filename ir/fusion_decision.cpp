@@ -15,7 +15,7 @@ RuleText text(FusionRule rule) {
       return {"undecided", "nothing was decided: the strategy fuses nothing"};
     case FusionRule::kJoined:
       return {"joined", "it was joined"};
-    case FusionRule::kKeptApart:
+    case FusionRule::kFusionDisabled:
       return {"kept_apart", "it is kept out of fusion (--no-fuse, --no-fuse-node or \"fuse\": false)"};
     case FusionRule::kGraphOutput:
       return {"graph_output", "it is a graph output: stored anyway, it never fuses forward"};

@@ -11,7 +11,7 @@ namespace fusec {
 enum class FusionRule : std::uint8_t {
   kUndecided,
   kJoined,
-  kKeptApart,
+  kFusionDisabled,
   kGraphOutput,
   kUnused,
   kNeverMeets,
@@ -44,8 +44,8 @@ inline constexpr std::size_t kFusionRuleCount = static_cast<std::size_t>(FusionR
 
 std::string_view name(FusionRule rule);      // "too_many_nodes": for machines
 std::string_view sentence(FusionRule rule);  // "the group would have more nodes than the limit": for people
-// "phase 1" to "phase 3" of the partitioner, "merging" of what follows; empty where nobody was asked (a given plan). For
-// people: machines get the number, which counts from 0.
+// "phase 1" to "phase 3" of the partitioner, "merging" of what follows; empty where nobody was asked (a given plan).
+// For people: machines get the number, which counts from 0.
 std::string_view stage(FusionRule rule, std::uint8_t phase);
 std::optional<FusionRule> parse_fusion_rule(std::string_view name);
 

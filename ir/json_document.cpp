@@ -11,7 +11,7 @@
 #include "ir/json_builder.h"
 #include "ir/json_scanner.h"
 #include "ir/spelling.h"
-#include "ir/text_place.h"
+#include "ir/text_location.h"
 #include "ir/utf8.h"
 
 namespace fusec {
@@ -102,7 +102,7 @@ class JsonHandler : public nlohmann::json::json_sax_t {
     }
     const std::size_t offset = std::min(position == 0 ? 0 : position - 1, text_.size());
     const Complaint complaint = complaint_of(error.what(), word_at(text_, offset));
-    const TextPlace place = place_of(text_, offset);
+    const TextLocation place = place_of(text_, offset);
     throw Error(ErrorKind::kInput, {.file = file_,
                                     .line = place.line,
                                     .column = place.column,
@@ -137,7 +137,7 @@ class JsonHandler : public nlohmann::json::json_sax_t {
 
 JsonDocument JsonDocument::parse(std::string_view text, const std::string& file) {
   if (const std::size_t bad = first_bad_utf8(text); bad != text.size()) {
-    const TextPlace place = place_of(text, bad);
+    const TextLocation place = place_of(text, bad);
     throw Error(ErrorKind::kInput,
                 {.file = file,
                  .line = place.line,
@@ -156,7 +156,7 @@ JsonDocument JsonDocument::parse(std::string_view text, const std::string& file)
                                     .expected = "'[', '{', or a literal"});
   // The parser would take a NUL for the end of the text.
   if (const std::size_t nul = text.find('\0'); nul != std::string_view::npos) {
-    const TextPlace place = place_of(text, nul);
+    const TextLocation place = place_of(text, nul);
     throw Error(ErrorKind::kInput, {.file = file,
                                     .line = place.line,
                                     .column = place.column,

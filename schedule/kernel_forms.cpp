@@ -102,12 +102,12 @@ std::optional<Kernel> with_parts_as_axes(const Kernel& kernel) {
   return split;
 }
 
-FormOfKernel form_of_product(Contraction product, std::optional<Kernel> kernel) {
+FormOfKernel form_of_contraction(Contraction contraction, std::optional<Kernel> kernel) {
   FormOfKernel answer;
-  answer.form = product.tensor_dtype ? KernelForm::kTensorCoreProduct : KernelForm::kProduct;
-  answer.why_not_better = product.tensor_dtype ? "it holds a reduction"
-                                               : "its factors are not of one 16-bit float dtype, summed in float32";
-  answer.product = std::move(product);
+  answer.form = contraction.tensor_dtype ? KernelForm::kTensorCoreContraction : KernelForm::kContraction;
+  answer.why_not_better = contraction.tensor_dtype ? "it holds a reduction"
+                                                   : "its factors are not of one 16-bit float dtype, summed in float32";
+  answer.contraction = std::move(contraction);
   answer.rewritten = std::move(kernel);
   return answer;
 }
@@ -115,26 +115,26 @@ FormOfKernel form_of_product(Contraction product, std::optional<Kernel> kernel) 
 }  // namespace
 
 int strength(KernelForm form) {
-  if (form == KernelForm::kPointwise || form == KernelForm::kElements) return 0;
-  if (form == KernelForm::kRows) return 1;
-  return form == KernelForm::kProduct ? 2 : 3;
+  if (form == KernelForm::kPointwise || form == KernelForm::kThreadPerElement) return 0;
+  if (form == KernelForm::kRowReduction) return 1;
+  return form == KernelForm::kContraction ? 2 : 3;
 }
 
 std::string_view name(KernelForm form) {
   switch (form) {
     case KernelForm::kPointwise:
       return "pointwise";
-    case KernelForm::kTensorCoreProduct:
+    case KernelForm::kTensorCoreContraction:
       return "tensor_core_product";
-    case KernelForm::kProduct:
+    case KernelForm::kContraction:
       return "product";
-    case KernelForm::kRowProduct:
+    case KernelForm::kRowGemm:
       return "row_product";
     case KernelForm::kAttention:
       return "attention";
-    case KernelForm::kRows:
+    case KernelForm::kRowReduction:
       return "rows";
-    case KernelForm::kElements:
+    case KernelForm::kThreadPerElement:
       return "elements";
   }
   return "";
@@ -144,49 +144,49 @@ FormOfKernel form_of(const Kernel& kernel) {
   if (!has_reduction(kernel)) return {.form = KernelForm::kPointwise, .why_not_better = ""};
   if (auto phases = with_subpixel_phases(kernel)) {
     FormOfKernel form = form_of(*phases);
-    if (form.product) {
+    if (form.contraction) {
       if (!form.rewritten) form.rewritten = std::move(phases);
       return form;
     }
   }
   if (auto pieces = with_k_segments(kernel)) {
     FormOfKernel form = form_of(*pieces);
-    if (form.product) {
+    if (form.contraction) {
       if (!form.rewritten) form.rewritten = std::move(pieces);
       return form;
     }
   }
   if (auto behind = hoist_scales(kernel)) {
     FormOfKernel form = form_of(*behind);
-    if (form.product) {
+    if (form.contraction) {
       if (!form.rewritten) form.rewritten = std::move(behind);
       return form;
     }
   }
   ContractionMatch answer = find_contraction(kernel);
-  if (answer.product) return form_of_product(std::move(*answer.product), std::move(answer.kernel));
+  if (answer.contraction) return form_of_contraction(std::move(*answer.contraction), std::move(answer.kernel));
   if (auto split = with_parts_as_axes(kernel)) {
-    if (ContractionMatch in_parts = find_contraction(*split); in_parts.product)
-      return form_of_product(std::move(*in_parts.product),
-                             in_parts.kernel ? std::move(in_parts.kernel) : std::move(split));
+    if (ContractionMatch in_parts = find_contraction(*split); in_parts.contraction)
+      return form_of_contraction(std::move(*in_parts.contraction),
+                                 in_parts.kernel ? std::move(in_parts.kernel) : std::move(split));
   }
   constexpr std::int64_t kFewestMembers = 8;  // a tile of fewer columns would be mostly empty
   if (const auto grouped = grouped_axis(kernel, kFewestMembers)) {
     Kernel split = split_grouped_axis(kernel, grouped->first, grouped->second);
-    if (ContractionMatch in_groups = find_contraction(split); in_groups.product)
-      return form_of_product(std::move(*in_groups.product),
-                             in_groups.kernel ? std::move(in_groups.kernel) : std::optional(std::move(split)));
+    if (ContractionMatch in_groups = find_contraction(split); in_groups.contraction)
+      return form_of_contraction(std::move(*in_groups.contraction),
+                                 in_groups.kernel ? std::move(in_groups.kernel) : std::optional(std::move(split)));
   }
   if (auto chosen = with_expert_axis(kernel)) {
-    if (ContractionMatch choosing = find_contraction(chosen->kernel); choosing.product && !choosing.kernel) {
-      choosing.product->expert_index = chosen->expert_index;
-      return form_of_product(std::move(*choosing.product), std::move(chosen->kernel));
+    if (ContractionMatch choosing = find_contraction(chosen->kernel); choosing.contraction && !choosing.kernel) {
+      choosing.contraction->expert_index = chosen->expert_index;
+      return form_of_contraction(std::move(*choosing.contraction), std::move(chosen->kernel));
     }
   }
   if (!writes_half_bytes(kernel)) {
     if (auto whole_rows = find_row_gemm(kernel)) {
-      FormOfKernel form{.form = KernelForm::kRowProduct, .why_not_better = answer.why_not};
-      form.row_product = std::move(whole_rows);
+      FormOfKernel form{.form = KernelForm::kRowGemm, .why_not_better = answer.why_not};
+      form.row_gemm = std::move(whole_rows);
       return form;
     }
   }
@@ -196,11 +196,11 @@ FormOfKernel form_of(const Kernel& kernel) {
     form.attention = std::move(attention.attention);
     return form;
   }
-  FormOfKernel form{.form = KernelForm::kElements, .why_not_better = "it writes half-byte elements"};
+  FormOfKernel form{.form = KernelForm::kThreadPerElement, .why_not_better = "it writes half-byte elements"};
   form.blocking = answer.blocking;
   if (writes_half_bytes(kernel)) return form;
   const bool rows = !row_reductions(kernel).empty();
-  form.form = rows ? KernelForm::kRows : KernelForm::kElements;
+  form.form = rows ? KernelForm::kRowReduction : KernelForm::kThreadPerElement;
   form.why_not_better = rows                         ? answer.why_not
                         : !attention.why_not.empty() ? attention.why_not
                                                      : "its reductions depend on axes of other reductions";

@@ -7,7 +7,7 @@
 //   product                have sums over K of two operands that run along different output
 //                          axes, all alike; rows may choose their matrix; also reductions to
 //                          one value per row, and any epilogue                                 linear in float32
-//   row_product            are a product whose whole rows, short enough for one block, are
+//   row_product         are a product whose whole rows, short enough for one block, are
 //                          reduced (row_gemm)                                                  layer_norm(linear + r)
 //   attention              are two products with a softmax between (attention_form)            softmax(q k^T) v
 //   rows                   have reductions that depend on output axes only                     softmax, layer norm
@@ -28,12 +28,12 @@ namespace fusec {
 
 enum class KernelForm : std::uint8_t {
   kPointwise,
-  kTensorCoreProduct,
-  kProduct,
-  kRowProduct,
+  kTensorCoreContraction,
+  kContraction,
+  kRowGemm,
   kAttention,
-  kRows,
-  kElements
+  kRowReduction,
+  kThreadPerElement
 };
 std::string_view name(KernelForm form);
 
@@ -42,15 +42,15 @@ std::string_view name(KernelForm form);
 int strength(KernelForm form);
 
 struct FormOfKernel {
-  KernelForm form = KernelForm::kElements;
+  KernelForm form = KernelForm::kThreadPerElement;
   // Why the kernel does not have the previous form of the table; "" for the first form.
   std::string_view why_not_better;
   // The kernel in the shape that has this form, if it had to change: for a grouped product the grouped axis split into
   // group and member, for several sums with shared axes.
   std::optional<Kernel> rewritten;
-  std::optional<Contraction> product;  // of `rewritten` if there is one, else of the kernel
-  ExprId blocking = kNoExpr;           // the reduction that prevents a product, if one does
-  std::optional<RowGemm> row_product;
+  std::optional<Contraction> contraction;  // of `rewritten` if there is one, else of the kernel
+  ExprId blocking = kNoExpr;               // the reduction that prevents a product, if one does
+  std::optional<RowGemm> row_gemm;
   std::optional<Attention> attention;
   PlanMemory plans = {};  // of the kernel that has this form
 };

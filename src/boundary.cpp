@@ -4,8 +4,8 @@
 
 #include <utility>
 
-#include "ir/json_place.h"
-#include "ir/text_place.h"
+#include "ir/json_location.h"
+#include "ir/text_location.h"
 #include "ir/utf8.h"
 
 namespace fusec {
@@ -23,7 +23,7 @@ Error with_place(const Error& error, std::string_view json) {
   Error::Parts parts = error.parts();
   const bool is_json = json.substr(0, json.find_first_not_of(" \t\r\n") + 1).ends_with('{');
   if (!is_json || parts.line > 0 || parts.pointer.empty()) return error;
-  const TextPlace place = place_of(json, fault_in_json(json, parts.pointer, parts.found).begin);
+  const TextLocation place = place_of(json, fault_in_json(json, parts.pointer, parts.found).begin);
   parts.line = place.line;
   parts.column = place.column;
   return {error.kind(), std::move(parts)};

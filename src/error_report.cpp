@@ -6,15 +6,15 @@
 #include <cctype>
 #include <nlohmann/json.hpp>
 
-#include "ir/json_place.h"
-#include "ir/text_place.h"
+#include "ir/json_location.h"
+#include "ir/text_location.h"
 #include "ir/utf8.h"
 
 namespace fusec {
 namespace {
 
 struct Location {
-  TextPlace place;
+  TextLocation place;
   std::size_t length = 1;  // bytes to underline
   std::string line;
   std::string element;  // node "act"
@@ -34,7 +34,7 @@ std::size_t find_words(std::string_view line, std::string_view words) {
 }
 
 // Text other than JSON tells its line, and not always the column: that of what was found, else of the first word.
-Location location_in_line(TextPlace place, std::string line, std::string_view found) {
+Location location_in_line(TextLocation place, std::string line, std::string_view found) {
   if (place.column > 0) return {.place = place, .line = std::move(line)};
   std::size_t at = find_words(line, found);
   if (at == std::string::npos && found.size() > 2 && found.front() == '"') {  // names stand there without quotes
@@ -52,7 +52,7 @@ std::optional<Location> location_of(const Error::Parts& parts, const FileText& t
   if (!text) return std::nullopt;
   if (parts.line > 0)
     return location_in_line({parts.line, parts.column}, std::string(line_of(*text, parts.line)), parts.found);
-  const JsonPlace at = fault_in_json(*text, parts.pointer, parts.found);
+  const JsonLocation at = fault_in_json(*text, parts.pointer, parts.found);
   Location location{
       .place = place_of(*text, at.begin), .length = at.end - at.begin, .element = named_element(*text, parts.pointer)};
   location.line = line_of(*text, location.place.line);

@@ -99,9 +99,9 @@ void fold_known_nodes(CompilationState& state) {
     rewrite<fold_constants>(state);
 }
 
-void note_kept_apart(CompilationState& state) {
+void note_fusion_disabled(CompilationState& state) {
   require_allowed_kinds(state.planned->graph, pattern_source(state.options.strategy));
-  keep_apart(state.planned->graph, state.options.no_fuse_ops, state.options.no_fuse_nodes);
+  disable_fusion(state.planned->graph, state.options.no_fuse_ops, state.options.no_fuse_nodes);
 }
 
 void annotate_nodes(CompilationState& state) {
@@ -177,7 +177,7 @@ void compile_source(CompilationState& state) {
 constexpr Pass kPasses[] = {
     {"read", "reads the model, checks every rule of the format, infers all types", CompilationPart::kRead, nullptr},
     {"keep-apart", "takes what the user says of nodes: pattern kinds, and which ops and nodes stay out of fusion",
-     CompilationPart::kGraph, note_kept_apart},
+     CompilationPart::kGraph, note_fusion_disabled},
     {"remove-dead", "drops what no output needs, takes nodes by depth from the outputs (under full)",
      CompilationPart::kGraph, rewrite<remove_dead>, true},
     {"fold-constants", "evaluates what is made of constants alone (under full)", CompilationPart::kGraph,

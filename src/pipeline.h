@@ -17,7 +17,7 @@
 #include "ir/limits.h"
 #include "schedule/form_memory.h"
 #include "schedule/target/target.h"
-#include "transforms/lay_out.h"
+#include "transforms/apply_layouts.h"
 #include "transforms/partition_report.h"
 #include "transforms/patterns/pattern.h"
 #include "transforms/plan_file.h"
@@ -70,8 +70,8 @@ struct PlannedModel {
   FusionPlan plan;
   PartitionReportContext report;
   std::vector<std::string> rewriting_patterns = {};  // those that replaced something; the plan names those that claimed
-  LeftOut left_out = {};            // disabled by the user, or by Pipeline::plan because rewriting was slower
-  std::optional<LaidOut> laid_out;  // the graph and plan with changed layouts (choose-layouts), if any changed
+  LeftOut left_out = {};                    // disabled by the user, or by Pipeline::plan because rewriting was slower
+  std::optional<PlanWithLayouts> laid_out;  // the graph and plan with changed layouts (choose-layouts), if any changed
 
   // The graph and plan that source is generated from.
   const Graph& source_graph() const { return laid_out ? laid_out->graph : graph; }

@@ -42,7 +42,7 @@ class Choice {
     memory_.distinguish_forms();
   }
 
-  std::optional<LaidOut> run() {
+  std::optional<PlanWithLayouts> run() {
     find_values();
     if (chosen_.empty()) return std::nullopt;
     before_ = group_interfaces(graph_, plan_);
@@ -52,7 +52,7 @@ class Choice {
     for (int round = 0; round < kMostLayoutRounds; ++round) {
       const std::vector<ValueLayout> values = candidates();
       if (values.empty()) return std::nullopt;
-      LaidOut laid = lay_out(graph_, plan_, values, constant_readers_);
+      PlanWithLayouts laid = apply_layouts(graph_, plan_, values, constant_readers_);
       if (!weigh(as_is, laid)) continue;
       return laid;
     }
@@ -67,7 +67,7 @@ class Choice {
     return values;
   }
 
-  // Interns the types and attributes that lay_out adds, so that they have the same ids in every trial.
+  // Interns the types and attributes that apply_layouts adds, so that they have the same ids in every trial.
   void intern_all() {
     for (const ValueLayout& layout : candidates()) {
       TensorType type = graph_.tensor(layout.value);
@@ -244,7 +244,7 @@ class Choice {
   }
 
   // Compares every group that reads or writes a chosen value before and after. Returns false if it gave up any value.
-  bool weigh(TrialLowering& as_is, const LaidOut& laid) {
+  bool weigh(TrialLowering& as_is, const PlanWithLayouts& laid) {
     TrialLowering trial(laid.graph, memory_, kBudget);
     const std::vector<GroupInterface> after = group_interfaces(laid.graph, laid.plan);
     std::vector<double> gain(graph_.value_count(), 0), whole(graph_.value_count(), 0);
@@ -307,15 +307,16 @@ class Choice {
 
 }  // namespace
 
-std::optional<LaidOut> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target) {
+std::optional<PlanWithLayouts> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target) {
   if (std::ranges::none_of(graph.nodes, is_convolution)) return std::nullopt;
-  std::optional<LaidOut> laid = Choice(graph, plan, target, Looked::kValues).run();
+  std::optional<PlanWithLayouts> laid = Choice(graph, plan, target, Looked::kValues).run();
   // Channels-last weights can also pay for images that stay channels-first.
   auto with_weights = Choice(laid ? laid->graph : graph, laid ? laid->plan : plan, target, Looked::kWeights).run();
   return with_weights ? std::move(with_weights) : std::move(laid);
 }
 
-std::vector<std::string> layout_sentences(const Graph& graph, const LaidOut& laid, std::span<const NodeId> nodes) {
+std::vector<std::string> layout_sentences(const Graph& graph, const PlanWithLayouts& laid,
+                                          std::span<const NodeId> nodes) {
   std::set<std::string> asked;
   for (const NodeId n : nodes) {
     const Node& node = graph.nodes[n];
@@ -335,7 +336,7 @@ std::vector<std::string> layout_sentences(const Graph& graph, const LaidOut& lai
   return sentences;
 }
 
-void verify_laid_out(const Graph& graph, const FusionPlan& plan, const LaidOut& laid) {
+void verify_laid_out(const Graph& graph, const FusionPlan& plan, const PlanWithLayouts& laid) {
   const auto fault = [](const std::string& what) { throw InternalError("layouts: " + what); };
   if (laid.plan.groups.size() < plan.groups.size()) fault("a group is missing");
   for (GroupId g = 0; g < laid.plan.groups.size(); ++g) {

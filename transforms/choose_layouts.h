@@ -1,6 +1,6 @@
 // Stores values between convolutions channels-last (NHWC) where the cost model predicts a gain: an implicit GEMM can
 // then copy 16 bytes of channels at a time. The choice covers the whole graph and adds no launch
-// (transforms/lay_out.h makes the permutations part of existing groups).
+// (transforms/apply_layouts.h makes the permutations part of existing groups).
 //
 //   x -> conv -> relu -> conv -> add -> pool -> linear
 //        The model's inputs and outputs and the operand of linear keep their layout. Values in between become
@@ -23,20 +23,21 @@
 #include <vector>
 
 #include "schedule/target/target.h"
-#include "transforms/lay_out.h"
+#include "transforms/apply_layouts.h"
 
 namespace fusec {
 
 // Returns nothing if no value changes its layout.
-std::optional<LaidOut> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target);
+std::optional<PlanWithLayouts> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target);
 
 // For --explain: one sentence for each result of the nodes, and each constant they read, that changed its layout:
 //
 //   "relu" lies in memory with its channels last, as float16[8, 56, 56, 64]
-std::vector<std::string> layout_sentences(const Graph& graph, const LaidOut& laid, std::span<const NodeId> nodes);
+std::vector<std::string> layout_sentences(const Graph& graph, const PlanWithLayouts& laid,
+                                          std::span<const NodeId> nodes);
 
 // Throws InternalError unless each group of `laid` has the same nodes as in `plan`, apart from added permutes, and all
 // added groups are prepared.
-void verify_laid_out(const Graph& graph, const FusionPlan& plan, const LaidOut& laid);
+void verify_laid_out(const Graph& graph, const FusionPlan& plan, const PlanWithLayouts& laid);
 
 }  // namespace fusec

@@ -161,7 +161,7 @@ bool has_no_form(const Graph& graph, NodeId n) {
   return std::ranges::any_of(lower_group(graph, {n}, {node.first_output}), [](const LoweredUnit& unit) {
     if (unit.kind != LoweredUnit::Kind::kKernel) return false;
     const KernelForm form = form_of(unit.kernel).form;
-    return form == KernelForm::kRows || form == KernelForm::kElements;
+    return form == KernelForm::kRowReduction || form == KernelForm::kThreadPerElement;
   });
 }
 

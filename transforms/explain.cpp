@@ -202,7 +202,7 @@ std::vector<Obstacle> refused_merges(const Graph& graph, std::span<const OpPatte
 
 // The node whose ways onward were asked about is itself what stands in the way.
 bool is_about_leader(FusionRule rule) {
-  return rule == FusionRule::kKeptApart || rule == FusionRule::kGraphOutput || rule == FusionRule::kUnused ||
+  return rule == FusionRule::kFusionDisabled || rule == FusionRule::kGraphOutput || rule == FusionRule::kUnused ||
          rule == FusionRule::kOpaqueSource || rule == FusionRule::kReductionEndsGroup;
 }
 

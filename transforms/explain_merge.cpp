@@ -15,7 +15,7 @@ namespace fusec {
 namespace {
 
 // Groups that are looked at for a way around; outputs that are each left out for a trial; nodes named in one sentence.
-constexpr std::size_t kMostGroupsOnTheWay = 4096, kMostOutputsTried = 8, kMostNamed = 8;
+constexpr std::size_t kMostGroupsBetween = 4096, kMostOutputsTried = 8, kMostNamed = 8;
 constexpr std::size_t kMostAbove = 64;  // nodes that make what a node reads
 // Nodes that are lowered for answers; whoever is asked about beyond is named without a trial.
 constexpr std::int64_t kMostNodesExplained = 200'000;
@@ -283,7 +283,7 @@ std::optional<MergeObstacle> MergeExplainer::of_cycle(GroupEdge edge) const {
     return std::nullopt;
   };
   std::optional<NodeId> between = follow(from, kNone);
-  for (std::size_t i = 0; !between && i < waiting.size() && i < kMostGroupsOnTheWay; ++i)
+  for (std::size_t i = 0; !between && i < waiting.size() && i < kMostGroupsBetween; ++i)
     between = follow(waiting[i], reached.at(waiting[i]));
   if (!between) return std::nullopt;
   NodeId read = edge.from;

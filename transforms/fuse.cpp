@@ -111,7 +111,7 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, FuseOption
     const FusionGraph fusion = build_fusion_graph(graph, kinds, pattern_source(options.strategy), options.claims);
     const PostDominators post(fusion.forward);
     PartitionOptions limits{.max_fused_ops = options.max_fused_ops, .max_args = options.max_args};
-    limits.kept_apart = &fusion.kept_apart;
+    limits.fusion_disabled = &fusion.fusion_disabled;
     limits.weight = &fusion.weight;
     ArgumentTable arguments;
     if (options.max_args != 0) {
@@ -128,7 +128,7 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, FuseOption
   return plan;
 }
 
-void keep_apart(Graph& graph, std::span<const std::string> ops, std::span<const std::string> nodes) {
+void disable_fusion(Graph& graph, std::span<const std::string> ops, std::span<const std::string> nodes) {
   for (const std::string& node_name : nodes)
     graph.nodes[graph.required_node(node_name, "--no-fuse-node: ")].fuse = false;
   for (Node& node : graph.nodes) {

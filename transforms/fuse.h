@@ -24,6 +24,6 @@ FusionPlan fuse(const Graph& graph, std::span<const OpPattern> kinds, FuseOption
 
 // Marks these ops and nodes as not to be fused (--no-fuse, --no-fuse-node). Call it before any rewriting. Throws
 // Error(kInput) for a node name or an op that does not exist.
-void keep_apart(Graph& graph, std::span<const std::string> ops, std::span<const std::string> nodes);
+void disable_fusion(Graph& graph, std::span<const std::string> ops, std::span<const std::string> nodes);
 
 }  // namespace fusec

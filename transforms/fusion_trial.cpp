@@ -75,7 +75,7 @@ void FusionTrial::run() {
                       {.max_fused_ops = max_fused_ops_,
                        .max_args = max_args_,
                        .arguments = &arguments_,
-                       .kept_apart = &fusion_.kept_apart,
+                       .fusion_disabled = &fusion_.fusion_disabled,
                        .weight = &fusion_.weight});
 }
 
@@ -184,7 +184,7 @@ std::optional<FusionTrial::Change> FusionTrial::change_for(const VertexObstacle&
     return Change{
         .kind = Change::Kind::kInternal, .vertex = v, .text = "do not return " + name_of(v) + " as an output"};
   };
-  if (rule == FusionRule::kKeptApart) {
+  if (rule == FusionRule::kFusionDisabled) {
     return Change{.kind = Change::Kind::kFree,
                   .vertex = obstacle.leader,
                   .text = "let " + name_of(obstacle.leader) + " be fused (--no-fuse, --no-fuse-node, \"fuse\")"};
@@ -199,7 +199,7 @@ std::optional<FusionTrial::Change> FusionTrial::change_for(const VertexObstacle&
   if (rule == FusionRule::kOpaqueSource) return of_kind(obstacle.leader, OpPattern::kElemwise);
   if (!is_about_kinds(rule) || blocker == kNoVertex) return std::nullopt;
   const OpPattern allowed = allowed_kind(rule);
-  if (fusion_.kept_apart[blocker]) {
+  if (fusion_.fusion_disabled[blocker]) {
     return Change{.kind = Change::Kind::kFree, .vertex = blocker, .text = "let " + name_of(blocker) + " be fused"};
   }
   if (forward.pattern[blocker] > allowed) return of_kind(blocker, allowed);
@@ -265,7 +265,7 @@ std::optional<std::string> FusionTrial::remove(const VertexObstacle& obstacle, c
       break;
     case Change::Kind::kFree:
       fusion_.forward.pattern[change->vertex] = kinds_[fusion_.node_of[change->vertex]];
-      fusion_.kept_apart[change->vertex] = 0;
+      fusion_.fusion_disabled[change->vertex] = 0;
       break;
     case Change::Kind::kNodeLimit:
       change->text = raise_limit(obstacle.decision.rule, vertices, max_fused_ops_, "--max-fused-ops=");

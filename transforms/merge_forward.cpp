@@ -3,7 +3,7 @@
 #include "analysis/group_graph.h"
 #include "transforms/merge_groups.h"
 #include "transforms/merge_trial.h"
-#include "transforms/reductions_apart.h"
+#include "transforms/separate_reductions.h"
 
 namespace fusec {
 namespace {
@@ -32,7 +32,7 @@ class ForwardMerger {
         take_producers(g, false);
         changed = true;
       }
-    trial_.allow_row_products();
+    trial_.allow_row_gemms();
     for (GroupId g = static_cast<GroupId>(groups_.size()); g-- > 0;)
       if (groups_.alive(g) && trial_.open(g) && (!is_complex(g) || trial_.is_rows(g)) && reads_product(g))
         changed |= take_producers(g, false);
@@ -122,7 +122,7 @@ class ForwardMerger {
       if (only_products && !groups_.any_producer(g, [&](GroupId producer) { return is_product_group(producer); }))
         break;
       groups_.find_producers(g, producers_);
-      const std::vector<GroupId> apart = reductions_apart(groups_, kinds_, producers_);
+      const std::vector<GroupId> apart = separate_reductions(groups_, kinds_, producers_);
       for (const GroupId producer : producers_) {
         if (questions == kMostQuestions) break;
         if (!trial_.open(producer)) continue;

@@ -6,7 +6,7 @@
 #include "ir/budget.h"
 #include "transforms/merge_groups.h"
 #include "transforms/merge_trial.h"
-#include "transforms/reductions_apart.h"
+#include "transforms/separate_reductions.h"
 
 namespace fusec {
 namespace {
@@ -39,7 +39,7 @@ class SiblingMerger {
     for (const GroupId g : groups_.order()) {
       count_step();
       if (groups_.nodes(g).empty()) continue;
-      if (trial_.open(g)) put_beside(g, previous, taking);
+      if (trial_.open(g)) put_with_siblings(g, previous, taking);
       previous = g;
     }
     std::ranges::sort(joined_);
@@ -95,38 +95,38 @@ class SiblingMerger {
     trial_.note(kind, answer.yes() && join(other, g, answer));
   }
 
-  // Whether g reads results of `other` and reductions_apart keeps the two apart.
+  // Whether g reads results of `other` and separate_reductions keeps the two apart.
   bool is_apart(GroupId other, GroupId g) const {
     const std::vector<GroupId> producers = groups_.producers(g);
     if (std::ranges::find(producers, other) == producers.end()) return false;
-    const std::vector<GroupId> apart = reductions_apart(groups_, kinds_, producers);
+    const std::vector<GroupId> apart = separate_reductions(groups_, kinds_, producers);
     return std::ranges::find(apart, other) != apart.end();
   }
 
-  void put_beside(GroupId g, GroupId previous, std::vector<GroupId>& taking) {
+  void put_with_siblings(GroupId g, GroupId previous, std::vector<GroupId>& taking) {
     // In large graphs skip matrix products without lowering them.
     if (trial_.in_haste() && plan_.groups[g].pattern == OpPattern::kOutEwiseFusable) return;
     const bool waits = may_wait(g);
     if (waits)
       for (GroupId& other : taking)
-        if (join_beside(other, g)) {
+        if (join_siblings(other, g)) {
           other = g;
           return;
         }
     // Otherwise try the group that runs directly before g, if one of the two may wait.
     if (previous != kNone && trial_.open(previous) && !trial_.in_haste() && (waits || may_wait(previous)) &&
-        std::ranges::find(taking, previous) == taking.end() && join_beside(previous, g))
+        std::ranges::find(taking, previous) == taking.end() && join_siblings(previous, g))
       return;
     if (!waits) return;
     taking.push_back(g);
     if (taking.size() > kMostOpen) taking.erase(taking.begin());
   }
 
-  bool join_beside(GroupId other, GroupId g) {
+  bool join_siblings(GroupId other, GroupId g) {
     if (reads(g, other)) return false;
-    const MergeAnswer answer = trial_.ask_beside(other, g);
+    const MergeAnswer answer = trial_.check_siblings(other, g);
     if (!answer.yes() || is_slower_as_one(other, g) || !join(other, g, answer)) return false;
-    trial_.note_beside(other, g, g);
+    trial_.note_siblings(other, g, g);
     return true;
   }
 
@@ -173,7 +173,7 @@ class SiblingMerger {
       count_step();
       again = false;
       const std::vector<GroupId> producers = groups_.producers(g);
-      const std::vector<GroupId> apart = reductions_apart(groups_, kinds_, producers);
+      const std::vector<GroupId> apart = separate_reductions(groups_, kinds_, producers);
       for (const GroupId producer : producers) {
         if (std::ranges::find(apart, producer) != apart.end()) continue;
         if (!trial_.open(producer) || trial_.bytes(producer) == 0) continue;

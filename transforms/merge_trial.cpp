@@ -79,7 +79,7 @@ std::uint32_t MergeTrial::arguments_of(GroupId g) {
 }
 
 bool MergeTrial::is_rows(GroupId g) {
-  return of_group(g).strength == strength(KernelForm::kRows);
+  return of_group(g).strength == strength(KernelForm::kRowReduction);
 }
 
 std::uint64_t MergeTrial::kind_of_question(GroupId a, GroupId b, NodeId from, NodeId to) const {
@@ -155,22 +155,22 @@ FusionRule MergeTrial::compare(const TrialResult& together, std::span<const Grou
   if (!together.known) return FusionRule::kNotTried;
   if (together.launches > 1) return FusionRule::kNotOneKernel;
   int needed = 0;
-  bool some_elements = false, some_row_product = row_products_;
+  bool some_elements = false, some_row_gemm = allows_row_gemms_;
   for (const GroupId g : parts) {
     count_step();
     const TrialResult& part = of_group(g);
     if (!part.known) return FusionRule::kNotTried;
     needed = std::max(needed, part.strength);
     some_elements = some_elements || part.has_elements;
-    some_row_product = some_row_product || part.row_product;
+    some_row_gemm = some_row_gemm || part.row_gemm;
   }
-  if (together.row_product && !some_row_product) return FusionRule::kWorseForm;
+  if (together.row_gemm && !some_row_gemm) return FusionRule::kWorseForm;
   if (together.strength < needed) return FusionRule::kWorseForm;
   if (together.has_elements && !some_elements) return FusionRule::kWorseForm;
   return FusionRule::kJoined;
 }
 
-MergeAnswer MergeTrial::ask_again(GroupId producer, std::span<const GroupId> readers) {
+MergeAnswer MergeTrial::check_recompute(GroupId producer, std::span<const GroupId> readers) {
   std::int64_t bytes_apart = bytes(producer), bytes_joined = 0;
   double apart = of_group(producer).seconds, joined = 0;
   for (const GroupId reader : readers) {
@@ -188,7 +188,7 @@ MergeAnswer MergeTrial::ask_again(GroupId producer, std::span<const GroupId> rea
   return predicted(joined, apart, bytes_joined, bytes_apart);
 }
 
-MergeAnswer MergeTrial::ask_instead(std::span<const GroupInstead> groups) {
+MergeAnswer MergeTrial::check_instead(std::span<const GroupInstead> groups) {
   std::int64_t bytes_before = 0, bytes_after = 0;
   double before = 0, after = 0;
   std::uint32_t launches_before = 0, launches_after = 0;
@@ -198,8 +198,7 @@ MergeAnswer MergeTrial::ask_instead(std::span<const GroupInstead> groups) {
     const TrialResult& is = of_group(group.group);
     const TrialResult& would_be = lowering_.of(group.nodes, group.outputs);
     if (!is.known || !would_be.known) return {.rule = FusionRule::kNotTried};
-    if (would_be.strength < is.strength || would_be.has_elements > is.has_elements ||
-        would_be.row_product > is.row_product)
+    if (would_be.strength < is.strength || would_be.has_elements > is.has_elements || would_be.row_gemm > is.row_gemm)
       return {.rule = FusionRule::kWorseForm};
     launches_before += is.launches;
     launches_after += would_be.launches;
@@ -215,13 +214,14 @@ MergeAnswer MergeTrial::ask_instead(std::span<const GroupInstead> groups) {
   return answer;
 }
 
-MergeAnswer MergeTrial::ask_beside(GroupId a, GroupId b) {
+MergeAnswer MergeTrial::check_siblings(GroupId a, GroupId b) {
   for (const GroupId g : {a, b}) {
     count_step();
     const TrialResult& part = of_group(g);
     if (!part.known) return {.rule = FusionRule::kNotTried};
     if (part.launches != 1 || !part.work) return {.rule = FusionRule::kNotOneKernel};
-    if (part.strength > strength(KernelForm::kRows) || part.has_elements) return {.rule = FusionRule::kWorseForm};
+    if (part.strength > strength(KernelForm::kRowReduction) || part.has_elements)
+      return {.rule = FusionRule::kWorseForm};
   }
   if (in_haste() && groups_.nodes(a).size() + groups_.nodes(b).size() > plan_.max_fused_ops)
     return {.rule = FusionRule::kTooManyNodes};
@@ -233,7 +233,7 @@ MergeAnswer MergeTrial::ask_beside(GroupId a, GroupId b) {
   return predicted(predict(both, lowering_.target()).total, of_group(a).seconds + of_group(b).seconds, 0, 0);
 }
 
-void MergeTrial::note_beside(GroupId a, GroupId b, GroupId kept) {
+void MergeTrial::note_siblings(GroupId a, GroupId b, GroupId kept) {
   TrialResult both = *of_group_[a].result;
   const TrialResult& other = *of_group_[b].result;
   both.kernels += other.kernels;
@@ -243,7 +243,7 @@ void MergeTrial::note_beside(GroupId a, GroupId b, GroupId kept) {
   both.seconds = predict(*both.work, lowering_.target()).total;
   of_group_[kept] = {.nodes = static_cast<std::uint32_t>(groups_.nodes(kept).size()),
                      .arguments = of_group_[a].arguments + of_group_[b].arguments,
-                     .result = &beside_.emplace_back(std::move(both))};
+                     .result = &sibling_results_.emplace_back(std::move(both))};
 }
 
 std::size_t MergeTrial::argument_count(std::span<const NodeId> nodes) const {

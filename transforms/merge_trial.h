@@ -46,17 +46,17 @@ class MergeTrial {
   // Whether these groups may merge. Does not check for cycles.
   MergeAnswer ask(std::span<const GroupId> parts);
   // Whether two groups may be fused horizontally into one launch. Neither reads the other's results.
-  MergeAnswer ask_beside(GroupId a, GroupId b);
+  MergeAnswer check_siblings(GroupId a, GroupId b);
   // Records that a and b were fused horizontally as group `kept`.
-  void note_beside(GroupId a, GroupId b, GroupId kept);
+  void note_siblings(GroupId a, GroupId b, GroupId kept);
   // From now on a product may take in reductions of its rows. Call it after attention has been merged, since a product
   // that took in a reduction cannot become attention.
-  void allow_row_products() { row_products_ = true; }
+  void allow_row_gemms() { allows_row_gemms_ = true; }
   // Whether each reader may recompute the producer's nodes: each reader stays one kernel of a form no worse, and all
   // together take no longer and move no more bytes.
-  MergeAnswer ask_again(GroupId producer, std::span<const GroupId> readers);
+  MergeAnswer check_recompute(GroupId producer, std::span<const GroupId> readers);
   // Whether these groups may be replaced: no more launches, forms no worse, and faster or with fewer bytes.
-  MergeAnswer ask_instead(std::span<const GroupInstead> groups);
+  MergeAnswer check_instead(std::span<const GroupInstead> groups);
   // Records that the group was replaced.
   void note_instead(const GroupInstead& group) {
     of_group_[group.group] = {.nodes = static_cast<std::uint32_t>(group.nodes.size()),
@@ -96,10 +96,10 @@ class MergeTrial {
   std::span<const OpPattern> kinds_;
   const FusionPlan& plan_;
   TrialLowering lowering_;
-  bool row_products_ = false;
+  bool allows_row_gemms_ = false;
   LargeVector<OfGroup> of_group_;
-  std::deque<TrialResult> beside_;  // results of horizontally fused groups
-  std::vector<std::uint8_t> open_;  // by group: 0 not known yet, 1 no, 2 yes
+  std::deque<TrialResult> sibling_results_;  // results of horizontally fused groups
+  std::vector<std::uint8_t> open_;           // by group: 0 not known yet, 1 no, 2 yes
   struct Record {
     std::uint32_t yes = 0, no = 0;
   };

@@ -89,7 +89,7 @@ class BorderMoves {
                           : 0;
     if (trial_.hopeless(kind)) return;
     std::vector<GroupInstead> moved = as_moved(*border);
-    const MergeAnswer answer = trial_.ask_instead(moved);
+    const MergeAnswer answer = trial_.check_instead(moved);
     trial_.note(kind, answer.yes());
     if (!answer.yes()) return;
     move(*border, answer);

@@ -109,7 +109,7 @@ class ViewMoves {
     std::ranges::set_union(groups_.nodes(lead.maker), lead.views, std::back_inserter(more));
     std::ranges::set_difference(groups_.nodes(lead.reader), lead.views, std::back_inserter(rest));
     const std::vector<GroupInstead> moved{instead(lead.maker, std::move(more)), instead(lead.reader, std::move(rest))};
-    const MergeAnswer answer = trial_.ask_instead(moved);
+    const MergeAnswer answer = trial_.check_instead(moved);
     if (!answer.yes() || answer.joined_us > kViewGain * answer.apart_us) return;
     note(lead, answer);
     groups_.move_into(std::vector{lead.maker}, lead.views, lead.reader, lead.views);

@@ -72,8 +72,8 @@ class Partitioner {
   }
 
   FusionRule before_asking(Vertex v, const PartitionOptions& options) const {
-    if (options.kept_apart != nullptr && (*options.kept_apart)[v] != 0) return FusionRule::kKeptApart;
-    const FusionRule by_kind = may_ask(graph_.pattern[v]);
+    if (options.fusion_disabled != nullptr && (*options.fusion_disabled)[v] != 0) return FusionRule::kFusionDisabled;
+    const FusionRule by_kind = may_fuse_kind(graph_.pattern[v]);
     if (by_kind != FusionRule::kUndecided) return by_kind;
     if (graph_.external[v]) return FusionRule::kGraphOutput;
     if (graph_.consumers(v).empty()) return FusionRule::kUnused;

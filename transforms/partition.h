@@ -23,10 +23,10 @@ struct ArgumentTable;
 
 struct PartitionOptions {
   std::uint32_t max_fused_ops = 256;
-  std::uint32_t max_args = 0;                             // distinct values read and written; 0: no limit
-  const ArgumentTable* arguments = nullptr;               // required if max_args is set
-  const LargeVector<std::uint8_t>* kept_apart = nullptr;  // 1: the user excluded the vertex from fusion
-  const LargeVector<std::uint32_t>* weight = nullptr;     // by vertex: the number of its nodes; empty: one each
+  std::uint32_t max_args = 0;                                  // distinct values read and written; 0: no limit
+  const ArgumentTable* arguments = nullptr;                    // required if max_args is set
+  const LargeVector<std::uint8_t>* fusion_disabled = nullptr;  // 1: the user excluded the vertex from fusion
+  const LargeVector<std::uint32_t>* weight = nullptr;          // by vertex: the number of its nodes; empty: one each
 };
 
 // Why a vertex is, or is not, in the group of its post-dominator.

@@ -39,7 +39,7 @@ class Recomputation {
     if (readers.size() < 2 || readers.size() > kMostRecomputing) return false;
     if (trial_.bytes(g) == 0 || !trial_.is_pointwise(g)) return false;
     if (!std::ranges::all_of(readers, [&](GroupId reader) { return trial_.open(reader); })) return false;
-    const MergeAnswer answer = trial_.ask_again(g, readers);
+    const MergeAnswer answer = trial_.check_recompute(g, readers);
     const NodeId last = nodes.back();
     FusionDecision decision{.meeting = groups_.nodes(readers.front()).back(),
                             .rule = answer.rule,

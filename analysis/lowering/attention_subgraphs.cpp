@@ -34,7 +34,7 @@ struct Search {
     while (!stack.empty()) {
       const FormulaFacts& facts = *values.facts(stack.back());
       stack.pop_back();
-      if (facts.product) continue;
+      if (facts.contraction) continue;
       for (const LoadFact& load : facts.loads)
         if (const ValueId v = resolve_tuple(graph, load.source); stage_of(v) != Stage::kNone && inner.insert(v).second)
           stack.push_back(v);
@@ -102,7 +102,7 @@ struct Search {
       for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) {
         const ValueId v = graph.nodes[n].first_output + i;
         const FormulaFacts* facts = values.facts(v);
-        if (!facts || !facts->reduces || facts->product || facts->nested || v == subgraph.result ||
+        if (!facts || !facts->reduces || facts->contraction || facts->nested || v == subgraph.result ||
             subgraph.inner.contains(v) || values.must_store(v) || facts->loads.empty())
           continue;
         const ValueId operand = resolve_tuple(graph, facts->loads[0].source);
@@ -179,9 +179,9 @@ std::vector<AttentionSubgraph> attention_subgraphs(const Graph& graph, const std
         from = std::max(from, stage);
         if (stage == Stage::kMaximum && load.in_reduction) weight = operand;
       }
-      if (facts->product && facts->nested) {
+      if (facts->contraction && facts->nested) {
         if (facts->maximum) streams.push_back({v, {}, {}, {}, {}});
-      } else if (facts->product) {
+      } else if (facts->contraction) {
         if (weight != kNone) {
           auto subgraph = values.with_rows(v) ? search.subgraph(nodes, v, weight, true) : std::nullopt;
           if (!subgraph) subgraph = search.subgraph(nodes, v, weight, false);

@@ -83,7 +83,7 @@ class Building {
       const auto first = static_cast<ExprId>(raw.size());
       const ExprId guard = reads_unguarded(raw, source, load) ? kNoExpr : load.args[0];
       const FormulaFacts& facts = *inlining_.facts(source);
-      const bool of_rows = is_rows(unit) && facts.reduces && !facts.product && !facts.nested;
+      const bool of_rows = is_rows(unit) && facts.reduces && !facts.contraction && !facts.nested;
       ExprId value = build_formula(raw, graph_, node, source - node.first_output, load.indices, guard);
       // The guard applies to one element. The reductions of its row serve all elements and need no guard.
       if (of_rows && guard != kNoExpr && is_of_indices(raw, guard))
@@ -92,9 +92,8 @@ class Building {
       if (of_rows) value = row_axes.take(first, value, rows_of(load.indices, facts));
       std::map<ExprId, ValueId> inner_reductions;
       // Attention multiplies tiles even if a query has one row: the heads that share its keys.
-      if (facts.contraction || (facts.product && unit.nested))
-        note_operands(raw, first, source, operands,
-                      facts.nested || !facts.contraction ? inner_reductions : raw_reductions);
+      if (facts.matmul || (facts.contraction && unit.nested))
+        note_operands(raw, first, source, operands, facts.nested || !facts.matmul ? inner_reductions : raw_reductions);
       value = raw.convert(value, load.type);
       // Attention multiplies 16-bit weights, so readers in the same kernel round its result to 16 bits too.
       if (facts.nested && facts.maximum && is_float(load.dtype) && bits(load.dtype) == 16 && !contains(unit, source))
@@ -210,7 +209,7 @@ class Building {
   }
 
   // Returns whether every reduction of the unit reduces a row.
-  static bool is_rows(const KernelUnit& unit) { return !unit.contraction && !unit.vector_product && !unit.nested; }
+  static bool is_rows(const KernelUnit& unit) { return !unit.matmul && !unit.vector_contraction && !unit.nested; }
 
   // Returns the indices of a load that the reductions of its formula depend on.
   static std::vector<IndexExpr> rows_of(const std::vector<IndexExpr>& indices, const FormulaFacts& facts) {

@@ -211,9 +211,9 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
       for (const std::uint32_t a : depends[load]) lacks.erase(a);
       if (!lacks.empty()) reused[load].insert(lacks.begin(), lacks.end());
     }
-    facts.contraction = facts.contraction || is_contraction(pool, depends, n.args[0], rows);
+    facts.matmul = facts.matmul || is_contraction(pool, depends, n.args[0], rows);
     units.insert(rows.begin(), rows.end());
-    facts.product = facts.product || is_contraction(pool, depends, n.args[0], units);
+    facts.contraction = facts.contraction || is_contraction(pool, depends, n.args[0], units);
     for (const ExprId inner : reachable(pool, std::vector<ExprId>{n.args[0]})) in_reduction[inner] = 1;
   }
   // Next to a product, a value per row (the row's expert) is no second form; nor is a value of one row.
@@ -221,7 +221,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
     const AxisSet widest = *std::max_element(all_rows.begin(), all_rows.end(),
                                              [](const AxisSet& a, const AxisSet& b) { return a.size() < b.size(); });
     for (const AxisSet& rows : all_rows)
-      if (rows != widest && !((facts.contraction || facts.product) &&
+      if (rows != widest && !((facts.matmul || facts.contraction) &&
                               std::includes(widest.begin(), widest.end(), rows.begin(), rows.end())))
         facts.nested = true;
   }

@@ -35,8 +35,8 @@ struct FormulaFacts {
   std::vector<LoadFact> loads;  // one entry per distinct load
   int cost = 0;                 // operations per element (a function is 8); those inside reductions count once
   bool reduces = false;
-  bool contraction = false;  // matrix product: two operands, each reused along an output dimension of the other
-  bool product = false;      // as `contraction`, but dimensions of extent 1 count: also a row times a matrix
+  bool matmul = false;       // matrix product: two operands, each reused along an output dimension of the other
+  bool contraction = false;  // as `matmul`, but dimensions of extent 1 count: also a row times a matrix
   bool nested = false;       // reductions over different rows, or inside one another: not a single row form
   bool maximum = false;      // some reduction is a maximum
   std::optional<Reduction> reduction;  // the formula is this reduction, or a sum divided by a constant (mean)

@@ -28,7 +28,7 @@ Inlining::Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const s
     for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) inside_.insert(graph.nodes[n].first_output + i);
   for (const ValueId v : outputs) needed_.insert(v);
   find_needed();
-  find_codes();
+  find_quantized();
   find_facts(facts);
 }
 
@@ -62,7 +62,7 @@ void Inlining::find_needed() {
   }
 }
 
-void Inlining::find_codes() {
+void Inlining::find_quantized() {
   std::set<ValueId> before;
   for (auto n = nodes_.rbegin(); n != nodes_.rend(); ++n) {
     count_step();
@@ -77,7 +77,7 @@ void Inlining::find_codes() {
   for (const ValueId v : before)
     if (!graph_.type(v).is_tuple &&
         (graph_.tensor(v).dtype == DType::kFloat16 || graph_.tensor(v).dtype == DType::kBFloat16))
-      leads_to_codes_.insert(v);
+      leads_to_quantized_.insert(v);
 }
 
 void Inlining::find_facts(FactsMemory& facts) {
@@ -95,7 +95,7 @@ bool Inlining::recompute_outputs(const Inlining& decided) {
   // A kernel that writes into an input's buffer must wait for all readers of the input.
   if (std::ranges::any_of(graph_.aliases, [&](const Alias& a) { return needed_.contains(a.output); })) return false;
   // No other kernel would run next to a matrix product or an attention, so nothing is gained.
-  if (std::ranges::any_of(decided.inlined_, [](const auto& v) { return v.second.contraction || v.second.nested; }))
+  if (std::ranges::any_of(decided.inlined_, [](const auto& v) { return v.second.matmul || v.second.nested; }))
     return false;
   for (const auto& [reader, facts] : facts_)
     for (const LoadFact& load : facts->loads) {
@@ -184,7 +184,7 @@ void Inlining::decide() {
   for (bool changed = true; changed;) {
     const std::size_t before = stored_.size() - recomputed_.size();  // never shrinks
     inlined_.clear();
-    reduced_products_.clear();
+    reduced_contractions_.clear();
     for (const NodeId n : nodes_) {
       if (!wanted_.contains(n)) continue;
       const Node& node = graph_.nodes[n];
@@ -209,12 +209,12 @@ void Inlining::decide() {
 
 // Returns the value with its operands' formulas substituted. Stores the operands that cannot be substituted.
 Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape& shape) {
-  Inlined mine{facts, facts.cost, facts.reduces, facts.contraction, facts.nested, facts.rows};
-  if (facts.contraction || facts.nested) mine.origin = value;
-  if (!facts.product) mine.reduction = facts.reduction;
+  Inlined mine{facts, facts.cost, facts.reduces, facts.matmul, facts.nested, facts.rows};
+  if (facts.matmul || facts.nested) mine.origin = value;
+  if (!facts.contraction) mine.reduction = facts.reduction;
   const auto subgraph = attention_subgraph_of_.find(value);
-  mine.attention = subgraph != attention_subgraph_of_.end() && (facts.product || facts.nested);
-  mine.vector_product = facts.product && !facts.contraction && subgraph == attention_subgraph_of_.end();
+  mine.attention = subgraph != attention_subgraph_of_.end() && (facts.contraction || facts.nested);
+  mine.vector_contraction = facts.contraction && !facts.matmul && subgraph == attention_subgraph_of_.end();
   bool rows_known = facts.reduces;
   for (const LoadFact& load : facts.loads) {
     const ValueId v = resolve_tuple(graph_, load.source);
@@ -229,19 +229,19 @@ Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape&
       continue;
     }
     mine.cost += operand.cost;
-    if ((operand.contraction || operand.vector_product) && load.in_reduction && !facts.contraction)
-      reduced_products_.insert(v);
+    if ((operand.matmul || operand.vector_contraction) && load.in_reduction && !facts.matmul)
+      reduced_contractions_.insert(v);
     if (operand.reduces) {
-      std::optional<Rows> together = rows_together(operand, load, v, mine, rows_known, shape);
-      mine.rows = together ? std::move(together->rows) : mapped_rows(operand.rows, load, v, shape);
-      if (together) mine.segments = std::move(together->segments);
+      std::optional<Rows> merged = merged_rows(operand, load, v, mine, rows_known, shape);
+      mine.rows = merged ? std::move(merged->rows) : mapped_rows(operand.rows, load, v, shape);
+      if (merged) mine.segments = std::move(merged->segments);
       rows_known = true;
       mine.reduces = true;
       if (!is_joined_reduction(operand, load, mine)) mine.reduction.reset();
       mine.joined = mine.joined || operand.joined || reads_elsewhere(operand, load, v) ||
-                    (operand.contraction && (!load.identity || (mine.contraction && mine.origin != operand.origin)));
-      mine.contraction = mine.contraction || operand.contraction;
-      mine.vector_product = mine.vector_product || operand.vector_product;
+                    (operand.matmul && (!load.identity || (mine.matmul && mine.origin != operand.origin)));
+      mine.matmul = mine.matmul || operand.matmul;
+      mine.vector_contraction = mine.vector_contraction || operand.vector_contraction;
       mine.nested = mine.nested || operand.nested;
       mine.attention = mine.attention || operand.attention;
       if (operand.origin != kNone) mine.origin = operand.origin;
@@ -268,9 +268,9 @@ std::vector<bool> Inlining::mapped_rows(const std::vector<bool>& of_operand, con
 
 // Returns the rows and segments of the consumer with the operand substituted. Either both have the same rows, or the
 // rows of one are segments of the other's. Returns nothing otherwise.
-std::optional<Inlining::Rows> Inlining::rows_together(const Inlined& operand, const LoadFact& load, ValueId v,
-                                                      const Inlined& consumer, bool rows_known,
-                                                      const Shape& shape) const {
+std::optional<Inlining::Rows> Inlining::merged_rows(const Inlined& operand, const LoadFact& load, ValueId v,
+                                                    const Inlined& consumer, bool rows_known,
+                                                    const Shape& shape) const {
   Rows mapped{mapped_rows(operand.rows, load, v, shape), {}};
   if (!operand.segments.empty()) mapped.segments = mapped_rows(operand.segments, load, v, shape);
   if (!rows_known) return mapped;
@@ -315,9 +315,9 @@ bool Inlining::is_joined_reduction(const Inlined& operand, const LoadFact& load,
 }
 
 bool Inlining::may_reduce(const Inlined& operand, ValueId v, const Inlined& consumer) const {
-  const bool product = operand.contraction || operand.vector_product;
-  if (!product || operand.nested || operand.attention || products_separate_) return false;
-  if (!consumer.facts.reduces || consumer.facts.product || consumer.facts.nested) return false;
+  const bool contraction = operand.matmul || operand.vector_contraction;
+  if (!contraction || operand.nested || operand.attention || contractions_are_separate_) return false;
+  if (!consumer.facts.reduces || consumer.facts.contraction || consumer.facts.nested) return false;
   IndexExpr row = 1;
   const Shape& shape = graph_.tensor(v).shape;
   for (std::size_t d = 0; d < shape.size(); ++d)
@@ -330,7 +330,7 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
                           bool rows_known, const Shape& shape) const {
   if (!operand.reduces) {
     if (load.reused && operand.cost > kCheapOperand &&
-        !(consumer.facts.product && cheap_operand(operand, load, v, consumer, shape)))
+        !(consumer.facts.contraction && cheap_operand(operand, load, v, consumer, shape)))
       return false;
     // Such an operand is computed once per element, as if it were stored.
     if (load.in_reduction && !load.reused && load.times == 1) return true;
@@ -338,19 +338,19 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
   }
   if (operand.attention && operand.nested && !load.in_reduction && !consumer.reduces) return true;
   if (may_reduce(operand, v, consumer) && !load.reused) return true;
-  if (operand.contraction && !operand.nested && !products_separate_ && !load.in_reduction &&
-      (!consumer.reduces || consumer.contraction))
+  if (operand.matmul && !operand.nested && !contractions_are_separate_ && !load.in_reduction &&
+      (!consumer.reduces || consumer.matmul))
     return true;
-  if (operand.contraction || operand.nested)
+  if (operand.matmul || operand.nested)
     return load.identity && (!consumer.reduces || consumer.origin == operand.origin);
-  if (consumer.contraction || consumer.nested) return false;
+  if (consumer.matmul || consumer.nested) return false;
   const Shape& operand_shape = graph_.tensor(v).shape;
   const bool joins = is_joined_reduction(operand, load, consumer);
   for (std::size_t d = 0; d < operand.rows.size(); ++d)
     if (!joins && operand.rows[d] && !operand_shape[d].is(1) && load.dims[d] < 0 && load.divided[d] < 0 &&
-        (products_separate_ || load.in_reduction || !load.along[d] || load.along[d]->empty()))
+        (contractions_are_separate_ || load.in_reduction || !load.along[d] || load.along[d]->empty()))
       return false;
-  return rows_together(operand, load, v, consumer, rows_known, shape).has_value();
+  return merged_rows(operand, load, v, consumer, rows_known, shape).has_value();
 }
 
 // Returns whether recomputing the operand in every tile takes no longer than storing and reading it.
@@ -363,7 +363,7 @@ bool Inlining::cheap_operand(const Inlined& operand, const LoadFact& load, Value
   for (const std::uint32_t d : load.lacks)
     others = consumer.attention ? std::max(others, extent(shape[d])) : others * extent(shape[d]);
   // A row-times-matrix product has no tiles: the row is read for every column.
-  const double times = consumer.facts.contraction ? std::ceil(others / kProductTile) - 1 : others - 1;
+  const double times = consumer.facts.matmul ? std::ceil(others / kProductTile) - 1 : others - 1;
   const double stored_bytes = elements * bits(graph_.tensor(v).dtype) / 8;
   return elements * operand.cost * times / kOperationRate <= 2 * stored_bytes / kBandwidth + kLaunchSeconds;
 }

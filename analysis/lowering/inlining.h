@@ -28,7 +28,7 @@ namespace fusec {
 struct Inlined {
   FormulaFacts facts;
   int cost = 0;
-  bool reduces = false, contraction = false, nested = false;
+  bool reduces = false, matmul = false, nested = false;
   std::vector<bool> rows;
   // Output dimensions that reductions of segments of these rows depend on (schedule/reduction/row_segments); empty:
   // none.
@@ -36,7 +36,7 @@ struct Inlined {
   ValueId origin = kNone;  // the value whose formula has the contraction or the nested reductions
   bool joined = false;     // has several contractions, or a reduction that is read at indices other than its own
   std::optional<Reduction> reduction = {};  // as FormulaFacts::reduction, after substitution
-  bool vector_product = false;              // has a row-times-matrix product, which counts as a reduction per row
+  bool vector_contraction = false;          // has a row-times-matrix product, which counts as a reduction per row
   // Has a product of an attention (attention_subgraphs), which is one kernel if its form allows.
   bool attention = false;
 };
@@ -54,8 +54,8 @@ class Inlining {
   void decide();
   // From the next decision on, substitutes products and reductions into consumers only at their own indices, and does
   // not substitute several products into one kernel.
-  void separate_products() { products_separate_ = true; }
-  bool products_separate() const { return products_separate_; }
+  void separate_contractions() { contractions_are_separate_ = true; }
+  bool contractions_are_separate() const { return contractions_are_separate_; }
   // From the next decision on, does not substitute rows into reductions of segments of these rows.
   void separate_segments() { segments_separate_ = true; }
   // Returns the subgraphs that are substituted as attention.
@@ -72,7 +72,7 @@ class Inlining {
   bool may_reduce(const Inlined& operand, ValueId v, const Inlined& consumer) const;
   // Returns the products that are substituted into reductions of their rows. Whether the kernel has a form is known
   // only once it is built.
-  const std::set<ValueId>& reduced_products() const { return reduced_products_; }
+  const std::set<ValueId>& reduced_contractions() const { return reduced_contractions_; }
   // From the next decision on, substitutes views of stored values too, unless the view itself must be stored. The
   // kernel that makes the stored value can then read it from registers.
   void look_through_views() { through_views_ = true; }
@@ -111,7 +111,7 @@ class Inlining {
   // Returns whether this 16-bit value is quantized, compared or rounded to integers, in this kernel or after a wider
   // stored value. The kernel then rounds it to its dtype; otherwise about one quantized value in a hundred would be one
   // step off.
-  bool feeds_quantization(ValueId v) const { return leads_to_codes_.contains(v); }
+  bool feeds_quantization(ValueId v) const { return leads_to_quantized_.contains(v); }
   // Returns null if the value has no formula.
   const FormulaFacts* facts(ValueId v) const;
   const Inlined& inlined(ValueId v) const { return inlined_.at(v); }
@@ -121,7 +121,7 @@ class Inlining {
  private:
   const Node& producer(ValueId v) const { return graph_.nodes[graph_.value(v).producer]; }
   void find_needed();
-  void find_codes();
+  void find_quantized();
   void find_facts(FactsMemory& facts);
   void find_attention_subgraphs();
   Inlined combine(ValueId value, const FormulaFacts& facts, const Shape& shape);
@@ -130,8 +130,8 @@ class Inlining {
   struct Rows {
     std::vector<bool> rows, segments;
   };
-  std::optional<Rows> rows_together(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
-                                    bool rows_known, const Shape& shape) const;
+  std::optional<Rows> merged_rows(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer,
+                                  bool rows_known, const Shape& shape) const;
   bool reads_elsewhere(const Inlined& operand, const LoadFact& load, ValueId v) const;
   static bool is_joined_reduction(const Inlined& operand, const LoadFact& load, const Inlined& consumer);
   bool may_inline(const Inlined& operand, const LoadFact& load, ValueId v, const Inlined& consumer, bool rows_known,
@@ -144,12 +144,12 @@ class Inlining {
   const std::vector<NodeId>& nodes_;
   std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, stored_alongside_, stored_in_parts_,
       recomputed_;
-  std::set<ValueId> leads_to_codes_;
+  std::set<ValueId> leads_to_quantized_;
   std::set<NodeId> wanted_;
   std::map<ValueId, std::shared_ptr<const FormulaFacts>> facts_;
   std::map<ValueId, Inlined> inlined_;
-  std::set<ValueId> reduced_products_;
-  bool products_separate_ = false, segments_separate_ = false, through_views_ = false;
+  std::set<ValueId> reduced_contractions_;
+  bool contractions_are_separate_ = false, segments_separate_ = false, through_views_ = false;
   std::vector<AttentionSubgraph> attention_subgraphs_;
   // By result and inner value of an attention: its index in attention_subgraphs_.
   std::map<ValueId, std::size_t> attention_subgraph_of_;

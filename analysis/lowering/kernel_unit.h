@@ -20,7 +20,7 @@ struct KernelUnit {
   LoweredUnit::Kind kind = LoweredUnit::Kind::kKernel;
   std::vector<ValueId> values;
   NodeId node = kNone;
-  bool reduces = false, contraction = false, vector_product = false, nested = false;
+  bool reduces = false, matmul = false, vector_contraction = false, nested = false;
   bool joined = false;  // has several contractions, or one read at other indices; a kernel only if its form allows
   std::vector<bool> rows;
   std::set<ValueId> reads;

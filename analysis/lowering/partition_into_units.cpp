@@ -73,7 +73,7 @@ class Forming {
 
   bool are_rows_and_segments(std::size_t a, std::size_t b) const {
     const auto may_be = [](const KernelUnit& unit) {
-      return unit.kind == LoweredUnit::Kind::kKernel && !unit.part && !unit.contraction && !unit.vector_product &&
+      return unit.kind == LoweredUnit::Kind::kKernel && !unit.part && !unit.matmul && !unit.vector_contraction &&
              !unit.nested && !unit.joined;
     };
     const KernelUnit &rows = units_[a], &segments = units_[b];
@@ -121,8 +121,8 @@ class Forming {
       if (inlining_.inside(part.operand) && !inlining_.stored(part.operand) && inlining_.facts(part.operand)) {
         const Inlined& mine = inlining_.inlined(part.operand);
         unit.reduces = mine.reduces;
-        unit.contraction = mine.contraction;
-        unit.vector_product = mine.vector_product;
+        unit.matmul = mine.matmul;
+        unit.vector_contraction = mine.vector_contraction;
         unit.nested = mine.nested;
         unit.joined = mine.joined;
         unit.rows = mine.rows;
@@ -163,15 +163,15 @@ class Forming {
     const Inlined& mine = inlining_.inlined(v);
     if (mine.nested || unit.nested) return false;
     if (mine.reduces && unit.reduces && limits_.across.contains(v)) return false;
-    if (mine.contraction || unit.contraction) {
-      if (inlining_.products_separate() || limits_.alone.contains(v)) return false;
-      if (unit.contraction && mine.reduces && !mine.contraction) return may_reduce_rows_of(unit, v, reads);
-      if (mine.reduces != mine.contraction || unit.reduces != unit.contraction) return false;
+    if (mine.matmul || unit.matmul) {
+      if (inlining_.contractions_are_separate() || limits_.alone.contains(v)) return false;
+      if (unit.matmul && mine.reduces && !mine.matmul) return may_reduce_rows_of(unit, v, reads);
+      if (mine.reduces != mine.matmul || unit.reduces != unit.matmul) return false;
     } else if (mine.reduces && unit.reduces && mine.rows != unit.rows) {
-      return reduces_only_row(unit, mine) && !inlining_.products_separate() && !limits_.alone.contains(v) &&
+      return reduces_only_row(unit, mine) && !inlining_.contractions_are_separate() && !limits_.alone.contains(v) &&
              may_reduce_rows_of(unit, v, reads);
     }
-    if (is_mixed(unit, mine) && (inlining_.products_separate() || limits_.alone.contains(v))) return false;
+    if (is_mixed(unit, mine) && (inlining_.contractions_are_separate() || limits_.alone.contains(v))) return false;
     // Without a read from the unit, `v` joins only if both read some common value, and both or neither reduce.
     bool reads_unit = false, shares = false;
     for (const ValueId r : reads) {
@@ -185,12 +185,12 @@ class Forming {
 
   // Returns whether one has a row-times-matrix product and the other has other reductions.
   static bool is_mixed(const KernelUnit& unit, const Inlined& v) {
-    return unit.reduces && v.reduces && unit.vector_product != v.vector_product;
+    return unit.reduces && v.reduces && unit.vector_contraction != v.vector_contraction;
   }
 
   // Returns whether the unit has a row-times-matrix product and `v` reduces its row.
   static bool reduces_only_row(const KernelUnit& unit, const Inlined& v) {
-    return unit.vector_product && v.reduces && !v.vector_product && !v.contraction;
+    return unit.vector_contraction && v.reduces && !v.vector_contraction && !v.matmul;
   }
 
   // Returns whether `v` reduces rows of the unit's products that are short enough for one block.
@@ -209,10 +209,10 @@ class Forming {
     if (limits_.not_rows.contains(v) || limits_.across.contains(v)) return false;
     const Inlined& mine = inlining_.inlined(v);
     if (mine.nested || unit.nested || (!mine.reduces && !unit.reduces)) return false;
-    const bool products = mine.contraction || unit.contraction;
-    if (is_mixed(unit, mine) && (inlining_.products_separate() || limits_.alone.contains(v))) return false;
-    if (products &&
-        (inlining_.reduced_products().empty() || inlining_.products_separate() || limits_.alone.contains(v)))
+    const bool contractions = mine.matmul || unit.matmul;
+    if (is_mixed(unit, mine) && (inlining_.contractions_are_separate() || limits_.alone.contains(v))) return false;
+    if (contractions && (inlining_.reduced_contractions().empty() || inlining_.contractions_are_separate() ||
+                         limits_.alone.contains(v)))
       return false;
     bool together = false;
     for (const ValueId r : reads) {
@@ -278,10 +278,10 @@ class Forming {
     unit.values.push_back(v);
     unit.reads.merge(reads_of(v, &unit));
     const Inlined& mine = inlining_.inlined(v);
-    unit.joined = unit.joined || unit.contraction || mine.contraction || mine.joined || reduces_only_row(unit, mine) ||
+    unit.joined = unit.joined || unit.matmul || mine.matmul || mine.joined || reduces_only_row(unit, mine) ||
                   is_mixed(unit, mine);
-    unit.contraction = unit.contraction || mine.contraction;
-    unit.vector_product = unit.vector_product || mine.vector_product;
+    unit.matmul = unit.matmul || mine.matmul;
+    unit.vector_contraction = unit.vector_contraction || mine.vector_contraction;
     if (mine.reduces) {
       unit.reduces = true;
       unit.rows = mine.rows;
@@ -305,8 +305,8 @@ class Forming {
     const Inlined& mine = inlining_.inlined(v);
     units_.push_back({.values = {v},
                       .reduces = mine.reduces,
-                      .contraction = mine.contraction,
-                      .vector_product = mine.vector_product,
+                      .matmul = mine.matmul,
+                      .vector_contraction = mine.vector_contraction,
                       .nested = mine.nested,
                       .joined = mine.joined,
                       .rows = mine.rows,

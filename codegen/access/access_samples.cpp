@@ -157,7 +157,7 @@ bool AccessSamples::is_small_table(ExprId load) const {
   return bytes_at_hint(graph_.tensor(kernel_.pool[load].source), graph_.symbols) <= kSmallTable;
 }
 
-double AccessSamples::sectors_per_point(ExprId load, int width, bool together) {
+double AccessSamples::sectors_per_point(ExprId load, int width, bool one_access) {
   const int bytes = std::max(1, bits(kernel_.pool[load].dtype) / 8);
   std::int64_t sectors = 0, seen = 0;
   for (const std::int64_t start : starts(std::int64_t{kWarpLanes} * width, kSampledWarps)) {
@@ -170,7 +170,7 @@ double AccessSamples::sectors_per_point(ExprId load, int width, bool together) {
         move_to(point);
         if (const auto at = position(load)) places.push_back(*at * bytes);
       }
-      if (together && e + 1 < width) continue;
+      if (one_access && e + 1 < width) continue;
       sectors += count_sectors(places);
       places.clear();
     }

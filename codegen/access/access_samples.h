@@ -41,9 +41,9 @@ class AccessSamples {
   // True for a table that is small enough to stay in L1, whatever its access pattern.
   bool is_small_table(ExprId load) const;
 
-  // Sectors per point if each thread of a warp has `width` neighbouring points. `together`: one access per thread for
+  // Sectors per point if each thread of a warp has `width` neighbouring points. `one_access`: one access per thread for
   // all its elements; otherwise one access per element.
-  double sectors_per_point(ExprId load, int width, bool together);
+  double sectors_per_point(ExprId load, int width, bool one_access);
 
  private:
   struct Condition {

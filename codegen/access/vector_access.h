@@ -105,7 +105,7 @@ class VectorStore {
   static VectorStore elsewhere(ExprEmitter& emitter, const KernelOutput& output, int width, std::string store);
   void put(ExprEmitter& emitter, const std::string& lane, const std::string& value);  // inside the lane loop
   void finish(ExprEmitter& emitter);                                                  // after the lane loop
-  bool stores_one_by_one() const { return words_.empty(); }
+  bool stores_scalars() const { return words_.empty(); }
 
  private:
   void declare(KernelWriter& writer);

@@ -12,27 +12,28 @@ namespace fusec {
 std::optional<AsyncLineCopy> AsyncLineCopy::plan(const TileLoader& loader, ExprEmitter& emitter, const TileLoad& load,
                                                  int threads) {
   const ExprPool& pool = emitter.kernel().pool;
-  const int together = loader.vector_width(load);
-  if (!load.narrowed || together == 1) return std::nullopt;
+  const int elements_per_copy = loader.vector_width(load);
+  if (!load.narrowed || elements_per_copy == 1) return std::nullopt;
   AsyncLineCopy made;
-  made.together_ = together;
+  made.elements_per_copy_ = elements_per_copy;
   made.load_ = load;
   made.threads_ = threads;
   made.position_ = emitter.position(load.operand);
-  made.units_ = static_cast<int>(pool.extent(load.along_places[0]).as_constant().value_or(0) / together);
-  made.count_ = simplify(point_count(pool, load.along_lines), pool.bounds());
+  made.copies_per_line_ =
+      static_cast<int>(pool.extent(load.position_axes[0]).as_constant().value_or(0) / elements_per_copy);
+  made.count_ = simplify(point_count(pool, load.line_axes), pool.bounds());
   if (!made.count_.is(1)) {
-    const auto stride = flat_stride(made.position_, load.along_lines, pool);
+    const auto stride = flat_stride(made.position_, load.line_axes, pool);
     if (!stride) return std::nullopt;
     made.stride_ = *stride;
   }
-  if (made.units_ == 0) return std::nullopt;
+  if (made.copies_per_line_ == 0) return std::nullopt;
   return made;
 }
 
 std::string AsyncLineCopy::lines_type() const {
-  const std::string bytes = together_ == 8 ? "" : fmt::format(", {}", 2 * together_);
-  return fmt::format("Lines<{}, {}, {}{}>", threads_ / 32, load_.lines, units_, bytes);
+  const std::string bytes = elements_per_copy_ == 8 ? "" : fmt::format(", {}", 2 * elements_per_copy_);
+  return fmt::format("Lines<{}, {}, {}{}>", threads_ / 32, load_.lines, copies_per_line_, bytes);
 }
 
 void AsyncLineCopy::declare(ExprEmitter& emitter) {
@@ -43,10 +44,10 @@ void AsyncLineCopy::declare(ExprEmitter& emitter) {
   at_ = writer.unique(load_.tile + "_at");
   writer.line(fmt::format("const {} {}(threadIdx.x);", lines_type(), place_));
   writer.line(fmt::format("const unsigned {} = shared_address({} + {}.line * {} + {}.unit * {});", to_, load_.tile,
-                          place_, load_.stride, place_, together_));
+                          place_, load_.stride, place_, elements_per_copy_));
   const ExprEmitter::Mark mark = emitter.mark();
-  for (const std::uint32_t a : load_.along_lines) emitter.bind(a, "0");
-  emitter.bind(load_.along_places[0], fmt::format("{}.unit * {}", place_, together_));
+  for (const std::uint32_t a : load_.line_axes) emitter.bind(a, "0");
+  emitter.bind(load_.position_axes[0], fmt::format("{}.unit * {}", place_, elements_per_copy_));
   emitter.emit_independent({load_.operand});
   const std::string step = emitter.index_text().tight(stride_);
   const std::string start = emitter.index(position_);
@@ -54,13 +55,14 @@ void AsyncLineCopy::declare(ExprEmitter& emitter) {
   emitter.rewind(mark);
 }
 
-bool AsyncLineCopy::same_places(const AsyncLineCopy& other) const {
+bool AsyncLineCopy::same_offsets(const AsyncLineCopy& other) const {
   const IndexExpr position = substitute(position_, [&](Variable v) -> std::optional<IndexExpr> {
-    if (v != Variable{Variable::Kind::kAxis, load_.along_places[0]}) return std::nullopt;
-    return IndexExpr::axis(other.load_.along_places[0]);
+    if (v != Variable{Variable::Kind::kAxis, load_.position_axes[0]}) return std::nullopt;
+    return IndexExpr::axis(other.load_.position_axes[0]);
   });
-  return position == other.position_ && stride_ == other.stride_ && units_ == other.units_ &&
-         together_ == other.together_ && load_.lines == other.load_.lines && load_.stride == other.load_.stride;
+  return position == other.position_ && stride_ == other.stride_ && copies_per_line_ == other.copies_per_line_ &&
+         elements_per_copy_ == other.elements_per_copy_ && load_.lines == other.load_.lines &&
+         load_.stride == other.load_.stride;
 }
 
 void AsyncLineCopy::declare_like(const AsyncLineCopy& other, int bytes) {
@@ -72,19 +74,20 @@ void AsyncLineCopy::declare_like(const AsyncLineCopy& other, int bytes) {
 void AsyncLineCopy::clear_rest(KernelWriter& writer) const {
   if (!has_rest()) return;
   const std::string e = writer.unique("e"), line = writer.unique("line"), unit = writer.unique("unit");
-  const auto [type, zero] = together_ == 8   ? std::pair("uint4", "make_uint4(0, 0, 0, 0)")
-                            : together_ == 4 ? std::pair("uint2", "make_uint2(0, 0)")
-                                             : std::pair("unsigned", "0");
+  const auto [type, zero] = elements_per_copy_ == 8   ? std::pair("uint4", "make_uint4(0, 0, 0, 0)")
+                            : elements_per_copy_ == 4 ? std::pair("uint2", "make_uint2(0, 0)")
+                                                      : std::pair("unsigned", "0");
   // Eight neighbouring lanes write the same 16 bytes of eight lines, which are in different banks.
-  const int of_sixteen = 8 / together_, first = units_ / of_sixteen, rest = load_.places / 8 - first;
+  const int of_sixteen = 8 / elements_per_copy_, first = copies_per_line_ / of_sixteen, rest = load_.places / 8 - first;
   writer.open(
       fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, load_.lines * rest * of_sixteen, threads_));
   writer.line(
       fmt::format("const int {0} = {1} / {2} * 8 + {1} / {3} % 8, {4} = {5} + {1} / {6} % {7} * {3} + {1} % {3};", line,
                   e, 8 * of_sixteen * rest, of_sixteen, unit, first * of_sixteen, 8 * of_sixteen, rest));
-  const std::string store =
-      fmt::format("*({}*)({} + {} * {} + {} * {}) = {};", type, load_.tile, line, load_.stride, unit, together_, zero);
-  writer.line(units_ % of_sixteen == 0 ? store : fmt::format("if ({} >= {}) {}", unit, units_, store));
+  const std::string store = fmt::format("*({}*)({} + {} * {} + {} * {}) = {};", type, load_.tile, line, load_.stride,
+                                        unit, elements_per_copy_, zero);
+  writer.line(copies_per_line_ % of_sixteen == 0 ? store
+                                                 : fmt::format("if ({} >= {}) {}", unit, copies_per_line_, store));
   writer.close();
 }
 

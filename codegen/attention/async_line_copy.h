@@ -23,11 +23,11 @@ class AsyncLineCopy {
   void declare(ExprEmitter& emitter);
   // True when both tensors are read at the same element offsets. declare_like() may then replace declare(): it reuses
   // the other's addresses for a tile that begins `bytes` after the other's tile.
-  bool same_places(const AsyncLineCopy& other) const;
+  bool same_offsets(const AsyncLineCopy& other) const;
   void declare_like(const AsyncLineCopy& other, int bytes);
   // Sets elements of the tile beyond the ends of the lines to 0. Once is enough: copies never write them.
   void clear_rest(KernelWriter& writer) const;
-  bool has_rest() const { return load_.places > units_ * together_; }
+  bool has_rest() const { return load_.places > copies_per_line_ * elements_per_copy_; }
   // Issues the copies of the lines from `first` on. Lines beyond the last line of the tensor become 0.
   void copy(ExprEmitter& emitter, const std::string& first) const;
 
@@ -37,7 +37,7 @@ class AsyncLineCopy {
   TileLoad load_;
   IndexExpr position_, stride_, count_;
   int threads_ = 0;
-  int units_ = 0, together_ = 0;  // copies per line; 16-bit elements per copy
+  int copies_per_line_ = 0, elements_per_copy_ = 0;  // copies per line; 16-bit elements per copy
   std::string place_, to_, at_;
 };
 

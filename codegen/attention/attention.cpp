@@ -52,7 +52,7 @@ int AttentionEmitter::blocks_at_once() const {
 
 std::string AttentionEmitter::number(double v) const {
   ExprNode n;
-  n.type = pool_[form_.product].type;
+  n.type = pool_[form_.contraction].type;
   n.real = v;
   return constant_text(n);
 }
@@ -148,8 +148,8 @@ std::string AttentionEmitter::key_offset(const std::string& n) const {
 }
 
 std::string AttentionEmitter::sum(const std::string& r, const std::string& m) const {
-  return tiles_.tensor_cores ? fmt::format("{0}[{1} / 2][{2} / 2][2 * ({1} % 2) + {2} % 2]", sum_, r, m)
-                             : fmt::format("{}[{}][{}]", sum_, r, m);
+  return tiles_.tensor_cores ? fmt::format("{0}[{1} / 2][{2} / 2][2 * ({1} % 2) + {2} % 2]", accumulator_, r, m)
+                             : fmt::format("{}[{}][{}]", accumulator_, r, m);
 }
 
 std::string AttentionEmitter::column(const std::string& m) const {
@@ -163,10 +163,10 @@ TileLoad AttentionEmitter::query_load() const {
   return {.tile = query_tile_,
           .stride = tiles_.query_stride,
           .lines = tiles_.rows,
-          .places = tiles_.depth,
+          .places = tiles_.head_dim,
           .operand = form_.query,
-          .along_lines = form_.rows,
-          .along_places = form_.depth,
+          .line_axes = form_.rows,
+          .position_axes = form_.head_dim,
           .line0 = row0_,
           .async = tiles_.tensor_cores,
           .narrowed = form_.tensor_dtype};
@@ -206,27 +206,27 @@ void AttentionEmitter::load_queries() {
     return;
   }
   synchronize(load, "queries are there");
-  writer_.line(fmt::format("unsigned {}[{}][{}][4];", query_, tiles_.depth / 16, tiles_.m16_fragments));
+  writer_.line(fmt::format("unsigned {}[{}][{}][4];", query_, tiles_.head_dim / 16, tiles_.m16_fragments));
   writer_.line("#pragma unroll");
-  writer_.line(fmt::format("for (int e = 0; e < {}; ++e) load_pieces<{}>({}[e], {} + e * 32);", tiles_.depth / 16,
+  writer_.line(fmt::format("for (int e = 0; e < {}; ++e) load_pieces<{}>({}[e], {} + e * 32);", tiles_.head_dim / 16,
                            32 * tiles_.query_stride, query_, query_rows_));
 }
 
 void AttentionEmitter::declare_state() {
   score_ = writer_.unique("score");
-  sum_ = writer_.unique("sum");
+  accumulator_ = writer_.unique("sum");
   greatest_ = writer_.unique("greatest");
   total_ = writer_.unique("total");
   const std::string shape = tiles_.tensor_cores ? fmt::format("[{}][{}][4]", tiles_.m16_fragments, tiles_.columns / 8)
                                                 : fmt::format("[{}][{}]", tiles_.thread_rows, tiles_.thread_columns());
   std::string least;
   for (int r = 0; r < tiles_.thread_rows; ++r) least += (r ? ", " : "") + bottom();
-  const std::string sums = has_named_accumulators() ? "" : fmt::format("{}{} = {{}}, ", sum_, shape);
+  const std::string sums = has_named_accumulators() ? "" : fmt::format("{}{} = {{}}, ", accumulator_, shape);
   writer_.line(fmt::format("{0} {1}{2}[{3}] = {{{4}}}, {5}[{3}] = {{}};", type(), sums, greatest_, tiles_.thread_rows,
                            least, total_));
   if (has_named_accumulators()) declare_accumulators();
   // Values that depend on neither row nor key, such as the slope of a head.
-  if (part_ != AttentionPart::kCombine && form_.score != form_.product) emitter_.emit_independent({form_.score});
+  if (part_ != AttentionPart::kCombine && form_.score != form_.contraction) emitter_.emit_independent({form_.score});
 }
 
 std::string AttentionEmitter::limit_at(const IndexExpr& limit, const std::string& row) {
@@ -338,7 +338,7 @@ void AttentionEmitter::plan_copies() {
   value_lines_ = AsyncLineCopy::plan(loads_, emitter_, value_load(), tiles_.threads);
   if (key_lines_) key_lines_->declare(emitter_);
   if (!value_lines_) return;
-  if (key_lines_ && value_lines_->same_places(*key_lines_))
+  if (key_lines_ && value_lines_->same_offsets(*key_lines_))
     value_lines_->declare_like(*key_lines_, tiles_.value_at() * tiles_.element_bytes);
   else
     value_lines_->declare(emitter_);
@@ -375,10 +375,10 @@ TileLoad AttentionEmitter::key_load(const std::string& first) const {
   return {.tile = key_tile_,
           .stride = tiles_.key_stride,
           .lines = tiles_.keys,
-          .places = tiles_.depth,
+          .places = tiles_.head_dim,
           .operand = form_.key,
-          .along_lines = form_.keys,
-          .along_places = form_.depth,
+          .line_axes = form_.keys,
+          .position_axes = form_.head_dim,
           .line0 = first,
           .async = true,
           .narrowed = form_.tensor_dtype};
@@ -390,8 +390,8 @@ TileLoad AttentionEmitter::value_load() const {
           .lines = tiles_.keys,
           .places = tiles_.columns,
           .operand = form_.value,
-          .along_lines = form_.keys,
-          .along_places = form_.columns,
+          .line_axes = form_.keys,
+          .position_axes = form_.columns,
           .line0 = key0_,
           .async = true,
           .narrowed = form_.tensor_dtype};
@@ -412,7 +412,8 @@ namespace {
 
 // Returns nullopt when the target has no warpgroups, or when an operand can neither be copied by TMA nor computed in
 // vectors.
-std::optional<KernelSource> by_warpgroups(const Attention& form, const Graph& graph, const Target& target, bool wide) {
+std::optional<KernelSource> with_warpgroups(const Attention& form, const Graph& graph, const Target& target,
+                                            bool wide) {
   // Head size; beyond it the computing warps take registers that the accumulators need.
   constexpr int kMostComputed = 128;
   auto tiles = warpgroup_tiles(form, target);
@@ -422,18 +423,19 @@ std::optional<KernelSource> by_warpgroups(const Attention& form, const Graph& gr
   KernelWriter writer(graph, wide);
   ExprEmitter emitter(form.kernel, writer);
   std::vector<AttentionOperand> operands;
-  for (const auto& [operand, lines, places, width] : {std::tuple{form.query, &form.rows, &form.depth, tiles->depth},
-                                                      {form.key, &form.keys, &form.depth, tiles->depth},
-                                                      {form.value, &form.keys, &form.columns, tiles->columns}}) {
+  for (const auto& [operand, lines, places, width] :
+       {std::tuple{form.query, &form.rows, &form.head_dim, tiles->head_dim},
+        {form.key, &form.keys, &form.head_dim, tiles->head_dim},
+        {form.value, &form.keys, &form.columns, tiles->columns}}) {
     AttentionOperand made{.boxes = boxes_of(form, graph, operand, *lines, *places), .pieces = std::nullopt};
-    if (!made.boxes && std::max(tiles->depth, tiles->columns) <= kMostComputed)
+    if (!made.boxes && std::max(tiles->head_dim, tiles->columns) <= kMostComputed)
       made.pieces = TransformedTile::plan(emitter, graph,
                                           {.stride = width,
                                            .lines = tiles->keys,
                                            .places = width,
                                            .operand = operand,
-                                           .along_lines = *lines,
-                                           .along_places = *places,
+                                           .line_axes = *lines,
+                                           .position_axes = *places,
                                            .line0 = "0",
                                            .narrowed = form.tensor_dtype});
     if (!made.boxes && !made.pieces) return std::nullopt;
@@ -457,7 +459,7 @@ std::vector<KernelSource> attention(const Attention& form, const Graph& graph, c
   };
   const KeySplits splits = split_keys(form, tiles, target);
   if (splits.most == 1) {
-    if (auto source = by_warpgroups(form, graph, target, wide)) return {*std::move(source)};
+    if (auto source = with_warpgroups(form, graph, target, wide)) return {*std::move(source)};
     return {emit(AttentionPart::kWhole, {})};
   }
   return {emit(AttentionPart::kSplit, splits), emit(AttentionPart::kCombine, splits)};

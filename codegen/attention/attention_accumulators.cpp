@@ -14,8 +14,8 @@ int AttentionEmitter::accumulator_count() const {
   return tiles_.m16_fragments * tiles_.columns / 2;
 }
 
-std::string AttentionEmitter::accumulator_register(int m16_fragment, int eight, int i) const {
-  return fmt::format("{}{}", kAccumulators, (m16_fragment * (tiles_.columns / 8) + eight) * 4 + i);
+std::string AttentionEmitter::accumulator_register(int m16_fragment, int n8_tile, int i) const {
+  return fmt::format("{}{}", kAccumulators, (m16_fragment * (tiles_.columns / 8) + n8_tile) * 4 + i);
 }
 
 void AttentionEmitter::declare_accumulators() {
@@ -52,9 +52,9 @@ void AttentionEmitter::add_values_by_warp(const std::string& weight, const std::
           fmt::format("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {{b{},b{},b{},b{}}}, [%{}+{}]", 4 * p, 4 * p + 1,
                       4 * p + 2, 4 * p + 3, weights, 32 * (first + p)));
     for (int i = 0; i < 2 * pieces * tiles_.m16_fragments; ++i) {
-      const int eight = i / tiles_.m16_fragments, s = i % tiles_.m16_fragments, b = eight / 2 * 4 + eight % 2;
+      const int n8_tile = i / tiles_.m16_fragments, s = i % tiles_.m16_fragments, b = n8_tile / 2 * 4 + n8_tile % 2;
       std::string sums;
-      for (int k = 0; k < 4; ++k) sums += (k ? "," : "") + accumulator_register(s, 2 * first + eight, k);
+      for (int k = 0; k < 4; ++k) sums += (k ? "," : "") + accumulator_register(s, 2 * first + n8_tile, k);
       statement.instructions.push_back(
           fmt::format("mma.sync.aligned.m16n8k16.row.col.f32.{0}.{0}.f32 {{{1}}}, {{%{2},%{3},%{4},%{5}}}, "
                       "{{b{6},b{7}}}, {{{1}}}",
@@ -64,19 +64,19 @@ void AttentionEmitter::add_values_by_warp(const std::string& weight, const std::
   }
 }
 
-void AttentionEmitter::store_accumulators(const std::string& at, const std::string& by, int row_bytes, int eight_bytes,
-                                          int first, int columns) {
+void AttentionEmitter::store_accumulators(const std::string& at, const std::string& by, int row_bytes,
+                                          int n8_tile_bytes, int first, int columns) {
   for (int r = 0; r < tiles_.thread_rows; ++r) {
     PtxStatement statement{.instructions = {".reg .f32 a, b"},
                            .scoped = true,
                            .operands = {fmt::format("\"r\"({})", at), fmt::format("\"f\"({}[{}])", by, r)},
                            .writes_memory = true};
-    for (int eight = 0; eight < columns / 8; ++eight) {
+    for (int n8_tile = 0; n8_tile < columns / 8; ++n8_tile) {
       for (int i = 0; i < 2; ++i)
-        statement.instructions.push_back(
-            fmt::format("mul.f32 {}, {}, %1", "ab"[i], accumulator_register(r / 2, first / 8 + eight, r % 2 * 2 + i)));
+        statement.instructions.push_back(fmt::format("mul.f32 {}, {}, %1", "ab"[i],
+                                                     accumulator_register(r / 2, first / 8 + n8_tile, r % 2 * 2 + i)));
       statement.instructions.push_back(
-          fmt::format("st.shared.v2.f32 [%0+{}], {{a, b}}", r * row_bytes + eight * eight_bytes));
+          fmt::format("st.shared.v2.f32 [%0+{}], {{a, b}}", r * row_bytes + n8_tile * n8_tile_bytes));
     }
     write_statement(statement, writer_);
   }
@@ -85,14 +85,14 @@ void AttentionEmitter::store_accumulators(const std::string& at, const std::stri
 void AttentionEmitter::fetch_accumulators() {
   if (has_epilogue(stored_rows())) return;
   constexpr int kTogether = 32;
-  writer_.line(fmt::format("float {}[{}][{}][4];", sum_, tiles_.m16_fragments, tiles_.columns / 8));
+  writer_.line(fmt::format("float {}[{}][{}][4];", accumulator_, tiles_.m16_fragments, tiles_.columns / 8));
   for (int first = 0; first < accumulator_count(); first += kTogether) {
     PtxStatement statement;
     for (int i = first; i < std::min(first + kTogether, accumulator_count()); ++i) {
       statement.instructions.push_back(fmt::format("mov.f32 %{}, {}{}", i - first, kAccumulators, i));
       const int of_m16_fragment = tiles_.columns / 2;
       statement.results.push_back(
-          fmt::format("\"=f\"({}[{}][{}][{}])", sum_, i / of_m16_fragment, i % of_m16_fragment / 4, i % 4));
+          fmt::format("\"=f\"({}[{}][{}][{}])", accumulator_, i / of_m16_fragment, i % of_m16_fragment / 4, i % 4));
     }
     write_statement(statement, writer_);
   }

@@ -60,7 +60,7 @@ class AttentionEmitter {
   bool whole_keys() const { return proves_multiple_of(count(form_.keys), tiles_.keys, pool_.bounds()); }
   std::string integer() const { return writer_.index_type(); }
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
-  std::string type() const { return c_type(pool_[form_.product].type); }
+  std::string type() const { return c_type(pool_[form_.contraction].type); }
   int blocks_at_once() const;
   std::string number(double v) const;
   std::string bottom() const { return number(-std::numeric_limits<double>::infinity()); }
@@ -69,7 +69,7 @@ class AttentionEmitter {
   // --- size of the code (attention_unrolling.cpp)
   bool recomputes_scores() const;
   double ms_of_scores() const;
-  double ms_of_pieces() const;
+  double ms_of_operands() const;
   double ms_of_results() const;
 
   // --- tiles and positions
@@ -149,25 +149,26 @@ class AttentionEmitter {
   double exponent_scale() const { return form_.score_scale * (tiles_.tensor_cores ? 1.4426950408889634 : 1); }
   std::string mma();
   void multiply_keys();
-  // Loops over a thread's rows and the keys of each row, `together` keys at a time. Row and key are variables, and
-  // their axes are bound.
-  struct ScorePlace {
+  // Loops over a thread's rows and the keys of each row, `keys_at_a_time` keys at a time. Row and key are variables,
+  // and their axes are bound.
+  struct ScorePosition {
     std::string row, key;
     std::string at;     // the (first) score
     std::string r, n;   // indices of the thread's row and key
     std::string there;  // condition that row and key exist; "" if they always do
   };
-  using ScoreBody = std::function<void(const ScorePlace& place)>;
+  using ScoreBody = std::function<void(const ScorePosition& place)>;
   // `guarded`: the body loads, so it runs only for rows and keys that exist. `loop_registers`: further per-row
   // registers that the body uses.
-  void each_score(const ScoreBody& body, bool guarded, int together = 1, std::vector<std::string> loop_registers = {});
+  void each_score(const ScoreBody& body, bool guarded, int keys_at_a_time = 1,
+                  std::vector<std::string> loop_registers = {});
   int keys_at_once() const;
   // The first keys of a thread, counted from its first one, that exist even in the last tile. They need no bounds
   // check.
   int keys_always_there() const;
   bool holds_loads(const std::vector<ExprId>& roots) const;
   // Opens a guard and returns true if the place needs one. Binds the axes of the keys in both cases.
-  bool open_guard(const ScorePlace& place);
+  bool open_guard(const ScorePosition& place);
   // True when applying the masks also sets the scores of keys that do not exist to -inf.
   bool masks_end() const;
   void close_guard(const std::vector<std::string>& scores);
@@ -199,7 +200,7 @@ class AttentionEmitter {
   static constexpr const char* kAccumulators = "sum";
   bool has_named_accumulators() const { return tiles_.tensor_cores && part_ != AttentionPart::kCombine; }
   int accumulator_count() const;
-  std::string accumulator_register(int m16_fragment, int eight, int i) const;
+  std::string accumulator_register(int m16_fragment, int n8_tile, int i) const;
   void declare_accumulators();
   void rescale_accumulators(const std::string& by);
   void add_values_by_warp(const std::string& weight, const std::string& values);
@@ -207,8 +208,8 @@ class AttentionEmitter {
   void fetch_accumulators();
   // Stores a thread's accumulators of the columns [first, first + columns), each multiplied by the factor of its row,
   // to shared memory. Pairs of neighbouring columns are stored together; rows are `row_bytes` apart, groups of eight
-  // columns `eight_bytes`.
-  void store_accumulators(const std::string& at, const std::string& by, int row_bytes, int eight_bytes, int first,
+  // columns `n8_tile_bytes`.
+  void store_accumulators(const std::string& at, const std::string& by, int row_bytes, int n8_tile_bytes, int first,
                           int columns);
 
   // --- warpgroups (attention_warpgroup.cpp)
@@ -291,8 +292,8 @@ class AttentionEmitter {
   std::string row0_, key0_, thread_row_, thread_column_;          // row and key indices
   std::vector<AttentionOperand> operands_;                        // queries, keys, values
   std::vector<std::string> maps_;
-  std::string tiles_at_, barriers_, keys_there_, keys_used_, values_there_, values_used_, tile_count_, tile_, weight_;
-  std::string query_, score_, sum_, greatest_, total_, row_scale_;  // in registers
+  std::string tiles_at_, barriers_, keys_full_, keys_empty_, values_full_, values_empty_, tile_count_, tile_, weight_;
+  std::string query_, score_, accumulator_, greatest_, total_, row_scale_;  // in registers
 };
 
 // The most unrolled variant that NVRTC is expected to compile within its time limit.

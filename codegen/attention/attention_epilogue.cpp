@@ -14,8 +14,8 @@
 namespace fusec {
 namespace {
 
-constexpr int kManySums = 64;    // per thread
-constexpr int kLinePadding = 8;  // floats, so that pairs of four lines are in different banks
+constexpr int kManyAccumulators = 64;  // per thread
+constexpr int kLinePadding = 8;        // floats, so that pairs of four lines are in different banks
 
 bool hands_on(ExprOp op) {
   return op == ExprOp::kConstant || op == ExprOp::kIndex || op == ExprOp::kRound || op == ExprOp::kConvert;
@@ -40,7 +40,7 @@ int AttentionEmitter::columns_at_once() const {
 }
 
 bool AttentionEmitter::has_epilogue(const std::vector<std::size_t>& stored) const {
-  const bool many = code_.loop_over_columns || tiles_.thread_rows * tiles_.thread_columns() >= kManySums;
+  const bool many = code_.loop_over_columns || tiles_.thread_rows * tiles_.thread_columns() >= kManyAccumulators;
   // Extra outputs need the queries once more, and the staged results may overwrite them.
   const bool alone = form_.extra_outputs.empty() || (code_.loop_over_columns && !tiles_.queries_in_shared);
   // A combining kernel that multiplies nothing has no shared memory.

@@ -130,7 +130,7 @@ void AttentionEmitter::store_rows() {
   if (!whole) writer_.close();
   emitter_.rewind(outside);
   writer_.close();
-  close_rows(loop, {sum_, greatest_, total_, row_scale_});
+  close_rows(loop, {accumulator_, greatest_, total_, row_scale_});
 }
 
 int AttentionEmitter::store_width(const std::vector<std::size_t>& stored) const {
@@ -324,7 +324,7 @@ void AttentionEmitter::store_extra_outputs() {
   declare_scores();
   form_.score_buffer ? reload_scores() : recompute_scores();
   each_score(
-      [&](const ScorePlace& place) {
+      [&](const ScorePosition& place) {
         const bool guarded = open_guard(place);
         define_row(place.r);
         emitter_.define(form_.masked_score, form_.score_scale == 1

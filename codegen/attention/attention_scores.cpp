@@ -28,7 +28,7 @@ void AttentionEmitter::declare_scores() {
 void AttentionEmitter::multiply_keys() {
   if (!tiles_.tensor_cores) {
     writer_.use("multiply_rows");
-    writer_.line(fmt::format("multiply_keys<{}, {}, {}>({}, {} + group * {}, {} + group_lane * {});", tiles_.depth,
+    writer_.line(fmt::format("multiply_keys<{}, {}, {}>({}, {} + group * {}, {} + group_lane * {});", tiles_.head_dim,
                              tiles_.query_stride, tiles_.key_stride, score_, query_tile_, tiles_.query_stride,
                              key_tile_, tiles_.key_stride));
     return;
@@ -37,7 +37,7 @@ void AttentionEmitter::multiply_keys() {
   // flight.
   const int pieces = tiles_.keys / 16;
   writer_.line(tiles_.queries_in_shared ? "#pragma unroll 2" : "#pragma unroll");
-  writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", tiles_.depth / 16));
+  writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", tiles_.head_dim / 16));
   if (tiles_.queries_in_shared) {
     writer_.line(fmt::format("unsigned {}[{}][4];", query_, tiles_.m16_fragments));
     writer_.line(fmt::format("load_pieces<{}>({}, {} + e * 32);", 32 * tiles_.query_stride, query_, query_rows_));
@@ -83,7 +83,7 @@ int AttentionEmitter::keys_at_once() const {
   return all ? tiles_.thread_keys() : std::min(code_.keys_at_once, tiles_.thread_keys());
 }
 
-void AttentionEmitter::each_score(const ScoreBody& body, bool guarded, int together,
+void AttentionEmitter::each_score(const ScoreBody& body, bool guarded, int keys_at_a_time,
                                   std::vector<std::string> loop_registers) {
   const ExprEmitter::Mark outside = emitter_.mark();
   const RowLoop loop = open_rows(guarded && !whole_rows(), loop_over_rows());
@@ -100,7 +100,7 @@ void AttentionEmitter::each_score(const ScoreBody& body, bool guarded, int toget
   }
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {2})", n, keys_at_once(),
-                           together == 1 ? "++" + n : fmt::format("{} += {}", n, together)));
+                           keys_at_a_time == 1 ? "++" + n : fmt::format("{} += {}", n, keys_at_a_time)));
   const std::string key_name = writer_.unique("key"), offset = key_offset(of_thread);
   writer_.line(fmt::format("const {} {} = {} + {};", integer(), key_name, first, offset));
   std::string there = fmt::format("{} < {} - {}", offset, text(count(form_.keys)), first);
@@ -132,7 +132,7 @@ bool AttentionEmitter::holds_loads(const std::vector<ExprId>& roots) const {
   return std::ranges::any_of(reachable(pool_, roots), [&](ExprId id) { return pool_[id].op == ExprOp::kLoad; });
 }
 
-bool AttentionEmitter::open_guard(const ScorePlace& place) {
+bool AttentionEmitter::open_guard(const ScorePosition& place) {
   if (!place.there.empty()) writer_.open(fmt::format("if ({})", place.there));
   bind_flat(emitter_, form_.keys, place.key, "klst");
   return !place.there.empty();
@@ -145,7 +145,7 @@ std::vector<ExprId> AttentionEmitter::score_loads() const {
   while (!stack.empty()) {
     const ExprId id = stack.back();
     stack.pop_back();
-    if (id == form_.product || std::exchange(seen[id], 1)) continue;
+    if (id == form_.contraction || std::exchange(seen[id], 1)) continue;
     if (pool_[id].op == ExprOp::kLoad) loads.push_back(id);
     for (const ExprId a : pool_[id].args)
       if (a != kNoExpr) stack.push_back(a);
@@ -173,9 +173,9 @@ void AttentionEmitter::transform_scores() {
   const bool loads = !score_loads().empty();
   if (const std::vector<ExprId> pairs = pair_loads(); !pairs.empty()) return transform_score_pairs(pairs);
   each_score(
-      [&](const ScorePlace& place) {
+      [&](const ScorePosition& place) {
         const bool guarded = open_guard(place);
-        emitter_.define(form_.product, place.at);
+        emitter_.define(form_.contraction, place.at);
         const std::string value = emitter_.emit(form_.score);
         writer_.line(fmt::format("{} = {};", place.at, value));
         if (guarded) close_guard({place.at});
@@ -201,7 +201,7 @@ void AttentionEmitter::transform_score_pairs(const std::vector<ExprId>& pairs) {
   const std::uint32_t axis = form_.keys[0];
   const std::string second = writer_.unique("i"), next = writer_.unique("key");
   each_score(
-      [&](const ScorePlace& place) {
+      [&](const ScorePosition& place) {
         const bool guarded = open_guard(place);
         std::vector<std::string> words;
         for (const ExprId id : pairs) {
@@ -225,7 +225,7 @@ void AttentionEmitter::transform_score_pairs(const std::vector<ExprId>& pairs) {
                                                         writer_));
         }
         const std::string at = score(place.r, fmt::format("({} + {})", place.n, second));
-        emitter_.define(form_.product, at);
+        emitter_.define(form_.contraction, at);
         const std::string value = emitter_.emit(form_.score);
         writer_.line(fmt::format("{} = {};", at, value));
         writer_.close();
@@ -235,7 +235,7 @@ void AttentionEmitter::transform_score_pairs(const std::vector<ExprId>& pairs) {
 }
 
 void AttentionEmitter::mask_scores() {
-  if (form_.score != form_.product) transform_scores();
+  if (form_.score != form_.contraction) transform_scores();
   std::string some_masked;
   if (form_.last_key || (!whole_keys() && !masks_end()))
     some_masked = fmt::format("{} + {} > {}", key0_, tiles_.keys, all_rows_to_);
@@ -257,7 +257,7 @@ std::string AttentionEmitter::last_limit(const std::string& row) {
 
 void AttentionEmitter::keep_keys_of_lanes() {
   each_score(
-      [&](const ScorePlace& place) {
+      [&](const ScorePosition& place) {
         std::string masked = fmt::format("{} >= {}", place.key, last_limit(place.row));
         if (form_.first_key) masked += fmt::format(" || {} < {}", place.key, limit_at(*form_.first_key, place.row));
         writer_.line(fmt::format("if ({}) {} = {};", masked, place.at, bottom()));
@@ -286,7 +286,7 @@ std::string AttentionEmitter::score_buffer_element() {
 
 void AttentionEmitter::spill_scores() {
   each_score(
-      [&](const ScorePlace& place) {
+      [&](const ScorePosition& place) {
         const bool guarded = open_guard(place);
         writer_.line(fmt::format("{} = {};", score_buffer_element(), place.at));
         if (guarded) writer_.close();
@@ -297,7 +297,7 @@ void AttentionEmitter::spill_scores() {
 // Keys beyond a row's limits have no stored score.
 void AttentionEmitter::reload_scores() {
   each_score(
-      [&](const ScorePlace& place) {
+      [&](const ScorePosition& place) {
         const bool guarded = open_guard(place);
         const std::string score_buffer = score_buffer_element();
         std::string seen;
@@ -317,15 +317,15 @@ void AttentionEmitter::online_softmax_step() {
   if (tiles_.tensor_cores)
     weigh_tile("by", [&] { rescale_accumulators("by"); });
   else
-    writer_.line(
-        fmt::format("softmax_step({}, {}, {}, {}, {});", score_, sum_, greatest_, total_, number(exponent_scale())));
+    writer_.line(fmt::format("softmax_step({}, {}, {}, {}, {});", score_, accumulator_, greatest_, total_,
+                             number(exponent_scale())));
   step_weights();
 }
 
 void AttentionEmitter::weigh_tile(const std::string& by, const std::function<void()>& shrink) {
   writer_.use("softmax_fragments");
   writer_.open(fmt::format("weigh_scores<{}, {}>({}, {}, {}, {}, [&](const float (&{})[{}])",
-                           form_.score != form_.product, exact_maximum(), score_, greatest_, total_,
+                           form_.score != form_.contraction, exact_maximum(), score_, greatest_, total_,
                            number(exponent_scale()), by, tiles_.thread_rows));
   shrink();
   writer_.close("});");
@@ -336,7 +336,7 @@ void AttentionEmitter::step_weights() {
   std::vector<ExprId> operands;
   for (const WeightStep& step : form_.key_weight_steps) operands.push_back(step.operand);
   each_score(
-      [&](const ScorePlace& place) {
+      [&](const ScorePosition& place) {
         const bool guarded = open_guard(place);
         writer_.line(fmt::format("{} = {};", place.at, apply(form_.key_weight_steps, place.at)));
         if (guarded) writer_.close();
@@ -375,8 +375,8 @@ void AttentionEmitter::add_values() {
                     tiles_.thread_keys(), weight_tile_, tiles_.weight_stride, score_));
     writer_.line("__syncwarp();  // a row's weights come from lanes of one warp");
     writer_.line(fmt::format("add_values<{}, {}, {}, {}>({}, {} + group * {}, {} + group_lane{});", tiles_.keys,
-                             tiles_.weight_stride, tiles_.value_stride, tiles_.vector_columns, sum_, weight_tile_,
-                             tiles_.weight_stride, value_tile_, tiles_.vector_columns ? " * 4" : ""));
+                             tiles_.weight_stride, tiles_.value_stride, tiles_.vector_columns, accumulator_,
+                             weight_tile_, tiles_.weight_stride, value_tile_, tiles_.vector_columns ? " * 4" : ""));
     return;
   }
   const std::string pack = *form_.tensor_dtype == DType::kBFloat16 ? "pack_bf16" : "pack_fp16";

@@ -25,11 +25,11 @@ bool AttentionEmitter::may_see_nothing() const {
 
 void AttentionEmitter::restrict_keys_to_split(std::string& first, std::string& end) {
   const std::string mine = writer_.unique("share_first"), stop = writer_.unique("share_end");
-  const IndexExpr of_share = tiles_of_split() * tiles_.keys;
+  const IndexExpr of_split = tiles_of_split() * tiles_.keys;
   writer_.line(
-      fmt::format("const {0} {1} = max(({0})({2}), {3} * {4});", integer(), mine, first, split_, text(of_share)));
+      fmt::format("const {0} {1} = max(({0})({2}), {3} * {4});", integer(), mine, first, split_, text(of_split)));
   writer_.line(
-      fmt::format("const {0} {1} = min(({0})({2}), ({3} + 1) * {4});", integer(), stop, end, split_, text(of_share)));
+      fmt::format("const {0} {1} = min(({0})({2}), ({3} + 1) * {4});", integer(), stop, end, split_, text(of_split)));
   first = mine;
   end = stop;
 }
@@ -37,7 +37,7 @@ void AttentionEmitter::restrict_keys_to_split(std::string& first, std::string& e
 std::string AttentionEmitter::partial_row(const std::string& split, const std::string& row) {
   const IndexExpr rows = count(form_.rows), batches = count(form_.batch);
   const int width = partial_columns() + 4;
-  const int bytes = pool_[form_.product].type == ScalarType::kFloat64 ? 8 : 4;
+  const int bytes = pool_[form_.contraction].type == ScalarType::kFloat64 ? 8 : 4;
   if (partial_.empty())
     partial_ = writer_.workspace(rows * batches * (splits_.most * width * bytes), 0, type() + " partial");
   return fmt::format("{} + (({} * {} + {}) * {} + {}) * {}", partial_, split, text(batches), batch_, text(rows), row,
@@ -103,16 +103,16 @@ void AttentionEmitter::combine_in_lanes() {
   writer_.use("neighbours");
   writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row("0")));
   writer_.open(fmt::format("if ({} < {})", row_name, text(count(form_.rows))));
-  const auto each_share = [&] {
+  const auto each_split = [&] {
     writer_.line("#pragma unroll 8");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", split, text(splits_in_use())));
     writer_.line(fmt::format("const {}* const {} = {};", type(), from, partial_row(split, row_name)));
     writer_.line(fmt::format("const {} {} = {}[{}];", type(), theirs, from, partial_columns()));
   };
-  each_share();
+  each_split();
   writer_.line(fmt::format("{0}[0] = {1} > {0}[0] ? {1} : {0}[0];", greatest_, theirs));
   writer_.close();
-  each_share();
+  each_split();
   writer_.line(fmt::format("const {} {} = {};", type(), more, weight_of(theirs, greatest_ + "[0]")));
   // Only one lane adds the total of the split, because the lanes of a row are summed later.
   writer_.line(fmt::format("{}[0] += {} == 0 ? {}[{}] * {} : {};", total_, thread_column_, from, partial_columns() + 1,
@@ -121,7 +121,7 @@ void AttentionEmitter::combine_in_lanes() {
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += 4)", m, tiles_.thread_columns()));
   writer_.line(fmt::format("const auto {} = *(const Neighbours<{}, 4>*)({} + {});", four, type(), from, column(m)));
   for (int i = 0; i < 4; ++i)
-    writer_.line(fmt::format("{0}[0][{1} + {2}] += {3}.v[{2}] * {4};", sum_, m, i, four, more));
+    writer_.line(fmt::format("{0}[0][{1} + {2}] += {3}.v[{2}] * {4};", accumulator_, m, i, four, more));
   writer_.close();
   writer_.close();
   writer_.close();

@@ -65,8 +65,8 @@ std::optional<AttentionTensorMap> boxes_of(const Attention& form, const Graph& g
   const IndexExpr position = position_of(graph, pool, operand);
   for (const Variable v : variables_of(position))
     if (v.kind == Variable::Kind::kValue) return std::nullopt;
-  const auto beside = flat_stride(position, places, pool), apart = flat_stride(position, lines, pool);
-  if (!beside || !beside->is(1) || !apart) return std::nullopt;
+  const auto element_stride = flat_stride(position, places, pool), line_stride = flat_stride(position, lines, pool);
+  if (!element_stride || !element_stride->is(1) || !line_stride) return std::nullopt;
   const auto count = [&](const std::vector<std::uint32_t>& axes) {
     IndexExpr product = 1;
     for (const std::uint32_t a : axes) product *= pool.extent(a);
@@ -74,7 +74,7 @@ std::optional<AttentionTensorMap> boxes_of(const Attention& form, const Graph& g
   };
   AttentionTensorMap made{.source = n.source, .boxes = {.offset = at_origin(position, pool.bounds())}, .batch = {}};
   made.boxes.extents.push_back(at_least_one(count(places), pool.bounds()));
-  if (!add_dimension(made, count(lines), *apart, pool.bounds()) || !add_batch(made, form, position))
+  if (!add_dimension(made, count(lines), *line_stride, pool.bounds()) || !add_batch(made, form, position))
     return std::nullopt;
   if (!proves_multiple_of(made.boxes.offset, kAligned, pool.bounds())) return std::nullopt;
   return made;

@@ -19,7 +19,7 @@ struct AttentionTensorMap {
   std::vector<IndexExpr> batch;  // coordinates after element and line, over the form's batch axes
 };
 
-inline constexpr int kBoxPlaces = 64, kBoxLineBytes = 128;
+inline constexpr int kBoxColumns = 64, kBoxLineBytes = 128;
 
 // Returns nullopt when the operand is no plain load or has strides that TMA does not support.
 std::optional<AttentionTensorMap> boxes_of(const Attention& form, const Graph& graph, ExprId operand,

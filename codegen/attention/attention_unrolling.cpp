@@ -14,13 +14,13 @@ namespace {
 // A model of NVRTC's time in milliseconds, cubin included. For most of a hundred different kernels the error is below a
 // fifth, so the limit leaves a fifth below 400 ms.
 constexpr double kMost = 320, kAnyAttention = 120, kWarpgroups = 80, kWarpgroupKey = 0.75;
-constexpr double kLanes = 10, kScoreOrSumInLanes = 1.8;               // per register of scores or accumulators
-constexpr double kProductOfKeys = 0.0035, kProductOfValues = 0.0129;  // per key and element of the head
-constexpr double kOperation = 0.049;                                  // per operation of a score
-constexpr double kGuard = 0.5, kGuardedLoad = 0.58;                   // a branch per score
-constexpr double kEight = 3.5;                                        // per unrolled vector of eight computed elements
-constexpr double kN8BesideTwoFragments = 18;  // per vector, if the accumulators leave few registers
-constexpr double kSecondLoop = 80;            // the second loop over the keys, for extra outputs
+constexpr double kLanes = 10, kScoreOrAccumulatorInLanes = 1.8;  // per register of scores or accumulators
+constexpr double kMmaOfKeys = 0.0035, kMmaOfValues = 0.0129;     // per key and element of the head
+constexpr double kOperation = 0.049;                             // per operation of a score
+constexpr double kGuard = 0.5, kGuardedLoad = 0.58;              // a branch per score
+constexpr double kVector = 3.5;                                  // per unrolled vector of eight computed elements
+constexpr double kVectorWithTwoFragments = 18;                   // per vector, if the accumulators leave few registers
+constexpr double kSecondLoop = 80;                               // the second loop over the keys, for extra outputs
 constexpr double kResultOperation = 0.125;
 constexpr double kLoad = 3;  // in operations
 
@@ -58,8 +58,8 @@ AttentionUnrolling attention_unrolling(const Attention& form, const Graph& graph
   using Levels = std::span<const AttentionUnrolling>;
   for (const AttentionUnrolling& code :
        tiles.warpgroups ? Levels(kWarpgroupUnrollings) : Levels(kAttentionUnrollings)) {
-    const AttentionTiles of_code = code.short_tiles ? with_fewer_keys(tiles, target) : tiles;
-    const double ms = AttentionEmitter(form, graph, of_code, writer, emitter, code, part, splits).expected_ms();
+    const AttentionTiles unrolled_tiles = code.short_tiles ? with_fewer_keys(tiles, target) : tiles;
+    const double ms = AttentionEmitter(form, graph, unrolled_tiles, writer, emitter, code, part, splits).expected_ms();
     if (ms >= least) continue;
     least = ms;
     best = code;
@@ -71,13 +71,13 @@ AttentionUnrolling attention_unrolling(const Attention& form, const Graph& graph
 double AttentionEmitter::expected_ms() const {
   double ms = kAnyAttention;
   if (!tiles_.tensor_cores)
-    ms += kLanes + kScoreOrSumInLanes * tiles_.thread_rows * (tiles_.thread_keys() + tiles_.thread_columns());
+    ms += kLanes + kScoreOrAccumulatorInLanes * tiles_.thread_rows * (tiles_.thread_keys() + tiles_.thread_columns());
   else if (tiles_.warpgroups)
     ms += kWarpgroups + kWarpgroupKey * tiles_.keys;
   else
-    ms += tiles_.keys * (kProductOfKeys * tiles_.depth + kProductOfValues * tiles_.columns);
+    ms += tiles_.keys * (kMmaOfKeys * tiles_.head_dim + kMmaOfValues * tiles_.columns);
   if (!form_.extra_outputs.empty()) ms += kSecondLoop;
-  return ms + ms_of_scores() + ms_of_pieces() + ms_of_results();
+  return ms + ms_of_scores() + ms_of_operands() + ms_of_results();
 }
 
 bool AttentionEmitter::recomputes_scores() const {
@@ -90,7 +90,7 @@ double AttentionEmitter::ms_of_scores() const {
     const bool guarded = code.loads > 0 && !whole_keys();
     return kOperation * code.operations + (guarded ? kGuard + kGuardedLoad * code.loads : 0);
   };
-  double ms = of_one(operations_of(pool_, {form_.score}, {form_.product})) * (recomputes_scores() ? 2 : 1);
+  double ms = of_one(operations_of(pool_, {form_.score}, {form_.contraction})) * (recomputes_scores() ? 2 : 1);
   std::vector<ExprId> extra_outputs;
   for (const std::size_t i : form_.extra_outputs) extra_outputs.push_back(form_.kernel.outputs[i].expr);
   ms += of_one(
@@ -98,20 +98,20 @@ double AttentionEmitter::ms_of_scores() const {
   return scores * ms;
 }
 
-double AttentionEmitter::ms_of_pieces() const {
-  constexpr int kElements = 8, kThreads = 128, kMaxUnrolledInstructions = 6, kMaxBesideTwoFragments = 2;
-  const auto of_factor = [&](ExprId operand, int lines, int places) {
+double AttentionEmitter::ms_of_operands() const {
+  constexpr int kElements = 8, kThreads = 128, kMaxUnrolledVectors = 6, kMaxVectorsWithTwoFragments = 2;
+  const auto ms_of_operand = [&](ExprId operand, int lines, int places) {
     constexpr double kUnchanged = 1 + kLoad + 1;  // a load without conversion
     if (operations_of(pool_, {operand}, {}).all() <= kUnchanged) return 0.0;
-    const int unrolled = tiles_.m16_fragments > 1 ? kMaxBesideTwoFragments : kMaxUnrolledInstructions;
+    const int unrolled = tiles_.m16_fragments > 1 ? kMaxVectorsWithTwoFragments : kMaxUnrolledVectors;
     const int most = code_.vectors_at_once > 0 ? code_.vectors_at_once : unrolled;
-    return (tiles_.m16_fragments > 1 ? kN8BesideTwoFragments : kEight) *
+    return (tiles_.m16_fragments > 1 ? kVectorWithTwoFragments : kVector) *
            std::min(most, (lines * places + kElements * kThreads - 1) / (kElements * kThreads));
   };
   const int copies_of_keys = (tiles_.warpgroups || code_.keys_loaded_once ? 1 : 2) + (recomputes_scores() ? 1 : 0);
-  return of_factor(form_.query, tiles_.rows, tiles_.depth) +
-         copies_of_keys * of_factor(form_.key, tiles_.keys, tiles_.depth) +
-         of_factor(form_.value, tiles_.keys, tiles_.columns);
+  return ms_of_operand(form_.query, tiles_.rows, tiles_.head_dim) +
+         copies_of_keys * ms_of_operand(form_.key, tiles_.keys, tiles_.head_dim) +
+         ms_of_operand(form_.value, tiles_.keys, tiles_.columns);
 }
 
 double AttentionEmitter::ms_of_results() const {

@@ -24,7 +24,7 @@ constexpr int kCopierRegisters = 24, kConsumerRegisters = 240;  // each thread s
 // If the copying warps compute tiles; the total is the same.
 constexpr int kComputingRegisters = 72, kRegistersBeside = 216;
 constexpr int kCopierThreads = 128;
-constexpr int kPieceBytes = 8192;  // 64 lines of 128 bytes
+constexpr int kSwizzleTileBytes = 8192;  // 64 lines of 128 bytes
 constexpr int kConsumerWarps = 8;
 constexpr int kMostOverlapped = 128;  // the most columns for which scores and accumulators are live together
 
@@ -71,7 +71,7 @@ void AttentionEmitter::declare_boxes() {
     if (!operands_[i].boxes) continue;
     AttentionTensorMap& made = *operands_[i].boxes;
     made.boxes.box.assign(made.boxes.rank(), 1);
-    made.boxes.box[0] = kBoxPlaces;
+    made.boxes.box[0] = kBoxColumns;
     made.boxes.box[1] = static_cast<std::uint32_t>(lines[i]);
     maps_.back() = writer_.tensor_map(made.source, made.boxes);
   }
@@ -88,9 +88,9 @@ void AttentionEmitter::declare_barriers() {
                            tiles_.keys));
   writer_.line(fmt::format("const unsigned {0} = shared_address(dynamic_tiles), {1} = {0} + {2};", tiles_at_, barriers_,
                            tiles_.barriers_at()));
-  for (std::string* name : {&keys_there_, &keys_used_, &values_there_, &values_used_}) {
-    const bool values = name == &values_there_ || name == &values_used_;
-    const bool used = name == &keys_used_ || name == &values_used_;
+  for (std::string* name : {&keys_full_, &keys_empty_, &values_full_, &values_empty_}) {
+    const bool values = name == &values_full_ || name == &values_empty_;
+    const bool used = name == &keys_empty_ || name == &values_empty_;
     *name = writer_.unique(fmt::format("{}_{}", values ? "values" : "keys", used ? "used" : "there"));
     writer_.line(fmt::format("const unsigned {} = {} + {};", *name, barriers_,
                              8 * (1 + (values ? 2 * stages : 0) + (used ? stages : 0))));
@@ -98,9 +98,9 @@ void AttentionEmitter::declare_barriers() {
   writer_.open("if (threadIdx.x == 0)");
   writer_.line(fmt::format("init_mbarrier({}, 1);", barriers_));
   writer_.open(fmt::format("for (int s = 0; s < {}; s += 8)", 8 * stages));
-  for (const std::string& there : {keys_there_, values_there_})
+  for (const std::string& there : {keys_full_, values_full_})
     writer_.line(fmt::format("init_mbarrier({} + s, 1);", there));
-  for (const std::string& used : {keys_used_, values_used_})
+  for (const std::string& used : {keys_empty_, values_empty_})
     writer_.line(fmt::format("init_mbarrier({} + s, {});", used, kConsumerWarps));
   writer_.close();
   writer_.line("fence_mbarriers();");
@@ -164,10 +164,10 @@ void AttentionEmitter::copy_tiles() {
     compute_tile(0, query_load(), "", tiles_.query_bytes(), barriers_);
   } else {
     writer_.open(one);
-    writer_.line(fmt::format("arrive_expecting({}, {});", barriers_, 2 * tiles_.depth_pieces() * kPieceBytes));
+    writer_.line(fmt::format("arrive_expecting({}, {});", barriers_, 2 * tiles_.head_segments() * kSwizzleTileBytes));
     for (int group = 0; group < 2; ++group)
-      for (int p = 0; p < tiles_.depth_pieces(); ++p)
-        copy_box(0, plus(tiles_at_, group * tiles_.query_bytes() + p * kPieceBytes), barriers_, p * kBoxPlaces,
+      for (int p = 0; p < tiles_.head_segments(); ++p)
+        copy_box(0, plus(tiles_at_, group * tiles_.query_bytes() + p * kSwizzleTileBytes), barriers_, p * kBoxColumns,
                  plus(row0_, 64 * group));
     writer_.close();
   }
@@ -185,30 +185,30 @@ void AttentionEmitter::copy_tiles() {
     if (computes()) writer_.close();
   };
   if (operands_[1].pieces) {
-    writer_.line(wait_for(keys_used_, tile_, 1));
+    writer_.line(wait_for(keys_empty_, tile_, 1));
     compute_tile(
         1, key_load(first),
         fmt::format("{} + {} % {} * {} + ", 2 * tiles_.query_bytes(), tile_, tiles_.stages, tiles_.key_bytes()), 0,
-        of_stage(keys_there_, tile_));
+        of_stage(keys_full_, tile_));
   } else {
-    copy(keys_used_, keys_there_, tiles_.key_bytes(), keys_at(tile_), [&] {
-      for (int p = 0; p < tiles_.depth_pieces(); ++p)
-        copy_box(1, plus(to, p * tiles_.keys * kBoxLineBytes), there, p * kBoxPlaces, first);
+    copy(keys_empty_, keys_full_, tiles_.key_bytes(), keys_at(tile_), [&] {
+      for (int p = 0; p < tiles_.head_segments(); ++p)
+        copy_box(1, plus(to, p * tiles_.keys * kBoxLineBytes), there, p * kBoxColumns, first);
     });
   }
   if (operands_[2].pieces) {
-    writer_.line(wait_for(values_used_, tile_, 1));
+    writer_.line(wait_for(values_empty_, tile_, 1));
     TileLoad load = value_load();
     load.line0 = first;
     compute_tile(2, load,
                  fmt::format("{} + {} % {} * {} + ", 2 * tiles_.query_bytes() + tiles_.stages * tiles_.key_bytes(),
                              tile_, tiles_.stages, tiles_.value_bytes()),
-                 tiles_.column_pieces() * kPieceBytes, of_stage(values_there_, tile_));
+                 tiles_.value_segments() * kSwizzleTileBytes, of_stage(values_full_, tile_));
   } else {
-    copy(values_used_, values_there_, tiles_.value_bytes(), values_at(tile_), [&] {
+    copy(values_empty_, values_full_, tiles_.value_bytes(), values_at(tile_), [&] {
       for (int half = 0; half < tiles_.keys / 64; ++half)
-        for (int p = 0; p < tiles_.column_pieces(); ++p)
-          copy_box(2, plus(to, (half * tiles_.column_pieces() + p) * kPieceBytes), there, p * kBoxPlaces,
+        for (int p = 0; p < tiles_.value_segments(); ++p)
+          copy_box(2, plus(to, (half * tiles_.value_segments() + p) * kSwizzleTileBytes), there, p * kBoxColumns,
                    plus(first, 64 * half));
     });
   }
@@ -228,7 +228,7 @@ void AttentionEmitter::attend_tiles() {
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
   writer_.line(fmt::format("const {} {} = {} + {} * {};", integer(), key0_, keys_from_, tile_, tiles_.keys));
   writer_.line(fmt::format("float {}[1][{}][4];", score_, tiles_.keys / 8));
-  writer_.line(wait_for(keys_there_, tile_, 0));
+  writer_.line(wait_for(keys_full_, tile_, 0));
   writer_.line("fence_products();");
   multiply_keys_by_warpgroup();
   if (tiles_.columns > kMostOverlapped)
@@ -256,7 +256,7 @@ void AttentionEmitter::overlap_tile() {
   writer_.line("commit_products();");
   writer_.line("wait_for_products<1>();  // scores are there");
   writer_.line(fmt::format("hold({}[0]);", score_));
-  writer_.line(fmt::format("if (warp_lane == 0) arrive({});", of_stage(keys_used_, tile_)));
+  writer_.line(fmt::format("if (warp_lane == 0) arrive({});", of_stage(keys_empty_, tile_)));
   mask_scores();
   writer_.line(fmt::format("float {}[2];", shrink));
   writer_.line(fmt::format("bool {} = false;", grew));
@@ -266,7 +266,7 @@ void AttentionEmitter::overlap_tile() {
   });
   step_weights();
   writer_.line("wait_for_products<0>();  // what was weighted before is summed up");
-  writer_.line(fmt::format("if ({} > 0 && warp_lane == 0) arrive({});", tile_, of_stage(values_used_, before)));
+  writer_.line(fmt::format("if ({} > 0 && warp_lane == 0) arrive({});", tile_, of_stage(values_empty_, before)));
   writer_.open(fmt::format("if ({})", grew));
   rescale_accumulators(shrink);
   writer_.close();
@@ -279,8 +279,9 @@ void AttentionEmitter::finish_tile() {
   writer_.line("wait_for_products<0>();");
   writer_.line(fmt::format("hold({}[0]);", score_));
   writer_.open("if (warp_lane == 0)");
-  writer_.line(fmt::format("arrive({});", of_stage(keys_used_, tile_)));
-  writer_.line(fmt::format("if ({0} > 0) arrive({1});", tile_, of_stage(values_used_, fmt::format("({} - 1)", tile_))));
+  writer_.line(fmt::format("arrive({});", of_stage(keys_empty_, tile_)));
+  writer_.line(
+      fmt::format("if ({0} > 0) arrive({1});", tile_, of_stage(values_empty_, fmt::format("({} - 1)", tile_))));
   writer_.close();
   mask_scores();
   online_softmax_step();
@@ -293,32 +294,33 @@ void AttentionEmitter::finish_tile() {
 void AttentionEmitter::multiply_keys_by_warpgroup() {
   const std::string keys = writer_.unique("key_tile");
   writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", keys, keys_at(tile_)));
-  WgmmaChain chain{.dtype = *form_.tensor_dtype, .sums = score_ + "[0]", .eights = tiles_.keys / 8, .fresh = true};
-  for (int e = 0; e < tiles_.depth / 16; ++e)
-    chain.steps.push_back({plus(query_, e / 4 * (kPieceBytes / 16) + e % 4 * 2),
+  WgmmaChain chain{
+      .dtype = *form_.tensor_dtype, .accumulators = score_ + "[0]", .n8_tiles = tiles_.keys / 8, .overwrites = true};
+  for (int e = 0; e < tiles_.head_dim / 16; ++e)
+    chain.steps.push_back({plus(query_, e / 4 * (kSwizzleTileBytes / 16) + e % 4 * 2),
                            plus(keys, e / 4 * (tiles_.keys * kBoxLineBytes / 16) + e % 4 * 2)});
   write_chain(chain, writer_);
   writer_.line("commit_products();");
 }
 
 void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
-  constexpr int kMostEights = 16;  // per instruction: ptxas takes longer for wider ones
+  constexpr int kMostN8Tiles = 16;  // per instruction: ptxas takes longer for wider ones
   const std::string values = writer_.unique("value_tile");
-  writer_.line(wait_for(values_there_, tile, 0));
+  writer_.line(wait_for(values_full_, tile, 0));
   writer_.line("fence_products();");
   writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", values, values_at(tile)));
-  for (int first = 0; first < tiles_.columns / 8; first += kMostEights) {
+  for (int first = 0; first < tiles_.columns / 8; first += kMostN8Tiles) {
     WgmmaChain chain{.dtype = *form_.tensor_dtype,
-                     .sums = kAccumulators,
+                     .accumulators = kAccumulators,
                      .named = true,
-                     .first_eight = first,
-                     .eights = std::min(kMostEights, tiles_.columns / 8 - first),
+                     .first_n8_tile = first,
+                     .n8_tiles = std::min(kMostN8Tiles, tiles_.columns / 8 - first),
                      .right_across = true,
                      .left_in_registers = true};
     for (int k = 0; k < tiles_.keys / 16; ++k)
       chain.steps.push_back(
           {fmt::format("{}[{}]", weight_, k),
-           plus(values, (k / 4 * tiles_.column_pieces() + first / 8) * (kPieceBytes / 16) + k % 4 * 128)});
+           plus(values, (k / 4 * tiles_.value_segments() + first / 8) * (kSwizzleTileBytes / 16) + k % 4 * 128)});
     write_chain(chain, writer_);
   }
 }

@@ -19,10 +19,10 @@ namespace {
 
 class ConvolutionEmitter {
  public:
-  ConvolutionEmitter(const Kernel& kernel, const Contraction& product, std::span<const ConvolutionForm> forms,
+  ConvolutionEmitter(const Kernel& kernel, const Contraction& contraction, std::span<const ConvolutionForm> forms,
                      const Graph& graph, KernelWriter& writer)
       : kernel_(kernel),
-        product_(product),
+        contraction_(contraction),
         forms_(forms),
         form_(forms[0]),
         tiles_(form_.tiles),
@@ -30,11 +30,11 @@ class ConvolutionEmitter {
         graph_(graph),
         writer_(writer),
         emitter_(kernel, writer) {
-    for (const ConvolutionForm& form : forms) loops_.emplace_back(kernel, product, form, writer, emitter_);
+    for (const ConvolutionForm& form : forms) loops_.emplace_back(kernel, contraction, form, writer, emitter_);
   }
 
   KernelSource emit() {
-    for (const std::uint32_t a : product_.shared_rest) emitter_.bind(a, "0");
+    for (const std::uint32_t a : contraction_.shared_rest) emitter_.bind(a, "0");
     writer_.use("dynamic_shared");
     writer_.use("load_matrices");
     writer_.use("copy_pipeline");
@@ -54,11 +54,11 @@ class ConvolutionEmitter {
     if (tiles_.split_k > 1)
       store_partials();
     else
-      emit_epilogue({kernel_, product_, gemm, accumulators_, row0_, column0_, batch_}, graph_, writer_);
+      emit_epilogue({kernel_, contraction_, gemm, accumulators_, row0_, column0_, batch_}, graph_, writer_);
     KernelSource source = writer_.finish(comment(), tiles_.threads(), blocks_at_a_time());
     source.name = kernel_name(graph_, kernel_.nodes) + (tiles_.split_k > 1 ? "_shares" : "");
     source.grid[1] = tiles_.split_k;
-    source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
+    source.grid[0] = simplify(tiles_down() * tiles_across() * count(contraction_.batch), pool_.bounds());
     source.dynamic_shared = shared_bytes(gemm);
     for (const ConvolutionForm& form : forms_)
       source.dynamic_shared = std::max(*source.dynamic_shared.as_constant(), form.shared_bytes());
@@ -68,8 +68,10 @@ class ConvolutionEmitter {
 
  private:
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
-  IndexExpr tiles_down() const { return simplify(ceil_div(count(product_.rows), tiles_.rows), pool_.bounds()); }
-  IndexExpr tiles_across() const { return simplify(ceil_div(count(product_.columns), tiles_.columns), pool_.bounds()); }
+  IndexExpr tiles_down() const { return simplify(ceil_div(count(contraction_.rows), tiles_.rows), pool_.bounds()); }
+  IndexExpr tiles_across() const {
+    return simplify(ceil_div(count(contraction_.columns), tiles_.columns), pool_.bounds());
+  }
 
   ConvolutionMainloopContext place(const ConvolutionForm& form, const std::string& first,
                                    const std::string& end) const {
@@ -100,8 +102,8 @@ class ConvolutionEmitter {
   }
 
   void store_partials() {
-    const SplitKPartials split_k(tiles_.split_k, product_, pool_, tiles_.rows, tiles_.columns);
-    const SplitPlace place{split_, batch_, row0_ + " + warp_row", column0_ + " + warp_column"};
+    const SplitKPartials split_k(tiles_.split_k, contraction_, pool_, tiles_.rows, tiles_.columns);
+    const SplitPosition place{split_, batch_, row0_ + " + warp_row", column0_ + " + warp_column"};
     const ScalarType type = pool_[form_.reduction].type;
     store_partial(emitter_, split_k, declare_partial(writer_, split_k, type), place, 0,
                   accumulators_.at(form_.reduction), type, tiles_.warp_rows / 16, tiles_.warp_columns,
@@ -126,7 +128,7 @@ class ConvolutionEmitter {
     const bool in_strips = std::ranges::any_of(forms_, [](const ConvolutionForm& form) {
       const bool strips =
           form.left.fill == ConvolutionFill::kScalarAlongK || form.right.fill == ConvolutionFill::kScalarAlongK;
-      return strips && (form.left.tabled || form.right.tabled);
+      return strips && (form.left.has_offset_table || form.right.has_offset_table);
     });
     const int blocks = min_blocks_per_multiprocessor(tiles_, false, forms_.size());
     // The lanes' registers hold accumulators and operands.
@@ -139,7 +141,7 @@ class ConvolutionEmitter {
   void place_block() {
     row0_ = writer_.unique("row0");
     column0_ = writer_.unique("column0");
-    const auto [tile, batch] = fusec::place_block(emitter_, product_, tiles_down(), tiles_across());
+    const auto [tile, batch] = fusec::place_block(emitter_, contraction_, tiles_down(), tiles_across());
     batch_ = batch;
     writer_.line(fmt::format("const int {0} = {1}.row * {2}, {3} = {1}.column * {4};", row0_, tile, tiles_.rows,
                              column0_, tiles_.columns));
@@ -147,7 +149,7 @@ class ConvolutionEmitter {
   }
 
   const Kernel& kernel_;
-  const Contraction& product_;
+  const Contraction& contraction_;
   const std::span<const ConvolutionForm> forms_;
   const ConvolutionForm& form_;  // the first of forms_
   const GemmTiles& tiles_;
@@ -162,14 +164,15 @@ class ConvolutionEmitter {
 
 }  // namespace
 
-std::vector<KernelSource> emit_convolution(const Kernel& kernel, const Contraction& product,
+std::vector<KernelSource> emit_convolution(const Kernel& kernel, const Contraction& contraction,
                                            std::span<const ConvolutionForm> forms, const Graph& graph) {
   KernelWriter writer(graph, false);
-  std::vector<KernelSource> sources{ConvolutionEmitter(kernel, product, forms, graph, writer).emit()};
+  std::vector<KernelSource> sources{ConvolutionEmitter(kernel, contraction, forms, graph, writer).emit()};
   const GemmTiles& t = forms[0].tiles;
   if (t.split_k > 1)
-    sources.push_back(emit_split_k_reduction(
-        kernel, product, as_gemm(forms[0]), SplitKPartials(t.split_k, product, kernel.pool, t.rows, t.columns), graph));
+    sources.push_back(emit_split_k_reduction(kernel, contraction, as_gemm(forms[0]),
+                                             SplitKPartials(t.split_k, contraction, kernel.pool, t.rows, t.columns),
+                                             graph));
   return sources;
 }
 

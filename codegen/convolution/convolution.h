@@ -20,7 +20,7 @@
 namespace fusec {
 
 // `forms`: one per accumulator, with equal tiles (JoinedConvolutions).
-std::vector<KernelSource> emit_convolution(const Kernel& kernel, const Contraction& product,
+std::vector<KernelSource> emit_convolution(const Kernel& kernel, const Contraction& contraction,
                                            std::span<const ConvolutionForm> forms, const Graph& graph);
 
 }  // namespace fusec

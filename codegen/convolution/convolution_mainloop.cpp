@@ -7,19 +7,19 @@
 
 namespace fusec {
 
-ConvolutionMainloop::ConvolutionMainloop(const Kernel& kernel, const Contraction& product, const ConvolutionForm& form,
-                                         KernelWriter& writer, ExprEmitter& emitter)
+ConvolutionMainloop::ConvolutionMainloop(const Kernel& kernel, const Contraction& contraction,
+                                         const ConvolutionForm& form, KernelWriter& writer, ExprEmitter& emitter)
     : form_(form),
       tiles_(form.tiles),
       pool_(kernel.pool),
       writer_(writer),
       emitter_(emitter),
-      operand_tiles_(kernel, product, form, writer, emitter),
+      operand_tiles_(kernel, contraction, form, writer, emitter),
       left_(operand_tiles_.left()),
       right_(operand_tiles_.right()) {}
 
 void ConvolutionMainloop::emit(const ConvolutionMainloopContext& place) {
-  stages_ = place.stages, sum_ = place.sum, first_ = place.first, end_ = place.end;
+  stages_ = place.stages, accumulator_ = place.sum, first_ = place.first, end_ = place.end;
   operand_tiles_.place(place.row0, place.column0, stages_, first_, end_);
   operand_tiles_.declare();
   fetch_ = operand_tiles_.declare_fetch();
@@ -86,7 +86,7 @@ void ConvolutionMainloop::steps_on_tensor_cores(const std::string& wait, const s
   writer_.line(wait);
   writer_.line("__syncthreads();");
   writer_.line(fmt::format("load(0, {}, 0);", stages_));
-  const ConvolutionOperandTile* const summed = beside_offset();
+  const ConvolutionOperandTile* const summed = other_with_offset();
   if (summed) {
     writer_.use("fragment_sums");
     other_quantized_ = writer_.unique("codes");
@@ -114,8 +114,8 @@ void ConvolutionMainloop::steps_on_tensor_cores(const std::string& wait, const s
       writer_.line(fmt::format("round_to_tf32({}[slice % 2]);", t->fragments));
   writer_.use("multiply_fragments");
   writer_.use(mma);
-  writer_.line(fmt::format("multiply_fragments<{}>({}, {}[slice % 2], {}[slice % 2]);", mma, sum_, left_.fragments,
-                           right_.fragments));
+  writer_.line(fmt::format("multiply_fragments<{}>({}, {}[slice % 2], {}[slice % 2]);", mma, accumulator_,
+                           left_.fragments, right_.fragments));
   if (summed)
     writer_.line(
         fmt::format("add_fragments<{}>({}, {}[slice % 2]);", summed->left, other_quantized_, summed->fragments));
@@ -125,7 +125,7 @@ void ConvolutionMainloop::steps_on_tensor_cores(const std::string& wait, const s
 }
 
 // The operand with quantized values to be summed along K: the other one has a zero point.
-const ConvolutionOperandTile* ConvolutionMainloop::beside_offset() const {
+const ConvolutionOperandTile* ConvolutionMainloop::other_with_offset() const {
   if (form_.left.offset != kNoExpr) return &right_;
   return form_.right.offset != kNoExpr ? &left_ : nullptr;
 }
@@ -133,7 +133,7 @@ const ConvolutionOperandTile* ConvolutionMainloop::beside_offset() const {
 // (x - o) w = x w - o * (sum of w). Past the end of K, w is 0.
 void ConvolutionMainloop::take_offset(const ConvolutionOperandTile& other) {
   const ExprId offset = other.left ? form_.right.offset : form_.left.offset;
-  writer_.line(fmt::format("take_offset<{}>({}, {}, {}, warp_lane);", !other.left, sum_, other_quantized_,
+  writer_.line(fmt::format("take_offset<{}>({}, {}, {}, warp_lane);", !other.left, accumulator_, other_quantized_,
                            emitter_.emit(offset)));
 }
 
@@ -156,7 +156,7 @@ void ConvolutionMainloop::steps_in_lanes(const std::string& wait, const std::str
   for (const ConvolutionOperandTile* t : {&left_, &right_})
     tiles.push_back(
         {t->left, t->k_major, t->units, t->fragments, fmt::format("dynamic_shared + reading + {}", t->offset)});
-  multiply_in_lanes(writer_, tiles_, tiles, std::vector<LaneTerm>{{sum_, left_.fragments, right_.fragments}});
+  multiply_in_lanes(writer_, tiles_, tiles, std::vector<LaneTerm>{{accumulator_, left_.fragments, right_.fragments}});
   writer_.line(next_reading);
   writer_.close();
 }

@@ -17,7 +17,7 @@ struct ConvolutionMainloopContext {
 
 class ConvolutionMainloop {
  public:
-  ConvolutionMainloop(const Kernel& kernel, const Contraction& product, const ConvolutionForm& form,
+  ConvolutionMainloop(const Kernel& kernel, const Contraction& contraction, const ConvolutionForm& form,
                       KernelWriter& writer, ExprEmitter& emitter);
 
   void emit(const ConvolutionMainloopContext& place);
@@ -30,7 +30,7 @@ class ConvolutionMainloop {
   void steps_on_tensor_cores(const std::string& wait, const std::string& next_reading,
                              const std::vector<std::string>& fetch_next);
   void declare_words(const ConvolutionOperandTile& t, int slices);
-  const ConvolutionOperandTile* beside_offset() const;
+  const ConvolutionOperandTile* other_with_offset() const;
   void take_offset(const ConvolutionOperandTile& other);
   void steps_in_lanes(const std::string& wait, const std::string& next_reading,
                       const std::vector<std::string>& fetch_next);
@@ -40,7 +40,7 @@ class ConvolutionMainloop {
   const ExprPool& pool_;
   KernelWriter& writer_;
   ExprEmitter& emitter_;
-  std::string stages_, sum_, first_, end_;
+  std::string stages_, accumulator_, first_, end_;
   std::string other_quantized_;  // accumulated quantized values of the other operand, for a zero point
   std::string fetch_, keep_;     // names of device functions; keep_: "" if nothing is staged in registers
   ConvolutionTileLoader operand_tiles_;

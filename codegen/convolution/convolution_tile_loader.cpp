@@ -16,9 +16,9 @@
 
 namespace fusec {
 
-ConvolutionTileLoader::ConvolutionTileLoader(const Kernel& kernel, const Contraction& product,
+ConvolutionTileLoader::ConvolutionTileLoader(const Kernel& kernel, const Contraction& contraction,
                                              const ConvolutionForm& form, KernelWriter& writer, ExprEmitter& emitter)
-    : product_(product),
+    : contraction_(contraction),
       form_(form),
       tiles_(form.tiles),
       pool_(kernel.pool),
@@ -45,21 +45,22 @@ std::string ConvolutionTileLoader::text(const IndexExpr& e) {
 }
 
 const std::vector<std::uint32_t>& ConvolutionTileLoader::across(const ConvolutionOperandTile& t) const {
-  return t.left ? product_.rows : product_.columns;
+  return t.left ? contraction_.rows : contraction_.columns;
 }
 
 void ConvolutionTileLoader::declare() {
   for (const ConvolutionOperandTile* t : {&left_, &right_})
-    if (t->operand->tabled) make_table(*t);
+    if (t->operand->has_offset_table) make_table(*t);
   for (const ConvolutionOperandTile* t : {&left_, &right_}) declare(*t);
-  if (form_.left.tabled || form_.right.tabled) writer_.line("__syncthreads();  // the tables are there");
+  if (form_.left.has_offset_table || form_.right.has_offset_table)
+    writer_.line("__syncthreads();  // the tables are there");
 }
 
 ConvolutionOperandTile ConvolutionTileLoader::tile(const ConvolutionOperand& operand, bool left) {
   ConvolutionOperandTile t{.operand = &operand, .left = left};
   t.k_major = !form_.words() || !operand.gathered();
   t.across = left ? tiles_.rows : tiles_.columns;
-  t.units = (t.k_major ? tiles_.k : t.across) / together();
+  t.units = (t.k_major ? tiles_.k : t.across) / elements_per_unit();
   t.offset = left ? 0 : std::int64_t{form_.element_bytes()} * tiles_.rows * tiles_.k;
   const std::string name = writer_.preferred_name(pool_[operand.load].source);
   for (auto [member, preferred_name] : {std::pair{&t.table, "_steps"},
@@ -73,17 +74,17 @@ ConvolutionOperandTile ConvolutionTileLoader::tile(const ConvolutionOperand& ope
     *member = writer_.unique(name + preferred_name);
   t.fragments = writer_.unique(left ? "left" : "right");
   t.places = writer_.unique(t.fragments + "_places");
-  if (operand.fill == ConvolutionFill::kScalarAlongK && !operand.tabled) t.apart = elements_apart(t);
+  if (operand.fill == ConvolutionFill::kScalarAlongK && !operand.has_offset_table) t.distance = source_stride_of(t);
   return t;
 }
 
-std::optional<std::int64_t> ConvolutionTileLoader::elements_apart(const ConvolutionOperandTile& t) const {
+std::optional<std::int64_t> ConvolutionTileLoader::source_stride_of(const ConvolutionOperandTile& t) const {
   if (by_values(t.operand->across)) return std::nullopt;
   const auto stride = flat_stride(t.operand->across, across(t), pool_);
   const auto line = stride ? simplify(*stride, pool_.bounds()).as_constant() : std::nullopt;
   constexpr std::int64_t kMostBytes = 1 << 23;  // of an immediate offset
   if (!line || std::abs(*line) * t.across * form_.element_bytes() >= kMostBytes) return std::nullopt;
-  return *line * lines_apart();
+  return *line * line_distance();
 }
 
 // --- gathered elements
@@ -92,27 +93,28 @@ void ConvolutionTileLoader::make_table(const ConvolutionOperandTile& t) {
   const std::int64_t at = form_.stage_bytes() * tiles_.stages + (t.left ? 0 : form_.table_bytes(form_.left));
   const int each = form_.entry_elements(*t.operand);
   writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_shared + {});", t.table, at));
-  emit_k_offset_table(emitter_,
-                      {*t.operand, form_.axes, form_.k, form_.table_entries(*t.operand), each, place_stride(t.across)},
-                      t.table, tiles_.threads());
-  if (t.operand->placed) make_places(t);
+  emit_k_offset_table(
+      emitter_,
+      {*t.operand, form_.axes, form_.k, form_.table_entries(*t.operand), each, position_table_stride(t.across)},
+      t.table, tiles_.threads());
+  if (t.operand->has_position_table) make_position_table(t);
 }
 
 // Each thread fills one line and some of its taps. Positions past the end of K count as outside.
-void ConvolutionTileLoader::make_places(const ConvolutionOperandTile& t) {
-  const std::int64_t stride = place_stride(t.across);
+void ConvolutionTileLoader::make_position_table(const ConvolutionOperandTile& t) {
+  const std::int64_t stride = position_table_stride(t.across);
   writer_.line(fmt::format("int* const {} = (int*)({} + {});", t.lines, t.table, form_.table_entries(*t.operand)));
   writer_.open("");
   const ExprEmitter::Mark mark = emitter_.mark();
   const std::string line = writer_.unique("line");
   writer_.line(fmt::format("const int {} = threadIdx.x % {};", line, t.across));
   bind_line(t, line);
-  find_places(emitter_, *t.operand,
-              {.places = fmt::format("({} + {})", t.lines, line),
-               .there = is_there(t, line),
-               .first = fmt::format("threadIdx.x / {}", t.across),
-               .further = tiles_.threads() / t.across,
-               .stride = stride});
+  find_positions(emitter_, *t.operand,
+                 {.places = fmt::format("({} + {})", t.lines, line),
+                  .there = is_there(t, line),
+                  .first = fmt::format("threadIdx.x / {}", t.across),
+                  .further = tiles_.threads() / t.across,
+                  .stride = stride});
   writer_.line(fmt::format("{}[{} + {}] = -1;", t.lines, t.operand->places * stride, line));
   emitter_.rewind(mark);
   writer_.close();
@@ -136,12 +138,12 @@ void ConvolutionTileLoader::declare_gather(const ConvolutionOperandTile& t) {
   const ExprNode& load = pool_[t.operand->load];
   writer_.line(
       fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.line, t.across, t.part, t.across));
-  if (!t.operand->placed) {
+  if (!t.operand->has_position_table) {
     writer_.line(fmt::format("const {}* {} = {};", storage_type(load.dtype), t.from, writer_.input(load.source)));
     writer_.line(fmt::format("unsigned {} = ~0u;", t.outside));
     find_line(t, t.line, t.from, t.outside);
   }
-  if (t.operand->placed)
+  if (t.operand->has_position_table)
     writer_.use(form_.words() ? "gather_placed_32_bits" : "gather_placed");
   else
     writer_.use(form_.words() ? "gather_32_bits" : "gather_to_registers");
@@ -173,7 +175,7 @@ void ConvolutionTileLoader::find_line(const ConvolutionOperandTile& t, const std
 
 // The base of positions: the tensor itself for a table of absolute positions.
 std::string ConvolutionTileLoader::from(const ConvolutionOperandTile& t) {
-  return t.operand->placed ? writer_.input(pool_[t.operand->load].source) : t.from;
+  return t.operand->has_position_table ? writer_.input(pool_[t.operand->load].source) : t.from;
 }
 
 // Units of its line that a thread gathers: 8 elements of 16 bits, or one float32.
@@ -198,8 +200,8 @@ void ConvolutionTileLoader::gather_to_registers(const ConvolutionOperandTile& t,
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
   writer_.line(fmt::format("  gather({}[i], {}{}, {} + ({} * {} + {} * {} + i) * {}, {});", t.waiting, from(t),
-                           here.further, t.table, here.step, t.units, t.part, units_of_thread(t), together(),
-                           t.operand->placed ? fmt::format("{} + {}", t.lines, t.line) : t.outside));
+                           here.further, t.table, here.step, t.units, t.part, units_of_thread(t), elements_per_unit(),
+                           t.operand->has_position_table ? fmt::format("{} + {}", t.lines, t.line) : t.outside));
 }
 
 void ConvolutionTileLoader::store_gathered(const ConvolutionOperandTile& t, const std::string& into) {
@@ -215,13 +217,13 @@ void ConvolutionTileLoader::gather_asynchronously(const ConvolutionOperandTile& 
   const TableStep here = step_of_table(t, step);
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
-  const int apart = tiles_.threads() / t.across;  // distance along K
+  const int distance = tiles_.threads() / t.across;  // distance along K
   const std::string place = form_.tf32 ? fmt::format("{} + swizzled_in_pairs<{}>({} + i * {}, {} / 4) + {} % 4 * 4",
-                                                     t.offset, t.units, t.part, apart, t.line, t.line)
-                                       : fmt::format("swizzled_further<{}>({}, i * {}, 0)", t.units, t.to, apart);
+                                                     t.offset, t.units, t.part, distance, t.line, t.line)
+                                       : fmt::format("swizzled_further<{}>({}, i * {}, 0)", t.units, t.to, distance);
   writer_.line(fmt::format("gather_one({} + {} + {}, {}{}, {}[{} * {} + {} + i * {}], {});", stages_, into, place,
-                           from(t), here.further, t.table, here.step, tiles_.k, t.part, apart,
-                           t.operand->placed ? fmt::format("{} + {}", t.lines, t.line) : t.outside));
+                           from(t), here.further, t.table, here.step, tiles_.k, t.part, distance,
+                           t.operand->has_position_table ? fmt::format("{} + {}", t.lines, t.line) : t.outside));
   writer_.close();
 }
 
@@ -239,10 +241,10 @@ bool ConvolutionTileLoader::fills(const ConvolutionOperandTile& t) const {
 void ConvolutionTileLoader::bind_line(const ConvolutionOperandTile& t, const std::string& line) {
   std::string here = fmt::format("{} + {}", t.left ? row0_ : column0_, line);
   if (!fills(t)) here = fmt::format("min({}, {})", here, text(count(across(t)) - 1));
-  bind_place(t, here);
+  bind_position(t, here);
 }
 
-void ConvolutionTileLoader::bind_place(const ConvolutionOperandTile& t, const std::string& here) {
+void ConvolutionTileLoader::bind_position(const ConvolutionOperandTile& t, const std::string& here) {
   const std::string at = writer_.unique(t.left ? "row" : "column");
   writer_.line(fmt::format("const int {} = {};", at, here));
   bind_flat(emitter_, across(t), at, t.left ? "mnopq" : "ijlst");
@@ -261,10 +263,10 @@ void ConvolutionTileLoader::declare_copy(const ConvolutionOperandTile& t) {
   writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
   const ExprEmitter::Mark mark = emitter_.mark();
   bind_line(t, fmt::format("{} + i * {}", t.line, pass(t)));
-  const bool from_share = !stand_still() && first_ != "0";
+  const bool from_split = !keeps_one_position() && first_ != "0";
   writer_.line(fmt::format("{}[i] = {} + ({} + {} * {}{});", t.from, writer_.input(load.source),
-                           emitter_.index(t.operand->across), t.part, together(),
-                           from_share ? fmt::format(" + {} * {}", first_, tiles_.k) : ""));
+                           emitter_.index(t.operand->across), t.part, elements_per_unit(),
+                           from_split ? fmt::format(" + {} * {}", first_, tiles_.k) : ""));
   emitter_.rewind(mark);
   writer_.close();
 }
@@ -277,12 +279,12 @@ void ConvolutionTileLoader::copy(const ConvolutionOperandTile& t, const std::str
   const std::string line = fmt::format("{} + i * {}", t.line, pass(t));
   std::string there = is_there(t, line);
   if (form_.k % tiles_.k != 0)
-    there += fmt::format("{}{} * {} + {} * {} < {}", there.empty() ? "" : " && ", step, tiles_.k, t.part, together(),
-                         form_.k);
-  const std::string further = stand_still() ? fmt::format(" + {} * {}", step, tiles_.k) : "";
+    there += fmt::format("{}{} * {} + {} * {} < {}", there.empty() ? "" : " && ", step, tiles_.k, t.part,
+                         elements_per_unit(), form_.k);
+  const std::string further = keeps_one_position() ? fmt::format(" + {} * {}", step, tiles_.k) : "";
   writer_.line(fmt::format("copy_16_bytes({} + {} + {} + swizzled<{}>({}, {}), {}[i]{}{});", stages_, into, t.offset,
                            t.units, line, t.part, t.from, further, there.empty() ? "" : ", " + there));
-  if (!stand_still()) writer_.line(fmt::format("{}[i] += {};", t.from, tiles_.k));
+  if (!keeps_one_position()) writer_.line(fmt::format("{}[i] += {};", t.from, tiles_.k));
   writer_.close();
   if (some) writer_.close();
 }
@@ -291,10 +293,10 @@ void ConvolutionTileLoader::copy(const ConvolutionOperandTile& t, const std::str
 
 void ConvolutionTileLoader::declare_pieces(const ConvolutionOperandTile& t) {
   const std::string type = storage_type(pool_[t.operand->load].dtype);
-  writer_.use(t.operand->placed ? "copy_placed_channels" : "copy_channels");
+  writer_.use(t.operand->has_position_table ? "copy_placed_channels" : "copy_channels");
   writer_.line(
       fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.part, t.units, t.line, t.units));
-  if (t.operand->placed) return;
+  if (t.operand->has_position_table) return;
   writer_.line(fmt::format("const {}* {}[{}];", type, t.from, copies(t)));
   writer_.line(fmt::format("unsigned {}[{}];", t.outside, copies(t)));
   writer_.line("#pragma unroll");
@@ -314,8 +316,8 @@ void ConvolutionTileLoader::copy_pieces(const ConvolutionOperandTile& t, const s
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
   const std::string line = fmt::format("{} + i * {}", t.line, pass(t));
-  const std::string which = t.operand->placed ? fmt::format("{}, {}, {} + {}", from(t), here, t.lines, line)
-                                              : fmt::format("{}[i], {}, {}[i]", t.from, here, t.outside);
+  const std::string which = t.operand->has_position_table ? fmt::format("{}, {}, {} + {}", from(t), here, t.lines, line)
+                                                          : fmt::format("{}[i], {}, {}[i]", t.from, here, t.outside);
   writer_.line(fmt::format("  copy_channels({} + {} + {} + swizzled<{}>({}, {}), {});", stages_, into, t.offset,
                            t.units, line, t.part, which));
   if (some) writer_.close();
@@ -324,9 +326,9 @@ void ConvolutionTileLoader::copy_pieces(const ConvolutionOperandTile& t, const s
 // --- strips: neighbouring threads load neighbours along K
 
 std::string ConvolutionTileLoader::strip_line(const ConvolutionOperandTile& t) const {
-  return fmt::format("{} + i * {}", t.line, lines_apart());
+  return fmt::format("{} + i * {}", t.line, line_distance());
 }
-int ConvolutionTileLoader::lines_apart() const {
+int ConvolutionTileLoader::line_distance() const {
   return tiles_.threads() / tiles_.k;
 }
 
@@ -334,17 +336,17 @@ void ConvolutionTileLoader::declare_strips(const ConvolutionOperandTile& t) {
   const ExprNode& load = pool_[t.operand->load];
   writer_.line(
       fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.part, tiles_.k, t.line, tiles_.k));
-  const std::string several = t.apart ? "" : fmt::format("[{}]", lines_of_thread(t));
+  const std::string several = t.distance ? "" : fmt::format("[{}]", lines_of_thread(t));
   writer_.line(fmt::format("const {}* {}{};", storage_type(load.dtype), t.from, several));
-  if (t.operand->tabled) return declare_tabled_strips(t);
-  if (!t.apart) writer_.line("#pragma unroll");
-  writer_.open(t.apart ? "" : fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
+  if (t.operand->has_offset_table) return declare_tabled_strips(t);
+  if (!t.distance) writer_.line("#pragma unroll");
+  writer_.open(t.distance ? "" : fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
   const ExprEmitter::Mark mark = emitter_.mark();
-  if (t.apart)  // lines that do not exist are not copied
-    bind_place(t, fmt::format("{} + {}", t.left ? row0_ : column0_, t.line));
+  if (t.distance)  // lines that do not exist are not copied
+    bind_position(t, fmt::format("{} + {}", t.left ? row0_ : column0_, t.line));
   else
     bind_line(t, strip_line(t));
-  writer_.line(fmt::format("{}{} = {} + ({} + {});", t.from, t.apart ? "" : "[i]", writer_.input(load.source),
+  writer_.line(fmt::format("{}{} = {} + ({} + {});", t.from, t.distance ? "" : "[i]", writer_.input(load.source),
                            emitter_.index(t.operand->across), t.part));
   emitter_.rewind(mark);
   writer_.close();
@@ -359,14 +361,14 @@ void ConvolutionTileLoader::declare_waiting(const ConvolutionOperandTile& t) {
   writer_.use("kept");
   if (widens_e4m3(t)) writer_.use("widen_e4m3");
   writer_.line(fmt::format("{} {}[{}];", element_type(), t.waiting, lines_of_thread(t)));
-  writer_.line(fmt::format("unsigned {}[{}];", t.to, places_of_strips(t)));
+  writer_.line(fmt::format("unsigned {}[{}];", t.to, copies_per_strip(t)));
   writer_.line("#pragma unroll");
   writer_.line(
-      fmt::format("for (int i = 0; i < {}; ++i) {}[i] = kept({});", places_of_strips(t), t.to, strip_place(t)));
+      fmt::format("for (int i = 0; i < {}; ++i) {}[i] = kept({});", copies_per_strip(t), t.to, strip_address(t)));
 }
 
-int ConvolutionTileLoader::places_of_strips(const ConvolutionOperandTile& t) const {
-  return std::min(lines_of_thread(t), 8 / std::gcd(8, lines_apart()));
+int ConvolutionTileLoader::copies_per_strip(const ConvolutionOperandTile& t) const {
+  return std::min(lines_of_thread(t), 8 / std::gcd(8, line_distance()));
 }
 
 void ConvolutionTileLoader::declare_tabled_strips(const ConvolutionOperandTile& t) {
@@ -390,17 +392,17 @@ std::string ConvolutionTileLoader::open_strips(const ConvolutionOperandTile& t, 
   return there.empty() ? "true" : there;
 }
 
-std::string ConvolutionTileLoader::strip_place(const ConvolutionOperandTile& t) const {
+std::string ConvolutionTileLoader::strip_address(const ConvolutionOperandTile& t) const {
   return fmt::format("{} + swizzled<{}>({}, {} / {}) + {} % {} * {}", t.offset, t.units, strip_line(t), t.part,
-                     together(), t.part, together(), form_.element_bytes());
+                     elements_per_unit(), t.part, elements_per_unit(), form_.element_bytes());
 }
 
 void ConvolutionTileLoader::strips_to_registers(const ConvolutionOperandTile& t, const std::string& step) {
   const std::string there = open_strips(t, step);
   writer_.line(fmt::format("{}[i] = 0;", t.waiting));
-  writer_.line(t.apart ? fmt::format("if ({}) {}[i] = ({} + {} * {})[i * {}];", there, t.waiting, t.from, step,
-                                     tiles_.k, *t.apart)
-                       : fmt::format("if ({}) {}[i] = {}[i][{} * {}];", there, t.waiting, t.from, step, tiles_.k));
+  writer_.line(t.distance ? fmt::format("if ({}) {}[i] = ({} + {} * {})[i * {}];", there, t.waiting, t.from, step,
+                                        tiles_.k, *t.distance)
+                          : fmt::format("if ({}) {}[i] = {}[i][{} * {}];", there, t.waiting, t.from, step, tiles_.k));
   writer_.close();
 }
 
@@ -409,33 +411,33 @@ bool ConvolutionTileLoader::widens_e4m3(const ConvolutionOperandTile& t) const {
 }
 
 void ConvolutionTileLoader::store_strips(const ConvolutionOperandTile& t, const std::string& into) {
-  const int places = places_of_strips(t);
+  const int places = copies_per_strip(t);
   if (widens_e4m3(t)) writer_.line(fmt::format("widen_e4m3({});", t.waiting));
   const bool upper_half = t.operand->widened && !widens_e4m3(t);  // an e5m2 value is the upper half of a float16
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
   writer_.line(fmt::format("  *({5}*)(dynamic_shared + ({0} + {1}[i % {2}]) + i / {2} * {3}) = {4}[i]{6};", into, t.to,
-                           places, places * lines_apart() * t.units * 16, t.waiting, element_type(),
+                           places, places * line_distance() * t.units * 16, t.waiting, element_type(),
                            upper_half ? " << 8" : ""));
 }
 
 void ConvolutionTileLoader::strips_asynchronously(const ConvolutionOperandTile& t, const std::string& into,
                                                   const std::string& step) {
-  if (t.operand->tabled) {
+  if (t.operand->has_offset_table) {
     const std::string here = writer_.unique("here");
     const TableStep place = step_of_table(t, step);
     writer_.line(fmt::format("const DepthStep {} = {}[{} * {} + {}];", here, t.table, place.step, tiles_.k, t.part));
     writer_.line("#pragma unroll");
     writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
-    writer_.line(fmt::format("  gather_one({} + {} + {}, {}[i]{}, {}, {}[i]);", stages_, into, strip_place(t), t.from,
+    writer_.line(fmt::format("  gather_one({} + {} + {}, {}[i]{}, {}, {}[i]);", stages_, into, strip_address(t), t.from,
                              place.further, here, t.outside));
     return;
   }
   const std::string there = open_strips(t, step);
   writer_.line(fmt::format("const bool there = {};", there));
-  const std::string from = t.apart ? fmt::format("{} + {} * {} + i * {}", t.from, step, tiles_.k, *t.apart)
-                                   : fmt::format("{}[i] + (there ? {} * {} : 0)", t.from, step, tiles_.k);
-  writer_.line(fmt::format("copy_one({} + {} + {}, {}, there);", stages_, into, strip_place(t), from));
+  const std::string from = t.distance ? fmt::format("{} + {} * {} + i * {}", t.from, step, tiles_.k, *t.distance)
+                                      : fmt::format("{}[i] + (there ? {} * {} : 0)", t.from, step, tiles_.k);
+  writer_.line(fmt::format("copy_one({} + {} + {}, {}, there);", stages_, into, strip_address(t), from));
   writer_.close();
 }
 

@@ -27,12 +27,12 @@ struct ConvolutionOperandTile {
   std::string places;  // if lines run across K: where a lane finds its words
   std::string lines;   // a table of the lines' positions by tap
   // Strips: elements between two lines of a thread, if all lines are a constant distance from the first.
-  std::optional<std::int64_t> apart = std::nullopt;
+  std::optional<std::int64_t> distance = std::nullopt;
 };
 
 class ConvolutionTileLoader {
  public:
-  ConvolutionTileLoader(const Kernel& kernel, const Contraction& product, const ConvolutionForm& form,
+  ConvolutionTileLoader(const Kernel& kernel, const Contraction& contraction, const ConvolutionForm& form,
                         KernelWriter& writer, ExprEmitter& emitter);
 
   // Sets the block's tile origin, the pipeline's shared memory, and the block's K range as steps [first, end). All are
@@ -59,13 +59,13 @@ class ConvolutionTileLoader {
   ConvolutionOperandTile tile(const ConvolutionOperand& operand, bool left);
   IndexExpr count(const std::vector<std::uint32_t>& axes) const;
   std::string text(const IndexExpr& e);
-  int together() const { return 16 / form_.element_bytes(); }
+  int elements_per_unit() const { return 16 / form_.element_bytes(); }
   // Type of 8-bit or 16-bit elements staged in registers.
   const char* element_type() const { return form_.element_bytes() == 1 ? "unsigned char" : "unsigned short"; }
   const std::vector<std::uint32_t>& across(const ConvolutionOperandTile& t) const;
 
   void make_table(const ConvolutionOperandTile& t);
-  void make_places(const ConvolutionOperandTile& t);
+  void make_position_table(const ConvolutionOperandTile& t);
   void declare(const ConvolutionOperandTile& t);
 
   // --- element by element; each thread has one line
@@ -87,10 +87,10 @@ class ConvolutionTileLoader {
   int copies(const ConvolutionOperandTile& t) const;
   // Without tensor cores, lanes lack registers for the position of each line. They keep one position and the distance
   // between lines.
-  bool stand_still() const { return !form_.tensor_cores(); }
+  bool keeps_one_position() const { return !form_.tensor_cores(); }
   bool fills(const ConvolutionOperandTile& t) const;
-  std::optional<std::int64_t> elements_apart(const ConvolutionOperandTile& t) const;
-  void bind_place(const ConvolutionOperandTile& t, const std::string& here);
+  std::optional<std::int64_t> source_stride_of(const ConvolutionOperandTile& t) const;
+  void bind_position(const ConvolutionOperandTile& t, const std::string& here);
   void bind_line(const ConvolutionOperandTile& t, const std::string& line);
   std::string is_there(const ConvolutionOperandTile& t, const std::string& line);
   void declare_copy(const ConvolutionOperandTile& t);
@@ -104,11 +104,11 @@ class ConvolutionTileLoader {
   void declare_strips(const ConvolutionOperandTile& t);
   void declare_tabled_strips(const ConvolutionOperandTile& t);
   std::string open_strips(const ConvolutionOperandTile& t, const std::string& step);
-  std::string strip_place(const ConvolutionOperandTile& t) const;
+  std::string strip_address(const ConvolutionOperandTile& t) const;
   void strips_to_registers(const ConvolutionOperandTile& t, const std::string& step);
   void declare_waiting(const ConvolutionOperandTile& t);
-  int lines_apart() const;
-  int places_of_strips(const ConvolutionOperandTile& t) const;
+  int line_distance() const;
+  int copies_per_strip(const ConvolutionOperandTile& t) const;
   bool widens_e4m3(const ConvolutionOperandTile& t) const;
   void store_strips(const ConvolutionOperandTile& t, const std::string& into);
   void strips_asynchronously(const ConvolutionOperandTile& t, const std::string& into, const std::string& step);
@@ -117,7 +117,7 @@ class ConvolutionTileLoader {
   void to_registers(const ConvolutionOperandTile& t, const std::string& step);
   void fill(const ConvolutionOperandTile& t);
 
-  const Contraction& product_;
+  const Contraction& contraction_;
   const ConvolutionForm& form_;
   const GemmTiles& tiles_;
   const ExprPool& pool_;

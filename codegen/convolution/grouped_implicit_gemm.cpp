@@ -17,20 +17,20 @@ namespace {
 
 class GroupedImplicitGemmEmitter {
  public:
-  GroupedImplicitGemmEmitter(const Kernel& original, const GroupedImplicitGemm& windows, const Graph& graph)
+  GroupedImplicitGemmEmitter(const Kernel& original, const GroupedImplicitGemm& form, const Graph& graph)
       : original_(original),
-        w_(windows),
+        w_(form),
         pool_(w_.kernel.pool),
         graph_(graph),
         writer_(graph, needs_wide_index(original, graph, blocks() * w_.threads())),
-        places_(w_.kernel, writer_),
-        results_(w_.eights, writer_) {}
+        input_emitter_(w_.kernel, writer_),
+        results_(w_.epilogue, writer_) {}
 
   KernelSource emit() {
     writer_.use("dynamic_shared");
     writer_.use("copy_pipeline");
     writer_.use("shared_address");
-    for (const std::uint32_t a : w_.product.shared_rest) places_.bind(a, "0");
+    for (const std::uint32_t a : w_.contraction.shared_rest) input_emitter_.bind(a, "0");
     place_block();
     writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
     image_ = writer_.unique("image");
@@ -39,7 +39,7 @@ class GroupedImplicitGemmEmitter {
     find_slots();
     place_lane();
     multiply();
-    emit_grouped_epilogue(w_, {accumulator_type(), sum_, group_, part_, group0_, first_}, graph_, results_);
+    emit_grouped_epilogue(w_, {accumulator_type(), accumulator_, group_, part_, group0_, first_}, graph_, results_);
     // Without this number, ptxas assumes more blocks than shared memory allows, and spills.
     const int at_a_time = w_.registers() <= 128 ? 512 : 256;
     KernelSource source = writer_.finish(comment(), w_.threads(), std::max(1, at_a_time / w_.threads()));
@@ -51,9 +51,9 @@ class GroupedImplicitGemmEmitter {
   }
 
  private:
-  std::string text(const IndexExpr& e) { return places_.index_text().tight(simplify(e, pool_.bounds())); }
+  std::string text(const IndexExpr& e) { return input_emitter_.index_text().tight(simplify(e, pool_.bounds())); }
   std::string integer() const { return writer_.index_type(); }
-  std::int64_t slabs() const { return w_.groups / w_.groups_of_block; }
+  std::int64_t slabs() const { return w_.groups / w_.groups_per_block; }
   IndexExpr count(const ImplicitGemmAxis& a) const { return a.result ? pool_.extent(*a.result) : IndexExpr(1); }
   IndexExpr tiles(const ImplicitGemmAxis& a) const { return simplify(ceil_div(count(a), a.results), pool_.bounds()); }
   IndexExpr blocks() const {
@@ -63,14 +63,14 @@ class GroupedImplicitGemmEmitter {
   }
   bool whole(const ImplicitGemmAxis& a) const { return proves_multiple_of(count(a), a.results, pool_.bounds()); }
   std::int64_t elements_of_unit() const { return 16 / w_.element_bytes(); }
-  std::string accumulator_type() const { return c_type(pool_[w_.product.loops[0].terms[0].reduction].type); }
+  std::string accumulator_type() const { return c_type(pool_[w_.contraction.loops[0].terms[0].reduction].type); }
 
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, original_);
     std::string results;
     for (const ImplicitGemmAxis& a : w_.axes) results += fmt::format("{}{}", results.empty() ? "" : "x", a.results);
     lines.push_back(fmt::format("A block makes {} results of {} groups, a warp {} of one, on tensor cores.", results,
-                                w_.groups_of_block, 16 * w_.pieces));
+                                w_.groups_per_block, 16 * w_.m16_tiles));
     return lines;
   }
 
@@ -86,7 +86,7 @@ class GroupedImplicitGemmEmitter {
     if (slabs() > 1) {
       group0_ = writer_.unique("group0");
       const std::string left = writer_.unique("tile");
-      writer_.line(fmt::format("const int {} = {} % {}u * {};", group0_, rest, slabs(), w_.groups_of_block));
+      writer_.line(fmt::format("const int {} = {} % {}u * {};", group0_, rest, slabs(), w_.groups_per_block));
       writer_.line(fmt::format("const unsigned {} = {} / {}u;", left, rest, slabs()));
       rest = left;
     }
@@ -108,13 +108,13 @@ class GroupedImplicitGemmEmitter {
   };
   // Eight neighbouring threads copy one unit of neighbouring positions, the next eight the next unit. This gives whole
   // sectors and different banks. For an NCHW image, whole warps have neighbouring positions.
-  Sides sides_of_places() const {
+  Sides threads_per_positions() const {
     if (w_.image_is_nchw) {
-      const std::int64_t sides = w_.sides_of_place(), together = w_.threads() / sides;
+      const std::int64_t sides = w_.threads_per_position(), together = w_.threads() / sides;
       if (sides == 1) return {1, "threadIdx.x", "0"};
       return {sides, fmt::format("threadIdx.x % {}", together), fmt::format("threadIdx.x / {}", together)};
     }
-    const std::int64_t sides = w_.units_together();
+    const std::int64_t sides = w_.units_per_copy();
     if (sides == 1) return {1, "threadIdx.x", "0"};
     return {sides, fmt::format("threadIdx.x / {} * 8 + threadIdx.x % 8", 8 * sides),
             fmt::format("threadIdx.x / 8 % {}", sides)};
@@ -122,22 +122,22 @@ class GroupedImplicitGemmEmitter {
 
   void copy_places() {
     const int threads = w_.threads();
-    const Sides sides = sides_of_places();
+    const Sides sides = threads_per_positions();
     // Positions copied at a time.
     const std::int64_t together = w_.image_is_nchw ? threads / sides.count : threads / (8 * sides.count) * 8;
     if (together * sides.count < threads) writer_.open(fmt::format("if (threadIdx.x < {})", together * sides.count));
     const std::string place = writer_.unique("place");
     writer_.open(
-        fmt::format("for (unsigned {0} = {1}; {0} < {2}; {0} += {3})", place, sides.place, w_.places(), together));
-    const ExprEmitter::Mark mark = places_.mark();
+        fmt::format("for (unsigned {0} = {1}; {0} < {2}; {0} += {3})", place, sides.place, w_.positions(), together));
+    const ExprEmitter::Mark mark = input_emitter_.mark();
     const std::vector<std::string> at =
-        digits(place, "yxzw", [](const ImplicitGemmAxis& a) { return IndexExpr(a.places()); });
+        digits(place, "yxzw", [](const ImplicitGemmAxis& a) { return IndexExpr(a.positions()); });
     std::string there;
     const auto and_there = [&](const std::string& condition) { there += (there.empty() ? "" : " && ") + condition; };
     for (std::size_t a = 0; a < w_.axes.size(); ++a) bind_place(a, at[a], and_there);
-    places_.bind(w_.group, "0");
-    if (w_.channel) places_.bind(*w_.channel, "0");
-    for (const ExprId guard : w_.guards) and_there("(" + places_.emit(guard) + ")");
+    input_emitter_.bind(w_.group, "0");
+    if (w_.channel) input_emitter_.bind(*w_.channel, "0");
+    for (const ExprId guard : w_.guards) and_there("(" + input_emitter_.emit(guard) + ")");
     const std::string from = writer_.unique("from");
     const std::string& input = writer_.input(pool_[w_.image].source);
     std::string is;
@@ -159,7 +159,7 @@ class GroupedImplicitGemmEmitter {
     else
       copy_unit(place, unit, from, is);
     writer_.close();
-    places_.rewind(mark);
+    input_emitter_.rewind(mark);
     writer_.close();
     if (together * sides.count < threads) writer_.close();
     writer_.line("commit_copies();");
@@ -180,7 +180,7 @@ class GroupedImplicitGemmEmitter {
 
   void gather_unit(const std::string& place, const std::string& unit, const std::string& from, const std::string& is) {
     writer_.use("gathered_unit");
-    const std::int64_t channels = w_.groups_of_block * w_.channels;
+    const std::int64_t channels = w_.groups_per_block * w_.channels;
     const std::string condition = unit_there(unit, is), stride = text(w_.channel_stride);
     const std::string count = channels % elements_of_unit() == 0
                                   ? std::to_string(elements_of_unit())
@@ -196,7 +196,7 @@ class GroupedImplicitGemmEmitter {
   }
 
   std::string channel_of_image() {
-    const std::string position = places_.index(places_.position(w_.image));
+    const std::string position = input_emitter_.index(input_emitter_.position(w_.image));
     if (group0_ == "0") return position;
     const IndexExpr step = simplify(w_.channel_stride * w_.channels, pool_.bounds());
     return fmt::format("{} + {}", position, step.is(1) ? group0_ : fmt::format("{} * {}", group0_, text(step)));
@@ -206,29 +206,29 @@ class GroupedImplicitGemmEmitter {
   template <class And>
   void bind_place(std::size_t number, const std::string& at, const And& and_there) {
     const ImplicitGemmAxis& a = w_.axes[number];
-    if (!a.result) return places_.bind(*a.tap, at);
-    std::string later = at, phase = "0";
+    if (!a.result) return input_emitter_.bind(*a.tap, at);
+    std::string offset_in_phase = at, phase = "0";
     if (a.phases() > 1) {
-      phase = writer_.unique("phase"), later = writer_.unique("later");
+      phase = writer_.unique("phase"), offset_in_phase = writer_.unique("later");
       writer_.line(fmt::format("const int {0} = (unsigned){1} / {2}u, {3} = (unsigned){1} % {2}u;", phase, at,
-                               a.places_of_phase(), later));
+                               a.positions_per_phase(), offset_in_phase));
     }
-    places_.bind(*a.result, sum_of(first_[number], later));
-    if (a.tap) places_.bind(*a.tap, phase);
+    input_emitter_.bind(*a.result, sum_of(first_[number], offset_in_phase));
+    if (a.tap) input_emitter_.bind(*a.tap, phase);
     // Positions beyond those of existing results may be outside. In later phases, the last tap may be one period
     // earlier.
-    if ((whole(a) && (a.reach() == 0 || a.taps % a.phases() == 0)) || later == "0") return;
+    if ((whole(a) && (a.reach() == 0 || a.taps % a.phases() == 0)) || offset_in_phase == "0") return;
     const std::int64_t turn = a.dilation * a.phases() / a.stride;
     std::string last = text(simplify(count(a) + (a.phases() == 1 ? a.reach() : 0), pool_.bounds()));
     if (a.phases() > 1)
       last += fmt::format(" + ({} - {}) / {}{}", a.taps - 1, phase, a.phases(),
                           turn == 1 ? "" : fmt::format(" * {}", turn));
-    and_there(fmt::format("{} < {}", sum_of(first_[number], later), last));
+    and_there(fmt::format("{} < {}", sum_of(first_[number], offset_in_phase), last));
   }
 
   // --- slots along K
 
-  std::int64_t slot_count() const { return w_.padded_steps() * w_.slots_of_step(); }
+  std::int64_t slot_count() const { return w_.padded_steps() * w_.slots_per_step(); }
 
   struct Slot {
     std::string there;              // condition that the slot is used; "": always
@@ -237,20 +237,20 @@ class GroupedImplicitGemmEmitter {
   };
   Slot take_slot(const std::string& slot) {
     Slot found;
-    const std::int64_t of_line = w_.axes.back().taps * w_.slots_of_tap();
+    const std::int64_t of_line = w_.axes.back().taps * w_.slots_per_tap();
     const std::string line = writer_.unique("line"), in_line = writer_.unique("in_line");
-    writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, slot, w_.slots_of_line(), in_line));
-    if (w_.slots_of_line() > of_line) found.there = fmt::format("{} < {}", in_line, of_line);
-    if (slot_count() > w_.lines() * w_.slots_of_line())
+    writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, slot, w_.slots_per_line(), in_line));
+    if (w_.slots_per_line() > of_line) found.there = fmt::format("{} < {}", in_line, of_line);
+    if (slot_count() > w_.lines() * w_.slots_per_line())
       found.there += fmt::format("{}{} < {}", found.there.empty() ? "" : " && ", line, w_.lines());
-    found.piece = w_.slots_of_tap() == 1 ? "0" : fmt::format("{} % {}", in_line, w_.slots_of_tap());
+    found.piece = w_.slots_per_tap() == 1 ? "0" : fmt::format("{} % {}", in_line, w_.slots_per_tap());
     found.taps.resize(w_.axes.size(), "0");
     std::string rest = line;
     for (std::size_t a = w_.axes.size(); a-- > 0;) {
       const std::int64_t taps = w_.axes[a].taps;
       if (taps == 1) continue;
       if (a + 1 == w_.axes.size()) {
-        found.taps[a] = w_.slots_of_tap() == 1 ? in_line : fmt::format("({} / {})", in_line, w_.slots_of_tap());
+        found.taps[a] = w_.slots_per_tap() == 1 ? in_line : fmt::format("({} / {})", in_line, w_.slots_per_tap());
         continue;
       }
       found.taps[a] = writer_.unique("tap");
@@ -274,16 +274,16 @@ class GroupedImplicitGemmEmitter {
     const Slot found = take_slot(slot);
     std::string place;
     std::int64_t below = 1;
-    for (std::size_t a = w_.axes.size(); a-- > 0; below *= w_.axes[a].places()) {
+    for (std::size_t a = w_.axes.size(); a-- > 0; below *= w_.axes[a].positions()) {
       const ImplicitGemmAxis& axis = w_.axes[a];
       if (found.taps[a] == "0") continue;
       const std::int64_t phases = axis.phases(), turn = axis.dilation * phases / axis.stride;
-      const std::string later = phases == 1 ? found.taps[a] : fmt::format("{} / {}", found.taps[a], phases);
-      std::string here = turn == 1 ? later : fmt::format("{} * {}", later, turn);
+      const std::string offset_in_phase = phases == 1 ? found.taps[a] : fmt::format("{} / {}", found.taps[a], phases);
+      std::string here = turn == 1 ? offset_in_phase : fmt::format("{} * {}", offset_in_phase, turn);
       if (axis.reach() == 0) here = "";
       if (phases > 1)
-        here = fmt::format("{} % {} * {}{}{}", found.taps[a], phases, axis.places_of_phase(), here.empty() ? "" : " + ",
-                           here);
+        here = fmt::format("{} % {} * {}{}{}", found.taps[a], phases, axis.positions_per_phase(),
+                           here.empty() ? "" : " + ", here);
       place += fmt::format("{}({}) * {}", place.empty() ? "" : " + ", here, below * w_.pitch());
     }
     if (found.piece != "0") place += fmt::format("{}{} * {}", place.empty() ? "" : " + ", found.piece, w_.slot_bytes());
@@ -297,23 +297,23 @@ class GroupedImplicitGemmEmitter {
   void place_lane() {
     group_ = "0", part_ = "0";
     const std::int64_t parts = w_.parts();
-    if (w_.groups_of_block > 1) {
+    if (w_.groups_per_block > 1) {
       group_ = parts == 1 ? "warp" : writer_.unique("group");
       if (parts > 1) writer_.line(fmt::format("const int {} = warp / {};", group_, parts));
     }
     if (parts > 1) {
-      part_ = w_.groups_of_block == 1 ? "warp" : writer_.unique("part");
-      if (w_.groups_of_block > 1) writer_.line(fmt::format("const int {} = warp % {};", part_, parts));
+      part_ = w_.groups_per_block == 1 ? "warp" : writer_.unique("part");
+      if (w_.groups_per_block > 1) writer_.line(fmt::format("const int {} = warp % {};", part_, parts));
     }
     const std::string line = w_.slot_bytes() == 16 ? "warp_lane % 16" : "warp_lane / 4";
     const std::string result = writer_.unique("result");
     writer_.line(fmt::format("const unsigned {} = {}{};", result,
-                             part_ == "0" ? "" : fmt::format("{} * {} + ", part_, 16 * w_.pieces), line));
+                             part_ == "0" ? "" : fmt::format("{} * {} + ", part_, 16 * w_.m16_tiles), line));
     const std::vector<std::string> at =
         digits(result, "jihk", [](const ImplicitGemmAxis& a) { return IndexExpr(a.results); });
     std::string place;
     std::int64_t below = 1;
-    for (std::size_t a = at.size(); a-- > 0; below *= w_.axes[a].places())
+    for (std::size_t a = at.size(); a-- > 0; below *= w_.axes[a].positions())
       if (at[a] != "0")
         place +=
             fmt::format("{}{}{}", place.empty() ? "" : " + ", at[a], below == 1 ? "" : fmt::format(" * {}", below));
@@ -336,9 +336,9 @@ class GroupedImplicitGemmEmitter {
   // --- MMAs
 
   void multiply() {
-    const std::int64_t together = w_.steps_together(), steps = w_.padded_steps();
-    weights_ = writer_.unique("weights"), sum_ = writer_.unique("sum");
-    writer_.line(fmt::format("{} {}[{}][{}][4] = {{}};", accumulator_type(), sum_, w_.pieces, w_.columns()));
+    const std::int64_t together = w_.steps_in_registers(), steps = w_.padded_steps();
+    weights_ = writer_.unique("weights"), accumulator_ = writer_.unique("sum");
+    writer_.line(fmt::format("{} {}[{}][{}][4] = {{}};", accumulator_type(), accumulator_, w_.m16_tiles, w_.columns()));
     const bool iterations = together < steps;
     std::string first = "0";
     if (iterations) {
@@ -363,7 +363,7 @@ class GroupedImplicitGemmEmitter {
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", s, together));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < 2; ++{0})", half));
-    const ExprEmitter::Mark mark = places_.mark();
+    const ExprEmitter::Mark mark = input_emitter_.mark();
     const std::string step = first == "0" ? s : fmt::format("({} + {})", first, s), slot = writer_.unique("slot");
     const std::int64_t bytes = w_.element_bytes();
     writer_.line(fmt::format("const int {} = {};", slot,
@@ -372,24 +372,24 @@ class GroupedImplicitGemmEmitter {
                                                     : fmt::format("{} * 8 + {} * 4 + warp_lane % 4", step, half)));
     Slot found = take_slot(slot);
     for (std::size_t a = 0; a < w_.axes.size(); ++a)
-      if (w_.axes[a].tap) places_.bind(*w_.axes[a].tap, found.taps[a]);
+      if (w_.axes[a].tap) input_emitter_.bind(*w_.axes[a].tap, found.taps[a]);
     const std::string in_slot = w_.slot_bytes() == 16  ? fmt::format("warp_lane % 4 * {}", 4 / bytes)
                                 : w_.slot_bytes() == 8 ? fmt::format("{} * {}", half, 4 / bytes)
                                                        : "0";
     const std::string channel = writer_.unique("channel");
     writer_.line(fmt::format("const int {} = {} * {} + {};", channel, found.piece, w_.slot_bytes() / bytes, in_slot));
-    places_.bind(w_.group, sum_of(group0_, group_));
+    input_emitter_.bind(w_.group, sum_of(group0_, group_));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", n, w_.columns()));
-    places_.bind(w_.member, fmt::format("({} * 8 + warp_lane / 4)", n));
+    input_emitter_.bind(w_.member, fmt::format("({} * 8 + warp_lane / 4)", n));
     if (w_.members % 8 != 0)
       found.there += fmt::format("{}{} * 8 + warp_lane / 4 < {}", found.there.empty() ? "" : " && ", n, w_.members);
     const std::string word = fmt::format("{}[{}][{}][{}]", weights_, s, n, half);
     const std::string& input = writer_.input(pool_[w_.weights].source);
     if (w_.weights_in_words) {
-      if (w_.channel) places_.bind(*w_.channel, channel);
-      const std::string loaded =
-          fmt::format("*(const unsigned*)({} + ({}))", input, places_.index(places_.position(w_.weights)));
+      if (w_.channel) input_emitter_.bind(*w_.channel, channel);
+      const std::string loaded = fmt::format("*(const unsigned*)({} + ({}))", input,
+                                             input_emitter_.index(input_emitter_.position(w_.weights)));
       writer_.line(fmt::format("{} = {};", word,
                                found.there.empty() ? loaded : fmt::format("{} ? {} : 0", found.there, loaded)));
     } else {
@@ -398,15 +398,15 @@ class GroupedImplicitGemmEmitter {
       if (!found.there.empty()) writer_.open(fmt::format("if ({})", found.there));
       writer_.line("#pragma unroll");
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, 4 / bytes));
-      if (w_.channel) places_.bind(*w_.channel, fmt::format("({} + {})", channel, e));
+      if (w_.channel) input_emitter_.bind(*w_.channel, fmt::format("({} + {})", channel, e));
       writer_.line(fmt::format("{} |= (unsigned)((const unsigned {}*){})[{}] << ({} * {});", word,
-                               bytes == 2 ? "short" : "char", input, places_.index(places_.position(w_.weights)),
-                               8 * bytes, e));
+                               bytes == 2 ? "short" : "char", input,
+                               input_emitter_.index(input_emitter_.position(w_.weights)), 8 * bytes, e));
       writer_.close();
       if (!found.there.empty()) writer_.close();
     }
     writer_.close();
-    places_.rewind(mark);
+    input_emitter_.rewind(mark);
     writer_.close();
     writer_.close();
   }
@@ -415,22 +415,23 @@ class GroupedImplicitGemmEmitter {
     const std::string s = writer_.unique("s"), lines = writer_.unique("lines");
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", s, together));
-    writer_.line(fmt::format("unsigned {}[{}][4];", lines, w_.pieces));
+    writer_.line(fmt::format("unsigned {}[{}][4];", lines, w_.m16_tiles));
     const std::string step = first == "0" ? s : fmt::format("({} + {})", first, s);
-    const std::int64_t of_piece = w_.piece_places * w_.pitch(), half = w_.half_places * w_.pitch();
+    const std::int64_t tile_stride = w_.m16_tile_stride * w_.pitch(), half = w_.half_tile_stride * w_.pitch();
     switch (w_.slot_bytes()) {
       case 16:
         writer_.use("load_pieces");
-        writer_.line(fmt::format("load_pieces<{}>({}, {});", of_piece, lines, line_at(step + " * 2 + warp_lane / 16")));
+        writer_.line(
+            fmt::format("load_pieces<{}>({}, {});", tile_stride, lines, line_at(step + " * 2 + warp_lane / 16")));
         break;
       case 8:
         writer_.use("load_slots");
-        writer_.line(
-            fmt::format("load_slots<{}, {}>({}, {});", of_piece, half, lines, line_at(step + " * 4 + warp_lane % 4")));
+        writer_.line(fmt::format("load_slots<{}, {}>({}, {});", tile_stride, half, lines,
+                                 line_at(step + " * 4 + warp_lane % 4")));
         break;
       default:
         writer_.use("load_slots");
-        writer_.line(fmt::format("load_slots<{}, {}>({}, {}, {});", of_piece, half, lines,
+        writer_.line(fmt::format("load_slots<{}, {}>({}, {}, {});", tile_stride, half, lines,
                                  line_at(step + " * 8 + warp_lane % 4"), line_at(step + " * 8 + 4 + warp_lane % 4")));
     }
     if (w_.dtype == DType::kFloat32) {
@@ -441,10 +442,10 @@ class GroupedImplicitGemmEmitter {
     writer_.use(mma);
     const std::string i = writer_.unique("i"), n = writer_.unique("n");
     writer_.line("#pragma unroll");
-    writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, w_.pieces));
+    writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, w_.m16_tiles));
     writer_.line("#pragma unroll");
     writer_.line(fmt::format("  for (int {0} = 0; {0} < {1}; ++{0}) {2}({3}[{4}][{0}], {5}[{4}], {6}[{7}][{0}]);", n,
-                             w_.columns(), mma, sum_, i, lines, weights_, s));
+                             w_.columns(), mma, accumulator_, i, lines, weights_, s));
     writer_.close();
   }
 
@@ -459,15 +460,15 @@ class GroupedImplicitGemmEmitter {
   const ExprPool& pool_;
   const Graph& graph_;
   KernelWriter writer_;
-  ExprEmitter places_, results_;  // for copies and MMAs; for the epilogue over eights of channels
-  std::string image_, group0_, slots_, group_, part_, lane_at_, empty_, weights_, sum_;
+  ExprEmitter input_emitter_, results_;  // for copies and MMAs; for the epilogue over eights of channels
+  std::string image_, group0_, slots_, group_, part_, lane_at_, empty_, weights_, accumulator_;
   std::vector<std::string> first_;  // by axis: the block's first result
 };
 
 }  // namespace
 
-KernelSource emit_grouped_implicit_gemm(const Kernel& kernel, const GroupedImplicitGemm& windows, const Graph& graph) {
-  return GroupedImplicitGemmEmitter(kernel, windows, graph).emit();
+KernelSource emit_grouped_implicit_gemm(const Kernel& kernel, const GroupedImplicitGemm& form, const Graph& graph) {
+  return GroupedImplicitGemmEmitter(kernel, form, graph).emit();
 }
 
 }  // namespace fusec

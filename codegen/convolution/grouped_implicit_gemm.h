@@ -10,6 +10,6 @@
 
 namespace fusec {
 
-KernelSource emit_grouped_implicit_gemm(const Kernel& kernel, const GroupedImplicitGemm& windows, const Graph& graph);
+KernelSource emit_grouped_implicit_gemm(const Kernel& kernel, const GroupedImplicitGemm& form, const Graph& graph);
 
 }  // namespace fusec

@@ -11,9 +11,9 @@ namespace {
 
 class GroupedEpilogueEmitter {
  public:
-  GroupedEpilogueEmitter(const GroupedImplicitGemm& windows, const GroupAccumulators& accumulators, const Graph& graph,
+  GroupedEpilogueEmitter(const GroupedImplicitGemm& form, const GroupAccumulators& accumulators, const Graph& graph,
                          ExprEmitter& results)
-      : w_(windows), s_(accumulators), graph_(graph), results_(results), writer_(results.writer()) {}
+      : w_(form), s_(accumulators), graph_(graph), results_(results), writer_(results.writer()) {}
 
   void emit() {
     stage_sums();
@@ -35,7 +35,7 @@ class GroupedEpilogueEmitter {
   // The position of an accumulator in shared memory.
   std::string place(const std::string& row, const std::string& column) const {
     return w_.results_are_nchw ? fmt::format("place_in_channel<{}>({}, {})", w_.nchw_pitch(), column, row)
-                               : fmt::format("place_in_eights<{}>({}, {})", w_.eights_of_block(), row, column);
+                               : fmt::format("place_in_eights<{}>({}, {})", w_.channel_vectors(), row, column);
   }
 
   // Stores accumulators as [result][channel of the block], with the halves of each eight swizzled so that eight threads
@@ -47,7 +47,7 @@ class GroupedEpilogueEmitter {
     const std::string i = writer_.unique("i"), n = writer_.unique("n"), half = writer_.unique("half");
     const std::string row = writer_.unique("row"), column = writer_.unique("column");
     writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, w_.pieces));
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, w_.m16_tiles));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", n, w_.columns()));
     writer_.line(fmt::format("const int {} = {}{} * 8 + warp_lane % 4 * 2;", column,
@@ -55,8 +55,8 @@ class GroupedEpilogueEmitter {
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < 2; ++{0})", half));
     writer_.line(fmt::format("const int {} = {}({} * 2 + {}) * 8 + warp_lane / 4;", row,
-                             s_.part == "0" ? "" : fmt::format("{} * {} + ", s_.part, 16 * w_.pieces), i, half));
-    const std::string sum = fmt::format("{}[{}][{}]", s_.sum, i, n);
+                             s_.part == "0" ? "" : fmt::format("{} * {} + ", s_.part, 16 * w_.m16_tiles), i, half));
+    const std::string accumulator = fmt::format("{}[{}][{}]", s_.accumulator, i, n);
     writer_.use(w_.results_are_nchw ? "staged_channels" : "staged_eights");
     const auto below = [&](int more) {
       return fmt::format("if ({} * 8 + warp_lane % 4 * 2 + {} < {})", n, more, w_.members);
@@ -64,13 +64,13 @@ class GroupedEpilogueEmitter {
     if (w_.members % 2 == 0 && !w_.results_are_nchw) {
       if (w_.members % 8 != 0) writer_.open(below(0));
       writer_.line(fmt::format("*({0}2*)&{1}[{2}] = make_{0}2({3}[{4} * 2], {3}[{4} * 2 + 1]);", s_.type, staged_,
-                               place(row, column), sum, half));
+                               place(row, column), accumulator, half));
       if (w_.members % 8 != 0) writer_.close();
     } else {
       for (int e = 0; e < 2; ++e) {
         if (w_.members % 8 != 0) writer_.open(below(e));
         writer_.line(fmt::format("{}[{}] = {}[{} * 2 + {}];", staged_, place(row, fmt::format("{} + {}", column, e)),
-                                 sum, half, e));
+                                 accumulator, half, e));
         if (w_.members % 8 != 0) writer_.close();
       }
     }
@@ -78,9 +78,9 @@ class GroupedEpilogueEmitter {
     writer_.line("__syncthreads();");
   }
 
-  EpilogueVectors eights() const {
+  EpilogueVectors epilogue() const {
     EpilogueVectors made;
-    made.kernel = w_.eights;
+    made.kernel = w_.epilogue;
     made.lane = w_.lane;
     made.width = w_.width;
     return made;
@@ -95,13 +95,13 @@ class GroupedEpilogueEmitter {
     for (std::size_t a = 0; a < at.size(); ++a) {
       if (!w_.results[a]) continue;
       const std::string here = sum_of(s_.first[a], at[a]);
-      const bool in_parts = w_.results_are_nchw && w_.results[a] == w_.eight;
-      results_.bind(*w_.results[a], in_parts && w_.width > 1 ? fmt::format("({} / {})", here, w_.width) : here);
+      const bool in_last_vectors = w_.results_are_nchw && w_.results[a] == w_.channel_vector;
+      results_.bind(*w_.results[a], in_last_vectors && w_.width > 1 ? fmt::format("({} / {})", here, w_.width) : here);
       if (!whole(w_.axes[a]))
         beyond += fmt::format("{}{} >= {}", beyond.empty() ? "" : " || ", here, text(count(w_.axes[a])));
     }
-    for (const std::uint32_t a : w_.eights.outputs[0].axes)
-      if (!results_.bound(a) && w_.eights.pool.extent(a).is(1)) results_.bind(a, "0");
+    for (const std::uint32_t a : w_.epilogue.outputs[0].axes)
+      if (!results_.bound(a) && w_.epilogue.pool.extent(a).is(1)) results_.bind(a, "0");
     if (!beyond.empty()) writer_.line(fmt::format("if ({}) continue;", beyond));
   }
 
@@ -116,28 +116,28 @@ class GroupedEpilogueEmitter {
 
   // Neighbouring threads have neighbouring channels.
   void finish_channels() {
-    const std::int64_t of_block = w_.eights_of_block();
-    const std::string eight = writer_.unique("eight"), result = writer_.unique("result");
-    open_items(w_.results_of_block() * of_block, of_block, result, eight);
+    const std::int64_t of_block = w_.channel_vectors();
+    const std::string channel_vector = writer_.unique("eight"), result = writer_.unique("result");
+    open_items(w_.results_per_block() * of_block, of_block, result, channel_vector);
     place_result(result);
-    const std::string first = w_.groups == w_.groups_of_block ? "0"
-                              : w_.channels_of_block() == 8 * w_.groups_of_block
+    const std::string first = w_.groups == w_.groups_per_block ? "0"
+                              : w_.channels_per_block() == 8 * w_.groups_per_block
                                   ? s_.group0
                                   : fmt::format("{} * {} / 8", s_.group0, w_.members);
-    results_.bind(w_.eight, sum_of(first, eight));
+    results_.bind(w_.channel_vector, sum_of(first, channel_vector));
     const std::string accumulators = writer_.unique("sums");
     writer_.line(fmt::format("const Eight<{0}> {1} = load_eight<{2}>({3}, {4}, {5});", s_.type, accumulators, of_block,
-                             staged_, result, eight));
+                             staged_, result, channel_vector));
     const bool ends = w_.groups * w_.members % 8 != 0;
     if (!ends) {
-      emit_epilogue_vector(results_, graph_, eights(), {{w_.sum, accumulators}});
+      emit_epilogue_vector(results_, graph_, epilogue(), {{w_.accumulator, accumulators}});
     } else {
       const std::string lane = writer_.unique("lane");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < 8 && {1} * 8 + {0} < {2}; ++{0})", lane, sum_of(first, eight),
-                               w_.groups * w_.members));
+      writer_.open(fmt::format("for (int {0} = 0; {0} < 8 && {1} * 8 + {0} < {2}; ++{0})", lane,
+                               sum_of(first, channel_vector), w_.groups * w_.members));
       results_.bind(w_.lane, lane);
-      results_.define(w_.sum, fmt::format("{}.v[{}]", accumulators, lane));
-      emit_epilogue_scalar(results_, eights());
+      results_.define(w_.accumulator, fmt::format("{}.v[{}]", accumulators, lane));
+      emit_epilogue_scalar(results_, epilogue());
       writer_.close();
     }
     writer_.close();
@@ -145,9 +145,9 @@ class GroupedEpilogueEmitter {
 
   // Neighbouring threads have neighbouring results of a channel.
   void finish_neighbours() {
-    const std::int64_t of_channel = w_.results_of_block() / w_.width;
+    const std::int64_t of_channel = w_.results_per_block() / w_.width;
     const std::string channel = writer_.unique("channel"), part = writer_.unique("part");
-    open_items(of_channel * w_.channels_of_block(), of_channel, channel, part);
+    open_items(of_channel * w_.channels_per_block(), of_channel, channel, part);
     std::string result = part;
     if (w_.width > 1) {
       result = writer_.unique("result");
@@ -155,10 +155,10 @@ class GroupedEpilogueEmitter {
     }
     place_result(result);
     if (w_.groups > 1) {
-      const std::string group = w_.groups_of_block == 1 ? "0" : fmt::format("(int)({} / {}u)", channel, w_.members);
+      const std::string group = w_.groups_per_block == 1 ? "0" : fmt::format("(int)({} / {}u)", channel, w_.members);
       results_.bind(w_.result_group, sum_of(s_.group0, group));
       results_.bind(w_.result_member,
-                    w_.groups_of_block == 1 ? "(int)" + channel : fmt::format("(int)({} % {}u)", channel, w_.members));
+                    w_.groups_per_block == 1 ? "(int)" + channel : fmt::format("(int)({} % {}u)", channel, w_.members));
     } else {
       results_.bind(w_.result_member, "(int)" + channel);
     }
@@ -166,11 +166,11 @@ class GroupedEpilogueEmitter {
     writer_.line(fmt::format("const ChannelResults<{0}, {1}> {2} = load_results<{3}, {0}>({4}, {5}, {6});", w_.width,
                              s_.type, accumulators, w_.nchw_pitch(), staged_, channel, result));
     if (w_.width > 1) {
-      emit_epilogue_vector(results_, graph_, eights(), {{w_.sum, accumulators}});
+      emit_epilogue_vector(results_, graph_, epilogue(), {{w_.accumulator, accumulators}});
     } else {
       results_.bind(w_.lane, "0");
-      results_.define(w_.sum, accumulators + ".v[0]");
-      emit_epilogue_scalar(results_, eights());
+      results_.define(w_.accumulator, accumulators + ".v[0]");
+      emit_epilogue_scalar(results_, epilogue());
     }
     writer_.close();
   }
@@ -185,9 +185,9 @@ class GroupedEpilogueEmitter {
 
 }  // namespace
 
-void emit_grouped_epilogue(const GroupedImplicitGemm& windows, const GroupAccumulators& accumulators,
-                           const Graph& graph, ExprEmitter& results) {
-  GroupedEpilogueEmitter(windows, accumulators, graph, results).emit();
+void emit_grouped_epilogue(const GroupedImplicitGemm& form, const GroupAccumulators& accumulators, const Graph& graph,
+                           ExprEmitter& results) {
+  GroupedEpilogueEmitter(form, accumulators, graph, results).emit();
 }
 
 }  // namespace fusec

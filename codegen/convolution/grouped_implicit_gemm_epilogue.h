@@ -15,14 +15,14 @@ namespace fusec {
 
 // Names of a warp's accumulators and of its place in the block.
 struct GroupAccumulators {
-  std::string type, sum;
+  std::string type, accumulator;
   std::string group, part;         // the warp's, within the block
   std::string group0;              // the block's first group
   std::vector<std::string> first;  // by axis: the block's first result
 };
 
-// `results` prints the epilogue, over `windows.eights`.
-void emit_grouped_epilogue(const GroupedImplicitGemm& windows, const GroupAccumulators& accumulators,
-                           const Graph& graph, ExprEmitter& results);
+// `results` prints the epilogue, over `form.epilogue`.
+void emit_grouped_epilogue(const GroupedImplicitGemm& form, const GroupAccumulators& accumulators, const Graph& graph,
+                           ExprEmitter& results);
 
 }  // namespace fusec

@@ -38,15 +38,15 @@ std::string in_parentheses(const std::string& text) {
 
 class NchwStencilEmitter {
  public:
-  NchwStencilEmitter(const Kernel& original, const NchwStencil& windows, const Graph& graph)
+  NchwStencilEmitter(const Kernel& original, const NchwStencil& stencil, const Graph& graph)
       : original_(original),
-        w_(windows),
-        t_(windows.tiles),
+        w_(stencil),
+        t_(stencil.tiles),
         pool_(w_.kernel.pool),
         graph_(graph),
         plane_count_(point_count(pool_, w_.planes)),
         writer_(graph, needs_wide_index(original, graph, blocks() * t_.threads())),
-        places_(w_.kernel, writer_),
+        input_emitter_(w_.kernel, writer_),
         results_(w_.vectors, writer_) {}
 
   KernelSource emit() {
@@ -75,7 +75,7 @@ class NchwStencilEmitter {
   }
 
  private:
-  std::string text(const IndexExpr& e) { return places_.index_text().tight(simplify(e, pool_.bounds())); }
+  std::string text(const IndexExpr& e) { return input_emitter_.index_text().tight(simplify(e, pool_.bounds())); }
   std::string integer() const { return writer_.index_type(); }
   const IndexExpr& width() const { return pool_.extent(w_.columns.result); }
   IndexExpr height() const { return w_.rows ? pool_.extent(w_.rows->result) : IndexExpr(1); }
@@ -166,7 +166,7 @@ class NchwStencilEmitter {
   // name[member][row][column]
   void declare_accumulators() {
     for (const ExprId r : w_.reductions_of_vectors) {
-      const Accumulator sum = sums_.emplace_back(results_.accumulator(r));
+      const Accumulator sum = accumulators_.emplace_back(results_.accumulator(r));
       writer_.line(fmt::format("{} {}[{}][{}][{}];", sum.type, sum.name, w_.members(), t_.rows, t_.columns));
       const std::string i = writer_.unique("i");
       writer_.line("#pragma unroll");
@@ -196,7 +196,7 @@ class NchwStencilEmitter {
     writer_.open(once ? fmt::format("if ({} < {})", e, of_plane)
                       : fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, t_.planes * of_plane,
                                     t_.threads()));
-    const ExprEmitter::Mark mark = places_.mark();
+    const ExprEmitter::Mark mark = input_emitter_.mark();
     std::string rest = e;
     const auto take = [&](std::int64_t count, const std::string& preferred_name) -> std::string {
       if (count == 1) return "0";
@@ -205,24 +205,24 @@ class NchwStencilEmitter {
       rest = left;
       return name;
     };
-    if (w_.member) places_.bind(*w_.member, take(w_.members(), "m"));
-    places_.bind(w_.columns.tap, take(w_.columns.taps, "v"));
-    if (w_.rows) places_.bind(w_.rows->tap, take(w_.rows->taps, "u"));
-    bind_point(places_, take(t_.points_per_stage, "point"));
+    if (w_.member) input_emitter_.bind(*w_.member, take(w_.members(), "m"));
+    input_emitter_.bind(w_.columns.tap, take(w_.columns.taps, "v"));
+    if (w_.rows) input_emitter_.bind(w_.rows->tap, take(w_.rows->taps, "u"));
+    bind_point(input_emitter_, take(t_.points_per_stage, "point"));
     const std::string plane = writer_.unique("here");
     writer_.line(
         fmt::format("const {} {} = {};", integer(), plane, sum_of_terms({plane0_, t_.planes == 1 ? "0" : rest})));
     if (t_.planes > 1 && !whole(plane_count_, t_.planes))
       writer_.line(fmt::format("if ({} >= {}) break;", plane, text(plane_count_)));
-    bind_flat(places_, w_.planes, plane, "nopq");
-    const std::vector<std::string> values = places_.emit(w_.weights);
+    bind_flat(input_emitter_, w_.planes, plane, "nopq");
+    const std::vector<std::string> values = input_emitter_.emit(w_.weights);
     for (std::size_t i = 0; i < values.size(); ++i)
       writer_.line(fmt::format("{}[{}] = {};", tiles_.at(w_.weights[i]),
-                               t_.planes == 1 || w_.weights_of_plane() == of_plane
+                               t_.planes == 1 || w_.weights_per_plane() == of_plane
                                    ? e
-                                   : sum_of_terms({e, times(w_.weights_of_plane() - of_plane, rest)}),
+                                   : sum_of_terms({e, times(w_.weights_per_plane() - of_plane, rest)}),
                                values[i]));
-    places_.rewind(mark);
+    input_emitter_.rewind(mark);
     writer_.close();
   }
 
@@ -238,13 +238,13 @@ class NchwStencilEmitter {
     const std::string copy = writer_.unique("copy"), line = writer_.unique("line");
     writer_.line(fmt::format("const int {0} = threadIdx.x % {1}, {2} = threadIdx.x / {1}{3};", copy, copies, line,
                              planes == 1 ? "" : fmt::format(" % {}", lines)));
-    const int more = w_.before + w_.copied - 1;
+    const int more = w_.before + w_.copy_width - 1;
     const std::string end =
-        w_.copied == 1 ? columns_here : fmt::format("({} + {}) / {}", columns_here, more, w_.copied);
+        w_.copy_width == 1 ? columns_here : fmt::format("({} + {}) / {}", columns_here, more, w_.copy_width);
     const std::string busy =
         planes * lines * copies == t_.threads() ? "" : fmt::format("threadIdx.x < {} && ", planes * lines * copies);
     writer_.open(fmt::format("if ({}{} < {})", busy, copy, end));
-    const ExprEmitter::Mark mark = places_.mark();
+    const ExprEmitter::Mark mark = input_emitter_.mark();
     if (copies == w_.copies()) begin_copy(copy);
     std::string p = "0";
     if (t_.planes > 1) {
@@ -256,9 +256,9 @@ class NchwStencilEmitter {
     writer_.line(fmt::format("const {} {} = {};", integer(), plane, sum_of_terms({plane0_, p})));
     if (t_.planes > 1 && !whole(plane_count_, t_.planes))
       writer_.line(fmt::format("if ({} >= {}) break;", plane, text(plane_count_)));
-    bind_flat(places_, w_.planes, plane, "nopq");
+    bind_flat(input_emitter_, w_.planes, plane, "nopq");
     const std::string point = open_each("point", t_.points_per_stage, "");
-    bind_point(places_, point);
+    bind_point(input_emitter_, point);
     const std::string r = writer_.unique("r");
     writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", r, line, rows_here, lines));
     if (w_.rows) bind_place(*w_.rows, row0_, r);
@@ -270,29 +270,29 @@ class NchwStencilEmitter {
     }
     const std::string at =
         sum_of_terms({times(t_.plane, in_parentheses(sum_of_terms({times(t_.points_per_stage, p), point}))),
-                      times(t_.line, r), times(w_.copied, c)});
-    w_.copied == 1 ? copy_one(c, at) : copy_vector(at);
+                      times(t_.line, r), times(w_.copy_width, c)});
+    w_.copy_width == 1 ? copy_one(c, at) : copy_vector(at);
     if (copies < w_.copies()) writer_.close();
     writer_.close();
     close_each();
     if (t_.planes > 1) writer_.close();
     writer_.close();
-    places_.rewind(mark);
+    input_emitter_.rewind(mark);
   }
 
   // Emits the values that do not depend on the line, before the loop over lines.
   void begin_copy(const std::string& c) {
     first_ = c;
-    if (w_.copied > 1) {
+    if (w_.copy_width > 1) {
       first_ = writer_.unique("first");
-      writer_.line(fmt::format("const int {} = {}{};", first_, times(w_.copied, c),
+      writer_.line(fmt::format("const int {} = {}{};", first_, times(w_.copy_width, c),
                                w_.before > 0 ? " - " + std::to_string(w_.before) : ""));
     }
     bind_place(w_.columns, column0_, first_);
     std::vector<ExprId> guards;
     for (const ExprId id : reachable(pool_, w_.staged))
       if (pool_[id].type == ScalarType::kBool && is_of_indices(pool_, id)) guards.push_back(id);
-    places_.emit_independent(guards);
+    input_emitter_.emit_independent(guards);
   }
 
   // The number of positions that the block's existing results need.
@@ -311,53 +311,56 @@ class NchwStencilEmitter {
   // Binds a result and a tap that meet at a position of the block; one of them is fixed to the first.
   void bind_place(const StencilAxis& window, const std::string& first, const std::string& place) {
     const bool results_move = window.stride == 1;
-    places_.bind(window.result, !results_move ? first : first == "0" ? place : fmt::format("({} + {})", first, place));
-    places_.bind(window.tap, results_move ? "0" : place);
+    input_emitter_.bind(window.result, !results_move  ? first
+                                       : first == "0" ? place
+                                                      : fmt::format("({} + {})", first, place));
+    input_emitter_.bind(window.tap, results_move ? "0" : place);
   }
 
   void copy_one(const std::string& c, const std::string& at) {
-    const ExprEmitter::Mark mark = places_.mark();
+    const ExprEmitter::Mark mark = input_emitter_.mark();
     bind_place(w_.columns, column0_, c);
-    const std::vector<std::string> values = places_.emit(w_.staged);
+    const std::vector<std::string> values = input_emitter_.emit(w_.staged);
     for (std::size_t i = 0; i < values.size(); ++i)
       writer_.line(fmt::format("{}[{}] = {};", tiles_.at(w_.staged[i]), at, values[i]));
-    places_.rewind(mark);
+    input_emitter_.rewind(mark);
   }
 
   void copy_vector(const std::string& at) {
     const ExprId staged = w_.staged[0];
-    const ExprEmitter::Mark mark = places_.mark();
+    const ExprEmitter::Mark mark = input_emitter_.mark();
     std::map<ExprId, std::string> words, guards;
     for (const ExprId id : reachable(pool_, std::span(&staged, 1))) {
       const ExprNode& n = pool_[id];
       if ((n.op == ExprOp::kSelect || n.op == ExprOp::kLoad) && n.args[0] != kNoExpr && !guards.contains(n.args[0]) &&
           is_of_indices(pool_, n.args[0])) {
-        const std::string holds = places_.emit(n.args[0]);
+        const std::string holds = input_emitter_.emit(n.args[0]);
         guards[n.args[0]] = writer_.unique("inside");
         writer_.line(fmt::format("const bool {} = {};", guards[n.args[0]], holds));
       }
       if (n.op == ExprOp::kLoad && moves(id)) words[id] = load_words(id, guards);
     }
-    places_.rewind(mark);
+    input_emitter_.rewind(mark);
     const std::string type = c_type(pool_[staged].type), four = writer_.unique("four"), e = writer_.unique("e");
-    writer_.line(fmt::format("__align__({}) {} {}[{}];", 4 * w_.copied, type, four, w_.copied));
+    writer_.line(fmt::format("__align__({}) {} {}[{}];", 4 * w_.copy_width, type, four, w_.copy_width));
     writer_.line("#pragma unroll");
-    writer_.open(for_each(e, w_.copied));
+    writer_.open(for_each(e, w_.copy_width));
     bind_place(w_.columns, column0_, fmt::format("({} + {})", first_, e));
-    for (const auto& [guard, holds] : guards) places_.define(guard, holds);
+    for (const auto& [guard, holds] : guards) input_emitter_.define(guard, holds);
     // Masked elements are a vector of zeros.
     for (const auto& [id, name] : words)
       for (const ExprId selected : guarded_by_zeros(staged, id))
-        places_.define(selected, element_text(pool_[id].dtype, name, e, writer_));
-    places_.load_text = [&](ExprId id) {
+        input_emitter_.define(selected, element_text(pool_[id].dtype, name, e, writer_));
+    input_emitter_.load_text = [&](ExprId id) {
       const auto known = words.find(id);
       return known == words.end() ? "" : element_text(pool_[id].dtype, known->second, e, writer_);
     };
-    writer_.line(fmt::format("{}[{}] = {};", four, e, places_.emit(staged)));
-    places_.load_text = nullptr;
-    places_.rewind(mark);
+    writer_.line(fmt::format("{}[{}] = {};", four, e, input_emitter_.emit(staged)));
+    input_emitter_.load_text = nullptr;
+    input_emitter_.rewind(mark);
     writer_.close();
-    const std::string vector = (pool_[staged].type == ScalarType::kInt32 ? "int" : "float") + std::to_string(w_.copied);
+    const std::string vector =
+        (pool_[staged].type == ScalarType::kInt32 ? "int" : "float") + std::to_string(w_.copy_width);
     writer_.line(fmt::format("*({0}*)&{1}[{2}] = *(const {0}*){3};", vector, tiles_.at(staged), at, four));
   }
 
@@ -374,7 +377,7 @@ class NchwStencilEmitter {
   }
 
   bool moves(ExprId load) const {
-    const IndexExpr position = places_.position(load);
+    const IndexExpr position = input_emitter_.position(load);
     return mentions(position, {Variable::Kind::kAxis, w_.columns.result}) ||
            mentions(position, {Variable::Kind::kAxis, w_.columns.tap});
   }
@@ -382,9 +385,10 @@ class NchwStencilEmitter {
   // Neighbours of one load as 32-bit words. Fewer than four bytes are the lower part of a word.
   std::string load_words(ExprId id, const std::map<ExprId, std::string>& guards) {
     const ExprNode& n = pool_[id];
-    const int loaded = bits(n.dtype) * w_.copied, count = std::max(1, loaded / 32);
+    const int loaded = bits(n.dtype) * w_.copy_width, count = std::max(1, loaded / 32);
     if (loaded < 32) writer_.use("part_of_word");
-    const std::string from = fmt::format("{} + ({})", writer_.input(n.source), places_.index(places_.position(id)));
+    const std::string from =
+        fmt::format("{} + ({})", writer_.input(n.source), input_emitter_.index(input_emitter_.position(id)));
     std::string value =
         loaded < 32 ? fmt::format("load_part<{}>({})", loaded, from) : fmt::format("load_words<{}>({})", count, from);
     if (n.args[0] != kNoExpr) value = fmt::format("{} ? {} : Words<{}>{{}}", guards.at(n.args[0]), value, count);
@@ -445,7 +449,7 @@ class NchwStencilEmitter {
   // Loads `rows` rows of weights from `at` on: [row of taps][tap][member].
   std::string load_taps(ExprId id, const std::string& at, std::int64_t rows) {
     const std::string name = writer_.unique("taps"), type = c_type(pool_[id].type);
-    const std::int64_t members = w_.members(), points_per_stage = w_.weights_together();
+    const std::int64_t members = w_.members(), points_per_stage = w_.members_per_weight_vector();
     writer_.line(fmt::format("{}{} {}[{}][{}][{}];",
                              points_per_stage > 1 ? fmt::format("__align__({}) ", 4 * points_per_stage) : "", type,
                              name, rows, w_.columns.taps, members));
@@ -455,7 +459,7 @@ class NchwStencilEmitter {
     const std::string row = in_parentheses(sum_of_terms({at, u}));
     const std::string from = times(members, in_parentheses(sum_of_terms({times(w_.columns.taps, row), v})));
     writer_.line(fmt::format("*({0}*)&{1}[{2}][{3}][{4}] = *(const {0}*)&{5}[{6}];", vector, name, u, v, first,
-                             tiles_.at(id), sum_of_terms({times(w_.weights_of_plane(), plane_), from, first})));
+                             tiles_.at(id), sum_of_terms({times(w_.weights_per_plane(), plane_), from, first})));
     close_each(3);
     return name;
   }
@@ -477,8 +481,8 @@ class NchwStencilEmitter {
 
   std::string load_line(ExprId id, const std::string& first, const std::string& row) {
     const std::string name = writer_.unique("line"), type = c_type(pool_[id].type);
-    writer_.line(fmt::format("{} {}[{}][4];", type, name, w_.line_of_thread() / 4));
-    const std::string k = open_each("k", w_.line_of_thread() / 4);
+    writer_.line(fmt::format("{} {}[{}][4];", type, name, w_.elements_per_thread_line() / 4));
+    const std::string k = open_each("k", w_.elements_per_thread_line() / 4);
     writer_.line(fmt::format("load_staged({}[{}], {});", name, k,
                              sum_of_terms({first, times(4 * t_.line, in_parentheses(row)), times(16, k)})));
     close_each();
@@ -498,7 +502,7 @@ class NchwStencilEmitter {
       results_.define(w_.staged_of_vectors[k], fmt::format("{0}[{1} / 4][{1} % 4]", lines.at(w_.staged[k]), place));
     for (std::size_t k = 0; k < w_.weights.size(); ++k)
       results_.define(w_.weights_of_vectors[k], fmt::format("{}[{}][{}][{}]", taps.at(w_.weights[k]), u, v, m));
-    std::vector<Accumulator> sums = sums_;
+    std::vector<Accumulator> sums = accumulators_;
     for (Accumulator& sum : sums) sum.name += fmt::format("[{}][{}][{}]", m, i, e);
     results_.accumulate(sums);
     results_.rewind(mark);
@@ -553,16 +557,17 @@ class NchwStencilEmitter {
   void finish_vector(const std::string& of, const std::string& vector) {
     const ExprPool& pool = w_.vectors.pool;
     const std::string e = writer_.unique("e");
-    for (const Accumulator& sum : sums_) results_.define(sum.reduction, fmt::format("{}{}[{}]", sum.name, of, e));
+    for (const Accumulator& sum : accumulators_)
+      results_.define(sum.reduction, fmt::format("{}{}[{}]", sum.name, of, e));
     const bool ends = !whole(width(), t_.columns);
     const std::vector<ExprId> roots = roots_of(w_.vectors);
     VectorLoads loads(results_, graph_, w_.lane, t_.columns);
     std::vector<VectorStore> stores;
     if (!ends) {
-      const std::vector<ExprId> behind =
+      const std::vector<ExprId> epilogue_loads =
           reachable(pool, roots, [&](ExprId id) { return std::ranges::count(w_.reductions_of_vectors, id) != 0; });
       loads.parts_of_words = true;
-      loads.declare(behind, e);
+      loads.declare(epilogue_loads, e);
       for (const KernelOutput& output : w_.vectors.outputs)
         stores.push_back(VectorStore::plan(results_, output, w_.lane, t_.columns));
     }
@@ -590,17 +595,17 @@ class NchwStencilEmitter {
   const Graph& graph_;
   const IndexExpr plane_count_;
   KernelWriter writer_;
-  ExprEmitter places_, results_;  // for copies; for columns as vectors
+  ExprEmitter input_emitter_, results_;  // for copies; for columns as vectors
   std::string column0_, row0_, plane0_, column_, row_, plane_, from_, first_;
   std::map<ExprId, std::string> tiles_, addresses_;
-  std::vector<Accumulator> sums_;
+  std::vector<Accumulator> accumulators_;
   std::vector<bool> opened_;  // loops that are still open
 };
 
 }  // namespace
 
-KernelSource emit_nchw_stencil(const Kernel& kernel, const NchwStencil& windows, const Graph& graph) {
-  return NchwStencilEmitter(kernel, windows, graph).emit();
+KernelSource emit_nchw_stencil(const Kernel& kernel, const NchwStencil& stencil, const Graph& graph) {
+  return NchwStencilEmitter(kernel, stencil, graph).emit();
 }
 
 }  // namespace fusec

@@ -8,6 +8,6 @@
 
 namespace fusec {
 
-KernelSource emit_nchw_stencil(const Kernel& kernel, const NchwStencil& windows, const Graph& graph);
+KernelSource emit_nchw_stencil(const Kernel& kernel, const NchwStencil& stencil, const Graph& graph);
 
 }  // namespace fusec

@@ -23,10 +23,10 @@ constexpr int kTaken = 8;             // points of a channel that neighbouring t
 
 class NhwcStencilEmitter {
  public:
-  NhwcStencilEmitter(const Kernel& original, const NhwcStencil& windows, const Graph& graph)
+  NhwcStencilEmitter(const Kernel& original, const NhwcStencil& stencil, const Graph& graph)
       : original_(original),
-        w_(windows),
-        kernel_(windows.kernel),
+        w_(stencil),
+        kernel_(stencil.kernel),
         pool_(kernel_.pool),
         graph_(graph),
         points_(point_count(pool_, tiled_axes())),
@@ -172,13 +172,13 @@ class NhwcStencilEmitter {
   // Declares the accumulators of a thread's results: name[i][j][lane].
   void declare_accumulators() {
     for (const ExprId r : w_.reductions) {
-      sums_.push_back(emitter_.accumulator(r));
+      accumulators_.push_back(emitter_.accumulator(r));
       std::string sizes, all = std::to_string(w_.lanes);
       for (const CoarsenedAxis& walk : w_.coarsened_axes) {
         sizes += fmt::format("[{}]", walk.steps);
         all += fmt::format(" * {}", walk.steps);
       }
-      const Accumulator& sum = sums_.back();
+      const Accumulator& sum = accumulators_.back();
       writer_.line(fmt::format("{} {}{}[{}];", sum.type, sum.name, sizes, w_.lanes));
       writer_.line("#pragma unroll");
       const std::string i = writer_.unique("i");
@@ -297,7 +297,7 @@ class NhwcStencilEmitter {
       return elements_.at(key_of(*w, p));
     };
     define_zeros_elsewhere();
-    std::vector<Accumulator> sums = sums_;
+    std::vector<Accumulator> sums = accumulators_;
     for (Accumulator& sum : sums) {
       for (std::size_t i = 0; i < w_.coarsened_axes.size(); ++i) sum.name += fmt::format("[{}]", p[i]);
       sum.name += fmt::format("[{}]", lane);
@@ -321,7 +321,8 @@ class NhwcStencilEmitter {
     }
     const std::string e = writer_.unique("e");
     VectorLoads loads(emitter_, graph_, w_.lane, w_.lanes);
-    for (const Accumulator& sum : sums_) emitter_.define(sum.reduction, fmt::format("{}{}[{}]", sum.name, index, e));
+    for (const Accumulator& sum : accumulators_)
+      emitter_.define(sum.reduction, fmt::format("{}{}[{}]", sum.name, index, e));
     const std::vector<ExprId> roots = roots_of(kernel_);
     loads.declare(after_accumulators(roots), e);
     std::vector<VectorStore> stores;
@@ -365,15 +366,15 @@ class NhwcStencilEmitter {
   std::string first_, vector_, point_;
   std::map<ExprId, std::string> staged_;
   std::map<std::uint32_t, std::string> first_of_;  // by coarsened axis
-  std::vector<Accumulator> sums_;
+  std::vector<Accumulator> accumulators_;
   // Available vectors, in a loop over lanes; available elements, of one lane.
   std::map<Key, std::string> vectors_, elements_;
 };
 
 }  // namespace
 
-KernelSource emit_nhwc_stencil(const Kernel& kernel, const NhwcStencil& windows, const Graph& graph) {
-  return NhwcStencilEmitter(kernel, windows, graph).emit();
+KernelSource emit_nhwc_stencil(const Kernel& kernel, const NhwcStencil& stencil, const Graph& graph) {
+  return NhwcStencilEmitter(kernel, stencil, graph).emit();
 }
 
 }  // namespace fusec

@@ -8,6 +8,6 @@
 
 namespace fusec {
 
-KernelSource emit_nhwc_stencil(const Kernel& kernel, const NhwcStencil& windows, const Graph& graph);
+KernelSource emit_nhwc_stencil(const Kernel& kernel, const NhwcStencil& stencil, const Graph& graph);
 
 }  // namespace fusec

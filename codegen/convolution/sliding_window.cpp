@@ -32,7 +32,7 @@ class SlidingWindowEmitter {
     bind_flat(emitter_, axes_of_threads(), t);
     const std::string at = writer_.unique("at");
     const IndexExpr place = IndexExpr::axis(w_.tiles) * w_.steps;
-    const IndexExpr last = pool_.extent(w_.walked) - w_.steps;
+    const IndexExpr last = pool_.extent(w_.sliding_axis) - w_.steps;
     writer_.line(
         fmt::format("const {} {} = {};", writer_.index_type(), at, text(w_.clipped ? min(place, last) : place)));
     emitter_.bind(w_.first, at);
@@ -51,7 +51,7 @@ class SlidingWindowEmitter {
 
   std::vector<std::uint32_t> axes_of_threads() const {
     std::vector<std::uint32_t> axes = kernel_.outputs[0].axes;
-    std::ranges::replace(axes, w_.walked, w_.tiles);
+    std::ranges::replace(axes, w_.sliding_axis, w_.tiles);
     return axes;
   }
 
@@ -68,7 +68,7 @@ class SlidingWindowEmitter {
     if (some)
       writer_.open(w_.clipped
                        ? fmt::format("if ({} + {} >= {})", first_, step, text(IndexExpr::axis(w_.tiles) * w_.steps))
-                       : fmt::format("if ({} + {} < {})", first_, step, text(pool_.extent(w_.walked))));
+                       : fmt::format("if ({} + {} < {})", first_, step, text(pool_.extent(w_.sliding_axis))));
     store_scalars(emitter_, values);
     if (some) writer_.close();
     emitter_.rewind(mark);
@@ -130,7 +130,7 @@ class SlidingWindowEmitter {
   }
 
   void bind_to(const SlidingWindowPoint& p) {
-    emitter_.bind(w_.walked, p.step == 0 ? first_ : fmt::format("({} + {})", first_, p.step));
+    emitter_.bind(w_.sliding_axis, p.step == 0 ? first_ : fmt::format("({} + {})", first_, p.step));
     for (std::size_t i = 0; i < p.elements.size(); ++i) emitter_.bind((*p.axes)[i], std::to_string(p.elements[i]));
   }
 
@@ -141,16 +141,16 @@ class SlidingWindowEmitter {
     for (const ExprId id : nodes) {
       const ExprNode& n = pool_[id];
       if (n.op == ExprOp::kLoad && std::ranges::binary_search(w_.loads, id)) {
-        const PlacedLoad placed = placed_load(w_, graph_, id, p);
-        if (n.args[0] != kNoExpr) emitter_.define(n.args[0], condition(placed.guards));
-        emitter_.define(id, loaded(n, placed));
+        const LoadPosition position_of_load = load_position(w_, graph_, id, p);
+        if (n.args[0] != kNoExpr) emitter_.define(n.args[0], condition(position_of_load.guards));
+        emitter_.define(id, loaded(n, position_of_load));
       } else if (n.op == ExprOp::kIndex && depends(id)) {
         emitter_.define(id, fmt::format("(long long)({})", text(index_at(w_, n.indices[0], p))));
       }
     }
   }
 
-  bool depends(ExprId id) const { return emitter_.depends_on(id, w_.walked); }
+  bool depends(ExprId id) const { return emitter_.depends_on(id, w_.sliding_axis); }
 
   // A variable that tells whether all comparisons hold.
   std::string condition(const std::vector<IndexComparison>& comparisons) {
@@ -167,15 +167,15 @@ class SlidingWindowEmitter {
   }
 
   // A variable with the element, 0 if its mask is false.
-  std::string loaded(const ExprNode& load, const PlacedLoad& placed) {
-    std::string& name = loaded_[{load.source, placed}];
+  std::string loaded(const ExprNode& load, const LoadPosition& position_of_load) {
+    std::string& name = loaded_[{load.source, position_of_load}];
     if (!name.empty()) return name;
-    const std::int64_t ahead = placed.position.constant_term();
-    std::string& from = pointers_[{load.source, placed.position - ahead}];
+    const std::int64_t ahead = position_of_load.position.constant_term();
+    std::string& from = pointers_[{load.source, position_of_load.position - ahead}];
     if (from.empty()) {
       from = writer_.unique(writer_.preferred_name(load.source) + "_at");
       writer_.line(fmt::format("const {0}* const {1} = {2} + ({3});", storage_type(load.dtype), from,
-                               writer_.input(load.source), text(placed.position - ahead)));
+                               writer_.input(load.source), text(position_of_load.position - ahead)));
     }
     writer_.use(load.dtype);
     const bool bfloat16 = load.dtype == DType::kBFloat16;
@@ -183,10 +183,10 @@ class SlidingWindowEmitter {
     const std::string stored = fmt::format("{}[{}]", from, ahead);
     const std::string value = bfloat16 ? fmt::format("from_single_bf16({})", stored) : widen(load.dtype, stored);
     name = writer_.unique(writer_.preferred_name(load.source) + "_v");
-    if (placed.guards.empty()) {
+    if (position_of_load.guards.empty()) {
       writer_.line(fmt::format("const {} {} = {};", c_type(load.type), name, value));
     } else {
-      const std::string there = condition(placed.guards), read = writer_.unique(name + "_read");
+      const std::string there = condition(position_of_load.guards), read = writer_.unique(name + "_read");
       writer_.line(fmt::format("const {} {} = {};", c_type(load.type), read, value));
       writer_.line(fmt::format("const {} {} = {} ? {} : {};", c_type(load.type), name, there, read,
                                load.type == ScalarType::kBool ? "false" : zero_text(load.type)));
@@ -205,7 +205,7 @@ class SlidingWindowEmitter {
   std::map<std::pair<ExprId, std::vector<IndexExpr>>, std::string> rows_;  // reduced window rows
   std::map<std::vector<IndexComparison>, std::string> conditions_;
   std::map<std::pair<ValueId, IndexExpr>, std::string> pointers_;
-  std::map<std::pair<ValueId, PlacedLoad>, std::string> loaded_;
+  std::map<std::pair<ValueId, LoadPosition>, std::string> loaded_;
 };
 
 }  // namespace

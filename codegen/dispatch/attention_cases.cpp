@@ -60,7 +60,7 @@ std::optional<Attention> attention_of(const Kernel& kernel) {
 }
 
 // The number of splits of the keys if the symbol has the value `hint`.
-int shares_at(Attention form, std::uint32_t symbol, std::int64_t hint, const Target& target) {
+int splits_at(Attention form, std::uint32_t symbol, std::int64_t hint, const Target& target) {
   form.kernel = expecting(std::move(form.kernel), symbol, hint);
   return expected_splits(form, attention_tiles(form, target), target);
 }
@@ -106,7 +106,7 @@ std::optional<AttentionCases> key_count_cases(const Kernel& kernel, const Target
   const auto counted = form ? symbol_of_keys(*form) : std::nullopt;
   if (!counted) return std::nullopt;
   const Symbol& symbol = kernel.pool.bounds().symbols[*counted];
-  const auto splits = [&](std::int64_t hint) { return shares_at(*form, *counted, hint, target); };
+  const auto splits = [&](std::int64_t hint) { return splits_at(*form, *counted, hint, target); };
   const std::int64_t many = allowed(symbol, std::max(kKeyHeadroom * symbol.hint, kExpected));
   if (splits(many) == 1) return std::nullopt;
   const bool many_expected = splits(symbol.hint) > 1;

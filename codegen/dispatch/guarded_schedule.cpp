@@ -77,10 +77,10 @@ class Search {
   std::vector<SpecializedSources> for_few_rows(const std::vector<KernelSource>& general) {
     std::vector<SpecializedSources> forms;
     const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel_);
-    if (!form->product || of_few_rows(general)) return forms;
+    if (!form->contraction || of_few_rows(general)) return forms;
     IndexExpr rows = 1;
     const ExprPool& pool = (form->rewritten ? *form->rewritten : kernel_).pool;
-    for (const std::uint32_t a : form->product->rows) rows *= pool.extent(a);
+    for (const std::uint32_t a : form->contraction->rows) rows *= pool.extent(a);
     for (const std::int64_t most : {8, 16, 32}) {
       Guard few;
       limit(std::span(&rows, 1), most, few);
@@ -103,7 +103,7 @@ class Search {
     kernel.pool.assume(known.symbols, known.products);
     const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
     const Kernel& shaped = form->rewritten ? *form->rewritten : kernel;
-    return form->product && find_skinny_gemm(graph_, shaped, *form->product, target_);
+    return form->contraction && find_skinny_gemm(graph_, shaped, *form->contraction, target_);
   }
   void see(const Shape& shape, DType dtype) {
     shapes_.insert(shape);
@@ -271,14 +271,14 @@ class Search {
   // The general form runs for rows longer than the special form's, so it is scheduled for longer hints, as long as the
   // number of kernels stays the same. If co-resident blocks would share such rows, the hints are only somewhat longer.
   std::optional<std::vector<KernelSource>> for_longer(const Guard& row, const GuardedSources& generated) const {
-    constexpr std::int64_t kFarLonger = 4, kForTeam = 1 << 14;  // enough for the warps to saturate memory
+    constexpr std::int64_t kFarLonger = 4, kForManyWarps = 1 << 14;  // enough for the warps to saturate memory
     const bool of_multiples = std::ranges::any_of(
         generated.special.back().guard, [](const GuardCondition& condition) { return condition.multiple_of > 1; });
     if (of_multiples) return std::nullopt;
     std::int64_t longest = 1;  // of the special form
     const Symbols at_most = expecting(row, kOnce);
     for (const IndexExpr& length : row_lengths_) longest = std::max(longest, value_at_hint(length, at_most));
-    for (std::int64_t quarters = kOnce * std::max(kFarLonger, kForTeam / longest); quarters > 0; quarters /= 2) {
+    for (std::int64_t quarters = kOnce * std::max(kFarLonger, kForManyWarps / longest); quarters > 0; quarters /= 2) {
       Kernel kernel = kernel_;
       kernel.pool.assume(expecting(row, quarters), kernel.pool.bounds().products);
       std::vector<KernelSource> sources = schedule_word_copy(kernel, graph_, target_, wanted_, forms_);

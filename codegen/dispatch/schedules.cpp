@@ -27,12 +27,12 @@ namespace fusec {
 namespace {
 
 // Picks a candidate for a skinny GEMM.
-KernelSource choose_skinny_gemm(const Kernel& kernel, const Contraction& product, SkinnyGemmForm& form,
+KernelSource choose_skinny_gemm(const Kernel& kernel, const Contraction& contraction, SkinnyGemmForm& form,
                                 const Graph& graph, ScheduleChoice& choices) {
   std::vector<std::string> candidates;
   for (const SkinnyGemmBlock& block : form.candidates) candidates.push_back(name_of(block));
   form.block = form.candidates[choices.take(std::move(candidates))];
-  return emit_skinny_gemm(kernel, product, form, graph);
+  return emit_skinny_gemm(kernel, contraction, form, graph);
 }
 
 void choose_tiles(GemmForm& form, ScheduleChoice& choices) {
@@ -42,30 +42,30 @@ void choose_tiles(GemmForm& form, ScheduleChoice& choices) {
 }
 
 // A GEMM by warp-level MMA tiles. Split-K and stream-K add a kernel that reduces the partial accumulators.
-std::vector<KernelSource> warps_product(const Kernel& kernel, const Contraction& product, const GemmForm& form,
+std::vector<KernelSource> mma_sync_gemm(const Kernel& kernel, const Contraction& contraction, const GemmForm& form,
                                         const Graph& graph) {
-  std::vector<KernelSource> sources{emit_gemm(kernel, product, form, graph)};
+  std::vector<KernelSource> sources{emit_gemm(kernel, contraction, form, graph)};
   const GemmTiles& t = form.tiles;
   if (t.split_k > 1)
     sources.push_back(emit_split_k_reduction(
-        kernel, product, form, SplitKPartials(t.split_k, product, kernel.pool, t.rows, t.columns), graph));
+        kernel, contraction, form, SplitKPartials(t.split_k, contraction, kernel.pool, t.rows, t.columns), graph));
   if (t.stream_k_tiles > 0)
-    sources.push_back(emit_split_k_reduction(kernel, product, form,
-                                             SplitKPartials(stream_k_of(kernel.pool, product, t), product, t), graph));
+    sources.push_back(emit_split_k_reduction(
+        kernel, contraction, form, SplitKPartials(stream_k_of(kernel.pool, contraction, t), contraction, t), graph));
   return sources;
 }
 
-std::vector<KernelSource> warpgroups_product(const Kernel& kernel, const Contraction& product,
-                                             const WarpgroupGemmForm& wide, const GemmForm& of_warps,
-                                             const Graph& graph, const Target& target) {
-  const WarpgroupPart part{kernel, wide.product ? *wide.product : product, wide};
+std::vector<KernelSource> wgmma_gemm(const Kernel& kernel, const Contraction& contraction,
+                                     const WarpgroupGemmForm& wide, const GemmForm& of_warps, const Graph& graph,
+                                     const Target& target) {
+  const WarpgroupPart part{kernel, wide.contraction ? *wide.contraction : contraction, wide};
   std::vector<KernelSource> sources{gemm_warpgroup({&part, 1}, graph, target)};
   const WarpgroupTiles& t = part.form.tiles;
   if (t.split_k == 1) return sources;
   GemmForm form = of_warps;
   form.tiles.columns = t.columns;
-  const SplitKPartials split_k(t.split_k, part.product, part.kernel.pool, t.rows() * t.cluster, t.columns);
-  sources.push_back(emit_split_k_reduction(part.kernel, part.product, form, split_k, graph));
+  const SplitKPartials split_k(t.split_k, part.contraction, part.kernel.pool, t.rows() * t.cluster, t.columns);
+  sources.push_back(emit_split_k_reduction(part.kernel, part.contraction, form, split_k, graph));
   return sources;
 }
 
@@ -89,44 +89,45 @@ TileCandidate choose_tile_candidate(const std::vector<WarpgroupGemms>& wide, con
   return {&wide[candidate < first ? candidate : candidate - of_warps.size()].forms[0], {}};
 }
 
-std::vector<KernelSource> tiled_product(const Kernel& kernel, const Contraction& product, GemmForm& form,
-                                        const Graph& graph, const Target& target, ScheduleChoice& choices) {
-  const WarpgroupCandidate warpgroup_candidate{&kernel, &product, &form, nullptr, &graph};
+std::vector<KernelSource> tiled_gemm(const Kernel& kernel, const Contraction& contraction, GemmForm& form,
+                                     const Graph& graph, const Target& target, ScheduleChoice& choices) {
+  const WarpgroupCandidate warpgroup_candidate{&kernel, &contraction, &form, nullptr, &graph};
   const std::vector<WarpgroupGemms> wide = rank_warpgroup_gemms({&warpgroup_candidate, 1}, target);
   const TileCandidate candidate = choose_tile_candidate(wide, form.ranking, form.cycles, choices);
-  if (candidate.wide) return warpgroups_product(kernel, product, *candidate.wide, form, graph, target);
+  if (candidate.wide) return wgmma_gemm(kernel, contraction, *candidate.wide, form, graph, target);
   form.tiles = candidate.tiles;
-  return warps_product(kernel, product, form, graph);
+  return mma_sync_gemm(kernel, contraction, form, graph);
 }
 
-std::vector<KernelSource> gathered_product(const Kernel& kernel, const Contraction& product, ConvolutionForm& form,
-                                           const Graph& graph, const Target& target, ScheduleChoice& choices) {
-  const std::vector<WarpgroupGemms> wide = rank_warpgroup_convolutions(graph, kernel, product, form, target);
+std::vector<KernelSource> gathered_convolution(const Kernel& kernel, const Contraction& contraction,
+                                               ConvolutionForm& form, const Graph& graph, const Target& target,
+                                               ScheduleChoice& choices) {
+  const std::vector<WarpgroupGemms> wide = rank_warpgroup_convolutions(graph, kernel, contraction, form, target);
   const TileCandidate candidate = choose_tile_candidate(wide, form.ranking, form.cycles, choices);
-  if (candidate.wide) return warpgroups_product(kernel, product, *candidate.wide, as_gemm(form), graph, target);
+  if (candidate.wide) return wgmma_gemm(kernel, contraction, *candidate.wide, as_gemm(form), graph, target);
   form.tiles = candidate.tiles;
-  return emit_convolution(kernel, product, {&form, 1}, graph);
+  return emit_convolution(kernel, contraction, {&form, 1}, graph);
 }
 
 // GEMMs without a warp-level form: several convolutions, each with its own K, computed one after the other, or
 // warpgroup MMA.
-std::vector<KernelSource> untiled_product(const Kernel& kernel, const Contraction& product, const Graph& graph,
-                                          const Target& target, ScheduleChoice& choices) {
-  const std::vector<WarpgroupGemms> wide = rank_warpgroup_images(graph, kernel, product, target);
+std::vector<KernelSource> untiled_contraction(const Kernel& kernel, const Contraction& contraction, const Graph& graph,
+                                              const Target& target, ScheduleChoice& choices) {
+  const std::vector<WarpgroupGemms> wide = rank_warpgroup_images(graph, kernel, contraction, target);
   std::optional<JoinedConvolutions> joined;
   if (!needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)))
-    joined = find_joined_convolutions(graph, kernel, product, target);
-  if (wide.empty() && !joined) return {emit_contraction(kernel, product, graph)};
+    joined = find_joined_convolutions(graph, kernel, contraction, target);
+  if (wide.empty() && !joined) return {emit_contraction(kernel, contraction, graph)};
   // Warpgroup candidates come first: the prediction for sequential convolutions models their loads too roughly.
   const TileCandidate candidate = choose_tile_candidate(wide, joined ? joined->ranking : std::vector<GemmTiles>(),
                                                         std::numeric_limits<double>::infinity(), choices);
   if (!candidate.wide) {
     joined->take(candidate.tiles);
-    return emit_convolution(kernel, product, joined->forms, graph);
+    return emit_convolution(kernel, contraction, joined->forms, graph);
   }
   const GemmForm form{
       .dtype = candidate.wide->dtype, .loops = {}, .tiles = {}, .accumulators = candidate.wide->accumulators};
-  return warpgroups_product(kernel, product, *candidate.wide, form, graph, target);
+  return wgmma_gemm(kernel, contraction, *candidate.wide, form, graph, target);
 }
 
 // Stencils in NHWC or NCHW, else row reductions, else one result per thread.
@@ -137,7 +138,7 @@ std::vector<KernelSource> rows_or_elements(const Kernel& kernel, const FormOfKer
   if (candidate.written) return {pointwise(*candidate.written, graph, target, choices)};
   if (candidate.planes) return {emit_nchw_stencil(kernel, *candidate.planes, graph)};
   if (candidate.columns) return {emit_sliding_window(*candidate.columns, graph)};
-  if (form.form == KernelForm::kRows)
+  if (form.form == KernelForm::kRowReduction)
     if (auto sources = row_reduction(form, kernel, graph, target, choices); !sources.empty()) return sources;
   return {direct(kernel, graph, target)};
 }
@@ -152,32 +153,32 @@ std::vector<KernelSource> sources_of(const Kernel& kernel, const FormOfKernel& f
           columns && !coarsens_in_vectors(kernel, graph, target))
         return {emit_sliding_window(*columns, graph)};
       return {pointwise(kernel, graph, target, choices)};
-    case KernelForm::kTensorCoreProduct:
-    case KernelForm::kProduct: {
+    case KernelForm::kTensorCoreContraction:
+    case KernelForm::kContraction: {
       const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
-      if (auto few = find_skinny_gemm(graph, shaped, *form.product, target))
-        return {choose_skinny_gemm(shaped, *form.product, *few, graph, choices)};
-      if (auto tiled = find_gemm(graph, shaped, *form.product, target))
-        return tiled_product(shaped, *form.product, *tiled, graph, target, choices);
+      if (auto few = find_skinny_gemm(graph, shaped, *form.contraction, target))
+        return {choose_skinny_gemm(shaped, *form.contraction, *few, graph, choices)};
+      if (auto tiled = find_gemm(graph, shaped, *form.contraction, target))
+        return tiled_gemm(shaped, *form.contraction, *tiled, graph, target, choices);
       if (!needs_wide_index(shaped, graph, point_count(shaped.pool, shaped.outputs.at(0).axes)))
-        if (auto gathered = find_convolution(graph, shaped, *form.product, target))
-          return gathered_product(shaped, *form.product, *gathered, graph, target, choices);
-      return untiled_product(shaped, *form.product, graph, target, choices);
+        if (auto gathered = find_convolution(graph, shaped, *form.contraction, target))
+          return gathered_convolution(shaped, *form.contraction, *gathered, graph, target, choices);
+      return untiled_contraction(shaped, *form.contraction, graph, target, choices);
     }
-    case KernelForm::kRowProduct:
-      if (auto tiled = find_pipelined_row_gemm(graph, *form.row_product, target)) {
+    case KernelForm::kRowGemm:
+      if (auto tiled = find_pipelined_row_gemm(graph, *form.row_gemm, target)) {
         choose_tiles(*tiled, choices);
-        return {emit_pipelined_row_gemm(*form.row_product, *tiled, graph)};
+        return {emit_pipelined_row_gemm(*form.row_gemm, *tiled, graph)};
       }
-      return {emit_row_gemm(*form.row_product, graph)};
+      return {emit_row_gemm(*form.row_gemm, graph)};
     case KernelForm::kAttention:
       return attention(*form.attention, graph, target);
-    case KernelForm::kRows:
+    case KernelForm::kRowReduction:
       if (auto vector = gemv_of(form, kernel, graph, target))
-        return {choose_skinny_gemm(vector->answer.kernel ? *vector->answer.kernel : kernel, *vector->answer.product,
+        return {choose_skinny_gemm(vector->answer.kernel ? *vector->answer.kernel : kernel, *vector->answer.contraction,
                                    vector->form, graph, choices)};
       return rows_or_elements(kernel, form, graph, target, choices);
-    case KernelForm::kElements:
+    case KernelForm::kThreadPerElement:
       return rows_or_elements(kernel, form, graph, target, choices);
   }
   throw InternalError("a kernel of unknown form");
@@ -205,19 +206,20 @@ std::optional<KernelSource> schedule_together(std::span<const Kernel* const> ker
   for (const Kernel* kernel : kernels) {
     found.push_back({form_of(*kernel), kernel, {}});
     Found& f = found.back();
-    if (f.form.form != KernelForm::kTensorCoreProduct) return std::nullopt;
+    if (f.form.form != KernelForm::kTensorCoreContraction) return std::nullopt;
     if (f.form.rewritten) f.shaped = &*f.form.rewritten;
-    if (find_skinny_gemm(graph, *f.shaped, *f.form.product, target)) return std::nullopt;
-    auto tiled = find_gemm(graph, *f.shaped, *f.form.product, target);
+    if (find_skinny_gemm(graph, *f.shaped, *f.form.contraction, target)) return std::nullopt;
+    auto tiled = find_gemm(graph, *f.shaped, *f.form.contraction, target);
     if (!tiled) return std::nullopt;
     f.tiled = *std::move(tiled);
   }
   std::vector<WarpgroupCandidate> warpgroup_candidates;
-  for (const Found& f : found) warpgroup_candidates.push_back({f.shaped, &*f.form.product, &f.tiled});
+  for (const Found& f : found) warpgroup_candidates.push_back({f.shaped, &*f.form.contraction, &f.tiled});
   const std::vector<WarpgroupGemmForm> wide = find_warpgroup_gemms(warpgroup_candidates, target);
   if (wide.empty()) return std::nullopt;
   std::vector<WarpgroupPart> parts;
-  for (std::size_t i = 0; i < found.size(); ++i) parts.push_back({*found[i].shaped, *found[i].form.product, wide[i]});
+  for (std::size_t i = 0; i < found.size(); ++i)
+    parts.push_back({*found[i].shaped, *found[i].form.contraction, wide[i]});
   KernelSource source = gemm_warpgroup(parts, graph, target);
   if (parameter_bytes(source.parameters) > static_cast<std::size_t>(kMaxParameterBytes) ||
       !source.table_parameters.empty())

@@ -17,7 +17,7 @@ namespace {
 
 // True if the copy already consists of contiguous 16-byte vectors and whole sectors; wider elements would not be
 // faster.
-bool lies_in_vectors(const Kernel& kernel, const Graph& graph) {
+bool is_stored_in_vectors(const Kernel& kernel, const Graph& graph) {
   const Kernel merged = merge_axes(kernel, graph);
   const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
   const int size = bits(merged.outputs[0].type.dtype), width = 128 / size;
@@ -61,7 +61,7 @@ void name_as_in_model(KernelSource& source, const Kernel& kernel, const Graph& g
 std::vector<KernelSource> schedule_word_copy(const Kernel& kernel, const Graph& graph, const Target& target,
                                              const std::string& wanted, FormMemory& forms) {
   const std::optional<WordCopy> words = as_words(kernel, graph);
-  if (!words || lies_in_vectors(kernel, graph)) return schedule(kernel, graph, target, forms, wanted);
+  if (!words || is_stored_in_vectors(kernel, graph)) return schedule(kernel, graph, target, forms, wanted);
   std::vector<KernelSource> sources = schedule(words->kernel, words->graph, target, forms, wanted);
   for (KernelSource& source : sources) name_as_in_model(source, kernel, graph, *words);
   return sources;

@@ -26,8 +26,13 @@ constexpr int kMmaThreads = 128, kScalarThreads = 256;
 class ContractionEmitter {
  public:
   ContractionEmitter(const Kernel& kernel, const Graph& graph, ExprEmitter& emitter, KernelWriter& writer,
-                     Contraction product)
-      : kernel_(kernel), pool_(kernel.pool), graph_(graph), emitter_(emitter), writer_(writer), p_(std::move(product)) {
+                     Contraction contraction)
+      : kernel_(kernel),
+        pool_(kernel.pool),
+        graph_(graph),
+        emitter_(emitter),
+        writer_(writer),
+        p_(std::move(contraction)) {
     block_k_ = p_.tensor_dtype ? kMmaK : kScalarK;
     threads_ = p_.tensor_dtype ? kMmaThreads : kScalarThreads;
   }
@@ -111,7 +116,7 @@ class ContractionEmitter {
     }
     for (const ContractionLoop& loop : p_.loops)
       for (const ContractionTerm& term : loop.terms) {
-        std::string& sum = sums_[term.reduction] = writer_.unique("sum");
+        std::string& sum = accumulators_[term.reduction] = writer_.unique("sum");
         if (p_.tensor_dtype)
           writer_.line(fmt::format("float {}[2][4][4] = {{}};", sum));
         else
@@ -210,7 +215,7 @@ class ContractionEmitter {
     const bool k_vectors = takes_vectors(operand, k_axes_);
     const bool across_vectors = vectors_across(operand, is_left);
     const bool across_first = across_vectors || (!k_vectors && runs_across(operand, across));
-    if (across_first && !across_vectors && p_.tensor_dtype) return fill_in_eights(tile, operand, is_left, step);
+    if (across_first && !across_vectors && p_.tensor_dtype) return fill_columns_of_eight(tile, operand, is_left, step);
     const int width = k_vectors || across_vectors ? 8 : 1;
     const int total = kTile * block_k_ / width;
     const std::string e = writer_.unique("e"), line = writer_.unique("line"), place = writer_.unique("place");
@@ -245,7 +250,7 @@ class ContractionEmitter {
 
   // Each thread loads eight places of a line, and neighbouring threads neighbouring lines. Single elements would cause
   // bank conflicts.
-  void fill_in_eights(const std::string& tile, ExprId operand, bool is_left, const std::string& step) {
+  void fill_columns_of_eight(const std::string& tile, ExprId operand, bool is_left, const std::string& step) {
     const std::vector<std::uint32_t>& across = is_left ? p_.rows : p_.columns;
     const std::string e = writer_.unique("e"), line = writer_.unique("line"), place = writer_.unique("place");
     writer_.line(kUnrollToFit);
@@ -395,7 +400,7 @@ class ContractionEmitter {
       writer_.line("#pragma unroll");
       writer_.line(fmt::format(
           "  for (int j = 0; j < 4; ++j) {0}({1}[i][j], {2}[i], {{{3}[j / 2][j % 2 * 2], {3}[j / 2][j % 2 * 2 + 1]}});",
-          mma, sums_.at(term.reduction), a(term.left), b(term.right)));
+          mma, accumulators_.at(term.reduction), a(term.left), b(term.right)));
     }
     writer_.close();
   }
@@ -419,7 +424,7 @@ class ContractionEmitter {
       writer_.line("#pragma unroll");
       writer_.line("for (int i = 0; i < 4; ++i)");
       writer_.line("#pragma unroll");
-      writer_.line(fmt::format("  for (int j = 0; j < 4; ++j) {}[i][j] += {} * {};", sums_.at(term.reduction),
+      writer_.line(fmt::format("  for (int j = 0; j < 4; ++j) {}[i][j] += {} * {};", accumulators_.at(term.reduction),
                                place_in(left_tiles_[term.left], "thread_row + 16 * i", "kk", true),
                                place_in(right_tiles_[term.right], "thread_column + 16 * j", "kk", true)));
     }
@@ -460,7 +465,7 @@ class ContractionEmitter {
 
   // Copies the accumulators into an indexable array and opens a loop over them.
   void take_items(int items, const char* place) {
-    for (const auto& [reduction, sum] : sums_) {
+    for (const auto& [reduction, sum] : accumulators_) {
       const std::string all = writer_.unique(sum + "_items");
       writer_.line(fmt::format("{} {}[{}];", c_type(pool_[reduction].type), all, items));
       writer_.line("#pragma unroll");
@@ -480,17 +485,17 @@ class ContractionEmitter {
   int block_k_ = 0, threads_ = 0;
   std::vector<std::uint32_t> k_axes_;  // of the current loop
   std::vector<std::string> left_tiles_, right_tiles_;
-  std::map<ExprId, std::string> sums_;
+  std::map<ExprId, std::string> accumulators_;
   std::map<ExprId, std::string> row_values_;  // in shared memory, one per row of the tile
   std::string row0_, column0_, expert_of_row_, matrix_;
 };
 
 }  // namespace
 
-KernelSource emit_contraction(const Kernel& kernel, const Contraction& product, const Graph& graph) {
+KernelSource emit_contraction(const Kernel& kernel, const Contraction& contraction, const Graph& graph) {
   KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
   ExprEmitter emitter(kernel, writer);
-  return ContractionEmitter(kernel, graph, emitter, writer, product).emit();
+  return ContractionEmitter(kernel, graph, emitter, writer, contraction).emit();
 }
 
 }  // namespace fusec

@@ -18,6 +18,6 @@
 
 namespace fusec {
 
-KernelSource emit_contraction(const Kernel& kernel, const Contraction& product, const Graph& graph);
+KernelSource emit_contraction(const Kernel& kernel, const Contraction& contraction, const Graph& graph);
 
 }  // namespace fusec

@@ -13,14 +13,14 @@ namespace fusec {
 namespace {
 
 // The loads of the epilogue, without those of the accumulators.
-std::vector<ExprId> epilogue_operands(const EpilogueVectors& eights) {
-  const ExprPool& pool = eights.kernel.pool;
+std::vector<ExprId> epilogue_operands(const EpilogueVectors& vectors) {
+  const ExprPool& pool = vectors.kernel.pool;
   std::vector<std::uint8_t> wanted(pool.size(), 0);
-  for (const ExprId root : roots_of(eights.kernel)) wanted[root] = 1;
+  for (const ExprId root : roots_of(vectors.kernel)) wanted[root] = 1;
   std::vector<ExprId> loads;
   for (std::size_t i = pool.size(); i-- > 0;) {
     const auto id = static_cast<ExprId>(i);
-    if (!wanted[id] || eights.accumulators.contains(id)) continue;
+    if (!wanted[id] || vectors.accumulators.contains(id)) continue;
     if (pool[id].op == ExprOp::kLoad) loads.push_back(id);
     for (const ExprId a : pool[id].args)
       if (a != kNoExpr) wanted[a] = 1;
@@ -46,11 +46,11 @@ bool continues(const Kernel& kernel, std::uint32_t axis, const IndexExpr& elemen
 
 // The number of last column axes to merge so that their extent is a multiple of eight: images of 28 by 28 have no rows
 // of eights, but have whole eights together. 0 if there is no such number.
-std::size_t last_columns(const Kernel& kernel, const Contraction& product) {
+std::size_t last_columns(const Kernel& kernel, const Contraction& contraction) {
   const ExprPool& pool = kernel.pool;
   IndexExpr count = 1;
-  for (std::size_t last = 1; last <= product.columns.size(); ++last) {
-    const std::uint32_t axis = product.columns[product.columns.size() - last];
+  for (std::size_t last = 1; last <= contraction.columns.size(); ++last) {
+    const std::uint32_t axis = contraction.columns[contraction.columns.size() - last];
     if (last > 1 && !continues(kernel, axis, count)) return 0;
     count = simplify(count * pool.extent(axis), pool.bounds());
     if (proves_multiple_of(count, kEpilogueVectorWidth, pool.bounds())) return last;
@@ -93,11 +93,11 @@ AxisChange eights_of(const Kernel& kernel, const std::vector<std::uint32_t>& mer
 
 }  // namespace
 
-int epilogue_vector_width(const Kernel& kernel, const Contraction& product) {
-  return last_columns(kernel, product) == 0 ? 1 : kEpilogueVectorWidth;
+int epilogue_vector_width(const Kernel& kernel, const Contraction& contraction) {
+  return last_columns(kernel, contraction) == 0 ? 1 : kEpilogueVectorWidth;
 }
 
-EpilogueVectors with_epilogue_vectors(const Kernel& kernel, const Contraction& product,
+EpilogueVectors with_epilogue_vectors(const Kernel& kernel, const Contraction& contraction,
                                       const std::map<ExprId, std::string>& accumulators, int width,
                                       const std::map<ExprId, std::string>& known) {
   EpilogueVectors made;
@@ -106,15 +106,15 @@ EpilogueVectors with_epilogue_vectors(const Kernel& kernel, const Contraction& p
   for (const auto& [reduction, sum] : accumulators) reductions.push_back(reduction);
   for (const auto& [value, text] : known) reductions.push_back(value);
   // The axes that are merged and split into eights.
-  const std::size_t together = width > 1 ? last_columns(kernel, product) : 0;
-  const std::vector<std::uint32_t> merged(product.columns.end() - static_cast<std::ptrdiff_t>(together),
-                                          product.columns.end());
+  const std::size_t merged_axes = width > 1 ? last_columns(kernel, contraction) : 0;
+  const std::vector<std::uint32_t> merged(contraction.columns.end() - static_cast<std::ptrdiff_t>(merged_axes),
+                                          contraction.columns.end());
   std::map<std::uint32_t, std::uint32_t> now;
   made.kernel = change_axes(
       kernel,
       [&](ExprPool& pool, ExprCopier& copier) {
         AxisChange change = eights_of(kernel, merged, width, pool, made, now);
-        if (product.expert_index) made.ones.push_back(copier.copy_axis(product.expert_index->axis));
+        if (contraction.expert_index) made.unit_axes.push_back(copier.copy_axis(contraction.expert_index->axis));
         return change;
       },
       reductions);
@@ -127,34 +127,34 @@ EpilogueVectors with_epilogue_vectors(const Kernel& kernel, const Contraction& p
       if (now.contains(a)) list.push_back(now.at(a));
     return list;
   };
-  made.batch = renamed(product.batch);
-  made.rows = renamed(product.rows);
-  made.columns = renamed(product.columns);
-  for (const std::uint32_t a : renamed(product.shared_rest)) made.ones.push_back(a);
+  made.batch = renamed(contraction.batch);
+  made.rows = renamed(contraction.rows);
+  made.columns = renamed(contraction.columns);
+  for (const std::uint32_t a : renamed(contraction.shared_rest)) made.unit_axes.push_back(a);
   return made;
 }
 
-void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, const EpilogueVectors& eights,
+void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, const EpilogueVectors& vectors,
                           const std::map<ExprId, std::string>& names, const std::vector<std::string>& elsewhere) {
   KernelWriter& writer = emitter.writer();
-  const std::vector<ExprId> roots = roots_of(eights.kernel);
+  const std::vector<ExprId> roots = roots_of(vectors.kernel);
   // Defines the accumulators, so that nothing of the GEMM is computed again before the loop over lanes.
   for (const auto& [reduction, name] : names) emitter.define(reduction, name + ".v[0]");
-  VectorLoads loads(emitter, graph, eights.lane, eights.width);
+  VectorLoads loads(emitter, graph, vectors.lane, vectors.width);
   const std::string lane = writer.unique("e");
-  loads.declare(epilogue_operands(eights), lane);
+  loads.declare(epilogue_operands(vectors), lane);
   std::vector<VectorStore> stores;
-  for (std::size_t i = 0; i < eights.kernel.outputs.size(); ++i) {
-    const KernelOutput& output = eights.kernel.outputs[i];
+  for (std::size_t i = 0; i < vectors.kernel.outputs.size(); ++i) {
+    const KernelOutput& output = vectors.kernel.outputs[i];
     stores.push_back(i < elsewhere.size() && !elsewhere[i].empty()
-                         ? VectorStore::elsewhere(emitter, output, eights.width, elsewhere[i])
-                         : VectorStore::plan(emitter, output, eights.lane, eights.width));
+                         ? VectorStore::elsewhere(emitter, output, vectors.width, elsewhere[i])
+                         : VectorStore::plan(emitter, output, vectors.lane, vectors.width));
   }
   emitter.emit_independent(roots);
   writer.line(kUnrollToFit);
-  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, eights.width));
+  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, vectors.width));
   const ExprEmitter::Mark mark = emitter.mark();
-  emitter.bind(eights.lane, lane);
+  emitter.bind(vectors.lane, lane);
   for (const auto& [reduction, name] : names) emitter.define(reduction, fmt::format("{}.v[{}]", name, lane));
   const std::vector<std::string> values = emitter.emit(roots);
   for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(emitter, lane, values[i]);
@@ -164,12 +164,12 @@ void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, const Epilog
   emitter.load_text = nullptr;
 }
 
-void emit_epilogue_scalar(ExprEmitter& emitter, const EpilogueVectors& eights) {
+void emit_epilogue_scalar(ExprEmitter& emitter, const EpilogueVectors& vectors) {
   KernelWriter& writer = emitter.writer();
-  const std::vector<std::string> values = emitter.emit(roots_of(eights.kernel));
-  for (std::size_t i = 0; i < eights.kernel.outputs.size(); ++i) {
-    const KernelOutput& output = eights.kernel.outputs[i];
-    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), eights.kernel.pool.bounds());
+  const std::vector<std::string> values = emitter.emit(roots_of(vectors.kernel));
+  for (std::size_t i = 0; i < vectors.kernel.outputs.size(); ++i) {
+    const KernelOutput& output = vectors.kernel.outputs[i];
+    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), vectors.kernel.pool.bounds());
     writer.line(store_text(writer, output, emitter.index(at), values[i]));
   }
 }

@@ -19,7 +19,7 @@ inline constexpr int kEpilogueVectorWidth = 8;
 struct EpilogueVectors {
   Kernel kernel;
   std::vector<std::uint32_t> batch, rows, columns;  // columns: groups of eight
-  std::vector<std::uint32_t> ones;                  // axes of extent 1 and the expert axis
+  std::vector<std::uint32_t> unit_axes;             // axes of extent 1 and the expert axis
   std::uint32_t lane = 0;
   std::map<ExprId, std::string> accumulators;  // the given names, by the new ids of the accumulators
   std::map<ExprId, std::string> known;         // the text of other known values, by their new ids
@@ -27,19 +27,19 @@ struct EpilogueVectors {
 };
 
 // Returns 8 if the number of columns is a proven multiple of eight, else 1.
-int epilogue_vector_width(const Kernel& kernel, const Contraction& product);
+int epilogue_vector_width(const Kernel& kernel, const Contraction& contraction);
 
-EpilogueVectors with_epilogue_vectors(const Kernel& kernel, const Contraction& product,
+EpilogueVectors with_epilogue_vectors(const Kernel& kernel, const Contraction& contraction,
                                       const std::map<ExprId, std::string>& accumulators, int width,
                                       const std::map<ExprId, std::string>& known = {});
 
 // Stores the eight elements of each output at the bound axes. `names`: for each accumulator a variable with an array
 // `v` of eight. `elsewhere`: for each output the start of a call to which the words are appended; "" stores them to
 // memory.
-void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, const EpilogueVectors& eights,
+void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, const EpilogueVectors& vectors,
                           const std::map<ExprId, std::string>& names, const std::vector<std::string>& elsewhere = {});
 
 // Stores one element of each output; the accumulators must be defined.
-void emit_epilogue_scalar(ExprEmitter& emitter, const EpilogueVectors& eights);
+void emit_epilogue_scalar(ExprEmitter& emitter, const EpilogueVectors& vectors);
 
 }  // namespace fusec

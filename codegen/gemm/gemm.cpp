@@ -22,11 +22,11 @@ namespace {
 
 class GemmEmitter {
  public:
-  GemmEmitter(const Kernel& kernel, const Contraction& product, const GemmForm& form, const RowGemm* rows,
+  GemmEmitter(const Kernel& kernel, const Contraction& contraction, const GemmForm& form, const RowGemm* rows,
               const Graph& graph, KernelWriter& writer)
       : kernel_(form.pairs ? form.pairs->kernel : kernel),
-        product_(form.pairs ? form.pairs->product : product),
-        results_(product),
+        contraction_(form.pairs ? form.pairs->contraction : contraction),
+        results_(contraction),
         form_(form),
         rows_(rows),
         tiles_(form.tiles),
@@ -34,11 +34,11 @@ class GemmEmitter {
         graph_(graph),
         writer_(writer),
         emitter_(kernel_, writer) {
-    if (tiles_.stream_k_tiles > 0) stream_k_ = stream_k_of(pool_, product_, tiles_);
+    if (tiles_.stream_k_tiles > 0) stream_k_ = stream_k_of(pool_, contraction_, tiles_);
   }
 
   KernelSource emit() {
-    for (const std::uint32_t a : product_.shared_rest) emitter_.bind(a, "0");
+    for (const std::uint32_t a : contraction_.shared_rest) emitter_.bind(a, "0");
     block_.stages = writer_.unique("stages");
     block_.each = writer_.unique("each");
     writer_.use("dynamic_shared");
@@ -49,7 +49,7 @@ class GemmEmitter {
     declare_accumulators();
     for (std::size_t i = 0; i < form_.loops.size(); ++i) {
       if (form_.loops.size() > 1) writer_.open("");
-      main_loop(product_.loops[i], form_.loops[i]);
+      main_loop(contraction_.loops[i], form_.loops[i]);
       if (i + 1 < form_.loops.size()) writer_.line("__syncthreads();");
       if (form_.loops.size() > 1) writer_.close();
     }
@@ -65,7 +65,7 @@ class GemmEmitter {
     source.name = kernel_name(graph_, kernel_.nodes) + (tiles_.split_k > 1 ? "_shares"
                                                         : uses_stream_k()  ? "_streams"
                                                                            : "");
-    source.grid[0] = simplify(tiles_down() * tiles_across() * count(product_.batch), pool_.bounds());
+    source.grid[0] = simplify(tiles_down() * tiles_across() * count(contraction_.batch), pool_.bounds());
     if (uses_stream_k()) source.grid[0] = stream_k_->whole + stream_k_->blocks;
     source.grid[1] = tiles_.split_k;
     source.dynamic_shared = rows_ ? std::max(tile_bytes(form_), whole_rows_bytes(form_)) : shared_bytes(form_);
@@ -82,7 +82,7 @@ class GemmEmitter {
     if (form_.dtype == DType::kFloat8E4M3FN) return 256;
     const bool needs_registers = std::ranges::any_of(form_.loops, [&](const GemmLoop& loop) {
       const auto transformed = [](const GemmOperand& operand) { return operand.transformed(); };
-      return form_.in_parts(loop) ||
+      return form_.has_partial_accumulators(loop) ||
              std::ranges::count_if(loop.left, transformed) + std::ranges::count_if(loop.right, transformed) > 1;
     });
     return needs_registers ? 384 : 512;
@@ -91,14 +91,14 @@ class GemmEmitter {
   // Opens a loop over the tiles in a block's range of the stream. Most blocks have one whole tile.
   void open_stream_k_range() {
     const std::string at = writer_.unique("at"), end = writer_.unique("end");
-    stretches_ = writer_.unique("Streams");
+    stream_k_type_ = writer_.unique("Streams");
     number_ = writer_.unique("number"), steps_ = writer_.unique("steps");
     block_.first_step = writer_.unique("first_step");
-    writer_.line(fmt::format("using {} = {};", stretches_, name_of(*stream_k_, writer_)));
+    writer_.line(fmt::format("using {} = {};", stream_k_type_, name_of(*stream_k_, writer_)));
     writer_.open(
         fmt::format("for (int {0} = {2}::first_of(blockIdx.x), {1} = {2}::first_of(blockIdx.x + 1); {0} < {1}; {0} += "
                     "{3} - {0} % {3})",
-                    at, end, stretches_, stream_k_->steps));
+                    at, end, stream_k_type_, stream_k_->steps));
     writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2}, {4} = min({2} - {3}, {5} - {1});", number_,
                              at, stream_k_->steps, block_.first_step, steps_, end));
   }
@@ -112,15 +112,15 @@ class GemmEmitter {
         stream_k_->whole == 0 ? number_ : fmt::format("{} - {}", number_, stream_k_->whole);
     const std::string tile = writer_.unique("streamed"), part = writer_.unique("part");
     writer_.line(fmt::format("const int {0} = {1}, {2} = {3}::part_of(blockIdx.x, {0});", tile, stream_k_tiles, part,
-                             stretches_));
-    store_partials(SplitKPartials(*stream_k_, product_, tiles_), {part, tile, "warp_row", "warp_column"});
+                             stream_k_type_));
+    store_partials(SplitKPartials(*stream_k_, contraction_, tiles_), {part, tile, "warp_row", "warp_column"});
     writer_.line("__syncthreads();  // the tiles' memory is free");
     writer_.close();
   }
 
   void finish_tile() {
     GemmEpilogue epilogue{.kernel = kernel_,
-                          .product = results_,
+                          .contraction = results_,
                           .form = form_,
                           .accumulators = accumulators_,
                           .row0 = block_.row0,
@@ -141,11 +141,11 @@ class GemmEmitter {
   }
 
   void store_partials() {
-    store_partials(SplitKPartials(tiles_.split_k, product_, pool_, tiles_.rows, tiles_.columns),
+    store_partials(SplitKPartials(tiles_.split_k, contraction_, pool_, tiles_.rows, tiles_.columns),
                    {split_, block_.batch, block_.row0 + " + warp_row", block_.column0 + " + warp_column"});
   }
 
-  void store_partials(const SplitKPartials& split_k, const SplitPlace& place) {
+  void store_partials(const SplitKPartials& split_k, const SplitPosition& place) {
     std::string partial;
     int which = 0;
     for (const auto& [reduction, type] : sum_types()) {
@@ -158,7 +158,7 @@ class GemmEmitter {
   // The accumulators in the order of the contraction's terms.
   std::vector<std::pair<ExprId, ScalarType>> sum_types() const {
     std::vector<std::pair<ExprId, ScalarType>> types;
-    for (const ContractionLoop& loop : product_.loops)
+    for (const ContractionLoop& loop : contraction_.loops)
       for (const ContractionTerm& term : loop.terms) types.emplace_back(term.reduction, pool_[term.reduction].type);
     return types;
   }
@@ -170,7 +170,7 @@ class GemmEmitter {
     writer_.use(form_.tensor_cores() ? "whole_rows" : "whole_lane_rows");
     writer_.line("__syncthreads();  // the tiles' memory is free");
     std::map<ExprId, std::string> rows;
-    for (const auto& [reduction, sum] : accumulators_) {
+    for (const auto& [reduction, accumulator] : accumulators_) {
       const std::size_t before = rows.size() * static_cast<std::size_t>(tiles_.rows * stride);
       std::string& whole = rows[reduction] = writer_.unique("whole_rows");
       writer_.line(fmt::format("float* const {} = (float*)dynamic_shared{};", whole,
@@ -180,10 +180,11 @@ class GemmEmitter {
       const std::string at = fmt::format("{} + (warp_row + i * 16) * {} + warp_column", whole, stride);
       if (form_.tensor_cores())
         writer_.line(fmt::format("  store_whole_rows<{}, {}>({}{}, {}[i], warp_lane);", tiles_.columns, neighbours == 8,
-                                 at, neighbours == 8 ? " / 2" : "", sum));
+                                 at, neighbours == 8 ? " / 2" : "", accumulator));
       else
         writer_.line(fmt::format("  store_whole_lane_rows<{}, {}, {}>({}, {}, i, warp_lane);",
-                                 form_.loops[0].left[0].k_major, form_.loops[0].right[0].k_major, stride, at, sum));
+                                 form_.loops[0].left[0].k_major, form_.loops[0].right[0].k_major, stride, at,
+                                 accumulator));
     }
     writer_.line("__syncthreads();");
     emit_row_gemm_epilogue({*rows_, rows, block_.row0, tiles_.rows, stride, tiles_.threads(), neighbours}, graph_,
@@ -202,11 +203,13 @@ class GemmEmitter {
   // group, to be aligned, has up to a = aligned_rows() - 1 rows of other groups. A group of n rows then has at most
   // ceil((n + a) / t) <= (n + a - 1) / t + 1 tiles of t rows.
   IndexExpr tiles_down() const {
-    const IndexExpr groups = form_.groups ? pool_.extent(product_.expert_index->axis) : 0;
+    const IndexExpr groups = form_.groups ? pool_.extent(contraction_.expert_index->axis) : 0;
     const IndexExpr ahead = aligned_rows() > 1 ? groups * (aligned_rows() - 2) : 0;
-    return simplify(ceil_div(count(product_.rows) + ahead, tiles_.rows) + groups, pool_.bounds());
+    return simplify(ceil_div(count(contraction_.rows) + ahead, tiles_.rows) + groups, pool_.bounds());
   }
-  IndexExpr tiles_across() const { return simplify(ceil_div(count(product_.columns), tiles_.columns), pool_.bounds()); }
+  IndexExpr tiles_across() const {
+    return simplify(ceil_div(count(contraction_.columns), tiles_.columns), pool_.bounds());
+  }
   std::string integer() const { return writer_.index_type(); }
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
   std::vector<std::string> comment() const {
@@ -226,7 +229,7 @@ class GemmEmitter {
   void place_block() {
     block_.row0 = writer_.unique("row0");
     block_.column0 = writer_.unique("column0");
-    const auto [tile, batch] = fusec::place_block(emitter_, product_, tiles_down(), tiles_across(),
+    const auto [tile, batch] = fusec::place_block(emitter_, contraction_, tiles_down(), tiles_across(),
                                                   uses_stream_k() ? number_ : "(int)blockIdx.x");
     block_.batch = batch;
     if (tiles_.split_k > 1) {
@@ -244,29 +247,29 @@ class GemmEmitter {
   // Sets the block's group and rows. There may be fewer tiles than blocks; the others return.
   void place_in_group(const std::string& tile) {
     writer_.use("row_groups");
-    const std::string all = text(pool_.extent(product_.expert_index->axis)), memory = writer_.unique("ends");
+    const std::string all = text(pool_.extent(contraction_.expert_index->axis)), memory = writer_.unique("ends");
     block_.matrix = writer_.unique("matrix");
     block_.row_end = writer_.unique("row_end");
     writer_.line(fmt::format("__shared__ int {}[2 * {}];", memory, all));
-    const std::string ends = emit_group_ends(emitter_, product_, *form_.groups, tiles_.threads(), memory);
+    const std::string ends = emit_group_ends(emitter_, contraction_, *form_.groups, tiles_.threads(), memory);
     const std::string group = writer_.unique("rows_of_tile");
     writer_.line(fmt::format("const RowsOfTile {} = rows_of_tile<{}, {}>({}, {}, {}, {}.row);", group, tiles_.rows,
-                             aligned_rows(), ends, all, text(count(product_.rows)), tile));
+                             aligned_rows(), ends, all, text(count(contraction_.rows)), tile));
     if (aligned_rows() > 1) block_.row_begin = group + ".begin";
     writer_.line(fmt::format("if ({0}.first >= {0}.end) return;", group));
     writer_.line(fmt::format("const {0} {1} = {2}.first, {3} = {2}.end, {4} = {2}.group;", integer(), block_.row0,
                              group, block_.row_end, block_.matrix));
     writer_.line(fmt::format("const {} {} = {}.column * {};", integer(), block_.column0, tile, tiles_.columns));
-    emitter_.bind(product_.expert_index->axis, block_.matrix);
+    emitter_.bind(contraction_.expert_index->axis, block_.matrix);
     emitter_.define(form_.groups->number, fmt::format("(long long){}", block_.matrix));
   }
 
   void declare_accumulators() {
-    for (std::size_t i = 0; i < product_.loops.size(); ++i)
-      for (const ContractionTerm& term : product_.loops[i].terms) {
-        std::string& sum = accumulators_[term.reduction] = writer_.unique("sum");
-        declare_accumulator(writer_, tiles_, form_.tensor_cores(), pool_[term.reduction].type, sum);
-        if (form_.tensor_cores() && form_.in_parts(form_.loops[i]))
+    for (std::size_t i = 0; i < contraction_.loops.size(); ++i)
+      for (const ContractionTerm& term : contraction_.loops[i].terms) {
+        std::string& accumulator = accumulators_[term.reduction] = writer_.unique("sum");
+        declare_accumulator(writer_, tiles_, form_.tensor_cores(), pool_[term.reduction].type, accumulator);
+        if (form_.tensor_cores() && form_.has_partial_accumulators(form_.loops[i]))
           declare_accumulator(writer_, tiles_, true,
                               form_.dtype == DType::kInt8 ? ScalarType::kInt32 : ScalarType::kFloat32,
                               parts_[term.reduction] = writer_.unique("part"));
@@ -286,15 +289,15 @@ class GemmEmitter {
           form_.tf32 && !f.operand->k_major
               ? fmt::format("WordPlaces<{}, {}, {}, {}>", f.left, f.units, pieces, slices)
               : fmt::format("FragmentPlaces<{}, {}, {}, {}, {}>", f.left, f.operand->k_major, f.units, pieces, slices);
-      writer_.line(fmt::format("const {} {}({} + {}, {}, warp_lane);", type, f.places, block_.stages, f.tile,
-                               f.left ? "warp_row" : "warp_column"));
+      writer_.line(fmt::format("const {} {}({} + {}, {}, warp_lane);", type, f.fragment_addresses, block_.stages,
+                               f.tile, f.left ? "warp_row" : "warp_column"));
     }
     writer_.line(fmt::format("unsigned {};", names));
     const std::string load = writer_.unique("load");
     writer_.open(fmt::format("const auto {} = [&](int buffer, unsigned stage, {}int slice)", load,
                              operand_loader.computes() ? "int place, " : ""));
     for (const GemmOperandTile& f : operand_loader.all())
-      writer_.line(fmt::format("{}.load({}[buffer], {}, slice);", f.places, f.fragments,
+      writer_.line(fmt::format("{}.load({}[buffer], {}, slice);", f.fragment_addresses, f.fragments,
                                f.operand->transformed() ? fmt::format("place * {}", f.bytes) : "stage"));
     writer_.close("};");
     return load;
@@ -304,24 +307,24 @@ class GemmEmitter {
     const std::string steps = uses_stream_k() ? steps_ : writer_.unique("steps");
     const IndexExpr all_steps = ceil_div(count(loop.k), tiles_.k);
     const std::string all = text(all_steps);
-    const int together = steps_per_scale_block(operands.block, tiles_.k);
+    const int unsplit_steps = steps_per_scale_block(operands.block, tiles_.k);
     if (tiles_.split_k > 1) {
-      const SplitSteps split = split_steps(emitter_, split_, all_steps, together, tiles_.split_k);
+      const SplitSteps split = split_steps(emitter_, split_, all_steps, unsplit_steps, tiles_.split_k);
       block_.first_step = writer_.unique("first_step");
       writer_.line(
           fmt::format("const int {0} = {1}, {2} = {3} - {0};", block_.first_step, split.first, steps, split.end));
     }
-    GemmOperandLoader operand_loader(product_, loop, operands, form_, block_, graph_, emitter_);
+    GemmOperandLoader operand_loader(contraction_, loop, operands, form_, block_, graph_, emitter_);
     operand_loader.declare_copies();
     operand_loader.load_k_invariant_scales();
     const std::string fetch = operand_loader.declare_fetch();
     operand_loader.declare_compute();
     const int ahead = tiles_.stages - 1;
     const std::int64_t least_steps =
-        uses_stream_k() ? 1 : range_of(all_steps, pool_.bounds()).min / together / tiles_.split_k;
+        uses_stream_k() ? 1 : range_of(all_steps, pool_.bounds()).min / unsplit_steps / tiles_.split_k;
     if (form_.groups)  // rows after the last group have no matrix
       writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", steps, block_.matrix,
-                               text(pool_.extent(product_.expert_index->axis)), all));
+                               text(pool_.extent(contraction_.expert_index->axis)), all));
     else if (tiles_.split_k == 1 && !uses_stream_k())
       writer_.line(fmt::format("const int {} = {};", steps, all));
     writer_.line("#pragma unroll");
@@ -384,13 +387,13 @@ class GemmEmitter {
     const std::string load = declare_load(operand_loader);
     const std::vector<Offset> offsets = declare_offsets(loop, operand_loader);
     const int slices = tiles_.k * form_.element_bytes() / 32;
-    const bool computes = operand_loader.has_to_compute(), places = operand_loader.computes();
+    const bool computes = operand_loader.has_to_compute(), two_tiles = operand_loader.computes();
     writer_.line(lines.wait);
     if (computes) compute_first(operand_loader, lines);
     writer_.line("__syncthreads();");
     // Without a matrix, or with an empty K, there is no tile.
     writer_.line(fmt::format("{}{}(0, 0, {}0);", lines.has_tile ? "" : fmt::format("if ({} > 0) ", lines.steps), load,
-                             places ? "0, " : ""));
+                             two_tiles ? "0, " : ""));
     writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", lines.steps));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int slice = 0; slice < {}; ++slice)", slices));
@@ -399,7 +402,7 @@ class GemmEmitter {
     writer_.line("__syncthreads();");
     writer_.line(lines.next_stage);
     writer_.close();
-    const std::string place = places ? fmt::format("(step + (slice == {})) % 2, ", slices - 1) : "";
+    const std::string place = two_tiles ? fmt::format("(step + (slice == {})) % 2, ", slices - 1) : "";
     // After the last tile, stale fragments are loaded but never multiplied.
     const std::string there =
         lines.all_stages ? "" : fmt::format("if (slice < {} || step + 1 < {}) ", slices - 1, lines.steps);
@@ -424,14 +427,14 @@ class GemmEmitter {
     for (const Offset& o : offsets)
       writer_.line(
           fmt::format("add_fragments<{}>({}, {}[slice % 2]);", o.other->left, o.accumulators, o.other->fragments));
-    if (operands.block != 0 && operand_loader.blocks_of_step() > 1) add_parts_of_slices(loop, operand_loader, slices);
+    if (operands.block != 0 && operand_loader.blocks_per_step() > 1) add_parts_of_slices(loop, operand_loader, slices);
     if (computes) {
       writer_.open("if (slice == 0)");
       compute_next(operand_loader, lines);
       writer_.close();
     }
     writer_.close();
-    if (operand_loader.blocks_of_step() == 1) add_parts(loop, operands, operand_loader, lines.steps);
+    if (operand_loader.blocks_per_step() == 1) add_parts(loop, operands, operand_loader, lines.steps);
     writer_.close();
     if (operands.block == 0) add_all_parts(loop, operand_loader, "0");
     take_offsets(offsets);
@@ -439,7 +442,7 @@ class GemmEmitter {
 
   // A term with a zero point in one operand, and the sums of the other operand along K.
   struct Offset {
-    std::string sum, accumulators;
+    std::string accumulator, accumulators;
     const GemmOperandTile* other;
     ExprId offset;
   };
@@ -462,9 +465,9 @@ class GemmEmitter {
   void take_offsets(const std::vector<Offset>& offsets) {
     if (offsets.empty()) return;
     const ExprEmitter::Mark mark = emitter_.mark();
-    if (!product_.batch.empty()) bind_flat(emitter_, product_.batch, block_.batch, "bcdefgh");
+    if (!contraction_.batch.empty()) bind_flat(emitter_, contraction_.batch, block_.batch, "bcdefgh");
     for (const Offset& o : offsets)
-      writer_.line(fmt::format("take_offset<{}>({}, {}, {}, warp_lane);", !o.other->left, o.sum, o.accumulators,
+      writer_.line(fmt::format("take_offset<{}>({}, {}, {}, warp_lane);", !o.other->left, o.accumulator, o.accumulators,
                                emitter_.emit(o.offset)));
     emitter_.rewind(mark);
   }
@@ -479,7 +482,7 @@ class GemmEmitter {
   void add_parts(const ContractionLoop& loop, const GemmLoop& operands, GemmOperandLoader& operand_loader,
                  const std::string& all) {
     if (operands.block == 0) return;
-    const int steps = operand_loader.steps_of_block();
+    const int steps = operand_loader.steps_per_block();
     if (steps > 1) writer_.open(fmt::format("if (step % {} == {} || step + 1 == {})", steps, steps - 1, all));
     add_all_parts(loop, operand_loader, steps > 1 ? fmt::format("(step / {} % 3)", steps) : "(step % 3)");
     if (steps > 1) writer_.close();
@@ -487,7 +490,7 @@ class GemmEmitter {
 
   // Adds the partial sums of blocks that are parts of a tile.
   void add_parts_of_slices(const ContractionLoop& loop, GemmOperandLoader& operand_loader, int slices) {
-    const int blocks = operand_loader.blocks_of_step(), each = slices / blocks;
+    const int blocks = operand_loader.blocks_per_step(), each = slices / blocks;
     if (each > 1) writer_.open(fmt::format("if (slice % {} == {})", each, each - 1));
     add_all_parts(loop, operand_loader, fmt::format("(step % 3 * {} + slice / {})", blocks, each));
     if (each > 1) writer_.close();
@@ -521,8 +524,8 @@ class GemmEmitter {
   }
 
   const Kernel& kernel_;
-  const Contraction& product_;  // what is multiplied
-  const Contraction& results_;  // the epilogue uses its axes
+  const Contraction& contraction_;  // what is multiplied
+  const Contraction& results_;      // the epilogue uses its axes
   const GemmForm& form_;
   const RowGemm* rows_;
   const GemmTiles& tiles_;
@@ -534,21 +537,21 @@ class GemmEmitter {
   GemmBlockContext block_;
   std::string split_;                // split-K: the block's split
   std::optional<StreamK> stream_k_;  // set if the last tiles use stream-K
-  std::string stretches_;            // name of the stream's type
+  std::string stream_k_type_;        // name of the stream's type
   std::string number_, steps_;       // the tile, and the block's steps of it
 };
 
 }  // namespace
 
-KernelSource emit_gemm(const Kernel& kernel, const Contraction& product, const GemmForm& form, const Graph& graph) {
+KernelSource emit_gemm(const Kernel& kernel, const Contraction& contraction, const GemmForm& form, const Graph& graph) {
   KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
-  return GemmEmitter(kernel, product, form, nullptr, graph, writer).emit();
+  return GemmEmitter(kernel, contraction, form, nullptr, graph, writer).emit();
 }
 
 KernelSource emit_pipelined_row_gemm(const RowGemm& rows, const GemmForm& form, const Graph& graph) {
   const Kernel& kernel = rows.kernel;
   KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
-  return GemmEmitter(kernel, rows.product, form, &rows, graph, writer).emit();
+  return GemmEmitter(kernel, rows.contraction, form, &rows, graph, writer).emit();
 }
 
 }  // namespace fusec

@@ -14,7 +14,7 @@
 
 namespace fusec {
 
-KernelSource emit_gemm(const Kernel& kernel, const Contraction& product, const GemmForm& form, const Graph& graph);
+KernelSource emit_gemm(const Kernel& kernel, const Contraction& contraction, const GemmForm& form, const Graph& graph);
 // `form`: from find_pipelined_row_gemm().
 KernelSource emit_pipelined_row_gemm(const RowGemm& rows, const GemmForm& form, const Graph& graph);
 

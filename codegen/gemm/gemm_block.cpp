@@ -28,19 +28,19 @@ std::string mma_name(DType multiplied, DType left, DType right) {
   }
 }
 
-BlockPlace place_block(ExprEmitter& emitter, const Contraction& product, const IndexExpr& down, const IndexExpr& across,
-                       const std::string& tile) {
+BlockPosition place_block(ExprEmitter& emitter, const Contraction& contraction, const IndexExpr& down,
+                          const IndexExpr& across, const std::string& tile) {
   KernelWriter& writer = emitter.writer();
   const Bounds& bounds = emitter.kernel().pool.bounds();
   const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(simplify(e, bounds)); };
   writer.use("tile_order");
-  BlockPlace place{.tile = writer.unique("tile"), .batch = ""};
+  BlockPosition place{.tile = writer.unique("tile"), .batch = ""};
   std::string number = tile;
-  if (!product.batch.empty()) {
+  if (!contraction.batch.empty()) {
     const std::string of_batch = text(down * across);
     place.batch = writer.unique("batch");
     writer.line(fmt::format("const {} {} = {} / {};", writer.index_type(), place.batch, tile, of_batch));
-    bind_flat(emitter, product.batch, place.batch, "bcdefgh");
+    bind_flat(emitter, contraction.batch, place.batch, "bcdefgh");
     number += " % " + of_batch;
   }
   writer.line(fmt::format("const TilePlace {} = tile_in_order<{}>({}, {}, {});", place.tile, kTileGroup, number,
@@ -68,13 +68,13 @@ int min_blocks_per_multiprocessor(const GemmTiles& tiles, bool tensor_cores, std
   return of_thread > 64 || (tensor_cores && !small) ? 0 : std::max(1, threads / tiles.threads());
 }
 
-void multiply_in_lanes(KernelWriter& writer, const GemmTiles& tiles, std::span<const LaneTile> factors,
+void multiply_in_lanes(KernelWriter& writer, const GemmTiles& tiles, std::span<const LaneTile> operands,
                        std::span<const LaneTerm> terms) {
   writer.use("lane_fragments");
   writer.line("#pragma unroll 1");  // other warps hide the loads; unrolling would use all registers
   writer.open(fmt::format("for (int k = 0; k < {}; k += 4)", tiles.k));
   const auto load = [&](bool left, const char* warp, const char* first, const char* part) {
-    for (const LaneTile& f : factors) {
+    for (const LaneTile& f : operands) {
       if (f.left != left) continue;
       writer.line(fmt::format("float {}[{}][4];", f.fragments, left ? 4 : tiles.warp_columns / 8));
       writer.line(fmt::format("load_lanes<{}, {}, {}>({}, {}, {}, {}, k, {});", f.k_major, f.units, left ? 4 : 8,
@@ -86,8 +86,8 @@ void multiply_in_lanes(KernelWriter& writer, const GemmTiles& tiles, std::span<c
   writer.open(fmt::format("for (int i = 0; i < {}; i += 4)", tiles.warp_rows / 4));
   load(true, "warp_row", "i * 4", "warp_lane / 8");
   for (const LaneTerm& term : terms)
-    writer.line(
-        fmt::format("multiply_lanes<{}>({} + i, {}, {});", tiles.warp_columns / 8, term.sum, term.left, term.right));
+    writer.line(fmt::format("multiply_lanes<{}>({} + i, {}, {});", tiles.warp_columns / 8, term.accumulator, term.left,
+                            term.right));
   writer.close();
   writer.close();
 }

@@ -18,13 +18,13 @@ inline constexpr int kTileGroup = 8;  // rows of tiles that blocks traverse colu
 // A sentence such as "A block makes 128x64, ..." for the kernel's comment.
 std::string tiles_comment(const GemmTiles& tiles, bool tensor_cores);
 
-struct BlockPlace {
+struct BlockPosition {
   std::string tile;   // variable with .row and .column of the tile
   std::string batch;  // flattened batch index with bound axes; "" if there is no batch
 };
 // Declares the position of a block's tile. `tile`: the text of the tile's number.
-BlockPlace place_block(ExprEmitter& emitter, const Contraction& product, const IndexExpr& down, const IndexExpr& across,
-                       const std::string& tile = "(int)blockIdx.x");
+BlockPosition place_block(ExprEmitter& emitter, const Contraction& contraction, const IndexExpr& down,
+                          const IndexExpr& across, const std::string& tile = "(int)blockIdx.x");
 void place_warps(KernelWriter& writer, const GemmTiles& tiles);
 
 // The prelude part that multiplies fragments, such as "mma_e4m3_e5m2". left, right: stored dtypes.
@@ -46,9 +46,9 @@ struct LaneTile {
   std::string fragments, at;
 };
 struct LaneTerm {
-  std::string sum, left, right;  // left, right: names of the operands' fragments
+  std::string accumulator, left, right;  // left, right: names of the operands' fragments
 };
-void multiply_in_lanes(KernelWriter& writer, const GemmTiles& tiles, std::span<const LaneTile> factors,
+void multiply_in_lanes(KernelWriter& writer, const GemmTiles& tiles, std::span<const LaneTile> operands,
                        std::span<const LaneTerm> terms);
 
 }  // namespace fusec

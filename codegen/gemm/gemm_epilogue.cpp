@@ -23,19 +23,20 @@ class EpilogueEmitter {
         graph_(graph),
         writer_(writer),
         width_(width),
-        split_(with_epilogue_vectors(epilogue.kernel, epilogue.product, epilogue.accumulators, width, epilogue.known)),
+        split_(
+            with_epilogue_vectors(epilogue.kernel, epilogue.contraction, epilogue.accumulators, width, epilogue.known)),
         emitter_(split_.kernel, writer) {}
 
   void emit() {
-    for (const std::uint32_t a : split_.ones) emitter_.bind(a, "0");
+    for (const std::uint32_t a : split_.unit_axes) emitter_.bind(a, "0");
     for (const auto& [value, text] : split_.known) emitter_.define(value, text);
     if (!split_.batch.empty()) bind_flat(emitter_, split_.batch, e_.batch, "bcdefgh");
     if (e_.parts > 0) return emit_parts();
-    const int pieces = e_.form.tiles.warp_rows / 16;
-    const int together = pieces_together(pieces);
-    const int of_warp = together * piece_floats() * static_cast<int>(pairs() ? 1 : e_.accumulators.size());
+    const int m16_tiles = e_.form.tiles.warp_rows / 16;
+    const int tiles_at_once = m16_tiles_at_once(m16_tiles);
+    const int of_warp = tiles_at_once * m16_tile_floats() * static_cast<int>(pairs() ? 1 : e_.accumulators.size());
     staged_ = writer_.unique("staged");
-    const std::string piece = writer_.unique("piece");
+    const std::string m16_tile = writer_.unique("piece");
     if (pairs()) {
       warp_column_ = writer_.unique("pair_column");
       writer_.line(fmt::format("const int {} = warp_column / 2;", warp_column_));
@@ -44,10 +45,10 @@ class EpilogueEmitter {
     writer_.line(
         fmt::format("{0}* const {1} = ({0}*)dynamic_shared + warp * {2};", accumulator_type(), staged_, of_warp));
     writer_.line(kUnrollToFit);
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", piece, pieces, together));
-    stage(piece, pieces, together);
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", m16_tile, m16_tiles, tiles_at_once));
+    stage(m16_tile, m16_tiles, tiles_at_once);
     writer_.line("__syncwarp();");
-    finish_rows(piece, together);
+    finish_rows(m16_tile, tiles_at_once);
     writer_.line("__syncwarp();");
     writer_.close();
   }
@@ -74,7 +75,7 @@ class EpilogueEmitter {
       stage_part(accumulators);
     } else {
       std::vector<std::string> below;
-      for (const std::string& sum : accumulators) below.push_back(e_.below.at(sum));
+      for (const std::string& accumulator : accumulators) below.push_back(e_.below.at(accumulator));
       writer_.open(fmt::format("if ({} == 0)", e_.block));
       stage_part(accumulators);
       writer_.close("} else {");
@@ -93,34 +94,35 @@ class EpilogueEmitter {
   // Stages the accumulators of the current part.
   void stage_part(const std::vector<std::string>& accumulators) {
     if (!e_.registers.empty()) {
-      named_.firsts.clear();
-      for (const std::string& sum : accumulators) named_.firsts.push_back(e_.registers.at(sum));
+      named_.first_registers.clear();
+      for (const std::string& accumulator : accumulators)
+        named_.first_registers.push_back(e_.registers.at(accumulator));
       return stage_registers(named_, part_, writer_);
     }
     writer_.use("staged_part");
     writer_.line(fmt::format("stage_part<{}, {}, {}, 0, {}>({}, warp_lane, {}, {});", width_ > 1,
-                             e_.form.tiles.warp_columns / 8, piece_floats(), e_.parts, part_, into_lines(staged_),
+                             e_.form.tiles.warp_columns / 8, m16_tile_floats(), e_.parts, part_, into_lines(staged_),
                              fmt::join(accumulators, ", ")));
   }
 
   // Declares the staging addresses for named registers.
   void place_registers() {
     writer_.use("staged_sums");
-    const int eights = e_.form.tiles.warp_columns / 8;
+    const int n8_tiles = e_.form.tiles.warp_columns / 8;
     named_ = {.name = kAccumulatorRegisters,
               .integers = accumulator_type() == "int",
-              .firsts = {},
-              .eights = eights,
+              .first_registers = {},
+              .n8_tiles = n8_tiles,
               .halves = width_ > 1,
-              .apart = piece_floats(),
+              .distance = m16_tile_floats(),
               .parts = e_.parts,
               .to = writer_.unique("to")};
     const auto place = [&](const std::string& name, const char* column) {
       writer_.line(fmt::format("const unsigned {} = shared_address({} + staged_place<{}, {}>(warp_lane / 4, {}));",
-                               name, into_lines(staged_), 8 * eights, named_.halves, column));
+                               name, into_lines(staged_), 8 * n8_tiles, named_.halves, column));
     };
     place(named_.to, "warp_lane % 4 * 2");
-    if (!swaps_n8_tiles(eights, named_.halves)) return;
+    if (!swaps_n8_tiles(n8_tiles, named_.halves)) return;
     named_.second = writer_.unique("to");
     place(named_.second, "8 + warp_lane % 4 * 2");
   }
@@ -154,9 +156,9 @@ class EpilogueEmitter {
     lane_line_ = writer_.unique("lane_line"), lane_place_ = writer_.unique("lane_place");
     writer_.line(fmt::format("const int {} = warp_lane / {} * 8 + warp_lane % 8;", lane_line_, 8 * groups));
     writer_.line(fmt::format("const int {} = (warp_lane / 8 % {} ^ warp_lane / 4 % 2) * 8;", lane_place_, groups));
-    lane_sums_ = writer_.unique("lane_sums");
-    writer_.line(
-        fmt::format("const unsigned {} = kept(shared_address({} + {}));", lane_sums_, staged_, place_of_eight()));
+    lane_accumulators_ = writer_.unique("lane_sums");
+    writer_.line(fmt::format("const unsigned {} = kept(shared_address({} + {}));", lane_accumulators_, staged_,
+                             position_of_vector()));
     for (std::size_t i = 0; i < e_.boxes.size(); ++i) {
       std::string& box = lane_boxes_.emplace_back();
       if (e_.boxes[i].map.empty()) continue;
@@ -206,17 +208,17 @@ class EpilogueEmitter {
     writer_.line(
         fmt::format("store_lines({0} + (long long)({1} + warp_row) * {2} + {3} + {4}, {5} * (long long){2}, {6}, "
                     "(int){7} - (int){1} - warp_row, {8}, warp_lane);",
-                    boxes.to, e_.row0, boxes.apart, e_.column0, column, element, boxes.lines, e_.row_end, bytes));
+                    boxes.to, e_.row0, boxes.distance, e_.column0, column, element, boxes.lines, e_.row_end, bytes));
   }
 
-  // For each output the start of a call that stores eight elements in a box. `later`: lines after the lane's first
+  // For each output the start of a call that stores eight elements in a box. `after`: lines after the lane's first
   // line, such as " + later", or "".
-  std::vector<std::string> into_boxes(const std::string& later) const {
+  std::vector<std::string> into_boxes(const std::string& after) const {
     std::vector<std::string> calls;
     for (std::size_t i = 0; i < e_.boxes.size(); ++i) {
       std::string& call = calls.emplace_back();
       if (e_.boxes[i].map.empty()) continue;
-      std::string at = later.empty() ? lane_boxes_[i] : fmt::format("({}{} * 128)", lane_boxes_[i], later);
+      std::string at = after.empty() ? lane_boxes_[i] : fmt::format("({}{} * 128)", lane_boxes_[i], after);
       if (const int parts = parts_of_box(i); parts > 1)
         at += fmt::format(" ^ {} % {} * {}", part_, parts, wide() * element_bytes(i));
       call = fmt::format("store_in_box({}, ", at);
@@ -225,51 +227,55 @@ class EpilogueEmitter {
   }
 
   // Floats from one piece of 16 rows to the next (staged_place in the prelude).
-  int piece_apart() const { return width_ == 1 && e_.form.tiles.warp_columns == 16 ? 256 : piece_floats(); }
-  int piece_floats() const { return 16 * (e_.form.tiles.warp_columns + 8); }
+  int m16_tile_distance() const { return width_ == 1 && e_.form.tiles.warp_columns == 16 ? 256 : m16_tile_floats(); }
+  int m16_tile_floats() const { return 16 * (e_.form.tiles.warp_columns + 8); }
 
   // The number of pieces of 16 rows that fit into shared memory.
-  int pieces_together(int pieces) const {
+  int m16_tiles_at_once(int m16_tiles) const {
     const std::int64_t one = staged_bytes(e_.form) * e_.form.tiles.threads() / 32;
-    int together = pieces;
-    while (together > 1 && (together * one > shared_bytes(e_.form) || pieces % together != 0)) --together;
-    return together;
+    int tiles_at_once = m16_tiles;
+    while (tiles_at_once > 1 && (tiles_at_once * one > shared_bytes(e_.form) || m16_tiles % tiles_at_once != 0))
+      --tiles_at_once;
+    return tiles_at_once;
   }
 
-  std::string staged_at(std::size_t sum, int together) const {
-    return sum == 0 ? staged_
-                    : fmt::format("{} + {}", staged_, sum * static_cast<std::size_t>(together * piece_floats()));
+  std::string staged_at(std::size_t accumulator, int tiles_at_once) const {
+    return accumulator == 0 ? staged_
+                            : fmt::format("{} + {}", staged_,
+                                          accumulator * static_cast<std::size_t>(tiles_at_once * m16_tile_floats()));
   }
 
   // Registers cannot be indexed: an unrolled loop over pieces selects those of the current iteration.
-  void stage(const std::string& piece, int pieces, int together) {
+  void stage(const std::string& m16_tile, int m16_tiles, int tiles_at_once) {
     writer_.use(e_.form.tensor_cores() ? "staged_sums" : "staged_lane_sums");
-    const std::string of = together > 1 ? fmt::format("i / {0} * {0}", together) : "i";
-    const std::string place = together > 1 && pieces > together ? fmt::format("i % {}", together) : "i";
-    if (pieces > 1) writer_.line("#pragma unroll");
-    if (pieces > 1) writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", pieces));
-    if (pieces > together) writer_.line(fmt::format("if ({} != {}) continue;", of, piece));
-    const std::string number = pieces > 1 ? "i" : "0";
+    const std::string of = tiles_at_once > 1 ? fmt::format("i / {0} * {0}", tiles_at_once) : "i";
+    const std::string place =
+        tiles_at_once > 1 && m16_tiles > tiles_at_once ? fmt::format("i % {}", tiles_at_once) : "i";
+    if (m16_tiles > 1) writer_.line("#pragma unroll");
+    if (m16_tiles > 1) writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", m16_tiles));
+    if (m16_tiles > tiles_at_once) writer_.line(fmt::format("if ({} != {}) continue;", of, m16_tile));
+    const std::string number = m16_tiles > 1 ? "i" : "0";
     std::size_t which = 0;
-    for (const std::string& sum : registers()) {
-      const std::string to = into_lines(staged_at(which++, together)) +
-                             (together > 1 ? fmt::format(" + {} * {}", place, piece_apart()) : "");
+    for (const std::string& accumulator : registers()) {
+      const std::string to = into_lines(staged_at(which++, tiles_at_once)) +
+                             (tiles_at_once > 1 ? fmt::format(" + {} * {}", place, m16_tile_distance()) : "");
       if (e_.form.tensor_cores())
-        writer_.line(fmt::format("stage_sums<{}>({}, {}[{}], warp_lane);", width_ > 1, to, sum, number));
+        writer_.line(fmt::format("stage_sums<{}>({}, {}[{}], warp_lane);", width_ > 1, to, accumulator, number));
       else
         writer_.line(fmt::format("stage_lane_sums<{}, {}, {}>({}, {}, {}, warp_lane);", width_ > 1,
-                                 e_.form.loops[0].left[0].k_major, e_.form.loops[0].right[0].k_major, to, sum, number));
+                                 e_.form.loops[0].left[0].k_major, e_.form.loops[0].right[0].k_major, to, accumulator,
+                                 number));
     }
-    if (pieces > 1) writer_.close();
+    if (m16_tiles > 1) writer_.close();
   }
 
   // A lane has the same columns in several rows, so per-column values are loaded once.
-  void finish_rows(const std::string& piece, int together) {
+  void finish_rows(const std::string& m16_tile, int tiles_at_once) {
     const int groups = wide() / width_;
     const std::string line = writer_.unique("line"), place = writer_.unique("place");
     const std::string column = writer_.unique("column");
-    const bool over_places = groups > 32;  // one column per lane
-    if (over_places) {
+    const bool over_positions = groups > 32;  // one column per lane
+    if (over_positions) {
       writer_.line("#pragma unroll 1");  // NVRTC would unroll it
       writer_.open(fmt::format("for (int {0} = warp_lane; {0} < {1}; {0} += 32)", place, wide()));
     } else {
@@ -279,7 +285,7 @@ class EpilogueEmitter {
     if (boxed()) {
       of_lane = lane_line_;
       writer_.line(fmt::format("const int {} = {};", place, lane_place_));
-    } else if (!over_places) {
+    } else if (!over_positions) {
       of_lane = width_ == 1 ? fmt::format("warp_lane / {}", groups)
                             : fmt::format("{}<{}>(warp_lane)", pairs() ? "row_of_pairs" : "staged_row", wide());
       writer_.line(fmt::format("const int {} = warp_lane % {}{};", place, groups, width_ > 1 ? " * 8" : ""));
@@ -290,21 +296,21 @@ class EpilogueEmitter {
     if (columns) writer_.open(fmt::format("if ({} < {})", column, *columns));
     const ExprEmitter::Mark mark = emitter_.mark();
     if (width_ > 1) {
-      const std::string eight = writer_.unique("eight");
+      const std::string column_vector = writer_.unique("eight");
       writer_.line(
-          fmt::format("const {0} {1} = (unsigned {0}){2} / {3};", writer_.index_type(), eight, column, width_));
-      bind_flat(emitter_, split_.columns, eight, "ijlst");
+          fmt::format("const {0} {1} = (unsigned {0}){2} / {3};", writer_.index_type(), column_vector, column, width_));
+      bind_flat(emitter_, split_.columns, column_vector, "ijlst");
     } else {
       bind_flat(emitter_, split_.columns, column, "ijlst");
     }
-    open_lines(line, of_lane, piece, together, over_places ? 1 : 32 / groups);
+    open_lines(line, of_lane, m16_tile, tiles_at_once, over_positions ? 1 : 32 / groups);
     if (!e_.row_begin.empty()) writer_.open(fmt::format("if ({} >= {})", row_, e_.row_begin));
     if (boxed())
       emit_epilogue_vector_in_boxes(line, 32 / groups);
     else if (width_ > 1)
-      emit_epilogue_vector(line, place, together);
+      emit_epilogue_vector(line, place, tiles_at_once);
     else
-      emit_epilogue_scalar(line, place, together);
+      emit_epilogue_scalar(line, place, tiles_at_once);
     emitter_.rewind(mark);
     if (!e_.row_begin.empty()) writer_.close();
     writer_.close();
@@ -319,25 +325,25 @@ class EpilogueEmitter {
     return emitter_.index_text().tight(points);
   }
 
-  void open_lines(const std::string& line, const std::string& of_lane, const std::string& piece, int together,
+  void open_lines(const std::string& line, const std::string& of_lane, const std::string& m16_tile, int tiles_at_once,
                   int step) {
     const std::string first = writer_.unique("first_row");
     row_ = writer_.unique("row");
-    const std::string of_piece = e_.parts > 0 ? "" : fmt::format(" + {} * 16", piece);
-    writer_.line(fmt::format("const {} {} = {} + warp_row{};", writer_.index_type(), first, e_.row0, of_piece));
+    const std::string of_m16_tile = e_.parts > 0 ? "" : fmt::format(" + {} * 16", m16_tile);
+    writer_.line(fmt::format("const {} {} = {} + warp_row{};", writer_.index_type(), first, e_.row0, of_m16_tile));
     std::optional<std::string> end;
     if (!e_.row_end.empty())
       end = e_.row_end;
     else
       end = limit(split_.rows, 1, e_.form.tiles.rows);
-    std::string lines = std::to_string(16 * together);
+    std::string lines = std::to_string(16 * tiles_at_once);
     if (end) {
       const std::string name = writer_.unique("lines");
       const std::string type = writer_.index_type();
       writer_.line(fmt::format("const {0} {1} = min(({0}){2}, ({0})({3}) - {4});", type, name, lines, *end, first));
       lines = name;
     }
-    if (step >= 16 * together) {  // one line per lane
+    if (step >= 16 * tiles_at_once) {  // one line per lane
       writer_.open(end ? fmt::format("if (const int {0} = {1}; {0} < {2})", line, of_lane, lines) : "");
       if (!end) writer_.line(fmt::format("const int {} = {};", line, of_lane));
     } else {
@@ -348,43 +354,44 @@ class EpilogueEmitter {
     bind_flat(emitter_, split_.rows, row_, "mnopq");
   }
 
-  void emit_epilogue_vector(const std::string& line, const std::string& place, int together) {
-    std::map<ExprId, std::string> eights;
+  void emit_epilogue_vector(const std::string& line, const std::string& place, int tiles_at_once) {
+    std::map<ExprId, std::string> vectors;
     if (pairs()) {
       const std::string at = fmt::format("{} + place_of_pairs<{}>({}, {})", staged_, wide(), line, place);
       return fusec::emit_epilogue_vector(emitter_, graph_, split_,
-                                         eights_of_pairs(fmt::format("shared_address({})", at)), {});
+                                         vectors_of_pairs(fmt::format("shared_address({})", at)), {});
     }
     std::size_t number = 0;
-    for (const auto& [reduction, sum] : split_.accumulators) {
-      std::string& name = eights[reduction] = writer_.unique(sum + "_v");
+    for (const auto& [reduction, accumulator] : split_.accumulators) {
+      std::string& name = vectors[reduction] = writer_.unique(accumulator + "_v");
       writer_.line(fmt::format("const EightSums<{}> {} = eight_staged<{}>({}, {}, {});", accumulator_type(), name,
-                               e_.form.tiles.warp_columns, staged_at(number++, together), line, place));
+                               e_.form.tiles.warp_columns, staged_at(number++, tiles_at_once), line, place));
     }
-    fusec::emit_epilogue_vector(emitter_, graph_, split_, eights, {});
+    fusec::emit_epilogue_vector(emitter_, graph_, split_, vectors, {});
   }
 
   void emit_epilogue_vector_in_boxes(const std::string& line, int step) {
-    const std::string later = step < 16 ? fmt::format(" + ({} - {})", line, lane_line_) : "";
+    const std::string after = step < 16 ? fmt::format(" + ({} - {})", line, lane_line_) : "";
     const int row_bytes = (e_.form.tiles.warp_columns + 8) * 4;
     if (pairs()) {
-      const std::string at = later.empty() ? lane_sums_ : fmt::format("{}{} * {}", lane_sums_, later, row_bytes);
-      return fusec::emit_epilogue_vector(emitter_, graph_, split_, eights_of_pairs(at), into_boxes(later));
+      const std::string at =
+          after.empty() ? lane_accumulators_ : fmt::format("{}{} * {}", lane_accumulators_, after, row_bytes);
+      return fusec::emit_epilogue_vector(emitter_, graph_, split_, vectors_of_pairs(at), into_boxes(after));
     }
-    std::map<ExprId, std::string> eights;
+    std::map<ExprId, std::string> vectors;
     int before = 0;
-    for (const auto& [reduction, sum] : split_.accumulators) {
-      std::string& name = eights[reduction] = writer_.unique(sum + "_v");
+    for (const auto& [reduction, accumulator] : split_.accumulators) {
+      std::string& name = vectors[reduction] = writer_.unique(accumulator + "_v");
       writer_.line(fmt::format("const EightSums<{0}> {1} = eight_staged_at<{0}, {2}>({3}{4}{5});", accumulator_type(),
-                               name, e_.form.tiles.warp_columns, lane_sums_,
-                               later.empty() ? "" : fmt::format("{} * {}", later, row_bytes),
+                               name, e_.form.tiles.warp_columns, lane_accumulators_,
+                               after.empty() ? "" : fmt::format("{} * {}", after, row_bytes),
                                before == 0 ? "" : fmt::format(" + {}", before)));
-      before += piece_floats() * 4;
+      before += m16_tile_floats() * 4;
     }
-    fusec::emit_epilogue_vector(emitter_, graph_, split_, eights, into_boxes(later));
+    fusec::emit_epilogue_vector(emitter_, graph_, split_, vectors, into_boxes(after));
   }
 
-  void emit_epilogue_scalar(const std::string& line, const std::string& place, int together) {
+  void emit_epilogue_scalar(const std::string& line, const std::string& place, int tiles_at_once) {
     std::size_t number = 0;
     std::string pair;
     if (pairs()) {
@@ -393,10 +400,10 @@ class EpilogueEmitter {
           fmt::format("const auto {0} = *(const Neighbours<{1}, 2>*)({2} + staged_place<{3}, false>({4}, 2 * {5}));",
                       pair, accumulator_type(), staged_, e_.form.tiles.warp_columns, line, place));
     }
-    for (const auto& [reduction, sum] : split_.accumulators)
+    for (const auto& [reduction, accumulator] : split_.accumulators)
       emitter_.define(reduction,
-                      pairs() ? fmt::format("{}.v[{}]", pair, sum == kOdd ? 1 : 0)
-                              : fmt::format("({})[staged_place<{}, false>({}, {})]", staged_at(number++, together),
+                      pairs() ? fmt::format("{}.v[{}]", pair, accumulator == kOdd ? 1 : 0)
+                              : fmt::format("({})[staged_place<{}, false>({}, {})]", staged_at(number++, tiles_at_once),
                                             e_.form.tiles.warp_columns, line, place));
     fusec::emit_epilogue_scalar(emitter_, split_);
   }
@@ -405,7 +412,7 @@ class EpilogueEmitter {
   std::vector<std::string> registers() const {
     if (pairs()) return {e_.pairs};
     std::vector<std::string> all;
-    for (const auto& [reduction, sum] : split_.accumulators) all.push_back(sum);
+    for (const auto& [reduction, accumulator] : split_.accumulators) all.push_back(accumulator);
     return all;
   }
 
@@ -414,20 +421,20 @@ class EpilogueEmitter {
     return pairs() && width_ > 1 ? staged + " + warp_lane / 16 * 4" : staged;
   }
 
-  std::string place_of_eight() {
+  std::string position_of_vector() {
     if (pairs()) writer_.use("staged_pairs");
     return fmt::format("{}<{}>({}, {})", pairs() ? "place_of_pairs" : "staged_place", wide(), lane_line_, lane_place_);
   }
 
-  std::map<ExprId, std::string> eights_of_pairs(const std::string& at) {
+  std::map<ExprId, std::string> vectors_of_pairs(const std::string& at) {
     writer_.use("staged_pairs");
     const std::string both = writer_.unique("pairs");
     writer_.line(
         fmt::format("const EightPairs<{0}> {1} = eight_pairs<{0}, {2}>({3});", accumulator_type(), both, wide(), at));
-    std::map<ExprId, std::string> eights;
-    for (const auto& [reduction, sum] : split_.accumulators)
-      eights[reduction] = both + (sum == kOdd ? ".odd" : ".even");
-    return eights;
+    std::map<ExprId, std::string> vectors;
+    for (const auto& [reduction, accumulator] : split_.accumulators)
+      vectors[reduction] = both + (accumulator == kOdd ? ".odd" : ".even");
+    return vectors;
   }
 
   const GemmEpilogue& e_;
@@ -438,15 +445,15 @@ class EpilogueEmitter {
   EpilogueVectors split_;
   ExprEmitter emitter_;
   std::string staged_, part_, row_;
-  StagedRegisters named_;                           // set with parts, if accumulators are named registers
-  std::string lane_line_, lane_place_, lane_sums_;  // of the lane, with boxes
-  std::vector<std::string> lane_boxes_;             // the lane's address in each output's box, or ""
+  StagedRegisters named_;                                   // set with parts, if accumulators are named registers
+  std::string lane_line_, lane_place_, lane_accumulators_;  // of the lane, with boxes
+  std::vector<std::string> lane_boxes_;                     // the lane's address in each output's box, or ""
 };
 
 }  // namespace
 
 void emit_epilogue(const GemmEpilogue& epilogue, const Graph& graph, KernelWriter& writer) {
-  EpilogueEmitter(epilogue, graph, writer, epilogue_vector_width(epilogue.kernel, epilogue.product)).emit();
+  EpilogueEmitter(epilogue, graph, writer, epilogue_vector_width(epilogue.kernel, epilogue.contraction)).emit();
 }
 
 }  // namespace fusec

@@ -18,12 +18,12 @@ struct TmaStore {
   std::string batch;  // coordinates after the row, such as ", b"
   // Set if the next rows belong to another block: a pointer to the tensor, and elements from row to row. Lanes then
   // store the valid lines of an incomplete box.
-  std::string to = {}, apart = {};
+  std::string to = {}, distance = {};
 };
 
 struct GemmEpilogue {
   const Kernel& kernel;
-  const Contraction& product;
+  const Contraction& contraction;
   const GemmForm& form;
   std::map<ExprId, std::string> accumulators;  // the registers of each accumulator
   std::string row0, column0, batch;            // of the block

@@ -13,10 +13,10 @@
 
 namespace fusec {
 
-GemmOperandLoader::GemmOperandLoader(const Contraction& product, const ContractionLoop& loop, const GemmLoop& operands,
-                                     const GemmForm& form, const GemmBlockContext& block, const Graph& graph,
-                                     ExprEmitter& emitter)
-    : product_(product),
+GemmOperandLoader::GemmOperandLoader(const Contraction& contraction, const ContractionLoop& loop,
+                                     const GemmLoop& operands, const GemmForm& form, const GemmBlockContext& block,
+                                     const Graph& graph, ExprEmitter& emitter)
+    : contraction_(contraction),
       loop_(loop),
       operands_(operands),
       form_(form),
@@ -25,31 +25,31 @@ GemmOperandLoader::GemmOperandLoader(const Contraction& product, const Contracti
       emitter_(emitter),
       writer_(emitter.writer()),
       pool_(emitter.kernel().pool) {
-  std::int64_t staged = 0, beside = stage_bytes(form_) * form_.tiles.stages;
+  std::int64_t staged = 0, shared_end = stage_bytes(form_) * form_.tiles.stages;
   for (const bool left : {true, false})
     for (const GemmOperand& operand : left ? operands.left : operands.right)
-      operand_tiles_.push_back(place(operand, left, staged, beside));
+      operand_tiles_.push_back(place(operand, left, staged, shared_end));
 }
 
 GemmOperandTile GemmOperandLoader::place(const GemmOperand& operand, bool left, std::int64_t& staged,
-                                         std::int64_t& beside) {
+                                         std::int64_t& shared_end) {
   const GemmTiles& t = form_.tiles;
   GemmOperandTile f{.operand = &operand, .left = left, .across = left ? t.rows : t.columns};
   const int line = operand.k_major ? t.k : f.across, lines = operand.k_major ? f.across : t.k;
   f.units = line * form_.element_bytes() / 16;
   f.bytes = std::int64_t{line} * lines * form_.element_bytes();
-  f.tile = operand.transformed() ? beside : staged;
-  beside += transformed_bytes(form_, operand, left);
-  f.scales = beside;
-  beside += scale_bytes(form_, operands_, operand, left);
+  f.tile = operand.transformed() ? shared_end : staged;
+  shared_end += transformed_bytes(form_, operand, left);
+  f.scales = shared_end;
+  shared_end += scale_bytes(form_, operands_, operand, left);
   int elements = operand.transformed() ? operand.piece : 16 / form_.element_bytes();
   // Halves the pieces, down to eight elements, until all threads have one.
   while (operand.transformed() && elements > 8 && (line * lines / elements < t.threads() || !operand.k_major))
     elements /= 2;
   const auto add = [&](const GemmOperand& copied) {
     GemmCopy c{.operand = &copied, .offset = staged, .elements = elements, .units = line / elements, .lines = lines};
-    c.pass = t.threads() / c.units;
-    c.copies = std::max(1, c.lines / c.pass);
+    c.lines_per_pass = t.threads() / c.units;
+    c.copies = std::max(1, c.lines / c.lines_per_pass);
     const std::string name = writer_.preferred_name(pool_[copied.load].source);
     c.to = writer_.unique(name + "_to");
     c.from = writer_.unique(name + "_from");
@@ -57,18 +57,20 @@ GemmOperandTile GemmOperandLoader::place(const GemmOperand& operand, bool left, 
     c.line = writer_.unique(name + "_line");
     staged += std::int64_t{line} * lines * copied.element_bits / 8;
     // The swizzle repeats every eight lines, so passes of a multiple of eight lines have a constant stride.
-    c.in_pairs = form_.tf32 && !operand.k_major;
-    c.placed = !operand.transformed() && (c.copies == 1 || c.pass % 8 == 0);
-    c.turned = !c.placed && !operand.transformed() && !c.in_pairs && std::has_single_bit(static_cast<unsigned>(c.pass));
-    c.apart = elements_apart(f, c);
-    const bool some_rows = c.apart && copied.k_major && clamped(f);
-    if (c.placed && copied.k_stride && (some_rows || !whole_tiles())) c.there = writer_.unique(name + "_there");
+    c.tf32_order = form_.tf32 && !operand.k_major;
+    c.constant_distance = !operand.transformed() && (c.copies == 1 || c.lines_per_pass % 8 == 0);
+    c.derived_address = !c.constant_distance && !operand.transformed() && !c.tf32_order &&
+                        std::has_single_bit(static_cast<unsigned>(c.lines_per_pass));
+    c.source_stride = source_stride_of(f, c);
+    const bool some_rows = c.source_stride && copied.k_major && clamped(f);
+    if (c.constant_distance && copied.k_stride && (some_rows || !whole_tiles()))
+      c.valid_bytes = writer_.unique(name + "_there");
     f.copies.push_back(std::move(c));
   };
   if (!operand.transformed()) add(operand);
   for (const GemmOperand& copied : operand.copies) add(copied);
   f.fragments = writer_.unique(left ? "left" : "right");
-  f.places = writer_.unique(f.fragments + "_places");
+  f.fragment_addresses = writer_.unique(f.fragments + "_places");
   return f;
 }
 
@@ -79,7 +81,7 @@ std::string GemmOperandLoader::text(const IndexExpr& e) {
   return emitter_.index_text().tight(simplify(e, pool_.bounds()));
 }
 std::string GemmOperandLoader::line_of(const GemmCopy& c) const {
-  return c.copies > 1 ? fmt::format("{} + {} * {}", c.line, block_.each, c.pass) : c.line;
+  return c.copies > 1 ? fmt::format("{} + {} * {}", c.line, block_.each, c.lines_per_pass) : c.line;
 }
 bool GemmOperandLoader::whole_tiles() const {
   return proves_multiple_of(count(loop_.k), form_.tiles.k, pool_.bounds());
@@ -105,21 +107,21 @@ std::string GemmOperandLoader::across_at(const GemmOperandTile& f, const std::st
 namespace {
 
 const char* swizzle_of(const GemmCopy& c) {
-  return c.in_pairs ? "swizzled_in_pairs" : "swizzled";
+  return c.tf32_order ? "swizzled_in_pairs" : "swizzled";
 }
 
 }  // namespace
 
-std::optional<std::int64_t> GemmOperandLoader::elements_apart(const GemmOperandTile& f, const GemmCopy& c) const {
+std::optional<std::int64_t> GemmOperandLoader::source_stride_of(const GemmOperandTile& f, const GemmCopy& c) const {
   const GemmOperand& operand = *c.operand;
-  if (!c.placed || !operand.k_stride) return std::nullopt;
+  if (!c.constant_distance || !operand.k_stride) return std::nullopt;
   if (by_values(operand.across)) return std::nullopt;  // rows that are looked up
   const std::optional<IndexExpr> stride =
       operand.k_major ? flat_stride(operand.across, across(f), pool_) : operand.k_stride;
   const auto line = stride ? simplify(*stride, pool_.bounds()).as_constant() : std::nullopt;
   constexpr std::int64_t kMostBytes = 1 << 23;  // of an instruction's immediate offset
   if (!line || std::abs(*line) * c.lines * operand.element_bits / 8 >= kMostBytes) return std::nullopt;
-  return *line * c.pass;
+  return *line * c.lines_per_pass;
 }
 
 // Elements from one tile along K to the next.
@@ -147,14 +149,15 @@ void GemmOperandLoader::declare_copy(const GemmOperandTile& f, const GemmCopy& c
   const Bounds& bounds = pool_.bounds();
   writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", c.unit, c.units, c.elements,
                            c.line, c.units));
-  if (c.turned) writer_.use("swizzled_further");
-  if (c.placed || c.turned) {
-    const std::string first = c.turned ? "" : block_.stages + " + " + (c.offset ? fmt::format("{} + ", c.offset) : "");
+  if (c.derived_address) writer_.use("swizzled_further");
+  if (c.constant_distance || c.derived_address) {
+    const std::string first =
+        c.derived_address ? "" : block_.stages + " + " + (c.offset ? fmt::format("{} + ", c.offset) : "");
     writer_.line(fmt::format("unsigned {} = {}{}<{}>({}, {} / {});", c.to, first, swizzle_of(c), f.units, c.line,
                              c.unit, c.elements));
     writer_.line(fmt::format("asm(\"\" : \"+r\"({}));  // or else it is computed anew in the loop", c.to));
   }
-  const bool several = !c.apart;
+  const bool several = !c.source_stride;
   writer_.line(several ? fmt::format("const {}* {}[{}];", storage_type(load.dtype), c.from, c.copies)
                        : fmt::format("const {}* {};", storage_type(load.dtype), c.from));
   if (several) writer_.line("#pragma unroll");
@@ -163,10 +166,10 @@ void GemmOperandLoader::declare_copy(const GemmOperandTile& f, const GemmCopy& c
   const std::vector<std::uint32_t>& axes = across(f);
   const std::string at = writer_.unique(f.left ? "row" : "column");
   // Threads beyond the tile's lines copy nothing, but must not look up rows that do not exist.
-  const bool beyond = operand.k_major && c.lines < c.pass && by_values(operand.across);
+  const bool beyond = operand.k_major && c.lines < c.lines_per_pass && by_values(operand.across);
   const std::string line = beyond ? fmt::format("{} % {}", c.line, c.lines) : several ? line_of(c) : c.line;
   // Rows with a constant stride need no clamping: lines that do not exist copy zero bytes.
-  const std::string here = operand.k_major && c.apart
+  const std::string here = operand.k_major && c.source_stride
                                ? fmt::format("{} + {}", f.left ? block_.row0 : block_.column0, line)
                                : across_at(f, operand.k_major ? line : c.unit, operand.k_major ? 1 : c.elements);
   writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), at, here));
@@ -184,18 +187,18 @@ void GemmOperandLoader::declare_copy(const GemmOperandTile& f, const GemmCopy& c
                            writer_.input(load.source), position));
   emitter_.rewind(mark);
   writer_.close();
-  if (!c.there.empty()) declare_there(f, c);
+  if (!c.valid_bytes.empty()) declare_valid_bytes(f, c);
 }
 
-void GemmOperandLoader::declare_there(const GemmOperandTile& f, const GemmCopy& c) {
+void GemmOperandLoader::declare_valid_bytes(const GemmOperandTile& f, const GemmCopy& c) {
   std::string bytes = "16";
-  if (c.apart && c.operand->k_major && clamped(f))
+  if (c.source_stride && c.operand->k_major && clamped(f))
     bytes =
         fmt::format("{} + {} < {} ? 16 : 0", f.left ? block_.row0 : block_.column0, line_of(c), text(count(across(f))));
-  writer_.line(fmt::format("int {}[{}];", c.there, c.copies));
+  writer_.line(fmt::format("int {}[{}];", c.valid_bytes, c.copies));
   writer_.line("#pragma unroll");
   writer_.line(
-      fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}[{0}] = {3};", block_.each, c.copies, c.there, bytes));
+      fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}[{0}] = {3};", block_.each, c.copies, c.valid_bytes, bytes));
 }
 
 std::string GemmOperandLoader::declare_fetch() {
@@ -221,9 +224,9 @@ std::string GemmOperandLoader::declare_fetch() {
 void GemmOperandLoader::copy(const GemmOperandTile& f, const GemmCopy& c, const std::string& into,
                              const std::string& next) {
   const GemmOperand& operand = *c.operand;
-  const bool some = c.lines < c.pass;
+  const bool some = c.lines < c.lines_per_pass;
   if (some) writer_.open(fmt::format("if (threadIdx.x < {})", c.threads()));
-  if (c.placed && operand.k_stride)
+  if (c.constant_distance && operand.k_stride)
     copy_lines(c, into, next);
   else
     copy_each(f, c, into, next);
@@ -238,17 +241,17 @@ void GemmOperandLoader::copy_lines(const GemmCopy& c, const std::string& into, c
     writer_.line("#pragma unroll");
     writer_.line(each);
     writer_.line(fmt::format("  if ({} + {} >= {}) {}[{}] = 0;", next, operand.k_major ? c.unit : line_of(c), all,
-                             c.there, block_.each));
+                             c.valid_bytes, block_.each));
   }
-  std::string steps = std::to_string(16 * c.pass * c.units);
-  if (c.apart) steps += fmt::format(", {}", *c.apart * operand.element_bits / 8);
-  if (c.apart && c.there.empty()) steps += fmt::format(", {}", c.copies);
-  writer_.line(
-      fmt::format("copy_lines<{}>({} + {}, {}{});", steps, c.to, into, c.from, c.there.empty() ? "" : ", " + c.there));
+  std::string steps = std::to_string(16 * c.lines_per_pass * c.units);
+  if (c.source_stride) steps += fmt::format(", {}", *c.source_stride * operand.element_bits / 8);
+  if (c.source_stride && c.valid_bytes.empty()) steps += fmt::format(", {}", c.copies);
+  writer_.line(fmt::format("copy_lines<{}>({} + {}, {}{});", steps, c.to, into, c.from,
+                           c.valid_bytes.empty() ? "" : ", " + c.valid_bytes));
   const std::string step = step_of(operand);
-  if (!c.apart) writer_.line("#pragma unroll");
-  writer_.line(c.apart ? fmt::format("{} += {};", c.from, step)
-                       : fmt::format("{} {}[{}] += {};", each, c.from, block_.each, step));
+  if (!c.source_stride) writer_.line("#pragma unroll");
+  writer_.line(c.source_stride ? fmt::format("{} += {};", c.from, step)
+                               : fmt::format("{} {}[{}] += {};", each, c.from, block_.each, step));
 }
 
 void GemmOperandLoader::copy_each(const GemmOperandTile& f, const GemmCopy& c, const std::string& into,
@@ -266,23 +269,23 @@ void GemmOperandLoader::copy_each(const GemmOperandTile& f, const GemmCopy& c, c
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block_.each, c.copies));
   const std::string k_here = operand.k_major ? c.unit : line_of(c);
-  const std::string there = fmt::format("{} + {} < {}", next, k_here, text(count(loop_.k)));
+  const std::string valid_bytes = fmt::format("{} + {} < {}", next, k_here, text(count(loop_.k)));
   const std::string from = fmt::format("{}[{}]{}", c.from, block_.each, jump);
   if (f.operand->transformed()) {
     writer_.use("copy_pieces");
     writer_.line(fmt::format("copy_piece<{}, {}>({} + {} + {}, {}, {}, {});", c.bytes(), c.threads(), block_.stages,
-                             into, c.offset, from, block_.each, whole_tiles() ? "true" : there));
+                             into, c.offset, from, block_.each, whole_tiles() ? "true" : valid_bytes));
   } else {
     std::string to = c.to;
-    if (c.turned)
+    if (c.derived_address)
       to = fmt::format("{} + {} + swizzled_further<{}>({}, {} * {}, 0)", block_.stages, c.offset, f.units, c.to,
-                       block_.each, c.pass);
-    else if (!c.placed)
+                       block_.each, c.lines_per_pass);
+    else if (!c.constant_distance)
       to = fmt::format("{} + {} + {}<{}>({}, {} / {})", block_.stages, c.offset, swizzle_of(c), f.units, line_of(c),
                        c.unit, c.elements);
     else if (c.copies > 1)
-      to += fmt::format(" + {} * {}", block_.each, 16 * c.pass * c.units);
-    writer_.line(fmt::format("copy_16_bytes({} + {}, {}{});", into, to, from, whole_tiles() ? "" : ", " + there));
+      to += fmt::format(" + {} * {}", block_.each, 16 * c.lines_per_pass * c.units);
+    writer_.line(fmt::format("copy_16_bytes({} + {}, {}{});", into, to, from, whole_tiles() ? "" : ", " + valid_bytes));
   }
   if (strides) writer_.line(fmt::format("{}[{}] += {};", c.from, block_.each, step_of(operand)));
   writer_.close();
@@ -296,7 +299,7 @@ void GemmOperandLoader::declare_compute() {
   scale_blocks_ = writer_.unique("scale_blocks");
   const std::string step = writer_.unique("step");
   writer_.open(fmt::format("const auto {} = [&](int {})", scale_blocks_, step));
-  const int steps = steps_of_block(), blocks = blocks_of_step();
+  const int steps = steps_per_block(), blocks = blocks_per_step();
   if (steps > 1) writer_.open(fmt::format("if ({} % {} == 0)", step, steps));
   const std::string slot = steps > 1 ? fmt::format("{} / {} % 3", step, steps) : step + " % 3";
   for (const GemmOperandTile& f : operand_tiles_)
@@ -317,23 +320,24 @@ void GemmOperandLoader::compute(const std::string& step, const std::string& stag
   for (const GemmOperandTile& f : operand_tiles_) {
     if (!f.operand->transformed()) continue;
     const int all = f.copies[0].copies;
-    int unrolled = first ? std::min(all, kMostUnrolledAtFirst) : all;
-    for (int left = pieces; left > kMaxUnrolledInstructions && unrolled > 1; left /= 2) unrolled /= 2;
+    int unrolled = first ? std::min(all, kMaxUnrolledBeforeLoop) : all;
+    for (int left = pieces; left > kMaxUnrolledPieces && unrolled > 1; left /= 2) unrolled /= 2;
     writer_.line(unrolled == all ? std::string(kUnrollToFit) : fmt::format("#pragma unroll {}", unrolled));
-    writer_.line(
-        fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}({0}, {3}, {4});", block_.each, all, f.make, step, stage));
+    writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}({0}, {3}, {4});", block_.each, all,
+                             f.compute_function, step, stage));
   }
   if (!scale_blocks_.empty()) writer_.line(fmt::format("{}({});", scale_blocks_, step));
 }
 
 // Declares `make(each, step, stage)`, which computes a thread's each-th piece.
 void GemmOperandLoader::declare_piece(GemmOperandTile& f) {
-  f.make = writer_.unique("make_" + writer_.preferred_name(pool_[f.operand->load].source));
+  f.compute_function = writer_.unique("make_" + writer_.preferred_name(pool_[f.operand->load].source));
   const std::string step = writer_.unique("step"), stage = writer_.unique("stage");
-  writer_.open(fmt::format("const auto {} = [&](int {}, int {}, int {})", f.make, block_.each, step, stage));
+  writer_.open(
+      fmt::format("const auto {} = [&](int {}, int {}, int {})", f.compute_function, block_.each, step, stage));
   writer_.use("copy_pieces");
   const GemmCopy& c = f.copies[0];
-  const bool some = c.lines < c.pass;
+  const bool some = c.lines < c.lines_per_pass;
   if (some) writer_.open(fmt::format("if (threadIdx.x < {})", c.threads()));
   const std::string line = line_of(c);
   const bool along = f.operand->k_major;
@@ -350,10 +354,10 @@ void GemmOperandLoader::declare_piece(GemmOperandTile& f) {
        .graph = graph_,
        .writer = writer_,
        .operand = *f.operand,
-       .axes = {across(f), loop_.k, holds_within_groups(pool_, product_, form_.groups)},
-       .batch = product_.batch,
-       .ones = product_.shared_rest,
-       .expert_index = product_.expert_index ? std::optional(product_.expert_index->axis) : std::nullopt,
+       .axes = {across(f), loop_.k, holds_within_groups(pool_, contraction_, form_.groups)},
+       .batch = contraction_.batch,
+       .unit_axes = contraction_.shared_rest,
+       .expert_index = contraction_.expert_index ? std::optional(contraction_.expert_index->axis) : std::nullopt,
        .matrix = block_.matrix,
        .multiplied = form_.dtype,
        .piece = c.elements,
@@ -395,9 +399,9 @@ void GemmOperandLoader::scales(const GemmOperandTile& f, const std::string& k0, 
   bind_flat(emitter_, loop_.k, k_index, "kluvw");
   if (form_.groups) {  // rows after the last group have no matrix
     const std::string matrix = writer_.unique("scaled_matrix");
-    const IndexExpr last = pool_.extent(product_.expert_index->axis) - 1;
+    const IndexExpr last = pool_.extent(contraction_.expert_index->axis) - 1;
     writer_.line(fmt::format("const int {} = min((int){}, {});", matrix, block_.matrix, text(last)));
-    emitter_.bind(product_.expert_index->axis, matrix);
+    emitter_.bind(contraction_.expert_index->axis, matrix);
   }
   std::string product;
   for (const std::string& scale : emitter_.emit(f.operand->scales))
@@ -408,7 +412,7 @@ void GemmOperandLoader::scales(const GemmOperandTile& f, const std::string& k0, 
   writer_.close();
 }
 
-void GemmOperandLoader::add_parts(const ContractionTerm& term, const std::string& sum, const std::string& part,
+void GemmOperandLoader::add_parts(const ContractionTerm& term, const std::string& accumulator, const std::string& part,
                                   const std::string& slot) {
   writer_.use("add_parts");
   const auto of = [&](const GemmOperandTile& f) -> std::string {
@@ -418,7 +422,7 @@ void GemmOperandLoader::add_parts(const ContractionTerm& term, const std::string
   };
   const GemmOperandTile &l = left(term.left), &r = right(term.right);
   writer_.line(fmt::format("add_parts<{}, {}>({}, {}, {}, {}, warp_lane);", !l.operand->scales.empty(),
-                           !r.operand->scales.empty(), sum, part, of(l), of(r)));
+                           !r.operand->scales.empty(), accumulator, part, of(l), of(r)));
 }
 
 }  // namespace fusec

@@ -24,18 +24,18 @@ struct GemmCopy {
   int elements = 0;         // elements per piece
   int units = 0;            // pieces per line
   int lines = 0;
-  int pass = 0;    // lines that the block copies at a time
-  int copies = 0;  // copies per thread
+  int lines_per_pass = 0;  // lines that the block copies at a time
+  int copies = 0;          // copies per thread
   std::string to, from, unit, line;
-  std::string there;      // variable with the valid bytes of each copy; "" if all are valid
-  bool in_pairs = false;  // the unit order is swizzled for tf32 (prelude part tf32_fragments)
-  bool placed = false;    // a thread's copies are at a constant distance in the tile
-  bool turned = false;    // a copy's address is derived from the first one's (prelude part swizzled_further)
+  std::string valid_bytes;         // variable with the valid bytes of each copy; "" if all are valid
+  bool tf32_order = false;         // the unit order is swizzled for tf32 (prelude part tf32_fragments)
+  bool constant_distance = false;  // a thread's copies are at a constant distance in the tile
+  bool derived_address = false;    // a copy's address is derived from the first one's (prelude part swizzled_further)
   // Elements between the sources of a thread's copies, if constant; `from` is then the first source.
-  std::optional<std::int64_t> apart = std::nullopt;
+  std::optional<std::int64_t> source_stride = std::nullopt;
 
   int bytes() const { return elements * operand->element_bits / 8; }
-  int threads() const { return units * std::min(lines, pass); }  // threads that copy
+  int threads() const { return units * std::min(lines, lines_per_pass); }  // threads that copy
 };
 
 struct GemmOperandTile {
@@ -47,8 +47,8 @@ struct GemmOperandTile {
   std::int64_t bytes = 0;  // of the tile
   std::int64_t scales = 0;
   std::vector<GemmCopy> copies;
-  std::string fragments, places;  // places: the shared memory addresses of a lane's fragments
-  std::string make;               // lambda that computes a piece; "" if the operand is copied
+  std::string fragments, fragment_addresses;  // fragment_addresses: the shared memory addresses of a lane's fragments
+  std::string compute_function;               // lambda that computes a piece; "" if the operand is copied
 };
 
 // Variables of the block.
@@ -64,7 +64,7 @@ struct GemmBlockContext {
 
 class GemmOperandLoader {
  public:
-  GemmOperandLoader(const Contraction& product, const ContractionLoop& loop, const GemmLoop& operands,
+  GemmOperandLoader(const Contraction& contraction, const ContractionLoop& loop, const GemmLoop& operands,
                     const GemmForm& form, const GemmBlockContext& block, const Graph& graph, ExprEmitter& emitter);
 
   const std::vector<GemmOperandTile>& all() const { return operand_tiles_; }
@@ -86,19 +86,20 @@ class GemmOperandLoader {
   // Loads the scales that are the same for all of K.
   void load_k_invariant_scales();
   // Adds the scaled partial sums of a block of K to the accumulator.
-  void add_parts(const ContractionTerm& term, const std::string& sum, const std::string& part, const std::string& slot);
-  int steps_of_block() const { return steps_per_scale_block(operands_.block, form_.tiles.k); }
-  int blocks_of_step() const { return operands_.blocks_of_tile(form_.tiles.k); }
+  void add_parts(const ContractionTerm& term, const std::string& accumulator, const std::string& part,
+                 const std::string& slot);
+  int steps_per_block() const { return steps_per_scale_block(operands_.block, form_.tiles.k); }
+  int blocks_per_step() const { return operands_.blocks_per_tile(form_.tiles.k); }
 
  private:
-  GemmOperandTile place(const GemmOperand& operand, bool left, std::int64_t& staged, std::int64_t& beside);
-  std::optional<std::int64_t> elements_apart(const GemmOperandTile& f, const GemmCopy& c) const;
+  GemmOperandTile place(const GemmOperand& operand, bool left, std::int64_t& staged, std::int64_t& shared_end);
+  std::optional<std::int64_t> source_stride_of(const GemmOperandTile& f, const GemmCopy& c) const;
   bool clamped(const GemmOperandTile& f) const;
   void declare_copy(const GemmOperandTile& f, const GemmCopy& c);
   void copy(const GemmOperandTile& f, const GemmCopy& c, const std::string& into, const std::string& next);
   void copy_lines(const GemmCopy& c, const std::string& into, const std::string& next);
   void copy_each(const GemmOperandTile& f, const GemmCopy& c, const std::string& into, const std::string& next);
-  void declare_there(const GemmOperandTile& f, const GemmCopy& c);
+  void declare_valid_bytes(const GemmOperandTile& f, const GemmCopy& c);
   void declare_piece(GemmOperandTile& f);
   void scales(const GemmOperandTile& f, const std::string& k0, const std::string& slot);
   std::string line_of(const GemmCopy& c) const;
@@ -111,10 +112,10 @@ class GemmOperandLoader {
   std::string step_of(const GemmOperand& operand);
   std::string k_at(const std::string& step) const;
   const std::vector<std::uint32_t>& across(const GemmOperandTile& f) const {
-    return f.left ? product_.rows : product_.columns;
+    return f.left ? contraction_.rows : contraction_.columns;
   }
 
-  const Contraction& product_;
+  const Contraction& contraction_;
   const ContractionLoop& loop_;
   const GemmLoop& operands_;
   const GemmForm& form_;
@@ -129,7 +130,7 @@ class GemmOperandLoader {
   // Pieces that a thread computes unrolled. NVRTC's time grows faster than their number (two operands with four pieces
   // each: 330 ms; with two: 215; with one: 175). Before the loop over steps the loads of two pieces are in flight
   // together.
-  static constexpr int kMaxUnrolledInstructions = 6, kMostUnrolledAtFirst = 2;
+  static constexpr int kMaxUnrolledPieces = 6, kMaxUnrolledBeforeLoop = 2;
 };
 
 }  // namespace fusec

@@ -4,13 +4,13 @@
 
 namespace fusec {
 
-std::string emit_group_ends(ExprEmitter& emitter, const Contraction& product, const GroupedGemm& groups, int threads,
-                            const std::string& memory) {
+std::string emit_group_ends(ExprEmitter& emitter, const Contraction& contraction, const GroupedGemm& groups,
+                            int threads, const std::string& memory) {
   KernelWriter& writer = emitter.writer();
   const ExprPool& pool = emitter.kernel().pool;
   writer.use("sorted_ends");
   const std::string count = emitter.index_text().tight(simplify(pool.extent(groups.axis), pool.bounds()));
-  const std::string rows = emitter.index_text().tight(point_count(pool, product.rows));
+  const std::string rows = emitter.index_text().tight(point_count(pool, contraction.rows));
   const std::string e = writer.unique("e");
   writer.line("#pragma unroll 1");
   writer.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, count, threads));

@@ -32,8 +32,9 @@ void emit_k_offset_table(ExprEmitter& emitter, const KOffsetTable& table, const 
   const std::string entry = writer.unique("k"), add = writer.unique("add"), taps = writer.unique("taps");
   writer.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", entry, table.entries, threads));
   writer.line(fmt::format("int {} = 0;", add));
-  writer.line(table.operand.placed ? fmt::format("unsigned {} = {} * {};", taps, table.operand.places, table.stride)
-                                   : fmt::format("unsigned {} = 1u << 31;", taps));
+  writer.line(table.operand.has_position_table
+                  ? fmt::format("unsigned {} = {} * {};", taps, table.operand.places, table.stride)
+                  : fmt::format("unsigned {} = 1u << 31;", taps));
   const std::string element = table.each == 1 ? entry : writer.unique("element");
   if (table.each != 1) writer.line(fmt::format("const int {} = {} * {};", element, entry, table.each));
   writer.open(fmt::format("if ({} < {})", element, table.k));
@@ -44,7 +45,7 @@ void emit_k_offset_table(ExprEmitter& emitter, const KOffsetTable& table, const 
   for (const ConvolutionTaps& group : table.operand.taps) {
     IndexExpr bit = 0;
     for (const std::uint32_t a : group.axes) bit = bit * pool.extent(a) + IndexExpr::axis(a);
-    if (table.operand.placed)
+    if (table.operand.has_position_table)
       bits = emitter.index(simplify(bit * table.stride, pool.bounds()));
     else
       bits += fmt::format("{}1u << ({})", bits.empty() ? "" : " | ",
@@ -58,7 +59,7 @@ void emit_k_offset_table(ExprEmitter& emitter, const KOffsetTable& table, const 
   writer.close();
 }
 
-void find_places(ExprEmitter& emitter, const ConvolutionOperand& operand, const LinePlaces& line) {
+void find_positions(ExprEmitter& emitter, const ConvolutionOperand& operand, const LinePositions& line) {
   KernelWriter& writer = emitter.writer();
   const ConvolutionTaps& taps = operand.taps[0];
   const std::string tap = writer.unique("tap");

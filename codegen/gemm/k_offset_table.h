@@ -27,11 +27,11 @@ void emit_k_offset_table(ExprEmitter& emitter, const KOffsetTable& table, const 
 // Emits a loop that writes the positions of a line's taps to a position table; -1 if outside. The line's axes must be
 // bound. `places`: pointer to the position of the first tap; `first`, `further`: start and step of the loop over taps;
 // `there`: condition that the line exists, "" if it does.
-struct LinePlaces {
+struct LinePositions {
   std::string places, there, first = "0";
   std::int64_t further = 1, stride = 0;
 };
-void find_places(ExprEmitter& emitter, const ConvolutionOperand& operand, const LinePlaces& line);
+void find_positions(ExprEmitter& emitter, const ConvolutionOperand& operand, const LinePositions& line);
 
 // Sets the bits of the taps outside of the image in the word. The line's axes must be bound.
 void find_taps_outside(ExprEmitter& emitter, const ConvolutionOperand& operand, const std::string& outside);

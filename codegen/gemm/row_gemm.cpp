@@ -17,7 +17,7 @@ class RowGemmEmitter {
  public:
   RowGemmEmitter(const RowGemm& form, const Graph& graph, KernelWriter& writer, ExprEmitter& emitter)
       : form_(form),
-        product_(form.product),
+        contraction_(form.contraction),
         pool_(form.kernel.pool),
         graph_(graph),
         writer_(writer),
@@ -36,26 +36,26 @@ class RowGemmEmitter {
     // Shared memory has room for two blocks. Without this bound ptxas limits registers for more blocks, and spills.
     KernelSource source = writer_.finish(comment(), tiles_.threads, 2);
     source.name = kernel_name(graph_, form_.kernel.nodes);
-    source.grid[0] = simplify(row_tiles() * count(product_.batch), pool_.bounds());
+    source.grid[0] = simplify(row_tiles() * count(contraction_.batch), pool_.bounds());
     source.dynamic_shared = tiles_.bytes;
-    source.schedule = product_.tensor_dtype ? "row_product_mma" : "row_product";
+    source.schedule = contraction_.tensor_dtype ? "row_product_mma" : "row_product";
     return source;
   }
 
  private:
   IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(pool_, axes); }
-  IndexExpr row_tiles() const { return simplify(ceil_div(count(product_.rows), form_.rows), pool_.bounds()); }
+  IndexExpr row_tiles() const { return simplify(ceil_div(count(contraction_.rows), form_.rows), pool_.bounds()); }
   std::string integer() const { return writer_.index_type(); }
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
-  ScalarType accumulator_type() const { return pool_[product_.loops[0].terms[0].reduction].type; }
-  std::string element() const { return product_.tensor_dtype ? "unsigned short" : c_type(accumulator_type()); }
+  ScalarType accumulator_type() const { return pool_[contraction_.loops[0].terms[0].reduction].type; }
+  std::string element() const { return contraction_.tensor_dtype ? "unsigned short" : c_type(accumulator_type()); }
   // Elements per line of a tile. The padding avoids bank conflicts between lines that are read together.
-  int stride() const { return tiles_.k + (product_.tensor_dtype ? 8 : 1); }
+  int stride() const { return tiles_.k + (contraction_.tensor_dtype ? 8 : 1); }
 
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, form_.kernel);
     lines.push_back(fmt::format("A block makes {} whole rows, {} columns at a time{}; then a warp takes a row.",
-                                form_.rows, tiles_.chunk, product_.tensor_dtype ? ", on tensor cores" : ""));
+                                form_.rows, tiles_.chunk, contraction_.tensor_dtype ? ", on tensor cores" : ""));
     return lines;
   }
 
@@ -68,11 +68,11 @@ class RowGemmEmitter {
       at = fmt::format("({} + {})", name, elements);
       return name;
     };
-    for (const ContractionLoop& loop : product_.loops)
+    for (const ContractionLoop& loop : contraction_.loops)
       for (const ContractionTerm& term : loop.terms)
         rows_[term.reduction] = place("whole_rows", c_type(accumulator_type()), form_.rows * tiles_.row_stride);
     std::size_t left = 0, right = 0;
-    for (const ContractionLoop& loop : product_.loops) {
+    for (const ContractionLoop& loop : contraction_.loops) {
       left = std::max(left, loop.left.size());
       right = std::max(right, loop.right.size());
     }
@@ -86,14 +86,14 @@ class RowGemmEmitter {
     const std::string tile = writer_.unique("tile");
     writer_.line(fmt::format("const {} {} = blockIdx.x;", integer(), tile));
     writer_.line(fmt::format("const {} {} = {} % {} * {};", integer(), row0_, tile, text(row_tiles()), form_.rows));
-    for (const std::uint32_t a : product_.shared_rest) emitter_.bind(a, "0");
-    if (!product_.batch.empty()) {
+    for (const std::uint32_t a : contraction_.shared_rest) emitter_.bind(a, "0");
+    if (!contraction_.batch.empty()) {
       const std::string batch = writer_.unique("batch");
       writer_.line(fmt::format("const {} {} = {} / {};", integer(), batch, tile, text(row_tiles())));
-      bind_flat(emitter_, product_.batch, batch, "bcdefgh");
+      bind_flat(emitter_, contraction_.batch, batch, "bcdefgh");
     }
     writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
-    if (!product_.tensor_dtype)
+    if (!contraction_.tensor_dtype)
       writer_.line("const int thread_row = threadIdx.x / 16, thread_column = threadIdx.x % 16;");
   }
 
@@ -103,13 +103,13 @@ class RowGemmEmitter {
     column0_ = writer_.unique("column0");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", column0_, form_.columns, tiles_.chunk));
     for (const auto& [reduction, rows] : rows_) {
-      std::string& sum = sums_[reduction] = writer_.unique("sum");
-      writer_.line(product_.tensor_dtype
+      std::string& sum = accumulators_[reduction] = writer_.unique("sum");
+      writer_.line(contraction_.tensor_dtype
                        ? fmt::format("float {}[{}][4][4] = {{}};", sum, form_.rows / 16)
                        : fmt::format("{} {}[{}][4] = {{}};", c_type(accumulator_type()), sum, form_.rows / 16));
     }
-    for (const ContractionLoop& loop : product_.loops) multiply(loop);
-    for (const auto& [reduction, rows] : rows_) store_sums(sums_.at(reduction), rows);
+    for (const ContractionLoop& loop : contraction_.loops) multiply(loop);
+    for (const auto& [reduction, rows] : rows_) store_sums(accumulators_.at(reduction), rows);
     writer_.close();
     writer_.line("__syncthreads();");
   }
@@ -124,7 +124,7 @@ class RowGemmEmitter {
       loads_.load(load_of(loop, right_tiles_[i], loop.right[i], false, step));
     writer_.line("__syncthreads();");
     for (const ContractionTerm& term : loop.terms)
-      product_.tensor_dtype ? multiply_on_tensor_cores(term) : multiply_in_lanes(term);
+      contraction_.tensor_dtype ? multiply_on_tensor_cores(term) : multiply_in_lanes(term);
     writer_.line("__syncthreads();");
     writer_.close();
   }
@@ -136,16 +136,16 @@ class RowGemmEmitter {
             .lines = left ? form_.rows : tiles_.chunk,
             .places = tiles_.k,
             .operand = operand,
-            .along_lines = left ? product_.rows : product_.columns,
-            .along_places = loop.k,
+            .line_axes = left ? contraction_.rows : contraction_.columns,
+            .position_axes = loop.k,
             .line0 = left ? row0_ : column0_,
             .place0 = step,
-            .narrowed = product_.tensor_dtype};
+            .narrowed = contraction_.tensor_dtype};
   }
 
   // A warp computes 32 columns of the chunk, for all rows.
   void multiply_on_tensor_cores(const ContractionTerm& term) {
-    const std::string mma = *product_.tensor_dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
+    const std::string mma = *contraction_.tensor_dtype == DType::kBFloat16 ? "mma_bf16" : "mma_fp16";
     writer_.use(mma);
     const std::string &left = left_tiles_[term.left], &right = right_tiles_[term.right];
     const int warps = tiles_.chunk / 32;
@@ -170,7 +170,8 @@ class RowGemmEmitter {
     writer_.line("#pragma unroll");
     writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", form_.rows / 16));
     writer_.line("#pragma unroll");
-    writer_.line(fmt::format("  for (int j = 0; j < 4; ++j) {}({}[i][j], a[i], b[j]);", mma, sums_.at(term.reduction)));
+    writer_.line(
+        fmt::format("  for (int j = 0; j < 4; ++j) {}({}[i][j], a[i], b[j]);", mma, accumulators_.at(term.reduction)));
     writer_.close();
     if (warps < tiles_.threads / 32) writer_.close();
   }
@@ -184,12 +185,12 @@ class RowGemmEmitter {
     writer_.line(fmt::format(
         "  for (int j = 0; j < 4; ++j) {0}[i][j] += {1}[(thread_row + 16 * i) * {3} + kk] * {2}[(thread_column + 16 * "
         "j) * {3} + kk];",
-        sums_.at(term.reduction), left_tiles_[term.left], right_tiles_[term.right], stride()));
+        accumulators_.at(term.reduction), left_tiles_[term.left], right_tiles_[term.right], stride()));
     writer_.close();
   }
 
   void store_sums(const std::string& sum, const std::string& rows) {
-    if (product_.tensor_dtype) return store_fragments(sum, rows);
+    if (contraction_.tensor_dtype) return store_fragments(sum, rows);
     writer_.line("#pragma unroll");
     writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", form_.rows / 16));
     writer_.line("#pragma unroll");
@@ -222,14 +223,15 @@ class RowGemmEmitter {
   }
 
   const RowGemm& form_;
-  const Contraction& product_;
+  const Contraction& contraction_;
   const ExprPool& pool_;
   const Graph& graph_;
   KernelWriter& writer_;
   ExprEmitter& emitter_;
   RowGemmTiles tiles_;
   TileLoader loads_;
-  std::map<ExprId, std::string> rows_, sums_;  // per accumulator: whole rows in shared memory; a chunk in registers
+  std::map<ExprId, std::string> rows_,
+      accumulators_;  // per accumulator: whole rows in shared memory; a chunk in registers
   std::vector<std::string> left_tiles_, right_tiles_;
   std::string row0_, column0_;
 };

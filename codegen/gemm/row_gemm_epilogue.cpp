@@ -24,7 +24,7 @@ std::uint32_t last_of(const ExprPool& pool, const Axes& axes) {
 }
 
 // The axes of a row, with a lane's neighbours as a separate axis.
-struct RowPlaces {
+struct RowPositions {
   Axes axes;  // without the axis of neighbours
   std::optional<std::uint32_t> lane;
 };
@@ -33,7 +33,7 @@ struct RowPlaces {
 struct EpilogueKernel {
   Kernel kernel;
   Axes rows;
-  RowPlaces columns, reduced;
+  RowPositions columns, reduced;
   std::map<std::uint32_t, std::uint32_t> others;  // new axes by old ones
   std::map<ExprId, std::string> sums;             // rows in shared memory, by the new ids of the accumulators
 };
@@ -43,7 +43,7 @@ EpilogueKernel in_neighbours(const RowGemmEpilogue& e) {
   const Kernel& kernel = e.form.kernel;
   const ExprPool& old = kernel.pool;
   // Splits an axis into new axes, and returns the old axis in terms of them.
-  const auto parted = [&](ExprPool& pool, std::uint32_t axis, bool in_lanes, RowPlaces& places, Axes& all) {
+  const auto parted = [&](ExprPool& pool, std::uint32_t axis, bool in_lanes, RowPositions& places, Axes& all) {
     const int width = in_lanes ? e.neighbours : 1;
     places.axes.push_back(pool.new_axis(simplify(floor_div(old.extent(axis), width), old.bounds())));
     all.push_back(places.axes.back());
@@ -56,20 +56,20 @@ EpilogueKernel in_neighbours(const RowGemmEpilogue& e) {
   std::vector<ExprId> follow;
   std::vector<std::string> where;
   for (const auto& [sum, rows] : e.sums) follow.push_back(sum), where.push_back(rows);
-  for (const auto& [sum, twin] : e.form.twins) follow.push_back(sum), where.push_back(e.sums.at(twin));
+  for (const auto& [sum, twin] : e.form.accumulator_at_columns) follow.push_back(sum), where.push_back(e.sums.at(twin));
   made.kernel = change_axes(
       kernel,
       [&](ExprPool& pool, ExprCopier& copier) {
         AxisChange change;
         for (const std::uint32_t a : kernel.outputs[0].axes) {
-          const Axes& columns = e.form.product.columns;
+          const Axes& columns = e.form.contraction.columns;
           if (contains(columns, a)) {
             change.values.push_back(parted(pool, a, a == last_of(old, columns), made.columns, change.new_axes));
             continue;
           }
           change.new_axes.push_back(pool.new_axis(old.extent(a)));
           change.values.push_back(IndexExpr::axis(change.new_axes.back()));
-          if (contains(e.form.product.rows, a))
+          if (contains(e.form.contraction.rows, a))
             made.rows.push_back(change.new_axes.back());
           else
             made.others[a] = change.new_axes.back();
@@ -147,8 +147,8 @@ class RowEpilogueEmitter {
 
   // Loops over a lane's places of a row, with an inner loop over the neighbours of each.
   template <class Before, class Each, class After>
-  void in_lanes(const RowPlaces& places, const std::vector<ExprId>& values, std::string_view preferred_name, bool sums,
-                const Before& before, const Each& each, const After& after) {
+  void in_lanes(const RowPositions& places, const std::vector<ExprId>& values, std::string_view preferred_name,
+                bool sums, const Before& before, const Each& each, const After& after) {
     const ExprEmitter::Mark mark = emitter_.mark();
     const std::string k = writer_.unique(preferred_name), lane = places.lane ? writer_.unique("e") : "";
     writer_.open(
@@ -192,7 +192,7 @@ class RowEpilogueEmitter {
     std::ranges::sort(whole), std::ranges::sort(sorted);
     const bool of_row = sorted == whole;
     in_lanes(
-        of_row ? r_.reduced : RowPlaces{.axes = axes, .lane = std::nullopt}, values, "k", of_row, [] {},
+        of_row ? r_.reduced : RowPositions{.axes = axes, .lane = std::nullopt}, values, "k", of_row, [] {},
         [&](const std::string&) { emitter_.accumulate(accumulators); }, [](const std::string&) {});
     for (const ExprEmitter::Accumulator& a : accumulators) {
       writer_.use("combine");
@@ -274,7 +274,7 @@ int row_vector_width(const RowGemm& form, int row_stride, int most) {
     const auto whole = [&](const Axes& axes) {
       return proves_multiple_of(pool.extent(last_of(pool, axes)), width, pool.bounds());
     };
-    if (row_stride % width != 0 || !whole(form.product.columns) || !whole(form.reduced)) break;
+    if (row_stride % width != 0 || !whole(form.contraction.columns) || !whole(form.reduced)) break;
     const std::int64_t places = (form.columns / width + 31) / 32 * width;
     if (places <= least) best = width, least = places;
   }

@@ -11,7 +11,7 @@ namespace fusec {
 
 KernelSource SkinnyGemmEmitter::emit() {
   writer_.use("dynamic_shared");
-  for (const std::uint32_t a : form_.ones) emitter_.bind(a, "0");
+  for (const std::uint32_t a : form_.unit_axes) emitter_.bind(a, "0");
   place_block();
   row_values();
   for (std::size_t i = 0; i < form_.loops.size(); ++i) declare_accumulators(form_.loops[i]);
@@ -108,7 +108,7 @@ bool SkinnyGemmEmitter::reduce_by_lanes(const std::vector<ExprId>& reductions) {
 void SkinnyGemmEmitter::declare_accumulators(const SkinnyGemmLoop& loop) {
   for (const ContractionTerm& term : loop.terms) {
     std::string& sum = accumulators_[term.reduction] = writer_.unique("sum");
-    writer_.line(fmt::format("{} {}[{}][{}][4] = {{}};", accumulator_type(), sum, pieces(), eights()));
+    writer_.line(fmt::format("{} {}[{}][{}][4] = {{}};", accumulator_type(), sum, m16_column_tiles(), row_tiles()));
   }
 }
 
@@ -140,12 +140,12 @@ void SkinnyGemmEmitter::main_loop(const SkinnyGemmLoop& loop) {
   open_step();
   const bool computes =
       std::ranges::any_of(streams, [](const SkinnyOperandStream& s) { return !s.left && !s.operand->plain; });
-  const bool in_pieces = form_.k_major && (computes || loop.scaled() || form_.dtype == DType::kInt8);
+  const bool by_column_tile = form_.k_major && (computes || loop.scaled() || form_.dtype == DType::kInt8);
   for (SkinnyOperandStream& s : streams)
-    if (s.left || !in_pieces) make_operands(s, loop);
+    if (s.left || !by_column_tile) make_operands(s, loop);
   const std::size_t left_count = loop.left.size();
-  if (in_pieces) {
-    multiply_in_pieces(streams, loop);
+  if (by_column_tile) {
+    multiply_by_column_tile(streams, loop);
   } else {
     writer_.use(fmt::format("multiply_few_{}", dtype_name()));
     for (const ContractionTerm& term : loop.terms)
@@ -156,30 +156,31 @@ void SkinnyGemmEmitter::main_loop(const SkinnyGemmLoop& loop) {
   writer_.close();
 }
 
-void SkinnyGemmEmitter::multiply_in_pieces(std::vector<SkinnyOperandStream>& streams, const SkinnyGemmLoop& loop) {
+void SkinnyGemmEmitter::multiply_by_column_tile(std::vector<SkinnyOperandStream>& streams, const SkinnyGemmLoop& loop) {
   writer_.use(fmt::format("multiply_piece_{}", dtype_name()));
   accumulate_row_sums(streams, loop);
-  piece_ = writer_.unique("piece");
+  m16_column_tile_ = writer_.unique("piece");
   writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", piece_, pieces()));
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", m16_column_tile_, m16_column_tiles()));
   for (SkinnyOperandStream& s : streams)
     if (!s.left) make_operands(s, loop);
   const auto column = [&](const SkinnyOperandStream& s, int i) {
-    return s.operand->plain ? fmt::format("{}[2 * {} + {}]", s.operands, piece_, i)
+    return s.operand->plain ? fmt::format("{}[2 * {} + {}]", s.operands, m16_column_tile_, i)
                             : fmt::format("{}[{}]", s.operands, i);
   };
   for (const ContractionTerm& term : loop.terms) {
     const SkinnyOperandStream& s = streams[loop.left.size() + term.right];
-    const std::string sum = fmt::format("{}[{}]", accumulators_.at(term.reduction), piece_);
+    const std::string sum = fmt::format("{}[{}]", accumulators_.at(term.reduction), m16_column_tile_);
     const std::string part = loop.scaled() ? writer_.unique("products") : sum;
     if (loop.scaled())
-      writer_.line(fmt::format("{} {}[{}][4] = {{}};", form_.dtype == DType::kInt8 ? "int" : "float", part, eights()));
+      writer_.line(
+          fmt::format("{} {}[{}][4] = {{}};", form_.dtype == DType::kInt8 ? "int" : "float", part, row_tiles()));
     writer_.line(fmt::format("multiply_piece_{}({}, {}, {}, {});", dtype_name(), part, column(s, 0), column(s, 1),
                              streams[term.left].operands));
     if (loop.scaled()) add_scaled(s, loop, sum, part, streams[term.left].row_sums);
   }
   writer_.close();
-  piece_.clear();
+  m16_column_tile_.clear();
 }
 
 void SkinnyGemmEmitter::accumulate_row_sums(std::vector<SkinnyOperandStream>& streams, const SkinnyGemmLoop& loop) {
@@ -189,7 +190,7 @@ void SkinnyGemmEmitter::accumulate_row_sums(std::vector<SkinnyOperandStream>& st
     left.row_sums = writer_.unique("row_sums");
     writer_.use("sum_few");
     writer_.use(fmt::format("mma_{}", dtype_name()));
-    writer_.line(fmt::format("float {}[{}][2];", left.row_sums, eights()));
+    writer_.line(fmt::format("float {}[{}][2];", left.row_sums, row_tiles()));
     writer_.line(fmt::format("sum_few<mma_{}, {}>({}, {}, part);  // by ones", dtype_name(),
                              dtype_name() == "bf16" ? "0x3f803f80u" : "0x3c003c00u", left.row_sums, left.operands));
   }
@@ -198,7 +199,7 @@ void SkinnyGemmEmitter::accumulate_row_sums(std::vector<SkinnyOperandStream>& st
 void SkinnyGemmEmitter::add_scaled(const SkinnyOperandStream& s, const SkinnyGemmLoop& loop, const std::string& sum,
                                    const std::string& part, const std::string& row_sums) {
   const auto scale = [&](const std::string& names, int which) {
-    const std::string c = fmt::format("2 * {} + {}", piece_, which);
+    const std::string c = fmt::format("2 * {} + {}", m16_column_tile_, which);
     return loop.k_invariant_scales ? fmt::format("{}[{}]", names, c) : shared_text(s, names, c);
   };
   const auto both = [&](const std::string& names) {
@@ -213,9 +214,9 @@ void SkinnyGemmEmitter::add_scaled(const SkinnyOperandStream& s, const SkinnyGem
 
 void SkinnyGemmEmitter::declare_row_there() {
   row_there_ = writer_.unique("row_there");
-  writer_.line(fmt::format("bool {}[{}];", row_there_, eights()));
+  writer_.line(fmt::format("bool {}[{}];", row_there_, row_tiles()));
   writer_.line("#pragma unroll");
-  writer_.line(fmt::format("for (int m = 0; m < {0}; ++m) {1}[m] = 8 * m + group < {2};", eights(), row_there_,
+  writer_.line(fmt::format("for (int m = 0; m < {0}; ++m) {1}[m] = 8 * m + group < {2};", row_tiles(), row_there_,
                            text(count(form_.rows))));
 }
 
@@ -227,10 +228,10 @@ void SkinnyGemmEmitter::open_step() {
   writer_.line(fmt::format("const {} {} = {} * 4 + part;", integer(), unit_, step_));
 }
 
-KernelSource emit_skinny_gemm(const Kernel& kernel, const Contraction& product, const SkinnyGemmForm& form,
+KernelSource emit_skinny_gemm(const Kernel& kernel, const Contraction& contraction, const SkinnyGemmForm& form,
                               const Graph& graph) {
   KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
-  return SkinnyGemmEmitter(kernel, product, form, graph, writer).emit();
+  return SkinnyGemmEmitter(kernel, contraction, form, graph, writer).emit();
 }
 
 }  // namespace fusec

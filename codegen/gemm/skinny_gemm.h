@@ -9,7 +9,7 @@
 
 namespace fusec {
 
-KernelSource emit_skinny_gemm(const Kernel& kernel, const Contraction& product, const SkinnyGemmForm& form,
+KernelSource emit_skinny_gemm(const Kernel& kernel, const Contraction& contraction, const SkinnyGemmForm& form,
                               const Graph& graph);
 
 }  // namespace fusec

@@ -39,10 +39,10 @@ struct SkinnyOperandStream {
 
 class SkinnyGemmEmitter {
  public:
-  SkinnyGemmEmitter(const Kernel& kernel, const Contraction& product, const SkinnyGemmForm& form, const Graph& graph,
-                    KernelWriter& writer)
+  SkinnyGemmEmitter(const Kernel& kernel, const Contraction& contraction, const SkinnyGemmForm& form,
+                    const Graph& graph, KernelWriter& writer)
       : kernel_(kernel),
-        product_(product),
+        contraction_(contraction),
         form_(form),
         pool_(form.kernel.pool),
         graph_(graph),
@@ -60,8 +60,8 @@ class SkinnyGemmEmitter {
   IndexExpr tiles_across() const {
     return simplify(ceil_div(count(form_.columns), form_.block.columns / columns_per_lane()), pool_.bounds());
   }
-  int pieces() const { return form_.block.columns / 16; }
-  int eights() const { return form_.eights_of_rows(); }
+  int m16_column_tiles() const { return form_.block.columns / 16; }
+  int row_tiles() const { return form_.n8_row_tiles(); }
   std::string dtype_name() const { return form_.dtype == DType::kInt8 ? "s8" : short_name(form_.dtype); }
   std::string_view accumulator_type() const { return form_.int32_accumulators ? "int" : "float"; }
   bool rows_fill() const { return proves_multiple_of(count(form_.rows), 8, pool_.bounds()); }
@@ -78,7 +78,7 @@ class SkinnyGemmEmitter {
   void declare_row_there();
   void open_step();
   // Multiplies computed columns before the next ones are computed, so that not all of them are in registers.
-  void multiply_in_pieces(std::vector<SkinnyOperandStream>& streams, const SkinnyGemmLoop& loop);
+  void multiply_by_column_tile(std::vector<SkinnyOperandStream>& streams, const SkinnyGemmLoop& loop);
   void accumulate_row_sums(std::vector<SkinnyOperandStream>& streams, const SkinnyGemmLoop& loop);
   void add_scaled(const SkinnyOperandStream& s, const SkinnyGemmLoop& loop, const std::string& sum,
                   const std::string& part, const std::string& row_sums);
@@ -88,10 +88,10 @@ class SkinnyGemmEmitter {
   bool absent_stay_zero(const SkinnyOperandStream& s) const { return s.left && whole_ && !row_there_.empty(); }
   // Parts of a stream per step: columns (or steps along K if w is not K-major); for rows, groups of eight times runs.
   int which(const SkinnyOperandStream& s) const {
-    return s.left ? eights() * form_.runs : form_.k_major ? 2 * pieces() : 8;
+    return s.left ? row_tiles() * form_.runs : form_.k_major ? 2 * m16_column_tiles() : 8;
   }
   // The text of the index of a group of eight rows.
-  std::string eight_text(const std::string& c) const {
+  std::string row_tile_text(const std::string& c) const {
     return form_.runs == 1 ? c : fmt::format("({} / {})", c, form_.runs);
   }
   // Sets the unit to that of a run of rows, and returns the unit before.
@@ -140,7 +140,7 @@ class SkinnyGemmEmitter {
   void define_dequantized(const SkinnyOperandStream& s, const std::string& c, const std::string& e);
 
   // --- reduction over warps, and epilogue
-  int of_warp() const { return 8 * eights() * (form_.block.columns + 8); }
+  int of_warp() const { return 8 * row_tiles() * (form_.block.columns + 8); }
   std::string staged(std::size_t number) const;
   void stage();
   void finish();
@@ -151,7 +151,7 @@ class SkinnyGemmEmitter {
   std::size_t number_of(const std::string& sum) const;
 
   const Kernel& kernel_;
-  const Contraction& product_;
+  const Contraction& contraction_;
   const SkinnyGemmForm& form_;
   const ExprPool& pool_;
   const Graph& graph_;
@@ -159,7 +159,7 @@ class SkinnyGemmEmitter {
   ExprEmitter emitter_;
   std::map<ExprId, std::string> accumulators_;  // by reduction of the original kernel
   std::vector<std::string> row_value_names_;
-  std::string column0_, batch_, iteration_, prefetch_steps_, step_, unit_, units_, steps_, row_there_, piece_;
+  std::string column0_, batch_, iteration_, prefetch_steps_, step_, unit_, units_, steps_, row_there_, m16_column_tile_;
   bool whole_ = false;  // no step exceeds K
 };
 

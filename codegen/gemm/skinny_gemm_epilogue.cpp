@@ -42,25 +42,25 @@ std::map<ExprId, std::string> SkinnyGemmEmitter::reduce_warps(ExprEmitter& epilo
 }
 
 void SkinnyGemmEmitter::finish() {
-  const int width = epilogue_vector_width(kernel_, product_);
+  const int width = epilogue_vector_width(kernel_, contraction_);
   std::map<ExprId, std::string> made = accumulators_;
   for (std::size_t i = 0; i < row_value_names_.size(); ++i) made[form_.row_values_before[i]] = row_value_names_[i];
-  const EpilogueVectors split = with_epilogue_vectors(kernel_, product_, made, width);
+  const EpilogueVectors split = with_epilogue_vectors(kernel_, contraction_, made, width);
   ExprEmitter epilogue(split.kernel, writer_);
   const ExprPool& pool = split.kernel.pool;
-  for (const std::uint32_t a : split.ones) epilogue.bind(a, "0");
+  for (const std::uint32_t a : split.unit_axes) epilogue.bind(a, "0");
   if (!split.batch.empty()) bind_flat(epilogue, split.batch, batch_, "bcdefgh");
   const int groups = form_.block.columns / width;
   const std::string item = writer_.unique("item"), line = writer_.unique("line"), place = writer_.unique("place");
   const std::string row = writer_.unique("row"), column = writer_.unique("column");
-  writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", item, 8 * eights() * groups,
+  writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", item, 8 * row_tiles() * groups,
                            form_.block.warps * 32));
   if (width > 1)
     writer_.line(fmt::format("const int {0} = staged_row<{1}>({2}), {3} = {2} % {4} * {5};", line, form_.block.columns,
                              item, place, groups, width));
   else  // lanes cover eight columns of four lines, in different banks
-    writer_.line(fmt::format("const int {0} = {1} / 8 % {2}, {3} = {1} / {4} * 8 + {1} % 8;", line, item, 8 * eights(),
-                             place, 64 * eights()));
+    writer_.line(fmt::format("const int {0} = {1} / 8 % {2}, {3} = {1} / {4} * 8 + {1} % 8;", line, item,
+                             8 * row_tiles(), place, 64 * row_tiles()));
   writer_.line(fmt::format("const {} {} = row_of_line({}), {} = {}{} + {};", integer(), row, line, column, column0_,
                            columns_per_lane() > 1 ? fmt::format(" * {}", columns_per_lane()) : "", place));
   const IndexExpr columns = simplify(point_count(pool, split.columns) * width, pool.bounds());

@@ -33,7 +33,7 @@ void SkinnyGemmEmitter::bind(const SkinnyOperandStream& s, const SkinnyGemmLoop&
     if (form_.runs > 1) emitter_.bind(form_.run, fmt::format("(part % {})", form_.runs));
     if (form_.rows.empty()) return;
     const std::string row = writer_.unique("row");
-    const std::string here = fmt::format("8 * {} + group", eight_text(c));
+    const std::string here = fmt::format("8 * {} + group", row_tile_text(c));
     writer_.line(fmt::format("const {} {} = {};", integer(), row,
                              sure ? here : fmt::format("min({}, {})", here, text(count(form_.rows) - 1))));
     bind_flat(emitter_, form_.rows, row, "mnopq");
@@ -182,7 +182,7 @@ void SkinnyGemmEmitter::load(SkinnyOperandStream& s, const SkinnyGemmLoop& loop)
   const std::string c = open_which(s), of_step = enter_run(s, c);
   std::string there = whole_ ? "" : fmt::format("{} < {}", unit_, units_);
   if (s.left && !row_there_.empty())
-    there += fmt::format("{}{}[{}]", there.empty() ? "" : " && ", row_there_, eight_text(c));
+    there += fmt::format("{}{}[{}]", there.empty() ? "" : " && ", row_there_, row_tile_text(c));
   for (const auto& [id, name] : s.words)
     if (!there.empty() && !absent_stay_zero(s))
       writer_.line(fmt::format("{}[{}][{}] = {{}};", name, prefetch_steps_, c));
@@ -209,8 +209,8 @@ void SkinnyGemmEmitter::load(SkinnyOperandStream& s, const SkinnyGemmLoop& loop)
 }
 
 void SkinnyGemmEmitter::make_operands(SkinnyOperandStream& s, const SkinnyGemmLoop& loop) {
-  const bool turned = !s.left && !form_.k_major;
-  if (s.operand->plain && !turned) {
+  const bool transposed = !s.left && !form_.k_major;
+  if (s.operand->plain && !transposed) {
     s.operands = fmt::format("{}[{}]", s.words.at(s.operand->operand), prefetch_steps_);
     return gather_runs(s);
   }
@@ -222,20 +222,20 @@ void SkinnyGemmEmitter::make_operands(SkinnyOperandStream& s, const SkinnyGemmLo
         fmt::format("columns_of_rows({}, {}[{}]);", s.operands, s.words.at(s.operand->operand), prefetch_steps_));
     return;
   }
-  const bool of_piece = !s.left && !piece_.empty();
+  const bool of_column_tile = !s.left && !m16_column_tile_.empty();
   writer_.line(fmt::format("Words<{}> {}[{}];", operand_words(s.left ? form_.run_length() : form_.k_per_lane),
                            s.operands,
-                           turned     ? 8
-                           : of_piece ? 2
-                                      : which(s)));
-  const std::string lines = turned ? writer_.unique("lines") : "";
-  if (turned) writer_.line(fmt::format("Words<4> {}[8];", lines));
-  const std::string into = turned ? lines : s.operands;
-  const std::string i = open_which(of_piece ? 2 : which(s), s.left);
+                           transposed       ? 8
+                           : of_column_tile ? 2
+                                            : which(s)));
+  const std::string lines = transposed ? writer_.unique("lines") : "";
+  if (transposed) writer_.line(fmt::format("Words<4> {}[8];", lines));
+  const std::string into = transposed ? lines : s.operands;
+  const std::string i = open_which(of_column_tile ? 2 : which(s), s.left);
   std::string c = i;
-  if (of_piece) {
+  if (of_column_tile) {
     c = writer_.unique("c");
-    writer_.line(fmt::format("const int {} = 2 * {} + {};", c, piece_, i));
+    writer_.line(fmt::format("const int {} = 2 * {} + {};", c, m16_column_tile_, i));
   }
   const std::string of_step = enter_run(s, c);
   const std::string made = fmt::format("{}[{}]", into, i);
@@ -260,7 +260,7 @@ void SkinnyGemmEmitter::make_operands(SkinnyOperandStream& s, const SkinnyGemmLo
   if (!whole_) writer_.line(fmt::format("if ({} >= {}) {} = {{}};", unit_, units_, made));
   writer_.close();
   unit_ = of_step;
-  if (!turned) return gather_runs(s);
+  if (!transposed) return gather_runs(s);
   writer_.use("columns_of_rows");
   writer_.line(fmt::format("columns_of_rows({}, {});", s.operands, lines));
 }
@@ -269,7 +269,7 @@ void SkinnyGemmEmitter::gather_runs(SkinnyOperandStream& s) {
   if (!s.left || form_.runs == 1) return;
   const std::string runs = std::exchange(s.operands, writer_.unique("rows"));
   writer_.use("gather_runs");
-  writer_.line(fmt::format("Words<{}> {}[{}];", operand_words(form_.k_per_lane), s.operands, eights()));
+  writer_.line(fmt::format("Words<{}> {}[{}];", operand_words(form_.k_per_lane), s.operands, row_tiles()));
   writer_.line(fmt::format("gather_runs<{}>({}, {}, (char*)dynamic_shared + warp * {}, warp_lane);", form_.runs,
                            s.operands, runs, shared_bytes_of_runs(form_)));
 }

@@ -14,52 +14,52 @@ namespace fusec {
 namespace {
 
 // The offset, in floats, of the warp's first 16x8 block.
-std::string place_of(const SplitKPartials& s, const SplitPlace& place, int which, ExprEmitter& emitter) {
+std::string place_of(const SplitKPartials& s, const SplitPosition& place, int which, ExprEmitter& emitter) {
   const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(e); };
   std::string plane = place.split;
   if (s.accumulators > 1) plane = fmt::format("({} * {} + {})", plane, s.accumulators, which);
   if (!place.batch.empty()) plane = fmt::format("({} * {} + {})", plane, text(s.batches), place.batch);
   return fmt::format("((({})({}) * {} + ({}) / 16) * {} + ({}) / 8) * 128", emitter.writer().index_type(), plane,
-                     text(s.pieces), place.row, text(s.eights), place.column);
+                     text(s.m16_tiles), place.row, text(s.n8_tiles), place.column);
 }
 
 }  // namespace
 
-SplitKPartials::SplitKPartials(int of_depth, const Contraction& product, const ExprPool& pool, int tile_rows,
+SplitKPartials::SplitKPartials(int splits, const Contraction& contraction, const ExprPool& pool, int tile_rows,
                                int tile_columns)
-    : split_k(of_depth),
-      accumulators(static_cast<int>(term_count(product))),
-      batches(point_count(pool, product.batch)) {
+    : split_k(splits),
+      accumulators(static_cast<int>(term_count(contraction))),
+      batches(point_count(pool, contraction.batch)) {
   const auto tiles = [&](const std::vector<std::uint32_t>& axes, int of_tile) {
     return ceil_div(point_count(pool, axes), of_tile);
   };
   batches = simplify(batches, pool.bounds());
-  pieces = simplify(tiles(product.rows, tile_rows) * (tile_rows / 16), pool.bounds());
-  eights = simplify(tiles(product.columns, tile_columns) * (tile_columns / 8), pool.bounds());
+  m16_tiles = simplify(tiles(contraction.rows, tile_rows) * (tile_rows / 16), pool.bounds());
+  n8_tiles = simplify(tiles(contraction.columns, tile_columns) * (tile_columns / 8), pool.bounds());
 }
 
-SplitKPartials::SplitKPartials(const StreamK& stream_k, const Contraction& product, const GemmTiles& tiles)
+SplitKPartials::SplitKPartials(const StreamK& stream_k, const Contraction& contraction, const GemmTiles& tiles)
     : split_k(static_cast<int>(stream_k.max_partials_per_tile())),
-      accumulators(static_cast<int>(term_count(product))),
+      accumulators(static_cast<int>(term_count(contraction))),
       batches(stream_k.stream_k_tiles),
-      pieces(tiles.rows / 16),
-      eights(tiles.columns / 8) {}
+      m16_tiles(tiles.rows / 16),
+      n8_tiles(tiles.columns / 8) {}
 
 std::string name_of(const StreamK& s, KernelWriter& writer) {
   writer.use("tile_streams");
   return fmt::format("TileStreams<{}, {}, {}, {}>", s.whole, s.stream_k_tiles, s.steps, s.blocks);
 }
 
-SplitSteps split_steps(const ExprEmitter& emitter, const std::string& split, const IndexExpr& steps, int together,
+SplitSteps split_steps(const ExprEmitter& emitter, const std::string& split, const IndexExpr& steps, int unsplit_steps,
                        int split_k) {
   const Bounds& bounds = emitter.kernel().pool.bounds();
   const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(simplify(e, bounds)); };
-  const std::string of_all = fmt::format("{} / {}", text(ceil_div(steps, together)), split_k);
+  const std::string of_all = fmt::format("{} / {}", text(ceil_div(steps, unsplit_steps)), split_k);
   SplitSteps steps_of{.first = fmt::format("{} * {}", split, of_all),
                       .end = fmt::format("({} + 1) * {}", split, of_all)};
-  if (together == 1) return steps_of;
-  for (std::string* bound : {&steps_of.first, &steps_of.end}) *bound += fmt::format(" * {}", together);
-  if (!proves_multiple_of(steps, together, bounds))
+  if (unsplit_steps == 1) return steps_of;
+  for (std::string* bound : {&steps_of.first, &steps_of.end}) *bound += fmt::format(" * {}", unsplit_steps);
+  if (!proves_multiple_of(steps, unsplit_steps, bounds))
     steps_of.end = fmt::format("min({}, {})", steps_of.end, text(steps));
   return steps_of;
 }
@@ -69,8 +69,8 @@ std::string declare_partial(KernelWriter& writer, const SplitKPartials& split_k,
 }
 
 void store_partial(ExprEmitter& emitter, const SplitKPartials& split_k, const std::string& partial,
-                   const SplitPlace& place, int which, const std::string& sum, ScalarType type, int pieces, int columns,
-                   int rows_of_piece) {
+                   const SplitPosition& place, int which, const std::string& sum, ScalarType type, int m16_tiles,
+                   int columns, int rows_per_m16_tile) {
   KernelWriter& writer = emitter.writer();
   writer.use("depth_shares");
   const std::string to = writer.unique("share_to");
@@ -80,11 +80,11 @@ void store_partial(ExprEmitter& emitter, const SplitKPartials& split_k, const st
     writer.line(
         fmt::format("leave_share({}, (const {} (&)[{}][4]){}, warp_lane);", at, c_type(type), columns / 8, piece));
   };
-  if (rows_of_piece == 0) return leave(to, fmt::format("{}[0]", sum));
+  if (rows_per_m16_tile == 0) return leave(to, fmt::format("{}[0]", sum));
   writer.line("#pragma unroll");
-  writer.open(fmt::format("for (int i = 0; i < {}; ++i)", pieces));
-  leave(fmt::format("{} + i * {}", to, emitter.index_text().tight(split_k.eights * 128)),
-        rows_of_piece == 1 ? fmt::format("{}[i]", sum) : fmt::format("{}[i * {}]", sum, rows_of_piece));
+  writer.open(fmt::format("for (int i = 0; i < {}; ++i)", m16_tiles));
+  leave(fmt::format("{} + i * {}", to, emitter.index_text().tight(split_k.n8_tiles * 128)),
+        rows_per_m16_tile == 1 ? fmt::format("{}[i]", sum) : fmt::format("{}[i * {}]", sum, rows_per_m16_tile));
   writer.close();
 }
 
@@ -92,26 +92,26 @@ namespace {
 
 // The reduction kernel's tiles have 16 rows. On tensor cores the partial sums of all columns have the same layout, so
 // the width is free; without them the warp's columns stay as they were.
-GemmForm in_pieces(const GemmForm& form) {
-  GemmForm pieces = form;
+GemmForm with_m16_tiles(const GemmForm& form) {
+  GemmForm m16_tiles = form;
   const int width = form.tensor_cores() ? 16 : form.tiles.warp_columns;
-  pieces.tiles = {.rows = 16,
-                  .columns = std::min(2 * width, form.tiles.columns),
-                  .warp_rows = 16,
-                  .warp_columns = width,
-                  .k = form.tiles.k,
-                  .stages = form.tiles.stages};
-  return pieces;
+  m16_tiles.tiles = {.rows = 16,
+                     .columns = std::min(2 * width, form.tiles.columns),
+                     .warp_rows = 16,
+                     .warp_columns = width,
+                     .k = form.tiles.k,
+                     .stages = form.tiles.stages};
+  return m16_tiles;
 }
 
 class SplitKReductionEmitter {
  public:
-  SplitKReductionEmitter(const Kernel& kernel, const Contraction& product, const GemmForm& form,
+  SplitKReductionEmitter(const Kernel& kernel, const Contraction& contraction, const GemmForm& form,
                          const SplitKPartials& split_k, const Graph& graph, KernelWriter& writer)
       : kernel_(kernel),
-        product_(product),
+        contraction_(contraction),
         tiles_(form.tiles),
-        pieces_(in_pieces(form)),
+        m16_form_(with_m16_tiles(form)),
         partials_(split_k),
         graph_(graph),
         pool_(kernel.pool),
@@ -119,27 +119,27 @@ class SplitKReductionEmitter {
         emitter_(kernel, writer) {}
 
   KernelSource emit() {
-    for (const std::uint32_t a : product_.shared_rest) emitter_.bind(a, "0");
+    for (const std::uint32_t a : contraction_.shared_rest) emitter_.bind(a, "0");
     for (const char* part : {"dynamic_shared", "depth_shares"}) writer_.use(part);
     row0_ = writer_.unique("row0"), column0_ = writer_.unique("column0");
     tiles_.stream_k_tiles > 0 ? place_in_tile() : place();
-    place_warps(writer_, pieces_.tiles);
+    place_warps(writer_, m16_form_.tiles);
     first_.column += " + warp_column";
     const std::map<ExprId, std::string> accumulators = add_up();
     emit_epilogue({.kernel = kernel_,
-                   .product = product_,
-                   .form = pieces_,
+                   .contraction = contraction_,
+                   .form = m16_form_,
                    .accumulators = accumulators,
                    .row0 = row0_,
                    .column0 = column0_,
                    .batch = batch_},
                   graph_, writer_);
     // Without this bound ptxas limits the kernel to 32 registers, and spills.
-    const int threads = pieces_.tiles.threads();
+    const int threads = m16_form_.tiles.threads();
     KernelSource source = writer_.finish(comment(), threads, 1024 / threads);
     source.name = kernel_name(graph_, kernel_.nodes);
     source.grid[0] = simplify(blocks_, pool_.bounds());
-    source.dynamic_shared = staged_bytes(pieces_) * threads / 32;
+    source.dynamic_shared = staged_bytes(m16_form_) * threads / 32;
     source.schedule = "gemm_shares";
     return source;
   }
@@ -150,10 +150,11 @@ class SplitKReductionEmitter {
   }
 
   void place() {
-    const GemmTiles& t = pieces_.tiles;
-    const IndexExpr down = count_tiles(product_.rows, t.rows), across = count_tiles(product_.columns, t.columns);
-    blocks_ = down * across * point_count(pool_, product_.batch);
-    const BlockPlace block = place_block(emitter_, product_, down, across);
+    const GemmTiles& t = m16_form_.tiles;
+    const IndexExpr down = count_tiles(contraction_.rows, t.rows),
+                    across = count_tiles(contraction_.columns, t.columns);
+    blocks_ = down * across * point_count(pool_, contraction_.batch);
+    const BlockPosition block = place_block(emitter_, contraction_, down, across);
     batch_ = block.batch;
     writer_.line(fmt::format("const {0} {1} = {2}.row * {3}, {4} = {2}.column * {5};", writer_.index_type(), row0_,
                              block.tile, t.rows, column0_, t.columns));
@@ -163,24 +164,24 @@ class SplitKReductionEmitter {
 
   // Maps blocks to pieces of the stream-K tiles, tile by tile.
   void place_in_tile() {
-    const StreamK stream_k = stream_k_of(pool_, product_, tiles_);
-    const int down = tiles_.rows / pieces_.tiles.rows, across = tiles_.columns / pieces_.tiles.columns;
+    const StreamK stream_k = stream_k_of(pool_, contraction_, tiles_);
+    const int down = tiles_.rows / m16_form_.tiles.rows, across = tiles_.columns / m16_form_.tiles.columns;
     blocks_ = stream_k.stream_k_tiles * down * across;
     const std::string stream_k_tiles = writer_.unique("streamed"), piece = writer_.unique("piece");
     writer_.line(fmt::format("const int {0} = (int)blockIdx.x / {2}, {1} = (int)blockIdx.x % {2};", stream_k_tiles,
                              piece, down * across));
     const std::string number =
         stream_k.whole == 0 ? stream_k_tiles : fmt::format("({} + {})", stream_k.whole, stream_k_tiles);
-    const BlockPlace block = place_block(emitter_, product_, count_tiles(product_.rows, tiles_.rows),
-                                         count_tiles(product_.columns, tiles_.columns), number);
+    const BlockPosition block = place_block(emitter_, contraction_, count_tiles(contraction_.rows, tiles_.rows),
+                                            count_tiles(contraction_.columns, tiles_.columns), number);
     batch_ = block.batch;
     const std::string row = writer_.unique("row_in_tile"), column = writer_.unique("column_in_tile");
     writer_.line(fmt::format("const int {0} = {1} / {2} * {3}, {4} = {1} % {2} * {5};", row, piece, across,
-                             pieces_.tiles.rows, column, pieces_.tiles.columns));
+                             m16_form_.tiles.rows, column, m16_form_.tiles.columns));
     writer_.line(fmt::format("const {0} {1} = {2}.row * {3} + {4}, {5} = {2}.column * {6} + {7};", writer_.index_type(),
                              row0_, block.tile, tiles_.rows, row, column0_, tiles_.columns, column));
-    leave_beyond(product_.rows, tiles_.rows, row0_);
-    leave_beyond(product_.columns, tiles_.columns, column0_);
+    leave_beyond(contraction_.rows, tiles_.rows, row0_);
+    leave_beyond(contraction_.columns, tiles_.columns, column0_);
     first_ = {"0", stream_k_tiles, row, column};
     parts_ = fmt::format("{}::parts_of({})", name_of(stream_k, writer_), stream_k_tiles);
   }
@@ -196,13 +197,13 @@ class SplitKReductionEmitter {
     std::map<ExprId, std::string> accumulators;
     std::string partial;
     int which = 0;
-    for (const ContractionTerm& term : product_.loops[0].terms) {
+    for (const ContractionTerm& term : contraction_.loops[0].terms) {
       const ScalarType type = pool_[term.reduction].type;
       if (partial.empty()) partial = declare_partial(writer_, partials_, type);
       std::string& sum = accumulators[term.reduction] = writer_.unique("sum");
-      declare_accumulator(writer_, pieces_.tiles, pieces_.tensor_cores(), type, sum);
+      declare_accumulator(writer_, m16_form_.tiles, m16_form_.tensor_cores(), type, sum);
       writer_.line(fmt::format("add_shares(({} (&)[{}][4]){}[0], {} + {}, {}, {}, warp_lane);", c_type(type),
-                               pieces_.tiles.warp_columns / 8, sum, partial,
+                               m16_form_.tiles.warp_columns / 8, sum, partial,
                                place_of(partials_, first_, which++, emitter_), parts_,
                                emitter_.index_text().tight(partials_.floats_per_split())));
     }
@@ -211,7 +212,7 @@ class SplitKReductionEmitter {
 
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
-    const int width = pieces_.tiles.warp_columns;
+    const int width = m16_form_.tiles.warp_columns;
     lines.push_back(tiles_.stream_k_tiles > 0
                         ? fmt::format("Of the tiles whose depth is one stream ({}), a warp makes 16x{} of what blocks "
                                       "have summed, in the order of the depth.",
@@ -222,25 +223,25 @@ class SplitKReductionEmitter {
   }
 
   const Kernel& kernel_;
-  const Contraction& product_;
+  const Contraction& contraction_;
   const GemmTiles& tiles_;  // of the first kernel
-  const GemmForm pieces_;
+  const GemmForm m16_form_;
   const SplitKPartials& partials_;
   const Graph& graph_;
   const ExprPool& pool_;
   KernelWriter& writer_;
   ExprEmitter emitter_;
   std::string row0_, column0_, batch_, parts_;
-  SplitPlace first_;  // of the warp's accumulators
+  SplitPosition first_;  // of the warp's accumulators
   IndexExpr blocks_;
 };
 
 }  // namespace
 
-KernelSource emit_split_k_reduction(const Kernel& kernel, const Contraction& product, const GemmForm& form,
+KernelSource emit_split_k_reduction(const Kernel& kernel, const Contraction& contraction, const GemmForm& form,
                                     const SplitKPartials& split_k, const Graph& graph) {
   KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
-  return SplitKReductionEmitter(kernel, product, form, split_k, graph, writer).emit();
+  return SplitKReductionEmitter(kernel, contraction, form, split_k, graph, writer).emit();
 }
 
 }  // namespace fusec

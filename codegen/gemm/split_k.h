@@ -19,44 +19,44 @@
 namespace fusec {
 
 struct SplitKPartials {
-  int split_k = 1;           // for stream-K: the most parts of a tile
-  int accumulators = 1;      // per output element
-  IndexExpr batches = 1;     // for stream-K: the number of stream-K tiles
-  IndexExpr pieces, eights;  // pieces of 16 rows and groups of eight columns, in whole tiles
+  int split_k = 1;                // for stream-K: the most parts of a tile
+  int accumulators = 1;           // per output element
+  IndexExpr batches = 1;          // for stream-K: the number of stream-K tiles
+  IndexExpr m16_tiles, n8_tiles;  // pieces of 16 rows and groups of eight columns, in whole tiles
 
-  SplitKPartials(int of_depth, const Contraction& product, const ExprPool& pool, int tile_rows, int tile_columns);
+  SplitKPartials(int splits, const Contraction& contraction, const ExprPool& pool, int tile_rows, int tile_columns);
   // For stream-K, where a warp's row and column are relative to the tile.
-  SplitKPartials(const StreamK& stream_k, const Contraction& product, const GemmTiles& tiles);
-  IndexExpr floats_per_split() const { return batches * pieces * eights * (128 * accumulators); }
+  SplitKPartials(const StreamK& stream_k, const Contraction& contraction, const GemmTiles& tiles);
+  IndexExpr floats_per_split() const { return batches * m16_tiles * n8_tiles * (128 * accumulators); }
 };
 
 // A block's position in the partial sums, as C text.
-struct SplitPlace {
+struct SplitPosition {
   std::string split, batch, row, column;  // batch: "" if there is none; row, column: the first of a warp
 };
 
 // Declares the workspace of the partial sums as a kernel parameter.
 std::string declare_partial(KernelWriter& writer, const SplitKPartials& split_k, ScalarType accumulators);
-// Stores a warp's accumulators: `pieces` times 16 rows by `columns`. `rows_of_piece`: how many elements of the
+// Stores a warp's accumulators: `m16_tiles` times 16 rows by `columns`. `rows_per_m16_tile`: how many elements of the
 // registers' first dimension a piece has: 1 in the mma layout, 4 without tensor cores, 0 if all registers belong to one
 // piece.
 void store_partial(ExprEmitter& emitter, const SplitKPartials& split_k, const std::string& partial,
-                   const SplitPlace& place, int which, const std::string& sum, ScalarType type, int pieces, int columns,
-                   int rows_of_piece);
+                   const SplitPosition& place, int which, const std::string& sum, ScalarType type, int m16_tiles,
+                   int columns, int rows_per_m16_tile);
 
-// The first step of a split along K, and the first of the next split, as C text. `together`: steps that are never
+// The first step of a split along K, and the first of the next split, as C text. `unsplit_steps`: steps that are never
 // split.
 struct SplitSteps {
   std::string first, end;
 };
-SplitSteps split_steps(const ExprEmitter& emitter, const std::string& split, const IndexExpr& steps, int together,
+SplitSteps split_steps(const ExprEmitter& emitter, const std::string& split, const IndexExpr& steps, int unsplit_steps,
                        int split_k);
 
 // The name of the prelude type for the stream, as C text.
 std::string name_of(const StreamK& stream_k, KernelWriter& writer);
 
 // Emits the kernel that adds the partial sums and runs the epilogue. `form`: with the tiles of the first kernel.
-KernelSource emit_split_k_reduction(const Kernel& kernel, const Contraction& product, const GemmForm& form,
+KernelSource emit_split_k_reduction(const Kernel& kernel, const Contraction& contraction, const GemmForm& form,
                                     const SplitKPartials& split_k, const Graph& graph);
 
 }  // namespace fusec

@@ -12,7 +12,7 @@ namespace {
 // Byte offsets in the layout of the prelude's staged_place: to the eighth row below, and to the next group of eight
 // columns.
 int lower(const StagedRegisters& staged) {
-  return swaps_n8_tiles(staged.eights, staged.halves) ? 4 * 8 * 16 : 4 * 8 * (8 * staged.eights + 8);
+  return swaps_n8_tiles(staged.n8_tiles, staged.halves) ? 4 * 8 * 16 : 4 * 8 * (8 * staged.n8_tiles + 8);
 }
 int later(const StagedRegisters& staged) {
   return staged.halves ? 16 : 32;
@@ -20,16 +20,16 @@ int later(const StagedRegisters& staged) {
 
 void stage_one(const StagedRegisters& staged, int part, KernelWriter& writer) {
   PtxStatement statement{.operands = {fmt::format("\"r\"({})", staged.to)}, .writes_memory = true};
-  const bool turns = swaps_n8_tiles(staged.eights, staged.halves);
-  if (turns) statement.operands.push_back(fmt::format("\"r\"({})", staged.second));
-  for (std::size_t s = 0; s < staged.firsts.size(); ++s)
-    for (int eight = 0; eight < staged.eights; ++eight)
+  const bool swapped = swaps_n8_tiles(staged.n8_tiles, staged.halves);
+  if (swapped) statement.operands.push_back(fmt::format("\"r\"({})", staged.second));
+  for (std::size_t s = 0; s < staged.first_registers.size(); ++s)
+    for (int n8_tile = 0; n8_tile < staged.n8_tiles; ++n8_tile)
       for (int row = 0; row < 2; ++row) {
-        const int number = staged.firsts[s] + 4 * (part * staged.eights + eight) + 2 * row;
+        const int number = staged.first_registers[s] + 4 * (part * staged.n8_tiles + n8_tile) + 2 * row;
         const int at =
-            4 * staged.apart * static_cast<int>(s) + (turns ? 0 : eight * later(staged)) + row * lower(staged);
+            4 * staged.distance * static_cast<int>(s) + (swapped ? 0 : n8_tile * later(staged)) + row * lower(staged);
         statement.instructions.push_back(fmt::format("st.shared.v2.{0} [%{1}+{2}], {{{3}{4}, {3}{5}}}",
-                                                     staged.integers ? "s32" : "f32", turns ? eight : 0, at,
+                                                     staged.integers ? "s32" : "f32", swapped ? n8_tile : 0, at,
                                                      staged.name, number, number + 1));
       }
   write_statement(statement, writer);

@@ -17,10 +17,10 @@ namespace fusec {
 struct StagedRegisters {
   std::string name;  // prefix of the register names
   bool integers = false;
-  std::vector<int> firsts;  // first register of each accumulator
-  int eights = 4;           // groups of eight columns per part
-  bool halves = true;       // kHalves of the prelude's staged_place
-  int apart = 0;            // elements from one accumulator to the next
+  std::vector<int> first_registers;  // first register of each accumulator
+  int n8_tiles = 4;                  // groups of eight columns per part
+  bool halves = true;                // kHalves of the prelude's staged_place
+  int distance = 0;                  // elements from one accumulator to the next
   int parts = 1;
   // Addresses of the lane's accumulators in the first group of eight; in the second group, if its layout differs in
   // some lines.
@@ -28,8 +28,8 @@ struct StagedRegisters {
 };
 
 // True if the second group of eight columns comes before the first in some lines.
-inline bool swaps_n8_tiles(int eights, bool halves) {
-  return eights == 2 && !halves;
+inline bool swaps_n8_tiles(int n8_tiles, bool halves) {
+  return n8_tiles == 2 && !halves;
 }
 
 void stage_registers(const StagedRegisters& staged, const std::string& part, KernelWriter& writer);

@@ -15,8 +15,8 @@ int TileLoader::vector_width(const TileLoad& load) const {
   const ExprNode& n = pool_[load.operand];
   const bool unchanged =
       load.narrowed ? n.dtype == *load.narrowed : n.dtype == DType::kFloat32 || n.dtype == DType::kFloat64;
-  if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || !unchanged || load.along_places.size() != 1) return 1;
-  const std::uint32_t axis = load.along_places[0];
+  if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || !unchanged || load.position_axes.size() != 1) return 1;
+  const std::uint32_t axis = load.position_axes[0];
   const IndexExpr position = emitter_.position(load.operand);
   if (coefficient_of(position, {Variable::Kind::kAxis, axis}) != 1 || is_indirect_along(position, {axis}, pool_))
     return 1;
@@ -31,16 +31,16 @@ int TileLoader::vector_width(const TileLoad& load) const {
 }
 
 bool TileLoader::runs_along_lines(const TileLoad& load) const {
-  if (load.along_lines.empty()) return false;
-  const Variable last{Variable::Kind::kAxis, load.along_lines.back()};
+  if (load.line_axes.empty()) return false;
+  const Variable last{Variable::Kind::kAxis, load.line_axes.back()};
   return std::ranges::any_of(reachable(pool_, std::span(&load.operand, 1)), [&](ExprId id) {
     return pool_[id].op == ExprOp::kLoad && coefficient_of(emitter_.position(id), last) == 1;
   });
 }
 
 void TileLoader::bind(const TileLoad& load, const std::string& line, const std::string& place) {
-  bind_flat(emitter_, load.along_lines, line, "mnopq");
-  bind_flat(emitter_, load.along_places, place, "kluvw");
+  bind_flat(emitter_, load.line_axes, line, "mnopq");
+  bind_flat(emitter_, load.position_axes, place, "kluvw");
 }
 
 bool TileLoader::has_indirect_loads(const TileLoad& load) const {
@@ -71,15 +71,15 @@ std::string TileLoader::line_of(const TileLoad& load, int width, const std::stri
 
 // True if eight lanes should write the same unit of eight lines: a line is no multiple of 128 bytes, and its stride is
 // an odd number of 16-byte units, which puts the eight lines in different banks.
-bool TileLoader::takes_eight_lines(const TileLoad& load, int width) const {
+bool TileLoader::loads_eight_lines(const TileLoad& load, int width) const {
   const int bytes = width * bits(pool_[load.operand].dtype) / 8, units = load.places / width;
   return bytes == 16 && units % 8 != 0 && load.stride / width % 2 != 0 && load.lines % 8 == 0;
 }
 
-// With takes_eight_lines(): the units of each line that the threads load at a time, if the same for all lines; else 0.
+// With loads_eight_lines(): the units of each line that the threads load at a time, if the same for all lines; else 0.
 int TileLoader::units_at_a_time(const TileLoad& load, int width) const {
   const int units = load.places / width;
-  if (!takes_eight_lines(load, width)) return 0;
+  if (!loads_eight_lines(load, width)) return 0;
   return threads_ % load.lines == 0 && threads_ / load.lines <= units ? threads_ / load.lines : 0;
 }
 
@@ -100,7 +100,7 @@ void TileLoader::open_accesses(const TileLoad& load, int width, const std::strin
   else if (load.unrolled > 0)
     writer_.line(fmt::format("#pragma unroll {}", load.unrolled));
   writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, total, threads_));
-  if (takes_eight_lines(load, width))
+  if (loads_eight_lines(load, width))
     writer_.line(fmt::format("const int {0} = {1} / {2} * 8 + {1} % 8, {3} = {1} / 8 % {4} * {5};", line, e, 8 * units,
                              place, units, width));
   else if (width == 1 && runs_along_lines(load))
@@ -110,13 +110,13 @@ void TileLoader::open_accesses(const TileLoad& load, int width, const std::strin
                              width > 1 ? fmt::format(" * {}", width) : "", line_of(load, width, e)));
 }
 
-bool TileLoader::goes_by_eights(const TileLoad& load) const {
+bool TileLoader::loads_columns_of_eight(const TileLoad& load) const {
   const bool plain = pool_[load.operand].op == ExprOp::kLoad;  // computed elements would be too much code eight times
   return plain && load.narrowed && load.places % 8 == 0 && load.stride % 8 == 0 && vector_width(load) == 1 &&
          runs_along_lines(load);
 }
 
-void TileLoader::load_eights(const TileLoad& load) {
+void TileLoader::load_columns_of_eight(const TileLoad& load) {
   const std::string e = writer_.unique("e"), line = writer_.unique("line"), first = writer_.unique("place");
   const std::string eight = writer_.unique("eight"), i = writer_.unique("i");
   writer_.open(
@@ -143,14 +143,14 @@ TileLoader::Element TileLoader::declare_element(const TileLoad& load, const std:
   const auto count = [&](const std::vector<std::uint32_t>& axes) {
     return emitter_.index_text().tight(simplify(point_count(pool_, axes), pool_.bounds()));
   };
-  std::string inside = fmt::format("{} < {}", at, count(load.along_lines));
+  std::string inside = fmt::format("{} < {}", at, count(load.line_axes));
   std::string along = place;
   if (!load.place0.empty()) {
     along = writer_.unique("k");
     writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), along, load.place0, place));
-    inside += fmt::format(" && {} < {}", along, count(load.along_places));
-  } else if (!simplify(point_count(pool_, load.along_places), pool_.bounds()).is(load.places))
-    inside += fmt::format(" && {} < {}", place, count(load.along_places));
+    inside += fmt::format(" && {} < {}", along, count(load.position_axes));
+  } else if (!simplify(point_count(pool_, load.position_axes), pool_.bounds()).is(load.places))
+    inside += fmt::format(" && {} < {}", place, count(load.position_axes));
   return {at, along, inside};
 }
 
@@ -168,7 +168,7 @@ std::string TileLoader::declare_one(const TileLoad& load, const Element& place) 
 }
 
 void TileLoader::load(const TileLoad& load) {
-  if (goes_by_eights(load)) return load_eights(load);
+  if (loads_columns_of_eight(load)) return load_columns_of_eight(load);
   const int width = vector_width(load);
   const std::string line = writer_.unique("line"), place = writer_.unique("place");
   open_accesses(load, width, line, place);

@@ -17,7 +17,7 @@ struct TileLoad {
   int stride = 0;    // elements from line to line
   int lines = 0, places = 0;
   ExprId operand = kNoExpr;
-  std::vector<std::uint32_t> along_lines, along_places;
+  std::vector<std::uint32_t> line_axes, position_axes;
   std::string line0;              // index of the first line along its axes
   std::string place0 = "";        // index of the first place; "": the tile has all places
   int unrolled = 0;               // elements per iteration if no access has several; 0: the compiler chooses
@@ -39,10 +39,10 @@ class TileLoader {
   bool has_indirect_loads(const TileLoad& load) const;  // the position depends on loaded values
   bool runs_along_lines(const TileLoad& load) const;
   // Each thread loads eight places of a line; neighbouring threads load neighbouring lines.
-  bool goes_by_eights(const TileLoad& load) const;
-  void load_eights(const TileLoad& load);
+  bool loads_columns_of_eight(const TileLoad& load) const;
+  void load_columns_of_eight(const TileLoad& load);
   std::string line_of(const TileLoad& load, int width, const std::string& e) const;
-  bool takes_eight_lines(const TileLoad& load, int width) const;
+  bool loads_eight_lines(const TileLoad& load, int width) const;
   int units_at_a_time(const TileLoad& load, int width) const;
   // Opens the loop over a thread's accesses and declares their line and place.
   void open_accesses(const TileLoad& load, int width, const std::string& line, const std::string& place);

@@ -21,7 +21,7 @@ struct TransformKernel {
   Kernel kernel;
   ExprId value = kNoExpr;
   std::vector<ExprId> loads;  // loads that are copied
-  Axes across, k, batch, ones, expert_index;
+  Axes across, k, batch, unit_axes, expert_index;
   std::uint32_t part = 0, lane = 0;
   int parts = 1, lanes = 1;
 };
@@ -48,15 +48,15 @@ TransformKernel in_pieces(const OperandTransform& p, int parts) {
       if (!split) continue;
       made.part = to.new_axis(made.parts);
       made.lane = to.new_axis(made.lanes);
-      IndexExpr of_piece = IndexExpr::axis(made.lane);
-      if (parts > 1) of_piece = IndexExpr::axis(made.part) * made.lanes + of_piece;
-      copier.axis[a] = IndexExpr::axis(now.back()) * p.piece + of_piece;
+      IndexExpr index_in_piece = IndexExpr::axis(made.lane);
+      if (parts > 1) index_in_piece = IndexExpr::axis(made.part) * made.lanes + index_in_piece;
+      copier.axis[a] = IndexExpr::axis(now.back()) * p.piece + index_in_piece;
     }
   };
   add(p.batch, made.batch);
   add(p.axes.across, made.across);
   add(p.axes.k, made.k);
-  add(p.ones, made.ones);
+  add(p.unit_axes, made.unit_axes);
   if (p.expert_index) add({*p.expert_index}, made.expert_index);
   if (p.axes.holds)
     copier.finish_load = [&](ExprId load, ExprId copied) {
@@ -69,20 +69,22 @@ TransformKernel in_pieces(const OperandTransform& p, int parts) {
   return made;
 }
 
-bool depends_on(const TransformKernel& piece_kernel, std::uint32_t axis) {
-  const auto depends = dependences(piece_kernel.kernel.pool);
-  return std::ranges::any_of(reachable(piece_kernel.kernel.pool, std::span(&piece_kernel.value, 1)), [&](ExprId id) {
-    return piece_kernel.kernel.pool[id].op == ExprOp::kLoad &&
-           std::ranges::find(piece_kernel.loads, id) == piece_kernel.loads.end() &&
-           std::ranges::binary_search(depends[id], axis);
-  });
+bool depends_on(const TransformKernel& transform_kernel, std::uint32_t axis) {
+  const auto depends = dependences(transform_kernel.kernel.pool);
+  return std::ranges::any_of(reachable(transform_kernel.kernel.pool, std::span(&transform_kernel.value, 1)),
+                             [&](ExprId id) {
+                               return transform_kernel.kernel.pool[id].op == ExprOp::kLoad &&
+                                      std::ranges::find(transform_kernel.loads, id) == transform_kernel.loads.end() &&
+                                      std::ranges::binary_search(depends[id], axis);
+                             });
 }
 
 // The fewest parts of a piece such that other loads are constant in each part: a scale per 20 elements needs eight
 // parts of a piece of 32, a scale per 32 one part. Returns 1 if elements need their own loads.
 int parts_of(const OperandTransform& p) {
   for (int parts = 1; parts < p.piece; parts *= 2)
-    if (const TransformKernel piece_kernel = in_pieces(p, parts); !depends_on(piece_kernel, piece_kernel.lane))
+    if (const TransformKernel transform_kernel = in_pieces(p, parts);
+        !depends_on(transform_kernel, transform_kernel.lane))
       return parts;
   return 1;
 }
@@ -91,21 +93,21 @@ class OperandTransformEmitter {
  public:
   explicit OperandTransformEmitter(const OperandTransform& p)
       : p_(p),
-        piece_kernel_(in_pieces(p, parts_of(p))),
-        pool_(piece_kernel_.kernel.pool),
+        transform_kernel_(in_pieces(p, parts_of(p))),
+        pool_(transform_kernel_.kernel.pool),
         writer_(p.writer),
-        emitter_(piece_kernel_.kernel, p.writer) {}
+        emitter_(transform_kernel_.kernel, p.writer) {}
 
   std::string emit() {
     writer_.use("words");
     bind();
-    for (std::size_t i = 0; i < piece_kernel_.loads.size(); ++i) {
-      const ExprNode& n = pool_[piece_kernel_.loads[i]];
-      words_[piece_kernel_.loads[i]] = writer_.unique(writer_.preferred_name(n.source) + "_w");
+    for (std::size_t i = 0; i < transform_kernel_.loads.size(); ++i) {
+      const ExprNode& n = pool_[transform_kernel_.loads[i]];
+      words_[transform_kernel_.loads[i]] = writer_.unique(writer_.preferred_name(n.source) + "_w");
       writer_.line(fmt::format("const Words<{}> {} = {};", bits(n.dtype) * p_.piece / 32,
-                               words_[piece_kernel_.loads[i]], p_.words(i)));
+                               words_[transform_kernel_.loads[i]], p_.words(i)));
     }
-    if (piece_kernel_.parts == 1)
+    if (transform_kernel_.parts == 1)
       if (const std::string made = widened(); !made.empty()) return made;
     return element_by_element();
   }
@@ -115,35 +117,35 @@ class OperandTransformEmitter {
 
   void bind() {
     const std::string by = fmt::format(" / {}", p_.piece);
-    for (const std::uint32_t a : piece_kernel_.ones) emitter_.bind(a, "0");
-    for (const std::uint32_t a : piece_kernel_.expert_index) emitter_.bind(a, p_.matrix);
+    for (const std::uint32_t a : transform_kernel_.unit_axes) emitter_.bind(a, "0");
+    for (const std::uint32_t a : transform_kernel_.expert_index) emitter_.bind(a, p_.matrix);
     const auto loads_or_places = [&](ExprId id) {
-      return !words_.contains(id) && std::ranges::find(piece_kernel_.loads, id) == piece_kernel_.loads.end() &&
+      return !words_.contains(id) && std::ranges::find(transform_kernel_.loads, id) == transform_kernel_.loads.end() &&
              (pool_[id].op == ExprOp::kLoad || pool_[id].op == ExprOp::kIndex);
     };
-    const std::vector<ExprId> all = reachable(pool_, std::span(&piece_kernel_.value, 1));
+    const std::vector<ExprId> all = reachable(pool_, std::span(&transform_kernel_.value, 1));
     if (std::ranges::none_of(all, loads_or_places)) {  // the copies suffice
-      for (const Axes* axes : {&piece_kernel_.batch, &piece_kernel_.across, &piece_kernel_.k})
+      for (const Axes* axes : {&transform_kernel_.batch, &transform_kernel_.across, &transform_kernel_.k})
         for (const std::uint32_t a : *axes) emitter_.bind(a, "0");
       return;
     }
-    if (!piece_kernel_.batch.empty()) bind_flat(emitter_, piece_kernel_.batch, p_.batch_number, "bcdefgh");
+    if (!transform_kernel_.batch.empty()) bind_flat(emitter_, transform_kernel_.batch, p_.batch_number, "bcdefgh");
     const auto place = [&](const Axes& axes, const std::string& at, bool in_pieces, std::string_view names) {
       const std::string flat = writer_.unique("at");
       writer_.line(
           fmt::format("const {} {} = {};", writer_.index_type(), flat, in_pieces ? fmt::format("({}){}", at, by) : at));
       bind_flat(emitter_, axes, flat, names);
     };
-    place(piece_kernel_.across, p_.across_at, !p_.operand.k_major, "mnopq");
-    place(piece_kernel_.k, p_.k_at, p_.operand.k_major, "kluvw");
+    place(transform_kernel_.across, p_.across_at, !p_.operand.k_major, "mnopq");
+    place(transform_kernel_.k, p_.k_at, p_.operand.k_major, "kluvw");
   }
 
   // Dequantizes a copied load, with a scale per piece or per element, eight values at a time. Returns "" for other
   // values.
   std::string widened() {
-    ExprId value = piece_kernel_.value;
+    ExprId value = transform_kernel_.value;
     if (pool_[value].op == ExprOp::kRound && pool_[value].dtype == p_.multiplied) value = pool_[value].args[0];
-    const auto quantized = find_dequantize(emitter_, value, p_.multiplied, piece_kernel_.lane);
+    const auto quantized = find_dequantize(emitter_, value, p_.multiplied, transform_kernel_.lane);
     const auto copied = quantized ? words_.find(quantized->quantized) : words_.end();
     if (copied == words_.end() || (quantized->per_element_scale && !has_words(quantized->scale))) return "";
     const std::string made = writer_.unique("made");
@@ -158,7 +160,7 @@ class OperandTransformEmitter {
   // Loads the words of scales that are not copied. Returns false if a piece's scales are not contiguous.
   bool has_words(ExprId scale) {
     if (words_.contains(scale)) return true;
-    scale_loads_.emplace(emitter_, p_.graph, piece_kernel_.lane, p_.piece);
+    scale_loads_.emplace(emitter_, p_.graph, transform_kernel_.lane, p_.piece);
     const auto types = scale_loads_->vector_loads({scale});
     if (types.size() != 1 || types[0].first != scale) return false;
     scale_loads_->declare({scale}, "0", [&](ExprId, const VectorLoads::Fill& fill) {
@@ -171,18 +173,18 @@ class OperandTransformEmitter {
   }
 
   std::string element_by_element() {
-    ExprId value = piece_kernel_.value;
+    ExprId value = transform_kernel_.value;
     if (pool_[value].op == ExprOp::kRound && pool_[value].dtype == p_.multiplied) value = pool_[value].args[0];
-    VectorLoads loads(emitter_, p_.graph, piece_kernel_.lane, p_.piece);
+    VectorLoads loads(emitter_, p_.graph, transform_kernel_.lane, p_.piece);
     const std::string lane = writer_.unique("e");
-    if (piece_kernel_.parts == 1)
+    if (transform_kernel_.parts == 1)
       loads.declare({value}, lane, [&](ExprId load, const VectorLoads::Fill&) {
         const auto copied = words_.find(load);
         return copied == words_.end() ? std::string() : copied->second;
       });
-    const std::string part = piece_kernel_.parts > 1 ? writer_.unique("part") : "";
+    const std::string part = transform_kernel_.parts > 1 ? writer_.unique("part") : "";
     const std::string element_number =
-        part.empty() ? lane : fmt::format("{} * {} + {}", part, piece_kernel_.lanes, lane);
+        part.empty() ? lane : fmt::format("{} * {} + {}", part, transform_kernel_.lanes, lane);
     emitter_.load_text = [&, others = emitter_.load_text](ExprId load) {
       const auto copied = words_.find(load);
       if (copied != words_.end()) return element_text(pool_[load].dtype, copied->second, element_number, writer_);
@@ -200,10 +202,10 @@ class OperandTransformEmitter {
       emitter_.bind(axis, number);
     };
     if (!part.empty()) {
-      open(part, piece_kernel_.parts, piece_kernel_.part);
+      open(part, transform_kernel_.parts, transform_kernel_.part);
       emitter_.emit_independent({value});
     }
-    open(lane, piece_kernel_.lanes, piece_kernel_.lane);
+    open(lane, transform_kernel_.lanes, transform_kernel_.lane);
     const std::string element = emitter_.emit(value);
     writer_.line(packs ? fmt::format("{}[{}] = {};", values, element_number, element)
                        : put_text(p_.multiplied, made, element_number, element, writer_));
@@ -217,7 +219,7 @@ class OperandTransformEmitter {
   }
 
   const OperandTransform& p_;
-  TransformKernel piece_kernel_;
+  TransformKernel transform_kernel_;
   const ExprPool& pool_;
   KernelWriter& writer_;
   ExprEmitter emitter_;

@@ -23,7 +23,7 @@ struct OperandTransform {
   const GemmOperand& operand;
   OperandAxes axes;
   const std::vector<std::uint32_t>& batch;
-  const std::vector<std::uint32_t>& ones;
+  const std::vector<std::uint32_t>& unit_axes;
   std::optional<std::uint32_t> expert_index;  // the expert axis, and the variable with its value
   std::string matrix;
   DType multiplied;

@@ -12,14 +12,16 @@
 namespace fusec {
 namespace {
 
-constexpr int kPiece = 8;  // 16-bit elements in 16 bytes
+constexpr int kVector = 8;  // 16-bit elements in 16 bytes
 
 // The neighbouring vectors of eight elements per line that a warp loads, of eight lines at a time, if lines are no
 // multiple of eight vectors. In swizzled lines these are in different banks. Values per line (scales) are then read
 // once for several vectors. 0: one line after the other.
 int neighbours_across(const TileLoad& load, int threads) {
-  const int pieces = load.places / kPiece, across = pieces % 4 == 0 ? 4 : pieces % 2 == 0 ? 2 : 1;
-  return pieces % 8 == 0 || load.lines % (threads / across) != 0 ? 0 : across;
+  const int vectors_per_line = load.places / kVector, across = vectors_per_line % 4 == 0   ? 4
+                                                               : vectors_per_line % 2 == 0 ? 2
+                                                                                           : 1;
+  return vectors_per_line % 8 == 0 || load.lines % (threads / across) != 0 ? 0 : across;
 }
 
 }  // namespace
@@ -27,8 +29,8 @@ int neighbours_across(const TileLoad& load, int threads) {
 std::optional<TransformedTile> TransformedTile::plan(ExprEmitter& emitter, const Graph& graph, const TileLoad& load) {
   const Kernel& kernel = emitter.kernel();
   const ExprPool& from = kernel.pool;
-  if (!load.narrowed || load.stride % kPiece != 0 || load.places % kPiece != 0 || !load.place0.empty() ||
-      load.along_places.size() != 1 || !proves_multiple_of(from.extent(load.along_places[0]), kPiece, from.bounds()))
+  if (!load.narrowed || load.stride % kVector != 0 || load.places % kVector != 0 || !load.place0.empty() ||
+      load.position_axes.size() != 1 || !proves_multiple_of(from.extent(load.position_axes[0]), kVector, from.bounds()))
     return std::nullopt;
   if (std::ranges::any_of(reachable(from, std::span(&load.operand, 1)),
                           [&](ExprId id) { return from[id].op == ExprOp::kReduce; }))
@@ -39,16 +41,16 @@ std::optional<TransformedTile> TransformedTile::plan(ExprEmitter& emitter, const
   made.kernel_.numerics = kernel.numerics;
   ExprPool& to = made.kernel_.pool;
   ExprCopier copier(from, to);
-  const std::uint32_t split = load.along_places[0];
-  made.places_.push_back(to.new_axis(simplify(floor_div(from.extent(split), kPiece), from.bounds())));
-  made.lane_ = to.new_axis(kPiece);
-  copier.axis[split] = IndexExpr::axis(made.places_[0]) * kPiece + IndexExpr::axis(made.lane_);
-  for (const std::uint32_t a : load.along_lines) {
+  const std::uint32_t split = load.position_axes[0];
+  made.places_.push_back(to.new_axis(simplify(floor_div(from.extent(split), kVector), from.bounds())));
+  made.lane_ = to.new_axis(kVector);
+  copier.axis[split] = IndexExpr::axis(made.places_[0]) * kVector + IndexExpr::axis(made.lane_);
+  for (const std::uint32_t a : load.line_axes) {
     made.lines_.push_back(to.new_axis(from.extent(a)));
     copier.axis[a] = IndexExpr::axis(made.lines_.back());
   }
   for (const std::uint32_t a : emitter.axes_of(load.operand)) {
-    if (a == split || contains(load.along_lines, a)) continue;
+    if (a == split || contains(load.line_axes, a)) continue;
     made.others_.emplace_back(a, to.new_axis(from.extent(a)));
     copier.axis[a] = IndexExpr::axis(made.others_.back().second);
   }
@@ -57,7 +59,7 @@ std::optional<TransformedTile> TransformedTile::plan(ExprEmitter& emitter, const
     made.value_ = to[made.value_].args[0];
   ExprEmitter trial(made.kernel_, emitter.writer());
   for (const std::uint32_t a : trial.axes_of(made.value_)) trial.bind(a, "0");
-  if (VectorLoads(trial, graph, made.lane_, kPiece).vector_loads({made.value_}).empty()) return std::nullopt;
+  if (VectorLoads(trial, graph, made.lane_, kVector).vector_loads({made.value_}).empty()) return std::nullopt;
   return made;
 }
 
@@ -66,42 +68,43 @@ void TransformedTile::load(ExprEmitter& outer, const Graph& graph, const TileLoa
   KernelWriter& writer = outer.writer();
   ExprEmitter emitter(kernel_, writer);
   const ExprPool& pool = kernel_.pool;
-  const int pieces = load.places / kPiece;
-  const std::string p = writer.unique("p"), line = writer.unique("line"), eight = writer.unique("eight");
+  const int vectors_per_line = load.places / kVector;
+  const std::string p = writer.unique("p"), line = writer.unique("line"), vector_index = writer.unique("eight");
   const std::string at = writer.unique("at"), made = writer.unique("made");
   writer.use("words");
   for (const auto& [given, mine] : others_) emitter.bind(mine, outer.index(IndexExpr::axis(given)));
-  constexpr int kTogether = 4;
+  constexpr int kVectorsAtOnce = 4;
   ExprEmitter trial(kernel_, writer);
   for (const std::uint32_t a : trial.axes_of(value_)) trial.bind(a, "0");
-  const int eights = load.lines * pieces;
+  const int vectors = load.lines * vectors_per_line;
   // If the stride is an odd number of vectors, the vectors of eight lines are in different banks, as in swizzled lines.
-  const bool turned = place || load.stride / kPiece % 2 == 1;
-  const int across = turned ? neighbours_across(load, threads) : 0;
-  const bool together =
-      ahead && (across || eights % (kTogether * threads) == 0) && dequantize_of(trial, graph, *load.narrowed);
+  const bool swizzled = place || load.stride / kVector % 2 == 1;
+  const int across = swizzled ? neighbours_across(load, threads) : 0;
+  const bool several_at_once =
+      ahead && (across || vectors % (kVectorsAtOnce * threads) == 0) && dequantize_of(trial, graph, *load.narrowed);
   const std::string each = writer.unique("each");
   if (across) {
-    const int lines = threads / across, steps = pieces / across;
+    const int lines = threads / across, steps = vectors_per_line / across;
     const std::string step = writer.unique("step");
     writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, load.lines / lines));
     writer.line(
         fmt::format("const int {} = threadIdx.x / {} * 8 + threadIdx.x % 8 + {} * {};", line, 8 * across, each, lines));
-    if (together)
-      writer.line(fmt::format("#pragma unroll {}", steps <= kTogether + 1 ? steps : kTogether));
+    if (several_at_once)
+      writer.line(fmt::format("#pragma unroll {}", steps <= kVectorsAtOnce + 1 ? steps : kVectorsAtOnce));
     else if (unrolled > 0)
       writer.line(fmt::format("#pragma unroll {}", unrolled));
     writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", step, steps));
-    writer.line(fmt::format("const int {} = threadIdx.x / 8 % {} + {} * {};", eight, across, step, across));
-  } else if (together) {
-    writer.line(fmt::format("#pragma unroll {}", kTogether));
-    writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, eights / threads));
+    writer.line(fmt::format("const int {} = threadIdx.x / 8 % {} + {} * {};", vector_index, across, step, across));
+  } else if (several_at_once) {
+    writer.line(fmt::format("#pragma unroll {}", kVectorsAtOnce));
+    writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, vectors / threads));
     writer.line(fmt::format("const unsigned {} = threadIdx.x + {} * {};", p, each, threads));
   } else {
     if (unrolled > 0) writer.line(fmt::format("#pragma unroll {}", unrolled));
-    writer.open(fmt::format("for (unsigned {0} = threadIdx.x; {0} < {1}; {0} += {2})", p, eights, threads));
+    writer.open(fmt::format("for (unsigned {0} = threadIdx.x; {0} < {1}; {0} += {2})", p, vectors, threads));
   }
-  if (!across) writer.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, p, pieces, eight));
+  if (!across)
+    writer.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", line, p, vectors_per_line, vector_index));
   writer.line(
       fmt::format("const {} {} = {}{};", writer.index_type(), at, load.line0 == "0" ? "" : load.line0 + " + ", line));
   const auto count = [&](const std::vector<std::uint32_t>& axes) {
@@ -109,25 +112,28 @@ void TransformedTile::load(ExprEmitter& outer, const Graph& graph, const TileLoa
   };
   const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(e); };
   std::string there = fmt::format("{} < {}", at, text(count(lines_)));
-  if (!count(places_).is(pieces)) there += fmt::format(" && {} < {}", eight, text(count(places_)));
-  writer.line(fmt::format("Words<{}> {} = {{}};", kPiece / 2, made));
-  if (!together) writer.open(fmt::format("if ({})", there));
+  if (!count(places_).is(vectors_per_line)) there += fmt::format(" && {} < {}", vector_index, text(count(places_)));
+  writer.line(fmt::format("Words<{}> {} = {{}};", kVector / 2, made));
+  if (!several_at_once) writer.open(fmt::format("if ({})", there));
   const auto inside = [&](const std::string& number, const std::vector<std::uint32_t>& axes) {
-    return together ? fmt::format("min(({0}){1}, ({0})({2} - 1))", writer.index_type(), number, text(count(axes)))
-                    : number;
+    return several_at_once
+               ? fmt::format("min(({0}){1}, ({0})({2} - 1))", writer.index_type(), number, text(count(axes)))
+               : number;
   };
   bind_flat(emitter, lines_, inside(at, lines_), "mnopq");
-  bind_flat(emitter, places_, count(places_).is(pieces) ? eight : inside(eight, places_), "kluvw");
+  bind_flat(emitter, places_, count(places_).is(vectors_per_line) ? vector_index : inside(vector_index, places_),
+            "kluvw");
   if (const auto quantized = dequantize_of(emitter, graph, *load.narrowed))
     compute_dequantized(*quantized, emitter, graph, *load.narrowed, made);
   else
     compute_elements(emitter, graph, *load.narrowed, made);
-  if (together)
+  if (several_at_once)
     writer.line(fmt::format("if (!({})) {} = {{}};", there, made));
   else
     writer.close();
   const std::string target =
-      place ? place(line, eight) : fmt::format("{} + {} * {} + {} * {}", load.tile, line, load.stride, eight, kPiece);
+      place ? place(line, vector_index)
+            : fmt::format("{} + {} * {} + {} * {}", load.tile, line, load.stride, vector_index, kVector);
   writer.line(fmt::format("store_words({}, {});", target, made));
   writer.close();
   if (across) writer.close();
@@ -138,7 +144,7 @@ std::optional<Dequantize> TransformedTile::dequantize_of(ExprEmitter& emitter, c
                                                          DType narrowed) const {
   auto quantized = find_dequantize(emitter, value_, narrowed, lane_);
   if (!quantized || quantized->per_element_scale) return std::nullopt;
-  if (VectorLoads(emitter, graph, lane_, kPiece).vector_loads({quantized->quantized}).empty()) return std::nullopt;
+  if (VectorLoads(emitter, graph, lane_, kVector).vector_loads({quantized->quantized}).empty()) return std::nullopt;
   return quantized;
 }
 
@@ -146,7 +152,7 @@ std::optional<Dequantize> TransformedTile::dequantize_of(ExprEmitter& emitter, c
 void TransformedTile::compute_dequantized(const Dequantize& quantized, ExprEmitter& emitter, const Graph& graph,
                                           DType narrowed, const std::string& made) const {
   KernelWriter& writer = emitter.writer();
-  VectorLoads loads(emitter, graph, lane_, kPiece);
+  VectorLoads loads(emitter, graph, lane_, kVector);
   const std::string name = writer.unique("codes");
   writer.line(fmt::format("{} {};", loads.vector_loads({quantized.quantized})[0].second, name));
   loads.declare({quantized.quantized}, "0", [&](ExprId, const VectorLoads::Fill& fill) {
@@ -157,7 +163,7 @@ void TransformedTile::compute_dequantized(const Dequantize& quantized, ExprEmitt
   const std::string zero = zero_text(quantized, narrowed, emitter);
   const std::string scale = scale_text(quantized, narrowed, emitter);
   writer.line(
-      fmt::format("{} = {};", made, dequantize_text(quantized, narrowed, kPiece / 2, name, zero, scale, writer)));
+      fmt::format("{} = {};", made, dequantize_text(quantized, narrowed, kVector / 2, name, zero, scale, writer)));
 }
 
 void TransformedTile::compute_elements(ExprEmitter& emitter, const Graph& graph, DType narrowed,
@@ -165,14 +171,14 @@ void TransformedTile::compute_elements(ExprEmitter& emitter, const Graph& graph,
   const ExprPool& pool = kernel_.pool;
   KernelWriter& writer = emitter.writer();
   const std::string lane = writer.unique("e");
-  VectorLoads loads(emitter, graph, lane_, kPiece);
+  VectorLoads loads(emitter, graph, lane_, kVector);
   loads.declare({value_}, lane);
   emitter.emit_independent({value_});
   const bool packs = pool[value_].type == ScalarType::kFloat32;
   const std::string values = writer.unique("values");
-  if (packs) writer.line(fmt::format("float {}[{}];", values, kPiece));
+  if (packs) writer.line(fmt::format("float {}[{}];", values, kVector));
   writer.line("#pragma unroll");
-  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, kPiece));
+  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, kVector));
   emitter.bind(lane_, lane);
   const std::string value = emitter.emit(value_);
   writer.line(packs ? fmt::format("{}[{}] = {};", values, lane, value) : put_text(narrowed, made, lane, value, writer));

@@ -24,7 +24,7 @@ class TransformedTile {
   // Axes other than those of the load must be bound in the emitter. `place`: the address of eight elements of a line in
   // a swizzled tile; null: the load's layout. `ahead`: loads several vectors of quantized values before any is
   // converted. `unrolled`: vectors per iteration otherwise; 0: the compiler chooses.
-  using Place = std::function<std::string(const std::string& line, const std::string& eight)>;
+  using Place = std::function<std::string(const std::string& line, const std::string& vector_index)>;
   void load(ExprEmitter& emitter, const Graph& graph, const TileLoad& load, int threads, const Place& place = nullptr,
             bool ahead = false, int unrolled = 0) const;
 

@@ -11,7 +11,7 @@ namespace fusec {
 namespace {
 
 struct Types {
-  std::string_view name, of_sums_and_factors;
+  std::string_view name, of_accumulators_and_operands;
   int bits;
 };
 constexpr Types kProductTypes[] = {
@@ -24,7 +24,7 @@ constexpr Types kProductTypes[] = {
     {"s8", "s32.s8.s8", 8},
 };
 constexpr int kColumns[] = {64, 128, 192, 256};
-constexpr int kMostSumRegisters = 128, kRegistersTogether = 32;  // per thread; first registers are multiples
+constexpr int kMostAccumulatorRegisters = 128, kRegistersAtOnce = 32;  // per thread; first registers are multiples
 
 // Register names "%0,%1,%2" in quoted lines, or with another prefix and first number.
 std::string register_names(int count, std::string_view name = "%", int from = 0) {
@@ -54,14 +54,14 @@ std::string register_operands(int eights, bool integers) {
 // length of the register list. `first`: for named registers, which are always accumulated into.
 std::string text_of(const Types& types, int columns, std::optional<int> first = std::nullopt) {
   constexpr int kSlices = 4;
-  const bool turns = types.bits == 16, integers = types.of_sums_and_factors.starts_with("s32");
+  const bool transposes = types.bits == 16, integers = types.of_accumulators_and_operands.starts_with("s32");
   const int depth = 256 / types.bits, sums = first ? 0 : columns / 2, add = sums + 2 * kSlices;
   const int turned_at = first ? add : add + 1;
   std::string text =
       fmt::format("// {} for 64 rows of a and {} columns of b, {} deep.{}\n",
                   first ? "Registers by name += a * b" : "d += a * b (!add: d = a * b)", columns, kSlices * depth,
-                  turns ? " Across: a factor's lines run so far across the depth." : "");
-  if (turns) text += "template <int kLeftAcross, int kRightAcross>\n";
+                  transposes ? " Across: a factor's lines run so far across the depth." : "");
+  if (transposes) text += "template <int kLeftAcross, int kRightAcross>\n";
   text += fmt::format("__device__ __forceinline__ void multiply_warpgroup_{}(", types.name);
   text += first
               ? fmt::format("Registers<{}, {}>, unsigned long long a, unsigned long long b) {{\n", *first, columns / 2)
@@ -70,7 +70,7 @@ std::string text_of(const Types& types, int columns, std::optional<int> first = 
                     "                                                      unsigned long long b, bool add = "
                     "true) {{\n",
                     integers ? "int" : "float", columns / 8);
-  if (turns)
+  if (transposes)
     text +=
         "  constexpr int kLeft = kLeftAcross ? 2 * kLeftAcross : 2, kRight = kRightAcross ? 2 * kRightAcross : 2;\n";
   text += first ? "  asm volatile(\n      \"{\\n.reg .pred add;\\nsetp.eq.b32 add, 0, 0;\\n\"\n"
@@ -79,22 +79,22 @@ std::string text_of(const Types& types, int columns, std::optional<int> first = 
                       "0;\\nsetp.eq.b32 add, 0, 0;\\n\"\n",
                       add);
   const std::string scales = integers ? "" : ", 1, 1";
-  const std::string turned = turns ? fmt::format(", %{}, %{}", turned_at, turned_at + 1) : "";
+  const std::string turned = transposes ? fmt::format(", %{}, %{}", turned_at, turned_at + 1) : "";
   std::string slices;
   for (int s = 0; s < kSlices; ++s) {
     text += fmt::format("      \"wgmma.mma_async.sync.aligned.m64n{}k{}.{} {{\"\n", columns, depth,
-                        types.of_sums_and_factors);
+                        types.of_accumulators_and_operands);
     text += (first ? register_names(columns / 2, kAccumulatorRegisters, *first) : register_names(sums)) + "}, \"\n";
     text += fmt::format("      \"%{}, %{}, {}{}{};\\n{}\"\n", sums + 2 * s, sums + 2 * s + 1,
                         s == 0 && !first ? "first" : "add", scales, turned, s + 1 == kSlices ? "}" : "");
     slices += s == 0  ? "\"l\"(a), \"l\"(b)"
-              : turns ? fmt::format(", \"l\"(a + {0} * kLeft), \"l\"(b + {0} * kRight)", s)
+              : transposes ? fmt::format(", \"l\"(a + {0} * kLeft), \"l\"(b + {0} * kRight)", s)
                       : fmt::format(", \"l\"(a + {0}), \"l\"(b + {0})", 2 * s);
   }
   text += first ? fmt::format("      :\n      : {}", slices)
                 : fmt::format("      : {}\n      : {},\n        \"r\"((int)add)",
                               register_operands(columns / 8, integers), slices);
-  text += turns ? ", \"n\"(kLeftAcross ? 1 : 0), \"n\"(kRightAcross ? 1 : 0));\n}" : ");\n}";
+  text += transposes ? ", \"n\"(kLeftAcross ? 1 : 0), \"n\"(kRightAcross ? 1 : 0));\n}" : ");\n}";
   return text;
 }
 
@@ -110,7 +110,7 @@ std::vector<WarpgroupMultiply> warpgroup_multiplies() {
     for (const int columns : kColumns) {
       const std::string part = fmt::format("multiply_warpgroup_{}_{}", kProductTypes[types].name, columns);
       products.push_back({.part = part, .types = types, .columns = columns});
-      for (int first = 0; first + columns / 2 <= kMostSumRegisters; first += kRegistersTogether)
+      for (int first = 0; first + columns / 2 <= kMostAccumulatorRegisters; first += kRegistersAtOnce)
         products.push_back({.part = fmt::format("{}_registers_{}", part, first),
                             .needs = {"sum_registers"},
                             .types = types,

@@ -205,14 +205,14 @@ class MultiRowBlockEmitter {
     if (tile.per_run && plan_.parallel_runs > 1)
       place += fmt::format(" + threadIdx.x / {} * {}", plan_.threads, tile.elements);
     const std::string name = tiles_[number] = writer_.unique(preferred_name + "_tile");
-    std::string at = begin_of(tile.start, tile.broadcast), behind, before = "0";
+    std::string at = begin_of(tile.start, tile.broadcast), offset, before = "0";
     if (!tile.aligned) {  // keeps its misalignment in shared memory
       const std::string start = writer_.unique(preferred_name + "_at");
       writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), start, at));
       at = start, before = before_text(start, tile.dtype);
-      behind = " + " + before;
+      offset = " + " + before;
     }
-    writer_.line(fmt::format("{0}* const {1} = ({0}*)dynamic_shared{2}{3};", room_type(tile), name, place, behind));
+    writer_.line(fmt::format("{0}* const {1} = ({0}*)dynamic_shared{2}{3};", room_type(tile), name, place, offset));
     if (tile.value == kNone) return;
     writer_.use(tile.dtype);
     const std::string tensor = writer_.input(tile.value), from = at == "0" ? tensor : tensor + " + " + at;
@@ -230,12 +230,12 @@ class MultiRowBlockEmitter {
 
   // The index of this thread's row in its run.
   std::string row_in_run() const {
-    const int lanes = plan_.lanes, rows_per_warp = plan_.rows_per_warp, of_warps = 32 * rows_per_warp;
-    if (rows_per_warp == 1) return lanes == 1 ? thread_ : fmt::format("{} / {}", thread_, lanes);
+    const int lanes = plan_.lanes, warp_row_stride = plan_.warp_row_stride, of_warps = 32 * warp_row_stride;
+    if (warp_row_stride == 1) return lanes == 1 ? thread_ : fmt::format("{} / {}", thread_, lanes);
     if (plan_.threads == of_warps)
-      return fmt::format("threadIdx.x % 32 / {} * {} + {} / 32", lanes, rows_per_warp, thread_);
+      return fmt::format("threadIdx.x % 32 / {} * {} + {} / 32", lanes, warp_row_stride, thread_);
     return fmt::format("{0} / {1} * {2} + {0} % 32 / {3} * {4} + {0} / 32 % {4}", thread_, of_warps, of_warps / lanes,
-                       lanes, rows_per_warp);
+                       lanes, warp_row_stride);
   }
 
   // Declares this thread's row and its elements.
@@ -379,7 +379,7 @@ class MultiRowBlockEmitter {
       }
       const MultiRowBlock::Tile& tile = plan_.tiles[plan_.stored[i]];
       std::string at = begin_of(tile.start, false), before = "0";
-      const bool aligned = begins_aligned(plan_, tile.start, dtype, form_.kernel.pool.bounds());
+      const bool aligned = starts_aligned(plan_, tile.start, dtype, form_.kernel.pool.bounds());
       if (!aligned) {
         const std::string start = writer_.unique(writer_.preferred_name(output.value) + "_at");
         writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), start, at));

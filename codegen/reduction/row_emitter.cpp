@@ -477,7 +477,7 @@ class RowEmitter {
       visit.element(lane);
       const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
       for (std::size_t i = 0; i < outputs.size(); ++i) {
-        const bool stores = !condition.empty() && (lane.empty() || stores_[i].stores_one_by_one());
+        const bool stores = !condition.empty() && (lane.empty() || stores_[i].stores_scalars());
         if (stores) writer_.open(fmt::format("if ({})", condition));
         if (lane.empty())
           store_where_it_runs(*outputs[i], values[i]);
@@ -487,7 +487,7 @@ class RowEmitter {
       }
     };
     both.after = [=, this] {
-      const bool guarded = !condition.empty() && !std::ranges::all_of(stores_, &VectorStore::stores_one_by_one);
+      const bool guarded = !condition.empty() && !std::ranges::all_of(stores_, &VectorStore::stores_scalars);
       if (guarded) writer_.open(fmt::format("if ({})", condition));
       for (VectorStore& store : stores_) store.finish(emitter_);
       if (guarded) writer_.close();

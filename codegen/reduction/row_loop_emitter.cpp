@@ -231,11 +231,11 @@ void RowLoopEmitter::find_vectors() {
                              start, width - 1, std::countr_zero(static_cast<unsigned>(width)), last_, stop));
     const bool one_at_least = range_of(length, bounds()).min >= 2 * width;
     const std::string before = fmt::format("{} * {}", first_, width);
-    const std::string behind = one_at_least ? last_ : fmt::format("max({}, {})", first_, last_);
+    const std::string vectors_end = one_at_least ? last_ : fmt::format("max({}, {})", first_, last_);
     writer_.line(fmt::format("const {} {} = {} - {};  // elements before them", type, head,
                              one_at_least ? before : fmt::format("min({}, {})", before, stop), start));
     writer_.line(fmt::format("const {0} {1} = {2} < {3} ? {4} + {2} : {5} * {6} + ({2} - {3});", type, edge_,
-                             place_.part, head, start, behind, width));
+                             place_.part, head, start, vectors_end, width));
   }
   edge_condition_ = fmt::format("{} < {}", edge_, stop);
   if (place_.chunks > 1) edge_condition_ = fmt::format("{} == 0 && {}", place_.block, edge_condition_);
@@ -263,13 +263,14 @@ void RowLoopEmitter::load_row_invariants(const std::vector<RowLoop>& loops) {
   }
 }
 
-// Emits the first iterations, from which something is kept (or all iterations); `behind`: the remaining ones.
+// Emits the first iterations, from which something is kept (or all iterations); `prefix_iterations`: the remaining
+// ones.
 void RowLoopEmitter::emit_iterations(const RowLoop& loop, std::string_view preferred_name, const Visit& visit,
-                                     int behind) {
+                                     int prefix_iterations) {
   const ExprEmitter::Mark outside = emitter_.mark();
   std::vector<std::uint32_t> axes = loop.axes;
   if (loop.width > 1) axes.pop_back();
-  open_loop(loop, axes, preferred_name, behind);
+  open_loop(loop, axes, preferred_name, prefix_iterations);
   if (loop.width > 1) {
     vector_iteration(loop, visit);
   } else {
@@ -366,7 +367,7 @@ void RowLoopEmitter::edge_iteration(const RowLoop& loop, const Visit& visit) {
 // Opens `for (k = lane; k < count; k += parts)` and binds the loop's axes except the lane axis of a vector. The loop
 // stays open.
 void RowLoopEmitter::open_loop(const RowLoop& loop, const std::vector<std::uint32_t>& axes,
-                               std::string_view preferred_name, int behind) {
+                               std::string_view preferred_name, int prefix_iterations) {
   const std::vector<std::uint32_t>& all_axes = loop.axes;
   const int iterations_at_once =
       unroll_factor(code_of_element(row_.form, loop.roots) * loop.width, code_of_iterations_);
@@ -376,7 +377,7 @@ void RowLoopEmitter::open_loop(const RowLoop& loop, const std::vector<std::uint3
   const std::string limit = floats ? last_ : emitter_.index_text().tight(count);
   vector_ = writer_.unique(preferred_name);
   condition_open_ = false;
-  const int iterations = behind == 0 ? resident_row_.iterations_of(all_axes) : 0;
+  const int iterations = prefix_iterations == 0 ? resident_row_.iterations_of(all_axes) : 0;
   std::string first =
       place_.chunks > 1 ? fmt::format("{} * {} + {}", place_.block, row_.layout.parts, place_.part) : place_.part;
   if (floats && first_ != "0") first = first_ + " + " + first;
@@ -389,12 +390,12 @@ void RowLoopEmitter::open_loop(const RowLoop& loop, const std::vector<std::uint3
     else
       open_counted_iterations(first, limit, iterations, whole, floats, unroll);
   } else {
-    if (behind > 0) first += fmt::format(" + {}", behind * row_.layout.parts);
+    if (prefix_iterations > 0) first += fmt::format(" + {}", prefix_iterations * row_.layout.parts);
     // Keeps several loads in flight if there are enough iterations.
     const std::int64_t stride = std::int64_t{row_.layout.parts} * place_.chunks;
     const std::string type = writer_.index_type();
     const auto known = count.as_constant();
-    if (!floats && behind == 0 && known && *known <= stride) {
+    if (!floats && prefix_iterations == 0 && known && *known <= stride) {
       writer_.open(fmt::format("if (const {0} {1} = {2}; {1} < {3})", type, vector_, first, limit));
     } else {
       if (value_at_hint(count, bounds().symbols) >= 8 * stride) writer_.line(unroll);

@@ -100,12 +100,12 @@ class RowLoopEmitter {
   std::size_t tensors_along(const std::vector<RowLoop>& loops) const;
   void plan_tiles(const std::vector<RowLoop>& loops);
   void find_vectors();
-  void emit_iterations(const RowLoop& loop, std::string_view preferred_name, const Visit& visit, int behind);
+  void emit_iterations(const RowLoop& loop, std::string_view preferred_name, const Visit& visit, int prefix_iterations);
   void vector_iteration(const RowLoop& loop, const Visit& visit);
   std::vector<ExprId> declare_joined(const RowLoop& loop);
   void edge_iteration(const RowLoop& loop, const Visit& visit);
   void open_loop(const RowLoop& loop, const std::vector<std::uint32_t>& axes, std::string_view preferred_name,
-                 int behind);
+                 int prefix_iterations);
   void open_counted_iterations(const std::string& first, const std::string& limit, int iterations, std::int64_t whole,
                                bool floats, const std::string& unroll);
   void open_iterations_of_launch(const std::string& first, const std::string& limit, int iterations,

@@ -17,7 +17,7 @@ namespace fusec {
 namespace {
 
 constexpr int kMostRowWords = 64;         // per thread, for everything that it keeps
-constexpr int kMostInTurn = 128;          // per thread that takes rows one after the other
+constexpr int kMostSequential = 128;      // per thread that takes rows one after the other
 constexpr int kRegistersOfBlock = 32768;  // half of a multiprocessor's; the rest is for computation
 constexpr int kMostOfAccess = 4;          // words of shared memory per access
 constexpr int kMostElements = 64;         // of an unrolled loop, which emits each of them
@@ -37,7 +37,7 @@ IndexExpr points_of(const ExprPool& pool, const RowLoop& loop) {
 }
 
 // Instructions to compute an element's position from the loop's linear index.
-int code_of_place(const ExprPool& pool, const RowLoop& loop) {
+int code_of_position(const ExprPool& pool, const RowLoop& loop) {
   constexpr int kByNumber = 4, kByLaunch = 24;
   int code = 0;
   const std::size_t axes = loop.axes.size() - (loop.width > 1 ? 1 : 0);
@@ -72,7 +72,7 @@ class ValuePlanner {
   int words() { return values_without({}).words; }
 
   // Drops the values that are cheapest to recompute until the rest fits.
-  std::optional<RowRegisters> run_partly(int most_words) {
+  std::optional<RowRegisters> plan_prefix(int most_words) {
     std::set<std::uint32_t> left_out;
     while (true) {
       const Values values = values_without(left_out);
@@ -140,7 +140,7 @@ class ValuePlanner {
 
   bool may_be_kept(ExprId id, std::size_t l) const {
     const ExprNode& n = pool_[id];
-    return !is_place(pool_, id) && n.type != ScalarType::kBool && runs_along(id, l);
+    return !is_position(pool_, id) && n.type != ScalarType::kBool && runs_along(id, l);
   }
 
   // The value numbers of the nodes below a loop's roots.
@@ -177,8 +177,8 @@ class ValuePlanner {
         return at != values.computed[l].end() && values.kept.contains(at->second) &&
                values.spans.at(at->second).first < l;
       };
-      plan.code += iterations_[l] *
-                   (loops_[l].width * code_of_element(form_, loops_[l].roots, known) + code_of_place(pool_, loops_[l]));
+      plan.code += iterations_[l] * (loops_[l].width * code_of_element(form_, loops_[l].roots, known) +
+                                     code_of_position(pool_, loops_[l]));
       for (const auto& [id, c] : computed[l]) {
         if (pool_[id].op == ExprOp::kLoad && runs_along(id, l) && !known(id) && ++times[c] == 2) ++plan.reloads;
         if (!kept.contains(c)) continue;
@@ -207,9 +207,9 @@ class ValuePlanner {
 
 class LoadPlanner {
  public:
-  // `in_turn`: row-invariant loads are kept even if only one loop reads them.
-  LoadPlanner(const RowForm& form, const Graph& graph, bool in_turn = false)
-      : form_(form), graph_(graph), pool_(form.kernel.pool), values_(form, graph), sequential_(in_turn) {}
+  // `sequential`: row-invariant loads are kept even if only one loop reads them.
+  LoadPlanner(const RowForm& form, const Graph& graph, bool sequential = false)
+      : form_(form), graph_(graph), pool_(form.kernel.pool), values_(form, graph), sequential_(sequential) {}
 
   RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words, int most_elements) {
     see(loops, [&](const RowLoop& loop) { return iterations_of(pool_, loop, parts, most_elements); });
@@ -228,16 +228,16 @@ class LoadPlanner {
 
   // Keeps as many first iterations of each load as fit, if rows of the hinted length are longer. Only for lengths known
   // at launch, with so many threads per row that few rows at once saturate memory.
-  std::optional<RowRegisters> run_partly(const std::vector<RowLoop>& loops, int parts, int most_words) {
+  std::optional<RowRegisters> plan_prefix(const std::vector<RowLoop>& loops, int parts, int most_words) {
     const auto hinted = [&](const RowLoop& loop) {
       const std::int64_t iterations = value_at_hint(points_of(pool_, loop), pool_.bounds().symbols) / parts;
       return static_cast<int>(std::min<std::int64_t>(iterations, most_words));
     };
     see(loops, hinted);
-    int of_turn = 0;
+    int per_iteration = 0;
     for (const std::uint32_t place : in_order_)
-      if (places_.at(place).second > 1) of_turn += words_of_vectors(place);
-    const int iterations = of_turn > 0 ? most_words / of_turn : 0;
+      if (places_.at(place).second > 1) per_iteration += words_of_vectors(place);
+    const int iterations = per_iteration > 0 ? most_words / per_iteration : 0;
     constexpr int kEnough = 256;
     const bool all = std::ranges::all_of(loops, [&](const RowLoop& loop) {
       const int made = hinted(loop);
@@ -310,7 +310,7 @@ class LoadPlanner {
     for (const RowLoop& loop : loops)
       if (const auto iterations = plan.iterations_of.find(loop.axes); iterations != plan.iterations_of.end())
         plan.code +=
-            iterations->second * (loop.width * code_of_element(form_, loop.roots) + code_of_place(pool_, loop));
+            iterations->second * (loop.width * code_of_element(form_, loop.roots) + code_of_position(pool_, loop));
   }
 
   bool may_be_kept(ExprId id, const RowLoop& loop) const {
@@ -372,7 +372,7 @@ bool is_placed(RowRegisters& plan, int most_words) {
 
 RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
                                   int parts) {
-  return LoadPlanner(form, graph, true).run(loops, parts, kMostInTurn, kMostElements);
+  return LoadPlanner(form, graph, true).run(loops, parts, kMostSequential, kMostElements);
 }
 
 std::optional<RowRegisters> plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
@@ -388,7 +388,7 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
   if (auto all = values.run(most_words)) return *std::move(all);
   RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);
   loads.wanted = values.words();
-  std::optional<RowRegisters> some = values.run_partly(most_words);
+  std::optional<RowRegisters> some = values.plan_prefix(most_words);
   if (!some) return loads;
   // Computed values that take more registers than loads must be worth it.
   const bool is_cheap = some->words <= loads.words || loads.code > kMaxUnrolledInstructions;
@@ -406,11 +406,11 @@ std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const
   if (!as_loaded) plan = ValuePlanner(form, graph, loops, parts, kMostOfMemory).run(most_words);
   if (!plan || !is_placed(*plan, most_words)) {
     plan = LoadPlanner(form, graph).run(loops, parts, most_words, kMostOfMemory);
-    std::optional<RowRegisters> partly = LoadPlanner(form, graph).run_partly(loops, parts, most_words);
+    std::optional<RowRegisters> partly = LoadPlanner(form, graph).plan_prefix(loops, parts, most_words);
     const bool keeps_all = !plan->slots.empty() && plan->reloads == 0;
     if (partly && !keeps_all && partly->words > plan->words) plan = std::move(partly);
     if (plan->reloads > 0 && !as_loaded) {
-      std::optional<RowRegisters> some = ValuePlanner(form, graph, loops, parts, kMostOfMemory).run_partly(most_words);
+      std::optional<RowRegisters> some = ValuePlanner(form, graph, loops, parts, kMostOfMemory).plan_prefix(most_words);
       if (some && some->reloads < plan->reloads && is_placed(*some, most_words)) plan = std::move(some);
     }
   }

@@ -46,13 +46,13 @@ void RowThreads::open(const IndexExpr& rows, bool chunked) {
 }
 
 IndexExpr RowThreads::chunks() const {
-  constexpr int kTurns = 8;
+  constexpr int kMinIterations = 8;
   const ExprPool& pool = form_.kernel.pool;
   const IndexExpr length = point_count(pool, pool[form_.reductions.back()].axes);
   if (layout_.chunks == 1 || layout_.reduction_group != ReductionGroup::kColumn || length.as_constant())
     return layout_.chunks;
   const IndexExpr groups = simplify(ceil_div(point_count(pool, form_.rows), layout_.rows), pool.bounds());
-  return chunks_of_launch(layout_.chunks, length, std::int64_t{layout_.parts} * kTurns, groups, pool.bounds());
+  return chunks_of_launch(layout_.chunks, length, std::int64_t{layout_.parts} * kMinIterations, groups, pool.bounds());
 }
 
 void RowThreads::declare_lane() {

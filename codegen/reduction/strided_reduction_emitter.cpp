@@ -187,20 +187,20 @@ class StridedReductionEmitter {
   }
 
   void store_rows() {
-    if (plan_.of_warps()) return store_places();
+    if (plan_.has_warp_per_strip()) return store_places();
     const Outputs outputs = kernel_.outputs_of(true);
     std::string condition = fmt::format("{} < {}", elements_.thread(), plan_.rows);
     if (kernel_.chunked()) condition += fmt::format(" && {} == 0", elements_.chunk());
     if (!elements_.whole_strips())
       condition += fmt::format(
-          " && {} + {} < {}", elements_.row_at(elements_.begins()), elements_.thread(),
+          " && {} + {} < {}", elements_.row_at(elements_.first_row()), elements_.thread(),
           emitter_.index_text().tight(simplify(floor_div(plan_.line_stride, plan_.elements_per_line), pool_.bounds())));
     writer_.open(fmt::format("if ({})", condition));
     const ExprEmitter::Mark outside = emitter_.mark();
     const std::string row = writer_.unique("row");
     writer_.line(plan_.in_strips ? fmt::format("const {} {} = {} + {};", writer_.index_type(), row,
-                                               elements_.row_at(elements_.begins()), elements_.thread())
-                                 : fmt::format("const int {} = ({} + {}) % {};", row, elements_.begins(),
+                                               elements_.row_at(elements_.first_row()), elements_.thread())
+                                 : fmt::format("const int {} = ({} + {}) % {};", row, elements_.first_row(),
                                                elements_.thread(), plan_.rows));
     emitter_.bind(plan_.inner, row);
     for (const auto& [reduction, done] : elements_.done()) emitter_.define(reduction, emitter_.result(done.own));
@@ -226,7 +226,7 @@ class StridedReductionEmitter {
     emitter_.rewind(outside);
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", plan_.width));
-    emitter_.bind(plan_.inner, elements_.row_of_place("e"));
+    emitter_.bind(plan_.inner, elements_.row_at_lane("e"));
     elements_.define_results("e");
     const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
     for (std::size_t i = 0; i < outputs.size(); ++i) {

@@ -68,9 +68,9 @@ void StridedReductionLoops::open(const IndexExpr& groups) {
   whole_ = proves_multiple_of(elements, plan_.width, pool_.bounds());
   writer_.line(fmt::format("const {0} {1} = ({2} + {3}) / {4}, {5} = {6} / {4};  // whole vectors", type, first_,
                            start_, aligned_ ? 0 : plan_.width - 1, plan_.width, last_, stop_));
-  phase_ = writer_.unique("phase"), begins_ = writer_.unique("begins");
+  phase_ = writer_.unique("phase"), first_row_ = writer_.unique("begins");
   writer_.line(fmt::format("const int {0} = (int)({1} * {2} - {3}) % {4}, {5} = ({0} + {6} * {2}) % {4};  // rows",
-                           begins_, first_, plan_.width, start_, plan_.columns(), phase_, thread_));
+                           first_row_, first_, plan_.width, start_, plan_.columns(), phase_, thread_));
 }
 
 // Declares this group's strip of the line and this thread's vector in it.
@@ -85,8 +85,8 @@ void StridedReductionLoops::find_strip() {
   }
   bind_flat(emitter_, plan_.outer, outer);
   aligned_ = whole_ = true;
-  begins_ = one ? "0" : writer_.unique("strip");
-  if (!one) writer_.line(fmt::format("const {} {} = {} % {} * {};", type, begins_, group_, strips, plan_.columns()));
+  first_row_ = one ? "0" : writer_.unique("strip");
+  if (!one) writer_.line(fmt::format("const {} {} = {} % {} * {};", type, first_row_, group_, strips, plan_.columns()));
   phase_ = writer_.unique("begin"), first_ = writer_.unique("line"), start_ = writer_.unique("first");
   const IndexExpr length = plan_.lines();
   last_ = emitter_.index_text().tight(length);
@@ -95,11 +95,13 @@ void StridedReductionLoops::find_strip() {
       fmt::format("{} * {}", plan_.outer.empty() ? "0" : outer,
                   emitter_.index_text().tight(simplify(length * plan_.line_stride, pool_.bounds())));
   writer_.line(fmt::format(
-      "const {} {} = {} + {} % {} * {}{};  // of the rows", type, phase_, begins_, thread_, plan_.lanes(), plan_.width,
-      plan_.unaligned ? fmt::format(" - ({} + {} * {} + {}) % {}", before, first_, line, begins_, plan_.width) : ""));
+      "const {} {} = {} + {} % {} * {}{};  // of the rows", type, phase_, first_row_, thread_, plan_.lanes(),
+      plan_.width,
+      plan_.unaligned ? fmt::format(" - ({} + {} * {} + {}) % {}", before, first_, line, first_row_, plan_.width)
+                      : ""));
   whole_strips_ = proves_multiple_of(plan_.line_stride, plan_.columns(), pool_.bounds());
   if (plan_.unaligned)  // what follows the strip's columns belongs to the next strip or line
-    idle_ = fmt::format("{} < min({} + {}, ({}){})", phase_, begins_, plan_.columns(), type, line);
+    idle_ = fmt::format("{} < min({} + {}, ({}){})", phase_, first_row_, plan_.columns(), type, line);
   else if (!whole_strips_)
     idle_ = fmt::format("{} < {}", phase_, line);
   if (plan_.parts < plan_.group_threads)
@@ -113,9 +115,9 @@ int StridedReductionLoops::at_once() const {
 }
 
 std::string StridedReductionLoops::inside() const {
-  const std::string end = fmt::format("min({} + {}, ({}){})", begins_, plan_.columns(), writer_.index_type(),
+  const std::string end = fmt::format("min({} + {}, ({}){})", first_row_, plan_.columns(), writer_.index_type(),
                                       emitter_.index_text().tight(plan_.line_stride));
-  return fmt::format("(int)({} - {}), (int)({} - {})", begins_, phase_, end, phase_);
+  return fmt::format("(int)({} - {}), (int)({} - {})", first_row_, phase_, end, phase_);
 }
 
 std::string StridedReductionLoops::row_at(const std::string& column) const {
@@ -124,17 +126,17 @@ std::string StridedReductionLoops::row_at(const std::string& column) const {
 
 // The column of a lane in a strip. Unaligned lines: lanes beyond a line's ends are clamped to its first or last column,
 // because other operands may end there; nothing of these lanes is used.
-std::string StridedReductionLoops::column_of_place(const std::string& place) const {
+std::string StridedReductionLoops::column_at_lane(const std::string& place) const {
   if (!plan_.unaligned) return fmt::format("{} + {}", phase_, place);
   return fmt::format("min(max({0} + {1}, ({2})0), ({2}){3} - 1)", phase_, place, writer_.index_type(),
                      emitter_.index_text().tight(plan_.line_stride));
 }
 
-std::string StridedReductionLoops::row_of_place(const std::string& place) const {
+std::string StridedReductionLoops::row_at_lane(const std::string& place) const {
   if (plan_.in_strips)
-    return place.empty() ? fmt::format("({} + {} % {})", row_at(begins_), thread_, plan_.rows)
-                         : fmt::format("({})", row_at(column_of_place(place)));
-  return place.empty() ? fmt::format("(({} + {}) % {})", begins_, thread_, plan_.rows)
+    return place.empty() ? fmt::format("({} + {} % {})", row_at(first_row_), thread_, plan_.rows)
+                         : fmt::format("({})", row_at(column_at_lane(place)));
+  return place.empty() ? fmt::format("(({} + {}) % {})", first_row_, thread_, plan_.rows)
                        : fmt::format("({})", row_at(fmt::format("({} + {}) % {}", phase_, place, plan_.columns())));
 }
 
@@ -159,7 +161,7 @@ void StridedReductionLoops::bind_element(const std::vector<std::uint32_t>& axes,
   std::string k = at;
   const std::string row = writer_.unique("of");
   if (plan_.in_strips) {
-    writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row, row_at(column_of_place(lane))));
+    writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row, row_at(column_at_lane(lane))));
   } else {
     k = writer_.unique("k");
     writer_.line(fmt::format("const {} {} = ({} - {}) / {};", writer_.index_type(), k, at, start_, plan_.columns()));
@@ -168,7 +170,7 @@ void StridedReductionLoops::bind_element(const std::vector<std::uint32_t>& axes,
   }
   emitter_.bind(axes[0], k);
   if (axes.size() > 1) {
-    const std::string column = plan_.in_strips ? column_of_place(lane) : fmt::format("{} + {}", phase_, lane);
+    const std::string column = plan_.in_strips ? column_at_lane(lane) : fmt::format("{} + {}", phase_, lane);
     emitter_.bind(axes[1], fmt::format("(({}) % {})", column, plan_.elements_per_line));
   }
   emitter_.bind(plan_.inner, row);
@@ -184,12 +186,12 @@ void StridedReductionLoops::define_results(const std::string& lane) {
     const std::string result = emitter_.result(at_lane);
     emitter_.define(reduction, done.function.empty() ? result : fmt::format("{}({})", done.function, result));
   }
-  for (const auto& [id, name] : of_places_) emitter_.define(id, fmt::format("{}[{}]", name, lane));
+  for (const auto& [id, name] : derived_arrays_) emitter_.define(id, fmt::format("{}[{}]", name, lane));
 }
 
 // Values computed from reductions alone, which are the same for a lane in all of a thread's vectors.
-std::vector<ExprId> StridedReductionLoops::made_of_reductions(const std::vector<std::uint32_t>& axes,
-                                                              const std::vector<ExprId>& roots) const {
+std::vector<ExprId> StridedReductionLoops::values_of_reductions(const std::vector<std::uint32_t>& axes,
+                                                                const std::vector<ExprId>& roots) const {
   const auto depends = dependences(pool_);
   const auto runs = [&](ExprId id) {
     return std::ranges::any_of(axes, [&](auto a) { return std::ranges::binary_search(depends[id], a); });
@@ -210,21 +212,21 @@ std::vector<ExprId> StridedReductionLoops::made_of_reductions(const std::vector<
 }
 
 // Emits those values once, before the loop. With a bounds check per iteration, ptxas would not hoist them.
-void StridedReductionLoops::make_of_reductions(const std::vector<std::uint32_t>& axes,
-                                               const std::vector<ExprId>& roots) {
+void StridedReductionLoops::compute_values_of_reductions(const std::vector<std::uint32_t>& axes,
+                                                         const std::vector<ExprId>& roots) {
   if (kernel_.register_vectors == 0) return;
-  for (const ExprId id : made_of_reductions(axes, roots)) {
+  for (const ExprId id : values_of_reductions(axes, roots)) {
     const std::string name = writer_.unique("of_place");
     writer_.line(fmt::format("{} {}[{}];", c_type(pool_[id].type), name, plan_.width));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", plan_.width));
     const ExprEmitter::Mark outside = emitter_.mark();
-    emitter_.bind(plan_.inner, row_of_place("e"));
+    emitter_.bind(plan_.inner, row_at_lane("e"));
     define_results("e");
     writer_.line(fmt::format("{}[e] = {};", name, emitter_.emit(id)));
     emitter_.rewind(outside);
     writer_.close();
-    of_places_[id] = name;
+    derived_arrays_[id] = name;
   }
 }
 
@@ -232,7 +234,7 @@ void StridedReductionLoops::over_elements(const std::vector<std::uint32_t>& axes
                                           const Visit& visit) {
   const ExprEmitter::Mark outside = emitter_.mark();
   emitter_.emit_independent(roots);
-  make_of_reductions(axes, roots);
+  compute_values_of_reductions(axes, roots);
   const std::vector<ExprId> loads = loads_of(roots);
   values_.declare_arrays(axes);
   for (const ExprId load : loads)
@@ -248,7 +250,7 @@ void StridedReductionLoops::over_elements(const std::vector<std::uint32_t>& axes
   for (const ExprId load : loads)
     if (register_arrays_.contains(pool_[load].source)) filled_.insert(pool_[load].source);
   values_.loop_is_done(kernel_.loop_over(axes, roots));
-  of_places_.clear();
+  derived_arrays_.clear();
   emitter_.rewind(outside);
 }
 
@@ -262,9 +264,9 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
   if (!plan_.unaligned) broadcast_words_ = words_of_broadcasts(roots);
   // If all iterations exist for all threads, ptxas computes per-lane values once, if registers are left.
   constexpr int kMaxRegisterElements = 32768;  // words per block
-  const bool all_turns = plan_.in_strips && kernel_.register_vectors > 0 &&
-                         kernel_.register_words * plan_.threads() < kMaxRegisterElements &&
-                         plan_.lines().is(std::int64_t{kernel_.register_vectors} * at_once() * plan_.chunks);
+  const bool all_iterations = plan_.in_strips && kernel_.register_vectors > 0 &&
+                              kernel_.register_words * plan_.threads() < kMaxRegisterElements &&
+                              plan_.lines().is(std::int64_t{kernel_.register_vectors} * at_once() * plan_.chunks);
   if (kernel_.register_vectors > 0) {
     iteration = writer_.unique("turn");
     writer_.line("#pragma unroll");
@@ -273,7 +275,7 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
     const std::string number =
         kernel_.chunked() ? fmt::format("({} * {} + {})", iteration, chunks_, chunk_) : iteration;
     writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, first, number, at_once()));
-    if (!all_turns) writer_.open(fmt::format("if ({}{} < {})", within_all_iterations(iteration), v, last_));
+    if (!all_iterations) writer_.open(fmt::format("if ({}{} < {})", within_all_iterations(iteration), v, last_));
   } else {
     const std::string begin = kernel_.chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
     const int step = at_once() * (kernel_.chunked() ? plan_.chunks : 1);
@@ -317,8 +319,8 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
   const ExprEmitter::Mark lanes = emitter_.mark();
   bind_element(axes, plan_.in_strips ? v : fmt::format("({} + {})", place, e), e);
   emitter_.load_text = [&](ExprId load) {
-    if (const auto beside = broadcast_words_.find(load); beside != broadcast_words_.end())
-      return element_text(pool_[load].dtype, beside->second, e, writer_);
+    if (const auto broadcast = broadcast_words_.find(load); broadcast != broadcast_words_.end())
+      return element_text(pool_[load].dtype, broadcast->second, e, writer_);
     if (!contains(plan_.loads, load)) return std::string();
     return element_text(pool_[load].dtype, words.at(pool_[load].source), e, writer_);
   };
@@ -330,7 +332,7 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
   visit.after();
   values_.leave();
   writer_.close();
-  if (kernel_.register_vectors > 0 && !all_turns) writer_.close();
+  if (kernel_.register_vectors > 0 && !all_iterations) writer_.close();
   if (!idle().empty()) writer_.close();
 }
 
@@ -358,7 +360,7 @@ std::map<ExprId, std::string> StridedReductionLoops::words_of_broadcasts(const s
   values_.leave();
   for (const ExprId id : loads) {
     if (!contains(plan_.line_invariant_loads, id) || (plan_.unaligned && broadcast_words_.contains(id))) continue;
-    const std::string loaded = words_of_places(id);
+    const std::string loaded = words_at_lanes(id);
     if (loaded.empty()) continue;
     words[id] = writer_.unique(writer_.preferred_name(pool_[id].source) + "_w");
     writer_.line(fmt::format("const auto {} = {};", words[id], loaded));
@@ -368,7 +370,7 @@ std::map<ExprId, std::string> StridedReductionLoops::words_of_broadcasts(const s
 
 // The words of a thread's lanes, if they are whole vectors. Unaligned lines: the aligned vectors that contain the
 // lanes. Else "".
-std::string StridedReductionLoops::words_of_places(ExprId load) {
+std::string StridedReductionLoops::words_at_lanes(ExprId load) {
   constexpr int kVector = 128, kMostVectors = 2;  // bits; more vectors take longer than scalar loads
   const ExprNode& n = pool_[load];
   const Shape& shape = writer_.tensor_type(n.source).shape;

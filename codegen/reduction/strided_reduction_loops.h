@@ -51,9 +51,9 @@ class StridedReductionLoops {
 
   // The row of an element, from its column in a line.
   std::string row_at(const std::string& column) const;
-  std::string column_of_place(const std::string& place) const;
+  std::string column_at_lane(const std::string& place) const;
   // The row of the thread's element at a lane; for "" the row of its only element.
-  std::string row_of_place(const std::string& place) const;
+  std::string row_at_lane(const std::string& place) const;
   // How many elements of that row (lane `place`, or the only row) a chunk has.
   std::string elements_of_chunk(const std::string& chunk, const std::string& place);
 
@@ -63,7 +63,7 @@ class StridedReductionLoops {
   const std::string& chunk() const { return chunk_; }
   const std::string& chunks() const { return chunks_; }  // number of blocks that share the rows
   const std::string& group() const { return group_; }
-  const std::string& begins() const { return begins_; }
+  const std::string& first_row() const { return first_row_; }
   const std::string& phase() const { return phase_; }
   // Unaligned lines: the range of a thread's vector lanes that are inside its strip.
   std::string inside() const;
@@ -75,14 +75,14 @@ class StridedReductionLoops {
   void find_strip();
   int at_once() const;
   void bind_element(const std::vector<std::uint32_t>& axes, const std::string& at, const std::string& lane);
-  std::vector<ExprId> made_of_reductions(const std::vector<std::uint32_t>& axes,
-                                         const std::vector<ExprId>& roots) const;
-  void make_of_reductions(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots);
+  std::vector<ExprId> values_of_reductions(const std::vector<std::uint32_t>& axes,
+                                           const std::vector<ExprId>& roots) const;
+  void compute_values_of_reductions(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots);
   void vector_loop(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots, const Visit& visit);
   std::string within_all_iterations(const std::string& iteration) const;
   std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
   std::map<ExprId, std::string> words_of_broadcasts(const std::vector<ExprId>& roots);
-  std::string words_of_places(ExprId load);
+  std::string words_at_lanes(ExprId load);
   std::string words_at(ExprId load, const std::string& place);
   void edges(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& loads, const Visit& visit);
 
@@ -97,13 +97,13 @@ class StridedReductionLoops {
   std::string start_, stop_;            // range of the rows' elements in memory
   std::string first_, last_;            // range of the whole vectors
   std::string all_;                     // elements of all rows
-  std::string begins_, phase_;          // row of the first vector's first element, and of this thread's
+  std::string first_row_, phase_;       // row of the first vector's first element, and of this thread's
   std::string idle_;                    // "" if every thread has a vector of the strip
   std::string arrived_;                 // co-resident blocks: their counters
   bool whole_strips_ = true;
   bool aligned_ = false, whole_ = false;           // no vector crosses the beginning; no vector crosses any end
   std::map<ExprId, std::string> broadcast_words_;  // words of operands that are the same for all lines, in a loop
-  std::map<ExprId, std::string> of_places_;        // arrays of values computed from results, while a loop is emitted
+  std::map<ExprId, std::string> derived_arrays_;   // arrays of values computed from results, while a loop is emitted
   std::map<ExprId, Done> done_;
   std::map<ValueId, std::string> register_arrays_;  // arrays of kept words; "" before they are declared
   std::set<ValueId> filled_;

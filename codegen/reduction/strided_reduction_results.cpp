@@ -12,7 +12,7 @@ namespace fusec {
 
 void StridedReductionResults::join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width,
                                    bool all) {
-  if (plan_.of_warps()) return join_lines(a, mine);
+  if (plan_.has_warp_per_strip()) return join_lines(a, mine);
   std::string places = mine;
   if (all && width != plan_.width) {
     places = writer_.unique(a.name + "_all");
@@ -31,7 +31,7 @@ void StridedReductionResults::join(const ExprEmitter::Accumulator& a, const std:
   if (all && width != plan_.width && plan_.elements_per_line > 1) {
     writer_.use("places_of_pieces");
     writer_.line(fmt::format("places_of_pieces<{}, {}>({}, {}, (int)({} - {}));", plan_.elements_per_line, plan_.rows,
-                             a.name, places, elements_.phase(), elements_.begins()));
+                             a.name, places, elements_.phase(), elements_.first_row()));
   }
   elements_.done()[a.reduction] = {.own = a, .slots = all ? places : ""};
 }
@@ -65,7 +65,7 @@ void StridedReductionResults::join_exponentials(const std::string& greatest, con
   writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", width));
   const ExprEmitter::Mark outside = emitter_.mark();
   for (const std::uint32_t a : pool_[plan_.one_pass->second].axes) emitter_.bind(a, "0");
-  emitter_.bind(plan_.inner, elements_.row_of_place(own ? "e" : ""));
+  emitter_.bind(plan_.inner, elements_.row_at_lane(own ? "e" : ""));
   const std::string of_all = emitter_.result(all);
   emitter_.define(first.reduction, kernel_.outputs ? of_all : fmt::format("RunningExponentials::shift_of({})", of_all));
   emitter_.define(plan_.one_pass->element, shift);
@@ -93,7 +93,7 @@ void StridedReductionResults::join_moments(const std::string& moments, int parts
   const ExprEmitter::Mark outside = emitter_.mark();
   for (const std::uint32_t a : pool_[plan_.one_pass->second].axes) emitter_.bind(a, "0");
   const bool own = width == plan_.width;
-  emitter_.bind(plan_.inner, elements_.row_of_place(own ? e : ""));
+  emitter_.bind(plan_.inner, elements_.row_at_lane(own ? e : ""));
   if (kernel_.outputs)
     emitter_.define(first.reduction, emitter_.result(all));
   else  // what this block has of its rows
@@ -143,7 +143,7 @@ std::string StridedReductionResults::reduced_sequentially(const ExprEmitter::Acc
 std::string StridedReductionResults::reduced_strip(const ExprEmitter::Accumulator& a, const std::string& mine,
                                                    const std::string& places, int count) {
   const std::string none = a.extreme ? a.type + a.identity : fmt::format("({}){}", a.type, a.identity);
-  const std::string first = fmt::format("(int)({} - {})", elements_.phase(), elements_.begins());
+  const std::string first = fmt::format("(int)({} - {})", elements_.phase(), elements_.first_row());
   if (plan_.elements_per_line == 1 && !plan_.unaligned) {
     writer_.use("reduce_strip");
     return fmt::format("reduce_strip<{}, {}, {}>({}, {}, {})", plan_.group_threads, plan_.lanes(), count, mine, places,
@@ -159,7 +159,7 @@ std::string StridedReductionResults::reduced_strip(const ExprEmitter::Accumulato
     return fmt::format("reduce_pieces<{}, {}, {}, {}, {}>({}, {}, {}, {})", plan_.group_threads, plan_.parts,
                        plan_.elements_per_line, plan_.rows, count, mine, places, none, a.combine);
   return fmt::format("reduce_piece<{}, {}, {}, {}, {}>({}, {}, {}, {}, {})", plan_.group_threads, plan_.parts,
-                     plan_.elements_per_line, count, pieces_reduced_++, mine, places, first, none, a.combine);
+                     plan_.elements_per_line, count, strip_reductions_++, mine, places, first, none, a.combine);
 }
 
 std::string StridedReductionResults::partials(const ExprEmitter::Accumulator& a) {
@@ -172,11 +172,11 @@ std::string StridedReductionResults::partials(const ExprEmitter::Accumulator& a)
 void StridedReductionResults::store_partials(const std::vector<ExprId>& reductions) {
   writer_.open(fmt::format("if ({} < {})", elements_.thread(), plan_.rows));
   for (const ExprId r : reductions)
-    if (!is_stored_from_places(r))
+    if (!is_stored_from_lanes(r))
       store_partial(partials(elements_.done().at(r).own), elements_.thread(), elements_.done().at(r).own.name);
   writer_.close();
   for (const ExprId r : reductions)
-    if (is_stored_from_places(r)) store_partials_of_places(elements_.done().at(r));
+    if (is_stored_from_lanes(r)) store_partials_of_lanes(elements_.done().at(r));
 }
 
 void StridedReductionResults::store_partials() {
@@ -194,13 +194,13 @@ void StridedReductionResults::store_partial(const std::string& pointer, const st
 
 // True if each lane's partial result is stored from registers. With many rows, another pass through shared memory would
 // have bank conflicts.
-bool StridedReductionResults::is_stored_from_places(ExprId reduction) const {
+bool StridedReductionResults::is_stored_from_lanes(ExprId reduction) const {
   return plan_.one_pass && reduction == plan_.one_pass->first && !plan_.in_strips && plan_.elements_per_line == 1 &&
          plan_.rows / std::gcd(plan_.rows, plan_.width) > 32;
 }
 
 // Enough threads to cover all rows store the partial results, each those of its own rows.
-void StridedReductionResults::store_partials_of_places(const StridedReductionLoops::Done& done) {
+void StridedReductionResults::store_partials_of_lanes(const StridedReductionLoops::Done& done) {
   const int each = std::gcd(plan_.rows, plan_.width);
   const std::string e = writer_.unique("e"), pointer = partials(done.own);
   writer_.open(fmt::format("if ({} < {})", elements_.thread(), plan_.rows / each));

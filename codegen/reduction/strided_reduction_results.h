@@ -65,8 +65,8 @@ class StridedReductionResults {
                             int count);
   std::string partials(const ExprEmitter::Accumulator& a);
   void store_partial(const std::string& pointer, const std::string& row, const std::string& value);
-  bool is_stored_from_places(ExprId reduction) const;
-  void store_partials_of_places(const StridedReductionLoops::Done& done);
+  bool is_stored_from_lanes(ExprId reduction) const;
+  void store_partials_of_lanes(const StridedReductionLoops::Done& done);
   int combining() const;
   std::string partials_of_rows() const;
 
@@ -77,8 +77,8 @@ class StridedReductionResults {
   StridedReductionLoops& elements_;
   KernelWriter& writer_;
   ExprEmitter& emitter_;
-  int pieces_reduced_ = 0;  // calls that need their own shared memory
-  int barriers_ = 0;        // barriers among co-resident blocks so far
+  int strip_reductions_ = 0;  // calls that need their own shared memory
+  int barriers_ = 0;          // barriers among co-resident blocks so far
   std::map<ExprId, std::string> partials_;
 };
 

@@ -13,11 +13,11 @@ namespace fusec {
 
 WarpgroupEmitter::Part::Part(const WarpgroupPart& given, KernelWriter& writer)
     : kernel(given.form.pairs ? given.form.pairs->kernel : given.kernel),
-      product(given.form.pairs ? given.form.pairs->product : given.product),
-      results(given.product),
+      contraction(given.form.pairs ? given.form.pairs->contraction : given.contraction),
+      results(given.contraction),
       form(given.form),
       emitter(kernel, writer) {
-  for (const std::uint32_t a : product.shared_rest) emitter.bind(a, "0");
+  for (const std::uint32_t a : contraction.shared_rest) emitter.bind(a, "0");
 }
 
 WarpgroupEmitter::WarpgroupEmitter(std::span<const WarpgroupPart> parts, const Graph& graph, const Target& target,
@@ -44,7 +44,7 @@ KernelSource WarpgroupEmitter::emit() {
     all += part->tiles;
     ends_.push_back(all);
   }
-  const IndexExpr tiles_to_make = all * tiles_.split_k;
+  const IndexExpr tile_total = all * tiles_.split_k;
   writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
   declare_barriers();
   declare_registers();
@@ -86,7 +86,7 @@ KernelSource WarpgroupEmitter::emit() {
   }
   source.name = kernel_name(graph_, nodes) + (tiles_.split_k > 1 ? "_shares" : "");
   const int resident = target_.multiprocessors / tiles_.cluster;
-  source.grid[0] = simplify(min(tiles_to_make, resident) * tiles_.cluster, parts_[0]->kernel.pool.bounds());
+  source.grid[0] = simplify(min(tile_total, resident) * tiles_.cluster, parts_[0]->kernel.pool.bounds());
   source.dynamic_shared = shared_bytes_;
   source.has_named_registers = has_named_accumulators();
   const bool of_image = std::ranges::any_of(
@@ -105,41 +105,41 @@ std::vector<std::string> WarpgroupEmitter::comment() const {
   lines.push_back(
       fmt::format("A block makes {}x{} at a time, by two warpgroups of {} rows; {} of k are a tile, {} tiles "
                   "are in shared memory or on the way.",
-                  tiles_.rows(), columns, kPiece, parts_[0]->form.k(), tiles_.stages));
+                  tiles_.rows(), columns, kSwizzleTileRows, parts_[0]->form.k(), tiles_.stages));
   return lines;
 }
 
 void WarpgroupEmitter::prepare(Part& part) {
-  IndexExpr down = ceil_div(part.count(part.product.rows), tiles_.rows() * tiles_.cluster);
-  const IndexExpr across = ceil_div(part.count(part.product.columns), part.form.tiles.columns);
+  IndexExpr down = ceil_div(part.count(part.contraction.rows), tiles_.rows() * tiles_.cluster);
+  const IndexExpr across = ceil_div(part.count(part.contraction.columns), part.form.tiles.columns);
   // Each group may end with a partial tile, and so may the rows after the last group.
   if (part.form.groups) down += part.form.matrices;
   part.down = part.text(down);
   part.across = part.text(across);
-  part.tiles = simplify(down * across * part.count(part.product.batch), part.kernel.pool.bounds());
+  part.tiles = simplify(down * across * part.count(part.contraction.batch), part.kernel.pool.bounds());
   for (std::size_t i = 0; i < part.form.loops.size(); ++i) part.loops.push_back(loop_of(part, i));
 }
 
 WarpgroupEmitter::Loop WarpgroupEmitter::loop_of(const Part& part, std::size_t number) {
   const WarpgroupLoop& operands = part.form.loops[number];
-  const std::vector<std::uint32_t>& k = part.product.loops[number].k;
+  const std::vector<std::uint32_t>& k = part.contraction.loops[number].k;
   Loop loop{.form = &operands,
-            .factors = {},
+            .operand_tiles = {},
             .left_count = operands.left.size(),
-            .depth_count = operands.padded_k > 0 ? IndexExpr(operands.padded_k) : part.count(k),
+            .k_count = operands.padded_k > 0 ? IndexExpr(operands.padded_k) : part.count(k),
             .k = {},
             .bytes = 0};
-  loop.k = part.text(loop.depth_count);
+  loop.k = part.text(loop.k_count);
   int beside = 0, copied = 0;
   for (const bool left : {true, false})
     for (const WarpgroupOperand& operand : left ? operands.left : operands.right) {
-      Factor f{.operand = &operand,
-               .left = left,
-               .across = left ? tiles_.rows() : part.form.tiles.columns,
-               .offset = beside,
-               .scales = 0,
-               .map = {},
-               .rows = {}};
+      OperandTile f{.operand = &operand,
+                    .left = left,
+                    .across = left ? tiles_.rows() : part.form.tiles.columns,
+                    .offset = beside,
+                    .scales = 0,
+                    .map = {},
+                    .rows = {}};
       beside += f.bytes();
       if (f.copied_by_tma()) {
         f.map = writer_.tensor_map(part.kernel.pool[operand.load].source,
@@ -151,37 +151,37 @@ WarpgroupEmitter::Loop WarpgroupEmitter::loop_of(const Part& part, std::size_t n
         f.copies.push_back({.operand = &copy, .offset = copied, .from = {}});
         copied += f.across * part.form.k() * copy.element_bits / 8;
       }
-      loop.factors.push_back(std::move(f));
+      loop.operand_tiles.push_back(std::move(f));
     }
-  for (Factor& f : loop.factors) {
+  for (OperandTile& f : loop.operand_tiles) {
     f.scales = beside;
     if (operands.block != 0 && f.scaled()) beside += 4 * f.across;
   }
   return loop;
 }
 
-TensorMapBoxes WarpgroupEmitter::boxes_of(const Factor& f, const Part& part,
-                                          const std::vector<std::uint32_t>& depth_axes) const {
+TensorMapBoxes WarpgroupEmitter::boxes_of(const OperandTile& f, const Part& part,
+                                          const std::vector<std::uint32_t>& k_axes) const {
   const WarpgroupOperand& operand = *f.operand;
   const Bounds& bounds = part.kernel.pool.bounds();
-  const IndexExpr across = part.count(part.axes(f.left)), k = part.count(depth_axes);
+  const IndexExpr across = part.count(part.axes(f.left)), k = part.count(k_axes);
   // TMA needs positive extents, also for an empty tensor that is never copied from.
   const auto extent = [&](const IndexExpr& e) { return range_of(e, bounds).min > 0 ? simplify(e, bounds) : max(e, 1); };
-  const IndexExpr beside = operand.stretches ? operand.stretches->extent : operand.k_major ? k : across;
-  const auto tile_depth = static_cast<std::uint32_t>(part.form.k());
+  const IndexExpr beside = operand.k_segments ? operand.k_segments->extent : operand.k_major ? k : across;
+  const auto tile_k = static_cast<std::uint32_t>(part.form.k());
   TensorMapBoxes boxes{.element_bytes = part.form.element_bytes(),
                        .offset = operand.offset,
                        .extents = {extent(beside), extent(operand.k_major ? across : k)},
                        .strides = {operand.stride},
-                       .box = {kPiece, tile_depth}};
+                       .box = {kSwizzleTileRows, tile_k}};
   // If K is contiguous, one box holds all that a block copies at a time.
-  if (operand.k_major) boxes.box = {tile_depth, static_cast<std::uint32_t>(kPiece * pieces_copied(f))};
+  if (operand.k_major) boxes.box = {tile_k, static_cast<std::uint32_t>(kSwizzleTileRows * pieces_copied(f))};
   const auto add = [&](const IndexExpr& count, const IndexExpr& stride) {
     boxes.extents.push_back(extent(count));
     boxes.strides.push_back(stride);
     boxes.box.push_back(1);
   };
-  if (operand.stretches) add(operand.stretches->count, operand.stretches->stride);
+  if (operand.k_segments) add(operand.k_segments->count, operand.k_segments->stride);
   for (const WarpgroupOperand::Batch& batch : operand.batch) add(batch.extent, batch.stride);
   return boxes;
 }
@@ -228,7 +228,7 @@ void WarpgroupEmitter::open_tiles() {
   row0_ = writer_.unique("row0");
   column0_ = writer_.unique("column0");
   const Part& first = *parts_[0];
-  if (!first.product.batch.empty()) {
+  if (!first.contraction.batch.empty()) {
     const std::string of_batch = fmt::format("({} * {})", first.down, first.across);
     batch_ = writer_.unique("batch");
     writer_.line(fmt::format("const {} {} = {} / {};", writer_.index_type(), batch_, number, of_batch));
@@ -262,7 +262,7 @@ std::string WarpgroupEmitter::open_part(const std::string& tile) {
 std::string WarpgroupEmitter::open_split(const std::string& tile) {
   const Part& part = *parts_[0];
   const std::string all = part.text(part.tiles), number = writer_.unique("tile_of_share");
-  const IndexExpr steps = ceil_div(part.loops[0].depth_count, part.form.k());
+  const IndexExpr steps = ceil_div(part.loops[0].k_count, part.form.k());
   split_ = writer_.unique("share");
   first_step_ = writer_.unique("first_step"), end_step_ = writer_.unique("end_step");
   writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2};", split_, tile, all, number));
@@ -272,7 +272,7 @@ std::string WarpgroupEmitter::open_split(const std::string& tile) {
   return number;
 }
 
-std::string WarpgroupEmitter::depth_of(std::size_t loop) const {
+std::string WarpgroupEmitter::k_of(std::size_t loop) const {
   return if_of_group(of_part([&](std::size_t p) { return parts_[p]->loops[loop].k; }));
 }
 

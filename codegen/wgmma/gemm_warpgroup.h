@@ -30,7 +30,7 @@ namespace fusec {
 
 struct WarpgroupPart {
   const Kernel& kernel;
-  const Contraction& product;
+  const Contraction& contraction;
   const WarpgroupGemmForm& form;
 };
 

@@ -18,7 +18,8 @@ namespace fusec {
 // True when wgmma accumulates parts of the loop in registers other than its accumulators.
 bool WarpgroupEmitter::accumulates_in_parts(const Part& part, std::size_t loop) const {
   const WarpgroupLoop& form = part.form.loops[loop];
-  return form.scaled() || form.in_parts() || (part.form.dtype == DType::kInt8 && part.form.float_accumulators);
+  return form.scaled() || form.has_partial_accumulators() ||
+         (part.form.dtype == DType::kInt8 && part.form.float_accumulators);
 }
 
 bool WarpgroupEmitter::has_named_accumulators() const {
@@ -44,8 +45,8 @@ void WarpgroupEmitter::declare_registers() {
   write_statement({.instructions = {fmt::format(".reg .{} {}<{}>", type, kAccumulatorRegisters, most)}}, writer_);
 }
 
-std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_accumulators(const Part& part) {
-  std::vector<Sum> accumulators;
+std::vector<WarpgroupEmitter::AccumulatorRegisters> WarpgroupEmitter::declare_accumulators(const Part& part) {
+  std::vector<AccumulatorRegisters> accumulators;
   const bool integers = part.form.dtype == DType::kInt8, named = has_named_accumulators();
   const auto declare = [&](const char* preferred_name, bool integer, int columns) {
     const std::string name = writer_.unique(preferred_name);
@@ -55,16 +56,16 @@ std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_accumulators(const 
   int registers = 0;
   for (std::size_t i = 0; i < part.form.loops.size(); ++i)
     for (const Multiplication& m : multiplications(part, i)) {
-      Sum& sum = accumulators.emplace_back();
+      AccumulatorRegisters& accumulator = accumulators.emplace_back();
       const int columns = columns_of(part, m) * tiles_.row_blocks;  // the row blocks' columns one after another
-      sum.name = declare("sum", integers && !part.form.float_accumulators, columns);
-      sum.accumulated = accumulates_in_parts(part, i) ? declare("part", integers, columns) : sum.name;
-      sum.first = registers;
+      accumulator.name = declare("sum", integers && !part.form.float_accumulators, columns);
+      accumulator.accumulated = accumulates_in_parts(part, i) ? declare("part", integers, columns) : accumulator.name;
+      accumulator.first = registers;
       registers += columns / 2;
-      if (!named) writer_.line(fmt::format("hold({});", sum.accumulated));
-      if (part.loops[i].left(part.product.loops[i].terms[m.first].left).operand->taken == kNoExpr) continue;
-      sum.codes = writer_.unique("codes");
-      writer_.line(fmt::format("int {} = 0;", sum.codes));
+      if (!named) writer_.line(fmt::format("hold({});", accumulator.accumulated));
+      if (part.loops[i].left(part.contraction.loops[i].terms[m.first].left).operand->zero_point == kNoExpr) continue;
+      accumulator.line_sums = writer_.unique("codes");
+      writer_.line(fmt::format("int {} = 0;", accumulator.line_sums));
     }
   if (!named) return accumulators;
   PtxStatement zeros;
@@ -75,29 +76,32 @@ std::vector<WarpgroupEmitter::Sum> WarpgroupEmitter::declare_accumulators(const 
 }
 
 // The registers that wgmma adds to for one row block.
-std::string WarpgroupEmitter::accumulators_of_block(const Sum& sum, int columns, int block) const {
-  if (has_named_accumulators()) return fmt::format("Registers<{}, {}>()", sum.first + block * columns / 2, columns / 2);
-  if (tiles_.row_blocks == 1) return sum.accumulated;
-  return fmt::format("*(float (*)[{}][4])({} + {})", columns / 8, sum.accumulated, block * columns / 8);
+std::string WarpgroupEmitter::accumulators_of_block(const AccumulatorRegisters& accumulator, int columns,
+                                                    int block) const {
+  if (has_named_accumulators())
+    return fmt::format("Registers<{}, {}>()", accumulator.first + block * columns / 2, columns / 2);
+  if (tiles_.row_blocks == 1) return accumulator.accumulated;
+  return fmt::format("*(float (*)[{}][4])({} + {})", columns / 8, accumulator.accumulated, block * columns / 8);
 }
 
-std::vector<std::string> WarpgroupEmitter::accumulators_of_terms(const Part& part, const std::vector<Sum>& accumulators,
+std::vector<std::string> WarpgroupEmitter::accumulators_of_terms(const Part& part,
+                                                                 const std::vector<AccumulatorRegisters>& accumulators,
                                                                  int block) {
   std::vector<std::string> names;
-  const int eights = part.form.tiles.columns / 8;
+  const int n8_tiles = part.form.tiles.columns / 8;
   std::size_t next = 0;
   for (std::size_t i = 0; i < part.form.loops.size(); ++i)
     for (const Multiplication& m : multiplications(part, i)) {
-      const Sum& all = accumulators[next++];
+      const AccumulatorRegisters& all = accumulators[next++];
       for (std::size_t t = 0; t < m.terms; ++t) {
-        const std::size_t first = (static_cast<std::size_t>(block) * m.terms + t) * static_cast<std::size_t>(eights);
+        const std::size_t first = (static_cast<std::size_t>(block) * m.terms + t) * static_cast<std::size_t>(n8_tiles);
         std::string& name = names.emplace_back(all.name);
         if (m.terms > 1 || tiles_.row_blocks > 1) name = writer_.unique("sum");
         if (has_named_accumulators())
           registers_[name] = all.first + 4 * static_cast<int>(first);
         else if (name != all.name)
           writer_.line(fmt::format("{0} (&{1})[{2}][4] = ({0} (&)[{2}][4]){3}[{4}];",
-                                   part.form.float_accumulators ? "float" : "int", name, eights, all.name, first));
+                                   part.form.float_accumulators ? "float" : "int", name, n8_tiles, all.name, first));
       }
     }
   return names;

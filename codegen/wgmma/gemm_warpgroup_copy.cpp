@@ -18,13 +18,13 @@ void WarpgroupEmitter::copy_tiles() {
   open_tiles();
   Part& first = *parts_[0];
   const ExprEmitter::Mark mark = first.emitter.mark();
-  if (!first.product.batch.empty()) bind_flat(first.emitter, first.product.batch, batch_, "bcdefgh");
+  if (!first.contraction.batch.empty()) bind_flat(first.emitter, first.contraction.batch, batch_, "bcdefgh");
   const std::string k0 = writer_.unique("k"), into = writer_.unique("into"), ready = writer_.unique("ready");
   for (std::size_t i = 0; i < first.loops.size(); ++i) {
     if (first.loops.size() > 1) writer_.open("");
-    for (Factor& f : first.loops[i].factors)
+    for (OperandTile& f : first.loops[i].operand_tiles)
       if (f.in_image_boxes()) place_image_boxes(first, f);  // for a single GEMM
-    open_steps(k0, depth_of(i), first.form.k());
+    open_steps(k0, k_of(i), first.form.k());
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     writer_.open("if (warp_lane == 0)");
     writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_,
@@ -32,11 +32,11 @@ void WarpgroupEmitter::copy_tiles() {
     writer_.line(fmt::format("arrive_expecting({}, {});", ready,
                              of_part([&](std::size_t p) { return std::to_string(parts_[p]->loops[i].bytes); })));
     for_part([&](Part& part) {
-      for (const Factor& f : part.loops[i].factors)
+      for (const OperandTile& f : part.loops[i].operand_tiles)
         if (!f.in_image_boxes()) copy(part, f, k0, into, ready);
     });
     writer_.close();
-    for (const Factor& f : first.loops[i].factors)
+    for (const OperandTile& f : first.loops[i].operand_tiles)
       if (f.in_image_boxes()) copy_image_boxes(first, f, k0);
     next_stage();
     writer_.close();
@@ -46,7 +46,7 @@ void WarpgroupEmitter::copy_tiles() {
   writer_.close();
 }
 
-void WarpgroupEmitter::copy(Part& part, const Factor& f, const std::string& k0, const std::string& into,
+void WarpgroupEmitter::copy(Part& part, const OperandTile& f, const std::string& k0, const std::string& into,
                             const std::string& ready) {
   const bool both = shared_by_cluster(f);
   const char* const load = both ? "load_box_to_both" : "load_box";
@@ -54,15 +54,15 @@ void WarpgroupEmitter::copy(Part& part, const Factor& f, const std::string& k0, 
   const int pieces = pieces_copied(f), boxes = f.operand->k_major ? 1 : pieces;
   for (int i = 0; i < boxes; ++i) {
     std::string to = into, across = f.left ? row0_ : column0_;
-    if (f.offset + i * kPieceBytes > 0) to += fmt::format(" + {}", f.offset + i * kPieceBytes);
-    if (i > 0) across += fmt::format(" + {}", i * kPiece);
+    if (f.offset + i * kSwizzleTileBytes > 0) to += fmt::format(" + {}", f.offset + i * kSwizzleTileBytes);
+    if (i > 0) across += fmt::format(" + {}", i * kSwizzleTileRows);
     if (both) {
-      to += fmt::format(" + {} * {}", rank_, pieces * kPieceBytes);
-      across += fmt::format(" + {} * {}", rank_, pieces * kPiece);
+      to += fmt::format(" + {} * {}", rank_, pieces * kSwizzleTileBytes);
+      across += fmt::format(" + {} * {}", rank_, pieces * kSwizzleTileRows);
     }
     std::string coordinates = f.operand->k_major ? k0 + ", " + across : across + ", " + k0;
-    if (f.operand->stretches) {
-      const std::string extent = tiled_segment(part, f.operand->stretches->extent);
+    if (f.operand->k_segments) {
+      const std::string extent = tiled_segment(part, f.operand->k_segments->extent);
       coordinates = fmt::format("{0} % {1}, {2}, {0} / {1}", k0, extent, across);
     }
     for (const WarpgroupOperand::Batch& batch : f.operand->batch)
@@ -76,15 +76,15 @@ void WarpgroupEmitter::scale_tiles() {
   open_tiles();
   Part& part = *parts_[0];
   const ExprEmitter::Mark mark = part.emitter.mark();
-  if (!part.product.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+  if (!part.contraction.batch.empty()) bind_flat(part.emitter, part.contraction.batch, batch_, "bcdefgh");
   const std::string k0 = writer_.unique("k");
   for (std::size_t i = 0; i < part.loops.size(); ++i) {
     const Loop& loop = part.loops[i];
-    open_steps(k0, depth_of(i), part.form.k());
+    open_steps(k0, k_of(i), part.form.k());
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     if (loop.form->block != 0)
-      for (const Factor& f : loop.factors)
-        if (f.scaled()) scale(part, part.product.loops[i], f, k0, kCopierWarps - kScalingWarps);
+      for (const OperandTile& f : loop.operand_tiles)
+        if (f.scaled()) scale(part, part.contraction.loops[i], f, k0, kCopierWarps - kScalingWarps);
     writer_.line("__syncwarp();");
     writer_.line(fmt::format("if (warp_lane == 0) arrive({} + 8 * {});", full_, stage_));
     next_stage();
@@ -95,8 +95,8 @@ void WarpgroupEmitter::scale_tiles() {
 }
 
 // Loads scales with the copying warps from `first_warp` on.
-void WarpgroupEmitter::scale(Part& part, const ContractionLoop& product, const Factor& f, const std::string& k0,
-                             int first_warp) {
+void WarpgroupEmitter::scale(Part& part, const ContractionLoop& contraction, const OperandTile& f,
+                             const std::string& k0, int first_warp) {
   const std::string i = writer_.unique("i"), at = writer_.unique(f.left ? "row" : "column");
   writer_.line("#pragma unroll 1");
   writer_.open(fmt::format("for (int {0} = (int)threadIdx.x - {1}; {0} < {2}; {0} += {3})", i, 32 * first_warp,
@@ -106,7 +106,7 @@ void WarpgroupEmitter::scale(Part& part, const ContractionLoop& product, const F
   writer_.line(fmt::format("const {} {} = min({} + {}, {});", writer_.index_type(), at, f.left ? row0_ : column0_, i,
                            part.text(part.count(axes) - 1)));
   bind_flat(part.emitter, axes, at, f.left ? "mnopq" : "ijlst");
-  bind_flat(part.emitter, product.k, k0, "kluvw");
+  bind_flat(part.emitter, contraction.k, k0, "kluvw");
   std::string value;
   for (const std::string& scale : part.emitter.emit(f.operand->scales))
     value += (value.empty() ? "(" : " * (") + scale + ")";

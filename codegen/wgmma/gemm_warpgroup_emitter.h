@@ -30,7 +30,8 @@ class WarpgroupEmitter {
   KernelSource emit();
 
  private:
-  static constexpr int kPiece = 64, kPieceBytes = 8192;          // rows or columns per swizzled piece; bytes of one
+  static constexpr int kSwizzleTileRows = 64,
+                       kSwizzleTileBytes = 8192;                 // rows or columns per swizzled piece; bytes of one
   static constexpr int kCopierRegisters = 40, kRegisters = 232;  // each thread starts with 168
   static constexpr int kGatherRegisters = 56, kConsumerRegistersWithGather = 224;
   static constexpr int kTransformRegisters = 104, kConsumerRegistersWithTransform = 200;
@@ -45,7 +46,7 @@ class WarpgroupEmitter {
     std::string from;  // addresses of a thread's pieces
   };
   // The tiles of one operand in a stage.
-  struct Factor {
+  struct OperandTile {
     const WarpgroupOperand* operand = nullptr;
     bool left = false;
     int across = 0;  // rows or columns of a tile
@@ -65,29 +66,29 @@ class WarpgroupEmitter {
     bool transformed() const { return operand->transformed.has_value(); }
     bool copied_by_tma() const { return !gathered() && !transformed(); }
     bool in_image_boxes() const { return operand->boxes.has_value(); }
-    int piece() const { return in_image_boxes() ? operand->boxes->pixels : kPiece; }
-    int piece_bytes() const { return kPieceBytes / kPiece * piece(); }
+    int piece() const { return in_image_boxes() ? operand->boxes->pixels : kSwizzleTileRows; }
+    int piece_bytes() const { return kSwizzleTileBytes / kSwizzleTileRows * piece(); }
     int pieces() const { return across / piece(); }
     int bytes() const { return pieces() * piece_bytes(); }
     bool scaled() const { return !operand->scales.empty(); }
   };
   struct Loop {
     const WarpgroupLoop* form = nullptr;
-    std::vector<Factor> factors;  // left operands first
+    std::vector<OperandTile> operand_tiles;  // left operands first
     std::size_t left_count = 0;
-    IndexExpr depth_count;
+    IndexExpr k_count;
     std::string k;
     int bytes = 0;  // copied by TMA per stage
 
-    const Factor& left(std::size_t i) const { return factors[i]; }
-    const Factor& right(std::size_t i) const { return factors[left_count + i]; }
+    const OperandTile& left(std::size_t i) const { return operand_tiles[i]; }
+    const OperandTile& right(std::size_t i) const { return operand_tiles[left_count + i]; }
   };
   // One GEMM with its epilogue.
   struct Part {
     Part(const WarpgroupPart& given, KernelWriter& writer);
     const Kernel& kernel;
-    const Contraction& product;  // the GEMM as it is tiled
-    const Contraction& results;  // the epilogue uses its axes
+    const Contraction& contraction;  // the GEMM as it is tiled
+    const Contraction& results;      // the epilogue uses its axes
     const WarpgroupGemmForm& form;
     ExprEmitter emitter;
     std::vector<Loop> loops;
@@ -96,33 +97,35 @@ class WarpgroupEmitter {
 
     std::string text(const IndexExpr& e) const { return emitter.index_text().tight(simplify(e, kernel.pool.bounds())); }
     IndexExpr count(const std::vector<std::uint32_t>& axes) const { return point_count(kernel.pool, axes); }
-    const std::vector<std::uint32_t>& axes(bool left) const { return left ? product.rows : product.columns; }
+    const std::vector<std::uint32_t>& axes(bool left) const { return left ? contraction.rows : contraction.columns; }
   };
   // `terms` terms of a loop from `first` on. Their right operands are one operand to wgmma.
   struct Multiplication {
     std::size_t first = 0, terms = 1;
   };
   // The registers of an accumulator, and those that wgmma adds to if a part of K is accumulated apart.
-  struct Sum {
+  struct AccumulatorRegisters {
     std::string name, accumulated;
-    int first = 0;           // number of the first named PTX register
-    std::string codes = {};  // a thread's sums of lines of the right tile, if a zero point is subtracted
+    int first = 0;               // number of the first named PTX register
+    std::string line_sums = {};  // a thread's sums of lines of the right tile, if a zero point is subtracted
   };
 
   // --- gemm_warpgroup.cpp
   std::vector<std::string> comment() const;
   void prepare(Part& part);
   Loop loop_of(const Part& part, std::size_t number);
-  TensorMapBoxes boxes_of(const Factor& f, const Part& part, const std::vector<std::uint32_t>& depth_axes) const;
-  bool shared_by_cluster(const Factor& f) const { return !f.left && tiles_.cluster > 1; }
-  int pieces_copied(const Factor& f) const { return shared_by_cluster(f) ? f.pieces() / tiles_.cluster : f.pieces(); }
+  TensorMapBoxes boxes_of(const OperandTile& f, const Part& part, const std::vector<std::uint32_t>& k_axes) const;
+  bool shared_by_cluster(const OperandTile& f) const { return !f.left && tiles_.cluster > 1; }
+  int pieces_copied(const OperandTile& f) const {
+    return shared_by_cluster(f) ? f.pieces() / tiles_.cluster : f.pieces();
+  }
   bool scales_in_stages() const { return parts_[0]->form.scales_in_stages(); }  // for a single GEMM
   void declare_barriers();
   void open_tiles();
   std::string row_of(const std::string& place) const;
   std::string open_part(const std::string& tile);
   std::string open_split(const std::string& tile);
-  std::string depth_of(std::size_t loop) const;
+  std::string k_of(std::size_t loop) const;
   void next_stage();
 
   // --- gemm_warpgroup_grouped.cpp
@@ -142,14 +145,15 @@ class WarpgroupEmitter {
   // --- gemm_warpgroup_copy.cpp
   void open_steps(const std::string& k0, const std::string& all, int k);
   void copy_tiles();
-  void copy(Part& part, const Factor& f, const std::string& k0, const std::string& into, const std::string& ready);
+  void copy(Part& part, const OperandTile& f, const std::string& k0, const std::string& into, const std::string& ready);
   void scale_tiles();
-  void scale(Part& part, const ContractionLoop& product, const Factor& f, const std::string& k0, int first_warp);
+  void scale(Part& part, const ContractionLoop& contraction, const OperandTile& f, const std::string& k0,
+             int first_warp);
 
   // --- gemm_warpgroup_image_boxes.cpp
-  TensorMapBoxes boxes_of_image(const Factor& f, const Part& part) const;
-  void place_image_boxes(Part& part, Factor& f);
-  void copy_image_boxes(Part& part, const Factor& f, const std::string& k0);
+  TensorMapBoxes boxes_of_image(const OperandTile& f, const Part& part) const;
+  void place_image_boxes(Part& part, OperandTile& f);
+  void copy_image_boxes(Part& part, const OperandTile& f, const std::string& k0);
   static std::string tiled_segment(const Part& part, const IndexExpr& extent);
 
   // --- gemm_warpgroup_gather.cpp
@@ -157,32 +161,33 @@ class WarpgroupEmitter {
   int stages_in_flight() const;
   void gather_tiles();
   void make_tables();
-  void bind_row(Part& part, const Factor& f, const std::string& number);
-  void make_places(Part& part, const Factor& f);
-  void find_rows(Part& part, Factor& f);
-  void copy_rows(const Part& part, std::size_t loop, const Factor& f, const std::string& k0, const std::string& to);
+  void bind_row(Part& part, const OperandTile& f, const std::string& number);
+  void make_position_table(Part& part, const OperandTile& f);
+  void find_rows(Part& part, OperandTile& f);
+  void copy_rows(const Part& part, std::size_t loop, const OperandTile& f, const std::string& k0,
+                 const std::string& to);
 
   // --- gemm_warpgroup_transform.cpp
   // How the copying threads divide a tile's lines of 128 bytes.
   struct Pieces {
-    int elements = 0, of_line = 0;  // elements per piece; pieces per line
-    int lines = 0, of_thread = 0;   // lines that all threads cover at a time; pieces per thread
+    int elements = 0, per_line = 0;  // elements per piece; pieces per line
+    int lines = 0, per_thread = 0;   // lines that all threads cover at a time; pieces per thread
   };
   bool computes() const;
   void compute_tiles();
   void compute_steps(std::size_t number);
   std::string k_at(const std::string& step, int k) const;
-  static Pieces pieces_of(const Part& part, const Factor& f);
-  static std::string byte_of_unit(const Part& part, const Factor& f);
+  static Pieces pieces_of(const Part& part, const OperandTile& f);
+  static std::string byte_of_unit(const Part& part, const OperandTile& f);
   void declare_copies(Part& part, std::size_t number);
-  void place_copies(Part& part, const Factor& f, const Copies& c);
-  std::string line_of(const Part& part, const Factor& f, const std::string& each) const;
-  std::string across_at(Part& part, const Factor& f, const std::string& each) const;
-  std::string depth_of_piece(const Part& part, const Factor& f, const std::string& each) const;
+  void place_copies(Part& part, const OperandTile& f, const Copies& c);
+  std::string line_of(const Part& part, const OperandTile& f, const std::string& each) const;
+  std::string across_at(Part& part, const OperandTile& f, const std::string& each) const;
+  std::string k_of_piece(const Part& part, const OperandTile& f, const std::string& each) const;
   bool whole_steps(const Part& part, std::size_t loop) const;
   void compute_step(std::size_t number, const std::string& step, const std::string& copied);
   void fetch(Part& part, std::size_t number, const std::string& step, const std::string& copied);
-  void compute(Part& part, std::size_t number, const Factor& f, const std::string& k0, const std::string& copied);
+  void compute(Part& part, std::size_t number, const OperandTile& f, const std::string& k0, const std::string& copied);
 
   // --- gemm_warpgroup_multiply.cpp
   void multiply_tiles();
@@ -190,21 +195,22 @@ class WarpgroupEmitter {
   int columns_of(const Part& part, const Multiplication& m) const {
     return part.form.tiles.columns * static_cast<int>(m.terms);
   }
-  static DType dtype_of(const Part& part, const Factor& f);
+  static DType dtype_of(const Part& part, const OperandTile& f);
   bool multiplied_alike() const;
-  void multiply_tile(Part& part, const std::vector<Sum>& accumulators, bool of_all);
-  void multiply_loop(const Part& part, std::size_t number, std::span<const Sum> accumulators, bool of_all);
-  void multiply_stage(const Part& part, std::size_t number, std::span<const Sum> accumulators);
-  std::string multiply_function(const Part& part, const Factor& left, const Factor& right, const Sum& sum, int columns,
-                                int block) const;
-  void add_lines(const Part& part, std::size_t number, std::span<const Sum> accumulators);
-  void subtract_offsets(Part& part, std::size_t number, std::span<const Sum> accumulators);
-  void add_parts(const Part& part, std::size_t number, std::span<const Sum> accumulators);
-  void scale_accumulators(Part& part, std::size_t number, std::span<const Sum> accumulators);
-  void scale_accumulator(Part& part, const Factor& left, const Factor& right, const Sum& sum,
-                         const std::string& unscaled);
-  void finish(Part& part, const std::vector<Sum>& accumulators);
-  void store_partial_accumulators(Part& part, const std::vector<Sum>& accumulators);
+  void multiply_tile(Part& part, const std::vector<AccumulatorRegisters>& accumulators, bool of_all);
+  void multiply_loop(const Part& part, std::size_t number, std::span<const AccumulatorRegisters> accumulators,
+                     bool of_all);
+  void multiply_stage(const Part& part, std::size_t number, std::span<const AccumulatorRegisters> accumulators);
+  std::string multiply_function(const Part& part, const OperandTile& left, const OperandTile& right,
+                                const AccumulatorRegisters& accumulator, int columns, int block) const;
+  void add_lines(const Part& part, std::size_t number, std::span<const AccumulatorRegisters> accumulators);
+  void subtract_offsets(Part& part, std::size_t number, std::span<const AccumulatorRegisters> accumulators);
+  void add_parts(const Part& part, std::size_t number, std::span<const AccumulatorRegisters> accumulators);
+  void scale_accumulators(Part& part, std::size_t number, std::span<const AccumulatorRegisters> accumulators);
+  void scale_accumulator(Part& part, const OperandTile& left, const OperandTile& right,
+                         const AccumulatorRegisters& accumulator, const std::string& unscaled);
+  void finish(Part& part, const std::vector<AccumulatorRegisters>& accumulators);
+  void store_partial_accumulators(Part& part, const std::vector<AccumulatorRegisters>& accumulators);
   std::vector<TmaStore> boxes_of_outputs(Part& part);
   std::string release(const std::string& stage, const std::string& where) const;
 
@@ -212,9 +218,10 @@ class WarpgroupEmitter {
   bool accumulates_in_parts(const Part& part, std::size_t loop) const;
   bool has_named_accumulators() const;
   void declare_registers();
-  std::vector<Sum> declare_accumulators(const Part& part);
-  std::string accumulators_of_block(const Sum& sum, int columns, int block) const;
-  std::vector<std::string> accumulators_of_terms(const Part& part, const std::vector<Sum>& accumulators, int block);
+  std::vector<AccumulatorRegisters> declare_accumulators(const Part& part);
+  std::string accumulators_of_block(const AccumulatorRegisters& accumulator, int columns, int block) const;
+  std::vector<std::string> accumulators_of_terms(const Part& part,
+                                                 const std::vector<AccumulatorRegisters>& accumulators, int block);
 
   const WarpgroupTiles& tiles_;  // of the first part; rows, stages and cluster are the same for all parts
   const Graph& graph_;

@@ -15,7 +15,7 @@
 namespace fusec {
 
 bool WarpgroupEmitter::gathers_rows() const {
-  return std::ranges::any_of(parts_[0]->form.loops, [](const WarpgroupLoop& loop) { return loop.picks_rows(); });
+  return std::ranges::any_of(parts_[0]->form.loops, [](const WarpgroupLoop& loop) { return loop.has_gathered_rows(); });
 }
 
 // A stage is waited for when the last but one has been read, so only the stages between may be in flight.
@@ -32,23 +32,23 @@ void WarpgroupEmitter::gather_tiles() {
   writer_.line(fmt::format("CopiesBehind<{}, {}> {};", stages_in_flight(), tiles_.stages, copies));
   open_tiles();
   const ExprEmitter::Mark mark = part.emitter.mark();
-  if (!part.product.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+  if (!part.contraction.batch.empty()) bind_flat(part.emitter, part.contraction.batch, batch_, "bcdefgh");
   const std::string k0 = writer_.unique("k"), into = writer_.unique("into"), ready = writer_.unique("ready");
   for (std::size_t i = 0; i < part.loops.size(); ++i) {
     Loop& loop = part.loops[i];
     if (part.loops.size() > 1) writer_.open("");
-    for (Factor& f : loop.factors)
+    for (OperandTile& f : loop.operand_tiles)
       if (f.gathered()) find_rows(part, f);
-    open_steps(k0, depth_of(i), part.form.k());
+    open_steps(k0, k_of(i), part.form.k());
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_,
                              stage_bytes_, ready, full_, stage_));
     writer_.open("if (threadIdx.x == 0)");
     writer_.line(fmt::format("arrive_expecting({}, {});", ready, loop.bytes));
-    for (const Factor& f : loop.factors)
+    for (const OperandTile& f : loop.operand_tiles)
       if (f.copied_by_tma()) copy(part, f, k0, into, ready);
     writer_.close();
-    for (const Factor& f : loop.factors)
+    for (const OperandTile& f : loop.operand_tiles)
       if (f.gathered()) copy_rows(part, i, f, k0, into + " + " + place);
     writer_.line(fmt::format("{}.tell({}, warp_lane);", copies, full_));
     next_stage();
@@ -64,7 +64,7 @@ void WarpgroupEmitter::gather_tiles() {
 void WarpgroupEmitter::make_tables() {
   Part& part = *parts_[0];
   for (Loop& loop : part.loops)
-    for (Factor& f : loop.factors) {
+    for (OperandTile& f : loop.operand_tiles) {
       if (!f.operand->image) continue;
       const WarpgroupOperand::Image& image = *f.operand->image;
       const std::string name = writer_.preferred_name(part.kernel.pool[f.operand->load].source);
@@ -73,22 +73,22 @@ void WarpgroupEmitter::make_tables() {
       writer_.use("depth_step");
       writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_tiles + {});", f.table,
                                shared_bytes_ - table_bytes(part.form)));
-      emit_k_offset_table(
-          part.emitter,
-          {image.factor, image.axes, image.k, table_entries(part.form), 16 / part.form.element_bytes(), kPlaceStride},
-          f.table, tiles_.kThreads);
-      if (!image.factor.placed) continue;
+      emit_k_offset_table(part.emitter,
+                          {image.convolution_operand, image.axes, image.k, table_entries(part.form),
+                           16 / part.form.element_bytes(), kPositionTableStride},
+                          f.table, tiles_.kThreads);
+      if (!image.convolution_operand.has_position_table) continue;
       f.places = writer_.unique(name + "_places");
       writer_.line(fmt::format("int* const {} = (int*)({} + {});", f.places, f.table, table_entries(part.form)));
       writer_.open(fmt::format("if (threadIdx.x < {})", f.across));
-      writer_.line(
-          fmt::format("{}[{} + threadIdx.x] = -1;  // beyond the depth", f.places, image.factor.places * kPlaceStride));
+      writer_.line(fmt::format("{}[{} + threadIdx.x] = -1;  // beyond the depth", f.places,
+                               image.convolution_operand.places * kPositionTableStride));
       writer_.close();
     }
 }
 
 // Binds the row (or column) of the tile with this number. Numbers beyond the end stand for the last row.
-void WarpgroupEmitter::bind_row(Part& part, const Factor& f, const std::string& number) {
+void WarpgroupEmitter::bind_row(Part& part, const OperandTile& f, const std::string& number) {
   const std::string row = writer_.unique(f.left ? "row" : "column");
   const std::string end = f.left && in_groups() ? row_end_ : part.text(part.count(part.axes(f.left)));
   writer_.line(fmt::format("const {0} {1} = min(({0})({2} + {3}), ({0})({4} - 1));", writer_.index_type(), row,
@@ -97,22 +97,22 @@ void WarpgroupEmitter::bind_row(Part& part, const Factor& f, const std::string& 
 }
 
 // Computes the positions of all taps, one thread per row of the tile.
-void WarpgroupEmitter::make_places(Part& part, const Factor& f) {
+void WarpgroupEmitter::make_position_table(Part& part, const OperandTile& f) {
   writer_.use("warpgroup_barrier");
   writer_.line("sync_warpgroup(1);  // nobody needs those of the last tile any more");
   writer_.open(f.across < kCopierThreads ? fmt::format("if (threadIdx.x < {})", f.across) : "");
   const ExprEmitter::Mark mark = part.emitter.mark();
   bind_row(part, f, "threadIdx.x");
-  find_places(part.emitter, f.operand->image->factor,
-              {.places = fmt::format("({} + threadIdx.x)", f.places), .there = {}, .stride = kPlaceStride});
+  find_positions(part.emitter, f.operand->image->convolution_operand,
+                 {.places = fmt::format("({} + threadIdx.x)", f.places), .there = {}, .stride = kPositionTableStride});
   part.emitter.rewind(mark);
   writer_.close();
   writer_.line("sync_warpgroup(1);");
 }
 
 // Finds the positions of the thread's rows of a tile.
-void WarpgroupEmitter::find_rows(Part& part, Factor& f) {
-  if (!f.places.empty()) return make_places(part, f);
+void WarpgroupEmitter::find_rows(Part& part, OperandTile& f) {
+  if (!f.places.empty()) return make_position_table(part, f);
   const ExprNode& load = part.kernel.pool[f.operand->load];
   const IndexExpr& position = *f.operand->gathered;
   const std::string each = writer_.unique("each");
@@ -133,7 +133,7 @@ void WarpgroupEmitter::find_rows(Part& part, Factor& f) {
     writer_.line(fmt::format("{}[{}] = kept({}u * (unsigned){});", f.rows, each, part.form.element_bytes(),
                              part.emitter.index_text().tight(position)));
     writer_.line(outside + " = 1u << 31;");
-    find_taps_outside(part.emitter, f.operand->image->factor, outside);
+    find_taps_outside(part.emitter, f.operand->image->convolution_operand, outside);
   } else {
     const std::string share =
         tiles_.split_k > 1 ? fmt::format(" + ({}){} * {}", writer_.index_type(), first_step_, part.form.k()) : "";
@@ -145,7 +145,7 @@ void WarpgroupEmitter::find_rows(Part& part, Factor& f) {
   writer_.close();
 }
 
-void WarpgroupEmitter::copy_rows(const Part& part, std::size_t loop, const Factor& f, const std::string& k0,
+void WarpgroupEmitter::copy_rows(const Part& part, std::size_t loop, const OperandTile& f, const std::string& k0,
                                  const std::string& to) {
   const std::string place = f.offset > 0 ? fmt::format("{} + {}", to, f.offset) : to;
   if (f.operand->image) {
@@ -163,7 +163,7 @@ void WarpgroupEmitter::copy_rows(const Part& part, std::size_t loop, const Facto
     return;
   }
   const bool whole =
-      proves_multiple_of(part.count(part.product.loops[loop].k), part.form.k(), part.kernel.pool.bounds());
+      proves_multiple_of(part.count(part.contraction.loops[loop].k), part.form.k(), part.kernel.pool.bounds());
   const std::string at = fmt::format("{} + (int)threadIdx.x % 8 * {}", k0, 16 / part.form.element_bytes());
   writer_.line(fmt::format("copy_picked<{}>({}, {}, {});", whole, place, f.rows,
                            whole ? "true" : fmt::format("{} < {}", at, part.loops[loop].k)));

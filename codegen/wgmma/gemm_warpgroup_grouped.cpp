@@ -17,7 +17,7 @@ void WarpgroupEmitter::declare_groups() {
   const std::string memory = writer_.unique("group_ends");
   const std::int64_t at = shared_bytes_ - group_bytes(part.form);
   writer_.line(fmt::format("int* const {} = (int*)(dynamic_tiles + {});", memory, at));
-  ends_of_groups_ = emit_group_ends(part.emitter, part.product, *part.form.groups, tiles_.kThreads, memory);
+  ends_of_groups_ = emit_group_ends(part.emitter, part.contraction, *part.form.groups, tiles_.kThreads, memory);
 }
 
 void WarpgroupEmitter::open_tiles_of_groups(const std::string& tile, const std::string& place) {
@@ -28,7 +28,7 @@ void WarpgroupEmitter::open_tiles_of_groups(const std::string& tile, const std::
   writer_.open(
       fmt::format("for (int {0} = blockIdx.x{1}; find_group<{2}>({3}, {4}, {5}, {6}, {7}, {0}); {0} += gridDim.x{1})",
                   tile, of, tiles_.rows() * tiles_.cluster, at, ends_of_groups_, part.form.matrices,
-                  part.text(part.count(part.product.rows)), part.across));
+                  part.text(part.count(part.contraction.rows)), part.across));
   row0_ = writer_.unique("row0"), column0_ = writer_.unique("column0");
   matrix_ = writer_.unique("matrix"), row_end_ = writer_.unique("row_end");
   writer_.line(fmt::format("const TilePlace {0} = tile_in_order<{1}>({2} - {3}.before, {3}.down, {4});", place,
@@ -36,7 +36,7 @@ void WarpgroupEmitter::open_tiles_of_groups(const std::string& tile, const std::
   writer_.line(fmt::format("const int {} = {}.first + {} * {}, {} = {}.column * {};", row0_, at, row_of(place),
                            tiles_.rows(), column0_, place, part.form.tiles.columns));
   writer_.line(fmt::format("const int {0} = {1}.group, {2} = {1}.end;", matrix_, at, row_end_));
-  part.emitter.bind(part.product.expert_index->axis, matrix_);
+  part.emitter.bind(part.contraction.expert_index->axis, matrix_);
   part.emitter.define(part.form.groups->number, fmt::format("(long long){}", matrix_));
 }
 
@@ -55,7 +55,7 @@ void WarpgroupEmitter::know_group(Part& part, GemmEpilogue& epilogue) {
     const WarpgroupStore& store = *part.form.stores[i];
     epilogue.boxes[i].to = writer_.output_with_lane_stores(part.kernel.outputs[i].value);
     if (!store.offset.is(0)) epilogue.boxes[i].to += " + " + part.text(store.offset);
-    epilogue.boxes[i].apart = part.text(store.stride);
+    epilogue.boxes[i].distance = part.text(store.stride);
   }
 }
 

@@ -22,7 +22,7 @@ IndexExpr without(const IndexExpr& e, const std::vector<std::uint32_t>& axes) {
 
 }  // namespace
 
-TensorMapBoxes WarpgroupEmitter::boxes_of_image(const Factor& f, const Part& part) const {
+TensorMapBoxes WarpgroupEmitter::boxes_of_image(const OperandTile& f, const Part& part) const {
   const WarpgroupOperand::ImageBoxes& image = *f.operand->boxes;
   TensorMapBoxes boxes{.element_bytes = part.form.element_bytes()};
   for (std::size_t d = 0; d < image.dimensions.size(); ++d) {
@@ -35,7 +35,7 @@ TensorMapBoxes WarpgroupEmitter::boxes_of_image(const Factor& f, const Part& par
   return boxes;
 }
 
-void WarpgroupEmitter::place_image_boxes(Part& part, Factor& f) {
+void WarpgroupEmitter::place_image_boxes(Part& part, OperandTile& f) {
   const WarpgroupOperand::ImageBoxes& boxes = *f.operand->boxes;
   const std::string pixel = writer_.unique("pixel");
   const int pieces = f.pieces() / (shared_by_cluster(f) ? tiles_.cluster : 1);
@@ -53,7 +53,7 @@ void WarpgroupEmitter::place_image_boxes(Part& part, Factor& f) {
   part.emitter.rewind(mark);
 }
 
-void WarpgroupEmitter::copy_image_boxes(Part& part, const Factor& f, const std::string& k0) {
+void WarpgroupEmitter::copy_image_boxes(Part& part, const OperandTile& f, const std::string& k0) {
   const WarpgroupOperand::ImageBoxes& boxes = *f.operand->boxes;
   const bool both = shared_by_cluster(f);
   const char* const load = both ? "load_box_to_both" : "load_box";

@@ -23,7 +23,7 @@ namespace {
 
 // Stages per part of K; 0 if all of K is one part.
 std::int64_t stages_of_part(const WarpgroupLoop& loop, int k) {
-  return (loop.block != 0 ? loop.block : loop.added_after) / k;
+  return (loop.block != 0 ? loop.block : loop.promotion_interval) / k;
 }
 
 }  // namespace
@@ -32,12 +32,12 @@ void WarpgroupEmitter::multiply_tiles() {
   writer_.line("const int warp_row = (warp - 4) * 16;");
   open_tiles();
   if (parts_.size() > 1 && multiplied_alike()) {
-    const std::vector<Sum> accumulators = declare_accumulators(*parts_[0]);
+    const std::vector<AccumulatorRegisters> accumulators = declare_accumulators(*parts_[0]);
     multiply_tile(*parts_[0], accumulators, true);
     for_part([&](Part& part) { finish(part, accumulators); });
   } else {
     for_part([&](Part& part) {
-      const std::vector<Sum> accumulators = declare_accumulators(part);
+      const std::vector<AccumulatorRegisters> accumulators = declare_accumulators(part);
       multiply_tile(part, accumulators, false);
       finish(part, accumulators);
     });
@@ -49,11 +49,11 @@ void WarpgroupEmitter::multiply_tiles() {
 std::vector<WarpgroupEmitter::Multiplication> WarpgroupEmitter::multiplications(const Part& part,
                                                                                 std::size_t number) const {
   constexpr std::size_t kMostColumns = 256;
-  const std::vector<ContractionTerm>& terms = part.product.loops[number].terms;
+  const std::vector<ContractionTerm>& terms = part.contraction.loops[number].terms;
   const Loop& loop = part.loops[number];
   const auto columns = static_cast<std::size_t>(part.form.tiles.columns);
   const auto is_behind = [&](std::size_t t) {
-    const Factor &f = loop.right(terms[t].right), &first = loop.right(terms[0].right);
+    const OperandTile &f = loop.right(terms[t].right), &first = loop.right(terms[0].right);
     return terms[t].left == terms[0].left && terms[t].right == terms[0].right + t &&
            f.operand->k_major == first.operand->k_major && f.piece() == first.piece() &&
            dtype_of(part, f) == dtype_of(part, first);
@@ -66,7 +66,7 @@ std::vector<WarpgroupEmitter::Multiplication> WarpgroupEmitter::multiplications(
   return each;
 }
 
-DType WarpgroupEmitter::dtype_of(const Part& part, const Factor& f) {
+DType WarpgroupEmitter::dtype_of(const Part& part, const OperandTile& f) {
   return f.transformed() ? part.form.dtype : part.kernel.pool[f.operand->load].dtype;
 }
 
@@ -76,29 +76,31 @@ bool WarpgroupEmitter::multiplied_alike() const {
   const Part& first = *parts_[0];
   return std::ranges::all_of(parts_, [&](const auto& part) {
     const Loop &a = part->loops[0], &b = first.loops[0];
-    const auto factor_alike = [&](const Factor& f, const Factor& g) {
+    const auto operands_alike = [&](const OperandTile& f, const OperandTile& g) {
       return f.offset == g.offset && f.operand->k_major == g.operand->k_major &&
              dtype_of(*part, f) == dtype_of(first, g);
     };
     const auto alike = [&](const Multiplication& m, const Multiplication& n) {
-      const ContractionTerm &s = part->product.loops[0].terms[m.first], &t = first.product.loops[0].terms[n.first];
-      return columns_of(*part, m) == columns_of(first, n) && factor_alike(a.left(s.left), b.left(t.left)) &&
-             factor_alike(a.right(s.right), b.right(t.right));
+      const ContractionTerm &s = part->contraction.loops[0].terms[m.first],
+                            &t = first.contraction.loops[0].terms[n.first];
+      return columns_of(*part, m) == columns_of(first, n) && operands_alike(a.left(s.left), b.left(t.left)) &&
+             operands_alike(a.right(s.right), b.right(t.right));
     };
     return part->form.float_accumulators == first.form.float_accumulators && !a.form->scaled() &&
-           !part->form.takes_offsets() && a.form->added_after == b.form->added_after &&
+           !part->form.takes_offsets() && a.form->promotion_interval == b.form->promotion_interval &&
            std::ranges::equal(multiplications(*part, 0), multiplications(first, 0), alike);
   });
 }
 
-void WarpgroupEmitter::multiply_tile(Part& part, const std::vector<Sum>& accumulators, bool of_all) {
+void WarpgroupEmitter::multiply_tile(Part& part, const std::vector<AccumulatorRegisters>& accumulators, bool of_all) {
   std::size_t next = 0;
   for (std::size_t i = 0; i < part.loops.size(); ++i) {
     if (part.loops.size() > 1) writer_.open("");
-    const std::span<const Sum> own = std::span(accumulators).subspan(next, multiplications(part, i).size());
+    const std::span<const AccumulatorRegisters> own =
+        std::span(accumulators).subspan(next, multiplications(part, i).size());
     multiply_loop(part, i, own, of_all);
-    for (const Sum& sum : own)
-      if (!has_named_accumulators()) writer_.line(fmt::format("hold({});", sum.accumulated));
+    for (const AccumulatorRegisters& accumulator : own)
+      if (!has_named_accumulators()) writer_.line(fmt::format("hold({});", accumulator.accumulated));
     subtract_offsets(part, i, own);
     if (in_groups() && part.loops[i].form->scaled()) writer_.open(if_of_group(""));
     scale_accumulators(part, i, own);
@@ -109,23 +111,23 @@ void WarpgroupEmitter::multiply_tile(Part& part, const std::vector<Sum>& accumul
 }
 
 // Stores the accumulators of a split for the reduction kernel.
-void WarpgroupEmitter::store_partial_accumulators(Part& part, const std::vector<Sum>& accumulators) {
+void WarpgroupEmitter::store_partial_accumulators(Part& part, const std::vector<AccumulatorRegisters>& accumulators) {
   const ScalarType type = part.form.float_accumulators ? ScalarType::kFloat32 : ScalarType::kInt32;
-  const SplitKPartials split_k(tiles_.split_k, part.product, part.kernel.pool, tiles_.rows() * tiles_.cluster,
+  const SplitKPartials split_k(tiles_.split_k, part.contraction, part.kernel.pool, tiles_.rows() * tiles_.cluster,
                                tiles_.columns);
   if (partial_.empty()) partial_ = declare_partial(writer_, split_k, type);
   int which = 0;
-  for (const std::string& sum : accumulators_of_terms(part, accumulators, 0))
-    store_partial(part.emitter, split_k, partial_, {split_, batch_, row0_ + " + warp_row", column0_}, which++, sum,
-                  type, 1, tiles_.columns, 0);
+  for (const std::string& accumulator : accumulators_of_terms(part, accumulators, 0))
+    store_partial(part.emitter, split_k, partial_, {split_, batch_, row0_ + " + warp_row", column0_}, which++,
+                  accumulator, type, 1, tiles_.columns, 0);
 }
 
-void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& accumulators) {
+void WarpgroupEmitter::finish(Part& part, const std::vector<AccumulatorRegisters>& accumulators) {
   if (tiles_.split_k > 1) return store_partial_accumulators(part, accumulators);
   std::map<ExprId, std::string> of_reduction;
   const std::vector<std::string> of_terms = accumulators_of_terms(part, accumulators, 0);
   std::size_t next = 0;
-  for (const ContractionLoop& loop : part.product.loops)
+  for (const ContractionLoop& loop : part.contraction.loops)
     for (const ContractionTerm& term : loop.terms) of_reduction[term.reduction] = of_terms[next++];
   std::string column0 = column0_;
   if (const auto& pairs = part.form.pairs) {
@@ -156,7 +158,7 @@ void WarpgroupEmitter::finish(Part& part, const std::vector<Sum>& accumulators) 
   pieces.tiles.warp_columns = tiles.staged_columns;
   const ExprEmitter::Mark mark = part.emitter.mark();
   GemmEpilogue epilogue{.kernel = part.kernel,
-                        .product = part.results,
+                        .contraction = part.results,
                         .form = pieces,
                         .accumulators = std::move(of_reduction),
                         .row0 = row0,
@@ -189,12 +191,13 @@ std::vector<TmaStore> WarpgroupEmitter::boxes_of_outputs(Part& part) {
     const WarpgroupStore& store = *part.form.stores[i];
     const KernelOutput& output = part.kernel.outputs[i];
     const int element = store.element_bytes;
-    TensorMapBoxes boxes{.element_bytes = element,
-                         .offset = store.offset,
-                         .extents = {extent(part.count(part.results.columns)), extent(part.count(part.product.rows))},
-                         .strides = {store.stride},
-                         .box = {static_cast<std::uint32_t>(kLine / element), kLines}};
-    if (!bound && !store.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+    TensorMapBoxes boxes{
+        .element_bytes = element,
+        .offset = store.offset,
+        .extents = {extent(part.count(part.results.columns)), extent(part.count(part.contraction.rows))},
+        .strides = {store.stride},
+        .box = {static_cast<std::uint32_t>(kLine / element), kLines}};
+    if (!bound && !store.batch.empty()) bind_flat(part.emitter, part.contraction.batch, batch_, "bcdefgh");
     bound = bound || !store.batch.empty();
     for (const WarpgroupOperand::Batch& batch : store.batch) {
       boxes.extents.push_back(extent(batch.extent));
@@ -212,8 +215,8 @@ std::vector<TmaStore> WarpgroupEmitter::boxes_of_outputs(Part& part) {
 }
 
 // The products of a stage run while the next stage is waited for. A stage is released when its products are complete.
-void WarpgroupEmitter::multiply_loop(const Part& part, std::size_t number, std::span<const Sum> accumulators,
-                                     bool of_all) {
+void WarpgroupEmitter::multiply_loop(const Part& part, std::size_t number,
+                                     std::span<const AccumulatorRegisters> accumulators, bool of_all) {
   const std::string steps = writer_.unique("steps"), before = writer_.unique("before");
   const Loop& loop = part.loops[number];
   const std::int64_t stages = stages_of_part(*loop.form, part.form.k());
@@ -221,8 +224,8 @@ void WarpgroupEmitter::multiply_loop(const Part& part, std::size_t number, std::
   if (tiles_.split_k > 1)
     writer_.line(fmt::format("const int {} = {} - {};", steps, end_step_, first_step_));
   else
-    writer_.line(fmt::format("const int {} = ({} + {}) / {};", steps, of_all ? depth_of(number) : if_of_group(loop.k),
-                             k - 1, k));
+    writer_.line(
+        fmt::format("const int {} = ({} + {}) / {};", steps, of_all ? k_of(number) : if_of_group(loop.k), k - 1, k));
   if (stages != 1) writer_.line(fmt::format("int {} = 0;", before));
   writer_.line("#pragma unroll 1");
   writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", steps));
@@ -252,32 +255,34 @@ void WarpgroupEmitter::multiply_loop(const Part& part, std::size_t number, std::
   writer_.line(release(before, steps + " > 0"));
 }
 
-std::string WarpgroupEmitter::multiply_function(const Part& part, const Factor& left, const Factor& right,
-                                                const Sum& sum, int columns, int block) const {
-  const auto float8 = [&](const Factor& f) { return dtype_of(part, f) == DType::kFloat8E5M2 ? "e5m2" : "e4m3"; };
+std::string WarpgroupEmitter::multiply_function(const Part& part, const OperandTile& left, const OperandTile& right,
+                                                const AccumulatorRegisters& accumulator, int columns, int block) const {
+  const auto float8 = [&](const OperandTile& f) { return dtype_of(part, f) == DType::kFloat8E5M2 ? "e5m2" : "e4m3"; };
   const std::string name = part.form.dtype == DType::kBFloat16  ? "bf16"
                            : part.form.dtype == DType::kFloat16 ? "fp16"
                            : part.form.dtype == DType::kInt8    ? "s8"
                                                                 : fmt::format("{}_{}", float8(left), float8(right));
   const std::string registers =
-      has_named_accumulators() ? fmt::format("_registers_{}", sum.first + block * columns / 2) : "";
+      has_named_accumulators() ? fmt::format("_registers_{}", accumulator.first + block * columns / 2) : "";
   writer_.use(fmt::format("multiply_warpgroup_{}_{}{}", name, columns, registers));
   if (part.form.element_bytes() == 1) return "multiply_warpgroup_" + name;
-  const auto across = [](const Factor& f) { return f.operand->k_major ? 0 : f.piece(); };
+  const auto across = [](const OperandTile& f) { return f.operand->k_major ? 0 : f.piece(); };
   return fmt::format("multiply_warpgroup_{}<{}, {}>", name, across(left), across(right));
 }
 
-void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std::span<const Sum> accumulators) {
+void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number,
+                                      std::span<const AccumulatorRegisters> accumulators) {
   const Loop& loop = part.loops[number];
   const std::vector<Multiplication> all = multiplications(part, number);
-  const std::vector<ContractionTerm>& terms = part.product.loops[number].terms;
-  std::set<std::size_t> factors;
-  for (const Multiplication& m : all) factors.insert({terms[m.first].left, loop.left_count + terms[m.first].right});
-  for (const std::size_t i : factors) {
-    const Factor& f = loop.factors[i];
-    const std::string own = f.left ? fmt::format(" + (warp / 4 - 1) * {}", kPieceBytes) : "";
+  const std::vector<ContractionTerm>& terms = part.contraction.loops[number].terms;
+  std::set<std::size_t> operand_tiles;
+  for (const Multiplication& m : all)
+    operand_tiles.insert({terms[m.first].left, loop.left_count + terms[m.first].right});
+  for (const std::size_t i : operand_tiles) {
+    const OperandTile& f = loop.operand_tiles[i];
+    const std::string own = f.left ? fmt::format(" + (warp / 4 - 1) * {}", kSwizzleTileBytes) : "";
     std::string described = "swizzled_tile";
-    if (f.piece() != kPiece && !f.operand->k_major) {
+    if (f.piece() != kSwizzleTileRows && !f.operand->k_major) {
       described = fmt::format("narrow_tile<{}>", f.piece());
       writer_.use("narrow_tile");
     }
@@ -289,7 +294,7 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std:
   const std::string adds = stages == 0 ? "" : stages == 1 ? ", false" : fmt::format(", step % {} > 0", stages);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const ContractionTerm& term = terms[all[i].first];
-    const Factor &left = loop.left(term.left), &right = loop.right(term.right);
+    const OperandTile &left = loop.left(term.left), &right = loop.right(term.right);
     const int columns = columns_of(part, all[i]);
     for (int block = 0; block < tiles_.row_blocks; ++block) {
       // Descriptor units from row block to row block.
@@ -305,52 +310,55 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number, std:
 }
 
 // Each thread sums up lines of a right operand's tile while the tile is multiplied.
-void WarpgroupEmitter::add_lines(const Part& part, std::size_t number, std::span<const Sum> accumulators) {
+void WarpgroupEmitter::add_lines(const Part& part, std::size_t number,
+                                 std::span<const AccumulatorRegisters> accumulators) {
   if (!part.form.takes_offsets()) return;
   const Loop& loop = part.loops[number];
   const std::vector<Multiplication> all = multiplications(part, number);
   for (std::size_t t = 0; t < accumulators.size(); ++t) {
-    if (accumulators[t].codes.empty()) continue;
-    const Factor& right = loop.right(part.product.loops[number].terms[all[t].first].right);
+    if (accumulators[t].line_sums.empty()) continue;
+    const OperandTile& right = loop.right(part.contraction.loops[number].terms[all[t].first].right);
     writer_.use("warpgroup_offsets");
-    writer_.line(fmt::format("add_lines<{}>({}, {} + {} * {} + {});", columns_of(part, all[t]), accumulators[t].codes,
-                             tiles_at_, stage_, stage_bytes_, right.offset));
+    writer_.line(fmt::format("add_lines<{}>({}, {} + {} * {} + {});", columns_of(part, all[t]),
+                             accumulators[t].line_sums, tiles_at_, stage_, stage_bytes_, right.offset));
   }
   writer_.line("__syncwarp();  // all lanes have their lines");
 }
 
 // Subtracts the zero point: (x - o) w = x w - o sum(w).
-void WarpgroupEmitter::subtract_offsets(Part& part, std::size_t number, std::span<const Sum> accumulators) {
+void WarpgroupEmitter::subtract_offsets(Part& part, std::size_t number,
+                                        std::span<const AccumulatorRegisters> accumulators) {
   if (!part.form.takes_offsets()) return;
   const Loop& loop = part.loops[number];
   const std::vector<Multiplication> all = multiplications(part, number);
   const ExprEmitter::Mark tile = part.emitter.mark();
-  if (!part.product.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+  if (!part.contraction.batch.empty()) bind_flat(part.emitter, part.contraction.batch, batch_, "bcdefgh");
   for (std::size_t t = 0; t < accumulators.size(); ++t) {
-    if (accumulators[t].codes.empty()) continue;
-    const Factor& left = loop.left(part.product.loops[number].terms[all[t].first].left);
-    const std::string offset = part.emitter.emit(left.operand->taken);
+    if (accumulators[t].line_sums.empty()) continue;
+    const OperandTile& left = loop.left(part.contraction.loops[number].terms[all[t].first].left);
+    const std::string offset = part.emitter.emit(left.operand->zero_point);
     writer_.line(fmt::format("take_offset_of_rows<{}>({}, {}, {}, (int*)(dynamic_tiles + {}));",
-                             columns_of(part, all[t]), accumulators[t].accumulated, accumulators[t].codes, offset,
+                             columns_of(part, all[t]), accumulators[t].accumulated, accumulators[t].line_sums, offset,
                              staged_offset_));
   }
   part.emitter.rewind(tile);
 }
 
 // Adds the accumulators of a part of K to the main accumulators.
-void WarpgroupEmitter::add_parts(const Part& part, std::size_t number, std::span<const Sum> accumulators) {
+void WarpgroupEmitter::add_parts(const Part& part, std::size_t number,
+                                 std::span<const AccumulatorRegisters> accumulators) {
   const Loop& loop = part.loops[number];
   writer_.use("add_warpgroup_parts");
   writer_.line("wait_for_products<0>();");
   const bool scaled = loop.form->block != 0;
-  const auto scales = [&](const Factor& f) -> std::string {
+  const auto scales = [&](const OperandTile& f) -> std::string {
     if (!scaled || !f.scaled()) return "nullptr";
     return fmt::format("(const float*)(dynamic_tiles + {} * {} + {}){}", stage_, stage_bytes_, f.scales,
                        f.left ? " + warp_row" : "");
   };
-  const std::vector<ContractionTerm>& terms = part.product.loops[number].terms;
+  const std::vector<ContractionTerm>& terms = part.contraction.loops[number].terms;
   for (std::size_t t = 0; t < accumulators.size(); ++t) {  // scaled operands have one term per accumulator
-    const Factor &a = loop.left(terms[t].left), &b = loop.right(terms[t].right);
+    const OperandTile &a = loop.left(terms[t].left), &b = loop.right(terms[t].right);
     writer_.line(fmt::format("hold({});", accumulators[t].accumulated));
     writer_.line(fmt::format("add_warpgroup_parts<{}, {}>({}, {}, {}, {}, warp_lane);", scaled && a.scaled(),
                              scaled && b.scaled(), accumulators[t].name, accumulators[t].accumulated, scales(a),
@@ -360,14 +368,16 @@ void WarpgroupEmitter::add_parts(const Part& part, std::size_t number, std::span
 }
 
 // Applies scales that are the same for all of K, and converts integer accumulators to float.
-void WarpgroupEmitter::scale_accumulators(Part& part, std::size_t number, std::span<const Sum> accumulators) {
+void WarpgroupEmitter::scale_accumulators(Part& part, std::size_t number,
+                                          std::span<const AccumulatorRegisters> accumulators) {
   const Loop& loop = part.loops[number];
   if (loop.form->block != 0) return;
-  const std::vector<ContractionTerm>& terms = part.product.loops[number].terms;
+  const std::vector<ContractionTerm>& terms = part.contraction.loops[number].terms;
   const std::vector<Multiplication> all = multiplications(part, number);
   for (std::size_t t = 0; t < accumulators.size(); ++t) {
-    const Factor &a = loop.left(terms[t].left), &b = loop.right(terms[t].right);
-    const std::string& unscaled = loop.form->added_after != 0 ? accumulators[t].name : accumulators[t].accumulated;
+    const OperandTile &a = loop.left(terms[t].left), &b = loop.right(terms[t].right);
+    const std::string& unscaled =
+        loop.form->promotion_interval != 0 ? accumulators[t].name : accumulators[t].accumulated;
     if (a.scaled() || b.scaled()) {
       scale_accumulator(part, a, b, accumulators[t], unscaled);
     } else if (unscaled != accumulators[t].name) {
@@ -378,12 +388,12 @@ void WarpgroupEmitter::scale_accumulators(Part& part, std::size_t number, std::s
   }
 }
 
-void WarpgroupEmitter::scale_accumulator(Part& part, const Factor& left, const Factor& right, const Sum& sum,
-                                         const std::string& unscaled) {
+void WarpgroupEmitter::scale_accumulator(Part& part, const OperandTile& left, const OperandTile& right,
+                                         const AccumulatorRegisters& accumulator, const std::string& unscaled) {
   const ExprEmitter::Mark tile = part.emitter.mark();
-  if (!part.product.batch.empty()) bind_flat(part.emitter, part.product.batch, batch_, "bcdefgh");
+  if (!part.contraction.batch.empty()) bind_flat(part.emitter, part.contraction.batch, batch_, "bcdefgh");
   // Loads two row or column scales. Positions beyond the end use the last scale.
-  const auto scales = [&](const Factor& f, const std::string& first, const std::string& step) -> std::string {
+  const auto scales = [&](const OperandTile& f, const std::string& first, const std::string& step) -> std::string {
     if (!f.scaled()) return "";
     const std::string scale = writer_.unique(f.left ? "row_scale" : "column_scale");
     const std::string at = writer_.unique(f.left ? "row" : "column");
@@ -410,7 +420,7 @@ void WarpgroupEmitter::scale_accumulator(Part& part, const Factor& left, const F
   std::string value = fmt::format("(float){}[j][i]", unscaled);
   if (!rows.empty()) value += fmt::format(" * {}[i / 2]", rows);
   if (!columns.empty()) value += fmt::format(" * {}[i % 2]", columns);
-  writer_.line(fmt::format("for (int i = 0; i < 4; ++i) {}[j][i] = {};", sum.name, value));
+  writer_.line(fmt::format("for (int i = 0; i < 4; ++i) {}[j][i] = {};", accumulator.name, value));
   writer_.close();
   part.emitter.rewind(tile);
 }

@@ -28,7 +28,7 @@ void WarpgroupEmitter::compute_tiles() {
   open_tiles();
   Part& first = *parts_[0];
   const ExprEmitter::Mark mark = first.emitter.mark();
-  if (!first.product.batch.empty()) bind_flat(first.emitter, first.product.batch, batch_, "bcdefgh");
+  if (!first.contraction.batch.empty()) bind_flat(first.emitter, first.contraction.batch, batch_, "bcdefgh");
   for (std::size_t i = 0; i < first.loops.size(); ++i) {
     if (first.loops.size() > 1) writer_.open("");
     compute_steps(i);
@@ -42,14 +42,14 @@ void WarpgroupEmitter::compute_steps(std::size_t number) {
   constexpr int kAhead = WarpgroupTiles::kCopiesAhead;
   for (const auto& part : parts_) declare_copies(*part, number);
   for_part([&](Part& part) {
-    for (const Factor& f : part.loops[number].factors)
+    for (const OperandTile& f : part.loops[number].operand_tiles)
       for (const Copies& c : f.copies) place_copies(part, f, c);
   });
   const int k = parts_[0]->form.k();
   const std::string steps = writer_.unique("steps"), step = writer_.unique("step"), copied = writer_.unique("copied");
   writer_.line(fmt::format("const int {} = {};", steps,
                            tiles_.split_k > 1 ? fmt::format("{} - {}", end_step_, first_step_)
-                                              : fmt::format("({} + {}) / {}", depth_of(number), k - 1, k)));
+                                              : fmt::format("({} + {}) / {}", k_of(number), k - 1, k)));
   writer_.line(fmt::format("int {} = 0;  // where the copies are that a step computes from", copied));
   writer_.line("#pragma unroll 1");
   writer_.open(fmt::format("for (int {0} = -{1}; {0} < {2}; ++{0})", step, kAhead, steps));
@@ -75,15 +75,15 @@ void WarpgroupEmitter::compute_step(std::size_t number, const std::string& step,
   writer_.line(fmt::format("arrive_expecting({}, {});", ready,
                            of_part([&](std::size_t p) { return std::to_string(parts_[p]->loops[number].bytes); })));
   for_part([&](Part& part) {
-    for (const Factor& f : part.loops[number].factors)
+    for (const OperandTile& f : part.loops[number].operand_tiles)
       if (f.copied_by_tma()) copy(part, f, k0, into, ready);
   });
   writer_.close();
   for_part([&](Part& part) {
     const Loop& loop = part.loops[number];
-    for (const Factor& f : loop.factors) {
+    for (const OperandTile& f : loop.operand_tiles) {
       if (f.transformed()) compute(part, number, f, k0, copied);
-      if (loop.form->block != 0 && f.scaled()) scale(part, part.product.loops[number], f, k0, 0);
+      if (loop.form->block != 0 && f.scaled()) scale(part, part.contraction.loops[number], f, k0, 0);
     }
   });
   writer_.line(fmt::format("tell_written({} + 8 * {}, warp_lane);", full_, stage_));
@@ -96,46 +96,46 @@ std::string WarpgroupEmitter::k_at(const std::string& step, int k) const {
 }
 
 // How the threads divide an operand's lines of 128 bytes.
-WarpgroupEmitter::Pieces WarpgroupEmitter::pieces_of(const Part& part, const Factor& f) {
+WarpgroupEmitter::Pieces WarpgroupEmitter::pieces_of(const Part& part, const OperandTile& f) {
   Pieces pieces;
   pieces.elements = f.operand->transformed->piece;
-  pieces.of_line = WarpgroupTiles::kLineBytes / (pieces.elements * part.form.element_bytes());
-  pieces.lines = kCopierThreads / pieces.of_line;
-  pieces.of_thread = f.across / pieces.lines;
+  pieces.per_line = WarpgroupTiles::kLineBytes / (pieces.elements * part.form.element_bytes());
+  pieces.lines = kCopierThreads / pieces.per_line;
+  pieces.per_thread = f.across / pieces.lines;
   return pieces;
 }
 
-std::string WarpgroupEmitter::byte_of_unit(const Part& part, const Factor& f) {
+std::string WarpgroupEmitter::byte_of_unit(const Part& part, const OperandTile& f) {
   const int bytes = part.form.element_bytes();
   return bytes == 1 ? f.unit : fmt::format("{} * {}", f.unit, bytes);
 }
 
 void WarpgroupEmitter::declare_copies(Part& part, std::size_t number) {
-  for (Factor& f : part.loops[number].factors) {
+  for (OperandTile& f : part.loops[number].operand_tiles) {
     if (!f.transformed()) continue;
     const Pieces pieces = pieces_of(part, f);
     const std::string name = writer_.preferred_name(part.kernel.pool[f.operand->load].source);
     f.unit = writer_.unique(name + "_unit"), f.line = writer_.unique(name + "_line");
-    writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", f.unit, pieces.of_line,
-                             pieces.elements, f.line, pieces.of_line));
+    writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", f.unit, pieces.per_line,
+                             pieces.elements, f.line, pieces.per_line));
     // kept(): when few registers are in use, NVRTC would recompute the positions at each step.
     f.place = writer_.unique(name + "_place");
     writer_.line(fmt::format("const int {} = kept(place_of_unit<8>({}, {}));", f.place, f.line, byte_of_unit(part, f)));
     for (Copies& c : f.copies) {
       const ExprNode& load = part.kernel.pool[c.operand->load];
       c.from = writer_.unique(writer_.preferred_name(load.source) + "_from");
-      writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), c.from, pieces.of_thread));
+      writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), c.from, pieces.per_thread));
     }
   }
 }
 
-void WarpgroupEmitter::place_copies(Part& part, const Factor& f, const Copies& c) {
+void WarpgroupEmitter::place_copies(Part& part, const OperandTile& f, const Copies& c) {
   const Bounds& bounds = part.kernel.pool.bounds();
   const GemmOperand& operand = *c.operand;
   const Pieces pieces = pieces_of(part, f);
   const std::string each = writer_.unique("each"), at = writer_.unique(f.left ? "row" : "column");
   writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.per_thread));
   const ExprEmitter::Mark mark = part.emitter.mark();
   writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), at, across_at(part, f, each)));
   bind_flat(part.emitter, part.axes(f.left), at, f.left ? "mnopq" : "ijlst");
@@ -156,16 +156,17 @@ void WarpgroupEmitter::place_copies(Part& part, const Factor& f, const Copies& c
   writer_.close();
 }
 
-std::string WarpgroupEmitter::line_of(const Part& part, const Factor& f, const std::string& each) const {
+std::string WarpgroupEmitter::line_of(const Part& part, const OperandTile& f, const std::string& each) const {
   return fmt::format("{} + {} * {}", f.line, each, pieces_of(part, f).lines);
 }
 
 // The row or column at which a piece begins. Beyond the end it is that of the last piece; such products are not stored.
-std::string WarpgroupEmitter::across_at(Part& part, const Factor& f, const std::string& each) const {
+std::string WarpgroupEmitter::across_at(Part& part, const OperandTile& f, const std::string& each) const {
   const std::string line = line_of(part, f, each);
   std::string place = fmt::format("{} + {}", f.left ? row0_ : column0_, line);
   if (!f.operand->k_major)
-    place = fmt::format("{} + ({}) / {} * {} + {}", f.left ? row0_ : column0_, line, part.form.k(), kPiece, f.unit);
+    place = fmt::format("{} + ({}) / {} * {} + {}", f.left ? row0_ : column0_, line, part.form.k(), kSwizzleTileRows,
+                        f.unit);
   const IndexExpr count = part.count(part.axes(f.left));
   const bool anywhere = f.left && in_groups();
   if (!anywhere && proves_multiple_of(count, f.across, part.kernel.pool.bounds())) return place;
@@ -174,28 +175,27 @@ std::string WarpgroupEmitter::across_at(Part& part, const Factor& f, const std::
 }
 
 // The K offset of a piece in its tile.
-std::string WarpgroupEmitter::depth_of_piece(const Part& part, const Factor& f, const std::string& each) const {
+std::string WarpgroupEmitter::k_of_piece(const Part& part, const OperandTile& f, const std::string& each) const {
   return f.operand->k_major ? f.unit : fmt::format("({}) % {}", line_of(part, f, each), part.form.k());
 }
 
 bool WarpgroupEmitter::whole_steps(const Part& part, std::size_t loop) const {
-  return proves_multiple_of(part.count(part.product.loops[loop].k), part.form.k(), part.kernel.pool.bounds());
+  return proves_multiple_of(part.count(part.contraction.loops[loop].k), part.form.k(), part.kernel.pool.bounds());
 }
 
 // Starts the copies that a step is computed from.
 void WarpgroupEmitter::fetch(Part& part, std::size_t number, const std::string& step, const std::string& copied) {
   const Loop& loop = part.loops[number];
   const bool whole = whole_steps(part, number);
-  for (const Factor& f : loop.factors)
+  for (const OperandTile& f : loop.operand_tiles)
     for (const Copies& c : f.copies) {
       const Pieces pieces = pieces_of(part, f);
       const std::string each = writer_.unique("each");
       const IndexExpr stride = *c.operand->k_stride * part.form.k();
       writer_.line("#pragma unroll");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
+      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.per_thread));
       const std::string there =
-          whole ? "true"
-                : fmt::format("{} + {} < {}", k_at(step, part.form.k()), depth_of_piece(part, f, each), loop.k);
+          whole ? "true" : fmt::format("{} + {} < {}", k_at(step, part.form.k()), k_of_piece(part, f, each), loop.k);
       writer_.line(fmt::format("copy_piece<{}, {}>({} + {} + {}, {}[{}], {}, {});",
                                pieces.elements * c.operand->element_bits / 8, kCopierThreads, tiles_at_,
                                copied_offset_ + c.offset, copied, c.from, each, each, there));
@@ -205,30 +205,31 @@ void WarpgroupEmitter::fetch(Part& part, std::size_t number, const std::string& 
     }
 }
 
-void WarpgroupEmitter::compute(Part& part, std::size_t number, const Factor& f, const std::string& k0,
+void WarpgroupEmitter::compute(Part& part, std::size_t number, const OperandTile& f, const std::string& k0,
                                const std::string& copied) {
   const Pieces pieces = pieces_of(part, f);
   const bool whole = whole_steps(part, number);
   const int element_bytes = part.form.element_bytes();
   const std::string each = writer_.unique("each"), k = part.loops[number].k;
-  const std::string at = fmt::format("{} + {}", k0, depth_of_piece(part, f, each));
+  const std::string at = fmt::format("{} + {}", k0, k_of_piece(part, f, each));
   // A thread's lines are a multiple of eight apart, so their swizzle is the same.
   const std::string tile =
       fmt::format("dynamic_tiles + {} * {}{} + {} * {}", stage_, stage_bytes_,
                   f.offset > 0 ? fmt::format(" + {}", f.offset) : "", each, pieces.lines * WarpgroupTiles::kLineBytes);
   writer_.line(kUnrollToFit);
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.of_thread));
+  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.per_thread));
   if (!whole) writer_.open(fmt::format("if ({} < {})", at, k));
   const std::string made = emit_transformed_piece(
       {.kernel = part.kernel,
        .graph = graph_,
        .writer = writer_,
        .operand = *f.operand->transformed,
-       .axes = {part.axes(f.left), part.product.loops[number].k,
-                holds_within_groups(part.kernel.pool, part.product, part.form.groups)},
-       .batch = part.product.batch,
-       .ones = part.product.shared_rest,
-       .expert_index = part.product.expert_index ? std::optional(part.product.expert_index->axis) : std::nullopt,
+       .axes = {part.axes(f.left), part.contraction.loops[number].k,
+                holds_within_groups(part.kernel.pool, part.contraction, part.form.groups)},
+       .batch = part.contraction.batch,
+       .unit_axes = part.contraction.shared_rest,
+       .expert_index =
+           part.contraction.expert_index ? std::optional(part.contraction.expert_index->axis) : std::nullopt,
        .matrix = matrix_,
        .multiplied = part.form.dtype,
        .piece = pieces.elements,

@@ -17,11 +17,11 @@ namespace fusec {
 
 struct WgmmaChain {
   DType dtype = DType::kBFloat16;
-  std::string sums;     // an array [groups of eight columns][4] of accumulators
-  bool named = false;   // `sums` is the prefix of named PTX registers, which are no operands
-  int first_eight = 0;  // the first group of eight columns that the chain adds to
-  int eights = 8;
-  bool fresh = false;         // the first step overwrites the accumulators
+  std::string accumulators;  // an array [groups of eight columns][4] of accumulators
+  bool named = false;        // `accumulators` is the prefix of named PTX registers, which are no operands
+  int first_n8_tile = 0;     // the first group of eight columns that the chain adds to
+  int n8_tiles = 8;
+  bool overwrites = false;    // the first step overwrites the accumulators
   bool right_across = false;  // the right operand is not K-major
   // The operands of a step. Left: a shared-memory descriptor, or an array of four registers. Right: a descriptor.
   struct Step {

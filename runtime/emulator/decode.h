@@ -82,7 +82,7 @@ class Decoder {
   // Inserts `instruction` before the one being decoded, with the same source line.
   void emit(const Instruction& instruction);
   void note_bulk_stores() { program_.has_bulk_stores = true; }
-  void note_register_factors() { program_.has_register_factors = true; }
+  void note_register_operands() { program_.has_register_operands = true; }
 
   // ---- for decode.cpp
   void place_module_variables(const std::vector<std::uint32_t>& functions);

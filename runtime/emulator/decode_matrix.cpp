@@ -56,9 +56,9 @@ void mma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const Registers registers = registers_of(warp, in);
   const Factors<T> factors(warp, in, registers, shape);
   T sums[16 * 8];
-  read_sums(warp, registers.c, in.option, shape.m, sums);
+  read_accumulators(warp, registers.c, in.option, shape.m, sums);
   add_product(factors.a, factors.b, sums, shape.m, shape.k);
-  write_sums(warp, registers.d, in.strong, shape.m, sums, lanes);
+  write_accumulators(warp, registers.d, in.strong, shape.m, sums, lanes);
   count_products(warp, shape);
 }
 
@@ -67,10 +67,10 @@ void mma_integer(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const Registers registers = registers_of(warp, in);
   const Factors<std::int32_t> factors(warp, in, registers, shape);
   std::int32_t sums[16 * 8], products[16 * 8] = {};
-  read_sums(warp, registers.c, false, shape.m, sums);
+  read_accumulators(warp, registers.c, false, shape.m, sums);
   add_product(factors.a, factors.b, products, shape.m, shape.k);
   add_exact(products, static_cast<std::size_t>(shape.m * shape.n), in.saturate, sums);
-  write_sums(warp, registers.d, false, shape.m, sums, lanes);
+  write_accumulators(warp, registers.d, false, shape.m, sums, lanes);
   count_products(warp, shape);
 }
 
@@ -80,13 +80,13 @@ void mma_bits(Warp& warp, const Instruction& in, std::uint32_t lanes) {
   const Registers registers = registers_of(warp, in);
   const Factors<std::int32_t> factors(warp, in, registers, shape);
   std::int32_t sums[16 * 8], ones[16 * 8] = {};
-  read_sums(warp, registers.c, false, shape.m, sums);
+  read_accumulators(warp, registers.c, false, shape.m, sums);
   for (int i = 0; i < shape.m * shape.n; ++i) {
     const std::int32_t *row = factors.a + i / 8 * shape.k, *column = factors.b + i % 8 * shape.k;
     for (int p = 0; p < shape.k; ++p) ones[i] += in.option ? row[p] ^ column[p] : row[p] & column[p];
   }
   add_exact(ones, static_cast<std::size_t>(shape.m * shape.n), false, sums);
-  write_sums(warp, registers.d, false, shape.m, sums, lanes);
+  write_accumulators(warp, registers.d, false, shape.m, sums, lanes);
   count_products(warp, shape);
 }
 

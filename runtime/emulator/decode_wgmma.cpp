@@ -1,7 +1,7 @@
 // wgmma.mma_async: a warpgroup's product of matrices in shared memory (or A in registers), and its fences and groups.
 //
 // Each of the four warps computes its 16 of the 64 rows when it executes the instruction. The result is in its
-// registers at once; products_in_flight.h checks accesses before the wait for the group. 64-bit descriptors give the
+// registers at once; wgmma_in_flight.h checks accesses before the wait for the group. 64-bit descriptors give the
 // operands in shared memory, in units of 16 bytes:
 //   bits 0-13 start, 16-29 leading byte offset, 32-45 stride byte offset, 62-63 swizzle (0 none, 1 128, 2 64, 3 32).
 #include <algorithm>
@@ -69,7 +69,7 @@ void read_matrix(Warp& warp, std::uint64_t descriptor, Type type, bool transpose
       const std::uint64_t address = chunk_address(layout, transposed, static_cast<std::uint32_t>(first + row),
                                                   static_cast<std::uint32_t>(column), size);
       const std::byte* chunk = resolve_shared(warp, lane, address, request, nullptr);
-      if (chunk != nullptr) note_factor(warp, address);
+      if (chunk != nullptr) note_operand(warp, address);
       T values[16] = {};
       if (chunk != nullptr) read_rows(type, chunk, 1, 16, values, 0);
       T* to = out + row * k + column;
@@ -96,7 +96,7 @@ void read_panel(const Warp& warp, const Operand* registers, bool half, std::uint
   if (keeps == 0)
     std::fill_n(sums, kPanel, T{0});
   else
-    read_sums(warp, registers, half, kWarpRows, sums);
+    read_accumulators(warp, registers, half, kWarpRows, sums);
   for (std::uint32_t left = keeps == 0 ? 0 : ~keeps; left != 0; left &= left - 1) {
     const int lane = std::countr_zero(left);
     for (int i : {0, 1, 64, 65}) sums[2 * lane + i] = T{0};
@@ -135,7 +135,7 @@ void wgmma(Warp& warp, const Instruction& in, std::uint32_t lanes) {
     } else {
       add_product(a_values, b_values + first * shape.k, sums, kWarpRows, shape.k);
     }
-    write_sums(warp, registers, half, kWarpRows, sums, lanes);
+    write_accumulators(warp, registers, half, kWarpRows, sums, lanes);
   }
   end_product(warp, d, static_cast<std::size_t>(d_count));
   warp.block->counters.tensor_multiply_adds += static_cast<std::uint64_t>(kWarpRows * shape.n * shape.k);
@@ -203,8 +203,8 @@ void decode_wgmma_product(Decoder& decoder) {
   out.from = suffixes.take_type();
   if (!shape_fits(shape, out.type) || bits(out.type) != bits(out.from)) decoder.unknown();
   const bool integer = !is_float(out.type);
-  const bool half_sums = d == Type::kF16 && out.type != Type::kBF16 && out.type != Type::kTF32;
-  if (integer ? d != Type::kS32 : d != Type::kF32 && !half_sums) decoder.unknown();
+  const bool half_accumulators = d == Type::kF16 && out.type != Type::kBF16 && out.type != Type::kTF32;
+  if (integer ? d != Type::kS32 : d != Type::kF32 && !half_accumulators) decoder.unknown();
   if (out.saturate && !integer) decoder.unknown();
   out.strong = d == Type::kF16;
   out.handler = integer ? wgmma<std::int32_t> : wgmma<float>;
@@ -231,7 +231,7 @@ void decode_wgmma_product(Decoder& decoder) {
   std::vector<std::pair<Slot, int>> slots;
   for (const PtxOperand& part : sums.parts) slots.emplace_back(decoder.destination(part, 4), 4);
   if (out.option) {
-    decoder.note_register_factors();
+    decoder.note_register_operands();
     for (const PtxOperand& part : a.parts) slots.emplace_back(decoder.source(part, Type::kB32), 4);
   } else {
     slots.emplace_back(decoder.source(a, Type::kB64), 8);

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "runtime/emulator/bulk_store.h"
-#include "runtime/emulator/joins.h"
 #include "runtime/emulator/lanes.h"
+#include "runtime/emulator/reconvergence.h"
 #include "runtime/emulator/synchronization.h"
 
 namespace fusec::emulator {

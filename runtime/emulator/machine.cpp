@@ -6,8 +6,8 @@
 
 #include "ir/budget.h"
 #include "runtime/emulator/fragment_run.h"
-#include "runtime/emulator/joins.h"
 #include "runtime/emulator/progress.h"
+#include "runtime/emulator/reconvergence.h"
 #include "runtime/emulator/synchronization.h"
 
 namespace fusec::emulator {

@@ -13,10 +13,10 @@
 
 #include "runtime/emulator/memory.h"
 #include "runtime/emulator/module_data.h"
-#include "runtime/emulator/products_in_flight.h"
 #include "runtime/emulator/program.h"
 #include "runtime/emulator/readings.h"
 #include "runtime/emulator/undefined_values.h"
+#include "runtime/emulator/wgmma_in_flight.h"
 
 namespace fusec::emulator {
 
@@ -97,7 +97,7 @@ struct Warp {
   // now. Set by bar.warp.sync for a part of the warp; empty if there was none.
   std::vector<std::uint32_t> lane_seen;
   UndefinedValues undefined;
-  ProductsInFlight products;
+  WgmmaInFlight products;
   std::uint32_t register_changes = 0;  // executed setmaxnreg; must be equal for all warps of a warpgroup
   std::uint32_t cluster_arrived = 0;   // lanes that arrived at the current phase of the cluster barrier
   bool cluster_released = false;       // an arrival of that phase was not relaxed

@@ -32,7 +32,7 @@ void read_fragment(const Warp& warp, const Operand* registers, int count, Type t
 // Reads the accumulators as m x 8. A register of float16 pairs holds eight rows; a register of another type holds every
 // second element of eight rows.
 template <class T>
-void read_sums(const Warp& warp, const Operand* registers, bool half, int m, T* sums) {
+void read_accumulators(const Warp& warp, const Operand* registers, bool half, int m, T* sums) {
   for (int i = 0; i < m / 8; ++i) {
     T* first = sums + 64 * i;
     if (half) {
@@ -48,7 +48,7 @@ void read_sums(const Warp& warp, const Operand* registers, bool half, int m, T* 
 }
 
 template <class T>
-T stored_sum(T value) {
+T stored_accumulator(T value) {
   if constexpr (std::is_same_v<T, float>)
     return canonical(value);
   else
@@ -56,7 +56,7 @@ T stored_sum(T value) {
 }
 
 template <class T>
-void write_sums(Warp& warp, const Operand* registers, bool half, int m, const T* sums, std::uint32_t lanes) {
+void write_accumulators(Warp& warp, const Operand* registers, bool half, int m, const T* sums, std::uint32_t lanes) {
   for (int i = 0; i < m / 8; ++i) {
     const T* first = sums + 64 * i;
     if (half) {
@@ -71,8 +71,8 @@ void write_sums(Warp& warp, const Operand* registers, bool half, int m, const T*
     }
     Lanes<T> even, odd;
     for (int lane = 0; lane < kLanes; ++lane) {
-      even.at[lane] = stored_sum(first[2 * lane]);
-      odd.at[lane] = stored_sum(first[2 * lane + 1]);
+      even.at[lane] = stored_accumulator(first[2 * lane]);
+      odd.at[lane] = stored_accumulator(first[2 * lane + 1]);
     }
     store_lanes(warp, registers[2 * i].slot, even, lanes);
     store_lanes(warp, registers[2 * i + 1].slot, odd, lanes);

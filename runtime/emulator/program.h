@@ -154,7 +154,7 @@ struct DataFlow {
     bool negated = false;
   };
   Kind kind = Kind::kCompute;
-  bool product = false;  // wgmma; products_in_flight.h tracks its registers
+  bool product = false;  // wgmma; wgmma_in_flight.h tracks its registers
   Slot guard = kNoSlot;
   std::vector<Operand> reads;
   std::vector<Slot> writes;
@@ -178,7 +178,7 @@ struct Program {
   std::vector<Placed> local;
   std::uint64_t local_bytes = 0;
   bool has_bulk_stores = false;
-  bool has_register_factors = false;  // wgmma with A in registers
+  bool has_register_operands = false;  // wgmma with A in registers
   std::array<std::uint32_t, 3> required_threads{}, max_threads{}, required_cluster{};
 
   // The source of an instruction, for reports.

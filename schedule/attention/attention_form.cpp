@@ -40,13 +40,13 @@ std::optional<Kernel> with_softmax_axes(const Kernel& kernel) {
   Kernel shared = change_axes(kernel, [&](ExprPool& pool, ExprCopier& copier) {
     AxisChange change = same_axes(kernel, pool);
     std::map<std::tuple<bool, std::size_t, IndexExpr>, std::uint32_t> made;
-    std::map<std::uint32_t, bool> depth_of;
+    std::map<std::uint32_t, bool> depth_in;
     for (const ExprId id : reachable(old, roots_of(kernel))) {
       const ExprNode& n = old[id];
       if (n.op != ExprOp::kReduce) continue;
       const bool nested = !std::ranges::all_of(depends[id], [&](std::uint32_t a) { return contains(outputs, a); });
       for (std::size_t k = 0; k < n.axes.size(); ++k) {
-        const auto [known, first] = depth_of.try_emplace(n.axes[k], nested);
+        const auto [known, first] = depth_in.try_emplace(n.axes[k], nested);
         mixed = mixed || known->second != nested;
         if (!first) continue;
         const auto [it, fresh] = made.try_emplace({nested, k, old.extent(n.axes[k])}, 0);
@@ -266,8 +266,8 @@ class Recognizer {
       if (n.op != ExprOp::kReduce || id == found_.result || id == found_.row_maximum) continue;
       const ExprNode& body = at(n.args[0]);
       if (n.axes != found_.keys) {
-        if (found_.product != kNoExpr) return "its scores hold more than one product";
-        found_.product = id;
+        if (found_.contraction != kNoExpr) return "its scores hold more than one product";
+        found_.contraction = id;
       } else if (n.reduction == Reduction::kSum && n.args[0] == found_.exponential) {
         found_.total = id;
       } else if (n.reduction == Reduction::kSum && is_shifted(body)) {
@@ -280,7 +280,7 @@ class Recognizer {
         return "it holds a reduction over keys beside the softmax's";
       }
     }
-    if (found_.product == kNoExpr) return "its scores hold no product";
+    if (found_.contraction == kNoExpr) return "its scores hold no product";
     return "";
   }
 
@@ -305,12 +305,12 @@ class Recognizer {
   }
 
   std::string_view find_contraction() {
-    const ExprNode& n = at(found_.product);
+    const ExprNode& n = at(found_.contraction);
     if (n.reduction != Reduction::kSum || at(n.args[0]).op != ExprOp::kMul)
       return "its scores are made of a reduction that is no product";
     const ExprNode& body = at(n.args[0]);
     if (reduces_[n.args[0]]) return "a factor of its scores holds a reduction";
-    found_.depth = n.axes;
+    found_.head_dim = n.axes;
     const bool left_is_key = on_keys(body.args[0]);
     if (left_is_key == on_keys(body.args[1])) return "one factor of its scores must run along the keys, and one not";
     found_.query = body.args[left_is_key ? 1 : 0];
@@ -356,7 +356,7 @@ class Recognizer {
       found_.batch.push_back(found_.columns.front());
       found_.columns.erase(found_.columns.begin());
     }
-    if (!fits(found_.columns) || !fits(found_.depth)) return "its head size is no constant of at most 256";
+    if (!fits(found_.columns) || !fits(found_.head_dim)) return "its head size is no constant of at most 256";
     return "";
   }
 
@@ -398,7 +398,7 @@ class Recognizer {
     const auto query = tensor_core_grid(found_.kernel.pool, found_.query);
     if (!query || tensor_core_grid(found_.kernel.pool, found_.key) != query ||
         tensor_core_grid(found_.kernel.pool, found_.value) != query || !weights_may_have(*query) ||
-        at(found_.product).type != ScalarType::kFloat32 || at(found_.result).type != ScalarType::kFloat32)
+        at(found_.contraction).type != ScalarType::kFloat32 || at(found_.result).type != ScalarType::kFloat32)
       return std::nullopt;
     return query;
   }
@@ -413,7 +413,7 @@ class Recognizer {
 }  // namespace
 
 std::int64_t Attention::query_head_size() const {
-  return *point_count(kernel.pool, depth).as_constant();
+  return *point_count(kernel.pool, head_dim).as_constant();
 }
 
 std::int64_t Attention::value_head_size() const {

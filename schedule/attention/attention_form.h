@@ -28,8 +28,8 @@ struct WeightStep {
 struct Attention {
   // The kernel found, with shared axes for reductions over the same keys, and with merged axes (head and column) split.
   Kernel kernel;
-  // `product` is the sum over `depth` of query * key.
-  ExprId product = kNoExpr, query = kNoExpr, key = kNoExpr;
+  // `contraction` is the sum over `head_dim` of query * key.
+  ExprId contraction = kNoExpr, query = kNoExpr, key = kNoExpr;
   // The score is score_scale * `score`, and -inf for keys outside [first_key, last_key].
   ExprId score = kNoExpr;
   double score_scale = 1;
@@ -55,8 +55,8 @@ struct Attention {
   // Steps whose operand is equal for all keys of a row, and steps whose operand depends on the key.
   std::vector<WeightStep> row_weight_steps, key_weight_steps;
   // Axes: `rows` number the queries, `columns` are those of the values, `batch` are common to both, `unit` have extent
-  // 1; `keys` and `depth` are those of the two products' reductions.
-  std::vector<std::uint32_t> batch, rows, columns, unit, keys, depth;
+  // 1; `keys` and `head_dim` are those of the two products' reductions.
+  std::vector<std::uint32_t> batch, rows, columns, unit, keys, head_dim;
   // 16-bit dtype in which query, key, value and weight may be multiplied on tensor cores.
   std::optional<DType> tensor_dtype;
 

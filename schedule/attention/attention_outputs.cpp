@@ -114,7 +114,7 @@ std::string_view classify_outputs(Attention& form) {
 
 void find_score_buffer(Attention& form) {
   const ExprPool& pool = form.kernel.pool;
-  const DType wide = pool[form.product].type == ScalarType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  const DType wide = pool[form.contraction].type == ScalarType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   for (const std::size_t i : form.extra_outputs) {
     const KernelOutput& output = form.kernel.outputs[i];
     const IndexExpr scores = rows_count(form) * point_count(pool, form.keys);

@@ -11,10 +11,10 @@ namespace {
 
 // --- scales: constants move from the operands to the score, and from the score to the softmax
 
-std::pair<ExprId, double> without_scale(const ExprPool& pool, ExprId factor) {
+std::pair<ExprId, double> without_scale(const ExprPool& pool, ExprId operand_expr) {
   double scale = 1;
   for (;;) {
-    const ExprNode& n = pool[factor];
+    const ExprNode& n = pool[operand_expr];
     const auto usable = [&](ExprId id) {
       const ExprNode& c = pool[id];
       return c.op == ExprOp::kConstant && is_float(c.type) && std::abs(c.real) > 1e-30 && std::abs(c.real) < 1e30;
@@ -22,12 +22,12 @@ std::pair<ExprId, double> without_scale(const ExprPool& pool, ExprId factor) {
     if (n.op == ExprOp::kMul && (usable(n.args[0]) || usable(n.args[1]))) {
       const bool first = usable(n.args[0]);
       scale *= pool[n.args[first ? 0 : 1]].real;
-      factor = n.args[first ? 1 : 0];
+      operand_expr = n.args[first ? 1 : 0];
     } else if (n.op == ExprOp::kDiv && usable(n.args[1])) {
       scale /= pool[n.args[1]].real;
-      factor = n.args[0];
+      operand_expr = n.args[0];
     } else {
-      return {factor, scale};
+      return {operand_expr, scale};
     }
   }
 }
@@ -154,8 +154,8 @@ bool is_negative_infinity(const ExprNode& n) {
   return n.op == ExprOp::kConstant && is_float(n.type) && n.real == -std::numeric_limits<double>::infinity();
 }
 
-std::optional<DType> tensor_core_grid(const ExprPool& pool, ExprId factor) {
-  const ExprNode& n = pool[factor];
+std::optional<DType> tensor_core_grid(const ExprPool& pool, ExprId operand_expr) {
+  const ExprNode& n = pool[operand_expr];
   const bool narrow = n.dtype == DType::kFloat16 || n.dtype == DType::kBFloat16;
   if ((n.op == ExprOp::kLoad || n.op == ExprOp::kRound) && narrow) return n.dtype;
   if (n.op == ExprOp::kSelect && is_zero(pool[n.args[2]])) return tensor_core_grid(pool, n.args[1]);
@@ -166,18 +166,18 @@ void hoist_score_scale(Attention& form) {
   ExprPool& pool = form.kernel.pool;
   double scale = 1;
   const bool exact = form.kernel.exact_steps;
-  for (ExprId* factor : {&form.query, &form.key}) {
-    const auto [inner, by] = without_scale(pool, *factor);
-    if (exact || (tensor_core_grid(pool, *factor) && !tensor_core_grid(pool, inner))) continue;
-    *factor = inner;
+  for (ExprId* operand_expr : {&form.query, &form.key}) {
+    const auto [inner, by] = without_scale(pool, *operand_expr);
+    if (exact || (tensor_core_grid(pool, *operand_expr) && !tensor_core_grid(pool, inner))) continue;
+    *operand_expr = inner;
     scale *= by;
   }
   if (scale != 1) {
-    const ScalarType type = pool[form.product].type;
-    const ExprId bare = pool.reduce(Reduction::kSum, form.depth, pool.binary(ExprOp::kMul, form.query, form.key));
+    const ScalarType type = pool[form.contraction].type;
+    const ExprId bare = pool.reduce(Reduction::kSum, form.head_dim, pool.binary(ExprOp::kMul, form.query, form.key));
     const ExprId scaled = pool.binary(ExprOp::kMul, bare, pool.constant(type, scale));
-    form.score = replaced(pool, form.score, form.product, scaled);
-    form.product = bare;
+    form.score = replaced(pool, form.score, form.contraction, scaled);
+    form.contraction = bare;
   }
   if (!exact) {
     const auto [score, by] = without_positive_scale(pool, form.score);

@@ -16,7 +16,7 @@ void hoist_score_scale(Attention& form);
 void find_key_range(Attention& form);
 
 // Returns the 16-bit dtype to which an operand is rounded, or would be if it were stored.
-std::optional<DType> tensor_core_grid(const ExprPool& pool, ExprId factor);
+std::optional<DType> tensor_core_grid(const ExprPool& pool, ExprId operand_expr);
 
 bool is_zero(const ExprNode& n);
 bool is_negative_infinity(const ExprNode& n);  // -inf

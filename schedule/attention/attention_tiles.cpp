@@ -40,11 +40,11 @@ bool fills_large_tiles(const Attention& form, const Target& target) {
 AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   AttentionTiles t;
   t.tensor_cores = true;
-  t.depth = rounded_up(form.query_head_size(), 16);
+  t.head_dim = rounded_up(form.query_head_size(), 16);
   t.columns = rounded_up(form.value_head_size(), 16);
   // Accumulators and queries of large heads leave few registers for scores.
-  t.keys = std::min(t.depth + t.columns > 320 ? 32 : 64, most_keys(form));
-  t.query_stride = t.key_stride = padded(t.depth, 8);
+  t.keys = std::min(t.head_dim + t.columns > 320 ? 32 : 64, most_keys(form));
+  t.query_stride = t.key_stride = padded(t.head_dim, 8);
   t.value_stride = padded(t.columns, 8);
   if (!fills_large_tiles(form, target)) return t;
   AttentionTiles large = t;
@@ -52,13 +52,13 @@ AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   // A warp with two fragments of 16 rows loads each fragment of keys and values once for both. This needs registers, so
   // the score must be the bare product without key-dependent steps. If weights are stored, storing dominates, and large
   // heads would only double the code.
-  const int head = std::max(t.depth, t.columns);
-  const bool two_m16_fragments =
-      head <= (form.extra_outputs.empty() ? 128 : 64) && form.score == form.product && form.key_weight_steps.empty();
+  const int head = std::max(t.head_dim, t.columns);
+  const bool two_m16_fragments = head <= (form.extra_outputs.empty() ? 128 : 64) && form.score == form.contraction &&
+                                 form.key_weight_steps.empty();
   large.m16_fragments = two_m16_fragments ? 2 : 1;
   large.thread_rows = 2 * large.m16_fragments;
   large.threads = two_m16_fragments ? 128 : 256;
-  large.queries_in_shared = two_m16_fragments && t.depth + 2 * t.columns > 256;
+  large.queries_in_shared = two_m16_fragments && t.head_dim + 2 * t.columns > 256;
   return large.bytes() <= target.shared_bytes_per_block ? large : t;
 }
 
@@ -74,11 +74,11 @@ int rows_of_thread(const Attention& form, const Target& target) {
 
 AttentionTiles in_lanes(const Attention& form, const Target& target) {
   AttentionTiles t;
-  t.element_bytes = form.kernel.pool[form.product].type == ScalarType::kFloat64 ? 8 : 4;
-  t.depth = rounded_up(form.query_head_size(), 4);
+  t.element_bytes = form.kernel.pool[form.contraction].type == ScalarType::kFloat64 ? 8 : 4;
+  t.head_dim = rounded_up(form.query_head_size(), 4);
   t.vector_columns = form.value_head_size() > 16;
   t.columns = rounded_up(form.value_head_size(), t.vector_columns ? 32 : 8);
-  t.query_stride = t.key_stride = padded(t.depth, 16 / t.element_bytes);
+  t.query_stride = t.key_stride = padded(t.head_dim, 16 / t.element_bytes);
   t.value_stride = t.columns;
   // The largest tile that fits static shared memory, with a thread's accumulators in registers.
   const int most_rows = rows_of_thread(form, target);
@@ -104,7 +104,7 @@ int AttentionTiles::elements() const {
 }
 
 int AttentionTiles::query_bytes() const {
-  return std::max(8192 * depth_pieces(), 64 * 2 * value_stride);
+  return std::max(8192 * head_segments(), 64 * 2 * value_stride);
 }
 
 namespace {
@@ -127,11 +127,11 @@ std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Targe
   t.tensor_cores = t.warpgroups = true;
   t.threads = 384;
   t.rows = 128;
-  t.depth = rounded_up(form.query_head_size(), 16);
+  t.head_dim = rounded_up(form.query_head_size(), 16);
   t.columns = rounded_up(form.value_head_size(), 64);
   t.value_stride = padded(t.columns, 8);
   // A thread's registers hold accumulators, scores of the next tile and weights of this one.
-  t.keys = t.columns <= 128 && t.depth <= 128 ? 128 : 64;
+  t.keys = t.columns <= 128 && t.head_dim <= 128 ? 128 : 64;
   t.stages = most_stages(t, target);
   return t.stages > 1 ? std::optional(t) : std::nullopt;
 }

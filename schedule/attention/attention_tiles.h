@@ -15,9 +15,9 @@ struct AttentionTiles {
   int m16_fragments = 1;     // on tensor cores: groups of 16 rows per warp
   // On tensor cores: keep queries in shared memory, else load them through it into registers.
   bool queries_in_shared = false;
-  bool warpgroups = false;       // two warpgroups multiply 64 rows each, a third one copies
-  int stages = 2;                // with warpgroups: tiles of keys, and of values, in shared memory
-  int depth = 64, columns = 64;  // head sizes of queries and values, rounded up with zeros
+  bool warpgroups = false;          // two warpgroups multiply 64 rows each, a third one copies
+  int stages = 2;                   // with warpgroups: tiles of keys, and of values, in shared memory
+  int head_dim = 64, columns = 64;  // head sizes of queries and values, rounded up with zeros
   // Elements between lines in shared memory.
   int query_stride = 72, key_stride = 72, value_stride = 72, weight_stride = 0;
   int thread_rows = 2;          // per thread
@@ -43,11 +43,11 @@ struct AttentionTiles {
 
   // Sizes with warpgroups, in bytes. Shared memory holds both warpgroups' queries (which the result reuses), the stages
   // of keys and of values, then barriers. Matrices are split along columns into pieces of 64 elements (128 bytes).
-  int depth_pieces() const { return (depth + 63) / 64; }
-  int column_pieces() const { return columns / 64; }
+  int head_segments() const { return (head_dim + 63) / 64; }
+  int value_segments() const { return columns / 64; }
   int query_bytes() const;
-  int key_bytes() const { return depth_pieces() * keys * 128; }
-  int value_bytes() const { return column_pieces() * keys * 128; }
+  int key_bytes() const { return head_segments() * keys * 128; }
+  int value_bytes() const { return value_segments() * keys * 128; }
   int barriers_at() const { return 2 * query_bytes() + stages * (key_bytes() + value_bytes()); }
   int warpgroup_bytes() const { return barriers_at() + 8 * (1 + 4 * stages); }
 
@@ -59,7 +59,7 @@ AttentionTiles combine_tiles(const AttentionTiles& tiles);
 AttentionTiles attention_tiles(const Attention& form, const Target& target);
 // Bytes that a block has in flight: one tile of keys.
 inline double bytes_in_flight(const AttentionTiles& tiles) {
-  return static_cast<double>(tiles.keys) * tiles.depth * tiles.element_bytes;
+  return static_cast<double>(tiles.keys) * tiles.head_dim * tiles.element_bytes;
 }
 // Returns tiles for warpgroups; nothing unless the target has them and there are enough rows. The caller checks whether
 // TMA can copy the operands.

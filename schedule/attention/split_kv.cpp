@@ -25,7 +25,7 @@ std::int64_t expected_keys(const Attention& form) {
 }
 
 // Returns the best number of splits for so many keys.
-int shares_of(std::int64_t keys, const Attention& form, const AttentionTiles& tiles, const Target& target) {
+int splits_of(std::int64_t keys, const Attention& form, const AttentionTiles& tiles, const Target& target) {
   const ExprPool& pool = form.kernel.pool;
   const auto points = [&](const std::vector<std::uint32_t>& axes) {
     IndexExpr count = 1;
@@ -37,15 +37,15 @@ int shares_of(std::int64_t keys, const Attention& form, const AttentionTiles& ti
   const std::int64_t most = std::min(2 * target.multiprocessors / blocks, keys / (2 * tiles.keys));
   if (most < 2) return 1;
   // Extra outputs without a score buffer take a second loop over the keys.
-  const double of_key =
-      (form.extra_outputs.empty() || form.score_buffer ? 1 : 2) * (tiles.depth + tiles.columns) * tiles.element_bytes;
+  const double of_key = (form.extra_outputs.empty() || form.score_buffer ? 1 : 2) * (tiles.head_dim + tiles.columns) *
+                        tiles.element_bytes;
   const double bytes = static_cast<double>(batch * keys) * of_key;  // blocks of other rows hit the cache
   // As in the cost model, bandwidth is limited by the bytes in flight per latency.
   const auto seconds = [&](std::int64_t splits) {
-    const double on_the_way = static_cast<double>(blocks * splits) * bytes_in_flight(tiles);
+    const double in_flight_bytes = static_cast<double>(blocks * splits) * bytes_in_flight(tiles);
     const double left =
         splits == 1 ? 0 : 2 * sizeof(float) * static_cast<double>(batch * rows * splits * (tiles.columns + 2));
-    const double rate = std::min(target.bandwidth, on_the_way / target.latency_seconds);
+    const double rate = std::min(target.bandwidth, in_flight_bytes / target.latency_seconds);
     return (bytes + left) / rate + (splits == 1 ? 0 : target.launch_seconds);
   };
   std::int64_t best = 1;
@@ -61,10 +61,10 @@ int shares_of(std::int64_t keys, const Attention& form, const AttentionTiles& ti
 
 KeySplits split_keys(const Attention& form, const AttentionTiles& tiles, const Target& target) {
   const std::int64_t keys = expected_keys(form);
-  KeySplits splits{.most = shares_of(keys, form, tiles, target)};
+  KeySplits splits{.most = splits_of(keys, form, tiles, target)};
   const std::int64_t most = range_of(keys_of(form), form.kernel.pool.bounds()).max;
   if (splits.most == 1 || most == keys) return splits;
-  splits.most = std::max(splits.most, shares_of(std::min(most, kKeyHeadroom * keys), form, tiles, target));
+  splits.most = std::max(splits.most, splits_of(std::min(most, kKeyHeadroom * keys), form, tiles, target));
   splits.min_tiles = 2;
   return splits;
 }

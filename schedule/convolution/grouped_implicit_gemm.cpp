@@ -26,21 +26,22 @@ constexpr int kMostWarps = 16;
 constexpr std::int64_t kFewMembers = 16;  // of one group; larger groups fill MMA tiles well enough
 
 // The results with channels in vectors of eight as the last axes, also if the last vector is partial.
-Kernel in_eights(const GroupedImplicitGemm& found, std::vector<ExprId>& follow, std::uint32_t& eight,
-                 std::uint32_t& lane, std::vector<std::optional<std::uint32_t>>& results) {
+Kernel with_channel_vectors(const GroupedImplicitGemm& found, std::vector<ExprId>& follow,
+                            std::uint32_t& channel_vector, std::uint32_t& lane,
+                            std::vector<std::optional<std::uint32_t>>& results) {
   const Kernel& kernel = found.kernel;
   std::map<std::uint32_t, std::uint32_t> now;
-  Kernel eights = change_axes(
+  Kernel epilogue = change_axes(
       kernel,
       [&](ExprPool& pool, ExprCopier&) {
         AxisChange made;
         for (const std::uint32_t a : kernel.outputs[0].axes)
           if (a != found.group && a != found.member)
             made.new_axes.push_back(now[a] = pool.new_axis(kernel.pool.extent(a)));
-        eight = pool.new_axis((found.groups * found.members + 7) / 8);
+        channel_vector = pool.new_axis((found.groups * found.members + 7) / 8);
         lane = pool.new_axis(8);
-        made.new_axes.insert(made.new_axes.end(), {eight, lane});
-        const IndexExpr channel = IndexExpr::axis(eight) * 8 + IndexExpr::axis(lane);
+        made.new_axes.insert(made.new_axes.end(), {channel_vector, lane});
+        const IndexExpr channel = IndexExpr::axis(channel_vector) * 8 + IndexExpr::axis(lane);
         for (const std::uint32_t a : kernel.outputs[0].axes)
           made.values.push_back(a == found.group                         ? floor_div(channel, found.members)
                                 : a == found.member && found.groups == 1 ? channel
@@ -51,11 +52,11 @@ Kernel in_eights(const GroupedImplicitGemm& found, std::vector<ExprId>& follow, 
       follow);
   for (const ImplicitGemmAxis& a : found.axes)
     results.push_back(a.result ? std::optional(now.at(*a.result)) : std::nullopt);
-  return eights;
+  return epilogue;
 }
 
 // The results with their last axis split into vectors of `width`; the order of axes stays.
-Kernel in_parts_of_last(GroupedImplicitGemm& found, std::vector<ExprId>& follow) {
+Kernel with_vectors_of_last(GroupedImplicitGemm& found, std::vector<ExprId>& follow) {
   const Kernel& kernel = found.kernel;
   const std::uint32_t last = *found.axes.back().result;
   std::map<std::uint32_t, std::uint32_t> now;
@@ -69,11 +70,11 @@ Kernel in_parts_of_last(GroupedImplicitGemm& found, std::vector<ExprId>& follow)
             made.values.push_back(IndexExpr::axis(now[a]));
             continue;
           }
-          found.eight = now[a] =
+          found.channel_vector = now[a] =
               pool.new_axis(simplify(floor_div(kernel.pool.extent(a), found.width), kernel.pool.bounds()));
           found.lane = pool.new_axis(found.width);
-          made.new_axes.insert(made.new_axes.end(), {found.eight, found.lane});
-          made.values.push_back(IndexExpr::axis(found.eight) * found.width + IndexExpr::axis(found.lane));
+          made.new_axes.insert(made.new_axes.end(), {found.channel_vector, found.lane});
+          made.values.push_back(IndexExpr::axis(found.channel_vector) * found.width + IndexExpr::axis(found.lane));
         }
         return made;
       },
@@ -87,10 +88,11 @@ Kernel in_parts_of_last(GroupedImplicitGemm& found, std::vector<ExprId>& follow)
 
 class GroupedImplicitGemmFinder {
  public:
-  GroupedImplicitGemmFinder(const Graph& graph, const Kernel& kernel, const Contraction& product, const Target& target)
+  GroupedImplicitGemmFinder(const Graph& graph, const Kernel& kernel, const Contraction& contraction,
+                            const Target& target)
       : graph_(graph), target_(target) {
     found_.kernel = kernel;
-    found_.product = product;
+    found_.contraction = contraction;
   }
 
   std::optional<GroupedImplicitGemm> run() {
@@ -103,7 +105,7 @@ class GroupedImplicitGemmFinder {
 
  private:
   const ExprPool& pool() const { return found_.kernel.pool; }
-  const ContractionLoop& loop() const { return found_.product.loops[0]; }
+  const ContractionLoop& loop() const { return found_.contraction.loops[0]; }
   std::int64_t extent(std::uint32_t a) const { return pool().extent(a).as_constant().value_or(0); }
   double results_of(const ImplicitGemmAxis& a) const {
     return a.result ? static_cast<double>(value_at_hint(pool().extent(*a.result), graph_.symbols)) : 1;
@@ -112,7 +114,7 @@ class GroupedImplicitGemmFinder {
   // Requires one product of two loads, of which the image may be masked. The image is the operand of the rows, or of
   // the columns if output channels come before positions.
   bool find_operands() {
-    Contraction& p = found_.product;
+    Contraction& p = found_.contraction;
     if (p.expert_index || !p.row_values.empty() || term_count(p) != 1 || p.batch.size() > 1) return false;
     if (p.columns.size() != 1 || is_of_image(p.columns[0])) {
       std::swap(p.rows, p.columns);
@@ -151,9 +153,9 @@ class GroupedImplicitGemmFinder {
 
   // Finds the input channels: contiguous or at a constant stride, group after group.
   bool find_channels() {
-    const bool one = found_.product.batch.empty();
-    found_.group = one ? found_.kernel.pool.new_axis(1) : found_.product.batch[0];
-    found_.member = found_.product.columns[0];
+    const bool one = found_.contraction.batch.empty();
+    found_.group = one ? found_.kernel.pool.new_axis(1) : found_.contraction.batch[0];
+    found_.member = found_.contraction.columns[0];
     found_.groups = extent(found_.group), found_.members = extent(found_.member);
     if ((!one && found_.groups < 2) || found_.members < 1) return false;
     if (found_.members > (one ? kFewMembers : kMostMembers)) return false;
@@ -170,8 +172,9 @@ class GroupedImplicitGemmFinder {
 
   bool moves_with_results(std::uint32_t a) const {
     return std::ranges::any_of(pool()[found_.image].indices, [&](const IndexExpr& e) {
-      return mentions(e, axis_variable(a)) &&
-             std::ranges::any_of(found_.product.rows, [&](std::uint32_t r) { return mentions(e, axis_variable(r)); });
+      return mentions(e, axis_variable(a)) && std::ranges::any_of(found_.contraction.rows, [&](std::uint32_t r) {
+               return mentions(e, axis_variable(r));
+             });
     });
   }
 
@@ -238,7 +241,7 @@ class GroupedImplicitGemmFinder {
     const std::vector<IndexExpr> indices = image_indices();
     Axes taps = loop().k;
     if (found_.channel) std::erase(taps, *found_.channel);
-    for (const std::uint32_t result : found_.product.rows) {
+    for (const std::uint32_t result : found_.contraction.rows) {
       ImplicitGemmAxis window{.result = result};
       for (const std::uint32_t tap : taps)
         if (const auto moved = window_of(result, tap)) {
@@ -258,8 +261,9 @@ class GroupedImplicitGemmFinder {
       // Reversed windows (a tap that moves against the result) share no positions in this scheme: each tap would have
       // its own.
       const bool backwards = std::ranges::any_of(indices, [&](const IndexExpr& e) {
-        return mentions(e, axis_variable(tap)) &&
-               std::ranges::any_of(found_.product.rows, [&](std::uint32_t r) { return mentions(e, axis_variable(r)); });
+        return mentions(e, axis_variable(tap)) && std::ranges::any_of(found_.contraction.rows, [&](std::uint32_t r) {
+                 return mentions(e, axis_variable(r));
+               });
       });
       if (backwards && (found_.image_is_nchw || found_.groups == 1)) return false;
       if (!std::ranges::all_of(indices,
@@ -305,14 +309,14 @@ class GroupedImplicitGemmFinder {
     found_.results_are_nchw = !together(found_.member) && last && together(*last);
     if (found_.results_are_nchw) {
       while (!proves_multiple_of(pool().extent(*last), found_.width, pool().bounds())) found_.width /= 2;
-      found_.eights = in_parts_of_last(found_, follow);
-      found_.sum = follow[0];
+      found_.epilogue = with_vectors_of_last(found_, follow);
+      found_.accumulator = follow[0];
       return true;
     }
-    found_.eights = in_eights(found_, follow, found_.eight, found_.lane, found_.results);
-    found_.sum = follow[0];
-    const ExprPool& pool = found_.eights.pool;
-    return std::ranges::all_of(found_.eights.outputs, [&](const KernelOutput& output) {
+    found_.epilogue = with_channel_vectors(found_, follow, found_.channel_vector, found_.lane, found_.results);
+    found_.accumulator = follow[0];
+    const ExprPool& pool = found_.epilogue.pool;
+    return std::ranges::all_of(found_.epilogue.outputs, [&](const KernelOutput& output) {
       const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
       return coefficient_of(at, axis_variable(found_.lane)) == 1;
     });
@@ -330,8 +334,8 @@ class GroupedImplicitGemmFinder {
     std::optional<GroupedImplicitGemm> best;
     const auto weigh = [&] {
       for (const int groups : of_block)
-        for (const int pieces : {8, 4, 2, 1}) {
-          found_.groups_of_block = groups, found_.pieces = pieces;
+        for (const int m16_tiles : {8, 4, 2, 1}) {
+          found_.groups_per_block = groups, found_.m16_tiles = m16_tiles;
           if (!fits()) continue;
           predict();
           if (!best || found_.cycles < best->cycles) best = found_;
@@ -347,14 +351,14 @@ class GroupedImplicitGemmFinder {
   // axis has at least eight, which are read together.
   template <class F>
   void take_results(std::size_t a, int so_far, const F& weigh) {
-    constexpr int kFewest = 16, kMost = 512, kTogether = 8;
+    constexpr int kFewest = 16, kMost = 512, kVector = 8;
     if (a == found_.axes.size()) {
       if (so_far >= kFewest) weigh();
       return;
     }
     const bool last = a + 1 == found_.axes.size();
-    for (int results = last ? kTogether : 1; so_far * results <= kMost; results *= 2) {
-      if (results >= 2 * results_of(found_.axes[a]) && results > (last ? 2 * kTogether : 1)) break;
+    for (int results = last ? kVector : 1; so_far * results <= kMost; results *= 2) {
+      if (results >= 2 * results_of(found_.axes[a]) && results > (last ? 2 * kVector : 1)) break;
       found_.axes[a].results = results;
       take_results(a + 1, so_far * results, weigh);
     }
@@ -362,7 +366,7 @@ class GroupedImplicitGemmFinder {
 
   std::int64_t place_of(std::int64_t result) const {
     std::int64_t place = 0, below = 1;
-    for (std::size_t a = found_.axes.size(); a-- > 0; below *= found_.axes[a].places()) {
+    for (std::size_t a = found_.axes.size(); a-- > 0; below *= found_.axes[a].positions()) {
       place += result % found_.axes[a].results * below;
       result /= found_.axes[a].results;
     }
@@ -371,13 +375,14 @@ class GroupedImplicitGemmFinder {
 
   bool fits() {
     GroupedImplicitGemm& f = found_;
-    if (f.pieces * f.columns() * 4 > kMaxGroupAccumulators || f.results_of_block() % (16 * f.pieces) != 0) return false;
+    if (f.m16_tiles * f.columns() * 4 > kMaxGroupAccumulators || f.results_per_block() % (16 * f.m16_tiles) != 0)
+      return false;
     if (f.warps() > kMostWarps || f.shared_bytes() > kMaxGroupShared) return false;
     if (f.registers() > std::min<std::int64_t>(255, target_.registers_per_multiprocessor / f.threads())) return false;
-    f.piece_places = f.pieces > 1 ? place_of(16) - place_of(0) : 0;
-    f.half_places = place_of(8) - place_of(0);
-    for (std::int64_t r = 16; r < f.results_of_block(); ++r)
-      if (r / 16 % f.pieces != 0 && place_of(r) - place_of(r - 16) != f.piece_places) return false;
+    f.m16_tile_stride = f.m16_tiles > 1 ? place_of(16) - place_of(0) : 0;
+    f.half_tile_stride = place_of(8) - place_of(0);
+    for (std::int64_t r = 16; r < f.results_per_block(); ++r)
+      if (r / 16 % f.m16_tiles != 0 && place_of(r) - place_of(r - 16) != f.m16_tile_stride) return false;
     return true;
   }
 
@@ -386,29 +391,29 @@ class GroupedImplicitGemmFinder {
     GroupedImplicitGemm& f = found_;
     constexpr double kBegin = 90, kPlace = 32, kUnit = 6, kWeight = 6, kStep = 4, kEight = 55, kSum = 1.5;
     constexpr double kElement = 1.7, kResult = 25, kOfResult = 4;  // for transposed (NCHW) data
-    const auto units = static_cast<double>(f.units()), places = static_cast<double>(f.places());
+    const auto units = static_cast<double>(f.units()), positions = static_cast<double>(f.positions());
     const auto steps = static_cast<double>(f.steps()), columns = static_cast<double>(f.columns());
-    const auto eights = static_cast<double>(f.eights_of_block()), results = static_cast<double>(f.results_of_block());
-    const double threads = f.threads(), pieces = f.pieces;
+    const auto vectors = static_cast<double>(f.channel_vectors()), results = static_cast<double>(f.results_per_block());
+    const double threads = f.threads(), m16_tiles = f.m16_tiles;
     const double of_unit = f.image_is_nchw ? kUnit + kElement * 16 / static_cast<double>(f.element_bytes()) : kUnit;
-    const auto sides = static_cast<double>(f.image_is_nchw ? f.sides_of_place() : f.units_together());
-    const double copying = places * (sides * kPlace + units * of_unit);
+    const auto sides = static_cast<double>(f.image_is_nchw ? f.threads_per_position() : f.units_per_copy());
+    const double copying = positions * (sides * kPlace + units * of_unit);
     const double elements = f.weights_in_words ? 1 : 4.0 / static_cast<double>(f.element_bytes());
     const double weights = threads * steps * 2 * (3 + columns * elements * kWeight);
     const double loads = f.slot_bytes() == 16 ? 1 : f.slot_bytes() == 8 ? 2 : 4;
-    const double multiplying = threads * steps * (kStep + pieces * (loads + columns));
+    const double multiplying = threads * steps * (kStep + m16_tiles * (loads + columns));
     const double finishing =
-        f.results_are_nchw ? results * static_cast<double>(f.channels_of_block()) * (kResult / f.width + kOfResult)
-                           : results * eights * kEight;
-    const double ends = finishing + threads * pieces * columns * 4 * kSum;
+        f.results_are_nchw ? results * static_cast<double>(f.channels_per_block()) * (kResult / f.width + kOfResult)
+                           : results * vectors * kEight;
+    const double ends = finishing + threads * m16_tiles * columns * 4 * kSum;
     const double of_block = threads * kBegin + copying + weights + multiplying + ends;
-    f.blocks = static_cast<double>(f.groups / f.groups_of_block);
+    f.blocks = static_cast<double>(f.groups / f.groups_per_block);
     for (const ImplicitGemmAxis& a : f.axes) f.blocks *= std::ceil(results_of(a) / a.results);
     f.instructions = f.blocks * of_block;
     // Sectors requested for input positions, weights and results. Weights that are not in words need a sector each.
     constexpr double kCached = 32, kApart = 16;  // bytes per cycle; sectors for contiguous bytes
-    const double copied = bytes_of_places() + threads / 32 * steps * columns * 256 * (f.weights_in_words ? 1 : kApart) +
-                          bytes_of_results();
+    const double copied = bytes_of_positions() +
+                          threads / 32 * steps * columns * 256 * (f.weights_in_words ? 1 : kApart) + bytes_of_results();
     const double waves = std::ceil(f.blocks / target_.multiprocessors),
                  warps =
                      std::min({8.0, threads / 32 * waves,
@@ -419,21 +424,21 @@ class GroupedImplicitGemmFinder {
   }
 
   // Bytes of whole sectors. An NCHW image is read in lines along the last axis, which start and end inside sectors.
-  double bytes_of_places() const {
+  double bytes_of_positions() const {
     const GroupedImplicitGemm& f = found_;
-    const auto units = static_cast<double>(f.units()), places = static_cast<double>(f.places());
-    if (!f.image_is_nchw) return places * std::max<double>(kSectorBytes, 16 * units);
+    const auto units = static_cast<double>(f.units()), positions = static_cast<double>(f.positions());
+    if (!f.image_is_nchw) return positions * std::max<double>(kSectorBytes, 16 * units);
     const ImplicitGemmAxis& last = f.axes.back();
-    const auto of_line = static_cast<double>(last.places() * last.stride * f.element_bytes());
-    return static_cast<double>(f.groups_of_block * f.channels) * places / static_cast<double>(last.places()) *
+    const auto of_line = static_cast<double>(last.positions() * last.stride * f.element_bytes());
+    return static_cast<double>(f.groups_per_block * f.channels) * positions / static_cast<double>(last.positions()) *
            (of_line + kSectorBytes);
   }
   double bytes_of_results() const {
     const GroupedImplicitGemm& f = found_;
-    const auto results = static_cast<double>(f.results_of_block());
+    const auto results = static_cast<double>(f.results_per_block());
     if (!f.results_are_nchw)
-      return results * std::max<double>(kSectorBytes, 16 * static_cast<double>(f.eights_of_block()));
-    const double lines = results / f.axes.back().results * static_cast<double>(f.channels_of_block());
+      return results * std::max<double>(kSectorBytes, 16 * static_cast<double>(f.channel_vectors()));
+    const double lines = results / f.axes.back().results * static_cast<double>(f.channels_per_block());
     return lines * (2.0 * f.axes.back().results + kSectorBytes / 2.0);
   }
 
@@ -450,43 +455,43 @@ std::int64_t GroupedImplicitGemm::taps() const {
   return count;
 }
 
-std::int64_t GroupedImplicitGemm::results_of_block() const {
+std::int64_t GroupedImplicitGemm::results_per_block() const {
   std::int64_t count = 1;
   for (const ImplicitGemmAxis& a : axes) count *= a.results;
   return count;
 }
 
-std::int64_t GroupedImplicitGemm::places() const {
+std::int64_t GroupedImplicitGemm::positions() const {
   std::int64_t count = 1;
-  for (const ImplicitGemmAxis& a : axes) count *= a.places();
+  for (const ImplicitGemmAxis& a : axes) count *= a.positions();
   return count;
 }
 
-std::int64_t GroupedImplicitGemm::slots_of_line() const {
-  const std::int64_t step = slots_of_step(), slots = axes.back().taps * slots_of_tap();
+std::int64_t GroupedImplicitGemm::slots_per_line() const {
+  const std::int64_t step = slots_per_step(), slots = axes.back().taps * slots_per_tap();
   const std::int64_t whole = (slots + step - 1) / step * step;
   const bool free = slot_bytes() < 16 && lines() * whole / step == (lines() * slots + step - 1) / step;
   return free ? whole : slots;
 }
 
 std::int64_t GroupedImplicitGemm::shared_bytes() const {
-  return std::max(places() * pitch(), results_are_nchw ? 4 * channels_of_block() * nchw_pitch()
-                                                       : 32 * results_of_block() * eights_of_block());
+  return std::max(positions() * pitch(), results_are_nchw ? 4 * channels_per_block() * nchw_pitch()
+                                                          : 32 * results_per_block() * channel_vectors());
 }
 
-std::int64_t GroupedImplicitGemm::sides_of_place() const {
+std::int64_t GroupedImplicitGemm::threads_per_position() const {
   constexpr std::int64_t kPlace = 4;  // registers per unit: its position, and whether it exists
   std::int64_t best = 1, least = 0;
   for (std::int64_t sides = 1; sides <= std::min<std::int64_t>(units(), warps()); ++sides) {
     if (warps() % sides != 0) continue;
     const std::int64_t together = threads() / sides;
-    const std::int64_t iterations = (places() + together - 1) / together * (kPlace + (units() + sides - 1) / sides);
+    const std::int64_t iterations = (positions() + together - 1) / together * (kPlace + (units() + sides - 1) / sides);
     if (least == 0 || iterations < least) best = sides, least = iterations;
   }
   return best;
 }
 
-std::int64_t GroupedImplicitGemm::steps_together() const {
+std::int64_t GroupedImplicitGemm::steps_in_registers() const {
   const std::int64_t most = std::max<std::int64_t>(1, kMostWeights / (2 * columns()));
   const std::int64_t iterations = (steps() + most - 1) / most;
   return (steps() + iterations - 1) / iterations;
@@ -495,16 +500,17 @@ std::int64_t GroupedImplicitGemm::steps_together() const {
 std::int64_t GroupedImplicitGemm::registers() const {
   // Registers for a unit's elements in flight, and their addresses.
   constexpr std::int64_t kAddresses = 64, kGathered = 16;
-  return kAddresses + (image_is_nchw ? kGathered : 0) + 4 * pieces * (columns() + 1) + 2 * columns() * steps_together();
+  return kAddresses + (image_is_nchw ? kGathered : 0) + 4 * m16_tiles * (columns() + 1) +
+         2 * columns() * steps_in_registers();
 }
 
 double GroupedImplicitGemm::multiply_adds() const {
-  return blocks * warps() * static_cast<double>(steps() * 32 / element_bytes() * 16 * pieces * 8 * columns());
+  return blocks * warps() * static_cast<double>(steps() * 32 / element_bytes() * 16 * m16_tiles * 8 * columns());
 }
 
 std::optional<GroupedImplicitGemm> find_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
-                                                              const Contraction& product, const Target& target) {
-  return GroupedImplicitGemmFinder(graph, kernel, product, target).run();
+                                                              const Contraction& contraction, const Target& target) {
+  return GroupedImplicitGemmFinder(graph, kernel, contraction, target).run();
 }
 
 std::optional<GroupedImplicitGemm> find_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
@@ -512,8 +518,8 @@ std::optional<GroupedImplicitGemm> find_grouped_implicit_gemm(const Graph& graph
   const std::optional<Kernel> grouped = with_groups_as_axis(kernel);
   if (!grouped) return std::nullopt;
   ContractionMatch answer = find_contraction(*grouped);
-  if (!answer.product) return std::nullopt;
-  return find_grouped_implicit_gemm(graph, answer.kernel ? *answer.kernel : *grouped, *answer.product, target);
+  if (!answer.contraction) return std::nullopt;
+  return find_grouped_implicit_gemm(graph, answer.kernel ? *answer.kernel : *grouped, *answer.contraction, target);
 }
 
 }  // namespace fusec

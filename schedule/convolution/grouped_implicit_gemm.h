@@ -40,16 +40,18 @@ struct ImplicitGemmAxis {
   // neighbouring positions within a phase.
   std::int64_t phases() const { return std::min(stride / std::gcd(stride, dilation), taps); }
   // Offset of the tap within its phase, in results.
-  std::int64_t later(std::int64_t of_tap) const { return dilation * (of_tap / phases() * phases()) / stride; }
-  std::int64_t reach() const { return later(taps - 1); }
-  std::int64_t places_of_phase() const { return results + reach(); }
-  std::int64_t places() const { return phases() * places_of_phase(); }
-  std::int64_t place(std::int64_t of_tap) const { return of_tap % phases() * places_of_phase() + later(of_tap); }
+  std::int64_t offset_in_phase(std::int64_t of_tap) const { return dilation * (of_tap / phases() * phases()) / stride; }
+  std::int64_t reach() const { return offset_in_phase(taps - 1); }
+  std::int64_t positions_per_phase() const { return results + reach(); }
+  std::int64_t positions() const { return phases() * positions_per_phase(); }
+  std::int64_t place(std::int64_t of_tap) const {
+    return of_tap % phases() * positions_per_phase() + offset_in_phase(of_tap);
+  }
 };
 
 struct GroupedImplicitGemm {
   Kernel kernel;  // channels of the results are split into group and member
-  Contraction product;
+  Contraction contraction;
   DType dtype = DType::kFloat16;              // of the MMA operands; float32 as tf32, if allowed
   ExprId image = kNoExpr, weights = kNoExpr;  // loads
   std::vector<ExprId> guards;                 // padding conditions of the image
@@ -61,58 +63,60 @@ struct GroupedImplicitGemm {
   bool weights_in_words = false;       // four bytes of channels are contiguous and aligned
   std::vector<ImplicitGemmAxis> axes;  // in the order of the results
 
-  int groups_of_block = 1;
-  int pieces = 1;                 // m16 tiles per warp
-  std::int64_t piece_places = 0;  // positions from one m16 tile to the next
-  std::int64_t half_places = 0;   // positions from a tile's first eight results to its others
+  int groups_per_block = 1;
+  int m16_tiles = 1;                  // m16 tiles per warp
+  std::int64_t m16_tile_stride = 0;   // positions from one m16 tile to the next
+  std::int64_t half_tile_stride = 0;  // positions from a tile's first eight results to its others
 
   // The epilogue kernel: results in vectors of eight channels, as the last axes; for NCHW results, vectors along the
   // last spatial axis with the largest width that divides its extent.
-  Kernel eights;
+  Kernel epilogue;
   int width = 8;
-  std::uint32_t eight = 0, lane = 0;
-  ExprId sum = kNoExpr;                               // the accumulator in `eights`
-  std::vector<std::optional<std::uint32_t>> results;  // by `axes`: the axis in `eights`
-  std::uint32_t result_group = 0, result_member = 0;  // axes in `eights`, for NCHW results
+  std::uint32_t channel_vector = 0, lane = 0;
+  ExprId accumulator = kNoExpr;                       // the accumulator in `epilogue`
+  std::vector<std::optional<std::uint32_t>> results;  // by `axes`: the axis in `epilogue`
+  std::uint32_t result_group = 0, result_member = 0;  // axes in `epilogue`, for NCHW results
 
   std::int64_t element_bytes() const { return bits(dtype) / 8; }
   std::int64_t group_bytes() const { return channels * element_bytes(); }
   std::int64_t taps() const;
   // Bytes of a K slot: what a lane reads at once, or 16 for one ldmatrix row.
   std::int64_t slot_bytes() const { return group_bytes() % 16 == 0 ? 16 : group_bytes() % 8 == 0 ? 8 : 4; }
-  std::int64_t slots_of_tap() const { return group_bytes() / slot_bytes(); }
-  std::int64_t slots_of_step() const { return 32 / slot_bytes(); }
+  std::int64_t slots_per_tap() const { return group_bytes() / slot_bytes(); }
+  std::int64_t slots_per_step() const { return 32 / slot_bytes(); }
   // K slots of a window line. A line is padded to whole K steps if that needs no more steps; its positions are then in
   // different banks.
-  std::int64_t slots_of_line() const;
+  std::int64_t slots_per_line() const;
   std::int64_t lines() const { return taps() / (axes.empty() ? 1 : axes.back().taps); }
-  std::int64_t steps() const { return (lines() * slots_of_line() + slots_of_step() - 1) / slots_of_step(); }
-  // K steps rounded up to a multiple of `steps_together`.
-  std::int64_t padded_steps() const { return (steps() + steps_together() - 1) / steps_together() * steps_together(); }
-  bool has_empty_slots() const { return padded_steps() * slots_of_step() != taps() * slots_of_tap(); }
+  std::int64_t steps() const { return (lines() * slots_per_line() + slots_per_step() - 1) / slots_per_step(); }
+  // K steps rounded up to a multiple of `steps_in_registers`.
+  std::int64_t padded_steps() const {
+    return (steps() + steps_in_registers() - 1) / steps_in_registers() * steps_in_registers();
+  }
+  bool has_empty_slots() const { return padded_steps() * slots_per_step() != taps() * slots_per_tap(); }
 
   std::int64_t columns() const { return (members + 7) / 8; }  // n8 tiles of a group's results
-  std::int64_t results_of_block() const;
+  std::int64_t results_per_block() const;
   // Warps per group: each takes a part of a block's results.
-  std::int64_t parts() const { return results_of_block() / (16 * pieces); }
-  int warps() const { return static_cast<int>(groups_of_block * parts()); }
+  std::int64_t parts() const { return results_per_block() / (16 * m16_tiles); }
+  int warps() const { return static_cast<int>(groups_per_block * parts()); }
   int threads() const { return 32 * warps(); }
-  std::int64_t places() const;
-  std::int64_t units() const { return (groups_of_block * group_bytes() + 15) / 16; }  // 16-byte units per position
+  std::int64_t positions() const;
+  std::int64_t units() const { return (groups_per_block * group_bytes() + 15) / 16; }  // 16-byte units per position
   // Units of a position that neighbouring threads copy together: whole sectors.
-  std::int64_t units_together() const { return units() % 2 == 0 ? 2 : units() == 3 && warps() > 2 ? 3 : 1; }
+  std::int64_t units_per_copy() const { return units() % 2 == 0 ? 2 : units() == 3 && warps() > 2 ? 3 : 1; }
   // NCHW image: threads that have different units of one position.
-  std::int64_t sides_of_place() const;
+  std::int64_t threads_per_position() const;
   // Bytes from one position to the next in shared memory. An odd number of units, so that eight neighbouring positions
   // are in different banks; the last unit may be zeros.
   std::int64_t pitch() const { return 16 * ((units() + 1) | 1); }
-  std::int64_t channels_of_block() const { return groups_of_block * members; }
-  std::int64_t eights_of_block() const { return (channels_of_block() + 7) / 8; }
+  std::int64_t channels_per_block() const { return groups_per_block * members; }
+  std::int64_t channel_vectors() const { return (channels_per_block() + 7) / 8; }
   // NCHW results: elements from one channel to the next in shared memory. The channels of four lanes are in different
   // banks.
-  std::int64_t nchw_pitch() const { return (results_of_block() + 31) / 32 * 32 + 4; }
+  std::int64_t nchw_pitch() const { return (results_per_block() + 31) / 32 * 32 + 4; }
   std::int64_t shared_bytes() const;
-  std::int64_t steps_together() const;  // K steps with weights in registers at a time
+  std::int64_t steps_in_registers() const;  // K steps with weights in registers at a time
 
   std::int64_t registers() const;                   // per thread, estimated
   double multiply_adds() const;                     // on tensor cores, including padding
@@ -121,7 +125,7 @@ struct GroupedImplicitGemm {
 
 // For a GEMM with groups as its batch, or with few results.
 std::optional<GroupedImplicitGemm> find_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
-                                                              const Contraction& product, const Target& target);
+                                                              const Contraction& contraction, const Target& target);
 // For a kernel without a group axis so far.
 std::optional<GroupedImplicitGemm> find_grouped_implicit_gemm(const Graph& graph, const Kernel& kernel,
                                                               const Target& target);

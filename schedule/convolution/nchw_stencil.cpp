@@ -39,7 +39,7 @@ std::optional<std::pair<std::int64_t, std::int64_t>> steps_of(const IndexExpr& e
   return std::pair{*of_result, *of_tap};
 }
 
-bool moves_alike(const IndexExpr& e, const StencilAxis& window) {
+bool strides_match(const IndexExpr& e, const StencilAxis& window) {
   const auto steps = steps_of(e, window.result, window.tap);
   return steps && steps->first * window.dilation == steps->second * window.stride;
 }
@@ -171,7 +171,7 @@ class NchwStencilFinder {
   bool is_of_places(ExprId id) const {
     if (pool()[id].type != ScalarType::kFloat32 && pool()[id].type != ScalarType::kInt32) return false;
     return std::ranges::all_of(indices_of(pool(), id), [&](const IndexExpr& e) {
-      return moves_alike(e, found_.columns) && (!found_.rows || moves_alike(e, *found_.rows));
+      return strides_match(e, found_.columns) && (!found_.rows || strides_match(e, *found_.rows));
     });
   }
 
@@ -225,7 +225,7 @@ class NchwStencilFinder {
     if (found_.staged.size() != 1) return;
     for (const int points_per_stage : {4, 2})
       if (const auto before = vectors_begin(found_.staged[0], points_per_stage)) {
-        found_.copied = points_per_stage;
+        found_.copy_width = points_per_stage;
         found_.before = *before;
         return;
       }
@@ -300,7 +300,7 @@ class NchwStencilFinder {
       if ((!found_.rows || rows < of_thread) && of_thread > 1) continue;
       if (of_thread * t.columns * found_.members() > kMaxNchwStencilAccumulators && of_thread > 1) continue;
       for (const int thread_columns : {1, 2, 4, 8, 16, 24, 32})
-        for (const int thread_rows : shares(std::ceil(rows / t.rows)))
+        for (const int thread_rows : divisions(std::ceil(rows / t.rows)))
           for (const int of_block : {1, 2, 4, 8, 16, 32}) {
             t.thread_columns = thread_columns, t.thread_rows = thread_rows, t.planes = of_block;
             if (t.threads() > kMaxNchwStencilThreads || (of_block > 1 && of_block > planes)) continue;
@@ -327,7 +327,7 @@ class NchwStencilFinder {
   }
 
   // Thread counts that divide the extent evenly over one block, two blocks, and so on.
-  static std::vector<int> shares(double threads) {
+  static std::vector<int> divisions(double threads) {
     std::vector<int> found;
     for (int blocks = 1; blocks <= 16; ++blocks) {
       const int of_block = static_cast<int>(std::ceil(threads / blocks));
@@ -339,9 +339,9 @@ class NchwStencilFinder {
   // Chooses the strides of lines and planes in shared memory, and the points of looped axes per stage.
   bool choose_lines() {
     NchwStencilTiles& t = found_.tiles;
-    const std::int64_t read =
-        found_.columns.stride * (t.block_columns() - t.columns) + found_.before / 4 * 4 + found_.line_of_thread();
-    t.line = static_cast<int>((std::max(found_.copies() * found_.copied, read) + 3) / 4 * 4);
+    const std::int64_t read = found_.columns.stride * (t.block_columns() - t.columns) + found_.before / 4 * 4 +
+                              found_.elements_per_thread_line();
+    t.line = static_cast<int>((std::max(found_.copies() * found_.copy_width, read) + 3) / 4 * 4);
     t.plane = static_cast<int>(t.line * found_.block_height());
     for (std::int64_t points_per_stage = found_.points(); points_per_stage > 0; --points_per_stage) {
       if (found_.points() % points_per_stage != 0) continue;
@@ -358,7 +358,7 @@ class NchwStencilFinder {
     const auto copies = static_cast<double>(found_.copies()), height = static_cast<double>(found_.block_height());
     const double threads = t.threads();
     const double points = static_cast<double>(found_.points()), members = static_cast<double>(found_.members());
-    const double of_line = found_.copied == 1 ? kCopy : kVectorCopy + kElement * found_.copied;
+    const double of_line = found_.copy_width == 1 ? kCopy : kVectorCopy + kElement * found_.copy_width;
     const double lines = std::max(1.0, std::min(height, std::floor(threads / copies)));
     const double planes_at_once = std::max(1.0, std::floor(threads / (lines * copies)));
     const double rounds = std::ceil(t.planes / planes_at_once) * std::ceil(copies / threads);
@@ -368,7 +368,7 @@ class NchwStencilFinder {
     const double weights = static_cast<double>(found_.weight_elements() / t.points_per_stage) * points / threads * 10;
     const double lines_of_thread =
         found_.rows ? static_cast<double>(std::min(found_.rows->reach(t.rows), found_.rows->taps * t.rows)) : 1;
-    const double adding = points * (lines_of_thread * static_cast<double>(found_.line_of_thread()) / 4 +
+    const double adding = points * (lines_of_thread * static_cast<double>(found_.elements_per_thread_line()) / 4 +
                                     (found_.weights.empty() ? 0 : taps * (members >= 4 ? members / 4 : members)) +
                                     taps * members * t.rows * t.columns);
     const double ends = t.rows * members * (kStore * t.columns + 4);
@@ -399,9 +399,9 @@ class NchwStencilFinder {
                          column * t.columns * found_.columns.stride));
       if (thread < copies * lines * planes)
         stores.push_back(4 * (thread / (copies * lines) * points * t.plane + thread / copies % lines * t.line +
-                              thread % copies * found_.copied));
+                              thread % copies * found_.copy_width));
     }
-    return 4 * count_bank_conflicts(loads, 16) + count_bank_conflicts(stores, 4 * found_.copied);
+    return 4 * count_bank_conflicts(loads, 16) + count_bank_conflicts(stores, 4 * found_.copy_width);
   }
 
   // Pads lines and planes to avoid bank conflicts. Returns whether none are left.
@@ -432,9 +432,9 @@ class NchwStencilFinder {
         with_lanes(found_.kernel, found_.columns.result, found_.tiles.columns, found_.vector, found_.lane, follow);
     auto from = follow.begin();
     const auto take = [&](const std::vector<ExprId>& values) {
-      const std::vector<ExprId> taken(from, from + static_cast<std::ptrdiff_t>(values.size()));
+      const std::vector<ExprId> used(from, from + static_cast<std::ptrdiff_t>(values.size()));
       from += static_cast<std::ptrdiff_t>(values.size());
-      return taken;
+      return used;
     };
     found_.reductions_of_vectors = take(found_.reductions);
     found_.staged_of_vectors = take(found_.staged);
@@ -455,8 +455,9 @@ std::int64_t NchwStencil::points() const {
   return count;
 }
 
-std::int64_t NchwStencil::weights_of_plane() const {
-  const std::int64_t elements = tiles.points_per_stage * members() * taps(), points_per_stage = weights_together();
+std::int64_t NchwStencil::weights_per_plane() const {
+  const std::int64_t elements = tiles.points_per_stage * members() * taps(),
+                     points_per_stage = members_per_weight_vector();
   const std::int64_t loads = (elements + points_per_stage - 1) / points_per_stage, served = 32 / points_per_stage;
   const std::int64_t threads = std::int64_t{tiles.thread_columns} * tiles.thread_rows;
   std::vector<std::int64_t> addresses;  // of each plane's first weights

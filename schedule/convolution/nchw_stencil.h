@@ -54,23 +54,23 @@ struct NchwStencil {
   std::vector<ExprId> reductions_of_vectors, staged_of_vectors, weights_of_vectors;
 
   NchwStencilTiles tiles;
-  int copied = 1;  // elements per copy
-  int before = 0;  // elements of the first copy before a block's first position
+  int copy_width = 1;  // elements per copy
+  int before = 0;      // elements of the first copy before a block's first position
 
   std::int64_t members() const { return member ? *kernel.pool.extent(*member).as_constant() : 1; }
   std::int64_t points() const;  // of the looped axes
   std::int64_t block_width() const { return columns.reach(tiles.block_columns()); }
   std::int64_t block_height() const { return rows ? rows->reach(tiles.block_rows()) : 1; }
   std::int64_t taps() const { return columns.taps * (rows ? rows->taps : 1); }
-  std::int64_t copies() const { return (block_width() + before + copied - 1) / copied; }  // per line
+  std::int64_t copies() const { return (block_width() + before + copy_width - 1) / copy_width; }  // per line
   // 4-byte elements that a thread loads of a line, from the vector that holds its first position.
-  std::int64_t line_of_thread() const { return (before + columns.reach(tiles.columns) + 3) / 4 * 4; }
+  std::int64_t elements_per_thread_line() const { return (before + columns.reach(tiles.columns) + 3) / 4 * 4; }
   std::int64_t tile_elements() const { return std::int64_t{tiles.planes} * tiles.points_per_stage * tiles.plane; }
   // Stride of a plane's weights in shared memory; neighbouring planes are in different banks.
-  std::int64_t weights_of_plane() const;
+  std::int64_t weights_per_plane() const;
   // Members with weights loaded by one vector.
-  std::int64_t weights_together() const { return members() % 4 == 0 ? 4 : members() % 2 == 0 ? 2 : 1; }
-  std::int64_t weight_elements() const { return tiles.planes * weights_of_plane(); }
+  std::int64_t members_per_weight_vector() const { return members() % 4 == 0 ? 4 : members() % 2 == 0 ? 2 : 1; }
+  std::int64_t weight_elements() const { return tiles.planes * weights_per_plane(); }
   std::int64_t shared_bytes() const;
 
   double blocks = 1, instructions = 0;  // predicted, summed over all threads

@@ -294,28 +294,28 @@ class NhwcStencilFinder {
 
 }  // namespace
 
-std::int64_t offset_from_first(const NhwcStencil& windows, const IndexExpr& e, const NhwcStencilPoint& point) {
+std::int64_t offset_from_first(const NhwcStencil& stencil, const IndexExpr& e, const NhwcStencilPoint& point) {
   std::int64_t growth = 0;
   const auto add = [&](std::uint32_t axis, std::int64_t at) {
     if (at != 0) growth += at * coefficient_of(e, {Variable::Kind::kAxis, axis}).value_or(0);
   };
-  for (std::size_t i = 0; i < windows.coarsened_axes.size(); ++i) add(windows.coarsened_axes[i].axis, point[i]);
-  for (std::size_t i = 0; i < windows.unrolled_axes.size(); ++i)
-    add(windows.unrolled_axes[i], point[windows.coarsened_axes.size() + i]);
+  for (std::size_t i = 0; i < stencil.coarsened_axes.size(); ++i) add(stencil.coarsened_axes[i].axis, point[i]);
+  for (std::size_t i = 0; i < stencil.unrolled_axes.size(); ++i)
+    add(stencil.unrolled_axes[i], point[stencil.coarsened_axes.size() + i]);
   return growth;
 }
 
-std::vector<std::int64_t> vector_key(const NhwcStencil& windows, ExprId load, const IndexExpr& position,
+std::vector<std::int64_t> vector_key(const NhwcStencil& stencil, ExprId load, const IndexExpr& position,
                                      const NhwcStencilPoint& point) {
-  const ExprPool& pool = windows.kernel.pool;
-  std::vector<std::int64_t> all{offset_from_first(windows, position, point)};
+  const ExprPool& pool = stencil.kernel.pool;
+  std::vector<std::int64_t> all{offset_from_first(stencil, position, point)};
   if (const ExprId guard = pool[load].args[0]; guard != kNoExpr)
     for (const ExprId id : reachable(pool, std::span(&guard, 1)))
-      if (pool[id].op == ExprOp::kIndex) all.push_back(offset_from_first(windows, pool[id].indices[0], point));
+      if (pool[id].op == ExprOp::kIndex) all.push_back(offset_from_first(stencil, pool[id].indices[0], point));
   return all;
 }
 
-std::vector<NhwcStencilPoint> points_in_memory_order(const NhwcStencil& windows, const Graph& graph) {
+std::vector<NhwcStencilPoint> points_in_memory_order(const NhwcStencil& stencil, const Graph& graph) {
   std::vector<NhwcStencilPoint> points{{}};
   const auto extend = [&](std::int64_t count) {
     std::vector<NhwcStencilPoint> longer;
@@ -326,13 +326,13 @@ std::vector<NhwcStencilPoint> points_in_memory_order(const NhwcStencil& windows,
       }
     points = std::move(longer);
   };
-  for (const CoarsenedAxis& walk : windows.coarsened_axes) extend(walk.steps);
-  for (const std::uint32_t a : windows.unrolled_axes) extend(windows.kernel.pool.extent(a).as_constant().value_or(1));
-  const auto window = std::ranges::find_if(windows.loads, [](const WindowLoad& w) { return !w.staged; });
-  if (window == windows.loads.end()) return points;
-  const IndexExpr position = position_of(graph, windows.kernel.pool, window->load);
+  for (const CoarsenedAxis& walk : stencil.coarsened_axes) extend(walk.steps);
+  for (const std::uint32_t a : stencil.unrolled_axes) extend(stencil.kernel.pool.extent(a).as_constant().value_or(1));
+  const auto window = std::ranges::find_if(stencil.loads, [](const WindowLoad& w) { return !w.staged; });
+  if (window == stencil.loads.end()) return points;
+  const IndexExpr position = position_of(graph, stencil.kernel.pool, window->load);
   std::ranges::stable_sort(points, {},
-                           [&](const NhwcStencilPoint& p) { return offset_from_first(windows, position, p); });
+                           [&](const NhwcStencilPoint& p) { return offset_from_first(stencil, position, p); });
   return points;
 }
 

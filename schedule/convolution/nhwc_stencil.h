@@ -55,11 +55,11 @@ struct NhwcStencil {
 std::optional<NhwcStencil> find_nhwc_stencil(const Kernel& kernel, const Graph& graph, const Target& target);
 
 // How much the expression grows from the first point (all zeros) to this point.
-std::int64_t offset_from_first(const NhwcStencil& windows, const IndexExpr& e, const NhwcStencil::Point& point);
+std::int64_t offset_from_first(const NhwcStencil& stencil, const IndexExpr& e, const NhwcStencil::Point& point);
 // Offsets of everything that determines a load's vector: its position and its padding conditions.
-std::vector<std::int64_t> vector_key(const NhwcStencil& windows, ExprId load, const IndexExpr& position,
+std::vector<std::int64_t> vector_key(const NhwcStencil& stencil, ExprId load, const IndexExpr& position,
                                      const NhwcStencil::Point& point);
 // All points, in the order of their vectors in memory.
-std::vector<NhwcStencil::Point> points_in_memory_order(const NhwcStencil& windows, const Graph& graph);
+std::vector<NhwcStencil::Point> points_in_memory_order(const NhwcStencil& stencil, const Graph& graph);
 
 }  // namespace fusec

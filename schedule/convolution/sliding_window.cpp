@@ -139,7 +139,7 @@ class SlidingWindowFinder {
   bool find_loads() {
     found_.loads.clear();
     Axes axes = axes_of_reductions();
-    axes.push_back(found_.walked);
+    axes.push_back(found_.sliding_axis);
     bool across = false;  // across columns, not one element per column
     for (const ExprId id : reachable(pool(), roots_of(found_.kernel))) {
       const ExprNode& n = pool()[id];
@@ -165,7 +165,7 @@ class SlidingWindowFinder {
     std::map<ValueId, int> loads;
     for (const ExprId id : found_.loads) ++loads[pool()[id].source];
     for (const ExprId id : found_.loads)
-      for (std::int64_t step = 0; step < found_.steps && depends_on(id, found_.walked); ++step) {
+      for (std::int64_t step = 0; step < found_.steps && depends_on(id, found_.sliding_axis); ++step) {
         const IndexExpr at = index_at(found_, position_of(graph_, pool(), id), {.step = step});
         if (!read[pool()[id].source].insert(at).second && loads[pool()[id].source] > 1) return true;
       }
@@ -177,7 +177,7 @@ class SlidingWindowFinder {
   bool resamples() const {
     std::map<ValueId, int> loads;
     for (const ExprId id : found_.loads)
-      if (depends_on(id, found_.walked) && is_resampled(id) && ++loads[pool()[id].source] > 1) return true;
+      if (depends_on(id, found_.sliding_axis) && is_resampled(id) && ++loads[pool()[id].source] > 1) return true;
     return false;
   }
 
@@ -206,7 +206,7 @@ class SlidingWindowFinder {
   void divide(std::uint32_t axis, int steps) {
     ExprPool& p = found_.kernel.pool;
     const IndexExpr extent = p.extent(axis);
-    found_.walked = axis, found_.steps = steps;
+    found_.sliding_axis = axis, found_.steps = steps;
     found_.whole = proves_multiple_of(extent, steps, p.bounds());
     found_.clipped = !found_.whole && range_of(extent, p.bounds()).min >= steps;
     found_.tiles = p.new_axis(simplify(ceil_div(extent, steps), p.bounds()));
@@ -249,7 +249,7 @@ class SlidingWindowFinder {
       double least = 1;
       for (const std::uint32_t axis : pool()[r].axes) {
         found_.slid[r] = axis;
-        const double share = share_of_distinct_rows(r, *pool().extent(axis).as_constant());
+        const double share = fraction_of_distinct_rows(r, *pool().extent(axis).as_constant());
         if (share >= least) continue;
         least = share;
         best = axis;
@@ -261,7 +261,7 @@ class SlidingWindowFinder {
     }
   }
 
-  double share_of_distinct_rows(ExprId reduction, std::int64_t rows) const {
+  double fraction_of_distinct_rows(ExprId reduction, std::int64_t rows) const {
     std::set<std::vector<IndexExpr>> distinct;
     for (std::int64_t step = 0; step < found_.steps; ++step)
       for (std::int64_t row = 0; row < rows; ++row) distinct.insert(row_key(found_, reduction, step, row));
@@ -276,11 +276,11 @@ class SlidingWindowFinder {
   // Predicted instructions. Infinite if the results share nothing and are few. Stops counting at `least`: the result is
   // then no less than that.
   double cost(double least) const {
-    std::set<std::pair<ValueId, PlacedLoad>> distinct;
+    std::set<std::pair<ValueId, LoadPosition>> distinct;
     double combined = 0;
     bool shared = false;
     const auto load = [&](ExprId id, const SlidingWindowPoint& point) {
-      shared = !distinct.emplace(pool()[id].source, placed_load(found_, graph_, id, point)).second || shared;
+      shared = !distinct.emplace(pool()[id].source, load_position(found_, graph_, id, point)).second || shared;
     };
     const auto add = [&](ExprId root, const SlidingWindowPoint& point) {
       for (const ExprId id : reachable(pool(), std::span(&root, 1)))
@@ -311,30 +311,30 @@ class SlidingWindowFinder {
         }
       }
     }
-    const std::vector<ExprId> behind = epilogue_loads();
+    const std::vector<ExprId> epilogue = epilogue_loads();
     for (std::int64_t step = 0; step < found_.steps; ++step)
-      for (const ExprId id : behind) load(id, {.step = step});
+      for (const ExprId id : epilogue) load(id, {.step = step});
     if (!shared && results() / found_.steps < kFewThreads) return std::numeric_limits<double>::infinity();
     return so_far();
   }
 
   double waste_of_steps() const {
-    const auto extent = static_cast<double>(value_at_hint(pool().extent(found_.walked), graph_.symbols));
+    const auto extent = static_cast<double>(value_at_hint(pool().extent(found_.sliding_axis), graph_.symbols));
     return std::ceil(extent / found_.steps) * found_.steps / extent;
   }
 
   // Loads outside of reductions.
   std::vector<ExprId> epilogue_loads() const {
-    std::vector<ExprId> behind, left = roots_of(found_.kernel);
+    std::vector<ExprId> epilogue, left = roots_of(found_.kernel);
     std::set<ExprId> seen;
     while (!left.empty()) {
       const ExprId id = left.back();
       left.pop_back();
       if (id == kNoExpr || !seen.insert(id).second || pool()[id].op == ExprOp::kReduce) continue;
-      if (pool()[id].op == ExprOp::kLoad && std::ranges::binary_search(found_.loads, id)) behind.push_back(id);
+      if (pool()[id].op == ExprOp::kLoad && std::ranges::binary_search(found_.loads, id)) epilogue.push_back(id);
       left.insert(left.end(), pool()[id].args.begin(), pool()[id].args.end());
     }
-    return behind;
+    return epilogue;
   }
 
   // Predicted instructions with one result per thread.
@@ -387,7 +387,7 @@ IndexExpr index_at(const SlidingWindow& windows, const IndexExpr& e, const Slidi
   };
   const auto value = [&](Variable v) -> std::optional<IndexExpr> {
     if (v.kind != Variable::Kind::kAxis) return std::nullopt;
-    if (v.id == windows.walked) return first() + point.step;
+    if (v.id == windows.sliding_axis) return first() + point.step;
     if (!point.axes) return std::nullopt;
     const auto at = std::ranges::find(*point.axes, v.id);
     if (at == point.axes->end()) return std::nullopt;
@@ -409,7 +409,8 @@ std::vector<IndexComparison> conditions_at(const SlidingWindow& windows, ExprId 
   return open;
 }
 
-PlacedLoad placed_load(const SlidingWindow& windows, const Graph& graph, ExprId load, const SlidingWindowPoint& point) {
+LoadPosition load_position(const SlidingWindow& windows, const Graph& graph, ExprId load,
+                           const SlidingWindowPoint& point) {
   const ExprNode& n = windows.kernel.pool[load];
   const Bounds& bounds = windows.kernel.pool.bounds();
   const std::vector<IndexExpr>& shape = graph.tensor(n.source).shape;
@@ -421,9 +422,9 @@ PlacedLoad placed_load(const SlidingWindow& windows, const Graph& graph, ExprId 
     if (!proves(windows, shape[d] - 1 - own, point)) at = min(at, shape[d] - 1);
     indices.push_back(simplify(at, bounds));
   }
-  PlacedLoad placed{simplify(flat_index(shape, indices), bounds), {}};
-  if (n.args[0] != kNoExpr) placed.guards = conditions_at(windows, n.args[0], point);
-  return placed;
+  LoadPosition position_of_load{simplify(flat_index(shape, indices), bounds), {}};
+  if (n.args[0] != kNoExpr) position_of_load.guards = conditions_at(windows, n.args[0], point);
+  return position_of_load;
 }
 
 std::vector<IndexComparison> conditions_of_row(const SlidingWindow& windows, ExprId reduction, std::int64_t step,

@@ -27,8 +27,8 @@ struct SlidingWindow {
   static constexpr int kThreads = 128;  // per block
 
   Kernel kernel;  // its pool also has the axes below
-  std::uint32_t walked = 0;
-  int steps = 1;                       // results per thread along `walked`
+  std::uint32_t sliding_axis = 0;
+  int steps = 1;                       // results per thread along `sliding_axis`
   std::uint32_t tiles = 0, first = 0;  // axis that numbers the threads, and a thread's first result
   bool whole = true;                   // each thread has all its results
   bool clipped = false;  // the last thread's results are shifted to end at the axis' end: some are computed twice
@@ -54,13 +54,13 @@ std::optional<SlidingWindow> find_sliding_window(const Kernel& kernel, const Gra
 IndexExpr index_at(const SlidingWindow& windows, const IndexExpr& e, const SlidingWindow::Point& point);
 
 // A load at a point: a position that is always valid, and the comparisons under which it is the requested element.
-struct PlacedLoad {
+struct LoadPosition {
   IndexExpr position;
   std::vector<IndexComparison> guards;  // unproven ones only
-  auto operator<=>(const PlacedLoad&) const = default;
+  auto operator<=>(const LoadPosition&) const = default;
 };
-PlacedLoad placed_load(const SlidingWindow& windows, const Graph& graph, ExprId load,
-                       const SlidingWindow::Point& point);
+LoadPosition load_position(const SlidingWindow& windows, const Graph& graph, ExprId load,
+                           const SlidingWindow::Point& point);
 // The unproven comparisons of a condition at a point.
 std::vector<IndexComparison> conditions_at(const SlidingWindow& windows, ExprId condition,
                                            const SlidingWindow::Point& point);

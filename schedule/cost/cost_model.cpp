@@ -61,14 +61,14 @@ Prediction predict(const Work& work, const Target& target) {
   const double spilled = std::max(0.0, work.registers - kMostRegisters);
   const double moved = (work.read + work.written) * std::max(1.0, work.sector_overfetch / kCacheOverMemoryRate);
   const double bytes = moved + 2 * 4 * spilled * work.blocks * work.threads;
-  const double bandwidth = std::min(target.bandwidth, running.blocks * work.on_the_way / target.latency_seconds);
+  const double bandwidth = std::min(target.bandwidth, running.blocks * work.in_flight_bytes / target.latency_seconds);
   Prediction p;
   p.launch = work.launches * target.launch_seconds;
   p.memory = bytes / bandwidth;
   p.compute = running.waves * unit_seconds(work, target);
-  if (work.compute_apart > 0) {
-    p.memory = std::min(p.memory, work.memory_apart);
-    p.compute = std::min(p.compute, work.compute_apart);
+  if (work.separate_compute > 0) {
+    p.memory = std::min(p.memory, work.separate_memory);
+    p.compute = std::min(p.compute, work.separate_compute);
   }
   p.total = p.launch + std::max(p.memory, p.compute);
   p.read = work.read;
@@ -91,12 +91,12 @@ Work horizontally_fused(const Work& a, const Work& b, const Target& target) {
           .special = a.special + b.special,
           .blocks = blocks,
           .threads = mean(a.threads, b.threads),
-          .on_the_way = mean(a.on_the_way, b.on_the_way),
+          .in_flight_bytes = mean(a.in_flight_bytes, b.in_flight_bytes),
           .launches = std::max(a.launches, b.launches),
           .registers = std::max(a.registers, b.registers),
           .shared = std::max(a.shared, b.shared),
-          .memory_apart = of_a.memory + of_b.memory,
-          .compute_apart = of_a.compute + of_b.compute};
+          .separate_memory = of_a.memory + of_b.memory,
+          .separate_compute = of_a.compute + of_b.compute};
 }
 
 bool stores_nothing(const Graph& graph, const Kernel& kernel) {

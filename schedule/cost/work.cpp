@@ -120,22 +120,22 @@ void multiply(double pairs, bool tensor_cores, ScalarType type, Work& work) {
 }
 
 // The tile of a product that a block computes at a time, and its resources.
-struct ProductTiles {
+struct ContractionTiles {
   double rows = kTile, columns = kTile, threads = 256;
-  double on_the_way = 0, shared = 0;
+  double in_flight_bytes = 0, shared = 0;
   double fragments = 0;       // registers per thread for operand fragments
   double split_k = 1;         // splits of K, one per block
   double stream_k_tiles = 0;  // stream-K: number of last tiles, which stream_k_blocks blocks share
   double stream_k_blocks = 0;
 };
 
-ProductTiles tiles_of(const GemmForm& form) {
+ContractionTiles tiles_of(const GemmForm& form) {
   const GemmTiles& t = form.tiles;
-  ProductTiles tiles{.rows = static_cast<double>(t.rows),
-                     .columns = static_cast<double>(form.pairs ? t.columns / 2 : t.columns),
-                     .threads = static_cast<double>(t.threads()),
-                     .on_the_way = static_cast<double>(stage_bytes(form) * (t.stages - 1)),
-                     .shared = static_cast<double>(shared_bytes(form))};
+  ContractionTiles tiles{.rows = static_cast<double>(t.rows),
+                         .columns = static_cast<double>(form.pairs ? t.columns / 2 : t.columns),
+                         .threads = static_cast<double>(t.threads()),
+                         .in_flight_bytes = static_cast<double>(stage_bytes(form) * (t.stages - 1)),
+                         .shared = static_cast<double>(shared_bytes(form))};
   // Tensor cores hold two K slices of 16; without them a thread holds one slice of 4 for four of its rows at a time.
   for (const GemmLoop& loop : form.loops) {
     const auto left = static_cast<double>(loop.left.size()), right = static_cast<double>(loop.right.size());
@@ -146,36 +146,36 @@ ProductTiles tiles_of(const GemmForm& form) {
   return tiles;
 }
 
-ProductTiles tiles_of(const ConvolutionForm& form) {
+ContractionTiles tiles_of(const ConvolutionForm& form) {
   const GemmTiles& t = form.tiles;
   return {.rows = static_cast<double>(t.rows),
           .columns = static_cast<double>(t.columns),
           .threads = static_cast<double>(t.threads()),
-          .on_the_way = static_cast<double>(form.stage_bytes() * (t.stages - 1)),
+          .in_flight_bytes = static_cast<double>(form.stage_bytes() * (t.stages - 1)),
           .shared = static_cast<double>(form.shared_bytes()),
           .split_k = static_cast<double>(t.split_k)};
 }
 
-ProductTiles tiles_of(const Contraction& product) {
-  ProductTiles tiles{.threads = product.tensor_dtype ? 128.0 : 256.0};
-  for (const ContractionLoop& loop : product.loops)
-    tiles.on_the_way =
-        std::max(tiles.on_the_way, static_cast<double>(loop.left.size() + loop.right.size()) * kTile * kStepBytes);
+ContractionTiles tiles_of(const Contraction& contraction) {
+  ContractionTiles tiles{.threads = contraction.tensor_dtype ? 128.0 : 256.0};
+  for (const ContractionLoop& loop : contraction.loops)
+    tiles.in_flight_bytes =
+        std::max(tiles.in_flight_bytes, static_cast<double>(loop.left.size() + loop.right.size()) * kTile * kStepBytes);
   return tiles;
 }
 
 // Returns the tiles of the chosen candidate. Warpgroups do not use stream-K.
-ProductTiles tiles_taken(GemmForm form, const std::optional<WarpgroupGemms>& wide) {
+ContractionTiles tiles_taken(GemmForm form, const std::optional<WarpgroupGemms>& wide) {
   if (wide) form.tiles = *std::ranges::find_if(form.ranking, [](const GemmTiles& t) { return t.stream_k_tiles == 0; });
-  ProductTiles tiles = tiles_of(form);
+  ContractionTiles tiles = tiles_of(form);
   tiles.split_k = wide ? wide->forms[0].tiles.split_k : form.tiles.split_k;
   tiles.stream_k_tiles = form.tiles.stream_k_tiles;
   tiles.stream_k_blocks = form.tiles.stream_k_blocks;
   return tiles;
 }
 
-ProductTiles tiles_taken(const ConvolutionForm& form, const std::optional<WarpgroupGemms>& wide) {
-  ProductTiles tiles = tiles_of(form);
+ContractionTiles tiles_taken(const ConvolutionForm& form, const std::optional<WarpgroupGemms>& wide) {
+  ContractionTiles tiles = tiles_of(form);
   if (wide) tiles.split_k = wide->forms[0].tiles.split_k;
   return tiles;
 }
@@ -185,62 +185,63 @@ double times_by_warps(const Target& target) {
   return 1 / target.mma_sync_rate;
 }
 
-bool of_float8(const ExprPool& pool, const Contraction& product) {
-  return std::ranges::all_of(product.loops, [&](const ContractionLoop& loop) {
+bool of_float8(const ExprPool& pool, const Contraction& contraction) {
+  return std::ranges::all_of(contraction.loops, [&](const ContractionLoop& loop) {
     const auto stored = [&](ExprId factor) { return multiplies(DType::kFloat8E4M3FN, pool[factor].dtype); };
     return std::ranges::all_of(loop.left, stored) && std::ranges::all_of(loop.right, stored);
   });
 }
 
-void count_product(const Graph& graph, WorkCounter& count, const Kernel& kernel, const Contraction& product,
-                   const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
-  ProductTiles tile = gemm ? tiles_of(*gemm) : tiles_of(product);
-  const bool split_k = gemm && (gemm->tiles.stream_k_tiles > 0 || can_split_k(kernel.pool, product, *gemm, target));
+void count_contraction(const Graph& graph, WorkCounter& count, const Kernel& kernel, const Contraction& contraction,
+                       const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
+  ContractionTiles tile = gemm ? tiles_of(*gemm) : tiles_of(contraction);
+  const bool split_k = gemm && (gemm->tiles.stream_k_tiles > 0 || can_split_k(kernel.pool, contraction, *gemm, target));
   std::optional<WarpgroupGemms> wide;
   if (gemm && (split_k || target.mma_sync_rate < 1))
-    wide = best_warpgroup_gemm({&kernel, &product, &*gemm, nullptr, &graph}, target);
+    wide = best_warpgroup_gemm({&kernel, &contraction, &*gemm, nullptr, &graph}, target);
   if (split_k) tile = tiles_taken(*gemm, wide);
-  const bool whole = kernel.pool[product.loops[0].terms[0].reduction].type == ScalarType::kInt32;
+  const bool whole = kernel.pool[contraction.loops[0].terms[0].reduction].type == ScalarType::kInt32;
   bool gathered_bytes = false, tf32 = gemm && gemm->tf32;
-  const bool of_bytes = whole || of_float8(kernel.pool, product);
+  const bool of_bytes = whole || of_float8(kernel.pool, contraction);
   const bool of_tiles =
-      of_bytes || kernel.numerics.allow_tf32 || has_few_tiles_and_large_k(kernel.pool, product, target);
+      of_bytes || kernel.numerics.allow_tf32 || has_few_tiles_and_large_k(kernel.pool, contraction, target);
   if (!gemm && (of_tiles || target.mma_sync_rate < 1)) {
-    if (const auto gathered = find_convolution(graph, kernel, product, target)) {
-      wide = best_warpgroup_convolution(graph, kernel, product, *gathered, target);
+    if (const auto gathered = find_convolution(graph, kernel, contraction, target)) {
+      wide = best_warpgroup_convolution(graph, kernel, contraction, *gathered, target);
       if (of_tiles) tile = tiles_taken(*gathered, wide);
       gathered_bytes = bits(gathered->dtype) == 8;
       tf32 = gathered->tf32;
     } else {
-      wide = best_warpgroup_images(graph, kernel, product, target);
+      wide = best_warpgroup_images(graph, kernel, contraction, target);
     }
   }
-  if (product.expert_index) count.choose_along(product.expert_index->axis);
-  const Axes rows = united(product.batch, product.rows);
-  const double batches = count.points(product.batch);
-  const double row_tiles = tiles(count.points(product.rows), tile.rows);
-  const double column_tiles = tiles(count.points(product.columns), tile.columns);
+  if (contraction.expert_index) count.choose_along(contraction.expert_index->axis);
+  const Axes rows = united(contraction.batch, contraction.rows);
+  const double batches = count.points(contraction.batch);
+  const double row_tiles = tiles(count.points(contraction.rows), tile.rows);
+  const double column_tiles = tiles(count.points(contraction.columns), tile.columns);
   std::vector<ExprId> sums;
-  for (const ContractionLoop& loop : product.loops)
+  for (const ContractionLoop& loop : contraction.loops)
     for (const ContractionTerm& term : loop.terms) sums.push_back(term.reduction);
   std::vector<ExprId> stops = sums;
-  stops.insert(stops.end(), product.row_values.begin(), product.row_values.end());
+  stops.insert(stops.end(), contraction.row_values.begin(), contraction.row_values.end());
   // Tiles at the edges count as full tiles. 8-bit operands are faster and tf32 is slower: both count as 16-bit
   // operations of equal time.
   const bool bytes = gathered_bytes || (gemm && bits(gemm->dtype) == 8);
   double as_wide = bytes ? target.float16_rate / target.float8_rate : tf32 ? 2 : 1;
-  const bool on_tensor_cores = gemm ? gemm->tensor_cores() : gathered_bytes || tf32 || product.tensor_dtype.has_value();
+  const bool on_tensor_cores =
+      gemm ? gemm->tensor_cores() : gathered_bytes || tf32 || contraction.tensor_dtype.has_value();
   if (on_tensor_cores && !wide) as_wide *= times_by_warps(target);
   const double padded = as_wide * batches * row_tiles * tile.rows * column_tiles * tile.columns;
-  for (const ContractionLoop& loop : product.loops) {
+  for (const ContractionLoop& loop : contraction.loops) {
     const double k = count.points(loop.k);
     for (const ContractionTerm& term : loop.terms)
       multiply(padded * k, on_tensor_cores, kernel.pool[term.reduction].type, work);
     count.execute_all(count.between(loop.left, stops), {}, column_tiles, work);
     count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
   }
-  count.execute_all(count.between(product.row_values, sums), rows, column_tiles, work);
-  count.execute_all(count.between(roots_of(kernel), stops), united(rows, product.columns), 1, work);
+  count.execute_all(count.between(contraction.row_values, sums), rows, column_tiles, work);
+  count.execute_all(count.between(roots_of(kernel), stops), united(rows, contraction.columns), 1, work);
   work.blocks = batches * row_tiles * column_tiles * tile.split_k + tile.stream_k_blocks - tile.stream_k_tiles;
   // Upper bound for stream-K: a block's range may end one tile and begin another.
   const double parts = tile.split_k > 1 ? work.blocks : tile.stream_k_blocks + tile.stream_k_tiles;
@@ -251,7 +252,7 @@ void count_product(const Graph& graph, WorkCounter& count, const Kernel& kernel,
     work.launches = 2;
   }
   work.threads = tile.threads;
-  work.on_the_way = tile.on_the_way;
+  work.in_flight_bytes = tile.in_flight_bytes;
   work.shared = tile.shared;
   // The epilogue runs after the last multiplication, when the fragments are dead.
   work.registers = std::max(work.registers, kAddresses + tile.fragments) +
@@ -268,7 +269,7 @@ void count_groups(const GroupedImplicitGemm& groups, const Target& target, Work&
   work.blocks = groups.blocks;
   work.threads = groups.threads();
   work.shared = static_cast<double>(groups.shared_bytes());
-  work.on_the_way = static_cast<double>(16 * groups.places() * groups.units());
+  work.in_flight_bytes = static_cast<double>(16 * groups.positions() * groups.units());
   work.registers = std::max(work.registers, static_cast<double>(groups.registers()));
 }
 
@@ -277,26 +278,26 @@ constexpr double kOperationsOfCopy = 60;
 
 // A block computes whole rows. The accumulators occur in the expressions once at the output's columns and once per
 // reduction.
-void count_row_product(const Graph& graph, const WorkCounter& count, const RowGemm& form, const Target& target,
-                       Work& work) {
-  const Contraction& product = form.product;
+void count_row_gemm(const Graph& graph, const WorkCounter& count, const RowGemm& form, const Target& target,
+                    Work& work) {
+  const Contraction& contraction = form.contraction;
   const std::optional<GemmForm> pipelined = find_pipelined_row_gemm(graph, form, target);
   const RowGemmTiles layout = tiles_of(form);
-  const Axes rows = united(product.batch, product.rows);
-  const double batches = count.points(product.batch);
+  const Axes rows = united(contraction.batch, contraction.rows);
+  const double batches = count.points(contraction.batch);
   const double of_block = pipelined ? pipelined->tiles.rows : form.rows;
   // A warp computes 32 columns of the chunk even if only some exist.
-  const int chunk_of_warps = product.tensor_dtype ? layout.threads : layout.chunk;
+  const int chunk_of_warps = contraction.tensor_dtype ? layout.threads : layout.chunk;
   const double chunk = pipelined ? pipelined->tiles.columns : chunk_of_warps;
-  const double row_tiles = tiles(count.points(product.rows), of_block);
+  const double row_tiles = tiles(count.points(contraction.rows), of_block);
   std::vector<ExprId> stops;
-  for (const ContractionLoop& loop : product.loops)
+  for (const ContractionLoop& loop : contraction.loops)
     for (const ContractionTerm& term : loop.terms) stops.push_back(term.reduction);
-  for (const auto& [twin, sum] : form.twins) stops.push_back(twin);
-  const double columns = tiles(count.points(product.columns), chunk) * chunk;
-  const bool on_tensor_cores = product.tensor_dtype.has_value();
+  for (const auto& [twin, sum] : form.accumulator_at_columns) stops.push_back(twin);
+  const double columns = tiles(count.points(contraction.columns), chunk) * chunk;
+  const bool on_tensor_cores = contraction.tensor_dtype.has_value();
   const double padded = (on_tensor_cores ? times_by_warps(target) : 1) * batches * row_tiles * of_block * columns;
-  for (const ContractionLoop& loop : product.loops) {
+  for (const ContractionLoop& loop : contraction.loops) {
     for (const ContractionTerm& term : loop.terms)
       multiply(padded * count.points(loop.k), on_tensor_cores, form.kernel.pool[term.reduction].type, work);
     count.execute_all(count.between(loop.left, stops), {}, columns / chunk, work);
@@ -308,8 +309,8 @@ void count_row_product(const Graph& graph, const WorkCounter& count, const RowGe
   count.execute_all(count.between(roots_of(form.kernel), stops), rows, 1, work);
   work.blocks = batches * row_tiles;
   work.threads = pipelined ? pipelined->tiles.threads() : layout.threads;
-  work.on_the_way = pipelined ? static_cast<double>(stage_bytes(*pipelined) * (pipelined->tiles.stages - 1))
-                              : (of_block + chunk) * kStepBytes;
+  work.in_flight_bytes = pipelined ? static_cast<double>(stage_bytes(*pipelined) * (pipelined->tiles.stages - 1))
+                                   : (of_block + chunk) * kStepBytes;
   if (pipelined) work.shared = static_cast<double>(std::max(tile_bytes(*pipelined), whole_rows_bytes(*pipelined)));
   work.registers += of_block * chunk / work.threads;
 }
@@ -330,11 +331,12 @@ void count_attention(const WorkCounter& count, const Attention& form, const Targ
   // Whether TMA can copy the operands is not known yet; usually it can.
   const bool wide = splits == 1 && warpgroup_tiles(form, target);
   const double pairs = form.tensor_dtype && !wide ? times_by_warps(target) * scores : scores;
-  multiply(passes * pairs * count.points(form.depth), form.tensor_dtype.has_value(), pool[form.product].type, work);
+  multiply(passes * pairs * count.points(form.head_dim), form.tensor_dtype.has_value(), pool[form.contraction].type,
+           work);
   multiply(pairs * count.points(form.columns), form.tensor_dtype.has_value(), pool[form.result].type, work);
   // The two products are counted above. The softmax is counted by what the kernel executes, not by its formulas.
-  std::vector<ExprId> counted = {form.product,     form.result, pool[form.product].args[0], pool[form.result].args[0],
-                                 form.row_maximum, form.total};
+  std::vector<ExprId> counted = {form.contraction,          form.result,      pool[form.contraction].args[0],
+                                 pool[form.result].args[0], form.row_maximum, form.total};
   counted.push_back(form.shifted_total);
   counted.insert(counted.end(), form.some_key.begin(), form.some_key.end());
   counted.insert(counted.end(), form.no_key.begin(), form.no_key.end());
@@ -354,7 +356,7 @@ void count_attention(const WorkCounter& count, const Attention& form, const Targ
     const auto inside = [&](const Axes& axes) {
       return std::ranges::any_of(axes, [&](std::uint32_t a) {
         return std::ranges::find(form.keys, a) != form.keys.end() ||
-               std::ranges::find(form.depth, a) != form.depth.end();
+               std::ranges::find(form.head_dim, a) != form.head_dim.end();
       });
     };
     return inside(count.depends(id)) || inside(pool[id].axes);
@@ -362,7 +364,7 @@ void count_attention(const WorkCounter& count, const Attention& form, const Targ
   count.execute_all(behind, {}, 1, work);
   work.blocks = count.points(form.batch) * row_tiles * splits;
   work.threads = tile.threads;
-  work.on_the_way = bytes_in_flight(tile);
+  work.in_flight_bytes = bytes_in_flight(tile);
   work.registers = 64 + static_cast<double>(tile.columns) * tile.rows / tile.threads;
   if (splits == 1) return;
   // Each split writes, and the second kernel reads, a row's accumulators, maximum and total.
@@ -446,21 +448,21 @@ void count_rows(const Graph& graph, const WorkCounter& count, const Kernel& kern
   work.launches = launch.launches;
   work.sector_overfetch = launch.sector_overfetch;
   // A thread issues all loads of its part of a row before it uses any.
-  work.on_the_way = kLoadBytes * work.threads * std::clamp(of_block / threads / 4, 1.0, 4.0);
+  work.in_flight_bytes = kLoadBytes * work.threads * std::clamp(of_block / threads / 4, 1.0, 4.0);
   work.registers += std::min(of_block / threads, 64.0);
   if (launch.blocks == 0) return;
   constexpr double kAtOnce = 4;  // vectors in flight per thread
   work.blocks = launch.blocks;
   work.threads = launch.threads;
   work.shared = launch.shared_bytes;
-  work.on_the_way = kAtOnce * kLoadBytes * work.threads;
+  work.in_flight_bytes = kAtOnce * kLoadBytes * work.threads;
 }
 
 void count_elements(const WorkCounter& count, const Kernel& kernel, double of_thread, Work& work) {
   const Axes& axes = kernel.outputs[0].axes;
   count.execute_all(count.between(roots_of(kernel), {}), axes, 1, work);
   work.blocks = std::max(1.0, std::ceil(count.points(axes) / (of_thread * work.threads)));
-  work.on_the_way = kLoadBytes * work.threads;
+  work.in_flight_bytes = kLoadBytes * work.threads;
 }
 
 double bytes_of(const Graph& graph, ValueId v) {
@@ -494,10 +496,10 @@ Work work_of_update(const Graph& graph, const Node& node) {
 
 Work count_work(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
   Work work;
-  const Kernel& shaped = form.attention     ? form.attention->kernel
-                         : form.row_product ? form.row_product->kernel
-                         : form.rewritten   ? *form.rewritten
-                                            : kernel;
+  const Kernel& shaped = form.attention   ? form.attention->kernel
+                         : form.row_gemm  ? form.row_gemm->kernel
+                         : form.rewritten ? *form.rewritten
+                                          : kernel;
   WorkCounter count(shaped);
   count.count_bytes(graph, work);
   count.count_registers(work);
@@ -506,23 +508,24 @@ Work count_work(const Graph& graph, const Kernel& kernel, const FormOfKernel& fo
     return work;
   }
   switch (form.form) {
-    case KernelForm::kTensorCoreProduct:
-    case KernelForm::kProduct:
-      count_product(graph, count, shaped, *form.product, find_gemm(graph, shaped, *form.product, target), target, work);
+    case KernelForm::kTensorCoreContraction:
+    case KernelForm::kContraction:
+      count_contraction(graph, count, shaped, *form.contraction, find_gemm(graph, shaped, *form.contraction, target),
+                        target, work);
       break;
-    case KernelForm::kRowProduct:
-      count_row_product(graph, count, *form.row_product, target, work);
+    case KernelForm::kRowGemm:
+      count_row_gemm(graph, count, *form.row_gemm, target, work);
       break;
     case KernelForm::kAttention:
       count_attention(count, *form.attention, target, work);
       break;
-    case KernelForm::kRows:
+    case KernelForm::kRowReduction:
       count_rows(graph, count, kernel, form, target, work);
       break;
     case KernelForm::kPointwise:
       count_elements(count, shaped, 4, work);
       break;
-    case KernelForm::kElements:
+    case KernelForm::kThreadPerElement:
       count_elements(count, shaped, 1, work);
       break;
   }

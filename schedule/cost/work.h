@@ -26,12 +26,12 @@ struct Work {
   double float32 = 0, float64 = 0;   // other arithmetic; integers count as float32
   double special = 0;                // reciprocals, square roots, exponentials, logarithms
   double blocks = 1, threads = 256;  // in the grid, and per block
-  double on_the_way = 4096;          // bytes of loads in flight per block
+  double in_flight_bytes = 4096;     // bytes of loads in flight per block
   double launches = 1;               // in sequence; 2 if blocks leave partial results for a second kernel
   double registers = 32;             // live values per thread; may exceed what a thread can have
   double shared = 0;                 // bytes of shared memory per block, if that limits residency
   // For several kernels in one launch: seconds of memory and of compute if they ran one after the other.
-  double memory_apart = 0, compute_apart = 0;
+  double separate_memory = 0, separate_compute = 0;
 };
 
 // Counts the work of a kernel. The target decides the tiles of a product (schedule/gemm/gemm_form.h).

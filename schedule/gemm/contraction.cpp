@@ -19,7 +19,7 @@ using Axes = std::vector<std::uint32_t>;
 constexpr std::size_t kMaxTerms = 4, kMaxWideTerms = 2;
 
 ContractionMatch no_contraction(std::string_view why, ExprId blocking = kNoExpr) {
-  return {.product = std::nullopt, .kernel = std::nullopt, .why_not = why, .blocking = blocking};
+  return {.contraction = std::nullopt, .kernel = std::nullopt, .why_not = why, .blocking = blocking};
 }
 
 bool all_one(const ExprPool& pool, const Axes& axes) {
@@ -41,7 +41,7 @@ std::optional<DType> exact_mma_dtype(const ExprPool& pool, ExprId operand) {
 }
 
 // A sum of products, and the output axes that its operands depend on.
-struct ProductReduction {
+struct ContractionReduction {
   ExprId reduction, left, right;
   std::optional<DType> tensor_dtype;
   Axes left_axes, right_axes;
@@ -57,28 +57,28 @@ class ContractionFinder {
       if (output.axes != kernel_.outputs[0].axes) return no_contraction("its outputs run over different axes");
     if (writes_half_bytes(kernel_)) return no_contraction("it writes half-byte elements");
     for (const std::uint32_t a : kernel_.outputs[0].axes)
-      (pool_.extent(a).is(1) ? product_.shared_rest : axes_).push_back(a);
+      (pool_.extent(a).is(1) ? contraction_.shared_rest : axes_).push_back(a);
     if (ContractionMatch answer = find_sums(); !answer.why_not.empty()) return answer;
     for (std::size_t i = 0; i < sums_.size(); ++i)
       if (const std::string_view why = assign_axes(sums_[i], i == 0); !why.empty())
         return no_contraction(why, sums_[i].reduction);
     if (ContractionMatch answer = check_row_values(); !answer.why_not.empty()) return answer;
-    for (const ProductReduction& sum : sums_)
+    for (const ContractionReduction& sum : sums_)
       if (pool_[sum.reduction].type != pool_[sums_[0].reduction].type || sum.tensor_dtype != sums_[0].tensor_dtype)
         return no_contraction("its sums are of factors of different dtypes", sum.reduction);
     if (std::optional<Kernel> shared = with_shared_reduction_axes(kernel_)) {
       ContractionMatch answer = ContractionFinder(*shared, with_vectors_).run();
-      if (answer.product && !answer.kernel) answer.kernel = std::move(shared);
-      if (!answer.product) answer.blocking = sums_.back().reduction;  // too many: any of them will do
+      if (answer.contraction && !answer.kernel) answer.kernel = std::move(shared);
+      if (!answer.contraction) answer.blocking = sums_.back().reduction;  // too many: any of them will do
       return answer;
     }
     if (sums_.size() > max_terms())
       return no_contraction("it holds more sums of products than a block has room for", sums_.back().reduction);
     form_loops();
-    if (exceeds_code_size(pool_, product_))
+    if (exceeds_code_size(pool_, contraction_))
       return no_contraction("its factors are more code than a kernel should be", sums_.back().reduction);
-    product_.tensor_dtype = sums_[0].tensor_dtype;
-    return {.product = std::move(product_), .kernel = std::nullopt, .why_not = ""};
+    contraction_.tensor_dtype = sums_[0].tensor_dtype;
+    return {.contraction = std::move(contraction_), .kernel = std::nullopt, .why_not = ""};
   }
 
  private:
@@ -95,7 +95,7 @@ class ContractionFinder {
       ++count;
       const std::string_view why_not = nested[id] > 0 ? "a reduction stands in another" : add_sum(id);
       if (why_not.empty()) continue;
-      product_.row_values.push_back(id);
+      contraction_.row_values.push_back(id);
       if (first == kNoExpr || nested[first] > 0) {
         first = id;
         why = why_not;
@@ -107,19 +107,19 @@ class ContractionFinder {
 
   // Reductions other than sums of products must be the same for all columns.
   ContractionMatch check_row_values() {
-    for (const ExprId id : product_.row_values)
+    for (const ExprId id : contraction_.row_values)
       if ((depends_[id].empty() && !with_vectors_) || !std::ranges::all_of(depends_[id], [&](std::uint32_t a) {
-            return contains(product_.rows, a) || contains(product_.batch, a);
+            return contains(contraction_.rows, a) || contains(contraction_.batch, a);
           }))
         return no_contraction("it holds a reduction that is neither a sum of products nor one value for a row", id);
-    for (const ProductReduction& sum : sums_)
+    for (const ContractionReduction& sum : sums_)
       for (const ExprId id : reachable(pool_, std::span(&sum.right, 1)))
         if (pool_[id].op == ExprOp::kReduce) return no_contraction("a factor holds a reduction", sum.reduction);
     return {};
   }
 
   std::size_t max_terms() const {
-    const bool wide = std::ranges::any_of(sums_, [&](const ProductReduction& s) {
+    const bool wide = std::ranges::any_of(sums_, [&](const ContractionReduction& s) {
       return pool_[s.reduction].type == ScalarType::kFloat64 || pool_[s.reduction].type == ScalarType::kInt64;
     });
     return wide ? kMaxWideTerms : kMaxTerms;
@@ -133,7 +133,7 @@ class ContractionFinder {
     if (body.op != ExprOp::kMul) return "what it sums is no product of two factors";
     for (const ExprId operand : {body.args[0], body.args[1]})
       if (pool_[operand].op == ExprOp::kConstant) return "a factor of what it sums is a number";
-    ProductReduction sum{id, body.args[0], body.args[1], std::nullopt, {}, {}};
+    ContractionReduction sum{id, body.args[0], body.args[1], std::nullopt, {}, {}};
     if (n.type == ScalarType::kFloat32) {
       sum.tensor_dtype = exact_mma_dtype(pool_, sum.left);
       if (exact_mma_dtype(pool_, sum.right) != sum.tensor_dtype) sum.tensor_dtype.reset();
@@ -161,7 +161,7 @@ class ContractionFinder {
   }
 
   // The first sum determines rows and columns; the others must have the same.
-  std::string_view assign_axes(ProductReduction& sum, bool first) {
+  std::string_view assign_axes(ContractionReduction& sum, bool first) {
     const auto swap_operands = [&] {
       std::swap(sum.left, sum.right);
       std::swap(sum.left_axes, sum.right_axes);
@@ -169,16 +169,16 @@ class ContractionFinder {
     if (first) {
       // The last output axis is a column, so that neighbouring threads store neighbouring elements.
       if (!axes_.empty() && contains(own(sum.left_axes), axes_.back())) swap_operands();
-      product_.rows = own(sum.left_axes);
-      product_.columns = own(sum.right_axes);
+      contraction_.rows = own(sum.left_axes);
+      contraction_.columns = own(sum.right_axes);
       for (const std::uint32_t a : axes_)
-        if (contains(batch_, a)) product_.batch.push_back(a);
-      if ((product_.rows.empty() && !with_vectors_) || product_.columns.empty())
+        if (contains(batch_, a)) contraction_.batch.push_back(a);
+      if ((contraction_.rows.empty() && !with_vectors_) || contraction_.columns.empty())
         return "a factor has no output axis of its own: a product of a matrix and a vector";
       return "";
     }
-    if (own(sum.left_axes) != product_.rows) swap_operands();
-    if (own(sum.left_axes) != product_.rows || own(sum.right_axes) != product_.columns)
+    if (own(sum.left_axes) != contraction_.rows) swap_operands();
+    if (own(sum.left_axes) != contraction_.rows || own(sum.right_axes) != contraction_.columns)
       return "the factors of its sums run along different output axes";
     return "";
   }
@@ -191,12 +191,12 @@ class ContractionFinder {
   }
 
   void form_loops() {
-    for (const ProductReduction& sum : sums_) {
+    for (const ContractionReduction& sum : sums_) {
       const Axes& k = pool_[sum.reduction].axes;
-      auto loop = std::ranges::find_if(product_.loops, [&](const ContractionLoop& l) { return l.k == k; });
-      if (loop == product_.loops.end()) {
-        product_.loops.push_back({.k = k, .left = {}, .right = {}, .terms = {}});
-        loop = product_.loops.end() - 1;
+      auto loop = std::ranges::find_if(contraction_.loops, [&](const ContractionLoop& l) { return l.k == k; });
+      if (loop == contraction_.loops.end()) {
+        contraction_.loops.push_back({.k = k, .left = {}, .right = {}, .terms = {}});
+        loop = contraction_.loops.end() - 1;
       }
       const std::size_t left = place_in(loop->left, sum.left), right = place_in(loop->right, sum.right);
       loop->terms.push_back({sum.reduction, left, right});
@@ -207,16 +207,16 @@ class ContractionFinder {
   const ExprPool& pool_;
   std::vector<Axes> depends_;
   bool with_vectors_;
-  std::vector<ProductReduction> sums_;
+  std::vector<ContractionReduction> sums_;
   Axes axes_, batch_;  // output axes with more than one element; axes on which both operands of some sum depend
-  Contraction product_;
+  Contraction contraction_;
 };
 
 }  // namespace
 
-std::size_t term_count(const Contraction& product) {
+std::size_t term_count(const Contraction& contraction) {
   std::size_t count = 0;
-  for (const ContractionLoop& loop : product.loops) count += loop.terms.size();
+  for (const ContractionLoop& loop : contraction.loops) count += loop.terms.size();
   return count;
 }
 

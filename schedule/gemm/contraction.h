@@ -46,11 +46,11 @@ struct Contraction {
   std::optional<ExpertIndex> expert_index;
 };
 
-std::size_t term_count(const Contraction& product);
+std::size_t term_count(const Contraction& contraction);
 
 struct ContractionMatch {
-  std::optional<Contraction> product;
-  // Set if axes had to be renamed so that sums share a loop: `product` refers to this kernel.
+  std::optional<Contraction> contraction;
+  // Set if axes had to be renamed so that sums share a loop: `contraction` refers to this kernel.
   std::optional<Kernel> kernel;
   std::string_view why_not;   // set if there is no product
   ExprId blocking = kNoExpr;  // the reduction of the given kernel that prevents a contraction, if one does

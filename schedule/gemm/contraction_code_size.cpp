@@ -46,8 +46,8 @@ double epilogue_code(const Kernel& kernel, double much_code) {
 }
 
 // The code size of accumulators and epilogue.
-double code_of_sums(const Kernel& kernel, const Contraction& product, double much_code = kMuchCode) {
-  return kSum * static_cast<double>(term_count(product) - 1) + epilogue_code(kernel, much_code);
+double code_of_accumulators(const Kernel& kernel, const Contraction& contraction, double much_code = kMuchCode) {
+  return kSum * static_cast<double>(term_count(contraction) - 1) + epilogue_code(kernel, much_code);
 }
 
 double code_of_operands(const GemmForm& form, double transformed) {
@@ -75,7 +75,7 @@ bool is_computed(const ExprPool& pool, ExprId operand) {
 }
 
 // True if the operand has a load that is not contiguous along K.
-bool lies_across(const ExprPool& pool, ExprId operand, const std::vector<std::uint32_t>& k) {
+bool is_contiguous_across_k(const ExprPool& pool, ExprId operand, const std::vector<std::uint32_t>& k) {
   return std::ranges::any_of(reachable(pool, std::span(&operand, 1)), [&](ExprId id) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kLoad || bits(n.dtype) >= 16 || n.indices.empty()) return false;
@@ -87,42 +87,43 @@ bool lies_across(const ExprPool& pool, ExprId operand, const std::vector<std::ui
 
 }  // namespace
 
-ContractionCodeSize skinny_gemm_code_size(const Kernel& kernel, const Contraction& product,
+ContractionCodeSize skinny_gemm_code_size(const Kernel& kernel, const Contraction& contraction,
                                           const SkinnyGemmForm& form) {
   double transformed = 0;
   for (const SkinnyGemmLoop& loop : form.loops)
     for (const auto* operands : {&loop.left, &loop.right})
       for (const SkinnyGemmOperand& f : *operands) transformed += f.plain ? 0 : kComputed;
-  for (const ContractionLoop& loop : product.loops)
+  for (const ContractionLoop& loop : contraction.loops)
     for (const auto* operands : {&loop.left, &loop.right})
       for (const ExprId operand : *operands)
-        if (lies_across(kernel.pool, operand, loop.k)) transformed += kAcrossSkinnyGemm;
-  return {kCodeOfSkinnyGemm + code_of_sums(kernel, product) + transformed};
+        if (is_contiguous_across_k(kernel.pool, operand, loop.k)) transformed += kAcrossSkinnyGemm;
+  return {kCodeOfSkinnyGemm + code_of_accumulators(kernel, contraction) + transformed};
 }
 
-ContractionCodeSize contraction_code_size(const Graph& graph, const Kernel& shaped, const Contraction& product,
+ContractionCodeSize contraction_code_size(const Graph& graph, const Kernel& shaped, const Contraction& contraction,
                                           const Target& target) {
-  if (const auto few = find_skinny_gemm(graph, shaped, product, target))
-    return skinny_gemm_code_size(shaped, product, *few);
-  const double accumulators = code_of_sums(shaped, product);
-  const auto gemm = find_gemm(graph, shaped, product, target);
+  if (const auto few = find_skinny_gemm(graph, shaped, contraction, target))
+    return skinny_gemm_code_size(shaped, contraction, *few);
+  const double accumulators = code_of_accumulators(shaped, contraction);
+  const auto gemm = find_gemm(graph, shaped, contraction, target);
   if (!gemm) return {kGathered + accumulators};
-  const WarpgroupCandidate candidate{&shaped, &product, &*gemm};
+  const WarpgroupCandidate candidate{&shaped, &contraction, &*gemm};
   const std::vector<WarpgroupGemmForm> forms = find_warpgroup_gemms({&candidate, 1}, target);
   if (forms.empty()) return {kTiles + accumulators + code_of_operands(*gemm, kComputed) + code_in_lanes(*gemm)};
-  const double own =
-      kTiles + code_of_sums(shaped, product, kMuchCodeByWarpgroup) + code_of_operands(*gemm, kComputedByWarpgroup);
+  const double own = kTiles + code_of_accumulators(shaped, contraction, kMuchCodeByWarpgroup) +
+                     code_of_operands(*gemm, kComputedByWarpgroup);
   const bool is_computed = code_of_operands(*gemm, kComputed) > 0;
   return {own, is_computed ? kComputedInWide : 0, forms[0].tiles.columns == kWideTile ? kWideTiles : 0};
 }
 
-bool exceeds_code_size(const ExprPool& pool, const Contraction& product) {
-  const std::size_t accumulators = term_count(product);
+bool exceeds_code_size(const ExprPool& pool, const Contraction& contraction) {
+  const std::size_t accumulators = term_count(contraction);
   double code = kTiles + kSum * static_cast<double>(accumulators - 1);
-  for (const ContractionLoop& loop : product.loops)
+  for (const ContractionLoop& loop : contraction.loops)
     for (const auto* operands : {&loop.left, &loop.right})
       for (const ExprId operand : *operands)
-        if (is_computed(pool, operand)) code += kComputed + (lies_across(pool, operand, loop.k) ? kAcross : 0);
+        if (is_computed(pool, operand))
+          code += kComputed + (is_contiguous_across_k(pool, operand, loop.k) ? kAcross : 0);
   return accumulators > 2 && code > kMaxCodeSize;
 }
 

@@ -30,17 +30,18 @@ struct ContractionCodeSize {
   double wide = 0;     // size of wide tiles, once per launch
 
   double sum() const { return own + wide + (wide > 0 ? in_wide : 0); }
-  ContractionCodeSize beside(const ContractionCodeSize& other) const {
+  ContractionCodeSize alongside(const ContractionCodeSize& other) const {
     return {own + other.own, in_wide + other.in_wide, wide > 0 ? wide : other.wide};
   }
 };
 
 // The code size of a kernel with a contraction, with the form that it would get.
-ContractionCodeSize skinny_gemm_code_size(const Kernel& kernel, const Contraction& product, const SkinnyGemmForm& form);
-ContractionCodeSize contraction_code_size(const Graph& graph, const Kernel& shaped, const Contraction& product,
+ContractionCodeSize skinny_gemm_code_size(const Kernel& kernel, const Contraction& contraction,
+                                          const SkinnyGemmForm& form);
+ContractionCodeSize contraction_code_size(const Graph& graph, const Kernel& shaped, const Contraction& contraction,
                                           const Target& target);
 
 // True if the accumulators of a kernel exceed the limit, estimated from the operands alone. Two never do.
-bool exceeds_code_size(const ExprPool& pool, const Contraction& product);
+bool exceeds_code_size(const ExprPool& pool, const Contraction& contraction);
 
 }  // namespace fusec

@@ -15,12 +15,12 @@ namespace {
 using Axes = std::vector<std::uint32_t>;
 
 constexpr std::int64_t kMostTapsOfWord = 31;  // bits of a word; the last one is for elements beyond K
-constexpr std::int64_t kMostPlaces = 128;     // per line: taps with positions in a table
+constexpr std::int64_t kMostTableTaps = 128;  // per line: taps with positions in a table
 constexpr std::int64_t kMostEntries = 6144;   // of a table in shared memory
 constexpr int kMostLines = 8;                 // per thread, which keeps their positions and taps in registers
 constexpr double kFewColumns = 32;            // with fewer, most of a tile is empty
 constexpr double kGatherInstructions = 8;     // per element or piece
-constexpr double kPlaceInstructions = 24;     // per entry of a position table
+constexpr double kPositionInstructions = 24;  // per entry of a position table
 constexpr int kStages = 3;
 constexpr int kKBits = 512;                       // per line of a tile
 constexpr double kMaxAccumulatorsPerThread = 96;  // of several terms, in registers; copies need the others
@@ -120,15 +120,15 @@ Axes axes_beside_lines(const ExprPool& pool, const IndexExpr& position, const st
 }
 
 // An operand with positions from a table by line and tap.
-std::optional<ConvolutionOperand> find_placed(const ExprPool& pool, const GuardedLoad& guarded,
-                                              const IndexExpr& position, const Axes& k) {
+std::optional<ConvolutionOperand> find_position_table(const ExprPool& pool, const GuardedLoad& guarded,
+                                                      const IndexExpr& position, const Axes& k) {
   ConvolutionTaps taps{.axes = axes_beside_lines(pool, position, guarded.guards, k), .guards = guarded.guards};
   const auto places = simplified_point_count(pool, taps.axes).as_constant();
-  if (taps.axes.empty() || !places || *places > kMostPlaces) return std::nullopt;
+  if (taps.axes.empty() || !places || *places > kMostTableTaps) return std::nullopt;
   Axes others;
   for (const std::uint32_t a : k)
     if (!contains(taps.axes, a)) others.push_back(a);
-  ConvolutionOperand found{.load = guarded.load, .placed = true, .places = *places};
+  ConvolutionOperand found{.load = guarded.load, .has_position_table = true, .places = *places};
   found.across = without_axes(position, others, pool);
   found.k = simplify(position - found.across, pool.bounds());
   if (!is_of(found.k, others)) return std::nullopt;
@@ -149,7 +149,7 @@ std::optional<ConvolutionOperand> find_operand(const Graph& graph, const ExprPoo
   if (std::ranges::none_of(across, [&](std::uint32_t a) { return mentions(found.across, {Variable::Kind::kAxis, a}); }))
     return std::nullopt;
   auto taps = taps_of(pool, guarded->guards, k);
-  if (!taps || !is_of(found.k, k)) return find_placed(pool, *guarded, position, k);
+  if (!taps || !is_of(found.k, k)) return find_position_table(pool, *guarded, position, k);
   found.taps = std::move(*taps);
   return found;
 }
@@ -189,16 +189,16 @@ void choose_fill(const ExprPool& pool, ConvolutionOperand& f, const Axes& across
   const int together = 128 / bits(dtype);
   IndexExpr flat = 0;
   for (const std::uint32_t a : k) flat = flat * pool.extent(a) + IndexExpr::axis(a);
-  f.tabled = !f.taps.empty() || !simplify(flat - f.k, pool.bounds()).is(0);
-  if (f.tabled && is_vector_gather(pool, f, k, together)) {
+  f.has_offset_table = !f.taps.empty() || !simplify(flat - f.k, pool.bounds()).is(0);
+  if (f.has_offset_table && is_vector_gather(pool, f, k, together)) {
     f.fill = ConvolutionFill::kVectorGather;
     return;
   }
-  if (f.tabled) {
+  if (f.has_offset_table) {
     // If the operand is strided across K, loads along K touch fewer sectors.
     const bool strided = coefficient_of(f.across, {Variable::Kind::kAxis, across.back()}) != 1;
-    f.fill =
-        strided && !f.placed && bits(dtype) == 32 ? ConvolutionFill::kScalarAlongK : ConvolutionFill::kScalarAcrossK;
+    f.fill = strided && !f.has_position_table && bits(dtype) == 32 ? ConvolutionFill::kScalarAlongK
+                                                                   : ConvolutionFill::kScalarAcrossK;
     find_period(pool, f, k, kKBits / bits(dtype));
     return;
   }
@@ -209,16 +209,17 @@ void choose_fill(const ExprPool& pool, ConvolutionOperand& f, const Axes& across
 
 // True if the threads of a block can divide the tile evenly. For kScalarAcrossK each thread has one line, for
 // kScalarAlongK one element of its lines.
-bool shares_out(const ConvolutionForm& form, const ConvolutionOperand& f, int across) {
+bool splits_k(const ConvolutionForm& form, const ConvolutionOperand& f, int across) {
   const int threads = form.tiles.threads(), k = form.tiles.k;
-  if (f.placed && threads % across != 0) return false;
+  if (f.has_position_table && threads % across != 0) return false;
   switch (f.fill) {
     case ConvolutionFill::kVectorCopy:
       return true;
     case ConvolutionFill::kVectorGather:
       return across * k / (16 / form.element_bytes()) <= kMostLines * threads;
     case ConvolutionFill::kScalarAlongK:
-      return threads % k == 0 && across % (threads / k) == 0 && (!f.tabled || across / (threads / k) <= kMostLines);
+      return threads % k == 0 && across % (threads / k) == 0 &&
+             (!f.has_offset_table || across / (threads / k) <= kMostLines);
     case ConvolutionFill::kScalarAcrossK:
       return threads % across == 0 && (form.words() ? k : k * form.element_bytes() / 16) % (threads / across) == 0;
   }
@@ -258,10 +259,11 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
   // Warps without results take issue slots from the others.
   const double full = rows * columns * batch / (tiles * accumulators);
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * full * at_a_time / 8);
-  const double places = static_cast<double>(form.place_bytes(form.left) + form.place_bytes(form.right)) / 4;
+  const double places =
+      static_cast<double>(form.position_table_bytes(form.left) + form.position_table_bytes(form.right)) / 4;
   const double ends = 2000 + accumulators / 64 +
                       static_cast<double>(form.table_bytes(form.left) + form.table_bytes(form.right)) / 64 +
-                      places * kPlaceInstructions / 128;
+                      places * kPositionInstructions / 128;
   const double from_cache = cache_cycles(t, static_cast<double>(form.stage_bytes()), at_a_time);
   const double cycles =
       of_one * k / 16 * (std::max(multiply, from_cache) + gather) / busy + std::ceil(of_one / at_a_time) * ends;
@@ -307,16 +309,17 @@ std::vector<GemmTiles> byte_strip_tiles() {
 }
 
 // The operands of a term, with the axes of K in this order; tiles are not chosen.
-std::optional<ConvolutionForm> operands_in_order(const Graph& graph, const ExprPool& pool, const Contraction& product,
-                                                 const ContractionAccumulator& term, const Axes& axes, bool tf32,
-                                                 const Target& target) {
+std::optional<ConvolutionForm> operands_in_order(const Graph& graph, const ExprPool& pool,
+                                                 const Contraction& contraction, const ContractionAccumulator& term,
+                                                 const Axes& axes, bool tf32, const Target& target) {
   const auto k = simplified_point_count(pool, axes).as_constant();
   if (!k) return std::nullopt;
-  ConvolutionForm form{.dtype = multiplied_dtype(pool, product, term, target), .ranking = {}, .axes = axes, .k = *k};
+  ConvolutionForm form{
+      .dtype = multiplied_dtype(pool, contraction, term, target), .ranking = {}, .axes = axes, .k = *k};
   form.tf32 = tf32 && form.words();
   form.reduction = term.reduction;
   for (const bool left : {true, false}) {
-    const Axes& across = left ? product.rows : product.columns;
+    const Axes& across = left ? contraction.rows : contraction.columns;
     ExprId value = left ? term.left : term.right;
     const auto offset = form.dtype == DType::kInt8 ? offset_of(pool, value, {across, axes}) : std::nullopt;
     if (offset) value = pool[value].args[0];
@@ -327,9 +330,10 @@ std::optional<ConvolutionForm> operands_in_order(const Graph& graph, const ExprP
     factor->widened = form.dtype == DType::kFloat16 && multiplies(DType::kFloat8E4M3FN, stored);
     if (!factor->widened && !multiplies(form.dtype, stored)) return std::nullopt;
     choose_fill(pool, *factor, across, axes, form.dtype);
-    if (factor->widened && (factor->tabled || factor->fill != ConvolutionFill::kScalarAlongK)) return std::nullopt;
+    if (factor->widened && (factor->has_offset_table || factor->fill != ConvolutionFill::kScalarAlongK))
+      return std::nullopt;
     const std::int64_t listed = factor->period > 0 ? factor->period : *k;
-    if (factor->tabled && listed > kMostEntries * form.entry_elements(*factor)) return std::nullopt;
+    if (factor->has_offset_table && listed > kMostEntries * form.entry_elements(*factor)) return std::nullopt;
     (left ? form.left : form.right) = std::move(*factor);
   }
   return form;
@@ -347,7 +351,7 @@ std::vector<GemmTiles> tiles_for(const ConvolutionForm& form) {
 bool fits(const ConvolutionForm& form, double rows, double columns, const Target& target) {
   // Other GEMMs may share the launch (schedule/lowering/horizontal_fusion).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
-  return shares_out(form, form.left, form.tiles.rows) && shares_out(form, form.right, form.tiles.columns) &&
+  return splits_k(form, form.left, form.tiles.rows) && splits_k(form, form.right, form.tiles.columns) &&
          form.shared_bytes() <= most_shared && !gathers_often(form, rows, columns);
 }
 
@@ -359,18 +363,18 @@ std::vector<GemmTiles> tiles_of_all(const std::vector<ConvolutionForm>& forms) {
   return fewest;
 }
 
-std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool& pool, const Contraction& product,
+std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool& pool, const Contraction& contraction,
                                              const ContractionAccumulator& term, const Axes& axes, bool tf32,
                                              const Target& target) {
-  auto found = operands_in_order(graph, pool, product, term, axes, tf32, target);
+  auto found = operands_in_order(graph, pool, contraction, term, axes, tf32, target);
   if (!found) return std::nullopt;
   ConvolutionForm& form = *found;
-  const double rows = positive_points_at_hint(pool, product.rows),
-               columns = positive_points_at_hint(pool, product.columns);
-  const double batch = positive_points_at_hint(pool, product.batch);
+  const double rows = positive_points_at_hint(pool, contraction.rows),
+               columns = positive_points_at_hint(pool, contraction.columns);
+  const double batch = positive_points_at_hint(pool, contraction.batch);
   if (!form.tensor_cores() && columns < kFewColumns) return std::nullopt;
   std::vector<std::pair<double, GemmTiles>> ranked;
-  const bool few_tiles_and_large_k = has_few_tiles_and_large_k(pool, product, target);
+  const bool few_tiles_and_large_k = has_few_tiles_and_large_k(pool, contraction, target);
   for (const GemmTiles& tiles : tiles_for(form)) {
     form.tiles = tiles;
     form.tiles.stages = kStages;
@@ -389,14 +393,14 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
 }
 
 // The form with the order of K that is predicted to be fastest.
-std::optional<ConvolutionForm> find_term(const Graph& graph, const Kernel& kernel, const Contraction& product,
+std::optional<ConvolutionForm> find_term(const Graph& graph, const Kernel& kernel, const Contraction& contraction,
                                          const Axes& k, const ContractionAccumulator& term, const Target& target) {
   const ExprPool& pool = kernel.pool;
   const ScalarType accumulators = pool[term.reduction].type;
   if (accumulators != ScalarType::kFloat32 && accumulators != ScalarType::kInt32) return std::nullopt;
   std::optional<ConvolutionForm> best;
   for (const Axes& axes : orders_of(pool, k))
-    if (auto form = find_in_order(graph, pool, product, term, axes, kernel.numerics.allow_tf32, target);
+    if (auto form = find_in_order(graph, pool, contraction, term, axes, kernel.numerics.allow_tf32, target);
         form && (!best || form->cycles < best->cycles))
       best = std::move(form);
   return best;
@@ -404,7 +408,7 @@ std::optional<ConvolutionForm> find_term(const Graph& graph, const Kernel& kerne
 
 }  // namespace
 
-DType multiplied_dtype(const ExprPool& pool, const Contraction& product, const ContractionAccumulator& sum,
+DType multiplied_dtype(const ExprPool& pool, const Contraction& contraction, const ContractionAccumulator& sum,
                        const Target& target) {
   if (pool[sum.reduction].type == ScalarType::kInt32) return DType::kInt8;
   const auto is_float8_load = [&](ExprId factor) {
@@ -414,7 +418,7 @@ DType multiplied_dtype(const ExprPool& pool, const Contraction& product, const C
   constexpr int kMultipliesFloat8 = 89;
   if (target.compute_capability >= kMultipliesFloat8 && is_float8_load(sum.left) && is_float8_load(sum.right))
     return DType::kFloat8E4M3FN;
-  return product.tensor_dtype.value_or(DType::kFloat32);
+  return contraction.tensor_dtype.value_or(DType::kFloat32);
 }
 
 std::vector<GemmTiles> convolution_tile_table(DType dtype, bool tf32) {
@@ -453,21 +457,21 @@ GemmForm as_gemm(const ConvolutionForm& form, std::size_t accumulators) {
   return gemm;
 }
 
-std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Contraction& product,
-                                                const Target& target) {
-  if (product.expert_index || !product.row_values.empty() || term_count(product) != 1) return std::nullopt;
-  const ContractionLoop& loop = product.loops[0];
-  return find_term(graph, kernel, product, loop.k, {loop.terms[0].reduction, loop.left[0], loop.right[0]}, target);
+std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel,
+                                                const Contraction& contraction, const Target& target) {
+  if (contraction.expert_index || !contraction.row_values.empty() || term_count(contraction) != 1) return std::nullopt;
+  const ContractionLoop& loop = contraction.loops[0];
+  return find_term(graph, kernel, contraction, loop.k, {loop.terms[0].reduction, loop.left[0], loop.right[0]}, target);
 }
 
 std::optional<JoinedConvolutions> find_joined_convolutions(const Graph& graph, const Kernel& kernel,
-                                                           const Contraction& product, const Target& target) {
-  if (product.expert_index || !product.row_values.empty() || term_count(product) < 2) return std::nullopt;
+                                                           const Contraction& contraction, const Target& target) {
+  if (contraction.expert_index || !contraction.row_values.empty() || term_count(contraction) < 2) return std::nullopt;
   JoinedConvolutions joined;
-  for (const ContractionLoop& loop : product.loops)
+  for (const ContractionLoop& loop : contraction.loops)
     for (const ContractionTerm& t : loop.terms) {
       auto form =
-          find_term(graph, kernel, product, loop.k, {t.reduction, loop.left[t.left], loop.right[t.right]}, target);
+          find_term(graph, kernel, contraction, loop.k, {t.reduction, loop.left[t.left], loop.right[t.right]}, target);
       // Without tensor cores the mapping of accumulators to lanes depends on the layouts, which may differ between
       // terms.
       if (!form || !form->tensor_cores()) return std::nullopt;
@@ -476,9 +480,9 @@ std::optional<JoinedConvolutions> find_joined_convolutions(const Graph& graph, c
       joined.forms.push_back(std::move(*form));
     }
   const ExprPool& pool = kernel.pool;
-  const double rows = positive_points_at_hint(pool, product.rows),
-               columns = positive_points_at_hint(pool, product.columns);
-  const double batch = positive_points_at_hint(pool, product.batch),
+  const double rows = positive_points_at_hint(pool, contraction.rows),
+               columns = positive_points_at_hint(pool, contraction.columns);
+  const double batch = positive_points_at_hint(pool, contraction.batch),
                others = static_cast<double>(joined.forms.size() - 1);
   std::vector<std::pair<double, GemmTiles>> ranked;
   for (GemmTiles tiles : tiles_of_all(joined.forms)) {

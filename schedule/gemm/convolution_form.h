@@ -42,7 +42,7 @@ enum class ConvolutionFill : std::uint8_t {
 
 // Elements between the positions of two taps in the position table, for this many lines. The padding avoids bank
 // conflicts when several taps are read.
-constexpr std::int64_t place_stride(std::int64_t lines) {
+constexpr std::int64_t position_table_stride(std::int64_t lines) {
   return lines + 8;
 }
 
@@ -52,12 +52,12 @@ struct ConvolutionOperand {
   std::vector<ConvolutionTaps> taps;
   IndexExpr across, k;  // position = across + k: across over rows or columns and the batch, k over the axes of K
   // Positions come from a table by line and tap: `taps` is one group, and `across` includes its axes.
-  bool placed = false;
+  bool has_position_table = false;
   std::int64_t places = 0;  // number of taps in the table
 
   bool is_scalar() const { return fill == ConvolutionFill::kScalarAlongK || fill == ConvolutionFill::kScalarAcrossK; }
   bool gathered() const { return fill == ConvolutionFill::kScalarAcrossK; }
-  bool tabled = false;  // K offsets are not contiguous and come from a table
+  bool has_offset_table = false;  // K offsets are not contiguous and come from a table
   // The table repeats after `period` elements of K with positions `further` higher. 0: the table has all of K.
   std::int64_t period = 0;
   IndexExpr further = 0;
@@ -94,11 +94,12 @@ struct ConvolutionForm {
   std::int64_t table_entries(const ConvolutionOperand& f) const {
     return (f.period > 0 ? f.period : entries()) / entry_elements(f);
   }
-  std::int64_t place_bytes(const ConvolutionOperand& f) const {
-    return f.placed ? 4 * (f.places + 1) * place_stride(&f == &left ? tiles.rows : tiles.columns) : 0;
+  std::int64_t position_table_bytes(const ConvolutionOperand& f) const {
+    return f.has_position_table ? 4 * (f.places + 1) * position_table_stride(&f == &left ? tiles.rows : tiles.columns)
+                                : 0;
   }
   std::int64_t table_bytes(const ConvolutionOperand& f) const {
-    return f.tabled ? 8 * table_entries(f) + place_bytes(f) : 0;
+    return f.has_offset_table ? 8 * table_entries(f) + position_table_bytes(f) : 0;
   }
   std::int64_t shared_bytes() const { return stage_bytes() * tiles.stages + table_bytes(left) + table_bytes(right); }
 };
@@ -106,8 +107,8 @@ struct ConvolutionForm {
 // The convolution as a GEMM form, for the epilogue and the cost models. `accumulators`: of the kernel.
 GemmForm as_gemm(const ConvolutionForm& form, std::size_t accumulators = 1);
 
-std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel, const Contraction& product,
-                                                const Target& target);
+std::optional<ConvolutionForm> find_convolution(const Graph& graph, const Kernel& kernel,
+                                                const Contraction& contraction, const Target& target);
 
 // One accumulator of a contraction.
 struct ContractionAccumulator {
@@ -115,7 +116,7 @@ struct ContractionAccumulator {
 };
 
 // The dtype to multiply in: int8 for integers, float8 if the tensor cores support it.
-DType multiplied_dtype(const ExprPool& pool, const Contraction& product, const ContractionAccumulator& sum,
+DType multiplied_dtype(const ExprPool& pool, const Contraction& contraction, const ContractionAccumulator& sum,
                        const Target& target);
 
 // Several convolutions with the same output axes and different operands, in one kernel: the second convolution of a
@@ -132,7 +133,7 @@ struct JoinedConvolutions {
 };
 
 std::optional<JoinedConvolutions> find_joined_convolutions(const Graph& graph, const Kernel& kernel,
-                                                           const Contraction& product, const Target& target);
+                                                           const Contraction& contraction, const Target& target);
 
 // The candidate tiles.
 std::vector<GemmTiles> convolution_tile_table(DType dtype, bool tf32 = false);

@@ -73,22 +73,22 @@ double predicted_cycles(const GemmForm& form, const GemmSizes& sizes, const Targ
 }
 
 // The candidate dtypes for multiplication, best first.
-std::vector<DType> multiplied_dtypes(const ExprPool& pool, const Contraction& product, const Target& target) {
-  const ScalarType accumulators = pool[product.loops[0].terms[0].reduction].type;
+std::vector<DType> multiplied_dtypes(const ExprPool& pool, const Contraction& contraction, const Target& target) {
+  const ScalarType accumulators = pool[contraction.loops[0].terms[0].reduction].type;
   if (accumulators == ScalarType::kInt32) return {DType::kInt8};
   if (accumulators != ScalarType::kFloat32) return {};
   std::vector<DType> dtypes{DType::kInt8, DType::kFloat16, DType::kBFloat16, DType::kFloat32};
-  if (product.tensor_dtype) dtypes = {*product.tensor_dtype};
+  if (contraction.tensor_dtype) dtypes = {*contraction.tensor_dtype};
   if (target.compute_capability >= 89) dtypes.insert(dtypes.begin(), DType::kFloat8E4M3FN);
   return dtypes;
 }
 
 // True if the sums of int8 products fit int32.
-bool fits_int32_accumulator(const ExprPool& pool, const GemmForm& form, const Contraction& product) {
+bool fits_int32_accumulator(const ExprPool& pool, const GemmForm& form, const Contraction& contraction) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) / (128 * 128) - 1;
   for (std::size_t i = 0; i < form.loops.size(); ++i) {
     IndexExpr count = 1;
-    for (const std::uint32_t a : product.loops[i].k) count *= pool.extent(a);
+    for (const std::uint32_t a : contraction.loops[i].k) count *= pool.extent(a);
     const std::int64_t k = range_of(count, pool.bounds()).max;
     if ((form.loops[i].block == 0 ? k : form.loops[i].block) > kMost) return false;
   }
@@ -96,9 +96,9 @@ bool fits_int32_accumulator(const ExprPool& pool, const GemmForm& form, const Co
 }
 
 // Zero points are subtracted from integer accumulators only, and from one operand per term.
-bool takes_offsets(const GemmForm& form, const Contraction& product) {
+bool takes_offsets(const GemmForm& form, const Contraction& contraction) {
   for (std::size_t i = 0; i < form.loops.size(); ++i)
-    for (const ContractionTerm& term : product.loops[i].terms) {
+    for (const ContractionTerm& term : contraction.loops[i].terms) {
       const bool left = form.loops[i].left[term.left].offset != kNoExpr;
       const bool right = form.loops[i].right[term.right].offset != kNoExpr;
       if ((left && right) || ((left || right) && form.float_accumulators)) return false;
@@ -147,19 +147,19 @@ std::int64_t transformed_bytes(const GemmForm& form, const GemmOperand& operand,
 
 std::int64_t scale_bytes(const GemmForm& form, const GemmLoop& loop, const GemmOperand& operand, bool left) {
   if (operand.scales.empty()) return 0;
-  return 3ll * 4 * loop.blocks_of_tile(form.tiles.k) * (left ? form.tiles.rows : form.tiles.columns);
+  return 3ll * 4 * loop.blocks_per_tile(form.tiles.k) * (left ? form.tiles.rows : form.tiles.columns);
 }
 
 std::int64_t tile_bytes(const GemmForm& form) {
-  std::int64_t beside = 0;
+  std::int64_t shared_end = 0;
   for (const GemmLoop& loop : form.loops) {
     std::int64_t of_loop = 0;
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? loop.left : loop.right)
         of_loop += transformed_bytes(form, operand, left) + scale_bytes(form, loop, operand, left);
-    beside = std::max(beside, of_loop);
+    shared_end = std::max(shared_end, of_loop);
   }
-  return stage_bytes(form) * form.tiles.stages + beside;
+  return stage_bytes(form) * form.tiles.stages + shared_end;
 }
 
 std::int64_t staged_bytes(const GemmForm& form) {
@@ -279,9 +279,9 @@ bool rank_tiles(GemmForm& form, const GemmSizes& sizes, const Target& target, bo
   const bool in_blocks = std::ranges::any_of(form.loops, [](const GemmLoop& loop) { return loop.block != 0; });
   const double accumulators = sizes.terms * (in_blocks ? 2 : 1);
   // A scale block, or the part of it in a tile, must be whole mma steps of 32 bytes along K.
-  const auto sums_blocks = [&](int k) {
+  const auto accumulates_blocks = [&](int k) {
     return std::ranges::all_of(form.loops, [&](const GemmLoop& loop) {
-      return k / loop.blocks_of_tile(k) % (32 / form.element_bytes()) == 0;
+      return k / loop.blocks_per_tile(k) % (32 / form.element_bytes()) == 0;
     });
   };
   GemmForm tried = form;
@@ -290,7 +290,7 @@ bool rank_tiles(GemmForm& form, const GemmSizes& sizes, const Target& target, bo
        const GemmTiles& row : whole_rows ? whole_row_table(form.dtype) : gemm_tile_table(form.dtype, form.tf32)) {
     t = row;
     if (whole_rows && (t.columns < sizes.columns || whole_rows_bytes(tried) > most_shared)) continue;
-    if (t.warp_rows * t.warp_columns / 32 * accumulators > kMaxGemmAccumulators || !sums_blocks(t.k)) continue;
+    if (t.warp_rows * t.warp_columns / 32 * accumulators > kMaxGemmAccumulators || !accumulates_blocks(t.k)) continue;
     if (form.pairs && t.warp_columns < kLeastPaired) continue;
     while (t.stages > 2 && tile_bytes(tried) > most_shared) --t.stages;
     if (t.stages < 3) continue;
@@ -314,7 +314,7 @@ bool rank_tiles(GemmForm& form, const GemmSizes& sizes, const Target& target, bo
   return true;
 }
 
-std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, const Contraction& product,
+std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, const Contraction& contraction,
                                   const Target& target, const std::optional<GroupedGemm>& groups, DType multiplied,
                                   bool tf32, bool whole_rows, std::shared_ptr<const InterleavedColumns> pairs) {
   GemmForm form{.dtype = multiplied,
@@ -322,23 +322,24 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
                 .loops = {},
                 .tiles = {},
                 .ranking = {},
-                .accumulators = static_cast<int>(term_count(product))};
-  GemmSizes sizes{.rows = points_at_hint(pool, product.rows),
-                  .columns = points_at_hint(pool, product.columns),
-                  .batch = points_at_hint(pool, product.batch),
+                .accumulators = static_cast<int>(term_count(contraction))};
+  GemmSizes sizes{.rows = points_at_hint(pool, contraction.rows),
+                  .columns = points_at_hint(pool, contraction.columns),
+                  .batch = points_at_hint(pool, contraction.batch),
                   .k = 0,
-                  .terms = static_cast<double>(term_count(product)),
+                  .terms = static_cast<double>(term_count(contraction)),
                   .left = 0,
                   .right = 0,
                   .element_bytes = static_cast<double>(form.element_bytes()),
                   .tensor_cores = form.tensor_cores()};
-  const auto holds = holds_within_groups(pool, product, groups);
-  for (const ContractionLoop& loop : product.loops) {
+  const auto holds = holds_within_groups(pool, contraction, groups);
+  for (const ContractionLoop& loop : contraction.loops) {
     GemmLoop operands;
     for (const bool left : {true, false})
-      for (const ExprId factor : left ? loop.left : loop.right) {
-        const OperandAxes axes{left ? product.rows : product.columns, loop.k, holds, groups ? groups->number : kNoExpr};
-        auto operand = find_gemm_operand(graph, pool, factor, axes, multiplied, operands.block);
+      for (const ExprId operand_expr : left ? loop.left : loop.right) {
+        const OperandAxes axes{left ? contraction.rows : contraction.columns, loop.k, holds,
+                               groups ? groups->number : kNoExpr};
+        auto operand = find_gemm_operand(graph, pool, operand_expr, axes, multiplied, operands.block);
         if (!operand) return std::nullopt;
         (left ? operands.left : operands.right).push_back(std::move(*operand));
       }
@@ -350,36 +351,36 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   form.groups = groups;
   form.pairs = std::move(pairs);
   if (form.pairs && !form.tensor_cores()) return std::nullopt;
-  if (groups) sizes.groups = points_at_hint(pool, {product.expert_index->axis});
-  form.float_accumulators = pool[product.loops[0].terms[0].reduction].type == ScalarType::kFloat32;
-  if (!takes_offsets(form, product)) return std::nullopt;
-  if (multiplied == DType::kInt8 && form.float_accumulators && !fits_int32_accumulator(pool, form, product))
+  if (groups) sizes.groups = points_at_hint(pool, {contraction.expert_index->axis});
+  form.float_accumulators = pool[contraction.loops[0].terms[0].reduction].type == ScalarType::kFloat32;
+  if (!takes_offsets(form, contraction)) return std::nullopt;
+  if (multiplied == DType::kInt8 && form.float_accumulators && !fits_int32_accumulator(pool, form, contraction))
     return std::nullopt;
   // tf32 operands go to the tensor cores as whole words. Transformed operands use fused multiply-adds instead.
   if (tf32 && !std::ranges::all_of(form.loops, [](const GemmLoop& l) { return l.plain(); })) return std::nullopt;
   // Without tensor cores the layouts of all operands determine which rows and columns a lane has.
   if (!form.tensor_cores() && !(alike(form, true) && alike(form, false))) return std::nullopt;
-  if (!rank_tiles(form, sizes, target, whole_rows, can_split_k(pool, product, form, target),
-                  can_stream_k(pool, product, form, target)))
+  if (!rank_tiles(form, sizes, target, whole_rows, can_split_k(pool, contraction, form, target),
+                  can_stream_k(pool, contraction, form, target)))
     return std::nullopt;
   return form;
 }
 
-std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Contraction& product,
+std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Contraction& contraction,
                                   const Target& target, bool whole_rows,
                                   const std::shared_ptr<const InterleavedColumns>& pairs) {
   std::optional<GroupedGemm> groups;
-  if (product.expert_index) {
-    groups = find_grouped_gemm(kernel.pool, product);
-    const auto count = kernel.pool.extent(product.expert_index->axis).as_constant();
-    if (!groups || !product.batch.empty() || !count || *count > kMostGroups) return std::nullopt;
+  if (contraction.expert_index) {
+    groups = find_grouped_gemm(kernel.pool, contraction);
+    const auto count = kernel.pool.extent(contraction.expert_index->axis).as_constant();
+    if (!groups || !contraction.batch.empty() || !count || *count > kMostGroups) return std::nullopt;
   }
-  for (const ExprId value : product.row_values)
+  for (const ExprId value : contraction.row_values)
     if (!groups || value != groups->number) return std::nullopt;
-  for (const DType multiplied : multiplied_dtypes(kernel.pool, product, target))
+  for (const DType multiplied : multiplied_dtypes(kernel.pool, contraction, target))
     for (const bool tf32 : {true, false}) {
       if (tf32 && (multiplied != DType::kFloat32 || whole_rows || !kernel.numerics.allow_tf32)) continue;
-      if (auto form = find_gemm(graph, kernel.pool, product, target, groups, multiplied, tf32, whole_rows, pairs))
+      if (auto form = find_gemm(graph, kernel.pool, contraction, target, groups, multiplied, tf32, whole_rows, pairs))
         return form;
     }
   return std::nullopt;
@@ -387,13 +388,13 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, cons
 
 }  // namespace
 
-std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Contraction& product,
+std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Contraction& contraction,
                                   const Target& target, bool whole_rows) {
-  if (auto form = find_gemm(graph, kernel, product, target, whole_rows, nullptr); form || whole_rows) return form;
-  auto found = find_interleaved_columns(kernel, product);
+  if (auto form = find_gemm(graph, kernel, contraction, target, whole_rows, nullptr); form || whole_rows) return form;
+  auto found = find_interleaved_columns(kernel, contraction);
   if (!found) return std::nullopt;
   const auto pairs = std::make_shared<const InterleavedColumns>(*std::move(found));
-  return find_gemm(graph, pairs->kernel, pairs->product, target, false, pairs);
+  return find_gemm(graph, pairs->kernel, pairs->contraction, target, false, pairs);
 }
 
 }  // namespace fusec

@@ -31,7 +31,7 @@ struct GemmLoop {
   std::vector<GemmOperand> left, right;  // in the order of the contraction's loop
   std::int64_t block = 0;                // length of K with constant scales; 0: all of K
   // Scale blocks per tile of length k; 1 if a block is one tile or several.
-  int blocks_of_tile(int k) const {
+  int blocks_per_tile(int k) const {
     return block % k == 0 ? 1 : k / static_cast<int>(std::gcd(block, std::int64_t{k}));
   }
   bool plain() const {
@@ -61,7 +61,7 @@ struct GemmTiles {
 };
 
 // Cycles per second in the models. It is the same for all targets, so that cycles compare with launch and memory times.
-inline constexpr double kCyclesASecond = 1.5e9;
+inline constexpr double kCyclesPerSecond = 1.5e9;
 
 struct GemmForm {
   // What is multiplied: float16, bfloat16, int8 (with int32 accumulators) or, from sm_89, float8 (e4m3 stands for both
@@ -72,7 +72,7 @@ struct GemmForm {
   GemmTiles tiles;                 // the first of `ranking`
   std::vector<GemmTiles> ranking;  // candidates that fit, best first by the model
   int accumulators = 1;            // accumulators per output element
-  double cycles = 0;               // predicted for `tiles`, to compare forms (kCyclesASecond)
+  double cycles = 0;               // predicted for `tiles`, to compare forms (kCyclesPerSecond)
   bool float_accumulators = true;
   std::optional<GroupedGemm> groups = std::nullopt;  // grouped GEMM: a tile has rows of one group
   // Set when gate and up are interleaved in one matrix. Loops and tile columns then count the interleaved columns.
@@ -83,7 +83,9 @@ struct GemmForm {
     return !groups && std::all_of(loops.begin(), loops.end(), [](const GemmLoop& l) { return l.plain(); });
   }
   // True if partial sums are added to the main accumulators, after scaling or conversion to float.
-  bool in_parts(const GemmLoop& loop) const { return loop.scaled() || (dtype == DType::kInt8 && float_accumulators); }
+  bool has_partial_accumulators(const GemmLoop& loop) const {
+    return loop.scaled() || (dtype == DType::kInt8 && float_accumulators);
+  }
 
   bool tensor_cores() const { return tf32 || bits(dtype) <= 16; }
   int element_bytes() const { return bits(dtype) / 8; }
@@ -106,7 +108,7 @@ std::int64_t shared_bytes(const GemmForm& form);
 std::int64_t whole_rows_bytes(const GemmForm& form);
 
 // `whole_rows`: a tile is as wide as the GEMM, because its block also reduces the rows (schedule/gemm/row_gemm).
-std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Contraction& product,
+std::optional<GemmForm> find_gemm(const Graph& graph, const Kernel& kernel, const Contraction& contraction,
                                   const Target& target, bool whole_rows = false);
 
 // The number of points of the axes, with symbols at their hints.

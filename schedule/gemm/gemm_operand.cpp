@@ -53,7 +53,7 @@ std::optional<std::uint32_t> last_axis(const Axes& axes, const ExprPool& pool) {
 }
 
 // Removes a group member from divisions: with e < 8, (8q + e) // 16 is q // 2.
-IndexExpr members_apart(const IndexExpr& e, Variable member, int together, const Bounds& bounds) {
+IndexExpr separate_members(const IndexExpr& e, Variable member, int together, const Bounds& bounds) {
   return rewrite_atoms(e, [&](IndexAtom::Kind kind, IndexExpr a, IndexExpr b) -> IndexExpr {
     const bool divides = kind == IndexAtom::Kind::kFloorDiv, remains = kind == IndexAtom::Kind::kMod;
     if (!divides && !remains) return kind == IndexAtom::Kind::kMin ? min(a, b) : max(a, b);
@@ -77,7 +77,7 @@ bool runs_along(const IndexExpr& position, const Axes& axes, int together, const
   const IndexExpr split = with_axes_at(
       position, {*axis}, [&](std::uint32_t) { return IndexExpr::axis(group) * together + IndexExpr::axis(member); });
   const Variable of_group{Variable::Kind::kAxis, member};
-  const IndexExpr at = simplify(members_apart(simplify(split, bounds), of_group, together, bounds), bounds);
+  const IndexExpr at = simplify(separate_members(simplify(split, bounds), of_group, together, bounds), bounds);
   return coefficient_of(at, of_group) == 1 && proves_multiple_of(at - IndexExpr::axis(member), together, bounds);
 }
 
@@ -90,8 +90,8 @@ bool varies_along(const ExprPool& pool, ExprId value, const Axes& axes, ExprId k
 }
 
 // The load in pieces of `together` contiguous elements.
-std::optional<GemmOperand> find_pieces(const Graph& graph, const ExprPool& pool, ExprId operand_expr,
-                                       const OperandAxes& axes, int together) {
+std::optional<GemmOperand> find_copied_operand(const Graph& graph, const ExprPool& pool, ExprId operand_expr,
+                                               const OperandAxes& axes, int together) {
   const Axes &across = axes.across, &k = axes.k;
   const ExprNode& n = pool[operand_expr];
   if (n.op != ExprOp::kLoad) return std::nullopt;
@@ -122,7 +122,7 @@ std::vector<GemmOperand> find_copies(const Graph& graph, const ExprPool& pool, E
   for (const ExprId id : reachable(pool, std::span(&value, 1))) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kLoad || bits(n.dtype) * piece < 32) continue;
-    auto operand = find_pieces(graph, pool, id, axes, piece);
+    auto operand = find_copied_operand(graph, pool, id, axes, piece);
     if (operand && operand->k_major == k_major && mentions_any(operand->k, axes.k))
       copies.push_back(std::move(*operand));
   }
@@ -215,7 +215,7 @@ std::optional<GemmOperand> find_gemm_operand(const Graph& graph, const ExprPool&
   const bool eight_bits = bits(multiplied) == 8;  // ldmatrix transposes only 16-bit elements
   std::optional<GemmOperand> operand;
   if (n.op == ExprOp::kLoad && multiplies(multiplied, n.dtype))
-    operand = find_pieces(graph, pool, parts.value, axes, 8 * kCopyBytes / bits(n.dtype));
+    operand = find_copied_operand(graph, pool, parts.value, axes, 8 * kCopyBytes / bits(n.dtype));
   if (operand && eight_bits && !operand->k_major) return std::nullopt;
   if (!operand && !native) operand = find_transformed(graph, pool, parts.value, axes, eight_bits);
   if (!operand) return std::nullopt;

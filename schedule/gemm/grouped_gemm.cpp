@@ -41,10 +41,10 @@ bool is_of_each(const ExprPool& pool, const ExprNode& end, std::uint32_t axis) {
 
 }  // namespace
 
-std::optional<GroupedGemm> find_grouped_gemm(const ExprPool& pool, const Contraction& product) {
-  if (!product.expert_index || product.rows.size() != 1) return std::nullopt;
-  const IndexExpr& matrices = pool.extent(product.expert_index->axis);
-  GroupedGemm groups{.number = unclamped(pool, product.expert_index->value, matrices)};
+std::optional<GroupedGemm> find_grouped_gemm(const ExprPool& pool, const Contraction& contraction) {
+  if (!contraction.expert_index || contraction.rows.size() != 1) return std::nullopt;
+  const IndexExpr& matrices = pool.extent(contraction.expert_index->axis);
+  GroupedGemm groups{.number = unclamped(pool, contraction.expert_index->value, matrices)};
   const ExprNode& count = pool[groups.number];
   if (count.op != ExprOp::kReduce || count.reduction != Reduction::kSum || count.axes.size() != 1) return std::nullopt;
   groups.axis = count.axes[0];
@@ -56,7 +56,7 @@ std::optional<GroupedGemm> find_grouped_gemm(const ExprPool& pool, const Contrac
   const bool end_first = compares.op == ExprOp::kLe;
   groups.end = compares.args[end_first ? 0 : 1];
   const ExprId row = without_conversions(pool, compares.args[end_first ? 1 : 0]);
-  if (!is_number(pool, row, IndexExpr::axis(product.rows[0]))) return std::nullopt;
+  if (!is_number(pool, row, IndexExpr::axis(contraction.rows[0]))) return std::nullopt;
   const ExprNode& end = pool[without_conversions(pool, groups.end)];
   return is_of_each(pool, end, groups.axis) ? std::optional(groups) : std::nullopt;
 }
@@ -67,10 +67,10 @@ bool is_expert_guard(const ExprPool& pool, const GroupedGemm& groups, const Inde
          is_number(pool, n.args[1], matrices);
 }
 
-std::function<bool(ExprId guard)> holds_within_groups(const ExprPool& pool, const Contraction& product,
+std::function<bool(ExprId guard)> holds_within_groups(const ExprPool& pool, const Contraction& contraction,
                                                       const std::optional<GroupedGemm>& groups) {
   if (!groups) return [](ExprId) { return false; };
-  return [&pool, groups = *groups, matrices = pool.extent(product.expert_index->axis)](ExprId guard) {
+  return [&pool, groups = *groups, matrices = pool.extent(contraction.expert_index->axis)](ExprId guard) {
     return is_expert_guard(pool, groups, matrices, guard);
   };
 }

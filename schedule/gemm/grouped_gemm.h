@@ -21,12 +21,12 @@ struct GroupedGemm {
 };
 
 // The contraction must choose among matrices (expert_index).
-std::optional<GroupedGemm> find_grouped_gemm(const ExprPool& pool, const Contraction& product);
+std::optional<GroupedGemm> find_grouped_gemm(const ExprPool& pool, const Contraction& contraction);
 
 // True if the condition says that a row's group has a matrix.
 bool is_expert_guard(const ExprPool& pool, const GroupedGemm& groups, const IndexExpr& matrices, ExprId condition);
 // Returns a predicate on guards: true if a guard holds for all rows that are multiplied.
-std::function<bool(ExprId guard)> holds_within_groups(const ExprPool& pool, const Contraction& product,
+std::function<bool(ExprId guard)> holds_within_groups(const ExprPool& pool, const Contraction& contraction,
                                                       const std::optional<GroupedGemm>& groups);
 
 }  // namespace fusec

@@ -56,19 +56,19 @@ class InterleavedColumnSelector {
 };
 
 // True for one left operand times two right ones.
-bool has_two_sums(const Contraction& product) {
-  return product.loops.size() == 1 && product.loops[0].left.size() == 1 && product.loops[0].right.size() == 2 &&
-         product.loops[0].terms.size() == 2;
+bool has_two_sums(const Contraction& contraction) {
+  return contraction.loops.size() == 1 && contraction.loops[0].left.size() == 1 &&
+         contraction.loops[0].right.size() == 2 && contraction.loops[0].terms.size() == 2;
 }
 
 }  // namespace
 
-std::optional<InterleavedColumns> find_interleaved_columns(const Kernel& kernel, const Contraction& product) {
-  if (!has_two_sums(product) || product.columns.size() != 1) return std::nullopt;
-  const ContractionLoop& loop = product.loops[0];
-  InterleavedColumns paired{.kernel = kernel, .product = product};
+std::optional<InterleavedColumns> find_interleaved_columns(const Kernel& kernel, const Contraction& contraction) {
+  if (!has_two_sums(contraction) || contraction.columns.size() != 1) return std::nullopt;
+  const ContractionLoop& loop = contraction.loops[0];
+  InterleavedColumns paired{.kernel = kernel, .contraction = contraction};
   ExprPool& pool = paired.kernel.pool;
-  const std::uint32_t pair = product.columns[0];
+  const std::uint32_t pair = contraction.columns[0];
   const std::uint32_t column = pool.new_axis(simplify(pool.extent(pair) * kPaired, pool.bounds()));
   InterleavedColumnSelector one(kernel.pool, pool, pair, column);
   for (const std::size_t even : {0, 1}) {
@@ -78,9 +78,9 @@ std::optional<InterleavedColumns> find_interleaved_columns(const Kernel& kernel,
     const ExprId product_of_two = pool.binary(ExprOp::kMul, loop.left[0], *factor);
     const ExprId sum = pool.reduce(Reduction::kSum, loop.k, product_of_two);
     paired.even = first.reduction, paired.odd = second.reduction;
-    paired.product.columns = {column};
-    paired.product.loops[0].right = {*factor};
-    paired.product.loops[0].terms = {{.reduction = sum, .left = 0, .right = 0}};
+    paired.contraction.columns = {column};
+    paired.contraction.loops[0].right = {*factor};
+    paired.contraction.loops[0].terms = {{.reduction = sum, .left = 0, .right = 0}};
     return paired;
   }
   return std::nullopt;

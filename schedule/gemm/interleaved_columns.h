@@ -18,10 +18,10 @@ namespace fusec {
 
 struct InterleavedColumns {
   Kernel kernel;                         // the given kernel plus the single sum; existing expressions keep their ids
-  Contraction product;                   // of the single sum
+  Contraction contraction;               // of the single sum
   ExprId even = kNoExpr, odd = kNoExpr;  // the given sums
 };
 
-std::optional<InterleavedColumns> find_interleaved_columns(const Kernel& kernel, const Contraction& product);
+std::optional<InterleavedColumns> find_interleaved_columns(const Kernel& kernel, const Contraction& contraction);
 
 }  // namespace fusec

@@ -27,7 +27,7 @@ class RowGemmFinder {
 
   std::optional<RowGemm> run() {
     if (!find_sums() || !some_row_may_fit()) return std::nullopt;
-    share_axes();
+    share_k_axes();
     if (!find_product_at_columns() || !match_twins() || !rows_throughout() || !choose_rows()) return std::nullopt;
     return std::move(form_);
   }
@@ -49,7 +49,7 @@ class RowGemmFinder {
                               pool[body.args[1]].op != ExprOp::kConstant;
       if (!holds_reduction[n.args[0]] && n.reduction == Reduction::kSum && is_product &&
           each_alone(pool, depends[body.args[0]], depends[body.args[1]], n.axes)) {
-        sums_.push_back(id);
+        accumulators_.push_back(id);
         is_sum[id] = 1;
       } else {
         around_.push_back(id);
@@ -85,15 +85,15 @@ class RowGemmFinder {
   }
 
   // Gives sums over equal extents of K the same axes, and also the reductions around them.
-  void share_axes() {
-    const std::size_t sums = sums_.size();
-    std::vector<ExprId> follow = sums_;
+  void share_k_axes() {
+    const std::size_t sums = accumulators_.size();
+    std::vector<ExprId> follow = accumulators_;
     follow.insert(follow.end(), around_.begin(), around_.end());
     form_.kernel = change_axes(
         given_,
         [&](ExprPool& pool, ExprCopier& copier) {
           AxisChange change = same_axes(given_, pool);
-          for (const auto* reductions : {&sums_, &around_}) {
+          for (const auto* reductions : {&accumulators_, &around_}) {
             std::map<std::vector<IndexExpr>, std::vector<IndexExpr>> shared;
             for (const ExprId id : *reductions) {
               const Axes& axes = given_.pool[id].axes;
@@ -113,9 +113,9 @@ class RowGemmFinder {
           return change;
         },
         follow);
-    sums_.assign(follow.begin(), follow.begin() + static_cast<std::ptrdiff_t>(sums));
+    accumulators_.assign(follow.begin(), follow.begin() + static_cast<std::ptrdiff_t>(sums));
     around_.assign(follow.begin() + static_cast<std::ptrdiff_t>(sums), follow.end());
-    for (auto* ids : {&sums_, &around_}) {
+    for (auto* ids : {&accumulators_, &around_}) {
       std::ranges::sort(*ids);
       ids->erase(std::unique(ids->begin(), ids->end()), ids->end());
     }
@@ -131,21 +131,21 @@ class RowGemmFinder {
       if (o.axes != output.axes) return false;
     Kernel alone;
     alone.pool = form_.kernel.pool;
-    for (const ExprId id : sums_)
+    for (const ExprId id : accumulators_)
       if (std::ranges::all_of(depends_[id], [&](std::uint32_t a) { return contains(output.axes, a); }))
         alone.outputs.push_back({output.value, output.type, output.axes, id, output.index});
     if (alone.outputs.empty()) return false;
     ContractionMatch answer = find_contraction(alone, true);
-    if (!answer.product || answer.kernel || !answer.product->row_values.empty()) return false;
-    form_.product = std::move(*answer.product);
+    if (!answer.contraction || answer.kernel || !answer.contraction->row_values.empty()) return false;
+    form_.contraction = std::move(*answer.contraction);
     leave_columns_to_rows();
-    return term_count(form_.product) <= 2;
+    return term_count(form_.contraction) <= 2;
   }
 
   // Outer axes that only the right operand has ([3, 1, m, k] times [2, k, n]) become batch if rows are reduced over the
   // rest.
   void leave_columns_to_rows() {
-    Axes& columns = form_.product.columns;
+    Axes& columns = form_.contraction.columns;
     for (const ExprId id : around_) {
       const Axes& axes = pool()[id].axes;
       if (axes.size() >= columns.size()) continue;
@@ -154,14 +154,14 @@ class RowGemmFinder {
         return pool().extent(a) == pool().extent(c);
       });
       if (!same) continue;
-      form_.product.batch.insert(form_.product.batch.end(), columns.begin(), inner);
+      form_.contraction.batch.insert(form_.contraction.batch.end(), columns.begin(), inner);
       columns.erase(columns.begin(), inner);
       return;
     }
   }
 
   bool is_at_columns(ExprId sum) const {
-    for (const ContractionLoop& loop : form_.product.loops)
+    for (const ContractionLoop& loop : form_.contraction.loops)
       for (const ContractionTerm& term : loop.terms)
         if (term.reduction == sum) return true;
     return false;
@@ -170,7 +170,7 @@ class RowGemmFinder {
   // Every other sum must equal one of these sums with the columns replaced by the reduced axes.
   bool match_twins() {
     std::vector<IndexExpr> extents;
-    for (const std::uint32_t a : form_.product.columns) extents.push_back(pool().extent(a));
+    for (const std::uint32_t a : form_.contraction.columns) extents.push_back(pool().extent(a));
     for (const ExprId id : around_) {
       const Axes& axes = pool()[id].axes;
       std::vector<IndexExpr> own;
@@ -181,17 +181,17 @@ class RowGemmFinder {
     ExprPool common(pool().bounds());
     std::map<ExprId, ExprId> at_columns;  // by id in the common pool
     const std::vector<IndexExpr> axes = common_axes(common);
-    for (const ExprId sum : sums_)
-      if (is_at_columns(sum)) at_columns[in_common(common, axes, sum, form_.product.columns)] = sum;
-    for (const ExprId sum : sums_) {
+    for (const ExprId sum : accumulators_)
+      if (is_at_columns(sum)) at_columns[in_common(common, axes, sum, form_.contraction.columns)] = sum;
+    for (const ExprId sum : accumulators_) {
       if (is_at_columns(sum)) continue;
-      if (std::ranges::any_of(form_.product.columns, [&](std::uint32_t a) { return contains(depends_[sum], a); }))
+      if (std::ranges::any_of(form_.contraction.columns, [&](std::uint32_t a) { return contains(depends_[sum], a); }))
         return false;
       const auto twin = at_columns.find(in_common(common, axes, sum, form_.reduced));
       if (twin == at_columns.end()) return false;
-      form_.twins[sum] = twin->second;
+      form_.accumulator_at_columns[sum] = twin->second;
     }
-    return !form_.twins.empty();
+    return !form_.accumulator_at_columns.empty();
   }
 
   // Maps the axes of this pool to axes of the common pool.
@@ -204,7 +204,7 @@ class RowGemmFinder {
   ExprId in_common(ExprPool& common, const std::vector<IndexExpr>& axes, ExprId sum, const Axes& columns) const {
     ExprCopier copier(pool(), common);
     for (std::size_t a = 0; a < axes.size(); ++a) copier.axis[a] = axes[a];
-    for (std::size_t i = 0; i < columns.size(); ++i) copier.axis[columns[i]] = axes[form_.product.columns[i]];
+    for (std::size_t i = 0; i < columns.size(); ++i) copier.axis[columns[i]] = axes[form_.contraction.columns[i]];
     return copier.copy(sum);
   }
 
@@ -212,8 +212,8 @@ class RowGemmFinder {
   bool rows_throughout() const {
     for (const ExprId id : around_)
       for (const std::uint32_t a : depends_[id])
-        if (!contains(form_.product.rows, a) && !contains(form_.product.batch, a) &&
-            !contains(form_.product.shared_rest, a))
+        if (!contains(form_.contraction.rows, a) && !contains(form_.contraction.batch, a) &&
+            !contains(form_.contraction.shared_rest, a))
           return false;
     return true;
   }
@@ -227,11 +227,11 @@ class RowGemmFinder {
   // As many rows per block as fit, while every multiprocessor still has a block.
   bool choose_rows() {
     IndexExpr columns = 1;
-    for (const std::uint32_t a : form_.product.columns) columns *= pool().extent(a);
+    for (const std::uint32_t a : form_.contraction.columns) columns *= pool().extent(a);
     const auto constant = columns.as_constant();
     if (!constant) return false;
     form_.columns = *constant;
-    const std::int64_t rows = at_hint(form_.product.rows) * at_hint(form_.product.batch);
+    const std::int64_t rows = at_hint(form_.contraction.rows) * at_hint(form_.contraction.batch);
     form_.rows = 16;
     if (tiles_of(form_).bytes > kMostBytes) return false;
     for (const int more : {32, 64})
@@ -250,46 +250,46 @@ class RowGemmFinder {
   // rows that are saved.
   bool is_worth_it(std::int64_t rows) const {
     double read = 0;
-    for (const ContractionLoop& loop : form_.product.loops)
+    for (const ContractionLoop& loop : form_.contraction.loops)
       read += static_cast<double>(at_hint(loop.k) * form_.columns) * static_cast<double>(loop.right.size()) *
-              (form_.product.tensor_dtype ? 2 : 4);
+              (form_.contraction.tensor_dtype ? 2 : 4);
     const auto blocks = [&](int of) { return static_cast<double>((rows + of - 1) / of); };
     const double more = (blocks(form_.rows) - blocks(64)) * read / kCacheRate;
     const double stored = static_cast<double>(rows * form_.columns * bits(form_.kernel.outputs[0].type.dtype)) / 8;
-    const double apart = 2 * stored / kMemoryRate + kLaunch;
-    return more <= apart || (may_be_pipelined() && pipelined_is_worth_it(static_cast<double>(rows), apart));
+    const double separate = 2 * stored / kMemoryRate + kLaunch;
+    return more <= separate || (may_be_pipelined() && pipelined_is_worth_it(static_cast<double>(rows), separate));
   }
 
   // Compares tiles of whole rows with square tiles that go through memory: bytes per block times blocks per
   // multiprocessor.
-  bool pipelined_is_worth_it(double rows, double apart) const {
+  bool pipelined_is_worth_it(double rows, double separate) const {
     double whole = std::numeric_limits<double>::infinity();
     const double columns = static_cast<double>(form_.columns);
     for (const double of : {16, 32, 64}) whole = std::min(whole, seconds_of_tiles(std::ceil(rows / of), of + columns));
-    return whole <= seconds_of_tiles(std::ceil(rows / 64) * std::ceil(columns / 64), 128) + apart;
+    return whole <= seconds_of_tiles(std::ceil(rows / 64) * std::ceil(columns / 64), 128) + separate;
   }
   double seconds_of_tiles(double tiles, double lines) const {
     double bytes = 0;
-    for (const ContractionLoop& loop : form_.product.loops)
-      bytes += static_cast<double>(at_hint(loop.k)) * lines * (form_.product.tensor_dtype ? 2 : 4);
+    for (const ContractionLoop& loop : form_.contraction.loops)
+      bytes += static_cast<double>(at_hint(loop.k)) * lines * (form_.contraction.tensor_dtype ? 2 : 4);
     return std::ceil(tiles / kMultiprocessors) * bytes / kBlockRate;
   }
   bool may_be_pipelined() const {
-    const auto lies_there = [&](ExprId factor) {
-      while (pool()[factor].op == ExprOp::kConvert) factor = pool()[factor].args[0];
-      return pool()[factor].op == ExprOp::kLoad;
+    const auto is_stored = [&](ExprId operand) {
+      while (pool()[operand].op == ExprOp::kConvert) operand = pool()[operand].args[0];
+      return pool()[operand].op == ExprOp::kLoad;
     };
     // A large K with long rows is left to square tiles, and on sm_90a to warpgroups.
     constexpr std::int64_t kWide = 256, kDeep = 1024;
     return form_.columns <= kMaxRowGemmColumns &&
-           std::ranges::all_of(form_.product.loops, [&](const ContractionLoop& loop) {
-             return (form_.columns <= kWide || at_hint(loop.k) <= kDeep) &&
-                    std::ranges::all_of(loop.left, lies_there) && std::ranges::all_of(loop.right, lies_there);
+           std::ranges::all_of(form_.contraction.loops, [&](const ContractionLoop& loop) {
+             return (form_.columns <= kWide || at_hint(loop.k) <= kDeep) && std::ranges::all_of(loop.left, is_stored) &&
+                    std::ranges::all_of(loop.right, is_stored);
            });
   }
 
   const Kernel& given_;
-  std::vector<ExprId> sums_, around_;
+  std::vector<ExprId> accumulators_, around_;
   std::vector<Axes> depends_;
   RowGemm form_;
 };
@@ -297,7 +297,7 @@ class RowGemmFinder {
 }  // namespace
 
 RowGemmTiles tiles_of(const RowGemm& form) {
-  const bool tensor_cores = form.product.tensor_dtype.has_value();
+  const bool tensor_cores = form.contraction.tensor_dtype.has_value();
   RowGemmTiles tiles;
   const int columns = static_cast<int>(form.columns);
   constexpr int kOfWarp = 32, kMost = 256;  // columns on tensor cores
@@ -307,22 +307,22 @@ RowGemmTiles tiles_of(const RowGemm& form) {
   const int wanted = tensor_cores ? 8 : 16;
   tiles.row_stride = columns + (wanted + 32 - columns % 32) % 32;
   std::size_t left = 0, right = 0;
-  for (const ContractionLoop& loop : form.product.loops) {
+  for (const ContractionLoop& loop : form.contraction.loops) {
     left = std::max(left, loop.left.size());
     right = std::max(right, loop.right.size());
   }
   const std::int64_t lines =
       static_cast<std::int64_t>(left) * form.rows + static_cast<std::int64_t>(right) * tiles.chunk;
-  const ScalarType type = form.kernel.pool[form.product.loops[0].terms[0].reduction].type;
+  const ScalarType type = form.kernel.pool[form.contraction.loops[0].terms[0].reduction].type;
   const int size = type == ScalarType::kFloat64 || type == ScalarType::kInt64 ? 8 : 4;
-  tiles.bytes = static_cast<std::int64_t>(term_count(form.product)) * form.rows * tiles.row_stride * size +
+  tiles.bytes = static_cast<std::int64_t>(term_count(form.contraction)) * form.rows * tiles.row_stride * size +
                 (tensor_cores ? lines * (tiles.k + 8) * 2 : lines * (tiles.k + 1) * size);
   return tiles;
 }
 
 std::optional<GemmForm> find_pipelined_row_gemm(const Graph& graph, const RowGemm& form, const Target& target) {
   if (form.columns > kMaxRowGemmColumns) return std::nullopt;
-  auto found = find_gemm(graph, form.kernel, form.product, target, true);
+  auto found = find_gemm(graph, form.kernel, form.contraction, target, true);
   // The row epilogue expects float accumulators in shared memory, and no groups.
   if (found && (!found->float_accumulators || found->groups)) return std::nullopt;
   return found;

@@ -5,8 +5,9 @@
 //
 // The expressions hold each sum several times: at the output's columns, and at the axes over which rows are reduced.
 //
-// Two kernels exist. If operands are copied as stored, codegen/gemm/gemm's pipeline computes a tile as wide as a row (at
-// most 512 columns; at most 256 columns if K exceeds 1024). Otherwise chunks of columns follow one another (tiles_of).
+// Two kernels exist. If operands are copied as stored, codegen/gemm/gemm's pipeline computes a tile as wide as a row
+// (at most 512 columns; at most 256 columns if K exceeds 1024). Otherwise chunks of columns follow one another
+// (tiles_of).
 #pragma once
 
 #include <map>
@@ -20,11 +21,11 @@ namespace fusec {
 
 struct RowGemm {
   Kernel kernel;
-  Contraction product;                 // the sums at the output's columns
-  std::vector<std::uint32_t> reduced;  // axes over which rows are reduced; same extents as the columns
-  std::map<ExprId, ExprId> twins;      // for each sum at `reduced`: the same sum of `product`
-  std::int64_t columns = 0;            // columns per row
-  int rows = 16;                       // rows per block: 16, 32 or 64
+  Contraction contraction;                          // the sums at the output's columns
+  std::vector<std::uint32_t> reduced;               // axes over which rows are reduced; same extents as the columns
+  std::map<ExprId, ExprId> accumulator_at_columns;  // for each sum at `reduced`: the same sum of `contraction`
+  std::int64_t columns = 0;                         // columns per row
+  int rows = 16;                                    // rows per block: 16, 32 or 64
 };
 
 // Returns nullopt when rows do not fit a block, or when separate reduction kernels are predicted to be faster.

@@ -54,17 +54,17 @@ bool is_vector(const Graph& graph, const ExprPool& pool, ExprId load, std::uint3
 
 class SkinnyGemmFinder {
  public:
-  SkinnyGemmFinder(const Graph& graph, const Kernel& kernel, const Contraction& product, const Target& target)
-      : graph_(graph), kernel_(kernel), pool_(kernel.pool), product_(product), target_(target) {}
+  SkinnyGemmFinder(const Graph& graph, const Kernel& kernel, const Contraction& contraction, const Target& target)
+      : graph_(graph), kernel_(kernel), pool_(kernel.pool), contraction_(contraction), target_(target) {}
 
   std::optional<SkinnyGemmForm> find() {
-    if (product_.expert_index) return std::nullopt;
-    const IndexExpr rows = simplified_point_count(pool_, product_.rows);
+    if (contraction_.expert_index) return std::nullopt;
+    const IndexExpr rows = simplified_point_count(pool_, contraction_.rows);
     const Range range = range_of(rows, pool_.bounds());
     if (range.max > kMaxRows || range.max < 1) return std::nullopt;
     form_.max_rows = static_cast<int>(range.max);
-    form_.accumulators = static_cast<int>(term_count(product_));
-    for (const ContractionLoop& loop : product_.loops) {
+    form_.accumulators = static_cast<int>(term_count(contraction_));
+    for (const ContractionLoop& loop : contraction_.loops) {
       if (count_at_hint(pool_, loop.k) < kMinK || pool_.extent(loop.k.back()).is(1)) return std::nullopt;
     }
     if (take_quantized() && arrange(true)) return std::move(form_);
@@ -98,12 +98,13 @@ class SkinnyGemmFinder {
   // Takes the operands as quantized values and scales (magic dequantization). A rounding of dequantized values in the
   // graph is skipped, so kernels with exact_steps are excluded.
   bool take_quantized() {
-    if (kernel_.exact_steps || pool_[product_.loops[0].terms[0].reduction].type != ScalarType::kFloat32) return false;
-    const auto dtype = product_.tensor_dtype ? product_.tensor_dtype : common_dtype();
+    if (kernel_.exact_steps || pool_[contraction_.loops[0].terms[0].reduction].type != ScalarType::kFloat32)
+      return false;
+    const auto dtype = contraction_.tensor_dtype ? contraction_.tensor_dtype : common_dtype();
     if (!dtype || bits(*dtype) != 16) return false;
     form_.dtype = *dtype;
     parts_.clear();
-    for (const ContractionLoop& loop : product_.loops) {
+    for (const ContractionLoop& loop : contraction_.loops) {
       Parts parts{
           .left = loop.left, .right = {}, .scales = {}, .magic_dequantize = {}, .block = 0, .blockwise_zeros = false};
       for (const ExprId operand : loop.right)
@@ -131,17 +132,17 @@ class SkinnyGemmFinder {
   }
 
   bool take_operands() {
-    const ScalarType accumulators = pool_[product_.loops[0].terms[0].reduction].type;
+    const ScalarType accumulators = pool_[contraction_.loops[0].terms[0].reduction].type;
     if (accumulators == ScalarType::kInt32) {
       form_.dtype = DType::kInt8;
       form_.int32_accumulators = true;
       return take_parts();
     }
     if (accumulators != ScalarType::kFloat32) return false;
-    if (const auto dtype = product_.tensor_dtype ? product_.tensor_dtype : common_dtype()) {
+    if (const auto dtype = contraction_.tensor_dtype ? contraction_.tensor_dtype : common_dtype()) {
       form_.dtype = *dtype;
       parts_.clear();
-      for (const ContractionLoop& loop : product_.loops)
+      for (const ContractionLoop& loop : contraction_.loops)
         parts_.push_back({loop.left, loop.right, std::vector<std::vector<ExprId>>(loop.right.size()),
                           std::vector<std::optional<MagicDequantize>>(loop.right.size()), 0});
       return true;
@@ -157,7 +158,7 @@ class SkinnyGemmFinder {
   bool take_parts() {
     constexpr std::int64_t kLeastBlock = 32;  // four lanes have eight of K each
     parts_.clear();
-    for (const ContractionLoop& loop : product_.loops) {
+    for (const ContractionLoop& loop : contraction_.loops) {
       Parts parts;
       for (const ExprId operand : loop.left) {
         parts.left.push_back(value_of(operand));
@@ -198,9 +199,9 @@ class SkinnyGemmFinder {
   // bits, which convert to float16 in fewer instructions.
   std::optional<DType> common_dtype() const {
     for (const DType dtype : {DType::kFloat16, DType::kBFloat16})
-      if (std::ranges::all_of(product_.loops, [&](const ContractionLoop& loop) {
-            const auto fits_all = [&](const std::vector<ExprId>& factors) {
-              return std::ranges::all_of(factors, [&](ExprId operand) { return fits(operand, dtype); });
+      if (std::ranges::all_of(contraction_.loops, [&](const ContractionLoop& loop) {
+            const auto fits_all = [&](const std::vector<ExprId>& operands) {
+              return std::ranges::all_of(operands, [&](ExprId operand) { return fits(operand, dtype); });
             };
             return fits_all(loop.left) && fits_all(loop.right);
           }))
@@ -250,15 +251,15 @@ class SkinnyGemmFinder {
   // Chooses the elements per lane: 16 bytes of the narrowest matrix.
   bool choose_width() {
     form_.k_per_lane = 8;
-    const std::uint32_t column = product_.columns.back();
+    const std::uint32_t column = contraction_.columns.back();
     right_bits_ = computed_ = 0;
     max_k_per_lane_ = 32;
-    for (std::size_t i = 0; i < product_.loops.size(); ++i) {
-      const ContractionLoop& loop = product_.loops[i];
+    for (std::size_t i = 0; i < contraction_.loops.size(); ++i) {
+      const ContractionLoop& loop = contraction_.loops[i];
       int right_bits = 0, computed = 0;
       for (const ExprId operand : parts_[i].right) {
         const auto load =
-            matrix_load(graph_, pool_, operand, form_.k_major ? loop.k.back() : column, product_.columns, loop.k);
+            matrix_load(graph_, pool_, operand, form_.k_major ? loop.k.back() : column, contraction_.columns, loop.k);
         if (!load) return false;
         const int of_element = bits(pool_[*load].dtype);
         if (form_.k_major) form_.k_per_lane = std::max(form_.k_per_lane, 128 / of_element);
@@ -271,7 +272,7 @@ class SkinnyGemmFinder {
     }
     form_.k_per_lane = std::min(form_.k_per_lane, max_k_per_lane_);
     const auto divides = [&] {
-      return std::ranges::all_of(product_.loops, [&](const ContractionLoop& l) {
+      return std::ranges::all_of(contraction_.loops, [&](const ContractionLoop& l) {
         return proves_multiple_of(pool_.extent(l.k.back()), form_.k_per_lane, pool_.bounds());
       });
     };
@@ -292,16 +293,16 @@ class SkinnyGemmFinder {
     int widest = 0;
     for (std::size_t i = 0; i < parts_.size(); ++i)
       for (const ExprId id : reachable(pool_, parts_[i].left))
-        if (pool_[id].op == ExprOp::kLoad && std::ranges::binary_search(depends[id], product_.loops[i].k.back()))
+        if (pool_[id].op == ExprOp::kLoad && std::ranges::binary_search(depends[id], contraction_.loops[i].k.back()))
           widest = std::max(widest, bits(pool_[id].dtype));
     const int runs = form_.k_per_lane * bits(form_.dtype) / 128;
     if (!form_.k_major || form_.k_per_lane * widest <= 128 || widest > bits(form_.dtype)) return 1;
-    const double twice = count_at_hint(pool_, product_.rows) * 4 * form_.k_per_lane * widest / 8;
-    return twice / kBytesOfRequests > 2 + 2 * runs * form_.eights_of_rows() ? runs : 1;
+    const double twice = count_at_hint(pool_, contraction_.rows) * 4 * form_.k_per_lane * widest / 8;
+    return twice / kBytesOfRequests > 2 + 2 * runs * form_.n8_row_tiles() ? runs : 1;
   }
 
   bool split() {
-    std::vector<ExprId> follow = product_.row_values;
+    std::vector<ExprId> follow = contraction_.row_values;
     for (const Parts& parts : parts_) {
       follow.insert(follow.end(), parts.left.begin(), parts.left.end());
       follow.insert(follow.end(), parts.right.begin(), parts.right.end());
@@ -312,7 +313,7 @@ class SkinnyGemmFinder {
         if (magic_dequantize->zero != kNoExpr) follow.push_back(magic_dequantize->zero);
       }
     }
-    form_.loops.assign(product_.loops.size(), {});
+    form_.loops.assign(contraction_.loops.size(), {});
     std::map<std::uint32_t, std::uint32_t> now;
     form_.kernel = change_axes(
         kernel_, [&](ExprPool& pool, ExprCopier& copier) { return split_axes(pool, copier, now); }, follow);
@@ -321,20 +322,20 @@ class SkinnyGemmFinder {
       for (const std::uint32_t a : old) list.push_back(now.at(a));
       return list;
     };
-    form_.batch = renamed(product_.batch);
-    form_.rows = renamed(product_.rows);
-    form_.columns = renamed(product_.columns);
-    form_.ones = renamed(product_.shared_rest);
+    form_.batch = renamed(contraction_.batch);
+    form_.rows = renamed(contraction_.rows);
+    form_.columns = renamed(contraction_.columns);
+    form_.unit_axes = renamed(contraction_.shared_rest);
     auto next = follow.begin();
-    form_.row_values_before = product_.row_values;
-    form_.row_values.assign(next, next + static_cast<std::ptrdiff_t>(product_.row_values.size()));
-    next += static_cast<std::ptrdiff_t>(product_.row_values.size());
-    for (std::size_t i = 0; i < product_.loops.size(); ++i) {
+    form_.row_values_before = contraction_.row_values;
+    form_.row_values.assign(next, next + static_cast<std::ptrdiff_t>(contraction_.row_values.size()));
+    next += static_cast<std::ptrdiff_t>(contraction_.row_values.size());
+    for (std::size_t i = 0; i < contraction_.loops.size(); ++i) {
       SkinnyGemmLoop& loop = form_.loops[i];
-      loop.terms = product_.loops[i].terms;
-      for (std::size_t operand_index = 0; operand_index < product_.loops[i].left.size(); ++operand_index)
+      loop.terms = contraction_.loops[i].terms;
+      for (std::size_t operand_index = 0; operand_index < contraction_.loops[i].left.size(); ++operand_index)
         loop.left.push_back({*next, is_plain(*next, loop.member, form_.k_per_lane), {}}), ++next;
-      for (std::size_t operand_index = 0; operand_index < product_.loops[i].right.size(); ++operand_index) {
+      for (std::size_t operand_index = 0; operand_index < contraction_.loops[i].right.size(); ++operand_index) {
         loop.right.push_back(
             {*next,
              is_plain(*next, form_.k_major ? loop.member : form_.column_member, form_.k_major ? form_.k_per_lane : 8),
@@ -388,17 +389,17 @@ class SkinnyGemmFinder {
     AxisChange change;
     for (const std::uint32_t a : kernel_.outputs[0].axes) {
       const IndexExpr& extent = pool_.extent(a);
-      const bool in_eights = !form_.k_major && a == product_.columns.back();
-      now[a] = pool.new_axis(in_eights ? simplify(floor_div(extent, 8), pool.bounds()) : extent);
+      const bool in_vectors = !form_.k_major && a == contraction_.columns.back();
+      now[a] = pool.new_axis(in_vectors ? simplify(floor_div(extent, 8), pool.bounds()) : extent);
       change.new_axes.push_back(now[a]);
       change.values.push_back(IndexExpr::axis(now[a]));
-      if (!in_eights) continue;
+      if (!in_vectors) continue;
       form_.column_member = pool.new_axis(8);
       change.new_axes.push_back(form_.column_member);
       change.values.back() = IndexExpr::axis(now[a]) * 8 + IndexExpr::axis(form_.column_member);
     }
-    for (std::size_t i = 0; i < product_.loops.size(); ++i) {
-      const Axes& k = product_.loops[i].k;
+    for (std::size_t i = 0; i < contraction_.loops.size(); ++i) {
+      const Axes& k = contraction_.loops[i].k;
       SkinnyGemmLoop& loop = form_.loops[i];
       for (const std::uint32_t a : k) {
         const bool last = a == k.back();
@@ -435,7 +436,7 @@ class SkinnyGemmFinder {
       steps_ = std::min(steps_, count_at_hint(form_.kernel.pool, loop.k) / 4);
       left_ = std::max(left_, loop.left.size());
     }
-    const double columns = count_at_hint(pool_, product_.columns) * count_at_hint(pool_, product_.batch);
+    const double columns = count_at_hint(pool_, contraction_.columns) * count_at_hint(pool_, contraction_.batch);
     const auto blocks = [&] { return columns / form_.block.columns; };
     form_.block.columns = !form_.k_major ? 64 : form_.max_rows > 8 || form_.accumulators == 1 ? 32 : 16;
     if (form_.k_major && blocks() < 0.75 * target_.multiprocessors) form_.block.columns = 16;
@@ -478,7 +479,7 @@ class SkinnyGemmFinder {
     double rows = 0, column = 0;     // bytes of all rows; bytes of a column
     for (const SkinnyGemmLoop& loop : form_.loops) {
       const double k = count_at_hint(form_.kernel.pool, loop.k) * form_.k_per_lane / 8;
-      rows += k * bits(form_.dtype) * static_cast<double>(loop.left.size()) * count_at_hint(pool_, product_.rows);
+      rows += k * bits(form_.dtype) * static_cast<double>(loop.left.size()) * count_at_hint(pool_, contraction_.rows);
       column += k * right_bits_;
     }
     const double blocks = std::ceil(columns / form_.block.columns);
@@ -492,18 +493,18 @@ class SkinnyGemmFinder {
     SkinnyGemmBlock& block = form_.block;
     const int elements = form_.k_major ? block.columns / 8 * form_.k_per_lane : 64;
     const int of_step = elements * right_bits_ / 32 +
-                        static_cast<int>(left_) * form_.eights_of_rows() * form_.k_per_lane * bits(form_.dtype) / 32;
+                        static_cast<int>(left_) * form_.n8_row_tiles() * form_.k_per_lane * bits(form_.dtype) / 32;
     constexpr int kMostWords = 96;  // per lane, in flight
     const bool scaled = std::ranges::any_of(form_.loops, [](const SkinnyGemmLoop& loop) { return loop.scaled(); });
     // Dequantization needs registers for several steps at a time, so fewer warps with more registers each.
     if (scaled) warps = std::min(warps, 8);
     const int registers = warps > 8 ? 120 : scaled ? 200 : 136;  // for loads, accumulators and computed values
-    const int scales = scaled ? block.columns / 4 + 4 * form_.eights_of_rows() : 0;  // and row sums
-    const int accumulators = form_.accumulators * (scaled ? 2 : 1) * block.columns / 16 * form_.eights_of_rows() * 4 +
+    const int scales = scaled ? block.columns / 4 + 4 * form_.n8_row_tiles() : 0;  // and row sums
+    const int accumulators = form_.accumulators * (scaled ? 2 : 1) * block.columns / 16 * form_.n8_row_tiles() * 4 +
                              computed_ * form_.k_per_lane + scales;
     // With more than two steps, products wait to be scaled.
     const auto waiting = [&] {
-      return scaled && block.prefetch_steps > 2 ? (block.prefetch_steps - 2) * 4 * form_.eights_of_rows() : 0;
+      return scaled && block.prefetch_steps > 2 ? (block.prefetch_steps - 2) * 4 * form_.n8_row_tiles() : 0;
     };
     block.prefetch_steps = 4;
     while (block.prefetch_steps > 1 && (block.prefetch_steps * of_step > kMostWords ||
@@ -519,7 +520,7 @@ class SkinnyGemmFinder {
   const Graph& graph_;
   const Kernel& kernel_;
   const ExprPool& pool_;
-  const Contraction& product_;
+  const Contraction& contraction_;
   const Target& target_;
   SkinnyGemmForm form_;
   std::vector<Parts> parts_;  // per loop
@@ -533,12 +534,12 @@ class SkinnyGemmFinder {
 }  // namespace
 
 std::int64_t shared_bytes_of_runs(const SkinnyGemmForm& form) {
-  return form.runs > 1 ? 16 * 8 * form.eights_of_rows() * (4 * form.runs + 4) : 0;
+  return form.runs > 1 ? 16 * 8 * form.n8_row_tiles() * (4 * form.runs + 4) : 0;
 }
 
 std::int64_t shared_bytes(const SkinnyGemmForm& form) {
   const std::int64_t accumulators =
-      std::int64_t{4} * form.accumulators * 8 * form.eights_of_rows() * (form.block.columns + 8);
+      std::int64_t{4} * form.accumulators * 8 * form.n8_row_tiles() * (form.block.columns + 8);
   return form.block.warps * std::max(accumulators, shared_bytes_of_runs(form));
 }
 
@@ -546,9 +547,9 @@ std::string name_of(const SkinnyGemmBlock& block) {
   return fmt::format("{} columns by {} warps, {} steps ahead", block.columns, block.warps, block.prefetch_steps);
 }
 
-std::optional<SkinnyGemmForm> find_skinny_gemm(const Graph& graph, const Kernel& kernel, const Contraction& product,
+std::optional<SkinnyGemmForm> find_skinny_gemm(const Graph& graph, const Kernel& kernel, const Contraction& contraction,
                                                const Target& target) {
-  return SkinnyGemmFinder(graph, kernel, product, target).find();
+  return SkinnyGemmFinder(graph, kernel, contraction, target).find();
 }
 
 }  // namespace fusec

@@ -62,7 +62,7 @@ struct SkinnyGemmBlock {
 struct SkinnyGemmForm {
   Kernel kernel;                                    // with split axes
   std::vector<std::uint32_t> batch, rows, columns;  // axes of `kernel`; columns in groups of eight if w is not K-major
-  std::vector<std::uint32_t> ones;
+  std::vector<std::uint32_t> unit_axes;
   std::vector<ExprId> row_values;  // in `kernel`, operands before users
   std::vector<ExprId> row_values_before;
   std::uint32_t column_member = 0;
@@ -79,12 +79,12 @@ struct SkinnyGemmForm {
   std::vector<SkinnyGemmBlock> candidates;  // best first by the model
   int accumulators = 1;
 
-  int eights_of_rows() const { return (max_rows + 7) / 8; }
+  int n8_row_tiles() const { return (max_rows + 7) / 8; }
   int run_length() const { return k_per_lane / runs; }
 };
 
-// `product` must be in the kernel and may have no rows (a vector times a matrix).
-std::optional<SkinnyGemmForm> find_skinny_gemm(const Graph& graph, const Kernel& kernel, const Contraction& product,
+// `contraction` must be in the kernel and may have no rows (a vector times a matrix).
+std::optional<SkinnyGemmForm> find_skinny_gemm(const Graph& graph, const Kernel& kernel, const Contraction& contraction,
                                                const Target& target);
 
 // Shared memory in bytes: the accumulators of all warps, or the exchanged runs of rows.

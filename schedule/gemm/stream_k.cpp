@@ -25,9 +25,9 @@ std::int64_t StreamK::max_partials_per_tile() const {
   return most;
 }
 
-StreamK stream_k_of(const ExprPool& pool, const Contraction& product, const GemmTiles& tiles) {
-  const auto rows = known(pool, product.rows), columns = known(pool, product.columns);
-  const auto batch = known(pool, product.batch), k = known(pool, product.loops[0].k);
+StreamK stream_k_of(const ExprPool& pool, const Contraction& contraction, const GemmTiles& tiles) {
+  const auto rows = known(pool, contraction.rows), columns = known(pool, contraction.columns);
+  const auto batch = known(pool, contraction.batch), k = known(pool, contraction.loops[0].k);
   if (!rows || !columns || !batch || !k) throw InternalError("tiles of unknown number are streamed");
   const auto parts = [](std::int64_t extent, std::int64_t of) { return (extent + of - 1) / of; };
   return {.whole = parts(*rows, tiles.rows) * parts(*columns, tiles.columns) * *batch - tiles.stream_k_tiles,
@@ -36,12 +36,12 @@ StreamK stream_k_of(const ExprPool& pool, const Contraction& product, const Gemm
           .steps = parts(*k, tiles.k)};
 }
 
-bool can_stream_k(const ExprPool& pool, const Contraction& product, const GemmForm& form, const Target& target) {
+bool can_stream_k(const ExprPool& pool, const Contraction& contraction, const GemmForm& form, const Target& target) {
   if (!target.allows_stream_k || !form.tensor_cores() || form.groups || form.pairs || form.loops.size() != 1)
     return false;
-  if (!product.row_values.empty()) return false;
-  const std::vector<std::uint32_t>* const all[] = {&product.batch, &product.rows, &product.columns,
-                                                   &product.loops[0].k};
+  if (!contraction.row_values.empty()) return false;
+  const std::vector<std::uint32_t>* const all[] = {&contraction.batch, &contraction.rows, &contraction.columns,
+                                                   &contraction.loops[0].k};
   return std::ranges::all_of(all, [&](const auto* axes) { return known(pool, *axes).has_value(); });
 }
 
@@ -66,8 +66,9 @@ double stream_k_cycles(double accumulators, const GemmTiles& tiles, const Target
   constexpr double kLatency = 466;
   // A block's range may end one tile and begin another.
   const double parts = tiles.stream_k_blocks + tiles.stream_k_tiles;
-  const double moved = 2 * 4 * accumulators * tiles.rows * tiles.columns * parts / (target.bandwidth / kCyclesASecond);
-  return target.launch_seconds * kCyclesASecond + moved + 2 * kLatency;
+  const double moved =
+      2 * 4 * accumulators * tiles.rows * tiles.columns * parts / (target.bandwidth / kCyclesPerSecond);
+  return target.launch_seconds * kCyclesPerSecond + moved + 2 * kLatency;
 }
 
 }  // namespace fusec

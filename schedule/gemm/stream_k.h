@@ -29,10 +29,10 @@ struct StreamK {
 };
 
 // `tiles` must have stream-K tiles (GemmTiles::stream_k_tiles).
-StreamK stream_k_of(const ExprPool& pool, const Contraction& product, const GemmTiles& tiles);
+StreamK stream_k_of(const ExprPool& pool, const Contraction& contraction, const GemmTiles& tiles);
 
 // True for known sizes, one loop over K, and tensor cores.
-bool can_stream_k(const ExprPool& pool, const Contraction& product, const GemmForm& form, const Target& target);
+bool can_stream_k(const ExprPool& pool, const Contraction& contraction, const GemmForm& form, const Target& target);
 
 // The form's tiles with stream-K for the last of `tiles` tiles of `steps` steps. Unchanged if there are none, or too
 // little to share.

@@ -28,11 +28,11 @@ struct ImageLoop {
 };
 
 struct ImageContraction {
-  Contraction product;  // with images in its batch
+  Contraction contraction;  // with images in its batch
   std::vector<ImageLoop> loops;
 };
 
 std::optional<ImageContraction> find_tma_image_boxes(const Graph& graph, const Kernel& kernel,
-                                                     const Contraction& product);
+                                                     const Contraction& contraction);
 
 }  // namespace fusec

@@ -24,18 +24,18 @@ std::int64_t float8_depth(const ExprPool& pool, const Axes& k) {
 }
 
 std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const GemmForm& form,
-                                                   const Contraction& product) {
+                                                   const Contraction& contraction) {
   std::vector<WarpgroupLoop> loops;
-  Axes of_matrices = product.batch;
-  if (product.expert_index) of_matrices.insert(of_matrices.begin(), product.expert_index->axis);
+  Axes of_matrices = contraction.batch;
+  if (contraction.expert_index) of_matrices.insert(of_matrices.begin(), contraction.expert_index->axis);
   const WarpgroupElements elements = warpgroup_elements(form.element_bytes());
   for (std::size_t i = 0; i < form.loops.size(); ++i) {
     const GemmLoop& given = form.loops[i];
-    const Axes& k = product.loops[i].k;
+    const Axes& k = contraction.loops[i].k;
     WarpgroupLoop& loop = loops.emplace_back();
     loop.block = given.scaled() ? given.block : 0;
     if (loop.block % elements.k != 0) return std::nullopt;
-    if (form.dtype == DType::kFloat8E4M3FN && loop.block == 0) loop.added_after = float8_depth(pool, k);
+    if (form.dtype == DType::kFloat8E4M3FN && loop.block == 0) loop.promotion_interval = float8_depth(pool, k);
     for (const bool left : {true, false})
       for (const GemmOperand& operand : left ? given.left : given.right) {
         // The sums of columns for zero points are computed by the multiplying threads, for left operands only.
@@ -47,11 +47,11 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
         if (left && form.groups && operand.transformed() && !operand.k_major) return std::nullopt;
         auto found = operand.transformed() ? computed_operand(pool, operand)
                      : looked_up           ? gathered_operand(operand)
-                                           : tensor_operand(pool, operand, left ? product.rows : product.columns, k,
-                                                  left ? product.batch : of_matrices, elements);
+                                 : tensor_operand(pool, operand, left ? contraction.rows : contraction.columns, k,
+                                                  left ? contraction.batch : of_matrices, elements);
         if (!found && left && !operand.transformed()) found = gathered_operand(operand);
         if (!found) return std::nullopt;
-        found->taken = operand.offset;
+        found->zero_point = operand.offset;
         (left ? loop.left : loop.right).push_back(*std::move(found));
       }
   }
@@ -60,13 +60,13 @@ std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const G
 
 // Loops of a channels-last image and weights with the same order of K.
 std::optional<std::vector<WarpgroupLoop>> loops_of(const ExprPool& pool, const ConvolutionForm& form,
-                                                   const Contraction& product) {
+                                                   const Contraction& contraction) {
   if (form.left.offset != kNoExpr || form.right.offset != kNoExpr) return std::nullopt;
   const bool image_left = form.left.fill == ConvolutionFill::kVectorGather;
-  auto image = image_operand(form, image_left), weights = weights_operand(pool, form, product, !image_left);
+  auto image = image_operand(form, image_left), weights = weights_operand(pool, form, contraction, !image_left);
   if (!image || !weights) return std::nullopt;
   std::vector<WarpgroupLoop> loops(1);
-  if (form.dtype == DType::kFloat8E4M3FN) loops[0].added_after = float8_depth(pool, product.loops[0].k);
+  if (form.dtype == DType::kFloat8E4M3FN) loops[0].promotion_interval = float8_depth(pool, contraction.loops[0].k);
   (image_left ? loops[0].left : loops[0].right).push_back(*std::move(image));
   (image_left ? loops[0].right : loops[0].left).push_back(*std::move(weights));
   return loops;
@@ -84,16 +84,18 @@ struct WarpgroupSizes {
 
 WarpgroupSizes sizes_of(const WarpgroupCandidate& c, const WarpgroupGemmForm& form) {
   const ExprPool& pool = form.pairs ? form.pairs->kernel.pool : c.kernel->pool;
-  const Contraction& product = form.pairs ? form.pairs->product : form.product ? *form.product : *c.product;
-  WarpgroupSizes sizes{.rows = points_at_hint(pool, product.rows),
-                       .columns = points_at_hint(pool, product.columns),
-                       .batch = points_at_hint(pool, product.batch),
-                       .groups = c.form->groups ? points_at_hint(pool, {product.expert_index->axis}) : 0,
+  const Contraction& contraction = form.pairs         ? form.pairs->contraction
+                                   : form.contraction ? *form.contraction
+                                                      : *c.contraction;
+  WarpgroupSizes sizes{.rows = points_at_hint(pool, contraction.rows),
+                       .columns = points_at_hint(pool, contraction.columns),
+                       .batch = points_at_hint(pool, contraction.batch),
+                       .groups = c.form->groups ? points_at_hint(pool, {contraction.expert_index->axis}) : 0,
                        .loops = {}};
-  for (std::size_t i = 0; i < product.loops.size(); ++i) {
+  for (std::size_t i = 0; i < contraction.loops.size(); ++i) {
     const std::int64_t tiled = form.loops[i].padded_k;
-    sizes.loops.push_back({tiled > 0 ? static_cast<double>(tiled) : points_at_hint(pool, product.loops[i].k),
-                           static_cast<double>(product.loops[i].terms.size())});
+    sizes.loops.push_back({tiled > 0 ? static_cast<double>(tiled) : points_at_hint(pool, contraction.loops[i].k),
+                           static_cast<double>(contraction.loops[i].terms.size())});
   }
   return sizes;
 }
@@ -136,25 +138,27 @@ double tile_cycles(const WarpgroupGemmForm& form, const WarpgroupSizes& sizes) {
   for (std::size_t i = 0; i < form.loops.size(); ++i) {
     const auto [k, terms] = sizes.loops[i];
     const StepWork step = step_work(form, form.loops[i]);
-    const double products = accumulators * terms * form.element_bytes() / 4096, computing = step.instructions * 2 / 128;
-    cycles += k * std::max({products, step.bytes / kCacheBytes, computing});
+    const double contractions = accumulators * terms * form.element_bytes() / 4096,
+                 computing = step.instructions * 2 / 128;
+    cycles += k * std::max({contractions, step.bytes / kCacheBytes, computing});
   }
   return cycles;
 }
 
 // True if several GEMMs may share a kernel: each has one loop over K.
-bool stand_together(std::span<const WarpgroupCandidate> products) {
-  return products.size() == 1 || std::ranges::all_of(products, [&](const WarpgroupCandidate& c) {
-           return c.product->loops.size() == 1 && c.product->batch.empty() && !c.form->groups && !c.form->pairs &&
-                  c.form->dtype == products[0].form->dtype &&
+bool fit_one_launch(std::span<const WarpgroupCandidate> contractions) {
+  return contractions.size() == 1 || std::ranges::all_of(contractions, [&](const WarpgroupCandidate& c) {
+           return c.contraction->loops.size() == 1 && c.contraction->batch.empty() && !c.form->groups &&
+                  !c.form->pairs && c.form->dtype == contractions[0].form->dtype &&
                   !(c.form->loops[0].scaled() && c.form->loops[0].block != 0);
          });
 }
 
 // A thread's registers per column of accumulators: half a register, twice that with partial sums.
 double registers_of_column(const WarpgroupGemmForm& form) {
-  const bool in_parts = std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.in_parts(); });
-  return form.accumulators * (in_parts ? 1.0 : 0.5);
+  const bool has_partial_accumulators =
+      std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.has_partial_accumulators(); });
+  return form.accumulators * (has_partial_accumulators ? 1.0 : 0.5);
 }
 
 // Sets as many stages as fit, the same for all forms. Returns false if there is no room for enough stages.
@@ -177,16 +181,17 @@ bool fit(std::span<WarpgroupGemmForm> forms, const Target& target) {
 }
 
 // Finds how TMA can store an output. Boxes need columns in multiples of eight.
-std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput& output, const Contraction& product) {
+std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput& output,
+                                       const Contraction& contraction) {
   const int element = bits(output.type.dtype);
   if (element != 8 && element != 16 && element != 32) return std::nullopt;
   const int aligned = 128 / element;
   const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool.bounds());
   if (by_values(position)) return std::nullopt;
-  const std::optional<IndexExpr> columns = flat_stride(position, product.columns, pool);
-  const std::optional<IndexExpr> rows = flat_stride(position, product.rows, pool);
+  const std::optional<IndexExpr> columns = flat_stride(position, contraction.columns, pool);
+  const std::optional<IndexExpr> rows = flat_stride(position, contraction.rows, pool);
   if (!rows || !columns || !columns->is(1)) return std::nullopt;
-  auto batch = batch_of(pool, position, product.batch, aligned);
+  auto batch = batch_of(pool, position, contraction.batch, aligned);
   if (!batch) return std::nullopt;
   WarpgroupStore store{.element_bytes = element / 8,
                        .offset = at_origin(position, pool.bounds()),
@@ -199,15 +204,16 @@ std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput&
 }
 
 // In grouped GEMMs, lanes store the last rows of a group from the boxes, 16 bytes each.
-std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const Contraction& product, bool groups) {
+std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const Contraction& contraction,
+                                                     bool groups) {
   std::vector<std::optional<WarpgroupStore>> stores;
   IndexExpr columns = 1;
-  for (const std::uint32_t a : product.columns) columns *= kernel.pool.extent(a);
+  for (const std::uint32_t a : contraction.columns) columns *= kernel.pool.extent(a);
   columns = simplify(columns, kernel.pool.bounds());
   for (const KernelOutput& output : kernel.outputs) {
     const int together = groups && bits(output.type.dtype) == 8 ? 16 : 8;
     stores.push_back(proves_multiple_of(columns, together, kernel.pool.bounds())
-                         ? store_of(kernel.pool, output, product)
+                         ? store_of(kernel.pool, output, contraction)
                          : std::nullopt);
   }
   return stores;
@@ -215,14 +221,14 @@ std::vector<std::optional<WarpgroupStore>> stores_of(const Kernel& kernel, const
 
 // Loops of an image in boxes, with the contraction that they belong to.
 std::optional<std::vector<WarpgroupLoop>> loops_of_image_boxes(const WarpgroupCandidate& c,
-                                                               std::optional<Contraction>& product) {
+                                                               std::optional<Contraction>& contraction) {
   if (!c.graph) return std::nullopt;
-  auto boxes = find_tma_image_boxes(*c.graph, *c.kernel, *c.product);
+  auto boxes = find_tma_image_boxes(*c.graph, *c.kernel, *c.contraction);
   if (!boxes) return std::nullopt;
   std::vector<WarpgroupLoop> loops;
   for (ImageLoop& loop : boxes->loops)
     loops.push_back({.left = std::move(loop.left), .right = std::move(loop.right), .padded_k = loop.padded_k});
-  product = std::move(boxes->product);
+  contraction = std::move(boxes->contraction);
   return loops;
 }
 
@@ -235,34 +241,35 @@ bool is_mostly_whole(const std::vector<WarpgroupLoop>& boxes, const ConvolutionF
 std::optional<WarpgroupGemmForm> form_of(const WarpgroupCandidate& c) {
   const int bits_multiplied = bits(c.form->dtype);
   if (bits_multiplied != 16 && bits_multiplied != 8) return std::nullopt;
-  std::optional<Contraction> product;
+  std::optional<Contraction> contraction;
   std::optional<std::vector<WarpgroupLoop>> loops;
   const InterleavedColumns* const pairs = c.form->pairs.get();
   if (!c.form->loops.empty() && !c.convolution)
-    loops = loops_of(pairs ? pairs->kernel.pool : c.kernel->pool, *c.form, pairs ? pairs->product : *c.product);
-  if (!loops && !pairs) loops = loops_of_image_boxes(c, product);
+    loops = loops_of(pairs ? pairs->kernel.pool : c.kernel->pool, *c.form, pairs ? pairs->contraction : *c.contraction);
+  if (!loops && !pairs) loops = loops_of_image_boxes(c, contraction);
   if (c.convolution && !(loops && is_mostly_whole(*loops, *c.convolution)))
-    if (auto gathered = loops_of(c.kernel->pool, *c.convolution, *c.product)) {
+    if (auto gathered = loops_of(c.kernel->pool, *c.convolution, *c.contraction)) {
       loops = std::move(gathered);
-      product.reset();
+      contraction.reset();
     }
   if (!loops) return std::nullopt;
   const std::int64_t matrices =
-      c.form->groups ? *c.kernel->pool.extent(c.product->expert_index->axis).as_constant() : 0;
-  return WarpgroupGemmForm{.dtype = c.form->dtype,
-                           .loops = *std::move(loops),
-                           .tiles = {},
-                           .accumulators = c.form->accumulators,
-                           .float_accumulators = c.form->float_accumulators,
-                           .stores = stores_of(*c.kernel, product ? *product : *c.product, c.form->groups.has_value()),
-                           .groups = c.form->groups,
-                           .matrices = static_cast<int>(matrices),
-                           .product = std::move(product),
-                           .pairs = c.form->pairs};
+      c.form->groups ? *c.kernel->pool.extent(c.contraction->expert_index->axis).as_constant() : 0;
+  return WarpgroupGemmForm{
+      .dtype = c.form->dtype,
+      .loops = *std::move(loops),
+      .tiles = {},
+      .accumulators = c.form->accumulators,
+      .float_accumulators = c.form->float_accumulators,
+      .stores = stores_of(*c.kernel, contraction ? *contraction : *c.contraction, c.form->groups.has_value()),
+      .groups = c.form->groups,
+      .matrices = static_cast<int>(matrices),
+      .contraction = std::move(contraction),
+      .pairs = c.form->pairs};
 }
 
-bool picks_columns(const WarpgroupGemmForm& form) {
-  return std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.picks_columns(); });
+bool has_gathered_columns(const WarpgroupGemmForm& form) {
+  return std::ranges::any_of(form.loops, [](const WarpgroupLoop& loop) { return loop.has_gathered_columns(); });
 }
 
 bool computes(const WarpgroupGemmForm& form) {
@@ -271,29 +278,30 @@ bool computes(const WarpgroupGemmForm& form) {
 
 // Row blocks need accumulators that are used by nothing but the epilogue.
 bool may_have_row_blocks(const WarpgroupGemmForm& form) {
-  const auto plain = [](const WarpgroupLoop& loop) { return !loop.scaled() && !loop.in_parts(); };
+  const auto plain = [](const WarpgroupLoop& loop) { return !loop.scaled() && !loop.has_partial_accumulators(); };
   return computes(form) && bits(form.dtype) == 16 && std::ranges::all_of(form.loops, plain);
 }
 
 // Sets tiles with this many columns, or fewer if registers are short. Returns false if no width is possible.
 bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const WarpgroupSizes> sizes, int columns, int cluster,
          int row_blocks, const Target& target) {
-  constexpr int kMostSums = 128, kLeastColumns = 64;  // per thread, in registers
-  constexpr int kMaxGathered = 128;                   // columns for which a thread has eight positions each
+  constexpr int kMostAccumulators = 128, kLeastColumns = 64;  // per thread, in registers
+  constexpr int kMaxGathered = 128;                           // columns for which a thread has eight positions each
   double rows = 0;
   for (const WarpgroupSizes& s : sizes) rows = std::max(rows, s.rows);
   if (cluster > 1 && (rows <= WarpgroupTiles::kRows || target.multiprocessors < cluster)) return false;
   // Threads compute and copy tiles for their own block only.
-  if (cluster > 1 && (std::ranges::any_of(forms, computes) || std::ranges::any_of(forms, picks_columns))) return false;
+  if (cluster > 1 && (std::ranges::any_of(forms, computes) || std::ranges::any_of(forms, has_gathered_columns)))
+    return false;
   if (row_blocks > 1 && (rows <= WarpgroupTiles::kRows || !std::ranges::all_of(forms, may_have_row_blocks)))
     return false;
   for (WarpgroupGemmForm& form : forms) {
-    form.tiles.columns = picks_columns(form) ? std::min(columns, kMaxGathered) : columns;
+    form.tiles.columns = has_gathered_columns(form) ? std::min(columns, kMaxGathered) : columns;
     form.tiles.cluster = cluster;
     form.tiles.row_blocks = row_blocks;
     const double each = registers_of_column(form) * row_blocks;
-    while (form.tiles.columns > kLeastColumns && form.tiles.columns * each > kMostSums) form.tiles.columns /= 2;
-    if (form.tiles.columns * each > kMostSums) return false;
+    while (form.tiles.columns > kLeastColumns && form.tiles.columns * each > kMostAccumulators) form.tiles.columns /= 2;
+    if (form.tiles.columns * each > kMostAccumulators) return false;
     // Each block of a cluster copies pieces of 64 columns.
     if (form.tiles.columns < 64 * cluster) return false;
   }
@@ -301,7 +309,7 @@ bool cut(std::vector<WarpgroupGemmForm>& forms, std::span<const WarpgroupSizes> 
 }
 
 // The form with the best number of splits of K.
-std::optional<WarpgroupGemms> with_shares(WarpgroupGemmForm form, const WarpgroupSizes& sizes, const Target& target) {
+std::optional<WarpgroupGemms> with_split_k(WarpgroupGemmForm form, const WarpgroupSizes& sizes, const Target& target) {
   const WarpgroupTiles& t = form.tiles;
   const double clusters = cluster_tiles(t, sizes), at_a_time = target.multiprocessors / t.cluster;
   const double steps = std::ceil(sizes.loops[0].k / form.k());
@@ -328,15 +336,17 @@ bool has_warpgroups(const Target& target) {
   return target.compute_capability == 90 && target.architecture_specific;
 }
 
-std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target) {
-  if (!has_warpgroups(target) || !stand_together(products)) return {};
+std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> contractions,
+                                                 const Target& target) {
+  if (!has_warpgroups(target) || !fit_one_launch(contractions)) return {};
   std::vector<WarpgroupGemmForm> forms;
   std::vector<WarpgroupSizes> sizes;
-  for (const WarpgroupCandidate& c : products) {
+  for (const WarpgroupCandidate& c : contractions) {
     auto form = form_of(c);
     if (!form) return {};
-    const bool picks = std::ranges::any_of(form->loops, [](const WarpgroupLoop& l) { return l.picks_rows(); });
-    if (picks && (products.size() > 1 || form->scales_in_stages() || computes(*form))) return {};
+    const bool has_gathered =
+        std::ranges::any_of(form->loops, [](const WarpgroupLoop& l) { return l.has_gathered_rows(); });
+    if (has_gathered && (contractions.size() > 1 || form->scales_in_stages() || computes(*form))) return {};
     sizes.push_back(sizes_of(c, *form));
     forms.push_back(*std::move(form));
   }
@@ -357,10 +367,11 @@ std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandid
         longest = std::max(longest, tile_cycles(forms[i], sizes[i]));
       }
       ranking.push_back({forms, 1500 + std::ceil(count / (target.multiprocessors / cluster)) * longest});
-      if (products.size() > 1 || row_blocks > 1 || forms[0].loops.size() != 1 || forms[0].groups || forms[0].pairs ||
-          !has_few_tiles_and_large_k(products[0].kernel->pool, *products[0].product, target))
+      if (contractions.size() > 1 || row_blocks > 1 || forms[0].loops.size() != 1 || forms[0].groups ||
+          forms[0].pairs ||
+          !has_few_tiles_and_large_k(contractions[0].kernel->pool, *contractions[0].contraction, target))
         continue;
-      if (auto shared = with_shares(forms[0], sizes[0], target)) ranking.push_back(*std::move(shared));
+      if (auto shared = with_split_k(forms[0], sizes[0], target)) ranking.push_back(*std::move(shared));
     }
   std::ranges::stable_sort(ranking, {}, &WarpgroupGemms::cycles);
   return ranking;
@@ -373,10 +384,10 @@ constexpr double kHalfFull = WarpgroupTiles::kRows / 2.0 + 1;
 // For channels-first images a quarter is enough, because the alternative gathers elements one by one.
 constexpr double kQuarterFull = WarpgroupTiles::kRows / 4.0;
 
-bool fills_tiles(const Kernel& kernel, const Contraction& product, double rows) {
+bool fills_tiles(const Kernel& kernel, const Contraction& contraction, double rows) {
   constexpr double kFewColumns = 32;
-  return points_at_hint(kernel.pool, product.rows) >= rows &&
-         points_at_hint(kernel.pool, product.columns) >= kFewColumns;
+  return points_at_hint(kernel.pool, contraction.rows) >= rows &&
+         points_at_hint(kernel.pool, contraction.columns) >= kFewColumns;
 }
 
 bool has_channels_first(const WarpgroupGemmForm& form) {
@@ -389,25 +400,27 @@ bool has_channels_first(const WarpgroupGemmForm& form) {
 }  // namespace
 
 std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, const Kernel& kernel,
-                                                        const Contraction& product, const ConvolutionForm& form,
+                                                        const Contraction& contraction, const ConvolutionForm& form,
                                                         const Target& target) {
-  if (!fills_tiles(kernel, product, kHalfFull)) return rank_warpgroup_images(graph, kernel, product, target);
-  const GemmForm as_product = as_gemm(form);
-  const WarpgroupCandidate candidate{&kernel, &product, &as_product, &form, &graph};
+  if (!fills_tiles(kernel, contraction, kHalfFull)) return rank_warpgroup_images(graph, kernel, contraction, target);
+  const GemmForm as_gemm_form = as_gemm(form);
+  const WarpgroupCandidate candidate{&kernel, &contraction, &as_gemm_form, &form, &graph};
   return rank_warpgroup_gemms({&candidate, 1}, target);
 }
 
-std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kernel& kernel, const Contraction& product,
-                                                  const Target& target) {
-  if (!product.tensor_dtype || !fills_tiles(kernel, product, kQuarterFull)) return {};
-  const GemmForm as_product{
-      .dtype = *product.tensor_dtype, .loops = {}, .tiles = {}, .accumulators = static_cast<int>(term_count(product))};
-  const WarpgroupCandidate candidate{&kernel, &product, &as_product, nullptr, &graph};
+std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kernel& kernel,
+                                                  const Contraction& contraction, const Target& target) {
+  if (!contraction.tensor_dtype || !fills_tiles(kernel, contraction, kQuarterFull)) return {};
+  const GemmForm as_gemm_form{.dtype = *contraction.tensor_dtype,
+                              .loops = {},
+                              .tiles = {},
+                              .accumulators = static_cast<int>(term_count(contraction))};
+  const WarpgroupCandidate candidate{&kernel, &contraction, &as_gemm_form, nullptr, &graph};
   std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms({&candidate, 1}, target);
   if (ranking.empty()) return ranking;
   // The contraction as tiled, with images in its batch.
   const WarpgroupGemmForm& form = ranking[0].forms[0];
-  if (!fills_tiles(kernel, *form.product, has_channels_first(form) ? kQuarterFull : kHalfFull)) return {};
+  if (!fills_tiles(kernel, *form.contraction, has_channels_first(form) ? kQuarterFull : kHalfFull)) return {};
   return ranking;
 }
 
@@ -420,27 +433,27 @@ std::optional<WarpgroupGemms> best_below(std::vector<WarpgroupGemms> ranking, do
 
 }  // namespace
 
-std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& product, const Target& target) {
-  return best_below(rank_warpgroup_gemms({&product, 1}, target), product.form->cycles);
+std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& contraction, const Target& target) {
+  return best_below(rank_warpgroup_gemms({&contraction, 1}, target), contraction.form->cycles);
 }
 
 std::optional<WarpgroupGemms> best_warpgroup_convolution(const Graph& graph, const Kernel& kernel,
-                                                         const Contraction& product, const ConvolutionForm& form,
+                                                         const Contraction& contraction, const ConvolutionForm& form,
                                                          const Target& target) {
-  return best_below(rank_warpgroup_convolutions(graph, kernel, product, form, target), form.cycles);
+  return best_below(rank_warpgroup_convolutions(graph, kernel, contraction, form, target), form.cycles);
 }
 
 std::optional<WarpgroupGemms> best_warpgroup_images(const Graph& graph, const Kernel& kernel,
-                                                    const Contraction& product, const Target& target) {
-  return best_below(rank_warpgroup_images(graph, kernel, product, target), std::numeric_limits<double>::infinity());
+                                                    const Contraction& contraction, const Target& target) {
+  return best_below(rank_warpgroup_images(graph, kernel, contraction, target), std::numeric_limits<double>::infinity());
 }
 
-std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products,
+std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> contractions,
                                                     const Target& target) {
-  std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms(products, target);
+  std::vector<WarpgroupGemms> ranking = rank_warpgroup_gemms(contractions, target);
   std::erase_if(ranking, [](const WarpgroupGemms& gemms) { return gemms.forms[0].tiles.split_k > 1; });
   double at_hand = 0;
-  for (const WarpgroupCandidate& c : products) at_hand += c.form->cycles;
+  for (const WarpgroupCandidate& c : contractions) at_hand += c.form->cycles;
   return ranking.empty() || ranking[0].cycles >= at_hand ? std::vector<WarpgroupGemmForm>{} : ranking[0].forms;
 }
 

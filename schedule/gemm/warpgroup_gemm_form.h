@@ -28,7 +28,7 @@ bool has_warpgroups(const Target& target);
 // One GEMM of a launch.
 struct WarpgroupCandidate {
   const Kernel* kernel;
-  const Contraction* product;
+  const Contraction* contraction;
   const GemmForm* form;
   const ConvolutionForm* convolution = nullptr;  // set if `form` is the convolution's
   const Graph* graph = nullptr;                  // for a single GEMM; allows boxes of its image
@@ -41,22 +41,24 @@ struct WarpgroupGemms {
 };
 
 // All tilings of the GEMMs, best first. Empty when TMA cannot take an operand or the target has no wgmma.
-std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
+std::vector<WarpgroupGemms> rank_warpgroup_gemms(std::span<const WarpgroupCandidate> contractions,
+                                                 const Target& target);
 // All tilings of a convolution, best first. Also empty when most of a tile would be padding.
 std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, const Kernel& kernel,
-                                                        const Contraction& product, const ConvolutionForm& form,
+                                                        const Contraction& contraction, const ConvolutionForm& form,
                                                         const Target& target);
 // All tilings of a contraction of images without a ConvolutionForm, such as sums over several images, best first.
-std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kernel& kernel, const Contraction& product,
-                                                  const Target& target);
+std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kernel& kernel,
+                                                  const Contraction& contraction, const Target& target);
 // The best tiling of one GEMM. Returns nullopt when the given form is predicted to be faster.
-std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& product, const Target& target);
+std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& contraction, const Target& target);
 std::optional<WarpgroupGemms> best_warpgroup_convolution(const Graph& graph, const Kernel& kernel,
-                                                         const Contraction& product, const ConvolutionForm& form,
+                                                         const Contraction& contraction, const ConvolutionForm& form,
                                                          const Target& target);
 std::optional<WarpgroupGemms> best_warpgroup_images(const Graph& graph, const Kernel& kernel,
-                                                    const Contraction& product, const Target& target);
+                                                    const Contraction& contraction, const Target& target);
 // The best tiling of several GEMMs in one kernel. Empty when the given forms are predicted to be faster.
-std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> products, const Target& target);
+std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> contractions,
+                                                    const Target& target);
 
 }  // namespace fusec

@@ -22,8 +22,8 @@ std::optional<IndexExpr> step_along(const IndexExpr& e, std::uint32_t axis, cons
 }
 
 // The segments of K of a K-major operand: one axis, which a division splits.
-std::optional<WarpgroupOperand::Stretches> stretches_of(const ExprPool& pool, const IndexExpr& position, const Axes& k,
-                                                        const WarpgroupElements& elements) {
+std::optional<WarpgroupOperand::KSegments> k_segments_of(const ExprPool& pool, const IndexExpr& position, const Axes& k,
+                                                         const WarpgroupElements& elements) {
   std::optional<std::uint32_t> axis;
   for (const std::uint32_t a : k) {
     if (pool.extent(a).is(1)) continue;
@@ -46,9 +46,11 @@ std::optional<WarpgroupOperand::Stretches> stretches_of(const ExprPool& pool, co
                                                   return IndexExpr::axis(outer) * length + IndexExpr::axis(inner);
                                                 }),
                                      bounds);
-    const std::optional<IndexExpr> apart = step_along(split, outer, bounds), beside = step_along(split, inner, bounds);
-    if (apart && beside && beside->is(1) && proves_multiple_of(*apart, elements.aligned, bounds))
-      return WarpgroupOperand::Stretches{length, *extent / length, *apart};
+    const std::optional<IndexExpr> segment_stride = step_along(split, outer, bounds),
+                                   element_stride = step_along(split, inner, bounds);
+    if (segment_stride && element_stride && element_stride->is(1) &&
+        proves_multiple_of(*segment_stride, elements.aligned, bounds))
+      return WarpgroupOperand::KSegments{length, *extent / length, *segment_stride};
   }
   return std::nullopt;
 }
@@ -95,7 +97,7 @@ std::optional<WarpgroupOperand> gathered_operand(const GemmOperand& given) {
                           .k_major = true,
                           .offset = 0,
                           .stride = 0,
-                          .stretches = {},
+                          .k_segments = {},
                           .batch = {},
                           .scales = given.scales,
                           .gathered = given.across};
@@ -113,7 +115,7 @@ std::optional<WarpgroupOperand> computed_operand(const ExprPool& pool, const Gem
                           .k_major = given.k_major,
                           .offset = 0,
                           .stride = 0,
-                          .stretches = {},
+                          .k_segments = {},
                           .batch = {},
                           .scales = given.scales,
                           .gathered = {},
@@ -130,19 +132,19 @@ std::optional<WarpgroupOperand> tensor_operand(const ExprPool& pool, const GemmO
                            .k_major = given.k_major,
                            .offset = at_origin(given.across + given.k, pool.bounds()),
                            .stride = *stride,
-                           .stretches = {},
+                           .k_segments = {},
                            .batch = {},
                            .scales = given.scales};
   if (given.k_stride) {
-    const bool beside = given.k_major ? given.k_stride->is(1) : stride->is(1);
-    if (!beside) return std::nullopt;
+    const bool element_stride = given.k_major ? given.k_stride->is(1) : stride->is(1);
+    if (!element_stride) return std::nullopt;
     if (!given.k_major) operand.stride = *given.k_stride;
   } else {
-    if (given.k_major) operand.stretches = stretches_of(pool, given.k, k, elements);
-    if (!operand.stretches) return std::nullopt;
+    if (given.k_major) operand.k_segments = k_segments_of(pool, given.k, k, elements);
+    if (!operand.k_segments) return std::nullopt;
   }
   auto batch = batch_of(pool, given.across, batch_axes, elements.aligned);
-  if (!batch || batch->size() + (operand.stretches ? 1 : 0) > WarpgroupOperand::kMostBatch) return std::nullopt;
+  if (!batch || batch->size() + (operand.k_segments ? 1 : 0) > WarpgroupOperand::kMostBatch) return std::nullopt;
   operand.batch = *std::move(batch);
   const bool aligned = proves_multiple_of(operand.stride, elements.aligned, pool.bounds()) &&
                        proves_multiple_of(operand.offset, elements.aligned, pool.bounds());
@@ -151,30 +153,30 @@ std::optional<WarpgroupOperand> tensor_operand(const ExprPool& pool, const GemmO
 }
 
 std::optional<WarpgroupOperand> image_operand(const ConvolutionForm& form, bool left) {
-  const ConvolutionOperand& factor = left ? form.left : form.right;
-  if (factor.fill != ConvolutionFill::kVectorGather) return std::nullopt;
-  return WarpgroupOperand{.load = factor.load,
+  const ConvolutionOperand& convolution_operand = left ? form.left : form.right;
+  if (convolution_operand.fill != ConvolutionFill::kVectorGather) return std::nullopt;
+  return WarpgroupOperand{.load = convolution_operand.load,
                           .k_major = true,
                           .offset = 0,
                           .stride = 0,
-                          .stretches = {},
+                          .k_segments = {},
                           .batch = {},
                           .scales = {},
-                          .gathered = factor.across,
-                          .image = WarpgroupOperand::Image{factor, form.axes, form.k}};
+                          .gathered = convolution_operand.across,
+                          .image = WarpgroupOperand::Image{convolution_operand, form.axes, form.k}};
 }
 
 std::optional<WarpgroupOperand> weights_operand(const ExprPool& pool, const ConvolutionForm& form,
-                                                const Contraction& product, bool left) {
-  const ConvolutionOperand& factor = left ? form.left : form.right;
-  if (factor.fill != ConvolutionFill::kVectorCopy) return std::nullopt;
+                                                const Contraction& contraction, bool left) {
+  const ConvolutionOperand& convolution_operand = left ? form.left : form.right;
+  if (convolution_operand.fill != ConvolutionFill::kVectorCopy) return std::nullopt;
   GemmOperand weights;
-  weights.load = factor.load;
+  weights.load = convolution_operand.load;
   weights.k_major = true;
-  weights.across = factor.across;
-  weights.k = factor.k;
+  weights.across = convolution_operand.across;
+  weights.k = convolution_operand.k;
   weights.k_stride = 1;
-  return tensor_operand(pool, weights, left ? product.rows : product.columns, form.axes, product.batch,
+  return tensor_operand(pool, weights, left ? contraction.rows : contraction.columns, form.axes, contraction.batch,
                         warpgroup_elements(form.element_bytes()));
 }
 

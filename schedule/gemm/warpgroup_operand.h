@@ -22,16 +22,16 @@ struct WarpgroupOperand {
   IndexExpr stride;      // elements between lines: across K if K-major, otherwise along K
   // K in segments of equal length, each a multiple of a tile's K (merged heads), or treated like that (a tap's
   // channels). Extent: elements per segment; count: segments; stride: elements from one segment to the next.
-  struct Stretches {
+  struct KSegments {
     IndexExpr extent, count, stride;
   };
-  std::optional<Stretches> stretches;
+  std::optional<KSegments> k_segments;
   struct Batch {
     IndexExpr position, extent, stride;  // position: an expression over the batch of the GEMM
   };
-  std::vector<Batch> batch;    // innermost first; axes that the operand does not have are left out
-  std::vector<ExprId> scales;  // see GemmOperand::scales
-  ExprId taken = kNoExpr;      // zero point of an int8 left operand (GemmOperand::offset)
+  std::vector<Batch> batch;     // innermost first; axes that the operand does not have are left out
+  std::vector<ExprId> scales;   // see GemmOperand::scales
+  ExprId zero_point = kNoExpr;  // zero point of an int8 left operand (GemmOperand::offset)
   // For K-major rows that threads copy: the start of a row.
   std::optional<IndexExpr> gathered = std::nullopt;
   // For a transformed operand: its sources, and the estimated instructions per element.
@@ -40,7 +40,7 @@ struct WarpgroupOperand {
   // For a channels-last image: a table gives the offset of each 16 bytes along K, and whether they are inside the
   // image.
   struct Image {
-    ConvolutionOperand factor;
+    ConvolutionOperand convolution_operand;
     std::vector<std::uint32_t> axes;  // of K, in tile order
     std::int64_t k = 0;
   };
@@ -85,7 +85,7 @@ std::optional<WarpgroupOperand> computed_operand(const ExprPool& pool, const Gem
 // Recognize a channels-last image, and weights with the same order of K.
 std::optional<WarpgroupOperand> image_operand(const ConvolutionForm& form, bool left);
 std::optional<WarpgroupOperand> weights_operand(const ExprPool& pool, const ConvolutionForm& form,
-                                                const Contraction& product, bool left);
+                                                const Contraction& contraction, bool left);
 
 // Bits copied per element of a transformed operand.
 std::int64_t bits_copied(const WarpgroupOperand& operand);

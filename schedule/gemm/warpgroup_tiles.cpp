@@ -24,12 +24,13 @@ bool WarpgroupLoop::scaled() const {
   return std::ranges::any_of(left, is) || std::ranges::any_of(right, is);
 }
 
-bool WarpgroupLoop::picks_columns() const {
+bool WarpgroupLoop::has_gathered_columns() const {
   return std::ranges::any_of(right, [](const WarpgroupOperand& o) { return o.gathered.has_value(); });
 }
 
-bool WarpgroupLoop::picks_rows() const {
-  return picks_columns() || std::ranges::any_of(left, [](const WarpgroupOperand& o) { return o.gathered.has_value(); });
+bool WarpgroupLoop::has_gathered_rows() const {
+  return has_gathered_columns() ||
+         std::ranges::any_of(left, [](const WarpgroupOperand& o) { return o.gathered.has_value(); });
 }
 
 bool WarpgroupLoop::computes() const {
@@ -83,7 +84,7 @@ std::int64_t copied_bytes(const WarpgroupGemmForm& form) {
 
 bool WarpgroupGemmForm::takes_offsets() const {
   return std::ranges::any_of(loops, [](const WarpgroupLoop& loop) {
-    return std::ranges::any_of(loop.left, [](const WarpgroupOperand& o) { return o.taken != kNoExpr; });
+    return std::ranges::any_of(loop.left, [](const WarpgroupOperand& o) { return o.zero_point != kNoExpr; });
   });
 }
 
@@ -124,8 +125,9 @@ std::int64_t table_entries(const WarpgroupGemmForm& form) {
 std::int64_t table_bytes(const WarpgroupGemmForm& form) {
   const WarpgroupOperand* const image = form.loops[0].image();
   if (!image) return 0;
-  const ConvolutionOperand& factor = image->image->factor;
-  return 8 * table_entries(form) + (factor.placed ? 4 * (factor.places + 1) * kPlaceStride : 0);
+  const ConvolutionOperand& convolution_operand = image->image->convolution_operand;
+  return 8 * table_entries(form) +
+         (convolution_operand.has_position_table ? 4 * (convolution_operand.places + 1) * kPositionTableStride : 0);
 }
 
 std::int64_t shared_bytes(std::span<const WarpgroupGemmForm> forms) {

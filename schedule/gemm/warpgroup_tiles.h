@@ -19,17 +19,18 @@ namespace fusec {
 struct WarpgroupLoop {
   std::vector<WarpgroupOperand> left, right;  // in the order of the contraction's loop
   std::int64_t block = 0;                     // length of K with constant scales; 0: all of K
-  std::int64_t added_after = 0;  // K after which float8 partial sums are added to the float32 accumulators; 0: all of K
-  std::int64_t padded_k = 0;     // K with each tap's channels padded to whole tiles; 0: K is not padded
+  std::int64_t promotion_interval =
+      0;                      // K after which float8 partial sums are added to the float32 accumulators; 0: all of K
+  std::int64_t padded_k = 0;  // K with each tap's channels padded to whole tiles; 0: K is not padded
 
   bool scaled() const;
-  bool picks_rows() const;
+  bool has_gathered_rows() const;
   bool computes() const;
-  bool picks_columns() const;
+  bool has_gathered_columns() const;
   const WarpgroupOperand* image() const;  // the image with gathered rows, or null
   bool has_image_boxes() const;
   // True if partial sums over K are added to the main accumulators.
-  bool in_parts() const { return block != 0 || added_after != 0; }
+  bool has_partial_accumulators() const { return block != 0 || promotion_interval != 0; }
 };
 
 // An output that TMA can store, as an operand over rows, contiguous columns and batch.
@@ -68,7 +69,7 @@ struct WarpgroupGemmForm {
   std::vector<std::optional<WarpgroupStore>> stores;  // one per output of the kernel
   std::optional<GroupedGemm> groups = std::nullopt;
   int matrices = 0;  // number of matrices that groups choose from
-  std::optional<Contraction> product =
+  std::optional<Contraction> contraction =
       std::nullopt;  // as tiled, if that differs from the given contraction (tma_image_boxes.h)
   std::shared_ptr<const InterleavedColumns> pairs = nullptr;  // see GemmForm
 
@@ -103,7 +104,7 @@ std::int64_t group_bytes(const WarpgroupGemmForm& form);
 // tile. The stride between taps avoids bank conflicts: eight lanes read a row, and four rows' pieces of eight taps are
 // read at once.
 std::int64_t table_entries(const WarpgroupGemmForm& form);
-constexpr std::int64_t kPlaceStride = WarpgroupTiles::kRows + 4;  // from one tap to the next
+constexpr std::int64_t kPositionTableStride = WarpgroupTiles::kRows + 4;  // from one tap to the next
 std::int64_t table_bytes(const WarpgroupGemmForm& form);
 // Shared memory of a block: tiles, boxes of outputs, sources of transformed operands, staged accumulators, two
 // mbarriers per stage (full, empty), ends of groups, tables.

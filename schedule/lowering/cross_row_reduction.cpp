@@ -30,7 +30,8 @@ bool is_supported(Reduction reduction) {
 }
 
 bool is_plain(const RowForm& form) {
-  return form.segments.empty() && form.pieces == 1 && form.extra_outputs.empty() && !form.kernel.exact_steps;
+  return form.segments.empty() && form.elements_per_column == 1 && form.extra_outputs.empty() &&
+         !form.kernel.exact_steps;
 }
 
 // Returns whether all reductions are of float32 over one axis of equal extent, and do not depend on one another.
@@ -185,8 +186,8 @@ struct OfElement {
 
   // Elements, words and registers per thread if `parts` threads share a row.
   int of_thread(std::int64_t length, int parts) const {
-    const std::int64_t of_turn = std::int64_t{parts} * width;
-    return static_cast<int>((length + of_turn - 1) / of_turn) * width;
+    const std::int64_t per_iteration = std::int64_t{parts} * width;
+    return static_cast<int>((length + per_iteration - 1) / per_iteration) * width;
   }
   int register_words_of(std::int64_t length, int parts) const {
     return static_cast<int>(of_thread(length, parts) * words);
@@ -244,7 +245,7 @@ Work work_of_cross_row(const CrossRowReduction& cross_row, const OfElement& elem
   const double of_thread = cross_row.elements;
   work.registers = kComputing + 2.0 * element.width + of_thread * element.words;
   // Rows run one after the other: during a reduction no loads are in flight.
-  work.on_the_way = of_thread * element.loaded * cross_row.layout.threads / 2;
+  work.in_flight_bytes = of_thread * element.loaded * cross_row.layout.threads / 2;
   return work;
 }
 
@@ -309,7 +310,7 @@ bool choose_layout(CrossRowReduction& cross_row, const Work& of_rows, const Work
 }
 
 bool is_rows(const std::shared_ptr<const FormOfKernel>& form) {
-  return form && form->form == KernelForm::kRows;
+  return form && form->form == KernelForm::kRowReduction;
 }
 
 // Returns whether the unit reads no result of another unit except those of unit `except`.

@@ -5,10 +5,10 @@
 namespace fusec {
 namespace {
 
-constexpr double kOnTheWay = 32768;  // bytes of loads in flight per block of a pipelined kernel
+constexpr double kInFlightBytes = 32768;  // bytes of loads in flight per block of a pipelined kernel
 
 Work filling(double read, double written, const Target& target) {
-  return {.read = read, .written = written, .blocks = 8.0 * target.multiprocessors, .on_the_way = kOnTheWay};
+  return {.read = read, .written = written, .blocks = 8.0 * target.multiprocessors, .in_flight_bytes = kInFlightBytes};
 }
 
 }  // namespace

@@ -32,7 +32,7 @@ constexpr std::size_t kMostTensors = kMaxLargeParameterBytes / 8 - 64;
 constexpr double kMostLightCode = 10;
 
 // The products of a launch that further products may join.
-struct Products {
+struct Contractions {
   std::size_t launch;
   std::uint32_t level;
   KernelForm form;
@@ -40,12 +40,12 @@ struct Products {
   ContractionCodeSize code;
   std::vector<ValueId> inputs;
 
-  bool has_room_for(const ContractionCodeSize& more) const { return code.beside(more).sum() <= kMaxCodeSize; }
+  bool has_room_for(const ContractionCodeSize& more) const { return code.alongside(more).sum() <= kMaxCodeSize; }
 };
 
-std::size_t factor_count(const Contraction& product) {
+std::size_t factor_count(const Contraction& contraction) {
   std::size_t left = 0, right = 0;
-  for (const ContractionLoop& loop : product.loops) {
+  for (const ContractionLoop& loop : contraction.loops) {
     left = std::max(left, loop.left.size());
     right = std::max(right, loop.right.size());
   }
@@ -54,23 +54,23 @@ std::size_t factor_count(const Contraction& product) {
 
 bool is_wide(const FormOfKernel& form, const Kernel& kernel) {
   const Kernel& shown = form.rewritten ? *form.rewritten : kernel;
-  const ScalarType type = shown.pool[form.product->loops[0].terms[0].reduction].type;
+  const ScalarType type = shown.pool[form.contraction->loops[0].terms[0].reduction].type;
   return type == ScalarType::kFloat64 || type == ScalarType::kInt64;
 }
 
 // Adds the product to the first launch that it can join, else to a new one. Returns the index in `all`.
-std::size_t join_products(std::vector<Products>& all, const Kernel& kernel, const FormOfKernel& form,
-                          std::uint32_t level, const ContractionCodeSize& code, std::size_t next_launch) {
+std::size_t join_contractions(std::vector<Contractions>& all, const Kernel& kernel, const FormOfKernel& form,
+                              std::uint32_t level, const ContractionCodeSize& code, std::size_t next_launch) {
   const std::vector<ValueId> inputs = inputs_of(kernel);
-  const std::size_t factors = factor_count(*form.product);
-  for (Products& there : all) {
+  const std::size_t factors = factor_count(*form.contraction);
+  for (Contractions& there : all) {
     const bool shares = std::ranges::any_of(
         inputs, [&](ValueId v) { return std::ranges::find(there.inputs, v) != there.inputs.end(); });
     if (there.level != level || there.form != form.form || !shares || there.factors + factors > kMostFactors ||
         !there.has_room_for(code))
       continue;
     there.factors += factors;
-    there.code = there.code.beside(code);
+    there.code = there.code.alongside(code);
     there.inputs.insert(there.inputs.end(), inputs.begin(), inputs.end());
     return static_cast<std::size_t>(&there - all.data());
   }
@@ -96,14 +96,14 @@ bool are_multiplied_together(const Graph& graph, const std::vector<LoweredUnit>&
   std::vector<WarpgroupCandidate> candidates;
   gemms.reserve(launch.size());
   for (const std::uint32_t u : launch) {
-    if (!forms[u] || forms[u]->form != KernelForm::kTensorCoreProduct) return false;
+    if (!forms[u] || forms[u]->form != KernelForm::kTensorCoreContraction) return false;
     const Kernel& shaped = forms[u]->rewritten ? *forms[u]->rewritten : units[u].kernel;
-    const Contraction& product = *forms[u]->product;
-    if (find_skinny_gemm(graph, shaped, product, target)) return false;
-    auto gemm = find_gemm(graph, shaped, product, target);
+    const Contraction& contraction = *forms[u]->contraction;
+    if (find_skinny_gemm(graph, shaped, contraction, target)) return false;
+    auto gemm = find_gemm(graph, shaped, contraction, target);
     if (!gemm) return false;
     gemms.push_back(*std::move(gemm));
-    candidates.push_back({&shaped, &product, &gemms.back()});
+    candidates.push_back({&shaped, &contraction, &gemms.back()});
   }
   return !find_warpgroup_gemms(candidates, target).empty();
 }
@@ -111,7 +111,7 @@ bool are_multiplied_together(const Graph& graph, const std::vector<LoweredUnit>&
 }  // namespace
 
 bool can_fuse_horizontally(KernelForm form) {
-  return form == KernelForm::kPointwise || form == KernelForm::kRows;
+  return form == KernelForm::kPointwise || form == KernelForm::kRowReduction;
 }
 
 FormsOfUnits forms_of(const std::vector<LoweredUnit>& units) {
@@ -145,7 +145,7 @@ struct UnitOnTarget {
   bool cluster = false;  // uses block clusters if it runs alone
   std::size_t launches = 1;
   double code = 0;  // of a light kernel, in the units of schedule/gemm/contraction_code_size.h
-  ContractionCodeSize product = {};
+  ContractionCodeSize contraction = {};
   std::string kind = "";  // equal for light kernels that share one device function
   // Column units that it folds (schedule/lowering/cross_row_reduction).
   std::vector<std::uint32_t> folded = {};
@@ -155,7 +155,7 @@ struct UnitOnTarget {
 double code_of_light(const Kernel& kernel, const Gemv* vector, const RowCandidates* of_rows, const Graph& graph) {
   if (vector) {
     const ContractionMatch& answer = vector->answer;
-    return skinny_gemm_code_size(answer.kernel ? *answer.kernel : kernel, *answer.product, vector->form).sum();
+    return skinny_gemm_code_size(answer.kernel ? *answer.kernel : kernel, *answer.contraction, vector->form).sum();
   }
   return of_rows ? light_code_size(*of_rows, graph) : light_code_size(kernel, graph);
 }
@@ -205,7 +205,7 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
     const OfLevel& there = of_level[level[u]];
     return on_target[u].alone || (on_target[u].cluster && there.clusters + there.launches_of_others <= kMostLaunches);
   };
-  struct Beside {
+  struct LightLaunch {
     std::size_t launch, tensors = 0;
     double code = 0;
     std::set<std::string> kinds = {};
@@ -217,8 +217,8 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
       kinds.insert(unit.kind);
     }
   };
-  std::map<std::uint32_t, Beside> beside;  // by level: the launch that light kernels join
-  std::vector<Products> products;
+  std::map<std::uint32_t, LightLaunch> alongside;  // by level: the launch that light kernels join
+  std::vector<Contractions> contractions;
   std::vector<std::uint32_t> order(count);
   for (std::uint32_t u = 0; u < count; ++u) order[u] = u;
   std::erase_if(order, [&](std::uint32_t u) { return on_target[u].is_folded; });
@@ -235,14 +235,15 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
       const FormOfKernel& form = *forms[u];
       const std::pair made(units[u].kernel.outputs[0].value, level[u]);
       if (is_light(u)) {
-        if (const auto product = product_of.find(made);
-            product != product_of.end() && products[product->second].has_room_for({on_target[u].code})) {
-          products[product->second].code = products[product->second].code.beside({on_target[u].code});
-          launches[products[product->second].launch].push_back(u);
+        if (const auto contraction = product_of.find(made);
+            contraction != product_of.end() && contractions[contraction->second].has_room_for({on_target[u].code})) {
+          contractions[contraction->second].code =
+              contractions[contraction->second].code.alongside({on_target[u].code});
+          launches[contractions[contraction->second].launch].push_back(u);
           continue;
         }
         const std::size_t tensors = inputs_of(units[u].kernel).size() + units[u].kernel.outputs.size();
-        const auto [it, fresh] = beside.try_emplace(level[u], Beside{launches.size()});
+        const auto [it, fresh] = alongside.try_emplace(level[u], LightLaunch{launches.size()});
         if (!fresh && it->second.tensors + tensors <= kMostTensors &&
             it->second.code_with(on_target[u]) <= kMostLightCode) {
           it->second.add(tensors, on_target[u]);
@@ -251,12 +252,12 @@ std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>&
         }
         it->second = {launches.size()};
         it->second.add(tensors, on_target[u]);
-      } else if (form.product && !is_wide(form, units[u].kernel)) {
+      } else if (form.contraction && !is_wide(form, units[u].kernel)) {
         const std::size_t at =
-            join_products(products, units[u].kernel, form, level[u], on_target[u].product, launches.size());
+            join_contractions(contractions, units[u].kernel, form, level[u], on_target[u].contraction, launches.size());
         product_of.try_emplace(made, at);
-        if (products[at].launch < launches.size()) {
-          launches[products[at].launch].push_back(u);
+        if (contractions[at].launch < launches.size()) {
+          launches[contractions[at].launch].push_back(u);
           continue;
         }
       }
@@ -287,8 +288,9 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
     rows.kind = signature_of(with.cross_row, graph).text;
     for (const std::uint32_t u : with.columns) on_target[u].is_folded = true;
   }
-  const bool some = std::ranges::count_if(
-                        forms, [](const auto& f) { return f && (f->product || can_fuse_horizontally(f->form)); }) > 1;
+  const bool some = std::ranges::count_if(forms, [](const auto& f) {
+                      return f && (f->contraction || can_fuse_horizontally(f->form));
+                    }) > 1;
   for (std::size_t u = 0; u < units.size(); ++u) {
     if (!forms[u] || !on_target[u].folded.empty() || on_target[u].is_folded) continue;
     const Kernel& kernel = units[u].kernel;
@@ -298,22 +300,23 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
       const std::optional<RowCandidates>& found = row_candidates(*forms[u], kernel, graph, which);
       return found ? &*found : nullptr;
     };
-    if (forms[u]->form == KernelForm::kRows)
+    if (forms[u]->form == KernelForm::kRowReduction)
       if (const std::optional<Gemv>& found = gemv_of(*forms[u], kernel, graph, target)) vector = &*found;
-    if (forms[u]->form == KernelForm::kRows && !vector) of_rows = rows_on(target);
+    if (forms[u]->form == KernelForm::kRowReduction && !vector) of_rows = rows_on(target);
     const RowLaunch launch = of_rows ? row_launch(*of_rows, graph) : RowLaunch{};
     on_target[u].launches = static_cast<std::size_t>(launch.launches);
     if (launch.blocks_per_row > 1) {
-      const RowCandidates* beside = rows_on(as_seen_in_shared_launch(target));
-      on_target[u].cluster = beside && row_launch(*beside, graph).blocks_per_row == 1;
+      const RowCandidates* alongside = rows_on(as_seen_in_shared_launch(target));
+      on_target[u].cluster = alongside && row_launch(*alongside, graph).blocks_per_row == 1;
       on_target[u].alone = !on_target[u].cluster;
-      if (on_target[u].cluster) of_rows = beside;
+      if (on_target[u].cluster) of_rows = alongside;
     }
-    if (forms[u]->product) {
+    if (forms[u]->contraction) {
       const Kernel& shaped = forms[u]->rewritten ? *forms[u]->rewritten : kernel;
       if (some)
-        on_target[u].product = forms[u]->plans.of(
-            kernel, graph, target, [&] { return contraction_code_size(graph, shaped, *forms[u]->product, target); });
+        on_target[u].contraction = forms[u]->plans.of(kernel, graph, target, [&] {
+          return contraction_code_size(graph, shaped, *forms[u]->contraction, target);
+        });
     } else if (some && can_fuse_horizontally(forms[u]->form)) {
       on_target[u].code = code_of_light(kernel, vector, of_rows, graph);
       on_target[u].kind = signature_of(kernel, graph).text;

@@ -143,12 +143,12 @@ class GroupLowering {
             limits_.try_segments = false;
           return std::nullopt;
         }
-        if (!unit.tentative.empty() && !unit.contraction && !segmented && !is_rows_throughout(built.kernel) &&
-            !(unit.vector_product && forms_.of(built.kernel)->form == KernelForm::kRowProduct)) {
+        if (!unit.tentative.empty() && !unit.matmul && !segmented && !is_rows_throughout(built.kernel) &&
+            !(unit.vector_contraction && forms_.of(built.kernel)->form == KernelForm::kRowGemm)) {
           limits_.not_rows.insert(unit.tentative.back());
           return std::nullopt;
         }
-        if (unit.values.size() > 1 && !attention && !unit.contraction && !segmented && goes_across(built.kernel) &&
+        if (unit.values.size() > 1 && !attention && !unit.matmul && !segmented && goes_across(built.kernel) &&
             limits_.across.insert(unit.values.back()).second)
           return std::nullopt;
         lowered.kernel = in_phases(std::move(built.kernel));
@@ -166,7 +166,7 @@ class GroupLowering {
     std::optional<Kernel> phases = with_subpixel_phases(kernel);
     if (!phases) return kernel;
     const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
-    if (form->product) return kernel;
+    if (form->contraction) return kernel;
     const Target any;
     const auto as_is = loop_instructions(graph_, kernel, *form, any);
     const auto now = loop_instructions(graph_, *phases, *forms_.of(*phases), any);
@@ -201,7 +201,7 @@ class GroupLowering {
   // Whether parts of rows are reduced behind whole ones so that there is a form for it.
   bool are_segments(const Kernel& kernel) const {
     const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
-    if (form->form != KernelForm::kRows) return false;
+    if (form->form != KernelForm::kRowReduction) return false;
     const std::optional<RowForm>& rows = row_form(*form, kernel, graph_);
     return rows && !rows->segments.empty();
   }
@@ -231,20 +231,22 @@ class GroupLowering {
 
   // Does it reduce a product of one row as it makes it? As plain rows that would be made anew for each reduction.
   bool reduces_made_rows(const KernelUnit& unit, const BuiltKernel& built) const {
-    const bool reduces_own = std::ranges::any_of(
-        unit.values, [&](ValueId v) { return inlining_.inlined(v).reduces && !inlining_.inlined(v).vector_product; });
-    return (unit.vector_product && reduces_own) || std::ranges::any_of(inlining_.reduced_products(), [&](ValueId v) {
-             return inlining_.inlined(v).vector_product && built.copies.contains(v);
+    const bool reduces_own = std::ranges::any_of(unit.values, [&](ValueId v) {
+      return inlining_.inlined(v).reduces && !inlining_.inlined(v).vector_contraction;
+    });
+    return (unit.vector_contraction && reduces_own) ||
+           std::ranges::any_of(inlining_.reduced_contractions(), [&](ValueId v) {
+             return inlining_.inlined(v).vector_contraction && built.copies.contains(v);
            });
   }
 
   // Products of several depths, each for outputs of its own: they have no factor in common, and side by side each has
   // the form that is best for it.
-  static bool are_strangers(const Kernel& kernel, const Contraction& product) {
-    if (product.loops.size() < 2) return false;
+  static bool are_independent(const Kernel& kernel, const Contraction& contraction) {
+    if (contraction.loops.size() < 2) return false;
     return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& output) {
       const std::vector<ExprId> needed = reachable(kernel.pool, std::span(&output.expr, 1));
-      return std::ranges::count_if(product.loops, [&](const ContractionLoop& loop) {
+      return std::ranges::count_if(contraction.loops, [&](const ContractionLoop& loop) {
                return std::ranges::any_of(loop.terms, [&](const ContractionTerm& term) {
                  return std::ranges::find(needed, term.reduction) != needed.end();
                });
@@ -256,17 +258,17 @@ class GroupLowering {
   bool part_joined(const KernelUnit& unit, const BuiltKernel& built) {
     const std::shared_ptr<const FormOfKernel> known = forms_.of(built.kernel);
     const FormOfKernel& form = *known;
-    if (form.form == KernelForm::kRowProduct) return false;
-    const bool strangers =
-        form.product && are_strangers(form.rewritten ? *form.rewritten : built.kernel, *form.product);
-    const bool has_form = unit.contraction ? form.product.has_value() && !strangers
-                                           : form.form == KernelForm::kRows && !reduces_made_rows(unit, built);
+    if (form.form == KernelForm::kRowGemm) return false;
+    const bool independent =
+        form.contraction && are_independent(form.rewritten ? *form.rewritten : built.kernel, *form.contraction);
+    const bool has_form = unit.matmul ? form.contraction.has_value() && !independent
+                                      : form.form == KernelForm::kRowReduction && !reduces_made_rows(unit, built);
     std::optional<ValueId> apart;
     if (!has_form && unit.values.size() > 1 && limits_.alone.insert(unit.values.back()).second) return true;
     if (!has_form) {
       // Rows of a product that cannot be reduced where they are: what is reduced is stored.
       bool stored = false;
-      for (const ValueId v : inlining_.reduced_products())
+      for (const ValueId v : inlining_.reduced_contractions())
         if (built.copies.contains(v) && !contains(unit, v)) stored |= inlining_.force_stored(v);
       if (stored) return true;
     }
@@ -288,8 +290,8 @@ class GroupLowering {
     bool fresh = false;
     for (const ValueId v : unit.values) fresh = fresh || limits_.alone.insert(v).second;
     if (!fresh) {
-      if (inlining_.products_separate()) throw InternalError("products that are apart stand in one kernel");
-      inlining_.separate_products();
+      if (inlining_.contractions_are_separate()) throw InternalError("products that are apart stand in one kernel");
+      inlining_.separate_contractions();
     }
     return true;
   }
@@ -319,7 +321,7 @@ class GroupLowering {
           const ValueId v = node.first_output + i;
           const FormulaFacts* facts = inlining_.facts(v);
           if (!facts || !facts->reduces || (pieces_apart_ && in_pieces(v))) continue;
-          repeated_products_ = repeated_products_ || facts->product;
+          repeated_products_ = repeated_products_ || facts->contraction;
           changed |= inlining_.force_stored(v);
         }
       }
@@ -328,7 +330,7 @@ class GroupLowering {
 
   // Do the kernels that compute this product make no more of its elements together than it has?
   bool in_pieces(ValueId v) const {
-    if (!inlining_.facts(v)->product) return false;
+    if (!inlining_.facts(v)->contraction) return false;
     std::int64_t elements = 0;
     for (const auto& [unit, copies] : copies_in_)
       if (const auto it = copies.find(v); it != copies.end())
@@ -385,7 +387,7 @@ std::vector<LoweredUnit> best_units(const Graph& graph, const std::vector<NodeId
   GroupLowering plain(graph, nodes, undecided, round_intermediates, forms);
   std::vector<LoweredUnit> units = plain.run();
   if (kernel_count(units) < 2) {
-    if (kernel_count(units) == 0 || !units[0].form || units[0].form->form != KernelForm::kRows) return units;
+    if (kernel_count(units) == 0 || !units[0].form || units[0].form->form != KernelForm::kRowReduction) return units;
     GroupLowering in_pieces(graph, nodes, undecided, round_intermediates, forms);
     if (!in_pieces.make_pieces_apart(outputs, false)) return units;
     std::vector<LoweredUnit> pieces = in_pieces.run();

@@ -61,7 +61,7 @@ bool are_separate_rows(const std::vector<LoweredUnit>& parts, const Graph& graph
   for (const LoweredUnit& part : parts) {
     const auto form = part.form ? part.form : std::make_shared<const FormOfKernel>(form_of(part.kernel));
     if (form->form == KernelForm::kPointwise) continue;
-    if (form->form != KernelForm::kRows) return false;
+    if (form->form != KernelForm::kRowReduction) return false;
     const std::optional<RowForm>& rows = row_form(*form, part.kernel, graph);
     if (!rows || !fit_one_block(*rows)) return false;
     const std::vector<Region> reduced = regions_reduced(*rows);

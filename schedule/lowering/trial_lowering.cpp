@@ -28,7 +28,7 @@ constexpr double kOneAtATime = 3;  // a product that fetches its factors one by 
 
 // Bytes of the tensors that are read across their innermost dimension: neither the last of the output's axes nor the
 // last of a sum, nor of a product's rows and columns, runs along it.
-double bytes_read_across(const Graph& graph, const Kernel& kernel, const std::optional<Contraction>& product) {
+double bytes_read_across(const Graph& graph, const Kernel& kernel, const std::optional<Contraction>& contraction) {
   const ExprPool& pool = kernel.pool;
   std::set<std::uint32_t> along;
   const auto add_last = [&](const std::vector<std::uint32_t>& axes) {
@@ -42,7 +42,7 @@ double bytes_read_across(const Graph& graph, const Kernel& kernel, const std::op
   for (const KernelOutput& output : kernel.outputs) add_last(output.axes);
   for (const ExprId id : nodes)
     if (pool[id].op == ExprOp::kReduce) add_last(pool[id].axes);
-  if (product) add_last(product->rows);
+  if (contraction) add_last(contraction->rows);
   std::set<ValueId> across;
   for (const ExprId id : nodes) {
     const ExprNode& n = pool[id];
@@ -63,32 +63,33 @@ double bytes_read_across(const Graph& graph, const Kernel& kernel, const std::op
 
 // Of a product that fetches its factors one by one, at least: what an element costs in instructions and a step in
 // waiting, by the tiles that a multiprocessor makes one after the other.
-double seconds_of_steps(const ExprPool& pool, const Contraction& product, const Target& target) {
+double seconds_of_steps(const ExprPool& pool, const Contraction& contraction, const Target& target) {
   constexpr double kTile = 64, kStep = 32, kAnElement = 40, kInstructionsACycle = 128;
-  const double tiles = std::ceil(points_at_hint(pool, product.rows) / kTile) *
-                       std::ceil(points_at_hint(pool, product.columns) / kTile) * points_at_hint(pool, product.batch);
+  const double tiles = std::ceil(points_at_hint(pool, contraction.rows) / kTile) *
+                       std::ceil(points_at_hint(pool, contraction.columns) / kTile) *
+                       points_at_hint(pool, contraction.batch);
   double cycles = 0;
-  for (const ContractionLoop& loop : product.loops) {
+  for (const ContractionLoop& loop : contraction.loops) {
     const double lines = kTile * static_cast<double>(loop.left.size() + loop.right.size());
     cycles +=
         std::ceil(points_at_hint(pool, loop.k) / kStep) *
         (std::ceil(tiles / target.multiprocessors) * lines * kStep * kAnElement / kInstructionsACycle + kCacheLatency);
   }
-  return target.launch_seconds + cycles / kCyclesASecond;
+  return target.launch_seconds + cycles / kCyclesPerSecond;
 }
 
 // Of warps or of warpgroups; nothing where no tiles are copied.
-std::optional<double> cycles_of(const Graph& graph, const Kernel& kernel, const Contraction& product,
+std::optional<double> cycles_of(const Graph& graph, const Kernel& kernel, const Contraction& contraction,
                                 const Target& target) {
-  const auto gemm = find_gemm(graph, kernel, product, target);
-  const auto gathered = gemm ? std::nullopt : find_convolution(graph, kernel, product, target);
-  const auto wide = gemm       ? best_warpgroup_gemm({&kernel, &product, &*gemm, nullptr, &graph}, target)
-                    : gathered ? best_warpgroup_convolution(graph, kernel, product, *gathered, target)
-                               : best_warpgroup_images(graph, kernel, product, target);
+  const auto gemm = find_gemm(graph, kernel, contraction, target);
+  const auto gathered = gemm ? std::nullopt : find_convolution(graph, kernel, contraction, target);
+  const auto wide = gemm       ? best_warpgroup_gemm({&kernel, &contraction, &*gemm, nullptr, &graph}, target)
+                    : gathered ? best_warpgroup_convolution(graph, kernel, contraction, *gathered, target)
+                               : best_warpgroup_images(graph, kernel, contraction, target);
   if (wide) return wide->cycles;
   if (gemm) return gemm->cycles;
   if (gathered) return gathered->cycles;
-  const auto joined = find_joined_convolutions(graph, kernel, product, target);
+  const auto joined = find_joined_convolutions(graph, kernel, contraction, target);
   // What is predicted of gathered tiles is too little where columns are few; layouts that warpgroups take are better.
   constexpr double kMore = 2;
   return joined ? std::optional(kMore * joined->cycles) : std::nullopt;
@@ -100,19 +101,19 @@ double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKer
   if (form.form == KernelForm::kPointwise || form.form == KernelForm::kAttention) return 0;  // heads are rows
   const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
   if (const auto& groups = best_grouped_implicit_gemm(graph, kernel, form, target))
-    return target.launch_seconds + groups->cycles / kCyclesASecond;
-  if (form.product) {
-    if (find_skinny_gemm(graph, shaped, *form.product, target)) return 0;
-    if (const auto cycles = cycles_of(graph, shaped, *form.product, target))
-      return target.launch_seconds + *cycles / kCyclesASecond;
+    return target.launch_seconds + groups->cycles / kCyclesPerSecond;
+  if (form.contraction) {
+    if (find_skinny_gemm(graph, shaped, *form.contraction, target)) return 0;
+    if (const auto cycles = cycles_of(graph, shaped, *form.contraction, target))
+      return target.launch_seconds + *cycles / kCyclesPerSecond;
   }
   const double roof = predict(work_of(graph, kernel, form, target), target).total;
-  if (form.product)
-    return std::max(kOneAtATime * roof, seconds_of_steps(shaped.pool, *form.product, target)) +
-           kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
+  if (form.contraction)
+    return std::max(kOneAtATime * roof, seconds_of_steps(shaped.pool, *form.contraction, target)) +
+           kSectors * bytes_read_across(graph, shaped, form.contraction) / target.bandwidth;
   const auto loops = loop_instructions(graph, kernel, form, target);
   return roof + (loops ? 2 * *loops / target.float32_rate : 0) +
-         kSectors * bytes_read_across(graph, shaped, form.product) / target.bandwidth;
+         kSectors * bytes_read_across(graph, shaped, form.contraction) / target.bandwidth;
 }
 
 struct FormSeconds {
@@ -134,7 +135,7 @@ bool run_one_after_another(const std::vector<LoweredUnit>& units, const FormsOfU
     if (unit.kind == LoweredUnit::Kind::kAlias)
       if (const auto of = stored.find(unit.of); of != stored.end()) stored[unit.value] = of->second;
     if (!forms[u]) continue;
-    const bool rows = may_fold && forms[u]->form == KernelForm::kRows;
+    const bool rows = may_fold && forms[u]->form == KernelForm::kRowReduction;
     for (const ValueId v : inputs_of(unit.kernel))
       if (const auto made = stored.find(v); made != stored.end() && !(rows && made->second)) return true;
     for (const KernelOutput& output : unit.kernel.outputs) {
@@ -254,8 +255,8 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
     if (!forms[u]) continue;
     const FormOfKernel& form = *forms[u];
     result.strength = std::max(result.strength, strength(form.form));
-    result.has_elements = result.has_elements || form.form == KernelForm::kElements;
-    result.row_product = result.row_product || form.form == KernelForm::kRowProduct;
+    result.has_elements = result.has_elements || form.form == KernelForm::kThreadPerElement;
+    result.row_gemm = result.row_gemm || form.form == KernelForm::kRowGemm;
   }
   if (result.launches != 1) {
     result.work.reset();

@@ -26,7 +26,7 @@ struct TrialResult {
   std::uint32_t launches = 0;  // fewer where kernels run side by side
   int strength = 0;            // of the strongest form among them
   bool has_elements = false;   // a kernel in no form at all
-  bool row_product = false;    // a product whose rows are reduced
+  bool row_gemm = false;       // a product whose rows are reduced
   std::int64_t bytes = 0;      // that the kernels read and write, at the hints
   double seconds = 0;          // that they are predicted to take
   double form_seconds = 0;     // the same with products as their forms fetch factors (TrialMemory::distinguish_forms)

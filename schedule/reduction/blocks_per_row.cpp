@@ -51,12 +51,13 @@ bool has_clusters(const Target& target) {
 // The fraction of a row that blocks keep: in registers, or a single block in shared memory. Misaligned operands also go
 // through shared memory; element by element, that takes about as long as reading the row again.
 double on_chip_fraction(int blocks, const RowsToReduce& rows, const Target& target) {
-  constexpr double kOfTurn = 16 * 1024;  // bytes of one vector per thread
+  constexpr double kBytesPerIteration = 16 * 1024;  // bytes of one vector per thread
   double elements = static_cast<double>(blocks * kOnChipOfBlock) * 4 / std::max(4.0, rows.on_chip_bytes);
   if (blocks == 1 && !has_clusters(target)) {
     const double broadcast = 1 + rows.broadcast_bytes / rows.on_chip_bytes;
-    const double iterations = std::floor((target.shared_bytes_per_block - kReducing) / (kOfTurn * broadcast));
-    elements = std::max(elements, iterations * kOfTurn / rows.on_chip_bytes);
+    const double iterations =
+        std::floor((target.shared_bytes_per_block - kReducing) / (kBytesPerIteration * broadcast));
+    elements = std::max(elements, iterations * kBytesPerIteration / rows.on_chip_bytes);
   }
   if (has_clusters(target)) return static_cast<double>(rows.length) <= elements ? 1 : 0;
   return std::min(1.0, elements / static_cast<double>(rows.length));

@@ -46,9 +46,9 @@ class MultiRowBlockReader {
     if (std::ranges::none_of(plan_.tiles, [](const MultiRowBlock::Tile& t) { return !t.broadcast; }))
       return std::nullopt;
     const bool alone = std::ranges::none_of(plan_.tiles, &MultiRowBlock::Tile::broadcast);
-    const bool repeats = plan_.along_last && rows_begin_within(kVectorBits);
+    const bool repeats = plan_.along_last && rows_start_within(kVectorBits);
     if (plan_.length > (repeats ? kLongestRepeated : alone ? kLongestAlone : kLongest)) return std::nullopt;
-    if (!see_outputs() || is_vectorized_as_it_lies() || !rows_begin_within(8 * kSectorBytes)) return std::nullopt;
+    if (!see_outputs() || is_vectorized_without_tile() || !rows_start_within(8 * kSectorBytes)) return std::nullopt;
     if (plan_.along_last) go_along_last_axis();
     for (MultiRowBlock::Tile& tile : plan_.tiles)
       narrowest_ = tile.broadcast ? narrowest_ : std::min(narrowest_, bits(tile.dtype));
@@ -176,18 +176,18 @@ class MultiRowBlockReader {
   }
 
   // True if lanes can take a row by vectors (row_layout) without gaps in a warp's accesses.
-  bool is_vectorized_as_it_lies() const {
+  bool is_vectorized_without_tile() const {
     int widest = 8;
     for (const MultiRowBlock::Tile& tile : plan_.tiles)
       widest = std::max(widest, tile.broadcast ? 0 : bits(tile.dtype));
     for (std::size_t i = 0; i < plan_.stored.size(); ++i)
       if (plan_.stored[i] != MultiRowBlock::kNoTile)
         widest = std::max(widest, bits(form_.kernel.outputs[i].type.dtype));
-    return takes_lane_each(plan_.length, widest);
+    return fits_one_lane(plan_.length, widest);
   }
 
   // True if some row starts inside a piece of `piece` bits.
-  bool rows_begin_within(int piece) const {
+  bool rows_start_within(int piece) const {
     const auto within = [&](DType dtype) { return plan_.length * bits(dtype) % piece != 0; };
     for (const MultiRowBlock::Tile& tile : plan_.tiles)
       if (!tile.broadcast && within(tile.dtype)) return true;
@@ -221,7 +221,7 @@ bool divide_row(MultiRowBlock& plan, int max_iterations) {
   }
   const int even = 1 << std::countr_zero(static_cast<unsigned>(plan.length));
   if (plan.lanes < even) return false;
-  plan.rows_per_warp = plan.lanes / even;
+  plan.warp_row_stride = plan.lanes / even;
   plan.step = plan.lanes == 1 ? plan.length : (plan.length + plan.lanes - 1) / plan.lanes | 1;
   plan.iterations = plan.step;
   return plan.iterations <= max_iterations && plan.min_iterations() > 0;
@@ -236,7 +236,7 @@ bool place_tiles(MultiRowBlock& plan, int narrowest_bits, const Target& target, 
   if (!plan.along_last && plan.rows * plan.length * narrowest_bits % (8 * kSectorBytes) != 0) return false;
   plan.elements = 0;
   for (MultiRowBlock::Tile& tile : plan.tiles) {
-    tile.aligned = tile.broadcast || begins_aligned(plan, tile.start, tile.dtype, bounds);
+    tile.aligned = tile.broadcast || starts_aligned(plan, tile.start, tile.dtype, bounds);
     tile.place = plan.elements;
     const int elements = plan.length * (tile.broadcast ? 1 : plan.rows), vector = kVectorBits / bits(tile.dtype);
     tile.elements = tile.aligned ? (elements + 3) / 4 * 4 : (elements + 2 * (vector - 1)) / vector * vector;
@@ -308,8 +308,9 @@ class Costs {
   static double instructions_to_copy(const MultiRowBlock& plan, const MultiRowBlock::Tile& tile, int threads) {
     constexpr double kOfTile = 12, kOfEnds = 24, kOfVector = 6, kOfElement = 1.5;
     const int vector = tile.broadcast ? 1 : kVectorBits / bits(tile.dtype);
-    const int of_turn = kWarpLanes * vector, elements = plan.length * (tile.broadcast ? 1 : plan.rows);
-    const double iterations = static_cast<double>((elements + of_turn - 1) / of_turn) * kWarpLanes / threads;
+    const int per_iteration = kWarpLanes * vector, elements = plan.length * (tile.broadcast ? 1 : plan.rows);
+    const double iterations =
+        static_cast<double>((elements + per_iteration - 1) / per_iteration) * kWarpLanes / threads;
     return kOfTile + iterations * (kOfVector + kOfElement * vector) + (tile.aligned ? 0 : kOfEnds);
   }
 
@@ -330,7 +331,7 @@ int MultiRowBlock::min_iterations() const {
   return stride > 1 ? length / stride : length - (lanes - 1) * step;
 }
 
-bool begins_aligned(const MultiRowBlock& plan, const IndexExpr& start, DType dtype, const Bounds& bounds) {
+bool starts_aligned(const MultiRowBlock& plan, const IndexExpr& start, DType dtype, const Bounds& bounds) {
   const int vector = kVectorBits / bits(dtype);
   return plan.rows * plan.length % vector == 0 && proves_multiple_of(start, vector, bounds);
 }
@@ -350,7 +351,7 @@ std::vector<MultiRowBlock> multi_row_block(const RowForm& form, const Graph& gra
     plan.lanes = lanes;
     if (!divide_row(plan, most) || plan.iterations * costs.code() > kMaxUnrolledInstructions)
       continue;  // loops are unrolled
-    for (plan.threads = kWarpLanes * plan.rows_per_warp; plan.threads <= kMaxMultiRowThreads; plan.threads *= 2)
+    for (plan.threads = kWarpLanes * plan.warp_row_stride; plan.threads <= kMaxMultiRowThreads; plan.threads *= 2)
       for (plan.parallel_runs = 1; plan.parallel_runs <= most_runs && plan.block_threads() <= kMaxMultiRowThreads;
            plan.parallel_runs *= 2) {
         if (!place_tiles(plan, reader.narrowest_bits(), target, form.kernel.pool.bounds())) continue;

@@ -6,8 +6,8 @@
 //                     y[1056 * block .. + 1056]  <-  y_tile  <-
 //
 // To avoid bank conflicts, every lane of a row (except the last) has the same odd number of elements, and neighbouring
-// rows of a warp are `rows_per_warp` apart: the number of lanes divided by the largest power of two in the row length.
-// If no such split exists, a warp takes one row.
+// rows of a warp are `warp_row_stride` apart: the number of lanes divided by the largest power of two in the row
+// length. If no such split exists, a warp takes one row.
 //
 // Operands that repeat over rows (attention bias, key masks) restrict runs to the rows' last axis. The block iterates
 // over the axis along which they repeat most, so that one copy serves several runs.
@@ -43,15 +43,15 @@ struct MultiRowBlock {
   };
   static constexpr std::size_t kNoTile = ~std::size_t{0};
 
-  int length = 1;         // elements of a row
-  int lanes = 1;          // per row
-  int step = 1;           // lane i starts at element i * step
-  int stride = 1;         // elements between consecutive elements of a lane
-  int iterations = 1;     // elements per lane, at most
-  int rows_per_warp = 1;  // distance between neighbouring rows of a warp, in rows
-  int threads = 32;       // per run
-  int rows = 32;          // per run
-  int elements = 0;       // of all tiles
+  int length = 1;           // elements of a row
+  int lanes = 1;            // per row
+  int step = 1;             // lane i starts at element i * step
+  int stride = 1;           // elements between consecutive elements of a lane
+  int iterations = 1;       // elements per lane, at most
+  int warp_row_stride = 1;  // distance between neighbouring rows of a warp, in rows
+  int threads = 32;         // per run
+  int rows = 32;            // per run
+  int elements = 0;         // of all tiles
   std::vector<Tile> tiles;
   std::map<ExprId, std::size_t> tile_of;  // by load
   std::vector<std::size_t> stored;        // by output: its tile; kNoTile if it has one element per row
@@ -70,7 +70,7 @@ struct MultiRowBlock {
 std::vector<MultiRowBlock> multi_row_block(const RowForm& form, const Graph& graph, const Target& target);
 
 // True if every run starts at a multiple of 16 bytes, for runs with row 0 at `start`.
-bool begins_aligned(const MultiRowBlock& plan, const IndexExpr& start, DType dtype, const Bounds& bounds);
+bool starts_aligned(const MultiRowBlock& plan, const IndexExpr& start, DType dtype, const Bounds& bounds);
 
 std::string name_of(const MultiRowBlock& plan);
 

@@ -14,7 +14,7 @@ namespace fusec {
 namespace {
 
 constexpr int kMostStripThreads = 512, kWarpsOfBlock = 4;
-constexpr int kMostTurnsOfWarp = 64, kMostTurnsOfBlock = 16;
+constexpr int kMaxIterationsOfWarp = 64, kMaxIterationsOfBlock = 16;
 constexpr int kMeeting = 60;              // instructions for warps to combine a reduction
 constexpr int kInstructionsOfAccess = 4;  // instructions of a load or store with its address
 
@@ -116,7 +116,7 @@ std::optional<RegisterStrips> shape(const StridedReductionLayout& from, const St
   plan.rows = lanes * plan.width;
   plan.group_threads = plan.parts = group_threads;
   const auto iterations = static_cast<int>((lines.longest + at_once - 1) / at_once);
-  const int most = group_threads == kWarpLanes ? kMostTurnsOfWarp : kMostTurnsOfBlock;
+  const int most = group_threads == kWarpLanes ? kMaxIterationsOfWarp : kMaxIterationsOfBlock;
   const bool keeps_values = iterations * plan.width * lines.values <= kMaxRegisterWords;
   const int code = (keeps_values ? lines.code : lines.code_recomputed) * plan.width;
   if (iterations > most || !(keeps_values || iterations * words_of_vectors(plan) <= kMaxRegisterWords) ||
@@ -129,9 +129,9 @@ std::optional<RegisterStrips> shape(const StridedReductionLayout& from, const St
   plan.groups_per_block = group_threads > kWarpLanes ? 1 : kWarpsOfBlock;
   while (plan.groups_per_block > 1 && strips < plan.groups_per_block * target.multiprocessors)
     plan.groups_per_block /= 2;
-  const double of_turn = code + kInstructionsOfAccess * lines.accesses;
+  const double per_iteration = code + kInstructionsOfAccess * lines.accesses;
   found.cost = cost_of(static_cast<double>(strips * (group_threads / 32)), plan.threads() / 32,
-                       iterations * of_turn + joining(lines, plan.width, at_once, group_threads),
+                       iterations * per_iteration + joining(lines, plan.width, at_once, group_threads),
                        sector_overfetch(lines, lanes, plan.width), target);
   return found;
 }
@@ -149,7 +149,7 @@ std::optional<StridedReduction> register_resident_strip(const RowForm& form, con
   std::optional<StridedReductionLayout> found = strided_reduction_layout_in_words(form, graph);
   if (!found) return std::nullopt;
   const StripWork lines = lines_of(*found, graph);
-  if (lines.longest > kOnChipOfColumns || lines.line <= kFewRows) return std::nullopt;
+  if (lines.longest > kOnChipOfColumns || lines.line <= kMaxStripRows) return std::nullopt;
   std::optional<RegisterStrips> best;
   for (; found->plan.width * found->narrowest_bits >= 32; found->plan.width /= 2)
     for (int lanes = 32; lanes > 1; lanes /= 2) {

@@ -49,7 +49,7 @@ bool is_for_single_threads(const RowForm& form, const Direction& direction) {
 }
 
 // Keeps the layouts in which the lanes of one warp have a whole segment. kColumn has none.
-void keep_segments_whole(std::vector<RowLayout>& layouts) {
+void keep_whole_segments(std::vector<RowLayout>& layouts) {
   std::vector<RowLayout> whole;
   for (RowLayout layout : layouts) {
     if (layout.reduction_group == ReductionGroup::kColumn) continue;
@@ -107,7 +107,7 @@ std::optional<RowCandidates> find_row_candidates(const std::optional<RowForm>& f
     candidates.transposed = transposed_row_reduction(candidates.form, graph, target);
   if (!is_for_single_threads(candidates.form, candidates.direction))
     candidates.layouts = row_layouts(candidates.form, candidates.direction, graph, target);
-  if (!candidates.form.segments.empty()) keep_segments_whole(candidates.layouts);
+  if (!candidates.form.segments.empty()) keep_whole_segments(candidates.layouts);
   if (candidates.transposed.empty() && candidates.multi_row.empty() && !candidates.strided &&
       candidates.layouts.empty())
     return std::nullopt;

@@ -32,7 +32,7 @@ class Divisors {
           left.insert(left.end(), {n.args[0], n.args[1]});
           break;
         case ExprOp::kReduce:
-          if (!is_sum_of_shares(n)) return false;
+          if (!is_sum_of_exponentials(n)) return false;
           break;
         default:
           return false;
@@ -43,7 +43,7 @@ class Divisors {
 
  private:
   // True for the sum of exp(x - max x): at least 1, at most the number of its terms.
-  bool is_sum_of_shares(const ExprNode& sum) const {
+  bool is_sum_of_exponentials(const ExprNode& sum) const {
     if (sum.reduction != Reduction::kSum) return false;
     const ExprNode& exponential = pool_[sum.args[0]];
     if (exponential.op != ExprOp::kExp && exponential.op != ExprOp::kExp2) return false;

@@ -12,22 +12,23 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostFoldedPieces = 8;
+constexpr int kMostFoldedElements = 8;
 constexpr std::int64_t kMostLoose = 4;  // elements outside of whole pieces, which every thread computes
 
-// A row as `pieces` pieces of the columns' length after `before` elements; `loose` elements in total are outside of the
-// pieces.
+// A row as `elements_per_column` pieces of the columns' length after `before` elements; `loose` elements in total are
+// outside of the pieces.
 struct Fold {
-  int pieces = 1;
+  int elements_per_column = 1;
   std::int64_t loose = 0, before = 0;
 };
 
 std::optional<Fold> fold_of(const ExprPool& pool, const IndexExpr& length, const IndexExpr& columns) {
-  for (int pieces = 1; pieces <= kMostFoldedPieces; ++pieces) {
-    const auto loose = simplify(length - columns * pieces, pool.bounds()).as_constant();
+  for (int elements_per_column = 1; elements_per_column <= kMostFoldedElements; ++elements_per_column) {
+    const auto loose = simplify(length - columns * elements_per_column, pool.bounds()).as_constant();
     if (!loose) continue;
     if (*loose < 0) return std::nullopt;
-    if (*loose <= kMostLoose && (pieces > 1 || *loose > 0)) return Fold{.pieces = pieces, .loose = *loose};
+    if (*loose <= kMostLoose && (elements_per_column > 1 || *loose > 0))
+      return Fold{.elements_per_column = elements_per_column, .loose = *loose};
   }
   return std::nullopt;
 }
@@ -40,13 +41,13 @@ void fold(Kernel& kernel, const IndexExpr& length, const IndexExpr& columns, con
     if (n.axes.size() != 1 || n.axes[0] == axis || pool.extent(n.axes[0]) != length) return kNoExpr;
     const ExprOp combine = *combining_op(n.reduction);
     ExprId body = kNoExpr;
-    for (int p = 0; p < fold.pieces; ++p) {
+    for (int p = 0; p < fold.elements_per_column; ++p) {
       const ExprId piece = reduction_operand_at(pool, n, IndexExpr::axis(axis) + columns * p + fold.before);
       body = p == 0 ? piece : pool.binary(combine, body, piece);
     }
     ExprId whole = pool.reduce(n.reduction, {axis}, body);
     for (std::int64_t i = 0; i < fold.loose; ++i) {
-      const IndexExpr place = i < fold.before ? IndexExpr(i) : columns * fold.pieces + i;
+      const IndexExpr place = i < fold.before ? IndexExpr(i) : columns * fold.elements_per_column + i;
       whole = pool.binary(combine, whole, reduction_operand_at(pool, n, place));
     }
     return whole;
@@ -111,14 +112,14 @@ bool may_find_what_is_reduced(const RowForm& form, const IndexExpr& length, cons
   });
 }
 
-bool may_be_folded(const RowForm& form, const IndexExpr& length, int pieces) {
+bool may_be_folded(const RowForm& form, const IndexExpr& length, int elements_per_column) {
   constexpr int kMaxCodeSize = kMaxUnrolledInstructions / 8;
   const ExprPool& pool = form.kernel.pool;
   if (value_at_hint(length, pool.bounds().symbols) > kOnChipOfBlock) return false;
   return std::ranges::all_of(form.reductions, [&](ExprId r) {
     const ExprNode& n = pool[r];
     if (n.axes.size() != 1 || pool.extent(n.axes[0]) != length) return true;
-    return combining_op(n.reduction) && pieces * code_of_element(form, {n.args[0]}) <= kMaxCodeSize;
+    return combining_op(n.reduction) && elements_per_column * code_of_element(form, {n.args[0]}) <= kMaxCodeSize;
   });
 }
 
@@ -135,14 +136,14 @@ RowForm with_rows_folded(RowForm form, const Graph& graph) {
   for (const IndexExpr& length : lengths) {
     std::optional<Fold> candidate = fold_of(form.kernel.pool, length, columns);
     if (!candidate || !may_find_what_is_reduced(form, length, columns) ||
-        !may_be_folded(form, length, candidate->pieces))
+        !may_be_folded(form, length, candidate->elements_per_column))
       continue;
     for (; candidate->before <= candidate->loose; ++candidate->before) {
       RowForm folded = form;
       fold(folded.kernel, length, columns, *candidate);
       folded.reductions = row_reductions(folded.kernel);
       if (!finds_what_is_reduced(folded, graph)) continue;
-      folded.pieces = std::max(form.pieces, candidate->pieces);
+      folded.elements_per_column = std::max(form.elements_per_column, candidate->elements_per_column);
       form = std::move(folded);
       break;
     }

@@ -277,9 +277,9 @@ int code_of_element(const RowForm& form) {
   return std::max(most, code_of_element(form, of_columns));
 }
 
-int unroll_factor(int code_of_turn, int code_of_all) {
+int unroll_factor(int code_of_iteration, int code_of_all) {
   int iterations = 4;
-  while (iterations > 1 && (iterations * code_of_turn > kMaxUnrolledInstructions / 4 ||
+  while (iterations > 1 && (iterations * code_of_iteration > kMaxUnrolledInstructions / 4 ||
                             iterations * code_of_all > kMaxUnrolledInstructions))
     iterations /= 2;
   return iterations;

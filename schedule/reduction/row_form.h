@@ -26,7 +26,7 @@ struct RowForm {
   // 0.
   std::vector<ExprId> segments = {};
   std::int64_t segment = 0;
-  int pieces = 1;  // elements of a row per column index, after folding (schedule/reduction/row_folding)
+  int elements_per_column = 1;  // elements of a row per column index, after folding (schedule/reduction/row_folding)
   // Outputs with one value per element that depend on no reduction, split off the kernel's outputs
   // (schedule/reduction/extra_outputs).
   std::vector<KernelOutput> extra_outputs = {};
@@ -58,7 +58,7 @@ inline constexpr int kMaxUnrolledInstructions = 2400;
 
 // Unroll factor of a loop that is not fully unrolled. More than one iteration keeps several loads in flight, unless an
 // iteration, or one of all loops together, has too much code.
-int unroll_factor(int code_of_turn, int code_of_all = 0);
+int unroll_factor(int code_of_iteration, int code_of_all = 0);
 
 // True if the output has one element per row, not one per column.
 bool is_of_rows(const RowForm& form, const KernelOutput& output);
@@ -75,7 +75,7 @@ inline constexpr int kScalarLoadBits = 64;
 // True if a lane takes a whole row as one vector or a few, for contiguous rows. The number of vectors is a small power
 // of two, or small and odd, so that a warp's accesses have no gaps. Five vectors are allowed for narrow elements only;
 // for others a shared-memory tile needs fewer instructions.
-constexpr bool takes_lane_each(std::int64_t length, int widest_bits) {
+constexpr bool fits_one_lane(std::int64_t length, int widest_bits) {
   constexpr std::int64_t kFew = 4, kFewNarrow = 5;
   const std::int64_t width = elements_of_vector(widest_bits), vectors = length / width;
   if (std::has_single_bit(static_cast<std::uint64_t>(length))) return vectors <= kFew;

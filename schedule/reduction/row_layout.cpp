@@ -27,7 +27,7 @@ int lanes_by_vectors(const RowForm& form, const Direction& direction, std::int64
   int widest = static_cast<int>(8 * bytes);
   for (const KernelOutput& output : form.kernel.outputs)
     if (!is_of_rows(form, output)) widest = std::max(widest, bits(output.type.dtype));
-  if (!direction.whole_rows || !takes_lane_each(length, widest)) return 0;
+  if (!direction.whole_rows || !fits_one_lane(length, widest)) return 0;
   return std::max(1, static_cast<int>(length) / elements_of_vector(widest));
 }
 
@@ -57,7 +57,7 @@ std::int64_t longest_possible(const RowForm& form) {
   std::int64_t most = range_of(point_count(pool, form.columns), pool.bounds()).max;
   for (const ExprId r : form.reductions)
     most = std::max(most, range_of(point_count(pool, pool[r].axes), pool.bounds()).max);
-  return most * form.pieces;
+  return most * form.elements_per_column;
 }
 
 struct ElementBytes {
@@ -167,7 +167,7 @@ constexpr int kMostElementsOfThread = 64;  // elements
 }  // namespace
 
 int most_elements_of_thread(const RowForm& form, const Graph& graph) {
-  return std::clamp(kMaxUnrolledInstructions * form.pieces / std::max(1, code_of_row(form, graph)), 4,
+  return std::clamp(kMaxUnrolledInstructions * form.elements_per_column / std::max(1, code_of_row(form, graph)), 4,
                     kMostElementsOfThread);
 }
 
@@ -183,7 +183,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
   std::int64_t longest = form.columns.empty() ? 1 : value_at_hint(point_count(pool, form.columns), symbols);
   for (const ExprId r : form.reductions)
     longest = std::max(longest, value_at_hint(point_count(pool, pool[r].axes), symbols));
-  longest *= form.pieces;
+  longest *= form.elements_per_column;
   const std::int64_t rows = std::max<std::int64_t>(1, value_at_hint(point_count(pool, form.rows), symbols));
   const std::vector<int> stages = stages_of(form);
   const int reductions = 1 + *std::ranges::max_element(stages);
@@ -214,8 +214,8 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
   if (most_elements < kMostElementsOfThread && longest_possible(form) <= kOnChipOfBlock)
     longest = longest_possible(form);
   if (longest <= std::min(1024, 32 * most_elements) && !form.rows.empty()) {
-    int lanes = lanes_by_vectors(form, direction, longest / form.pieces, work.bytes);
-    if (lanes == 0) lanes = lanes_of_row(form, longest / form.pieces, rows, work.bytes, target);
+    int lanes = lanes_by_vectors(form, direction, longest / form.elements_per_column, work.bytes);
+    if (lanes == 0) lanes = lanes_of_row(form, longest / form.elements_per_column, rows, work.bytes, target);
     lanes = std::max(lanes, power_of_two_at_least((longest + most_elements - 1) / most_elements, 1, 32));
     // Fewer rows per block if there would be fewer blocks than multiprocessors.
     int warps = 8;

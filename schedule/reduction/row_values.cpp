@@ -116,7 +116,7 @@ double functions_of_row(const RowForm& form, const Graph& graph) {
   return special;
 }
 
-bool is_place(const ExprPool& pool, ExprId id) {
+bool is_position(const ExprPool& pool, ExprId id) {
   while (pool[id].op == ExprOp::kConvert) id = pool[id].args[0];
   return pool[id].op == ExprOp::kConstant || pool[id].op == ExprOp::kIndex;
 }
@@ -133,8 +133,8 @@ int values_between_loops(const RowForm& form, const Graph& graph) {
     const std::map<ExprId, std::uint32_t> numbers = numbers_in(values, loops, loops[l], pool);
     const auto known = [&](ExprId id) {
       const auto at = spans.find(numbers.at(id));
-      return at != spans.end() && at->second.first < l && !is_place(pool, id) && pool[id].type != ScalarType::kBool &&
-             values.runs_along(id, loops[l].axes);
+      return at != spans.end() && at->second.first < l && !is_position(pool, id) &&
+             pool[id].type != ScalarType::kBool && values.runs_along(id, loops[l].axes);
     };
     for (const ExprId id : outside_reductions(form, loops[l].roots, known)) {
       Span& span = spans.try_emplace(numbers.at(id), Span{l, l}).first->second;

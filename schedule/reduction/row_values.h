@@ -42,7 +42,7 @@ int code_of_row(const RowForm& form, const Graph& graph, bool recomputed = false
 double functions_of_row(const RowForm& form, const Graph& graph);
 
 // True for a constant, a position in the row, or a conversion of one. These are recomputed, never kept.
-bool is_place(const ExprPool& pool, ExprId id);
+bool is_position(const ExprPool& pool, ExprId id);
 
 // The largest number of values per element that are kept from one loop to the next if nothing is recomputed.
 int values_between_loops(const RowForm& form, const Graph& graph);

@@ -19,7 +19,7 @@ namespace fusec {
 namespace {
 
 constexpr int kMaxRegisterVectors = 16;
-constexpr int kMostSharedOfPlace = 40 * 1024,
+constexpr int kMaxSharedPerPosition = 40 * 1024,
               kMostOfAll = 46 * 1024;           // bytes of partial results per lane, and of all of them
 constexpr std::int64_t kElementsOfWarp = 2048;  // elements per warp
 
@@ -55,7 +55,7 @@ constexpr int kMaxStridedThreads = 512;
 
 bool have_room(std::int64_t threads, int width, int partial, int all, std::int64_t more = 0) {
   const std::int64_t places = threads * width * 33 / 32 + more;
-  return places * partial <= kMostSharedOfPlace && places * all <= kMostOfAll;
+  return places * partial <= kMaxSharedPerPosition && places * all <= kMostOfAll;
 }
 
 bool may_be(int threads, const StridedReduction& plan, const StridedReductionWork& work,
@@ -177,7 +177,7 @@ int unlike_lines(const StridedReduction& plan) {
 // Strips of unaligned lines with `bytes` bytes per line. The lines taken at once are a multiple of the number of
 // different alignments. False if shared memory has no room.
 bool shape_unaligned(StridedReduction& plan, StridedReductionWork work, int bytes, const Target& target) {
-  constexpr int kTurns = 8;
+  constexpr int kIterations = 8;
   const std::int64_t line = *plan.line_stride.as_constant();
   const int unlike = unlike_lines(plan);
   const int most = bytes * 8 / work.bits - plan.width;  // without the vector that is shared with the next strip
@@ -188,7 +188,8 @@ bool shape_unaligned(StridedReduction& plan, StridedReductionWork work, int byte
   int lines = unlike;
   while (lines * plan.lanes() < std::max(64, plan.rows)) lines += unlike;
   const auto may_be_more = [&] { return (lines + unlike) * plan.lanes() <= kMaxStridedThreads; };
-  while (may_be_more() && work.length > (once ? kTurns : kMaxRegisterVectors) * std::int64_t{lines}) lines += unlike;
+  while (may_be_more() && work.length > (once ? kIterations : kMaxRegisterVectors) * std::int64_t{lines})
+    lines += unlike;
   plan.parts = lines * plan.lanes();
   plan.group_threads = (plan.parts + 31) / 32 * 32;
   if (work.length < 2 * lines) return false;
@@ -227,15 +228,15 @@ void take_lines(StridedReduction& plan, const StridedReductionWork& work, int it
 }
 
 // One row per group, with enough elements per line for a vector per thread.
-bool shape_long_pieces(StridedReduction& plan, StridedReductionWork work, const Target& target) {
-  constexpr int kTurns = 16;
+bool shape_long_lines(StridedReduction& plan, StridedReductionWork work, const Target& target) {
+  constexpr int kIterations = 16;
   plan.rows = 1;
   plan.unaligned = true;  // its first and last vectors belong to neighbours too
   if (plan.lanes() > 2 * kMaxStridedThreads || !plan.form.columns.empty() || !plan.form.extra_outputs.empty() ||
       work.stages > 1)
     return false;
   work.groups *= value_at_hint(plan.strips(), plan.form.kernel.pool.bounds().symbols);
-  take_lines(plan, work, kTurns);
+  take_lines(plan, work, kIterations);
   plan.group_threads = static_cast<int>(std::bit_ceil(static_cast<unsigned>(plan.group_threads)));
   plan.chunks = chunks_of_strips(plan, work, false, target);
   return true;
@@ -254,15 +255,15 @@ int columns_of_strip(const StridedReduction& plan, const StridedReductionWork& w
 
 // Chunks of strips that are read again: enough for all multiprocessors, with several iterations each.
 int chunks_for_all(const StridedReduction& plan, const StridedReductionWork& work, const Target& target) {
-  constexpr int kTurns = 4;
-  const std::int64_t most = work.length / (kTurns * (plan.parts / plan.lanes()));
+  constexpr int kIterations = 4;
+  const std::int64_t most = work.length / (kIterations * (plan.parts / plan.lanes()));
   return static_cast<int>(std::max<std::int64_t>(1, std::min(most, target.multiprocessors / work.groups)));
 }
 
 // Strips of rows with several elements per line. The number of rows avoids sectors shared with other strips; many lines
 // allow more lines at once. False if there are too few strips and blocks cannot share them.
-bool shape_pieces(StridedReduction& plan, StridedReductionWork work, const Target& target) {
-  constexpr int kFewLanes = 32, kMostLanes = 512, kTurns = 16, kRegisterIterations = 8, kFewStrips = 6,
+bool shape_elements_per_line(StridedReduction& plan, StridedReductionWork work, const Target& target) {
+  constexpr int kFewLanes = 32, kMostLanes = 512, kIterations = 16, kRegisterIterations = 8, kFewStrips = 6,
                 kFewestElements = 32;
   // Shorter rows: one thread per row is better.
   if (work.length * plan.elements_per_line < kFewestElements) return false;
@@ -279,10 +280,10 @@ bool shape_pieces(StridedReduction& plan, StridedReductionWork work, const Targe
   // Narrow rows have fewer iterations, and registers for broadcast operands.
   const auto are_few = [&] { return plan.line_invariant_loads.empty() && plan.lanes() < kFewLanes; };
   while (may_be_twice() && (plan.columns() * work.bits % (8 * kSectorBytes) != 0 || are_few())) plan.rows *= 2;
-  if (plan.lanes() > kMostLanes) return shape_long_pieces(plan, work, target);
+  if (plan.lanes() > kMostLanes) return shape_long_lines(plan, work, target);
   if (!are_enough(plan.columns())) return false;
   work.groups = strips(plan.columns());
-  take_lines(plan, work, once ? kTurns : kRegisterIterations);
+  take_lines(plan, work, once ? kIterations : kRegisterIterations);
   if (once) plan.chunks = chunks_of_strips(plan, work, false, target);
   if (once && !plan.form.columns.empty()) plan.chunks = std::max(plan.chunks, chunks_for_all(plan, work, target));
   return plan.rows <= plan.group_threads && may_be(plan.group_threads, plan, work);
@@ -294,7 +295,7 @@ bool shape_interleaved(StridedReduction& plan, StridedReductionWork work, const 
   if (length < 64 * plan.columns()) return false;  // short rows: about one thread per row
   // Three quarters of a group's threads must work, or half of them with many rows.
   const auto busy = [&](int group_threads) {
-    const int quarters = plan.columns() <= kFewRows ? 3 : 2;
+    const int quarters = plan.columns() <= kMaxStripRows ? 3 : 2;
     return group_threads >= plan.columns() &&
            4 * working(group_threads, plan.columns(), plan.width) >= quarters * group_threads;
   };
@@ -318,7 +319,7 @@ bool shape_interleaved(StridedReduction& plan, StridedReductionWork work, const 
     if (!busy(plan.group_threads)) return false;
     const bool on_chip = iterations(plan.group_threads) < kMaxRegisterVectors;
     // For 16-bit elements of many rows this needs more instructions than threads with single elements.
-    if (plan.columns() > kFewRows && !plan.form.columns.empty() && work.length <= kOnChipOfColumns &&
+    if (plan.columns() > kMaxStripRows && !plan.form.columns.empty() && work.length <= kOnChipOfColumns &&
         !(on_chip && work.bits >= 32))
       return false;
     plan.chunks = chunks_with_few_partials(chunks_of_columns(to_reduce(plan, work), target, on_chip ? 1 : 0), work);
@@ -422,7 +423,7 @@ std::optional<StridedReduction> with_threads(StridedReduction plan, int widest_b
   work.again = again;
   const auto shape = plan.unaligned               ? choose_unaligned
                      : !plan.in_strips            ? shape_interleaved
-                     : plan.elements_per_line > 1 ? shape_pieces
+                     : plan.elements_per_line > 1 ? shape_elements_per_line
                                                   : choose_strips;
   if (!shape(plan, work, target)) return std::nullopt;
   if (!plan_register_vectors(plan, work)) return std::nullopt;
@@ -528,7 +529,7 @@ std::optional<StridedReduction> by_blocks(const StridedReductionLayout& lines, b
   // If rows are read again, they should be kept, or moments should be made in one pass. Interleaved rows are good if
   // there are few.
   const bool is_well_found =
-      found && (found->register_vectors > 0 || (found->one_pass && found->columns() <= kFewRows));
+      found && (found->register_vectors > 0 || (found->one_pass && found->columns() <= kMaxStripRows));
   if (!plan.in_strips && plan.elements_per_line == 1 && lines.may_be_unaligned && !is_well_found &&
       *std::ranges::max_element(stages) > 0) {
     plan.in_strips = plan.unaligned = true;
@@ -586,9 +587,9 @@ int words_of_vectors(const StridedReduction& plan) {
   const ExprPool& pool = plan.form.kernel.pool;
   std::map<ValueId, int> words;
   for (const ExprId load : plan.loads) words[pool[load].source] = std::max(1, plan.width * bits(pool[load].dtype) / 32);
-  int of_turn = 0;
-  for (const auto& [tensor, count] : words) of_turn += count;
-  return of_turn;
+  int per_iteration = 0;
+  for (const auto& [tensor, count] : words) per_iteration += count;
+  return per_iteration;
 }
 
 bool has_room_for_results(const StridedReduction& plan, int threads) {

@@ -62,7 +62,7 @@ struct StridedReduction {
   std::optional<RowOnePass> one_pass;
 
   int threads() const { return group_threads * groups_per_block; }
-  bool of_warps() const { return in_strips && group_threads == 32; }  // a warp has all lines of its strip
+  bool has_warp_per_strip() const { return in_strips && group_threads == 32; }  // a warp has all lines of its strip
   bool in_one_kernel() const { return chunks == 1 || resident_blocks; }
   int columns() const { return rows * elements_per_line; }  // elements of a line per group
   // Strips: threads with vectors of one line.

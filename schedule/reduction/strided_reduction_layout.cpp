@@ -12,8 +12,8 @@
 namespace fusec {
 namespace {
 
-constexpr int kMostRowsInTurn = 512;         // interleaved rows, at most, where a line could not be strips
-constexpr std::int64_t kMostOfPiece = 8192;  // elements of a row per line
+constexpr int kMostInterleavedRows = 512;            // interleaved rows, at most, where a line could not be strips
+constexpr std::int64_t kMostElementsPerLine = 8192;  // elements of a row per line
 
 // Reads the form and finds the contiguous loads and stores.
 class StridedReductionLayoutReader {
@@ -63,11 +63,11 @@ class StridedReductionLayoutReader {
   bool choose_vectors() {
     plan_.width = elements_of_vector(widest_);
     if (plan_.width * narrowest_ % 32 != 0) return false;
-    if (plan_.elements_per_line > 1) return !has_pieces_of_sectors() && choose_pieces();
+    if (plan_.elements_per_line > 1) return !has_whole_sectors_per_line() && choose_elements_per_line();
     const auto rows = plan_.line_stride.as_constant();
-    plan_.in_strips = !(rows && *rows <= kFewRows) && plan_.width > 1 &&
+    plan_.in_strips = !(rows && *rows <= kMaxStripRows) && plan_.width > 1 &&
                       proves_multiple_of(plan_.line_stride, plan_.width, pool_.bounds());
-    if (!plan_.in_strips && (line_broadcasts_ || !rows || *rows > kMostRowsInTurn)) {
+    if (!plan_.in_strips && (line_broadcasts_ || !rows || *rows > kMostInterleavedRows)) {
       if (!may_be_unaligned()) return false;
       plan_.in_strips = plan_.unaligned = true;
     }
@@ -80,13 +80,13 @@ class StridedReductionLayoutReader {
   }
 
   // True if rows have whole sectors in each line: other schedules then do as well.
-  bool has_pieces_of_sectors() const { return plan_.elements_per_line * narrowest_ % (8 * kSectorBytes) == 0; }
+  bool has_whole_sectors_per_line() const { return plan_.elements_per_line * narrowest_ % (8 * kSectorBytes) == 0; }
 
-  bool choose_pieces() {
+  bool choose_elements_per_line() {
     if (plan_.width == 1 || line_broadcasts_) return false;
     const auto line = plan_.line_stride.as_constant();
     plan_.in_strips = proves_multiple_of(plan_.line_stride, plan_.width, pool_.bounds());
-    if (!plan_.in_strips && (!line || *line > kMostRowsInTurn || !plan_.outer.empty())) return false;
+    if (!plan_.in_strips && (!line || *line > kMostInterleavedRows || !plan_.outer.empty())) return false;
     if (!plan_.in_strips) plan_.rows = static_cast<int>(*line) / plan_.elements_per_line;
     return true;
   }
@@ -103,7 +103,7 @@ class StridedReductionLayoutReader {
     const std::vector<IndexExpr> extents = extents_of(loop_axes_[0]);
     if (std::ranges::any_of(loop_axes_, [&](const auto& axes) { return extents_of(axes) != extents; })) return false;
     const auto elements_per_line = extents.size() == 2 ? extents[1].as_constant() : 1;
-    if (extents.size() > 2 || !elements_per_line || *elements_per_line > kMostOfPiece) return false;
+    if (extents.size() > 2 || !elements_per_line || *elements_per_line > kMostElementsPerLine) return false;
     length_ = extents[0];
     plan_.elements_per_line = static_cast<int>(*elements_per_line);
     for (const auto& axes : loop_axes_) along_.insert(along_.end(), axes.begin(), axes.end());

@@ -21,6 +21,6 @@ std::optional<StridedReductionLayout> strided_reduction_layout(const RowForm& fo
 // The layout for strips alone, with vectors of up to 16 bytes, as wide as the alignment of all lines.
 std::optional<StridedReductionLayout> strided_reduction_layout_in_words(const RowForm& form, const Graph& graph);
 
-inline constexpr int kFewRows = 32;  // interleaved rows, at most, where a line could be strips
+inline constexpr int kMaxStripRows = 32;  // interleaved rows, at most, where a line could be strips
 
 }  // namespace fusec

@@ -188,7 +188,7 @@ class TransposedRowReductionReader {
 
   // True for contiguous rows that are not whole words or pairs of words: a block copies them from its first row's
   // start.
-  bool begins_anywhere(const TransposedRowReduction::Tile& tile) const {
+  bool starts_unaligned(const TransposedRowReduction::Tile& tile) const {
     const IndexExpr first = substitute(tile.start, [&](Variable v) -> std::optional<IndexExpr> {
       if (v != Variable{Variable::Kind::kAxis, plan_.inner}) return std::nullopt;
       return IndexExpr(0);
@@ -233,7 +233,7 @@ class TransposedRowReductionReader {
       if (!tile || tile->orientation == Orientation::kBroadcast) return false;
       if (tile->orientation == Orientation::kAlong) {
         along_rows_ = true;
-        if (!begins_anywhere(*tile)) {
+        if (!starts_unaligned(*tile)) {
           narrowest_along_ = std::min(narrowest_along_, tile->vector);
           continue;
         }

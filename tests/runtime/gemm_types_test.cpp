@@ -146,7 +146,7 @@ void check_type(const Nvrtc& nvrtc, const TypeCase& c, bool hopper, std::size_t 
     std::erase_if(table, [&](const GemmTiles& t) {
       tiled.tiles = t;
       return t.warp_rows * t.warp_columns * sums > 4096 ||
-             t.k / form.loops[0].blocks_of_tile(t.k) % (32 / form.element_bytes()) != 0 ||
+             t.k / form.loops[0].blocks_per_tile(t.k) % (32 / form.element_bytes()) != 0 ||
              shared_bytes(tiled) > target.shared_bytes_per_block;
     });
     return table[which % table.size()];

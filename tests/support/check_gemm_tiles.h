@@ -11,7 +11,7 @@
 #include "runtime/tensor_file.h"
 #include "schedule/gemm/gemm_form.h"
 #include "support/check_lowered.h"
-#include "support/product_of.h"
+#include "support/contraction_of.h"
 #include "support/short_model.h"
 
 namespace fusec::test {

@@ -56,7 +56,7 @@ inline ValueId add_custom(AnnotatedGraph& g, OpPattern kind, std::vector<ValueId
 
 struct RandomGraphOptions {
   std::uint32_t max_nodes = 40;
-  bool kept_apart = false;
+  bool fusion_disabled = false;
 };
 
 inline AnnotatedGraph random_graph(Random& random, const RandomGraphOptions& options = {}) {
@@ -90,7 +90,7 @@ inline AnnotatedGraph random_graph(Random& random, const RandomGraphOptions& opt
     const std::uint32_t results = random.chance(several) ? 2 + random.below(3) : 1;
     const ValueId first = add_custom(g, static_cast<OpPattern>(random.weighted(mix)), std::move(operands), results);
     for (std::uint32_t r = 0; r < results; ++r) values.push_back(first + r);
-    if (options.kept_apart && random.chance(5)) g.graph.nodes.back().fuse = false;
+    if (options.fusion_disabled && random.chance(5)) g.graph.nodes.back().fuse = false;
   }
   used.resize(g.graph.value_count(), 0);
   std::vector<ValueId> loose;

@@ -16,7 +16,7 @@ namespace {
 struct Chosen {
   Graph graph;
   FusionPlan plan;
-  std::optional<LaidOut> laid;
+  std::optional<PlanWithLayouts> laid;
 
   explicit Chosen(const std::string& text) : graph(parse_graph_text(text)) {
     const std::vector<OpPattern> kinds = annotate(graph, pattern_source(Strategy::kFull));

@@ -117,7 +117,7 @@ TEST_CASE("explain: every pair of random graphs gets an answer, and every change
   for (std::uint64_t seed = 1; seed <= 300; ++seed) {
     CAPTURE(seed);
     Random random(seed);
-    Case c{.g = random_graph(random, {.max_nodes = 14, .kept_apart = true})};
+    Case c{.g = random_graph(random, {.max_nodes = 14, .fusion_disabled = true})};
     if (random.chance(50)) c.options.max_fused_ops = 1 + random.below(6);
     const FusionPlan plan = c.plan();
     for (NodeId a = 0; a < c.g.graph.nodes.size(); ++a) {

@@ -122,7 +122,7 @@ TEST_CASE("borders: what a graph output shows, and what the user keeps apart, st
       std::string(kQuantized).replace(std::string(kQuantized).find("return y"), 8, "return y, wide");
   CHECK(Moved(returned).group("wide") == 0);
   Graph graph = parse_graph_text(kQuantized);
-  keep_apart(graph, {}, std::vector<std::string>{"wide"});
+  disable_fusion(graph, {}, std::vector<std::string>{"wide"});
   const Moved kept(std::move(graph));
   CHECK(kept.plan.groups.size() == 3);
 }

@@ -72,7 +72,7 @@ TEST_CASE("plans: legal, deterministic, written and read back, on random graphs"
   for (std::uint64_t seed = kFirstSeed; seed < kFirstSeed + 10000; ++seed) {
     CAPTURE(seed);
     Random random(seed);
-    const AnnotatedGraph g = random_graph(random, {.max_nodes = 40, .kept_apart = true});
+    const AnnotatedGraph g = random_graph(random, {.max_nodes = 40, .fusion_disabled = true});
     check_plan(g, random_options(random));
   }
 }

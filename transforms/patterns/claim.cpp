@@ -3,7 +3,7 @@
 #include <optional>
 
 #include "transforms/patterns/claiming.h"
-#include "transforms/patterns/claims_together.h"
+#include "transforms/patterns/merge_claims.h"
 #include "transforms/patterns/pattern_roots.h"
 
 namespace fusec {
@@ -23,7 +23,7 @@ std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const Patter
   if (!claiming) return {};
   const std::vector<std::uint32_t> claim_of = claiming->claim_of();
   std::vector<PatternClaim> claims = std::move(*claiming).claims();
-  if (!claims.empty()) bring_claims_together(canonical, claims, claim_of);
+  if (!claims.empty()) merge_claims(canonical, claims, claim_of);
   return claims;
 }
 

@@ -83,7 +83,7 @@ void Claiming::take_back(PatternClaim made) {
     searched_.taken[n] = true;
     claim_of_[n] = number;
   }
-  for (NodeId n = no_way_back_behind(claim.nodes.front()); n < claim.nodes.back(); n = no_way_back_behind(n))
+  for (NodeId n = no_path_back_after(claim.nodes.front()); n < claim.nodes.back(); n = no_path_back_after(n))
     open_end_[n] = n + 1;
 }
 
@@ -113,7 +113,7 @@ std::string Claiming::why_not(const PatternMatch& match) {
     if (lowering_.of(std::span(&n, 1), std::span(&node.first_output, 1)).strength > lowered.strength)
       return fmt::format("with {} in it, the kernel would have a worse form", in_quotes(node.name));
   }
-  if (lowered.row_product)
+  if (lowered.row_gemm)
     if (std::string why = why_apart(match.nodes, lowered.seconds); !why.empty()) return why;
   return is_builtin(*match.pattern) ? why_nodes_alone(match.nodes, lowered.seconds) : "";
 }
@@ -167,7 +167,7 @@ NodeId Claiming::made_of_one(const std::vector<NodeId>& nodes, const std::set<No
 }
 
 bool Claiming::reduces(NodeId n) {
-  return !is_product(n) && seconds_and_strength({n}).second >= strength(KernelForm::kRows);
+  return !is_product(n) && seconds_and_strength({n}).second >= strength(KernelForm::kRowReduction);
 }
 
 std::string Claiming::why_apart(const std::vector<NodeId>& nodes, double together) {
@@ -221,7 +221,7 @@ std::set<ValueId> Claiming::inputs_of(const std::vector<NodeId>& nodes) const {
   return inputs;
 }
 
-NodeId Claiming::no_way_back_behind(NodeId n) {
+NodeId Claiming::no_path_back_after(NodeId n) {
   NodeId end = n;
   while (open_end_[end] != end) end = open_end_[end];
   while (open_end_[n] != end) n = std::exchange(open_end_[n], end);
@@ -245,7 +245,7 @@ std::string Claiming::circle_through(const PatternMatch& match) {
   std::unordered_set<NodeId> seen;
   std::vector<NodeId> queue;
   const auto inside = [&](NodeId n) { return std::ranges::binary_search(match.nodes, n); };
-  const NodeId last = no_way_back_behind(match.root);
+  const NodeId last = no_path_back_after(match.root);
   const auto enter = [&](NodeId n) {
     if (n > last || seen.contains(n)) return;
     const std::span<const NodeId> together =

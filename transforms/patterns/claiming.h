@@ -57,7 +57,7 @@ class Claiming {
   std::set<ValueId> inputs_of(const std::vector<NodeId>& nodes) const;
   // The first node m >= n such that no path from a node after m leads back to m or before. Paths go forward, except
   // inside a claim, where they may go back to its first node; so m is the first node that no claim spans with m + 1.
-  NodeId no_way_back_behind(NodeId n);
+  NodeId no_path_back_after(NodeId n);
   // As circle_through, but returns "" at once if only the root's results are read outside: no path leads back then.
   std::string circle_outside(const PatternMatch& match);
   // Describes a path that leaves the match and enters it again; "" if there is none. A claim counts as one node:

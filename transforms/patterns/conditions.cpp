@@ -18,7 +18,7 @@ namespace {
 using Argument = PatternCondition::Argument;
 
 // The values and attributes that a condition's arguments name.
-struct Asked {
+struct ConditionCall {
   const PatternCondition& condition;
   const PatternCheckContext& context;
 
@@ -50,36 +50,36 @@ bool is_number_value(const Graph& graph, ValueId v) {
   return kind == Value::Kind::kNumber || kind == Value::Kind::kDim;
 }
 
-bool dtype(const Asked& a) {
+bool dtype(const ConditionCall& a) {
   if (is_number_value(a.graph(), a.value(0)) || a.graph().type(a.value(0)).is_tuple) return false;
   for (std::size_t i = 1; i < a.condition.arguments.size(); ++i)
     if (name(a.tensor(0).dtype) == a.condition.arguments[i].word) return true;
   return false;
 }
-bool never_nan(const Asked& a) {
+bool never_nan(const ConditionCall& a) {
   return !is_float(a.tensor(0).dtype);
 }
-bool rank(const Asked& a) {
+bool rank(const ConditionCall& a) {
   return static_cast<std::int64_t>(a.tensor(0).rank()) == a.number(1);
 }
-bool min_rank(const Asked& a) {
+bool min_rank(const ConditionCall& a) {
   return static_cast<std::int64_t>(a.tensor(0).rank()) >= a.number(1);
 }
-bool extent(const Asked& a) {
+bool extent(const ConditionCall& a) {
   const auto d = a.dim(0, 1);
   return d && a.tensor(0).shape[*d].is(a.number(2));
 }
-bool same_extent(const Asked& a) {
+bool same_extent(const ConditionCall& a) {
   const auto d = a.dim(0, 1), e = a.dim(2, 3);
   return d && e && a.tensor(0).shape[*d] == a.tensor(2).shape[*e];
 }
-bool same_shape(const Asked& a) {
+bool same_shape(const ConditionCall& a) {
   return a.tensor(0).shape == a.tensor(1).shape;
 }
-bool same_dtype(const Asked& a) {
+bool same_dtype(const ConditionCall& a) {
   return a.tensor(0).dtype == a.tensor(1).dtype;
 }
-bool same_type(const Asked& a) {
+bool same_type(const ConditionCall& a) {
   return same_shape(a) && same_dtype(a);
 }
 Dim count_of(const Shape& shape, std::size_t dims) {
@@ -87,22 +87,22 @@ Dim count_of(const Shape& shape, std::size_t dims) {
   for (std::size_t d = 0; d < dims; ++d) count = count * shape[d];
   return count;
 }
-bool same_size(const Asked& a) {
+bool same_size(const ConditionCall& a) {
   const Shape &x = a.tensor(0).shape, &y = a.tensor(1).shape;
   return count_of(x, x.size()) == count_of(y, y.size());
 }
-bool same_rows(const Asked& a) {
+bool same_rows(const ConditionCall& a) {
   const Shape &x = a.tensor(0).shape, &y = a.tensor(1).shape;
   return !x.empty() && !y.empty() && count_of(x, x.size() - 1) == count_of(y, y.size() - 1);
 }
-bool made_by(const Asked& a) {
+bool made_by(const ConditionCall& a) {
   const NodeId producer = a.graph().value(a.value(0)).producer;
   if (producer == kNone) return false;
   for (std::size_t i = 1; i < a.condition.arguments.size(); ++i)
     if (means_op(a.condition.arguments[i].word, *a.graph().nodes[producer].op)) return true;
   return false;
 }
-bool quantized(const Asked& a) {
+bool quantized(const ConditionCall& a) {
   constexpr int kFarthest = 8;
   ValueId v = a.value(0);
   for (int i = 0; i < kFarthest && v != kNone; ++i) {
@@ -120,33 +120,33 @@ bool quantized(const Asked& a) {
   }
   return false;
 }
-bool number(const Asked& a) {
+bool number(const ConditionCall& a) {
   return number_of(a.graph(), a.value(0)).has_value();
 }
-bool tensor(const Asked& a) {
+bool tensor(const ConditionCall& a) {
   return !is_number_value(a.graph(), a.value(0)) && !a.graph().type(a.value(0)).is_tuple;
 }
-bool constant(const Asked& a) {
+bool constant(const ConditionCall& a) {
   return a.graph().constant_of(a.value(0)) != nullptr;
 }
-bool data(const Asked& a) {
+bool data(const ConditionCall& a) {
   const Constant* c = a.graph().constant_of(a.value(0));
   return c && c->data;
 }
-bool made_of_constants(const Asked& a) {
+bool made_of_constants(const ConditionCall& a) {
   return is_made_of_constants(a.graph(), a.value(0));
 }
-bool vector(const Asked& a) {
+bool vector(const ConditionCall& a) {
   if (is_number_value(a.graph(), a.value(0))) return false;
   const Shape &b = a.tensor(0).shape, &x = a.tensor(1).shape;
   if (b.empty() || x.empty() || b.size() > x.size() || b.back() != x.back()) return false;
   return std::all_of(b.begin(), b.end() - 1, [](const Dim& d) { return d.is(1); });
 }
-bool last_dim(const Asked& a) {
+bool last_dim(const ConditionCall& a) {
   const std::vector<std::int64_t> dims = a.dims(0);
   return dims.size() == 1 && dims[0] + 1 == static_cast<std::int64_t>(a.tensor(1).rank());
 }
-bool last_dims(const Asked& a) {
+bool last_dims(const ConditionCall& a) {
   std::vector<std::int64_t> dims = a.dims(0);
   std::ranges::sort(dims);
   const auto rank = static_cast<std::int64_t>(a.tensor(1).rank());
@@ -155,7 +155,7 @@ bool last_dims(const Asked& a) {
   return !dims.empty();
 }
 // The value of argument i, an operand or an attribute, as a number.
-std::optional<double> any_number(const Asked& a, std::size_t i) {
+std::optional<double> any_number(const ConditionCall& a, std::size_t i) {
   if (a.value(i) != kNone) {
     const auto n = number_of(a.graph(), a.value(i));
     return n ? std::optional(n->as_double()) : std::nullopt;
@@ -166,15 +166,15 @@ std::optional<double> any_number(const Asked& a, std::size_t i) {
   if (const auto* s = std::get_if<Scalar>(&v)) return s->as_double();
   return std::nullopt;
 }
-bool greater(const Asked& a) {
+bool greater(const ConditionCall& a) {
   const auto n = any_number(a, 0);
   return n && *n > *a.condition.arguments[1].number;
 }
-bool less(const Asked& a) {
+bool less(const ConditionCall& a) {
   const auto n = any_number(a, 0);
   return n && *n < *a.condition.arguments[1].number;
 }
-bool equals(const Asked& a) {
+bool equals(const ConditionCall& a) {
   const auto n = any_number(a, 0);
   if (!n) return false;
   const bool is_tensor = a.value(0) != kNone && !is_number_value(a.graph(), a.value(0));
@@ -186,16 +186,16 @@ bool equals(const Asked& a) {
            (is_tensor && is_float(a.tensor(0).dtype) && *n == round_to_float(a.tensor(0).dtype, w));
   });
 }
-bool opposite(const Asked& a) {
+bool opposite(const ConditionCall& a) {
   const auto x = any_number(a, 0), y = any_number(a, 1);
   return x && y && *x == -*y;
 }
-bool distinct(const Asked& a) {
+bool distinct(const ConditionCall& a) {
   return a.value(0) != a.value(1);
 }
 
 // Whether v is `other`, or made of it by a few elementwise nodes.
-bool is_made_of(const Asked& a, ValueId v, ValueId other) {
+bool is_made_of(const ConditionCall& a, ValueId v, ValueId other) {
   constexpr std::size_t kMost = 16;
   std::vector<ValueId> found = {v};
   for (std::size_t at = 0; at < found.size() && at < kMost; ++at) {
@@ -208,11 +208,11 @@ bool is_made_of(const Asked& a, ValueId v, ValueId other) {
   }
   return false;
 }
-bool independent(const Asked& a) {
+bool independent(const ConditionCall& a) {
   return !is_made_of(a, a.value(0), a.value(1)) && !is_made_of(a, a.value(1), a.value(0));
 }
 
-bool is_given(const Asked& a, std::size_t i) {
+bool is_given(const ConditionCall& a, std::size_t i) {
   ValueId v = a.value(i);
   while (a.graph().value(v).producer != kNone && a.graph().nodes[a.graph().value(v).producer].op->name == "cast") {
     a.context.look_at(a.graph().value(v).producer);
@@ -221,20 +221,20 @@ bool is_given(const Asked& a, std::size_t i) {
   const Value::Kind kind = a.graph().value(v).kind;
   return kind == Value::Kind::kConstant || kind == Value::Kind::kInput;
 }
-bool given(const Asked& a) {
+bool given(const ConditionCall& a) {
   return is_given(a, 0);
 }
-bool no_narrower(const Asked& a) {
+bool no_narrower(const ConditionCall& a) {
   return bits(a.tensor(0).dtype) >= bits(a.tensor(1).dtype) || is_given(a, 1);
 }
-bool widened(const Asked& a) {
+bool widened(const ConditionCall& a) {
   const DType wide = a.tensor(0).dtype, narrow = a.tensor(1).dtype;
   if (wide == narrow) return true;
   return is_float(wide) && is_float(narrow) && bits(wide) >= 32 && bits(wide) > bits(narrow);
 }
 
 // The number of elements along the dimensions that the attribute names, or along all if the attribute is absent.
-std::optional<double> count_along(const Asked& a, std::size_t tensor, std::size_t attribute) {
+std::optional<double> count_along(const ConditionCall& a, std::size_t tensor, std::size_t attribute) {
   const Shape& shape = a.tensor(tensor).shape;
   std::vector<std::int64_t> dims;
   if (a.attribute(attribute))
@@ -251,16 +251,16 @@ std::optional<double> count_along(const Asked& a, std::size_t tensor, std::size_
   }
   return count;
 }
-bool count(const Asked& a) {
+bool count(const ConditionCall& a) {
   const auto n = number_of(a.graph(), a.value(0));
   return n && n->as_double() == count_along(a, 1, 2);
 }
-bool per_count(const Asked& a) {
+bool per_count(const ConditionCall& a) {
   const auto n = number_of(a.graph(), a.value(0));
   const auto wanted = count_along(a, 1, 2);
   return n && wanted && *wanted > 0 && std::abs(n->as_double() * *wanted - 1) < 1e-6;
 }
-bool along_channels(const Asked& a) {
+bool along_channels(const ConditionCall& a) {
   const Shape &v = a.tensor(0).shape, &x = a.tensor(1).shape;
   if (x.size() < 2 || v.size() > x.size() || v.size() + 1 < x.size()) return false;
   const std::size_t channel = v.size() + 1 - x.size();
@@ -268,19 +268,19 @@ bool along_channels(const Asked& a) {
     if (d == channel ? v[d] != x[1] : !v[d].is(1)) return false;
   return true;
 }
-bool along_batch_and_channels(const Asked& a) {
+bool along_batch_and_channels(const ConditionCall& a) {
   const Shape &v = a.tensor(0).shape, &x = a.tensor(1).shape;
   if (x.size() < 2 || v.size() != x.size() || v[0] != x[0] || v[1] != x[1]) return false;
   return std::all_of(v.begin() + 2, v.end(), [](const Dim& d) { return d.is(1); });
 }
-bool channel_groups(const Asked& a) {
+bool channel_groups(const ConditionCall& a) {
   const Shape &g = a.tensor(0).shape, &x = a.tensor(1).shape;
   if (g.size() < 3 || x.size() < 2 || g[0] != x[0]) return false;
   // [N, G, C / G, ...] or [N, G, everything else], with a whole number of channels in each group.
   const auto groups = g[1].as_constant(), channels = x[1].as_constant();
   return groups && channels && *groups > 0 && *channels % *groups == 0;
 }
-bool all_but_first(const Asked& a) {
+bool all_but_first(const ConditionCall& a) {
   const auto rank = static_cast<std::int64_t>(a.tensor(1).rank());
   // A normalized_shape stands for as many last dimensions as it has.
   if (const auto* shape = std::get_if<std::vector<Dim>>(&*a.attribute(0)))
@@ -292,7 +292,7 @@ bool all_but_first(const Asked& a) {
     if (dims[i] != a.number(2) + static_cast<std::int64_t>(i)) return false;
   return !dims.empty();
 }
-bool repeated_heads(const Asked& a) {
+bool repeated_heads(const ConditionCall& a) {
   const Shape &r = a.tensor(0).shape, &e = a.tensor(1).shape, &u = a.tensor(2).shape, &k = a.tensor(3).shape;
   const std::size_t rank = k.size();
   if (rank < 3 || r.size() != rank || u.size() != rank + 1 || e.size() != rank + 1) return false;
@@ -304,7 +304,7 @@ bool repeated_heads(const Asked& a) {
     if (d != rank - 3 && r[d] != k[d]) return false;
   return true;
 }
-bool some_kept(const Asked& a) {
+bool some_kept(const ConditionCall& a) {
   const Constant* c = a.graph().constant_of(a.value(0));
   if (!c || !c->data || a.tensor(0).rank() == 0) return false;
   const auto length = a.tensor(0).shape.back().as_constant();
@@ -322,7 +322,7 @@ bool some_kept(const Asked& a) {
 }
 
 // Whether element [i, j] keeps the key (true, or 0 to add) for j <= i, and masks it out (false, or -inf) otherwise.
-bool causal(const Asked& a) {
+bool causal(const ConditionCall& a) {
   const Constant* c = a.graph().constant_of(a.value(0));
   const Shape& shape = a.tensor(0).shape;
   if (!c || !c->data || shape.size() < 2) return false;
@@ -340,7 +340,7 @@ bool causal(const Asked& a) {
 }
 
 // Whether a cast of the constant to the value's dtype changes no element.
-bool fits(const Asked& a) {
+bool fits(const ConditionCall& a) {
   const Constant* c = a.graph().constant_of(a.value(0));
   const DType dtype = a.tensor(1).dtype;
   if (!c || !c->data || !is_float(a.tensor(0).dtype) || !is_float(dtype)) return false;
@@ -354,7 +354,7 @@ bool fits(const Asked& a) {
 // attribute, n a number, i an integer. The last may be w, o or m: one or more dtypes, ops or numbers.
 struct Predicate {
   std::string_view name, arguments;
-  bool (*holds)(const Asked&);
+  bool (*holds)(const ConditionCall&);
 };
 
 constexpr Predicate kPredicates[] = {{"dtype", "vw", dtype},
@@ -403,7 +403,7 @@ const Predicate* find_predicate(std::string_view name) {
   return found == std::end(kPredicates) ? nullptr : found;
 }
 
-bool is_of_shape(const Asked& a, std::size_t i) {
+bool is_of_shape(const ConditionCall& a, std::size_t i) {
   return !is_number_value(a.graph(), a.value(i)) && !a.graph().type(a.value(i)).is_tuple;
 }
 
@@ -450,7 +450,7 @@ std::optional<ConditionFault> wrong_in_condition(const PatternCondition& conditi
 
 std::string unmet(const PatternCondition& condition, const PatternCheckContext& context) {
   const Predicate& p = *find_predicate(condition.predicate);
-  const Asked asked{condition, context};
+  const ConditionCall asked{condition, context};
   const bool of_tensors = p.name != "number" && p.name != "tensor" && p.name != "constant" && p.name != "data" &&
                           p.name != "made_of_constants" && p.name != "greater" && p.name != "less" &&
                           p.name != "equals" && p.name != "distinct" && p.name != "dtype" && p.name != "vector" &&

@@ -26,10 +26,10 @@ std::size_t NodeLooks::KeyHash::operator()(const std::vector<std::uint64_t>& key
 }
 
 NodeLooks::NodeLooks(const SearchedGraph& searched)
-    : searched_(searched), known_(searched.graph.nodes.size(), kNotAsked) {}
+    : searched_(searched), known_(searched.graph.nodes.size(), kUnknown) {}
 
 std::uint32_t NodeLooks::of(NodeId n) {
-  if (known_[n] != kNotAsked) return known_[n];
+  if (known_[n] != kUnknown) return known_[n];
   if (!write_key(n)) return known_[n] = kUnlike;
   if (const auto it = numbers_.find(key_); it != numbers_.end()) return known_[n] = it->second;
   if (numbers_.size() == kMostLooks) return known_[n] = kUnlike;

@@ -35,7 +35,7 @@ class NodeLooks {
   bool stands_for_itself(NodeId n) const;
 
  private:
-  static constexpr std::uint32_t kNotAsked = 0xffffffffu;
+  static constexpr std::uint32_t kUnknown = 0xffffffffu;
   static constexpr NodeId kNear = 4096;
 
   bool is_read_far_away(ValueId v) const;

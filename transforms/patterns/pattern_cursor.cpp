@@ -9,7 +9,7 @@
 
 #include "ir/error.h"
 #include "ir/spelling.h"
-#include "ir/text_place.h"
+#include "ir/text_location.h"
 
 namespace fusec {
 namespace {
@@ -96,7 +96,7 @@ std::size_t PatternCursor::line_of(std::size_t token) const {
 
 void PatternCursor::fail(std::size_t token, std::string what, std::string expected, std::string hint) const {
   const PatternToken& t = tokens_[std::min(token, tokens_.size() - 1)];
-  const TextPlace place = place_of(text_, t.offset);
+  const TextLocation place = place_of(text_, t.offset);
   throw Error(ErrorKind::kInput,
               {.file = file_.empty() ? "built-in patterns" : file_,
                .line = place.line,

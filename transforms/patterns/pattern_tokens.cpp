@@ -6,7 +6,7 @@
 
 #include "ir/error.h"
 #include "ir/spelling.h"
-#include "ir/text_place.h"
+#include "ir/text_location.h"
 
 namespace fusec {
 namespace {
@@ -55,7 +55,7 @@ std::vector<PatternToken> pattern_tokens(std::string_view text, const std::strin
   tokens.reserve(text.size() / kUsualLength);
   std::size_t at = 0;
   const auto fail = [&](const char* what, std::string found) {
-    const TextPlace place = place_of(text, at);
+    const TextLocation place = place_of(text, at);
     throw Error(ErrorKind::kInput, {.file = file.empty() ? "built-in patterns" : file,
                                     .line = place.line,
                                     .column = place.column,

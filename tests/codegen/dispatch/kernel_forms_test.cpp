@@ -49,18 +49,18 @@ std::string form_text(const std::string& inputs, const std::string& nodes, const
 
 const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
     {KernelForm::kPointwise, {"pointwise", "transpose", "box_tiles", "column_windows"}},
-    {KernelForm::kTensorCoreProduct,
+    {KernelForm::kTensorCoreContraction,
      {"gemm_mma", "gemm_wgmma", "gemm_shares", "convolution_mma", "convolution_wgmma", "contraction_mma",
       "few_rows_mma", "group_windows"}},
-    {KernelForm::kProduct,
+    {KernelForm::kContraction,
      {"gemm", "gemm_mma", "gemm_shares", "convolution", "convolution_mma", "convolution_wgmma", "contraction",
       "few_rows_mma", "group_windows"}},
-    {KernelForm::kRows,
+    {KernelForm::kRowReduction,
      {"pointwise", "row_reduction", "column_reduction", "channel_windows", "plane_windows", "column_windows", "direct",
       "few_rows_mma", "group_windows"}},
-    {KernelForm::kRowProduct, {"row_product", "row_product_mma"}},
+    {KernelForm::kRowGemm, {"row_product", "row_product_mma"}},
     {KernelForm::kAttention, {"attention", "attention_mma", "attention_wgmma"}},
-    {KernelForm::kElements,
+    {KernelForm::kThreadPerElement,
      {"pointwise", "group_windows", "channel_windows", "plane_windows", "column_windows", "direct"}},
 };
 
@@ -110,17 +110,17 @@ TEST_CASE("several products, whole rows, and what keeps them apart") {
     const auto kernels = form_of_all(inputs, "p = linear x a; q = linear x b; s = silu p; h = mul s q", "h");
     REQUIRE(kernels.size() == 1);
     const FormOfKernel form = form_of(kernels[0]);
-    REQUIRE(form.form == KernelForm::kTensorCoreProduct);
-    REQUIRE(form.product->loops.size() == 1);
-    CHECK(form.product->loops[0].left.size() == 1);
-    CHECK(form.product->loops[0].right.size() == 2);
-    CHECK(form.product->loops[0].terms.size() == 2);
+    REQUIRE(form.form == KernelForm::kTensorCoreContraction);
+    REQUIRE(form.contraction->loops.size() == 1);
+    CHECK(form.contraction->loops[0].left.size() == 1);
+    CHECK(form.contraction->loops[0].right.size() == 2);
+    CHECK(form.contraction->loops[0].terms.size() == 2);
   }
   SUBCASE("halves of one") {
     const auto kernels =
         form_of_all(inputs, "p = linear x w; c = chunk p {\"chunks\": 2, \"dim\": 1}; h = mul c.0 c.1", "h");
     REQUIRE(kernels.size() == 1);
-    CHECK(term_count(*form_of(kernels[0]).product) == 2);
+    CHECK(term_count(*form_of(kernels[0]).contraction) == 2);
   }
   SUBCASE("what is joined along the depth is a sum for each piece, where these begin at 16 bytes") {
     const auto sums_of = [&](const std::string& joined) {
@@ -128,8 +128,8 @@ TEST_CASE("several products, whole rows, and what keeps them apart") {
           form_of_all(joined + "; w float16 80,48", "c = concat a b {\"dim\": 1}; p = linear c w", "p");
       REQUIRE(kernels.size() == 1);
       const FormOfKernel form = form_of(kernels[0]);
-      REQUIRE(form.form == KernelForm::kTensorCoreProduct);
-      return term_count(*form.product);
+      REQUIRE(form.form == KernelForm::kTensorCoreContraction);
+      return term_count(*form.contraction);
     };
     CHECK(sums_of("a float16 70,32; b float16 70,16") == 2);
     CHECK(sums_of("a float16 70,29; b float16 70,19") == 1);
@@ -144,9 +144,9 @@ TEST_CASE("several products, whole rows, and what keeps them apart") {
     const auto kernels = form_of_all(inputs, "p = linear x a; h = add p r; y = softmax h {\"dim\": 1}", "y");
     REQUIRE(kernels.size() == 1);
     const FormOfKernel form = form_of(kernels[0]);
-    REQUIRE(form.form == KernelForm::kRowProduct);
-    CHECK(form.row_product->columns == 40);
-    CHECK(form.row_product->twins.size() == 1);
+    REQUIRE(form.form == KernelForm::kRowGemm);
+    CHECK(form.row_gemm->columns == 40);
+    CHECK(form.row_gemm->accumulator_at_columns.size() == 1);
     FormMemory forms;
     CHECK(schedule(kernels[0],
                    test::short_model(inputs, "p = linear x a; h = add p r; y = softmax h {\"dim\": 1}", "y"), Target{},
@@ -158,8 +158,8 @@ TEST_CASE("several products, whole rows, and what keeps them apart") {
     const auto kernels =
         form_of_all("x float16 16384,4096; a float16 1024,4096", "p = linear x a; y = softmax p {\"dim\": 1}", "y");
     REQUIRE(kernels.size() == 2);
-    CHECK(form_of(kernels[0]).form == KernelForm::kTensorCoreProduct);
-    CHECK(form_of(kernels[1]).form == KernelForm::kRows);
+    CHECK(form_of(kernels[0]).form == KernelForm::kTensorCoreContraction);
+    CHECK(form_of(kernels[1]).form == KernelForm::kRowReduction);
   }
 }
 
@@ -170,10 +170,10 @@ TEST_CASE("a convolution in groups is a batch of products") {
           "nodes": [{"name": "y", "op": "conv2d", "inputs": ["x", "w"], "attrs": {"groups": 4}}], "outputs": ["y"]})",
       "test.json", ".");
   const FormOfKernel form = form_of(kernels_of_node(graph, 0).at(0));
-  CHECK(form.form == KernelForm::kTensorCoreProduct);
+  CHECK(form.form == KernelForm::kTensorCoreContraction);
   REQUIRE(form.rewritten);
   CHECK(form.rewritten->outputs[0].axes.size() == 5);
-  CHECK(form.product->batch.size() == 1);
+  CHECK(form.contraction->batch.size() == 1);
 }
 
 TEST_CASE("every kernel of the corpus is scheduled as its form says") {
@@ -198,7 +198,7 @@ TEST_CASE("every kernel of the corpus is scheduled as its form says") {
           }
         }
     }
-  for (const KernelForm form :
-       {KernelForm::kPointwise, KernelForm::kTensorCoreProduct, KernelForm::kProduct, KernelForm::kRows})
+  for (const KernelForm form : {KernelForm::kPointwise, KernelForm::kTensorCoreContraction, KernelForm::kContraction,
+                                KernelForm::kRowReduction})
     CHECK_MESSAGE(seen[form] > 0, name(form));
 }

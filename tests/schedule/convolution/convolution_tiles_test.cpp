@@ -24,11 +24,11 @@ struct Layer {
     REQUIRE(units.size() == 1);
     kernel = std::move(units[0].kernel);
     form = form_of(kernel);
-    REQUIRE(form.product);
+    REQUIRE(form.contraction);
   }
 
   std::optional<ConvolutionForm> tiled(const std::string& arch) const {
-    return find_convolution(graph, form.rewritten ? *form.rewritten : kernel, *form.product, target_for(arch));
+    return find_convolution(graph, form.rewritten ? *form.rewritten : kernel, *form.contraction, target_for(arch));
   }
   std::optional<GroupedImplicitGemm> windows(const std::string& arch) const {
     return best_grouped_implicit_gemm(graph, kernel, form, target_for(arch));

@@ -32,8 +32,8 @@ std::optional<NhwcStencil> windows_of(const std::string& mask_shape, int channel
 
 TEST_CASE("a staged operand narrower than the others has whole words in a vector too") {
   CHECK(!windows_of("2,2", 2));  // two bools are two bytes
-  const auto windows = windows_of("2,2", 4);
-  REQUIRE(windows);
-  CHECK(windows->lanes == 4);
-  CHECK(std::ranges::any_of(windows->loads, &WindowLoad::staged));
+  const auto stencil = windows_of("2,2", 4);
+  REQUIRE(stencil);
+  CHECK(stencil->lanes == 4);
+  CHECK(std::ranges::any_of(stencil->loads, &WindowLoad::staged));
 }

@@ -5,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "schedule/gemm/gemm_form.h"
-#include "support/product_of.h"
+#include "support/contraction_of.h"
 #include "support/short_model.h"
 
 namespace fusec {
@@ -19,8 +19,8 @@ struct Found {
 // Of a model that is one product.
 Found found(const std::string& inputs, const std::string& nodes) {
   const Graph graph = test::short_model(inputs, nodes, "y");
-  const auto [kernel, product] = test::product_of(graph);
-  return {find_interleaved_columns(kernel, product), find_gemm(graph, kernel, product, target_for("sm_80"))};
+  const auto [kernel, contraction] = test::product_of(graph);
+  return {find_interleaved_columns(kernel, contraction), find_gemm(graph, kernel, contraction, target_for("sm_80"))};
 }
 
 std::string turns(const char* first, const char* second) {
@@ -35,7 +35,7 @@ TEST_CASE("paired columns: two sums of every second column are one, whichever is
     const Found f = found("x bfloat16 256,128; w bfloat16 128,512", turns(first, second));
     REQUIRE(f.pairs);
     CHECK(f.pairs->even != f.pairs->odd);
-    CHECK(f.pairs->product.loops[0].right.size() == 1);
+    CHECK(f.pairs->contraction.loops[0].right.size() == 1);
     REQUIRE(f.form);
     CHECK(f.form->pairs);
     CHECK(!f.form->loops[0].right[0].k_major);

@@ -56,13 +56,13 @@ Found find(const Layer& layer, const Target& target = target_for("sm_90a")) {
   const std::vector<LoweredUnit> units = lower_group(graph, nodes, graph.outputs);
   REQUIRE(units.size() == 1);
   const FormOfKernel form = form_of(units[0].kernel);
-  REQUIRE(form.product);
+  REQUIRE(form.contraction);
   const Kernel& kernel = form.rewritten ? *form.rewritten : units[0].kernel;
-  if (const auto gemm = find_gemm(graph, kernel, *form.product, target))
-    return {true, best_warpgroup_gemm({&kernel, &*form.product, &*gemm}, target)};
-  const auto convolution = find_convolution(graph, kernel, *form.product, target);
+  if (const auto gemm = find_gemm(graph, kernel, *form.contraction, target))
+    return {true, best_warpgroup_gemm({&kernel, &*form.contraction, &*gemm}, target)};
+  const auto convolution = find_convolution(graph, kernel, *form.contraction, target);
   REQUIRE(convolution);
-  return {false, best_warpgroup_convolution(graph, kernel, *form.product, *convolution, target)};
+  return {false, best_warpgroup_convolution(graph, kernel, *form.contraction, *convolution, target)};
 }
 
 const WarpgroupOperand& image_of(const Found& found) {
@@ -78,10 +78,10 @@ TEST_CASE("a convolution by warpgroups: an image by a table, weights by TMA") {
   CHECK(!found.as_gemm);
   const WarpgroupGemmForm& form = found.wide->forms[0];
   REQUIRE(form.loops.size() == 1);
-  CHECK(form.loops[0].picks_rows());
+  CHECK(form.loops[0].has_gathered_rows());
   REQUIRE(form.loops[0].image());
   CHECK(image_of(found).image->k == 3 * 3 * 64);
-  CHECK(image_of(found).image->factor.taps.size() == 2);
+  CHECK(image_of(found).image->convolution_operand.taps.size() == 2);
   CHECK(table_entries(form) == 3 * 3 * 64 / 8);
   CHECK(!form.loops[0].right.at(0).gathered);
   CHECK(form.loops[0].right.at(0).stride.is(3 * 3 * 64));
@@ -120,10 +120,10 @@ TEST_CASE("a convolution by warpgroups: an image's planes in boxes of TMA, a tap
   REQUIRE(found.wide);
   const WarpgroupGemmForm& form = found.wide->forms[0];
   REQUIRE(form.loops[0].has_image_boxes());
-  CHECK(!form.loops[0].picks_rows());
+  CHECK(!form.loops[0].has_gathered_rows());
   CHECK(form.loops[0].padded_k == 3 * 3 * 128);
-  REQUIRE(form.product);
-  CHECK(form.product->batch.size() == 1);
+  REQUIRE(form.contraction);
+  CHECK(form.contraction->batch.size() == 1);
   const WarpgroupOperand& image = form.loops[0].right[0];
   CHECK(!image.k_major);
   CHECK(image.boxes->pixels == 32);
@@ -131,9 +131,9 @@ TEST_CASE("a convolution by warpgroups: an image's planes in boxes of TMA, a tap
   REQUIRE(image.boxes->dimensions.size() == 4);
   CHECK(image.boxes->dimensions[1].stride.is(32));
   CHECK(image.boxes->taps.size() == 2);
-  REQUIRE(form.loops[0].left[0].stretches);
-  CHECK(form.loops[0].left[0].stretches->count.is(9));
-  CHECK(form.loops[0].left[0].stretches->stride.is(72));
+  REQUIRE(form.loops[0].left[0].k_segments);
+  CHECK(form.loops[0].left[0].k_segments->count.is(9));
+  CHECK(form.loops[0].left[0].k_segments->stride.is(72));
   REQUIRE(form.stores[0]);
   CHECK(form.stores[0]->stride.is(32 * 32));
 }
@@ -142,16 +142,16 @@ TEST_CASE("a convolution by warpgroups: boxes of an image whose channels lie las
   const Found last = find({.size = 32, .results = 32});
   REQUIRE(last.wide);
   CHECK(last.wide->forms[0].loops[0].has_image_boxes());
-  CHECK(!last.wide->forms[0].loops[0].picks_rows());
+  CHECK(!last.wide->forms[0].loops[0].has_gathered_rows());
   const WarpgroupOperand& image = image_of(last);
   CHECK(image.k_major);
   CHECK(image.boxes->pixels == 32);
   CHECK(image.boxes->channels == 0);
   CHECK(image.boxes->neighbours == 1);
   // Each tap of 72 channels would be two tiles of 64.
-  CHECK(find({.channels = 72, .size = 32, .results = 32}).wide->forms[0].loops[0].picks_rows());
+  CHECK(find({.channels = 72, .size = 32, .results = 32}).wide->forms[0].loops[0].has_gathered_rows());
   CHECK(find({.channels = 120, .size = 32, .results = 32}).wide->forms[0].loops[0].has_image_boxes());
-  CHECK(find({.size = 28}).wide->forms[0].loops[0].picks_rows());
+  CHECK(find({.size = 28}).wide->forms[0].loops[0].has_gathered_rows());
 }
 
 TEST_CASE("a convolution by warpgroups: results may lie otherwise than images do") {
@@ -161,7 +161,7 @@ TEST_CASE("a convolution by warpgroups: results may lie otherwise than images do
   REQUIRE(rows_of_pixels.loops[0].left[0].boxes);
   CHECK(!rows_of_pixels.loops[0].left[0].k_major);
   CHECK(rows_of_pixels.loops[0].left[0].boxes->neighbours == 0);
-  CHECK(rows_of_pixels.loops[0].right[0].stretches);
+  CHECK(rows_of_pixels.loops[0].right[0].k_segments);
   REQUIRE(rows_of_pixels.stores[0]);
   CHECK(rows_of_pixels.stores[0]->stride.is(128));
   const Found to_first = find({.size = 32, .results = 32, .channels_last = true, .results_last = false});
@@ -179,8 +179,8 @@ TEST_CASE("a convolution by warpgroups: points of planes are a product of matric
   const WarpgroupGemmForm& form = found.wide->forms[0];
   CHECK(!form.loops[0].has_image_boxes());
   CHECK(form.loops[0].padded_k == 0);
-  REQUIRE(form.product);
-  CHECK(form.product->batch.size() == 1);
+  REQUIRE(form.contraction);
+  CHECK(form.contraction->batch.size() == 1);
   CHECK(form.loops[0].right[0].stride.is(28 * 28));
 }
 

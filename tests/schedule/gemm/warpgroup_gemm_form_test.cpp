@@ -5,7 +5,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "support/product_of.h"
+#include "support/contraction_of.h"
 #include "support/short_model.h"
 
 namespace fusec {

@@ -73,7 +73,7 @@ return y
 )");
   const auto units = lowered(graph);
   REQUIRE(units.size() == 1);
-  CHECK(form_of(units[0].kernel).form == KernelForm::kRows);
+  CHECK(form_of(units[0].kernel).form == KernelForm::kRowReduction);
 }
 
 TEST_CASE("extent 1: a convolution's window of one element is no axis of its sum") {
@@ -112,8 +112,8 @@ y: float32[1, 48] = linear(x, w)
 return y
 )");
   const FormulaFacts facts = formula_facts(graph, graph.nodes[0], 0);
-  CHECK(facts.product);
-  CHECK_FALSE(facts.contraction);
+  CHECK(facts.contraction);
+  CHECK_FALSE(facts.matmul);
 }
 
 TEST_CASE("extent 1: what prepares a short row is computed where the row is read") {
@@ -143,7 +143,7 @@ y: bfloat16[1, 33] = rms_norm(s, g, normalized_shape=[33])
   for (const char* outputs : {"return y\n", "return y, s\n"}) {
     const auto units = lowered(parse_graph_text(model + outputs));
     REQUIRE(units.size() == 1);
-    CHECK(form_of(units[0].kernel).form == KernelForm::kRowProduct);
+    CHECK(form_of(units[0].kernel).form == KernelForm::kRowGemm);
   }
 }
 
@@ -159,7 +159,7 @@ q: int8[1, 1, 40] = quantize(p, s, dtype="int8")
 return q, s
 )"));
   REQUIRE(units.size() == 1);
-  CHECK(form_of(units[0].kernel).form == KernelForm::kRowProduct);
+  CHECK(form_of(units[0].kernel).form == KernelForm::kRowGemm);
 }
 
 TEST_CASE("extent 1: attention of one query whose weights are an output is one kernel") {
@@ -186,7 +186,7 @@ s: float32[2, 4, 1, 7] = matmul(q, k)
 p: float32[2, 4, 1, 7] = softmax(s, dim=-1)
 )") + outputs))) {
       const FormOfKernel form = form_of(unit.kernel);
-      CHECK((form.form == KernelForm::kRows || form.form == KernelForm::kRowProduct));
+      CHECK((form.form == KernelForm::kRowReduction || form.form == KernelForm::kRowGemm));
     }
 }
 

@@ -39,7 +39,7 @@ return shares, greatest
 )");
   const auto units = kernels_of(graph);
   REQUIRE(units.size() == 1);
-  CHECK(form_of(units[0].kernel).form == KernelForm::kRows);
+  CHECK(form_of(units[0].kernel).form == KernelForm::kRowReduction);
   CHECK(is_rows_throughout(units[0].kernel));
 }
 

@@ -36,7 +36,7 @@ return y, s
 )");
   const auto units = kernels_of(graph);
   REQUIRE(units.size() == 1);
-  CHECK(form_of(units[0].kernel).form == KernelForm::kRows);
+  CHECK(form_of(units[0].kernel).form == KernelForm::kRowReduction);
   CHECK(units[0].kernel.outputs.size() == 2);
 }
 
@@ -56,7 +56,7 @@ return y
 )");
   const auto units = kernels_of(graph);
   REQUIRE(units.size() == 1);
-  CHECK(form_of(units[0].kernel).form == KernelForm::kRows);
+  CHECK(form_of(units[0].kernel).form == KernelForm::kRowReduction);
 }
 
 TEST_CASE("views and parts: a convolution stores what a pixel shuffle and a clamp make of it") {
@@ -73,10 +73,10 @@ return y
   const auto units = kernels_of(graph);
   REQUIRE(units.size() == 1);
   const FormOfKernel form = form_of(units[0].kernel);
-  CHECK(form.form == KernelForm::kTensorCoreProduct);
-  REQUIRE(form.product);
-  CHECK(form.product->rows.size() == 2);     // pixels
-  CHECK(form.product->columns.size() == 3);  // channels: a new one, and the place within a pixel
+  CHECK(form.form == KernelForm::kTensorCoreContraction);
+  REQUIRE(form.contraction);
+  CHECK(form.contraction->rows.size() == 2);     // pixels
+  CHECK(form.contraction->columns.size() == 3);  // channels: a new one, and the place within a pixel
 }
 
 TEST_CASE("views and parts: heads that are merged behind a product, scaled, are a product") {
@@ -91,7 +91,7 @@ return y
 )");
   const auto units = kernels_of(graph);
   REQUIRE(units.size() == 1);
-  CHECK(form_of(units[0].kernel).form == KernelForm::kProduct);
+  CHECK(form_of(units[0].kernel).form == KernelForm::kContraction);
 }
 
 TEST_CASE("views and parts: what a concat joins is stored in its place by whoever makes it, in one launch") {

@@ -44,7 +44,7 @@ std::vector<int> elements_of(const MultiRowBlock& plan, int lane) {
 
 // Which row of a run a thread of its first warp takes.
 int row_of(const MultiRowBlock& plan, int thread) {
-  return thread / plan.lanes * plan.rows_per_warp;
+  return thread / plan.lanes * plan.warp_row_stride;
 }
 
 void check_way(const MultiRowBlock& plan) {
@@ -64,7 +64,7 @@ void check_way(const MultiRowBlock& plan) {
     }
     REQUIRE(std::set<int>(banks.begin(), banks.end()).size() == banks.size());
   }
-  CHECK(plan.threads % (32 * plan.rows_per_warp) == 0);
+  CHECK(plan.threads % (32 * plan.warp_row_stride) == 0);
   CHECK(plan.rows * plan.lanes == plan.threads);
   CHECK(plan.elements * 4 <= 80 * 1024);
 }

@@ -1,4 +1,4 @@
-#include "transforms/lay_out.h"
+#include "transforms/apply_layouts.h"
 
 #include <algorithm>
 #include <cctype>
@@ -17,7 +17,7 @@ class LayingOut {
     for (const FusionGroup& group : plan.groups) group_names_.insert(group.name);
   }
 
-  LaidOut run(std::span<const ValueLayout> values) {
+  PlanWithLayouts run(std::span<const ValueLayout> values) {
     old_nodes_ = laid_.graph.nodes.size();
     const Uses uses = uses_of(laid_.graph);
     behind_.resize(old_nodes_);
@@ -129,7 +129,7 @@ class LayingOut {
 
   const GroupsOfNodes groups_;
   const std::vector<std::uint8_t>& constant_readers_;
-  LaidOut laid_;
+  PlanWithLayouts laid_;
   std::unordered_set<std::string> group_names_;
   std::size_t old_nodes_ = 0;
   std::vector<NodeId> at_front_;
@@ -166,8 +166,8 @@ std::vector<GroupId> GroupsOfNodes::of(NodeId n) const {
   return groups;
 }
 
-LaidOut lay_out(const Graph& graph, const FusionPlan& plan, std::span<const ValueLayout> values,
-                const std::vector<std::uint8_t>& constant_readers) {
+PlanWithLayouts apply_layouts(const Graph& graph, const FusionPlan& plan, std::span<const ValueLayout> values,
+                              const std::vector<std::uint8_t>& constant_readers) {
   return LayingOut(graph, plan, constant_readers).run(values);
 }
 

@@ -16,7 +16,7 @@
 
 namespace fusec {
 
-struct LaidOut {
+struct PlanWithLayouts {
   Graph graph;
   FusionPlan plan;  // the groups of before with their ids, then added groups that prepare weights
 };
@@ -46,7 +46,7 @@ class GroupsOfNodes {
 
 // `values` are constants, and results that one group computes and others read. `constant_readers` marks the nodes that
 // read constants in the new layout; other readers of a constant keep reading the original.
-LaidOut lay_out(const Graph& graph, const FusionPlan& plan, std::span<const ValueLayout> values,
-                const std::vector<std::uint8_t>& constant_readers);
+PlanWithLayouts apply_layouts(const Graph& graph, const FusionPlan& plan, std::span<const ValueLayout> values,
+                              const std::vector<std::uint8_t>& constant_readers);
 
 }  // namespace fusec

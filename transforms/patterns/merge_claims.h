@@ -13,7 +13,7 @@
 namespace fusec {
 
 // `claim_of`: by node, its claim, or kNone. The claims must close no cycle.
-void bring_claims_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims,
-                           const std::vector<std::uint32_t>& claim_of);
+void merge_claims(CanonicalGraph& canonical, std::vector<PatternClaim>& claims,
+                  const std::vector<std::uint32_t>& claim_of);
 
 }  // namespace fusec

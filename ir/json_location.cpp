@@ -1,4 +1,4 @@
-#include "ir/json_place.h"
+#include "ir/json_location.h"
 
 #include <algorithm>
 #include <array>
@@ -61,10 +61,10 @@ class JsonWalker {
   std::size_t at_;
 };
 
-JsonPlace value_at(std::string_view text, std::size_t at) {
+JsonLocation value_at(std::string_view text, std::size_t at) {
   JsonWalker walker(text, at);
   walker.peek();
-  JsonPlace place{.begin = walker.at()};
+  JsonLocation place{.begin = walker.at()};
   walker.skip_value();
   place.end = walker.at();
   return place;
@@ -78,8 +78,8 @@ std::string decoded(std::string_view quoted) {
 }
 
 // The last member with this key, since the error for a repeated key is about the later one.
-std::optional<JsonPlace> member_of(std::string_view text, std::size_t object, std::string_view token) {
-  std::optional<JsonPlace> found;
+std::optional<JsonLocation> member_of(std::string_view text, std::size_t object, std::string_view token) {
+  std::optional<JsonLocation> found;
   JsonWalker walker(text, object);
   walker.take('{');
   while (walker.peek() == '"') {
@@ -88,7 +88,7 @@ std::optional<JsonPlace> member_of(std::string_view text, std::size_t object, st
     const std::size_t end = walker.at();
     if (!walker.take(':')) break;
     const bool wanted = pointer_token(decoded(text.substr(begin, end - begin))) == token;
-    const JsonPlace value = value_at(text, walker.at());
+    const JsonLocation value = value_at(text, walker.at());
     if (wanted) found = {value.begin, value.end, begin, end};
     walker = JsonWalker(text, value.end);
     if (!walker.take(',')) break;
@@ -96,7 +96,7 @@ std::optional<JsonPlace> member_of(std::string_view text, std::size_t object, st
   return found;
 }
 
-std::optional<JsonPlace> element_of(std::string_view text, std::size_t array, std::string_view token) {
+std::optional<JsonLocation> element_of(std::string_view text, std::size_t array, std::string_view token) {
   std::size_t index = 0;
   const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
   if (error != std::errc() || end != token.data() + token.size()) return std::nullopt;
@@ -119,11 +119,11 @@ std::string_view first_token(std::string_view& pointer) {
 
 }  // namespace
 
-JsonPlace find_in_json(std::string_view text, std::string_view pointer) {
-  JsonPlace place = value_at(text, 0);
+JsonLocation find_in_json(std::string_view text, std::string_view pointer) {
+  JsonLocation place = value_at(text, 0);
   while (pointer.starts_with('/') && place.begin < text.size()) {
     const std::string_view token = first_token(pointer);
-    std::optional<JsonPlace> next;
+    std::optional<JsonLocation> next;
     if (text[place.begin] == '{') next = member_of(text, place.begin, token);
     if (text[place.begin] == '[') next = element_of(text, place.begin, token);
     if (!next) break;
@@ -132,11 +132,11 @@ JsonPlace find_in_json(std::string_view text, std::string_view pointer) {
   return place;
 }
 
-JsonPlace fault_in_json(std::string_view text, std::string_view pointer, std::string_view found) {
-  const JsonPlace at = find_in_json(text, pointer);
+JsonLocation fault_in_json(std::string_view text, std::string_view pointer, std::string_view found) {
+  const JsonLocation at = find_in_json(text, pointer);
   const bool is_key = at.key_begin < at.key_end && text.substr(at.key_begin, at.key_end - at.key_begin) == found &&
                       text.substr(at.begin, at.end - at.begin) != found;
-  return is_key ? JsonPlace{.begin = at.key_begin, .end = at.key_end} : at;
+  return is_key ? JsonLocation{.begin = at.key_begin, .end = at.key_end} : at;
 }
 
 std::string named_element(std::string_view text, std::string_view pointer) {
@@ -148,9 +148,9 @@ std::string named_element(std::string_view text, std::string_view pointer) {
   const auto kind = std::ranges::find(kKinds, list, &std::pair<std::string_view, std::string_view>::first);
   if (kind == kKinds.end() || !rest.starts_with('/')) return "";
   first_token(rest);
-  const JsonPlace element = find_in_json(text, pointer.substr(0, pointer.size() - rest.size()));
+  const JsonLocation element = find_in_json(text, pointer.substr(0, pointer.size() - rest.size()));
   if (element.begin >= text.size() || text[element.begin] != '{') return "";
-  const std::optional<JsonPlace> name = member_of(text, element.begin, "name");
+  const std::optional<JsonLocation> name = member_of(text, element.begin, "name");
   if (!name || text[name->begin] != '"') return "";
   return std::string(kind->second) + " " + in_quotes(decoded(text.substr(name->begin, name->end - name->begin)));
 }

@@ -1,9 +1,9 @@
-#include "ir/json_place.h"
+#include "ir/json_location.h"
 
 #include <doctest/doctest.h>
 
 #include "ir/json_document.h"
-#include "ir/text_place.h"
+#include "ir/text_location.h"
 
 namespace fusec {
 namespace {
@@ -17,7 +17,7 @@ const std::string kText = R"({
 })";
 
 std::string at(std::string_view pointer) {
-  const JsonPlace place = find_in_json(kText, pointer);
+  const JsonLocation place = find_in_json(kText, pointer);
   return kText.substr(place.begin, place.end - place.begin);
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("a pointer that leads too far ends at what is there") {
 }
 
 TEST_CASE("of two members with one key the second is meant") {
-  const JsonPlace place = find_in_json(R"({"a": 1, "a": 2})", "/a");
+  const JsonLocation place = find_in_json(R"({"a": 1, "a": 2})", "/a");
   CHECK(place.begin == 14);
   CHECK(place.key_begin == 9);
   CHECK(place.key_end == 12);
@@ -60,9 +60,9 @@ TEST_CASE("elements are called by their names") {
 
 TEST_CASE("places count lines and characters") {
   const std::string_view text = "ab\nä€x\r\n\nend";
-  CHECK(place_of(text, 0) == TextPlace{1, 1});
-  CHECK(place_of(text, text.find('x')) == TextPlace{2, 3});
-  CHECK(place_of(text, text.size()) == TextPlace{4, 4});
+  CHECK(place_of(text, 0) == TextLocation{1, 1});
+  CHECK(place_of(text, text.find('x')) == TextLocation{2, 3});
+  CHECK(place_of(text, text.size()) == TextLocation{4, 4});
   CHECK(line_of(text, 2) == "ä€x");
   CHECK(line_of(text, 3) == "");
   CHECK(line_of(text, 4) == "end");

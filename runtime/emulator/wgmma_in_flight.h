@@ -12,7 +12,7 @@ namespace fusec::emulator {
 
 struct Warp;
 
-struct ProductsInFlight {
+struct WgmmaInFlight {
   struct Group {
     std::uint32_t number = 0;
     std::vector<std::uint64_t> chunks;  // shared memory that is read: one bit per 16 bytes
@@ -39,7 +39,7 @@ struct ProductsInFlight {
 // shared memory.
 void begin_product(Warp& warp, const Operand* sums, std::size_t count, const Operand* factors);
 // The product reads 16 bytes at `offset` of the block's shared memory.
-void note_factor(Warp& warp, std::uint64_t offset);
+void note_operand(Warp& warp, std::uint64_t offset);
 // The product's accumulators are in their registers.
 void end_product(Warp& warp, const Operand* sums, std::size_t count);
 

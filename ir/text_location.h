@@ -7,16 +7,16 @@
 
 namespace fusec {
 
-struct TextPlace {
+struct TextLocation {
   std::size_t line = 1, column = 1;
-  bool operator==(const TextPlace&) const = default;
+  bool operator==(const TextLocation&) const = default;
 };
 
 // The place of the byte at `offset` of a UTF-8 text.
-TextPlace place_of(std::string_view text, std::size_t offset);
+TextLocation place_of(std::string_view text, std::size_t offset);
 
 // "line 3, column 14"
-std::string in_words(const TextPlace& place);
+std::string in_words(const TextLocation& place);
 
 // The line of this number, without its line break; "" beyond the end.
 std::string_view line_of(std::string_view text, std::size_t line);

@@ -1,4 +1,4 @@
-#include "runtime/emulator/joins.h"
+#include "runtime/emulator/reconvergence.h"
 
 namespace fusec::emulator {
 namespace {

@@ -1,4 +1,4 @@
-#include "runtime/emulator/products_in_flight.h"
+#include "runtime/emulator/wgmma_in_flight.h"
 
 #include <algorithm>
 #include <bit>
@@ -16,12 +16,12 @@ std::uint32_t& group_of(std::vector<std::uint32_t>& groups, Slot slot) {
   return groups[slot / kSlotsStep];
 }
 
-bool in_flight(const ProductsInFlight& products, const std::vector<std::uint32_t>& groups, Slot slot) {
+bool in_flight(const WgmmaInFlight& products, const std::vector<std::uint32_t>& groups, Slot slot) {
   if ((slot & kConstantBit) != 0 || slot / kSlotsStep >= groups.size()) return false;
   return groups[slot / kSlotsStep] > products.ended;
 }
 
-bool computed(const ProductsInFlight& products, Slot slot) {
+bool computed(const WgmmaInFlight& products, Slot slot) {
   return (slot & kConstantBit) == 0 && slot / kSlotsStep < products.computed.size() &&
          products.computed[slot / kSlotsStep] != 0;
 }
@@ -62,13 +62,13 @@ std::size_t register_steps(const Warp& warp) {
 // Products may follow each other on the same accumulators, but registers that other instructions have written need a
 // wgmma.fence before the product.
 void check_fence(Warp& warp, Slot first, const Operand* factors) {
-  ProductsInFlight& products = warp.products;
+  WgmmaInFlight& products = warp.products;
   if (!products.fenced) {
     finding(warp, warp.live, "multiplies before any wgmma.fence: the registers that it uses may not be ready");
     products.fenced = true;
     return;
   }
-  for (const ProductsInFlight::Sums& sums : products.left) {
+  for (const WgmmaInFlight::Sums& sums : products.left) {
     if (sums.slots.front() != first || hash_of(warp, sums.slots) == sums.hash) continue;
     finding(warp, warp.live, "adds to sums that other instructions have written, without wgmma.fence between");
     return;
@@ -81,7 +81,7 @@ void check_fence(Warp& warp, Slot first, const Operand* factors) {
 }
 
 // Records the reads of completed products again, at the wait: later writes must be ordered after it.
-void read_again(Warp& warp, const ProductsInFlight::Group& group) {
+void read_again(Warp& warp, const WgmmaInFlight::Group& group) {
   const Request request{.access = Access::kRead, .space = Space::kShared, .bytes = kSlotChunk, .async = true};
   const int lane = std::countr_zero(warp.live);
   for (std::size_t word = 0; word < group.chunks.size(); ++word) {
@@ -95,7 +95,7 @@ void read_again(Warp& warp, const ProductsInFlight::Group& group) {
 }  // namespace
 
 void begin_product(Warp& warp, const Operand* sums, std::size_t count, const Operand* factors) {
-  ProductsInFlight& products = warp.products;
+  WgmmaInFlight& products = warp.products;
   if (products.sums.empty()) {
     products.sums.assign(register_steps(warp), 0);
     products.factors = products.sums;
@@ -123,17 +123,17 @@ void begin_product(Warp& warp, const Operand* sums, std::size_t count, const Ope
   }
 }
 
-void note_factor(Warp& warp, std::uint64_t offset) {
+void note_operand(Warp& warp, std::uint64_t offset) {
   std::vector<std::uint64_t>& chunks = warp.products.groups.back().chunks;
   const std::uint64_t chunk = offset / kSlotChunk;
   if (chunk / 64 < chunks.size()) chunks[chunk / 64] |= std::uint64_t{1} << (chunk % 64);
 }
 
 void end_product(Warp& warp, const Operand* sums, std::size_t count) {
-  std::vector<ProductsInFlight::Sums>& left = warp.products.left;
+  std::vector<WgmmaInFlight::Sums>& left = warp.products.left;
   auto known = std::find_if(left.begin(), left.end(),
-                            [&](const ProductsInFlight::Sums& each) { return each.slots.front() == sums[0].slot; });
-  if (known == left.end()) known = left.insert(left.end(), ProductsInFlight::Sums{});
+                            [&](const WgmmaInFlight::Sums& each) { return each.slots.front() == sums[0].slot; });
+  if (known == left.end()) known = left.insert(left.end(), WgmmaInFlight::Sums{});
   known->slots.clear();
   for (std::size_t i = 0; i < count; ++i) known->slots.push_back(sums[i].slot);
   known->hash = hash_of(warp, known->slots);
@@ -142,7 +142,7 @@ void end_product(Warp& warp, const Operand* sums, std::size_t count) {
 void fence_products(Warp& warp) {
   warp.products.fenced = true;
   warp.products.left.clear();
-  if (warp.program->has_register_factors) warp.products.computed.assign(register_steps(warp), 0);
+  if (warp.program->has_register_operands) warp.products.computed.assign(register_steps(warp), 0);
 }
 
 void commit_products(Warp& warp) {
@@ -150,7 +150,7 @@ void commit_products(Warp& warp) {
 }
 
 void wait_for_products(Warp& warp, std::uint64_t newest) {
-  ProductsInFlight& products = warp.products;
+  WgmmaInFlight& products = warp.products;
   const std::uint64_t committed = products.gathering - 1;
   if (committed <= newest) return;
   products.ended = std::max(products.ended, static_cast<std::uint32_t>(committed - newest));
@@ -165,13 +165,13 @@ void wait_for_products(Warp& warp, std::uint64_t newest) {
 bool product_reads(const Warp& warp, std::uint32_t offset) {
   const std::uint32_t chunk = offset / kSlotChunk;
   return std::any_of(warp.products.groups.begin(), warp.products.groups.end(),
-                     [chunk](const ProductsInFlight::Group& group) {
+                     [chunk](const WgmmaInFlight::Group& group) {
                        return chunk / 64 < group.chunks.size() && (group.chunks[chunk / 64] >> (chunk % 64) & 1) != 0;
                      });
 }
 
 void check_product_registers(Warp& warp, const Instruction& in, std::uint32_t lanes) {
-  ProductsInFlight& products = warp.products;
+  WgmmaInFlight& products = warp.products;
   const DataFlow& flow = warp.program->flows[warp.pc];
   if (lanes == 0 || flow.product) return;
   // Compilers copy registers between iterations of a loop. A copy of accumulators therefore belongs to the same group,

@@ -1,4 +1,4 @@
-#include "transforms/patterns/claims_together.h"
+#include "transforms/patterns/merge_claims.h"
 
 #include <algorithm>
 #include <queue>
@@ -60,8 +60,8 @@ void sort_by_nodes(std::vector<PatternClaim>& claims) {
 
 }  // namespace
 
-void bring_claims_together(CanonicalGraph& canonical, std::vector<PatternClaim>& claims,
-                           const std::vector<std::uint32_t>& claim_of) {
+void merge_claims(CanonicalGraph& canonical, std::vector<PatternClaim>& claims,
+                  const std::vector<std::uint32_t>& claim_of) {
   const auto together = [](const PatternClaim& claim) {
     return claim.nodes.back() - claim.nodes.front() + 1 == claim.nodes.size();
   };

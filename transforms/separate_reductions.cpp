@@ -1,4 +1,4 @@
-#include "transforms/reductions_apart.h"
+#include "transforms/separate_reductions.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -40,8 +40,8 @@ NodeId reduction_of_few_rows(const GroupGraph& groups, std::span<const OpPattern
 
 }  // namespace
 
-std::vector<GroupId> reductions_apart(const GroupGraph& groups, std::span<const OpPattern> kinds,
-                                      std::span<const GroupId> producers) {
+std::vector<GroupId> separate_reductions(const GroupGraph& groups, std::span<const OpPattern> kinds,
+                                         std::span<const GroupId> producers) {
   const Graph& graph = groups.graph();
   std::vector<GroupId> apart;
   std::size_t count = 0;

@@ -14,7 +14,7 @@ namespace fusec::test {
 
 struct KernelOfProduct {
   Kernel kernel;  // in the shape that the product is of
-  Contraction product;
+  Contraction contraction;
 };
 
 // Of a graph that is one kernel, whatever views stand around it.
@@ -25,8 +25,8 @@ inline KernelOfProduct product_of(const Graph& graph) {
   std::erase_if(units, [](const LoweredUnit& u) { return u.kind != LoweredUnit::Kind::kKernel; });
   REQUIRE(units.size() == 1);
   FormOfKernel form = form_of(units[0].kernel);
-  REQUIRE(form.product);
-  return {form.rewritten ? *std::move(form.rewritten) : std::move(units[0].kernel), *std::move(form.product)};
+  REQUIRE(form.contraction);
+  return {form.rewritten ? *std::move(form.rewritten) : std::move(units[0].kernel), *std::move(form.contraction)};
 }
 
 }  // namespace fusec::test

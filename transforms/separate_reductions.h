@@ -18,7 +18,7 @@
 namespace fusec {
 
 // `producers` are the groups that one group reads. Returns those that must stay apart from it.
-std::vector<GroupId> reductions_apart(const GroupGraph& groups, std::span<const OpPattern> kinds,
-                                      std::span<const GroupId> producers);
+std::vector<GroupId> separate_reductions(const GroupGraph& groups, std::span<const OpPattern> kinds,
+                                         std::span<const GroupId> producers);
 
 }  // namespace fusec

@@ -1,4 +1,4 @@
-#include "ir/text_place.h"
+#include "ir/text_location.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 
 namespace fusec {
 
-TextPlace place_of(std::string_view text, std::size_t offset) {
+TextLocation place_of(std::string_view text, std::size_t offset) {
   const std::string_view before = text.substr(0, offset);
   const std::size_t line_break = before.rfind('\n');
   const std::string_view line = line_break == std::string_view::npos ? before : before.substr(line_break + 1);
@@ -15,7 +15,7 @@ TextPlace place_of(std::string_view text, std::size_t offset) {
           .column = 1 + static_cast<std::size_t>(std::ranges::count_if(line, begins_character))};
 }
 
-std::string in_words(const TextPlace& place) {
+std::string in_words(const TextLocation& place) {
   return fmt::format("line {}, column {}", place.line, place.column);
 }
 
