@@ -248,6 +248,7 @@ class SlidingWindowFinder {
       std::optional<std::uint32_t> best;
       double least = 1;
       for (const std::uint32_t axis : pool()[r].axes) {
+        if (are_all_distinct(r, axis)) continue;
         found_.slid[r] = axis;
         const double share = fraction_of_distinct_rows(r, *pool().extent(axis).as_constant());
         if (share >= least) continue;
@@ -259,6 +260,21 @@ class SlidingWindowFinder {
       else
         found_.slid.erase(r);
     }
+  }
+
+  // Whether no two windows share a row. It is enough that one index depends on the result and not on the row, and that
+  // an index depends on the row.
+  bool are_all_distinct(ExprId reduction, std::uint32_t rows) const {
+    bool tells_results = false, tells_rows = false;
+    for (const ExprId id : reachable(pool(), std::span(pool()[reduction].args.data(), 1))) {
+      if (pool()[id].op != ExprOp::kLoad) continue;
+      for (const IndexExpr& e : pool()[id].indices) {
+        const auto counts = [&](std::uint32_t axis) { return coefficient_of(e, axis_variable(axis)).value_or(0) != 0; };
+        tells_results = tells_results || (counts(found_.sliding_axis) && !mentions(e, axis_variable(rows)));
+        tells_rows = tells_rows || counts(rows);
+      }
+    }
+    return tells_results && tells_rows;
   }
 
   double fraction_of_distinct_rows(ExprId reduction, std::int64_t rows) const {
