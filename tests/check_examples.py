@@ -3,7 +3,7 @@
 
 Runs the first command of every code block of docs/ that begins with "$ ". The lines below it, if any, must occur in the
 output, ignoring differences in blanks and line breaks. The file in.safetensors exists, with a float32 x of 1000
-elements. Launches and bytes in the tables of docs/index.md and docs/fusion.md must equal those of --emit=partition and
+elements, and so do the tutorial's step.json and alone.json. Launches and bytes in the tables of docs/index.md and docs/fusion.md must equal those of --emit=partition and
 --emit=report."""
 import glob, json, os, re, shlex, struct, subprocess, sys, tempfile
 
@@ -23,6 +23,15 @@ def write_input(path):
     header = json.dumps({"x": {"dtype": "F32", "shape": [1000], "data_offsets": [0, 4000]}}).encode()
     with open(path, "wb") as f:
         f.write(struct.pack("<Q", len(header)) + header + struct.pack("<1000f", *range(1000)))
+
+
+def write_tutorial_models(folder):
+    """step.json is the tutorial's JSON block; alone.json returns y alone."""
+    with open(os.path.join(ROOT, "docs", "tutorial.md"), encoding="utf-8") as f:
+        step = json.loads(re.search(r"```json\n(.*?)```", f.read(), re.S)[1])
+    for name, model in (("step.json", step), ("alone.json", {**step, "outputs": ["y"]})):
+        with open(os.path.join(folder, name), "w", encoding="utf-8") as f:
+            json.dump(model, f)
 
 
 def tables(fusec, folder):
@@ -56,6 +65,7 @@ def main():
     count, failures = 0, []
     with tempfile.TemporaryDirectory() as folder:
         write_input(os.path.join(folder, "in.safetensors"))
+        write_tutorial_models(folder)
         os.symlink(os.path.join(ROOT, "examples"), os.path.join(folder, "examples"))
         for where, command, shown in blocks():
             name, *arguments = shlex.split(command)
