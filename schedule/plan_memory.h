@@ -1,10 +1,10 @@
-// What has been planned of a kernel, each kind of plan found once: kept with the kernel's form
+// Caches the plans of a kernel, such as its row candidates or its stencil. The cache is a member of the kernel's form
 // (schedule/kernel_forms.h), which equal kernels share (schedule/form_memory.h).
 //
-//   form.plans.of(kernel, graph, target, [&] { return find_planes(kernel, graph, target); })
+//   form.plans.of(kernel, graph, target, [&] { return find_nchw_stencil(kernel, graph, target); })
 //
-// A plan follows from the kernel, the types of the tensors that it loads, the symbols and the target: those are
-// compared, so that nothing here ever becomes wrong. Each kind of plan is a type of its own.
+// A plan depends on the kernel, the types of the tensors that it loads, the symbols and the target. A lookup compares
+// them, so entries never become stale. There is at most one entry for each result type of the functions passed to of().
 #pragma once
 
 #include <memory>
@@ -20,17 +20,17 @@ namespace fusec {
 
 class PlanMemory {
  public:
-  // What is returned lives as long as the memory, or a copy of it.
+  // Returns the cached result of `find`, or calls it. The reference is valid as long as the memory or a copy of it.
   template <typename Find>
   const auto& of(const Kernel& kernel, const Graph& graph, const Target& target, const Find& find) const {
     using Plan = std::invoke_result_t<Find>;
     if (const void* known = known_plan(graph, target, typeid(Plan))) return *static_cast<const Plan*>(known);
-    const auto plan = std::make_shared<const Plan>(find());  // which may ask for other plans
+    const auto plan = std::make_shared<const Plan>(find());  // may look up other plans
     keep(kernel, graph, target, typeid(Plan), plan);
     return *plan;
   }
 
-  // Of what is the same for all targets.
+  // For plans that do not depend on the target.
   template <typename Find>
   const auto& of(const Kernel& kernel, const Graph& graph, const Find& find) const {
     static const Target kAny;

@@ -33,7 +33,7 @@ FormsOfUnits forms_of(const std::vector<LoweredUnit>& units);
 // that takes several launches may share each of them.
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                                                     const Graph& graph, const Target& target);
-// `folded`: what cross_row_units finds of these.
+// `folded` is the result of cross_row_units for these units.
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                                                     const std::vector<CrossRowUnits>& folded, const Graph& graph,
                                                     const Target& target);

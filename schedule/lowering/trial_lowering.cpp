@@ -126,10 +126,10 @@ const FormSeconds& known_seconds_of_form(const Graph& graph, const Kernel& kerne
                        [&] { return FormSeconds{seconds_of_form(graph, kernel, form, target)}; });
 }
 
-// Does some kernel read what another one stores, so that it runs in a launch behind that? `may_fold`: two kernels of
-// rows may be one after all (schedule/lowering/cross_row_reduction).
+// Whether a kernel reads what another one stores, so that it needs a later launch. `may_fold`: two kernels of rows may
+// still become one (schedule/lowering/cross_row_reduction).
 bool run_one_after_another(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms, bool may_fold) {
-  std::map<ValueId, bool> stored;  // by kernels of rows alone?
+  std::map<ValueId, bool> stored;  // whether kernels of rows alone store it
   for (std::size_t u = 0; u < units.size(); ++u) {
     const LoweredUnit& unit = units[u];
     if (unit.kind == LoweredUnit::Kind::kAlias)
@@ -167,7 +167,7 @@ std::vector<std::uint32_t> stored_between(const Graph& graph, const std::vector<
   return places;
 }
 
-// Two or more.
+// The result of a trial that was ended because it has two or more launches.
 TrialResult several_launches() {
   TrialResult result;
   result.whole = false;

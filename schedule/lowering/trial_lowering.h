@@ -21,7 +21,7 @@ namespace fusec {
 
 struct TrialResult {
   bool known = true;  // false: the budget was spent
-  bool whole = true;  // false: there are several launches, of which nothing else is told (TrialLowering::of_one_launch)
+  bool whole = true;  // false: several launches, and no other member is set (TrialLowering::of_one_launch)
   std::uint32_t kernels = 0;
   std::uint32_t launches = 0;  // fewer where kernels run side by side
   int strength = 0;            // of the strongest form among them
@@ -80,7 +80,7 @@ class TrialLowering {
 
   // Of nodes in topological order; `outputs`, in order, are what others need of their results.
   const TrialResult& of(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
-  // For whoever has no use for several launches.
+  // For callers that need the result only if it is one launch; ends early if it is not.
   const TrialResult& of_one_launch(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
 
   const Target& target() const { return memory_.target(); }

@@ -99,8 +99,8 @@ std::vector<ValueId> read_along(const ExprPool& pool, std::uint32_t axis, const 
   return read;
 }
 
-// Told before anything is folded: do columns read a tensor that reductions read, those that would be folded or those
-// that are as long as columns?
+// A cheap test before the fold: whether the columns read a tensor that a reduction reads, of `length` or as long as the
+// columns.
 bool may_find_what_is_reduced(const RowForm& form, const IndexExpr& length, const IndexExpr& columns) {
   const ExprPool& pool = form.kernel.pool;
   const auto of_columns = read_along(pool, form.columns[0], outside_reductions(form, roots_of(form.kernel)));
