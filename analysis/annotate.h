@@ -4,9 +4,9 @@
 //
 //   add(x, w)        elemwise             out[i, j] reads x[i, j]
 //   transpose(x)     injective            out[i, j] reads x[j, i]
-//   sum(x)           comm_reduce          one reduction, whose operand is indexed by plain axes
+//   sum(x)           comm_reduce          one reduction; each index of its operand is a single axis
 //   softmax, mean    out_ewise_fusable    a reduction and other operations
-//   matmul           out_ewise_fusable    a reduction whose operands are each read for many results
+//   matmul           out_ewise_fusable    a reduction; several results read each element of an operand
 #pragma once
 
 #include <vector>

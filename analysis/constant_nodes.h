@@ -16,9 +16,10 @@ namespace fusec {
 bool has_symbols(const Shape& shape);
 bool has_symbols(const Attributes& attributes);
 
-// Returns 1 for each node that can run early, by NodeId. Excluded are nodes that are non-deterministic, marked "fuse":
-// false, external launchers, collectives, tuples, nodes whose shapes or attributes contain symbols (the next launch may
-// bind another value), and nodes that define a graph output (the caller's buffer is written at every launch).
+// Returns, by NodeId, 1 for each node that can run once, before the first launch. These nodes cannot:
+// - non-deterministic nodes, nodes marked "fuse": false, external launchers, collectives and tuples
+// - nodes with symbols in shapes or attributes, because the next launch may bind other values
+// - nodes that define a graph output, because each launch writes the caller's buffer
 std::vector<std::uint8_t> find_constant_nodes(const Graph& graph);
 
 // Returns whether `v` is a constant or the result of such a node. Visits only what `v` depends on; answers false if

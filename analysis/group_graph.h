@@ -1,5 +1,5 @@
-// The groups of a plan as a graph whose groups can be merged. Groups cannot merge if a path between two of them passes
-// through a group that stays outside, because the merge would close a cycle.
+// A graph of a plan's groups, in which groups can be merged. A merge must not close a cycle: no path between two merged
+// groups may pass through a group that is not merged.
 //
 //     A ──▶ B ──▶ C        {A, C} forms a cycle with B; {A, B}, {B, C} and {A, B, C} do not
 //      └──────────▶
@@ -34,7 +34,7 @@ class GroupGraph {
   // Returns the live groups in an executable order.
   std::vector<GroupId> order() const;
 
-  // Returns the groups whose results this one reads, last in the order first, each once.
+  // Returns the groups whose results `g` reads, each once, in reverse execution order.
   std::vector<GroupId> producers(GroupId g) const;
   std::vector<GroupId> consumers(GroupId g) const;
   // Writes what `producers` returns into `found`, which the caller reuses to save allocations.

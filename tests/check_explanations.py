@@ -127,13 +127,6 @@ def main():
 
         failures += unprepared_offers(fusec, file("optimizer.json", optimizer(12)), optimizer(12))
 
-        # The tutorial's step: two launches until an output is left out.
-        with open(os.path.join(PROJECT, "docs", "tutorial.md"), encoding="utf-8") as f:
-            step = json.loads(re.search(r"```json\n(.*?)```", f.read(), re.S)[1])
-        expect(0, 'what helps: do not return "keys"', [fusec, file("step.json", step), "--no-nvrtc", "--explain=keys,y"])
-        expect(0, "one kernel, ", [fusec, file("alone.json", {**step, "outputs": ["y"]}), "--no-nvrtc", "--explain=keys,y",
-                                   "--require-one-kernel=keys,y"])
-
         # Of one node, the edges of its kernel are told as well; the last edge is not fused.
         expect(0, '"first" -> "second": not fused', [fusec, file("products.json", PRODUCTS), "--no-nvrtc",
                                                      "--explain=first"])

@@ -26,7 +26,7 @@ class CountedPoints {
   // Returns what `roots` need, operands first, without `stops` and what only they need.
   std::vector<ExprId> between(const std::vector<ExprId>& roots, const std::vector<ExprId>& stops) const;
 
-  // Counts this axis as extent 1 from now on: an axis of expert matrices, of which each row uses one.
+  // Counts this axis as extent 1 from now on. Used for the axis of expert matrices: each row uses one matrix.
   void choose_along(std::uint32_t axis) { extents_[axis] = 1; }
 
   // Returns a text that names each axis by its extent, so that indices with the axes in another order of the same

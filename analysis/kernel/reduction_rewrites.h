@@ -15,12 +15,12 @@ namespace fusec {
 // Returns the operation that combines two partial results; nothing for argmax and argmin.
 std::optional<ExprOp> combining_op(Reduction reduction);
 
-// Returns the reduction that `id` is, or whose sum `id` divides by a constant (a mean). kNoExpr if `id` is neither, or
-// the reduction is argmax or argmin.
+// Returns `id` if it is a reduction. If `id` is a mean (a sum divided by a constant), returns the sum. Otherwise, and
+// for argmax and argmin, returns kNoExpr.
 ExprId reduction_at(const ExprPool& pool, ExprId id);
 
-// Joins a reduction whose body is a reduction of the same kind into one over the axes of both, unless the inner one
-// contains another reduction.
+// Replaces nested reductions of one kind, such as sum_i sum_j x[i, j], by one reduction over the axes of both. The
+// inner reduction must not contain a third one.
 void join_nested_reductions(Kernel& kernel);
 
 // Returns the body of the reduction at index `place` of its only axis.
