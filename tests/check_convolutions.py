@@ -111,7 +111,7 @@ def check(options, folder, name, entry, schedules, arch):
         expect({GROUPS, "side_by_side"} & set(made) and set(PIPELINED) & set(made), f"{what}: {made}")
         schedules = ()
     if schedules == ON_TENSOR_CORES:
-        expect(set(made) <= {*ON_TENSOR_CORES, GROUPS, "transpose", "box_tiles"}, f"{what}: {made}")
+        expect(set(made) <= {*ON_TENSOR_CORES, GROUPS, "staged_copy"}, f"{what}: {made}")
         few_bytes = name.startswith(("bytes False", "dequantized"))
         often = [k["name"] for k in kernels if k["requested_bytes"] > 7 * k["least_bytes"] and not few_bytes]
         expect(not often, f"{what}: {often} read more than their tiles need")

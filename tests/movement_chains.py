@@ -68,7 +68,7 @@ def any_permute(seed):
         nodes.append(node("y", "cast", "v", dtype="float32"))
     else:
         nodes[0]["name"] = "y"
-        case = Case(f"permute {seed}", inputs, nodes, sectors=1.7, wide=False, conflicts_each=4)
+        case = Case(f"permute {seed}", inputs, nodes, sectors=1.7, wide=False, conflicts_each=12)
         case.counted = False
         return case
     return Case(f"permute {seed}", inputs, nodes, sectors=1e9, wide=False, conflicts=1 << 40)

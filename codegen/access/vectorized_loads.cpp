@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "codegen/access/access_samples.h"
+#include "schedule/movement/access_samples.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/emit_expr.h"
 #include "ir/type.h"

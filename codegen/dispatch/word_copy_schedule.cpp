@@ -8,8 +8,8 @@
 #include "codegen/access/vectorized_loads.h"
 #include "codegen/dispatch/schedules.h"
 #include "codegen/expr/kernel_writer.h"
-#include "codegen/transpose/transpose.h"
 #include "ir/type.h"
+#include "schedule/movement/staged_copy.h"
 #include "schedule/movement/word_copy.h"
 
 namespace fusec {
@@ -32,7 +32,7 @@ bool is_stored_in_vectors(const Kernel& kernel, const Graph& graph) {
     return is_vector_position(at, output.axes.back(), width, output.type.dtype, bounds);
   };
   return loads.apart.empty() && std::ranges::all_of(loads.kernel.outputs, is_vector) &&
-         !choose_transpose(merged, graph);
+         !has_crossing_load(merged, graph);
 }
 
 // A copy of 8-byte elements if it goes through tiles. Otherwise words of 4 bytes, which neighbouring threads access
@@ -40,7 +40,7 @@ bool is_stored_in_vectors(const Kernel& kernel, const Graph& graph) {
 std::optional<WordCopy> as_words(const Kernel& kernel, const Graph& graph) {
   auto words = widen_copies(kernel, graph, 64);
   if (!words || bits(words->kernel.outputs[0].type.dtype) < 64) return words;
-  if (choose_transpose(merge_axes(words->kernel, words->graph), words->graph)) return words;
+  if (has_crossing_load(merge_axes(words->kernel, words->graph), words->graph)) return words;
   return widen_copies(kernel, graph, 32);
 }
 

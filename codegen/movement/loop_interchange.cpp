@@ -4,7 +4,7 @@
 
 #include "analysis/kernel/copy_expr.h"
 #include "analysis/kernel/loads.h"
-#include "codegen/access/access_samples.h"
+#include "schedule/movement/access_samples.h"
 #include "ir/type.h"
 #include "schedule/target/target.h"
 

@@ -6,21 +6,21 @@
 #include <map>
 
 #include "analysis/kernel/axis_merging.h"
-#include "codegen/access/access_samples.h"
 #include "codegen/access/direct.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/access/vector_width.h"
 #include "codegen/access/vectorized_loads.h"
 #include "codegen/movement/loop_interchange.h"
 #include "codegen/movement/split_axes.h"
+#include "codegen/movement/staged_copy_emitter.h"
 #include "codegen/movement/thread_coarsening.h"
 #include "codegen/movement/unaligned_pointwise.h"
 #include "codegen/movement/unaligned_pointwise_emitter.h"
-#include "codegen/transpose/tiled_permute.h"
-#include "codegen/transpose/transpose.h"
 #include "ir/type.h"
 #include "schedule/kernel_forms.h"
+#include "schedule/movement/access_samples.h"
 #include "schedule/movement/concat_slices.h"
+#include "schedule/movement/staged_copy.h"
 
 namespace fusec {
 namespace {
@@ -268,8 +268,11 @@ double sectors_of_stores(const Kernel& kernel) {
 // Of the sectors otherwise: what is worth a schedule with more instructions; and of accesses that ask for no fewer.
 constexpr double kBetterSectors = 0.87, kFewerAccesses = 0.9;
 
-// Of the predicted time otherwise: what is worth boxes.
+// Of the predicted time otherwise: what is worth a copy through shared memory.
 constexpr double kFaster = 0.95;
+
+// Conflicts of banks, for an access to a tile, that hardly count.
+constexpr double kFewConflicts = 0.3;
 
 // Instructions for an element, as counted: one by one, and there for each axis; of a thread's neighbours in vectors and
 // in windows.
@@ -278,11 +281,11 @@ constexpr double kInstructionsOneByOne = 20, kInstructionsOfAxis = 12, kInstruct
 
 // Tiles with bank conflicts or of few elements, where what else there is asks for many more sectors for a point: about
 // `otherwise` for its loads.
-bool better_in_tiles(const TransposeChoice& tiles, const Kernel& merged, double otherwise) {
+bool better_in_tiles(const StagedCopy& tiles, const Kernel& merged, double otherwise) {
   double least = 0;
   for (const ExprId id : reachable(merged.pool, roots_of(merged)))
     if (merged.pool[id].op == ExprOp::kLoad) least += bits(merged.pool[id].dtype) / 256.0;
-  const double stores = sectors_of_stores(merged), worse = tiles.tiles.conflicts > 0 ? 4 : 2;
+  const double stores = sectors_of_stores(merged), worse = tiles.conflicts > kFewConflicts ? 4 : 2;
   return otherwise + stores > worse * (least + stores);
 }
 
@@ -300,28 +303,25 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
     }
   const Kernel apart = split_axes(merged, graph);
   const Kernel split_merged = merge_axes(apart, graph);
-  auto tiles = choose_transpose(split_merged, graph);
-  // Axes that only a remainder takes apart (of what is rolled) are merged; transposed, they had better be by
-  // themselves.
-  if (!tiles) tiles = choose_transpose(drop_unit_axes(kernel), graph);
-  const bool good_tiles = tiles && tiles->tiles.conflicts == 0 && !tiles->tiles.few_points;
-  const auto in_tiled_permute = [&](double otherwise) -> std::optional<KernelSource> {
-    const auto boxes = plan_tiled_permute(split_merged, graph, target);
-    if (!boxes || boxes->time > kFaster * otherwise) return std::nullopt;
-    // Where warps still meet in banks, and do not in tiles, it has to be much faster than these, or so in lines.
-    constexpr double kMuchFaster = 0.8, kConflicts = 0.5;
-    if (good_tiles && boxes->conflicts > kConflicts && boxes->time > kMuchFaster * otherwise &&
-        boxes->time_in_lines > kFaster * otherwise)
-      return std::nullopt;
-    KernelSource source = emit_tiled_permute(split_merged, graph, *boxes);
+  const auto staged = [&](const StagedCopy& plan) {
+    KernelSource source = emit_staged_copy(plan, graph);
     source.name = kernel_name(graph, kernel.nodes);
     return source;
   };
-  if (good_tiles) {
-    if (auto source = in_tiled_permute(transpose_time(tiles->tiles, tiles->kernel, graph))) return *std::move(source);
-    KernelSource source = emit_transpose(*tiles, graph);
-    source.name = kernel_name(graph, kernel.nodes);
-    return source;
+  auto tiles = plan_staged_vectors(split_merged, graph, target);
+  // Axes that only a remainder takes apart (of what is rolled) are merged; transposed, they had better be by
+  // themselves.
+  if (!tiles) tiles = plan_staged_vectors(drop_unit_axes(kernel), graph, target);
+  const auto in_words = [&](double otherwise) -> std::optional<KernelSource> {
+    const auto words = plan_staged_words(split_merged, graph, target);
+    if (!words || words->time > kFaster * otherwise) return std::nullopt;
+    return staged(*words);
+  };
+  if (tiles && tiles->conflicts <= kFewConflicts && !tiles->few_points) {
+    constexpr double kMuchFaster = 0.8;  // than vectors of 16 bytes
+    const bool whole = tiles->width * bits(merged.outputs[0].type.dtype) >= 128;
+    if (auto source = in_words(whole ? kMuchFaster * tiles->time : tiles->time / kFaster)) return *std::move(source);
+    return staged(*tiles);
   }
   const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
   int width = axes.empty() ? 1 : wanted_width(merged, graph);
@@ -364,14 +364,12 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
           : windows    ? std::min(kInstructionsOfWindow / wanted_width(merged, graph), kMostInWindows)
           : contiguous ? kInstructionsOfVector / width
                        : kInstructionsOneByOne + kInstructionsOfAxis * static_cast<double>(axes.size());
-      if (auto boxes = in_tiled_permute(movement_time(least + sectors_of_stores(merged), of_element / 32, 0)))
-        return *boxes;
+      const double otherwise = movement_time(least + sectors_of_stores(merged), of_element / 32, 0);
+      const bool vectors = tiles && tiles->width > 1;
+      if (auto words = in_words(vectors ? std::min(tiles->time, otherwise) : otherwise)) return *words;
+      if (tiles && tiles->time < kFaster * otherwise) return staged(*tiles);
     }
-    if (tiles && better_in_tiles(*tiles, merged, least)) {
-      source = emit_transpose(*tiles, graph);
-      source.name = kernel_name(graph, kernel.nodes);
-      return source;
-    }
+    if (tiles && better_in_tiles(*tiles, merged, least)) return staged(*tiles);
   }
   if (coarsened)
     source = Vectorized(parts->kernel, graph, target,

@@ -8,7 +8,7 @@
 #include "analysis/kernel/axis_merging.h"
 #include "analysis/kernel/copy_expr.h"
 #include "analysis/kernel/loads.h"
-#include "codegen/access/access_samples.h"
+#include "schedule/movement/access_samples.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/access/vectorized_loads.h"
 #include "codegen/movement/split_axes.h"

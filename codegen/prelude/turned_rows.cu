@@ -76,7 +76,7 @@ __device__ __forceinline__ void lines_to_rows(unsigned* tile, const T* lines, In
       const Item item(first + i, begin, end);
       if (!item.here) continue;
       unsigned of_rows[kVector];
-      put_lines<8 * kBytes, kVector>(of_rows, 0, words[i]);
+      put_lines<8 * kBytes, kVector>(of_rows, words[i]);
       unsigned* const to = tile + word_of_row<kVector, kPitch, kSkew>(item.row) + item.column;
 #pragma unroll
       for (int row = 0; row < kVector; ++row) to[row * kPitch] = of_rows[row];

@@ -570,7 +570,7 @@ __device__ __forceinline__ void stream_words_out(void* to, const Words<kCount>& 
 }
 
 //@ part transposed_lines : words
-// One element, in the low bits of a word, or in two words; a byte of two elements of 4 bits.
+// One element, in the low bits of a word, or in two words.
 template <int kBits>
 __device__ __forceinline__ auto load_element(const void* from) {
   if constexpr (kBits == 64)
@@ -582,51 +582,16 @@ __device__ __forceinline__ auto load_element(const void* from) {
   else
     return Words<1>{{*(const unsigned char*)from}};
 }
-// Eight words of eight elements of 4 bits each: element e of word i becomes element i of word e.
-__device__ __forceinline__ void transpose_nibbles(unsigned (&w)[8]) {
-  unsigned even[4], odd[4];  // of two words each, a byte's elements are neighbours along the lines
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    even[i] = (w[2 * i] & 0x0f0f0f0fu) | (w[2 * i + 1] << 4 & 0xf0f0f0f0u);
-    odd[i] = (w[2 * i] >> 4 & 0x0f0f0f0fu) | (w[2 * i + 1] & 0xf0f0f0f0u);
-  }
-#pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const unsigned bytes = (unsigned)i | (unsigned)(i + 4) << 4;
-    w[2 * i] = __byte_perm(__byte_perm(even[0], even[1], bytes), __byte_perm(even[2], even[3], bytes), 0x5410u);
-    w[2 * i + 1] = __byte_perm(__byte_perm(odd[0], odd[1], bytes), __byte_perm(odd[2], odd[3], bytes), 0x5410u);
-  }
-}
 // Neighbouring lines as they lie in memory, kCount elements of each: word i of the tile gets their elements i, the
-// first line's in its low bits. Elements of 64 bits are one line, whose halves are `plane` words apart.
+// first line's in its low bits.
 template <int kBits, int kCount, int kWords, int kLines>
-__device__ __forceinline__ void put_lines(unsigned* tile, int plane, const Words<kWords> (&lines)[kLines]) {
-  if constexpr (kBits == 4 && kLines == 8 && kCount % 8 == 0) {
-#pragma unroll
-    for (int word = 0; word < kWords; ++word) {
-      unsigned eight[8];
-#pragma unroll
-      for (int line = 0; line < 8; ++line) eight[line] = lines[line].w[word];
-      transpose_nibbles(eight);
-#pragma unroll
-      for (int i = 0; i < 8; ++i) tile[8 * word + i] = eight[i];
-    }
-    return;
-  }
+__device__ __forceinline__ void put_lines(unsigned* tile, const Words<kWords> (&lines)[kLines]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
-    if constexpr (kBits == 64) {
-      tile[i] = lines[0].w[2 * i], tile[plane + i] = lines[0].w[2 * i + 1];
-    } else if constexpr (kLines == 1) {
+    if constexpr (kLines == 1) {
       tile[i] = element<kBits>(lines[0], i);
     } else if constexpr (kLines == 2) {
-      tile[i] = kBits == 16 ? __byte_perm(lines[0].w[i / 2], lines[1].w[i / 2], i % 2 ? 0x7632u : 0x5410u)
-                            : element<kBits>(lines[0], i) | element<kBits>(lines[1], i) << 16;
-    } else if constexpr (kBits == 4) {
-      unsigned word = 0;
-#pragma unroll
-      for (int line = 0; line < kLines; ++line) word |= element<4>(lines[line], i) << (32 / kLines * line);
-      tile[i] = word;
+      tile[i] = __byte_perm(lines[0].w[i / 2], lines[1].w[i / 2], i % 2 ? 0x7632u : 0x5410u);
     } else {
       static_assert(kBits == 8 && kLines == 4);
       const unsigned bytes = (unsigned)(i % 4) | (unsigned)(i % 4 + 4) << 4;
@@ -634,14 +599,6 @@ __device__ __forceinline__ void put_lines(unsigned* tile, int plane, const Words
       tile[i] = __byte_perm(low, __byte_perm(lines[2].w[i / 4], lines[3].w[i / 4], bytes), 0x5410u);
     }
   }
-}
-// Words of the tile that are `pitch` apart.
-template <int kCount>
-__device__ __forceinline__ Words<kCount> take_words(const unsigned* tile, int pitch) {
-  Words<kCount> words;
-#pragma unroll
-  for (int i = 0; i < kCount; ++i) words.w[i] = tile[i * pitch];
-  return words;
 }
 
 //@ part words64 : words

@@ -48,7 +48,7 @@ std::string form_text(const std::string& inputs, const std::string& nodes, const
 }
 
 const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
-    {KernelForm::kPointwise, {"pointwise", "transpose", "box_tiles", "column_windows"}},
+    {KernelForm::kPointwise, {"pointwise", "staged_copy", "column_windows"}},
     {KernelForm::kTensorCoreContraction,
      {"gemm_mma", "gemm_wgmma", "gemm_shares", "convolution_mma", "convolution_wgmma", "contraction_mma",
       "few_rows_mma", "group_windows"}},

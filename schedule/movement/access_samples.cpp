@@ -1,4 +1,4 @@
-#include "codegen/access/access_samples.h"
+#include "schedule/movement/access_samples.h"
 
 #include <algorithm>
 #include <array>

@@ -1,0 +1,62 @@
+// Rows of tensors in shared memory as they lie in memory, and words of them turned round.
+
+//@ part staged_copy : shared_address
+// Up to 16 bytes to shared memory while the thread goes on, as many as lie in front of `end`; zeros stand for the rest.
+__device__ __forceinline__ void copy_vector(unsigned to, const unsigned char* from, const unsigned char* end) {
+  const long long left = end - from;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+               :
+               : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(left < 16 ? (int)left : 16));
+}
+__device__ __forceinline__ void copy_vector(unsigned to, const unsigned char* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(__cvta_generic_to_global(from)));
+}
+__device__ __forceinline__ void wait_for_vectors() {
+  asm volatile("cp.async.wait_all;" : : : "memory");
+}
+// What is below 65536 by a number that is, too.
+template <unsigned kBy>
+__device__ __forceinline__ unsigned quotient(unsigned of) {
+  return (kBy & (kBy - 1)) == 0 ? of / kBy : __umulhi(of, (unsigned)(((1ull << 32) + kBy - 1) / kBy));
+}
+// Bytes that a place lies behind the one before it that is a multiple of kBytes.
+template <int kBytes>
+__device__ __forceinline__ int bytes_behind(const void* place) {
+  return (int)((unsigned long long)place & (kBytes - 1));
+}
+
+//@ part turned_words : words
+// Words of neighbouring rows: turned[i] has element i of each row, one after the other.
+template <int kBits, int kRows, int kWords, int kPlanes>
+__device__ __forceinline__ void turn_words(Words<kWords> (&turned)[kPlanes], const Words<kRows>& rows) {
+#pragma unroll
+  for (int i = 0; i < kWords; ++i) {
+    if constexpr (kBits == 16) {
+      turned[0].w[i] = __byte_perm(rows.w[2 * i], rows.w[2 * i + 1], 0x5410u);
+      turned[1].w[i] = __byte_perm(rows.w[2 * i], rows.w[2 * i + 1], 0x7632u);
+    } else if constexpr (kBits == 8) {
+      const unsigned* const w = rows.w + 4 * i;
+      const unsigned low = __byte_perm(w[0], w[1], 0x5140u), high = __byte_perm(w[0], w[1], 0x7362u);
+      const unsigned next = __byte_perm(w[2], w[3], 0x5140u), last = __byte_perm(w[2], w[3], 0x7362u);
+      turned[0].w[i] = __byte_perm(low, next, 0x5410u), turned[1].w[i] = __byte_perm(low, next, 0x7632u);
+      turned[2].w[i] = __byte_perm(high, last, 0x5410u), turned[3].w[i] = __byte_perm(high, last, 0x7632u);
+    } else {
+      static_assert(kBits == 4);
+      unsigned even[4], odd[4];  // of two rows each, a byte's elements are neighbours across the rows
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const unsigned first = rows.w[8 * i + 2 * j], second = rows.w[8 * i + 2 * j + 1];
+        even[j] = (first & 0x0f0f0f0fu) | (second << 4 & 0xf0f0f0f0u);
+        odd[j] = (first >> 4 & 0x0f0f0f0fu) | (second & 0xf0f0f0f0u);
+      }
+#pragma unroll
+      for (int j = 0; j < 4; ++j) {
+        const unsigned bytes = (unsigned)j | (unsigned)(j + 4) << 4;
+        turned[2 * j].w[i] =
+            __byte_perm(__byte_perm(even[0], even[1], bytes), __byte_perm(even[2], even[3], bytes), 0x5410u);
+        turned[2 * j + 1].w[i] =
+            __byte_perm(__byte_perm(odd[0], odd[1], bytes), __byte_perm(odd[2], odd[3], bytes), 0x5410u);
+      }
+    }
+  }
+}
