@@ -101,8 +101,10 @@ def zsh(programs):
             for n in option.names:
                 equals = "=" if option.takes_value and n.startswith("--") else ""
                 lines.append(f"    '*{n}{equals}[{quoted(option.description)}]{action}'")
-        bodies.append(f"  {name})\n    _arguments -S \\\n" + " \\\n".join("  " + line for line in lines) +
-                      " \\\n      '1:model:_files'\n    ;;")
+        words = " ".join(option_table.words(help_text)) if name == "fusec" else ""
+        first = f' _alternative "words:command:({words})" "files:model:_files"' if words else "_files"
+        lines += [f"    '1:model:{first}'", "    '*:model:_files'"]
+        bodies.append(f"  {name})\n    _arguments -S \\\n" + " \\\n".join("  " + line for line in lines) + "\n    ;;")
     return text + "case $service in\n" + "\n".join(bodies) + "\nesac\n"
 
 
