@@ -6,13 +6,13 @@
 // Graph inputs, constants and numbers are not vertices, because nothing fuses with them. A node with several results is
 // one tuple vertex plus one item vertex per used result. An edge has no kind of its own: the kind is the pattern of its
 // consumer. A consumer that reads an operand twice has one edge from it; this changes neither dominators nor paths.
-// Storage is compressed sparse rows, with vertices in topological order.
+// Vertices are in topological order.
 #pragma once
 
 #include <cstdint>
 #include <span>
 
-#include "ir/large_vector.h"
+#include "ir/digraph.h"
 #include "ir/op_pattern.h"
 
 namespace fusec {
@@ -23,14 +23,11 @@ inline constexpr Vertex kNoVertex = 0xffffffff;
 struct ForwardGraph {
   LargeVector<OpPattern> pattern;  // by vertex
   LargeVector<std::uint8_t>
-      external;  // by vertex; 1: a graph output, which must be stored and never fuses into a consumer
-  LargeVector<std::uint32_t> first;  // the consumers of v are targets[first[v]] .. targets[first[v + 1] - 1]
-  LargeVector<Vertex> targets;
+      external;   // by vertex; 1: a graph output, which must be stored and never fuses into a consumer
+  Digraph edges;  // to consumers
 
   Vertex size() const { return static_cast<Vertex>(pattern.size()); }
-  std::span<const Vertex> consumers(Vertex v) const {
-    return {targets.data() + first[v], targets.data() + first[v + 1]};
-  }
+  std::span<const Vertex> consumers(Vertex v) const { return edges.successors(v); }
 };
 
 // Builds a ForwardGraph from vertices in topological order, each followed by its operands.
@@ -45,8 +42,8 @@ class ForwardGraphBuilder {
 
  private:
   ForwardGraph graph_;
-  LargeVector<std::uint32_t> operand_first_;  // by vertex: its first operand in operands_
-  LargeVector<Vertex> operands_;
+  Digraph operands_;            // edges from each vertex but the newest to its operands
+  LargeVector<Vertex> latest_;  // by vertex: its latest consumer
 };
 
 }  // namespace fusec

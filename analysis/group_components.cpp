@@ -1,40 +1,33 @@
 #include "analysis/group_components.h"
 
 #include <algorithm>
-#include <numeric>
+#include <boost/pending/disjoint_sets.hpp>
 
 #include "ir/budget.h"
 
 namespace fusec {
 
 std::vector<std::vector<NodeId>> connected_components(const Graph& graph, std::span<const NodeId> nodes) {
-  // Union-find: first[i] is an earlier index of the same component; a root is the component's first node.
-  std::vector<std::size_t> first(nodes.size());
-  std::iota(first.begin(), first.end(), std::size_t{0});
-  const auto find = [&](std::size_t at) {
-    while (first[at] != at) at = first[at] = first[first[at]];
-    return at;
-  };
+  boost::disjoint_sets_with_storage<> sets(nodes.size());
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     count_step();
     for (const ValueId v : graph.nodes[nodes[i]].inputs) {
       if (v == kNone || graph.value(v).kind != Value::Kind::kResult) continue;
       const auto at = std::ranges::lower_bound(nodes, graph.value(v).producer);
-      if (at == nodes.end() || *at != graph.value(v).producer) continue;
-      const std::size_t a = find(static_cast<std::size_t>(at - nodes.begin())), b = find(i);
-      first[std::max(a, b)] = std::min(a, b);
+      if (at != nodes.end() && *at == graph.value(v).producer)
+        sets.union_set(i, static_cast<std::size_t>(at - nodes.begin()));
     }
   }
   std::vector<std::vector<NodeId>> parts;
-  std::vector<std::size_t> number(nodes.size());
+  std::vector<std::size_t> part_of(nodes.size(), nodes.size());  // by representative
   for (std::size_t i = 0; i < nodes.size(); ++i) {
     count_step();
-    const std::size_t leader = find(i);
-    if (leader == i) {
-      number[i] = parts.size();
+    std::size_t& part = part_of[sets.find_set(i)];
+    if (part == nodes.size()) {
+      part = parts.size();
       parts.emplace_back();
     }
-    parts[number[leader]].push_back(nodes[i]);
+    parts[part].push_back(nodes[i]);
   }
   return parts;
 }

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <numeric>
-#include <queue>
 #include <unordered_map>
 
+#include "ir/digraph.h"
 #include "ir/spelling.h"
 #include "ir/tuple_field.h"
 
@@ -14,73 +14,28 @@ namespace {
 constexpr std::size_t kLongestName = 80;        // bytes of a description; a number may follow
 constexpr std::size_t kLongestGivenName = 128;  // bytes of a group's name in a plan file
 
-// Calls f(producing node, value) for each operand of a node that is a result.
+// Calls f(from, to) for each operand that the group `to` reads from the group `from`.
 template <typename F>
-void for_each_result_operand(const Graph& graph, const Node& node, F f) {
-  for (const ValueId v : node.inputs) {
-    if (v == kNone) continue;
-    const Value& value = graph.value(v);
-    if (value.kind == Value::Kind::kResult) f(value.producer, v);
-  }
-}
-
-// Whether every group reads only from groups before it. `order` holds the group at each place.
-bool is_execution_order(const Graph& graph, const FusionPlan& plan, const std::vector<GroupId>& order) {
-  std::vector<std::uint32_t> place(order.size());
-  for (std::uint32_t i = 0; i < order.size(); ++i) place[order[i]] = i;
-  for (GroupId g = 0; g < plan.groups.size(); ++g) {
-    for (const NodeId n : plan.groups[g].nodes) {
-      bool good = true;
-      for_each_result_operand(graph, graph.nodes[n], [&](NodeId producer, ValueId) {
-        const GroupId from = plan.group_of[producer];
-        const auto& members = plan.groups[g].nodes;
-        // A group that recomputes the node reads its own copy.
-        if (from != g && place[from] > place[g] && !std::ranges::binary_search(members, producer)) good = false;
-      });
-      if (!good) return false;
-    }
-  }
-  return true;
-}
-
-// For each group the groups that read from it, once per operand.
-std::vector<std::vector<GroupId>> readers_of_groups(const Graph& graph, const FusionPlan& plan) {
-  std::vector<std::vector<GroupId>> readers(plan.groups.size());
+void for_each_read(const Graph& graph, const FusionPlan& plan, F f) {
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
     const auto& members = plan.groups[g].nodes;
     for (const NodeId n : members) {
-      for_each_result_operand(graph, graph.nodes[n], [&](NodeId producer, ValueId) {
-        const GroupId from = plan.group_of[producer];
-        if (from != g && !std::ranges::binary_search(members, producer)) readers[from].push_back(g);
-      });
+      for (const ValueId v : graph.nodes[n].inputs) {
+        const NodeId producer = v == kNone ? kNone : graph.value(v).producer;
+        if (producer == kNone || plan.group_of[producer] == g) continue;
+        // A group that recomputes the node reads its own copy.
+        if (!plan.recomputed.empty() && std::ranges::binary_search(members, producer)) continue;
+        f(plan.group_of[producer], g);
+      }
     }
   }
-  return readers;
 }
 
-// Kahn's algorithm over the groups. Among the ready groups, the one with the earliest last node comes first. Groups on
-// a cycle, or after one, are left out.
-std::vector<GroupId> topological_order(const FusionPlan& plan, const std::vector<std::vector<GroupId>>& readers) {
-  std::vector<std::uint32_t> waits(plan.groups.size(), 0);
-  for (const auto& list : readers) {
-    for (const GroupId g : list) ++waits[g];
-  }
-  using Entry = std::pair<NodeId, GroupId>;
-  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
-  const auto push = [&](GroupId g) { ready.emplace(plan.groups[g].nodes.back(), g); };
-  for (GroupId g = 0; g < plan.groups.size(); ++g) {
-    if (waits[g] == 0) push(g);
-  }
-  std::vector<GroupId> order;
-  while (!ready.empty()) {
-    const GroupId g = ready.top().second;
-    ready.pop();
-    order.push_back(g);
-    for (const GroupId reader : readers[g]) {
-      if (--waits[reader] == 0) push(reader);
-    }
-  }
-  return order;
+// Whether every group reads only from groups at earlier places.
+bool is_execution_order(const Graph& graph, const FusionPlan& plan, const std::vector<std::uint32_t>& place) {
+  bool good = true;
+  for_each_read(graph, plan, [&](GroupId from, GroupId to) { good = good && place[from] < place[to]; });
+  return good;
 }
 
 bool is_name_char(char c) {
@@ -189,11 +144,20 @@ bool order_groups(const Graph& graph, FusionPlan& plan) {
   index_groups(graph, plan);
   std::vector<GroupId> order(count);
   std::iota(order.begin(), order.end(), 0);
-  if (is_execution_order(graph, plan, order)) return true;  // true for a replayed plan
+  std::vector<std::uint32_t> place = order;
+  if (is_execution_order(graph, plan, place)) return true;  // true for a replayed plan
   std::ranges::stable_sort(order, {}, [&](GroupId g) { return plan.groups[g].nodes.back(); });
+  for (std::uint32_t i = 0; i < count; ++i) place[order[i]] = i;
   // This is an execution order if other groups read only the last nodes of groups; otherwise search for one.
-  if (!is_execution_order(graph, plan, order)) order = topological_order(plan, readers_of_groups(graph, plan));
-  if (order.size() < count) return false;
+  if (!is_execution_order(graph, plan, place)) {
+    const auto each_edge = [&](auto edge) {
+      for_each_read(graph, plan, [&](GroupId from, GroupId to) { edge(place[from], place[to]); });
+    };
+    std::vector<GroupId> found = topological_order(digraph_of(count, each_edge));
+    if (found.size() < count) return false;
+    for (GroupId& g : found) g = order[g];
+    order = std::move(found);
+  }
   if (!std::ranges::is_sorted(order)) {
     LargeVector<FusionGroup> sorted;
     sorted.reserve(count);
@@ -204,28 +168,13 @@ bool order_groups(const Graph& graph, FusionPlan& plan) {
   return true;
 }
 
-// Every group that the topological sort leaves out reads from another such group, so following these finds a cycle.
+// Of several groups that a group needs, the search tries the last first.
 std::vector<GroupId> find_group_cycle(const Graph& graph, const FusionPlan& plan) {
-  const auto readers = readers_of_groups(graph, plan);
-  std::vector<std::uint8_t> left_over(plan.groups.size(), 1);
-  for (const GroupId g : topological_order(plan, readers)) left_over[g] = 0;
-  std::vector<GroupId> needs(plan.groups.size(), kNone);
-  GroupId at = kNone;
-  for (GroupId g = 0; g < plan.groups.size(); ++g) {
-    if (!left_over[g]) continue;
-    for (const GroupId reader : readers[g]) needs[reader] = g;
-  }
-  for (GroupId g = 0; g < plan.groups.size() && at == kNone; ++g) {
-    if (left_over[g]) at = g;
-  }
-  std::vector<GroupId> way;
-  std::vector<std::uint8_t> seen(plan.groups.size(), 0);
-  for (; at != kNone && !seen[at]; at = needs[at]) {
-    seen[at] = 1;
-    way.push_back(at);
-  }
-  way.erase(way.begin(), std::ranges::find(way, at));
-  return way;
+  const Digraph readers = digraph_of(plan.groups.size(), [&](auto edge) { for_each_read(graph, plan, edge); });
+  return find_cycle(digraph_of(plan.groups.size(), [&](auto edge) {
+    for (GroupId g = readers.size(); g-- > 0;)
+      for (const GroupId reader : readers.successors(g)) edge(reader, g);
+  }));
 }
 
 void classify_group(std::span<const OpPattern> kinds, FusionGroup& group) {

@@ -2,9 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
-#include <functional>
-#include <queue>
 #include <set>
 
 #include "ir/budget.h"
@@ -76,7 +75,8 @@ void NodeReader::read(Json nodes) {
   }
   unknown_ops_.raise();
   resolve_operands();
-  const std::vector<NodeId> order = topological_order();
+  const std::vector<NodeId> order = topological_order(reversed(needs_));
+  if (order.size() < nodes_.size()) report_cycle();
   graph_.nodes.reserve(nodes_.size());
   for (const NodeId next : order) add(next);
 }
@@ -188,6 +188,7 @@ NodeId NodeReader::producer_of(Json operand) const {
 void NodeReader::resolve_operands() {
   ErrorList undefined;
   std::set<StringId> told;  // names already reported
+  needs_.first.push_back(0);
   const auto producer = [&](Json operand) {
     NodeId node = kNone;
     if (!told.contains(operand.string()) && !undefined.attempt([&] { node = producer_of(operand); }))
@@ -196,60 +197,18 @@ void NodeReader::resolve_operands() {
   };
   for (const FileNode& node : nodes_) {
     count_step();
-    operand_begin_.push_back(static_cast<std::uint32_t>(producers_.size()));
     for (const Json operand : json(node.inputs))
-      producers_.push_back(operand.is(JsonKind::kString) ? producer(operand) : kNone);
+      if (const NodeId needed = operand.is(JsonKind::kString) ? producer(operand) : kNone; needed != kNone)
+        needs_.targets.push_back(needed);
+    needs_.first.push_back(static_cast<std::uint32_t>(needs_.targets.size()));
   }
   undefined.raise();
-  operand_begin_.push_back(static_cast<std::uint32_t>(producers_.size()));
 }
 
-std::vector<NodeId> NodeReader::topological_order() const {
-  const auto count = static_cast<NodeId>(nodes_.size());
-  // The users of each node, one entry per operand, as compressed rows.
-  std::vector<std::uint32_t> waiting(count, 0), begin(count + 1, 0);
-  for (NodeId n = 0; n < count; ++n)
-    for (std::uint32_t o = operand_begin_[n]; o < operand_begin_[n + 1]; ++o)
-      if (producers_[o] != kNone) ++waiting[n], ++begin[producers_[o] + 1];
-  for (NodeId n = 0; n < count; ++n) begin[n + 1] += begin[n];
-  std::vector<NodeId> users(begin.back());
-  std::vector<std::uint32_t> next(begin.begin(), begin.end() - 1);
-  for (NodeId n = 0; n < count; ++n)
-    for (std::uint32_t o = operand_begin_[n]; o < operand_begin_[n + 1]; ++o)
-      if (producers_[o] != kNone) users[next[producers_[o]]++] = n;
-
-  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
-  for (NodeId n = 0; n < count; ++n)
-    if (waiting[n] == 0) ready.push(n);
-  std::vector<NodeId> order;
-  order.reserve(count);
-  while (!ready.empty()) {
-    count_step();
-    const NodeId n = ready.top();
-    ready.pop();
-    order.push_back(n);
-    for (std::uint32_t u = begin[n]; u < begin[n + 1]; ++u)
-      if (--waiting[users[u]] == 0) ready.push(users[u]);
-  }
-  if (order.size() < count) report_cycle(waiting);
-  return order;
-}
-
-void NodeReader::report_cycle(const std::vector<std::uint32_t>& waiting) const {
-  // Every waiting node has an operand with a waiting producer, so following these finds a cycle.
-  const auto waiting_producer = [&](NodeId n) {
-    for (std::uint32_t o = operand_begin_[n]; o < operand_begin_[n + 1]; ++o)
-      if (producers_[o] != kNone && waiting[producers_[o]] > 0) return producers_[o];
-    throw InternalError("a node that waits for nobody is not ready");
-  };
-  NodeId n = 0;
-  while (waiting[n] == 0) ++n;
-  std::vector<bool> seen(nodes_.size(), false);
-  for (; !seen[n]; n = waiting_producer(n)) seen[n] = true;
-  std::vector<NodeId> cycle{n};  // against the flow of data
-  for (NodeId p = waiting_producer(n); p != n; p = waiting_producer(p)) cycle.push_back(p);
-  std::reverse(cycle.begin(), cycle.end());
-  std::rotate(cycle.begin(), std::min_element(cycle.begin(), cycle.end()), cycle.end());
+void NodeReader::report_cycle() const {
+  std::vector<NodeId> cycle = find_cycle(needs_);  // against the flow of data
+  std::ranges::reverse(cycle);
+  std::ranges::rotate(cycle, std::ranges::min_element(cycle));
 
   std::string path;
   for (std::size_t i = 0; i < std::min(cycle.size(), kMostListed); ++i)

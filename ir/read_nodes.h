@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/digraph.h"
 #include "ir/infer.h"
 #include "ir/read_context.h"
 #include "ir/several_errors.h"
@@ -72,8 +73,7 @@ class NodeReader {
   void define_outputs(NodeId id, const FileNode& node);
   void resolve_operands();
   NodeId producer_of(Json operand) const;
-  std::vector<NodeId> topological_order() const;
-  [[noreturn]] void report_cycle(const std::vector<std::uint32_t>& waiting) const;
+  [[noreturn]] void report_cycle() const;
 
   void add(NodeId id);
   // The op's row. A custom op has a second row for nodes that carry an expression.
@@ -98,9 +98,8 @@ class NodeReader {
   std::vector<Op> ops_;
   std::vector<std::uint32_t> op_of_name_;  // by StringId: index into ops_, or kNone
   ErrorList unknown_ops_;
-  std::vector<NodeId> node_of_name_;          // by StringId
-  std::vector<std::uint32_t> operand_begin_;  // by node, into producers_
-  std::vector<NodeId> producers_;             // by operand: the node of the file that produces it, or kNone
+  std::vector<NodeId> node_of_name_;  // by StringId
+  Digraph needs_;                     // edges from each node of the file to those that produce its operands
   // Counts so far, for the limits.
   std::int64_t results_ = 0, tuple_fields_ = 0;
   std::vector<TupleSize> tuple_sizes_;  // by TypeId

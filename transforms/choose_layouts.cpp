@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
+#include <boost/pending/disjoint_sets.hpp>
 #include <set>
 
 #include "ir/error.h"
@@ -25,12 +25,6 @@ bool is_convolution(const Node& node) {
   return node.op->name.starts_with("conv") && node.op->special == Special::kNone;
 }
 
-// The representative of the value's set in a union-find forest.
-ValueId root(std::vector<ValueId>& parents, ValueId v) {
-  while (parents[v] != v) v = parents[v] = parents[parents[v]];
-  return v;
-}
-
 // kValues: values between groups, and the weights of convolutions that read them. kWeights: only weights, of
 // convolutions whose images keep their layout.
 enum class Looked : std::uint8_t { kValues, kWeights };
@@ -38,7 +32,13 @@ enum class Looked : std::uint8_t { kValues, kWeights };
 class Choice {
  public:
   Choice(const Graph& graph, const FusionPlan& plan, const Target& target, Looked looked)
-      : graph_(graph), plan_(plan), memory_(target), groups_(graph, plan), uses_(uses_of(graph)), looked_(looked) {
+      : graph_(graph),
+        plan_(plan),
+        memory_(target),
+        groups_(graph, plan),
+        uses_(uses_of(graph)),
+        ties_(graph.value_count()),
+        looked_(looked) {
     memory_.distinguish_forms();
   }
 
@@ -104,8 +104,7 @@ class Choice {
   // By value: 1 for values that the model already permutes to or from channels-last, and for values connected to them
   // by ops with operands and results of one shape.
   std::vector<std::uint8_t> find_channels_last() const {
-    std::vector<ValueId> alike(graph_.value_count());
-    std::iota(alike.begin(), alike.end(), 0);
+    boost::disjoint_sets_with_storage<> alike(graph_.value_count());
     std::vector<ValueId> last;
     for (const Node& node : graph_.nodes) {
       if (node.output_count != 1 || node.inputs.empty() || graph_.type(node.first_output).is_tuple) continue;
@@ -119,12 +118,11 @@ class Choice {
       }
       if (node.op->view || node.op->special != Special::kNone || is_convolution(node)) continue;
       for (const ValueId v : node.inputs)
-        if (v != kNone && !graph_.type(v).is_tuple && graph_.tensor(v).shape == type.shape)
-          alike[root(alike, v)] = root(alike, to);
+        if (v != kNone && !graph_.type(v).is_tuple && graph_.tensor(v).shape == type.shape) alike.union_set(v, to);
     }
-    std::vector<std::uint8_t> has(alike.size(), 0);
-    for (const ValueId v : last) has[root(alike, v)] = 1;
-    for (ValueId v = 0; v < has.size(); ++v) has[v] = has[root(alike, v)];
+    std::vector<std::uint8_t> has(graph_.value_count(), 0);
+    for (const ValueId v : last) has[alike.find_set(v)] = 1;
+    for (ValueId v = 0; v < has.size(); ++v) has[v] = has[alike.find_set(v)];
     return has;
   }
 
@@ -219,23 +217,21 @@ class Choice {
 
   // Ties values that one group reads or writes, and drops those that are tied to no convolution's image or weights.
   void drop_apart_from_convolutions() {
-    tied_to_.resize(graph_.value_count());
-    std::iota(tied_to_.begin(), tied_to_.end(), 0);
     for (const GroupInterface& interface : before_) {
       ValueId first = kNone;
       for (const auto* values : {&interface.inputs, &interface.outputs})
         for (const ValueId v : *values) {
           if (!chosen_[v]) continue;
           if (first == kNone) first = v;
-          tied_to_[root(tied_to_, v)] = root(tied_to_, first);
+          ties_.union_set(v, first);
         }
     }
     std::vector<std::uint8_t> convolved(graph_.value_count(), 0);
     for (const Node& node : graph_.nodes)
-      if (is_convolution(node) && chosen_[node.inputs[0]]) convolved[root(tied_to_, node.inputs[0])] = 1;
-    for (const ValueId w : weights_) convolved[root(tied_to_, w)] = 1;
+      if (is_convolution(node) && chosen_[node.inputs[0]]) convolved[ties_.find_set(node.inputs[0])] = 1;
+    for (const ValueId w : weights_) convolved[ties_.find_set(w)] = 1;
     for (ValueId v = 0; v < chosen_.size(); ++v)
-      if (!convolved[root(tied_to_, v)]) chosen_[v] = 0;
+      if (!convolved[ties_.find_set(v)]) chosen_[v] = 0;
   }
 
   bool touches(GroupId g) const {
@@ -258,7 +254,7 @@ class Choice {
         continue;
       }
       if (plan_.groups[g].prepared) continue;
-      const ValueId of = tie_of(g);
+      const std::size_t of = tie_of(g);
       gain[of] += was.form_seconds - now.form_seconds;
       whole[of] += was.form_seconds - was.launches * memory_.target().launch_seconds;
     }
@@ -266,7 +262,7 @@ class Choice {
     if (!spoiled.empty()) return false;
     bool kept = true;
     for (ValueId v = 0; v < chosen_.size(); ++v) {
-      const ValueId of = root(tied_to_, v);
+      const std::size_t of = ties_.find_set(v);
       if (!chosen_[v] || gain[of] > (1 - kLayoutGain) * whole[of]) continue;
       chosen_[v] = 0;
       kept = false;
@@ -280,10 +276,10 @@ class Choice {
            now.form_seconds > kSlower * was.form_seconds;
   }
 
-  ValueId tie_of(GroupId g) {
+  std::size_t tie_of(GroupId g) {
     for (const auto* values : {&before_[g].inputs, &before_[g].outputs})
       for (const ValueId v : *values)
-        if (chosen_[v]) return root(tied_to_, v);
+        if (chosen_[v]) return ties_.find_set(v);
     throw InternalError("a group without values that are laid out");
   }
 
@@ -300,8 +296,8 @@ class Choice {
   std::vector<GroupInterface> before_;
   std::vector<std::uint8_t> chosen_;            // by value: 1 + the dimension that goes last; 0: unchanged
   std::vector<std::uint8_t> constant_readers_;  // by node
-  std::vector<ValueId> tied_to_;
-  std::vector<ValueId> weights_;  // chosen weights
+  boost::disjoint_sets_with_storage<> ties_;    // of values
+  std::vector<ValueId> weights_;                // chosen weights
   const Looked looked_;
 };
 

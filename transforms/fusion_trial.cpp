@@ -87,37 +87,19 @@ std::string FusionTrial::name_of(Vertex v) const {
   return in_quotes(graph_.nodes[fusion_.node_of[v]].name);
 }
 
-// All vertices on paths from `from` (excluded) up to `up_to` (included). With kNoVertex the paths go to their ends.
-std::vector<Vertex> FusionTrial::reachable(Vertex from, Vertex up_to) const {
-  std::vector<std::uint8_t> seen(fusion_.forward.size(), 0);
-  std::vector<Vertex> found;
-  Vertex at = from;
-  for (std::size_t next = 0;; at = found[next++]) {
-    if (at != up_to) {
-      for (const Vertex consumer : fusion_.forward.consumers(at)) {
-        if (!seen[consumer]) found.push_back(consumer);
-        seen[consumer] = 1;
-      }
-    }
-    if (next == found.size()) break;
-  }
-  std::ranges::sort(found);
-  return found;
-}
-
 // For a rule about the combined kind of the path, the partitioner notes the post-dominator; this finds the vertex with
 // that kind. If the consumers of a value never meet, the blocker is the first graph output or unused value after it.
 Vertex FusionTrial::precise_blocker(Vertex leader, const VertexDecision& decision) const {
   const ForwardGraph& forward = fusion_.forward;
   if (decision.rule == FusionRule::kNeverMeets) {
-    for (const Vertex v : reachable(leader, kNoVertex)) {
+    for (const Vertex v : reachable(forward.edges, leader, kNoVertex)) {
       if (forward.external[v] || forward.consumers(v).empty()) return v;
     }
   }
   const bool by_way =
       decision.rule == FusionRule::kAnchorNeedsElementwise || decision.rule == FusionRule::kSimpleNeedsSimplePath;
   if (by_way) {
-    for (const Vertex v : reachable(leader, post_->parent(leader))) {
+    for (const Vertex v : reachable(forward.edges, leader, post_->parent(leader))) {
       if (forward.pattern[v] == post_->pattern_to_parent(leader)) return v;
     }
   }
@@ -141,7 +123,7 @@ std::vector<VertexObstacle> FusionTrial::obstacles(Vertex a, Vertex b) const {
     const Vertex meeting = found.back().meeting;
     if (meeting == kNoVertex) break;
     // If `earlier` had joined, every vertex up to its post-dominator would be in the group, including `later`.
-    if (meeting > later && std::ranges::binary_search(reachable(earlier, meeting), later)) break;
+    if (meeting > later && std::ranges::binary_search(reachable(fusion_.forward.edges, earlier, meeting), later)) break;
     earlier = result_.root[meeting];
   }
   std::ranges::sort(found, {}, &VertexObstacle::leader);

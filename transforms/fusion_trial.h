@@ -52,7 +52,6 @@ class FusionTrial {
   std::optional<Change> change_for(const VertexObstacle& obstacle) const;
   void run();
   Vertex precise_blocker(Vertex leader, const VertexDecision& decision) const;
-  std::vector<Vertex> reachable(Vertex from, Vertex up_to) const;
   std::string raise_limit(FusionRule rule, const std::vector<Vertex>& vertices, std::uint32_t& limit,
                           const char* option);
   std::string name_of(Vertex v) const;

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "ir/large_vector.h"
+#include "ir/digraph.h"
 
 namespace fusec {
 namespace {
@@ -55,46 +55,19 @@ LargeVector<NodeId> producers_of_values(const Graph& graph) {
 
 std::vector<NodeId> needed_nodes(const Graph& graph) {
   const LargeVector<NodeId> producers = producers_of_values(graph);
-  std::vector<NodeId> order;
-  order.reserve(graph.nodes.size());
-  std::vector<std::uint8_t> visited(graph.nodes.size(), 0);
-  // A frame copies the producers of the first operands, so that the walk back need not load the node again.
-  constexpr std::uint32_t kNoted = 5;
-  constexpr NodeId kAhead = 12;
-  struct Frame {
-    NodeId node;
-    std::uint32_t next_operand, operands;
-    NodeId producers[kNoted];
-  };
-  std::vector<Frame> stack;
-  const auto visit = [&](NodeId n) {
-    if (n == kNone || visited[n]) return;
-    visited[n] = 1;
-    // The walk mostly goes to earlier nodes; prefetch one ahead.
-    if (n >= kAhead) __builtin_prefetch(&graph.nodes[n - kAhead].inputs);
-    const auto& inputs = graph.nodes[n].inputs;
-    Frame& frame = stack.emplace_back(Frame{.node = n, .next_operand = 0, .operands = inputs.size(), .producers = {}});
-    for (std::uint32_t i = 0; i < std::min(kNoted, inputs.size()); ++i)
-      frame.producers[i] = inputs[i] == kNone ? kNone : producers[inputs[i]];
-  };
-  for (const ValueId output : graph.outputs) {
-    visit(producers[output]);
-    while (!stack.empty()) {
-      Frame& frame = stack.back();
-      if (frame.next_operand == frame.operands) {
-        order.push_back(frame.node);
-        stack.pop_back();
-        continue;
-      }
-      const std::uint32_t i = frame.next_operand++;
-      if (i < kNoted) {
-        visit(frame.producers[i]);
-      } else if (const ValueId v = graph.nodes[frame.node].inputs[i]; v != kNone) {
-        visit(producers[v]);
-      }
-    }
+  Digraph needs;
+  needs.first.reserve(graph.nodes.size() + 1);
+  needs.targets.reserve(2 * graph.nodes.size());
+  needs.first.push_back(0);
+  for (const Node& node : graph.nodes) {
+    for (const ValueId v : node.inputs)
+      if (v != kNone && producers[v] != kNone) needs.targets.push_back(producers[v]);
+    needs.first.push_back(static_cast<std::uint32_t>(needs.targets.size()));
   }
-  return order;
+  std::vector<NodeId> roots;
+  for (const ValueId output : graph.outputs)
+    if (producers[output] != kNone) roots.push_back(producers[output]);
+  return post_order(needs, roots);
 }
 
 void keep_nodes(CanonicalGraph& canonical, const std::vector<NodeId>& order) {

@@ -13,34 +13,14 @@ namespace {
 
 constexpr std::uint64_t kFirstSeed = 20260400;
 
-// Everything that can be reached from v without going through `closed`.
-std::vector<bool> reachable(const ForwardGraph& graph, Vertex v, Vertex closed) {
-  std::vector<bool> seen(graph.size(), false);
-  std::vector<Vertex> stack{v};
-  seen[v] = true;
-  while (!stack.empty()) {
-    const Vertex at = stack.back();
-    stack.pop_back();
-    for (const Vertex c : graph.consumers(at)) {
-      if (c == closed || seen[c]) continue;
-      seen[c] = true;
-      stack.push_back(c);
-    }
-  }
-  return seen;
-}
-
 bool is_end(const ForwardGraph& graph, Vertex v) {
   return graph.external[v] != 0 || graph.consumers(v).empty();
 }
 
 // By definition: p post-dominates v if every way from v to an end goes through p.
 bool post_dominates(const ForwardGraph& graph, Vertex p, Vertex v) {
-  const std::vector<bool> seen = reachable(graph, v, p);
-  for (Vertex u = 0; u < graph.size(); ++u) {
-    if (seen[u] && is_end(graph, u)) return false;
-  }
-  return true;
+  if (is_end(graph, v)) return false;
+  return std::ranges::none_of(reachable(graph.edges, v, p), [&](Vertex u) { return u != p && is_end(graph, u); });
 }
 
 void check_by_definition(const ForwardGraph& graph, std::uint64_t seed) {
@@ -53,10 +33,7 @@ void check_by_definition(const ForwardGraph& graph, std::uint64_t seed) {
     REQUIRE_MESSAGE(post.parent(v) == nearest, "seed " << seed << ", vertex " << v);
     if (nearest == kNoVertex) continue;
     OpPattern greatest = graph.pattern[nearest];
-    const std::vector<bool> between = reachable(graph, v, nearest);
-    for (Vertex u = v + 1; u < graph.size(); ++u) {
-      if (between[u]) greatest = kind_of_path(greatest, graph.pattern[u]);
-    }
+    for (const Vertex u : reachable(graph.edges, v, nearest)) greatest = kind_of_path(greatest, graph.pattern[u]);
     REQUIRE_MESSAGE(post.pattern_to_parent(v) == greatest, "seed " << seed << ", vertex " << v);
     REQUIRE(post.depth(v) == post.depth(nearest) + 1);
   }

@@ -5,12 +5,12 @@
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <queue>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "analysis/forward_graph.h"
+#include "ir/digraph.h"
 
 namespace fusec::test {
 
@@ -27,34 +27,17 @@ inline nlohmann::json load_json(const std::string& path) {
 }
 
 // Positions of the nodes in binding order: among those that are ready, always the earliest in the file.
-inline std::vector<std::size_t> binding_order(const std::vector<std::vector<std::string>>& results,
-                                              const std::vector<std::vector<std::string>>& operands) {
-  std::map<std::string, std::size_t> producer;
-  for (std::size_t i = 0; i < results.size(); ++i) {
+inline std::vector<std::uint32_t> binding_order(const std::vector<std::vector<std::string>>& results,
+                                                const std::vector<std::vector<std::string>>& operands) {
+  std::map<std::string, std::uint32_t> producer;
+  for (std::uint32_t i = 0; i < results.size(); ++i) {
     for (const std::string& r : results[i]) producer[r] = i;
   }
-  std::vector<std::size_t> waits(results.size(), 0), order;
-  std::vector<std::vector<std::size_t>> users(results.size());
-  for (std::size_t i = 0; i < operands.size(); ++i) {
-    for (const std::string& operand : operands[i]) {
-      if (!producer.contains(operand)) continue;
-      ++waits[i];
-      users[producer[operand]].push_back(i);
-    }
-  }
-  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
-  for (std::size_t i = 0; i < waits.size(); ++i) {
-    if (waits[i] == 0) ready.push(i);
-  }
-  for (; !ready.empty();) {
-    const std::size_t i = ready.top();
-    ready.pop();
-    order.push_back(i);
-    for (const std::size_t u : users[i]) {
-      if (--waits[u] == 0) ready.push(u);
-    }
-  }
-  return order;
+  return topological_order(digraph_of(results.size(), [&](auto edge) {
+    for (std::size_t i = 0; i < operands.size(); ++i)
+      for (const std::string& operand : operands[i])
+        if (producer.contains(operand)) edge(producer[operand], static_cast<std::uint32_t>(i));
+  }));
 }
 
 inline NamedForwardGraph load_forward_graph(const nlohmann::json& model) {

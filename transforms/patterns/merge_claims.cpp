@@ -1,9 +1,9 @@
 #include "transforms/patterns/merge_claims.h"
 
 #include <algorithm>
-#include <queue>
 #include <utility>
 
+#include "ir/digraph.h"
 #include "ir/error.h"
 
 namespace fusec {
@@ -15,29 +15,20 @@ std::vector<NodeId> order_of(const Graph& graph, const std::vector<PatternClaim>
                              const std::vector<std::uint32_t>& claim_of) {
   const NodeId count = static_cast<NodeId>(graph.nodes.size());
   const auto leader = [&](NodeId n) { return claim_of[n] == kNone ? n : claims[claim_of[n]].nodes.back(); };
-  std::vector<std::uint32_t> waiting(count, 0);
-  std::vector<std::vector<NodeId>> followers(count);
-  for (NodeId n = 0; n < count; ++n)
-    for (const ValueId v : graph.nodes[n].inputs) {
-      const NodeId producer = v == kNone ? kNone : graph.value(v).producer;
-      if (producer == kNone || leader(producer) == leader(n)) continue;
-      followers[leader(producer)].push_back(leader(n));
-      ++waiting[leader(n)];
-    }
-  std::priority_queue<NodeId, std::vector<NodeId>, std::greater<>> ready;
-  for (NodeId n = 0; n < count; ++n)
-    if (leader(n) == n && waiting[n] == 0) ready.push(n);
+  const Digraph followers = digraph_of(count, [&](auto edge) {
+    for (NodeId n = 0; n < count; ++n)
+      for (const ValueId v : graph.nodes[n].inputs) {
+        const NodeId producer = v == kNone ? kNone : graph.value(v).producer;
+        if (producer != kNone && leader(producer) != leader(n)) edge(leader(producer), leader(n));
+      }
+  });
   std::vector<NodeId> order;
   order.reserve(count);
-  while (!ready.empty()) {
-    const NodeId n = ready.top();
-    ready.pop();
+  for (const NodeId n : topological_order(followers)) {
     if (claim_of[n] == kNone)
       order.push_back(n);
-    else
+    else if (leader(n) == n)
       order.insert(order.end(), claims[claim_of[n]].nodes.begin(), claims[claim_of[n]].nodes.end());
-    for (const NodeId follower : followers[n])
-      if (--waiting[follower] == 0) ready.push(follower);
   }
   if (order.size() != count) throw InternalError("claims of patterns close a circle");
   return order;
