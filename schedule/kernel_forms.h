@@ -14,17 +14,18 @@
 //   elements               anything else: one thread per element, with a loop per reduction    nested sums
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include "analysis/kernel/kernel.h"
 #include "schedule/attention/attention_form.h"
 #include "schedule/gemm/contraction.h"
 #include "schedule/gemm/row_gemm.h"
-#include "schedule/plan_memory.h"
 
 namespace fusec {
+
+struct PlansOfKernel;
 
 enum class KernelForm : std::uint8_t {
   kPointwise,
@@ -52,7 +53,7 @@ struct FormOfKernel {
   ExprId blocking = kNoExpr;               // the reduction that prevents a product, if one does
   std::optional<RowGemm> row_gemm;
   std::optional<Attention> attention;
-  PlanMemory plans = {};  // of the kernel that has this form
+  mutable std::shared_ptr<PlansOfKernel> plans;  // kept by schedule/plan/kernel_planner
 };
 
 FormOfKernel form_of(const Kernel& kernel);

@@ -171,7 +171,7 @@ class DotWriter {
     std::map<std::string, int> schedules;
     for (const std::uint32_t s : steps_[g])
       if (const std::uint32_t k = kernel_at_hints(picture_.launch->steps[s], hints); k != kNone)
-        ++schedules[picture_.launch->kernels[k].schedule];
+        ++schedules[name(picture_.launch->kernels[k].schedule)];
     std::string text;
     for (const auto& [schedule, count] : schedules)
       text += (text.empty() ? "" : ", ") + schedule + (count > 1 ? fmt::format(" x{}", count) : "");

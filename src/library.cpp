@@ -101,7 +101,7 @@ Compilation compiled(const Model& model, const Options& options) {
   for (std::size_t k = 0; k < generated.launch.kernels.size(); ++k) {
     count_step();
     const KernelSource& kernel = generated.launch.kernels[k];
-    KernelInfo info{kernel.name, kernel.schedule, kernel.text, nullptr, nullptr};
+    KernelInfo info{kernel.name, name(kernel.schedule), kernel.text, nullptr, nullptr};
     if (options.ptx) {
       info.ptx = ptx[generated.file.unit_of[k]];
       info.cubin = cubin[generated.file.unit_of[k]];

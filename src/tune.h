@@ -1,4 +1,4 @@
-// Measures the candidate schedules of a model's kernels (codegen/tuning/schedule_choice.h), and keeps the fastest
+// Measures the candidate schedules of a model's kernels (schedule/plan/schedule_choice.h), and keeps the fastest
 // candidate of each kernel.
 //
 //   round 1   the predicted candidates             linear_gelu 231 us   softmax 14 us

@@ -222,7 +222,7 @@ class StrategyWriter {
   void kernel(const KernelSource& kernel, GroupId group) {
     out_.object([&] {
       out_.member("name", kernel.name);
-      out_.member("schedule", kernel.schedule);
+      out_.member("schedule", name(kernel.schedule));
       out_.member("source", kernel.text);
       if (group < plan_.groups.size()) {
         const auto& source_plan = picture_.planned.source_plan();

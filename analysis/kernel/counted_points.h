@@ -1,5 +1,5 @@
 // Counts how many elements each expression of a kernel stands for, with axis extents at the symbols' hints, and finds
-// the expressions that some roots need. The counts of work and of operations use it (schedule/cost/work,
+// the expressions that some roots need. The counts of work and of operations use it (schedule/plan/count_work,
 // analysis/kernel/formula_flops).
 #pragma once
 

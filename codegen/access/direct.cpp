@@ -152,7 +152,7 @@ KernelSource direct(const Kernel& kernel, const Graph& graph, const Target&) {
   KernelSource source = writer.finish(kernel_comment(graph, kernel), kPointwiseThreads);
   source.name = kernel_name(graph, kernel.nodes);
   source.grid[0] = simplify(ceil_div(threads, kPointwiseThreads), pool.bounds());
-  source.schedule = "direct";
+  source.schedule = {KernelKind::kDirect};
   return source;
 }
 

@@ -37,7 +37,7 @@ KernelSource AttentionEmitter::emit() {
   source.grid[0] = simplify(row_tiles() * count(form_.batch) * (splits_keys() ? splits_in_use() : 1), pool_.bounds());
   source.dynamic_shared = tiles_.dynamic() && multiplies ? tiles_.bytes() : 0;
   source.has_named_registers = has_named_accumulators();
-  source.schedule = tiles_.tensor_cores ? "attention_mma" : "attention";
+  source.schedule = {KernelKind::kAttention, mma_if(tiles_.tensor_cores)};
   return source;
 }
 
@@ -410,13 +410,11 @@ void AttentionEmitter::synchronize(const TileLoad& loaded, const char* why) {
 
 namespace {
 
-// Returns nullopt when the target has no warpgroups, or when an operand can neither be copied by TMA nor computed in
-// vectors.
-std::optional<KernelSource> with_warpgroups(const Attention& form, const Graph& graph, const Target& target,
-                                            bool wide) {
+// Returns nullopt without tiles, or when an operand can neither be copied by TMA nor computed in vectors.
+std::optional<KernelSource> with_warpgroups(const Attention& form, std::optional<AttentionTiles> tiles,
+                                            const Graph& graph, const Target& target, bool wide) {
   // Head size; beyond it the computing warps take registers that the accumulators need.
   constexpr int kMostComputed = 128;
-  auto tiles = warpgroup_tiles(form, target);
   if (!tiles) return std::nullopt;
   const AttentionUnrolling code = attention_unrolling(form, graph, *tiles, target);
   if (code.short_tiles) tiles = with_fewer_keys(*tiles, target);
@@ -446,9 +444,10 @@ std::optional<KernelSource> with_warpgroups(const Attention& form, const Graph& 
 
 }  // namespace
 
-std::vector<KernelSource> attention(const Attention& form, const Graph& graph, const Target& target) {
+std::vector<KernelSource> attention(const Attention& form, const AttentionCandidates& candidates, const Graph& graph,
+                                    const Target& target) {
   const bool wide = needs_wide_index(form.kernel, graph, point_count(form.kernel.pool, form.kernel.outputs.at(0).axes));
-  const AttentionTiles tiles = attention_tiles(form, target);
+  const AttentionTiles& tiles = candidates.by_warps;
   const auto emit = [&](AttentionPart part, KeySplits splits) {
     const AttentionTiles here =
         part == AttentionPart::kCombine && form.extra_outputs.empty() ? combine_tiles(tiles) : tiles;
@@ -459,7 +458,7 @@ std::vector<KernelSource> attention(const Attention& form, const Graph& graph, c
   };
   const KeySplits splits = split_keys(form, tiles, target);
   if (splits.most == 1) {
-    if (auto source = with_warpgroups(form, graph, target, wide)) return {*std::move(source)};
+    if (auto source = with_warpgroups(form, candidates.by_warpgroups, graph, target, wide)) return {*std::move(source)};
     return {emit(AttentionPart::kWhole, {})};
   }
   return {emit(AttentionPart::kSplit, splits), emit(AttentionPart::kCombine, splits)};

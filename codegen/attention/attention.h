@@ -16,12 +16,14 @@
 
 #include "codegen/expr/kernel_source.h"
 #include "schedule/attention/attention_form.h"
+#include "schedule/attention/attention_tiles.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
 
 // Returns one kernel, or two for few rows and many keys (decoding): the first splits the keys of a row among several
 // blocks (split-KV), and the second combines their partial results in the order of the keys.
-std::vector<KernelSource> attention(const Attention& form, const Graph& graph, const Target& target);
+std::vector<KernelSource> attention(const Attention& form, const AttentionCandidates& candidates, const Graph& graph,
+                                    const Target& target);
 
 }  // namespace fusec

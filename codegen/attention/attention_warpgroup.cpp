@@ -60,7 +60,7 @@ KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionOperand> ope
   source.name = kernel_name(graph_, form_.kernel.nodes);
   source.grid[0] = simplify(row_tiles() * count(form_.batch), pool_.bounds());
   source.dynamic_shared = tiles_.warpgroup_bytes();
-  source.schedule = "attention_wgmma";
+  source.schedule = {KernelKind::kAttention, MatrixUnit::kWarpgroup};
   return source;
 }
 

@@ -62,7 +62,7 @@ class ConvolutionEmitter {
     source.dynamic_shared = shared_bytes(gemm);
     for (const ConvolutionForm& form : forms_)
       source.dynamic_shared = std::max(*source.dynamic_shared.as_constant(), form.shared_bytes());
-    source.schedule = form_.tensor_cores() ? "convolution_mma" : "convolution";
+    source.schedule = {KernelKind::kConvolution, mma_if(form_.tensor_cores())};
     return source;
   }
 

@@ -46,7 +46,7 @@ class GroupedImplicitGemmEmitter {
     source.name = kernel_name(graph_, original_.nodes);
     source.grid[0] = blocks();
     source.dynamic_shared = w_.shared_bytes();
-    source.schedule = "group_windows";
+    source.schedule = {KernelKind::kGroupedImplicitGemm};
     return source;
   }
 

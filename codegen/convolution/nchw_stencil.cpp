@@ -70,7 +70,7 @@ class NchwStencilEmitter {
     KernelSource source = writer_.finish(comment(), t_.threads());
     source.name = kernel_name(graph_, original_.nodes);
     source.grid[0] = blocks();
-    source.schedule = "plane_windows";
+    source.schedule = {KernelKind::kNchwStencil};
     return source;
   }
 

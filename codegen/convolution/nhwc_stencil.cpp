@@ -44,7 +44,7 @@ class NhwcStencilEmitter {
     KernelSource source = writer_.finish(kernel_comment(graph_, original_), NhwcStencil::kThreads);
     source.name = kernel_name(graph_, original_.nodes);
     source.grid[0] = simplify(ceil_div(points_, points_of_block()) * slabs(), pool_.bounds());
-    source.schedule = "channel_windows";
+    source.schedule = {KernelKind::kNhwcStencil};
     return source;
   }
 

@@ -42,7 +42,7 @@ class SlidingWindowEmitter {
     KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), SlidingWindow::kThreads);
     source.name = kernel_name(graph_, kernel_.nodes);
     source.grid[0] = simplify(ceil_div(threads_, SlidingWindow::kThreads), pool_.bounds());
-    source.schedule = "column_windows";
+    source.schedule = {KernelKind::kSlidingWindow};
     return source;
   }
 

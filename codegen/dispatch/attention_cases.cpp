@@ -1,6 +1,7 @@
 #include "codegen/dispatch/attention_cases.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -54,9 +55,10 @@ std::optional<Multiple> as_multiple(const IndexExpr& e) {
   return Multiple{factor.variable.id, term.coefficient};
 }
 
-std::optional<Attention> attention_of(const Kernel& kernel) {
-  if (kernel.pool.bounds().symbols.empty()) return std::nullopt;
-  return find_attention(kernel).attention;
+std::shared_ptr<const Attention> attention_of(const Kernel& kernel, FormMemory& forms) {
+  if (kernel.pool.bounds().symbols.empty()) return nullptr;
+  const std::shared_ptr<const FormOfKernel> form = forms.of(kernel);
+  return form->attention ? std::shared_ptr<const Attention>(form, &*form->attention) : nullptr;
 }
 
 // The number of splits of the keys if the symbol has the value `hint`.
@@ -76,13 +78,13 @@ std::optional<std::uint32_t> symbol_of_keys(const Attention& form) {
 
 }  // namespace
 
-std::optional<AttentionCases> query_count_cases(const Kernel& kernel, const Target& target) {
-  const auto form = attention_of(kernel);
+std::optional<AttentionCases> query_count_cases(const Kernel& kernel, const Target& target, FormMemory& forms) {
+  const auto form = attention_of(kernel, forms);
   if (!form) return std::nullopt;
   const auto rows = as_multiple(count(form->kernel.pool, form->rows));
   if (!rows) return std::nullopt;
   // The form with one query: heads share its tile of rows.
-  const auto one = attention_of(expecting(kernel, rows->symbol, 1));
+  const auto one = attention_of(expecting(kernel, rows->symbol, 1), forms);
   const auto tile_rows = one ? as_multiple(count(one->kernel.pool, one->rows)) : std::nullopt;
   if (!tile_rows || tile_rows->symbol != rows->symbol) return std::nullopt;
   const AttentionTiles tiles = attention_tiles(*one, target);
@@ -101,8 +103,8 @@ std::optional<AttentionCases> query_count_cases(const Kernel& kernel, const Targ
   };
 }
 
-std::optional<AttentionCases> key_count_cases(const Kernel& kernel, const Target& target) {
-  const auto form = attention_of(kernel);
+std::optional<AttentionCases> key_count_cases(const Kernel& kernel, const Target& target, FormMemory& forms) {
+  const auto form = attention_of(kernel, forms);
   const auto counted = form ? symbol_of_keys(*form) : std::nullopt;
   if (!counted) return std::nullopt;
   const Symbol& symbol = kernel.pool.bounds().symbols[*counted];

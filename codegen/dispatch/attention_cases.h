@@ -11,6 +11,7 @@
 
 #include "analysis/kernel/kernel.h"
 #include "codegen/expr/guard.h"
+#include "schedule/form_memory.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -24,8 +25,8 @@ struct AttentionCases {
 
 // `special` is for many queries. Few queries may need more launches, because blocks split the keys. Nothing if the
 // query count is known, or if few queries imply few keys.
-std::optional<AttentionCases> query_count_cases(const Kernel& kernel, const Target& target);
+std::optional<AttentionCases> query_count_cases(const Kernel& kernel, const Target& target, FormMemory& forms);
 // `special` is for so few keys that blocks do not split them. Nothing if there are never more keys.
-std::optional<AttentionCases> key_count_cases(const Kernel& kernel, const Target& target);
+std::optional<AttentionCases> key_count_cases(const Kernel& kernel, const Target& target, FormMemory& forms);
 
 }  // namespace fusec

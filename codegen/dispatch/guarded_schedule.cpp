@@ -11,9 +11,8 @@
 #include "codegen/dispatch/attention_cases.h"
 #include "codegen/dispatch/word_copy_schedule.h"
 #include "ir/type.h"
-#include "schedule/gemm/skinny_gemm_form.h"
-#include "schedule/kernel_forms.h"
 #include "schedule/movement/bitcast_copy.h"
+#include "schedule/plan/kernel_planner.h"
 
 namespace fusec {
 namespace {
@@ -28,7 +27,7 @@ constexpr std::int64_t kLongerThanHint = 8;  // longest length relative to the h
 constexpr std::size_t kMostWeakened = 24;    // longer guards are not simplified
 
 bool of_few_rows(const std::vector<KernelSource>& sources) {
-  return sources.size() == 1 && sources[0].schedule == "few_rows_mma";
+  return sources.size() == 1 && sources[0].schedule.kind == KernelKind::kSkinnyGemm;
 }
 
 class Search {
@@ -97,13 +96,10 @@ class Search {
     return forms;
   }
   bool may_have_few_rows(const Guard& guard) const {
-    const GuardedSymbols known = assume(guard, kernel_.pool.bounds().symbols);
-    if (!is_possible(known)) return false;
-    Kernel kernel = kernel_;
-    kernel.pool.assume(known.symbols, known.products);
-    const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
-    const Kernel& shaped = form->rewritten ? *form->rewritten : kernel;
-    return form->contraction && find_skinny_gemm(graph_, shaped, *form->contraction, target_);
+    const std::optional<Kernel> kernel = kernel_under(guard);
+    if (!kernel) return false;
+    const std::shared_ptr<const FormOfKernel> form = forms_.of(*kernel);
+    return KernelPlanner(*kernel, *form, graph_, target_).skinny() != nullptr;
   }
   void see(const Shape& shape, DType dtype) {
     shapes_.insert(shape);
@@ -138,7 +134,7 @@ class Search {
     const bool alike = std::ranges::all_of(
         shapes_, [&](const Shape& shape) { return element_count(shape) == element_count(*shapes_.begin()); });
     return std::ranges::all_of(sources, [&](const KernelSource& source) {
-      return source.unaligned_vectors && (alike || source.schedule == "pointwise");
+      return source.unaligned_vectors && (alike || source.schedule.kind == KernelKind::kPointwise);
     });
   }
 
@@ -186,12 +182,18 @@ class Search {
     if (fresh) at->second = schedule_under(guard);
     return at->second;
   }
-  std::optional<std::vector<KernelSource>> schedule_under(const Guard& guard) const {
-    const GuardedSymbols known = assume(guard, kernel_.pool.bounds().symbols);
+  // The kernel with what a guard says about its symbols. Nothing if no value satisfies the guard.
+  std::optional<Kernel> kernel_under(const Guard& guard) const {
+    GuardedSymbols known = assume(guard, kernel_.pool.bounds().symbols);
     if (!is_possible(known)) return std::nullopt;
     Kernel kernel = kernel_;
-    kernel.pool.assume(known.symbols, known.products);
-    std::vector<KernelSource> sources = schedule_word_copy(kernel, graph_, target_, wanted_, forms_);
+    kernel.pool.assume(std::move(known.symbols), std::move(known.products));
+    return kernel;
+  }
+  std::optional<std::vector<KernelSource>> schedule_under(const Guard& guard) const {
+    const std::optional<Kernel> kernel = kernel_under(guard);
+    if (!kernel) return std::nullopt;
+    std::vector<KernelSource> sources = schedule_word_copy(*kernel, graph_, target_, wanted_, forms_);
     if (!may_stand_in(sources)) return std::nullopt;
     return sources;
   }
@@ -242,8 +244,10 @@ class Search {
 
   // The maximum row length that registers hold, if they do not hold every length within the bounds.
   std::optional<Guard> row_limit(const std::vector<KernelSource>& general, const Guard& limits) {
-    const auto of_rows = [](const KernelSource& source) { return source.schedule == "row_reduction"; };
-    const auto of_strips = [](const KernelSource& source) { return source.schedule == "column_reduction"; };
+    const auto of_rows = [](const KernelSource& source) { return source.schedule.kind == KernelKind::kRowReduction; };
+    const auto of_strips = [](const KernelSource& source) {
+      return source.schedule.kind == KernelKind::kColumnReduction;
+    };
     const bool shared = general.size() == 2 && std::ranges::all_of(general, of_strips);  // which read rows again
     if (keeps(general) || !(shared || (of_rows(general.back()) && std::ranges::count_if(general, of_rows) == 1)))
       return std::nullopt;
@@ -377,10 +381,10 @@ GuardedSources schedule_with_guard(const Kernel& kernel, const Graph& graph, con
   const Kernel moving = bitcast_copies(kernel);
   const auto search = [&](const Kernel& k) { return Search(k, graph, target, wanted, forms).run(); };
   const auto by_keys = [&](const Kernel& k) {
-    const auto cases = key_count_cases(k, target);
+    const auto cases = key_count_cases(k, target, forms);
     return cases ? joined(search(cases->general), search(cases->special), cases->condition) : search(k);
   };
-  if (const auto cases = query_count_cases(moving, target)) {
+  if (const auto cases = query_count_cases(moving, target, forms)) {
     GuardedSources few = by_keys(cases->general), many = search(cases->special);
     if (many.general.size() <= few.general.size()) return joined(std::move(few), std::move(many), cases->condition);
   }

@@ -102,7 +102,7 @@ class SideBySide {
     result_.grid[0] = blocks;
     result_.dynamic_shared = shared;
     result_.block = {threads_, 1, 1};
-    result_.schedule = "side_by_side";
+    result_.schedule = {KernelKind::kSideBySide};
     find_in_place();
     return std::move(result_);
   }

@@ -1,11 +1,4 @@
-// Emits the CUDA text of a kernel with the schedule that implements its form (schedule/kernel_forms):
-//
-//   pointwise                      pointwise
-//   tensor_core_product, product   gemm if the operands are in memory as they are multiplied (gemm_warpgroup on
-//                                  sm_90a), else contraction
-//   attention                      attention
-//   rows                           row_reduction, or direct for short windows
-//   elements                       direct
+// Emits the CUDA text of a kernel as it is planned (schedule/plan/kernel_plan.h).
 #pragma once
 
 #include <optional>
@@ -28,6 +21,6 @@ std::vector<KernelSource> schedule(const Kernel& kernel, const Graph& graph, con
 // One kernel with blocks that iterate over the tiles of several independent GEMMs. Nothing if the kernels are not GEMMs
 // or differ too much.
 std::optional<KernelSource> schedule_together(std::span<const Kernel* const> kernels, const Graph& graph,
-                                              const Target& target);
+                                              const Target& target, FormMemory& forms);
 
 }  // namespace fusec

@@ -50,7 +50,7 @@ KernelSource scan(const Graph& graph, NodeId id) {
     writer.line(fmt::format("{0} = {1}({0}, {2});", so_far, combine, special.load(0, at, compute)));
     writer.line(special.store(0, special.text(at), so_far));
     writer.close();
-    return special.finish(ceil_div(lines.count(), kThreads), kThreads, "scan");
+    return special.finish(ceil_div(lines.count(), kThreads), kThreads, KernelKind::kScan);
   }
   // A block scans a row, one element per thread at a time.
   writer.use("block_scan");
@@ -70,7 +70,7 @@ KernelSource scan(const Graph& graph, NodeId id) {
                           special.store(0, special.text(at), fmt::format("{}({}, {})", combine, before, sum))));
   writer.line(fmt::format("{0} = {1}({0}, {2});", before, combine, total));
   writer.close();
-  return special.finish(lines.outer, kThreads, "scan");
+  return special.finish(lines.outer, kThreads, KernelKind::kScan);
 }
 
 // --- sort, topk
@@ -117,7 +117,7 @@ KernelSource sort(const Graph& graph, NodeId id) {
   writer.line(special.move(0, special.text(at), 0, special.text(source)));
   writer.line(special.store(1, special.text(at), chosen));
   writer.close();
-  return special.finish(from.count(), kThreads, "sort");
+  return special.finish(from.count(), kThreads, KernelKind::kSort);
 }
 
 // --- scatter, index_put
@@ -174,7 +174,7 @@ KernelSource scatter(const Graph& graph, NodeId id) {
     source = flat_index(graph.tensor(node.inputs[2]).shape, at);
   writer.line(special.store(0, special.text(flat_index(x, target)), special.load(2, source, compute)));
   writer.close();
-  return special.finish(ceil_div(lines, kThreads), kThreads, "scatter");
+  return special.finish(ceil_div(lines, kThreads), kThreads, KernelKind::kScatter);
 }
 
 Shape broadcast(const Shape& a, const Shape& b) {
@@ -252,7 +252,7 @@ KernelSource index_put(const Graph& graph, NodeId id) {
   }
   writer.line(special.store(0, position, value));
   writer.close();
-  return special.finish(ceil_div(points, kThreads), kThreads, "index_put");
+  return special.finish(ceil_div(points, kThreads), kThreads, KernelKind::kIndexPut);
 }
 
 }  // namespace

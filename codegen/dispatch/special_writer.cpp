@@ -119,13 +119,13 @@ std::string SpecialWriter::open_threads(const IndexExpr& count, int threads) {
   return t;
 }
 
-KernelSource SpecialWriter::finish(const IndexExpr& blocks, int threads, const std::string& schedule) {
+KernelSource SpecialWriter::finish(const IndexExpr& blocks, int threads, KernelKind kind) {
   Kernel described;
   described.nodes = {id_};
   KernelSource source = writer_.finish(kernel_comment(graph_, described), threads);
   source.name = kernel_name(graph_, {id_});
   source.grid[0] = simplify(blocks, graph_.bounds());
-  source.schedule = schedule;
+  source.schedule = {kind};
   return source;
 }
 
@@ -135,7 +135,7 @@ KernelSource unpack_nibbles(const Graph& graph, NodeId node, std::size_t result,
   SpecialWriter special(graph, node, {count});
   const std::string t = special.open_threads(count, kThreads);
   special.writer().line(special.move(result, t, operand, t));
-  return special.finish(ceil_div(count, kThreads), kThreads, "unpack");
+  return special.finish(ceil_div(count, kThreads), kThreads, KernelKind::kUnpack);
 }
 
 KernelSource pack_nibbles(const Graph& graph, NodeId node, std::size_t result) {
@@ -149,7 +149,7 @@ KernelSource pack_nibbles(const Graph& graph, NodeId node, std::size_t result) {
   // Two elements per byte along the last dimension, which is even. A tensor without dimensions has one element.
   const std::string high = type.shape.empty() ? "" : fmt::format(" | {}[2 * {} + 1] << 4", nibbles, t);
   special.writer().line(fmt::format("{}[{}] = {}[2 * {}]{};", special.writer().output(v), t, nibbles, t, high));
-  return special.finish(ceil_div(ceil_div(count, 2), kThreads), kThreads, "pack");
+  return special.finish(ceil_div(ceil_div(count, 2), kThreads), kThreads, KernelKind::kPack);
 }
 
 Lines lines_along(const Shape& shape, std::int64_t dim) {

@@ -41,7 +41,7 @@ class SpecialWriter {
   // Opens one thread per point and returns the variable of the flat position.
   std::string open_threads(const IndexExpr& count, int threads);
 
-  KernelSource finish(const IndexExpr& blocks, int threads, const std::string& schedule);
+  KernelSource finish(const IndexExpr& blocks, int threads, KernelKind kind);
 
  private:
   const Graph& graph_;

@@ -48,10 +48,6 @@ std::vector<std::string_view> unrolled(const ExprPool& pool, const std::vector<s
   return found;
 }
 
-bool is_extreme(const ExprNode& n) {
-  return n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin;
-}
-
 }  // namespace
 
 ExprEmitter::ExprEmitter(const Kernel& kernel, KernelWriter& writer)
@@ -260,29 +256,6 @@ void ExprEmitter::serial_loops(const std::vector<ExprId>& reductions) {
   rewind(outside);
   for (std::size_t i = 0; i < axes.size(); ++i) writer_.close();
   for (const Accumulator& a : accumulators) define(a.reduction, result(a));
-}
-
-bool needs_wide_index(const Kernel& kernel, const Graph& graph, const IndexExpr& threads) {
-  const Bounds& bounds = kernel.pool.bounds();
-  if (!fits_int32(threads + 4096, bounds)) return true;
-  for (const KernelOutput& output : kernel.outputs) {
-    if (!fits_int32(simplify(flat_index(output.type.shape, output.index), bounds), bounds)) return true;
-  }
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
-    const ExprNode& n = kernel.pool[id];
-    if (n.op == ExprOp::kReduce)
-      for (const std::uint32_t a : n.axes)
-        if (!fits_int32(kernel.pool.extent(a), bounds)) return true;
-    if (n.op == ExprOp::kReduce && is_extreme(n)) {
-      IndexExpr count = 1;
-      for (const std::uint32_t a : n.axes) count *= kernel.pool.extent(a);
-      if (!fits_int32(count, bounds)) return true;
-    }
-    for (const IndexExpr& e : n.indices)
-      if (!fits_int32(e, bounds)) return true;
-    if (n.op == ExprOp::kLoad && !fits_int32(position_of(graph, kernel.pool, id), bounds)) return true;
-  }
-  return false;
 }
 
 std::string store_text(KernelWriter& writer, const KernelOutput& output, std::string_view position,

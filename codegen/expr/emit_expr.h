@@ -126,9 +126,6 @@ class ExprEmitter {
   std::vector<bool> inexact_;  // by node: computed on first use
 };
 
-// True if index arithmetic can exceed 32 bits. `threads` is the number of threads in a launch.
-bool needs_wide_index(const Kernel& kernel, const Graph& graph, const IndexExpr& threads);
-
 // A C literal such as "1.5f" or "-0.0f"; NaN and infinities are given by their bits.
 std::string constant_text(const ExprNode& constant);
 std::string zero_text(ScalarType type);

@@ -86,14 +86,6 @@ bool has_element_of_row(const Kernel& kernel, const KernelOutput& output, ValueI
          });
 }
 
-// True if each element is stored by the thread that also loads its other operands, at that time. Accumulated operands
-// are excepted.
-bool finishes_elements(const KernelSource& source) {
-  static constexpr std::string_view kOfProducts[] = {"gemm", "contraction", "convolution", "few_rows", "group_windows"};
-  return source.schedule == "pointwise" || source.schedule == "direct" ||
-         std::ranges::any_of(kOfProducts, [&](std::string_view name) { return source.schedule.starts_with(name); });
-}
-
 // In a row kernel: reduced axis -> the output column that it runs along, for reductions over whole rows. Reductions of
 // another length match no output column.
 std::map<std::uint32_t, std::uint32_t> columns_of_reductions(const Kernel& kernel, const std::vector<ExprId>& nodes) {
@@ -124,7 +116,7 @@ std::map<std::uint32_t, std::uint32_t> columns_of_reductions(const Kernel& kerne
 std::vector<KernelSource::InPlace> find_in_place(const Kernel& kernel, const Graph& graph, const KernelSource& source,
                                                  bool alone) {
   std::vector<KernelSource::InPlace> pairs;
-  if (!(finishes_elements(source) || source.owns_rows) || !source.table_parameters.empty()) return pairs;
+  if (!(finishes_elements(source.schedule.kind) || source.owns_rows) || !source.table_parameters.empty()) return pairs;
   const std::vector<ExprId> nodes = reachable(kernel.pool, roots_of(kernel));
   const bool of_one_block = alone && source.cluster == std::array{1, 1, 1} && source.resident_blocks == 1;
   std::map<std::uint32_t, std::uint32_t> columns;

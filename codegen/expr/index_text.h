@@ -1,17 +1,15 @@
-// Prints index expressions as C integer arithmetic and decides whether 32 bits suffice.
+// Prints index expressions as C integer arithmetic.
 #pragma once
 
 #include <functional>
 #include <set>
 #include <string>
 
+#include "analysis/kernel/index_width.h"
 #include "ir/bounds.h"
 #include "ir/index_expr.h"
 
 namespace fusec {
-
-// True if no subterm of e can leave the range of int within the bounds.
-bool fits_int32(const IndexExpr& e, const Bounds& bounds);
 
 struct IndexText {
   const Bounds& bounds;

@@ -9,6 +9,7 @@
 
 #include "ir/graph.h"
 #include "ir/index_expr.h"
+#include "schedule/plan/kernel_kind.h"
 
 namespace fusec {
 
@@ -87,7 +88,7 @@ struct KernelSource {
   int min_blocks_per_multiprocessor = 0;  // second argument of __launch_bounds__; 0: none
   bool has_named_registers = false;       // uses named PTX registers: the body may occur at most once per function
   Tuning tuning = {};
-  std::string schedule;  // "pointwise", "row_reduction", "contraction_mma", ...; for reports
+  Schedule schedule = {};  // that made it
 };
 
 }  // namespace fusec

@@ -83,7 +83,7 @@ std::string with_calls(const std::string& text, std::string_view name) {
 
 void call_large_functions(KernelSource& source) {
   // Kernels with warpgroup registers have registers by number and asynchronous MMAs in flight: calls are not possible.
-  if (source.has_named_registers || source.schedule.find("wgmma") != std::string::npos) return;
+  if (source.has_named_registers || source.schedule.unit == MatrixUnit::kWarpgroup) return;
   CompileTime time = compile_time(source.text);
   while (time.ms > kMaxCompileMs && !time.copies.empty()) {
     const auto ms_of = [](const auto& f) { return (f.second - 1) * large_function(f.first)->ms(); };

@@ -38,7 +38,7 @@ KernelSource filler(std::span<const KernelParameter> entries, std::size_t first,
       "{{\n{}}}\n",
       first, first + entries.size() - 1, parameters, body);
   source.name = "fill_table";
-  source.schedule = "parameter_table";
+  source.schedule = {KernelKind::kParameterTable};
   return source;
 }
 

@@ -49,7 +49,7 @@ class ContractionEmitter {
     const Bounds& bounds = pool_.bounds();
     source.grid[0] =
         simplify(ceil_div(count(p_.rows), kTile) * ceil_div(count(p_.columns), kTile) * count(p_.batch), bounds);
-    source.schedule = p_.tensor_dtype ? "contraction_mma" : "contraction";
+    source.schedule = {KernelKind::kContraction, mma_if(p_.tensor_dtype.has_value())};
     return source;
   }
 

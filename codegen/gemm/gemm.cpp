@@ -69,7 +69,7 @@ class GemmEmitter {
     if (uses_stream_k()) source.grid[0] = stream_k_->whole + stream_k_->blocks;
     source.grid[1] = tiles_.split_k;
     source.dynamic_shared = rows_ ? std::max(tile_bytes(form_), whole_rows_bytes(form_)) : shared_bytes(form_);
-    source.schedule = fmt::format("{}{}", rows_ ? "row_product" : "gemm", form_.tensor_cores() ? "_mma" : "");
+    source.schedule = {rows_ ? KernelKind::kRowGemm : KernelKind::kGemm, mma_if(form_.tensor_cores())};
     return source;
   }
 

@@ -38,7 +38,7 @@ class RowGemmEmitter {
     source.name = kernel_name(graph_, form_.kernel.nodes);
     source.grid[0] = simplify(row_tiles() * count(contraction_.batch), pool_.bounds());
     source.dynamic_shared = tiles_.bytes;
-    source.schedule = contraction_.tensor_dtype ? "row_product_mma" : "row_product";
+    source.schedule = {KernelKind::kRowGemm, mma_if(contraction_.tensor_dtype.has_value())};
     return source;
   }
 

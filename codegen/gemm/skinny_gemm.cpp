@@ -29,7 +29,7 @@ KernelSource SkinnyGemmEmitter::emit() {
   // No blocks without rows.
   if (range_of(count(form_.rows), pool_.bounds()).min < 1) source.grid[0] *= min(count(form_.rows), 1);
   source.dynamic_shared = shared_bytes(form_);
-  source.schedule = "few_rows_mma";
+  source.schedule = {KernelKind::kSkinnyGemm, MatrixUnit::kMma};
   return source;
 }
 

@@ -140,7 +140,7 @@ class SplitKReductionEmitter {
     source.name = kernel_name(graph_, kernel_.nodes);
     source.grid[0] = simplify(blocks_, pool_.bounds());
     source.dynamic_shared = staged_bytes(m16_form_) * threads / 32;
-    source.schedule = "gemm_shares";
+    source.schedule = {KernelKind::kSplitKReduction};
     return source;
   }
 

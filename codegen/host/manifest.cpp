@@ -123,7 +123,7 @@ class Printer {
   void kernel(const KernelSource& kernel) {
     out_.object([&] {
       out_.member("name", kernel.name);
-      out_.member("schedule", kernel.schedule);
+      out_.member("schedule", name(kernel.schedule));
       out_.member("block", kernel.block);
       out_.member("cluster", kernel.cluster);
       list("parameters", kernel.parameters, [&](const KernelParameter& p) { parameter(p); });

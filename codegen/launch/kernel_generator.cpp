@@ -211,7 +211,7 @@ GeneratedLaunch KernelGenerator::together(std::span<const Kernel* const> kernels
   if (!fresh) return launch;
   generated.tensors = launch.tensors;
   std::vector<KernelSource> sources;
-  if (auto source = schedule_together(kernels, graph_, target_)) sources.push_back(*std::move(source));
+  if (auto source = schedule_together(kernels, graph_, target_, forms_)) sources.push_back(*std::move(source));
   generated.too_much = !sources.empty() && is_too_much(sources[0]);
   if (!generated.too_much) generated.kernels = keep(std::move(sources));
   if (generated.kernels.empty() || graph_.symbols.empty()) return launch;

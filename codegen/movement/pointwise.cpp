@@ -298,7 +298,7 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
   if (!merged.outputs[0].axes.empty())
     if (auto source = unaligned_planes(merged, graph, target, wanted_planes_width(merged))) {
       source->name = kernel_name(graph, kernel.nodes);
-      source->schedule = "pointwise";
+      source->schedule = {KernelKind::kPointwise};
       return *std::move(source);
     }
   const Kernel apart = split_axes(merged, graph);
@@ -387,7 +387,7 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
   } else
     source = direct(writes_half_bytes(merged) ? kernel : merged, graph, target);
   source.name = kernel_name(graph, kernel.nodes);
-  source.schedule = "pointwise";
+  source.schedule = {KernelKind::kPointwise};
   return source;
 }
 

@@ -8,7 +8,7 @@
 
 #include "analysis/kernel/kernel.h"
 #include "codegen/expr/kernel_source.h"
-#include "codegen/tuning/schedule_choice.h"
+#include "schedule/plan/schedule_choice.h"
 #include "schedule/target/target.h"
 
 namespace fusec {

@@ -19,14 +19,14 @@ class StagedCopyEmitter : private StagedCopyBlock {
 
   KernelSource emit() {
     writer_.use("dynamic_shared");
-    writer_.use("staged_copy");
+    writer_.use({KernelKind::kStagedCopy});
     find_block();
     copy_operands();
     plan_.width > 0 ? store_vectors() : store_words();
     KernelSource source = writer_.finish(kernel_comment(graph_, kernel_), plan_.threads, 1);
     source.grid[0] = grid();
     source.dynamic_shared = plan_.bytes;
-    source.schedule = "staged_copy";
+    source.schedule = {KernelKind::kStagedCopy};
     return source;
   }
 

@@ -59,7 +59,7 @@ class MultiRowBlockEmitter {
     source.grid[0] = simplify(blocks_, pool.bounds());
     source.dynamic_shared = 4 * plan_.elements;
     source.name = kernel_name(graph_, original.nodes);
-    source.schedule = "row_reduction";
+    source.schedule = {KernelKind::kRowReduction};
     source.rows_stay_resident = true;
     // A block reads all operands of its rows before the barrier that precedes the stores. Outputs with one element per
     // row are stored by a thread of the warp that reduced the row.

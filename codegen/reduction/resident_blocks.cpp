@@ -31,7 +31,7 @@ KernelSource clear_counters(const RowForm& form, const Graph& graph, bool wide) 
       {"The next kernel's counters: the part of a row that a block takes, and how many blocks of a row have come."},
       kThreads);
   source.name = "clear_counters";
-  source.schedule = "row_counters";
+  source.schedule = {KernelKind::kRowCounters};
   source.unaligned_vectors = true;
   return source;
 }

@@ -80,7 +80,8 @@ class RowEmitter {
     source.grid[0] = blocks;
     source.resident_blocks = layout_.resident_blocks;
     source.name = kernel_name(graph_, original.nodes);
-    source.schedule = layout_.reduction_group == ReductionGroup::kColumn ? "column_reduction" : "row_reduction";
+    const bool by_columns = layout_.reduction_group == ReductionGroup::kColumn;
+    source.schedule = {by_columns ? KernelKind::kColumnReduction : KernelKind::kRowReduction};
     source.rows_stay_resident = row_loops_.rows_stay_resident() && !row_loops_.reads_again();
     // Threads without a row of their own read another thread's row, which may be stored before. That matters only if
     // results overwrite loaded elements without a barrier in between. The last of several kernels only combines partial

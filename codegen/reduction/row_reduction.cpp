@@ -1,7 +1,6 @@
 #include "codegen/reduction/row_reduction.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "analysis/kernel/copy_expr.h"
 #include "codegen/access/direct.h"
@@ -12,9 +11,7 @@
 #include "codegen/reduction/strided_reduction_emitter.h"
 #include "codegen/reduction/transposed_row_reduction_emitter.h"
 #include "ir/type.h"
-#include "schedule/kernel_forms.h"
 #include "schedule/reduction/extra_outputs.h"
-#include "schedule/reduction/row_candidates.h"
 
 namespace fusec {
 namespace {
@@ -70,24 +67,16 @@ KernelSource transposed(const TransposedRowReduction& plan, const Kernel& kernel
 
 }  // namespace
 
-std::vector<KernelSource> row_reduction(const FormOfKernel& form_of_kernel, const Kernel& kernel, const Graph& graph,
-                                        const Target& target, ScheduleChoice& choices) {
-  const std::optional<RowCandidates>& candidates = row_candidates(form_of_kernel, kernel, graph, target);
-  if (!candidates) return {};
-  std::vector<std::string> names;
-  for (const TransposedRowReduction& plan : candidates->transposed) names.push_back(name_of(plan));
-  for (const MultiRowBlock& plan : candidates->multi_row) names.push_back(name_of(plan));
-  if (candidates->strided) names.push_back(name_of(*candidates->strided));
-  for (const RowLayout& layout : candidates->layouts) names.push_back(name_of(layout));
-  std::size_t taken = choices.take(std::move(names));
-  if (taken < candidates->transposed.size()) return {transposed(candidates->transposed[taken], kernel, graph)};
-  taken -= candidates->transposed.size();
-  const std::size_t together = candidates->multi_row.size() + (candidates->strided ? 1 : 0);
-  const RowForm& form = candidates->form;
+std::vector<KernelSource> row_reduction(const RowCandidates& candidates, std::size_t taken, const Kernel& kernel,
+                                        const Graph& graph, const Target& target) {
+  if (taken < candidates.transposed.size()) return {transposed(candidates.transposed[taken], kernel, graph)};
+  taken -= candidates.transposed.size();
+  const std::size_t together = candidates.multi_row.size() + (candidates.strided ? 1 : 0);
+  const RowForm& form = candidates.form;
   if (taken >= together)
-    return in_layout(form, candidates->layouts[taken - together], candidates->direction, kernel, graph, target);
-  if (taken >= candidates->multi_row.size()) return strided(*candidates->strided, kernel, graph);
-  const MultiRowBlock& plan = candidates->multi_row[taken];
+    return in_layout(form, candidates.layouts[taken - together], candidates.direction, kernel, graph, target);
+  if (taken >= candidates.multi_row.size()) return strided(*candidates.strided, kernel, graph);
+  const MultiRowBlock& plan = candidates.multi_row[taken];
   const IndexExpr threads = point_count(form.kernel.pool, form.rows) * plan.lanes;
   const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
   return {emit_multi_row_block(form, graph, plan, wide, kernel)};

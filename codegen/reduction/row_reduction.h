@@ -7,15 +7,14 @@
 
 #include "analysis/kernel/kernel.h"
 #include "codegen/expr/kernel_source.h"
-#include "codegen/tuning/schedule_choice.h"
-#include "schedule/kernel_forms.h"
+#include "schedule/reduction/row_candidates.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
 
-// For kernels of the form `rows`. Empty if single threads are faster (small windows). Several kernels if few long rows
-// need many blocks each: the first kernels store partial results, the next combine them.
-std::vector<KernelSource> row_reduction(const FormOfKernel& form_of_kernel, const Kernel& kernel, const Graph& graph,
-                                        const Target& target, ScheduleChoice& choices);
+// `taken` counts the candidates over all lists, in their order. Empty if segments of rows fit no vectors. Several
+// kernels if few long rows need many blocks each: the first kernels store partial results, the next combine them.
+std::vector<KernelSource> row_reduction(const RowCandidates& candidates, std::size_t taken, const Kernel& kernel,
+                                        const Graph& graph, const Target& target);
 
 }  // namespace fusec

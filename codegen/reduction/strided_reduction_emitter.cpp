@@ -48,7 +48,7 @@ class StridedReductionEmitter {
                  pool_.bounds());
     source.resident_blocks = plan_.resident_blocks ? plan_.chunks : 1;
     source.name = kernel_name(graph_, original.nodes);
-    source.schedule = "column_reduction";
+    source.schedule = {KernelKind::kColumnReduction};
     source.rows_stay_resident = kernel_.register_vectors > 0;
     source.unaligned_vectors = true;
     // Each element is last read by the thread that stores it, and no vector spans two groups.

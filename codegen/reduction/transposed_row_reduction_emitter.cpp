@@ -53,7 +53,7 @@ class TransposedRowReductionEmitter {
     source.grid[0] = simplify(point_count(pool_, plan_.outer) * plan_.strips(), pool_.bounds());
     source.dynamic_shared = 4 * plan_.words;
     source.name = kernel_name(graph_, original.nodes);
-    source.schedule = "row_reduction";
+    source.schedule = {KernelKind::kRowReduction};
     source.rows_stay_resident = true;
     // A block reads all operands of its rows before the barrier that precedes the stores.
     source.owns_rows = !has_indirect_loads(form_.kernel);

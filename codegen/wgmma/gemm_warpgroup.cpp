@@ -91,7 +91,7 @@ KernelSource WarpgroupEmitter::emit() {
   source.has_named_registers = has_named_accumulators();
   const bool of_image = std::ranges::any_of(
       parts_[0]->form.loops, [](const WarpgroupLoop& loop) { return loop.image() || loop.has_image_boxes(); });
-  source.schedule = of_image ? "convolution_wgmma" : "gemm_wgmma";
+  source.schedule = {of_image ? KernelKind::kConvolution : KernelKind::kGemm, MatrixUnit::kWarpgroup};
   return source;
 }
 

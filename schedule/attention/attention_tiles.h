@@ -64,6 +64,10 @@ inline double bytes_in_flight(const AttentionTiles& tiles) {
 // Returns tiles for warpgroups; nothing unless the target has them and there are enough rows. The caller checks whether
 // TMA can copy the operands.
 std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Target& target);
+struct AttentionCandidates {
+  AttentionTiles by_warps;
+  std::optional<AttentionTiles> by_warpgroups = {};  // taken where blocks do not split the keys and TMA can copy
+};
 // Returns these tiles with at most 64 keys: half the scores, and half the code, per thread.
 AttentionTiles with_fewer_keys(AttentionTiles tiles, const Target& target);
 

@@ -104,8 +104,4 @@ bool stores_nothing(const Graph& graph, const Kernel& kernel) {
                              [&](const KernelOutput& o) { return bytes_at_hint(o.type, graph.symbols) == 0; });
 }
 
-double predicted_us(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
-  return stores_nothing(graph, kernel) ? 0 : predict(work_of(graph, kernel, form, target), target).total * 1e6;
-}
-
 }  // namespace fusec

@@ -17,8 +17,8 @@
 #include <string_view>
 
 #include "analysis/kernel/kernel.h"
+#include "ir/graph.h"
 #include "schedule/cost/work.h"
-#include "schedule/kernel_forms.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -48,8 +48,5 @@ Work horizontally_fused(const Work& a, const Work& b, const Target& target);
 
 // Returns whether all outputs of the kernel are empty tensors.
 bool stores_nothing(const Graph& graph, const Kernel& kernel);
-
-// Returns the predicted microseconds of one kernel; 0 if it stores nothing.
-double predicted_us(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target);
 
 }  // namespace fusec

@@ -1,17 +1,11 @@
-// Counts the work of a kernel from its expressions, with symbols at their hints: executed operations by unit, bytes of
-// global memory, and the launch that its form leads to.
+// The work of a kernel, with symbols at their hints: executed operations by unit, bytes of global memory, and the
+// launch that its plan leads to. schedule/plan/count_work counts it from the kernel's expressions.
 //
 //   silu:    3 M N operations (a sigmoid is two)                 linear:   2 M N K, on tensor cores if operands allow
 //
-// This counts how often a formula's operations are executed. analysis/kernel/formula_flops counts how many the formula
+// It says how often a formula's operations are executed. analysis/kernel/formula_flops counts how many the formula
 // has, whatever the form.
 #pragma once
-
-#include <cstdint>
-
-#include "ir/graph.h"
-#include "schedule/kernel_forms.h"
-#include "schedule/target/target.h"
 
 namespace fusec {
 
@@ -33,11 +27,5 @@ struct Work {
   // For several kernels in one launch: seconds of memory and of compute if they ran one after the other.
   double separate_memory = 0, separate_compute = 0;
 };
-
-// Counts the work of a kernel. The target decides the tiles of a product (schedule/gemm/gemm_form.h).
-Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target);
-
-// Counts what an op without a formula, or a copy, reads and writes.
-Work work_of_special(const Graph& graph, const Node& node);
 
 }  // namespace fusec

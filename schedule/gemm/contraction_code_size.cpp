@@ -3,9 +3,6 @@
 #include <algorithm>
 
 #include "analysis/kernel/operation_work.h"
-#include "schedule/gemm/convolution_form.h"
-#include "schedule/gemm/gemm_form.h"
-#include "schedule/gemm/skinny_gemm_form.h"
 #include "schedule/gemm/warpgroup_gemm_form.h"
 
 namespace fusec {
@@ -100,14 +97,11 @@ ContractionCodeSize skinny_gemm_code_size(const Kernel& kernel, const Contractio
   return {kCodeOfSkinnyGemm + code_of_accumulators(kernel, contraction) + transformed};
 }
 
-ContractionCodeSize contraction_code_size(const Graph& graph, const Kernel& shaped, const Contraction& contraction,
+ContractionCodeSize contraction_code_size(const Kernel& shaped, const Contraction& contraction, const GemmForm* gemm,
                                           const Target& target) {
-  if (const auto few = find_skinny_gemm(graph, shaped, contraction, target))
-    return skinny_gemm_code_size(shaped, contraction, *few);
   const double accumulators = code_of_accumulators(shaped, contraction);
-  const auto gemm = find_gemm(graph, shaped, contraction, target);
   if (!gemm) return {kGathered + accumulators};
-  const WarpgroupCandidate candidate{&shaped, &contraction, &*gemm};
+  const WarpgroupCandidate candidate{&shaped, &contraction, gemm};
   const std::vector<WarpgroupGemmForm> forms = find_warpgroup_gemms({&candidate, 1}, target);
   if (forms.empty()) return {kTiles + accumulators + code_of_operands(*gemm, kComputed) + code_in_lanes(*gemm)};
   const double own = kTiles + code_of_accumulators(shaped, contraction, kMuchCodeByWarpgroup) +

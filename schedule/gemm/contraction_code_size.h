@@ -11,11 +11,9 @@
 //     tiles of 256 columns           1.6 once per launch, and 1 more per transformed operand
 #pragma once
 
-#include <vector>
-
 #include "analysis/kernel/kernel.h"
-#include "ir/graph.h"
 #include "schedule/gemm/contraction.h"
+#include "schedule/gemm/gemm_form.h"
 #include "schedule/gemm/skinny_gemm_form.h"
 #include "schedule/target/target.h"
 
@@ -35,10 +33,10 @@ struct ContractionCodeSize {
   }
 };
 
-// The code size of a kernel with a contraction, with the form that it would get.
+// The code size of a kernel with a contraction: as a skinny GEMM, and with these tiles; null for gathered elements.
 ContractionCodeSize skinny_gemm_code_size(const Kernel& kernel, const Contraction& contraction,
                                           const SkinnyGemmForm& form);
-ContractionCodeSize contraction_code_size(const Graph& graph, const Kernel& shaped, const Contraction& contraction,
+ContractionCodeSize contraction_code_size(const Kernel& shaped, const Contraction& contraction, const GemmForm* gemm,
                                           const Target& target);
 
 // True if the accumulators of a kernel exceed the limit, estimated from the operands alone. Two never do.

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "analysis/kernel/loads.h"
 #include "schedule/gemm/split_k.h"
@@ -422,30 +421,6 @@ std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kern
   const WarpgroupGemmForm& form = ranking[0].forms[0];
   if (!fills_tiles(kernel, *form.contraction, has_channels_first(form) ? kQuarterFull : kHalfFull)) return {};
   return ranking;
-}
-
-namespace {
-
-std::optional<WarpgroupGemms> best_below(std::vector<WarpgroupGemms> ranking, double cycles) {
-  if (ranking.empty() || ranking[0].cycles >= cycles) return std::nullopt;
-  return std::move(ranking[0]);
-}
-
-}  // namespace
-
-std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& contraction, const Target& target) {
-  return best_below(rank_warpgroup_gemms({&contraction, 1}, target), contraction.form->cycles);
-}
-
-std::optional<WarpgroupGemms> best_warpgroup_convolution(const Graph& graph, const Kernel& kernel,
-                                                         const Contraction& contraction, const ConvolutionForm& form,
-                                                         const Target& target) {
-  return best_below(rank_warpgroup_convolutions(graph, kernel, contraction, form, target), form.cycles);
-}
-
-std::optional<WarpgroupGemms> best_warpgroup_images(const Graph& graph, const Kernel& kernel,
-                                                    const Contraction& contraction, const Target& target) {
-  return best_below(rank_warpgroup_images(graph, kernel, contraction, target), std::numeric_limits<double>::infinity());
 }
 
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> contractions,

@@ -50,13 +50,6 @@ std::vector<WarpgroupGemms> rank_warpgroup_convolutions(const Graph& graph, cons
 // All tilings of a contraction of images without a ConvolutionForm, such as sums over several images, best first.
 std::vector<WarpgroupGemms> rank_warpgroup_images(const Graph& graph, const Kernel& kernel,
                                                   const Contraction& contraction, const Target& target);
-// The best tiling of one GEMM. Returns nullopt when the given form is predicted to be faster.
-std::optional<WarpgroupGemms> best_warpgroup_gemm(const WarpgroupCandidate& contraction, const Target& target);
-std::optional<WarpgroupGemms> best_warpgroup_convolution(const Graph& graph, const Kernel& kernel,
-                                                         const Contraction& contraction, const ConvolutionForm& form,
-                                                         const Target& target);
-std::optional<WarpgroupGemms> best_warpgroup_images(const Graph& graph, const Kernel& kernel,
-                                                    const Contraction& contraction, const Target& target);
 // The best tiling of several GEMMs in one kernel. Empty when the given forms are predicted to be faster.
 std::vector<WarpgroupGemmForm> find_warpgroup_gemms(std::span<const WarpgroupCandidate> contractions,
                                                     const Target& target);

@@ -11,6 +11,7 @@
 #include "ir/type.h"
 #include "schedule/cost/cost_model.h"
 #include "schedule/kernel_forms.h"
+#include "schedule/plan/kernel_planner.h"
 #include "schedule/reduction/row_one_pass.h"
 
 namespace fusec {
@@ -50,7 +51,7 @@ bool are_column_reductions(const RowForm& form) {
 
 // Returns the form with a single row axis; nothing if the kernel has no plain rows.
 std::optional<RowForm> plain_rows(const FormOfKernel& form_of_kernel, const Kernel& kernel, const Graph& graph) {
-  const std::optional<RowForm>& form = row_form(form_of_kernel, kernel, graph);
+  const RowForm* form = row_form_of(kernel, form_of_kernel, graph);
   if (!form || !is_plain(*form)) return std::nullopt;
   RowForm merged = with_rows_merged(*form, graph);
   if (merged.rows.size() != 1 || merged.columns.size() > 1) return std::nullopt;
@@ -460,11 +461,11 @@ class Finder {
   };
   std::optional<Times> times_of(CrossRowUnits& folded) const {
     const Target beside = as_seen_in_shared_launch(target_);
-    const Work of_rows = work_of(graph_, kernel(folded.rows), *forms_[folded.rows], beside);
+    const Work of_rows = KernelPlanner(kernel(folded.rows), *forms_[folded.rows], graph_, beside).work();
     std::optional<Work> of_columns;
     bool waits = false;
     for (const std::uint32_t u : folded.columns) {
-      const Work one = work_of(graph_, kernel(u), *forms_[u], beside);
+      const Work one = KernelPlanner(kernel(u), *forms_[u], graph_, beside).work();
       of_columns = of_columns ? horizontally_fused(*of_columns, one, target_) : one;
       waits = waits || !waits_for_none(units_, u, u);
     }

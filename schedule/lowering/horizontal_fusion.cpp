@@ -9,13 +9,10 @@
 
 #include "analysis/kernel/kernel_signature.h"
 #include "schedule/gemm/contraction_code_size.h"
-#include "schedule/gemm/gemm_form.h"
-#include "schedule/gemm/gemv.h"
-#include "schedule/gemm/skinny_gemm_form.h"
 #include "schedule/gemm/warpgroup_gemm_form.h"
 #include "schedule/lowering/cross_row_reduction.h"
 #include "schedule/lowering/light_code_size.h"
-#include "schedule/reduction/row_candidates.h"
+#include "schedule/plan/kernel_planner.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -91,21 +88,13 @@ bool is_one_by_one(const std::vector<LoweredUnit>& units) {
 // Returns whether one persistent grid of warpgroups computes the tiles of all these products.
 bool are_multiplied_together(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                              const std::vector<std::uint32_t>& launch, const Target& target) {
-  if (target.compute_capability != 90 || !target.architecture_specific) return false;
-  std::vector<GemmForm> gemms;
-  std::vector<WarpgroupCandidate> candidates;
-  gemms.reserve(launch.size());
+  if (!has_warpgroups(target)) return false;
+  std::vector<KernelPlanner> planners;
   for (const std::uint32_t u : launch) {
-    if (!forms[u] || forms[u]->form != KernelForm::kTensorCoreContraction) return false;
-    const Kernel& shaped = forms[u]->rewritten ? *forms[u]->rewritten : units[u].kernel;
-    const Contraction& contraction = *forms[u]->contraction;
-    if (find_skinny_gemm(graph, shaped, contraction, target)) return false;
-    auto gemm = find_gemm(graph, shaped, contraction, target);
-    if (!gemm) return false;
-    gemms.push_back(*std::move(gemm));
-    candidates.push_back({&shaped, &contraction, &gemms.back()});
+    if (!forms[u]) return false;
+    planners.emplace_back(units[u].kernel, *forms[u], graph, target);
   }
-  return !find_warpgroup_gemms(candidates, target).empty();
+  return !multiplied_together(planners).empty();
 }
 
 }  // namespace
@@ -152,12 +141,14 @@ struct UnitOnTarget {
   bool is_folded = false;  // folded by another unit, and launched with it
 };
 
-double code_of_light(const Kernel& kernel, const Gemv* vector, const RowCandidates* of_rows, const Graph& graph) {
-  if (vector) {
-    const ContractionMatch& answer = vector->answer;
-    return skinny_gemm_code_size(answer.kernel ? *answer.kernel : kernel, *answer.contraction, vector->form).sum();
-  }
-  return of_rows ? light_code_size(*of_rows, graph) : light_code_size(kernel, graph);
+// `rows`: the candidates that the kernel would have in the launch, if it has rows.
+double code_of_light(const KernelPlanner& planner, const RowCandidates* rows) {
+  if (rows) return light_code_size(*rows, planner.graph());
+  const bool of_rows = planner.form().form == KernelForm::kRowReduction;
+  const Gemv* vector = of_rows ? planner.gemv() : nullptr;
+  if (!vector) return light_code_size(planner.kernel(), planner.graph());
+  const ContractionMatch& match = vector->answer;
+  return skinny_gemm_code_size(match.kernel ? *match.kernel : planner.kernel(), *match.contraction, vector->form).sum();
 }
 
 std::vector<std::vector<std::uint32_t>> arranged(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
@@ -294,46 +285,27 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
   for (std::size_t u = 0; u < units.size(); ++u) {
     if (!forms[u] || !on_target[u].folded.empty() || on_target[u].is_folded) continue;
     const Kernel& kernel = units[u].kernel;
-    const Gemv* vector = nullptr;
-    const RowCandidates* of_rows = nullptr;
-    const auto rows_on = [&](const Target& which) {
-      const std::optional<RowCandidates>& found = row_candidates(*forms[u], kernel, graph, which);
-      return found ? &*found : nullptr;
-    };
-    if (forms[u]->form == KernelForm::kRowReduction)
-      if (const std::optional<Gemv>& found = gemv_of(*forms[u], kernel, graph, target)) vector = &*found;
-    if (forms[u]->form == KernelForm::kRowReduction && !vector) of_rows = rows_on(target);
-    const RowLaunch launch = of_rows ? row_launch(*of_rows, graph) : RowLaunch{};
+    const KernelPlanner planner(kernel, *forms[u], graph, target);
+    const bool of_rows = forms[u]->form == KernelForm::kRowReduction;
+    const RowLaunch launch = of_rows ? planner.row_launch() : RowLaunch{};
     on_target[u].launches = static_cast<std::size_t>(launch.launches);
+    const RowCandidates* rows = of_rows && !planner.gemv() ? planner.rows() : nullptr;
     if (launch.blocks_per_row > 1) {
-      const RowCandidates* alongside = rows_on(as_seen_in_shared_launch(target));
+      const Target shared = as_seen_in_shared_launch(target);
+      const RowCandidates* alongside = KernelPlanner(kernel, *forms[u], graph, shared).rows();
       on_target[u].cluster = alongside && row_launch(*alongside, graph).blocks_per_row == 1;
       on_target[u].alone = !on_target[u].cluster;
-      if (on_target[u].cluster) of_rows = alongside;
+      if (on_target[u].cluster) rows = alongside;
     }
+    if (!some) continue;
     if (forms[u]->contraction) {
-      const Kernel& shaped = forms[u]->rewritten ? *forms[u]->rewritten : kernel;
-      if (some)
-        on_target[u].contraction = forms[u]->plans.of(kernel, graph, target, [&] {
-          return contraction_code_size(graph, shaped, *forms[u]->contraction, target);
-        });
-    } else if (some && can_fuse_horizontally(forms[u]->form)) {
-      on_target[u].code = code_of_light(kernel, vector, of_rows, graph);
+      on_target[u].contraction = planner.code();
+    } else if (can_fuse_horizontally(forms[u]->form)) {
+      on_target[u].code = code_of_light(planner, rows);
       on_target[u].kind = signature_of(kernel, graph).text;
     }
   }
   return arranged(units, forms, on_target);
-}
-
-std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
-                                                    const Graph& graph, const Target& target) {
-  if (is_one_by_one(units)) return launches_of(units, forms, {}, graph, target);
-  return launches_of(units, forms, cross_row_units(units, forms, graph, target), graph, target);
-}
-
-std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const Graph& graph,
-                                                    const Target& target) {
-  return launches_of(units, is_one_by_one(units) ? FormsOfUnits{} : forms_of(units), graph, target);
 }
 
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units) {

@@ -30,14 +30,9 @@ FormsOfUnits forms_of(const std::vector<LoweredUnit>& units);
 
 // Returns the launches in an executable order: each is one unit, or several kernels in one launch. Alone stand units
 // that launch nothing and, on this target, kernels of block clusters or of blocks that wait for one another. A kernel
-// that takes several launches may share each of them.
-std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
-                                                    const Graph& graph, const Target& target);
-// `folded` is the result of cross_row_units for these units.
+// that takes several launches may share each of them. `folded` is the result of cross_row_units for these units.
 std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
                                                     const std::vector<CrossRowUnits>& folded, const Graph& graph,
-                                                    const Target& target);
-std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUnit>& units, const Graph& graph,
                                                     const Target& target);
 // as_seen_in_shared_launch: the target without features that a kernel in a shared grid cannot use (clusters, warp
 // specialization, stream-K). target_of_launch: the target that the kernels of `launch` may use; a single kernel, and

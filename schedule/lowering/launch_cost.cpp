@@ -4,6 +4,8 @@
 
 #include "analysis/kernel/formula_flops.h"
 #include "schedule/lowering/cross_row_reduction.h"
+#include "schedule/plan/count_work.h"
+#include "schedule/plan/kernel_planner.h"
 
 namespace fusec {
 namespace {
@@ -14,7 +16,7 @@ std::optional<Work> work_of(const Graph& graph, const LoweredUnit& unit, const F
   if (unit.kind == LoweredUnit::Kind::kAlias) return std::nullopt;
   if (unit.kind == LoweredUnit::Kind::kSpecial) return work_of_special(graph, graph.nodes[unit.node]);
   if (stores_nothing(graph, unit.kernel)) return std::nullopt;
-  return work_of(graph, unit.kernel, *form, target);
+  return KernelPlanner(unit.kernel, *form, graph, target).work();
 }
 
 }  // namespace
@@ -36,26 +38,19 @@ std::optional<Work> work_of_launch(const Graph& graph, const std::vector<Lowered
   return work;
 }
 
-Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
-                   const std::vector<std::vector<std::uint32_t>>& launches, const Target& target) {
-  std::vector<CrossRowUnits> folded;
-  if (std::ranges::any_of(launches, [](const auto& launch) { return launch.size() > 1; }))
-    folded = cross_row_units(units, forms, graph, target);
-  Prediction sum;
-  for (const std::vector<std::uint32_t>& launch : launches)
-    if (const auto work = work_of_launch(graph, units, forms, launch, folded, target)) sum += predict(*work, target);
-  return sum;
-}
-
 Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
                    bool together, const Target& target, const Numerics& numerics, FormMemory* known) {
   std::vector<LoweredUnit> units = lower_group(graph, nodes, outputs, false, known);
   set_numerics(units, numerics);
   const FormsOfUnits forms = forms_of(units);
+  std::vector<CrossRowUnits> folded;
+  if (together) folded = cross_row_units(units, forms, graph, target);
   std::vector<std::vector<std::uint32_t>> launches;
-  if (together) launches = launches_of(units, forms, graph, target);
+  if (together) launches = launches_of(units, forms, folded, graph, target);
   for (std::uint32_t u = 0; !together && u < units.size(); ++u) launches.push_back({u});
-  Prediction sum = predict(graph, units, forms, launches, target);
+  Prediction sum;
+  for (const std::vector<std::uint32_t>& launch : launches)
+    if (const auto work = work_of_launch(graph, units, forms, launch, folded, target)) sum += predict(*work, target);
   for (const LoweredUnit& unit : units)
     if (unit.kind == LoweredUnit::Kind::kKernel) sum.flops += formula_flops(unit.kernel);
   return sum;

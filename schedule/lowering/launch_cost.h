@@ -21,12 +21,8 @@ std::optional<Work> work_of_launch(const Graph& graph, const std::vector<Lowered
                                    const std::vector<std::uint32_t>& launch, const std::vector<CrossRowUnits>& folded,
                                    const Target& target);
 
-// Predicts lowered units, launch by launch. Views take no time. Does not count `flops`.
-Prediction predict(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,
-                   const std::vector<std::vector<std::uint32_t>>& launches, const Target& target);
-
-// Predicts a group. `outputs` are the values that others need of these nodes. With `together`, independent kernels
-// share launches (schedule/lowering/horizontal_fusion.h), as under `full`.
+// Predicts a group, launch by launch. Views take no time. `outputs` are the values that others need of these nodes.
+// With `together`, independent kernels share launches (schedule/lowering/horizontal_fusion.h), as under `full`.
 Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
                    bool together, const Target& target, const Numerics& numerics = {}, FormMemory* forms = nullptr);
 

@@ -17,11 +17,11 @@
 #include "ir/error.h"
 #include "ir/tuple_field.h"
 #include "ir/type.h"
-#include "schedule/convolution/stencil_candidates.h"
 #include "schedule/form_memory.h"
 #include "schedule/kernel_forms.h"
 #include "schedule/lowering/horizontal_fusion.h"
 #include "schedule/lowering/separate_rows.h"
+#include "schedule/plan/kernel_planner.h"
 #include "schedule/reduction/row_form.h"
 #include "schedule/target/target.h"
 
@@ -168,8 +168,9 @@ class GroupLowering {
     const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
     if (form->contraction) return kernel;
     const Target any;
-    const auto as_is = loop_instructions(graph_, kernel, *form, any);
-    const auto now = loop_instructions(graph_, *phases, *forms_.of(*phases), any);
+    const auto as_is = loop_instructions(KernelPlanner(kernel, *form, graph_, any));
+    const std::shared_ptr<const FormOfKernel> form_of_phases = forms_.of(*phases);
+    const auto now = loop_instructions(KernelPlanner(*phases, *form_of_phases, graph_, any));
     return as_is && now && *as_is <= *now ? std::move(kernel) : *std::move(phases);
   }
 
@@ -202,7 +203,7 @@ class GroupLowering {
   bool are_segments(const Kernel& kernel) const {
     const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
     if (form->form != KernelForm::kRowReduction) return false;
-    const std::optional<RowForm>& rows = row_form(*form, kernel, graph_);
+    const RowForm* rows = row_form_of(kernel, *form, graph_);
     return rows && !rows->segments.empty();
   }
 

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "schedule/kernel_forms.h"
+#include "schedule/plan/kernel_planner.h"
 #include "schedule/reduction/blocks_per_row.h"
 #include "schedule/reduction/row_form.h"
 
@@ -62,7 +63,7 @@ bool are_separate_rows(const std::vector<LoweredUnit>& parts, const Graph& graph
     const auto form = part.form ? part.form : std::make_shared<const FormOfKernel>(form_of(part.kernel));
     if (form->form == KernelForm::kPointwise) continue;
     if (form->form != KernelForm::kRowReduction) return false;
-    const std::optional<RowForm>& rows = row_form(*form, part.kernel, graph);
+    const RowForm* rows = row_form_of(part.kernel, *form, graph);
     if (!rows || !fit_one_block(*rows)) return false;
     const std::vector<Region> reduced = regions_reduced(*rows);
     for (const Region& region : reduced)

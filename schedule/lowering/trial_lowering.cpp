@@ -2,129 +2,20 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
 #include <functional>
 #include <map>
 #include <set>
 
-#include "analysis/kernel/loads.h"
-#include "schedule/convolution/stencil_candidates.h"
 #include "schedule/cost/cost_model.h"
-#include "schedule/gemm/convolution_form.h"
-#include "schedule/gemm/gemm_form.h"
-#include "schedule/gemm/skinny_gemm_form.h"
-#include "schedule/gemm/warpgroup_gemm_form.h"
 #include "schedule/kernel_forms.h"
 #include "schedule/lowering/cross_row_reduction.h"
 #include "schedule/lowering/horizontal_fusion.h"
 #include "schedule/lowering/launch_cost.h"
 #include "schedule/lowering/lower_group.h"
+#include "schedule/plan/kernel_planner.h"
 
 namespace fusec {
 namespace {
-
-constexpr double kSectors = 8;     // as many bytes come along with an element that is read across memory
-constexpr double kOneAtATime = 3;  // a product that fetches its factors one by one between its steps, of its roof
-
-// Bytes of the tensors that are read across their innermost dimension: neither the last of the output's axes nor the
-// last of a sum, nor of a product's rows and columns, runs along it.
-double bytes_read_across(const Graph& graph, const Kernel& kernel, const std::optional<Contraction>& contraction) {
-  const ExprPool& pool = kernel.pool;
-  std::set<std::uint32_t> along;
-  const auto add_last = [&](const std::vector<std::uint32_t>& axes) {
-    for (std::size_t i = axes.size(); i-- > 0;)
-      if (!pool.extent(axes[i]).is(1)) {
-        along.insert(axes[i]);
-        return;
-      }
-  };
-  const std::vector<ExprId> nodes = reachable(pool, roots_of(kernel));
-  for (const KernelOutput& output : kernel.outputs) add_last(output.axes);
-  for (const ExprId id : nodes)
-    if (pool[id].op == ExprOp::kReduce) add_last(pool[id].axes);
-  if (contraction) add_last(contraction->rows);
-  std::set<ValueId> across;
-  for (const ExprId id : nodes) {
-    const ExprNode& n = pool[id];
-    if (n.op != ExprOp::kLoad) continue;
-    const IndexExpr position = position_of(graph, pool, id);
-    bool runs = false, stands = true;
-    for (const std::uint32_t axis : along) {
-      const Variable v{Variable::Kind::kAxis, axis};
-      runs = runs || coefficient_of(position, v) == 1;
-      stands = stands && !mentions(position, v);
-    }
-    if (!runs && !stands) across.insert(n.source);
-  }
-  double bytes = 0;
-  for (const ValueId v : across) bytes += static_cast<double>(bytes_at_hint(graph.tensor(v), graph.symbols));
-  return bytes;
-}
-
-// Of a product that fetches its factors one by one, at least: what an element costs in instructions and a step in
-// waiting, by the tiles that a multiprocessor makes one after the other.
-double seconds_of_steps(const ExprPool& pool, const Contraction& contraction, const Target& target) {
-  constexpr double kTile = 64, kStep = 32, kAnElement = 40, kInstructionsACycle = 128;
-  const double tiles = std::ceil(points_at_hint(pool, contraction.rows) / kTile) *
-                       std::ceil(points_at_hint(pool, contraction.columns) / kTile) *
-                       points_at_hint(pool, contraction.batch);
-  double cycles = 0;
-  for (const ContractionLoop& loop : contraction.loops) {
-    const double lines = kTile * static_cast<double>(loop.left.size() + loop.right.size());
-    cycles +=
-        std::ceil(points_at_hint(pool, loop.k) / kStep) *
-        (std::ceil(tiles / target.multiprocessors) * lines * kStep * kAnElement / kInstructionsACycle + kCacheLatency);
-  }
-  return target.launch_seconds + cycles / kCyclesPerSecond;
-}
-
-// Of warps or of warpgroups; nothing where no tiles are copied.
-std::optional<double> cycles_of(const Graph& graph, const Kernel& kernel, const Contraction& contraction,
-                                const Target& target) {
-  const auto gemm = find_gemm(graph, kernel, contraction, target);
-  const auto gathered = gemm ? std::nullopt : find_convolution(graph, kernel, contraction, target);
-  const auto wide = gemm       ? best_warpgroup_gemm({&kernel, &contraction, &*gemm, nullptr, &graph}, target)
-                    : gathered ? best_warpgroup_convolution(graph, kernel, contraction, *gathered, target)
-                               : best_warpgroup_images(graph, kernel, contraction, target);
-  if (wide) return wide->cycles;
-  if (gemm) return gemm->cycles;
-  if (gathered) return gathered->cycles;
-  const auto joined = find_joined_convolutions(graph, kernel, contraction, target);
-  // What is predicted of gathered tiles is too little where columns are few; layouts that warpgroups take are better.
-  constexpr double kMore = 2;
-  return joined ? std::optional(kMore * joined->cycles) : std::nullopt;
-}
-
-// What the schedule that would take a kernel needs for what a roof leaves out: how factors of products are fetched, and
-// whether neighbours in memory are read together. 0 where there is nothing of it.
-double seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
-  if (form.form == KernelForm::kPointwise || form.form == KernelForm::kAttention) return 0;  // heads are rows
-  const Kernel& shaped = form.rewritten ? *form.rewritten : kernel;
-  if (const auto& groups = best_grouped_implicit_gemm(graph, kernel, form, target))
-    return target.launch_seconds + groups->cycles / kCyclesPerSecond;
-  if (form.contraction) {
-    if (find_skinny_gemm(graph, shaped, *form.contraction, target)) return 0;
-    if (const auto cycles = cycles_of(graph, shaped, *form.contraction, target))
-      return target.launch_seconds + *cycles / kCyclesPerSecond;
-  }
-  const double roof = predict(work_of(graph, kernel, form, target), target).total;
-  if (form.contraction)
-    return std::max(kOneAtATime * roof, seconds_of_steps(shaped.pool, *form.contraction, target)) +
-           kSectors * bytes_read_across(graph, shaped, form.contraction) / target.bandwidth;
-  const auto loops = loop_instructions(graph, kernel, form, target);
-  return roof + (loops ? 2 * *loops / target.float32_rate : 0) +
-         kSectors * bytes_read_across(graph, shaped, form.contraction) / target.bandwidth;
-}
-
-struct FormSeconds {
-  double seconds = 0;
-};
-
-const FormSeconds& known_seconds_of_form(const Graph& graph, const Kernel& kernel, const FormOfKernel& form,
-                                         const Target& target) {
-  return form.plans.of(kernel, graph, target,
-                       [&] { return FormSeconds{seconds_of_form(graph, kernel, form, target)}; });
-}
 
 // Whether a kernel reads what another one stores, so that it needs a later launch. `may_fold`: two kernels of rows may
 // still become one (schedule/lowering/cross_row_reduction).
@@ -232,7 +123,7 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
       const Target of_launch = target_of_launch(graph_, units, forms, launch, memory_.target());
       double of_parts = 0;
       for (const std::uint32_t u : launch)
-        if (forms[u]) of_parts += known_seconds_of_form(graph_, units[u].kernel, *forms[u], of_launch).seconds;
+        if (forms[u]) of_parts += KernelPlanner(units[u].kernel, *forms[u], graph_, of_launch).seconds_of_form();
       result.form_seconds += std::max(seconds, of_parts);
     }
     const bool kernels = std::ranges::all_of(launch, [&](std::uint32_t u) { return forms[u] != nullptr; });

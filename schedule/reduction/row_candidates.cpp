@@ -90,11 +90,11 @@ bool is_worth_launch(const StridedReduction& plan, const Graph& graph, const Tar
   return sector_overfetch >= kMuch && sector_overfetch * bytes >= kOfLaunch * target.launch_seconds * target.bandwidth;
 }
 
-std::optional<RowCandidates> find_row_candidates(const std::optional<RowForm>& form, const Graph& graph,
-                                                 const Target& target) {
-  if (!form) return std::nullopt;
+}  // namespace
+
+std::optional<RowCandidates> find_row_candidates(const RowForm& form, const Graph& graph, const Target& target) {
   RowCandidates candidates{
-      .form = *form, .direction = {}, .transposed = {}, .multi_row = {}, .strided = {}, .layouts = {}};
+      .form = form, .direction = {}, .transposed = {}, .multi_row = {}, .strided = {}, .layouts = {}};
   candidates.direction = direction_of(candidates.form, graph);
   if (candidates.form.columns.empty() && candidates.direction.product) return std::nullopt;
   // Two operands that repeat over different rows look like a matrix product; with columns it is none.
@@ -114,23 +114,13 @@ std::optional<RowCandidates> find_row_candidates(const std::optional<RowForm>& f
   return candidates;
 }
 
-}  // namespace
-
-const std::optional<RowCandidates>& row_candidates(const FormOfKernel& form, const Kernel& kernel, const Graph& graph,
-                                                   const Target& target) {
-  return form.plans.of(kernel, graph, target,
-                       [&] { return find_row_candidates(row_form(form, kernel, graph), graph, target); });
-}
-
-const std::optional<Gemv>& gemv_of(const FormOfKernel& form, const Kernel& kernel, const Graph& graph,
-                                   const Target& target) {
-  return form.plans.of(kernel, graph, target, [&] { return find_gemv(kernel, graph, target); });
-}
-
-RowLaunch row_launch(const FormOfKernel& form, const Kernel& kernel, const Graph& graph, const Target& target) {
-  if (gemv_of(form, kernel, graph, target)) return {};
-  const std::optional<RowCandidates>& candidates = row_candidates(form, kernel, graph, target);
-  return candidates ? row_launch(*candidates, graph) : RowLaunch{};
+std::vector<std::string> names_of(const RowCandidates& candidates) {
+  std::vector<std::string> names;
+  for (const TransposedRowReduction& plan : candidates.transposed) names.push_back(name_of(plan));
+  for (const MultiRowBlock& plan : candidates.multi_row) names.push_back(name_of(plan));
+  if (candidates.strided) names.push_back(name_of(*candidates.strided));
+  for (const RowLayout& layout : candidates.layouts) names.push_back(name_of(layout));
+  return names;
 }
 
 RowLaunch row_launch(const RowCandidates& candidates, const Graph& graph) {

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "schedule/gemm/gemv.h"
 #include "schedule/reduction/multi_row_block.h"
 #include "schedule/reduction/row_layout.h"
 #include "schedule/reduction/strided_reduction.h"
@@ -24,13 +24,11 @@ struct RowCandidates {
   std::vector<RowLayout> layouts;
 };
 
-// Nothing if no reduction depends on output axes alone, or if single threads are faster.
-const std::optional<RowCandidates>& row_candidates(const FormOfKernel& form, const Kernel& kernel, const Graph& graph,
-                                                   const Target& target);
+// Nothing if single threads are faster.
+std::optional<RowCandidates> find_row_candidates(const RowForm& form, const Graph& graph, const Target& target);
 
-// The GEMV that a kernel of rows is; nothing if it is none.
-const std::optional<Gemv>& gemv_of(const FormOfKernel& form, const Kernel& kernel, const Graph& graph,
-                                   const Target& target);
+// Of all candidates, in the order of the lists above.
+std::vector<std::string> names_of(const RowCandidates& candidates);
 
 // The launches of the best candidate.
 struct RowLaunch {
@@ -42,7 +40,6 @@ struct RowLaunch {
   // For transposed row reductions; else 0.
   double blocks = 0, threads = 0, shared_bytes = 0;
 };
-RowLaunch row_launch(const FormOfKernel& form, const Kernel& kernel, const Graph& graph, const Target& target);
 RowLaunch row_launch(const RowCandidates& candidates, const Graph& graph);
 
 // Elements of a row in the text of the best candidate, after unrolling.

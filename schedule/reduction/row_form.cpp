@@ -325,10 +325,6 @@ std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
   return with_rows_folded(std::move(form), graph);
 }
 
-const std::optional<RowForm>& row_form(const FormOfKernel& form, const Kernel& kernel, const Graph& graph) {
-  return form.plans.of(kernel, graph, [&] { return row_form(kernel, graph); });
-}
-
 RowForm with_rows_merged(const RowForm& form, const Graph& graph) {
   RowForm merged = form;
   for (std::size_t i = form.rows.size(); i-- > 1;) {

@@ -16,8 +16,6 @@
 
 namespace fusec {
 
-struct FormOfKernel;
-
 struct RowForm {
   Kernel kernel;  // output axes: rows, then columns
   std::vector<std::uint32_t> rows, columns;
@@ -37,7 +35,6 @@ std::vector<std::uint32_t> columns_without(const RowForm& form, const KernelOutp
 
 // Nothing if no reduction depends on output axes alone.
 std::optional<RowForm> row_form(const Kernel& kernel, const Graph& graph);
-const std::optional<RowForm>& row_form(const FormOfKernel& form, const Kernel& kernel, const Graph& graph);
 
 // Merges nested axes of rows into one.
 RowForm with_rows_merged(const RowForm& form, const Graph& graph);

@@ -15,7 +15,7 @@ std::string schedules_of(const LoweredPlan& plan) {
   std::string names;
   for (const LoweredStep& step : plan.groups[0].steps)
     names += (names.empty() ? "" : " ") +
-             (step.kind == LoweredStep::Kind::kKernel ? plan.kernels[step.kernel].schedule : std::string("copy"));
+             (step.kind == LoweredStep::Kind::kKernel ? name(plan.kernels[step.kernel].schedule) : std::string("copy"));
   return names;
 }
 

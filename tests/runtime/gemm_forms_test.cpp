@@ -78,7 +78,7 @@ TEST_CASE("what is a gemm: aligned factors, gathered or computed on their way as
   const auto is_gemm = [](const char* inputs, const char* nodes) {
     const Graph graph = short_model(inputs, nodes, "h");
     const LoweredPlan plan = lower_plan(graph, plain_plan(graph, true), Target{}, {});
-    return plan.kernels.back().schedule.starts_with("gemm");
+    return name(plan.kernels.back().schedule).starts_with("gemm");
   };
   CHECK(is_gemm("x float16 64,64; w float16 64,64", "h = linear x w"));
   CHECK_FALSE(is_gemm("x float16 64,60; w float16 64,60", "h = linear x w"));

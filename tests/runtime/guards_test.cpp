@@ -129,7 +129,7 @@ int eights_taken(const BuiltModel& model, const std::vector<std::int64_t>& symbo
   const ResolvedPlan resolved = resolve_steps(model.launch, symbols);
   REQUIRE(resolved.steps.size() == 1);
   const KernelSource& kernel = model.launch.kernels.at(resolved.steps[0].kernel);
-  if (kernel.schedule != "few_rows_mma") return 0;
+  if (kernel.schedule.kind != KernelKind::kSkinnyGemm) return 0;
   for (const int eights : {1, 2, 3, 4})
     if (kernel.text.find("bool row_there[" + std::to_string(eights) + "];") != std::string::npos) return eights;
   return -1;

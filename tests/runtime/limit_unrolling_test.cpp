@@ -54,7 +54,7 @@ TEST_CASE("functions of doubles, and the prelude's of either, are called as they
 TEST_CASE("loops that need not be are unrolled as far as NVRTC has time for them") {
   const auto behind_warpgroups = [](const std::string& value) {
     KernelSource source = kernel_of(std::string(kUnrollToFit), value);
-    source.schedule = "gemm_wgmma";
+    source.schedule = {KernelKind::kGemm, MatrixUnit::kWarpgroup};
     limit_unrolling(source);
     return source.text;
   };
@@ -69,7 +69,7 @@ TEST_CASE("loops that need not be are unrolled as far as NVRTC has time for them
 TEST_CASE("loops of little code are unrolled whatever stands beside them") {
   KernelSource source = kernel_of(std::string(kUnrollToFit), "fabsf(y[e])");
   for (int i = 0; i < 60; ++i) source.text += "  y[0] = tanf(y[0]);\n";
-  source.schedule = "gemm_wgmma";
+  source.schedule = {KernelKind::kGemm, MatrixUnit::kWarpgroup};
   limit_unrolling(source);
   CHECK(compile_time(source.text).ms > kMaxCompileMs);
   CHECK(source.text.find("#pragma unroll\n") != std::string::npos);
@@ -79,7 +79,7 @@ TEST_CASE("a loop may name how often it is unrolled at most") {
   const std::string loop = std::string(kUnrollToFit) + " 4";
   CHECK(with_calls(loop, "fabsf(y[e])") == kernel_of("#pragma unroll 4", "fabsf(y[e])").text);
   KernelSource source = kernel_of(loop, "sinf(cosf(y[e]))");
-  source.schedule = "gemm_wgmma";
+  source.schedule = {KernelKind::kGemm, MatrixUnit::kWarpgroup};
   for (int i = 0; i < 19; ++i) source.text += "  y[0] = tanf(y[0]);\n";
   const std::string behind = source.text.substr(source.text.find("y[0]"));
   limit_unrolling(source);

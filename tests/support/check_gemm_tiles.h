@@ -34,7 +34,7 @@ inline void check_gemm(const Nvrtc& nvrtc, const GemmCase& c, const char* arch,
   for (LoweredGroup& group : plan.groups)
     for (LoweredStep& step : group.steps) step.special.clear();  // the general form, whatever the symbols' values
   plan.kernels.resize(1);
-  CHECK(plan.kernels[0].schedule.starts_with("gemm"));
+  CHECK(name(plan.kernels[0].schedule).starts_with("gemm"));
   const auto [kernel, product] = product_of(graph);
   std::optional<GemmForm> tiled = find_gemm(graph, kernel, product, target);
   REQUIRE(tiled);

@@ -159,7 +159,7 @@ class LoweredRun {
     }
     const emulator::Report report = emulator::run(module, launch, memory_);
     if (!report.findings.empty())
-      findings += kernel.name + " " + kernel.schedule + ": " + emulator::describe(report) + "\n";
+      findings += kernel.name + " " + name(kernel.schedule) + ": " + emulator::describe(report) + "\n";
   }
 
   const Graph& graph_;

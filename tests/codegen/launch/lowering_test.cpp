@@ -32,7 +32,7 @@ LoweredPlan lower_together(const Graph& graph, const EmitOptions& options = {}) 
 std::vector<std::string> schedules_of(const LoweredPlan& plan) {
   std::vector<std::string> names;
   for (const LoweredStep& step : plan.groups[0].steps)
-    names.push_back(step.kind == LoweredStep::Kind::kKernel ? plan.kernels[step.kernel].schedule : "copy");
+    names.push_back(step.kind == LoweredStep::Kind::kKernel ? name(plan.kernels[step.kernel].schedule) : "copy");
   return names;
 }
 
@@ -106,7 +106,7 @@ TEST_CASE("softmax stays whole with what follows it, and is stored before a prod
                               R"("r")");
   const LoweredPlan plan = lower_together(product);
   REQUIRE(plan.groups[0].steps.size() == 2);
-  CHECK(plan.kernels[plan.groups[0].steps[0].kernel].schedule == "row_reduction");
+  CHECK(plan.kernels[plan.groups[0].steps[0].kernel].schedule.kind == KernelKind::kRowReduction);
   compiled(plan);
 }
 

@@ -4,10 +4,10 @@
 #include <string>
 
 #include "ir/text.h"
-#include "schedule/convolution/stencil_candidates.h"
 #include "schedule/gemm/convolution_form.h"
 #include "schedule/kernel_forms.h"
 #include "schedule/lowering/lower_group.h"
+#include "schedule/plan/kernel_planner.h"
 
 namespace fusec::test {
 namespace {
@@ -31,7 +31,8 @@ struct Layer {
     return find_convolution(graph, form.rewritten ? *form.rewritten : kernel, *form.contraction, target_for(arch));
   }
   std::optional<GroupedImplicitGemm> windows(const std::string& arch) const {
-    return best_grouped_implicit_gemm(graph, kernel, form, target_for(arch));
+    const Target target = target_for(arch);
+    return best_grouped_implicit_gemm(KernelPlanner(kernel, form, graph, target));
   }
 };
 

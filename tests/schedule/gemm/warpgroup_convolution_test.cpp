@@ -4,9 +4,8 @@
 #include <string>
 
 #include "ir/text.h"
-#include "schedule/gemm/warpgroup_gemm_form.h"
-#include "schedule/kernel_forms.h"
 #include "schedule/lowering/lower_group.h"
+#include "schedule/plan/kernel_planner.h"
 
 namespace fusec::test {
 namespace {
@@ -55,14 +54,11 @@ Found find(const Layer& layer, const Target& target = target_for("sm_90a")) {
   for (NodeId n = 0; n < graph.nodes.size(); ++n) nodes.push_back(n);
   const std::vector<LoweredUnit> units = lower_group(graph, nodes, graph.outputs);
   REQUIRE(units.size() == 1);
-  const FormOfKernel form = form_of(units[0].kernel);
-  REQUIRE(form.contraction);
-  const Kernel& kernel = form.rewritten ? *form.rewritten : units[0].kernel;
-  if (const auto gemm = find_gemm(graph, kernel, *form.contraction, target))
-    return {true, best_warpgroup_gemm({&kernel, &*form.contraction, &*gemm}, target)};
-  const auto convolution = find_convolution(graph, kernel, *form.contraction, target);
-  REQUIRE(convolution);
-  return {false, best_warpgroup_convolution(graph, kernel, *form.contraction, *convolution, target)};
+  REQUIRE(units[0].form->contraction);
+  const KernelPlanner planner(units[0].kernel, *units[0].form, graph, target);
+  REQUIRE(planner.kind_of_tiles() != KernelKind::kContraction);
+  const WarpgroupGemms* wide = planner.best_warpgroups();
+  return {planner.gemm() != nullptr, wide ? std::optional(*wide) : std::nullopt};
 }
 
 const WarpgroupOperand& image_of(const Found& found) {

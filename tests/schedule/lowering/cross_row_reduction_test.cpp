@@ -28,7 +28,7 @@ Group group_of(const std::string& text) {
   const Target target = target_for("sm_90a");
   const FormsOfUnits forms = forms_of(group.units);
   group.folded = cross_row_units(group.units, forms, group.graph, target);
-  group.launches = launches_of(group.units, forms, group.graph, target).size();
+  group.launches = launches_of(group.units, forms, group.folded, group.graph, target).size();
   return group;
 }
 

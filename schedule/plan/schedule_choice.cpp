@@ -1,4 +1,4 @@
-#include "codegen/tuning/schedule_choice.h"
+#include "schedule/plan/schedule_choice.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "schedule/cost/work.h"
+#include "schedule/plan/count_work.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,14 +8,9 @@
 #include "analysis/kernel/counted_points.h"
 #include "analysis/kernel/operation_work.h"
 #include "ir/type.h"
-#include "schedule/attention/attention_tiles.h"
 #include "schedule/attention/split_kv.h"
-#include "schedule/convolution/stencil_candidates.h"
-#include "schedule/gemm/convolution_form.h"
-#include "schedule/gemm/gemm_form.h"
 #include "schedule/gemm/split_k.h"
-#include "schedule/gemm/warpgroup_gemm_form.h"
-#include "schedule/reduction/row_candidates.h"
+#include "schedule/plan/kernel_planner.h"
 
 namespace fusec {
 namespace {
@@ -165,7 +160,7 @@ ContractionTiles tiles_of(const Contraction& contraction) {
 }
 
 // Returns the tiles of the chosen candidate. Warpgroups do not use stream-K.
-ContractionTiles tiles_taken(GemmForm form, const std::optional<WarpgroupGemms>& wide) {
+ContractionTiles tiles_taken(GemmForm form, const WarpgroupGemms* wide) {
   if (wide) form.tiles = *std::ranges::find_if(form.ranking, [](const GemmTiles& t) { return t.stream_k_tiles == 0; });
   ContractionTiles tiles = tiles_of(form);
   tiles.split_k = wide ? wide->forms[0].tiles.split_k : form.tiles.split_k;
@@ -174,7 +169,7 @@ ContractionTiles tiles_taken(GemmForm form, const std::optional<WarpgroupGemms>&
   return tiles;
 }
 
-ContractionTiles tiles_taken(const ConvolutionForm& form, const std::optional<WarpgroupGemms>& wide) {
+ContractionTiles tiles_taken(const ConvolutionForm& form, const WarpgroupGemms* wide) {
   ContractionTiles tiles = tiles_of(form);
   if (wide) tiles.split_k = wide->forms[0].tiles.split_k;
   return tiles;
@@ -192,29 +187,24 @@ bool of_float8(const ExprPool& pool, const Contraction& contraction) {
   });
 }
 
-void count_contraction(const Graph& graph, WorkCounter& count, const Kernel& kernel, const Contraction& contraction,
-                       const std::optional<GemmForm>& gemm, const Target& target, Work& work) {
+void count_contraction(const KernelPlanner& planner, WorkCounter& count, Work& work) {
+  const Kernel& kernel = planner.shaped();
+  const Contraction& contraction = *planner.form().contraction;
+  const Target& target = planner.target();
+  const GemmForm* gemm = planner.gemm();
   ContractionTiles tile = gemm ? tiles_of(*gemm) : tiles_of(contraction);
-  const bool split_k = gemm && (gemm->tiles.stream_k_tiles > 0 || can_split_k(kernel.pool, contraction, *gemm, target));
-  std::optional<WarpgroupGemms> wide;
-  if (gemm && (split_k || target.mma_sync_rate < 1))
-    wide = best_warpgroup_gemm({&kernel, &contraction, &*gemm, nullptr, &graph}, target);
-  if (split_k) tile = tiles_taken(*gemm, wide);
   const bool whole = kernel.pool[contraction.loops[0].terms[0].reduction].type == ScalarType::kInt32;
-  bool gathered_bytes = false, tf32 = gemm && gemm->tf32;
-  const bool of_bytes = whole || of_float8(kernel.pool, contraction);
-  const bool of_tiles =
-      of_bytes || kernel.numerics.allow_tf32 || has_few_tiles_and_large_k(kernel.pool, contraction, target);
-  if (!gemm && (of_tiles || target.mma_sync_rate < 1)) {
-    if (const auto gathered = find_convolution(graph, kernel, contraction, target)) {
-      wide = best_warpgroup_convolution(graph, kernel, contraction, *gathered, target);
-      if (of_tiles) tile = tiles_taken(*gathered, wide);
-      gathered_bytes = bits(gathered->dtype) == 8;
-      tf32 = gathered->tf32;
-    } else {
-      wide = best_warpgroup_images(graph, kernel, contraction, target);
-    }
-  }
+  // The tiles taken count; of other kernels only whether warpgroups multiply.
+  const bool of_tiles = gemm ? gemm->tiles.stream_k_tiles > 0 || can_split_k(kernel.pool, contraction, *gemm, target)
+                             : whole || of_float8(kernel.pool, contraction) || kernel.numerics.allow_tf32 ||
+                                   has_few_tiles_and_large_k(kernel.pool, contraction, target);
+  const bool asks = of_tiles || target.mma_sync_rate < 1;
+  const WarpgroupGemms* wide = asks ? planner.best_warpgroups() : nullptr;
+  const ConvolutionForm* gathered = asks && !gemm ? planner.convolution() : nullptr;
+  if (of_tiles && gemm) tile = tiles_taken(*gemm, wide);
+  if (of_tiles && gathered) tile = tiles_taken(*gathered, wide);
+  const bool gathered_bytes = gathered && bits(gathered->dtype) == 8;
+  const bool tf32 = (gemm && gemm->tf32) || (gathered && gathered->tf32);
   if (contraction.expert_index) count.choose_along(contraction.expert_index->axis);
   const Axes rows = united(contraction.batch, contraction.rows);
   const double batches = count.points(contraction.batch);
@@ -278,10 +268,11 @@ constexpr double kOperationsOfCopy = 60;
 
 // A block computes whole rows. The accumulators occur in the expressions once at the output's columns and once per
 // reduction.
-void count_row_gemm(const Graph& graph, const WorkCounter& count, const RowGemm& form, const Target& target,
-                    Work& work) {
+void count_row_gemm(const KernelPlanner& planner, const WorkCounter& count, Work& work) {
+  const RowGemm& form = *planner.form().row_gemm;
+  const Target& target = planner.target();
   const Contraction& contraction = form.contraction;
-  const std::optional<GemmForm> pipelined = find_pipelined_row_gemm(graph, form, target);
+  const GemmForm* pipelined = planner.pipelined_row_gemm();
   const RowGemmTiles layout = tiles_of(form);
   const Axes rows = united(contraction.batch, contraction.rows);
   const double batches = count.points(contraction.batch);
@@ -315,7 +306,9 @@ void count_row_gemm(const Graph& graph, const WorkCounter& count, const RowGemm&
   work.registers += of_block * chunk / work.threads;
 }
 
-void count_attention(const WorkCounter& count, const Attention& form, const Target& target, Work& work) {
+void count_attention(const KernelPlanner& planner, const WorkCounter& count, Work& work) {
+  const Attention& form = *planner.form().attention;
+  const Target& target = planner.target();
   const ExprPool& pool = form.kernel.pool;
   const Axes rows = united(united(form.batch, form.rows), form.unit);
   const double scores = count.points(rows) * count.points(form.keys);
@@ -326,10 +319,10 @@ void count_attention(const WorkCounter& count, const Attention& form, const Targ
     work.written += score_buffer;
     work.read += score_buffer;
   }
-  const AttentionTiles tile = attention_tiles(form, target);
+  const AttentionTiles& tile = planner.attention().by_warps;
   const int splits = expected_splits(form, tile, target);
   // Whether TMA can copy the operands is not known yet; usually it can.
-  const bool wide = splits == 1 && warpgroup_tiles(form, target);
+  const bool wide = splits == 1 && planner.attention().by_warpgroups;
   const double pairs = form.tensor_dtype && !wide ? times_by_warps(target) * scores : scores;
   multiply(passes * pairs * count.points(form.head_dim), form.tensor_dtype.has_value(), pool[form.contraction].type,
            work);
@@ -409,8 +402,8 @@ void compute_rows(const WorkCounter& count, const Kernel& kernel, const RowForm&
   }
 }
 
-void count_rows(const Graph& graph, const WorkCounter& count, const Kernel& kernel, const FormOfKernel& form_of_kernel,
-                const Target& target, Work& work) {
+void count_rows(const KernelPlanner& planner, const WorkCounter& count, Work& work) {
+  const Kernel& kernel = planner.kernel();
   RowForm whole;
   whole.reductions = row_reductions(kernel);
   std::ranges::sort(whole.reductions);
@@ -425,13 +418,11 @@ void count_rows(const Graph& graph, const WorkCounter& count, const Kernel& kern
   // Blocks never split shorter rows.
   constexpr double kShortestDivided = 256;
   const bool may_divide = std::max(length, count.points(kernel.outputs[0].axes)) >= kShortestDivided;
-  const RowLaunch launch = may_divide ? row_launch(form_of_kernel, kernel, graph, target) : RowLaunch{};
+  const RowLaunch launch = may_divide ? planner.row_launch() : RowLaunch{};
   const double on_chip = launch.chunks == 1 ? launch.on_chip : 0;
   // If reductions use parts of output axes, these parts are the rows.
   const bool divided = fewest < most || divides_rows(kernel, whole.reductions);
-  const RowForm* form = nullptr;
-  if (divided)
-    if (const std::optional<RowForm>& found = row_form(form_of_kernel, kernel, graph)) form = &*found;
+  const RowForm* form = divided ? row_form_of(kernel, planner.form(), planner.graph()) : nullptr;
   double rows = count.points(whole.rows);
   if (form) {
     const WorkCounter of_form(form->kernel);
@@ -494,33 +485,34 @@ Work work_of_update(const Graph& graph, const Node& node) {
   return work;
 }
 
-Work count_work(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
+}  // namespace
+
+Work count_work(const KernelPlanner& planner) {
   Work work;
-  const Kernel& shaped = form.attention   ? form.attention->kernel
-                         : form.row_gemm  ? form.row_gemm->kernel
-                         : form.rewritten ? *form.rewritten
-                                          : kernel;
+  const FormOfKernel& form = planner.form();
+  const Kernel& shaped = form.attention  ? form.attention->kernel
+                         : form.row_gemm ? form.row_gemm->kernel
+                                         : planner.shaped();
   WorkCounter count(shaped);
-  count.count_bytes(graph, work);
+  count.count_bytes(planner.graph(), work);
   count.count_registers(work);
-  if (const auto& groups = best_grouped_implicit_gemm(graph, kernel, form, target)) {
-    count_groups(*groups, target, work);
+  if (planner.groups()) {
+    count_groups(*planner.groups(), planner.target(), work);
     return work;
   }
   switch (form.form) {
     case KernelForm::kTensorCoreContraction:
     case KernelForm::kContraction:
-      count_contraction(graph, count, shaped, *form.contraction, find_gemm(graph, shaped, *form.contraction, target),
-                        target, work);
+      count_contraction(planner, count, work);
       break;
     case KernelForm::kRowGemm:
-      count_row_gemm(graph, count, *form.row_gemm, target, work);
+      count_row_gemm(planner, count, work);
       break;
     case KernelForm::kAttention:
-      count_attention(count, *form.attention, target, work);
+      count_attention(planner, count, work);
       break;
     case KernelForm::kRowReduction:
-      count_rows(graph, count, kernel, form, target, work);
+      count_rows(planner, count, work);
       break;
     case KernelForm::kPointwise:
       count_elements(count, shaped, 4, work);
@@ -530,12 +522,6 @@ Work count_work(const Graph& graph, const Kernel& kernel, const FormOfKernel& fo
       break;
   }
   return work;
-}
-
-}  // namespace
-
-Work work_of(const Graph& graph, const Kernel& kernel, const FormOfKernel& form, const Target& target) {
-  return form.plans.of(kernel, graph, target, [&] { return count_work(graph, kernel, form, target); });
 }
 
 Work work_of_special(const Graph& graph, const Node& node) {

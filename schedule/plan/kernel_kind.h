@@ -1,0 +1,62 @@
+// What a kernel is: the schedule that made it, and the unit that multiplies. A plan decides both; emitted kernels keep
+// them (KernelSource::schedule), so that no condition compares names.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace fusec {
+
+enum class KernelKind : std::uint8_t {
+  kPointwise,
+  kStagedCopy,
+  kDirect,  // one thread per element, with a loop per reduction
+  // Windows
+  kSlidingWindow,
+  kNhwcStencil,
+  kNchwStencil,
+  kGroupedImplicitGemm,
+  // Reductions
+  kRowReduction,
+  kColumnReduction,
+  kRowCounters,
+  // Contractions
+  kSkinnyGemm,
+  kGemm,
+  kSplitKReduction,
+  kConvolution,
+  kContraction,
+  kRowGemm,
+  kAttention,
+  // Ops that are no expression of their index
+  kScan,
+  kSort,
+  kScatter,
+  kIndexPut,
+  kUnpack,
+  kPack,
+  // Launches
+  kSideBySide,
+  kParameterTable
+};
+
+enum class MatrixUnit : std::uint8_t { kNone, kMma, kWarpgroup };
+
+constexpr MatrixUnit mma_if(bool tensor_cores) {
+  return tensor_cores ? MatrixUnit::kMma : MatrixUnit::kNone;
+}
+
+struct Schedule {
+  KernelKind kind = KernelKind::kDirect;
+  MatrixUnit unit = MatrixUnit::kNone;
+
+  bool operator==(const Schedule&) const = default;
+};
+
+std::string name(const Schedule& schedule);  // for reports: "row_reduction", "gemm_mma"
+
+// True if each element is stored by the thread that also loads its other operands, at that time. Accumulated operands
+// are excepted.
+bool finishes_elements(KernelKind kind);
+
+}  // namespace fusec
