@@ -46,12 +46,17 @@ bool divides_indices(const Kernel& kernel, const KernelWriter& writer, const std
 
 }  // namespace
 
+CExpr flat_thread(const KernelWriter& writer, int threads) {
+  const CExpr block = "blockIdx.x";
+  return (writer.wide() ? cast("long long", block) : block) * threads + "threadIdx.x";
+}
+
 std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count, int threads) {
-  const std::string t = writer.unique("t");
-  writer.line(fmt::format("const {0} {1} = {2}blockIdx.x * {3} + threadIdx.x;", writer.index_type(), t,
-                          writer.wide() ? "(long long)" : "", threads));
-  if (!proves_multiple_of(count, threads, text.bounds))
-    writer.line(fmt::format("if ({} >= {}) return;", t, text.tight(count)));
+  const std::string t = writer.declared("const " + writer.index_type(), "t", flat_thread(writer, threads));
+  if (proves_multiple_of(count, threads, text.bounds)) return t;
+  writer.open_if(CExpr(t) >= text.tight(count));
+  writer.stop();
+  writer.end();
   return t;
 }
 
@@ -60,7 +65,7 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
   const ExprPool& pool = emitter.kernel().pool;
   KernelWriter& writer = emitter.writer();
   if (flat != "0" && reads_one_place(emitter.kernel()) && divides_indices(emitter.kernel(), writer, axes))
-    writer.line(fmt::format("__builtin_assume({} >= 0);", flat));
+    writer.run(call("__builtin_assume", {CExpr(flat) >= 0}));
   std::string rest = flat;
   for (std::size_t d = axes.size(); d-- > 0;) {
     const IndexExpr& extent = pool.extent(axes[d]);
@@ -78,12 +83,9 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
       continue;
     }
     const std::string by = emitter.index_text().tight(extent);
-    const std::string variable = writer.unique(preferred_name);
-    writer.line(fmt::format("const {} {} = {} % {};", writer.index_type(), variable, rest, by));
-    const std::string left = writer.unique("rest");
-    writer.line(fmt::format("const {} {} = {} / {};", writer.index_type(), left, rest, by));
-    emitter.bind(axes[d], variable);
-    rest = left;
+    const std::string type = "const " + writer.index_type();
+    emitter.bind(axes[d], writer.declared(type, preferred_name, CExpr(rest) % by));
+    rest = writer.declared(type, "rest", CExpr(rest) / by);
   }
 }
 
@@ -92,7 +94,7 @@ void store_scalars(ExprEmitter& emitter, const std::vector<std::string>& values)
   for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
     const KernelOutput& output = kernel.outputs[i];
     const IndexExpr at = simplify(flat_index(output.type.shape, output.index), kernel.pool.bounds());
-    emitter.writer().line(store_text(emitter.writer(), output, emitter.index(at), values[i]));
+    store_scalar(emitter.writer(), output, emitter.index(at), values[i]);
   }
 }
 
@@ -106,14 +108,11 @@ void emit_pairs(ExprEmitter& emitter, const Kernel& kernel, const std::string& t
   for (const KernelOutput& output : kernel.outputs) {
     bytes.push_back("");
     if (bits(output.type.dtype) != 4) continue;
-    bytes.back() = writer.unique("pair");
-    writer.line(fmt::format("unsigned {} = 0;", bytes.back()));
+    bytes.back() = writer.declared("unsigned", "pair", 0);
   }
   const std::string e = writer.unique("e");
-  writer.line("#pragma unroll");
-  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, kernel.outputs[0].axes.empty() ? 1 : 2));
-  const std::string flat = writer.unique("at");
-  writer.line(fmt::format("const {} {} = 2 * {} + {};", writer.index_type(), flat, t, e));
+  writer.open_for("int", e, kernel.outputs[0].axes.empty() ? 1 : 2, 0);
+  const std::string flat = writer.declared("const " + writer.index_type(), "at", CExpr(t) * 2 + e);
   const ExprEmitter::Mark mark = emitter.mark();
   bind_flat(emitter, kernel.outputs[0].axes, flat);
   const std::vector<std::string> values = emitter.emit(roots_of(kernel));
@@ -121,15 +120,15 @@ void emit_pairs(ExprEmitter& emitter, const Kernel& kernel, const std::string& t
     const KernelOutput& output = kernel.outputs[i];
     writer.use(output.type.dtype);
     if (bytes[i].empty())
-      writer.line(store_text(writer, output, emitter.index(flat_index(output.type.shape, output.index)), values[i]));
+      store_scalar(writer, output, emitter.index(flat_index(output.type.shape, output.index)), values[i]);
     else
       writer.line(fmt::format("{} |= {} << (4 * {});", bytes[i], narrow(output.type.dtype, values[i]), e));
   }
   emitter.rewind(mark);
-  writer.close();
+  writer.end();
   for (std::size_t i = 0; i < kernel.outputs.size(); ++i)
     if (!bytes[i].empty())
-      writer.line(fmt::format("{}[{}] = (unsigned char){};", writer.output(kernel.outputs[i].value), t, bytes[i]));
+      writer.assign(element(writer.output(kernel.outputs[i].value), t), cast("unsigned char", bytes[i]));
 }
 
 }  // namespace
@@ -149,7 +148,9 @@ KernelSource direct(const Kernel& kernel, const Graph& graph, const Target&) {
     bind_flat(emitter, axes, t);
     store_scalars(emitter, emitter.emit(roots_of(kernel)));
   }
+  writer.tidy();
   KernelSource source = writer.finish(kernel_comment(graph, kernel), kPointwiseThreads);
+  source.work = pairs ? "A thread makes two neighbouring elements." : "A thread makes one element.";
   source.name = kernel_name(graph, kernel.nodes);
   source.grid[0] = simplify(ceil_div(threads, kPointwiseThreads), pool.bounds());
   source.schedule = {KernelKind::kDirect};

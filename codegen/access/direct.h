@@ -19,6 +19,9 @@ KernelSource direct(const Kernel& kernel, const Graph& graph, const Target& targ
 
 inline constexpr int kPointwiseThreads = 256;
 
+// The number of the thread in the launch: `blockIdx.x * 256 + threadIdx.x`.
+CExpr flat_thread(const KernelWriter& writer, int threads);
+
 // Emits `const int t = blockIdx.x * 256 + threadIdx.x; if (t >= count) return;` and returns t's name. The bounds check
 // is omitted if all blocks are full.
 std::string open_flat_threads(KernelWriter& writer, const IndexText& text, const IndexExpr& count,

@@ -301,11 +301,9 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
     };
     std::string variable;
     if (preloaded)
-      variable = preloaded(id, [&](const std::string& to) { writer.line(fmt::format("{} = {};", to, loaded())); });
-    if (variable.empty()) {
-      variable = writer.unique(writer.preferred_name(n.source) + "_w");
-      writer.line(fmt::format("const {} {} = {};", type, variable, loaded()));
-    }
+      variable = preloaded(id, [&](const std::string& to) { writer.assign(to, loaded()); });
+    if (variable.empty())
+      variable = writer.declared("const " + type, writer.preferred_name(n.source) + "_w", loaded());
     words_[id] = variable;
   }
   if (steps) declare_steps(roots);
@@ -328,8 +326,7 @@ std::string VectorLoads::condition_of_vector(ExprId condition) {
   emitter_.bind(lane_axis_, "0");
   const std::string text = emitter_.emit(condition);
   emitter_.rewind(mark);
-  const std::string name = emitter_.writer().unique("inside");
-  emitter_.writer().line(fmt::format("const bool {} = {};", name, text));
+  const std::string name = emitter_.writer().declared("const bool", "inside", text);
   emitter_.define(condition, name);
   return conditions_[condition] = name;
 }
@@ -351,17 +348,27 @@ VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, 
   writer.use(part ? "part_of_word" : streams ? "stream_words" : "words");
   const std::string start = address(writer.output(output.value), output.type.dtype, at_first_lane(at, lane_axis),
                                     emitter.index_text(), bounds, true);
-  store.store_ = part ? fmt::format("store_part<{}>({}, ", bits(output.type.dtype) * width, start)
-                      : fmt::format("{}({}, ", streams ? "stream_words_out" : "store_words", start);
+  store.function_ = part ? fmt::format("store_part<{}>", bits(output.type.dtype) * width)
+                         : std::string(streams ? "stream_words_out" : "store_words");
+  store.arguments_ = {start};
   store.declare(writer);
   return store;
 }
 
 VectorStore VectorStore::elsewhere(ExprEmitter& emitter, const KernelOutput& output, int width, std::string store) {
+  VectorStore made = elsewhere(emitter, output, width, "", {});
+  made.store_ = std::move(store);
+  return made;
+}
+
+VectorStore VectorStore::elsewhere(ExprEmitter& emitter, const KernelOutput& output, int width, std::string function,
+                                   std::vector<CExpr> arguments, const CExpr& condition) {
   VectorStore made;
   made.output_ = &output;
   made.width_ = width;
-  made.store_ = std::move(store);
+  made.function_ = std::move(function);
+  made.arguments_ = std::move(arguments);
+  made.condition_ = condition;
   emitter.writer().use("words");
   made.declare(emitter.writer());
   return made;
@@ -370,9 +377,9 @@ VectorStore VectorStore::elsewhere(ExprEmitter& emitter, const KernelOutput& out
 void VectorStore::declare(KernelWriter& writer) {
   words_ = writer.unique(writer.preferred_name(output_->value) + (packs() ? "_v" : "_w"));
   if (packs())
-    writer.line(fmt::format("float {}[{}];", words_, width_));
+    writer.declare_array("float", words_, width_);
   else
-    writer.line(fmt::format("Words<{}> {} = {{}};", word_count(output_->type.dtype, width_), words_));
+    writer.declare(fmt::format("Words<{}>", word_count(output_->type.dtype, width_)), words_, "{}");
 }
 
 bool VectorStore::packs() const {
@@ -382,7 +389,7 @@ bool VectorStore::packs() const {
 void VectorStore::put(ExprEmitter& emitter, const std::string& lane, const std::string& value) {
   KernelWriter& writer = emitter.writer();
   if (!words_.empty() && packs()) {
-    writer.line(fmt::format("{}[{}] = {};", words_, lane, value));
+    writer.assign(element(words_, lane), value);
     return;
   }
   if (!words_.empty()) {
@@ -390,7 +397,7 @@ void VectorStore::put(ExprEmitter& emitter, const std::string& lane, const std::
     return;
   }
   const IndexExpr at = simplify(flat_index(output_->type.shape, output_->index), emitter.kernel().pool.bounds());
-  writer.line(store_text(writer, *output_, emitter.index(at), value));
+  store_scalar(writer, *output_, emitter.index(at), value);
 }
 
 void VectorStore::finish(ExprEmitter& emitter) {
@@ -401,7 +408,12 @@ void VectorStore::finish(ExprEmitter& emitter) {
     writer.use("packed_words");
     words = fmt::format("{}_words({})", storage_type(output_->type.dtype), words_);
   }
-  writer.line(store_ + words + ");");
+  if (!store_.empty()) return writer.line(store_ + words + ");");
+  std::vector<CExpr> arguments = arguments_;
+  arguments.emplace_back(words);
+  if (!condition_.is_true()) writer.open_if(condition_);
+  writer.run(call(function_, std::move(arguments)));
+  if (!condition_.is_true()) writer.end();
 }
 
 }  // namespace fusec

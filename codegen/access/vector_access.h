@@ -103,6 +103,9 @@ class VectorStore {
   // A store to another destination. `store` is a call without its last argument, the words: "store_in_box(box, line,
   // unit, ".
   static VectorStore elsewhere(ExprEmitter& emitter, const KernelOutput& output, int width, std::string store);
+  // The same, by a function and under a condition. `arguments` go before the last one, the words.
+  static VectorStore elsewhere(ExprEmitter& emitter, const KernelOutput& output, int width, std::string function,
+                               std::vector<CExpr> arguments, const CExpr& condition = "true");
   void put(ExprEmitter& emitter, const std::string& lane, const std::string& value);  // inside the lane loop
   void finish(ExprEmitter& emitter);                                                  // after the lane loop
   bool stores_scalars() const { return words_.empty(); }
@@ -114,7 +117,10 @@ class VectorStore {
   const KernelOutput* output_ = nullptr;
   int width_ = 1;
   std::string words_;  // "" for scalar stores; the values if elements are packed
-  std::string store_;  // a call without its last argument, the words
+  std::string store_;             // a call without its last argument, the words; "": as the next ones say
+  std::string function_;          // that stores the words, its last argument
+  std::vector<CExpr> arguments_;  // before them
+  CExpr condition_ = "true";
 };
 
 }  // namespace fusec

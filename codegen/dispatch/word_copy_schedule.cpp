@@ -7,6 +7,7 @@
 #include "codegen/access/vector_access.h"
 #include "codegen/access/vectorized_loads.h"
 #include "codegen/dispatch/schedules.h"
+#include "codegen/expr/formula_text.h"
 #include "codegen/expr/kernel_writer.h"
 #include "ir/type.h"
 #include "schedule/movement/staged_copy.h"
@@ -49,11 +50,10 @@ void name_as_in_model(KernelSource& source, const Kernel& kernel, const Graph& g
     for (KernelParameter& p : *list)
       if (p.value != kNone) p.value = words.values.at(p.value);
   source.name = kernel_name(graph, kernel.nodes);
-  std::string comment;
-  for (const std::string& text : kernel_comment(graph, kernel)) comment += "// " + text + "\n";
-  comment += fmt::format("// moved as {}\n", name(words.kernel.outputs[0].type.dtype));
-  source.text.replace(0, source.comment.size(), comment);
-  source.comment = std::move(comment);
+  std::vector<std::string> comment = kernel_comment(graph, kernel);
+  for (std::string& line : formula_lines(graph, kernel)) comment.push_back(std::move(line));
+  comment.push_back(fmt::format("moved as {}", name(words.kernel.outputs[0].type.dtype)));
+  set_comment(source, std::move(comment));
 }
 
 }  // namespace

@@ -33,17 +33,17 @@ std::size_t reading_length(std::string_view text) {
   return length;
 }
 
-// The unroll pragmas of a nest of loops over short reduction axes, by axis. Only nests with few points are unrolled;
-// others would need too many registers.
-std::vector<std::string_view> unrolled(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
+// How a nest of loops over short reduction axes is unrolled, by axis. Only nests with few points are; others would need
+// too many registers.
+std::vector<std::optional<int>> unrolled(const ExprPool& pool, const std::vector<std::uint32_t>& axes) {
   constexpr std::int64_t kLongest = 4, kMostPoints = 64;
-  std::vector<std::string_view> found(axes.size());
+  std::vector<std::optional<int>> found(axes.size());
   std::int64_t points = 1;
   for (std::size_t i = axes.size(); i-- > 0;) {
     const auto count = pool.extent(axes[i]).as_constant();
     if (!count || *count < 2 || *count > kLongest) continue;
     points *= *count;
-    found[i] = points <= kMostPoints ? "#pragma unroll" : "#pragma unroll 1";
+    found[i] = points <= kMostPoints ? 0 : 1;
   }
   return found;
 }
@@ -133,9 +133,7 @@ std::string ExprEmitter::preferred_name(ExprId id) const {
 }
 
 void ExprEmitter::declare(ExprId id, const Text& text) {
-  const std::string variable = writer_.unique(preferred_name(id));
-  writer_.line(fmt::format("const {} {} = {};", c_type(pool_[id].type), variable, text.text));
-  define(id, variable);
+  define(id, writer_.declared("const " + c_type(pool_[id].type), preferred_name(id), text.text));
 }
 
 std::vector<std::string> ExprEmitter::emit(const std::vector<ExprId>& roots) {
@@ -235,26 +233,26 @@ void ExprEmitter::serial_loops(const std::vector<ExprId>& reductions) {
   for (const ExprId r : reductions) {
     accumulators.push_back(accumulator(r));
     const Accumulator& a = accumulators.back();
-    writer_.line(a.extreme ? fmt::format("{} {}{};", a.type, a.name, a.identity)
-                           : fmt::format("{} {} = {};", a.type, a.name, a.identity));
+    if (a.extreme)
+      writer_.line(fmt::format("{} {}{};", a.type, a.name, a.identity));
+    else
+      writer_.declare(a.type, a.name, a.identity);
   }
   const Mark outside = mark();
   const std::vector<std::uint32_t>& axes = pool_[reductions[0]].axes;
-  const std::vector<std::string_view> begins = unrolled(pool_, axes);
+  const std::vector<std::optional<int>> copies = unrolled(pool_, axes);
   for (std::size_t i = 0; i < axes.size(); ++i) {
     const std::uint32_t axis = axes[i];
     const std::string variable = writer_.unique("k");
     const IndexExpr& extent = pool_.extent(axis);
-    if (!begins[i].empty()) writer_.line(begins[i]);
-    writer_.open(
-        fmt::format("for ({0} {1} = 0; {1} < {2}; ++{1})", writer_.index_type(), variable, index_text_.tight(extent)));
+    writer_.open_for(writer_.index_type(), variable, index_text_.tight(extent), copies[i]);
     bind(axis, variable);
   }
   const bool rise = std::exchange(positions_rise, true);
   accumulate(accumulators);
   positions_rise = rise;
   rewind(outside);
-  for (std::size_t i = 0; i < axes.size(); ++i) writer_.close();
+  for (std::size_t i = 0; i < axes.size(); ++i) writer_.end();
   for (const Accumulator& a : accumulators) define(a.reduction, result(a));
 }
 
@@ -262,6 +260,11 @@ std::string store_text(KernelWriter& writer, const KernelOutput& output, std::st
                        std::string_view value) {
   writer.use(output.type.dtype);
   return fmt::format("{}[{}] = {};", writer.output(output.value), position, narrow(output.type.dtype, value));
+}
+
+void store_scalar(KernelWriter& writer, const KernelOutput& output, const CExpr& position, std::string_view value) {
+  writer.use(output.type.dtype);
+  writer.assign(element(writer.output(output.value), position), narrow(output.type.dtype, value));
 }
 
 }  // namespace fusec

@@ -133,5 +133,6 @@ std::string zero_text(ScalarType type);
 // The statement that stores a value of the compute type at a position of an output: `out[at] = to_bf16(value);`
 std::string store_text(KernelWriter& writer, const KernelOutput& output, std::string_view position,
                        std::string_view value);
+void store_scalar(KernelWriter& writer, const KernelOutput& output, const CExpr& position, std::string_view value);
 
 }  // namespace fusec

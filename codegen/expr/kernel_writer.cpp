@@ -4,6 +4,9 @@
 
 #include "codegen/expr/parameter_table.h"
 #include "codegen/prelude/prelude.h"
+#include "codegen/stmt/print_statements.h"
+#include "codegen/stmt/shorten_names.h"
+#include "codegen/stmt/simplify_statements.h"
 #include "ir/budget.h"
 #include "ir/error.h"
 #include "schedule/target/target.h"
@@ -228,20 +231,34 @@ std::string KernelWriter::tensor_map(ValueId value, TensorMapBoxes boxes, bool w
   return name;
 }
 
-void KernelWriter::line(std::string_view text) {
-  if (!text.starts_with("#")) text_.append(static_cast<std::size_t>(2 * depth_), ' ');
-  text_ += text;
-  text_ += '\n';
+std::string KernelWriter::unique(std::string_view preferred_name) {
+  std::string name = names_.take(preferred_name);
+  wanted_.emplace(name, clean_identifier(preferred_name));
+  return name;
 }
 
-void KernelWriter::open(std::string_view text) {
-  line(text.empty() ? "{" : std::string(text) + " {");
-  ++depth_;
+std::string KernelWriter::declared(std::string_view type, std::string_view preferred_name, const CExpr& value) {
+  std::string name = unique(preferred_name);
+  declare(type, name, value);
+  return name;
 }
 
-void KernelWriter::close(std::string_view text) {
-  --depth_;
-  line(text);
+void KernelWriter::tidy() {
+  constexpr std::size_t kColumns = 110;
+  columns_ = kColumns;
+  simplify_statements(root_, wanted_);
+  std::vector<std::string> parameters;
+  // A part of a horizontal fusion has its block's number in `block`.
+  std::set<std::string, std::less<>> taken = {"block", "blockIdx", "threadIdx"};
+  const auto each_parameter = [&](const auto& visit) {
+    for (auto* list : {&maps_, &inputs_, &outputs_, &workspaces_, &sizes_}) std::ranges::for_each(*list, visit);
+  };
+  each_parameter([&](const Parameter& p) {
+    parameters.push_back(p.parameter.name);
+    for_each_word(p.type, [&](std::size_t first, std::size_t last) { taken.insert(p.type.substr(first, last - first)); });
+  });
+  const auto names = shorten_names(root_, parameters, wanted_, std::move(taken));
+  each_parameter([&](Parameter& p) { p.parameter.name = names.at(p.parameter.name); });
 }
 
 std::string KernelWriter::move_to_table(std::vector<Parameter>& listed, KernelSource& source) {
@@ -273,6 +290,14 @@ std::string KernelWriter::move_to_table(std::vector<Parameter>& listed, KernelSo
 std::string launch_bounds(int threads, int min_blocks_per_multiprocessor) {
   return fmt::format("__launch_bounds__({}{})", threads,
                      min_blocks_per_multiprocessor > 0 ? fmt::format(", {}", min_blocks_per_multiprocessor) : "");
+}
+
+void set_comment(KernelSource& source, std::vector<std::string> lines) {
+  if (!source.work.empty()) lines.push_back(source.work);
+  std::string comment;
+  for (const std::string& line : lines) comment += "// " + line + "\n";
+  source.text.replace(0, source.comment.size(), comment);
+  source.comment = std::move(comment);
 }
 
 KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int threads, int min_blocks, int cluster) {
@@ -309,7 +334,7 @@ KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int t
     source.parameters.push_back(p.parameter);
     source.declarations.push_back(p.type);
   }
-  source.body = prologue + text_;
+  source.body = prologue + print_statements(root_, 1, columns_);
   source.text += ") {\n" + source.body + "}\n";
   source.prelude = prelude;
   source.block = {threads, 1, 1};
@@ -353,10 +378,13 @@ std::vector<std::string> kernel_comment(const Graph& graph, const Kernel& kernel
         fmt::format("{} = {}({})", comment_text(graph.value(node.first_output).name, 40), node.op->name, operands),
         110));
   }
-  for (const KernelOutput& output : kernel.outputs)
+  for (const KernelOutput& output : kernel.outputs) {
+    TensorType type = output.type;
+    type.dtype = graph.tensor(output.value).dtype;  // not the integers as which floats may be moved
     comment.push_back(comment_text(fmt::format("writes {}: {}", comment_text(graph.value(output.value).name, 40),
-                                               to_string(output.type, graph.symbols)),
+                                               to_string(type, graph.symbols)),
                                    110));
+  }
   return comment;
 }
 

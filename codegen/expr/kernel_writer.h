@@ -1,4 +1,4 @@
-// Collects the text of one kernel: indented lines, parameters, unique names, and the prelude parts that it calls.
+// Collects one kernel: statements (codegen/stmt), parameters, unique names, and the prelude parts that it calls.
 #pragma once
 
 #include <map>
@@ -11,6 +11,7 @@
 #include "codegen/expr/identifiers.h"
 #include "codegen/expr/index_text.h"
 #include "codegen/expr/kernel_source.h"
+#include "codegen/stmt/statement_builder.h"
 
 namespace fusec {
 
@@ -21,13 +22,15 @@ std::string narrow(DType dtype, std::string_view value);  // "to_bf16(value)": t
 std::string prelude_part(DType dtype);                    // "bf16"; "" if none is needed
 std::string c_type(ScalarType type);                      // "float", "long long"
 
-class KernelWriter {
+class KernelWriter : public StatementBuilder {
  public:
   KernelWriter(const Graph& graph, bool wide_index);
 
   bool wide() const { return wide_; }
   std::string index_type() const { return wide_ ? "long long" : "int"; }
-  std::string unique(std::string_view preferred_name) { return names_.take(preferred_name); }
+  std::string unique(std::string_view preferred_name);
+  // Declares a variable of the preferred name, and returns its name.
+  std::string declared(std::string_view type, std::string_view preferred_name, const CExpr& value);
   void use(const std::string& prelude_part_name);
   void use(DType dtype) { use(prelude_part(dtype)); }
 
@@ -43,11 +46,9 @@ class KernelWriter {
   // Adds a TMA descriptor of the tensor, for reads or (`written`) for stores.
   std::string tensor_map(ValueId value, TensorMapBoxes boxes, bool written = false);
 
-  void line(std::string_view text);
-  void open(std::string_view text);  // "for (...)": appends " {" and indents
-  void close(std::string_view text = "}");
-  void reopen() { ++depth_; }  // after close("} else {")
-  void blank() { text_ += '\n'; }
+  // Simplifies the statements and shortens their names; long lines will be broken. The last step before `finish`, for
+  // schedules whose declarations are all statements.
+  void tidy();
 
   // Builds the kernel source. `cluster` is the cluster size along x, in blocks. The caller fills in the grid, the
   // shared memory and the schedule's name.
@@ -72,12 +73,12 @@ class KernelWriter {
   const Graph& graph_;
   bool wide_;
   UniqueNames names_;
+  std::map<std::string, std::string, std::less<>> wanted_;  // unique name -> preferred name
   std::map<ValueId, std::size_t> tensors_;  // indices into inputs_ or outputs_
   std::map<std::uint32_t, std::string> symbols_;
   std::set<ValueId> lane_stored_;  // by lanes in addition to TMA
   std::vector<Parameter> maps_, inputs_, outputs_, workspaces_, sizes_;
-  std::string text_;
-  int depth_ = 1;
+  std::size_t columns_ = 0;  // where lines of statements are broken; 0: nowhere
 };
 
 // "__launch_bounds__(256, 2)". Blocks 0: no minimum.
@@ -85,6 +86,9 @@ std::string launch_bounds(int threads, int min_blocks_per_multiprocessor);
 
 // The name of a kernel before it has its final name, such as "silu_mul".
 std::string kernel_name(const Graph& graph, const std::vector<NodeId>& nodes);
+// Replaces the comment above a kernel. The sentence on its work comes last.
+void set_comment(KernelSource& source, std::vector<std::string> lines);
+
 // The comment above a kernel: what it computes, in the graph's names.
 std::vector<std::string> kernel_comment(const Graph& graph, const Kernel& kernel);
 

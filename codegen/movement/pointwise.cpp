@@ -10,6 +10,7 @@
 #include "codegen/access/vector_access.h"
 #include "codegen/access/vector_width.h"
 #include "codegen/access/vectorized_loads.h"
+#include "codegen/expr/formula_text.h"
 #include "codegen/movement/loop_interchange.h"
 #include "codegen/movement/split_axes.h"
 #include "codegen/movement/staged_copy_emitter.h"
@@ -74,7 +75,7 @@ GroupShape choose_shape(const GroupShape& predicted, const Kernel& merged, const
   return shapes[choices.take(std::move(candidates))];
 }
 
-// What stands before the loop over the turns' results: all vectors of all turns, on their way at once.
+// The vectors of all iterations, loaded before the first result is computed: an array for each load.
 using PreloadedWords = std::map<ExprId, std::string>;
 
 // Bytes from which on a tensor is no guest of the cache: the next kernel would not find it there.
@@ -94,21 +95,20 @@ void emit_vector(ExprEmitter& emitter, const Kernel& kernel, const Graph& graph,
   const std::string e = writer.unique("e");
   loads.declare(roots_of(kernel), e, [&](ExprId load, const VectorLoads::Fill&) {
     const auto it = preloaded.find(load);
-    return it == preloaded.end() ? std::string() : fmt::format("{}[{}]", it->second, iteration);
+    return it == preloaded.end() ? std::string() : element(it->second, iteration).text();
   });
   std::vector<VectorStore> stores;
   for (const KernelOutput& output : kernel.outputs)
     stores.push_back(VectorStore::plan(emitter, output, lane_axis, width,
                                        bytes_at_hint(output.type, graph.symbols) >= stream_bytes(target)));
   emitter.emit_independent(roots_of(kernel));
-  writer.line("#pragma unroll");
-  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
+  writer.open_for("int", e, width, 0);
   const ExprEmitter::Mark mark = emitter.mark();
   emitter.bind(lane_axis, e);
   const std::vector<std::string> values = emitter.emit(roots_of(kernel));
   for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(emitter, e, values[i]);
   emitter.rewind(mark);
-  writer.close();
+  writer.end();
   for (VectorStore& store : stores) store.finish(emitter);
   emitter.load_text = nullptr;
 }
@@ -119,13 +119,12 @@ void emit_tail(ExprEmitter& emitter, const Kernel& kernel, const std::string& gr
   KernelWriter& writer = emitter.writer();
   const std::uint32_t lane_axis = kernel.outputs[0].axes.back();
   const std::string e = writer.unique("e");
-  writer.open(fmt::format("for (int {0} = 0; {1} * {2} + {0} < {3}; ++{0})", e, group, width,
-                          emitter.index_text().tight(count)));
+  writer.open_for("int", e, CExpr(emitter.index_text().tight(count)) - CExpr(group) * width);
   const ExprEmitter::Mark mark = emitter.mark();
   emitter.bind(lane_axis, e);
   store_scalars(emitter, emitter.emit(roots_of(kernel)));
   emitter.rewind(mark);
-  writer.close();
+  writer.end();
 }
 
 class Vectorized {
@@ -143,22 +142,24 @@ class Vectorized {
                            needs_wide_index(kernel_, graph, groups_ * shape.width + shape.width)),
         emitter_(kernel_, writer_) {}
 
-  KernelSource emit(const Kernel& merged) {
+  KernelSource emit() {
     const int each = shape_.threads * shape_.iterations;
     if (shape_.iterations == 1) {
       const std::string group = open_flat_threads(writer_, emitter_.index_text(), groups_, shape_.threads);
       emit_group(group, {}, "");
     } else {
-      const std::string first = writer_.unique("t");
-      writer_.line(fmt::format("const {} {} = {}blockIdx.x * {} + threadIdx.x;", writer_.index_type(), first,
-                               writer_.wide() ? "(long long)" : "", each));
+      const std::string first = writer_.declared("const " + writer_.index_type(), "t", flat_thread(writer_, each));
       const PreloadedWords preloaded = load_iterations(first);
       open_iterations(
           first,
           [&](const std::string& group, const std::string& iteration) { emit_group(group, preloaded, iteration); },
           tail_ ? IndexExpr(0) : groups_);
     }
-    KernelSource source = writer_.finish(kernel_comment(graph_, merged), shape_.threads, one_block_is_enough() ? 1 : 0);
+    writer_.tidy();
+    KernelSource source = writer_.finish({}, shape_.threads, one_block_is_enough() ? 1 : 0);
+    source.work = fmt::format("A thread makes {} neighbouring elements", shape_.width);
+    if (shape_.iterations > 1) source.work += fmt::format(" at each of {} places", shape_.iterations);
+    source.work += ".";
     source.grid[0] = simplify(ceil_div(groups_, each), kernel_.pool.bounds());
     source.unaligned_vectors = tail_;
     return source;
@@ -184,19 +185,18 @@ class Vectorized {
   // none.
   template <class Body>
   void open_iterations(const std::string& first, Body body, const IndexExpr& limit) {
-    const std::string iteration = writer_.unique("turn"), group = writer_.unique("group");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", iteration, shape_.iterations));
-    writer_.line(
-        fmt::format("const {} {} = {} + {} * {};", writer_.index_type(), group, first, iteration, shape_.threads));
+    const std::string iteration = writer_.unique("turn");
+    writer_.open_for("int", iteration, shape_.iterations, 0);
+    const std::string group = writer_.declared("const " + writer_.index_type(), "group",
+                                               CExpr(first) + CExpr(iteration) * shape_.threads);
     const int each = shape_.threads * shape_.iterations;
     const bool whole = limit.is(0) || (!tail_ && proves_multiple_of(limit, each, kernel_.pool.bounds()));
-    if (!whole) writer_.open(fmt::format("if ({} < {})", group, emitter_.index_text().tight(limit)));
+    writer_.open_if(whole ? CExpr("true") : CExpr(group) < emitter_.index_text().tight(limit));
     const ExprEmitter::Mark mark = emitter_.mark();
     body(group, iteration);
     emitter_.rewind(mark);
-    if (!whole) writer_.close();
-    writer_.close();
+    writer_.end();
+    writer_.end();
   }
 
   // The vectors of every turn, into arrays.
@@ -209,7 +209,7 @@ class Vectorized {
     PreloadedWords preloaded;
     for (const auto& [load, type] : loads.vector_loads(roots_of(kernel_))) {
       preloaded[load] = writer_.unique(emitter_.plain_name(load) + "_w");
-      writer_.line(fmt::format("{} {}[{}];", type, preloaded[load], shape_.iterations));
+      writer_.declare_array(type, preloaded[load], shape_.iterations);
     }
     emitter_.rewind(mark);
     // Where the last group is no whole one, its elements are read one by one.
@@ -220,7 +220,7 @@ class Vectorized {
         [&](const std::string& group, const std::string& iteration) {
           bind_flat(emitter_, outer_, group);
           loads.declare(roots_of(kernel_), "0", [&](ExprId load, const VectorLoads::Fill& fill) {
-            fill(fmt::format("{}[{}]", preloaded.at(load), iteration));
+            fill(element(preloaded.at(load), iteration).text());
             return preloaded.at(load);
           });
           emitter_.load_text = nullptr;
@@ -236,14 +236,13 @@ class Vectorized {
       return;
     }
     const ExprEmitter::Mark mark = emitter_.mark();
-    writer_.open(fmt::format("if ({0} * {1} + {1} <= {2})", group, shape_.width, emitter_.index_text().tight(inner_)));
+    writer_.open_if(CExpr(group) * shape_.width + shape_.width <= emitter_.index_text().tight(inner_));
     emit_vector(emitter_, kernel_, graph_, target_, shape_.width, preloaded, iteration);
     emitter_.rewind(mark);
-    writer_.close("} else {");
-    writer_.reopen();
+    writer_.open_else();
     emit_tail(emitter_, kernel_, group, inner_, shape_.width);
     emitter_.rewind(mark);
-    writer_.close();
+    writer_.end();
   }
 
   const Graph& graph_;
@@ -291,23 +290,17 @@ bool better_in_tiles(const StagedCopy& tiles, const Kernel& merged, double other
 
 }  // namespace
 
-KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& target, ScheduleChoice& choices) {
+namespace {
+
+KernelSource schedule_pointwise(const Kernel& given, const Graph& graph, const Target& target,
+                                ScheduleChoice& choices) {
   const auto with_slices = concat_slices_to_axes(given);
   const Kernel& kernel = with_slices ? *with_slices : given;
   const Kernel merged = merge_axes(kernel, graph);
   if (!merged.outputs[0].axes.empty())
-    if (auto source = unaligned_planes(merged, graph, target, wanted_planes_width(merged))) {
-      source->name = kernel_name(graph, kernel.nodes);
-      source->schedule = {KernelKind::kPointwise};
-      return *std::move(source);
-    }
+    if (auto source = unaligned_planes(merged, graph, target, wanted_planes_width(merged))) return *std::move(source);
   const Kernel apart = split_axes(merged, graph);
   const Kernel split_merged = merge_axes(apart, graph);
-  const auto staged = [&](const StagedCopy& plan) {
-    KernelSource source = emit_staged_copy(plan, graph);
-    source.name = kernel_name(graph, kernel.nodes);
-    return source;
-  };
   auto tiles = plan_staged_vectors(split_merged, graph, target);
   // Axes that only a remainder takes apart (of what is rolled) are merged; transposed, they had better be by
   // themselves.
@@ -315,13 +308,13 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
   const auto in_words = [&](double otherwise) -> std::optional<KernelSource> {
     const auto words = plan_staged_words(split_merged, graph, target);
     if (!words || words->time > kFaster * otherwise) return std::nullopt;
-    return staged(*words);
+    return emit_staged_copy(*words, graph);
   };
   if (tiles && tiles->conflicts <= kFewConflicts && !tiles->few_points) {
     constexpr double kMuchFaster = 0.8;  // than vectors of 16 bytes
     const bool whole = tiles->width * bits(merged.outputs[0].type.dtype) >= 128;
     if (auto source = in_words(whole ? kMuchFaster * tiles->time : tiles->time / kFaster)) return *std::move(source);
-    return staged(*tiles);
+    return emit_staged_copy(*tiles, graph);
   }
   const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
   int width = axes.empty() ? 1 : wanted_width(merged, graph);
@@ -337,7 +330,6 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
   std::optional<UnalignedChoice> windows;
   if (!axes.empty()) windows = choose_unaligned_loads(kernel, merged, graph, wanted_width(merged, graph), width);
   const auto parts = axes.empty() ? std::nullopt : coarsen_threads(apart, graph, target);
-  KernelSource source;
   std::optional<Kernel> interchanged;
   bool coarsened = false;  // what parts of axes share is read once
   bool lines = false;      // all that is loaded lies as the results do
@@ -367,27 +359,35 @@ KernelSource pointwise(const Kernel& given, const Graph& graph, const Target& ta
       const double otherwise = movement_time(least + sectors_of_stores(merged), of_element / 32, 0);
       const bool vectors = tiles && tiles->width > 1;
       if (auto words = in_words(vectors ? std::min(tiles->time, otherwise) : otherwise)) return *words;
-      if (tiles && tiles->time < kFaster * otherwise) return staged(*tiles);
+      if (tiles && tiles->time < kFaster * otherwise) return emit_staged_copy(*tiles, graph);
     }
-    if (tiles && better_in_tiles(*tiles, merged, least)) return staged(*tiles);
+    if (tiles && better_in_tiles(*tiles, merged, least)) return emit_staged_copy(*tiles, graph);
   }
   if (coarsened)
-    source = Vectorized(parts->kernel, graph, target,
-                        choose_shape(shape_of(parts->kernel, graph, target, parts->width), parts->kernel, graph, target,
-                                     choices))
-                 .emit(merged);
-  else if (windows)
-    source = emit_unaligned_pointwise(windows->kernel, graph, target, std::move(windows->plan));
-  else if (width > 1 && !(writes_half_bytes(merged) && width < 8)) {
+    return Vectorized(parts->kernel, graph, target,
+                      choose_shape(shape_of(parts->kernel, graph, target, parts->width), parts->kernel, graph, target,
+                                   choices))
+        .emit();
+  if (windows) return emit_unaligned_pointwise(windows->kernel, graph, target, std::move(windows->plan));
+  if (width > 1 && !(writes_half_bytes(merged) && width < 8)) {
     if (lines && !writes_half_bytes(merged)) width = std::min(width, coalesced_width(merged, graph));
     const Kernel& walked = interchanged ? *interchanged : merged;
-    source = Vectorized(walked, graph, target,
-                        choose_shape(shape_of(walked, graph, target, width), walked, graph, target, choices))
-                 .emit(merged);
-  } else
-    source = direct(writes_half_bytes(merged) ? kernel : merged, graph, target);
+    return Vectorized(walked, graph, target,
+                      choose_shape(shape_of(walked, graph, target, width), walked, graph, target, choices))
+        .emit();
+  }
+  return direct(writes_half_bytes(merged) ? kernel : merged, graph, target);
+}
+
+}  // namespace
+
+KernelSource pointwise(const Kernel& kernel, const Graph& graph, const Target& target, ScheduleChoice& choices) {
+  KernelSource source = schedule_pointwise(kernel, graph, target, choices);
   source.name = kernel_name(graph, kernel.nodes);
-  source.schedule = {KernelKind::kPointwise};
+  if (source.schedule.kind != KernelKind::kStagedCopy) source.schedule = {KernelKind::kPointwise};
+  std::vector<std::string> comment = kernel_comment(graph, kernel);
+  for (std::string& line : formula_lines(graph, kernel)) comment.push_back(std::move(line));
+  set_comment(source, std::move(comment));
   return source;
 }
 

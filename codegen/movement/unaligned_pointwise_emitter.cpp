@@ -1,9 +1,8 @@
 #include "codegen/movement/unaligned_pointwise_emitter.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "analysis/kernel/loads.h"
@@ -44,18 +43,22 @@ class UnalignedPointwiseEmitter {
     if (plan_.plane) {
       emit_planes();
     } else {
-      if (!wanted_.empty()) writer_.open(fmt::format("if ({})", wanted_));
-      emit_lanes(stores_of(""), 0);
+      writer_.open_if(wanted_);
+      emit_lanes(stores_of("true"), 0);
     }
     emitter_.rewind(mark);
     if (tail_) {
-      writer_.close(in_range_.empty() ? "} else {" : fmt::format("}} else if ({}) {{", in_range_));
-      writer_.reopen();
+      writer_.open_else();
+      writer_.open_if(in_range_);
       emit_tail();
+      writer_.end();
     }
-    if (!wanted_.empty() && !plan_.plane) writer_.close();
+    if (!plan_.plane) writer_.end();
+    writer_.tidy();
     // One block at a time is enough: for more of them ptxas would spill a few registers.
-    KernelSource source = writer_.finish(kernel_comment(graph_, merged_), threads_, 1);
+    KernelSource source = writer_.finish({}, threads_, 1);
+    source.work = "A thread makes " + std::to_string(plan_.width * plan_.planes) +
+                  " neighbouring elements; a warp reads whole vectors and shuffles elements into place.";
     source.grid[0] = simplify(ceil_div(plan_.groups, threads_), kernel_.pool.bounds());
     source.unaligned_vectors = tail_ || plan_.crosses_rows;
     return source;
@@ -71,40 +74,40 @@ class UnalignedPointwiseEmitter {
     return needs_wide_index(merged_, graph_, points) || needs_wide_index(kernel_, graph_, points);
   }
 
-  std::string declared(std::string_view preferred_name, const std::string& value) {
-    const std::string name = writer_.unique(preferred_name);
-    writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), name, value));
-    return name;
+  CExpr declared(std::string_view preferred_name, const CExpr& value) {
+    return writer_.declared("const " + writer_.index_type(), preferred_name, value);
   }
-  std::string declared_bool(std::string_view preferred_name, const std::string& value) {
-    const std::string name = writer_.unique(preferred_name);
-    writer_.line(fmt::format("const bool {} = {};", name, value));
-    return name;
+  CExpr declared_bool(std::string_view preferred_name, const CExpr& value) {
+    return writer_.declared("const bool", preferred_name, value);
   }
-  std::string text(const IndexExpr& e) const { return emitter_.index_text().tight(e); }
+  std::string open_lanes() {
+    std::string e = writer_.unique("e");
+    writer_.open_for("int", e, plan_.width, 0);
+    return e;
+  }
+  CExpr text(const IndexExpr& e) const { return emitter_.index_text().tight(e); }
 
   // This thread's group: one that there is, so that whatever does not depend on lanes may be read for it. `wanted_`:
   // that all its lanes are there; threads of a warp stay together all the same.
   void find_group() {
-    group_ =
-        declared("t", fmt::format("{}blockIdx.x * {} + threadIdx.x", writer_.wide() ? "(long long)" : "", threads_));
-    if (group_stride_ > 1)  // the groups of neighbouring threads' windows lie apart, those of a load together
-      group_ = declared("group", fmt::format("{0} - {0} % 32 + {0} % {1} * {2} + {0} % 32 / {1}", group_, group_stride_,
-                                             32 / group_stride_));
+    group_ = declared("t", flat_thread(writer_, threads_));
+    if (group_stride_ > 1) {  // the groups of neighbouring threads' windows lie apart, those of a load together
+      const CExpr t = group_;
+      group_ = declared("group", t - t % 32 + t % group_stride_ * (32 / group_stride_) + t % 32 / group_stride_);
+    }
     if (!proves_multiple_of(plan_.groups, threads_, kernel_.pool.bounds())) {
-      in_range_ = declared_bool("here", fmt::format("{} < {}", group_, text(plan_.groups)));
-      group_ = declared("group", fmt::format("{} ? {} : {}", in_range_, group_, text(plan_.groups - 1)));
+      in_range_ = declared_bool("here", group_ < text(plan_.groups));
+      group_ = declared("group", select(in_range_, group_, text(plan_.groups - 1)));
       wanted_ = in_range_;
     }
     if (tail_)
-      wanted_ = declared_bool("all", fmt::format("{}{} * {} + {} <= {}", in_range_.empty() ? "" : in_range_ + " && ",
-                                                 group_, plan_.width, plan_.width, text(plan_.total)));
+      wanted_ = declared_bool("all", in_range_ && group_ * plan_.width + plan_.width <= text(plan_.total));
   }
 
   void read_one_row() {
     std::vector<std::uint32_t> axes = plan_.outer;
     axes.push_back(plan_.group);
-    bind_flat(emitter_, axes, group_);
+    bind_flat(emitter_, axes, group_.text());
     emit_looked_up();
     for (int plane = 0; plane < plan_.planes; ++plane) {
       const ExprEmitter::Mark mark = emitter_.mark();
@@ -129,12 +132,11 @@ class UnalignedPointwiseEmitter {
 
   void select_plane(int plane) {
     for (const auto& [key, name] : words_of_planes_)
-      if (key.first == plane) words_[key.second] = {name, ""};
+      if (key.first == plane) words_[key.second] = {name, std::nullopt};
   }
 
   // All planes one after the other, by all threads of a warp; only stores ask whether this one's points are there.
   void emit_planes() {
-    const std::string condition = wanted_.empty() ? "" : fmt::format("if ({}) ", wanted_);
     std::vector<std::optional<VectorStore>> together;
     for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
       const KernelOutput& output = kernel_.outputs[i];
@@ -143,15 +145,14 @@ class UnalignedPointwiseEmitter {
       writer_.use("windows");
       together.back() =
           VectorStore::elsewhere(emitter_, output, plan_.width * plan_.planes,
-                                 fmt::format("store_vectors_together<{}>({}, (int)({} / {}), {}, ", plan_.together[i],
-                                             writer_.output(output.value), text(plan_.stores[i]),
-                                             128 / bits(output.type.dtype), wanted_.empty() ? "true" : wanted_));
+                                 "store_vectors_together<" + std::to_string(plan_.together[i]) + ">",
+                                 {writer_.output(output.value), cast("int", vector_number(i)), wanted_});
     }
     for (int plane = 0; plane < plan_.planes; ++plane) {
       const ExprEmitter::Mark mark = emitter_.mark();
       emitter_.bind(*plan_.plane, std::to_string(plane));
       select_plane(plane);
-      std::vector<std::optional<VectorStore>> stores = stores_of(condition);
+      std::vector<std::optional<VectorStore>> stores = stores_of(wanted_);
       for (std::size_t i = 0; i < stores.size(); ++i)
         if (together[i]) stores[i] = together[i];
       emit_lanes(std::move(stores), plane);
@@ -162,34 +163,29 @@ class UnalignedPointwiseEmitter {
   }
 
   void read_two_rows() {
-    const std::string first = declared("first", fmt::format("{} * {}", group_, plan_.width));
-    const std::string length = text(plan_.row_length);
-    const std::string row = declared("row", fmt::format("{} / {}", first, length));
-    const std::string column = declared("column", fmt::format("{} % {}", first, length));
-    left_in_row_ = declared("left", fmt::format("{} - {}", length, column));
+    const CExpr first = declared("first", group_ * plan_.width), length = text(plan_.row_length);
+    const CExpr row = declared("row", first / length), column = declared("column", first % length);
+    left_in_row_ = declared("left", length - column);
     if (std::ranges::any_of(plan_.reads, &UnalignedPlan::Read::next_row))
-      some_cross_rows_ =
-          declared_bool("some_cross", fmt::format("__any_sync(~0u, {} < {})", left_in_row_, plan_.width));
-    const std::string rows = text(point_count(kernel_.pool, plan_.outer));
-    const std::string next = declared("next", fmt::format("{0} + 1 < {1} ? {0} + 1 : {0}", row, rows));
-    emitter_.bind(plan_.group, group_);
+      some_cross_rows_ = declared_bool("some_cross", call("__any_sync", {"~0u", left_in_row_ < plan_.width}));
+    const CExpr next =
+        declared("next", select(row + 1 < text(point_count(kernel_.pool, plan_.outer)), row + 1, row));
+    emitter_.bind(plan_.group, group_.text());
     emitter_.emit_independent(roots_of(kernel_));
     const std::vector<ExprId> of_rows = values_of_rows();
     const ExprEmitter::Mark mark = emitter_.mark();
     for (const bool later : {false, true}) {
-      bind_flat(emitter_, plan_.outer, later ? next : row);
-      const std::string at = later ? declared("column", fmt::format("{} - {}", column, length)) : column;
-      emitter_.bind(plan_.column, at);
+      bind_flat(emitter_, plan_.outer, (later ? next : row).text());
+      const CExpr at = later ? declared("column", column - length) : column;
+      emitter_.bind(plan_.column, at.text());
       columns_.push_back(at);
       rows_.emplace_back();
       for (const std::uint32_t axis : plan_.outer) rows_.back().push_back(emitter_.index(IndexExpr::axis(axis)));
       const std::vector<std::string> texts = emitter_.emit(of_rows);
-      for (std::size_t i = 0; i < of_rows.size(); ++i) {
-        const std::string name = writer_.unique(emitter_.plain_name(of_rows[i]) + "_r");
-        writer_.line(fmt::format("const {} {} = {};", c_type(kernel_.pool[of_rows[i]].type), name, texts[i]));
-        of_rows_[of_rows[i]].push_back(name);
-      }
-      for (const ExprId id : of_rows) emitter_.define(id, of_rows_[id].back());
+      for (std::size_t i = 0; i < of_rows.size(); ++i)
+        of_rows_[of_rows[i]].push_back(writer_.declared("const " + c_type(kernel_.pool[of_rows[i]].type),
+                                                        emitter_.plain_name(of_rows[i]) + "_r", texts[i]));
+      for (const ExprId id : of_rows) emitter_.define(id, of_rows_[id].back().text());
       for (const UnalignedPlan::Read& read : plan_.reads) read_of_row(read, later);
       emitter_.rewind(mark);
       read_.clear();
@@ -201,20 +197,20 @@ class UnalignedPointwiseEmitter {
     auto& [first, second] = words_[read.window.load];
     const ExprId guard = kernel_.pool[read.window.load].args[0];
     if (read.next_row) {
-      (later ? second : first) = read_window(read, later);
-      if (later) join(read.window);
+      const CExpr words = read_window(read, later);
+      if (!later) first = words;
+      if (later) second = words, join(read.window);
     } else if (guard == kNoExpr) {
       if (!later) first = read_window(read);
     } else {
       const std::string name = writer_.preferred_name(kernel_.pool[read.window.load].source);
-      std::string& wanted = guards_[guard];
+      auto& [of_row, of_both] = guards_[guard];
       if (!later) {
-        if (wanted.empty()) wanted = lanes_wanted(guard, name);
+        if (!of_row) of_row = lanes_wanted(guard, name);
         return;
       }
-      if (!wanted.starts_with("("))
-        wanted = fmt::format("({} || ({} < {} && {}))", wanted, left_in_row_, plan_.width, lanes_wanted(guard, name));
-      first = read_window(read, false, wanted);
+      if (!of_both) of_both = *of_row || (left_in_row_ < plan_.width && lanes_wanted(guard, name));
+      first = read_window(read, false, of_both);
     }
   }
 
@@ -222,16 +218,16 @@ class UnalignedPointwiseEmitter {
   void join(const UnalignedLoad& window) {
     auto& [first, second] = words_[window.load];
     if (window.element != IndexExpr::axis(plan_.lane)) return;
-    const auto known = joined_.try_emplace({first, second}, "");
-    std::string& name = known.first->second;
-    if (known.second) {
-      name = writer_.unique(writer_.preferred_name(kernel_.pool[window.load].source) + "_w");
-      writer_.line(fmt::format("const Words<{}> {} = {} ? first_of<{}>({}, {}, {}) : {};", window.words, name,
-                               some_cross_rows_, bits(kernel_.pool[window.load].dtype), first, second, left_in_row_,
-                               first));
-    }
-    first = name;
-    second.clear();
+    const auto [known, fresh] = joined_.try_emplace({first.text(), second->text()});
+    const ExprNode& n = kernel_.pool[window.load];
+    if (fresh)
+      known->second = writer_.declared("const " + words_type(window), writer_.preferred_name(n.source) + "_w",
+                                       select(some_cross_rows_,
+                                              call("first_of<" + std::to_string(bits(n.dtype)) + ">",
+                                                   {first, *second, left_in_row_}),
+                                              first));
+    first = known->second;
+    second.reset();
   }
 
   bool of_lanes(ExprId id) const {
@@ -267,9 +263,12 @@ class UnalignedPointwiseEmitter {
     emitter_.emit_independent(values);
   }
 
+  static std::string words_type(const UnalignedLoad& window) { return "Words<" + std::to_string(window.words) + ">"; }
+
   // A variable with the window's words. `later`: for lanes of the next row, if there are any. `guarded`: where the
   // guard holds for some lane, if that is known.
-  std::string read_window(const UnalignedPlan::Read& read, bool later = false, const std::string& guarded = "") {
+  CExpr read_window(const UnalignedPlan::Read& read, bool later = false,
+                    const std::optional<CExpr>& guarded = std::nullopt) {
     UnalignedLoad window = read.window;
     const ExprNode& n = kernel_.pool[window.load];
     const ExprId guard = n.args[0];
@@ -277,136 +276,130 @@ class UnalignedPointwiseEmitter {
       if (kernel_.pool[known.load].source == n.source && known.first == window.first && known.words == window.words &&
           known.aligned == window.aligned && kernel_.pool[known.load].args[0] == guard)
         return name;
-    std::string wanted = wanted_;
-    const auto also = [&](const std::string& condition) {
-      wanted = wanted.empty() ? condition : fmt::format("{} && {}", wanted, condition);
-    };
-    if (guard != kNoExpr) also(!guarded.empty() ? guarded : lanes_wanted(guard, writer_.preferred_name(n.source)));
-    if (later) also(fmt::format("{} < {}", left_in_row_, plan_.width));
+    CExpr wanted = wanted_;
+    if (guard != kNoExpr)
+      wanted = wanted && (guarded ? *guarded : lanes_wanted(guard, writer_.preferred_name(n.source)));
+    if (later) wanted = wanted && left_in_row_ < plan_.width;
     window.stream = streams_past_caches(emitter_, graph_, window.load, target_.l2_bytes);
-    const std::string name = writer_.unique(writer_.preferred_name(n.source) + "_w");
     // One row's window goes on where lanes are the other row's: ahead of the tensor's first row read backwards, or
     // behind its last one where rows are backwards.
-    const std::string words = unaligned_load_text(emitter_, window, wanted, tail_ || read.next_row, group_stride_);
-    const std::string some = some_want(window, guard, wanted, later);
-    writer_.line(some.empty() ? fmt::format("const Words<{}> {} = {};", window.words, name, words)
-                              : fmt::format("const Words<{0}> {1} = {2} ? {3} : Words<{0}>{{}};", window.words, name,
-                                            some, words));
+    const CExpr words = unaligned_load_text(emitter_, window, wanted.is_true() ? "" : wanted.text(),
+                                            tail_ || read.next_row, group_stride_);
+    const CExpr name =
+        writer_.declared("const " + words_type(window), writer_.preferred_name(n.source) + "_w",
+                         select(some_want(window, guard, wanted, later), words, words_type(window) + "{}"));
     read_.emplace_back(window, name);
     return name;
   }
 
   // Whether a thread of the warp wants it, where many warps have none: of the next row, and one of several windows that
   // points choose from.
-  std::string some_want(const UnalignedLoad& window, ExprId guard, const std::string& wanted, bool later) const {
-    if (!window.together) return "";
+  CExpr some_want(const UnalignedLoad& window, ExprId guard, const CExpr& wanted, bool later) const {
+    if (!window.together) return "true";
     const auto guarded = std::ranges::count_if(plan_.reads, [&](const UnalignedPlan::Read& read) {
       return kernel_.pool[read.window.load].args[0] != kNoExpr;
     });
-    if (guard != kNoExpr && guarded > 1) return fmt::format("__any_sync(~0u, {})", wanted);
-    return later ? some_cross_rows_ : "";
+    if (guard != kNoExpr && guarded > 1) return call("__any_sync", {"~0u", wanted});
+    return later ? some_cross_rows_ : "true";
   }
 
   // Whether the guard holds for some lane; where that takes much to say, it may be true though it does not.
-  std::string lanes_wanted(ExprId guard, const std::string& of) {
+  CExpr lanes_wanted(ExprId guard, const std::string& of) {
     const ExprEmitter::Mark mark = emitter_.mark();
-    const std::string known = holds_for_some_lane(guard, true);
-    if (!known.empty()) {
-      const std::string name = declared_bool(of + "_wanted", known);
+    if (const auto known = holds_for_some_lane(guard, true)) {
+      const CExpr name = declared_bool(of + "_wanted", *known);
       emitter_.rewind(mark);
       return name;
     }
-    const std::string name = writer_.unique(of + "_wanted"), e = writer_.unique("e");
-    writer_.line(fmt::format("bool {} = false;", name));
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, plan_.width));
-    emitter_.bind(plan_.lane, e);
-    writer_.line(fmt::format("{0} = {0} || ({1});", name, emitter_.emit(guard)));
+    const CExpr name = writer_.declared("bool", of + "_wanted", "false");
+    emitter_.bind(plan_.lane, open_lanes());
+    writer_.assign(name, name || emitter_.emit(guard));
     emitter_.rewind(mark);
-    writer_.close();
+    writer_.end();
     return name;
   }
 
   // A comparison of indices that grow or shrink with the lane holds for some lane where it does for the first or the
-  // last one. "" where it is nothing like that; `wanted`: that it holds, or that it does not.
-  std::string holds_for_some_lane(ExprId condition, bool wanted) {
+  // last one. Nothing where it is nothing like that; `wanted`: that it holds, or that it does not.
+  std::optional<CExpr> holds_for_some_lane(ExprId condition, bool wanted) {
     const ExprPool& pool = kernel_.pool;
     const ExprNode& n = pool[condition];
     if (n.op == ExprOp::kNot) return holds_for_some_lane(n.args[0], !wanted);
     if (n.op == ExprOp::kAnd || n.op == ExprOp::kOr) {
-      const std::string a = holds_for_some_lane(n.args[0], wanted), b = holds_for_some_lane(n.args[1], wanted);
-      if (a.empty() || b.empty()) return "";
-      return fmt::format("({} {} {})", a, (n.op == ExprOp::kAnd) == wanted ? "&&" : "||", b);
+      const auto a = holds_for_some_lane(n.args[0], wanted), b = holds_for_some_lane(n.args[1], wanted);
+      if (!a || !b) return std::nullopt;
+      return (n.op == ExprOp::kAnd) == wanted ? *a && *b : *a || *b;
     }
     std::string lane;
     if (emitter_.depends_on(condition, plan_.lane)) {
-      if (n.op != ExprOp::kLt && n.op != ExprOp::kGe) return "";
+      if (n.op != ExprOp::kLt && n.op != ExprOp::kGe) return std::nullopt;
       const auto index = [&](ExprId id) -> std::optional<IndexExpr> {
         if (pool[id].op == ExprOp::kIndex) return pool[id].indices[0];
         if (pool[id].op == ExprOp::kConstant) return IndexExpr(pool[id].integer);
         return std::nullopt;
       };
       const auto a = index(n.args[0]), b = index(n.args[1]);
-      if (!a || !b) return "";
+      if (!a || !b) return std::nullopt;
       const auto step = coefficient_of(simplify(*a - *b, pool.bounds()), axis_variable(plan_.lane));
-      if (!step) return "";
+      if (!step) return std::nullopt;
       const bool holds_late = (*step > 0) == ((n.op == ExprOp::kGe) == wanted);
       lane = holds_late ? std::to_string(plan_.width - 1) : "0";
     }
     const ExprEmitter::Mark mark = emitter_.mark();
     if (!lane.empty()) emitter_.bind(plan_.lane, lane);
-    const std::string text = emitter_.emit(condition);
+    const CExpr holds = emitter_.emit(condition);
     emitter_.rewind(mark);
-    return fmt::format("{}({})", wanted ? "" : "!", text);
+    return wanted ? holds : !holds;
   }
 
   // Of lanes that are stored by themselves.
-  std::vector<std::optional<VectorStore>> stores_of(const std::string& condition) {
+  std::vector<std::optional<VectorStore>> stores_of(const CExpr& condition) {
     std::vector<std::optional<VectorStore>> stores(kernel_.outputs.size());
     for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
       if (plan_.together[i] > 0) continue;
       const KernelOutput& output = kernel_.outputs[i];
       const bool stream = bytes_at_hint(output.type, graph_.symbols) >= target_.l2_bytes &&
                           bits(output.type.dtype) * plan_.width % 128 == 0;
-      if (plan_.crosses_rows) emitter_.bind(plan_.group, group_);
+      if (plan_.crosses_rows) emitter_.bind(plan_.group, group_.text());
       writer_.use(stream ? "stream_words" : "words");
-      stores[i] =
-          VectorStore::elsewhere(emitter_, output, plan_.width,
-                                 fmt::format("{}{}({} + {}, ", condition, stream ? "stream_words_out" : "store_words",
-                                             writer_.output(output.value), text(plan_.stores[i])));
+      stores[i] = VectorStore::elsewhere(emitter_, output, plan_.width, stream ? "stream_words_out" : "store_words",
+                                         {CExpr(writer_.output(output.value)) + text(plan_.stores[i])}, condition);
     }
     return stores;
   }
 
+  // Where an output's lanes of all planes begin, in vectors.
+  CExpr vector_number(std::size_t output) const {
+    const int each = 128 / bits(kernel_.outputs[output].type.dtype);
+    return text(simplify(floor_div(plan_.stores[output], each), kernel_.pool.bounds()));
+  }
+
   void emit_lanes(std::vector<std::optional<VectorStore>> stores, int plane) {
     if (!plan_.crosses_rows) emitter_.emit_independent(roots_of(kernel_));
-    const std::string e = writer_.unique("e");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, plan_.width));
+    const std::string e = open_lanes();
     const ExprEmitter::Mark mark = emitter_.mark();
     if (plan_.crosses_rows) bind_row_of(e);
     emitter_.bind(plan_.lane, e);
     emitter_.load_text = [&](ExprId load) { return element_of(load); };
     const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
     for (std::size_t i = 0; i < stores.size(); ++i)
-      stores[i]->put(emitter_, plan_.together[i] > 0 ? fmt::format("{} * {} + {}", e, plan_.planes, plane) : e,
-                     values[i]);
+      stores[i]->put(emitter_, plan_.together[i] > 0 ? (CExpr(e) * plan_.planes + plane).text() : e, values[i]);
     emitter_.load_text = nullptr;
     emitter_.rewind(mark);
-    writer_.close();
+    writer_.end();
     for (std::size_t i = 0; i < stores.size(); ++i)
       if (plan_.together[i] == 0) stores[i]->finish(emitter_);
   }
 
-  void bind_row_of(const std::string& lane) {
-    in_next_row_ = declared_bool("later", fmt::format("{} >= {}", lane, left_in_row_));
+  void bind_row_of(const CExpr& lane) {
+    in_next_row_ = declared_bool("later", lane >= left_in_row_);
+    const auto chosen = [&](std::string_view name, const CExpr& here, const CExpr& next) {
+      return here == next ? here : declared(name, select(in_next_row_, next, here));
+    };
     for (std::size_t i = 0; i < plan_.outer.size(); ++i)
-      emitter_.bind(plan_.outer[i], rows_[0][i] == rows_[1][i] ? rows_[0][i]
-                                                               : declared("i", fmt::format("{} ? {} : {}", in_next_row_,
-                                                                                           rows_[1][i], rows_[0][i])));
-    emitter_.bind(plan_.column, declared("j", fmt::format("{} ? {} : {}", in_next_row_, columns_[1], columns_[0])));
-    for (const auto& [id, names] : of_rows_)
-      emitter_.define(id, fmt::format("({} ? {} : {})", in_next_row_, names[1], names[0]));
+      emitter_.bind(plan_.outer[i], chosen("i", rows_[0][i], rows_[1][i]).tight());
+    emitter_.bind(plan_.column, chosen("j", columns_[0], columns_[1]).tight());
+    for (const auto& [id, names] : of_rows_) emitter_.define(id, select(in_next_row_, names[1], names[0]).tight());
   }
 
   std::string element_of(ExprId load) {
@@ -414,28 +407,26 @@ class UnalignedPointwiseEmitter {
     if (words == words_.end()) return "";
     const auto read = std::ranges::find(plan_.reads, load, [](const UnalignedPlan::Read& r) { return r.window.load; });
     const DType dtype = kernel_.pool[load].dtype;
-    const std::string at = emitter_.index(read->window.element);
-    const auto raw = [&](const std::string& name) {
+    const CExpr at = emitter_.index(read->window.element);
+    const auto raw = [&](const CExpr& of) {
       writer_.use(bits(dtype) == 64 ? "words64" : "words");
-      return bits(dtype) == 64 ? fmt::format("element64({}, {})", name, at)
-                               : fmt::format("element<{}>({}, {})", bits(dtype), name, at);
+      return bits(dtype) == 64 ? call("element64", {of, at})
+                               : call("element<" + std::to_string(bits(dtype)) + ">", {of, at});
     };
     const auto& [first, second] = words->second;
-    const std::string bits_text =
-        second.empty() ? raw(first) : fmt::format("({} ? {} : {})", in_next_row_, raw(second), raw(first));
-    return value_of_bits(dtype, bits_text, writer_);
+    return value_of_bits(dtype, (second ? select(in_next_row_, raw(*second), raw(first)) : raw(first)).tight(), writer_);
   }
 
   // The elements that are left, one by one.
   void emit_tail() {
     const std::string e = writer_.unique("e");
-    const std::string at = fmt::format("{} * {} + {}", group_, plan_.width, e);
-    writer_.open(fmt::format("for (int {0} = 0; {1} < {2}; ++{0})", e, at, text(plan_.total)));
+    const CExpr first = group_ * plan_.width;
+    writer_.open_for("int", e, text(plan_.total) - first);
     const ExprEmitter::Mark mark = single_.mark();
-    bind_flat(single_, merged_.outputs[0].axes, declared("at", at));
+    bind_flat(single_, merged_.outputs[0].axes, declared("at", first + e).text());
     store_scalars(single_, single_.emit(roots_of(merged_)));
     single_.rewind(mark);
-    writer_.close();
+    writer_.end();
   }
 
   const Kernel& merged_;
@@ -448,17 +439,17 @@ class UnalignedPointwiseEmitter {
   KernelWriter writer_;
   ExprEmitter emitter_, single_;
   int group_stride_ = 1;                   // how many threads further the next group is
-  std::string group_, in_range_, wanted_;  // in_range_, wanted_: "" is always
-  std::string left_in_row_, in_next_row_;
-  std::string some_cross_rows_;                 // some thread of the warp has lanes of two rows
-  std::vector<std::string> columns_;            // of this row, and of the next one
-  std::vector<std::vector<std::string>> rows_;  // the same, each outer axis
-  std::map<ExprId, std::vector<std::string>> of_rows_;
-  std::map<std::pair<int, ExprId>, std::string> words_of_planes_;
-  std::map<ExprId, std::pair<std::string, std::string>> words_;  // of this row, and of the next one where it has any
-  std::map<ExprId, std::string> guards_;                         // of windows of two rows
-  std::map<std::pair<std::string, std::string>, std::string> joined_;  // such words of two rows
-  std::vector<std::pair<UnalignedLoad, std::string>> read_;            // so far, of one row
+  CExpr group_, in_range_ = "true", wanted_ = "true";
+  CExpr left_in_row_, in_next_row_;
+  CExpr some_cross_rows_;                 // some thread of the warp has lanes of two rows
+  std::vector<CExpr> columns_;            // of this row, and of the next one
+  std::vector<std::vector<CExpr>> rows_;  // the same, each outer axis
+  std::map<ExprId, std::vector<CExpr>> of_rows_;
+  std::map<std::pair<int, ExprId>, CExpr> words_of_planes_;
+  std::map<ExprId, std::pair<CExpr, std::optional<CExpr>>> words_;  // of this row, and of the next one where it has any
+  std::map<ExprId, std::pair<std::optional<CExpr>, std::optional<CExpr>>> guards_;  // of windows: of one row, and of two
+  std::map<std::pair<std::string, std::string>, CExpr> joined_;                     // such words of two rows
+  std::vector<std::pair<UnalignedLoad, CExpr>> read_;                               // so far, of one row
 };
 
 }  // namespace

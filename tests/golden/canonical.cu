@@ -114,6 +114,7 @@ __device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kC
 // narrow = cast(positive)
 // result = reshape(narrow)
 // writes result: float16[2, 16]
+// A thread makes 8 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
 canonical_0_index_select_mul_mul_add_and_3_more(const long long* __restrict__ rows, const float* __restrict__ weight, const float* __restrict__ x,
          const float* __restrict__ table, fp16* __restrict__ result) {

@@ -112,6 +112,8 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // before = abs(x)
 // gated = acme.quick_gate(before, slope)
 // writes gated: float32[8, 12]
+//   gated[i, j] = (abs(x[i, j]) * sigmoid(1.702 * abs(x[i, j]))) + max(slope[j], 0.0)
+// A thread makes 4 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
 custom_ops_0_abs_v_acme_quick_gate(const float* __restrict__ x, const float* __restrict__ slope, float* __restrict__ gated) {
   const int t = blockIdx.x * 128 + threadIdx.x;
@@ -124,8 +126,9 @@ custom_ops_0_abs_v_acme_quick_gate(const float* __restrict__ x, const float* __r
 #pragma unroll
   for (int e = 0; e < 4; ++e) {
     const float x_v = __uint_as_float(element<32>(x_w, e));
-    const float before_2 = fabsf(x_v);
-    const float gated_2 = (before_2 * sigmoid(1.702f * before_2)) + nan_max(__uint_as_float(element<32>(slope_w, e)), 0.0f);
+    const float before = fabsf(x_v);
+    const float gated_2 = (before * sigmoid(1.702f * before)) +
+        nan_max(__uint_as_float(element<32>(slope_w, e)), 0.0f);
     put_element<32>(gated_w, e, __float_as_uint(gated_2));
   }
   store_words(gated + (rest * 12 + j * 4), gated_w);
@@ -134,6 +137,8 @@ custom_ops_0_abs_v_acme_quick_gate(const float* __restrict__ x, const float* __r
 // ---- custom_ops_1_sqrt_v ---------------------------------------------------------------------------------
 // y = sqrt(ordered)
 // writes y: float32[8, 12]
+//   y[i, j] = sqrt(ordered[i, j])
+// A thread makes 4 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
 custom_ops_1_sqrt_v(const float* __restrict__ ordered, float* __restrict__ y) {
   const int t = blockIdx.x * 128 + threadIdx.x;

@@ -490,6 +490,8 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
 // ---- guards_0_add ----------------------------------------------------------------------------------------
 // shifted = add(x, bias)
 // writes shifted: float16[batch, n]
+//   shifted[i, j] = x[i, j] + bias[j]
+// A thread makes one element.
 extern "C" __global__ void __launch_bounds__(256)
 guards_0_add(const fp16* __restrict__ x, const fp16* __restrict__ bias, fp16* __restrict__ shifted,
          const long long batch, const long long n) {
@@ -504,6 +506,8 @@ guards_0_add(const fp16* __restrict__ x, const fp16* __restrict__ bias, fp16* __
 // Where n % 8 == 0 && 1.0 * batch * n <= 2147418112:
 // shifted = add(x, bias)
 // writes shifted: float16[batch, n]
+//   shifted[i, j] = x[i, j] + bias[j]
+// A thread makes 8 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
 guards_1_add_guarded(const fp16* __restrict__ x, const fp16* __restrict__ bias, fp16* __restrict__ shifted,
          const int batch, const int n) {

@@ -298,7 +298,6 @@ half_bytes_8_amax(const int4_pair* __restrict__ x, int4_pair* __restrict__ most)
   unsigned pair = 0;
 #pragma unroll
   for (int e = 0; e < 1; ++e) {
-    const int at = 2 * t + e;
     int most_2 = (-2147483647 - 1);
 #pragma unroll
     for (int k = 0; k < 3; ++k) {
@@ -314,8 +313,12 @@ half_bytes_8_amax(const int4_pair* __restrict__ x, int4_pair* __restrict__ most)
 // ---- half_bytes_9_cast_cast ------------------------------------------------------------------------------
 // plain = cast(x)
 // writes plain: uint4[3, 6]
+//   plain[i, j] = x[i, j]
+// A thread makes two neighbouring elements.
 // plain_news = cast(news)
 // writes plain_news: uint4[2, 6]
+//   plain_news[i, j] = news[i, j]
+// A thread makes two neighbouring elements.
 static __device__ __forceinline__ void half_bytes_9_cast_cast_part_0(const int block,
          const int4_pair* __restrict__ x,
          uint4_pair* __restrict__ plain) {
@@ -324,7 +327,7 @@ static __device__ __forceinline__ void half_bytes_9_cast_cast_part_0(const int b
   unsigned pair = 0;
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
-    const int at = 2 * t + e;
+    const int at = t * 2 + e;
     __builtin_assume(at >= 0);
     const int j = at % 6;
     const int rest = at / 6;
@@ -341,7 +344,7 @@ static __device__ __forceinline__ void half_bytes_9_cast_cast_part_1(const int b
   unsigned pair = 0;
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
-    const int at = 2 * t + e;
+    const int at = t * 2 + e;
     __builtin_assume(at >= 0);
     const int j = at % 6;
     const int rest = at / 6;

@@ -127,6 +127,7 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // kept = where(positive, gated)
 // y = clamp(kept)
 // writes y: float32[6, 40]
+// A thread makes 4 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
 pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more(const float* __restrict__ x, const float* __restrict__ row, const fp16* __restrict__ column,
          float* __restrict__ y) {
@@ -146,8 +147,8 @@ pointwise_broadcast_0_gt_add_mul_sigmoid_and_3_more(const float* __restrict__ x,
     const float scaled = shifted * column_v;
     const float gate = sigmoid(scaled);
     const float gated = gate * 2.0f;
-    const float kept_2 = positive ? gated : 0.5f;
-    put_element<32>(y_w, e, __float_as_uint(nan_min(nan_max(kept_2, 0.25f), 1.5f)));
+    const float kept = positive ? gated : 0.5f;
+    put_element<32>(y_w, e, __float_as_uint(nan_min(nan_max(kept, 0.25f), 1.5f)));
   }
   store_words(y + (rest * 40 + j * 4), y_w);
 }

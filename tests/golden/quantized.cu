@@ -635,6 +635,7 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
 // from_four = dequantize(four_bit, block_scale)
 // mixed = addcmul(x, from_eight, from_four)
 // writes mixed: float32[4, 32]
+// A thread makes 4 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
 quantized_1_dequantize_dequantize_addcmul(const float* __restrict__ x, const fp8_e4m3* __restrict__ eight_bit,
          const int4_pair* __restrict__ four_bit, const float* __restrict__ eight_bit_scale,

@@ -207,6 +207,8 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // writes root: float32[3, 5]
 // peak = amax(x)
 // writes peak: float32[3, 1, 50]
+//   peak[i, 0, j] = max(max(max(max(x[i, 0, j], x[i, 1, j]), x[i, 2, j]), x[i, 3, j]), x[i, 4, j])
+// A thread makes 2 neighbouring elements.
 static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_0(const int block,
          const float* __restrict__ x,
          float* __restrict__ root) {
@@ -246,7 +248,8 @@ static __device__ __forceinline__ void reductions_0_mul_sum_sqrt_v_amax_part_1(c
 #pragma unroll
   for (int e = 0; e < 2; ++e) {
     const float t_2 = nan_max(__uint_as_float(element<32>(x_w, e)), __uint_as_float(element<32>(x_w_2, e)));
-    const float t_3 = nan_max(nan_max(t_2, __uint_as_float(element<32>(x_w_3, e))), __uint_as_float(element<32>(x_w_4, e)));
+    const float t_3 = nan_max(nan_max(t_2, __uint_as_float(element<32>(x_w_3, e))),
+        __uint_as_float(element<32>(x_w_4, e)));
     put_element<32>(peak_w, e, __float_as_uint(nan_max(t_3, __uint_as_float(element<32>(x_w_5, e)))));
   }
   store_words(peak + (rest * 50 + j * 2), peak_w);

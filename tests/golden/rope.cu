@@ -101,6 +101,7 @@ __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e)
 // across = mul(turned, sine)
 // y = add(along, across)
 // writes y: float32[2, tokens, 4, 64]
+// A thread makes 4 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
 rope_0_concat_cos_v_mul_chunk_and_5_more(const fp16* __restrict__ q, const float* __restrict__ angle, float* __restrict__ y,
          const long long tokens) {
@@ -148,6 +149,7 @@ rope_0_concat_cos_v_mul_chunk_and_5_more(const fp16* __restrict__ q, const float
 // across = mul(turned, sine)
 // y = add(along, across)
 // writes y: float32[2, tokens, 4, 64]
+// A thread makes 4 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
 rope_1_concat_cos_v_mul_chunk_and_5_more_guarded(const fp16* __restrict__ q, const float* __restrict__ angle, float* __restrict__ y, const int tokens) {
   const int t = blockIdx.x * 128 + threadIdx.x;

@@ -43,6 +43,7 @@ __device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a :
 // halves.0 = chunk(joined)
 // y = maximum(halves.0, halves.1)
 // writes y: float32[4, 9]
+// A thread makes one element.
 extern "C" __global__ void __launch_bounds__(256)
 split_concat_0_split_mul_exp_v_concat_and_2_more(const float* __restrict__ x, float* __restrict__ y) {
   const int t = blockIdx.x * 256 + threadIdx.x;

@@ -72,8 +72,10 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // ---- symbolic_workspace_0_relu ---------------------------------------------------------------------------
 // kept = relu(x)
 // writes kept: float32[n, 3]
+//   kept[i, j] = x[i, j] < 0.0 ? 0.0 : x[i, j]
+// A thread makes 4 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
-symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept_2, const int n) {
+symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept, const int n) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= ((n * 3 + 3) / 4)) return;
   if (t * 4 + 4 <= (n * 3)) {
@@ -84,11 +86,11 @@ symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept_
       const float x_v = __uint_as_float(element<32>(x_w, e));
       put_element<32>(kept_w, e, __float_as_uint((x_v < 0.0f) ? 0.0f : x_v));
     }
-    store_words((uint4*)kept_2 + t, kept_w);
+    store_words((uint4*)kept + t, kept_w);
   } else {
-    for (int e_2 = 0; t * 4 + e_2 < (n * 3); ++e_2) {
-      const float x_v_2 = x[t * 4 + e_2];
-      kept_2[t * 4 + e_2] = (x_v_2 < 0.0f) ? 0.0f : x_v_2;
+    for (int e = 0; e < (n * 3) - t * 4; ++e) {
+      const float x_v = x[t * 4 + e];
+      kept[t * 4 + e] = (x_v < 0.0f) ? 0.0f : x_v;
     }
   }
 }
@@ -96,12 +98,14 @@ symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept_
 // ---- symbolic_workspace_1_exp_v --------------------------------------------------------------------------
 // y = exp(kept)
 // writes y: float32[n, 3]
+//   y[i, j] = exp(kept[i, j])
+// A thread makes 4 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
-symbolic_workspace_1_exp_v(const float* __restrict__ kept_2, float* __restrict__ y, const int n) {
+symbolic_workspace_1_exp_v(const float* __restrict__ kept, float* __restrict__ y, const int n) {
   const int t = blockIdx.x * 128 + threadIdx.x;
   if (t >= ((n * 3 + 3) / 4)) return;
   if (t * 4 + 4 <= (n * 3)) {
-    const Words<4> kept_w = load_words<4>((const uint4*)kept_2 + t);
+    const Words<4> kept_w = load_words<4>((const uint4*)kept + t);
     Words<4> y_w = {};
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
@@ -109,8 +113,8 @@ symbolic_workspace_1_exp_v(const float* __restrict__ kept_2, float* __restrict__
     }
     store_words((uint4*)y + t, y_w);
   } else {
-    for (int e_2 = 0; t * 4 + e_2 < (n * 3); ++e_2) {
-      y[t * 4 + e_2] = expf(kept_2[t * 4 + e_2]);
+    for (int e = 0; e < (n * 3) - t * 4; ++e) {
+      y[t * 4 + e] = expf(kept[t * 4 + e]);
     }
   }
 }

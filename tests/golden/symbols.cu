@@ -73,10 +73,13 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // active = relu(flat)
 // averaged = div(active)
 // writes averaged: float32[batch*tokens, 8]
+// A thread makes 4 neighbouring elements.
 // placed = add(x, positions)
 // last = slice(placed)
 // last_tanh = tanh(last)
 // writes last_tanh: float32[batch, 1, 8]
+//   last_tanh[i, j, l] = tanh(x[i, tokens - 1, l] + positions[tokens - 1, l])
+// A thread makes 4 neighbouring elements.
 static __device__ __forceinline__ void symbols_0_add_reshape_relu_div_and_2_more_part_0(const int block,
          const float* x,
          const float* __restrict__ positions,

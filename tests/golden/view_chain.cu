@@ -73,6 +73,8 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 // mirrored = flip(merged)
 // y = neg(mirrored)
 // writes y: float32[2, 12, 10]
+//   y[i, j, l] = -(heads[i, -j + 11, (l / 5), (l % 5)] + heads[i, -j + 11, (l / 5), (l % 5)])
+// A thread makes 2 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
 view_chain_0_transpose_add_permute_flatten_and_2_more(const float* __restrict__ heads, float* __restrict__ y) {
   const int t = blockIdx.x * 128 + threadIdx.x;
