@@ -305,10 +305,7 @@ class Checker:
         inputs = os.path.join(self.folder, "nan.safetensors")
         x = [nan if i == 0 else float(i - 8) for i in range(16)]
         w = [1.0 if i % 5 == 0 else 0.0 for i in range(16)]
-        header = json.dumps({"x": {"dtype": "F32", "shape": [4, 4], "data_offsets": [0, 64]},
-                             "w": {"dtype": "F32", "shape": [4, 4], "data_offsets": [64, 128]}}).encode()
-        with open(inputs, "wb") as f:
-            f.write(struct.pack("<Q", len(header)) + header + struct.pack("<32f", *x, *w))
+        tensors.write(inputs, {name: ("float32", [4, 4], struct.pack("<16f", *values)) for name, values in (("x", x), ("w", w))})
         where = [node("g", "gt", ["p", 0]), node("y", "where", ["g", "p", 0.0])]
         for name, then, wanted in (("where", where, 0.0), ("relu", [node("y", "relu", ["p"])], nan)):
             file, out = os.path.join(self.folder, "nan.json"), os.path.join(self.folder, "out.safetensors")

@@ -7,7 +7,10 @@ reference's. The special form has what the guard is for: 16-byte or asynchronous
 Longer rows are read once by the general form, as far as shared memory holds them. Skinny products, and attention of few
 queries, take few more instructions than with a fixed number of rows. The number of blocks that share columns follows
 the sizes of the launch. Status 77: no NVRTC."""
-import argparse, json, os, random, re, struct, subprocess, sys, tempfile
+import argparse, json, math, os, random, re, struct, sys, tempfile
+
+from emulated_run import finished
+import tensors
 
 WIDE = re.compile(r"\b(?:ld|st)\.global[.\w:]*\.(?:v4\.[ubf]32|v2\.[ubf]64)\b|\bcp\.async\.c[ag]\.shared\.global|\bcp\.async\.bulk")
 APPORTIONED = 18  # most instructions per byte
@@ -174,44 +177,25 @@ CASES = [
 ]
 
 
-def run(command):
-    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    text = done.stderr.decode("utf-8", "replace")
-    if done.returncode == 3 and "no libnvrtc found" in text:
-        print("skipped: " + text.strip())
-        sys.exit(77)
-    return done.returncode, done.stdout, text
-
-
-CODES = {"float32": ("F32", "f", 4), "float16": ("F16", "e", 2), "bfloat16": ("BF16", "", 2), "int8": ("I8", "b", 1),
-         "int4": ("U8", "B", 1)}
+def encoded(dtype, count, r):
+    """Random elements."""
+    if dtype == "int4":
+        return r.randbytes(count // 2)
+    if dtype == "int8":
+        return struct.pack(f"<{count}b", *(r.randint(-100, 100) for _ in range(count)))
+    floats = [r.gauss(0, 1) for _ in range(count)]
+    if dtype == "bfloat16":
+        return b"".join(struct.pack("<f", value)[2:] for value in floats)
+    return struct.pack(f"<{count}{'f' if dtype == 'float32' else 'e'}", *floats)
 
 
 def write_inputs(path, described, symbols):
     """A safetensors file of inputs; their extents give the launch its symbols."""
-    r, header, body = random.Random(5), {}, b""
+    r, given = random.Random(5), {}
     for t in described["inputs"]:
         shape = [eval(str(d), {"__builtins__": {}}, symbols) for d in t["shape"]]
-        code, letter, width = CODES[t["dtype"]]
-        if t["dtype"] == "int4":  # two elements a byte
-            shape[-1] //= 2
-        count = 1
-        for d in shape:
-            count *= d
-        if code == "U8":
-            data = r.randbytes(count)
-        elif code == "I8":
-            data = struct.pack(f"<{count}b", *(r.randint(-100, 100) for _ in range(count)))
-        elif code == "BF16":
-            floats = struct.pack(f"<{count}f", *(r.gauss(0, 1) for _ in range(count)))
-            data = b"".join(floats[i + 2:i + 4] for i in range(0, 4 * count, 4))
-        else:
-            data = struct.pack(f"<{count}{letter}", *(r.gauss(0, 1) for _ in range(count)))
-        header[t["name"]] = {"dtype": code, "shape": shape, "data_offsets": [len(body), len(body) + count * width]}
-        body += data
-    text = json.dumps(header).encode()
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + body)
+        given[t["name"]] = (t["dtype"], shape, encoded(t["dtype"], math.prod(shape), r))
+    tensors.write(path, given)
 
 
 def functions(ptx):
@@ -276,10 +260,10 @@ def check_few_rows(fusec_run, folder, described, inputs, arch, kernels):
     path, profile = os.path.join(folder, "fixed.json"), os.path.join(folder, "fixed_profile.json")
     with open(path, "w", encoding="utf-8") as f:
         json.dump(described, f)
-    status, _, text = run([fusec_run, path, "--arch=" + arch, "--inputs=" + inputs, "--device=emulator",
-                           "--profile=" + profile])
-    if status != 0:
-        return [text.strip()[-800:]]
+    done = finished([fusec_run, path, "--arch=" + arch, "--inputs=" + inputs, "--device=emulator",
+                     "--profile=" + profile])
+    if done.returncode != 0:
+        return [done.stderr.strip()[-800:]]
     with open(profile, encoding="utf-8") as f:
         known = json.load(f)["kernels"]
     problems = []
@@ -299,9 +283,9 @@ def check(programs, folder, case, arch):
     with open(path, "w", encoding="utf-8") as f:
         json.dump(described, f)
     outputs = {kind: os.path.join(folder, f"{described['name']}_{arch}.{kind}") for kind in ("manifest", "ptx", "cu")}
-    status, _, text = run([fusec, path, "--arch=" + arch, *(f"--emit={k}={p}" for k, p in outputs.items())])
-    if status != 0:
-        return [text.strip()[-800:]]
+    done = finished([fusec, path, "--arch=" + arch, *(f"--emit={k}={p}" for k, p in outputs.items())])
+    if done.returncode != 0:
+        return [done.stderr.strip()[-800:]]
     with open(outputs["manifest"], encoding="utf-8") as f:
         manifest = json.load(f)
     with open(outputs["ptx"], encoding="utf-8") as f:
@@ -319,11 +303,11 @@ def check(programs, folder, case, arch):
         profile = os.path.join(folder, "profile.json")
         inputs = os.path.join(folder, "inputs.safetensors")
         write_inputs(inputs, described, symbols)
-        status, _, text = run([fusec_run, path, "--arch=" + arch, "--inputs=" + inputs, "--device=emulator", "--verify",
-                               "--host-part=recorded", "--profile=" + profile])
+        done = finished([fusec_run, path, "--arch=" + arch, "--inputs=" + inputs, "--device=emulator", "--verify",
+                         "--host-part=recorded", "--profile=" + profile])
         where = f"at {symbols}"
-        if status != 0:
-            problems.append(f"{where}: {text.strip()[-800:]}")
+        if done.returncode != 0:
+            problems.append(f"{where}: {done.stderr.strip()[-800:]}")
             continue
         with open(profile, encoding="utf-8") as f:
             kernels = json.load(f)["kernels"]

@@ -36,17 +36,6 @@ def encoded(dtype, values):
     return struct.pack(f"<{len(values)}{tensors.PLAIN[cases.CODES[dtype]]}", *values)
 
 
-def write(path, dtype, inputs):
-    header, body = {}, b""
-    for name, (shape, values) in inputs.items():
-        data = encoded(dtype, values)
-        header[name] = {"dtype": cases.CODES[dtype], "shape": shape, "data_offsets": [len(body), len(body) + len(data)]}
-        body += data
-    text = json.dumps(header).encode()
-    with open(path, "wb") as f:
-        f.write(struct.pack("<Q", len(text)) + text + body)
-
-
 class Run:
     """One case in a model: its input and, for each result, the operands."""
     def __init__(self, case, name, shape, operands, known):
@@ -235,7 +224,7 @@ def run_all(args, dtype, options, runs, folder):
     path, given, made = (os.path.join(folder, f"{dtype}.{end}") for end in ("json", "in.safetensors", "out.safetensors"))
     with open(path, "w", encoding="utf-8") as f:
         json.dump(model, f)
-    write(given, dtype, inputs)
+    tensors.write(given, {name: (dtype, shape, encoded(dtype, values)) for name, (shape, values) in inputs.items()})
     command = [args.fusec_run, path, "--inputs=" + given, "--outputs=" + made, "--device=emulator"]
     what = f"{dtype} {options}"
     if emulated_run.run(command + OPTIONS[options], what) is None:

@@ -1,7 +1,7 @@
-"""Measures NVRTC's CPU time for a model's kernels relative to a yardstick (for check_nvrtc_time.py and checks of kernel
-families). CPU time grows when other work shares cores and caches, so limits scale with the yardstick: the kernel of a
-float32 product, compiled before and after, the lesser time counts, relative to 120 ms on a quiet machine. Of several
-attempts, the one with the smallest ratio to its limit counts."""
+"""Measures NVRTC's CPU time for a model's kernels relative to a yardstick (for tests/kernels). CPU time grows when other
+work shares cores and caches, so limits scale with the yardstick: the kernel of a float32 product, compiled before and
+after, the lesser time counts, relative to 120 ms on a quiet machine. Of several attempts, the one with the smallest
+ratio to its limit counts."""
 import ctypes
 import json
 import os
@@ -11,6 +11,7 @@ import subprocess
 
 PROMISED_MS = 400
 YARDSTICK_MS = 120
+ATTEMPTS = 6
 YARDSTICK = {
     "fusec": 1, "name": "yardstick", "outputs": ["y"],
     "inputs": [{"name": name, "dtype": "float32", "shape": shape}
@@ -81,14 +82,14 @@ class NvrtcTime:
             json.dump(YARDSTICK, f)
         self.yardstick = nvrtc_ms(self.library, fusec, path, "sm_80", scratch)
 
-    def slowest(self, path, target, options=(), quiet=PROMISED_MS, runs=6, all_runs=False):
+    def slowest(self, path, target, options=()):
         """The time of the model's slowest kernel in milliseconds, and its limit, of the attempt that counts."""
         once = nvrtc_ms(self.library, self.fusec, path, target, self.scratch, options)
         before, least = self.yardstick(), (float("inf"), 0, 0)
-        for _ in range(runs):
+        for _ in range(ATTEMPTS):
             took, after = once(), self.yardstick()
-            limit = quiet * max(1.0, min(before, after) / YARDSTICK_MS)
+            limit = PROMISED_MS * max(1.0, min(before, after) / YARDSTICK_MS)
             least, before = min(least, (took / limit, took, limit)), after
-            if least[0] <= 1 and not all_runs:
+            if least[0] <= 1:
                 break
         return least[1:]

@@ -16,9 +16,13 @@ def disassembler():
     return next((path for path in candidates if path and os.access(path, os.X_OK)), None)
 
 
-def operations(fusec, model, arch, folder):
-    """The instructions of a model's kernels after ptxas optimizes: "LDG.E.128", "FFMA", ..."""
+def code(fusec, model, options, folder):
+    """A model's kernels after ptxas optimizes, as text."""
     cubin = os.path.join(folder, "model.cubin")
-    subprocess.run([fusec, model, "--arch=" + arch, "-o", cubin], check=True, stderr=subprocess.PIPE)
-    code = subprocess.run([disassembler(), "-c", cubin], text=True, stdout=subprocess.PIPE, check=True).stdout
-    return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+ )?\s*([A-Z][A-Z0-9_.]+)", code)
+    subprocess.run([fusec, model, *options, "-o", cubin], check=True, stderr=subprocess.PIPE)
+    return subprocess.run([disassembler(), "-c", cubin], text=True, stdout=subprocess.PIPE, check=True).stdout
+
+
+def operations(text):
+    """The instructions: "LDG.E.128", "FFMA", ..."""
+    return re.findall(r"/\*[0-9a-f]{4,}\*/\s+(?:@!?U?P\d+ )?\s*([A-Z][A-Z0-9_.]+)", text)

@@ -1,4 +1,5 @@
-"""Reads safetensors files into plain lists of numbers, using only the standard library, and compares tensors."""
+"""Reads safetensors files into plain lists of numbers, using only the standard library, writes them, and compares
+tensors."""
 import array, json, math, struct
 
 
@@ -55,6 +56,23 @@ def read(path):
     header.pop("__metadata__", None)
     return {name: (t["dtype"], t["shape"], decode(t["dtype"], body[t["data_offsets"][0]:t["data_offsets"][1]]))
             for name, t in header.items()}
+
+
+STORED = {"float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "float8_e4m3fn": "F8_E4M3",
+          "float8_e5m2": "F8_E5M2", "float8_e8m0fnu": "F8_E8M0", "float4_e2m1fn": "F4", "int64": "I64", "int32": "I32",
+          "int16": "I16", "int8": "I8", "uint8": "U8", "bool": "BOOL", "int4": "U8", "uint4": "U8"}
+
+
+def write(path, tensors):
+    """A safetensors file of {name: (dtype as models name it, shape, bytes)}."""
+    header, body = {}, b""
+    for name, (dtype, shape, data) in tensors.items():
+        stored = [*shape[:-1], shape[-1] // 2] if dtype in ("int4", "uint4") else shape
+        header[name] = {"dtype": STORED[dtype], "shape": stored, "data_offsets": [len(body), len(body) + len(data)]}
+        body += data
+    text = json.dumps(header).encode()
+    with open(path, "wb") as f:
+        f.write(struct.pack("<Q", len(text)) + text + body)
 
 
 def rounded(dtype, value):
