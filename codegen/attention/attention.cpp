@@ -59,6 +59,12 @@ std::string AttentionEmitter::number(double v) const {
 
 std::vector<std::string> AttentionEmitter::comment() const {
   std::vector<std::string> lines = kernel_comment(graph_, form_.kernel);
+  const bool divided = std::ranges::any_of(form_.row_weight_steps, [&](const WeightStep& step) {
+    return step.kind == WeightStep::Kind::kOver && step.operand == form_.total;
+  });
+  lines.push_back("score[m, n] = sum of query[m, e] * key[n, e]; weight[m, n] = exp(score[m, n] - max of score[m])");
+  lines.push_back(fmt::format("result[m, d] = sum over n of weight[m, n] * value[n, d]{}",
+                              divided ? ", over the sum of weight[m]" : ""));
   lines.push_back(
       fmt::format("A block takes {} rows; {} keys at a time go through shared memory, their softmax is kept as it goes"
                   "{}.",

@@ -213,11 +213,12 @@ class AttentionEmitter {
                           int columns);
 
   // --- warpgroups (attention_warpgroup.cpp)
+  void declare_offsets();
   void declare_boxes();
   bool computes() const {
     return std::ranges::any_of(operands_, [](const AttentionOperand& f) { return f.pieces.has_value(); });
   }
-  void compute_tile(std::size_t operand, const TileLoad& load, const std::string& at, int group_bytes,
+  void compute_tile(std::size_t operand, const TileLoad& load, const std::string& at, const std::string& group_bytes,
                     const std::string& there);
   void declare_barriers();
   // Of a tile's pipeline stage: its barrier, the wait for a phase, its keys and its values in shared memory.

@@ -75,8 +75,9 @@ void AttentionEmitter::store_computed(const std::vector<std::size_t>& stored) {
   const std::string mine = writer_.unique("my_columns"), first = writer_.unique("first_column");
   if (tiles_.warpgroups) {
     writer_.line("sync_warpgroup(warp / 4);  // nobody needs its queries any more");
-    writer_.line(fmt::format("float* const {} = (float*)(dynamic_tiles + (warp / 4 - 1) * {}) + warp % 4 * {};", mine,
-                             tiles_.query_bytes(), tiles_.warp_rows() * stride));
+    writer_.line(
+        fmt::format("float* const {} = (float*)(dynamic_tiles + (warp / 4 - 1) * kQueryBytes) + warp % 4 * {};", mine,
+                    tiles_.warp_rows() * stride));
   } else {
     writer_.line("__syncthreads();  // nobody needs queries, keys and values any more");
     writer_.line(

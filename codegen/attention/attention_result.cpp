@@ -161,8 +161,8 @@ void AttentionEmitter::store_staged() {
   writer_.use(output.type.dtype);
   if (tiles_.warpgroups) {
     writer_.line("sync_warpgroup(warp / 4);  // nobody needs its queries any more");
-    writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_tiles + (warp / 4 - 1) * {2}) + warp % 4 * {3};", storage,
-                             mine, tiles_.query_bytes(), tiles_.warp_rows() * tiles_.value_stride));
+    writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_tiles + (warp / 4 - 1) * kQueryBytes) + warp % 4 * {2};",
+                             storage, mine, tiles_.warp_rows() * tiles_.value_stride));
   } else {
     // With keys loaded at the end of the loop, its last barrier comes after the last read of the queries.
     if (!tiles_.queries_in_shared || code_.keys_loaded_once)

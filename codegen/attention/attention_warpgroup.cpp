@@ -32,6 +32,18 @@ std::string plus(const std::string& at, int more) {
   return more ? fmt::format("{} + {}", at, more) : at;
 }
 
+// `at`, and `count` times what a constant of the kernel counts.
+std::string plus(const std::string& at, int count, const char* constant) {
+  return count == 0   ? at
+         : count == 1 ? fmt::format("{} + {}", at, constant)
+                      : fmt::format("{} + {} * {}", at, count, constant);
+}
+
+// Names of constants in the kernel: bytes of tiles, and where keys and values begin in shared memory.
+constexpr const char *kPieceBytes = "kPieceBytes", *kQueryBytes = "kQueryBytes", *kKeyBytes = "kKeyBytes";
+constexpr const char *kValueBytes = "kValueBytes", *kKeysAt = "kKeysAt", *kValuesAt = "kValuesAt";
+constexpr const char* kBarriersAt = "kBarriersAt";
+
 }  // namespace
 
 KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionOperand> operands) {
@@ -39,6 +51,7 @@ KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionOperand> ope
     writer_.use(part);
   operands_ = std::move(operands);
   writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
+  declare_offsets();
   declare_boxes();
   place_block();
   declare_limits();
@@ -64,6 +77,18 @@ KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionOperand> ope
   return source;
 }
 
+// Names the parts of shared memory: the queries of both warpgroups, stages of keys, stages of values, barriers.
+void AttentionEmitter::declare_offsets() {
+  writer_.line(
+      fmt::format("constexpr int {} = 64 * {};  // 64 lines of a tile, 64 elements each", kPieceBytes, kBoxLineBytes));
+  writer_.line(fmt::format("constexpr int {} = {};  // the queries of a warpgroup, later its results", kQueryBytes,
+                           tiles_.query_bytes()));
+  writer_.line(
+      fmt::format("constexpr int {} = {}, {} = {};", kKeyBytes, tiles_.key_bytes(), kValueBytes, tiles_.value_bytes()));
+  writer_.line(fmt::format("constexpr int {0} = 2 * {1}, {2} = {0} + {3} * {4}, {5} = {2} + {3} * {6};", kKeysAt,
+                           kQueryBytes, kValuesAt, tiles_.stages, kKeyBytes, kBarriersAt, kValueBytes));
+}
+
 void AttentionEmitter::declare_boxes() {
   const int lines[] = {64, tiles_.keys, 64};
   for (std::size_t i = 0; i < operands_.size(); ++i) {
@@ -87,7 +112,7 @@ void AttentionEmitter::declare_barriers() {
   writer_.line(fmt::format("const int {} = ({} - {} + {}) / {};", tile_count_, keys_to_, keys_from_, tiles_.keys - 1,
                            tiles_.keys));
   writer_.line(fmt::format("const unsigned {0} = shared_address(dynamic_tiles), {1} = {0} + {2};", tiles_at_, barriers_,
-                           tiles_.barriers_at()));
+                           kBarriersAt));
   for (std::string* name : {&keys_full_, &keys_empty_, &values_full_, &values_empty_}) {
     const bool values = name == &values_full_ || name == &values_empty_;
     const bool used = name == &keys_empty_ || name == &values_empty_;
@@ -118,13 +143,11 @@ std::string AttentionEmitter::wait_for(const std::string& barriers, const std::s
 }
 
 std::string AttentionEmitter::keys_at(const std::string& tile) const {
-  return fmt::format("{} + {} + {} % {} * {}", tiles_at_, 2 * tiles_.query_bytes(), tile, tiles_.stages,
-                     tiles_.key_bytes());
+  return fmt::format("{} + {} + {} % {} * {}", tiles_at_, kKeysAt, tile, tiles_.stages, kKeyBytes);
 }
 
 std::string AttentionEmitter::values_at(const std::string& tile) const {
-  return fmt::format("{} + {} + {} % {} * {}", tiles_at_, 2 * tiles_.query_bytes() + tiles_.stages * tiles_.key_bytes(),
-                     tile, tiles_.stages, tiles_.value_bytes());
+  return fmt::format("{} + {} + {} % {} * {}", tiles_at_, kValuesAt, tile, tiles_.stages, kValueBytes);
 }
 
 // Copies one box: 64 elements from `place` on, lines from `line` on.
@@ -136,17 +159,18 @@ void AttentionEmitter::copy_box(std::size_t operand, const std::string& to, cons
 }
 
 // The copying warps compute a tile and store it where TMA would swizzle it to. The tile has pieces of 64 elements. If
-// `group_bytes` is not 0, each 64 lines are a group, and groups are `group_bytes` apart.
-void AttentionEmitter::compute_tile(std::size_t operand, const TileLoad& load, const std::string& at, int group_bytes,
-                                    const std::string& there) {
+// `group_bytes` is not "", each 64 lines are a group, and groups are `group_bytes` apart.
+void AttentionEmitter::compute_tile(std::size_t operand, const TileLoad& load, const std::string& at,
+                                    const std::string& group_bytes, const std::string& there) {
   writer_.use("fence_tiles");
-  const int piece = (group_bytes ? 64 : load.lines) * kBoxLineBytes;
+  const std::string piece =
+      !group_bytes.empty() || load.lines == 64 ? kPieceBytes : fmt::format("({} * {})", load.lines, kBoxLineBytes);
   operands_[operand].pieces->load(
       emitter_, graph_, load, kCopierThreads,
       [&](const std::string& line, const std::string& eight) {
         const std::string of_group =
-            group_bytes ? fmt::format("{0} / 64 * {1} + {0} % 64 * {2}", line, group_bytes, kBoxLineBytes)
-                        : fmt::format("{} * {}", line, kBoxLineBytes);
+            group_bytes.empty() ? fmt::format("{} * {}", line, kBoxLineBytes)
+                                : fmt::format("{0} / 64 * {1} + {0} % 64 * {2}", line, group_bytes, kBoxLineBytes);
         return fmt::format("dynamic_tiles + {}{} + {} / 8 * {} + ({} ^ {}) % 8 * 16", at, of_group, eight, piece, eight,
                            line);
       },
@@ -161,19 +185,19 @@ void AttentionEmitter::copy_tiles() {
   const std::string first = writer_.unique("first"), to = writer_.unique("to"), there = writer_.unique("there");
   const char* one = computes() ? "if (threadIdx.x == 0)" : "if (warp_lane == 0)";
   if (operands_[0].pieces) {
-    compute_tile(0, query_load(), "", tiles_.query_bytes(), barriers_);
+    compute_tile(0, query_load(), "", kQueryBytes, barriers_);
   } else {
     writer_.open(one);
-    writer_.line(fmt::format("arrive_expecting({}, {});", barriers_, 2 * tiles_.head_segments() * kSwizzleTileBytes));
+    writer_.line(fmt::format("arrive_expecting({}, {} * {});", barriers_, 2 * tiles_.head_segments(), kPieceBytes));
     for (int group = 0; group < 2; ++group)
       for (int p = 0; p < tiles_.head_segments(); ++p)
-        copy_box(0, plus(tiles_at_, group * tiles_.query_bytes() + p * kSwizzleTileBytes), barriers_, p * kBoxColumns,
+        copy_box(0, plus(plus(tiles_at_, group, kQueryBytes), p, kPieceBytes), barriers_, p * kBoxColumns,
                  plus(row0_, 64 * group));
     writer_.close();
   }
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
   writer_.line(fmt::format("const int {} = {} + {} * {};", first, keys_from_, tile_, tiles_.keys));
-  const auto copy = [&](const std::string& used, const std::string& ready, int bytes, const std::string& at,
+  const auto copy = [&](const std::string& used, const std::string& ready, const char* bytes, const std::string& at,
                         const auto& boxes) {
     if (computes()) writer_.open("if (warp == 0)");
     writer_.line(wait_for(used, tile_, 1));
@@ -186,29 +210,25 @@ void AttentionEmitter::copy_tiles() {
   };
   if (operands_[1].pieces) {
     writer_.line(wait_for(keys_empty_, tile_, 1));
-    compute_tile(
-        1, key_load(first),
-        fmt::format("{} + {} % {} * {} + ", 2 * tiles_.query_bytes(), tile_, tiles_.stages, tiles_.key_bytes()), 0,
-        of_stage(keys_full_, tile_));
+    compute_tile(1, key_load(first), fmt::format("{} + {} % {} * {} + ", kKeysAt, tile_, tiles_.stages, kKeyBytes), "",
+                 of_stage(keys_full_, tile_));
   } else {
-    copy(keys_empty_, keys_full_, tiles_.key_bytes(), keys_at(tile_), [&] {
+    copy(keys_empty_, keys_full_, kKeyBytes, keys_at(tile_), [&] {
       for (int p = 0; p < tiles_.head_segments(); ++p)
-        copy_box(1, plus(to, p * tiles_.keys * kBoxLineBytes), there, p * kBoxColumns, first);
+        copy_box(1, plus(to, p * (tiles_.keys / 64), kPieceBytes), there, p * kBoxColumns, first);
     });
   }
   if (operands_[2].pieces) {
     writer_.line(wait_for(values_empty_, tile_, 1));
     TileLoad load = value_load();
     load.line0 = first;
-    compute_tile(2, load,
-                 fmt::format("{} + {} % {} * {} + ", 2 * tiles_.query_bytes() + tiles_.stages * tiles_.key_bytes(),
-                             tile_, tiles_.stages, tiles_.value_bytes()),
-                 tiles_.value_segments() * kSwizzleTileBytes, of_stage(values_full_, tile_));
+    compute_tile(2, load, fmt::format("{} + {} % {} * {} + ", kValuesAt, tile_, tiles_.stages, kValueBytes),
+                 fmt::format("({} * {})", tiles_.value_segments(), kPieceBytes), of_stage(values_full_, tile_));
   } else {
-    copy(values_empty_, values_full_, tiles_.value_bytes(), values_at(tile_), [&] {
+    copy(values_empty_, values_full_, kValueBytes, values_at(tile_), [&] {
       for (int half = 0; half < tiles_.keys / 64; ++half)
         for (int p = 0; p < tiles_.value_segments(); ++p)
-          copy_box(2, plus(to, (half * tiles_.value_segments() + p) * kSwizzleTileBytes), there, p * kBoxColumns,
+          copy_box(2, plus(to, half * tiles_.value_segments() + p, kPieceBytes), there, p * kBoxColumns,
                    plus(first, 64 * half));
     });
   }
@@ -223,7 +243,7 @@ void AttentionEmitter::attend_tiles() {
   query_ = writer_.unique("query");
   writer_.line(fmt::format("unsigned {}[{}][4];", weight_, tiles_.keys / 16));
   writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({} + (warp / 4 - 1) * {});", query_, tiles_at_,
-                           tiles_.query_bytes()));
+                           kQueryBytes));
   writer_.line(fmt::format("wait_for_phase({}, 0);", barriers_));
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
   writer_.line(fmt::format("const {} {} = {} + {} * {};", integer(), key0_, keys_from_, tile_, tiles_.keys));

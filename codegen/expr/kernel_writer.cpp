@@ -378,13 +378,10 @@ std::vector<std::string> kernel_comment(const Graph& graph, const Kernel& kernel
         fmt::format("{} = {}({})", comment_text(graph.value(node.first_output).name, 40), node.op->name, operands),
         110));
   }
-  for (const KernelOutput& output : kernel.outputs) {
-    TensorType type = output.type;
-    type.dtype = graph.tensor(output.value).dtype;  // not the integers as which floats may be moved
+  for (const KernelOutput& output : kernel.outputs)
     comment.push_back(comment_text(fmt::format("writes {}: {}", comment_text(graph.value(output.value).name, 40),
-                                               to_string(type, graph.symbols)),
+                                               to_string(graph.tensor(output.value), graph.symbols)),
                                    110));
-  }
   return comment;
 }
 

@@ -9,8 +9,6 @@
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/limit_unrolling.h"
 #include "codegen/gemm/epilogue_vectors.h"
-#include "codegen/gemm/staged_registers.h"
-#include "codegen/prelude/warpgroup_multiplies.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -60,12 +58,11 @@ class EpilogueEmitter {
   int wide() const { return of_results(e_.form.tiles.warp_columns); }
   std::string accumulator_type() const { return c_type(e_.kernel.pool[e_.accumulators.begin()->first].type); }
 
-  // Runs the epilogue part by part. Registers cannot be indexed, so each part stages its own by name.
+  // Runs the epilogue part by part. Registers cannot be indexed, so stage_part() searches for those of the part.
   void emit_parts() {
     staged_ = e_.staged;
     const std::string part = writer_.unique("part");
     if (boxed()) place_lane();
-    if (!e_.registers.empty()) place_registers();
     writer_.line("#pragma unroll 1");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", part, e_.parts));
     writer_.line(fmt::format("const int warp_column = {} * {};", part, wide()));
@@ -93,38 +90,10 @@ class EpilogueEmitter {
 
   // Stages the accumulators of the current part.
   void stage_part(const std::vector<std::string>& accumulators) {
-    if (!e_.registers.empty()) {
-      named_.first_registers.clear();
-      for (const std::string& accumulator : accumulators)
-        named_.first_registers.push_back(e_.registers.at(accumulator));
-      return stage_registers(named_, part_, writer_);
-    }
     writer_.use("staged_part");
     writer_.line(fmt::format("stage_part<{}, {}, {}, 0, {}>({}, warp_lane, {}, {});", width_ > 1,
                              e_.form.tiles.warp_columns / 8, m16_tile_floats(), e_.parts, part_, into_lines(staged_),
                              fmt::join(accumulators, ", ")));
-  }
-
-  // Declares the staging addresses for named registers.
-  void place_registers() {
-    writer_.use("staged_sums");
-    const int n8_tiles = e_.form.tiles.warp_columns / 8;
-    named_ = {.name = kAccumulatorRegisters,
-              .integers = accumulator_type() == "int",
-              .first_registers = {},
-              .n8_tiles = n8_tiles,
-              .halves = width_ > 1,
-              .distance = m16_tile_floats(),
-              .parts = e_.parts,
-              .to = writer_.unique("to")};
-    const auto place = [&](const std::string& name, const char* column) {
-      writer_.line(fmt::format("const unsigned {} = shared_address({} + staged_place<{}, {}>(warp_lane / 4, {}));",
-                               name, into_lines(staged_), 8 * n8_tiles, named_.halves, column));
-    };
-    place(named_.to, "warp_lane % 4 * 2");
-    if (!swaps_n8_tiles(n8_tiles, named_.halves)) return;
-    named_.second = writer_.unique("to");
-    place(named_.second, "8 + warp_lane % 4 * 2");
   }
 
   // --- boxes that TMA stores
@@ -445,7 +414,6 @@ class EpilogueEmitter {
   EpilogueVectors split_;
   ExprEmitter emitter_;
   std::string staged_, part_, row_;
-  StagedRegisters named_;                                   // set with parts, if accumulators are named registers
   std::string lane_line_, lane_place_, lane_accumulators_;  // of the lane, with boxes
   std::vector<std::string> lane_boxes_;                     // the lane's address in each output's box, or ""
 };

@@ -27,16 +27,14 @@ struct GemmEpilogue {
   const GemmForm& form;
   std::map<ExprId, std::string> accumulators;  // the registers of each accumulator
   std::string row0, column0, batch;            // of the block
-  // If a warp's 16 rows of accumulators (float[parts * warp_columns / 8][4]) are staged part by part: the number of
-  // parts, and the warp's memory for one part. The epilogue then declares `warp_column`.
+  // If a warp's 16 rows of accumulators (float[parts * warp_columns / 8][4], or Registers) are staged part by part: the
+  // number of parts, and the warp's memory for one part. The epilogue then declares `warp_column`.
   int parts = 0;
   std::string staged = {};
   // If a loop runs the epilogue of two row blocks: the variable of the row block, and for each accumulator's name that
   // of the second row block. "" for a single row block.
   std::string block = {};
   std::map<std::string, std::string> below = {};
-  // If accumulators are named PTX registers: the number of each one's first register.
-  std::map<std::string, int> registers = {};
   std::map<ExprId, std::string> known = {};  // values that are constant in the block, and their text
   std::string row_end = {};                  // one past the block's last row; "": the number of rows
   std::string row_begin = {};                // the block's first row; "": that of its tile

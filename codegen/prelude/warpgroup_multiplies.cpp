@@ -87,9 +87,9 @@ std::string text_of(const Types& types, int columns, std::optional<int> first = 
     text += (first ? register_names(columns / 2, kAccumulatorRegisters, *first) : register_names(sums)) + "}, \"\n";
     text += fmt::format("      \"%{}, %{}, {}{}{};\\n{}\"\n", sums + 2 * s, sums + 2 * s + 1,
                         s == 0 && !first ? "first" : "add", scales, turned, s + 1 == kSlices ? "}" : "");
-    slices += s == 0  ? "\"l\"(a), \"l\"(b)"
+    slices += s == 0       ? "\"l\"(a), \"l\"(b)"
               : transposes ? fmt::format(", \"l\"(a + {0} * kLeft), \"l\"(b + {0} * kRight)", s)
-                      : fmt::format(", \"l\"(a + {0}), \"l\"(b + {0})", 2 * s);
+                           : fmt::format(", \"l\"(a + {0}), \"l\"(b + {0})", 2 * s);
   }
   text += first ? fmt::format("      :\n      : {}", slices)
                 : fmt::format("      : {}\n      : {},\n        \"r\"((int)add)",
@@ -98,9 +98,19 @@ std::string text_of(const Types& types, int columns, std::optional<int> first = 
   return text;
 }
 
+std::string text_of_clear(int count) {
+  constexpr int kLine = 6;
+  std::string text = fmt::format("__device__ __forceinline__ void clear(Registers<0, {}>) {{\n  asm volatile(", count);
+  for (int i = 0; i < count; ++i)
+    text += fmt::format("{}mov.b32 {}{}, 0;{}", i % kLine == 0 ? "\n      \"" : " ", kAccumulatorRegisters, i,
+                        i % kLine == kLine - 1 || i + 1 == count ? "\\n\"" : "");
+  return text + "\n      :);\n}\n";
+}
+
 }  // namespace
 
 std::string WarpgroupMultiply::text() const {
+  if (cleared > 0) return text_of_clear(cleared);
   return text_of(kProductTypes[types], columns, first_register);
 }
 
@@ -117,6 +127,9 @@ std::vector<WarpgroupMultiply> warpgroup_multiplies() {
                             .columns = columns,
                             .first_register = first});
     }
+  for (int count = kRegistersAtOnce; count <= kMostAccumulatorRegisters; count += kRegistersAtOnce)
+    products.push_back(
+        {.part = fmt::format("clear_registers_{}", count), .needs = {"sum_registers"}, .cleared = count});
   return products;
 }
 

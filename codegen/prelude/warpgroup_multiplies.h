@@ -7,6 +7,7 @@
 //
 // Accumulators may also be named PTX registers, which the kernel declares; they are then no operands. The function
 // takes Registers<first, count> instead: "multiply_warpgroup_bf16_128_registers_0" is the one for Registers<0, 64>.
+// "clear_registers_64" has clear(Registers<0, 64>).
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,9 @@ struct WarpgroupMultiply {
   std::string part;
   std::vector<std::string_view> needs = {};  // other parts
   std::size_t types = 0;                     // index into the table of types
-  int columns = 0;
-  std::optional<int> first_register = {};  // for accumulators in named registers
+  int columns = 0;                           // 0: clears named registers
+  std::optional<int> first_register = {};    // for accumulators in named registers
+  int cleared = 0;                           // how many it clears
 
   std::string text() const;  // built on each call: a file holds few of the parts
 };

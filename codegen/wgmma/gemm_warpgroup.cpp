@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 
 #include "codegen/gemm/gemm_block.h"
 #include "codegen/gemm/split_k.h"
@@ -10,6 +11,21 @@
 #include "schedule/gemm/split_k.h"
 
 namespace fusec {
+namespace {
+
+// "kFcWeight" for "fc.weight".
+std::string constant_name(std::string_view name) {
+  std::string text = "k";
+  bool begins = true;
+  for (const char c : name) {
+    const bool in_word = std::isalnum(static_cast<unsigned char>(c)) != 0;
+    if (in_word) text += begins ? static_cast<char>(std::toupper(static_cast<unsigned char>(c))) : c;
+    begins = !in_word;
+  }
+  return text;
+}
+
+}  // namespace
 
 WarpgroupEmitter::Part::Part(const WarpgroupPart& given, KernelWriter& writer)
     : kernel(given.form.pairs ? given.form.pairs->kernel : given.kernel),
@@ -46,6 +62,7 @@ KernelSource WarpgroupEmitter::emit() {
   }
   const IndexExpr tile_total = all * tiles_.split_k;
   writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
+  declare_offsets();
   declare_barriers();
   declare_registers();
   writer_.open("if (warp < 4)");
@@ -95,16 +112,38 @@ KernelSource WarpgroupEmitter::emit() {
   return source;
 }
 
+// "sum[m, n] = sum of x[m, k] * weight[n, k] over k < 1024", for each term. Indices are in the order of memory.
+std::vector<std::string> WarpgroupEmitter::formulas(const Part& part) const {
+  std::vector<std::string> lines;
+  const std::string batch = part.contraction.batch.empty() ? "" : "b, ";
+  const auto element = [&](const OperandTile& f) {
+    const std::string name = comment_text(writer_.preferred_name(part.kernel.pool[f.operand->load].source), 40);
+    const bool image = f.operand->image || f.in_image_boxes();
+    const bool batched = image || !f.operand->batch.empty() || !f.copied_by_tma();
+    const std::string across = f.left ? "m" : "n", first = !f.left && in_groups() ? "group, " : "";
+    return fmt::format("{}[{}{}{}]", image ? "im2col(" + name + ")" : name, batched ? batch : "", first,
+                       f.operand->k_major ? across + ", k" : "k, " + across);
+  };
+  for (std::size_t i = 0; i < part.loops.size(); ++i)
+    for (const ContractionTerm& term : part.contraction.loops[i].terms)
+      lines.push_back(fmt::format("sum[{}m, n] = sum of {} * {} over k < {}", batch,
+                                  element(part.loops[i].left(term.left)), element(part.loops[i].right(term.right)),
+                                  part.loops[i].k));
+  return lines;
+}
+
 std::vector<std::string> WarpgroupEmitter::comment() const {
   std::vector<std::string> lines;
-  for (const auto& part : parts_)
+  for (const auto& part : parts_) {
     for (std::string& line : kernel_comment(graph_, part->kernel)) lines.push_back(std::move(line));
+    for (std::string& line : formulas(*part)) lines.push_back(std::move(line));
+  }
   std::string columns;
   for (const auto& part : parts_)
     columns += fmt::format("{}{}", columns.empty() ? "" : " or ", part->form.tiles.columns);
   lines.push_back(
-      fmt::format("A block makes {}x{} at a time, by two warpgroups of {} rows; {} of k are a tile, {} tiles "
-                  "are in shared memory or on the way.",
+      fmt::format("A block makes {}x{} at a time, by two warpgroups of {} rows; {} of k are a tile, {} "
+                  "tiles are in shared memory or on the way.",
                   tiles_.rows(), columns, kSwizzleTileRows, parts_[0]->form.k(), tiles_.stages));
   return lines;
 }
@@ -186,6 +225,39 @@ TensorMapBoxes WarpgroupEmitter::boxes_of(const OperandTile& f, const Part& part
   return boxes;
 }
 
+// Names the parts of shared memory: stages, boxes to store, copies that tiles are computed from, staged accumulators,
+// barriers. Boxes are swizzled like tiles, so they come first.
+void WarpgroupEmitter::declare_offsets() {
+  const auto constant = [&](std::string_view preferred_name, const auto& value) {
+    std::string name = writer_.unique(preferred_name);
+    writer_.line(fmt::format("constexpr int {} = {};", name, value));
+    return name;
+  };
+  writer_.line(fmt::format("constexpr int {} = {} * {};  // {} swizzled lines of a tile", kPieceBytes, kSwizzleTileRows,
+                           WarpgroupTiles::kLineBytes, kSwizzleTileRows));
+  stage_size_ = constant("kStageBytes", stage_bytes_);
+  for (const auto& part : parts_)
+    for (Loop& loop : part->loops) {
+      for (OperandTile& f : loop.operand_tiles) {
+        const std::string name = constant_name(writer_.preferred_name(part->kernel.pool[f.operand->load].source));
+        if (f.offset > 0) f.at = constant(name + "At", f.offset);
+        if (loop.form->block != 0 && f.scaled()) f.scales_at = constant(name + "ScalesAt", f.scales);
+      }
+      loop.bytes_name = loop.bytes == stage_bytes_ ? stage_size_ : constant("kTmaBytes", loop.bytes);
+    }
+  std::string end = fmt::format("{} * {}", tiles_.stages, stage_size_);
+  const auto take = [&](std::string& at, std::string& size, const std::string& name, std::int64_t bytes, int count) {
+    if (bytes == 0) return;
+    at = constant(name + "At", end);
+    size = constant(name + "Bytes", bytes);
+    end = fmt::format("{} + {} * {}", at, count, size);
+  };
+  take(boxes_at_, box_size_, "kBoxes", box_bytes_, kConsumerWarps);
+  take(copies_at_, copies_size_, "kCopies", copied_bytes_, WarpgroupTiles::kCopiesAhead);
+  take(staged_at_, staged_size_, "kStaged", staged_bytes_, kConsumerWarps);
+  barriers_at_ = constant("kBarriersAt", end);
+}
+
 void WarpgroupEmitter::declare_barriers() {
   tiles_at_ = writer_.unique("tiles");
   full_ = writer_.unique("full");
@@ -194,15 +266,12 @@ void WarpgroupEmitter::declare_barriers() {
   stage_ = writer_.unique("stage");
   phase_ = writer_.unique("phase");
   if (tiles_.cluster > 1) rank_ = writer_.unique("rank");
-  copied_offset_ = stage_bytes_ * tiles_.stages + box_bytes_ * kConsumerWarps;  // boxes are swizzled like tiles
-  staged_offset_ = copied_offset_ + copied_bytes_ * WarpgroupTiles::kCopiesAhead;
-  const std::int64_t barriers = staged_offset_ + staged_bytes_ * kConsumerWarps;
   writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
   if (tiles_.cluster > 1) writer_.line(fmt::format("const int {} = cluster_rank();", rank_));
   if (!in_groups())
     writer_.line(fmt::format("const int {} = {};", count_, parts_[0]->text(ends_.back() * tiles_.split_k)));
-  writer_.line(fmt::format("const unsigned {0} = shared_address(dynamic_tiles), {1} = {0} + {2}, {3} = {1} + {4};",
-                           tiles_at_, full_, barriers, empty_, 8 * tiles_.stages));
+  writer_.line(fmt::format("const unsigned {0} = shared_address(dynamic_tiles), {1} = {0} + {2}, {3} = {1} + 8 * {4};",
+                           tiles_at_, full_, barriers_at_, empty_, tiles_.stages));
   writer_.open("if (threadIdx.x == 0)");
   writer_.open(fmt::format("for (int s = 0; s < {}; ++s)", tiles_.stages));
   const int beside = computes() || gathers_rows() ? kCopierWarps : scales_in_stages() ? kScalingWarps : 0;

@@ -17,8 +17,7 @@
 //
 // In a grouped GEMM the copying and the multiplying warps each find a tile's group by themselves, so they exchange
 // nothing. A transformed operand is multiplied with tiles of 256 rows if there are that many, so that each computed
-// tile is used twice. Staged accumulators are named PTX registers (gemm_warpgroup_accumulators.cpp,
-// codegen/gemm/staged_registers).
+// tile is used twice.
 #pragma once
 
 #include <span>

@@ -1,14 +1,15 @@
-// Declares the accumulators of warpgroups. Accumulators that are only added to and staged are named PTX registers,
-// declared before the loop over tiles. C++ variables would pass through every statement, loop and branch, which costs a
-// fourth of NVRTC's time for such a kernel.
+// Declares the accumulators of warpgroups. Accumulators that are only added to and stored are PTX registers by name,
+// which the prelude's Registers stands for. Others are C++ arrays.
 //
-//   plain accumulators                           sum0, sum1, ... in PTX
-//   partial sums, scales, zero points, split-K   float sum[32][4], and registers that wgmma adds a part of K to
+//   plain accumulators                           const Registers<0, 64> sum{};
+//   partial sums, scales, zero points, split-K   float sum[16][4], and an array that wgmma adds a part of K to
+//
+// NVRTC takes 1.4 to 1.5 times as long for arrays of 128 accumulators a lane: they are operands of each wgmma and of
+// the loops around it. docs/design/accumulators.md has the figures.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "codegen/expr/ptx_statement.h"
 #include "codegen/prelude/warpgroup_multiplies.h"
 #include "codegen/wgmma/gemm_warpgroup_emitter.h"
 #include "ir/type.h"
@@ -42,18 +43,22 @@ void WarpgroupEmitter::declare_registers() {
     most = std::max(most, columns * tiles_.row_blocks / 2);
   }
   const char* const type = parts_[0]->form.float_accumulators ? "f32" : "s32";
-  write_statement({.instructions = {fmt::format(".reg .{} {}<{}>", type, kAccumulatorRegisters, most)}}, writer_);
+  writer_.line(
+      fmt::format("asm volatile(\".reg .{} {}<{}>;\" :);  // accumulators", type, kAccumulatorRegisters, most));
 }
 
 std::vector<WarpgroupEmitter::AccumulatorRegisters> WarpgroupEmitter::declare_accumulators(const Part& part) {
   std::vector<AccumulatorRegisters> accumulators;
   const bool integers = part.form.dtype == DType::kInt8, named = has_named_accumulators();
+  int registers = 0;
   const auto declare = [&](const char* preferred_name, bool integer, int columns) {
     const std::string name = writer_.unique(preferred_name);
-    if (!named) writer_.line(fmt::format("{} {}[{}][4] = {{}};", integer ? "int" : "float", name, columns / 8));
+    if (named)
+      writer_.line(fmt::format("const Registers<{}, {}> {}{{}};", registers, columns / 2, name));
+    else
+      writer_.line(fmt::format("{} {}[{}][4] = {{}};", integer ? "int" : "float", name, columns / 8));
     return name;
   };
-  int registers = 0;
   for (std::size_t i = 0; i < part.form.loops.size(); ++i)
     for (const Multiplication& m : multiplications(part, i)) {
       AccumulatorRegisters& accumulator = accumulators.emplace_back();
@@ -68,19 +73,17 @@ std::vector<WarpgroupEmitter::AccumulatorRegisters> WarpgroupEmitter::declare_ac
       writer_.line(fmt::format("int {} = 0;", accumulator.line_sums));
     }
   if (!named) return accumulators;
-  PtxStatement zeros;
-  for (int i = 0; i < registers; ++i)
-    zeros.instructions.push_back(fmt::format("mov.b32 {}{}, 0", kAccumulatorRegisters, i));
-  write_statement(zeros, writer_);
+  writer_.use(fmt::format("clear_registers_{}", registers));
+  writer_.line(fmt::format("clear(Registers<0, {}>{{}});", registers));
   return accumulators;
 }
 
 // The registers that wgmma adds to for one row block.
 std::string WarpgroupEmitter::accumulators_of_block(const AccumulatorRegisters& accumulator, int columns,
                                                     int block) const {
-  if (has_named_accumulators())
-    return fmt::format("Registers<{}, {}>()", accumulator.first + block * columns / 2, columns / 2);
   if (tiles_.row_blocks == 1) return accumulator.accumulated;
+  if (has_named_accumulators())
+    return fmt::format("Registers<{}, {}>{{}}", accumulator.first + block * columns / 2, columns / 2);
   return fmt::format("*(float (*)[{}][4])({} + {})", columns / 8, accumulator.accumulated, block * columns / 8);
 }
 
@@ -97,8 +100,9 @@ std::vector<std::string> WarpgroupEmitter::accumulators_of_terms(const Part& par
         const std::size_t first = (static_cast<std::size_t>(block) * m.terms + t) * static_cast<std::size_t>(n8_tiles);
         std::string& name = names.emplace_back(all.name);
         if (m.terms > 1 || tiles_.row_blocks > 1) name = writer_.unique("sum");
-        if (has_named_accumulators())
-          registers_[name] = all.first + 4 * static_cast<int>(first);
+        if (name != all.name && has_named_accumulators())
+          writer_.line(fmt::format("const Registers<{}, {}> {}{{}};", all.first + 4 * static_cast<int>(first),
+                                   4 * n8_tiles, name));
         else if (name != all.name)
           writer_.line(fmt::format("{0} (&{1})[{2}][4] = ({0} (&)[{2}][4]){3}[{4}];",
                                    part.form.float_accumulators ? "float" : "int", name, n8_tiles, all.name, first));

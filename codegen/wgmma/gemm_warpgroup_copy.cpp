@@ -28,9 +28,9 @@ void WarpgroupEmitter::copy_tiles() {
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     writer_.open("if (warp_lane == 0)");
     writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_,
-                             stage_bytes_, ready, full_, stage_));
+                             stage_size_, ready, full_, stage_));
     writer_.line(fmt::format("arrive_expecting({}, {});", ready,
-                             of_part([&](std::size_t p) { return std::to_string(parts_[p]->loops[i].bytes); })));
+                             of_part([&](std::size_t p) { return parts_[p]->loops[i].bytes_name; })));
     for_part([&](Part& part) {
       for (const OperandTile& f : part.loops[i].operand_tiles)
         if (!f.in_image_boxes()) copy(part, f, k0, into, ready);
@@ -53,11 +53,11 @@ void WarpgroupEmitter::copy(Part& part, const OperandTile& f, const std::string&
   writer_.use(load);
   const int pieces = pieces_copied(f), boxes = f.operand->k_major ? 1 : pieces;
   for (int i = 0; i < boxes; ++i) {
-    std::string to = into, across = f.left ? row0_ : column0_;
-    if (f.offset + i * kSwizzleTileBytes > 0) to += fmt::format(" + {}", f.offset + i * kSwizzleTileBytes);
+    std::string to = into + in_stage(f), across = f.left ? row0_ : column0_;
+    if (i > 0) to += fmt::format(" + {} * {}", i, kPieceBytes);
     if (i > 0) across += fmt::format(" + {}", i * kSwizzleTileRows);
     if (both) {
-      to += fmt::format(" + {} * {}", rank_, pieces * kSwizzleTileBytes);
+      to += fmt::format(" + {} * {} * {}", rank_, pieces, kPieceBytes);
       across += fmt::format(" + {} * {}", rank_, pieces * kSwizzleTileRows);
     }
     std::string coordinates = f.operand->k_major ? k0 + ", " + across : across + ", " + k0;
@@ -111,7 +111,7 @@ void WarpgroupEmitter::scale(Part& part, const ContractionLoop& contraction, con
   for (const std::string& scale : part.emitter.emit(f.operand->scales))
     value += (value.empty() ? "(" : " * (") + scale + ")";
   writer_.line(
-      fmt::format("((float*)(dynamic_tiles + {} * {} + {}))[{}] = {};", stage_, stage_bytes_, f.scales, i, value));
+      fmt::format("((float*)(dynamic_tiles + {} * {} + {}))[{}] = {};", stage_, stage_size_, f.scales_at, i, value));
   part.emitter.rewind(mark);
   writer_.close();
 }

@@ -10,7 +10,8 @@
 //   gemm_warpgroup_accumulators.cpp   accumulator registers
 #pragma once
 
-#include <map>
+#include <fmt/format.h>
+
 #include <memory>
 #include <span>
 #include <string>
@@ -49,9 +50,10 @@ class WarpgroupEmitter {
   struct OperandTile {
     const WarpgroupOperand* operand = nullptr;
     bool left = false;
-    int across = 0;  // rows or columns of a tile
-    int offset = 0;  // of the tile in its stage, bytes
-    int scales = 0;  // offset of its scales in the stage, bytes, if they differ along K
+    int across = 0;                       // rows or columns of a tile
+    int offset = 0;                       // of the tile in its stage, bytes
+    int scales = 0;                       // offset of its scales in the stage, bytes, if they differ along K
+    std::string at = {}, scales_at = {};  // names of these offsets; "" for 0
     std::string map;
     std::string rows;                      // addresses of the thread's gathered rows
     std::string table = {}, outside = {};  // an image's K-offset table; per row, the taps outside of the image
@@ -78,7 +80,8 @@ class WarpgroupEmitter {
     std::size_t left_count = 0;
     IndexExpr k_count;
     std::string k;
-    int bytes = 0;  // copied by TMA per stage
+    int bytes = 0;                // copied by TMA per stage
+    std::string bytes_name = {};  // its name
 
     const OperandTile& left(std::size_t i) const { return operand_tiles[i]; }
     const OperandTile& right(std::size_t i) const { return operand_tiles[left_count + i]; }
@@ -111,6 +114,10 @@ class WarpgroupEmitter {
   };
 
   // --- gemm_warpgroup.cpp
+  static constexpr const char* kPieceBytes = "kPieceBytes";  // the name of kSwizzleTileBytes in the kernel
+  // " + kWeightAt" for the tile of an operand in its stage; "" for the first one.
+  static std::string in_stage(const OperandTile& f) { return f.at.empty() ? "" : " + " + f.at; }
+  std::vector<std::string> formulas(const Part& part) const;
   std::vector<std::string> comment() const;
   void prepare(Part& part);
   Loop loop_of(const Part& part, std::size_t number);
@@ -120,6 +127,7 @@ class WarpgroupEmitter {
     return shared_by_cluster(f) ? f.pieces() / tiles_.cluster : f.pieces();
   }
   bool scales_in_stages() const { return parts_[0]->form.scales_in_stages(); }  // for a single GEMM
+  void declare_offsets();
   void declare_barriers();
   void open_tiles();
   std::string row_of(const std::string& place) const;
@@ -174,6 +182,9 @@ class WarpgroupEmitter {
     int lines = 0, per_thread = 0;   // lines that all threads cover at a time; pieces per thread
   };
   bool computes() const;
+  std::string in_copies(const Copies& c) const {
+    return c.offset > 0 ? fmt::format("{} + {}", copies_at_, c.offset) : copies_at_;
+  }
   void compute_tiles();
   void compute_steps(std::size_t number);
   std::string k_at(const std::string& step, int k) const;
@@ -229,13 +240,13 @@ class WarpgroupEmitter {
   KernelWriter& writer_;
   std::vector<std::unique_ptr<Part>> parts_;
   std::vector<IndexExpr> ends_;  // index after the last tile of each part
-  std::int64_t stage_bytes_ = 0, staged_bytes_ = 0, box_bytes_ = 0, shared_bytes_ = 0, staged_offset_ = 0;
-  std::int64_t copied_bytes_ = 0, copied_offset_ = 0;
+  std::int64_t stage_bytes_ = 0, staged_bytes_ = 0, box_bytes_ = 0, shared_bytes_ = 0, copied_bytes_ = 0;
+  // Names of constants: bytes, and offsets in shared memory.
+  std::string stage_size_, boxes_at_, box_size_, copies_at_, copies_size_, staged_at_, staged_size_, barriers_at_;
   std::string tiles_at_, full_, empty_, count_, stage_, phase_, rank_, part_, row0_, column0_, batch_;
   // Split-K: split of the tile, its first and end step, partial results.
   std::string split_, first_step_, end_step_, partial_;
   std::string ends_of_groups_, matrix_, row_end_;  // grouped GEMM: ends of the groups, the tile's matrix and end row
-  std::map<std::string, int> registers_;           // first register of each named accumulator
 };
 
 template <class F>

@@ -42,9 +42,9 @@ void WarpgroupEmitter::gather_tiles() {
     open_steps(k0, k_of(i), part.form.k());
     writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
     writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_,
-                             stage_bytes_, ready, full_, stage_));
+                             stage_size_, ready, full_, stage_));
     writer_.open("if (threadIdx.x == 0)");
-    writer_.line(fmt::format("arrive_expecting({}, {});", ready, loop.bytes));
+    writer_.line(fmt::format("arrive_expecting({}, {});", ready, loop.bytes_name));
     for (const OperandTile& f : loop.operand_tiles)
       if (f.copied_by_tma()) copy(part, f, k0, into, ready);
     writer_.close();
@@ -71,8 +71,9 @@ void WarpgroupEmitter::make_tables() {
       f.table = writer_.unique(name + "_steps");
       f.outside = writer_.unique(name + "_outside");
       writer_.use("depth_step");
-      writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_tiles + {});", f.table,
-                               shared_bytes_ - table_bytes(part.form)));
+      const std::string at = writer_.unique("kTableAt");
+      writer_.line(fmt::format("constexpr int {} = {};", at, shared_bytes_ - table_bytes(part.form)));
+      writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_tiles + {});", f.table, at));
       emit_k_offset_table(part.emitter,
                           {image.convolution_operand, image.axes, image.k, table_entries(part.form),
                            16 / part.form.element_bytes(), kPositionTableStride},
@@ -147,7 +148,7 @@ void WarpgroupEmitter::find_rows(Part& part, OperandTile& f) {
 
 void WarpgroupEmitter::copy_rows(const Part& part, std::size_t loop, const OperandTile& f, const std::string& k0,
                                  const std::string& to) {
-  const std::string place = f.offset > 0 ? fmt::format("{} + {}", to, f.offset) : to;
+  const std::string place = to + in_stage(f);
   if (f.operand->image) {
     const std::string image = writer_.input(part.kernel.pool[f.operand->load].source);
     const std::string step =

@@ -15,7 +15,8 @@ namespace fusec {
 void WarpgroupEmitter::declare_groups() {
   Part& part = *parts_[0];
   const std::string memory = writer_.unique("group_ends");
-  const std::int64_t at = shared_bytes_ - group_bytes(part.form);
+  const std::string at = writer_.unique("kGroupEndsAt");
+  writer_.line(fmt::format("constexpr int {} = {};", at, shared_bytes_ - group_bytes(part.form)));
   writer_.line(fmt::format("int* const {} = (int*)(dynamic_tiles + {});", memory, at));
   ends_of_groups_ = emit_group_ends(part.emitter, part.contraction, *part.form.groups, tiles_.kThreads, memory);
 }

@@ -76,9 +76,8 @@ void WarpgroupEmitter::copy_image_boxes(Part& part, const OperandTile& f, const 
     if (d == boxes.channels) coordinates += boxes.taps.empty() ? " + " + k0 : fmt::format(" + {} % {}", k0, channels);
   }
   const std::string lane = both ? fmt::format("({} * {} + warp_lane)", rank_, pieces) : std::string("warp_lane");
-  writer_.line(fmt::format("{}({} + {} * {}{} + {} * {}, {}, {} + 8 * {}{});", load, tiles_at_, stage_, stage_bytes_,
-                           f.offset > 0 ? fmt::format(" + {}", f.offset) : "", lane, f.piece_bytes(), f.map, full_,
-                           stage_, coordinates));
+  writer_.line(fmt::format("{}({} + {} * {}{} + {} * {}, {}, {} + 8 * {}{});", load, tiles_at_, stage_, stage_size_,
+                           in_stage(f), lane, f.piece_bytes(), f.map, full_, stage_, coordinates));
   part.emitter.rewind(mark);
   writer_.close();
 }

@@ -148,8 +148,8 @@ void WarpgroupEmitter::finish(Part& part, const std::vector<AccumulatorRegisters
   }
   const std::string staged = writer_.unique("staged");
   const char* const type = part.form.float_accumulators ? "float" : "int";
-  writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_tiles + {2} + (warp - 4) * {3});", type, staged,
-                           staged_offset_, staged_bytes_));
+  writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_tiles + {2} + (warp - 4) * {3});", type, staged, staged_at_,
+                           staged_size_));
   const WarpgroupTiles& tiles = part.form.tiles;
   GemmForm pieces{.dtype = part.form.dtype, .loops = {}, .tiles = {}, .accumulators = part.form.accumulators};
   pieces.tiles.rows = tiles.rows() * tiles.cluster;  // a cluster's last tile may have no rows
@@ -168,7 +168,6 @@ void WarpgroupEmitter::finish(Part& part, const std::vector<AccumulatorRegisters
                         .staged = staged,
                         .block = block,
                         .below = std::move(below),
-                        .registers = registers_,
                         .boxes = boxes_of_outputs(part),
                         .pairs = part.form.pairs ? of_terms[0] : ""};
   if (in_groups()) know_group(part, epilogue);
@@ -207,8 +206,8 @@ std::vector<TmaStore> WarpgroupEmitter::boxes_of_outputs(Part& part) {
     }
     stored.map = writer_.tensor_map(output.value, std::move(boxes), true);
     stored.lines = writer_.unique("lines");
-    writer_.line(fmt::format("const unsigned {} = {} + {} + (warp - 4) * {};", stored.lines, tiles_at_,
-                             stage_bytes_ * tiles_.stages + before, box_bytes_));
+    writer_.line(fmt::format("const unsigned {} = {} + {} + (warp - 4) * {}{};", stored.lines, tiles_at_, boxes_at_,
+                             box_size_, before > 0 ? fmt::format(" + {}", before) : ""));
     before += kLine * kLines;
   }
   return all;
@@ -280,15 +279,14 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number,
     operand_tiles.insert({terms[m.first].left, loop.left_count + terms[m.first].right});
   for (const std::size_t i : operand_tiles) {
     const OperandTile& f = loop.operand_tiles[i];
-    const std::string own = f.left ? fmt::format(" + (warp / 4 - 1) * {}", kSwizzleTileBytes) : "";
+    const std::string own = f.left ? fmt::format(" + (warp / 4 - 1) * {}", kPieceBytes) : "";
     std::string described = "swizzled_tile";
     if (f.piece() != kSwizzleTileRows && !f.operand->k_major) {
       described = fmt::format("narrow_tile<{}>", f.piece());
       writer_.use("narrow_tile");
     }
     writer_.line(fmt::format("const unsigned long long {}_{} = {}({} + {} * {}{}{});", f.left ? "left" : "right", i,
-                             described, tiles_at_, stage_, stage_bytes_,
-                             f.offset > 0 ? fmt::format(" + {}", f.offset) : "", own));
+                             described, tiles_at_, stage_, stage_size_, in_stage(f), own));
   }
   const std::int64_t stages = stages_of_part(*loop.form, part.form.k());
   const std::string adds = stages == 0 ? "" : stages == 1 ? ", false" : fmt::format(", step % {} > 0", stages);
@@ -319,8 +317,8 @@ void WarpgroupEmitter::add_lines(const Part& part, std::size_t number,
     if (accumulators[t].line_sums.empty()) continue;
     const OperandTile& right = loop.right(part.contraction.loops[number].terms[all[t].first].right);
     writer_.use("warpgroup_offsets");
-    writer_.line(fmt::format("add_lines<{}>({}, {} + {} * {} + {});", columns_of(part, all[t]),
-                             accumulators[t].line_sums, tiles_at_, stage_, stage_bytes_, right.offset));
+    writer_.line(fmt::format("add_lines<{}>({}, {} + {} * {}{});", columns_of(part, all[t]), accumulators[t].line_sums,
+                             tiles_at_, stage_, stage_size_, in_stage(right)));
   }
   writer_.line("__syncwarp();  // all lanes have their lines");
 }
@@ -339,7 +337,7 @@ void WarpgroupEmitter::subtract_offsets(Part& part, std::size_t number,
     const std::string offset = part.emitter.emit(left.operand->zero_point);
     writer_.line(fmt::format("take_offset_of_rows<{}>({}, {}, {}, (int*)(dynamic_tiles + {}));",
                              columns_of(part, all[t]), accumulators[t].accumulated, accumulators[t].line_sums, offset,
-                             staged_offset_));
+                             staged_at_));
   }
   part.emitter.rewind(tile);
 }
@@ -353,7 +351,7 @@ void WarpgroupEmitter::add_parts(const Part& part, std::size_t number,
   const bool scaled = loop.form->block != 0;
   const auto scales = [&](const OperandTile& f) -> std::string {
     if (!scaled || !f.scaled()) return "nullptr";
-    return fmt::format("(const float*)(dynamic_tiles + {} * {} + {}){}", stage_, stage_bytes_, f.scales,
+    return fmt::format("(const float*)(dynamic_tiles + {} * {} + {}){}", stage_, stage_size_, f.scales_at,
                        f.left ? " + warp_row" : "");
   };
   const std::vector<ContractionTerm>& terms = part.contraction.loops[number].terms;

@@ -60,7 +60,7 @@ void WarpgroupEmitter::compute_steps(std::size_t number) {
   for_part([&](Part& part) { fetch(part, number, fmt::format("({} + {})", step, kAhead), copied); });
   writer_.close();
   writer_.line("commit_copies();");
-  writer_.line(fmt::format("{0} = {0} == {1} ? 0 : {0} + {2};", copied, (kAhead - 1) * copied_bytes_, copied_bytes_));
+  writer_.line(fmt::format("{0} = {0} == {1} * {2} ? 0 : {0} + {2};", copied, kAhead - 1, copies_size_));
   writer_.close();
 }
 
@@ -70,10 +70,10 @@ void WarpgroupEmitter::compute_step(std::size_t number, const std::string& step,
   writer_.line(fmt::format("wait_for_groups<{}>();", WarpgroupTiles::kCopiesAhead - 1));
   writer_.line(fmt::format("wait_for_phase({} + 8 * {}, {} ^ 1);", empty_, stage_, phase_));
   writer_.open("if (threadIdx.x == 0)");
-  writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_, stage_bytes_,
+  writer_.line(fmt::format("const unsigned {} = {} + {} * {}, {} = {} + 8 * {};", into, tiles_at_, stage_, stage_size_,
                            ready, full_, stage_));
   writer_.line(fmt::format("arrive_expecting({}, {});", ready,
-                           of_part([&](std::size_t p) { return std::to_string(parts_[p]->loops[number].bytes); })));
+                           of_part([&](std::size_t p) { return parts_[p]->loops[number].bytes_name; })));
   for_part([&](Part& part) {
     for (const OperandTile& f : part.loops[number].operand_tiles)
       if (f.copied_by_tma()) copy(part, f, k0, into, ready);
@@ -197,8 +197,8 @@ void WarpgroupEmitter::fetch(Part& part, std::size_t number, const std::string& 
       const std::string there =
           whole ? "true" : fmt::format("{} + {} < {}", k_at(step, part.form.k()), k_of_piece(part, f, each), loop.k);
       writer_.line(fmt::format("copy_piece<{}, {}>({} + {} + {}, {}[{}], {}, {});",
-                               pieces.elements * c.operand->element_bits / 8, kCopierThreads, tiles_at_,
-                               copied_offset_ + c.offset, copied, c.from, each, each, there));
+                               pieces.elements * c.operand->element_bits / 8, kCopierThreads, tiles_at_, in_copies(c),
+                               copied, c.from, each, each, there));
       writer_.line(fmt::format("{}[{}] += {};", c.from, each,
                                part.text(in_storage(stride, *c.operand, part.kernel.pool.bounds()))));
       writer_.close();
@@ -213,9 +213,8 @@ void WarpgroupEmitter::compute(Part& part, std::size_t number, const OperandTile
   const std::string each = writer_.unique("each"), k = part.loops[number].k;
   const std::string at = fmt::format("{} + {}", k0, k_of_piece(part, f, each));
   // A thread's lines are a multiple of eight apart, so their swizzle is the same.
-  const std::string tile =
-      fmt::format("dynamic_tiles + {} * {}{} + {} * {}", stage_, stage_bytes_,
-                  f.offset > 0 ? fmt::format(" + {}", f.offset) : "", each, pieces.lines * WarpgroupTiles::kLineBytes);
+  const std::string tile = fmt::format("dynamic_tiles + {} * {}{} + {} * {}", stage_, stage_size_, in_stage(f), each,
+                                       pieces.lines * WarpgroupTiles::kLineBytes);
   writer_.line(kUnrollToFit);
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", each, pieces.per_thread));
   if (!whole) writer_.open(fmt::format("if ({} < {})", at, k));
@@ -239,8 +238,7 @@ void WarpgroupEmitter::compute(Part& part, std::size_t number, const OperandTile
        .words = [&](std::size_t i) {
          const Copies& c = f.copies[i];
          return fmt::format("copied_piece<{}, {}>(dynamic_tiles + {} + {}, {})",
-                            pieces.elements * c.operand->element_bits / 8, kCopierThreads, copied_offset_ + c.offset,
-                            copied, each);
+                            pieces.elements * c.operand->element_bits / 8, kCopierThreads, in_copies(c), copied, each);
        }});
   writer_.line(fmt::format("store_in_place({}, {}, {});", tile, f.place, made));
   if (!whole) {

@@ -319,6 +319,8 @@ __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], f
 // rows = transpose(mixed)
 // y = reshape(rows)
 // writes y: float16[1, 12, 32]
+// score[m, n] = sum of query[m, e] * key[n, e]; weight[m, n] = exp(score[m, n] - max of score[m])
+// result[m, d] = sum over n of weight[m, n] * value[n, d], over the sum of weight[m]
 // A block takes 64 rows; 32 keys at a time go through shared memory, their softmax is kept as it goes, products on tensor cores.
 extern "C" __global__ void __launch_bounds__(128, 1)
 attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restrict__ q, const fp16* __restrict__ k, const fp16* __restrict__ v,
