@@ -130,20 +130,22 @@ struct SignedLinear {
 std::optional<SignedLinear> linear_in(const IndexExpr& e, Variable v, Ranges& ranges) {
   int sign = 0;
   IndexExpr slope = 0;
-  std::vector<IndexTerm> rest;
+  IndexTerms rest(e.terms().size());
+  const auto is_v = [&](const IndexAtomPtr& factor) {
+    return factor->kind == IndexAtom::Kind::kVariable && factor->variable == v;
+  };
   for (const IndexTerm& term : e.terms()) {
-    Range others{1, 1};
-    IndexTerm without{term.coefficient, {}};
-    for (const IndexAtomPtr& factor : term.factors) {
-      if (factor->kind == IndexAtom::Kind::kVariable && factor->variable == v) continue;
+    for (const IndexAtomPtr& factor : term.factors)
       if (factor->kind != IndexAtom::Kind::kVariable && (mentions(factor->a, v) || mentions(factor->b, v)))
         return std::nullopt;
-      without.factors.push_back(factor);
-    }
-    if (without.factors.size() == term.factors.size()) {
+    if (std::ranges::none_of(term.factors, is_v)) {
       rest.push_back(term);
       continue;
     }
+    Range others{1, 1};
+    IndexTerm without{term.coefficient, IndexFactors(term.factors.size())};
+    for (const IndexAtomPtr& factor : term.factors)
+      if (!is_v(factor)) without.factors.push_back(factor);
     for (const IndexAtomPtr& factor : without.factors) others = product(others, ranges.of(factor));
     const int s = term.coefficient > 0 ? 1 : -1;
     if (without.factors.size() + 1 != term.factors.size() || others.min < 0 || (sign != 0 && sign != s))
@@ -178,12 +180,16 @@ IndexExpr least_over_axes(IndexExpr e, Ranges& ranges) {
 
 // A lower bound of e: replaces subtracted quotients by unrounded ones, which are not less: -8 * (n // 8) becomes -n.
 IndexExpr least_over_quotients(const IndexExpr& e, Ranges& ranges) {
-  std::vector<IndexTerm> kept;
+  IndexTerms kept(e.terms().size());
   IndexExpr least = 0;
   for (const IndexTerm& term : e.terms()) {
-    IndexTerm rest{term.coefficient, {}};
+    if (term.coefficient > 0) {
+      kept.push_back(term);
+      continue;
+    }
+    IndexTerm rest{term.coefficient, IndexFactors(term.factors.size())};
     IndexExpr dividend = 1;
-    bool taken = term.coefficient < 0;
+    bool taken = true;
     for (const IndexAtomPtr& factor : term.factors) {
       if (!taken) break;
       const auto by = factor->kind == IndexAtom::Kind::kFloorDiv ? factor->b.as_constant() : std::nullopt;
@@ -235,7 +241,7 @@ std::optional<Digits> digits_of(const IndexExpr& a, std::int64_t k, Ranges& rang
   units.erase(std::unique(units.begin(), units.end()), units.end());
   for (const std::int64_t unit : units) {
     const std::int64_t whole_constant = floor_quotient(a.constant_term(), unit);
-    std::vector<IndexTerm> quotient, rest;
+    IndexTerms quotient(a.terms().size()), rest(a.terms().size());
     for (const IndexTerm& term : a.terms()) {
       if (term.coefficient % unit == 0)
         quotient.push_back({term.coefficient / unit, term.factors});
@@ -262,7 +268,7 @@ IndexExpr simplified_part(const IndexExpr& e, Simplification& known);
 
 // Splits e into the terms that are not multiples of k, and those that are.
 std::pair<IndexExpr, IndexExpr> without_multiples(const IndexExpr& e, std::int64_t k, const Bounds& bounds) {
-  std::vector<IndexTerm> rest, whole;
+  IndexTerms rest(e.terms().size()), whole(e.terms().size());
   for (const IndexTerm& term : e.terms())
     (proves_multiple_of(from_terms({term}, 0), k, bounds) ? whole : rest).push_back(term);
   return {from_terms(std::move(rest), e.constant_term()), from_terms(std::move(whole), 0)};
@@ -541,6 +547,7 @@ bool proves_multiple_of(const IndexExpr& e, std::int64_t k, const Bounds& bounds
 }
 
 IndexExpr simplify(const IndexExpr& e, const Bounds& bounds) {
+  if (!has_operations(e)) return e;
   Simplification known(bounds);
   return simplified(e, known);
 }

@@ -6,7 +6,6 @@
 
 #include <array>
 #include <charconv>
-#include <cmath>
 #include <cstring>
 
 #include "ir/error.h"
@@ -61,12 +60,6 @@ Budget::Budget(const ResourceLimits& limits, Memory memory) : limits_(limits), s
 
 Budget::~Budget() {
   if (statm_ >= 0) ::close(statm_);
-}
-
-std::optional<Clock::time_point> Budget::deadline() const {
-  // More than ten years is no limit; shorter times fit the clock.
-  if (limits_.seconds <= 0 || limits_.seconds > 3e8) return std::nullopt;
-  return start_ + std::chrono::nanoseconds(std::llround(limits_.seconds * 1e9));
 }
 
 void Budget::enter(std::string_view stage) {

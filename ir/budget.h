@@ -38,7 +38,6 @@ class Budget {
   const ResourceLimits& limits() const { return limits_; }
   bool is_limited() const { return limits_.seconds > 0 || limits_.memory_bytes > 0; }
   bool is_exceeded() const { return exceeded_ != Limit::kNothing; }
-  std::optional<std::chrono::steady_clock::time_point> deadline() const;
   void enter(std::string_view stage);  // the stage that errors name
 
   // Throws Error(kInput) if a limit is exceeded, or would be with `more` bytes of memory.

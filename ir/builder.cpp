@@ -225,20 +225,6 @@ std::vector<GraphBuilder::Tensor> GraphBuilder::custom(const std::string& op_nam
   return tensors;
 }
 
-Node& GraphBuilder::producer(Tensor result) {
-  if (result.id >= graph_.value_count() || graph_.value(result.id).producer == kNone)
-    usage("a value that no node produces");
-  return graph_.nodes[graph_.value(result.id).producer];
-}
-
-void GraphBuilder::set_pattern(Tensor result, OpPattern pattern) {
-  producer(result).pattern = pattern;
-}
-
-void GraphBuilder::keep_alone(Tensor result) {
-  producer(result).fuse = false;
-}
-
 void GraphBuilder::output(Tensor value) {
   if (value.id >= graph_.value_count()) usage("an output of another graph");
   if (graph_.type(value.id).is_tuple) usage("an output must be a tensor", "a tuple", "", "get_item takes a field");

@@ -90,9 +90,6 @@ class GraphBuilder {
   std::vector<Tensor> custom(const std::string& op_name, const std::vector<Arg>& args,
                              const std::vector<TensorType>& types, const Settings& settings = {},
                              const std::string& node_name = "");
-  // Overrides the pattern kind of the node that produces `result`, or keeps that node out of fusion.
-  void set_pattern(Tensor result, OpPattern pattern);
-  void keep_alone(Tensor result);
 
   void output(Tensor value);
   void alias(Tensor output, Tensor input);
@@ -104,7 +101,6 @@ class GraphBuilder {
  private:
   std::string fresh_name(const std::string& wanted);
   void check_name(const std::string& name) const;
-  Node& producer(Tensor result);
   // The operand of a number. Infinities and NaN become 0-d constants, as in a model file.
   ValueId number_operand(const Scalar& number);
   std::vector<Tensor> add(const OpDef* row, const std::vector<Arg>& args, Attributes attributes,

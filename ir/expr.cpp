@@ -1,5 +1,6 @@
 #include "ir/expr.h"
 
+#include <bit>
 #include <cmath>
 #include <limits>
 
@@ -175,15 +176,26 @@ std::uint32_t ExprPool::new_axis(IndexExpr extent) {
   return static_cast<std::uint32_t>(bounds_.axes.size() - 1);
 }
 
+void ExprPool::grow_places() {
+  places_.assign(std::bit_ceil(4 * nodes_.size() + 4), kNoExpr);
+  for (ExprId id = 0; id < nodes_.size(); ++id) {
+    std::size_t at = hashes_[id] & (places_.size() - 1);
+    while (places_[at] != kNoExpr) at = (at + 1) & (places_.size() - 1);
+    places_[at] = id;
+  }
+}
+
 ExprId ExprPool::add(ExprNode node) {
   count_step();
+  if (places_.size() <= 2 * nodes_.size()) grow_places();
   const std::size_t h = hash_of(node);
-  const auto [first, last] = by_hash_.equal_range(h);
-  for (auto it = first; it != last; ++it)
-    if (same_node(nodes_[it->second], node)) return it->second;
+  std::size_t at = h & (places_.size() - 1);
+  for (; places_[at] != kNoExpr; at = (at + 1) & (places_.size() - 1))
+    if (hashes_[places_[at]] == h && same_node(nodes_[places_[at]], node)) return places_[at];
   const ExprId id = static_cast<ExprId>(nodes_.size());
   nodes_.push_back(std::move(node));
-  by_hash_.emplace(h, id);
+  hashes_.push_back(h);
+  places_[at] = id;
   hash_ = hash_mix(hash_, h);
   return id;
 }
@@ -216,7 +228,8 @@ ExprId ExprPool::load(std::uint32_t source, DType dtype, std::vector<IndexExpr> 
   n.dtype = dtype;
   n.source = source;
   n.args[0] = guard;
-  for (IndexExpr& e : indices) n.indices.push_back(simplify(e, bounds_));
+  for (IndexExpr& e : indices) e = simplify(e, bounds_);
+  n.indices = std::move(indices);
   return add(std::move(n));
 }
 

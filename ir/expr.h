@@ -12,7 +12,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <unordered_map>
 #include <vector>
 
 #include "ir/bounds.h"
@@ -191,8 +190,12 @@ class ExprPool {
   IndexExpr known_index(ExprId e, const IndexExpr& extent);
 
  private:
+  void grow_places();
+
   std::vector<ExprNode> nodes_;
-  std::unordered_multimap<std::size_t, ExprId> by_hash_;
+  std::vector<std::size_t> hashes_;  // by node
+  // A hash table by linear probing: each node has a place, the others hold kNoExpr. Its size is a power of two.
+  std::vector<ExprId> places_;
   Bounds bounds_;
   std::size_t hash_ = 0;  // of all added nodes, in order
 };

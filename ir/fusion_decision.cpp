@@ -112,11 +112,4 @@ std::string_view stage(FusionRule rule, std::uint8_t phase) {
   return phase < kPhases.size() ? kPhases[phase] : "merging";
 }
 
-std::optional<FusionRule> parse_fusion_rule(std::string_view rule_name) {
-  for (std::size_t i = 0; i < kFusionRuleCount; ++i) {
-    if (name(static_cast<FusionRule>(i)) == rule_name) return static_cast<FusionRule>(i);
-  }
-  return std::nullopt;
-}
-
 }  // namespace fusec

@@ -47,7 +47,6 @@ std::string_view sentence(FusionRule rule);  // "the group would have more nodes
 // "phase 1" to "phase 3" of the partitioner, "merging" of what follows; empty where nobody was asked (a given plan).
 // For people: machines get the number, which counts from 0.
 std::string_view stage(FusionRule rule, std::uint8_t phase);
-std::optional<FusionRule> parse_fusion_rule(std::string_view name);
 
 // Why a node is, or is not, in one group with its immediate post-dominator: the node where all paths from it to the
 // outputs meet again.

@@ -212,14 +212,6 @@ void name_groups(const Graph& graph, FusionPlan& plan) {
   }
 }
 
-std::string cleaned_name(std::string_view text) {
-  std::string clean;
-  append_cleaned(text, clean);
-  if (clean.empty() || is_digit(clean[0])) clean.insert(clean.begin(), '_');
-  if (clean.size() > kLongestName) clean.resize(kLongestName);
-  return clean;
-}
-
 bool is_group_name(std::string_view text) {
   return !text.empty() && text.size() <= kLongestGivenName && !is_digit(text[0]) &&
          std::ranges::all_of(text, is_name_char);

@@ -114,8 +114,6 @@ void classify_group(std::span<const OpPattern> kinds, FusionGroup& group);
 // Gives each group a unique name from its ops: "fused_silu_mul"; the op's name for a single node.
 void name_groups(const Graph& graph, FusionPlan& plan);
 
-// An identifier made of arbitrary text, for names of groups and kernels: letters, digits and '_'.
-std::string cleaned_name(std::string_view text);
 // Whether the text is a name that a group may have: letters, digits and '_', at most 128 bytes.
 bool is_group_name(std::string_view text);
 

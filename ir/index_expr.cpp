@@ -1,6 +1,8 @@
 #include "ir/index_expr.h"
 
 #include <algorithm>
+#include <array>
+#include <iterator>
 #include <numeric>
 #include <stdexcept>
 #include <unordered_map>
@@ -43,7 +45,8 @@ std::strong_ordering compare(const IndexAtom& a, const IndexAtom& b) {
   return a.b <=> b.b;
 }
 
-std::strong_ordering compare_factors(const std::vector<IndexAtomPtr>& a, const std::vector<IndexAtomPtr>& b) {
+std::strong_ordering compare_factors(const IndexFactors& a, const IndexFactors& b) {
+  if (a.shares(b)) return std::strong_ordering::equal;
   const std::size_t common = std::min(a.size(), b.size());
   for (std::size_t i = 0; i < common; ++i)
     if (auto c = compare(*a[i], *b[i]); c != 0) return c;
@@ -52,10 +55,10 @@ std::strong_ordering compare_factors(const std::vector<IndexAtomPtr>& a, const s
 
 }  // namespace
 
-IndexExpr from_terms(std::vector<IndexTerm> terms, std::int64_t constant) {
+IndexExpr from_terms(IndexTerms terms, std::int64_t constant) {
   count_step();
   IndexExpr e(constant);
-  if (!terms.empty()) e.terms_ = std::make_shared<const std::vector<IndexTerm>>(std::move(terms));
+  if (!terms.empty()) e.terms_ = std::move(terms);
   return e;
 }
 
@@ -74,14 +77,22 @@ IndexExpr make_atom_expr(IndexAtom atom) {
         }
     ++atom.depth;
   }
-  std::vector<IndexTerm> terms(1);
-  terms[0].coefficient = 1;
-  terms[0].factors.push_back(std::make_shared<const IndexAtom>(std::move(atom)));
+  IndexFactors factors(1);
+  factors.push_back(std::make_shared<const IndexAtom>(std::move(atom)));
+  IndexTerms terms(1);
+  terms.push_back({1, std::move(factors)});
   return from_terms(std::move(terms), 0);
 }
 
+// Each thread makes a variable once: expressions then share its atom, and comparing them ends at the same address.
 IndexExpr IndexExpr::variable(Variable v) {
-  return make_atom_expr({.kind = IndexAtom::Kind::kVariable, .variable = v, .a = {}, .b = {}});
+  thread_local std::array<std::vector<IndexExpr>, 3> made;  // by kind and id, which are dense
+  std::vector<IndexExpr>& of_kind = made[static_cast<std::size_t>(v.kind)];
+  if (v.id >= of_kind.size()) of_kind.resize(std::size_t{v.id} + 1);
+  IndexExpr& known = of_kind[v.id];
+  if (known.is_constant())
+    known = make_atom_expr({.kind = IndexAtom::Kind::kVariable, .variable = v, .a = {}, .b = {}});
+  return known;
 }
 
 std::optional<std::int64_t> IndexExpr::as_constant() const {
@@ -90,42 +101,34 @@ std::optional<std::int64_t> IndexExpr::as_constant() const {
 }
 
 std::optional<Variable> IndexExpr::as_variable() const {
-  if (!terms_ || constant_ != 0 || terms_->size() != 1) return std::nullopt;
-  const IndexTerm& term = terms_->front();
+  if (constant_ != 0 || terms_.size() != 1) return std::nullopt;
+  const IndexTerm& term = terms_[0];
   if (term.coefficient != 1 || term.factors.size() != 1) return std::nullopt;
   if (term.factors[0]->kind != IndexAtom::Kind::kVariable) return std::nullopt;
   return term.factors[0]->variable;
 }
 
-std::span<const IndexTerm> IndexExpr::terms() const {
-  if (!terms_) return {};
-  return *terms_;
-}
-
-IndexExpr operator+(const IndexExpr& a, const IndexExpr& b) {
-  const std::int64_t constant = checked_add(a.constant_, b.constant_);
-  if (!a.terms_ || !b.terms_) {
+IndexExpr IndexExpr::sum(const IndexExpr& a, const IndexExpr& b, std::int64_t sign) {
+  const std::int64_t constant = checked_add(a.constant_, checked_mul(b.constant_, sign));
+  if (b.is_constant() || (a.is_constant() && sign == 1)) {
     IndexExpr r(constant);
-    r.terms_ = a.terms_ ? a.terms_ : b.terms_;
+    r.terms_ = b.is_constant() ? a.terms_ : b.terms_;
     return r;
   }
-  std::vector<IndexTerm> sum;
-  auto x = a.terms_->begin();
-  auto y = b.terms_->begin();
-  while (x != a.terms_->end() || y != b.terms_->end()) {
-    if (y == b.terms_->end()) {
+  IndexTerms sum(a.terms_.size() + b.terms_.size());
+  const IndexTerm *x = a.terms_.begin(), *y = b.terms_.begin();
+  while (x != a.terms_.end() || y != b.terms_.end()) {
+    const auto order = y == b.terms_.end()   ? std::strong_ordering::less
+                       : x == a.terms_.end() ? std::strong_ordering::greater
+                                             : compare_factors(x->factors, y->factors);
+    if (order < 0) {
       sum.push_back(*x++);
-    } else if (x == a.terms_->end()) {
-      sum.push_back(*y++);
-    } else if (auto c = compare_factors(x->factors, y->factors); c < 0) {
-      sum.push_back(*x++);
-    } else if (c > 0) {
-      sum.push_back(*y++);
-    } else {
-      const std::int64_t coefficient = checked_add(x->coefficient, y->coefficient);
-      if (coefficient != 0) sum.push_back({coefficient, x->factors});
-      ++x, ++y;
+      continue;
     }
+    std::int64_t coefficient = checked_mul(y->coefficient, sign);
+    if (order == 0) coefficient = checked_add((x++)->coefficient, coefficient);
+    if (coefficient != 0) sum.push_back({coefficient, y->factors});
+    ++y;
   }
   return from_terms(std::move(sum), constant);
 }
@@ -136,30 +139,25 @@ IndexExpr operator*(const IndexExpr& a, const IndexExpr& b) {
   if (b.is(1)) return a;
   IndexExpr product(checked_mul(a.constant_, b.constant_));
   auto scaled = [](const IndexExpr& e, std::int64_t factor) {
-    if (factor == 0 || !e.terms_) return IndexExpr(0);
-    std::vector<IndexTerm> terms = *e.terms_;
-    for (IndexTerm& term : terms) term.coefficient = checked_mul(term.coefficient, factor);
+    if (factor == 0 || e.is_constant()) return IndexExpr(0);
+    IndexTerms terms(e.terms_.size());
+    for (const IndexTerm& term : e.terms_) terms.push_back({checked_mul(term.coefficient, factor), term.factors});
     return from_terms(std::move(terms), 0);
   };
   product += scaled(a, b.constant_);
   product += scaled(b, a.constant_);
-  for (const IndexTerm& x : a.terms())
-    for (const IndexTerm& y : b.terms()) {
-      IndexTerm term{checked_mul(x.coefficient, y.coefficient), x.factors};
-      term.factors.insert(term.factors.end(), y.factors.begin(), y.factors.end());
-      std::sort(term.factors.begin(), term.factors.end(),
-                [](const IndexAtomPtr& p, const IndexAtomPtr& q) { return compare(*p, *q) < 0; });
-      product += from_terms({std::move(term)}, 0);
+  for (const IndexTerm& x : a.terms_)
+    for (const IndexTerm& y : b.terms_) {
+      IndexFactors factors(x.factors.size() + y.factors.size());
+      std::ranges::merge(x.factors, y.factors, std::back_inserter(factors),
+                         [](const IndexAtomPtr& p, const IndexAtomPtr& q) { return compare(*p, *q) < 0; });
+      product += from_terms({{checked_mul(x.coefficient, y.coefficient), std::move(factors)}}, 0);
     }
   return product;
 }
 
-IndexExpr operator-(const IndexExpr& a, const IndexExpr& b) {
-  return a + b * IndexExpr(-1);
-}
-
 std::strong_ordering operator<=>(const IndexExpr& a, const IndexExpr& b) {
-  if (a.terms_ != b.terms_) {
+  if (!a.terms_.shares(b.terms_)) {
     const auto x = a.terms();
     const auto y = b.terms();
     const std::size_t common = std::min(x.size(), y.size());
@@ -189,11 +187,14 @@ IndexExpr floor_div(const IndexExpr& a, const IndexExpr& b) {
   if (a.is_constant() && b.is_constant()) return floor_div_value(a.constant_term(), b.constant_term());
   if (auto divisor = b.as_constant(); divisor && *divisor > 1) {
     // Take out the terms that the divisor divides: (16*i + j) // 16 = i + j // 16.
-    std::vector<IndexTerm> whole, rest;
-    for (const IndexTerm& term : a.terms()) (term.coefficient % *divisor == 0 ? whole : rest).push_back(term);
+    IndexTerms whole(a.terms().size()), rest(a.terms().size());
+    for (const IndexTerm& term : a.terms())
+      if (term.coefficient % *divisor == 0)
+        whole.push_back({term.coefficient / *divisor, term.factors});
+      else
+        rest.push_back(term);
     const std::int64_t whole_constant = floor_div_value(a.constant_term(), *divisor);
     if (!whole.empty() || whole_constant != 0) {
-      for (IndexTerm& term : whole) term.coefficient /= *divisor;
       const IndexExpr remaining = from_terms(std::move(rest), a.constant_term() - whole_constant * *divisor);
       return from_terms(std::move(whole), whole_constant) + floor_div(remaining, b);
     }
@@ -206,10 +207,11 @@ IndexExpr floor_div(const IndexExpr& a, const IndexExpr& b) {
     }
   } else if (!b.is_constant() && b.constant_term() == 0 && b.terms().size() == 1 && b.terms()[0].coefficient == 1) {
     // The divisor is a product of atoms: take out the terms that contain all of them.
-    const std::vector<IndexAtomPtr>& product = b.terms()[0].factors;
-    std::vector<IndexTerm> whole, rest;
+    const IndexFactors& product = b.terms()[0].factors;
+    IndexExpr quotient = 0;
+    IndexTerms rest(a.terms().size());
     for (const IndexTerm& term : a.terms()) {
-      std::vector<IndexAtomPtr> left = term.factors;
+      std::vector<IndexAtomPtr> left(term.factors.begin(), term.factors.end());
       bool divides = true;
       for (const IndexAtomPtr& factor : product) {
         auto it =
@@ -221,16 +223,12 @@ IndexExpr floor_div(const IndexExpr& a, const IndexExpr& b) {
         left.erase(it);
       }
       if (divides)
-        whole.push_back({term.coefficient, std::move(left)});
+        quotient +=
+            left.empty() ? IndexExpr(term.coefficient) : from_terms({{term.coefficient, IndexFactors(left)}}, 0);
       else
         rest.push_back(term);
     }
-    if (!whole.empty()) {
-      IndexExpr quotient = 0;
-      for (IndexTerm& term : whole)
-        quotient += term.factors.empty() ? IndexExpr(term.coefficient) : from_terms({term}, 0);
-      return quotient + floor_div(from_terms(std::move(rest), a.constant_term()), b);
-    }
+    if (rest.size() < a.terms().size()) return quotient + floor_div(from_terms(std::move(rest), a.constant_term()), b);
   }
   return make_atom_expr({.kind = IndexAtom::Kind::kFloorDiv, .a = a, .b = b});
 }
@@ -250,7 +248,7 @@ const IndexExpr* dividend_of_remainder(const IndexTerm& term, const IndexExpr& b
 // Replaces x % m by x in terms in which this changes the sum by a multiple of b only; the remainder by b stays:
 // ((x % 6) * 2 + r) % 4 = (x * 2 + r) % 4.
 IndexExpr without_remainders(const IndexExpr& a, const IndexExpr& b) {
-  std::vector<IndexTerm> kept;
+  IndexTerms kept(a.terms().size());
   IndexExpr changed = 0;
   try {
     for (const IndexTerm& term : a.terms())
@@ -277,7 +275,7 @@ IndexExpr floor_mod(const IndexExpr& a, const IndexExpr& b) {
   // the division of the rest.
   const IndexExpr quotient = floor_div(a, b);
   IndexExpr whole(quotient.constant_term());
-  std::vector<IndexTerm> polynomial;
+  IndexTerms polynomial(quotient.terms().size());
   for (const IndexTerm& term : quotient.terms()) {
     const IndexExpr product = from_terms({term}, 0) * b;
     const bool stands_in_a = std::all_of(product.terms().begin(), product.terms().end(), [&](const IndexTerm& p) {
@@ -358,38 +356,44 @@ class Rebuilding {
 
   IndexExpr of(const IndexExpr& e) {
     if (e.is_constant()) return e;
-    std::vector<IndexTerm> kept;  // adding them one by one would take quadratic time
-    IndexExpr changed = 0;
-    std::vector<std::optional<IndexExpr>> factors;
     const std::span<const IndexTerm> terms = e.terms();
+    IndexTerms kept;  // adding them one by one would take quadratic time
+    IndexExpr changed = 0;
     bool any_changes = false;  // nothing is copied before the first change
     for (std::size_t at = 0; at < terms.size(); ++at) {
       const IndexTerm& term = terms[at];
-      bool changes = false;
-      factors.clear();
-      for (const IndexAtomPtr& factor : term.factors) {
-        if (factor->kind == IndexAtom::Kind::kVariable)
-          factors.push_back(replacement_ ? (*replacement_)(factor->variable) : std::nullopt);
-        else
-          factors.push_back(of(*factor));
-        changes |= factors.back().has_value();
+      std::optional<IndexExpr> product;  // once a factor changes
+      for (std::size_t i = 0; i < term.factors.size(); ++i) {
+        std::optional<IndexExpr> factor = replaced(*term.factors[i]);
+        if (!product && factor) {
+          product = term.coefficient;
+          for (std::size_t before = 0; before < i; ++before) *product *= variable(term.factors[before]);
+        }
+        if (product) *product *= factor ? *factor : variable(term.factors[i]);
       }
-      if (!changes) {
-        if (any_changes) kept.push_back(term);
-        continue;
+      if (product && !any_changes) {
+        kept = IndexTerms(terms.size());
+        for (const IndexTerm& same : terms.first(at)) kept.push_back(same);
+        any_changes = true;
       }
-      if (!any_changes) kept.assign(terms.begin(), terms.begin() + static_cast<std::ptrdiff_t>(at));
-      any_changes = true;
-      IndexExpr product(term.coefficient);
-      for (std::size_t i = 0; i < factors.size(); ++i)
-        product *= factors[i] ? *factors[i] : IndexExpr::variable(term.factors[i]->variable);
-      changed += product;
+      if (product)
+        changed += *product;
+      else if (any_changes)
+        kept.push_back(term);
     }
     if (!any_changes) return e;
     return from_terms(std::move(kept), e.constant_term()) + changed;
   }
 
  private:
+  static IndexExpr variable(const IndexAtomPtr& factor) { return IndexExpr::variable(factor->variable); }
+
+  // Nothing for a variable that stays.
+  std::optional<IndexExpr> replaced(const IndexAtom& atom) {
+    if (atom.kind != IndexAtom::Kind::kVariable) return of(atom);
+    return replacement_ ? (*replacement_)(atom.variable) : std::nullopt;
+  }
+
   IndexExpr of(const IndexAtom& atom) {
     if (atom.depth < 2) return combine_(atom.kind, of(atom.a), of(atom.b));
     if (const auto known = done_.find(&atom); known != done_.end()) return known->second;

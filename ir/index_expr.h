@@ -9,6 +9,7 @@
 #include <compare>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -38,11 +39,41 @@ class IndexExpr;
 struct IndexAtom;
 using IndexAtomPtr = std::shared_ptr<const IndexAtom>;
 
-// coefficient * product of factors. The factors are sorted; a power is a repeated factor.
-struct IndexTerm {
-  std::int64_t coefficient;
-  std::vector<IndexAtomPtr> factors;
+// A list in one block, which copies share. It is filled once, up to the capacity that it was made with.
+template <typename T>
+class SharedList {
+ public:
+  using value_type = T;
+  SharedList() = default;
+  explicit SharedList(std::size_t capacity) {
+    if (capacity > 0) items_ = std::make_shared<T[]>(capacity);
+  }
+  explicit SharedList(std::span<const T> items) : SharedList(items.size()) {
+    for (const T& item : items) push_back(item);
+  }
+  SharedList(std::initializer_list<T> items) : SharedList(std::span<const T>(items.begin(), items.size())) {}
+
+  void push_back(T item) { items_[size_++] = std::move(item); }
+
+  const T* begin() const { return items_.get(); }
+  const T* end() const { return begin() + size_; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
+  const T& operator[](std::size_t i) const { return items_[i]; }
+  bool shares(const SharedList& other) const { return items_ == other.items_; }
+
+ private:
+  std::shared_ptr<T[]> items_;
+  std::size_t size_ = 0;
 };
+
+// coefficient * product of factors. The factors are sorted; a power is a repeated factor.
+using IndexFactors = SharedList<IndexAtomPtr>;
+struct IndexTerm {
+  std::int64_t coefficient = 0;
+  IndexFactors factors;
+};
+using IndexTerms = SharedList<IndexTerm>;
 
 class IndexExpr {
  public:
@@ -55,17 +86,17 @@ class IndexExpr {
   static IndexExpr axis(std::uint32_t id) { return variable({Variable::Kind::kAxis, id}); }
   static IndexExpr value(std::uint32_t expr_id) { return variable({Variable::Kind::kValue, expr_id}); }
 
-  bool is_constant() const { return terms_ == nullptr; }
+  bool is_constant() const { return terms_.empty(); }
   std::optional<std::int64_t> as_constant() const;
   bool is(std::int64_t value) const { return is_constant() && constant_ == value; }
   std::optional<Variable> as_variable() const;  // exactly 1 * variable + 0
 
   std::int64_t constant_term() const { return constant_; }
-  std::span<const IndexTerm> terms() const;
+  std::span<const IndexTerm> terms() const { return {terms_.begin(), terms_.size()}; }
 
   // Overflow of 63 bits throws std::overflow_error.
-  friend IndexExpr operator+(const IndexExpr& a, const IndexExpr& b);
-  friend IndexExpr operator-(const IndexExpr& a, const IndexExpr& b);
+  friend IndexExpr operator+(const IndexExpr& a, const IndexExpr& b) { return sum(a, b, 1); }
+  friend IndexExpr operator-(const IndexExpr& a, const IndexExpr& b) { return sum(a, b, -1); }
   friend IndexExpr operator*(const IndexExpr& a, const IndexExpr& b);
   IndexExpr operator-() const { return IndexExpr(0) - *this; }
   IndexExpr& operator+=(const IndexExpr& b) { return *this = *this + b; }
@@ -76,18 +107,18 @@ class IndexExpr {
   std::size_t hash() const;
 
  private:
-  friend IndexExpr make_atom_expr(IndexAtom atom);
-  friend IndexExpr from_terms(std::vector<IndexTerm> terms, std::int64_t constant);
+  friend IndexExpr from_terms(IndexTerms terms, std::int64_t constant);
+  static IndexExpr sum(const IndexExpr& a, const IndexExpr& b, std::int64_t sign);  // a + sign * b
 
   std::int64_t constant_ = 0;
-  std::shared_ptr<const std::vector<IndexTerm>> terms_;  // sorted, never empty
+  IndexTerms terms_;  // sorted
 };
 
 using Dim = IndexExpr;
 using Shape = std::vector<Dim>;
 
 // The sum of these terms and the constant. The terms must be sorted and have nonzero coefficients.
-IndexExpr from_terms(std::vector<IndexTerm> terms, std::int64_t constant);
+IndexExpr from_terms(IndexTerms terms, std::int64_t constant);
 
 // Atoms are shared: x // 6 + x % 6 holds all atoms of x twice. Walks must visit each atom once; written out, chains of
 // reshape and permute grow exponentially.

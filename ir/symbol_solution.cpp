@@ -21,11 +21,11 @@ std::optional<LinearInSymbol> linear_in(const Dim& e, Variable symbol) {
     const auto is_symbol = [&](const IndexAtomPtr& atom) {
       return atom->kind == IndexAtom::Kind::kVariable && atom->variable == symbol;
     };
-    IndexTerm others = term;
-    const auto at = std::find_if(others.factors.begin(), others.factors.end(), is_symbol);
-    const bool found = at != others.factors.end();
-    if (found) others.factors.erase(at);
-    const Dim product = others.factors.empty() ? Dim(others.coefficient) : from_terms({others}, 0);
+    const IndexAtomPtr* const at = std::ranges::find_if(term.factors, is_symbol);
+    const bool found = at != term.factors.end();
+    Dim product = term.coefficient;
+    for (const IndexAtomPtr& factor : term.factors)
+      if (&factor != at) product *= from_terms({{1, {factor}}}, 0);
     if (mentions(product, symbol)) return std::nullopt;
     (found ? split.coefficient : split.rest) += product;
   }

@@ -51,12 +51,6 @@ std::int64_t bytes_at_hint(const TensorType& type, const Symbols& symbols) {
   return packed_bytes(type.dtype, value_at_hint(*count, symbols));
 }
 
-std::vector<IndexExpr> row_major_strides(const Shape& shape) {
-  std::vector<IndexExpr> strides(shape.size(), IndexExpr(1));
-  for (std::size_t i = shape.size(); i-- > 1;) strides[i - 1] = strides[i] * shape[i];
-  return strides;
-}
-
 IndexExpr flat_index(const Shape& shape, std::span<const IndexExpr> index) {
   IndexExpr flat = 0;
   for (std::size_t i = 0; i < shape.size(); ++i) flat = flat * shape[i] + index[i];

@@ -39,8 +39,7 @@ std::string to_string(const Dim& dim, const Symbols& symbols);
 std::int64_t bytes_at_hint(const TensorType& type, const Symbols& symbols);
 std::int64_t value_at_hint(const IndexExpr& e, const Symbols& symbols);
 
-// NumPy-style strides of a dense row-major tensor, in elements, and the flat position of an index in it.
-std::vector<IndexExpr> row_major_strides(const Shape& shape);
+// The position of an index in a dense row-major tensor.
 IndexExpr flat_index(const Shape& shape, std::span<const IndexExpr> index);
 
 }  // namespace fusec

@@ -209,7 +209,7 @@ void Inlining::decide() {
 
 // Returns the value with its operands' formulas substituted. Stores the operands that cannot be substituted.
 Inlined Inlining::combine(ValueId value, const FormulaFacts& facts, const Shape& shape) {
-  Inlined mine{facts, facts.cost, facts.reduces, facts.matmul, facts.nested, facts.rows};
+  Inlined mine{&facts, facts.cost, facts.reduces, facts.matmul, facts.nested, facts.rows};
   if (facts.matmul || facts.nested) mine.origin = value;
   if (!facts.contraction) mine.reduction = facts.reduction;
   const auto subgraph = attention_subgraph_of_.find(value);
@@ -288,12 +288,12 @@ std::optional<Inlining::Rows> Inlining::merged_rows(const Inlined& operand, cons
     if (segments_separate_) return std::nullopt;
     if (mine.segments.empty() && lies_in(mapped.rows, mine.rows)) {
       mine = {mapped.rows, mine.rows};
-    } else if (mapped.segments.empty() && !consumer.facts.reduces && lies_in(mine.rows, mapped.rows)) {
+    } else if (mapped.segments.empty() && !consumer.facts->reduces && lies_in(mine.rows, mapped.rows)) {
       mapped = {mine.rows, mapped.rows};
     } else {
       return std::nullopt;
     }
-  } else if (!mapped.segments.empty() && consumer.facts.reduces) {
+  } else if (!mapped.segments.empty() && consumer.facts->reduces) {
     return std::nullopt;
   }
   if (mine.segments.empty()) return mapped;
@@ -317,11 +317,11 @@ bool Inlining::is_joined_reduction(const Inlined& operand, const LoadFact& load,
 bool Inlining::may_reduce(const Inlined& operand, ValueId v, const Inlined& consumer) const {
   const bool contraction = operand.matmul || operand.vector_contraction;
   if (!contraction || operand.nested || operand.attention || contractions_are_separate_) return false;
-  if (!consumer.facts.reduces || consumer.facts.contraction || consumer.facts.nested) return false;
+  if (!consumer.facts->reduces || consumer.facts->contraction || consumer.facts->nested) return false;
   IndexExpr row = 1;
   const Shape& shape = graph_.tensor(v).shape;
   for (std::size_t d = 0; d < shape.size(); ++d)
-    if (d >= consumer.facts.rows.size() || !consumer.facts.rows[d]) row *= shape[d];
+    if (d >= consumer.facts->rows.size() || !consumer.facts->rows[d]) row *= shape[d];
   const auto length = row.as_constant();
   return length && *length <= kLongestProductRow;
 }
@@ -330,7 +330,7 @@ bool Inlining::may_inline(const Inlined& operand, const LoadFact& load, ValueId 
                           bool rows_known, const Shape& shape) const {
   if (!operand.reduces) {
     if (load.reused && operand.cost > kCheapOperand &&
-        !(consumer.facts.contraction && cheap_operand(operand, load, v, consumer, shape)))
+        !(consumer.facts->contraction && cheap_operand(operand, load, v, consumer, shape)))
       return false;
     // Such an operand is computed once per element, as if it were stored.
     if (load.in_reduction && !load.reused && load.times == 1) return true;
@@ -363,7 +363,7 @@ bool Inlining::cheap_operand(const Inlined& operand, const LoadFact& load, Value
   for (const std::uint32_t d : load.lacks)
     others = consumer.attention ? std::max(others, extent(shape[d])) : others * extent(shape[d]);
   // A row-times-matrix product has no tiles: the row is read for every column.
-  const double times = consumer.facts.matmul ? std::ceil(others / kProductTile) - 1 : others - 1;
+  const double times = consumer.facts->matmul ? std::ceil(others / kProductTile) - 1 : others - 1;
   const double stored_bytes = elements * bits(graph_.tensor(v).dtype) / 8;
   return elements * operand.cost * times / kOperationRate <= 2 * stored_bytes / kBandwidth + kLaunchSeconds;
 }

@@ -26,7 +26,7 @@ namespace fusec {
 
 // A value with the formulas of its producers substituted.
 struct Inlined {
-  FormulaFacts facts;
+  const FormulaFacts* facts = nullptr;  // of its own formula
   int cost = 0;
   bool reduces = false, matmul = false, nested = false;
   std::vector<bool> rows;

@@ -59,7 +59,7 @@ IndexExpr at_first_lane(const IndexExpr& e, std::uint32_t lane_axis) {
 
 // Removes the terms that are always multiples of `by`.
 IndexExpr remainder(const IndexExpr& e, int by) {
-  std::vector<IndexTerm> left;
+  IndexTerms left(e.terms().size());
   for (const IndexTerm& term : e.terms())
     if (term.coefficient % by != 0) left.push_back(term);
   return from_terms(std::move(left), e.constant_term());

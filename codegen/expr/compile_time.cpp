@@ -1,6 +1,7 @@
 #include "codegen/expr/compile_time.h"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <charconv>
 #include <utility>
@@ -84,8 +85,18 @@ constexpr OfPrelude kOfPrelude[] = {
     {"__syncthreads", 10.3},
 };
 
+// By character, because each character of each kernel is looked up.
+using Characters = std::array<bool, 256>;
+constexpr Characters characters(std::string_view members) {
+  Characters result{};
+  for (const char c : members) result[static_cast<unsigned char>(c)] = true;
+  return result;
+}
+constexpr Characters kOperators = characters("-+*/%<>=?&|^[(");
+constexpr Characters kCodeWord = characters("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_@");
+
 bool is_code_word(char c) {
-  return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '@';
+  return kCodeWord[static_cast<unsigned char>(c)];
 }
 
 // The value of a product of numbers, such as "8 * 4" or "8"; nothing for any other text.
@@ -141,8 +152,9 @@ double ms_of_prelude(std::string_view name, std::string_view behind) {
 // The name in `const auto make_x = [&](int each) {`; "" for other lines.
 std::string_view lambda_of(std::string_view line) {
   constexpr std::string_view kBefore = "const auto ", kBehind = " = [&]";
+  if (!line.ends_with('{')) return "";
   const std::size_t first = line.find(kBefore), last = line.find(kBehind);
-  if (first == std::string_view::npos || last == std::string_view::npos || !line.ends_with('{')) return "";
+  if (first == std::string_view::npos || last == std::string_view::npos) return "";
   return line.substr(first + kBefore.size(), last - first - kBefore.size());
 }
 
@@ -163,7 +175,8 @@ double tokens_in(std::string_view line) {
 // Divisions by a variable.
 double divisions_in(std::string_view line) {
   double divisions = 0;
-  for (std::size_t at = line.find_first_of("/%"); at != std::string_view::npos; at = line.find_first_of("/%", at + 1)) {
+  for (std::size_t at = 0; at < line.size(); ++at) {
+    if (line[at] != '/' && line[at] != '%') continue;
     const std::size_t by = line.find_first_not_of(" (", at + 1);
     if (by != std::string_view::npos && is_code_word(line[by]) &&
         std::isdigit(static_cast<unsigned char>(line[by])) == 0)
@@ -183,10 +196,11 @@ std::string_view variable_of(std::string_view line) {
 // body remains in one of them. 1 for other lines.
 double skipped_iterations(std::string_view line, const std::map<std::string_view, double>& loops) {
   constexpr std::string_view kIf = "if (", kIs = " == ";
+  if (loops.empty() || !line.ends_with('{')) return 1;
   const std::size_t first = line.find(kIf), last = line.find(kIs);
   if (first == std::string_view::npos || last == std::string_view::npos || first + kIf.size() > last) return 1;
   const auto loop = loops.find(line.substr(first + kIf.size(), last - first - kIf.size()));
-  return loop == loops.end() || !line.ends_with('{') ? 1 : loop->second;
+  return loop == loops.end() ? 1 : loop->second;
 }
 
 // Reads a kernel's text line by line and adds up its cost.
@@ -250,7 +264,6 @@ void TextTime::close_lambda() {
 }
 
 void TextTime::read(std::string_view line) {
-  constexpr std::string_view kOperators = "-+*/%<>=?&|^[(";
   if (const auto by = unrolled_by(line)) {
     unrolled_ = by;
     return;
@@ -267,7 +280,7 @@ void TextTime::read(std::string_view line) {
     if (c == '{') times_.push_back(here);
     if (c == '}' && times_.size() > 1) times_.pop_back();
     if (!open_.empty() && times_.size() == open_.back().depth) close_lambda();
-    if (kOperators.find(c) != std::string_view::npos) time_.ms += kOperator * here;
+    if (kOperators[static_cast<unsigned char>(c)]) time_.ms += kOperator * here;
   }
   time_.ms += kDivision * divisions_in(line) * here;
 }

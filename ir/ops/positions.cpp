@@ -15,7 +15,8 @@ struct Monomial {
 
 Monomial leading(const IndexExpr& e) {
   if (e.is_constant()) return {e.constant_term(), {}};
-  return {e.terms()[0].coefficient, e.terms()[0].factors};
+  const IndexFactors& factors = e.terms()[0].factors;
+  return {e.terms()[0].coefficient, {factors.begin(), factors.end()}};
 }
 
 IndexExpr atom(const IndexAtomPtr& factor) {
@@ -31,7 +32,7 @@ std::optional<IndexExpr> divide(Monomial a, const Monomial& b) {
     a.factors.erase(found);
   }
   const std::int64_t coefficient = a.coefficient / b.coefficient;
-  return a.factors.empty() ? IndexExpr(coefficient) : from_terms({IndexTerm{coefficient, std::move(a.factors)}}, 0);
+  return a.factors.empty() ? IndexExpr(coefficient) : from_terms({{coefficient, IndexFactors(a.factors)}}, 0);
 }
 
 }  // namespace

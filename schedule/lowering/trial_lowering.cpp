@@ -78,7 +78,12 @@ std::size_t TrialMemory::KeyHash::operator()(const std::vector<std::uint64_t>& k
 }
 
 TrialLowering::TrialLowering(const Graph& graph, TrialMemory& memory, std::int64_t budget)
-    : graph_(graph), memory_(memory), budget_(budget), search_(++memory.searches_), bytes_(graph) {}
+    : graph_(graph),
+      memory_(memory),
+      budget_(budget),
+      search_(++memory.searches_),
+      bytes_(graph),
+      facts_(memory.facts_ ? memory.facts_ : std::make_shared<FactsMemory>()) {}
 
 const TrialResult& TrialLowering::of(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
   return answer(nodes, outputs, true);
@@ -103,8 +108,9 @@ const TrialResult& TrialLowering::answer(std::span<const NodeId> nodes, std::spa
 
 TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs, bool whole) {
   TrialResult result;
-  const std::vector<LoweredUnit> units = lower_group(
-      graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()}, false, memory_.forms_.get(), &facts_);
+  const std::vector<LoweredUnit> units =
+      lower_group(graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()}, false, memory_.forms_.get(),
+                  facts_.get());
   const FormsOfUnits forms = forms_of(units);
   const auto are_apart = [&](bool may_fold) { return !whole && run_one_after_another(units, forms, may_fold); };
   if (are_apart(true)) return several_launches();

@@ -49,11 +49,16 @@ class TrialMemory {
     return distinguishes_forms_ ? result.form_seconds : result.seconds;
   }
 
-  // Who reads what, where the graph changes no more: the passes that ask share it. Otherwise each finds out for itself.
-  void keep_uses(const Graph& graph) { uses_ = std::make_shared<const Uses>(uses_of(graph)); }
+  // Who reads what and the facts of formulas, where the graph changes no more: the passes that ask share them.
+  // Otherwise each finds out for itself.
+  void keep_uses_and_facts(const Graph& graph) {
+    uses_ = std::make_shared<const Uses>(uses_of(graph));
+    facts_ = std::make_shared<FactsMemory>();
+  }
   // Of the same graph.
   void share_with(const TrialMemory& other) {
     uses_ = other.uses_;
+    facts_ = other.facts_;
     forms_ = other.forms_;
   }
   std::shared_ptr<const Uses> uses(const Graph& graph) const {
@@ -70,6 +75,7 @@ class TrialMemory {
   std::uint64_t searches_ = 0;
   bool distinguishes_forms_ = false;
   std::shared_ptr<const Uses> uses_;
+  std::shared_ptr<FactsMemory> facts_;
   std::shared_ptr<FormMemory> forms_;
 };
 
@@ -103,7 +109,7 @@ class TrialLowering {
   std::vector<std::uint32_t> external_stamp_;
   std::uint32_t now_ = 0, externals_ = 0;
   ValueBytes bytes_;
-  FactsMemory facts_;
+  std::shared_ptr<FactsMemory> facts_;
 };
 
 }  // namespace fusec

@@ -409,9 +409,12 @@ bool is_of_shape(const ConditionCall& a, std::size_t i) {
 
 }  // namespace
 
-std::vector<std::string_view> condition_names() {
-  std::vector<std::string_view> names;
-  for (const Predicate& p : kPredicates) names.push_back(p.name);
+const std::vector<std::string_view>& condition_names() {
+  static const std::vector<std::string_view> names = [] {
+    std::vector<std::string_view> all;
+    for (const Predicate& p : kPredicates) all.push_back(p.name);
+    return all;
+  }();
   return names;
 }
 

@@ -53,7 +53,7 @@ struct ConditionFault {
   bool wants_name = false;  // the argument must be a name of the match
 };
 std::optional<ConditionFault> wrong_in_condition(const PatternCondition& condition);
-std::vector<std::string_view> condition_names();
+const std::vector<std::string_view>& condition_names();
 
 // Why the condition does not hold; "" if it does.
 std::string unmet(const PatternCondition& condition, const PatternCheckContext& context);

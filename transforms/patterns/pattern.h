@@ -31,6 +31,7 @@
 //   (relu(x) | gelu(x))    alternatives, tried in order
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -85,10 +86,11 @@ class PatternTerms {
   const PatternTerm& front() const;
   // The number of terms including nested ones. A shared term counts each time.
   std::size_t count_in_all() const { return count_in_all_; }
+  std::size_t depth() const { return depth_; }  // 1 + the greatest depth inside
 
  private:
   std::shared_ptr<const std::vector<PatternTerm>> terms_;
-  std::size_t count_in_all_ = 0;
+  std::size_t count_in_all_ = 0, depth_ = 0;
 };
 
 struct PatternTerm {
@@ -106,7 +108,10 @@ struct PatternTerm {
 };
 
 inline PatternTerms::PatternTerms(std::vector<PatternTerm> terms) {
-  for (const PatternTerm& term : terms) count_in_all_ += 1 + term.operands.count_in_all();
+  for (const PatternTerm& term : terms) {
+    count_in_all_ += 1 + term.operands.count_in_all();
+    depth_ = std::max(depth_, 1 + term.operands.depth());
+  }
   terms_ = std::make_shared<const std::vector<PatternTerm>>(std::move(terms));
 }
 inline const PatternTerm* PatternTerms::begin() const {

@@ -117,7 +117,7 @@ void PatternTermReader::name_value(PatternAttribute& a) {
     a.may_be_absent = true;
     a.bound = name_number("_" + std::to_string(++uses_));
   } else {
-    a.bound = replacing_ ? known_name(word, token) : given_name(word, token);
+    a.bound = replacing_ ? known_name(word, token) : name_number(word);
   }
 }
 

@@ -24,7 +24,6 @@ class PatternCursor {
   const PatternToken& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
   const PatternToken& token(std::size_t number) const { return tokens_[number]; }
   std::size_t at() const { return at_; }
-  void go_to(std::size_t token) { at_ = token; }
 
   bool is_sign(char c, std::size_t ahead = 0) const {
     return peek(ahead).kind == PatternToken::Kind::kSign && peek(ahead).text[0] == c;

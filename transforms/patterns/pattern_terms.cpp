@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "ir/budget.h"
 #include "ir/spelling.h"
@@ -13,7 +14,7 @@ namespace {
 using Kind = PatternTerm::Kind;
 
 constexpr std::size_t kLongestPattern = 20000;  // terms after the expansion of forms
-constexpr int kDeepestPattern = 200;
+constexpr std::size_t kDeepestPattern = 200;
 
 PatternTerm around(Kind kind, PatternTerm inner) {
   PatternTerm term{.kind = kind};
@@ -53,6 +54,10 @@ struct PatternTermReader::Deeper {
   PatternTermReader& reader_;
 };
 
+void PatternTermReader::too_deep(std::size_t token) const {
+  cursor_.fail(token, "terms inside of terms, too deep");
+}
+
 void PatternTermReader::read_form() {
   const std::size_t name_token = cursor_.at();
   const std::string_view name = cursor_.word("the name of a form");
@@ -71,17 +76,11 @@ void PatternTermReader::read_form() {
     form.parameters.push_back(parameter);
   }
   cursor_.demand('=');
-  form.body = cursor_.at();
-  // Parse the body now to find errors. Each use parses it again with its arguments.
-  std::vector<std::string> names;
-  begin_pattern(names);
-  Arguments arguments;
-  for (const std::string_view p : form.parameters)
-    arguments.emplace_back(p, PatternTerm{.kind = Kind::kName, .name = name_number(p)});
-  arguments_ = &arguments;
-  alternatives();
-  arguments_ = nullptr;
-  form.has_own_names = names.size() > form.parameters.size();
+  begin_pattern(form.names);
+  for (const std::string_view p : form.parameters) name_number(p);
+  form_ = &form;
+  form.body = alternatives();
+  form_ = nullptr;
   forms_.emplace(name, std::move(form));
 }
 
@@ -115,8 +114,7 @@ PatternTerm PatternTermReader::alternative() {
   const Deeper deeper(*this);
   std::uint32_t name = kNoName;
   if (cursor_.is_word() && cursor_.is_sign(':', 1)) {
-    const std::size_t token = cursor_.at();
-    name = given_name(cursor_.word("a name"), token);
+    name = name_number(cursor_.word("a name"));
     cursor_.take(':');
   }
   const std::size_t term_token = cursor_.at();
@@ -153,9 +151,8 @@ PatternTerm PatternTermReader::primary() {
   if (word == "_") return {};
   if (cursor_.take('(')) return call(word, token);  // where(...) is an op, too
   if (is_clause(word) || starts_declaration(word)) cursor_.fail(token, "a word of the language", "a term");
-  if (const PatternTerm* given = argument(word)) return shared(*given, token);
   PatternTerm term{.kind = Kind::kName, .name = replacing_ ? known_name(word, token) : name_number(word)};
-  term.may_be_absent = cursor_.take('?');
+  term.may_be_absent = !is_parameter(word) && cursor_.take('?');
   return term;
 }
 
@@ -189,13 +186,7 @@ PatternTerm PatternTermReader::call(std::string_view word, std::size_t token) {
   const OpDef* op = OpTable::builtin().find(word);
   const bool is_class =
       (word == "view" || word == "permutation" || word == "transposed" || word == "piece") && !replacing_;
-  if (!op && !is_class && (word.find('.') == std::string_view::npos || replacing_)) {
-    const std::string nearest = OpTable::builtin().nearest(word);
-    cursor_.fail(
-        token, "no such op",
-        "an op of the table, view, permutation, transposed, piece, chain, a form defined above, or a custom op",
-        nearest.empty() ? "" : "did you mean " + in_quotes(nearest) + "?");
-  }
+  if (!op && !is_class && (word.find('.') == std::string_view::npos || replacing_)) no_op(word, token);
   PatternTerm term{.kind = Kind::kNode, .op = std::string(word)};
   read_operands(term, is_class ? nullptr : op, token);
   if (cursor_.is_sign('.') && cursor_.is_number(1)) {
@@ -203,6 +194,13 @@ PatternTerm PatternTermReader::call(std::string_view word, std::size_t token) {
     term.output = static_cast<std::uint32_t>(cursor_.whole_number());
   }
   return optional_of(std::move(term));
+}
+
+void PatternTermReader::no_op(std::string_view word, std::size_t token) const {
+  const std::string nearest = OpTable::builtin().nearest(word);
+  cursor_.fail(token, "no such op",
+               "an op of the table, view, permutation, transposed, piece, chain, a form defined above, or a custom op",
+               nearest.empty() ? "" : "did you mean " + in_quotes(nearest) + "?");
 }
 
 // Parses operands and then attributes, up to the closing parenthesis.
@@ -253,6 +251,62 @@ PatternTerm PatternTermReader::chain() {
   return optional_of(std::move(term));
 }
 
+// The terms of a form, with these arguments in place of its parameters and with new own names.
+class PatternTermReader::Expansion {
+ public:
+  Expansion(PatternTermReader& reader, const Form& form, const Arguments& arguments)
+      : reader_(reader), form_(form), arguments_(arguments), prefix_(std::to_string(++reader.uses_) + "'") {
+    may_share_ = std::ranges::none_of(arguments, [](const auto& each) { return each.second.kind == Kind::kAny; });
+  }
+
+  PatternTerm of(const PatternTerm& t) {
+    count_step();
+    if (t.kind == Kind::kName && t.name < arguments_.size()) return arguments_[t.name].second;
+    if (reader_.replacing_ && t.kind == Kind::kNode && !OpTable::builtin().find(t.op)) reader_.no_op(t.op, t.token);
+    PatternTerm term = t;
+    if (t.name != kNoName) term.name = name(t.name, t.token);
+    term.operands = of(t.operands);
+    for (PatternAttribute& attribute : term.attributes)
+      if (attribute.bound != kNoName) attribute.bound = name(attribute.bound, t.token);
+    // "g: x" names the argument itself if it has no name.
+    if (t.kind != Kind::kAlternatives || t.operands.size() != 1) return term;
+    PatternTerm inner = term.operands.front();
+    if (inner.name != kNoName || inner.kind == Kind::kName) return term;
+    inner.name = term.name;
+    return inner;
+  }
+
+ private:
+  PatternTerms of(const PatternTerms& terms) {
+    if (terms.empty()) return terms;
+    if (const auto known = made_.find(terms.begin()); known != made_.end()) return known->second;
+    std::vector<PatternTerm> each;
+    each.reserve(terms.size());
+    for (const PatternTerm& t : terms) each.push_back(of(t));
+    PatternTerms result(std::move(each));
+    if (may_share_) made_.emplace(terms.begin(), result);
+    return result;
+  }
+
+  std::uint32_t name(std::uint32_t number, std::size_t token) {
+    if (number >= arguments_.size())
+      return reader_.replacing_ ? reader_.known_name(form_.names[number], token)
+                                : reader_.name_number(prefix_ + form_.names[number]);
+    const PatternTerm& given = arguments_[number].second;
+    if (given.kind == Kind::kName) return given.name;
+    if (given.kind != Kind::kAny)
+      reader_.cursor_.fail(given.token, "what names something is given something else than a name");
+    return reader_.name_number("_" + std::to_string(++reader_.uses_));
+  }
+
+  PatternTermReader& reader_;
+  const Form& form_;
+  const Arguments& arguments_;
+  const std::string prefix_;  // of own names
+  bool may_share_ = true;     // "_" gives a new name wherever it names something
+  std::unordered_map<const PatternTerm*, PatternTerms> made_;
+};
+
 PatternTerm PatternTermReader::use(std::string_view word, const Form& form, std::size_t token) {
   const auto wrong_count = [&](std::size_t at) {
     cursor_.fail(at, "wrong number of arguments of a form",
@@ -267,21 +321,13 @@ PatternTerm PatternTermReader::use(std::string_view word, const Form& form, std:
   }
   if (arguments.size() != form.parameters.size()) wrong_count(token);
   const Deeper deeper(*this);
-  if (!form.has_own_names) {
-    std::vector<Used>& used = used_[word];
-    const auto found = std::ranges::find_if(used, [&](const Used& u) { return are_same(u.arguments, arguments); });
-    if (found != used.end()) return shared(found->term, token);
-  }
-  const std::size_t after = cursor_.at();
-  const Arguments* outer_arguments = std::exchange(arguments_, &arguments);
-  const std::string outer_prefix = std::exchange(prefix_, fmt::format("{}'", ++uses_));
-  cursor_.go_to(form.body);
-  PatternTerm term = alternatives();
-  cursor_.go_to(after);
-  arguments_ = outer_arguments;
-  prefix_ = outer_prefix;
-  if (!form.has_own_names) used_[word].push_back({std::move(arguments), term});
-  return term;
+  std::vector<Used>& used = used_[word];
+  const auto found = std::ranges::find_if(used, [&](const Used& u) { return are_same(u.arguments, arguments); });
+  if (found != used.end()) return shared(found->term, token);
+  PatternTerm term = Expansion(*this, form, arguments).of(form.body);
+  if (depth_ + term.operands.depth() > kDeepestPattern) too_deep(token);
+  if (!form.has_own_names()) used.push_back({std::move(arguments), term});
+  return shared(term, token);
 }
 
 // Compares arguments shallowly: terms with operands are equal only if they share them.
@@ -297,27 +343,14 @@ bool PatternTermReader::are_same(const Arguments& a, const Arguments& b) {
   return true;
 }
 
-const PatternTerm* PatternTermReader::argument(std::string_view word) const {
-  if (!arguments_) return nullptr;
-  const auto it = std::ranges::find(*arguments_, word, &Arguments::value_type::first);
-  return it == arguments_->end() ? nullptr : &it->second;
-}
-
-// The number of a name that names a part. A form's parameter stands for the name that is its argument.
-std::uint32_t PatternTermReader::given_name(std::string_view word, std::size_t token) {
-  const PatternTerm* given = argument(word);
-  if (!given) return name_number(word);
-  if (given->kind == Kind::kName) return given->name;
-  if (given->kind != Kind::kAny) cursor_.fail(token, "what names something is given something else than a name");
-  return name_number("_" + std::to_string(++uses_));
+bool PatternTermReader::is_parameter(std::string_view word) const {
+  return form_ && std::ranges::find(form_->parameters, word) != form_->parameters.end();
 }
 
 std::uint32_t PatternTermReader::name_number(std::string_view word) {
-  const std::string full = prefix_ + std::string(word);
-  const auto it = std::ranges::find(*names_, full);
-  if (it != names_->end()) return static_cast<std::uint32_t>(it - names_->begin());
-  names_->push_back(full);
-  return static_cast<std::uint32_t>(names_->size() - 1);
+  const std::ptrdiff_t number = std::ranges::find(*names_, word) - names_->begin();
+  if (static_cast<std::size_t>(number) == names_->size()) names_->emplace_back(word);
+  return static_cast<std::uint32_t>(number);
 }
 
 std::uint32_t PatternTermReader::known_name() {

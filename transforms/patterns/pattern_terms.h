@@ -1,4 +1,5 @@
-// Parses the terms of a pattern, both the match and the replacement. Forms (`define`) are expanded where they are used.
+// Parses the terms of a pattern, both the match and the replacement. A form (`define`) is parsed once. A use copies its
+// terms, with the arguments in place of the parameters.
 //
 //   define silu_of(g) = silu(g) | mul(g, sigmoid(g))
 //   mul(silu_of(~gate), up)        ->        mul((silu(~gate) | mul(~gate, sigmoid(~gate))), up)
@@ -35,8 +36,9 @@ class PatternTermReader {
   // define silu_of(g) = silu(g) | mul(g, sigmoid(g))
   struct Form {
     std::vector<std::string_view> parameters;
-    std::size_t body = 0;        // index of its first token
-    bool has_own_names = false;  // names besides its parameters; they are fresh in each use
+    std::vector<std::string> names;  // of the body: the parameters, then its own names, which are fresh in each use
+    PatternTerm body;
+    bool has_own_names() const { return names.size() > parameters.size(); }
   };
   using Arguments = std::vector<std::pair<std::string_view, PatternTerm>>;
   struct Used {
@@ -44,6 +46,7 @@ class PatternTermReader {
     PatternTerm term;
   };
   struct Deeper;
+  class Expansion;
 
   PatternTerm alternatives();
   PatternTerm alternative();
@@ -55,6 +58,8 @@ class PatternTermReader {
   PatternTerm known(std::string_view word);
   PatternTerm chain();
   PatternTerm use(std::string_view word, const Form& form, std::size_t token);
+  [[noreturn]] void no_op(std::string_view word, std::size_t token) const;
+  [[noreturn]] void too_deep(std::size_t token) const;
 
   PatternAttribute attribute(const OpDef* op);
   void attribute_value(PatternAttribute& a);
@@ -63,9 +68,8 @@ class PatternTermReader {
   void factors(PatternAttribute& a);
   void function_value(PatternAttribute& a);
 
-  const PatternTerm* argument(std::string_view word) const;
+  bool is_parameter(std::string_view word) const;
   std::uint32_t name_number(std::string_view word);
-  std::uint32_t given_name(std::string_view word, std::size_t token);
   std::uint32_t known_name(std::string_view word, std::size_t token) const;
   static bool are_same(const Arguments& a, const Arguments& b);
 
@@ -74,10 +78,9 @@ class PatternTermReader {
   std::vector<std::string>* names_ = nullptr;  // names of the current pattern
   // Expansions of forms without own names in this pattern. The same arguments give the same term, which is shared.
   std::map<std::string_view, std::vector<Used>> used_;
-  const Arguments* arguments_ = nullptr;  // the arguments of the form that is being expanded
-  std::string prefix_;                    // the prefix of own names in the current expansion of a form
-  int uses_ = 0, depth_ = 0;
-  std::size_t terms_ = 0;
+  const Form* form_ = nullptr;  // the form that is being read
+  int uses_ = 0;
+  std::size_t depth_ = 0, terms_ = 0;
   bool replacing_ = false;
 };
 

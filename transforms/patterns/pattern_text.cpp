@@ -190,7 +190,7 @@ class PatternReader {
     c.negated = cursor_.take_word("not");
     const std::size_t token = cursor_.at();
     c.predicate = cursor_.word("a condition");
-    const std::vector<std::string_view> known = condition_names();
+    const std::vector<std::string_view>& known = condition_names();
     if (std::ranges::find(known, c.predicate) == known.end()) no_condition(token, known);
     cursor_.demand('(');
     std::vector<std::size_t> places;
