@@ -24,7 +24,7 @@
 namespace fusec {
 namespace {
 
-// A GEMM by warp-level MMA tiles. Split-K and stream-K add a kernel that reduces the partial accumulators.
+// A GEMM by warp-level MMA tiles. Split-K adds a kernel that reduces the partial accumulators.
 std::vector<KernelSource> mma_sync_gemm(const Kernel& kernel, const Contraction& contraction, const GemmForm& form,
                                         const Graph& graph) {
   std::vector<KernelSource> sources{emit_gemm(kernel, contraction, form, graph)};
@@ -32,9 +32,6 @@ std::vector<KernelSource> mma_sync_gemm(const Kernel& kernel, const Contraction&
   if (t.split_k > 1)
     sources.push_back(emit_split_k_reduction(
         kernel, contraction, form, SplitKPartials(t.split_k, contraction, kernel.pool, t.rows, t.columns), graph));
-  if (t.stream_k_tiles > 0)
-    sources.push_back(emit_split_k_reduction(
-        kernel, contraction, form, SplitKPartials(stream_k_of(kernel.pool, contraction, t), contraction, t), graph));
   return sources;
 }
 

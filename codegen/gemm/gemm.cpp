@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "codegen/access/direct.h"
 #include "codegen/expr/emit_expr.h"
@@ -33,9 +32,7 @@ class GemmEmitter {
         pool_(kernel_.pool),
         graph_(graph),
         writer_(writer),
-        emitter_(kernel_, writer) {
-    if (tiles_.stream_k_tiles > 0) stream_k_ = stream_k_of(pool_, contraction_, tiles_);
-  }
+        emitter_(kernel_, writer) {}
 
   KernelSource emit() {
     for (const std::uint32_t a : contraction_.shared_rest) emitter_.bind(a, "0");
@@ -44,7 +41,6 @@ class GemmEmitter {
     writer_.use("dynamic_shared");
     writer_.use("load_matrices");
     writer_.line(fmt::format("const unsigned {} = shared_address(dynamic_shared);", block_.stages));
-    if (uses_stream_k()) open_stream_k_range();
     place_block();
     declare_accumulators();
     for (std::size_t i = 0; i < form_.loops.size(); ++i) {
@@ -53,20 +49,15 @@ class GemmEmitter {
       if (i + 1 < form_.loops.size()) writer_.line("__syncthreads();");
       if (form_.loops.size() > 1) writer_.close();
     }
-    if (uses_stream_k())
-      close_stream_k_range();
-    else if (tiles_.split_k > 1)
+    if (tiles_.split_k > 1)
       store_partials();
     else
       rows_ ? reduce_rows() : finish_tile();
     const int blocks =
         min_blocks_per_multiprocessor(tiles_, form_.tensor_cores(), accumulators_.size(), threads_at_a_time());
     KernelSource source = writer_.finish(comment(), tiles_.threads(), blocks);
-    source.name = kernel_name(graph_, kernel_.nodes) + (tiles_.split_k > 1 ? "_shares"
-                                                        : uses_stream_k()  ? "_streams"
-                                                                           : "");
+    source.name = kernel_name(graph_, kernel_.nodes) + (tiles_.split_k > 1 ? "_shares" : "");
     source.grid[0] = simplify(tiles_down() * tiles_across() * count(contraction_.batch), pool_.bounds());
-    if (uses_stream_k()) source.grid[0] = stream_k_->whole + stream_k_->blocks;
     source.grid[1] = tiles_.split_k;
     source.dynamic_shared = rows_ ? std::max(tile_bytes(form_), whole_rows_bytes(form_)) : shared_bytes(form_);
     source.schedule = {rows_ ? KernelKind::kRowGemm : KernelKind::kGemm, mma_if(form_.tensor_cores())};
@@ -74,8 +65,6 @@ class GemmEmitter {
   }
 
  private:
-  bool uses_stream_k() const { return stream_k_.has_value(); }
-
   // Threads per multiprocessor for the register limit. ptxas converts float8 to float16 in extra registers; partial
   // sums and several transformed operands also need registers.
   int threads_at_a_time() const {
@@ -86,36 +75,6 @@ class GemmEmitter {
              std::ranges::count_if(loop.left, transformed) + std::ranges::count_if(loop.right, transformed) > 1;
     });
     return needs_registers ? 384 : 512;
-  }
-
-  // Opens a loop over the tiles in a block's range of the stream. Most blocks have one whole tile.
-  void open_stream_k_range() {
-    const std::string at = writer_.unique("at"), end = writer_.unique("end");
-    stream_k_type_ = writer_.unique("Streams");
-    number_ = writer_.unique("number"), steps_ = writer_.unique("steps");
-    block_.first_step = writer_.unique("first_step");
-    writer_.line(fmt::format("using {} = {};", stream_k_type_, name_of(*stream_k_, writer_)));
-    writer_.open(
-        fmt::format("for (int {0} = {2}::first_of(blockIdx.x), {1} = {2}::first_of(blockIdx.x + 1); {0} < {1}; {0} += "
-                    "{3} - {0} % {3})",
-                    at, end, stream_k_type_, stream_k_->steps));
-    writer_.line(fmt::format("const int {0} = {1} / {2}, {3} = {1} % {2}, {4} = min({2} - {3}, {5} - {1});", number_,
-                             at, stream_k_->steps, block_.first_step, steps_, end));
-  }
-
-  void close_stream_k_range() {
-    writer_.open(fmt::format("if ({} == {})", steps_, stream_k_->steps));
-    finish_tile();
-    writer_.line("return;");
-    writer_.close();
-    const std::string stream_k_tiles =
-        stream_k_->whole == 0 ? number_ : fmt::format("{} - {}", number_, stream_k_->whole);
-    const std::string tile = writer_.unique("streamed"), part = writer_.unique("part");
-    writer_.line(fmt::format("const int {0} = {1}, {2} = {3}::part_of(blockIdx.x, {0});", tile, stream_k_tiles, part,
-                             stream_k_type_));
-    store_partials(SplitKPartials(*stream_k_, contraction_, tiles_), {part, tile, "warp_row", "warp_column"});
-    writer_.line("__syncthreads();  // the tiles' memory is free");
-    writer_.close();
   }
 
   void finish_tile() {
@@ -140,27 +99,19 @@ class GemmEmitter {
     emit_epilogue(epilogue, graph_, writer_);
   }
 
+  // The accumulators in the order of the contraction's terms.
   void store_partials() {
-    store_partials(SplitKPartials(tiles_.split_k, contraction_, pool_, tiles_.rows, tiles_.columns),
-                   {split_, block_.batch, block_.row0 + " + warp_row", block_.column0 + " + warp_column"});
-  }
-
-  void store_partials(const SplitKPartials& split_k, const SplitPosition& place) {
+    const SplitKPartials split_k(tiles_.split_k, contraction_, pool_, tiles_.rows, tiles_.columns);
+    const SplitPosition place{split_, block_.batch, block_.row0 + " + warp_row", block_.column0 + " + warp_column"};
     std::string partial;
     int which = 0;
-    for (const auto& [reduction, type] : sum_types()) {
-      if (partial.empty()) partial = declare_partial(writer_, split_k, type);
-      store_partial(emitter_, split_k, partial, place, which++, accumulators_.at(reduction), type,
-                    tiles_.warp_rows / 16, tiles_.warp_columns, form_.tensor_cores() ? 1 : 4);
-    }
-  }
-
-  // The accumulators in the order of the contraction's terms.
-  std::vector<std::pair<ExprId, ScalarType>> sum_types() const {
-    std::vector<std::pair<ExprId, ScalarType>> types;
     for (const ContractionLoop& loop : contraction_.loops)
-      for (const ContractionTerm& term : loop.terms) types.emplace_back(term.reduction, pool_[term.reduction].type);
-    return types;
+      for (const ContractionTerm& term : loop.terms) {
+        const ScalarType type = pool_[term.reduction].type;
+        if (partial.empty()) partial = declare_partial(writer_, split_k, type);
+        store_partial(emitter_, split_k, partial, place, which++, accumulators_.at(term.reduction), type,
+                      tiles_.warp_rows / 16, tiles_.warp_columns, form_.tensor_cores() ? 1 : 4);
+      }
   }
 
   // Stages whole rows of all accumulators; then each warp takes a row.
@@ -214,11 +165,6 @@ class GemmEmitter {
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(simplify(e, pool_.bounds())); }
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
-    if (uses_stream_k())
-      lines.push_back(
-          fmt::format("Of {} tiles, the depth of the last {} is one stream, of which {} blocks sum a stretch each; the "
-                      "next kernel adds that up.",
-                      stream_k_->whole + stream_k_->stream_k_tiles, stream_k_->stream_k_tiles, stream_k_->blocks));
     if (tiles_.split_k > 1)
       lines.push_back(fmt::format("Sums of {} shares of the depth, which the next kernel adds up.", tiles_.split_k));
     lines.push_back(tiles_comment(tiles_, form_.tensor_cores()) +
@@ -229,8 +175,7 @@ class GemmEmitter {
   void place_block() {
     block_.row0 = writer_.unique("row0");
     block_.column0 = writer_.unique("column0");
-    const auto [tile, batch] = fusec::place_block(emitter_, contraction_, tiles_down(), tiles_across(),
-                                                  uses_stream_k() ? number_ : "(int)blockIdx.x");
+    const auto [tile, batch] = fusec::place_block(emitter_, contraction_, tiles_down(), tiles_across());
     block_.batch = batch;
     if (tiles_.split_k > 1) {
       split_ = writer_.unique("share");
@@ -304,7 +249,7 @@ class GemmEmitter {
   }
 
   void main_loop(const ContractionLoop& loop, const GemmLoop& operands) {
-    const std::string steps = uses_stream_k() ? steps_ : writer_.unique("steps");
+    const std::string steps = writer_.unique("steps");
     const IndexExpr all_steps = ceil_div(count(loop.k), tiles_.k);
     const std::string all = text(all_steps);
     const int unsplit_steps = steps_per_scale_block(operands.block, tiles_.k);
@@ -320,12 +265,11 @@ class GemmEmitter {
     const std::string fetch = operand_loader.declare_fetch();
     operand_loader.declare_compute();
     const int ahead = tiles_.stages - 1;
-    const std::int64_t least_steps =
-        uses_stream_k() ? 1 : range_of(all_steps, pool_.bounds()).min / unsplit_steps / tiles_.split_k;
+    const std::int64_t least_steps = range_of(all_steps, pool_.bounds()).min / unsplit_steps / tiles_.split_k;
     if (form_.groups)  // rows after the last group have no matrix
       writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", steps, block_.matrix,
                                text(pool_.extent(contraction_.expert_index->axis)), all));
-    else if (tiles_.split_k == 1 && !uses_stream_k())
+    else if (tiles_.split_k == 1)
       writer_.line(fmt::format("const int {} = {};", steps, all));
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int s = 0; s < {}; ++s)", ahead));
@@ -535,10 +479,7 @@ class GemmEmitter {
   ExprEmitter emitter_;
   std::map<ExprId, std::string> accumulators_, parts_;  // parts: partial sums of a block of K, or integers
   GemmBlockContext block_;
-  std::string split_;                // split-K: the block's split
-  std::optional<StreamK> stream_k_;  // set if the last tiles use stream-K
-  std::string stream_k_type_;        // name of the stream's type
-  std::string number_, steps_;       // the tile, and the block's steps of it
+  std::string split_;  // split-K: the block's split
 };
 
 }  // namespace

@@ -29,17 +29,17 @@ std::string mma_name(DType multiplied, DType left, DType right) {
 }
 
 BlockPosition place_block(ExprEmitter& emitter, const Contraction& contraction, const IndexExpr& down,
-                          const IndexExpr& across, const std::string& tile) {
+                          const IndexExpr& across) {
   KernelWriter& writer = emitter.writer();
   const Bounds& bounds = emitter.kernel().pool.bounds();
   const auto text = [&](const IndexExpr& e) { return emitter.index_text().tight(simplify(e, bounds)); };
   writer.use("tile_order");
   BlockPosition place{.tile = writer.unique("tile"), .batch = ""};
-  std::string number = tile;
+  std::string number = "(int)blockIdx.x";
   if (!contraction.batch.empty()) {
     const std::string of_batch = text(down * across);
     place.batch = writer.unique("batch");
-    writer.line(fmt::format("const {} {} = {} / {};", writer.index_type(), place.batch, tile, of_batch));
+    writer.line(fmt::format("const {} {} = {} / {};", writer.index_type(), place.batch, number, of_batch));
     bind_flat(emitter, contraction.batch, place.batch, "bcdefgh");
     number += " % " + of_batch;
   }

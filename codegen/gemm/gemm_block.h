@@ -22,9 +22,9 @@ struct BlockPosition {
   std::string tile;   // variable with .row and .column of the tile
   std::string batch;  // flattened batch index with bound axes; "" if there is no batch
 };
-// Declares the position of a block's tile. `tile`: the text of the tile's number.
+// Declares the position of a block's tile.
 BlockPosition place_block(ExprEmitter& emitter, const Contraction& contraction, const IndexExpr& down,
-                          const IndexExpr& across, const std::string& tile = "(int)blockIdx.x");
+                          const IndexExpr& across);
 void place_warps(KernelWriter& writer, const GemmTiles& tiles);
 
 // The prelude part that multiplies fragments, such as "mma_e4m3_e5m2". left, right: stored dtypes.

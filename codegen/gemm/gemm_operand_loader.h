@@ -59,7 +59,7 @@ struct GemmBlockContext {
   // Grouped GEMM: the group and matrix index, the first row of the group ("": that of the tile), and one past its last
   // row.
   std::string matrix, row_begin, row_end;
-  std::string first_step = {};  // split-K, stream-K: the block's first step along K; "": 0
+  std::string first_step = {};  // split-K: the block's first step along K; "": 0
 };
 
 class GemmOperandLoader {

@@ -38,18 +38,6 @@ SplitKPartials::SplitKPartials(int splits, const Contraction& contraction, const
   n8_tiles = simplify(tiles(contraction.columns, tile_columns) * (tile_columns / 8), pool.bounds());
 }
 
-SplitKPartials::SplitKPartials(const StreamK& stream_k, const Contraction& contraction, const GemmTiles& tiles)
-    : split_k(static_cast<int>(stream_k.max_partials_per_tile())),
-      accumulators(static_cast<int>(term_count(contraction))),
-      batches(stream_k.stream_k_tiles),
-      m16_tiles(tiles.rows / 16),
-      n8_tiles(tiles.columns / 8) {}
-
-std::string name_of(const StreamK& s, KernelWriter& writer) {
-  writer.use("tile_streams");
-  return fmt::format("TileStreams<{}, {}, {}, {}>", s.whole, s.stream_k_tiles, s.steps, s.blocks);
-}
-
 SplitSteps split_steps(const ExprEmitter& emitter, const std::string& split, const IndexExpr& steps, int unsplit_steps,
                        int split_k) {
   const Bounds& bounds = emitter.kernel().pool.bounds();
@@ -110,7 +98,6 @@ class SplitKReductionEmitter {
                          const SplitKPartials& split_k, const Graph& graph, KernelWriter& writer)
       : kernel_(kernel),
         contraction_(contraction),
-        tiles_(form.tiles),
         m16_form_(with_m16_tiles(form)),
         partials_(split_k),
         graph_(graph),
@@ -122,7 +109,7 @@ class SplitKReductionEmitter {
     for (const std::uint32_t a : contraction_.shared_rest) emitter_.bind(a, "0");
     for (const char* part : {"dynamic_shared", "depth_shares"}) writer_.use(part);
     row0_ = writer_.unique("row0"), column0_ = writer_.unique("column0");
-    tiles_.stream_k_tiles > 0 ? place_in_tile() : place();
+    place();
     place_warps(writer_, m16_form_.tiles);
     first_.column += " + warp_column";
     const std::map<ExprId, std::string> accumulators = add_up();
@@ -159,38 +146,6 @@ class SplitKReductionEmitter {
     writer_.line(fmt::format("const {0} {1} = {2}.row * {3}, {4} = {2}.column * {5};", writer_.index_type(), row0_,
                              block.tile, t.rows, column0_, t.columns));
     first_ = {"0", batch_, row0_, column0_};
-    parts_ = std::to_string(partials_.split_k);
-  }
-
-  // Maps blocks to pieces of the stream-K tiles, tile by tile.
-  void place_in_tile() {
-    const StreamK stream_k = stream_k_of(pool_, contraction_, tiles_);
-    const int down = tiles_.rows / m16_form_.tiles.rows, across = tiles_.columns / m16_form_.tiles.columns;
-    blocks_ = stream_k.stream_k_tiles * down * across;
-    const std::string stream_k_tiles = writer_.unique("streamed"), piece = writer_.unique("piece");
-    writer_.line(fmt::format("const int {0} = (int)blockIdx.x / {2}, {1} = (int)blockIdx.x % {2};", stream_k_tiles,
-                             piece, down * across));
-    const std::string number =
-        stream_k.whole == 0 ? stream_k_tiles : fmt::format("({} + {})", stream_k.whole, stream_k_tiles);
-    const BlockPosition block = place_block(emitter_, contraction_, count_tiles(contraction_.rows, tiles_.rows),
-                                            count_tiles(contraction_.columns, tiles_.columns), number);
-    batch_ = block.batch;
-    const std::string row = writer_.unique("row_in_tile"), column = writer_.unique("column_in_tile");
-    writer_.line(fmt::format("const int {0} = {1} / {2} * {3}, {4} = {1} % {2} * {5};", row, piece, across,
-                             m16_form_.tiles.rows, column, m16_form_.tiles.columns));
-    writer_.line(fmt::format("const {0} {1} = {2}.row * {3} + {4}, {5} = {2}.column * {6} + {7};", writer_.index_type(),
-                             row0_, block.tile, tiles_.rows, row, column0_, tiles_.columns, column));
-    leave_beyond(contraction_.rows, tiles_.rows, row0_);
-    leave_beyond(contraction_.columns, tiles_.columns, column0_);
-    first_ = {"0", stream_k_tiles, row, column};
-    parts_ = fmt::format("{}::parts_of({})", name_of(stream_k, writer_), stream_k_tiles);
-  }
-
-  // Returns from the kernel if the block is beyond the result.
-  void leave_beyond(const std::vector<std::uint32_t>& axes, int of_tile, const std::string& first) {
-    const IndexExpr all = simplify(point_count(pool_, axes), pool_.bounds());
-    if (!proves_multiple_of(all, of_tile, pool_.bounds()))
-      writer_.line(fmt::format("if ({} >= {}) return;", first, emitter_.index_text().tight(all)));
   }
 
   std::map<ExprId, std::string> add_up() {
@@ -204,7 +159,7 @@ class SplitKReductionEmitter {
       declare_accumulator(writer_, m16_form_.tiles, m16_form_.tensor_cores(), type, sum);
       writer_.line(fmt::format("add_shares(({} (&)[{}][4]){}[0], {} + {}, {}, {}, warp_lane);", c_type(type),
                                m16_form_.tiles.warp_columns / 8, sum, partial,
-                               place_of(partials_, first_, which++, emitter_), parts_,
+                               place_of(partials_, first_, which++, emitter_), partials_.split_k,
                                emitter_.index_text().tight(partials_.floats_per_split())));
     }
     return accumulators;
@@ -212,26 +167,20 @@ class SplitKReductionEmitter {
 
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
-    const int width = m16_form_.tiles.warp_columns;
-    lines.push_back(tiles_.stream_k_tiles > 0
-                        ? fmt::format("Of the tiles whose depth is one stream ({}), a warp makes 16x{} of what blocks "
-                                      "have summed, in the order of the depth.",
-                                      tiles_.stream_k_tiles, width)
-                        : fmt::format("A warp makes 16x{} of what {} blocks have summed of the depth, in their order.",
-                                      width, partials_.split_k));
+    lines.push_back(fmt::format("A warp makes 16x{} of what {} blocks have summed of the depth, in their order.",
+                                m16_form_.tiles.warp_columns, partials_.split_k));
     return lines;
   }
 
   const Kernel& kernel_;
   const Contraction& contraction_;
-  const GemmTiles& tiles_;  // of the first kernel
   const GemmForm m16_form_;
   const SplitKPartials& partials_;
   const Graph& graph_;
   const ExprPool& pool_;
   KernelWriter& writer_;
   ExprEmitter emitter_;
-  std::string row0_, column0_, batch_, parts_;
+  std::string row0_, column0_, batch_;
   SplitPosition first_;  // of the warp's accumulators
   IndexExpr blocks_;
 };

@@ -1,8 +1,7 @@
-// Emits the partial sums of split-K (schedule/gemm/split_k.h) and stream-K (schedule/gemm/stream_k.h), and the kernel
-// that adds them and runs the epilogue.
+// Emits the partial sums of split-K (schedule/gemm/split_k.h), and the kernel that adds them and runs the
+// epilogue.
 //
-//   partial[split][accumulator][batch][16 rows][8 columns]           split-K
-//   partial[part][accumulator][stream-K tile][16 rows][8 columns]    stream-K
+//   partial[split][accumulator][batch][16 rows][8 columns]
 //
 // Each 16x8 block has the four accumulators of each lane of a warp in register order: 512 contiguous bytes, whatever
 // the layout of the instruction.
@@ -14,19 +13,16 @@
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/kernel_source.h"
 #include "schedule/gemm/gemm_form.h"
-#include "schedule/gemm/stream_k.h"
 
 namespace fusec {
 
 struct SplitKPartials {
-  int split_k = 1;                // for stream-K: the most parts of a tile
-  int accumulators = 1;           // per output element
-  IndexExpr batches = 1;          // for stream-K: the number of stream-K tiles
+  int split_k = 1;
+  int accumulators = 1;  // per output element
+  IndexExpr batches = 1;
   IndexExpr m16_tiles, n8_tiles;  // pieces of 16 rows and groups of eight columns, in whole tiles
 
   SplitKPartials(int splits, const Contraction& contraction, const ExprPool& pool, int tile_rows, int tile_columns);
-  // For stream-K, where a warp's row and column are relative to the tile.
-  SplitKPartials(const StreamK& stream_k, const Contraction& contraction, const GemmTiles& tiles);
   IndexExpr floats_per_split() const { return batches * m16_tiles * n8_tiles * (128 * accumulators); }
 };
 
@@ -51,9 +47,6 @@ struct SplitSteps {
 };
 SplitSteps split_steps(const ExprEmitter& emitter, const std::string& split, const IndexExpr& steps, int unsplit_steps,
                        int split_k);
-
-// The name of the prelude type for the stream, as C text.
-std::string name_of(const StreamK& stream_k, KernelWriter& writer);
 
 // Emits the kernel that adds the partial sums and runs the epilogue. `form`: with the tiles of the first kernel.
 KernelSource emit_split_k_reduction(const Kernel& kernel, const Contraction& contraction, const GemmForm& form,

@@ -521,21 +521,3 @@ __device__ __forceinline__ void add_shares(Sum (&sum)[kEights][4], const Sum* fi
       for (int i = 0; i < 4; ++i) sum[j][i] += four.v[i];
     }
 }
-
-//@ part tile_streams
-// The first kWhole tiles have a block each; the depth of kStreamed others, kSteps of each, is one stream that kBlocks
-// blocks share evenly, each with a stretch of it.
-template <int kWhole, int kStreamed, int kSteps, int kBlocks>
-struct TileStreams {
-  // The first of a block's steps, counted over all tiles; it has those up to the next block's.
-  static __device__ __forceinline__ int first_of(int block) {
-    return block < kWhole ? block * kSteps : kWhole * kSteps + (block - kWhole) * (kStreamed * kSteps) / kBlocks;
-  }
-  // The block, among those that share, which has this step of the streamed tiles.
-  static __device__ __forceinline__ int block_at(int step) { return ((step + 1) * kBlocks - 1) / (kStreamed * kSteps); }
-  // Which part of a streamed tile a block has, and how many parts there are.
-  static __device__ __forceinline__ int part_of(int block, int tile) { return block - kWhole - block_at(tile * kSteps); }
-  static __device__ __forceinline__ int parts_of(int tile) {
-    return block_at(tile * kSteps + kSteps - 1) - block_at(tile * kSteps) + 1;
-  }
-};

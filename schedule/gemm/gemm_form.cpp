@@ -8,7 +8,6 @@
 
 #include "ir/type.h"
 #include "schedule/gemm/split_k.h"
-#include "schedule/gemm/stream_k.h"
 
 namespace fusec {
 namespace {
@@ -59,17 +58,15 @@ double predicted_cycles(const GemmForm& form, const GemmSizes& sizes, const Targ
       std::min({std::floor(target.registers_per_multiprocessor / (registers * t.threads())),
                 std::floor(static_cast<double>(target.shared_bytes_per_block) / static_cast<double>(tile_bytes(form))),
                 std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
-  const double whole = std::ceil(tiles / target.multiprocessors);
-  const double of_one =
-      t.stream_k_tiles > 0 ? tiles / target.multiprocessors : whole;  // tiles of the busiest multiprocessor
-  const double at_a_time = std::min(resident, whole);
+  const double of_one = std::ceil(tiles / target.multiprocessors);  // tiles of the busiest multiprocessor
+  const double at_a_time = std::min(resident, of_one);
   const double from_cache = cache_cycles(t, static_cast<double>(stage_bytes(form)), at_a_time);
   // With few warps the units wait for one another's operands.
   const double busy = std::min(1.0, 0.45 + 0.55 * warps * at_a_time / 8);
   const double steps = sizes.k / 16;
   const double tile = steps * std::max(product_cycles(t, sizes) + computing_cycles(form), from_cache) / busy;
   const double ends = 1500 + accumulators / 64;  // loading the first tiles and storing the results
-  return of_one * tile + (std::ceil(of_one / at_a_time) + (t.stream_k_tiles > 0)) * ends;
+  return of_one * tile + std::ceil(of_one / at_a_time) * ends;
 }
 
 // The candidate dtypes for multiplication, best first.
@@ -207,7 +204,6 @@ double cache_cycles(const GemmTiles& t, double stage_bytes, double at_a_time) {
 std::string name_of(const GemmTiles& t) {
   std::string more;
   if (t.split_k > 1) more = fmt::format(", {} shares of the depth", t.split_k);
-  if (t.stream_k_tiles > 0) more = fmt::format(", the last {} of {} blocks", t.stream_k_tiles, t.stream_k_blocks);
   return fmt::format("{}x{} by warps of {}x{}, {} deep in {} stages{}", t.rows, t.columns, t.warp_rows, t.warp_columns,
                      t.k, t.stages, more);
 }
@@ -231,7 +227,7 @@ std::vector<GemmTiles> whole_row_table(DType multiplied) {
 }
 
 constexpr int kMaxGemmAccumulators = 128;        // per thread, in registers
-constexpr std::size_t kMaxSplitKCandidates = 3;  // candidates with split-K or stream-K
+constexpr std::size_t kMaxSplitKCandidates = 3;  // candidates with split-K
 constexpr int kMostGroups = 1024;                // groups whose ends a block can keep
 constexpr int kLeastPaired = 32;                 // a warp's columns; pairs leave half as many results
 
@@ -255,24 +251,8 @@ std::optional<std::pair<double, GemmTiles>> best_split_k(GemmForm form, const Ge
   return best;
 }
 
-// The form's tiles with stream-K, and their cycles.
-std::optional<std::pair<double, GemmTiles>> best_stream_k(GemmForm form, const GemmSizes& sizes, const Target& target) {
-  GemmTiles& t = form.tiles;
-  const double tiles = std::ceil(sizes.rows / t.rows) * std::ceil(sizes.columns / t.columns) * sizes.batch;
-  t = with_stream_k(form, tiles, std::ceil(sizes.k / t.k), target);
-  if (t.stream_k_tiles == 0) return std::nullopt;
-  // The time saved in the last wave must exceed the cost even if only the products take time.
-  const double cost = stream_k_cycles(sizes.terms, t, target);
-  const double less = 1 - static_cast<double>(t.stream_k_tiles) / t.stream_k_blocks;
-  if (less * sizes.k / 16 * product_cycles(t, sizes) < cost) return std::nullopt;
-  constexpr double kWorthIt = 1.5;  // margin for a second launch; small gains are left to autotuning
-  return std::pair(kWorthIt * (predicted_cycles(form, sizes, target) + cost), t);
-}
-
 // Ranks the tiles for the form's operands; false if there are none. `share`: tries split-K if there are few tiles.
-// `stream`: tries stream-K for the last tiles.
-bool rank_tiles(GemmForm& form, const GemmSizes& sizes, const Target& target, bool whole_rows, bool share,
-                bool stream) {
+bool rank_tiles(GemmForm& form, const GemmSizes& sizes, const Target& target, bool whole_rows, bool share) {
   // Other GEMMs may share the launch and use up to 40 KiB (schedule/lowering/horizontal_fusion).
   const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   // The partial sums of a block of K need their own registers.
@@ -285,7 +265,7 @@ bool rank_tiles(GemmForm& form, const GemmSizes& sizes, const Target& target, bo
     });
   };
   GemmForm tried = form;
-  std::vector<std::pair<double, GemmTiles>> ranked, shared, stream_k_tiles;
+  std::vector<std::pair<double, GemmTiles>> ranked, shared;
   for (GemmTiles& t = tried.tiles;
        const GemmTiles& row : whole_rows ? whole_row_table(form.dtype) : gemm_tile_table(form.dtype, form.tf32)) {
     t = row;
@@ -297,16 +277,12 @@ bool rank_tiles(GemmForm& form, const GemmSizes& sizes, const Target& target, bo
     ranked.emplace_back(predicted_cycles(tried, sizes, target), t);
     if (share && !whole_rows)
       if (const auto best = best_split_k(tried, sizes, target)) shared.push_back(*best);
-    if (stream && !share && !whole_rows)
-      if (const auto best = best_stream_k(tried, sizes, target)) stream_k_tiles.push_back(*best);
   }
   if (ranked.empty()) return false;
   const auto by_cycles = [](const auto& tiles) { return tiles.first; };
-  for (auto* candidates : {&shared, &stream_k_tiles}) {
-    std::ranges::stable_sort(*candidates, {}, by_cycles);
-    candidates->resize(std::min(candidates->size(), kMaxSplitKCandidates));
-    ranked.insert(ranked.end(), candidates->begin(), candidates->end());
-  }
+  std::ranges::stable_sort(shared, {}, by_cycles);
+  shared.resize(std::min(shared.size(), kMaxSplitKCandidates));
+  ranked.insert(ranked.end(), shared.begin(), shared.end());
   std::ranges::stable_sort(ranked, {}, by_cycles);
   for (const auto& [cycles, tiles] : ranked) form.ranking.push_back(tiles);
   form.tiles = form.ranking.front();
@@ -360,9 +336,7 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   if (tf32 && !std::ranges::all_of(form.loops, [](const GemmLoop& l) { return l.plain(); })) return std::nullopt;
   // Without tensor cores the layouts of all operands determine which rows and columns a lane has.
   if (!form.tensor_cores() && !(alike(form, true) && alike(form, false))) return std::nullopt;
-  if (!rank_tiles(form, sizes, target, whole_rows, can_split_k(pool, contraction, form, target),
-                  can_stream_k(pool, contraction, form, target)))
-    return std::nullopt;
+  if (!rank_tiles(form, sizes, target, whole_rows, can_split_k(pool, contraction, form, target))) return std::nullopt;
   return form;
 }
 

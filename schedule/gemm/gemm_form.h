@@ -50,10 +50,8 @@ struct GemmTiles {
   int rows = 0, columns = 0;
   int warp_rows = 0, warp_columns = 0;
   int k = 32;
-  int stages = 4;          // tiles along K in shared memory or in flight
-  int split_k = 1;         // splits of K, one block each (schedule/gemm/split_k.h)
-  int stream_k_tiles = 0;  // last tiles, which stream_k_blocks blocks share along K (schedule/gemm/stream_k.h)
-  int stream_k_blocks = 0;
+  int stages = 4;   // tiles along K in shared memory or in flight
+  int split_k = 1;  // splits of K, one block each (schedule/gemm/split_k.h)
 
   int warps_down() const { return rows / warp_rows; }
   int warps_across() const { return columns / warp_columns; }

@@ -113,7 +113,6 @@ FormsOfUnits forms_of(const std::vector<LoweredUnit>& units) {
 
 Target as_seen_in_shared_launch(Target target) {
   target.architecture_specific = false;
-  target.allows_stream_k = false;
   target.strip_threads /= 2;
   constexpr int kLastWithoutClusters = 89;
   target.compute_capability = std::min(target.compute_capability, kLastWithoutClusters);

@@ -35,7 +35,7 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
                                                     const std::vector<CrossRowUnits>& folded, const Graph& graph,
                                                     const Target& target);
 // as_seen_in_shared_launch: the target without features that a kernel in a shared grid cannot use (clusters, warp
-// specialization, stream-K). target_of_launch: the target that the kernels of `launch` may use; a single kernel, and
+// specialization). target_of_launch: the target that the kernels of `launch` may use; a single kernel, and
 // GEMMs that warpgroups compute together, have all features.
 Target as_seen_in_shared_launch(Target target);
 Target target_of_launch(const Graph& graph, const std::vector<LoweredUnit>& units, const FormsOfUnits& forms,

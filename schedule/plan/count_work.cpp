@@ -118,10 +118,8 @@ void multiply(double pairs, bool tensor_cores, ScalarType type, Work& work) {
 struct ContractionTiles {
   double rows = kTile, columns = kTile, threads = 256;
   double in_flight_bytes = 0, shared = 0;
-  double fragments = 0;       // registers per thread for operand fragments
-  double split_k = 1;         // splits of K, one per block
-  double stream_k_tiles = 0;  // stream-K: number of last tiles, which stream_k_blocks blocks share
-  double stream_k_blocks = 0;
+  double fragments = 0;  // registers per thread for operand fragments
+  double split_k = 1;    // splits of K, one per block
 };
 
 ContractionTiles tiles_of(const GemmForm& form) {
@@ -159,13 +157,10 @@ ContractionTiles tiles_of(const Contraction& contraction) {
   return tiles;
 }
 
-// Returns the tiles of the chosen candidate. Warpgroups do not use stream-K.
-ContractionTiles tiles_taken(GemmForm form, const WarpgroupGemms* wide) {
-  if (wide) form.tiles = *std::ranges::find_if(form.ranking, [](const GemmTiles& t) { return t.stream_k_tiles == 0; });
+// Returns the tiles of the chosen candidate.
+ContractionTiles tiles_taken(const GemmForm& form, const WarpgroupGemms* wide) {
   ContractionTiles tiles = tiles_of(form);
   tiles.split_k = wide ? wide->forms[0].tiles.split_k : form.tiles.split_k;
-  tiles.stream_k_tiles = form.tiles.stream_k_tiles;
-  tiles.stream_k_blocks = form.tiles.stream_k_blocks;
   return tiles;
 }
 
@@ -195,7 +190,7 @@ void count_contraction(const KernelPlanner& planner, WorkCounter& count, Work& w
   ContractionTiles tile = gemm ? tiles_of(*gemm) : tiles_of(contraction);
   const bool whole = kernel.pool[contraction.loops[0].terms[0].reduction].type == ScalarType::kInt32;
   // The tiles taken count; of other kernels only whether warpgroups multiply.
-  const bool of_tiles = gemm ? gemm->tiles.stream_k_tiles > 0 || can_split_k(kernel.pool, contraction, *gemm, target)
+  const bool of_tiles = gemm ? can_split_k(kernel.pool, contraction, *gemm, target)
                              : whole || of_float8(kernel.pool, contraction) || kernel.numerics.allow_tf32 ||
                                    has_few_tiles_and_large_k(kernel.pool, contraction, target);
   const bool asks = of_tiles || target.mma_sync_rate < 1;
@@ -232,11 +227,9 @@ void count_contraction(const KernelPlanner& planner, WorkCounter& count, Work& w
   }
   count.execute_all(count.between(contraction.row_values, sums), rows, column_tiles, work);
   count.execute_all(count.between(roots_of(kernel), stops), united(rows, contraction.columns), 1, work);
-  work.blocks = batches * row_tiles * column_tiles * tile.split_k + tile.stream_k_blocks - tile.stream_k_tiles;
-  // Upper bound for stream-K: a block's range may end one tile and begin another.
-  const double parts = tile.split_k > 1 ? work.blocks : tile.stream_k_blocks + tile.stream_k_tiles;
-  if (parts > 0) {  // partial sums are written and read once
-    const double left = 4 * parts * tile.rows * tile.columns * static_cast<double>(sums.size());
+  work.blocks = batches * row_tiles * column_tiles * tile.split_k;
+  if (tile.split_k > 1) {  // partial sums are written and read once
+    const double left = 4 * work.blocks * tile.rows * tile.columns * static_cast<double>(sums.size());
     work.written += left;
     work.read += left;
     work.launches = 2;

@@ -32,8 +32,7 @@ struct Target {
   double launch_seconds = 3e-6;     // seconds before a kernel does anything
   // Most threads of a block of columns; halved in a shared launch, for more registers per thread.
   int strip_threads = 1024;
-  bool allows_stream_k = true;  // of products (schedule/gemm/stream_k.h); false in a shared launch
-  std::string source;           // source of the figures
+  std::string source;  // source of the figures
 
   bool operator==(const Target&) const = default;
 };

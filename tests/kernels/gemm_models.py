@@ -177,24 +177,6 @@ SYMBOLS = {"symbols": {"b": {"max": 16, "hint": 2}}, "deep_symbol": {"k": {"mult
 # short, all parts full.
 DEPTHS = [8, 456, 4104]
 
-# Slightly more tiles than multiprocessors (five here): five stream-K blocks compute the last tiles, and their ranges
-# begin and end within tiles.
-STREAMED = {
-    "layer": ([tensor("x", "bfloat16", 200, 520), tensor("w", "bfloat16", 264, 520), tensor("b", "bfloat16", 264),
-               tensor("r", "bfloat16", 200, 264)],
-              [node("p", "linear", ["x", "w", "b"]), node("g", "gelu", ["p"]), node("h", "add", ["g", "r"])]),
-    "batch": ([tensor("x", "float16", 7, 72, 520), tensor("w", "float16", 7, 520, 104)],
-              [node("p", "matmul", ["x", "w"]), node("h", "tanh", ["p"])]),
-    "gated": ([tensor("x", "bfloat16", 72, 520), tensor("a", "bfloat16", 200, 520), tensor("b", "bfloat16", 200, 520)],
-              [node("p", "linear", ["x", "a"]), node("q", "linear", ["x", "b"]), node("s", "silu", ["p"]),
-               node("h", "mul", ["s", "q"])]),
-    "codes": ([tensor("x", "float16", 200, 544), tensor("c", "int8", 264, 544), tensor("s", "float16", 264)],
-              [node("w", "dequantize", ["c", "s"], dtype="float16", axis=0), node("p", "linear", ["x", "w"]),
-               node("h", "relu", ["p"])]),
-    "zero_point": ([tensor("x", "int8", 136, 1040), tensor("w", "int8", 264, 1040), tensor("ws", "float32", 264),
-                    tensor("xs", "float32", 1), tensor("xo", "int8", 1)],
-                   [node("h", "static_quant_linear", ["x", "w", "ws", "xs", "xo"], out_dtype="float16")])}
-
 # FFMA products with 64 accumulators a lane, which with the operands leave few registers for addresses.
 IN_LANES = {
     "linear": ([tensor("x", "float32", 4096, 64), tensor("w", "float32", 4096, 64), tensor("b", "float32", 4096)],
