@@ -26,8 +26,8 @@ import tempfile
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 MODELS = os.path.join(ROOT, "tests", "corpus", "models")
-PRODUCTS = ("contraction", "attention", "row_product", "side_by_side")  # schedules that read operands more than once
-FREE = PRODUCTS + ("gemm", "few_rows", "special", "conv")  # the demand on requested bytes is not for these
+PRODUCTS = ("contraction", "attention", "row_gemm", "side_by_side")  # schedules that read operands more than once
+FREE = PRODUCTS + ("gemm", "skinny_gemm", "special", "conv")  # the demand on requested bytes is not for these
 SMALL = 1 << 20
 SAMPLE = 8  # blocks of a kernel
 

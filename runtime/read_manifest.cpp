@@ -121,7 +121,6 @@ class Reader {
   void kernel(const Json& k) {
     KernelSource kernel;
     kernel.name = text_of(k.at("name"));
-    kernel.schedule = text_of(k.at("schedule"));
     kernel.block = k.at("block").get<std::array<int, 3>>();
     kernel.cluster = k.at("cluster").get<std::array<int, 3>>();
     for (const Json& p : k.at("parameters")) {

@@ -129,7 +129,7 @@ std::string_view name(KernelForm form) {
     case KernelForm::kContraction:
       return "product";
     case KernelForm::kRowGemm:
-      return "row_product";
+      return "row_gemm";
     case KernelForm::kAttention:
       return "attention";
     case KernelForm::kRowReduction:

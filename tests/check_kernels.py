@@ -41,7 +41,8 @@ def sampled(rows, count, seed):
 
 def worst(recorded, run):
     """The recorded figures of a case: the worst of its targets."""
-    return {figure: max(run[figure], recorded.get(figure, 0)) for figure in run.case.recorded}
+    figures = {f: round(run[f], 3) if isinstance(run[f], float) else run[f] for f in run.case.recorded}
+    return {figure: max(value, recorded.get(figure, 0)) for figure, value in figures.items()}
 
 
 def figures_of(run):

@@ -5,7 +5,7 @@
 //   for (int e = 0; e < 8; ++e) y[e] = tanf(x[e]);     eight copies of tanf, 11 ms each
 //
 // The unit is milliseconds of CPU time on a quiet machine. The costs are a least-squares fit;
-// `tests/check_nvrtc_time.py` compares the prediction with measured times.
+// `tests/kernels/nvrtc_time.py` compares the prediction with measured times.
 #pragma once
 
 #include <functional>

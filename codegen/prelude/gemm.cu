@@ -458,22 +458,6 @@ __device__ __forceinline__ void store_whole_rows(float* rows, const float (&sum)
       shared_address(rows + staged_place<kWidth, kHalves>(lane / 4, lane % 4 * 2)), sum);
 }
 
-//@ part staged_part : staged_sums
-// kEights of the columns of each sum, those of the part-th of kParts parts, each sum kApart behind the one before:
-// registers are known by name alone, so that the part is found by halves.
-template <bool kHalves, int kEights, int kApart, int kFirst, int kParts, class Staged, class... Sums>
-__device__ __forceinline__ void stage_part(int part, int lane, Staged* staged, const Sums&... sums) {
-  if constexpr (kParts == 1) {
-    ((stage_sums<kHalves>(staged, (const Staged (&)[kEights][4])sums[kFirst * kEights], lane), staged += kApart), ...);
-  } else {
-    constexpr int kHalf = kParts / 2;
-    if (part < kFirst + kHalf)
-      stage_part<kHalves, kEights, kApart, kFirst, kHalf>(part, lane, staged, sums...);
-    else
-      stage_part<kHalves, kEights, kApart, kFirst + kHalf, kParts - kHalf>(part, lane, staged, sums...);
-  }
-}
-
 //@ part load_staged
 // Four elements of shared memory, none of them apart from the others.
 __device__ __forceinline__ void load_staged(float (&four)[4], unsigned at) {

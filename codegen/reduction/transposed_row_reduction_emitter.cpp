@@ -153,7 +153,7 @@ class TransposedRowReductionEmitter {
 
   void fill_tiles() {
     writer_.use("dynamic_shared");
-    writer_.use("turned_rows");
+    writer_.use("transposed_rows");
     const ExprEmitter::Mark outside = emitter_.mark();
     emitter_.bind(plan_.inner, first_);
     for (const TransposedRowReduction::Tile& tile : plan_.tiles) {

@@ -40,15 +40,15 @@ enum class KernelKind : std::uint8_t {
   kParameterTable
 };
 
-enum class MatrixUnit : std::uint8_t { kNone, kMma, kWarpgroup };
+enum class MatrixUnit : std::uint8_t { kScalar, kMma, kWarpgroup };
 
 constexpr MatrixUnit mma_if(bool tensor_cores) {
-  return tensor_cores ? MatrixUnit::kMma : MatrixUnit::kNone;
+  return tensor_cores ? MatrixUnit::kMma : MatrixUnit::kScalar;
 }
 
 struct Schedule {
   KernelKind kind = KernelKind::kDirect;
-  MatrixUnit unit = MatrixUnit::kNone;
+  MatrixUnit unit = MatrixUnit::kScalar;
 
   bool operator==(const Schedule&) const = default;
 };

@@ -7,9 +7,9 @@ from kernels.case import tensor, words as node
 
 ON_TENSOR_CORES = ("convolution_mma", "convolution_wgmma")
 PIPELINED = ON_TENSOR_CORES + ("convolution", "gemm_mma", "gemm_wgmma", "gemm")
-WINDOWS = ("channel_windows",)
-PLANES = "plane_windows"
-GROUPS = "group_windows"
+WINDOWS = ("nhwc_stencil",)
+PLANES = "nchw_stencil"
+GROUPS = "grouped_implicit_gemm"
 LIVE_TAPS = "live taps"
 
 
@@ -348,17 +348,17 @@ def cases():
         made, pairs = to_one_channel(dtype, image, groups, kernel, stride)
         add(f"phases to one channel {dtype} {image}", made, LIVE_TAPS, most * pairs)
     for dtype, groups in (("float16", 1), ("bfloat16", 2), ("float32", 1)):
-        add(f"deep {dtype} {groups}", deep(pick, dtype, groups), "gemm_shares")
+        add(f"deep {dtype} {groups}", deep(pick, dtype, groups), "split_k_reduction")
     for dtype in ("float16", "bfloat16"):
         for dims in (1, 2, 3):
-            add(f"joined residual {dims}d {dtype}", residual(pick, dims, dtype), *ON_TENSOR_CORES, "gemm_shares")
-        add(f"joined gated {dtype}", gated(pick, dtype), *ON_TENSOR_CORES, "gemm_shares")
-        add(f"joined three {dtype}", three(pick, dtype), *ON_TENSOR_CORES, "gemm_shares")
+            add(f"joined residual {dims}d {dtype}", residual(pick, dims, dtype), *ON_TENSOR_CORES, "split_k_reduction")
+        add(f"joined gated {dtype}", gated(pick, dtype), *ON_TENSOR_CORES, "split_k_reduction")
+        add(f"joined three {dtype}", three(pick, dtype), *ON_TENSOR_CORES, "split_k_reduction")
     for dims, dtype, channels, kernel, stride, groups in (
             (2, "float16", 1280, 3, 1, 1), (1, "bfloat16", 2048, 5, 2, 1), (3, "bfloat16", 512, 3, 1, 1),
             (2, "bfloat16", 704, 3, 2, 2)):
         add(f"many channels {dims}d {dtype} {channels}", many_channels(dims, dtype, channels, kernel, stride, groups),
-            *ON_TENSOR_CORES, "gemm_shares")
+            *ON_TENSOR_CORES, "split_k_reduction")
     for dtype in ("float16", "bfloat16", "float32", "int8"):
         for dims in (1, 2, 2, 3):
             add(f"depthwise {dims}d {dtype} {len(found)}", depthwise(pick, dims, dtype, len(found) % 2 == 0), *WINDOWS)

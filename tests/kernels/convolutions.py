@@ -119,7 +119,7 @@ def schedule_faults(run, wanted):
         if not {GROUPS, "side_by_side"} & set(made) or not set(PIPELINED) & set(made):
             yield f"{made}, not groups and points"
     elif wanted and not (wide and "contraction" in made):  # small float32 images need no pipeline
-        if not any(s in (*wanted, GROUPS) or s.startswith("few_rows") for s in made):
+        if not any(s in (*wanted, GROUPS) or s.startswith("skinny_gemm") for s in made):
             yield f"{made}, not one of {wanted}"
     if "convolution" in made:
         yield from tf32_twin_faults(run)

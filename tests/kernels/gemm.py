@@ -4,8 +4,7 @@ stores of the result, and requested bytes of global memory within 1.1 times what
 - grouped GEMM with any offsets, operands with a stride along K (column-major), and gathered rows and columns, which are
   not read beyond the last;
 - float32 in one pass of tf32 under --allow-tf32 only, and FFMA kernels without spills;
-- split-K for long K and few tiles, including quantized operands whose parts begin at scale groups;
-- stream-K where tiles are slightly more than whole waves."""
+- split-K for long K and few tiles, including quantized operands whose parts begin at scale groups."""
 import json
 import random
 import re
@@ -13,7 +12,7 @@ import struct
 
 from kernels.case import RESULTS, TARGETS, Case, tensor
 from kernels.gemm_models import (
-    ACROSS, DEPTHS, FLOAT8_WITHOUT_SPILLS, GROUPED, IN_LANES, LOOKED_UP, MOST_INSTRUCTIONS, PAIRED, SHARED, STREAMED,
+    ACROSS, DEPTHS, FLOAT8_WITHOUT_SPILLS, GROUPED, IN_LANES, LOOKED_UP, MOST_INSTRUCTIONS, PAIRED, SHARED,
     SYMBOL_OF_ROWS, SYMBOLS, TF32, UNEVEN_BLOCKS, WITHOUT_CONFLICTS, WITHOUT_SPILLS, layer, model, node, paired)
 UNSPILLED = RESULTS | {"spilled bytes": 0}
 TF32_VERIFIED = "--verify=2e-3,1e-2"
@@ -73,46 +72,6 @@ def shares():
                            verify=TF32_VERIFIED if options else "--verify",
                            texts=(("cu", "multiply_warpgroup_", True),) if name == "warpgroups" else (),
                            exactly={split_kernels: [True, False], "launches of a group": 2}, group="split-K")
-
-
-def stream_faults(run):
-    """All stream-K candidates, whether predicted to be the fastest or not."""
-    tuned = [*run.options, "--tuning-db=" + run.file("tuning.db")]
-    execute = [run.programs.fusec_run, run.path, "--random", "--device=emulator", *tuned]
-    run.finished([*execute, "--tune"])
-    with open(run.file("tuning.db"), encoding="utf-8") as f:
-        content = json.load(f)
-    ways = [way for way in content["kernels"][0]["microseconds"] if ", the last " in way]
-    if not ways:
-        yield "no way with streamed tiles"
-    several = 0
-    for way in ways:
-        content["kernels"][0]["choice"] = way
-        run.written("tuning.db", content)
-        run.finished([*execute, "--verify", "--profile=" + run.file("profile.json")])
-        with open(run.file("profile.json"), encoding="utf-8") as f:
-            kernels = json.load(f)["kernels"]
-        if ["_streams" in k["name"] for k in kernels] != [True, False]:
-            yield f"{way}: not streamed"
-        if any(k["findings"] or k["bank_conflicts"] or k["resources"]["spill_bytes"] for k in kernels):
-            yield f"{way}: findings, bank conflicts or spills"
-        source = run.finished([run.programs.fusec, run.path, "--emit=cu", "--no-nvrtc", *tuned])
-        several += int(re.search(r"the depth of the last (\d+) is one stream", source)[1]) > 1
-    if run.case.name.endswith("zero_point") and not several:
-        yield "no stretch goes over from one tile to the next"
-
-
-def streams():
-    chip = {"multiprocessors": 5, "launch_seconds": 0}
-    for name, (inputs, nodes) in STREAMED.items():
-        yield Case(f"stream-K {name}", model(name, inputs, nodes), chip=chip, targets=("sm_80",), executed=False,
-                   also=stream_faults, group="stream-K")
-    # 112 tiles on 108 multiprocessors would be two waves for little more than one. Whether three waves instead of two
-    # are worth the extra launch is left to measuring.
-    for sizes, wanted in (((1024, 3584, 4096), False), ((512, 1792, 7168), True)):
-        yield Case(f"stream-K of {sizes}", layer(*sizes), targets=("sm_80",), executed=False, group="streamed",
-                   texts=(("cu", "TileStreams<", wanted), ("cu", "Of 112 tiles, the depth of the last 4 is one stream", wanted)),
-                   exactly={"launches of a group": 2} if wanted else {})
 
 
 def groups():
@@ -215,5 +174,5 @@ def narrowed():
 
 
 def cases():
-    return [of_layer(300, 2184, 272, 0), of_layer(4096, 4096, 4096, 4), *shares(), *streams(), *groups(), *pairs(), *across(),
+    return [of_layer(300, 2184, 272, 0), of_layer(4096, 4096, 4096, 4), *shares(), *groups(), *pairs(), *across(),
             *map(of_blocks, UNEVEN_BLOCKS), *one_kernel(), *tf32(), *without_spills(), narrowed()]

@@ -146,7 +146,8 @@ class Run:
     def nvrtc_time(self):
         if not self.programs.with_times:
             return None
-        took, limit = self.programs.yardstick.slowest(self.path, self.target, self.options)
+        options = [o for o in self.options if not o.startswith("--arch=")]
+        took, limit = self.programs.yardstick.slowest(self.path, self.target, options)
         return took / limit
 
     def compile_ms(self):

@@ -235,7 +235,7 @@ def cases():
         wanted = ["tell_written(full", "copied_piece<"] + (["makes 256x"] if name.startswith("256") else [])
         row = of("forms", name, graph, None, wanted)
         # A launch with few rows, given by a symbol, takes special forms.
-        row.exactly = {first_and_others: ("gemm_wgmma", {"few_rows_mma"} if graph.get("symbols") else set())}
+        row.exactly = {first_and_others: ("gemm_wgmma", {"skinny_gemm_mma"} if graph.get("symbols") else set())}
         found.append(row)
     found += [of("offsets", name, graph, ["gemm_wgmma"], ["take_offset_of_rows<"]) for name, graph in offsets()]
     found += [of("attention", name, graph, ["attention_wgmma"]) for name, graph in attentions()]

@@ -120,7 +120,7 @@ def by_warpgroups():
     yield "1d, dilated", image(1, 3, 64, 401, 136, 5, padding=4, dilation=3), 4, one
     yield "3d", image(3, 2, 32, [5, 9, 11], 72, 3, "bfloat16", padding=1), 4, one
     yield "images that are a symbol", of_symbol(image(2, 3, 64, 17, 72, 3, padding=1), "n", 5), 4, one
-    yield "shares of the depth", image(2, 1, 264, 14, 200, 3, padding=1), 132, ["convolution_wgmma", "gemm_shares"]
+    yield "shares of the depth", image(2, 1, 264, 14, 200, 3, padding=1), 132, ["convolution_wgmma", "split_k_reduction"]
     yield "int8", image(2, 2, 80, 20, 72, 3, "int8", padding=1), 4, one
     # TMA boxes of planes have rows of 64, 32, 16 or 8 pixels.
     yield "planes, 64 pixels", planes(2, 2, 64, [6, 64], 136, 3, padding=1), 4, one
@@ -132,7 +132,7 @@ def by_warpgroups():
     yield "planes of a line", planes(1, 3, 64, 264, 136, 5, padding=2), 4, one
     yield "planes of volumes", planes(3, 1, 64, [3, 4, 32], 136, 3, "bfloat16", padding=1), 4, one
     yield "planes in groups", planes(2, 2, 128, [8, 32], 256, 3, groups=2, padding=1), 4, one
-    yield "planes, shares of the depth", planes(2, 1, 712, 8, 200, 3, padding=1), 132, ["convolution_wgmma", "gemm_shares"]
+    yield "planes, shares of the depth", planes(2, 1, 712, 8, 200, 3, padding=1), 132, ["convolution_wgmma", "split_k_reduction"]
     yield "planes, images that are a symbol", of_symbol(planes(2, 3, 64, [8, 32], 136, 3, padding=1), "n", 5), 4, one
     # Few results, with tiles at most half full.
     yield "planes, 64 results", planes(2, 2, 64, [8, 64], 64, 3, padding=1), 4, one
@@ -143,7 +143,7 @@ def by_warpgroups():
     yield "boxes, 5x5 of 3 lines", from_to(True, True, 1, 128, [3, 64], 72, 5, "bfloat16", padding=2), 4, one
     yield "boxes, dilated", from_to(True, True, 3, 64, [11, 24], 72, 3, padding=2, dilation=2), 4, one
     yield "boxes, images that are a symbol", of_symbol(from_to(True, True, 3, 64, [8, 16], 136, 3, padding=1), "n", 5), 4, one
-    yield "boxes, shares of the depth", from_to(True, True, 1, 704, 16, 200, 3, padding=1), 132, ["convolution_wgmma", "gemm_shares"]
+    yield "boxes, shares of the depth", from_to(True, True, 1, 704, 16, 200, 3, padding=1), 132, ["convolution_wgmma", "split_k_reduction"]
     yield "boxes, channels last to first", from_to(True, False, 2, 64, [9, 32], 136, 3, padding=1), 4, one
     yield "pieces, 40 channels last to first", from_to(True, False, 2, 40, 16, 136, 3, "bfloat16", padding=1), 4, one
     yield "boxes, last to first with a residual", from_to(True, False, 2, 128, [11, 24], 72, 3, tail="residual", padding=1), 4, one
@@ -158,7 +158,7 @@ def by_warpgroups():
     yield "pieces, last to first", from_to(True, False, 2, 64, [19, 26], 136, 3, padding=1), 4, one
     yield "pieces, last to first, stride 2", strided(from_to(True, False, 2, 72, [27, 58], 136, 3, padding=1)), 4, one
     yield "pieces, last to first, symbol", of_symbol(from_to(True, False, 3, 64, 14, 136, 3, "bfloat16", padding=1), "n", 5), 4, one
-    yield "pieces, last to first, shares", from_to(True, False, 1, 264, 14, 200, 3, padding=1), 132, ["convolution_wgmma", "gemm_shares"]
+    yield "pieces, last to first, shares", from_to(True, False, 1, 264, 14, 200, 3, padding=1), 132, ["convolution_wgmma", "split_k_reduction"]
     yield "places, enlarged", placed(True, True, "enlarged", 2, 64, [9, 13], 136), 4, one
     yield "places, enlarged, 24 channels", placed(True, True, "enlarged", 2, 24, [13, 9], 72, "bfloat16"), 4, one
     yield "places, enlarged, last to first", placed(True, False, "enlarged", 2, 64, [9, 13], 136), 4, one

@@ -58,10 +58,10 @@ const char* const kGemmLanes = "gemm";
 const char* const kJoined = "convolution_mma";  // one sum after the other
 const char* const kLanes = "contraction";
 const char* const kConvolution = "convolution";
-const char* const kFewRows = "few_rows_mma";
+const char* const kFewRows = "skinny_gemm_mma";
 const char* const kRows = "row_reduction";
-const char* const kRowMma = "row_product_mma";
-const char* const kRowLanes = "row_product";
+const char* const kRowMma = "row_gemm_mma";
+const char* const kRowLanes = "row_gemm";
 
 }  // namespace
 

@@ -49,20 +49,20 @@ std::string form_text(const std::string& inputs, const std::string& nodes, const
 }
 
 const std::map<KernelForm, std::set<std::string>> kSchedulesOf = {
-    {KernelForm::kPointwise, {"pointwise", "staged_copy", "column_windows"}},
+    {KernelForm::kPointwise, {"pointwise", "staged_copy", "sliding_window"}},
     {KernelForm::kTensorCoreContraction,
-     {"gemm_mma", "gemm_wgmma", "gemm_shares", "convolution_mma", "convolution_wgmma", "contraction_mma",
-      "few_rows_mma", "group_windows"}},
+     {"gemm_mma", "gemm_wgmma", "split_k_reduction", "convolution_mma", "convolution_wgmma", "contraction_mma",
+      "skinny_gemm_mma", "grouped_implicit_gemm"}},
     {KernelForm::kContraction,
-     {"gemm", "gemm_mma", "gemm_shares", "convolution", "convolution_mma", "convolution_wgmma", "contraction",
-      "few_rows_mma", "group_windows"}},
+     {"gemm", "gemm_mma", "split_k_reduction", "convolution", "convolution_mma", "convolution_wgmma", "contraction",
+      "skinny_gemm_mma", "grouped_implicit_gemm"}},
     {KernelForm::kRowReduction,
-     {"pointwise", "row_reduction", "column_reduction", "channel_windows", "plane_windows", "column_windows", "direct",
-      "few_rows_mma", "group_windows"}},
-    {KernelForm::kRowGemm, {"row_product", "row_product_mma"}},
+     {"pointwise", "row_reduction", "column_reduction", "nhwc_stencil", "nchw_stencil", "sliding_window", "direct",
+      "skinny_gemm_mma", "grouped_implicit_gemm"}},
+    {KernelForm::kRowGemm, {"row_gemm", "row_gemm_mma"}},
     {KernelForm::kAttention, {"attention", "attention_mma", "attention_wgmma"}},
     {KernelForm::kThreadPerElement,
-     {"pointwise", "group_windows", "channel_windows", "plane_windows", "column_windows", "direct"}},
+     {"pointwise", "grouped_implicit_gemm", "nhwc_stencil", "nchw_stencil", "sliding_window", "direct"}},
 };
 
 }  // namespace

@@ -248,7 +248,7 @@ def weight_bytes(entry):
 
 
 def is_skinny(run):
-    return run["schedules"][-1] in ("few_rows_mma", "side_by_side")
+    return run["schedules"][-1] in ("skinny_gemm_mma", "side_by_side")
 
 
 def small(name, entry):

@@ -105,7 +105,7 @@ def vector_cases():
     for dtype, most in (("float32", 1.6), ("float16", 2.6), ("bfloat16", 2.6), ("int8", 3.6), ("uint8", 3.6)):
         yield f"apart {dtype}", window("max_pool2d", dtype, [1, 16, 128, 128], **twice), most, 1.5, 1.02
         yield f"apart short rows {dtype}", window("max_pool2d", dtype, [2, 16, 56, 56], **twice), most + 0.2, 4.1, 1.45
-    yield "apart average float16", window("avg_pool2d", "float16", [2, 16, 112, 112], **twice), 2.7, 1.5, 1.02
+    yield "apart average float16", window("avg_pool2d", "float16", [2, 16, 112, 112], **twice), 2.8, 1.5, 1.02
     yield "apart of 14 float16", window("max_pool2d", "float16", [1, 64, 28, 28], **twice), 2.8, 4.1, 1.45
     yield "apart of 20 float16", window("max_pool2d", "float16", [1, 32, 40, 40], **twice), 2.2, 2.1, 1.2
     yield "apart 3 float16", window("max_pool2d", "float16", [1, 32, 96, 96], kernel_size=3), 3, 1.3, 1.02
@@ -118,7 +118,7 @@ def vector_cases():
                                          stride=[1, 2, 2]), 2.3, 2.1, 1.2
     yield "apart line float16", window("max_pool1d", "float16", [4, 30, 1024], **twice), 2.5, 1.7, 1.02
     yield "apart line of 4 bfloat16", window("avg_pool1d", "bfloat16", [4, 64, 1024], kernel_size=4), 3.2, 1.5, 1.02
-    yield "apart around float16", around("float16", [2, 32, 64, 64]), 4.4, 1.9, 1.05
+    yield "apart around float16", around("float16", [2, 32, 64, 64]), 4.7, 1.9, 1.05
     yield "places float32", reduced("sum", "float32", [2, 16, 28, 2, 28, 2], [3, 5]), 1.7, 1.5, 1.02
     yield "places mean float16", reduced("mean", "float16", [2, 16, 14, 4, 16, 4], [3, 5]), 3.2, 1.2, 1.02
     yield "places three bfloat16", reduced("amax", "bfloat16", [4, 16, 2, 15, 2, 24, 2], [2, 4, 6]), 2.6, 1.3, 1.05

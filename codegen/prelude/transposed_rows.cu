@@ -1,7 +1,7 @@
 // Rows whose elements lie a line of memory apart, in shared memory as words of neighbouring elements (row_tiles for
 // such as follow one another).
 
-//@ part turned_rows : transposed_lines
+//@ part transposed_rows : transposed_lines
 // Where rows lie: kPitch words each, and kSkew more behind every kVector of them.
 template <int kVector, int kPitch, int kSkew>
 __device__ __forceinline__ int word_of_row(int row) {
