@@ -34,7 +34,7 @@ class GroupGraph {
   // Returns the live groups in an executable order.
   std::vector<GroupId> order() const;
 
-  // Returns the groups whose results `g` reads, each once, in reverse execution order.
+  // Returns the groups that make what `g` reads, each group once; the one that runs last comes first.
   std::vector<GroupId> producers(GroupId g) const;
   std::vector<GroupId> consumers(GroupId g) const;
   // Writes what `producers` returns into `found`, which the caller reuses to save allocations.

@@ -7,8 +7,8 @@
 //   product                have sums over K of two operands that run along different output
 //                          axes, all alike; rows may choose their matrix; also reductions to
 //                          one value per row, and any epilogue                                 linear in float32
-//   row_gemm         are a product whose whole rows, short enough for one block, are
-//                          reduced (row_gemm)                                                  layer_norm(linear + r)
+//   row_gemm               are a product, then reductions of its whole rows; a block holds a
+//                          row (schedule/gemm/row_gemm)                                        layer_norm(linear + r)
 //   attention              are two products with a softmax between (attention_form)            softmax(q k^T) v
 //   rows                   have reductions that depend on output axes only                     softmax, layer norm
 //   elements               anything else: one thread per element, with a loop per reduction    nested sums

@@ -46,8 +46,8 @@ class KernelWriter : public StatementBuilder {
   // Adds a TMA descriptor of the tensor, for reads or (`written`) for stores.
   std::string tensor_map(ValueId value, TensorMapBoxes boxes, bool written = false);
 
-  // Simplifies the statements and shortens their names; long lines will be broken. The last step before `finish`, for
-  // schedules whose declarations are all statements.
+  // Simplifies the statements, shortens their names, and lets `finish` break long lines. Call it just before `finish`.
+  // Every declaration must be a statement: a variable that `line()` declares is taken for a global name.
   void tidy();
 
   // Builds the kernel source. `cluster` is the cluster size along x, in blocks. The caller fills in the grid, the

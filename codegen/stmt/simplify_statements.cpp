@@ -7,7 +7,6 @@
 namespace fusec {
 namespace {
 
-
 using Wanted = std::map<std::string, std::string, std::less<>>;
 
 class Simplifier {

@@ -353,7 +353,8 @@ class StagedCopyPlanner : private TileSides {
       constexpr double kElement = 4, kQuotient = 3, kWord = 9, kPart = 16;
       const double each = elements_of_word(stored_.bits);
       item = kWord + each * (kElement + kQuotient * static_cast<double>(plan.stored.run.size() - 1));
-      // Words of which only a part is stored are two branches of a row, an element at a time.
+      // A row that does not begin and end at 4-byte words stores its first and last word element by element: two
+      // branches.
       if (each > 1 && (plan.stored.aligned < 4 || run_elements(plan.stored, plan.axes) * stored_.bits / 8 % 4 != 0))
         item += 2.0 * kPart * each * 32 * static_cast<double>(row_count(plan.stored, plan.axes)) / items;
     }
