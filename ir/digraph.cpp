@@ -16,7 +16,7 @@ namespace {
 
 using Colors = std::vector<boost::default_color_type>;  // by vertex; its pointer is Boost's map of colors
 
-// Keeps the path to the vertex at hand, and of the first edge back into that path the cycle.
+// Keeps the path from the root to the current vertex. The first edge back into the path closes the cycle.
 struct CycleVisitor : boost::default_dfs_visitor {
   std::vector<std::uint32_t>& path;
   std::vector<std::uint32_t>& cycle;

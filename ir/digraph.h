@@ -1,5 +1,5 @@
-// A directed graph of numbered vertices, as compressed sparse rows. Orders, cycles and reachability of nodes, groups
-// and vertices are found on it. Boost.Graph's algorithms run on it, too (ir/digraph_concepts.h).
+// A directed graph of numbered vertices, as compressed sparse rows, on which orders, cycles and reachable vertices are
+// found. Boost.Graph's algorithms run on it (ir/digraph_concepts.h).
 //
 //     0 ──▶ 2 ──▶ 1          first = {0, 1, 1, 2}, targets = {2, 1}
 //

@@ -208,7 +208,7 @@ void NodeReader::resolve_operands() {
 void NodeReader::report_cycle() const {
   std::vector<NodeId> cycle = find_cycle(needs_);  // against the flow of data
   std::ranges::reverse(cycle);
-  std::ranges::rotate(cycle, std::ranges::min_element(cycle));
+  std::rotate(cycle.begin(), std::ranges::min_element(cycle), cycle.end());
 
   std::string path;
   for (std::size_t i = 0; i < std::min(cycle.size(), kMostListed); ++i)

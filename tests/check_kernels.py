@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""check_kernels.py FUSEC FUSEC_RUN FAMILY... [--sample=N] [--seed=N] [--shard=I/N] [--only=TEXT] [--update] [--list]
+"""check_kernels.py FUSEC FUSEC_RUN FAMILY... [--sample=N] [--seed=N] [--shard=I/N] [--only=TEXT] [--keep=FOLDER]
+[--update] [--show] [--list]
 
 Kernels against their budgets: each row of the tables in tests/kernels is a model, its targets, and bounds on what its
 kernels launch, move and execute. A family is a table, tests/kernels/FAMILY.py, whose comment says what it demands. The
@@ -7,7 +8,8 @@ emulator executes and verifies the kernels. Unless a row says otherwise they hav
 memory. Status 77: no NVRTC.
 
 --sample: N rows of each family, of every group of its rows, chosen by the seed. NVRTC's time is measured only without
-it. --show prints the figures. --update writes the figures of recorded.json anew, which must not get worse."""
+it. --show prints the figures that are bounded. --update writes the figures of recorded.json anew and prints each that
+got worse: say in the commit why. --keep: a folder for the models that fail."""
 import argparse
 import importlib
 import json
@@ -63,6 +65,10 @@ def main():
     parser.add_argument("--show", action="store_true", help="print the figures that are bounded")
     parser.add_argument("--list", action="store_true", help="print the rows")
     options = parser.parse_args()
+    if options.update and (options.sample or options.shard != "1/1"):
+        parser.error("--update needs every target of a case: neither --sample nor --shard")
+    if options.sample and "nvrtc_time" in options.families:
+        parser.error("nvrtc_time is measured without --sample only")
     programs = Programs(options.fusec, options.fusec_run, with_times=not options.sample)
     with open(RECORDED, encoding="utf-8") as f:
         recorded = json.load(f)
@@ -82,8 +88,11 @@ def main():
                 try:
                     if options.update:
                         found[case.name] = worst(found.get(case.name, {}), run)
-                        known[case.name] = found[case.name]
-                    faults = faults_of(run, known.get(case.name, {}))
+                        for figure, value in found[case.name].items():
+                            before = recorded.get(family, {}).get(case.name, {}).get(figure, value)
+                            if value > before:
+                                print(f"worse {family}: {case.name}, {target}: {figure}: {shown(value)}, {shown(before)} before")
+                    faults = faults_of(run, {**known, **found}.get(case.name, {}))
                 except Wrong as wrong:
                     faults = [str(wrong)]
                 if faults and options.keep:
@@ -94,14 +103,14 @@ def main():
                 print(f"FAILED {family}: {case.name}, {target}: {fault}", flush=True)
             failures += bool(faults)
         if options.update and any(found.values()):
-            recorded[family] = {name: figures for name, figures in known.items() if figures}
+            recorded[family] = {name: figures for name, figures in {**known, **found}.items() if figures}
     if options.update:
         lines = [f"{json.dumps(family)}: {{\n" + ",\n".join(f"{json.dumps(n)}: {json.dumps(f)}" for n, f in rows.items()) + "\n}"
                  for family, rows in recorded.items()]
         with open(RECORDED, "w", encoding="utf-8") as f:
             f.write("{\n" + ",\n".join(lines) + "\n}\n")
     print(f"{', '.join(options.families)}: {count} kernels, {failures} failures")
-    return failures != 0
+    return failures != 0 or count == 0
 
 
 if __name__ == "__main__":

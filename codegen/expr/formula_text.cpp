@@ -5,7 +5,6 @@
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/identifiers.h"
 #include "codegen/expr/index_text.h"
-#include "ir/error.h"
 
 namespace fusec {
 namespace {

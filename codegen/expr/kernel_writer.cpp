@@ -255,7 +255,8 @@ void KernelWriter::tidy() {
   };
   each_parameter([&](const Parameter& p) {
     parameters.push_back(p.parameter.name);
-    for_each_word(p.type, [&](std::size_t first, std::size_t last) { taken.insert(p.type.substr(first, last - first)); });
+    for_each_word(p.type,
+                  [&](std::size_t first, std::size_t last) { taken.insert(p.type.substr(first, last - first)); });
   });
   const auto names = shorten_names(root_, parameters, wanted_, std::move(taken));
   each_parameter([&](Parameter& p) { p.parameter.name = names.at(p.parameter.name); });
@@ -301,6 +302,7 @@ void set_comment(KernelSource& source, std::vector<std::string> lines) {
 }
 
 KernelSource KernelWriter::finish(const std::vector<std::string>& comment, int threads, int min_blocks, int cluster) {
+  if (!complete()) throw InternalError("a body of emitted statements does not end");
   KernelSource source;
   for (const std::string& text : comment) source.comment += "// " + text + "\n";
   source.text = source.comment;

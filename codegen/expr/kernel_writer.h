@@ -74,7 +74,7 @@ class KernelWriter : public StatementBuilder {
   bool wide_;
   UniqueNames names_;
   std::map<std::string, std::string, std::less<>> wanted_;  // unique name -> preferred name
-  std::map<ValueId, std::size_t> tensors_;  // indices into inputs_ or outputs_
+  std::map<ValueId, std::size_t> tensors_;                  // indices into inputs_ or outputs_
   std::map<std::uint32_t, std::string> symbols_;
   std::set<ValueId> lane_stored_;  // by lanes in addition to TMA
   std::vector<Parameter> maps_, inputs_, outputs_, workspaces_, sizes_;

@@ -4,8 +4,8 @@
 
 #include "analysis/kernel/copy_expr.h"
 #include "analysis/kernel/loads.h"
-#include "schedule/movement/access_samples.h"
 #include "ir/type.h"
+#include "schedule/movement/access_samples.h"
 #include "schedule/target/target.h"
 
 namespace fusec {

@@ -187,8 +187,8 @@ class Vectorized {
   void open_iterations(const std::string& first, Body body, const IndexExpr& limit) {
     const std::string iteration = writer_.unique("turn");
     writer_.open_for("int", iteration, shape_.iterations, 0);
-    const std::string group = writer_.declared("const " + writer_.index_type(), "group",
-                                               CExpr(first) + CExpr(iteration) * shape_.threads);
+    const std::string group =
+        writer_.declared("const " + writer_.index_type(), "group", CExpr(first) + CExpr(iteration) * shape_.threads);
     const int each = shape_.threads * shape_.iterations;
     const bool whole = limit.is(0) || (!tail_ && proves_multiple_of(limit, each, kernel_.pool.bounds()));
     writer_.open_if(whole ? CExpr("true") : CExpr(group) < emitter_.index_text().tight(limit));
@@ -287,10 +287,6 @@ bool better_in_tiles(const StagedCopy& tiles, const Kernel& merged, double other
   const double stores = sectors_of_stores(merged), worse = tiles.conflicts > kFewConflicts ? 4 : 2;
   return otherwise + stores > worse * (least + stores);
 }
-
-}  // namespace
-
-namespace {
 
 KernelSource schedule_pointwise(const Kernel& given, const Graph& graph, const Target& target,
                                 ScheduleChoice& choices) {

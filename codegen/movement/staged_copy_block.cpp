@@ -41,10 +41,6 @@ CExpr where(bool wanted, const CExpr& condition) {
   return wanted ? condition : "true";
 }
 
-std::int64_t turns_of(std::int64_t all, std::int64_t each) {
-  return (all + each - 1) / each;
-}
-
 }  // namespace
 
 StagedCopyBlock::StagedCopyBlock(const StagedCopy& plan, const Graph& graph)
@@ -156,7 +152,8 @@ CExpr StagedCopyBlock::find_row(const TileRows& rows, const CExpr& row, Coordina
 
 // One piece after the other, whatever its row.
 void StagedCopyBlock::over_all_pieces(const TileRows& rows, int pieces, int unrolled, const RowBody& body) {
-  const std::int64_t count = row_count(rows, plan_.axes), all = count * pieces, turns = turns_of(all, plan_.threads);
+  const std::int64_t count = row_count(rows, plan_.axes), all = count * pieces,
+                     turns = ceil_quotient(all, plan_.threads);
   const CExpr turn = open_turns(turns, unrolled);
   const CExpr piece = declared_int("piece", CExpr("threadIdx.x") + turn * plan_.threads);
   writer_.open_if(where(turns * plan_.threads > all, piece < all));
@@ -182,13 +179,13 @@ void StagedCopyBlock::over_pieces(const TileRows& rows, int pieces, int unrolled
     over_all_pieces(rows, pieces, unrolled, body);
     return emitter_.rewind(mark);
   }
-  const std::int64_t at_once = plan_.threads / lanes, turns = turns_of(count, at_once);
+  const std::int64_t at_once = plan_.threads / lanes, turns = ceil_quotient(count, at_once);
   const CExpr first = declared_int("first_row", quotient("threadIdx.x", lanes));
   const CExpr lane = declared_int(lanes < pieces ? "lane" : "piece", CExpr("threadIdx.x") - first * lanes);
   Coordinates at;
   const auto over_row = [&](const CExpr& condition) {
     if (lanes == pieces) return body(at, condition, lane);
-    const std::int64_t steps = turns_of(pieces, lanes);
+    const std::int64_t steps = ceil_quotient(pieces, lanes);
     writer_.open_if(condition);
     const CExpr step = open_turns(steps, unrolled);
     const CExpr piece = declared_int("piece", lane + step * lanes);
@@ -273,8 +270,7 @@ void StagedCopyBlock::copy_rows(const StagedOperand& operand) {
   over_pieces(rows, pieces, 4, 0, [&](const Coordinates& at, CExpr condition, const CExpr& piece) {
     const CExpr distance = offset(at, [&](std::size_t i) { return bytes_text(rows.steps[i], operand.bits); });
     const CExpr in_memory = declared_behind(kBytesAt, "row_first", first, distance);
-    const CExpr place =
-        declared_int("behind", piece * 16 - (rows.aligned < from ? bytes_behind(from, in_memory) : 0));
+    const CExpr place = declared_int("behind", piece * 16 - (rows.aligned < from ? bytes_behind(from, in_memory) : 0));
     if (rows.aligned < from) condition = condition && place > -16;
     if (!whole) condition = condition && place < of_row;
     const CExpr to = tile + offset(at, [&](std::size_t i) { return place_of(operand, i); });

@@ -13,7 +13,7 @@
 
 namespace fusec {
 
-CExpr quotient(const CExpr& of, std::int64_t by);  // of what is below 65536
+CExpr quotient(const CExpr& of, std::int64_t by);  // of / by, exact while their product is below 2^32
 
 class StagedCopyBlock {
  public:

@@ -46,7 +46,7 @@ class StagedCopyEmitter : private StagedCopyBlock {
     emitter_.rewind(tile_mark_);
     std::int64_t items = 1;
     for (const ItemDigit& digit : plan_.items) items *= digit.count;
-    const std::int64_t turns = (items + plan_.threads - 1) / plan_.threads, last = plan_.items.back().count;
+    const std::int64_t turns = ceil_quotient(items, plan_.threads), last = plan_.items.back().count;
     const bool once = plan_.threads % (items / last) == 0;  // only the last digit differs among turns
     const int unrolled = plan_.planes > 1 ? 2 : 4;
     const CExpr turn = open_turns(once ? 1 : turns, unrolled);
@@ -87,7 +87,7 @@ class StagedCopyEmitter : private StagedCopyBlock {
     writer_.end();
     writer_.end();
   }
-  bool is_lane(std::size_t i) const { return plan_.width > 1 && plan_.axes[i].axis == kernel_.outputs[0].axes.back(); }
+  bool is_lane(std::size_t i) const { return plan_.width > 1 && i == stored_axis(); }
   std::size_t stored_axis() const {
     const auto at = std::ranges::find(plan_.axes, kernel_.outputs[0].axes.back(), &TileAxis::axis);
     return static_cast<std::size_t>(at - plan_.axes.begin());
@@ -173,33 +173,33 @@ class StagedCopyEmitter : private StagedCopyBlock {
     writer_.use("words");
     const IndexExpr position = simplify(flat_index(result.type.shape, result.index), bounds_);
     const std::string name = writer_.preferred_name(result.value);
-    const CExpr first = declared(type, name + "_first",
-                                 CExpr(writer_.output(result.value)) + emitter_.index_text().tight(position));
+    const CExpr first =
+        declared(type, name + "_first", CExpr(writer_.output(result.value)) + emitter_.index_text().tight(position));
     const std::int64_t run = run_elements(rows, plan_.axes);
     const bool whole = run_bytes(rows, element_bits).is(run * bytes);
-    const CExpr length = whole && run % each == 0 && run * bytes % kSectorBytes == 0
-                             ? CExpr(run)
-                             : CExpr(writer_.declared("const int", name + "_length", run_bytes(rows, element_bits) / bytes));
-    const int words = row_bytes(rows, plan_.axes, element_bits, kSectorBytes) / std::max(4, bytes);
-    over_pieces(rows, words, 4, plan_.store_lanes,
-                [&](const Coordinates& row, const CExpr& condition, const CExpr& word) {
-                  coordinates_ = row;
-                  const CExpr distance =
-                      offset(row, [&](std::size_t i) { return CExpr(emitter_.index_text().tight(rows.steps[i])); });
-                  const CExpr to = declared_behind(type, "run_first", first, distance);
-                  CExpr place = word * each;
-                  if (rows.aligned < kSectorBytes)
-                    place = place - call("bytes_behind<" + std::to_string(kSectorBytes) + ">", {to}) / bytes;
-                  const CExpr at = declared_int("at", place);
-                  for (const StagedOperand& operand : plan_.operands)
-                    rows_[operand.load] =
-                        declared("const unsigned char* const", "row_at",
-                                 tiles_.at(operand.load) +
-                                     offset(row, [&](std::size_t i) { return step_of(operand, i); }));
-                  writer_.open_if(condition);
-                  store_word(to, at, length, each);
-                  writer_.end();
-                });
+    const CExpr length =
+        whole && run % each == 0 && run * bytes % kSectorBytes == 0
+            ? CExpr(run)
+            : CExpr(writer_.declared("const int", name + "_length", run_bytes(rows, element_bits) / bytes));
+    const int words = words_of_row(rows, plan_.axes, element_bits);
+    over_pieces(
+        rows, words, 4, plan_.store_lanes, [&](const Coordinates& row, const CExpr& condition, const CExpr& word) {
+          coordinates_ = row;
+          const CExpr distance =
+              offset(row, [&](std::size_t i) { return CExpr(emitter_.index_text().tight(rows.steps[i])); });
+          const CExpr to = declared_behind(type, "run_first", first, distance);
+          CExpr place = word * each;
+          if (rows.aligned < kSectorBytes)
+            place = place - call("bytes_behind<" + std::to_string(kSectorBytes) + ">", {to}) / bytes;
+          const CExpr at = declared_int("at", place);
+          for (const StagedOperand& operand : plan_.operands)
+            rows_[operand.load] =
+                declared("const unsigned char* const", "row_at",
+                         tiles_.at(operand.load) + offset(row, [&](std::size_t i) { return step_of(operand, i); }));
+          writer_.open_if(condition);
+          store_word(to, at, length, each);
+          writer_.end();
+        });
   }
 
   void store_word(const CExpr& to, const CExpr& at, const CExpr& length, int each) {
@@ -227,9 +227,8 @@ class StagedCopyEmitter : private StagedCopyBlock {
       writer_.open_else();
       const std::string place = writer_.unique("place");
       writer_.open_for("int", place, call("min", {at + each, length}), 1, call("max", {at, 0}));
-      with_value(divided(place), 0, [&](const std::string& value) {
-        writer_.assign(element(to, place), narrow(dtype, value));
-      });
+      with_value(divided(place), 0,
+                 [&](const std::string& value) { writer_.assign(element(to, place), narrow(dtype, value)); });
       writer_.end();
     }
     writer_.end();

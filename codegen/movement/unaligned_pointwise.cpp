@@ -8,7 +8,6 @@
 #include "analysis/kernel/axis_merging.h"
 #include "analysis/kernel/copy_expr.h"
 #include "analysis/kernel/loads.h"
-#include "schedule/movement/access_samples.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/access/vectorized_loads.h"
 #include "codegen/movement/split_axes.h"
@@ -17,6 +16,7 @@
 #include "ir/type.h"
 #include "schedule/kernel_forms.h"
 #include "schedule/layout/memory_access.h"
+#include "schedule/movement/access_samples.h"
 #include "schedule/target/target.h"
 
 namespace fusec {

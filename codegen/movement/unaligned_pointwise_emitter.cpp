@@ -100,8 +100,7 @@ class UnalignedPointwiseEmitter {
       group_ = declared("group", select(in_range_, group_, text(plan_.groups - 1)));
       wanted_ = in_range_;
     }
-    if (tail_)
-      wanted_ = declared_bool("all", in_range_ && group_ * plan_.width + plan_.width <= text(plan_.total));
+    if (tail_) wanted_ = declared_bool("all", in_range_ && group_ * plan_.width + plan_.width <= text(plan_.total));
   }
 
   void read_one_row() {
@@ -143,10 +142,9 @@ class UnalignedPointwiseEmitter {
       together.emplace_back();
       if (plan_.together[i] == 0) continue;
       writer_.use("windows");
-      together.back() =
-          VectorStore::elsewhere(emitter_, output, plan_.width * plan_.planes,
-                                 "store_vectors_together<" + std::to_string(plan_.together[i]) + ">",
-                                 {writer_.output(output.value), cast("int", vector_number(i)), wanted_});
+      together.back() = VectorStore::elsewhere(emitter_, output, plan_.width * plan_.planes,
+                                               "store_vectors_together<" + std::to_string(plan_.together[i]) + ">",
+                                               {writer_.output(output.value), cast("int", vector_number(i)), wanted_});
     }
     for (int plane = 0; plane < plan_.planes; ++plane) {
       const ExprEmitter::Mark mark = emitter_.mark();
@@ -168,8 +166,7 @@ class UnalignedPointwiseEmitter {
     left_in_row_ = declared("left", length - column);
     if (std::ranges::any_of(plan_.reads, &UnalignedPlan::Read::next_row))
       some_cross_rows_ = declared_bool("some_cross", call("__any_sync", {"~0u", left_in_row_ < plan_.width}));
-    const CExpr next =
-        declared("next", select(row + 1 < text(point_count(kernel_.pool, plan_.outer)), row + 1, row));
+    const CExpr next = declared("next", select(row + 1 < text(point_count(kernel_.pool, plan_.outer)), row + 1, row));
     emitter_.bind(plan_.group, group_.text());
     emitter_.emit_independent(roots_of(kernel_));
     const std::vector<ExprId> of_rows = values_of_rows();
@@ -221,11 +218,10 @@ class UnalignedPointwiseEmitter {
     const auto [known, fresh] = joined_.try_emplace({first.text(), second->text()});
     const ExprNode& n = kernel_.pool[window.load];
     if (fresh)
-      known->second = writer_.declared("const " + words_type(window), writer_.preferred_name(n.source) + "_w",
-                                       select(some_cross_rows_,
-                                              call("first_of<" + std::to_string(bits(n.dtype)) + ">",
-                                                   {first, *second, left_in_row_}),
-                                              first));
+      known->second = writer_.declared(
+          "const " + words_type(window), writer_.preferred_name(n.source) + "_w",
+          select(some_cross_rows_,
+                 call("first_of<" + std::to_string(bits(n.dtype)) + ">", {first, *second, left_in_row_}), first));
     first = known->second;
     second.reset();
   }
@@ -414,7 +410,8 @@ class UnalignedPointwiseEmitter {
                                : call("element<" + std::to_string(bits(dtype)) + ">", {of, at});
     };
     const auto& [first, second] = words->second;
-    return value_of_bits(dtype, (second ? select(in_next_row_, raw(*second), raw(first)) : raw(first)).tight(), writer_);
+    return value_of_bits(dtype, (second ? select(in_next_row_, raw(*second), raw(first)) : raw(first)).tight(),
+                         writer_);
   }
 
   // The elements that are left, one by one.
@@ -438,7 +435,7 @@ class UnalignedPointwiseEmitter {
   const int threads_;
   KernelWriter writer_;
   ExprEmitter emitter_, single_;
-  int group_stride_ = 1;                   // how many threads further the next group is
+  int group_stride_ = 1;  // how many threads further the next group is
   CExpr group_, in_range_ = "true", wanted_ = "true";
   CExpr left_in_row_, in_next_row_;
   CExpr some_cross_rows_;                 // some thread of the warp has lanes of two rows
@@ -447,9 +444,10 @@ class UnalignedPointwiseEmitter {
   std::map<ExprId, std::vector<CExpr>> of_rows_;
   std::map<std::pair<int, ExprId>, CExpr> words_of_planes_;
   std::map<ExprId, std::pair<CExpr, std::optional<CExpr>>> words_;  // of this row, and of the next one where it has any
-  std::map<ExprId, std::pair<std::optional<CExpr>, std::optional<CExpr>>> guards_;  // of windows: of one row, and of two
-  std::map<std::pair<std::string, std::string>, CExpr> joined_;                     // such words of two rows
-  std::vector<std::pair<UnalignedLoad, CExpr>> read_;                               // so far, of one row
+  std::map<ExprId, std::pair<std::optional<CExpr>, std::optional<CExpr>>>
+      guards_;                                                   // of windows: of one row, and of two
+  std::map<std::pair<std::string, std::string>, CExpr> joined_;  // such words of two rows
+  std::vector<std::pair<UnalignedLoad, CExpr>> read_;            // so far, of one row
 };
 
 }  // namespace

@@ -25,6 +25,7 @@ struct Registers {};
 // `one`, `other`: where the first and the second eight go.
 template <int kFirst, int kEights, int kLower, int kApart, int kAt = 0>
 __device__ __forceinline__ void store_registers(unsigned one, unsigned other) {
+  static_assert(kEights % 2 == 0, "a statement stores two eights");
   asm volatile(
       "st.shared.v2.b32 [%0+%2], {sum%4, sum%5};\nst.shared.v2.b32 [%0+%3], {sum%6, sum%7};\n"
       "st.shared.v2.b32 [%1+%2], {sum%8, sum%9};\nst.shared.v2.b32 [%1+%3], {sum%10, sum%11};"

@@ -14,7 +14,7 @@ __device__ __forceinline__ void copy_vector(unsigned to, const unsigned char* fr
 __device__ __forceinline__ void wait_for_vectors() {
   asm volatile("cp.async.wait_all;" : : : "memory");
 }
-// What is below 65536 by a number that is, too.
+// `of` / kBy, exact while their product is below 2^32.
 template <unsigned kBy>
 __device__ __forceinline__ unsigned quotient(unsigned of) {
   return (kBy & (kBy - 1)) == 0 ? of / kBy : __umulhi(of, (unsigned)(((1ull << 32) + kBy - 1) / kBy));

@@ -1,5 +1,5 @@
-// Expressions of emitted CUDA C++ as values. Operators simplify while they build, so that emitted code has no `0 * 2` and
-// no `x - 0`, and a schedule can ask whether something is 0.
+// Expressions of emitted CUDA C++ as values. Operators simplify while they build, so that emitted code has no `0 * 2`
+// and no `x - 0`, and a schedule can ask whether something is 0.
 //
 //   const CExpr place = piece * 16 + start;    with start = 0:   piece * 16
 //
@@ -34,7 +34,7 @@ class CExpr {
   CExpr() : CExpr(0) {}
   CExpr(std::integral auto value) : node_(integer(static_cast<std::int64_t>(value))) {}  // NOLINT: reads as a literal
   // A leaf. An integer or a name is recognized as one.
-  CExpr(std::string_view text);  // NOLINT
+  CExpr(std::string_view text);                                      // NOLINT
   CExpr(const std::string& text) : CExpr(std::string_view(text)) {}  // NOLINT
   CExpr(const char* text) : CExpr(std::string_view(text)) {}         // NOLINT
 

@@ -7,8 +7,6 @@
 namespace fusec {
 namespace {
 
-
-
 // Where to break a line that is too long: at the space with the fewest brackets around it, the last one of several. The
 // text has no other place before `least`.
 std::size_t break_of(std::string_view text, std::size_t least, std::size_t most) {
@@ -51,8 +49,7 @@ class Printer {
     for (int indent = depth;; indent = depth + 2) {
       const auto before = static_cast<std::size_t>(2 * indent);
       const bool fits = columns_ == 0 || before + text.size() <= columns_;
-      const std::size_t at =
-          fits ? std::string::npos : break_of(text, 20, columns_ - std::min(columns_ - 40, before));
+      const std::size_t at = fits ? std::string::npos : break_of(text, 20, columns_ - std::min(columns_ - 40, before));
       line(text.substr(0, at), indent);
       if (at == std::string::npos) return;
       text.erase(0, at + 1);
@@ -101,8 +98,6 @@ class Printer {
         return line("}", depth);
       case Statement::Kind::kReturn:
         return line("return;", depth);
-      case Statement::Kind::kComment:
-        return line("// " + s.text, depth);
     }
   }
 

@@ -17,7 +17,8 @@ void declared_in(const Statements& statements, std::set<std::string, std::less<>
 
 class Namer {
  public:
-  Namer(const Names& wanted, std::set<std::string, std::less<>> visible) : wanted_(wanted), visible_(std::move(visible)) {}
+  Namer(const Names& wanted, std::set<std::string, std::less<>> visible)
+      : wanted_(wanted), visible_(std::move(visible)) {}
 
   void name(const std::string& so_far) {
     const auto wish = wanted_.find(so_far);

@@ -24,7 +24,7 @@ void for_each_use(const Statements& statements, const std::function<void(std::st
     for_each_word(text, [&](std::size_t first, std::size_t last) { visit(text.substr(first, last - first)); });
   };
   for (const Statement& s : statements) {
-    if (s.kind != Statement::Kind::kComment) in_text(s.text);
+    in_text(s.text);
     for (const CExpr& e : s.operands) for_each_leaf(e, [&](const CExpr& leaf) { in_text(leaf.word()); });
     for_each_use(s.body, visit);
     for_each_use(s.otherwise, visit);

@@ -24,13 +24,13 @@ struct Statement {
     kIf,       // if (operands[0]) { body } else { otherwise }
     kFor,      // for (text name = operands[0]; name < operands[1]; ++name) { body }
     kReturn,   // return;
-    kComment,  // // text
   };
   Kind kind;
   std::string text = "", name = "", end = "";
   std::vector<CExpr> operands = {};
-  int count = 0;                   // kDeclare: elements of an array; 0: no array
-  std::optional<int> unroll = {};  // kFor: 0 copies the body for every iteration, n for n of them; nothing: as compilers do
+  int count = 0;  // kDeclare: elements of an array; 0: no array
+  std::optional<int> unroll =
+      {};  // kFor: 0 copies the body for every iteration, n for n of them; nothing: as compilers do
   std::vector<Statement> body = {}, otherwise = {};
 };
 

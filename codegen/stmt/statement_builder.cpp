@@ -4,10 +4,8 @@
 
 namespace fusec {
 
-
-
 void StatementBuilder::add(Statement statement) {
-  Statements& body = open_.empty()           ? root_
+  Statements& body = open_.empty()          ? root_
                      : open_.back().in_else ? open_.back().statement.otherwise
                                             : open_.back().statement.body;
   body.push_back(std::move(statement));
@@ -31,10 +29,6 @@ void StatementBuilder::assign(const CExpr& target, const CExpr& value) {
 
 void StatementBuilder::run(const CExpr& called) {
   add({.kind = Statement::Kind::kRun, .operands = {called}});
-}
-
-void StatementBuilder::comment(std::string_view text) {
-  add({.kind = Statement::Kind::kComment, .text = std::string(text)});
 }
 
 void StatementBuilder::stop() {

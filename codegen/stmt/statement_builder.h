@@ -24,7 +24,6 @@ class StatementBuilder {
   void declare_array(std::string_view type, std::string_view name, int count);  // count 0: a variable without a value
   void assign(const CExpr& target, const CExpr& value);
   void run(const CExpr& called);
-  void comment(std::string_view text);
   void stop();  // return;
 
   void open_if(const CExpr& condition);
@@ -40,6 +39,7 @@ class StatementBuilder {
   void blank() { line(""); }
 
   const Statements& statements() const { return root_; }
+  bool complete() const { return open_.empty(); }  // every body has ended
 
  protected:
   Statements root_;

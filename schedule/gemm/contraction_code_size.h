@@ -33,7 +33,8 @@ struct ContractionCodeSize {
   }
 };
 
-// The code size of a kernel with a contraction: as a skinny GEMM, and with these tiles; null for gathered elements.
+// The code size of a skinny GEMM, and of a contraction with the tiles of `gemm`. Null: its elements are loaded one by
+// one.
 ContractionCodeSize skinny_gemm_code_size(const Kernel& kernel, const Contraction& contraction,
                                           const SkinnyGemmForm& form);
 ContractionCodeSize contraction_code_size(const Kernel& shaped, const Contraction& contraction, const GemmForm* gemm,

@@ -143,8 +143,7 @@ struct UnitOnTarget {
 // `rows`: the candidates that the kernel would have in the launch, if it has rows.
 double code_of_light(const KernelPlanner& planner, const RowCandidates* rows) {
   if (rows) return light_code_size(*rows, planner.graph());
-  const bool of_rows = planner.form().form == KernelForm::kRowReduction;
-  const Gemv* vector = of_rows ? planner.gemv() : nullptr;
+  const Gemv* vector = planner.gemv();
   if (!vector) return light_code_size(planner.kernel(), planner.graph());
   const ContractionMatch& match = vector->answer;
   return skinny_gemm_code_size(match.kernel ? *match.kernel : planner.kernel(), *match.contraction, vector->form).sum();
@@ -285,10 +284,9 @@ std::vector<std::vector<std::uint32_t>> launches_of(const std::vector<LoweredUni
     if (!forms[u] || !on_target[u].folded.empty() || on_target[u].is_folded) continue;
     const Kernel& kernel = units[u].kernel;
     const KernelPlanner planner(kernel, *forms[u], graph, target);
-    const bool of_rows = forms[u]->form == KernelForm::kRowReduction;
-    const RowLaunch launch = of_rows ? planner.row_launch() : RowLaunch{};
+    const RowLaunch launch = planner.row_launch();
     on_target[u].launches = static_cast<std::size_t>(launch.launches);
-    const RowCandidates* rows = of_rows && !planner.gemv() ? planner.rows() : nullptr;
+    const RowCandidates* rows = planner.gemv() ? nullptr : planner.rows();
     if (launch.blocks_per_row > 1) {
       const Target shared = as_seen_in_shared_launch(target);
       const RowCandidates* alongside = KernelPlanner(kernel, *forms[u], graph, shared).rows();

@@ -49,8 +49,8 @@ class TrialMemory {
     return distinguishes_forms_ ? result.form_seconds : result.seconds;
   }
 
-  // Who reads what and the facts of formulas, where the graph changes no more: the passes that ask share them.
-  // Otherwise each finds out for itself.
+  // Keeps the uses of values and the facts of formulas for all passes. Call it once the graph no longer changes;
+  // without it each pass finds them itself.
   void keep_uses_and_facts(const Graph& graph) {
     uses_ = std::make_shared<const Uses>(uses_of(graph));
     facts_ = std::make_shared<FactsMemory>();

@@ -312,12 +312,11 @@ class StagedCopyPlanner : private TileSides {
 
   double items_of(const StagedCopy& plan, double points) const {
     if (width_ > 0) return points / (width_ * plan.planes);
-    return static_cast<double>(row_count(plan.stored, plan.axes)) *
-           (row_bytes(plan.stored, plan.axes, stored_.bits, kSectorBytes) / std::max(4, stored_.bits / 8));
+    return static_cast<double>(row_count(plan.stored, plan.axes)) * words_of_row(plan.stored, plan.axes, stored_.bits);
   }
   double busy(const StagedCopy& plan, double points, int threads) const {
     if (width_ == 0) {
-      const int pieces = row_bytes(plan.stored, plan.axes, stored_.bits, kSectorBytes) / std::max(4, stored_.bits / 8);
+      const int pieces = words_of_row(plan.stored, plan.axes, stored_.bits);
       return row_threads(row_count(plan.stored, plan.axes), pieces, threads, plan.store_lanes).busy;
     }
     const auto items = static_cast<std::int64_t>(items_of(plan, points) + 0.5);

@@ -82,6 +82,9 @@ struct StagedCopy {
 std::int64_t run_elements(const TileRows& rows, const std::vector<TileAxis>& axes);
 std::int64_t row_count(const TileRows& rows, const std::vector<TileAxis>& axes);
 int row_bytes(const TileRows& rows, const std::vector<TileAxis>& axes, int element_bits, int from);
+// Words of 4 bytes, or elements that are larger, that a row of the result is stored as, from a sector's begin on.
+int words_of_row(const TileRows& rows, const std::vector<TileAxis>& axes, int element_bits);
+std::int64_t ceil_quotient(std::int64_t a, std::int64_t b);
 
 // How threads take the pieces of rows: so many neighbours each row, several rows at a time; 0: one piece after the
 // other, whatever its row.

@@ -23,19 +23,28 @@ int row_bytes(const TileRows& rows, const std::vector<TileAxis>& axes, int eleme
   return static_cast<int>((bytes + from - 1) / from) * from;
 }
 
+int words_of_row(const TileRows& rows, const std::vector<TileAxis>& axes, int element_bits) {
+  return row_bytes(rows, axes, element_bits, kSectorBytes) / std::max(4, element_bits / 8);
+}
+
+std::int64_t ceil_quotient(std::int64_t a, std::int64_t b) {
+  return (a + b - 1) / b;
+}
+
 RowThreads row_threads(std::int64_t rows, int pieces, int threads, int wanted_lanes) {
-  const auto turns = [](std::int64_t all, std::int64_t each) { return (all + each - 1) / each; };
   const auto busy = [&](std::int64_t iterations) {
     return static_cast<double>(rows * pieces) / static_cast<double>(iterations * threads);
   };
   if (wanted_lanes > 0)
-    return {.lanes = wanted_lanes, .busy = busy(turns(rows, threads / wanted_lanes) * turns(pieces, wanted_lanes))};
-  RowThreads best{.busy = busy(turns(rows * pieces, threads))};
+    return {.lanes = wanted_lanes,
+            .busy = busy(ceil_quotient(rows, threads / wanted_lanes) * ceil_quotient(pieces, wanted_lanes))};
+  RowThreads best{.busy = busy(ceil_quotient(rows * pieces, threads))};
   if (rows == 1) return best;
   constexpr double kAsBusy = 0.8;
   for (const int lanes : {pieces > kWarpLanes ? kWarpLanes : pieces, pieces}) {
     if (lanes > threads) continue;
-    const RowThreads of_rows{.lanes = lanes, .busy = busy(turns(rows, threads / lanes) * turns(pieces, lanes))};
+    const RowThreads of_rows{.lanes = lanes,
+                             .busy = busy(ceil_quotient(rows, threads / lanes) * ceil_quotient(pieces, lanes))};
     if (of_rows.busy >= kAsBusy * best.busy) return of_rows;
   }
   return best;
@@ -63,7 +72,7 @@ void find_elements(const std::vector<std::size_t>& along, const std::vector<Tile
 // `each` accesses of every sampled warp; `add` gets the first of them, the lane and the item's number.
 template <class Add>
 std::vector<LaneAccess> sampled_accesses(std::int64_t items, int each, std::size_t axes, Add add) {
-  const std::int64_t warps = (items + kWarpLanes - 1) / kWarpLanes, seen = std::min(kWarps, warps);
+  const std::int64_t warps = ceil_quotient(items, kWarpLanes), seen = std::min(kWarps, warps);
   std::vector<LaneAccess> accesses(static_cast<std::size_t>(seen * each));
   for (LaneAccess& access : accesses) access.elements.resize(kWarpLanes * axes, 0);
   for (std::int64_t warp = 0; warp < seen; ++warp)
@@ -173,7 +182,7 @@ std::vector<LaneAccess> reading_accesses(const StagedCopy& plan, int result_bits
   }
   const TileRows& rows = plan.stored;
   const int each = elements_of_word(result_bits), bytes = result_bits / 8;
-  const int words = row_bytes(rows, axes, result_bits, kSectorBytes) / std::max(4, bytes);
+  const int words = words_of_row(rows, axes, result_bits);
   const int skew = rows.aligned < kSectorBytes ? kVectorBytes / bytes : 0;
   const std::int64_t run = run_elements(rows, axes), count = row_count(rows, axes);
   const int taken = plan.store_lanes > 0 ? std::min(plan.store_lanes, words) : words;  // of a row, one after the other

@@ -10,10 +10,6 @@
 
 namespace fusec {
 
-std::int64_t ceil_quotient(std::int64_t a, std::int64_t b) {
-  return (a + b - 1) / b;
-}
-
 bool has_axis(const std::vector<std::size_t>& axes, std::size_t i) {
   return std::ranges::find(axes, i) != axes.end();
 }
@@ -126,14 +122,16 @@ TileSides::TileSides(Kernel kernel, const Graph& graph, int width)
       samples_(kernel_, graph),
       axes_(kernel_.outputs[0].axes),
       stored_{.position = position_of(kernel_.outputs[0], kernel_.pool), .bits = bits(kernel_.outputs[0].type.dtype)} {}
+
 bool TileSides::is_stored_axis(std::uint32_t axis) const {
   return axis == axes_.back() || (width_ > 1 && axis == axes_[axes_.size() - 2]);
 }
 
-// Vectors: loads that cross the last axis.
 bool TileSides::mentions_axis(ExprId expr, std::uint32_t axis) const {
   return std::ranges::binary_search(dependences(kernel_.pool)[expr], axis);
 }
+
+// For plan_staged_vectors: stages the loads that cross the last axis.
 bool TileSides::find_crossing() {
   Crossings crossings(kernel_, graph_);
   for (const ExprId id : reachable(kernel_.pool, roots_of(kernel_))) {
@@ -265,8 +263,6 @@ std::vector<std::size_t> TileSides::order_of(const TileSide& side) const {
   }
   return order;
 }
-
-// So many elements of each axis as make rows of that many bytes: the last one in equal parts, or in parts that are
 
 double TileSides::sectors_of(const TileExtents& extents) const {
   double sectors = unstaged_sectors_ + sectors_of(stored_, extents);

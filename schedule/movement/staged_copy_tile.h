@@ -75,6 +75,5 @@ class TileSides {
 
 IndexExpr position_of(const KernelOutput& output, const ExprPool& pool);
 bool has_axis(const std::vector<std::size_t>& axes, std::size_t i);
-std::int64_t ceil_quotient(std::int64_t a, std::int64_t b);
 
 }  // namespace fusec

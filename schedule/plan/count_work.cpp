@@ -189,7 +189,7 @@ void count_contraction(const KernelPlanner& planner, WorkCounter& count, Work& w
   const GemmForm* gemm = planner.gemm();
   ContractionTiles tile = gemm ? tiles_of(*gemm) : tiles_of(contraction);
   const bool whole = kernel.pool[contraction.loops[0].terms[0].reduction].type == ScalarType::kInt32;
-  // The tiles taken count; of other kernels only whether warpgroups multiply.
+  // With `of_tiles` the chosen tiles are counted; otherwise only whether warpgroups multiply matters.
   const bool of_tiles = gemm ? can_split_k(kernel.pool, contraction, *gemm, target)
                              : whole || of_float8(kernel.pool, contraction) || kernel.numerics.allow_tf32 ||
                                    has_few_tiles_and_large_k(kernel.pool, contraction, target);

@@ -1,5 +1,5 @@
-// What a kernel is: the schedule that made it, and the unit that multiplies. A plan decides both; emitted kernels keep
-// them (KernelSource::schedule), so that no condition compares names.
+// The schedule of a kernel, and the unit that multiplies. Conditions compare these values, not names. A plan has them
+// (KernelPlan::schedule), each emitter sets them (KernelSource::schedule), and a test holds one against the other.
 #pragma once
 
 #include <cstdint>

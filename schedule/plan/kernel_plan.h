@@ -24,7 +24,7 @@
 
 namespace fusec {
 
-// Elements alone. Movement decides the rest as it emits (codegen/movement/pointwise).
+// No reduction. The emitter chooses vectors and staging (codegen/movement/pointwise).
 struct PointwisePlan {
   std::optional<SlidingWindow> windows = {};  // taken unless vectors of coarsened threads are better
 };

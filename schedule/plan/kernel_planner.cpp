@@ -122,7 +122,6 @@ const GemmForm& as_gemm(const GemmForm& form) {
 // A GEMM, or a convolution, in copied tiles.
 template <typename Form>
 void plan_in_tiles(const KernelPlanner& planner, Form form, KernelPlan& plan) {
-  plan.schedule.kind = planner.kind_of_tiles();
   const TileCandidate taken = take(planner.warpgroups(), form.ranking, form.cycles, plan.choice);
   if (taken.wide) return plan_by_warpgroups(*taken.wide, as_gemm(form), plan);
   form.tiles = taken.tiles;
@@ -152,14 +151,14 @@ void plan_images(const std::vector<WarpgroupGemms>& wide, const JoinedConvolutio
 void plan_tiles(const KernelPlanner& planner, KernelPlan& plan) {
   const Kernel& kernel = planner.shaped();
   const Contraction& contraction = *planner.form().contraction;
-  plan.schedule = {KernelKind::kContraction, mma_if(contraction.tensor_dtype.has_value())};
-  plan.detail = ContractionPlan{};
-  const KernelKind kind = planner.kind_of_tiles();
+  const KernelKind kind = plan.schedule.kind;
   if (kind == KernelKind::kGemm) return plan_in_tiles(planner, *planner.gemm(), plan);
   const bool gathers = !needs_wide_index(kernel, planner.graph(), point_count(kernel.pool, kernel.outputs.at(0).axes));
   const bool convolves = kind == KernelKind::kConvolution;
   if (convolves && gathers) return plan_in_tiles(planner, *planner.convolution(), plan);
   if (convolves) plan.why_not_better = "positions of its gathered operands need 64 bits";
+  plan.schedule = {KernelKind::kContraction, mma_if(contraction.tensor_dtype.has_value())};
+  plan.detail = ContractionPlan{};
   plan_images(
       convolves ? rank_warpgroup_images(planner.graph(), kernel, contraction, planner.target()) : planner.warpgroups(),
       gathers ? planner.joined() : nullptr, plan);
@@ -167,11 +166,12 @@ void plan_tiles(const KernelPlanner& planner, KernelPlan& plan) {
 
 KernelKind kind_of_rows(const RowPlan& plan) {
   const RowCandidates& all = *plan.candidates;
-  std::size_t together = all.transposed.size() + all.multi_row.size();
-  if (plan.taken < together) return KernelKind::kRowReduction;
-  if (all.strided && plan.taken == together++) return KernelKind::kColumnReduction;
-  return all.layouts[plan.taken - together].reduction_group == ReductionGroup::kColumn ? KernelKind::kColumnReduction
-                                                                                       : KernelKind::kRowReduction;
+  const std::size_t before = all.transposed.size() + all.multi_row.size();
+  if (plan.taken < before) return KernelKind::kRowReduction;
+  const std::size_t place = plan.taken - before;
+  if (all.strided && place == 0) return KernelKind::kColumnReduction;
+  const RowLayout& layout = all.layouts[place - (all.strided ? 1 : 0)];
+  return layout.reduction_group == ReductionGroup::kColumn ? KernelKind::kColumnReduction : KernelKind::kRowReduction;
 }
 
 }  // namespace
@@ -213,7 +213,7 @@ KernelKind KernelPlanner::kind_of_loops() const {
   if (windows.written) return KernelKind::kPointwise;
   if (windows.planes) return KernelKind::kNchwStencil;
   if (windows.columns) return KernelKind::kSlidingWindow;
-  return form_.form == KernelForm::kRowReduction && rows() ? KernelKind::kRowReduction : KernelKind::kDirect;
+  return rows() ? KernelKind::kRowReduction : KernelKind::kDirect;
 }
 
 KernelPlan KernelPlanner::plan(const std::string& wanted) const {
@@ -324,10 +324,12 @@ const ContractionCodeSize& KernelPlanner::code() const {
 }
 
 const Gemv* KernelPlanner::gemv() const {
+  if (form_.form != KernelForm::kRowReduction) return nullptr;
   return found(rungs_->gemv, [&] { return find_gemv(kernel_, graph_, target_); });
 }
 
 const RowCandidates* KernelPlanner::rows() const {
+  if (form_.form != KernelForm::kRowReduction) return nullptr;
   return found(rungs_->rows, [&]() -> std::optional<RowCandidates> {
     const RowForm* form = row_form_of(kernel_, form_, graph_);
     return form ? find_row_candidates(*form, graph_, target_) : std::nullopt;

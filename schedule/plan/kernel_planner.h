@@ -1,12 +1,14 @@
-// What can be planned of a kernel on a target. Each rung below is found when it is first read, and kept with the form
-// of the kernel (schedule/kernel_forms.h), which equal kernels share (schedule/form_memory.h). Cost model, trial
-// lowering, horizontal fusion, code size and the dispatch of emitters read the same rungs.
+// Finds the candidates of a kernel on a target: its tiles as a GEMM, its rows, its windows, its work. Each of these
+// rungs is found at the first call of its getter and kept with the kernel's form (schedule/kernel_forms.h), which equal
+// kernels share (schedule/form_memory.h). The cost model, trial lowering, horizontal fusion, code size and the dispatch
+// of emitters read the same rungs.
 //
 //   KernelPlanner planner(kernel, form, graph, target);
 //   if (const GemmForm* gemm = planner.gemm()) ...        // the second planner of an equal kernel only looks it up
 //
-// A rung depends on the kernel, the types of the tensors that it loads, the symbols and the target. A planner compares
-// them, so nothing kept becomes stale. A rung that the kernel has not is null. Pointers are valid as long as the form.
+// A rung depends on the kernel, the types of the loaded tensors, the symbols and the target. The constructor compares
+// them, so no rung is stale. A getter returns null where the kernel has no such candidate. Pointers are valid as long
+// as the form.
 #pragma once
 
 #include <span>
@@ -34,13 +36,14 @@ class KernelPlanner {
 
   const Kernel& kernel() const { return kernel_; }
   const FormOfKernel& form() const { return form_; }
-  const Kernel& shaped() const { return form_.rewritten ? *form_.rewritten : kernel_; }  // has `form().contraction`
+  const Kernel& shaped() const { return form_.rewritten ? *form_.rewritten : kernel_; }  // form().contraction is of it
   const Graph& graph() const { return graph_; }
   const Target& target() const { return target_; }
 
   // The kind of kernel that a launch of its own would have: the first rung that takes the kernel.
   KernelKind kind() const;
-  // The same of a contraction that is no skinny GEMM, and of loops: rows, or one thread an element.
+  // kind_of_tiles: of a contraction that is no skinny GEMM. kind_of_loops: of row reductions and of one thread per
+  // element.
   KernelKind kind_of_tiles() const;
   KernelKind kind_of_loops() const;
   // What is emitted. `wanted` is the candidate to take, "" for the best predicted one.
@@ -68,8 +71,7 @@ class KernelPlanner {
   const GemmForm* pipelined_row_gemm() const;
   const AttentionCandidates& attention() const;
 
-  // The prediction. `seconds_of_form` counts how operands are fetched, which a roof leaves out; 0 if there is nothing
-  // of it (schedule/plan/operand_fetch.h).
+  // The prediction. `seconds_of_form` counts how operands are fetched (schedule/plan/operand_fetch.h).
   const Work& work() const;
   double seconds_of_form() const;
 

@@ -11,8 +11,8 @@
 namespace fusec {
 namespace {
 
-constexpr double kSectors = 8;     // as many bytes come along with an element that is read across memory
-constexpr double kOneAtATime = 3;  // a product that fetches its factors one by one between its steps, of its roof
+constexpr double kSectors = 8;     // a strided load of one element moves a sector of eight
+constexpr double kOneAtATime = 3;  // a product that loads single elements takes three times its roofline
 
 // Bytes of the tensors that are read across their innermost dimension: neither the last of the output's axes nor the
 // last of a sum, nor of a product's rows and columns, runs along it.

@@ -1,12 +1,12 @@
-// Predicts how a kernel fetches what it reads, which a roof leaves out: factors of products in pieces or one by one,
-// and whether neighbours in memory are read together.
+// Predicts the time of a launch with how operands are fetched, which the roofline model leaves out: copied in tiles or
+// loaded one element at a time, contiguous or strided.
 #pragma once
 
 namespace fusec {
 
 class KernelPlanner;
 
-// The seconds of a launch with that counted; 0 if there is nothing of it.
+// In seconds; 0 where the roofline needs no correction (pointwise, attention, skinny GEMM).
 double seconds_of_form(const KernelPlanner& planner);
 
 }  // namespace fusec

@@ -50,7 +50,6 @@ FIGURES = {
     "findings": total(lambda k: k["findings"]),
     "conflicts": greatest(lambda k: k["bank_conflicts"]),
     "conflicts a sector": greatest(lambda k: k["bank_conflicts"] / max(1, k["sectors"])),
-    "conflicts an instruction": greatest(lambda k: k["bank_conflicts"] / executed(k)),
     "local bytes": greatest(local_bytes),
     "spilled bytes": greatest(lambda k: k["resources"]["spill_bytes"]),
     "occupancy": lambda run: min(k["resources"]["occupancy"] for k in run.kernels),

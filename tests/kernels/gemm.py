@@ -92,10 +92,14 @@ def groups():
                    group="gathered")
 
 
+def beside_launches(run):
+    return run.beside["launches"]
+
+
 def pairs():
     for name, form in PAIRED.items():
         beside = Case("", paired(*form, "halves" if form[-1] else "depth"), inputs="--random")
-        yield Case(name, paired(*form, "turns"), beside=beside, inputs="--random", group="pairs", exactly={"launches": 1},
+        yield Case(name, paired(*form, "turns"), beside=beside, inputs="--random", group="pairs", exactly={"launches": 1, beside_launches: 1},
                    most={"instructions": lambda run: 1.15 * run.beside["instructions"]})
 
 

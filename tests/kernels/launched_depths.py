@@ -13,7 +13,8 @@ def products_elsewhere(run):
 
 
 def Case(name, dtype, inputs, nodes, bound, most):
-    """bound: symbol -> value at the launch. most: most requested bytes of a kernel relative to the least bytes."""
+    """bound: symbol -> value at the launch. most: most bytes in sectors of a kernel, relative to the
+    least bytes."""
     return case.Case(name, model(tensors(inputs), nodes, symbols={symbol: {"max": 4096} for symbol in bound}), sizes=bound,
                      most={"sectors / least of a kernel": most}, exactly={products_elsewhere: []} if dtype in TENSOR_CORES else {},
                      group=name.split(" ")[0])

@@ -30,7 +30,7 @@ def concatenation(symbols):
 
 
 def cases():
-    """NVRTC is slow for hundreds of branches, so the launches are checked apart, which samples have."""
+    """NVRTC is slow for hundreds of branches, so each model also has a row that checks launches without it."""
     found = []
     for name, graph, expected in (("chain", chain(), {"tvm": 3, "full": 2, "none": 256}),
                                   ("joined", concatenation(False), {"tvm": 3, "full": 4}),

@@ -47,7 +47,7 @@ std::optional<std::string_view> missing_operand(const OpDef& op, std::size_t cou
 struct PatternTermReader::Deeper {
   explicit Deeper(PatternTermReader& reader) : reader_(reader) {
     const PatternCursor& cursor = reader.cursor_;
-    if (++reader_.depth_ > kDeepestPattern) cursor.fail(cursor.at(), "terms inside of terms, too deep");
+    if (++reader_.depth_ > kDeepestPattern) reader_.too_deep(cursor.at());
     if (++reader_.terms_ > kLongestPattern) cursor.fail(cursor.at(), "a pattern too large");
   }
   ~Deeper() { --reader_.depth_; }
@@ -256,12 +256,12 @@ class PatternTermReader::Expansion {
  public:
   Expansion(PatternTermReader& reader, const Form& form, const Arguments& arguments)
       : reader_(reader), form_(form), arguments_(arguments), prefix_(std::to_string(++reader.uses_) + "'") {
-    may_share_ = std::ranges::none_of(arguments, [](const auto& each) { return each.second.kind == Kind::kAny; });
+    may_share_ = std::ranges::none_of(arguments, [](const auto& each) { return each.kind == Kind::kAny; });
   }
 
   PatternTerm of(const PatternTerm& t) {
     count_step();
-    if (t.kind == Kind::kName && t.name < arguments_.size()) return arguments_[t.name].second;
+    if (t.kind == Kind::kName && t.name < arguments_.size()) return arguments_[t.name];
     if (reader_.replacing_ && t.kind == Kind::kNode && !OpTable::builtin().find(t.op)) reader_.no_op(t.op, t.token);
     PatternTerm term = t;
     if (t.name != kNoName) term.name = name(t.name, t.token);
@@ -292,7 +292,7 @@ class PatternTermReader::Expansion {
     if (number >= arguments_.size())
       return reader_.replacing_ ? reader_.known_name(form_.names[number], token)
                                 : reader_.name_number(prefix_ + form_.names[number]);
-    const PatternTerm& given = arguments_[number].second;
+    const PatternTerm& given = arguments_[number];
     if (given.kind == Kind::kName) return given.name;
     if (given.kind != Kind::kAny)
       reader_.cursor_.fail(given.token, "what names something is given something else than a name");
@@ -303,7 +303,7 @@ class PatternTermReader::Expansion {
   const Form& form_;
   const Arguments& arguments_;
   const std::string prefix_;  // of own names
-  bool may_share_ = true;     // "_" gives a new name wherever it names something
+  bool may_share_ = true;     // false if an argument is "_", which gets a new name at each place
   std::unordered_map<const PatternTerm*, PatternTerms> made_;
 };
 
@@ -317,7 +317,7 @@ PatternTerm PatternTermReader::use(std::string_view word, const Form& form, std:
     count_step();
     if (!arguments.empty()) cursor_.demand(',');
     if (arguments.size() == form.parameters.size()) wrong_count(cursor_.at());
-    arguments.emplace_back(form.parameters[arguments.size()], alternatives());
+    arguments.push_back(alternatives());
   }
   if (arguments.size() != form.parameters.size()) wrong_count(token);
   const Deeper deeper(*this);
@@ -334,7 +334,7 @@ PatternTerm PatternTermReader::use(std::string_view word, const Form& form, std:
 bool PatternTermReader::are_same(const Arguments& a, const Arguments& b) {
   for (std::size_t i = 0; i < a.size(); ++i) {
     count_step();
-    const PatternTerm &x = a[i].second, &y = b[i].second;
+    const PatternTerm &x = a[i], &y = b[i];
     if (x.kind != y.kind || x.kind == Kind::kAny || x.name != y.name || x.may_be_absent != y.may_be_absent ||
         x.number != y.number || x.exact != y.exact || x.op != y.op || x.output != y.output || !x.attributes.empty() ||
         !y.attributes.empty() || x.operands.begin() != y.operands.begin())

@@ -40,7 +40,7 @@ class PatternTermReader {
     PatternTerm body;
     bool has_own_names() const { return names.size() > parameters.size(); }
   };
-  using Arguments = std::vector<std::pair<std::string_view, PatternTerm>>;
+  using Arguments = std::vector<PatternTerm>;
   struct Used {
     Arguments arguments;
     PatternTerm term;

@@ -18,7 +18,8 @@ std::string simplified(const StatementBuilder& builder) {
   return print_statements(statements, 0);
 }
 
-std::string named(const StatementBuilder& builder, const Wanted& wanted, const std::vector<std::string>& parameters = {}) {
+std::string named(const StatementBuilder& builder, const Wanted& wanted,
+                  const std::vector<std::string>& parameters = {}) {
   Statements statements = builder.statements();
   shorten_names(statements, parameters, wanted, {});
   return print_statements(statements, 0);
@@ -41,7 +42,7 @@ TEST_CASE("statements are printed") {
   b.run(call("copy_vector", {"to", "from"}));
   b.open_else();
   b.open_if(CExpr("t") < 7);
-  b.comment("zeros");
+  b.run(call("clear", {"sum"}));
   b.end();
   b.end();
   b.end();
@@ -58,7 +59,7 @@ TEST_CASE("statements are printed") {
     if (t < turn) {
       copy_vector(to, from);
     } else if (t < 7) {
-      // zeros
+      clear(sum);
     }
   }
   __syncthreads();
