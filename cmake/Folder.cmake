@@ -23,7 +23,7 @@ endfunction()
 # Several sources are compiled as one. Not under ccache, which would compile all of a batch for a change in one of them.
 function(fusec_unity_build target)
   if(FUSEC_UNITY AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 10)
+    set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 20)
     target_compile_options(${target} PRIVATE -Wno-shadow)  # of a constant in another source of the batch
   endif()
 endfunction()
@@ -40,6 +40,14 @@ function(fusec_precompiled_headers target)
                                                <fmt/format.h>)
   else()
     target_precompile_headers(${target} REUSE_FROM fusec_ir)
+  endif()
+endfunction()
+
+# For code that runs once a compilation or less: -O2 would take a third longer to compile than -O1. With these libraries
+# at -O1 the compiler executes 3 % more instructions for examples/llama_block.json; with all of them, 7 %.
+function(fusec_optimize_less target)
+  if(NOT MSVC)
+    target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
   endif()
 endfunction()
 

@@ -12,14 +12,14 @@
 namespace fusec {
 namespace {
 
-struct Group {
+struct OptionGroup {
   const char* title;
   std::vector<const char*> options;
 };
 
 // In the order in which --help shows them. What stands nowhere here comes last, as "Other options".
-const std::vector<Group>& groups() {
-  static const std::vector<Group> list = {
+const std::vector<OptionGroup>& groups() {
+  static const std::vector<OptionGroup> list = {
       {"Output", {"-o", "--emit", "--no-nvrtc", "--name", "--json", "--quiet", "--verbose", "--color"}},
       {"Running", {"--device", "--inputs", "--outputs", "--random", "--host-part", "--bench", "--profile", "--tune"}},
       {"Checking results", {"--verify", "--expect", "--tolerance", "--sample-blocks"}},
@@ -70,7 +70,7 @@ class HelpFormat : public CLI::Formatter {
           [&](const CLI::Option* option) { return option->get_group() == title && option->nonpositional(); });
       if (!options.empty()) text += make_group(title, false, options);
     };
-    for (const Group& group : groups()) append(group.title);
+    for (const OptionGroup& group : groups()) append(group.title);
     append(kOthers);
     return text;
   }
@@ -123,7 +123,7 @@ void arrange_help(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {
     if (option->get_group().empty()) continue;  // not shown
     option->group(kOthers);
-    for (const Group& group : groups())
+    for (const OptionGroup& group : groups())
       for (const char* name : group.options)
         if (option->check_name(name)) option->group(group.title);
   }
