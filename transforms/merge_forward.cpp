@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <unordered_map>
 
 #include "analysis/group_graph.h"
 #include "transforms/merge_groups.h"
@@ -11,6 +12,7 @@ namespace {
 constexpr std::uint8_t kForwardPhase = 3;
 constexpr int kMostQuestions = 64;               // trials for one group
 constexpr std::size_t kMostForwardReaders = 16;  // readers of a value that are examined
+constexpr int kMostRefusalsOfAKind = 8;          // by one group, until producers of the kind are refused untried
 
 class ForwardMerger {
  public:
@@ -123,18 +125,27 @@ class ForwardMerger {
         break;
       groups_.find_producers(g, producers_);
       const std::vector<GroupId> apart = separate_reductions(groups_, kinds_, producers_);
+      std::unordered_map<std::uint64_t, Refusals> refusals;  // by kind of producer
       for (const GroupId producer : producers_) {
         if (questions == kMostQuestions) break;
         if (!trial_.open(producer)) continue;
         if (only_products && !is_product_for(producer, g)) continue;
         if (std::ranges::find(apart, producer) != apart.end()) continue;
         if (is_complex(g) && is_complex(producer) && is_one_of_several_products(producer, g)) continue;
-        const std::uint64_t kind = trial_.in_haste() ? kind_of_edge(producer, g) : 0;
+        const std::uint64_t kind = kind_of_edge(producer, g);
         if (trial_.hopeless(kind)) continue;
+        Refusals& alike = refusals[kind_of_producer(kind, producer, g)];
+        if (alike.count == kMostRefusalsOfAKind) {
+          refuse(producer, g, alike.answer);
+          continue;
+        }
         ++questions;
-        const bool taken = take(producer, g);
-        trial_.note(kind, taken);
-        if (!taken) continue;
+        const MergeAnswer answer = take(producer, g);
+        trial_.note(kind, answer.yes());
+        if (!answer.yes()) {
+          alike = {alike.count + 1, answer};
+          continue;
+        }
         changed = again = true;
         break;
       }
@@ -153,15 +164,35 @@ class ForwardMerger {
     return 0;
   }
 
-  bool take(GroupId producer, GroupId g) {
+  // The kind of the edge, and of each node of the producer: heads of attention that one concat reads are all alike.
+  std::uint64_t kind_of_producer(std::uint64_t kind_of_edge, GroupId producer, GroupId g) const {
+    std::uint64_t kind = kind_of_edge;
+    for (const NodeId n : groups_.nodes(producer)) kind = 31 * kind + trial_.kind_of_question(producer, g, n, n);
+    return kind;
+  }
+
+  MergeAnswer take(GroupId producer, GroupId g) {
     const NodeId last = groups_.nodes(producer).back(), consumer = groups_.nodes(g).back();
     MergeAnswer answer = trial_.ask(std::vector{producer, g});
     if (answer.yes() && !groups_.contract(std::vector{producer, g})) answer.rule = FusionRule::kClosesCycle;
-    FusionDecision& now = plan_.decisions[last];
-    if (now.rule != FusionRule::kJoined || answer.yes()) now = decision(answer, consumer);
-    if (!answer.yes()) plan_.refused.push_back({last, consumer, decision(answer, consumer)});
-    return answer.yes();
+    if (answer.yes())
+      plan_.decisions[last] = decision(answer, consumer);
+    else
+      refuse(producer, g, answer);
+    return answer;
   }
+
+  void refuse(GroupId producer, GroupId g, const MergeAnswer& answer) {
+    const NodeId last = groups_.nodes(producer).back(), consumer = groups_.nodes(g).back();
+    FusionDecision& now = plan_.decisions[last];
+    if (now.rule != FusionRule::kJoined) now = decision(answer, consumer);
+    plan_.refused.push_back({last, consumer, decision(answer, consumer)});
+  }
+
+  struct Refusals {
+    int count = 0;
+    MergeAnswer answer = {};
+  };
 
   static FusionDecision decision(const MergeAnswer& answer, NodeId meeting) {
     return {.meeting = meeting,

@@ -23,10 +23,13 @@ class Namer {
   void name(const std::string& so_far) {
     const auto wish = wanted_.find(so_far);
     const std::string& base = wish == wanted_.end() ? so_far : wish->second;
-    std::string chosen = base;
-    for (int number = 2; !visible_.insert(chosen).second; ++number) chosen = base + "_" + std::to_string(number);
-    scope_.push_back(chosen);
-    names_[so_far] = std::move(chosen);
+    int& number = numbers_[base];
+    scope_.push_back({.base = base, .number_before = number});
+    std::string& chosen = scope_.back().chosen;
+    do {
+      chosen = ++number == 1 ? base : base + "_" + std::to_string(number);
+    } while (!visible_.insert(chosen).second);
+    names_[so_far] = chosen;
   }
 
   void name_all(const Statements& statements) {
@@ -47,12 +50,22 @@ class Namer {
 
  private:
   void leave(std::size_t outside) {
-    for (; scope_.size() > outside; scope_.pop_back()) visible_.erase(scope_.back());
+    for (; scope_.size() > outside; scope_.pop_back()) {
+      visible_.erase(scope_.back().chosen);
+      numbers_[scope_.back().base] = scope_.back().number_before;
+    }
   }
+
+  struct Visible {
+    std::string chosen = {};
+    std::string base;
+    int number_before;
+  };
 
   const Names& wanted_;
   std::set<std::string, std::less<>> visible_;
-  std::vector<std::string> scope_;
+  std::unordered_map<std::string, int> numbers_;  // the last that a visible name of the base has: `base` alone is 1
+  std::vector<Visible> scope_;
   Names names_;
 };
 
