@@ -4,7 +4,7 @@
 #include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <vector>
 
 #include "ir/spelling.h"
 #include "ir/utf8.h"
@@ -61,15 +61,6 @@ class JsonWalker {
   std::size_t at_;
 };
 
-JsonLocation value_at(std::string_view text, std::size_t at) {
-  JsonWalker walker(text, at);
-  walker.peek();
-  JsonLocation place{.begin = walker.at()};
-  walker.skip_value();
-  place.end = walker.at();
-  return place;
-}
-
 std::string decoded(std::string_view quoted) {
   if (quoted.find('\\') == std::string_view::npos && quoted.size() >= 2)
     return std::string(quoted.substr(1, quoted.size() - 2));
@@ -77,59 +68,87 @@ std::string decoded(std::string_view quoted) {
   return json.is_string() ? json.get<std::string>() : "";
 }
 
-// The last member with this key, since the error for a repeated key is about the later one.
-std::optional<JsonLocation> member_of(std::string_view text, std::size_t object, std::string_view token) {
-  std::optional<JsonLocation> found;
-  JsonWalker walker(text, object);
-  walker.take('{');
-  while (walker.peek() == '"') {
-    const std::size_t begin = walker.at();
-    walker.skip_value();
-    const std::size_t end = walker.at();
-    if (!walker.take(':')) break;
-    const bool wanted = pointer_token(decoded(text.substr(begin, end - begin))) == token;
-    const JsonLocation value = value_at(text, walker.at());
-    if (wanted) found = {value.begin, value.end, begin, end};
-    walker = JsonWalker(text, value.end);
-    if (!walker.take(',')) break;
+// Follows the tokens of a JSON pointer in one pass over the text.
+class PointerWalk {
+ public:
+  PointerWalk(std::string_view text, const std::vector<std::string_view>& tokens)
+      : text_(text), walker_(text, 0), tokens_(tokens) {
+    visit({}, 0);
   }
-  return found;
-}
 
-std::optional<JsonLocation> element_of(std::string_view text, std::size_t array, std::string_view token) {
-  std::size_t index = 0;
-  const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), index);
-  if (error != std::errc() || end != token.data() + token.size()) return std::nullopt;
-  JsonWalker walker(text, array);
-  walker.take('[');
-  for (; index > 0; --index) {
-    walker.skip_value();
-    if (!walker.take(',')) return std::nullopt;
+  // Where the values of the first 0, 1, 2, ... tokens stand, as far as the text has them. Of members with one key the
+  // last counts, since the error for a repeated key is about the later one.
+  const std::vector<JsonLocation>& found() const { return found_; }
+
+ private:
+  // The next value is that of the first `matched` tokens; `key` has where its key stands.
+  void visit(JsonLocation key, std::size_t matched) {
+    const char first = walker_.peek();
+    key.begin = walker_.at();
+    found_.resize(matched);
+    found_.push_back(key);
+    if (matched == tokens_.size() || (first != '{' && first != '[')) {
+      walker_.skip_value();
+    } else {
+      walker_.take(first);
+      if (first == '{')
+        members(matched);
+      else
+        elements(matched);
+    }
+    found_[matched].end = walker_.at();
   }
-  if (walker.peek() == ']' || walker.peek() == '\0') return std::nullopt;
-  return value_at(text, walker.at());
-}
 
-std::string_view first_token(std::string_view& pointer) {
-  pointer.remove_prefix(1);
-  const std::string_view token = pointer.substr(0, pointer.find('/'));
-  pointer.remove_prefix(token.size());
-  return token;
+  void members(std::size_t matched) {
+    while (walker_.peek() == '"') {
+      JsonLocation key{.key_begin = walker_.at()};
+      walker_.skip_value();
+      key.key_end = walker_.at();
+      if (!walker_.take(':')) return;
+      if (pointer_token(decoded(text_.substr(key.key_begin, key.key_end - key.key_begin))) == tokens_[matched])
+        visit(key, matched + 1);
+      else
+        walker_.skip_value();
+      if (!walker_.take(',')) break;
+    }
+    walker_.take('}');
+  }
+
+  void elements(std::size_t matched) {
+    const std::string_view token = tokens_[matched];
+    std::size_t wanted = 0;
+    const auto [end, error] = std::from_chars(token.data(), token.data() + token.size(), wanted);
+    const bool is_index = error == std::errc() && end == token.data() + token.size();
+    for (std::size_t index = 0; walker_.peek() != ']' && walker_.peek() != '\0'; ++index) {
+      if (is_index && index == wanted)
+        visit({}, matched + 1);
+      else
+        walker_.skip_value();
+      if (!walker_.take(',')) break;
+    }
+    walker_.take(']');
+  }
+
+  std::string_view text_;
+  JsonWalker walker_;
+  const std::vector<std::string_view>& tokens_;
+  std::vector<JsonLocation> found_;
+};
+
+std::vector<std::string_view> tokens_of(std::string_view pointer) {
+  std::vector<std::string_view> tokens;
+  while (pointer.starts_with('/')) {
+    pointer.remove_prefix(1);
+    tokens.push_back(pointer.substr(0, pointer.find('/')));
+    pointer.remove_prefix(tokens.back().size());
+  }
+  return tokens;
 }
 
 }  // namespace
 
 JsonLocation find_in_json(std::string_view text, std::string_view pointer) {
-  JsonLocation place = value_at(text, 0);
-  while (pointer.starts_with('/') && place.begin < text.size()) {
-    const std::string_view token = first_token(pointer);
-    std::optional<JsonLocation> next;
-    if (text[place.begin] == '{') next = member_of(text, place.begin, token);
-    if (text[place.begin] == '[') next = element_of(text, place.begin, token);
-    if (!next) break;
-    place = *next;
-  }
-  return place;
+  return PointerWalk(text, tokens_of(pointer)).found().back();
 }
 
 JsonLocation fault_in_json(std::string_view text, std::string_view pointer, std::string_view found) {
@@ -142,17 +161,16 @@ JsonLocation fault_in_json(std::string_view text, std::string_view pointer, std:
 std::string named_element(std::string_view text, std::string_view pointer) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kKinds = {
       {{"nodes", "node"}, {"inputs", "input"}, {"constants", "constant"}, {"groups", "group"}}};
-  if (!pointer.starts_with('/')) return "";
-  std::string_view rest = pointer;
-  const std::string_view list = first_token(rest);
-  const auto kind = std::ranges::find(kKinds, list, &std::pair<std::string_view, std::string_view>::first);
-  if (kind == kKinds.end() || !rest.starts_with('/')) return "";
-  first_token(rest);
-  const JsonLocation element = find_in_json(text, pointer.substr(0, pointer.size() - rest.size()));
-  if (element.begin >= text.size() || text[element.begin] != '{') return "";
-  const std::optional<JsonLocation> name = member_of(text, element.begin, "name");
-  if (!name || text[name->begin] != '"') return "";
-  return std::string(kind->second) + " " + in_quotes(decoded(text.substr(name->begin, name->end - name->begin)));
+  std::vector<std::string_view> tokens = tokens_of(pointer);
+  if (tokens.size() < 2) return "";
+  const auto kind = std::ranges::find(kKinds, tokens[0], &std::pair<std::string_view, std::string_view>::first);
+  if (kind == kKinds.end()) return "";
+  tokens.resize(2);
+  tokens.push_back("name");
+  const std::vector<JsonLocation> found = PointerWalk(text, tokens).found();
+  const JsonLocation& name = found.back();
+  if (found.size() <= tokens.size() || name.begin >= text.size() || text[name.begin] != '"') return "";
+  return std::string(kind->second) + " " + in_quotes(decoded(text.substr(name.begin, name.end - name.begin)));
 }
 
 }  // namespace fusec

@@ -16,7 +16,7 @@ namespace fusec {
 
 struct Limits {
   std::int64_t symbols, dimension_size, dimension_terms, values, results, operands, tuple_fields, tuple_depth,
-      pattern_growth;
+      pattern_growth, pattern_rounds;
 
   Limits();  // the defaults
   // The defaults, overridden by `given` (keys as in limit_rows()). Throws Error(kUsage) for an unknown name and a

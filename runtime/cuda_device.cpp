@@ -37,11 +37,12 @@ class CudaDevice {
     program_ = std::make_unique<CudaProgram>(driver, plan, images_of(modules));
     for (std::uint32_t i = 0; i < graph.inputs.size(); ++i)
       upload(BufferRef::Kind::kInput, i, tensors.at(graph.value(graph.inputs[i]).name));
+    ConstantReader constants(graph);
     for (std::uint32_t i = 0; i < graph.constants.size(); ++i) {
       const Constant& constant = graph.constants[i];
       const auto given = tensors.find(graph.value(constant.value).name);
       upload(constant.data ? BufferRef::Kind::kEmbedded : BufferRef::Kind::kConstant, i,
-             given != tensors.end() ? given->second : constant_tensor(graph, constant));
+             given != tensors.end() ? given->second : constants.read(constant));
     }
     for (std::uint32_t i = 0; i < plan.results.size(); ++i) {
       const HostTensor tensor = result_tensor(i);

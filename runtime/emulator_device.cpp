@@ -32,10 +32,11 @@ class EmulatorDevice {
     for (std::uint32_t i = 0; i < graph.inputs.size(); ++i)
       add(BufferRef::Kind::kInput, i, graph.inputs[i], tensors.at(graph.value(graph.inputs[i]).name), true,
           is_alias_target(graph.inputs[i]));
+    ConstantReader constants(graph);
     for (std::uint32_t i = 0; i < graph.constants.size(); ++i) {
       const Constant& constant = graph.constants[i];
       const auto given = tensors.find(graph.value(constant.value).name);
-      HostTensor tensor = given != tensors.end() ? given->second : constant_tensor(graph, constant);
+      HostTensor tensor = given != tensors.end() ? given->second : constants.read(constant);
       add(constant.data ? BufferRef::Kind::kEmbedded : BufferRef::Kind::kConstant, i, constant.value, std::move(tensor),
           true, false);
     }

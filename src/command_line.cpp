@@ -144,7 +144,14 @@ void handle_signals() {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the size limit then fails, as on a full disk
 }
 
-// An empty value is always a mistake ("-o $FILE" with FILE unset).
+// An empty value is always a mistake ("--outputs=$FILE" with FILE unset). CLI11 would take the next argument instead.
+void refuse_missing_values(std::span<const std::string> arguments) {
+  for (const std::string& word : arguments)
+    if (word.starts_with('-') && word.find('=') == word.size() - 1)
+      throw Error(ErrorKind::kUsage, word.substr(0, word.size() - 1) + " is given an empty value");
+}
+
+// The same for "-o $FILE".
 void refuse_empty_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
     if (std::ranges::find(option->results(), "") != option->results().end())
@@ -233,6 +240,7 @@ class OptionParser {
   CompileArguments parsed(const GivenOptions& given) {
     std::vector<std::string> words;
     for (const auto& [name, value] : given) words.push_back("--" + name + "=" + value);
+    refuse_missing_values(words);
     std::ranges::reverse(words);  // CLI11 expects the last argument first
     try {
       app_.parse(std::move(words));
@@ -357,6 +365,12 @@ PipelineOptions pipeline_options(const CompileArguments& a, int device) {
   return options;
 }
 
+std::vector<std::string> files_read(const CompileArguments& a) {
+  std::vector<std::string> files = a.options.pattern_files;
+  files.insert(files.end(), {a.model, a.plan_file, a.options.target, a.options.tuning_file});
+  return files;
+}
+
 Graph read_model(const CompileArguments& a) {
   const std::map<std::string, std::int64_t> hints = assignments("--symbol", a.symbols);
   const Limits limits(assignments("--limit", a.limits));
@@ -378,6 +392,7 @@ int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& ar
   const auto show = [&](std::span<const Error> errors) { return show_errors(arguments, json, errors); };
   try {
     arrange_help(app);
+    refuse_missing_values(std::vector<std::string>(argv, argv + argc));
     app.parse(argc, argv);
     refuse_empty_values(app);
     budget.emplace(arguments.options.resources, Budget::Memory::kOfProcess);

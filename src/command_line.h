@@ -46,6 +46,9 @@ Options given_options(const CompileArguments& arguments);
 // `device` is the GPU that --arch=native means.
 PipelineOptions pipeline_options(const CompileArguments& arguments, int device = 0);
 
+// The files that a compilation with these arguments reads, but for weights.
+std::vector<std::string> files_read(const CompileArguments& arguments);
+
 // Reads the model and gives its symbols the hints of --symbol=NAME=VALUE.
 Graph read_model(const CompileArguments& arguments);
 

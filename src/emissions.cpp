@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string_view>
 
 #include "ir/error.h"
 #include "ir/spelling.h"
+#include "output_file.h"
 
 namespace fusec {
 namespace {
@@ -45,19 +45,6 @@ std::string kind_of_extension(const std::string& extension) {
   return "";
 }
 
-// Refuses an output that would overwrite another output or the model.
-void check_paths(const std::vector<Emission>& list, const std::string& model) {
-  std::vector<std::string> taken;
-  if (model != "-") taken.push_back(std::filesystem::weakly_canonical(model));
-  for (const Emission& e : list) {
-    std::error_code none;
-    if (e.path == "-" || std::filesystem::is_character_file(e.path, none)) continue;
-    taken.push_back(std::filesystem::weakly_canonical(e.path));
-    if (std::find(taken.begin(), taken.end() - 1, taken.back()) != taken.end() - 1)
-      usage(e.path + (taken.back() == taken.front() && model != "-" ? " is the model" : " would be written twice"));
-  }
-}
-
 }  // namespace
 
 std::span<const std::string_view> emission_kinds() {
@@ -65,7 +52,7 @@ std::span<const std::string_view> emission_kinds() {
 }
 
 std::vector<Emission> emissions(const std::string& output, const std::vector<std::string>& emits,
-                                const std::string& model, bool no_nvrtc) {
+                                std::span<const std::string> read, bool no_nvrtc) {
   std::vector<Emission> list;
   for (const std::string& text : emits) {
     const std::size_t equals = text.find('=');
@@ -98,7 +85,9 @@ std::vector<Emission> emissions(const std::string& output, const std::vector<std
     to_standard_output += e.path == "-";
   }
   if (to_standard_output > 1) usage("more than one result would go to standard output; give files: --emit=KIND=FILE");
-  check_paths(list, model);
+  std::vector<std::string> written;
+  for (const Emission& e : list) written.push_back(e.path);
+  check_written(written, read);
   for (const Emission& e : list)
     if (no_nvrtc && (e.kind == "ptx" || e.kind == "cubin")) usage("--no-nvrtc leaves no way to make a " + e.kind);
   return list;

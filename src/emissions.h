@@ -19,8 +19,8 @@ std::span<const std::string_view> emission_kinds();
 
 // Combines -o and --emit. The file of -o goes to the first --emit without a file that its extension allows; if there is
 // none, it adds the kind of its extension. Throws Error(kUsage) for an unknown kind, and if an output would overwrite
-// another output or the model.
+// another output or one of the files that are read.
 std::vector<Emission> emissions(const std::string& output, const std::vector<std::string>& emits,
-                                const std::string& model, bool no_nvrtc);
+                                std::span<const std::string> read, bool no_nvrtc);
 
 }  // namespace fusec

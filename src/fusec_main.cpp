@@ -85,7 +85,7 @@ class Compilation {
  public:
   explicit Compilation(const Arguments& a)
       : a_(a),
-        outputs_(emissions(a.output, a.emits, a.compile.model, a.no_nvrtc)),
+        outputs_(emissions(a.output, a.emits, files_read(a.compile), a.no_nvrtc)),
         progress_(is_terminal() && !a.compile.quiet && !a.compile.json && !is_observed(a)),
         pipeline_(observed(options_for(wants("cubin") || wants("html")), a)) {}
 

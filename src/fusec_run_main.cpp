@@ -352,6 +352,7 @@ class Run {
 // Runs one kernel of a PTX file on the emulator.
 int run_ptx(const Arguments& a) {
   if (a.kernel.empty()) throw Error(ErrorKind::kUsage, Error::Parts{.what = "--ptx without --kernel"});
+  check_written(std::vector{a.outputs, a.profile}, std::vector{a.ptx, a.inputs});
   emulator::PtxCommand command;
   command.ptx_file = a.ptx;
   command.kernel = a.kernel;
@@ -391,6 +392,10 @@ int run(const Arguments& a) {
     throw Error(ErrorKind::kUsage,
                 Error::Parts{.what = "--device", .found = a.device, .expected = "reference, emulator or cuda[:N]"});
   require_devices_of_options(a);
+  std::vector<std::string> read = files_read(a.compile);
+  if (a.tune) std::erase(read, a.compile.options.tuning_file);
+  read.insert(read.end(), {a.inputs, a.expected});
+  check_written(std::vector{a.outputs, a.profile}, read);
   if (a.tune && (a.device == "reference" || a.compile.options.tuning_file.empty()))
     throw Error(ErrorKind::kUsage, Error::Parts{.what = "--tune",
                                                 .found = "no --tuning-db=FILE, or a device without kernels",

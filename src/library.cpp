@@ -178,7 +178,7 @@ std::vector<ModelTensor> Model::outputs() const {
 std::vector<std::byte> Model::constant_bytes(const std::string& name) const {
   for (const Constant& c : graph_->constants)
     if (graph_->value(c.value).name == name && (c.data || !c.safetensors_file.empty()))
-      return at_boundary([&] { return constant_tensor(*graph_, c).bytes; });
+      return at_boundary([&] { return ConstantReader(*graph_).read(c).bytes; });
   throw Error(ErrorKind::kUsage,
               {.what = "the model has no elements of a constant of this name", .found = in_quotes(name)});
 }

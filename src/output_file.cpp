@@ -2,14 +2,37 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
+#include <vector>
 
 #include "ir/error.h"
 #include "ir/replace_file.h"
 
 namespace fusec {
+
+void check_written(std::span<const std::string> written, std::span<const std::string> read) {
+  const auto is_file = [](const std::string& path) {
+    std::error_code none;
+    return !path.empty() && path != "-" && !std::filesystem::is_character_file(path, none);
+  };
+  std::vector<std::filesystem::path> taken;
+  for (const std::string& path : read)
+    if (is_file(path)) taken.push_back(std::filesystem::weakly_canonical(path));
+  const auto inputs = static_cast<std::ptrdiff_t>(taken.size());
+  for (const std::string& path : written) {
+    if (!is_file(path)) continue;
+    const auto file = std::filesystem::weakly_canonical(path);
+    const auto same = std::ranges::find(taken, file);
+    if (same != taken.end())
+      throw Error(ErrorKind::kUsage,
+                  path + (same - taken.begin() < inputs ? " is read, and would be overwritten" : " would be written twice"));
+    taken.push_back(file);
+  }
+}
+
 void write_output(const std::string& path, std::string_view content) {
   if (path == "-") {
     const bool written = std::fwrite(content.data(), 1, content.size(), stdout) == content.size();

@@ -54,7 +54,7 @@ def usage_errors():
             ([MODEL, "-o", "x.weird"], r"\.weird"),
             ([MODEL, "--no-nvrtc", "-o", "x.ptx"], "no-nvrtc"),
             ([MODEL, "-o", "x.cu", "--emit=ir=x.cu"], "twice"),
-            ([MODEL, "-o", MODEL], "the model"),
+            ([MODEL, "-o", MODEL], "would be overwritten"),
             ([MODEL, "--dump-ir-after=inlining"], "one of read, keep-apart, .*nvrtc"),
             ([MODEL, "--require-one-kernel=[1"], "JSON array"),
     ]:

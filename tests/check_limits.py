@@ -132,6 +132,7 @@ SAMPLES = [
     ("reshape19sym", "", ()),
     ("split8000", "", ()),
     ("growing_rewrite", "pattern-growth", ("--patterns=" + os.path.join(FOLDER, "growing_rewrite.patterns"),)),
+    ("growing_rewrite", "pattern-rounds", ("--patterns=" + os.path.join(FOLDER, "swapping_rewrites.patterns"),)),
 ]
 
 
@@ -157,7 +158,7 @@ def main():
     def check(label, path, limit, options=()):
         nonlocal wrong
         for strategy in STRATEGIES:
-            if limit == "pattern-growth" and strategy != "full":
+            if limit.startswith("pattern-") and strategy != "full":
                 continue  # the other strategies rewrite nothing
             what = problem(fusec, path, strategy, limit, options)
             if what:

@@ -22,6 +22,7 @@ namespace {
 // Limits on copies of one formula and on expressions. Beyond them a value is stored.
 constexpr std::size_t kMostCopies = 24;
 constexpr std::size_t kMostExprs = 30000;
+constexpr std::size_t kExprsOfOperand = 8;  // further ones for each operand of the group's nodes, as those of a concat
 // Most divisions, remainders, minima and maxima (ir/index_size.h) in the indices of one load. A load with more is not
 // replaced: the value it reads is stored. Otherwise the indices of a chain of reshape and permute would grow with every
 // link. The limit is a choice.
@@ -54,6 +55,8 @@ class Building {
     std::map<ExprId, ValueId> raw_reductions;
     std::map<ValueId, std::vector<ExprId>> stored_alongside;  // by value stored alongside: its loads
     SharedRowAxes row_axes(raw);
+    std::size_t most_exprs = kMostExprs;
+    for (const NodeId n : nodes_) most_exprs += kExprsOfOperand * graph_.nodes[n].inputs.size();
     for (ExprId id = 0; id < raw.size(); ++id) {
       count_step();
       replaced_by.resize(raw.size(), kNoExpr);
@@ -76,7 +79,7 @@ class Building {
       }
       const Node& node = graph_.nodes[graph_.value(source).producer];
       members.insert(graph_.value(source).producer);
-      if (++copies[source] > kMostCopies || raw.size() > kMostExprs) {
+      if (++copies[source] > kMostCopies || raw.size() > most_exprs) {
         built.over_duplicated = source;
         return built;
       }

@@ -12,7 +12,7 @@ namespace {
 using Index = std::span<const IndexExpr>;
 
 // Greater than any dimension, but sums with positions do not overflow.
-constexpr std::int64_t kFarthestDiagonal = std::int64_t{1} << 61;
+constexpr std::int64_t kMostOffset = std::int64_t{1} << 61;
 
 // --- pad
 
@@ -46,6 +46,8 @@ std::vector<ValueType> infer_pad(const OpCall& call) {
     const Dim size = type.shape[d];
     const std::string what = "the padding of dimension " + std::to_string(d) + " with mode " + mode;
     for (const Dim& side : {padding[d].before, padding[d].after}) {
+      if (const auto count = side.as_constant(); count && (*count < -kMostOffset || *count > kMostOffset))
+        fail(place, "padding out of range", std::to_string(*count), "at most 2^61 either way");
       if (mode == "reflect" && !side.is(0)) require_at_most(call, side + 1, size, what, place);
       if (mode == "circular") require_at_most(call, side, size, what, place);
     }
@@ -112,7 +114,7 @@ std::vector<ValueType> infer_roll(const OpCall& call) {
   const TensorType& x = tensor_operand(call, 0);
   const std::vector<std::int64_t> given = *call.attributes.integers("shifts");
   for (const std::int64_t shift : given)
-    if (shift < -kFarthestDiagonal || shift > kFarthestDiagonal)
+    if (shift < -kMostOffset || shift > kMostOffset)
       fail(attribute_place("shifts"), "shift out of range", std::to_string(shift), "at most 2^61 either way");
   const std::size_t shifts = given.size();
   const auto dims = call.attributes.integers("dims");
@@ -216,7 +218,7 @@ std::vector<ValueType> infer_triangle(const OpCall& call) {
 // The elements with column - row <= diagonal, or >= diagonal; zero elsewhere.
 E triangle(Formula& f, Index index, bool lower) {
   const std::int64_t diagonal =
-      std::clamp(f.attributes().integer("diagonal", 0), -kFarthestDiagonal, kFarthestDiagonal);
+      std::clamp(f.attributes().integer("diagonal", 0), -kMostOffset, kMostOffset);
   const IndexExpr beyond = index[index.size() - 1] - index[index.size() - 2] - diagonal;
   const E keep{&f.pool(), f.pool().nonnegative(lower ? -beyond : beyond)};
   return f.guarded(

@@ -51,13 +51,14 @@ class Run {
         symbols_(solve_symbols(graph, tensors)),
         held_(graph.value_count()) {
     for (const ValueId v : graph.inputs) hold_given(v, tensors.at(graph.value(v).name));
+    ConstantReader constants(graph);
     for (const Constant& constant : graph.constants) {
       const auto given = tensors.find(graph.value(constant.value).name);
       if (given != tensors.end())
         hold_given(constant.value, given->second);
       else
         held_[constant.value].tensor =
-            std::make_shared<HostTensor>(held_as(constant_tensor(graph, constant), precision_));
+            std::make_shared<HostTensor>(held_as(constants.read(constant), precision_));
     }
     check_dimensions();
   }
@@ -156,9 +157,9 @@ std::vector<std::int64_t> solve_symbols(const Graph& graph, const TensorMap& ten
   return symbol_values(graph, [&](std::size_t input, std::size_t dimension) { return given[input]->shape[dimension]; });
 }
 
-HostTensor constant_tensor(const Graph& graph, const Constant& constant) {
-  const TensorType& type = graph.tensor(constant.value);
-  const std::string& value_name = graph.value(constant.value).name;
+HostTensor ConstantReader::read(const Constant& constant) {
+  const TensorType& type = graph_.tensor(constant.value);
+  const std::string& value_name = graph_.value(constant.value).name;
   const std::vector<std::int64_t> shape = concrete_shape(type.shape, {});
   HostTensor tensor(type.dtype, shape);
   if (constant.data) {
@@ -167,12 +168,13 @@ HostTensor constant_tensor(const Graph& graph, const Constant& constant) {
   }
   if (constant.safetensors_file.empty())
     throw Error(ErrorKind::kInput, fmt::format("the tensor for constant \"{}\" is missing", value_name));
-  const auto path = std::filesystem::path(graph.directory) / constant.safetensors_file;
-  const SafetensorsFile file(path.string());
-  const SafetensorsFile::Tensor* stored = file.find(constant.safetensors_tensor);
+  const std::string path = (std::filesystem::path(graph_.directory) / constant.safetensors_file).string();
+  std::shared_ptr<const SafetensorsFile>& file = files_[path];
+  if (!file) file = std::make_shared<SafetensorsFile>(path);
+  const SafetensorsFile::Tensor* stored = file->find(constant.safetensors_tensor);
   const StoredType expected = stored_type(type.dtype, shape);
   if (!stored || stored->type != expected)
-    throw Error(ErrorKind::kInput, {.file = path.string(),
+    throw Error(ErrorKind::kInput, {.file = path,
                                     .what = fmt::format("tensor \"{}\"", constant.safetensors_tensor),
                                     .found = stored ? to_string(stored->type) : "nothing",
                                     .expected = to_string(expected)});

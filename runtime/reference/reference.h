@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,6 +15,8 @@
 
 namespace fusec {
 
+class SafetensorsFile;
+
 // Tensors by value name.
 using TensorMap = std::map<std::string, HostTensor>;
 
@@ -21,8 +24,16 @@ using TensorMap = std::map<std::string, HostTensor>;
 // if a shape contradicts its declaration, another shape or a bound, or if a dtype is wrong.
 std::vector<std::int64_t> solve_symbols(const Graph& graph, const TensorMap& tensors);
 
-// The value of a constant that has data or a safetensors reference.
-HostTensor constant_tensor(const Graph& graph, const Constant& constant);
+// Reads constants that have data or a safetensors reference. Keeps the files open: a header may name 100,000 tensors.
+class ConstantReader {
+ public:
+  explicit ConstantReader(const Graph& graph) : graph_(graph) {}
+  HostTensor read(const Constant& constant);
+
+ private:
+  const Graph& graph_;
+  std::map<std::string, std::shared_ptr<const SafetensorsFile>> files_;  // by path
+};
 
 // How the results of nodes are rounded.
 struct ResultRounding {

@@ -130,6 +130,26 @@ def empty_values():
     for option in ("--inputs", "--outputs", "--profile", "--device", "--ptx", "--kernel"):
         done = world.run(MODEL, "--random", option, "", program=options.fusec_run)
         failures.expect(done.returncode == 2, f"fusec-run {option} '': {done.returncode} {done.stderr!r}")
+    # "--option=" takes no further argument as its value.
+    for program, option, follower in ((options.fusec, "--cache-dir=", "--no-nvrtc"), (options.fusec, "--emit=", "--json"),
+                                      (options.fusec, "-o=", "--no-nvrtc"), (options.fusec_run, "--outputs=", "--device=emulator"),
+                                      (options.fusec_run, "--timeout=", "--verify")):
+        done = world.run(MODEL, option, follower, program=program)
+        failures.expect(done.returncode == 2 and b"empty value" in done.stderr, f"{option} {follower}: {done.returncode} {done.stderr!r}")
+        failures.expect(not os.path.exists(os.path.join(world.folder, follower)), f"{option} made {follower}")
+
+
+def inputs_are_not_overwritten():
+    world = World(options)
+    model, plan = world.path("m.json"), world.path("p.json")
+    write(model, read(MODEL))
+    failures.expect(world.run(model, "--emit=plan=" + plan).returncode == 0, "a plan is written")
+    for program, arguments, file in ((options.fusec, ["-o", model], model), (options.fusec_run, ["--random", "--outputs=" + model], model),
+                                     (options.fusec, ["--plan=" + plan, "--emit=plan=" + plan], plan)):
+        before = read(file)
+        done = world.run(model, *arguments, program=program)
+        failures.expect(done.returncode == 2 and b"overwritten" in done.stderr, f"{arguments}: {done.returncode} {done.stderr!r}")
+        failures.expect(read(file) == before, f"{arguments} overwrote {file}")
 
 
 def is_running(process):
@@ -197,7 +217,7 @@ def limited():
 
 def main():
     sanitized = b"__sanitizer" in read(options.fusec) or b"__asan" in read(options.fusec)
-    checks = [planted_libraries_are_not_loaded, installed_library_is_found, wrong_nvrtc_is_said, standard_streams, empty_values,
+    checks = [planted_libraries_are_not_loaded, installed_library_is_found, wrong_nvrtc_is_said, standard_streams, empty_values, inputs_are_not_overwritten,
               interrupted] + ([] if sanitized else [limited])
     for check in checks:
         begin, before = time.monotonic(), len(failures)

@@ -61,6 +61,7 @@ def chunk_add(m, v, i):
 chain("split_concat", split_concat, 1000)
 chain("chunk_add", chunk_add, 1000)
 chain("get_item", lambda m, v, i: m.op("get_item", m.op("tuple", v, "x"), index=i % 2), 5000)
+chain("stack", lambda m, v, i: m.op("stack", v, v, dim=0), 48)
 chain("reshape_symbolic", lambda m, v, i: m.op("reshape", m.op("permute", m.op("reshape", v, shape=["t*3", 5, "u"]), dims=[2, 0, 1]),
                                                shape=["u", "t", 15]), 100, shape=("u", "t", 15), symbols={"u": {}, "t": {}})
 chain("slice_symbolic", lambda m, v, i: m.op("pad", m.op("slice", v, dim=0, start=1, end="t"), pad=[0, 0, 0, 1]), 500,

@@ -15,7 +15,8 @@ def with_metadata(text):
 # --- JSON
 
 family("json.arrays", 200000)(lambda size, rng: with_metadata("[" * size + "]" * size))
-family("json.arrays_open", 2000000)(lambda size, rng: Case("[" * size))
+family("json.arrays_open", 9000000)(lambda size, rng: Case("[" * size))
+family("json.objects_open", 2000000)(lambda size, rng: Case('{"a":' * size))
 family("json.objects", 100000)(lambda size, rng: with_metadata('{"a":' * size + "1" + "}" * size))
 family("json.shallow", 200000)(lambda size, rng: with_metadata("[" + "[[[]]]," * size + "1]"))
 family("json.blanks", 4000000)(lambda size, rng: Case(" \n\t" * size + SMALL_TEXT))

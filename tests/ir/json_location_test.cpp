@@ -49,6 +49,17 @@ TEST_CASE("of two members with one key the second is meant") {
   CHECK(place.key_end == 12);
 }
 
+TEST_CASE("what stands deep is found in one pass over the text") {
+  const std::size_t depth = 256, open = 4'000'000;
+  std::string pointer;
+  for (std::size_t i = 0; i < depth; ++i) pointer += "/0";
+  const JsonLocation place = find_in_json(std::string(open, '['), pointer);
+  CHECK(place.begin == depth);
+  CHECK(place.end == open);
+  const JsonLocation second = find_in_json(R"({"a": {"b": 1}, "a": {"c": 2}})", "/a/b");
+  CHECK(second.begin == 21);  // the second "a" has no "b"
+}
+
 TEST_CASE("elements are called by their names") {
   CHECK(named_element(kText, "/nodes/0/attrs/dim") == R"(node "Gate \"1\"")");
   CHECK(named_element(kText, "/nodes/1") == "node \"r\"");

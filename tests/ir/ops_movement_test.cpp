@@ -134,6 +134,8 @@ TEST_CASE("padding, rolling, repeating: types") {
   CHECK(inferred("pad", {"float32[2, 3]"}, {{"pad", Dims{-2, -2}}}) ==
         "attrs/pad: the padding of dimension 1 with mode constant crops more than there is: found -1, expected 0 or "
         "more");
+  CHECK(inferred("pad", {"float32[64]"}, {{"pad", Dims{INT64_MIN, INT64_MAX}}}) ==
+        "attrs/pad: padding out of range: found -9223372036854775808, expected at most 2^61 either way");
   CHECK(inferred("pad", {"float32[2, 3]"}, {{"pad", Dims{1}}}) ==
         "attrs/pad: wrong number of paddings: found 1, expected an even number up to 4");
   CHECK(inferred("pad", {"float32[2, 3]"}, {{"pad", Dims{3, 0}}, {"mode", std::string("reflect")}}) ==

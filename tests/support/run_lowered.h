@@ -55,7 +55,7 @@ class LoweredRun {
     for (const ValueId v : graph.inputs) give(v, tensors.at(graph.value(v).name));
     for (const Constant& c : graph.constants) {
       const auto it = tensors.find(graph.value(c.value).name);
-      give(c.value, it != tensors.end() ? it->second : constant_tensor(graph, c));
+      give(c.value, it != tensors.end() ? it->second : ConstantReader(graph).read(c));
     }
     for (const IndexExpr& bytes : plan.scratch_bytes) {
       scratch_.push_back(std::make_unique<std::vector<std::byte>>(static_cast<std::size_t>(value(bytes))));

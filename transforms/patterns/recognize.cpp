@@ -17,10 +17,6 @@
 namespace fusec {
 namespace {
 
-// A round may build on an earlier one (attention contains a softmax). No built-in pattern undoes another, so few rounds
-// suffice; a user's patterns might go on forever.
-constexpr int kMostPatternRounds = 12;
-
 bool escapes(const PatternMatch& match, const Node& node) {
   return std::ranges::any_of(match.pattern->escaping,
                              [&](std::uint32_t name) { return match.values[name] == node.first_output; });
@@ -59,7 +55,7 @@ struct Rewriting {
   struct Pattern {
     const FusionPattern* pattern;
     bool may_settle;
-    bool replaced = false;  // something
+    int replaced_in = -1;  // the last round in which it replaced something
   };
   std::vector<Pattern> patterns;
   SettledRoots settled;
@@ -81,6 +77,17 @@ struct Rewriting {
   Limits limits;
   std::size_t nodes, made = 0;
 };
+
+// The error for patterns that still match after as many rounds as are allowed, as two that undo each other do.
+Error endless(const Rewriting& rewriting, const Limits& limits, int rounds, const std::string& file) {
+  Error::Parts parts = beyond_limit(limits, &Limits::pattern_rounds, rounds);
+  std::vector<std::string> names;
+  for (const Rewriting::Pattern& each : rewriting.patterns)
+    if (each.replaced_in == rounds - 1) names.push_back(each.pattern->name);
+  parts.file = file;
+  parts.what = "patterns " + listed(names) + ": " + parts.what;
+  return {ErrorKind::kInput, std::move(parts)};
+}
 
 // The searches of one pattern in one round.
 class Round {
@@ -128,7 +135,7 @@ class Round {
 
 // Tries all patterns on the whole graph once. The matches of a round share no nodes. Works in place; the caller then
 // reorders the nodes and removes dead ones.
-bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting) {
+bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting, int number) {
   Graph& graph = canonical.graph;
   const PatternRoots roots(graph);
   std::optional<SearchedGraph> searched;  // made when the first pattern has possible roots
@@ -149,7 +156,8 @@ bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting) {
       if (graph.nodes[*it].output_count != 1) continue;
       const std::optional<PatternMatch> match = round.replaced_at(*it);
       if (!match) continue;
-      changed = rewriting.patterns[p].replaced = true;
+      changed = true;
+      rewriting.patterns[p].replaced_in = number;
       looks->forget(*it);
       for (const NodeId n : replaced_nodes(*searched, *match)) {
         searched->taken[n] = true;
@@ -167,10 +175,12 @@ std::vector<std::string> recognize_patterns(CanonicalGraph& canonical, const Pat
                                             const Limits& limits) {
   Rewriting rewriting(patterns, canonical.graph.nodes.size(), limits);
   bool changed = false;
-  for (int round = 0; round < kMostPatternRounds; ++round) {
+  // A round may build on an earlier one: attention contains a softmax.
+  for (int round = 0;; ++round) {
     count_step();
     const std::size_t nodes = canonical.graph.nodes.size();
-    const bool again = rewrite_round(canonical, rewriting);
+    const bool again = rewrite_round(canonical, rewriting, round);
+    if (again && round == limits.pattern_rounds) throw endless(rewriting, limits, round + 1, canonical.graph.file);
     // A replacement that failed may have left nodes behind, which keep_nodes removes.
     if (!again && canonical.graph.nodes.size() == nodes) break;
     changed = changed || again;
@@ -183,7 +193,7 @@ std::vector<std::string> recognize_patterns(CanonicalGraph& canonical, const Pat
   }
   std::vector<std::string> names;
   for (const Rewriting::Pattern& each : rewriting.patterns)
-    if (each.replaced) names.push_back(each.pattern->name);
+    if (each.replaced_in >= 0) names.push_back(each.pattern->name);
   // New constants and identities may have appeared between the composite ops.
   if (!changed) return names;
   fold_constants(canonical);
