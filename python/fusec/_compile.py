@@ -20,13 +20,17 @@ Tensor = Any
 
 def read(path: Path, *, registry: _core.Registry | None = None) -> _core.Model:
     """Reads a model file (docs/graph_format.md). Raises InputError with the JSON pointer of what is wrong."""
+    return _read(path, registry, _core.ResourceLimits())
+
+
+def _read(path: Path, registry: _core.Registry | None, resources: _core.ResourceLimits) -> _core.Model:
     if not isinstance(path, (str, os.PathLike)):
         kind = type(path).__name__
         raise TypeError(
             f"a {kind} is neither a fusec.Model nor the path of one; fusec.from_torch(module, example_args) imports a "
             "PyTorch module, fusec.from_onnx(model) an ONNX model"
         )
-    return _core.Model.read(os.fspath(path), registry or _core.Registry())
+    return _core.Model.read(os.fspath(path), registry or _core.Registry(), resources)
 
 
 def compile(
@@ -49,6 +53,7 @@ def compile(
     TypeError for an unknown one, PlatformError where NVRTC is missing (``no_nvrtc=True`` does without).
     """
     signature = None
+    wanted = core_options(options, ptx=True)
     if isinstance(model, DeferredModel):
         return ShapeTensorModule(
             model, lambda made: compile(made, weights=weights, device=device, registry=registry, **options)
@@ -57,8 +62,7 @@ def compile(
         weights = {**model.weights, **(weights or {})}
         signature, model = model.signature, model.model
     elif not isinstance(model, _core.Model):
-        model = read(model, registry=registry)
-    wanted = core_options(options, ptx=True)
+        model = _read(model, registry, wanted.resources)
     if "progress" in options or not ProgressLine.is_wanted():
         made = _core.compile(model, wanted)
     else:
@@ -75,7 +79,8 @@ def load(path: Path, *, weights: Mapping[str, Tensor] | None = None, device: str
 
 def partition(model: _core.Model | Path, **options: Unpack[CompileOptions]) -> list[_core.Group]:
     """The groups alone, in execution order: no code is generated. Raises as :func:`compile` does."""
-    return _core.partition(model if isinstance(model, _core.Model) else read(model), core_options(options))
+    wanted = core_options(options)
+    return _core.partition(model if isinstance(model, _core.Model) else _read(model, None, wanted.resources), wanted)
 
 
 def run_pass(model: _core.Model, name: str, **options: Unpack[CompileOptions]) -> _core.Model:
