@@ -43,7 +43,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _tell(error: Exception, status: int) -> int:
-    print(f"error: {error}", file=sys.stderr)
+    print(f"error: {getattr(error, 'on_command_line', error)}", file=sys.stderr)
     return status
 
 
@@ -215,7 +215,7 @@ def _write(path: str, product: str | bytes) -> None:
 def _explain(given: argparse.Namespace) -> int:
     options = _options(given)
     options.setdefault("no_nvrtc", True)
-    print(fusec.compile(given.model, **options).explain(*given.nodes), end="")
+    print(fusec.compile(given.model, **options)._compilation.explain(given.nodes), end="")
     return 0
 
 

@@ -13,7 +13,7 @@ from typing import Any
 from . import _core
 from ._calls import Calls, CudaGraph, Tensor
 from ._saved import Saved, write_saved
-from .errors import PlatformError, UsageError
+from .errors import PlatformError, UsageError, python_spelling
 
 
 class Page:
@@ -79,6 +79,8 @@ class Module:
 
     @functools.cached_property
     def _image(self) -> _core.KernelImage:
+        if not self._made.images:
+            raise UsageError(what="nothing was compiled", hint="compile without no_nvrtc")
         return self._made.whole_image()
 
     @property
@@ -140,7 +142,7 @@ class Module:
 
     def explain(self, *nodes: str) -> str:
         """Why these nodes are, or are not, in one kernel; without names, of all groups. Raises InputError."""
-        return self._compilation.explain(list(nodes))
+        return python_spelling(self._compilation.explain(list(nodes)))
 
     def require_one_kernel(self, *nodes: str) -> None:
         """Raises InputError, with the reasons, unless these nodes are in one kernel."""

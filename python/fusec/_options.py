@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal, TypedDict, get_type_hints
 
 from . import _core, _nvrtc
 from .errors import UsageError
@@ -102,13 +103,17 @@ def core_options(options: CompileOptions, *, ptx: bool = False) -> _core.Options
         try:
             _assign(place, name, value)
         except TypeError:
-            raise UsageError(
-                what=f"option {name}", found=repr(value), expected=str(CompileOptions.__annotations__[name])
-            ) from None
+            raise UsageError(what=f"option {name}", found=repr(value), expected=_type_of(name)) from None
     if no_cache:
         result.cache_dir = ""
     result.resources = resources
     return result
+
+
+def _type_of(name: str) -> str:
+    """The type of an option as users write it: `str`, `Mapping[str, int]`."""
+    kind = get_type_hints(CompileOptions)[name]
+    return re.sub(r"[\w.]+\.(?=[A-Z])", "", kind.__name__ if isinstance(kind, type) else str(kind))
 
 
 def _assign(place: Any, name: str, value: Any) -> None:

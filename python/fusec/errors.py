@@ -7,6 +7,11 @@ and ``column`` from 1 (0 where they are not known).
 
 from __future__ import annotations
 
+import re
+
+# Options that the library's messages name, with their values: --max-args=9, --limit=rank=9, --gemm=builtin, --no-cache.
+_OPTION = re.compile(r"--([a-z][a-z-]*)(?:=([^\s,;:)]*[^\s,;:).]))?")
+
 
 class FusecError(Exception):
     """The base class of the errors that fusec raises; each part may be empty."""
@@ -24,11 +29,13 @@ class FusecError(Exception):
         line: int = 0,
         column: int = 0,
     ) -> None:
-        super().__init__(message or _sentence(what, found, expected, hint))
-        self.what = what
+        # The message with options as the command line spells them, which the library does.
+        self.on_command_line = message or _sentence(what, found, expected, hint)
+        super().__init__(python_spelling(self.on_command_line))
+        self.what = python_spelling(what)
         self.found = found
-        self.expected = expected
-        self.hint = hint
+        self.expected = python_spelling(expected)
+        self.hint = python_spelling(hint)
         self.file = file
         self.pointer = pointer
         self.line = line
@@ -45,6 +52,27 @@ class UsageError(FusecError, ValueError):
 
 class PlatformError(FusecError, RuntimeError):
     """NVRTC, the CUDA driver or a GPU is missing, or emitted source did not compile."""
+
+
+def python_spelling(text: str) -> str:
+    """A text of the library with options as keyword arguments: ``--timeout=SECONDS`` becomes ``timeout=SECONDS``."""
+    from ._options import CompileOptions  # which imports this file
+
+    def spelled(match: re.Match[str]) -> str:
+        name, value = match[1].replace("-", "_"), match[2]
+        kind = str(CompileOptions.__annotations__.get(name, ""))
+        if not kind:
+            return match[0]
+        if value is None:
+            return name
+        if "Mapping[str, int]" in kind:
+            key, _, value = value.partition("=")
+            return f'{name}={{"{key}": {value}}}'
+        if value.isupper() or value.isdigit():  # a placeholder or a number
+            return f"{name}={value}"
+        return f'{name}=["{value}"]' if "Sequence" in kind else f'{name}="{value}"'
+
+    return _OPTION.sub(spelled, re.sub(r" \(ResourceLimits::\w+ in the library\)", "", text))
 
 
 def _sentence(what: str, found: str, expected: str, hint: str) -> str:

@@ -110,6 +110,22 @@ class Errors(unittest.TestCase):
         self.check(fusec.UsageError, "option jobs", lambda: fusec.compile(model, jobs="many"))
         self.check(fusec.UsageError, "cache_size", lambda: fusec.compile(model, cache_size="big"))
         self.check(fusec.UsageError, "pass", lambda: fusec.compile(model, disable_pass=["fuze"]))
+        self.check(fusec.UsageError, "found 90, expected str", lambda: fusec.compile(model, arch=90))
+        self.check(fusec.UsageError, "expected Mapping[str, int]", lambda: fusec.compile(model, symbol={"n": "few"}))
+
+    def test_options_are_spelled_as_in_python(self):
+        model = models.gated()
+        error = self.check(fusec.InputError, "(hint: timeout=SECONDS raises it)",
+                           lambda: fusec.compile(model, timeout=1e-9, no_nvrtc=True))
+        self.assertEqual(error.hint, "timeout=SECONDS raises it")
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(model.to_json())
+            file.flush()
+            self.check(fusec.InputError, 'limit={"symbols": VALUE} raises it',
+                       lambda: fusec.compile(file.name, limit={"symbols": 0}, no_nvrtc=True))
+        self.check(fusec.UsageError, "without no_nvrtc", lambda: fusec.compile(model, no_nvrtc=True).ptx)
+        apart = fusec.compile(model, strategy="none", no_nvrtc=True)
+        self.assertIn('strategy="tvm" or strategy="full"', apart.explain("act", "y"))
 
     def test_limits(self):
         self.check(fusec.InputError, "time", lambda: fusec.compile(models.linear(), timeout=1e-9, no_nvrtc=True))
@@ -152,6 +168,8 @@ class CommandLine(unittest.TestCase):
             with open(out) as file:
                 self.assertIn("__global__", file.read())
             self.assertIn("one kernel", self.run_fusec("explain", path, "act", "y").stdout)
+            self.assertIn("--strategy=full", self.run_fusec("explain", path, "act", "y", "--strategy=none").stdout)
+            self.assertIn("--timeout=SECONDS", self.run_fusec("compile", path, "--timeout=1e-9").stderr)
         self.assertEqual(self.run_fusec("compile", "nothere.json").returncode, 1)
         self.assertEqual(self.run_fusec("compile", "nothere.json", "--strategy=best").returncode, 1)
         self.assertEqual(self.run_fusec("compil").returncode, 2)
