@@ -220,6 +220,30 @@ class Interfaces(Folder):
         self.assertEqual(graph["symbols"], {"n": {"min": 0, "max": 8}})
         self.assertEqual(graph["inputs"][1], {"name": "n", "dtype": "uint8", "shape": ["n", 0]})
 
+    def test_arguments_without_names(self):
+        for traced, keywords in interfaces.CALLS:
+            with self.subTest(traced=len(traced), keywords=list(keywords)):
+                module = interfaces.TakesAll()
+                call = compiled(fusec.from_torch(module, traced, keywords))
+                self.assertEqual(call(*traced, **keywords).tolist(), module(*traced, **keywords).tolist())
+
+    def test_calls_that_do_not_fit(self):
+        x = torch.ones(3)
+        call = compiled(fusec.from_torch(interfaces.TakesAll(), (x, 2, x), {"scale": x}))
+        for args, keywords, text in (
+            ((x, 2), {"scale": x}, "found 2 positional arguments, expected 3"),
+            ((x, 2, x), {}, "found the keyword arguments [], expected ['scale']"),
+            ((x, 2, (x, x)), {"scale": x}, "argument 2: found TreeSpec(tuple, None, [*, *]), expected one tensor"),
+            ((x, 2, x), {"scale": x, "other": x}, "found the keyword arguments ['scale', 'other']"),
+        ):
+            with self.subTest(text), self.assertRaises(TypeError) as caught:
+                call(*args, **keywords)
+            self.assertIn(text, str(caught.exception))
+        call = compiled(fusec.from_torch(interfaces.TakesAll(), (x,)))
+        call(x, 2)  # the default
+        with self.assertRaisesRegex(TypeError, "found 2 positional arguments, expected 1"):
+            call(x, 3)
+
     def test_a_size_of_data_is_named_as_the_cause(self):
         class Chosen(torch.nn.Module):
             def forward(self, x, n):

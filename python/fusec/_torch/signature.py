@@ -62,21 +62,24 @@ class Signature:
         if self.forward is not None:
             bound = self.forward.bind(*args, **kwargs)
             bound.apply_defaults()
-            given = dict(bound.arguments)
+            in_order: list[Any] = []
+            given: dict[str, Any] = {}
             for p in self.forward.parameters.values():
-                if p.kind == inspect.Parameter.VAR_KEYWORD:
-                    given |= given.pop(p.name, {})
-                elif p.kind == inspect.Parameter.VAR_POSITIONAL and not given[p.name]:
-                    del given[p.name]
-            in_order = [v for k, v in given.items() if k not in names]
-            args = tuple(in_order[: positional.num_children])
-            kwargs = {k: given[k] for k in names if k in given}
-        elif set(kwargs) == set(names):
-            kwargs = {k: kwargs[k] for k in names}
+                value = bound.arguments[p.name]
+                if p.kind == inspect.Parameter.VAR_POSITIONAL:
+                    in_order += value
+                elif p.kind == inspect.Parameter.VAR_KEYWORD:
+                    given |= value
+                elif p.name in names:
+                    given[p.name] = value
+                elif len(in_order) < positional.num_children or not _is_default(value, p):
+                    in_order.append(value)  # else the traced call left it out as well
+            args, kwargs = tuple(in_order), given
+        kwargs = {**{k: kwargs[k] for k in names if k in kwargs}, **kwargs}
         leaves: list[Any]
         leaves, spec = pytree.tree_flatten((tuple(args), kwargs))
         if spec != self.in_spec:
-            raise TypeError(f"the call does not fit: found {spec}, the module was traced with {self.in_spec}")
+            raise TypeError(f"the call does not fit the one that the module was traced with: {_misfit(spec, self.in_spec)}")
         return leaves
 
     def results(self, tensors: Mapping[str, Any], given: Mapping[str, Any]) -> Any:
@@ -90,3 +93,24 @@ class Signature:
             return tensors[self.outputs[returned]]
 
         return pytree.tree_unflatten([leaf(r) for r in self.returned], self.out_spec)
+
+
+def _is_default(value: Any, parameter: inspect.Parameter) -> bool:
+    return value is parameter.default or (isinstance(value, (int, float, str)) and value == parameter.default)
+
+
+def _misfit(found: pytree.TreeSpec, traced: pytree.TreeSpec) -> str:
+    """The first difference between the structures of two calls."""
+    (mine, my_keywords), (theirs, their_keywords) = found.children(), traced.children()
+    if mine.num_children != theirs.num_children:
+        return f"found {mine.num_children} positional arguments, expected {theirs.num_children}"
+    if my_keywords.context != their_keywords.context:
+        return f"found the keyword arguments {my_keywords.context}, expected {their_keywords.context}"
+    arguments = [*((str(i), a, b) for i, (a, b) in enumerate(zip(mine.children(), theirs.children()))),
+                 *zip(my_keywords.context, my_keywords.children(), their_keywords.children())]
+    name, given, expected = next(a for a in arguments if a[1] != a[2])
+    return f"argument {name}: found {_shown(given)}, expected {_shown(expected)}"
+
+
+def _shown(spec: pytree.TreeSpec) -> str:
+    return "one tensor or number" if spec.is_leaf() else " ".join(str(spec).split())

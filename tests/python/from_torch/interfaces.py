@@ -36,6 +36,15 @@ ByKey = _registered(
 ByPlace = _registered("ByPlace", lambda o: ([o.first, o.second], None), _checked)
 
 
+class TakesAll(nn.Module):
+    def forward(self, x, times=2, *others, **named):
+        return x * times + sum(others, 0) + sum(named.values(), 0)
+
+
+_X = torch.arange(3.0)
+CALLS = [((_X,), {}), ((_X, 3), {}), ((_X, 2, _X + 1, _X + 2), {}), ((_X, 2, _X), {"a": _X, "b": _X * 2})]
+
+
 class Returns(nn.Module):
     def __init__(self, make):
         super().__init__()
