@@ -213,6 +213,13 @@ class Interfaces(Folder):
         self.assertEqual(graph["aliases"], {"output": "k_1", "v.updated": "v"})
         self.assertEqual(graph["metadata"]["pytorch_names"], {"k_1": "k", "v_1": "v"})
 
+    def test_attributes_that_are_no_buffers_are_written(self):
+        module, x = interfaces.WritesAttributes(), torch.rand(1, 3)
+        call, expected = compiled(fusec.from_torch(module, (x,))), interfaces.WritesAttributes()
+        for step in range(2):
+            self.assert_close(call(x + step), expected(x + step), f"step {step}")
+            self.assertEqual(module.cache["length"], expected.cache["length"])
+
     def test_an_integer_argument_is_a_symbol(self):
         graph = self.imported_and_run(
             interfaces.takes_length, interfaces.takes_length(8)[1], interfaces.takes_length(0)[1]
@@ -295,6 +302,10 @@ class Interfaces(Folder):
         for make, outputs in transformers_models.DECODERS:
             with self.subTest(make.__name__):
                 self.assertEqual(self.imported_and_run(make)["outputs"][: len(outputs)], outputs)
+        for cache, text in transformers_models.REFUSED_CACHES:
+            with self.subTest(text), self.assertRaises(fusec.InputError) as caught:
+                fusec.from_torch(transformers_models.Step(), (transformers_models.IDS, cache()))
+            self.assertIn(text, str(caught.exception))
 
     def test_integer_products(self):
         class Product(torch.nn.Module):

@@ -6,18 +6,21 @@ import contextlib
 import inspect
 import operator
 import re
-import sys
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
 
 import torch
 from torch._decomp import decomposition_table
+from torch.export.graph_signature import InputKind
+from torch.utils import _pytree as pytree
 
+from .caches import check_writable, register_caches, static_caches
 from .dimensions import LeafDims, declared_dims
 from .errors import TraceError
 from . import fourier, fused_layers, index_rewrites, resampling  # noqa: F401 (they add to REWRITES)
 from .op_handlers import HANDLERS
 from .op_rows import rows
+from .partition import is_view
 from .rewrites import REWRITES, Decomposition, batch_norm_inference
 
 if TYPE_CHECKING:
@@ -91,25 +94,56 @@ def capture(
     kwargs = kwargs or {}
     module.eval()
     register_caches()
+    attributes = [value for m in module.modules() for value in vars(m).values()]
+    for cache in static_caches((args, kwargs)):
+        check_writable(cache)
     bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-    with plain_tracing():
+    with plain_tracing(), numbers_kept(attributes):
         try:
             program = torch.export.export(module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
         except Exception as error:  # the user's own code can raise anything while it is traced
             text = f"torch.export cannot trace {type(module).__name__}: {error}"
             raise TraceError(text + trace_hint(str(error))) from error
+    written = {id(t) for t in make_written_constants_buffers(program)}
+    for cache in static_caches(attributes):
+        if any(id(t) in written for t in pytree.tree_leaves(cache)):
+            check_writable(cache)
     return program, declared_dims(bound, dynamic_shapes)
 
 
-def register_caches() -> None:
-    """Registers transformers' DynamicCache with torch.export, where transformers is loaded."""
-    if "transformers" not in sys.modules:
-        return
+def make_written_constants_buffers(program: torch.export.ExportedProgram) -> list[torch.Tensor]:
+    """Makes buffers of tensors that the module keeps as plain attributes and writes: a cache that is no submodule.
+
+    torch.export takes them for constants, and refuses to make a program functional that writes one. Returns them."""
+    kept = {s.arg.name: s for s in program.graph_signature.input_specs if s.kind == InputKind.CONSTANT_TENSOR}
+    found = [n.name for n in program.graph.find_nodes(op="placeholder") if n.name in kept and is_written(n)]
+    for name in found:
+        kept[name].kind, kept[name].persistent = InputKind.BUFFER, False
+    return [program.constants[str(kept[name].target)] for name in found]
+
+
+@contextlib.contextmanager
+def numbers_kept(values: Sequence[Any]) -> Iterator[None]:
+    """Puts back tensors of one element, the length of a cache: PyTorch writes them while it traces."""
+    tensors = [t for t in pytree.tree_leaves(values) if type(t) is torch.Tensor and t.numel() == 1 and not t.is_meta]
+    before = [t.detach().clone() for t in tensors]
     try:
-        from transformers.integrations.executorch import register_dynamic_cache_export_support
-    except ImportError:  # an older version registers its cache itself
-        return
-    register_dynamic_cache_export_support()
+        yield
+    finally:
+        for tensor, value in zip(tensors, before):
+            if not torch.equal(tensor, value):
+                tensor.copy_(value)
+
+
+def is_written(node: torch.fx.Node) -> bool:
+    """Whether an operator writes the node's tensor, or a view of it."""
+    return any(writes(user, node) or (is_view(user) and is_written(user)) for user in node.users)
+
+
+def writes(user: torch.fx.Node, node: torch.fx.Node) -> bool:
+    schema = getattr(user.target, "_schema", None)
+    arguments = zip(schema.arguments, user.args) if schema is not None else ()
+    return any(given is node and a.alias_info is not None and a.alias_info.is_write for a, given in arguments)
 
 
 def trace_hint(text: str) -> str:
@@ -118,8 +152,8 @@ def trace_hint(text: str) -> str:
         return ""
     return (
         "\nhint: forward() may take and return tensors, numbers, lists, tuples, dictionaries and classes that are "
-        "registered with torch.utils._pytree.register_pytree_node; for a decoder with a cache of its own class, pass "
-        "use_cache=False (in the configuration or as an argument)"
+        "registered with torch.utils._pytree.register_pytree_node, DynamicCache and StaticCache of transformers included; "
+        "for a decoder with a cache of another class, pass use_cache=False (in the configuration or as an argument)"
     )
 
 

@@ -45,6 +45,19 @@ _X = torch.arange(3.0)
 CALLS = [((_X,), {}), ((_X, 3), {}), ((_X, 2, _X + 1, _X + 2), {}), ((_X, 2, _X), {"a": _X, "b": _X * 2})]
 
 
+class WritesAttributes(nn.Module):
+    """Keeps a cache and its length in attributes that are no buffers."""
+
+    def __init__(self):
+        super().__init__()
+        self.cache = {"rows": torch.zeros(4, 3), "length": torch.tensor(1)}
+
+    def forward(self, x):
+        self.cache["rows"].index_copy_(0, self.cache["length"].reshape(1), x)
+        self.cache["length"].add_(1)
+        return self.cache["rows"] * 2
+
+
 class Returns(nn.Module):
     def __init__(self, make):
         super().__init__()

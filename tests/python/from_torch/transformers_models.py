@@ -36,4 +36,47 @@ def static_cache():
     return module, {"input_ids": IDS[:, :1], "cache_position": torch.tensor([0])}
 
 
-DECODERS = [(cache_returned, ["logits"]), (cache_taken, ["logits"]), (static_cache, ["output"])]
+class Step(torch.nn.Module):
+    """One step of decoding; the cache is an argument, or an attribute that is no buffer."""
+
+    def __init__(self, cache=None):
+        super().__init__()
+        self.model, self.cache = _llama(), cache
+
+    def forward(self, ids, cache=None):
+        return self.model(ids, past_key_values=cache or self.cache, use_cache=True).logits
+
+
+def _filled():
+    cache = transformers.StaticCache(config=_llama().config, max_cache_len=16)
+    with torch.no_grad():
+        Step()(IDS, cache)
+    return cache
+
+
+def static_cache_taken():
+    return Step(), (IDS[:, :1], _filled())
+
+
+def static_cache_kept():
+    return Step(_filled()), (IDS[:, :1],)
+
+
+def static_cache_taken_and_returned():
+    return _llama(), {"input_ids": IDS[:, :1], "past_key_values": _filled()}
+
+
+DECODERS = [
+    (cache_returned, ["logits"]),
+    (cache_taken, ["logits"]),
+    (static_cache, ["output"]),
+    (static_cache_taken, ["output"]),
+    (static_cache_kept, ["output"]),
+    (static_cache_taken_and_returned, ["logits"]),
+]
+
+_SLIDING = transformers.MistralConfig(sliding_window=4, num_hidden_layers=1)
+REFUSED_CACHES = [
+    (lambda: transformers.StaticCache(config=_llama().config, max_cache_len=16), "cache.early_initialization"),
+    (lambda: transformers.StaticCache(config=_SLIDING, max_cache_len=16), "found a StaticSlidingWindowLayer"),
+]
