@@ -213,10 +213,21 @@ def _decompositions(overloads: Collection[object]) -> dict[Any, Decomposition]:
 
 
 def decomposed(program: AProgram, table: Mapping[Any, Decomposition]) -> AProgram:
-    """The program in functional form, with the operators in `table` decomposed."""
+    """The program in functional form, with the operators in `table` decomposed.
+
+    A result of a decomposition may have other strides than the operator's. Where a view of it is then impossible, the
+    program becomes functional first, and its views reshapes, which copy what they cannot view.
+    """
     try:
         return program.run_decompositions(dict(table))
-    except Exception as error:  # an operator cannot be made functional, or a decomposition fails
+    except Exception:  # an operator cannot be made functional, or a decomposition fails
+        pass
+    try:
+        functional = program.run_decompositions({})
+        for node in functional.graph.find_nodes(op="call_function", target=aten.view.default):
+            node.target = aten.reshape.default
+        return functional.run_decompositions(dict(table))
+    except Exception as error:
         raise TraceError(f"PyTorch cannot bring the program into functional form: {error}") from error
 
 

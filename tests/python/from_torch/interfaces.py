@@ -58,6 +58,20 @@ class WritesAttributes(nn.Module):
         return self.cache["rows"] * 2
 
 
+class ViewsOfWritten(nn.Module):
+    """Views of an einsum's result, of which one is written; as FunnelModel of transformers has it."""
+
+    def forward(self, q, r, m):
+        p = torch.einsum("binh,tnh->bnit", q, r)
+        p = p.reshape(2, 4, 16, 8)[:, :, 1:].reshape(2, 4, 8, 15)[..., :8]
+        p *= m
+        return p
+
+
+def views_of_written():
+    return ViewsOfWritten(), (torch.randn(2, 8, 4, 8), torch.randn(16, 4, 8), torch.rand(8, 8))
+
+
 class Returns(nn.Module):
     def __init__(self, make):
         super().__init__()
