@@ -383,6 +383,15 @@ class Errors(Folder):
         self.assertTrue(lines[4].startswith("hint: "))
         self.assertEqual(os.listdir(self.folder.name), [])
 
+    def test_the_line_of_an_operator_is_its_own(self):
+        line = interfaces._without_counterpart.__code__.co_firstlineno + 1
+        by_another_name = type("Made", (torch.nn.Module,), {"forward": lambda self, x: interfaces._without_counterpart(x)})
+        for module in (interfaces.CallsHelper(), by_another_name()):
+            for strict in (False, True):
+                with self.subTest(type(module).__name__, strict=strict), self.assertRaises(fusec.InputError) as caught:
+                    fusec.from_torch(module, (torch.eye(3),), strict=strict)
+                self.assertIn(f", from interfaces.py:{line}:", str(caught.exception))
+
     def test_custom_ops_are_written_with_their_types(self):
         @torch.library.custom_op("fusec_test::twice", mutates_args=())
         def twice(x: torch.Tensor, times: int) -> torch.Tensor:

@@ -18,13 +18,14 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from .._compile import patterns
 from ..errors import InputError
 from .aten_program import AtenProgram
-from .convert import Converter, source_line
+from .convert import Converter
 from .cuda_graphs import split_options
 from .errors import TraceError
 from .output_views import put_back_last_views, without_last_views
 from .partition import PREFIX, is_size, is_view, split_into_regions, tensors_of, why_eager
 from .program import lower
 from .region import Region, add_sizes
+from .source_lines import source_line
 
 Compiled = Callable[..., Any]
 WRITTEN_EARLY = "it writes an input whose old value an operator outside the region still reads"

@@ -21,6 +21,7 @@ from .node_writer import NodeWriter
 from .op_handlers import HANDLERS
 from .op_rows import IGNORED, Row, rows
 from .output_names import output_names
+from .source_lines import source_line
 
 if TYPE_CHECKING:
     from .complex_pairs import Result
@@ -426,9 +427,3 @@ def _reason(node: torch.fx.Node, refused: Refused) -> str:
     called = node.meta.get("original_aten")
     same = called is None or str(called) == str(node.target)
     return str(refused) if same else f"{refused} (PyTorch made it from {called})"
-
-
-def source_line(node: torch.fx.Node) -> str:
-    """The line of the model that called the operator (`model.py:31`), from the stack trace that export keeps."""
-    trace = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    return f"{trace[-1][0].rsplit('/', 1)[-1]}:{trace[-1][1]}" if trace else ""

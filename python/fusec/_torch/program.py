@@ -8,10 +8,12 @@ import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
+from unittest import mock
 
 import torch
 from torch._decomp import decomposition_table
 from torch.export.graph_signature import InputKind
+from torch.fx.proxy import TracerBase
 from torch.utils import _pytree as pytree
 
 from .caches import check_writable, register_caches, static_caches
@@ -22,6 +24,7 @@ from .op_handlers import HANDLERS
 from .op_rows import rows
 from .partition import is_view
 from .rewrites import REWRITES, Decomposition, batch_norm_inference
+from .source_lines import models_frames
 
 if TYPE_CHECKING:
     from torch.export.graph_signature import ExportGraphSignature
@@ -83,6 +86,13 @@ def plain_tracing() -> Iterator[None]:
         torch.backends.mha.set_fastpath_enabled(fast)
 
 
+@contextlib.contextmanager
+def lines_of_operators() -> Iterator[None]:
+    """Lets nodes keep the stack of the model's own functions. torch.export keeps frames of methods named forward alone."""
+    with mock.patch.object(TracerBase, "_filter_traceback_frames", lambda tracer, frames: models_frames(frames)):
+        yield
+
+
 def capture(
     module: torch.nn.Module,
     args: Sequence[Any] = (),
@@ -98,7 +108,7 @@ def capture(
     for cache in static_caches((args, kwargs)):
         check_writable(cache)
     bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-    with plain_tracing(), numbers_kept(attributes):
+    with plain_tracing(), lines_of_operators(), numbers_kept(attributes):
         try:
             program = torch.export.export(module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
         except Exception as error:  # the user's own code can raise anything while it is traced

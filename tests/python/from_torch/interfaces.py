@@ -72,6 +72,15 @@ def views_of_written():
     return ViewsOfWritten(), (torch.randn(2, 8, 4, 8), torch.randn(16, 4, 8), torch.rand(8, 8))
 
 
+def _without_counterpart(x):
+    return torch.linalg.det(x)
+
+
+class CallsHelper(nn.Module):
+    def forward(self, x):
+        return _without_counterpart(x)
+
+
 class Returns(nn.Module):
     def __init__(self, make):
         super().__init__()
