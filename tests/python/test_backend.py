@@ -356,7 +356,10 @@ class Backend(unittest.TestCase):
             values, vectors = torch.linalg.eig(x)
             return (values * 2).abs(), vectors.imag + x
 
-        for function, args, left in ((rotated, (x, turns), []), (spectrum, (x,), []),
+        def turned(x, turns):
+            return torch.view_as_real(turns * 1j + 1), turns / (1 + 2j), x[:, :, :4] * 2j
+
+        for function, args, left in ((rotated, (x, turns), []), (spectrum, (x,), []), (turned, (x, turns), []),
                                      (mixed, (torch.randn(3, 3),), ["aten.linalg_eig.default"])):
             with self.subTest(function.__name__), torch.no_grad():
                 module = nn.Module()

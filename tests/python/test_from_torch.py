@@ -223,6 +223,9 @@ class Interfaces(Folder):
     def test_views_of_a_tensor_that_is_written(self):
         self.imported_and_run(interfaces.views_of_written)
 
+    def test_arithmetic_of_complex_tensors(self):
+        self.imported_and_run(interfaces.complex_arithmetic, types=True)
+
     def test_an_integer_argument_is_a_symbol(self):
         graph = self.imported_and_run(
             interfaces.takes_length, interfaces.takes_length(8)[1], interfaces.takes_length(0)[1]

@@ -29,6 +29,8 @@ clone detach alias contiguous cat stack split split_with_sizes chunk unbind inde
 lift_fresh_copy broadcast_to view_as reshape_as neg""".split()
 )
 
+ARITHMETIC = {"add", "sub", "rsub", "mul", "div", "mm", "bmm", "matmul"}
+
 
 class Pair(NamedTuple):
     """The parts of a complex tensor."""
@@ -69,6 +71,40 @@ def call(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     def emit(op: str, *operands: Any, **attributes: Any) -> Value:
         return c.emit(part, op, list(operands), attributes)
 
+    def sum_of(op: str, x: Number | Value, y: Number | Value) -> Value:
+        """A zero is the imaginary part of a real operand, which may have a greater shape than the other."""
+        value = part.meta["val"]
+        if isinstance(x, Value) and isinstance(y, Value):
+            return emit(op, x, y)
+        if not isinstance(x, Value) and not isinstance(y, Value):
+            return c.full(value.shape, x + y if op == "add" else x - y, value.dtype, part)
+        x, y = (emit("expand", v, shape=list(value.shape)) if isinstance(v, Value) else v for v in (x, y))
+        return emit(op, x, y)
+
+    def product(x: Any, y: Any, op: str = "mul") -> Pair:
+        (a_real, a_imag), (b_real, b_imag) = _parts(x), _parts(y)
+        if not isinstance(x, (Pair, complex)):
+            return Pair(emit(op, a_real, b_real), emit(op, a_real, b_imag))
+        if not isinstance(y, (Pair, complex)):
+            return Pair(emit(op, a_real, b_real), emit(op, a_imag, b_real))
+        real = emit("sub", emit(op, a_real, b_real), emit(op, a_imag, b_imag))
+        return Pair(real, emit("add", emit(op, a_real, b_imag), emit(op, a_imag, b_real)))
+
+    def quotient(x: Any, y: Any) -> Pair:
+        """x / y = x conj(y / m) / (|y / m|^2 m) with m the greater part of y, so that squares stay finite."""
+        if isinstance(y, complex):
+            return product(x, 1 / y)
+        if not isinstance(y, Pair):
+            return Pair(*(emit("div", v, y) for v in x))
+
+        def of_y(op: str, *operands: Value) -> Value:
+            return c.emit(part, op, operands, like=y.real)
+
+        greater = of_y("maximum", *(of_y("abs", v) for v in y))
+        real, imag = (of_y("div", v, greater) for v in y)
+        scale = of_y("mul", of_y("add", of_y("mul", real, real), of_y("mul", imag, imag)), greater)
+        return Pair(*(emit("div", v, scale) for v in product(x, Pair(real, of_y("neg", imag)))))
+
     if name == "view_as_complex":
         return Pair(*(emit("select", a["self"], dim=-1, index=i) for i in (0, 1)))
     if name == "view_as_real":
@@ -88,25 +124,26 @@ def call(c: Converter, node: torch.fx.Node, a: Arguments) -> Result:
     if name == "abs":
         squares = [emit("mul", part_value, part_value) for part_value in a["self"]]
         return emit("sqrt", emit("add", *squares))
+    if name in ARITHMETIC:  # the parts of an integer tensor are floating-point
+        value = part.meta["val"]
+        a = {k: c.cast(v, value.dtype, part) if _is_integer(v) else v for k, v in a.items()}
     if name in ("mul", "mm", "bmm", "matmul"):
-        x, y = a["self"], a["mat2" if "mat2" in a else "other"]
-        op = "mul" if name == "mul" else "matmul"
-        if isinstance(x, complex) or isinstance(y, complex):
-            raise Refused("a complex number")
-        if not isinstance(x, Pair):
-            return Pair(emit(op, x, y.real), emit(op, x, y.imag))
-        if not isinstance(y, Pair):
-            return Pair(emit(op, x.real, y), emit(op, x.imag, y))
-        real = emit("sub", emit(op, x.real, y.real), emit(op, x.imag, y.imag))
-        return Pair(real, emit("add", emit(op, x.real, y.imag), emit(op, x.imag, y.real)))
-    if (
-        name in ("add", "sub")
-        and a.get("alpha", 1) == 1
-        and isinstance(a["self"], Pair)
-        and isinstance(a["other"], Pair)
-    ):
-        return Pair(emit(name, a["self"].real, a["other"].real), emit(name, a["self"].imag, a["other"].imag))
+        return product(a["self"], a["mat2" if "mat2" in a else "other"], "mul" if name == "mul" else "matmul")
+    if name == "reciprocal" or (name == "div" and a.get("rounding_mode") is None):
+        return quotient(1.0 if name == "reciprocal" else a["self"], a["self" if name == "reciprocal" else "other"])
+    if name in ("add", "sub", "rsub") and a.get("alpha", 1) == 1:
+        x, y = (a["other"], a["self"]) if name == "rsub" else (a["self"], a["other"])
+        return Pair(*(sum_of("add" if name == "add" else "sub", u, v) for u, v in zip(_parts(x), _parts(y))))
     raise Refused("no such operator on complex tensors")
+
+
+def _parts(x: Any) -> tuple[Any, Any]:
+    """The real and the imaginary part of a Pair, a number or a real tensor."""
+    return (x.real, x.imag) if isinstance(x, (Pair, complex)) else (x, 0.0)
+
+
+def _is_integer(x: Any) -> bool:
+    return isinstance(x, Value) and not x.dtype.is_floating_point
 
 
 def constant(name: str, tensor: torch.Tensor, add: Callable[[str, torch.Tensor], Value]) -> Pair:

@@ -183,3 +183,17 @@ class Gated(nn.Module):
 
 def gated():
     return Gated(), (torch.linspace(-3, 3, 12).reshape(3, 4), torch.ones(4))
+
+
+class Complex(nn.Module):
+    """Arithmetic of complex tensors with complex and real numbers and tensors, which may have other shapes."""
+
+    def forward(self, pairs, r, n):
+        z = torch.view_as_complex(pairs)
+        results = [z * 1j, (2 + 1j) * z, r * 1j, z + 1j, z + 1, z - r, r - z, 1 - z, n + z, n + 1j, z[0] + r, r - z[0]]
+        results += [z / 2, z / (1 + 2j), z / (z + 3), r / (z + 3), 1 / (z[0] + 3), z / (z[0] + 3), z / (r + 3)]
+        return [torch.view_as_real(t) for t in results]
+
+
+def complex_arithmetic():
+    return Complex(), (torch.randn(4, 3, 2), torch.rand(4, 3), torch.arange(12).reshape(4, 3))
