@@ -390,6 +390,7 @@ class Backend(unittest.TestCase):
                 for upper in (False, True) for left in (False, True) for unit in (False, True)
             ],
             "masked_scatter": lambda: a.masked_scatter(b[:1] > 0.3, b),
+            "diagonal": lambda: torch.einsum("bii->b", a[:, :5, 2:7]) + b[:, :3].diagonal(1, 1, 2).sum(-1),
         }
         for name, function in functions.items():
             with self.subTest(name), torch.no_grad():

@@ -226,6 +226,9 @@ class Interfaces(Folder):
     def test_arithmetic_of_complex_tensors(self):
         self.imported_and_run(interfaces.complex_arithmetic, types=True)
 
+    def test_diagonals_of_slices(self):
+        self.imported_and_run(interfaces.diagonals, types=True)
+
     def test_an_integer_argument_is_a_symbol(self):
         graph = self.imported_and_run(
             interfaces.takes_length, interfaces.takes_length(8)[1], interfaces.takes_length(0)[1]

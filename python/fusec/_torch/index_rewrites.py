@@ -254,6 +254,17 @@ def unfold(x: torch.Tensor, dim: int, size: int, step: int) -> torch.Tensor:
     return windows.movedim(dim + 1, -1)
 
 
+@rewrites(aten.diagonal.default)
+def diagonal(x: torch.Tensor, offset: int = 0, dim1: int = 0, dim2: int = 1) -> torch.Tensor:
+    """Gathers every (columns + 1)-th position of the two dimensions, flattened. PyTorch's own needs x's strides."""
+    x = x.movedim((dim1, dim2), (-2, -1))
+    rows, columns = x.shape[-2:]
+    row, column = max(-offset, 0), max(offset, 0)
+    count = max(min(rows - row, columns - column), 0)
+    place = torch.arange(count, device=x.device) * (columns + 1) + (row * columns + column)
+    return torch.index_select(x.flatten(-2), -1, place)
+
+
 @rewrites(aten.as_strided.default)
 def as_strided(
     x: torch.Tensor,

@@ -197,3 +197,12 @@ class Complex(nn.Module):
 
 def complex_arithmetic():
     return Complex(), (torch.randn(4, 3, 2), torch.rand(4, 3), torch.arange(12).reshape(4, 3))
+
+
+def diagonals():
+    def views(x):
+        square = x[:, :3, :3]
+        return (square.diagonal(dim1=1, dim2=2) * 2, torch.einsum("bii->b", square), x.mT.diagonal(1, 1, 2) + 1,
+                x.diagonal(-1, -1, 0) * 2, torch.diagonal_copy(x[0, 1:], 5), x[:, 1:].diagonal(2, 2, 1) - 1)
+
+    return Returns(views), (torch.randn(3, 4, 5),)
