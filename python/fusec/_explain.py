@@ -13,15 +13,19 @@ if TYPE_CHECKING:
 
 
 class Explanation:
-    """Of one call of a model: the graphs that TorchDynamo made, what fusec compiles of them, and what stays with eager."""
+    """Of one call of a model: the graphs that TorchDynamo made, what fusec compiles of them, and what stays with eager.
 
-    def __init__(self, graphs: list[GraphReport]) -> None:
-        self.graphs = graphs
+    ``breaks``: where TorchDynamo ended a graph, each with the line of the model and the reason. ``outside``: the operators
+    that eager ran between the graphs, or without one; like those in :attr:`eager`.
+    """
+
+    def __init__(self, graphs: list[GraphReport], outside: list[EagerNode], breaks: list[EagerNode]) -> None:
+        self.graphs, self.outside, self.breaks = graphs, outside, breaks
 
     @property
     def eager(self) -> list[EagerNode]:
-        """The nodes that stay with eager, each with its operator, the line of the model that calls it, and the reason."""
-        return [node for graph in self.graphs for node in graph.eager]
+        """The operators that stay with eager, each with its name, the line of the model that calls it, and the reason."""
+        return [node for graph in self.graphs for node in graph.eager] + self.outside
 
     @property
     def launches(self) -> int:
@@ -40,6 +44,9 @@ class Explanation:
         for (operator, source, reason), count in sorted(kinds.items()):
             times = f" ({count} times)" if count > 1 else ""
             lines.append(f"  {operator}{times}{', from ' + source if source else ''}: {reason}")
+        if self.breaks:
+            lines.append(f"graph breaks: {len(self.breaks)}")
+            lines += [f"  {b.source + ': ' if b.source else ''}{b.reason}" for b in self.breaks]
         return "\n".join(lines)
 
     __repr__ = __str__
@@ -57,13 +64,15 @@ def explain(
         import torch
 
         from ._torch.backend import backend, recorded
+        from ._torch.outside import OutsideGraphs
     except ModuleNotFoundError as error:
         if error.name != "torch":
             raise
         raise PlatformError(what="PyTorch is not installed", hint="pip install fusec[torch]") from None
     given = dict(options or {})
     # A function of its own for each call: TorchDynamo keeps what it compiled by backend.
-    compiled = torch.compile(model, backend=lambda graph, inputs: backend(graph, inputs, options=given))
-    with recorded() as graphs:
+    outside = OutsideGraphs(lambda graph, inputs: backend(graph, inputs, options=given))
+    compiled = torch.compile(model, backend=outside.backend)
+    with recorded() as graphs, outside:
         compiled(*args, **kwargs)
-    return Explanation(graphs)
+    return Explanation(graphs, outside.nodes, outside.breaks)

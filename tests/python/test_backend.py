@@ -341,6 +341,35 @@ class Backend(unittest.TestCase):
         self.assertIn("test_backend.py:", str(explanation))
         self.assertEqual(explanation.launches, 2)
 
+    def test_what_runs_outside_of_graphs_is_explained(self):
+        def between(x):
+            return (torch.nonzero(x.relu()) * 2).float().sum()
+
+        def looped(x):
+            for _ in range(2):
+                x = x.exp() + 1
+                torch._dynamo.graph_break()
+            return x
+
+        shape = "output shape depends on input Tensor data"
+        for model, args, graphs, names, reason in (
+            (nn.LSTM(4, 6), (torch.randn(3, 2, 4),), 0, {"aten.zeros.default", "aten.stack.default"}, "support RNN"),
+            (torch.bincount, (torch.tensor([1, 2]),), 0, {"aten.bincount.default"}, shape),
+            (between, (torch.randn(3),), 2, {"aten.nonzero.default"}, shape),
+            (looped, (torch.randn(3),), 0, {"aten.exp.default", "aten.add.Tensor"}, "User-inserted graph break"),
+        ):
+            with self.subTest(str(model)), torch.no_grad():
+                explanation = fusec.explain(model, *args, options={"no_nvrtc": True})
+                self.assertEqual(len(explanation.graphs), graphs)
+                self.assertLessEqual(names, {n.operator for n in explanation.eager})
+                self.assertTrue(all(reason in n.reason for n in explanation.eager), str(explanation))
+                self.assertIn(f"left to eager: {len(explanation.eager)} operators", str(explanation))
+                self.assertIn("graph breaks: 1", str(explanation))
+        line = between.__code__.co_firstlineno + 1
+        self.assertIn(f"aten.nonzero.default, from test_backend.py:{line}: ", str(fusec.explain(between, torch.ones(3))))
+        trained = fusec.explain(nn.Linear(3, 3), torch.randn(2, 3))
+        self.assertEqual((trained.eager, trained.breaks), ([], []))
+
     def test_complex_tensors(self):
         """Regions hold them as pairs of real tensors; at the ends of regions are views of them."""
         x, turns = torch.randn(2, 5, 8), torch.randn(5, 4, dtype=torch.complex64)

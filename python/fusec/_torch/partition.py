@@ -89,9 +89,14 @@ def is_view(node: torch.fx.Node) -> bool:
         return True
     if node.target is operator.getitem:
         return isinstance(node.args[0], torch.fx.Node) and is_view(node.args[0])
-    if not isinstance(node.target, torch._ops.OpOverload) or node.target._schema.is_mutable:
+    return returns_view(node.target)
+
+
+def returns_view(target: object) -> bool:
+    """Whether the results of an operator share the memory of its operand."""
+    if not isinstance(target, torch._ops.OpOverload) or target._schema.is_mutable:
         return False
-    return node.target in UNSAFE_VIEWS or any(r.alias_info is not None for r in node.target._schema.returns)
+    return target in UNSAFE_VIEWS or any(r.alias_info is not None for r in target._schema.returns)
 
 
 def split_into_regions(module: torch.fx.GraphModule, refused: dict[str, str]) -> torch.fx.GraphModule:

@@ -11,6 +11,7 @@ import torch
 
 TORCH = os.path.dirname(torch.__file__) + os.sep
 LAYERS = os.path.join(TORCH, "nn", "")
+NOT_OF_MODELS = (TORCH, "<string>", "<frozen", "<eval_with_key>")
 FUSEC = os.path.dirname(os.path.dirname(__file__)) + os.sep
 
 
@@ -20,7 +21,7 @@ def models_frames(frames: Iterable[traceback.FrameSummary]) -> traceback.StackSu
     for frame in frames:
         if frame.filename.startswith(FUSEC):
             kept.clear()
-        elif frame.filename.startswith(LAYERS) or not frame.filename.startswith((TORCH, "<")):
+        elif frame.filename.startswith(LAYERS) or not frame.filename.startswith(NOT_OF_MODELS):
             kept.append(frame)
     return traceback.StackSummary.from_list(kept)
 
