@@ -2,6 +2,9 @@
 
 NB_MODULE(_core, m) {
   using namespace fusec::python;
+#ifdef NDEBUG
+  nb::set_leak_warnings(false);  // TorchDynamo's caches keep compiled modules beyond the end of the extension
+#endif
   m.doc() = "The fusec library. The package fusec is what users import.";
   bind_errors(m);
   bind_models(m);

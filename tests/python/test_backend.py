@@ -4,6 +4,7 @@ where PyTorch is missing."""
 
 import copy
 import os
+import subprocess
 import sys
 import unittest
 import unittest.mock
@@ -237,6 +238,12 @@ class Backend(unittest.TestCase):
         module.forward = lambda x, y: (torch.signbit(x), torch.copysign(y, x))
         with torch.no_grad():
             self.assert_like_eager(module, x, torch.arange(6.0) - 3)
+
+    def test_the_end_of_a_process_is_silent(self):
+        """In a release build, although TorchDynamo's caches keep what was compiled of a user's own function."""
+        code = """import torch; torch.compile(lambda x: x * 2, backend="fusec", options={"no_nvrtc": True})(torch.ones(3))"""
+        ran = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, check=True)
+        self.assertNotIn("nanobind", ran.stderr)
 
     def test_a_missing_pattern_file_is_told(self):
         with self.assertRaisesRegex(torch._dynamo.exc.BackendCompilerFailed, "missing.patterns"):
