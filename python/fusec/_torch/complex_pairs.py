@@ -17,7 +17,7 @@ from .errors import Refused
 from .model_file import Value
 
 if TYPE_CHECKING:
-    from torch.types import IntLikeType
+    from torch.types import IntLikeType, Number
 
     from .convert import Arguments, Converter
 
