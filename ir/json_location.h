@@ -1,5 +1,5 @@
 // The place in JSON text of the element that a JSON pointer (RFC 6901) names. The reader keeps no positions, which
-// would cost every model memory and time. Showing an error scans the text again, up to the element.
+// would cost every model memory and time. Showing an error scans the text once more.
 #pragma once
 
 #include <cstddef>

@@ -23,8 +23,7 @@ constexpr LimitRow kRows[] = {
     {"tuple-depth", &Limits::tuple_depth, 256, "tuples inside one another"},
     {"pattern-growth", &Limits::pattern_growth, 8,
      "nodes that the replacements of patterns make, as a multiple of the model's nodes"},
-    {"pattern-rounds", &Limits::pattern_rounds, 64,
-     "rounds in which patterns rewrite what an earlier round made"},
+    {"pattern-rounds", &Limits::pattern_rounds, 64, "rounds in which patterns rewrite what an earlier round made"},
 };
 
 }  // namespace

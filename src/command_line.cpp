@@ -240,7 +240,6 @@ class OptionParser {
   CompileArguments parsed(const GivenOptions& given) {
     std::vector<std::string> words;
     for (const auto& [name, value] : given) words.push_back("--" + name + "=" + value);
-    refuse_missing_values(words);
     std::ranges::reverse(words);  // CLI11 expects the last argument first
     try {
       app_.parse(std::move(words));

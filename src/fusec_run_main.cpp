@@ -393,7 +393,6 @@ int run(const Arguments& a) {
                 Error::Parts{.what = "--device", .found = a.device, .expected = "reference, emulator or cuda[:N]"});
   require_devices_of_options(a);
   std::vector<std::string> read = files_read(a.compile);
-  if (a.tune) std::erase(read, a.compile.options.tuning_file);
   read.insert(read.end(), {a.inputs, a.expected});
   check_written(std::vector{a.outputs, a.profile}, read);
   if (a.tune && (a.device == "reference" || a.compile.options.tuning_file.empty()))

@@ -27,8 +27,8 @@ void check_written(std::span<const std::string> written, std::span<const std::st
     const auto file = std::filesystem::weakly_canonical(path);
     const auto same = std::ranges::find(taken, file);
     if (same != taken.end())
-      throw Error(ErrorKind::kUsage,
-                  path + (same - taken.begin() < inputs ? " is read, and would be overwritten" : " would be written twice"));
+      throw Error(ErrorKind::kUsage, path + (same - taken.begin() < inputs ? " is read, and would be overwritten"
+                                                                           : " would be written twice"));
     taken.push_back(file);
   }
 }

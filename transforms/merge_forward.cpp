@@ -12,7 +12,6 @@ namespace {
 constexpr std::uint8_t kForwardPhase = 3;
 constexpr int kMostQuestions = 64;               // trials for one group
 constexpr std::size_t kMostForwardReaders = 16;  // readers of a value that are examined
-constexpr int kMostRefusalsOfAKind = 8;          // by one group, until producers of the kind are refused untried
 
 class ForwardMerger {
  public:
@@ -116,6 +115,13 @@ class ForwardMerger {
     });
   }
 
+  // Of producers of one kind by one group.
+  struct Refusals {
+    std::uint32_t count = 0;
+    MergeAnswer answer = {};  // the last one
+  };
+
+  // A kind of producer that was refused kRefusalsUntilHopeless times is refused without a trial from then on.
   bool take_producers(GroupId g, bool only_products) {
     bool changed = false;
     int questions = 0;
@@ -134,12 +140,12 @@ class ForwardMerger {
         if (is_complex(g) && is_complex(producer) && is_one_of_several_products(producer, g)) continue;
         const std::uint64_t kind = kind_of_edge(producer, g);
         if (trial_.hopeless(kind)) continue;
+        ++questions;
         Refusals& alike = refusals[kind_of_producer(kind, producer, g)];
-        if (alike.count == kMostRefusalsOfAKind) {
+        if (alike.count == MergeTrial::kRefusalsUntilHopeless) {
           refuse(producer, g, alike.answer);
           continue;
         }
-        ++questions;
         const MergeAnswer answer = take(producer, g);
         trial_.note(kind, answer.yes());
         if (!answer.yes()) {
@@ -188,11 +194,6 @@ class ForwardMerger {
     if (now.rule != FusionRule::kJoined) now = decision(answer, consumer);
     plan_.refused.push_back({last, consumer, decision(answer, consumer)});
   }
-
-  struct Refusals {
-    int count = 0;
-    MergeAnswer answer = {};
-  };
 
   static FusionDecision decision(const MergeAnswer& answer, NodeId meeting) {
     return {.meeting = meeting,

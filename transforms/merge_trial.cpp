@@ -14,7 +14,6 @@ namespace {
 // Nodes that the trials of one pass may lower, at about 50 us each. Large graphs get fewer, because most of them repeat
 // their layers.
 constexpr std::int64_t kMostNodesTried = 30'000, kFewestNodesTried = 1'500;
-constexpr std::uint32_t kRefusalsUntilHopeless = 8;
 constexpr double kRounding = 1 + 1e-9;
 constexpr double kSlackSeconds = 1e-7;  // a merge that saves bytes may be predicted this much slower
 

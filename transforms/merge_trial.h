@@ -71,6 +71,7 @@ class MergeTrial {
   // Shortcuts for graphs of more than kMostNodesWithCare nodes. kind_of_question is a hash of the groups' sizes and of
   // the two nodes that connect them (an edge, or two readers of one value). hopeless: this kind was refused so often
   // that it need not be tried. note records an outcome.
+  static constexpr std::uint32_t kRefusalsUntilHopeless = 8;
   bool in_haste() const { return groups_.graph().nodes.size() > kMostNodesWithCare; }
   std::uint64_t kind_of_question(GroupId a, GroupId b, NodeId from, NodeId to) const;
   bool hopeless(std::uint64_t kind) const;

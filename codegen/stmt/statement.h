@@ -29,8 +29,8 @@ struct Statement {
   std::string text = "", name = "", end = "";
   std::vector<CExpr> operands = {};
   int count = 0;  // kDeclare: elements of an array; 0: no array
-  std::optional<int> unroll =
-      {};  // kFor: 0 copies the body for every iteration, n for n of them; nothing: as compilers do
+  // kFor: 0 copies the body for every iteration, n for n of them; nothing: as compilers do.
+  std::optional<int> unroll = {};
   std::vector<Statement> body = {}, otherwise = {};
 };
 

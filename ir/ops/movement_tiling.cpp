@@ -217,8 +217,7 @@ std::vector<ValueType> infer_triangle(const OpCall& call) {
 
 // The elements with column - row <= diagonal, or >= diagonal; zero elsewhere.
 E triangle(Formula& f, Index index, bool lower) {
-  const std::int64_t diagonal =
-      std::clamp(f.attributes().integer("diagonal", 0), -kMostOffset, kMostOffset);
+  const std::int64_t diagonal = std::clamp(f.attributes().integer("diagonal", 0), -kMostOffset, kMostOffset);
   const IndexExpr beyond = index[index.size() - 1] - index[index.size() - 2] - diagonal;
   const E keep{&f.pool(), f.pool().nonnegative(lower ? -beyond : beyond)};
   return f.guarded(

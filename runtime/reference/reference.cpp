@@ -57,8 +57,7 @@ class Run {
       if (given != tensors.end())
         hold_given(constant.value, given->second);
       else
-        held_[constant.value].tensor =
-            std::make_shared<HostTensor>(held_as(constants.read(constant), precision_));
+        held_[constant.value].tensor = std::make_shared<HostTensor>(held_as(constants.read(constant), precision_));
     }
     check_dimensions();
   }

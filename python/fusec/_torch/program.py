@@ -88,7 +88,12 @@ def plain_tracing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def lines_of_operators() -> Iterator[None]:
-    """Lets nodes keep the stack of the model's own functions. torch.export keeps frames of methods named forward alone."""
+    """Lets nodes keep the stack of the model's own functions. torch.export keeps frames of methods named forward alone.
+
+    The function is PyTorch's own. A version without it gives the line of a forward."""
+    if not hasattr(TracerBase, "_filter_traceback_frames"):
+        yield
+        return
     with mock.patch.object(TracerBase, "_filter_traceback_frames", lambda tracer, frames: models_frames(frames)):
         yield
 
