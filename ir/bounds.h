@@ -93,4 +93,24 @@ bool proves_multiple_of(const IndexExpr& e, std::int64_t k, const Bounds& bounds
 // decided minima and maxima become one operand, and (a//c)*c + a%c becomes a.
 IndexExpr simplify(const IndexExpr& e, const Bounds& bounds);
 
+struct SimplificationMemory;  // what is known about parts of expressions
+
+// simplify for one expression after another under the same bounds: what it found about parts that they share it finds
+// once. In between, axes and loaded values may be added to the bounds; after any other change call forget().
+class IndexSimplifier {
+ public:
+  IndexSimplifier();
+  IndexSimplifier(const IndexSimplifier&);  // a copy starts anew
+  IndexSimplifier& operator=(const IndexSimplifier&);
+  IndexSimplifier(IndexSimplifier&&) noexcept;
+  IndexSimplifier& operator=(IndexSimplifier&&) noexcept;
+  ~IndexSimplifier();
+
+  IndexExpr operator()(const IndexExpr& e, const Bounds& bounds);
+  void forget();
+
+ private:
+  std::unique_ptr<SimplificationMemory> known_;  // null before the first use
+};
+
 }  // namespace fusec

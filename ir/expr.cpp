@@ -228,13 +228,13 @@ ExprId ExprPool::load(std::uint32_t source, DType dtype, std::vector<IndexExpr> 
   n.dtype = dtype;
   n.source = source;
   n.args[0] = guard;
-  for (IndexExpr& e : indices) e = simplify(e, bounds_);
+  for (IndexExpr& e : indices) e = simplified(e);
   n.indices = std::move(indices);
   return add(std::move(n));
 }
 
 ExprId ExprPool::index(IndexExpr e) {
-  e = simplify(e, bounds_);
+  e = simplified(e);
   if (const auto c = e.as_constant()) return constant(ScalarType::kInt64, *c);
   if (const auto v = e.as_variable(); v && v->kind == Variable::Kind::kValue) return v->id;
   ExprNode n;
@@ -381,7 +381,7 @@ std::optional<IndexExpr> undivided(const IndexExpr& e) {
 }  // namespace
 
 ExprId ExprPool::nonnegative(const IndexExpr& a) {
-  const IndexExpr e = simplify(a, bounds_);
+  const IndexExpr e = simplified(a);
   if (proves_nonnegative(e, bounds_)) return boolean(true);
   if (proves_nonnegative(-e - 1, bounds_)) return boolean(false);
   if (const auto whole = undivided(e)) return nonnegative(*whole);
@@ -389,10 +389,10 @@ ExprId ExprPool::nonnegative(const IndexExpr& a) {
 }
 
 ExprId ExprPool::less(const IndexExpr& a, const IndexExpr& b) {
-  const IndexExpr gap = simplify(b - a - 1, bounds_);
+  const IndexExpr gap = simplified(b - a - 1);
   if (proves_nonnegative(gap, bounds_)) return boolean(true);
   if (proves_nonnegative(-gap - 1, bounds_)) return boolean(false);
-  if (const auto whole = undivided(gap)) return less(0, simplify(*whole + 1, bounds_));
+  if (const auto whole = undivided(gap)) return less(0, simplified(*whole + 1));
   return binary(ExprOp::kLt, index(a), index(b));
 }
 
@@ -414,9 +414,11 @@ IndexExpr ExprPool::known_index(ExprId e, const IndexExpr& extent) {
   const ExprNode& n = nodes_[e];
   if (n.op == ExprOp::kConstant) return n.integer;
   if (n.op == ExprOp::kIndex) return n.indices[0];
-  if (bounds_.value_max.size() <= e)
-    bounds_.value_max.resize(e + 1, IndexExpr(std::numeric_limits<std::int64_t>::max()));
-  bounds_.value_max[e] = extent;
+  const IndexExpr unknown(std::numeric_limits<std::int64_t>::max());
+  if (bounds_.value_max.size() <= e) bounds_.value_max.resize(e + 1, unknown);
+  IndexExpr& known = bounds_.value_max[e];
+  if (known != unknown && known != extent) simplifier_.forget();
+  known = extent;
   return IndexExpr::value(e);
 }
 

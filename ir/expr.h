@@ -158,7 +158,10 @@ class ExprPool {
   void assume(Symbols symbols, std::vector<ProductLimit> products) {
     bounds_.symbols = std::move(symbols);
     bounds_.products = std::move(products);
+    simplifier_.forget();
   }
+  // The simplest equal expression under the pool's bounds.
+  IndexExpr simplified(const IndexExpr& e) { return simplifier_(e, bounds_); }
 
   // A loop axis 0 <= axis < extent.
   std::uint32_t new_axis(IndexExpr extent);
@@ -197,6 +200,7 @@ class ExprPool {
   // A hash table by linear probing: each node has a place, the others hold kNoExpr. Its size is a power of two.
   std::vector<ExprId> places_;
   Bounds bounds_;
+  IndexSimplifier simplifier_;
   std::size_t hash_ = 0;  // of all added nodes, in order
 };
 

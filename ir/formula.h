@@ -121,7 +121,7 @@ class Formula {
   E convert(E e, ScalarType to) { return {&pool_, pool_.convert(e, to)}; }
   E round(E e, DType to) { return {&pool_, pool_.round(e, to)}; }
 
-  IndexExpr simplified(const IndexExpr& e) { return simplify(e, pool_.bounds()); }
+  IndexExpr simplified(const IndexExpr& e) { return pool_.simplified(e); }
   E inside(const IndexExpr& e, const IndexExpr& extent);  // 0 <= e < extent; a constant if the bounds decide it
   E less(const IndexExpr& a, const IndexExpr& b) { return {&pool_, pool_.less(a, b)}; }
   // A loaded integer as an index into a dimension of `extent`, clamped so that no access leaves the tensor.

@@ -344,68 +344,53 @@ std::int64_t evaluate(const IndexExpr& e, const std::function<std::int64_t(Varia
   return sum;
 }
 
-namespace {
-
-// Rebuilds expressions, visiting each distinct atom once.
-class Rebuilding {
- public:
-  using Replacement = std::function<std::optional<IndexExpr>(Variable)>;
-  using Combine = std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>;
-
-  Rebuilding(const Replacement* replacement, const Combine& combine) : replacement_(replacement), combine_(combine) {}
-
-  IndexExpr of(const IndexExpr& e) {
-    if (e.is_constant()) return e;
-    const std::span<const IndexTerm> terms = e.terms();
-    IndexTerms kept;  // adding them one by one would take quadratic time
-    IndexExpr changed = 0;
-    bool any_changes = false;  // nothing is copied before the first change
-    for (std::size_t at = 0; at < terms.size(); ++at) {
-      const IndexTerm& term = terms[at];
-      std::optional<IndexExpr> product;  // once a factor changes
-      for (std::size_t i = 0; i < term.factors.size(); ++i) {
-        std::optional<IndexExpr> factor = replaced(*term.factors[i]);
-        if (!product && factor) {
-          product = term.coefficient;
-          for (std::size_t before = 0; before < i; ++before) *product *= variable(term.factors[before]);
-        }
-        if (product) *product *= factor ? *factor : variable(term.factors[i]);
+IndexExpr IndexRewriter::operator()(const IndexExpr& e) {
+  if (e.is_constant()) return e;
+  const auto variable = [](const IndexAtomPtr& factor) { return IndexExpr::variable(factor->variable); };
+  const std::span<const IndexTerm> terms = e.terms();
+  IndexTerms kept;  // adding them one by one would take quadratic time
+  IndexExpr changed = 0;
+  bool any_changes = false;  // nothing is copied before the first change
+  for (std::size_t at = 0; at < terms.size(); ++at) {
+    const IndexTerm& term = terms[at];
+    std::optional<IndexExpr> product;  // once a factor changes
+    for (std::size_t i = 0; i < term.factors.size(); ++i) {
+      std::optional<IndexExpr> factor = replaced(term.factors[i]);
+      if (!product && factor) {
+        product = term.coefficient;
+        for (std::size_t before = 0; before < i; ++before) *product *= variable(term.factors[before]);
       }
-      if (product && !any_changes) {
-        kept = IndexTerms(terms.size());
-        for (const IndexTerm& same : terms.first(at)) kept.push_back(same);
-        any_changes = true;
-      }
-      if (product)
-        changed += *product;
-      else if (any_changes)
-        kept.push_back(term);
+      if (product) *product *= factor ? *factor : variable(term.factors[i]);
     }
-    if (!any_changes) return e;
-    return from_terms(std::move(kept), e.constant_term()) + changed;
+    if (product && !any_changes) {
+      kept = IndexTerms(terms.size());
+      for (const IndexTerm& same : terms.first(at)) kept.push_back(same);
+      any_changes = true;
+    }
+    if (product)
+      changed += *product;
+    else if (any_changes)
+      kept.push_back(term);
   }
+  if (!any_changes) return e;
+  return from_terms(std::move(kept), e.constant_term()) + changed;
+}
 
- private:
-  static IndexExpr variable(const IndexAtomPtr& factor) { return IndexExpr::variable(factor->variable); }
+std::optional<IndexExpr> IndexRewriter::replaced(const IndexAtomPtr& atom) {
+  if (atom->kind != IndexAtom::Kind::kVariable) return rebuilt(atom);
+  return replacement_ ? replacement_(atom->variable) : std::nullopt;
+}
 
-  // Nothing for a variable that stays.
-  std::optional<IndexExpr> replaced(const IndexAtom& atom) {
-    if (atom.kind != IndexAtom::Kind::kVariable) return of(atom);
-    return replacement_ ? (*replacement_)(atom.variable) : std::nullopt;
-  }
+IndexExpr IndexRewriter::rebuilt(const IndexAtomPtr& atom) {
+  const bool shallow = atom->depth < 2;
+  if (!shallow)
+    if (const auto known = done_.find(atom); known != done_.end()) return known->second;
+  IndexExpr result = combine_(atom->kind, (*this)(atom->a), (*this)(atom->b));
+  if (!shallow) done_.emplace(atom, result);
+  return result;
+}
 
-  IndexExpr of(const IndexAtom& atom) {
-    if (atom.depth < 2) return combine_(atom.kind, of(atom.a), of(atom.b));
-    if (const auto known = done_.find(&atom); known != done_.end()) return known->second;
-    IndexExpr result = combine_(atom.kind, of(atom.a), of(atom.b));
-    done_.emplace(&atom, result);
-    return result;
-  }
-
-  const Replacement* replacement_;
-  const Combine& combine_;
-  std::unordered_map<const IndexAtom*, IndexExpr> done_;
-};
+namespace {
 
 // Appends the variables of all atoms that are not in `seen`; a variable may occur several times.
 void collect(const IndexExpr& e, std::vector<Variable>& found, std::unordered_set<const IndexAtom*>& seen) {
@@ -440,11 +425,11 @@ IndexExpr combine(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b) 
 }
 
 IndexExpr substitute(const IndexExpr& e, const std::function<std::optional<IndexExpr>(Variable)>& replacement) {
-  return Rebuilding(&replacement, combine).of(e);
+  return IndexRewriter(replacement, combine)(e);
 }
 
 IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& f) {
-  return Rebuilding(nullptr, f).of(e);
+  return IndexRewriter(nullptr, f)(e);
 }
 
 std::vector<Variable> variables_of(const IndexExpr& e) {

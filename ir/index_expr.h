@@ -14,6 +14,8 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <unordered_map>
+#include <utility>
 #include <vector>
 
 namespace fusec {
@@ -149,6 +151,27 @@ IndexExpr substitute(const IndexExpr& e, const std::function<std::optional<Index
 
 // Rebuilds the expression, passing every floor-division, remainder, minimum and maximum through `f`, innermost first.
 IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& f);
+
+// substitute and rewrite_atoms for one expression after another: an atom that several of them share is rebuilt once.
+// The functions must give the same result whenever they are called.
+class IndexRewriter {
+ public:
+  using Replacement = std::function<std::optional<IndexExpr>(Variable)>;
+  using Combine = std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>;
+
+  // Without a `replacement` every variable stays.
+  IndexRewriter(Replacement replacement, Combine combine)
+      : replacement_(std::move(replacement)), combine_(std::move(combine)) {}
+  IndexExpr operator()(const IndexExpr& e);
+
+ private:
+  std::optional<IndexExpr> replaced(const IndexAtomPtr& atom);  // nothing for a variable that stays
+  IndexExpr rebuilt(const IndexAtomPtr& atom);
+
+  Replacement replacement_;
+  Combine combine_;
+  std::unordered_map<IndexAtomPtr, IndexExpr> done_;  // keeps the atoms alive, so their addresses stay unique
+};
 
 // The floor-division, remainder, minimum or maximum of a and b.
 IndexExpr combine(IndexAtom::Kind kind, const IndexExpr& a, const IndexExpr& b);

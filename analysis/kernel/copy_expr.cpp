@@ -7,12 +7,16 @@
 namespace fusec {
 
 ExprCopier::ExprCopier(const ExprPool& from, ExprPool& to)
-    : axis(from.bounds().axes.size()), from_(from), to_(to), done_(from.size(), kNoExpr) {}
+    : axis(from.bounds().axes.size()),
+      from_(from),
+      to_(to),
+      done_(from.size(), kNoExpr),
+      index_copier_([this](Variable v) { return copy_variable(v); }, combine) {}
 
 const IndexExpr& ExprCopier::value_of(std::uint32_t old) {
   if (axis.size() <= old) axis.resize(old + 1);
   if (!axis[old]) {
-    IndexExpr extent = simplify(copy(from_.extent(old)), to_.bounds());
+    IndexExpr extent = to_.simplified(copy(from_.extent(old)));
     axis[old] = drops_units && extent.is(1) ? IndexExpr(0) : IndexExpr::axis(to_.new_axis(std::move(extent)));
   }
   return *axis[old];
@@ -24,18 +28,20 @@ std::uint32_t ExprCopier::copy_axis(std::uint32_t old) {
   return variable->id;
 }
 
+std::optional<IndexExpr> ExprCopier::copy_variable(Variable v) {
+  switch (v.kind) {
+    case Variable::Kind::kSymbol:
+      break;
+    case Variable::Kind::kAxis:
+      return value_of(v.id);
+    case Variable::Kind::kValue:
+      return to_.known_index(done_.at(v.id), copy(from_.bounds().value_max.at(v.id)));
+  }
+  return std::nullopt;
+}
+
 IndexExpr ExprCopier::copy(const IndexExpr& e) {
-  return substitute(e, [&](Variable v) -> std::optional<IndexExpr> {
-    switch (v.kind) {
-      case Variable::Kind::kSymbol:
-        break;
-      case Variable::Kind::kAxis:
-        return value_of(v.id);
-      case Variable::Kind::kValue:
-        return to_.known_index(done_.at(v.id), copy(from_.bounds().value_max.at(v.id)));
-    }
-    return std::nullopt;
-  });
+  return index_copier_(e);
 }
 
 std::vector<ExprId> ExprCopier::operands_of(ExprId id) const {
@@ -166,7 +172,7 @@ Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool
     for (const std::uint32_t a : output.axes)
       if (std::find(old_axes.begin(), old_axes.end(), a) == old_axes.end()) now.axes.push_back(copier.copy_axis(a));
     now.index.clear();
-    for (const IndexExpr& e : output.index) now.index.push_back(simplify(copier.copy(e), changed.pool.bounds()));
+    for (const IndexExpr& e : output.index) now.index.push_back(changed.pool.simplified(copier.copy(e)));
     changed.outputs.push_back(std::move(now));
   }
   for (const NamedExpr& named : kernel.named) changed.named.push_back({copier.copy(named.expr), named.value});

@@ -16,6 +16,8 @@ namespace fusec {
 class ExprCopier {
  public:
   ExprCopier(const ExprPool& from, ExprPool& to);
+  ExprCopier(const ExprCopier&) = delete;
+  ExprCopier& operator=(const ExprCopier&) = delete;
 
   // Returns the copy of `root` in `to`. Copies each node once and does not recurse.
   ExprId copy(ExprId root);
@@ -44,11 +46,13 @@ class ExprCopier {
  private:
   std::vector<ExprId> operands_of(ExprId id) const;
   const IndexExpr& value_of(std::uint32_t axis);
+  std::optional<IndexExpr> copy_variable(Variable v);
   ExprId copy_node(ExprId id);
 
   const ExprPool& from_;
   ExprPool& to_;
   std::vector<ExprId> done_;
+  IndexRewriter index_copier_;
 };
 
 // How the output axes of a kernel change. The caller adds the new axes to the new pool.

@@ -143,7 +143,7 @@ class Building {
       count_step();
       KernelOutput output{unit.values[i], graph_.tensor(unit.values[i]), new_axes, copier.copy(outputs[i]), {}};
       output.index = index_of(unit, unit.values[i], [&](std::size_t d) { return IndexExpr::axis(new_axes[d]); });
-      for (IndexExpr& e : output.index) e = simplify(e, kernel.pool.bounds());
+      for (IndexExpr& e : output.index) e = kernel.pool.simplified(e);
       kernel.outputs.push_back(std::move(output));
     }
     for (const auto& [v, loads] : stored_alongside) {

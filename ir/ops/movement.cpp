@@ -16,7 +16,7 @@ using Index = std::span<const IndexExpr>;
 // --- reshape, flatten
 
 ExprId reshape_formula(Formula& f, std::size_t, Index index) {
-  return f.load(0, reshaped_index(f.type(0).shape, f.output_type().shape, index, f.pool().bounds()));
+  return f.load(0, reshaped_index(f.type(0).shape, f.output_type().shape, index, f.pool()));
 }
 
 std::vector<ValueType> infer_reshape(const OpCall& call) {

@@ -149,7 +149,7 @@ ExprId roll_formula(Formula& f, std::size_t, Index index) {
   }
   const Dim count = element_count(shape).value_or(Dim(0));
   const std::vector<IndexExpr> flat{f.simplified(rolled(flat_index(shape, own), shifts[0], count))};
-  return f.load(0, reshaped_index(shape, {count}, flat, f.pool().bounds()));
+  return f.load(0, reshaped_index(shape, {count}, flat, f.pool()));
 }
 
 // --- repeat, repeat_interleave
@@ -206,7 +206,7 @@ ExprId repeat_interleave_formula(Formula& f, std::size_t, Index index) {
   if (!repeats.is(0)) own[dim] = f.simplified(floor_div(own[dim], repeats));
   if (!whole) return f.load(0, own);
   const Dim count = element_count(shape).value_or(Dim(0));
-  return f.load(0, reshaped_index(shape, {count}, own, f.pool().bounds()));
+  return f.load(0, reshaped_index(shape, {count}, own, f.pool()));
 }
 
 // --- tril, triu

@@ -105,14 +105,14 @@ Shape resolved_shape(const OpCall& call, const Shape& from, const std::vector<Di
 }
 
 std::vector<IndexExpr> reshaped_index(const Shape& from, const Shape& to, std::span<const IndexExpr> index,
-                                      const Bounds& bounds) {
+                                      ExprPool& pool) {
   std::vector<IndexExpr> result(from.size(), IndexExpr(0));
   if (has_zero(from) || has_zero(to)) return result;  // the tensor is empty
   for (const Group& group : matched_groups(from, to)) {
     IndexExpr flat = 0;
     for (std::size_t o = group.to_begin; o < group.to_end; ++o)
       flat = flat * to[o] + (to[o].is(1) ? IndexExpr(0) : index[o]);
-    flat = simplify(flat, bounds);
+    flat = pool.simplified(flat);
     std::size_t first = group.from_begin;
     while (first < group.from_end && from[first].is(1)) ++first;
     for (std::size_t i = group.from_end; i-- > first;) {
@@ -120,8 +120,8 @@ std::vector<IndexExpr> reshaped_index(const Shape& from, const Shape& to, std::s
         result[i] = flat;
         break;
       }
-      result[i] = simplify(floor_mod(flat, from[i]), bounds);
-      flat = simplify(floor_div(flat, from[i]), bounds);
+      result[i] = pool.simplified(floor_mod(flat, from[i]));
+      flat = pool.simplified(floor_div(flat, from[i]));
     }
   }
   return result;

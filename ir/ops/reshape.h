@@ -13,6 +13,6 @@ Shape resolved_shape(const OpCall& call, const Shape& from, const std::vector<Di
 // The index in the original tensor of the element at `index` of the reshaped one. Dimensions are matched from the right
 // in groups of equal element count, so dimensions that do not change, symbolic ones too, keep their index.
 std::vector<IndexExpr> reshaped_index(const Shape& from, const Shape& to, std::span<const IndexExpr> index,
-                                      const Bounds& bounds);
+                                      ExprPool& pool);
 
 }  // namespace fusec::ops
