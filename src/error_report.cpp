@@ -59,36 +59,35 @@ std::optional<Location> location_of(const Error::Parts& parts, const FileText& t
   return location;
 }
 
-// The line as single columns of text: what is not printable is a blank, a question mark where it is no UTF-8.
-std::vector<std::string> columns_of(const std::string& line) {
-  std::vector<std::string> columns;
-  for (std::size_t at = 0; at < line.size();) {
+// A line as single columns of text. What is not printable is a blank, a question mark where it is no UTF-8. A line can
+// be megabytes long, so that only what is shown is kept.
+struct Columns {
+  std::size_t count = 0;  // of the whole line
+  std::string shown;      // those from `begin` to `end`
+};
+Columns columns_of(std::string_view line, std::size_t begin = 0, std::size_t end = 0) {
+  Columns columns;
+  for (std::size_t at = 0; at < line.size(); ++columns.count) {
     const std::size_t length = character_length(line, at);
     const auto byte = static_cast<unsigned char>(line[at]);
-    columns.push_back(length == 0 ? "?" : byte < 0x20 || byte == 0x7f ? " " : line.substr(at, length));
+    if (begin <= columns.count && columns.count < end)
+      columns.shown += length == 0 ? "?" : byte < 0x20 || byte == 0x7f ? " " : line.substr(at, length);
     at += std::max<std::size_t>(1, length);
   }
   return columns;
 }
 
-std::string joined(const std::vector<std::string>& columns, std::size_t begin, std::size_t end) {
-  std::string text;
-  for (std::size_t i = begin; i < std::min(end, columns.size()); ++i) text += columns[i];
-  return text;
-}
-
 // The part of the line that fits, around the place, and the carets below.
 std::string excerpt(const Location& location, const ErrorStyle& style) {
   const std::string number = std::to_string(location.place.line);
-  const std::vector<std::string> columns = columns_of(location.line);
+  const std::size_t columns = columns_of(location.line).count;
   const std::size_t room = std::max<std::size_t>(style.width, 40) - number.size() - 12;
-  const std::size_t at = std::min(location.place.column - 1, columns.size());
+  const std::size_t at = std::min(location.place.column - 1, columns);
   std::size_t begin = 0;
-  if (columns.size() > room && at > room / 2) begin = std::min(at - room / 2, columns.size() - room);
-  const bool cut_left = begin > 0, cut_right = columns.size() > begin + room;
-  const std::string shown = joined(columns, begin, begin + room);
-  const std::size_t rest_of_line =
-      std::max<std::size_t>(1, std::min(columns.size(), begin + room) - std::min(at, columns.size()));
+  if (columns > room && at > room / 2) begin = std::min(at - room / 2, columns - room);
+  const bool cut_left = begin > 0, cut_right = columns > begin + room;
+  const std::string shown = columns_of(location.line, begin, begin + room).shown;
+  const std::size_t rest_of_line = std::max<std::size_t>(1, std::min(columns, begin + room) - std::min(at, columns));
   const std::size_t carets = std::clamp<std::size_t>(location.length, 1, rest_of_line);
   const char* const left = cut_left ? "..." : "";
   return fmt::format("   {} | {}{}{}\n   {} | {}{}{}{}", number, left, shown, cut_right ? "..." : "",

@@ -84,7 +84,19 @@ def little_memory():
         expect("some size is too small, some is not", {0, 3} <= statuses, statuses)
 
 
+def long_line():
+    """An error in a line of 5 MB, of which 80 characters are shown, takes little memory."""
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as model:
+        model.write("[" * 5_000_000)
+        model.flush()
+        process = subprocess.Popen([FUSEC, model.name], stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    expect("an error in a long line", process.returncode == 1 and usage.ru_maxrss < 64 << 10, (process.returncode, usage.ru_maxrss))
+
+
 endless_files()
+long_line()
 blocked()
 within_limits()
 little_memory()
