@@ -60,7 +60,6 @@ KernelSource WarpgroupEmitter::emit() {
     all += part->tiles;
     ends_.push_back(all);
   }
-  const IndexExpr tile_total = all * tiles_.split_k;
   writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
   declare_offsets();
   declare_barriers();
@@ -103,7 +102,14 @@ KernelSource WarpgroupEmitter::emit() {
   }
   source.name = kernel_name(graph_, nodes) + (tiles_.split_k > 1 ? "_shares" : "");
   const int resident = target_.multiprocessors / tiles_.cluster;
-  source.grid[0] = simplify(min(tile_total, resident) * tiles_.cluster, parts_[0]->kernel.pool.bounds());
+  const Bounds& bounds = parts_[0]->kernel.pool.bounds();
+  IndexExpr tiles_in_use = 0;
+  for (const auto& part : parts_) {
+    // Groups without any row have tiles, but no tensor that the driver would describe to TMA.
+    const IndexExpr rows = part->count(part->contraction.rows);
+    tiles_in_use += part->form.groups && range_of(rows, bounds).min < 1 ? part->tiles * min(rows, 1) : part->tiles;
+  }
+  source.grid[0] = simplify(min(tiles_in_use * tiles_.split_k, resident) * tiles_.cluster, bounds);
   source.dynamic_shared = shared_bytes_;
   source.has_named_registers = has_named_accumulators();
   const bool of_image = std::ranges::any_of(
