@@ -111,7 +111,7 @@ int show_errors(const CompileArguments& arguments, bool json, std::span<const Er
 }
 
 // The default cache folder; "" with a warning if other users could write files into it.
-std::string private_cache_directory() {
+std::string checked_cache_directory() {
   const std::string folder = default_cache_directory();
   const std::string why = why_not_private(folder);
   if (why.empty()) return folder;
@@ -329,7 +329,7 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
       ->transform(CLI::AsSizeValue(false))
       ->transform(not_negative);
   app.add_option("--cache-dir", a.options.cache_directory,
-                 "FOLDER: where NVRTC's results are kept (default: $XDG_CACHE_HOME/fusec or ~/.cache/fusec)");
+                 "FOLDER: where results are kept (default: $XDG_CACHE_HOME/fusec or ~/.cache/fusec)");
   app.add_option("--cache-size", a.options.cache_bytes,
                  "SIZE: how large that may become, as 200M or 2G; what was not used for the longest time goes")
       ->envname("FUSEC_CACHE_SIZE")
@@ -352,12 +352,15 @@ Options given_options(const CompileArguments& a) {
   return options;
 }
 
+std::string cache_folder(const CompileArguments& a) {
+  if (a.no_cache || !a.options.cache_directory.empty()) return a.no_cache ? "" : a.options.cache_directory;
+  static const std::string folder = checked_cache_directory();  // once, since it may print a warning
+  return folder;
+}
+
 PipelineOptions pipeline_options(const CompileArguments& a, int device) {
   Options shared = given_options(a);
-  if (a.no_cache)
-    shared.cache_directory.clear();
-  else if (shared.cache_directory.empty())
-    shared.cache_directory = private_cache_directory();
+  shared.cache_directory = cache_folder(a);
   PipelineOptions options = pipeline_options(shared, device);
   options.plan_file = a.plan_file;
   if (const char* level = std::getenv("FUSEC_DEBUG")) options.debug_level = std::atoi(level);

@@ -43,6 +43,9 @@ CompileArguments with_option(GivenOptions& given, std::string name, const char* 
 // The library's options, including those given as NAME=VALUE. Lacks the plan and the cache's default folder.
 Options given_options(const CompileArguments& arguments);
 
+// Where results are kept; "" for nowhere.
+std::string cache_folder(const CompileArguments& arguments);
+
 // `device` is the GPU that --arch=native means.
 PipelineOptions pipeline_options(const CompileArguments& arguments, int device = 0);
 

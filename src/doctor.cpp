@@ -91,15 +91,10 @@ Finding examine_cache(const Options& options) {
   if (const std::string why = why_not_private(folder); !why.empty())
     return {"compile cache", State::kMissing, fmt::format("{}, to which others can write ({})", folder, why),
             fmt::format("chmod go-w {}, or take another folder: --cache-dir=DIR", folder)};
-  std::uint64_t bytes = 0, entries = 0;
-  std::error_code none;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, none)) {
-    ++entries;
-    const std::uintmax_t size = entry.file_size(none);
-    if (!none) bytes += size;
-  }
+  const CacheUse use = cache_use(folder);
   return {"compile cache", State::kGood,
-          fmt::format("{}: {} entries, {} of {}", folder, entries, mebibytes(bytes), mebibytes(options.cache_bytes)),
+          fmt::format("{}: {} entries, {} of {}", folder, use.entries, mebibytes(use.bytes),
+                      mebibytes(options.cache_bytes)),
           ""};
 }
 

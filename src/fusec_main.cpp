@@ -6,395 +6,58 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <chrono>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
-#include <optional>
-#include <thread>
+#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "bisect_rewritings.h"
-#include "boundary.h"
-#include "codegen/host/emit_header.h"
-#include "codegen/host/manifest.h"
+#include "codegen/nvrtc/compile_cache.h"
 #include "command_line.h"
+#include "compile_command.h"
 #include "diff.h"
-#include "dot.h"
 #include "emissions.h"
-#include "explanations.h"
 #include "fusec/doctor.h"
-#include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/large_vector.h"
-#include "ir/spelling.h"
-#include "ir/text.h"
 #include "lists.h"
-#include "messages.h"
-#include "model_cost.h"
 #include "output_file.h"
 #include "passes.h"
-#include "profile.h"
-#include "progress_line.h"
 #include "summary.h"
-#include "terminal.h"
-#include "transforms/bisect_plan.h"
-#include "transforms/explain_print.h"
-#include "transforms/plan_file.h"
-#include "view_page.h"
 
 namespace fusec {
 namespace {
 
-struct Arguments {
-  CompileArguments compile;
-  std::string output, name;
-  std::vector<std::string> emits;
-  std::vector<std::string> one_kernel;
-  std::vector<std::string> explain;
-  bool no_nvrtc = false, stats = false;
-  bool view = false;
-  bool list_ops = false, list_passes = false, list_patterns = false, list_targets = false;
-  std::string dump_before, dump_after;
-  std::string bisect;
-  std::string profile;
-  std::vector<std::string> sides, against;  // of `fusec diff`
-};
-
-[[noreturn]] void usage(std::string what, std::string expected = "") {
-  throw Error(ErrorKind::kUsage, {.what = std::move(what), .found = {}, .expected = std::move(expected)});
-}
-
-// --dump-ir-before, --dump-ir-after and FUSEC_DEBUG=3 show the graph around the passes that may change it.
-PipelineOptions observed(PipelineOptions options, const Arguments& a) {
-  auto show = [](std::string_view when, std::string_view pass, const Graph& graph) {
-    print_message("# {} {}\n{}\n", when, pass, graph_text(graph));
-  };
-  options.before_pass = [show, &a](const Pass& pass, const Graph& graph) {
-    if (a.dump_before == pass.name) show("before", pass.name, graph);
-  };
-  options.after_pass = [show, &a, level = options.debug_level](const Pass& pass, const Graph& graph) {
-    const bool all = a.dump_after == "all" || level >= 3;
-    if (a.dump_after == pass.name || (all && pass.part == CompilationPart::kGraph)) show("after", pass.name, graph);
-  };
-  return options;
-}
-
-class Compilation {
- public:
-  explicit Compilation(const Arguments& a)
-      : a_(a),
-        outputs_(emissions(a.output, a.emits, files_read(a.compile), a.no_nvrtc)),
-        progress_(is_terminal() && !a.compile.quiet && !a.compile.json && !is_observed(a)),
-        pipeline_(observed(options_for(wants("cubin") || wants("html")), a)) {}
-
-  int run() {
-    const auto start = std::chrono::steady_clock::now();
-    // Without NVRTC there is no PTX, without Graphviz no picture: before anything else takes time.
-    if (wants_module()) nvrtc_ = Nvrtc::require();
-    if (wants("svg")) require_graphviz();
-    if (!a_.profile.empty() && !wants("html")) usage("--profile without --emit=html");
-    if (!a_.profile.empty()) profile_ = read_profile(a_.profile);
-    Graph graph;
-    pipeline_.timed("read", [&] { graph = read_model(a_.compile); });
-    if (!a_.name.empty()) graph.name = require_utf8(a_.name, "--name");
-    file_nodes_ = graph.nodes.size();
-    const bool predicts = wants("report") || wants("html") || (wants_table() && file_nodes_ <= kLargestToRun);
-    if (predicts || !a_.bisect.empty()) file_graph_ = graph;
-    planned_ = pipeline_.plan(std::move(graph));
-    if (!a_.bisect.empty()) return bisect();
-    note_idle_patterns();
-    generate();
-    require_one_kernel();
-    // Everything is made before anything is written.
-    std::vector<std::string> contents;
-    for (const Emission& e : outputs_) contents.push_back(content(e.kind));
-    if (wants_table()) compare();
-    progress_.end();
-    explain();
-    enter_stage("write");
-    look_at_budget();
-    for (std::size_t i = 0; i < outputs_.size(); ++i) write_output(outputs_[i].path, contents[i]);
-    if (a_.compile.time_passes || a_.compile.verbose || a_.stats) print_times(pipeline_.times());
-    summary(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
-    return 0;
-  }
-
- private:
-  PipelineOptions options_for(bool cubin) {
-    CompileArguments wanted = a_.compile;
-    wanted.options.report = wants("report") || wants("html");
-    PipelineOptions options = pipeline_options(wanted);
-    options.progress = [this](const Pass& pass) {
-      if (pass.part != CompilationPart::kProgram) progress_.set(fmt::format("planning: {}", pass.name));
-    };
-    options.compile.progress = [this](std::size_t done, std::size_t total) { tell_nvrtc(done, total); };
-    options.compile.cubin = cubin ? CubinUse::kRun : CubinUse::kProof;
-    return options;
-  }
-
-  void generate() {
-    if (needs_source()) {
-      // PTX and cubin are one module of all kernels; the source alone is proven in pieces, side by side.
-      generated_ = pipeline_.generate(planned_, wants_module() ? 1 : std::max(1u, std::thread::hardware_concurrency()));
-      for (const std::string& warning : generated_.launch.warnings) warn(warning);
-      if (wants_module() || ((wants("cu") || wants("html")) && !a_.no_nvrtc)) compile();
-    } else if (counts_launches()) {
-      count_launches();
-      if (wants("html") && launch_plan() && !a_.no_nvrtc) compile();
-    }
-  }
-
-  // For --bisect: makes the results with this plan, and runs the user's command on them.
-  bool passes(const FusionPlan& plan, const std::string& plan_path) {
-    planned_.plan = plan;
-    write_output(plan_path, write_plan(planned_.graph, plan, planned_.left_out));
-    generate();
-    for (const Emission& e : outputs_) write_output(e.path, content(e.kind));
-    const int status = std::system(a_.bisect.c_str());
-    std::size_t fusions = 0;
-    for (const FusionGroup& group : plan.groups) fusions += group.nodes.size() > 1;
-    print_message("{} fusions: the command {}\n", fusions, status == 0 ? "passes" : "fails");
-    if (status == -1 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT))
-      throw Error(ErrorKind::kEnvironment, "--bisect: the command could not be run, or was interrupted");
-    return status == 0;
-  }
-
-  int bisect() {
-    for (const Emission& e : outputs_)
-      if (e.path == "-") usage("--bisect needs files for its results: -o FILE, --emit=KIND=FILE");
-    const TemporaryFile plan_file;
-    setenv("FUSEC_PLAN", plan_file.path().c_str(), 1);
-    const FusionPlan whole = planned_.plan;
-    const Bisection found = bisect_fusions(planned_.graph, planned_.kinds, whole,
-                                           [&](const FusionPlan& plan) { return passes(plan, plan_file.path()); });
-    if (found.outcome == Bisection::Outcome::kPassesWithAll) {
-      write_output("-", "the command passes with all fusions: nothing to find\n");
-      return 1;
-    }
-    if (found.outcome == Bisection::Outcome::kFailsWithNone) return bisect_rewritings(plan_file.path());
-    const FusionGroup& group = whole.groups[found.group];
-    std::vector<std::string> names;
-    for (const NodeId n : group.nodes) names.push_back(in_quotes(planned_.graph.nodes[n].name));
-    std::string text;
-    if (group.claimed_by != kNone) text = fmt::format("claimed by {}: ", whole.claims[group.claimed_by].pattern);
-    text += fmt::format("{} ({}): with this fusion{} the command fails, without it it passes; {} runs\n", group.name,
-                        fmt::join(names, ", "), found.alone ? " alone" : " and those before it", found.tests);
-    write_output("-", text);
-    // What is left behind is the smallest case.
-    passes(found.plan, plan_file.path());
-    return 0;
-  }
-
-  // The file's graph, rewritten without what is left out; no fusion.
-  void plan_without(const LeftOut& left_out) {
-    Pipeline pipeline(leaving_out(pipeline_.options(), left_out));
-    planned_ = pipeline.plan(file_graph_);
-    const std::vector<bool> none(planned_.plan.groups.size(), false);
-    planned_.plan = with_fusions(planned_.graph, planned_.kinds, planned_.plan, none);
-  }
-
-  int bisect_rewritings(const std::string& plan_path) {
-    const std::vector<Rewriting> rewritings = rewritings_of(pipeline_.options());
-    const auto test = [&](const LeftOut& left_out) {
-      plan_without(left_out);
-      print_message("{} passes and patterns left out, ", left_out.passes.size() + left_out.patterns.size());
-      return passes(FusionPlan(planned_.plan), plan_path);
-    };
-    const RewritingFound found = find_culprit(rewritings, test);
-    if (found.fails_with_none) {
-      write_output("-", fmt::format("the command fails without any fusion{}: fusion is not to blame\n",
-                                    rewritings.empty() ? "" : " and any rewriting"));
-      return 1;
-    }
-    const Rewriting& culprit = rewritings[found.culprit];
-    plan_without(without_last(rewritings, found.culprit));
-    const PlannedModel without = std::move(planned_);
-    plan_without(without_last(rewritings, found.culprit + 1));
-    std::vector<std::string> made;
-    for (const std::vector<std::string>& origins : made_by(planned_, without)) {
-      std::vector<std::string> names;
-      for (const std::string& name : origins) names.push_back(in_quotes(name));
-      made.push_back(fmt::format("{}", fmt::join(names, ", ")));
-    }
-    write_output(
-        "-", fmt::format("{} {} ({}): with this rewriting the command fails without any fusion, without it it "
-                         "passes; {} runs\n",
-                         culprit.is_pattern ? "pattern" : "pass", culprit.name, fmt::join(made, "; "), found.tests));
-    passes(FusionPlan(planned_.plan), plan_path);
-    return 0;
-  }
-
-  bool wants(std::string_view kind) const {
-    return std::any_of(outputs_.begin(), outputs_.end(), [&](const Emission& e) { return e.kind == kind; });
-  }
-  bool wants_module() const { return wants("ptx") || wants("cubin"); }
-  // The table of launches costs a second plan, without fusion: it is for people, and for compilations that take long.
-  bool wants_table() const {
-    const bool for_people = is_terminal() || a_.compile.verbose || a_.compile.json;
-    const bool compiles = wants_module() || (wants("cu") && !a_.no_nvrtc);
-    const bool nothing_else = outputs_.empty() && a_.explain.empty() && a_.one_kernel.empty() && !is_observed(a_);
-    return !a_.compile.quiet && a_.bisect.empty() && (compiles || nothing_else || (needs_source() && for_people));
-  }
-  static bool is_observed(const Arguments& a) {
-    return !a.dump_before.empty() || !a.dump_after.empty() || !a.bisect.empty();
-  }
-  bool needs_source() const { return wants("cu") || wants("header") || wants_module() || wants("manifest"); }
-
-  bool counts_launches() const {
-    for (const std::string_view kind : {"partition", "report", "dot", "svg", "html"})
-      if (wants(kind)) return true;
-    return wants_table() || !a_.one_kernel.empty() || !a_.explain.empty();
-  }
-
-  // A report's launches and memory are those of generated code, where there can be any (not for ops without a launcher)
-  // and the model is of a size that somebody would run.
-  void count_launches() {
-    if (file_nodes_ > kLargestToRun) return;
-    try {
-      generated_ = pipeline_.generate(planned_, std::max(1u, std::thread::hardware_concurrency()));
-    } catch (const Error&) {
-      // The report then counts a launch for every group that is more than a view.
-    }
-  }
-
-  void compile() {
-    std::string why;
-    if (!nvrtc_) nvrtc_ = Nvrtc::load(&why);
-    if (!nvrtc_) {
-      warn("the source is not proven to compile: " + why);
-      return;
-    }
-    tell_nvrtc(0, generated_.file.units.size());
-    std::vector<CompiledModule> modules = pipeline_.compile(*nvrtc_, generated_);
-    proven_ = true;
-    if (wants("html"))
-      for (const CompiledModule& module : modules) resources_.merge(cubin_resources(module.cubin));
-    if (wants_module()) module_ = std::move(modules.front());
-  }
-
-  void warn(const std::string& text) {
-    if (a_.compile.json)
-      warnings_.push_back(text);
-    else
-      progress_.erase(), print_message("warning: {}\n", text);
-  }
-
-  void note_idle_patterns() {
-    constexpr std::size_t kMost = 8;  // of a collection of patterns most may fit no part of a model
-    const std::vector<std::string> idle = idle_patterns(planned_, pipeline_.options());
-    for (std::size_t i = 0; i < std::min(idle.size(), kMost); ++i) note(idle[i]);
-    if (idle.size() > kMost) note(fmt::format("{} more patterns changed nothing", idle.size() - kMost));
-  }
-
-  void note(const std::string& text) {
-    if (a_.compile.json) warnings_.push_back(text);
-    if (a_.compile.json || a_.compile.quiet) return;
-    progress_.erase();
-    print_message("note: {}\n", text);
-  }
-
-  // With the kernels that the next source to be compiled has.
-  void tell_nvrtc(std::size_t done, std::size_t total) {
-    std::vector<std::string> names;
-    for (std::size_t k = 0; k < generated_.launch.kernels.size(); ++k)
-      if (generated_.file.unit_of[k] == done) names.push_back(generated_.launch.kernels[k].name);
-    progress_.set(fmt::format("NVRTC compiles {} of {} sources: {}", std::min(done + 1, total), total,
-                              names.empty() ? "the last ones" : fmt::format("{}", fmt::join(names, ", "))));
-  }
-
-  // What fusion gains, for the summary and the report.
-  void compare() {
-    if (compared_ || file_nodes_ > kLargestToRun) return;
-    progress_.set("predicting the model unfused");
-    pipeline_.timed("predict", [&] {
-      compared_ = compared_with_unfused(file_graph_, planned_, launch_plan(), pipeline_.options());
-    });
-  }
-
-  const LaunchPlan* launch_plan() const { return planned_.report.launches != kNone ? &generated_.launch : nullptr; }
-
-  void require_one_kernel() const {
-    for (const std::string& list : a_.one_kernel)
-      fusec::require_one_kernel(planned_, generated_.launch, pipeline_.options().patterns, name_list(list));
-  }
-
-  void explain() const {
-    for (const std::string& list : a_.explain) {
-      const std::vector<std::string> names = list == "all" ? std::vector<std::string>() : name_list(list);
-      write_output("-", explained(planned_, generated_.launch, pipeline_.options().patterns, names, a_.compile.json));
-    }
-  }
-
-  std::string content(const std::string& kind) {
-    if (kind == "cu") return generated_.file.text;
-    if (kind == "header") return emit_header(planned_.source_graph(), generated_.launch);
-    if (kind == "ptx") return module_.ptx;
-    if (kind == "cubin") return module_.cubin;
-    if (kind == "manifest")
-      return manifest(planned_.source_graph(), planned_.source_plan(), generated_.launch, pipeline_.options().target);
-    if (kind == "partition") return partition_report(planned_.graph, planned_.plan, planned_.report);
-    if (kind == "plan") return write_plan(planned_.graph, planned_.plan, planned_.left_out);
-    if (kind == "report") {
-      compare();
-      return compared_ ? cost_report_of(file_graph_, planned_, *compared_, pipeline_.options())
-                       : cost_report_of(file_graph_, planned_, launch_plan(), pipeline_.options());
-    }
-    if (kind == "ledger") return ledger_json(planned_.graph, planned_.kinds, planned_.plan);
-    if (kind == "ir") return graph_text(planned_.graph);
-    if (kind == "html")
-      return view_page({file_graph_, planned_, launch_plan(), pipeline_.options(), resources_, profile_});
-    const std::string dot = to_dot(picture_of(planned_, launch_plan(), pipeline_.options()));
-    return kind == "dot" ? dot : to_svg(dot);
-  }
-
-  void summary(double seconds) const {
-    if (a_.compile.quiet) return;
-    const LaunchPlan* launch = needs_source() || wants_table() ? launch_plan() : nullptr;
-    const Summary summary =
-        summarize(planned_, launch, compared_ ? &*compared_ : nullptr, file_nodes_, pipeline_.options().target);
-    if (a_.compile.json) {
-      Outcome outcome{.seconds = seconds, .proven = proven_, .warnings = warnings_, .wrote = {}};
-      for (const Emission& e : outputs_)
-        if (e.path != "-") outcome.wrote.emplace_back(e.kind, e.path);
-      return print_message("{}", summary_json(summary, outcome));
-    }
-    print_message("{} ({}, {}, {:.0f} ms)\n", summary_line(summary), summary.strategy, summary.arch, seconds * 1e3);
-    if (a_.stats && needs_source())
-      print_message("workspace: {} bytes are alive at once, no plan needs less; prepared: {} bytes in {} steps\n",
-                    value_at_hint(generated_.launch.live_bytes, planned_.graph.symbols),
-                    value_at_hint(generated_.launch.prepared_bytes, planned_.graph.symbols),
-                    generated_.launch.prepare_steps.size());
-    const SummaryStyle style{.width = terminal_width(),
-                             .rows = a_.compile.verbose ? 0 : SummaryStyle{}.rows,
-                             .colored = wants_color(a_.compile.color)};
-    print_message("{}", launch_table(summary, style));
-    for (const Emission& e : outputs_)
-      if (e.path != "-") print_message("wrote {}{}\n", e.path, e.kind == "cu" && proven_ ? ", compiled by NVRTC" : "");
-  }
-
-  const Arguments& a_;
-  std::vector<Emission> outputs_;
-  ProgressLine progress_;
-  Pipeline pipeline_;
-  std::shared_ptr<const Nvrtc> nvrtc_;
-  Graph file_graph_;  // as read, for the report and the table
-  PlannedModel planned_;
-  GeneratedModel generated_;
-  CompiledModule module_;
-  std::map<std::string, KernelResources> resources_;  // of the kernels, for the page
-  std::string profile_;                               // that is shown there
-  std::size_t file_nodes_ = 0;
-  std::optional<ComparedModel> compared_;
-  std::vector<std::string> warnings_;
-  bool proven_ = false;
-};
-
-int run_doctor(const Arguments& a) {
+int run_doctor(const FusecArguments& a) {
   const std::vector<Finding> findings = examine(a.compile.options);
   write_output("-", a.compile.json ? findings_json(findings) : findings_text(findings));
   return can_compile(findings) ? 0 : static_cast<int>(ErrorKind::kEnvironment);
+}
+
+// `fusec cache show|prune|clear`: what the compile cache holds, after removing what is to go.
+int run_cache(const FusecArguments& a) {
+  const std::string folder = cache_folder(a.compile);
+  if (folder.empty())
+    throw Error(ErrorKind::kEnvironment,
+                {.what = "no compile cache", .found = {}, .hint = "name one: --cache-dir=DIR"});
+  const std::uint64_t limit = a.compile.options.cache_bytes;
+  CacheUse removed;
+  if (a.cache_action != "show") removed = prune_cache(folder, a.cache_action == "clear" ? 0 : limit);
+  const CacheUse use = cache_use(folder);
+  if (a.compile.json) {
+    const nlohmann::ordered_json report = {{"folder", folder},           {"entries", use.entries},
+                                           {"bytes", use.bytes},         {"limit_bytes", limit},
+                                           {"removed", removed.entries}, {"removed_bytes", removed.bytes}};
+    write_output("-", report.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n");
+    return 0;
+  }
+  const auto counted = [](const CacheUse& some) {
+    return fmt::format("{} {}, {}", some.entries, some.entries == 1 ? "entry" : "entries",
+                       bytes_text(static_cast<double>(some.bytes)));
+  };
+  std::string text = fmt::format("{}: {} of {}\n", folder, counted(use), bytes_text(static_cast<double>(limit)));
+  if (a.cache_action != "show") text += fmt::format("removed: {}\n", counted(removed));
+  write_output("-", text);
+  return 0;
 }
 
 // Whether a browser was started.
@@ -413,12 +76,12 @@ bool shows_in_browser(const std::string& path) {
 }
 
 // `fusec view`: the page of --emit=html, in -o FILE or a temporary file; its path is printed where no browser shows it.
-int run_view(Arguments a) {
+int run_view(FusecArguments a) {
   const bool is_temporary = a.output.empty();
   const std::string path = is_temporary ? new_temporary_file(".html") : std::exchange(a.output, "");
   a.emits.push_back("html=" + path);
   try {
-    Compilation(a).run();
+    run_compilation(a);
   } catch (...) {
     std::error_code ignored;
     if (is_temporary) std::filesystem::remove(path, ignored);
@@ -428,8 +91,9 @@ int run_view(Arguments a) {
   return 0;
 }
 
-int run(const Arguments& a) {
+int run(const FusecArguments& a) {
   if (a.compile.model == "doctor") return run_doctor(a);
+  if (a.compile.model == "cache") return run_cache(a);
   if (a.compile.model == "diff") return run_diff(a.compile, a.sides, a.against);
   if (a.list_ops || a.list_passes || a.list_targets) {
     write_output("-", a.list_ops      ? list_ops(a.compile.json)
@@ -441,10 +105,12 @@ int run(const Arguments& a) {
     write_output("-", list_patterns(pipeline_options(a.compile).patterns, a.compile.json));
     return 0;
   }
-  if (a.compile.model.empty()) usage("no model is given", "fusec model.json -o out.cu");
+  if (a.compile.model.empty())
+    throw Error(ErrorKind::kUsage,
+                {.what = "no model is given", .found = {}, .expected = "fusec model.json -o out.cu"});
   if (!a.dump_before.empty()) find_pass(a.dump_before);
   if (!a.dump_after.empty() && a.dump_after != "all") find_pass(a.dump_after);
-  return a.view ? run_view(a) : Compilation(a).run();
+  return a.view ? run_view(a) : run_compilation(a);
 }
 
 }  // namespace
@@ -468,11 +134,13 @@ int main(int given, char** words) try {
       "fusec compiles neural-network graphs to fused CUDA source.\n\n  fusec model.json -o out.cu\n"
       "  fusec diff A B  two models, partitions, reports or plans side by side\n"
       "  fusec view A    the model in a browser: the page of --emit=html\n"
+      "  fusec cache     the compile cache: show, prune or clear\n"
       "  fusec doctor    what this machine has and lacks, and what to do about it\n"
       "  fusec help      this text; fusec help diff: that of diff\n"};
   app.set_version_flag("--version", std::string("fusec ") + FUSEC_VERSION);
-  fusec::Arguments a;
+  fusec::FusecArguments a;
   a.view = view;
+  a.words.assign(words + 1, words + given);
   fusec::add_compile_options(app, a.compile, false);
   app.add_option(
       "-o", a.output,
@@ -496,6 +164,9 @@ int main(int given, char** words) try {
   app.add_option("--dump-ir-before", a.dump_before, "PASS: the graph as text, on standard error");
   app.add_option("--dump-ir-after", a.dump_after, "PASS: the graph after it; all for every pass");
   if (argc > 1 && std::string_view(argv[1]) == "diff") fusec::add_diff_options(app, a.sides, a.against);
+  if (argc > 1 && std::string_view(argv[1]) == "cache")
+    app.add_option("action", a.cache_action, "show, prune (down to --cache-size) or clear")
+        ->check(CLI::IsMember({"show", "prune", "clear"}));
   return fusec::run_program(app, argc, argv, a.compile, [&] { return fusec::run(a); });
 } catch (const std::bad_alloc&) {
   return fusec::end_without_memory();

@@ -102,6 +102,8 @@ class Pipeline {
   const std::vector<StageTime>& times() const { return times_; }
   // Runs a stage of the caller's and records its time.
   void timed(std::string_view name, const std::function<void()>& stage);
+  // Records the time of a stage that came before.
+  void record(std::string_view name, double seconds) { times_.push_back({std::string(name), seconds}); }
 
  private:
   PlannedModel plan_as_given(Graph graph);

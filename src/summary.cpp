@@ -359,6 +359,11 @@ std::string summary_json(const Summary& s, const Outcome& outcome) {
   }
   json["milliseconds"] = std::round(outcome.seconds * 1e3);
   json["compiled_by_nvrtc"] = outcome.proven;
+  json["from_cache"] = outcome.was_kept;
+  if (!outcome.memory.empty()) json["memory"] = outcome.memory;
+  if (!outcome.times.empty()) json["times"] = Json::array();
+  for (const StageTime& time : outcome.times)
+    json["times"].push_back({{"stage", time.name}, {"milliseconds", time.seconds * 1e3}});
   json["warnings"] = outcome.warnings;
   json["wrote"] = Json::array();
   for (const auto& [kind, file] : outcome.wrote) json["wrote"].push_back({{"kind", kind}, {"file", file}});

@@ -55,9 +55,12 @@ std::string launch_table(const Summary& summary, const SummaryStyle& style);
 
 struct Outcome {
   double seconds = 0;
-  bool proven = false;  // compiled by NVRTC
-  std::vector<std::string> warnings;
-  std::vector<std::pair<std::string, std::string>> wrote;  // kinds and files of outputs
+  bool proven = false;    // compiled by NVRTC
+  bool was_kept = false;  // the results come from the compile cache
+  std::vector<std::string> warnings = {};
+  std::vector<std::pair<std::string, std::string>> wrote = {};  // kinds and files of outputs
+  std::vector<StageTime> times = {};                            // where they are asked for
+  std::string memory = {};                                      // what --stats says of it
 };
 std::string summary_json(const Summary& summary, const Outcome& outcome);
 

@@ -44,11 +44,19 @@ std::vector<CompiledModule> compile_all(const Nvrtc& nvrtc, const std::vector<st
   CompileCache cache(options.cache_directory, options.cache_bytes);
   const std::string wanted = conditions(nvrtc, arch, options.cubin);
   const std::string better = conditions(nvrtc, arch, CubinUse::kRun);  // a module to run also serves as a proof
+  const auto find = [&](const std::string& key, CompiledModule& module) {
+    auto parts = cache.find(key);
+    if (!parts || parts->size() != 3) return false;
+    module = {std::move((*parts)[0]), std::move((*parts)[1]), std::move((*parts)[2])};
+    return true;
+  };
   const auto compile = [&](NvrtcProcess& process, std::size_t i) {
-    if (cache.find(wanted + sources[i], modules[i])) return;
-    if (better != wanted && cache.find(better + sources[i], modules[i])) return;
-    modules[i] = process.compile(sources[i], arch, options.cubin);
-    cache.keep(wanted + sources[i], modules[i]);
+    CompiledModule& module = modules[i];
+    if (find(wanted + sources[i], module)) return;
+    if (better != wanted && find(better + sources[i], module)) return;
+    module = process.compile(sources[i], arch, options.cubin);
+    const std::string_view parts[] = {module.ptx, module.cubin, module.log};
+    cache.keep(wanted + sources[i], parts);
   };
   std::mutex telling;
   std::size_t done = 0;

@@ -22,38 +22,47 @@
 namespace fusec {
 namespace {
 
-constexpr std::string_view kFormat = "fusec compiled 2\n";
+constexpr std::string_view kFormat = "fusec compiled 3\n";
 constexpr std::size_t kDigest = 32;
 
-// --- an entry: format, key, three lengths, three parts, checksum
+// --- an entry: format, key, the number of parts, their lengths, the parts, checksum
 
-std::string entry_of(const std::string& key, const CompiledModule& module) {
+void append_number(std::string& entry, std::uint64_t number) {
+  entry.append(reinterpret_cast<const char*>(&number), sizeof number);
+}
+
+// Takes a number from the front. False if none is left.
+bool take_number(std::string_view& rest, std::uint64_t& number) {
+  if (rest.size() < sizeof number) return false;
+  std::memcpy(&number, rest.data(), sizeof number);
+  rest.remove_prefix(sizeof number);
+  return true;
+}
+
+std::string entry_of(const std::string& key, std::span<const std::string_view> parts) {
   std::string entry = std::string(kFormat) + key;
-  for (const std::string* part : {&module.ptx, &module.cubin, &module.log}) {
-    const std::uint64_t size = part->size();
-    entry.append(reinterpret_cast<const char*>(&size), sizeof size);
-  }
-  entry += module.ptx;
-  entry += module.cubin;
-  entry += module.log;
+  append_number(entry, parts.size());
+  for (const std::string_view part : parts) append_number(entry, part.size());
+  for (const std::string_view part : parts) entry += part;
   return entry + sha256(entry);
 }
 
-bool read_entry(std::string_view entry, const std::string& key, CompiledModule& module) {
+std::optional<std::vector<std::string>> read_entry(std::string_view entry, const std::string& key) {
   const std::string beginning = std::string(kFormat) + key;
-  if (entry.size() < beginning.size() + 3 * sizeof(std::uint64_t) + kDigest) return false;
+  if (entry.size() < beginning.size() + kDigest || !entry.starts_with(beginning)) return std::nullopt;
   const std::string_view checked = entry.substr(0, entry.size() - kDigest);
-  if (!entry.starts_with(beginning) || sha256(checked) != entry.substr(checked.size())) return false;
-  std::string_view rest = checked.substr(beginning.size() + 3 * sizeof(std::uint64_t));
-  std::uint64_t sizes[3];
-  std::memcpy(sizes, checked.data() + beginning.size(), sizeof sizes);
-  std::string* const parts[] = {&module.ptx, &module.cubin, &module.log};
-  for (std::size_t i = 0; i < 3; ++i) {
-    if (sizes[i] > rest.size()) return false;
-    *parts[i] = rest.substr(0, sizes[i]);
-    rest.remove_prefix(sizes[i]);
+  if (sha256(checked) != entry.substr(checked.size())) return std::nullopt;
+  std::string_view rest = checked.substr(beginning.size());
+  std::uint64_t count = 0;
+  if (!take_number(rest, count) || count > rest.size() / sizeof count) return std::nullopt;
+  std::string_view content = rest.substr(count * sizeof count);
+  std::vector<std::string> parts;
+  for (std::uint64_t i = 0, size = 0; i < count; ++i) {
+    if (!take_number(rest, size) || size > content.size()) return std::nullopt;
+    parts.emplace_back(content.substr(0, size));
+    content.remove_prefix(size);
   }
-  return rest.empty();
+  return content.empty() ? std::optional(std::move(parts)) : std::nullopt;
 }
 
 std::string hexadecimal(const std::string& bytes) {
@@ -146,6 +155,25 @@ std::vector<StoredFile> stored_files(int directory) {
   return files;
 }
 
+// Removes the least recently used entries beyond `most_bytes`, and what killed processes left. Returns what it removed.
+CacheUse remove_oldest(int directory, std::uint64_t most_bytes) {
+  // Age in seconds after which a temporary file is taken to be a killed process' file.
+  constexpr time_t kForgotten = 3600;
+  std::vector<StoredFile> files = stored_files(directory);
+  std::ranges::sort(files, is_used_earlier);
+  std::uint64_t bytes = 0;
+  for (const StoredFile& file : files) bytes += file.bytes;
+  CacheUse removed;
+  for (const StoredFile& file : files) {
+    const bool left = file.name.find('.') != std::string::npos && file.used.tv_sec + kForgotten < time(nullptr);
+    if (bytes <= most_bytes && !left) continue;
+    if (unlinkat(directory, file.name.c_str(), 0) != 0 && errno != ENOENT) continue;
+    bytes -= file.bytes;
+    ++removed.entries, removed.bytes += file.bytes;
+  }
+  return removed;
+}
+
 void make_folders(const std::string& path) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
     mkdir(path.substr(0, slash).c_str(), 0700);
@@ -165,7 +193,7 @@ CompileCache::CompileCache(std::string folder, std::uint64_t most_bytes)
 }
 
 CompileCache::~CompileCache() {
-  if (added_ > 0) remove_oldest();
+  if (added_ > 0) remove_oldest(directory_, most_bytes_);
   if (directory_ != -1) close(directory_);
 }
 
@@ -185,16 +213,17 @@ void CompileCache::open_folder() {
                                         .hint = "chmod go-w, another --cache-dir, or --no-cache"});
 }
 
-bool CompileCache::find(const std::string& input, CompiledModule& module) const {
-  if (directory_ == -1) return false;
+std::optional<std::vector<std::string>> CompileCache::find(const std::string& input) const {
+  if (directory_ == -1) return std::nullopt;
   const std::string key = sha256(input);
   std::string entry;
-  return read_private(directory_, hexadecimal(key), most_bytes_, entry) && read_entry(entry, key, module);
+  if (!read_private(directory_, hexadecimal(key), most_bytes_, entry)) return std::nullopt;
+  return read_entry(entry, key);
 }
 
-void CompileCache::keep(const std::string& input, const CompiledModule& module) {
+void CompileCache::keep(const std::string& input, std::span<const std::string_view> parts) {
   if (directory_ == -1) return;
-  const std::string key = sha256(input), entry = entry_of(key, module);
+  const std::string key = sha256(input), entry = entry_of(key, parts);
   if (entry.size() > most_bytes_) return;
   const std::lock_guard lock(mutex_);
   NewFile file(directory_, hexadecimal(key), 0600);
@@ -203,22 +232,21 @@ void CompileCache::keep(const std::string& input, const CompiledModule& module) 
   added_ += entry.size();
   // Other processes may be adding files too, so the folder is scanned regularly, and at the end.
   if (added_ <= most_bytes_ / 8) return;
-  remove_oldest();
+  remove_oldest(directory_, most_bytes_);
   added_ = 0;
 }
 
-void CompileCache::remove_oldest() const {
-  // Age in seconds after which a temporary file is taken to be a killed process' file.
-  constexpr time_t kForgotten = 3600;
-  std::vector<StoredFile> files = stored_files(directory_);
-  std::ranges::sort(files, is_used_earlier);
-  std::uint64_t bytes = 0;
-  for (const StoredFile& file : files) bytes += file.bytes;
-  for (const StoredFile& file : files) {
-    const bool left = file.name.find('.') != std::string::npos && file.used.tv_sec + kForgotten < time(nullptr);
-    if (bytes <= most_bytes_ && !left) continue;
-    if (unlinkat(directory_, file.name.c_str(), 0) == 0 || errno == ENOENT) bytes -= file.bytes;
-  }
+CacheUse cache_use(const std::string& folder) {
+  const OpenFile directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  CacheUse use;
+  if (directory.number() == -1) return use;
+  for (const StoredFile& file : stored_files(directory.number())) ++use.entries, use.bytes += file.bytes;
+  return use;
+}
+
+CacheUse prune_cache(const std::string& folder, std::uint64_t most_bytes) {
+  const OpenFile directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  return directory.number() == -1 ? CacheUse{} : remove_oldest(directory.number(), most_bytes);
 }
 
 std::string why_not_private(const std::string& folder) {

@@ -1,16 +1,19 @@
-// Caches NVRTC's results on disk, one file each, so that the same source is compiled once.
+// Caches results on disk, one file each: NVRTC's, so that the same source is compiled once, and those of whole
+// compilations (src/kept_result.h).
 //
 // An entry is named by the SHA-256 of its inputs. It holds that key, its parts with their lengths, and a checksum. An
 // entry counts as absent if any of this does not match, or if others than the user and root can write the file; the
-// source is then compiled again. Entries are written atomically (ir/new_file). If the folder exceeds its size limit,
+// work is then done again. Entries are written atomically (ir/new_file). If the folder exceeds its size limit,
 // the least recently used files are removed.
 #pragma once
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <string>
-
-#include "codegen/nvrtc/nvrtc.h"
+#include <string_view>
+#include <vector>
 
 namespace fusec {
 
@@ -23,13 +26,12 @@ class CompileCache {
   CompileCache& operator=(const CompileCache&) = delete;
 
   // `input` is everything that the result depends on. Both functions are thread-safe.
-  bool find(const std::string& input, CompiledModule& module) const;
-  // A failed write is no error: the next run compiles again.
-  void keep(const std::string& input, const CompiledModule& module);
+  std::optional<std::vector<std::string>> find(const std::string& input) const;
+  // A failed write is no error: the next run does the work again.
+  void keep(const std::string& input, std::span<const std::string_view> parts);
 
  private:
   void open_folder();
-  void remove_oldest() const;
 
   std::string folder_;
   std::uint64_t most_bytes_;
@@ -37,6 +39,16 @@ class CompileCache {
   std::mutex mutex_;    // guards added_ and writes
   std::uint64_t added_ = 0;
 };
+
+// The entries in a folder and the bytes that they take on disk.
+struct CacheUse {
+  std::size_t entries = 0;
+  std::uint64_t bytes = 0;
+};
+CacheUse cache_use(const std::string& folder);
+
+// Removes entries, the least recently used first, until the rest takes at most `most_bytes`. Returns what it removed.
+CacheUse prune_cache(const std::string& folder, std::uint64_t most_bytes);
 
 // Why others could put files into the folder, such as "mode 0777, owner 0". "" if they cannot, or if the folder does
 // not exist.

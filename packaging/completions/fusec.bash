@@ -31,7 +31,7 @@ _fusec() {
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
     return
   fi
-  COMPREPLY=($(compgen -f -- "$word") $(compgen -W "diff view doctor help" -- "$word"))
+  COMPREPLY=($(compgen -f -- "$word") $(compgen -W "diff view cache doctor help" -- "$word"))
 }
 complete -o filenames -F _fusec fusec
 

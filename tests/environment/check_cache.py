@@ -3,7 +3,7 @@
 
 The compile cache as a user has it: damaged entries are compiled again, the folder is private and bounded, many processes
 share it, and processes that are killed while they write leave nothing wrong."""
-import os, random, signal, stat, subprocess, threading, time
+import json, os, random, signal, stat, subprocess, threading, time
 
 import around_fusec
 from around_fusec import MODEL, Failures, World, read, write
@@ -20,8 +20,20 @@ def entries(world):
     return sorted(os.path.join(world.cache, name) for name in os.listdir(world.cache))
 
 
-def compiled_again(world, right, what):
-    """A run with what is in the cache now: right, whether it was found there or not. True where it was compiled."""
+def of_result(path):
+    """Whether the entry holds a whole compilation; the others hold what NVRTC made."""
+    return b'"summary"' in read(path)
+
+
+def entry_of(world, result):
+    return next(path for path in entries(world) if of_result(path) == result)
+
+
+def compiled_again(world, right, what, result=False):
+    """A run with what is in the cache now: right, whether it was found there or not. True where it was compiled. Only
+    without `result` the entry of the whole compilation goes first, so that NVRTC's is looked for."""
+    if not result:
+        os.remove(entry_of(world, True))
     before = world.logged("compiled")
     done = emit(world)
     failures.expect(done.returncode == 0 and done.stdout == right, f"{what}: {done.returncode} {done.stderr[-300:]!r}")
@@ -33,15 +45,16 @@ def is_kept_and_private():
     os.umask(0o002)
     right = emit(world).stdout
     failures.expect(b"// of " in right and world.logged("compiled") == 1, "the stand-in did not compile")
-    failures.expect(not compiled_again(world, right, "again"), "what is in the cache is compiled again")
+    for result in (False, True):
+        failures.expect(not compiled_again(world, right, "again", result), "what is in the cache is compiled again")
     mode = lambda path: stat.S_IMODE(os.stat(path).st_mode)
     failures.expect(mode(world.cache) == 0o700, f"the folder has mode {mode(world.cache):o}")
-    failures.expect([mode(path) for path in entries(world)] == [0o600], "an entry is not private")
+    failures.expect([mode(path) for path in entries(world)] == [0o600] * 2, "an entry is not private")
     return world, right
 
 
-def damage_is_compiled_again(world, right):
-    entry = entries(world)[0]
+def damage_is_compiled_again(world, right, result):
+    entry = entry_of(world, result)
     good = read(entry)
     noise = random.Random(7)
     damaged = []
@@ -52,14 +65,15 @@ def damage_is_compiled_again(world, right):
                 ("of length 2**64-1", good[:49] + b"\xff" * 8 + good[57:]), ("other text", b"fusec" * 1000)]
     for what, content in damaged:
         write(entry, content)
-        failures.expect(compiled_again(world, right, what), f"{what}: a damaged entry is believed")
+        # NVRTC's entry is compiled again; the whole compilation's is made again from NVRTC's.
+        failures.expect(compiled_again(world, right, what, result) != result, f"{what}: a damaged entry is believed")
         failures.expect(read(entry) == good, f"{what}: the entry is not mended")
     os.truncate(entry, 1 << 33)
-    failures.expect(compiled_again(world, right, "8 GiB"), "an entry of 8 GiB is believed")
+    failures.expect(compiled_again(world, right, "8 GiB", result) != result, "an entry of 8 GiB is believed")
 
 
 def others_are_not_believed(world, right):
-    entry = entries(world)[0]
+    entry = entry_of(world, False)
     os.chmod(entry, 0o666)
     failures.expect(compiled_again(world, right, "mode 0666"), "an entry that others can write is believed")
     if os.geteuid() == 0:
@@ -76,6 +90,32 @@ def others_are_not_believed(world, right):
     failures.expect(done.returncode == 0 and done.stdout == right and b"nothing is kept" in done.stderr,
                     f"a shared default folder: {done.returncode} {done.stderr!r}")
     failures.expect(os.listdir(home) == [], "something is kept in a shared folder")
+
+
+def results_follow_what_they_depend_on():
+    """A whole compilation is found again until the model, an option, a file that is read or NVRTC changes."""
+    world = World(options)
+    model, patterns, nvrtc = (world.path(name) for name in ("model.json", "own.patterns", "nvrtc.so"))
+    write(model, read(MODEL))
+    write(patterns, b"# none\n")
+    write(nvrtc, read(options.stand_in))
+    os.chmod(nvrtc, 0o700)
+    arguments = [model, "--patterns=" + patterns, "--cache-dir=" + world.cache, "-o", world.path("out.ptx"), "--json"]
+
+    def run(*added):
+        done = world.run(*arguments, *added, more={"FUSEC_NVRTC": nvrtc})
+        failures.expect(done.returncode == 0, f"{added}: {done.stderr[-300:]!r}")
+        return json.loads(done.stderr)["from_cache"]
+
+    def change(path, content):
+        return lambda: write(path, content) or ()
+
+    for what, alter in [("the first run", lambda: ()), ("another model", change(model, read(MODEL) + b" ")),
+                        ("other patterns", change(patterns, b"# still none\n")), ("an option", lambda: ("--precise-math",)),
+                        ("another NVRTC", lambda: os.utime(nvrtc, (1, 1)) or ())]:
+        added = alter()
+        failures.expect([run(*added), run(*added)] == [False, True], f"{what}: kept before, or not kept then")
+    failures.expect(not run("--explain=all") and not run("--time-passes"), "what is not kept is taken from the cache")
 
 
 def size_is_bounded():
@@ -119,10 +159,11 @@ def processes_share_it():
         thread.join()
     wrong = sum(done.returncode != 0 or done.stdout != right[target] for target, done in results)
     failures.expect(wrong == 0 and len(results) == options.processes, f"{wrong} of {len(results)} processes are wrong")
-    made = min(len(targets), options.processes)
+    kinds = min(len(targets), options.processes)
+    made = 2 * kinds  # NVRTC's, and that of the whole compilation
     failures.expect(len(entries(world)) == made, f"{len(entries(world))} files are in the cache, {made} were made")
     before = world.logged("compiled")
-    for target in targets[:made]:
+    for target in targets[:kinds]:
         failures.expect(emit(world, target).stdout == right[target], "the cache that was shared is wrong")
     failures.expect(world.logged("compiled") == before, "the cache that was shared is not used")
 
@@ -134,7 +175,8 @@ def kills_leave_nothing_wrong():
     arguments = [MODEL, "-o", out, "--cache-dir=" + world.cache]
     world.run(*arguments)
     right = read(out)
-    os.remove(entries(world)[0])
+    for path in entries(world):
+        os.remove(path)
 
     def check(what, killed):
         left = read(out)
@@ -180,8 +222,10 @@ def kills_leave_nothing_wrong():
 
 def main():
     world, right = is_kept_and_private()
-    damage_is_compiled_again(world, right)
+    for result in (False, True):
+        damage_is_compiled_again(world, right, result)
     others_are_not_believed(world, right)
+    results_follow_what_they_depend_on()
     size_is_bounded()
     nothing_in_the_working_directory()
     processes_share_it()

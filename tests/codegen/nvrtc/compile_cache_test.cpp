@@ -53,19 +53,18 @@ void overwrite(const fs::path& path, const std::string& content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
 }
 
-const CompiledModule kModule = {"ptx text\n", std::string("cubin\0bytes", 11), "a warning"};
+const std::vector<std::string> kParts = {"ptx text\n", std::string("cubin\0bytes", 11), "", "a warning"};
+const std::vector<std::string_view> kViews(kParts.begin(), kParts.end());
 
 bool finds(const Folder& folder, const std::string& input) {
-  CompiledModule module;
-  if (!CompileCache(folder.path, kPlenty).find(input, module)) return false;
-  CHECK(module.ptx == kModule.ptx);
-  CHECK(module.cubin == kModule.cubin);
-  CHECK(module.log == kModule.log);
+  const auto parts = CompileCache(folder.path, kPlenty).find(input);
+  if (!parts) return false;
+  CHECK(*parts == kParts);
   return true;
 }
 
 void keep(const Folder& folder, const std::string& input) {
-  CompileCache(folder.path, kPlenty).keep(input, kModule);
+  CompileCache(folder.path, kPlenty).keep(input, kViews);
 }
 
 }  // namespace
@@ -150,14 +149,13 @@ TEST_SUITE("compile cache") {
   TEST_CASE("a folder is made private, and one that cannot be made is no error") {
     const Folder folder;
     const fs::path deep = folder.path / "a" / "b";
-    CompileCache(deep, kPlenty).keep("source", kModule);
+    CompileCache(deep, kPlenty).keep("source", kViews);
     struct stat made {};
     REQUIRE(stat(deep.c_str(), &made) == 0);
     CHECK((made.st_mode & 07777) == 0700);
-    CompiledModule module;
     CompileCache nowhere("/proc/nowhere", kPlenty);
-    nowhere.keep("source", kModule);
-    CHECK_FALSE(nowhere.find("source", module));
+    nowhere.keep("source", kViews);
+    CHECK_FALSE(nowhere.find("source").has_value());
   }
 
   TEST_CASE("beyond the limit the entries go that were not used for the longest time, and nothing else") {
@@ -166,9 +164,8 @@ TEST_SUITE("compile cache") {
     const std::uint64_t limit = 10 * 4096;
     for (int i = 0; i < 30; ++i) {
       CompileCache cache(folder.path, limit);
-      cache.keep("source " + std::to_string(i), kModule);
-      CompiledModule module;
-      CHECK(cache.find("source 0", module));  // used all the time
+      cache.keep("source " + std::to_string(i), kViews);
+      CHECK(cache.find("source 0").has_value());  // used all the time
     }
     CHECK(folder.count() == 11);
     CHECK(finds(folder, "source 0"));
@@ -176,8 +173,21 @@ TEST_SUITE("compile cache") {
     CHECK_FALSE(finds(folder, "source 1"));
     CHECK(fs::exists(folder.path / "notes.txt"));
     // One entry alone that is larger is not kept.
-    CompileCache(folder.path, 64).keep("large", kModule);
+    CompileCache(folder.path, 64).keep("large", kViews);
     CHECK_FALSE(finds(folder, "large"));
+  }
+
+  TEST_CASE("what is kept is counted, and pruned to a size") {
+    const Folder folder;
+    for (int i = 0; i < 5; ++i) keep(folder, "source " + std::to_string(i));
+    CHECK(cache_use(folder.path).entries == 5);
+    CHECK(cache_use(folder.path).bytes == 5 * 4096);
+    CHECK(prune_cache(folder.path, 2 * 4096 + 100).entries == 3);
+    CHECK(finds(folder, "source 4"));
+    CHECK_FALSE(finds(folder, "source 0"));
+    CHECK(prune_cache(folder.path, 0).bytes == 2 * 4096);
+    CHECK(cache_use(folder.path).entries == 0);
+    CHECK(prune_cache("/proc/nowhere", 0).entries == 0);
   }
 
   TEST_CASE("what killed processes left goes after an hour") {

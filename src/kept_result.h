@@ -1,0 +1,33 @@
+// The results of a whole compilation in the compile cache, so that the same command ends after reading the model.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "codegen/nvrtc/compile_cache.h"
+#include "command_line.h"
+#include "summary.h"
+
+namespace fusec {
+
+struct KeptResult {
+  enum class Message { kWarning, kNote };
+  std::vector<std::string> contents;  // by output of the command line
+  Summary summary;
+  std::string memory;  // the line of --stats about it
+  std::vector<std::pair<Message, std::string>> messages;
+  bool proven = false;  // compiled by NVRTC
+};
+
+// Everything that the results depend on: this build of fusec, the words of the command line, the model and the other
+// files that they name, the weights' sizes and times, NVRTC, and `more`. Nothing where some of that cannot be told
+// without the work itself.
+std::optional<std::string> result_key(const Graph& graph, const CompileArguments& arguments,
+                                      const std::vector<std::string>& words, const std::string& more);
+
+std::optional<KeptResult> find_result(const CompileCache& cache, const std::string& key);
+void keep_result(CompileCache& cache, const std::string& key, const KeptResult& result);
+
+}  // namespace fusec
