@@ -1,20 +1,30 @@
 // Reports several errors of one kind together: all unknown ops of a model, all undefined values.
 #pragma once
 
+#include <cstddef>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/error.h"
 
 namespace fusec {
 
-// Several errors as one exception. Code that catches it as Error sees the first one.
+// Several errors as one exception. Code that catches it as Error sees the first one, whose hint counts the others.
 class SeveralErrors : public Error {
  public:
-  explicit SeveralErrors(std::vector<Error> all) : Error(all.front()), all_(std::move(all)) {}
+  explicit SeveralErrors(std::vector<Error> all)
+      : Error(all.front().kind(), with_count(all.front().parts(), all.size() - 1)), all_(std::move(all)) {}
 
   const std::vector<Error>& all() const { return all_; }
 
  private:
+  static Error::Parts with_count(Error::Parts parts, std::size_t others) {
+    parts.hint += (parts.hint.empty() ? "" : "; ") + std::to_string(others);
+    parts.hint += others == 1 ? " more such error" : " more such errors";
+    return parts;
+  }
+
   std::vector<Error> all_;
 };
 

@@ -11,6 +11,7 @@
 #include "ir/error.h"
 #include "ir/json_document.h"
 #include "ir/read.h"
+#include "ir/several_errors.h"
 #include "ir/spelling.h"
 #include "ir/text.h"
 #include "ir/text_names.h"
@@ -359,15 +360,15 @@ TextModel gathered(std::string_view text, Place place) {
   return model;
 }
 
-// Throws the reader's error again with the line of the text in place of the JSON pointer.
-[[noreturn]] void refuse(const Error& error, const TextModel& model) {
+// The reader's error with the line of the text in place of the JSON pointer.
+Error with_line(const Error& error, const TextModel& model) {
   Error::Parts parts = error.parts();
   if (const std::size_t line = model.line_of(parts.pointer); line != 0) {
     parts.line = line;
     parts.what = fmt::format("line {}: {}", line, parts.what);
     parts.pointer.clear();
   }
-  throw Error(error.kind(), std::move(parts));
+  return Error(error.kind(), std::move(parts));
 }
 
 }  // namespace
@@ -398,9 +399,13 @@ Graph parse_graph_text(std::string_view text, const OpTable& table, const std::s
   const TextModel model = gathered(text, {file});
   try {
     return read_model_text(model.json(), file, directory, table, limits);
+  } catch (const SeveralErrors& errors) {
+    std::vector<Error> all;
+    for (const Error& error : errors.all()) all.push_back(with_line(error, model));
+    throw SeveralErrors(std::move(all));
   } catch (const Error& error) {
     if (error.parts().pointer.empty()) gathered(text, {.file = file, .checks = true});
-    refuse(error, model);
+    throw with_line(error, model);
   }
 }
 

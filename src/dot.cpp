@@ -18,6 +18,7 @@ namespace {
 constexpr std::size_t kMostRows = 14;    // nodes named in a box
 constexpr std::size_t kLongestRow = 46;  // characters
 constexpr std::size_t kLongestName = 40, kLongestNode = 24;
+constexpr std::size_t kMostEllipses = 40;  // of more inputs or outputs, all are one
 constexpr std::string_view kRow = R"(<tr><td align="left")";
 
 // The first `longest` bytes of the text, cut between UTF-8 characters, with control characters replaced by blanks.
@@ -87,11 +88,11 @@ class DotWriter {
         "  node [shape=plain, fontname=\"Helvetica\", fontsize=10]\n"
         "  edge [color=\"#666666\", arrowsize=0.6, fontname=\"Helvetica\", fontsize=9]\n",
         quoted_label(graph_.name), title());
-    for (const ValueId v : graph_.inputs) write_input(v);
+    write_inputs();
     write_items(0, static_cast<std::uint32_t>(places_.size()), picture_.repeated.blocks, 1);
     write_prepared();
     write_edges();
-    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) write_output(i);
+    write_outputs();
     write_legend();
     return std::move(out_) + "}\n";
   }
@@ -101,16 +102,32 @@ class DotWriter {
     const Prediction total = picture_.predicted.total();
     const std::size_t launches = picture_.launch ? picture_.launch->steps.size() : total.launches;
     return fmt::format(
-        "<b>{}</b>: {} nodes in {} launches; predicted {} on {}, {} read and {} written<br align=\"left\"/>",
+        "<b>{}</b>: {} nodes after the passes, in {} launches; predicted {} on {}, {} read and {} written<br "
+        "align=\"left\"/>",
         html(graph_.name), graph_.nodes.size(), launches, short_time(total.total),
         html(picture_.target.chip.empty() ? picture_.target.arch : picture_.target.chip), short_bytes(total.read),
         short_bytes(total.written));
   }
 
-  void write_input(ValueId v) {
-    out_ += fmt::format(
-        "  v{} [shape=ellipse, style=filled, fillcolor=white, label=<{}<br/><font point-size=\"9\">{}</font>>]\n", v,
-        html(graph_.value(v).name, kLongestName), html(to_string(graph_.type(v), graph_.symbols)));
+  // "v7", the input's ellipse: that of all inputs where they are too many.
+  std::string input(ValueId v) const { return graph_.inputs.size() > kMostEllipses ? "inputs" : fmt::format("v{}", v); }
+  std::string output(std::size_t i) const {
+    return graph_.outputs.size() > kMostEllipses ? "outputs" : fmt::format("out{}", i);
+  }
+
+  // "600 inputs: x0, ..., x599", in one ellipse.
+  void write_together(std::string_view what, const std::vector<ValueId>& values) {
+    out_ += fmt::format("  {} [shape=ellipse, style=filled, fillcolor=white, label=\"{} {}: {}, ..., {}\"]\n", what,
+                        values.size(), what, quoted_label(graph_.value(values.front()).name, kLongestName),
+                        quoted_label(graph_.value(values.back()).name, kLongestName));
+  }
+
+  void write_inputs() {
+    if (graph_.inputs.size() > kMostEllipses) return write_together("inputs", graph_.inputs);
+    for (const ValueId v : graph_.inputs)
+      out_ += fmt::format(
+          "  {} [shape=ellipse, style=filled, fillcolor=white, label=<{}<br/><font point-size=\"9\">{}</font>>]\n",
+          input(v), html(graph_.value(v).name, kLongestName), html(to_string(graph_.type(v), graph_.symbols)));
   }
 
   // Writes the items [from, to). Of a repeated block only the first copy.
@@ -200,13 +217,13 @@ class DotWriter {
   // Writes edges between boxes, each pair once. An edge from one copy of a block to the next leads back to the first.
   void write_edges() {
     std::set<std::pair<GroupId, GroupId>> known;
-    std::set<std::pair<ValueId, GroupId>> taken;
+    std::set<std::pair<std::string, GroupId>> taken;
     for (const GroupId g : picture_.repeated.items) {
       const GroupId to = shown(g);
       for (const ValueId v : interfaces_[g].inputs) {
         const Value& value = graph_.value(v);
-        if (value.kind == Value::Kind::kInput && taken.emplace(v, to).second)
-          out_ += fmt::format("  v{} -> g{}\n", v, to);
+        if (value.kind == Value::Kind::kInput && taken.emplace(input(v), to).second)
+          out_ += fmt::format("  {} -> g{}\n", input(v), to);
         if (value.producer == kNone) continue;
         const GroupId from = shown(plan_.group_of[value.producer]);
         if (from == kNone || !known.emplace(from, to).second) continue;
@@ -218,25 +235,32 @@ class DotWriter {
     }
   }
 
-  void write_output(std::size_t i) {
-    const ValueId v = graph_.outputs[i];
-    out_ += fmt::format("  out{} [shape=ellipse, style=filled, fillcolor=\"#eeeeee\", label=\"{}\"]\n", i,
-                        quoted_label(graph_.value(v).name));
-    const NodeId producer = graph_.value(v).producer;
-    const GroupId from = producer == kNone ? kNone : shown(plan_.group_of[producer]);
-    if (from != kNone)
-      out_ += fmt::format("  g{} -> out{}\n", from, i);
-    else if (graph_.value(v).kind == Value::Kind::kInput)
-      out_ += fmt::format("  v{} -> out{}\n", v, i);
+  void write_outputs() {
+    if (graph_.outputs.size() > kMostEllipses) write_together("outputs", graph_.outputs);
+    std::set<std::string> edges;
+    for (std::size_t i = 0; i < graph_.outputs.size(); ++i) {
+      const ValueId v = graph_.outputs[i];
+      if (graph_.outputs.size() <= kMostEllipses)
+        out_ += fmt::format("  {} [shape=ellipse, style=filled, fillcolor=\"#eeeeee\", label=\"{}\"]\n", output(i),
+                            quoted_label(graph_.value(v).name));
+      const NodeId producer = graph_.value(v).producer;
+      const GroupId from = producer == kNone ? kNone : shown(plan_.group_of[producer]);
+      if (from != kNone)
+        edges.insert(fmt::format("  g{} -> {}\n", from, output(i)));
+      else if (graph_.value(v).kind == Value::Kind::kInput)
+        edges.insert(fmt::format("  {} -> {}\n", input(v), output(i)));
+    }
+    for (const std::string& edge : edges) out_ += edge;
   }
 
   // Writes a legend of the pattern kinds that occur.
   void write_legend() {
-    std::set<OpPattern> kinds(picture_.planned.kinds.begin(), picture_.planned.kinds.end());
+    const std::set<OpPattern> kinds(picture_.planned.kinds.begin(), picture_.planned.kinds.end());
+    if (kinds.empty()) return;
     out_ += "  legend [label=<<table border=\"0\" cellborder=\"0\" cellspacing=\"2\" cellpadding=\"3\"><tr>";
     for (const OpPattern kind : kinds) out_ += fmt::format("<td bgcolor=\"{}\">{}</td>", colour(kind), name(kind));
     out_ +=
-        "</tr><tr><td colspan=\"" + std::to_string(std::max<std::size_t>(1, kinds.size())) +
+        "</tr><tr><td colspan=\"" + std::to_string(kinds.size()) +
         "\" align=\"left\"><font point-size=\"9\">a box: one group, its nodes, the schedule of its kernel, bytes and "
         "predicted time";
     if (!picture_.repeated.blocks.empty()) out_ += "; a dashed frame: layers, with how often they follow one another";

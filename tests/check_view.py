@@ -114,12 +114,18 @@ def check_dot(fusec, model, golden, update):
     check(f"{golden.name} is as it was (--update)", golden.exists() and golden.read_text() == text)
 
 
-def check_svg(fusec, resnet):
+def check_svg(fusec, folder):
+    """Widths that a page can show: of a deep model, of one with 600 inputs, and of one without a node."""
     if shutil.which("dot") is None:
         print("not laid out: Graphviz is missing")
-    else:
-        width = float(re.search(r'<svg width="([\d.]+)pt"', emit(fusec, resnet, "svg"))[1])
-        check("ResNet-50 is at most 2500 points wide", width <= 2500, width)
+        return
+    models = HERE / "corpus" / "models"
+    nothing = Path(folder) / "nothing.json"
+    x = {"name": "x", "dtype": "float32", "shape": [4]}
+    nothing.write_text(json.dumps({"fusec": 1, "name": "nothing", "inputs": [x], "nodes": [], "outputs": ["x"]}))
+    for model in (models / "resnet50_f32.full.json", models / "fmt_wide_args_f32.full.json", nothing):
+        width = float(re.search(r'<svg width="([\d.]+)pt"', emit(fusec, model, "svg"))[1])
+        check(f"{model.stem} is at most 2500 points wide", width <= 2500, width)
 
 
 def check_word(fusec, folder):
@@ -156,7 +162,7 @@ def main():
             check(f"six layers are one block under {name}", [b["count"] for b in blocks] == [6], blocks)
         check_dot(fusec, EXAMPLES / "swiglu_mlp.json", HERE / "view" / "swiglu_mlp.dot", update)
         check_dot(fusec, stack, HERE / "view" / "layers.dot", update)
-    check_svg(fusec, HERE / "corpus" / "models" / "resnet50_f32.full.json")
+        check_svg(fusec, folder)
     print(f"{len(failures)} failures")
     sys.exit(bool(failures))
 

@@ -1,4 +1,5 @@
 // The three written forms of a graph: model file, readable text, builder. Each must give back the same graph.
+#include "ir/several_errors.h"
 #include "ir/text.h"
 
 #include <doctest/doctest.h>
@@ -87,6 +88,14 @@ TEST_CASE("errors of a text tell the line") {
   CHECK(message("input x: float32[2]\ny: float32[2] = softmax(x, dim=+1)\nreturn y\n") ==
         "graph text: line 2, column 32: found \"+1)\", expected a value as JSON has it");
   CHECK(message("input x: float32[2]\ny = sigmoyd(x)\nreturn y\n").starts_with("graph text: line 2: unknown op"));
+  try {
+    parse_graph_text("input x: float32[2]\ny = relu(z)\nv = relu(w)\nreturn y\n", OpTable::builtin());
+    FAIL("two undefined operands are taken");
+  } catch (const SeveralErrors& errors) {
+    REQUIRE(errors.all().size() == 2);
+    CHECK(errors.all()[1].parts().line == 3);
+    CHECK(errors.parts().hint.ends_with("1 more such error"));
+  }
   CHECK(message("input x: float32[2]\n") ==
         "graph text#/outputs: a model without outputs: found an empty array, expected at least one value's name");
 }

@@ -1,7 +1,11 @@
 #include "transforms/patterns/gated_layout.h"
 
+#include <charconv>
 #include <optional>
+#include <string_view>
+#include <system_error>
 
+#include "ir/attribute_defaults.h"
 #include "ir/attribute_text.h"
 
 namespace fusec {
@@ -38,6 +42,18 @@ std::optional<GatedPiece> piece_of(const Graph& graph, ValueId v) {
   return piece;
 }
 
+std::optional<double> as_number(std::string_view text) {
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+// An attribute with its default value says as much as none: 1.0 for "1".
+bool is_default(std::string_view op, std::string_view attribute, std::string_view text) {
+  const std::string_view value = attribute_default(op, attribute).value;
+  return text == value || (as_number(text) && as_number(text) == as_number(value));
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> gated_layout(const PatternCheckContext& context) {
@@ -47,6 +63,7 @@ std::vector<std::pair<std::string, std::string>> gated_layout(const PatternCheck
     if (graph.nodes[n].op->family != "gated") continue;
     for (const Attribute& attribute : graph.attributes(graph.nodes[n]).list()) {
       std::string text = json_text(attribute.value, graph.symbols);
+      if (is_default(graph.nodes[n].op->name, attribute.name, text)) continue;
       if (text.starts_with('"')) text = text.substr(1, text.size() - 2);
       result.emplace_back(attribute.name, std::move(text));
     }
