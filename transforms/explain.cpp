@@ -186,9 +186,10 @@ std::vector<Obstacle> refused_merges(const Graph& graph, std::span<const OpPatte
     }
     const FusionDecision* refused = merges.about(groups[i - 1], groups[i]);
     if (refused == nullptr) return {};
-    MergeObstacle obstacle = explainer->obstacle(explainer->edge_between(groups[i - 1], groups[i]), *refused);
-    obstacles.push_back({.from = plan.groups[groups[i - 1]].nodes.back(),
-                         .to = refused->meeting,
+    const GroupEdge edge = explainer->edge_between(groups[i - 1], groups[i]);
+    MergeObstacle obstacle = explainer->obstacle(edge, *refused);
+    obstacles.push_back({.from = edge.from,
+                         .to = edge.to,
                          .rule = obstacle.rule,
                          .phase = refused->phase,
                          .blocker = obstacle.blocker,
