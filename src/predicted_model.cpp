@@ -18,7 +18,9 @@ std::optional<LaunchPlan> launch_plan_of(const PlannedModel& planned, const Pipe
   if (planned.graph.nodes.size() > kLargestToRun) return std::nullopt;
   try {
     const Graph& graph = planned.source_graph();
-    return build_launch_plan(graph, lower_plan(graph, planned.source_plan(), options.target, options.emit));
+    EmitOptions emit = options.emit;
+    emit.variants = false;
+    return build_launch_plan(graph, lower_plan(graph, planned.source_plan(), options.target, emit));
   } catch (const Error&) {
     return std::nullopt;
   }

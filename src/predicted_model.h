@@ -18,7 +18,7 @@ struct PredictedModel {
   Prediction total() const;
 };
 
-// The launch plan of a model. Nothing if no source can be generated (an op without a launcher), or if the model has
+// The launch plan of a model, for its steps: without variants. Nothing if no source can be generated (an op without a launcher), or if the model has
 // more than kLargestToRun nodes.
 std::optional<LaunchPlan> launch_plan_of(const PlannedModel& planned, const PipelineOptions& options);
 

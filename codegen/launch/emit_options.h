@@ -17,6 +17,7 @@ struct EmitOptions {
   bool round_intermediates = false;
   Numerics numerics = {};
   std::shared_ptr<const TuningDatabase> tuning = nullptr;  // measured choices; null: schedules follow their predictions
+  bool variants = true;  // kernels for some sizes alone; a launch plan without them has the same steps
 };
 
 // The options that differ from the defaults, by their command-line names: "round-intermediates", "precise-math", ...

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "codegen/dispatch/schedules.h"
+#include "codegen/dispatch/word_copy_schedule.h"
 #include "codegen/expr/compile_time.h"
 #include "codegen/expr/identifiers.h"
 #include "codegen/expr/in_place.h"
@@ -126,6 +127,11 @@ void KernelGenerator::allow_in_place(const Kernel& kernel, const std::vector<std
   }
 }
 
+GuardedSources KernelGenerator::sources_of(const Kernel& kernel, const Target& target, const std::string& wanted) {
+  if (options_.variants) return schedule_with_guard(kernel, graph_, target, wanted, forms_);
+  return {.general = schedule_word_copy(kernel, graph_, target, wanted, forms_), .special = {}};
+}
+
 GeneratedLaunch KernelGenerator::alone(const Kernel& kernel) {
   const KernelSignature signature = signature_of(kernel, graph_);
   const auto [it, fresh] = generated_.try_emplace(signature.text);
@@ -133,7 +139,7 @@ GeneratedLaunch KernelGenerator::alone(const Kernel& kernel) {
   if (fresh) {
     generated.tensors = signature.tensors;
     const Wanted wanted = wanted_of(signature.text);
-    GuardedSources sources = schedule_with_guard(kernel, graph_, target_, wanted.candidate, forms_);
+    GuardedSources sources = sources_of(kernel, target_, wanted.candidate);
     warn_of_unknown(wanted, sources);
     for (KernelSource& source : as_expected(sources))
       if (source.tuning.candidates.size() > 1) source.tuning.key = wanted.key;
@@ -166,8 +172,8 @@ const KernelGenerator::Part& KernelGenerator::part_of(const Kernel& kernel, cons
   const auto [it, fresh] = parts_.try_emplace(signature.text);
   if (fresh) {
     it->second.tensors = signature.tensors;
-    GuardedSources generated = schedule_with_guard(kernel, graph_, as_seen_in_shared_launch(target_),
-                                                   wanted_of(signature.text).candidate, forms_);
+    GuardedSources generated =
+        sources_of(kernel, as_seen_in_shared_launch(target_), wanted_of(signature.text).candidate);
     const auto usable = [&](std::vector<KernelSource>& sources) {
       if (sources.empty() || !std::ranges::all_of(sources, can_be_part)) return false;
       if (sources.size() == 1) sources[0].in_place = find_in_place(kernel, graph_, sources[0], true);

@@ -94,6 +94,7 @@ class KernelGenerator {
   };
 
   Wanted wanted_of(std::string signature) const;
+  GuardedSources sources_of(const Kernel& kernel, const Target& target, const std::string& wanted);
   void warn_of_unknown(const Wanted& wanted, const GuardedSources& sources);
   std::vector<KernelSource>& as_expected(GuardedSources& sources) const;
   void allow_in_place(const Kernel& kernel, const std::vector<std::uint32_t>& kernels);
