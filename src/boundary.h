@@ -17,8 +17,8 @@ const std::string& require_utf8(const std::string& text, const std::string& what
 // The error of a type rule or formula, as an error without a place in a file.
 Error error_of(const OpError& error);
 
-// Adds line and column to an error that names an element of this JSON text. Readers give the element's pointer alone: the
-// programs resolve it when they print, and the library resolves it here, before the error reaches a caller.
+// Adds line and column to an error that names an element of this JSON text. Readers give the element's pointer alone:
+// the programs resolve it when they print, and the library resolves it here, before the error reaches a caller.
 Error with_place(const Error& error, std::string_view json);
 
 // Runs the body of a public function. Turns an OpError, which the reader of model files would catch, into an Error.

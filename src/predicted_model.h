@@ -18,8 +18,8 @@ struct PredictedModel {
   Prediction total() const;
 };
 
-// The launch plan of a model, for its steps: without variants. Nothing if no source can be generated (an op without a launcher), or if the model has
-// more than kLargestToRun nodes.
+// The launch plan of a model, for its steps: without variants. Nothing if no source can be generated (an op without a
+// launcher), or if the model has more than kLargestToRun nodes.
 std::optional<LaunchPlan> launch_plan_of(const PlannedModel& planned, const PipelineOptions& options);
 
 // `launch` may be null; the launches are then those of the cost model.

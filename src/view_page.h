@@ -1,6 +1,7 @@
-// --emit=html: one file that shows a compiled model in a browser, without a network. It holds the page and its libraries
-// (src/view, third_party) and the data of all three strategies: the same JSON that --emit=partition, report and ledger
-// write, with launches, kernels, memory and repeated blocks beside it (src/view_data.cpp says in which form).
+// --emit=html: one file that shows a compiled model in a browser, without a network. It holds the page and its
+// libraries (src/view, third_party) and the data of all three strategies: the same JSON that --emit=partition, report
+// and ledger write, with launches, kernels, memory and repeated blocks beside it (src/view_data.cpp says in which
+// form).
 #pragma once
 
 #include <map>
@@ -12,9 +13,9 @@
 namespace fusec {
 
 struct ViewedModel {
-  const Graph& file;                                 // as it was read
-  const PlannedModel& planned;                       // as it was asked for
-  const LaunchPlan* launch;                          // of that; null where no source can be made
+  const Graph& file;            // as it was read
+  const PlannedModel& planned;  // as it was asked for
+  const LaunchPlan* launch;     // of that; null where no source can be made
   const PipelineOptions& options;
   std::map<std::string, KernelResources> resources;  // of its kernels, where they were compiled
   std::string profile = "";                          // what `fusec-run --profile=FILE --json` wrote, or nothing

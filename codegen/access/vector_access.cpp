@@ -300,10 +300,8 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
       return condition.empty() ? text : fmt::format("{} ? {} : {}{{}}", condition, text, words_type);
     };
     std::string variable;
-    if (preloaded)
-      variable = preloaded(id, [&](const std::string& to) { writer.assign(to, loaded()); });
-    if (variable.empty())
-      variable = writer.declared("const " + type, writer.preferred_name(n.source) + "_w", loaded());
+    if (preloaded) variable = preloaded(id, [&](const std::string& to) { writer.assign(to, loaded()); });
+    if (variable.empty()) variable = writer.declared("const " + type, writer.preferred_name(n.source) + "_w", loaded());
     words_[id] = variable;
   }
   if (steps) declare_steps(roots);

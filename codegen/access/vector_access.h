@@ -116,7 +116,7 @@ class VectorStore {
 
   const KernelOutput* output_ = nullptr;
   int width_ = 1;
-  std::string words_;  // "" for scalar stores; the values if elements are packed
+  std::string words_;             // "" for scalar stores; the values if elements are packed
   std::string store_;             // a call without its last argument, the words; "": as the next ones say
   std::string function_;          // that stores the words, its last argument
   std::vector<CExpr> arguments_;  // before them

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 
-#include "schedule/movement/access_samples.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/emit_expr.h"
 #include "ir/type.h"
+#include "schedule/movement/access_samples.h"
 
 namespace fusec {
 

@@ -20,8 +20,8 @@ struct Finding {
   std::string advice;  // what to do; "" where nothing is to be done
 };
 
-// Looks at NVRTC, the CUDA driver, GPUs, the compile cache and Graphviz, as compile() with these options would use them.
-// Loads libraries; starts the driver. Throws nothing but std::bad_alloc.
+// Looks at NVRTC, the CUDA driver, GPUs, the compile cache and Graphviz, as compile() with these options would use
+// them. Loads libraries; starts the driver. Throws nothing but std::bad_alloc.
 std::vector<Finding> examine(const Options& options = {});
 
 // As a table for people, or as JSON: [{"subject", "state", "found", "advice"}].

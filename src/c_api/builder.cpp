@@ -67,8 +67,7 @@ void add_node(fusec_builder& builder, const std::string& op, std::vector<ModelBu
   else
     values = builder.builder.op_several(op, count, std::move(operands), std::move(attributes), name);
   std::vector<const char*> names;
-  for (ModelBuilder::Value& value : values)
-    names.push_back(builder.names.insert(std::move(value.name)).first->c_str());
+  for (ModelBuilder::Value& value : values) names.push_back(builder.names.insert(std::move(value.name)).first->c_str());
   if (results) std::ranges::copy(names, results);
 }
 

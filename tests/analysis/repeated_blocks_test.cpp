@@ -94,7 +94,8 @@ TEST_CASE("repeated blocks: what is made once may be read by all copies, the fir
   for (std::uint32_t i = 2; i < 10; i += 2) {
     items.kinds.insert(items.kinds.end(), {2, 3});
     items.operands.insert(items.operands.end(), {layer, 0, i, layer});
-    items.operand_begin.insert(items.operand_begin.end(), {items.operand_begin.back() + 2, items.operand_begin.back() + 4});
+    items.operand_begin.insert(items.operand_begin.end(),
+                               {items.operand_begin.back() + 2, items.operand_begin.back() + 4});
     layer = i + 1;
   }
   CHECK(text_of(repeated_blocks(items)) == "2+2x4");
@@ -105,7 +106,8 @@ TEST_CASE("repeated blocks: in random lists copies are equal, side by side, and 
   for (int round = 0; round < 2000; ++round) {
     std::string kinds;
     const std::uint32_t letters = 1 + random() % 3;
-    for (std::uint32_t length = random() % 24; length > 0; --length) kinds += static_cast<char>('a' + random() % letters);
+    for (std::uint32_t length = random() % 24; length > 0; --length)
+      kinds += static_cast<char>('a' + random() % letters);
     CAPTURE(kinds);
     const std::vector<RepeatedBlock> blocks = repeated_blocks(chain(kinds));
     std::uint32_t end = 0;

@@ -8,12 +8,12 @@
 
 static int failures = 0;
 
-#define CHECK(condition)                                                      \
-  do {                                                                        \
-    if (!(condition)) {                                                       \
-      ++failures;                                                             \
-      printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);    \
-    }                                                                         \
+#define CHECK(condition)                                                   \
+  do {                                                                     \
+    if (!(condition)) {                                                    \
+      ++failures;                                                          \
+      printf("%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition); \
+    }                                                                      \
   } while (0)
 
 static const char kModel[] =

@@ -89,43 +89,68 @@ Status launch(const Function& function, const fusec::emulator::Launch& launch) {
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-EXPORT Status cuInit(unsigned) { return kGood; }
-EXPORT Status cuDriverGetVersion(int* version) { return *version = 13000, kGood; }
+EXPORT Status cuInit(unsigned) {
+  return kGood;
+}
+EXPORT Status cuDriverGetVersion(int* version) {
+  return *version = 13000, kGood;
+}
 EXPORT Status cuGetErrorString(Status status, const char** text) {
   static thread_local std::string told;
   told = "stand-in error " + std::to_string(status);
   return *text = told.c_str(), kGood;
 }
-EXPORT Status cuDeviceGetCount(int* count) { return *count = 1, kGood; }
-EXPORT Status cuDeviceGet(int* device, int ordinal) { return *device = ordinal, ordinal == 0 ? kGood : 101; }
-EXPORT Status cuDeviceGetName(char* name, int size, int) { return std::snprintf(name, size, "stand-in"), kGood; }
-EXPORT Status cuDeviceTotalMem_v2(std::size_t* bytes, int) { return *bytes = std::size_t{1} << 30, kGood; }
-EXPORT Status cuDeviceGetAttribute(int* value, int attribute, int) { return *value = attribute == 75 ? 8 : 0, kGood; }
-EXPORT Status cuDevicePrimaryCtxRetain(Handle* context, int) { return *context = &gpu(), kGood; }
-EXPORT Status cuDevicePrimaryCtxRelease_v2(int) { return kGood; }
-EXPORT Status cuCtxPushCurrent_v2(Handle) { return ++contexts, kGood; }
+EXPORT Status cuDeviceGetCount(int* count) {
+  return *count = 1, kGood;
+}
+EXPORT Status cuDeviceGet(int* device, int ordinal) {
+  return *device = ordinal, ordinal == 0 ? kGood : 101;
+}
+EXPORT Status cuDeviceGetName(char* name, int size, int) {
+  return std::snprintf(name, size, "stand-in"), kGood;
+}
+EXPORT Status cuDeviceTotalMem_v2(std::size_t* bytes, int) {
+  return *bytes = std::size_t{1} << 30, kGood;
+}
+EXPORT Status cuDeviceGetAttribute(int* value, int attribute, int) {
+  return *value = attribute == 75 ? 8 : 0, kGood;
+}
+EXPORT Status cuDevicePrimaryCtxRetain(Handle* context, int) {
+  return *context = &gpu(), kGood;
+}
+EXPORT Status cuDevicePrimaryCtxRelease_v2(int) {
+  return kGood;
+}
+EXPORT Status cuCtxPushCurrent_v2(Handle) {
+  return ++contexts, kGood;
+}
 EXPORT Status cuCtxPopCurrent_v2(Handle* context) {
   return *context = &gpu(), contexts-- > 0 ? kGood : kNoContext;
 }
-EXPORT Status cuCtxSynchronize() { return contexts > 0 ? kGood : kNoContext; }
+EXPORT Status cuCtxSynchronize() {
+  return contexts > 0 ? kGood : kNoContext;
+}
 
 EXPORT Status cuModuleLoadData(Handle* module, const void* image) {
   const auto* text = static_cast<const char*>(image);
   if (std::memcmp(text, "\177ELF", 4) == 0) return kNoBinary;
   return *module = new Module{fusec::emulator::Module(text, "module")}, kGood;
 }
-EXPORT Status cuModuleUnload(Handle module) { return delete static_cast<Module*>(module), kGood; }
+EXPORT Status cuModuleUnload(Handle module) {
+  return delete static_cast<Module*>(module), kGood;
+}
 EXPORT Status cuModuleGetFunction(Handle* function, Handle module, const char* name) {
   const auto* of = static_cast<Module*>(module);
   for (const std::string& kernel : of->code.kernels()) {
     if (kernel != name) continue;
-    gpu().functions.push_back(
-        std::make_unique<Function>(Function{of, name, of->code.kernel(name).parameter_bytes}));
+    gpu().functions.push_back(std::make_unique<Function>(Function{of, name, of->code.kernel(name).parameter_bytes}));
     return *function = gpu().functions.back().get(), kGood;
   }
   return kNotFound;
 }
-EXPORT Status cuFuncSetAttribute(Handle, int, int) { return kGood; }
+EXPORT Status cuFuncSetAttribute(Handle, int, int) {
+  return kGood;
+}
 
 EXPORT Status cuMemAlloc_v2(Pointer* address, std::size_t count) {
   if (contexts == 0) return kNoContext;
@@ -165,11 +190,8 @@ EXPORT Status cuMemcpyDtoDAsync_v2(Pointer to, Pointer from, std::size_t count, 
 EXPORT Status cuLaunchKernel(Handle function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                              unsigned bz, unsigned shared, Handle stream, void** parameters, void**) {
   const auto& f = *static_cast<Function*>(function);
-  fusec::emulator::Launch call{.kernel = f.name,
-                               .grid = {gx, gy, gz},
-                               .block = {bx, by, bz},
-                               .dynamic_shared_bytes = shared,
-                               .arguments = {}};
+  fusec::emulator::Launch call{
+      .kernel = f.name, .grid = {gx, gy, gz}, .block = {bx, by, bz}, .dynamic_shared_bytes = shared, .arguments = {}};
   for (std::size_t i = 0; i < f.parameter_bytes.size(); ++i) {
     const auto* bytes = static_cast<const std::byte*>(parameters[i]);
     call.arguments.emplace_back(bytes, bytes + f.parameter_bytes[i]);
@@ -192,9 +214,15 @@ EXPORT Status cuTensorMapEncodeTiled(void* map, int type, unsigned rank, Pointer
   return std::memcpy(map, bytes.data(), bytes.size()), kGood;
 }
 
-EXPORT Status cuStreamCreate(Handle* stream, unsigned) { return *stream = new Stream, kGood; }
-EXPORT Status cuStreamDestroy_v2(Handle stream) { return delete static_cast<Stream*>(stream), kGood; }
-EXPORT Status cuStreamSynchronize(Handle) { return contexts > 0 ? kGood : kNoContext; }
+EXPORT Status cuStreamCreate(Handle* stream, unsigned) {
+  return *stream = new Stream, kGood;
+}
+EXPORT Status cuStreamDestroy_v2(Handle stream) {
+  return delete static_cast<Stream*>(stream), kGood;
+}
+EXPORT Status cuStreamSynchronize(Handle) {
+  return contexts > 0 ? kGood : kNoContext;
+}
 EXPORT Status cuStreamBeginCapture_v2(Handle stream, int) {
   return static_cast<Stream*>(stream)->captured = std::make_unique<Graph>(), kGood;
 }
@@ -211,10 +239,24 @@ EXPORT Status cuGraphLaunch(Handle executable, Handle) {
     if (const Status status = work(); status != kGood) return status;
   return kGood;
 }
-EXPORT Status cuGraphExecDestroy(Handle executable) { return delete static_cast<Graph*>(executable), kGood; }
-EXPORT Status cuGraphDestroy(Handle graph) { return delete static_cast<Graph*>(graph), kGood; }
-EXPORT Status cuEventCreate(Handle* event, unsigned) { return *event = &gpu(), kGood; }
-EXPORT Status cuEventRecord(Handle, Handle) { return kGood; }
-EXPORT Status cuEventSynchronize(Handle) { return kGood; }
-EXPORT Status cuEventElapsedTime(float* milliseconds, Handle, Handle) { return *milliseconds = 1, kGood; }
-EXPORT Status cuEventDestroy_v2(Handle) { return kGood; }
+EXPORT Status cuGraphExecDestroy(Handle executable) {
+  return delete static_cast<Graph*>(executable), kGood;
+}
+EXPORT Status cuGraphDestroy(Handle graph) {
+  return delete static_cast<Graph*>(graph), kGood;
+}
+EXPORT Status cuEventCreate(Handle* event, unsigned) {
+  return *event = &gpu(), kGood;
+}
+EXPORT Status cuEventRecord(Handle, Handle) {
+  return kGood;
+}
+EXPORT Status cuEventSynchronize(Handle) {
+  return kGood;
+}
+EXPORT Status cuEventElapsedTime(float* milliseconds, Handle, Handle) {
+  return *milliseconds = 1, kGood;
+}
+EXPORT Status cuEventDestroy_v2(Handle) {
+  return kGood;
+}

@@ -1,5 +1,4 @@
 // The three written forms of a graph: model file, readable text, builder. Each must give back the same graph.
-#include "ir/several_errors.h"
 #include "ir/text.h"
 
 #include <doctest/doctest.h>
@@ -9,6 +8,7 @@
 #include "ir/builder.h"
 #include "ir/error.h"
 #include "ir/read.h"
+#include "ir/several_errors.h"
 #include "ir/verify.h"
 #include "ir/write.h"
 #include "support/corpus.h"

@@ -53,8 +53,9 @@ const std::string kFlipped = R"({ "name": "b", "op": "flip", "inputs": ["a"], "a
 std::string run(const BuiltModel& model, emulator::Options options = {}) {
   const auto nvrtc = Nvrtc::load();
   REQUIRE(nvrtc);
-  const EmulatorResult result = run_on_emulator(model.graph, model.launch, parse_units(model.compile(*nvrtc)),
-                                                model.file.unit_of, model.target, random_tensors(model.graph, 1), options);
+  const EmulatorResult result =
+      run_on_emulator(model.graph, model.launch, parse_units(model.compile(*nvrtc)), model.file.unit_of, model.target,
+                      random_tensors(model.graph, 1), options);
   return test::findings_of(result);
 }
 

@@ -37,7 +37,8 @@ std::optional<WrongNode> search(const test::BuiltModel& model, const std::string
            at = kernel.text.find(original, at + planted.size()), ++replaced)
         kernel.text.replace(at, original.size(), planted);
     const EmittedFile file = emit_file(graph, plan, launch, model.target, 1);
-    const auto modules = compile_all(*nvrtc, file.units, model.target.arch, {1, default_cache_directory(), CubinUse::kProof});
+    const auto modules =
+        compile_all(*nvrtc, file.units, model.target.arch, {1, default_cache_directory(), CubinUse::kProof});
     return run_on_emulator(graph, launch, parse_units(modules), file.unit_of, model.target, tensors, {}).outputs;
   };
   const auto wrong = find_wrong_node(model.graph, model.plan, tensors, std::nullopt, run);

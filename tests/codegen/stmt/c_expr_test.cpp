@@ -80,8 +80,7 @@ TEST_CASE("leaves are replaced, and the result is simplified") {
 TEST_CASE("words of text that may be variables") {
   std::string words;
   const std::string_view text = R"(x_w.w[e] + 0x54u * 1.5e3f + put<Kind::kSure>(p->at, "row %0"))";
-  for_each_word(text, [&](std::size_t first, std::size_t last) {
-    words += std::string(text.substr(first, last - first)) + " ";
-  });
+  for_each_word(
+      text, [&](std::size_t first, std::size_t last) { words += std::string(text.substr(first, last - first)) + " "; });
   CHECK(words == "x_w e put Kind kSure p ");
 }
