@@ -14,7 +14,9 @@ bool is_terminal() {
 bool wants_color(const std::string& choice) {
   if (choice != "auto") return choice == "always";
   const char* const no_color = std::getenv("NO_COLOR");
-  return is_terminal() && (no_color == nullptr || *no_color == '\0');
+  const char* const terminal = std::getenv("TERM");
+  const bool dumb = terminal != nullptr && std::string(terminal) == "dumb";
+  return is_terminal() && !dumb && (no_color == nullptr || *no_color == '\0');
 }
 
 std::size_t terminal_width() {

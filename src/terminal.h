@@ -8,7 +8,7 @@ namespace fusec {
 
 bool is_terminal();
 
-// `choice` is the value of --color: always, never, or auto (on a terminal, unless NO_COLOR is set).
+// `choice` is the value of --color: always, never, or auto (on a terminal, unless NO_COLOR is set or TERM is dumb).
 bool wants_color(const std::string& choice);
 
 // The terminal's columns. Without a terminal the variable COLUMNS, or 100.

@@ -50,7 +50,7 @@ def on_terminal(columns, *arguments, program=FUSEC, **more):
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
     process = subprocess.Popen([program, *arguments], stdin=theirs, stdout=theirs, stderr=theirs,
-                               env=environment(TERM="xterm", **more))
+                               env=environment(**{"TERM": "xterm", **more}))
     os.close(theirs)
     shown = b""
     while True:
@@ -94,6 +94,7 @@ def compilations(scratch):
         expect(f"{columns} columns", len(table) >= 2 and all(len(line) <= columns for line in table), shown)
         expect("colours on a terminal", BOLD in shown, shown)
     expect("NO_COLOR", BOLD not in on_terminal(80, *arguments, NO_COLOR="1"))
+    expect("TERM=dumb", BOLD not in on_terminal(80, *arguments, TERM="dumb"))
     expect("--color=never", BOLD not in on_terminal(80, *arguments, "--color=never"))
     expect("--color=always", BOLD in run(MODEL, "--color=always", NO_COLOR="1").stderr)
     quiet = run(*arguments, "--quiet")
