@@ -92,6 +92,17 @@ report.at_copy = all(".copies .footer").map((e) => e.textContent);
 report.seen = all(".box.group.selected").some(shown);
 """
 
+STEPS_MANY = """
+click(document.querySelector("[data-strategy=none]"));
+click(document.querySelector("[data-tab=whynot]"));
+report.first = all(".whynot li").length;
+report.button = text("button.more");
+click(document.querySelector("button.more"));
+report.all = all(".whynot li").length;
+report.told = text("#content h3");
+report.buttons = all("button.more").length;
+"""
+
 failures = []
 
 
@@ -160,6 +171,17 @@ def check_layers(chromium, page, size):
     check("search opens the copy that holds a node", "a4" in r["gone_to"] and r["at_copy"] == ["5 of 6"] and r["seen"], [r["gone_to"], r["at_copy"], r["seen"]])
 
 
+def check_many(chromium, page, size):
+    """The tab of refused edges begins with the first ones, and a click shows all."""
+    r = asked(chromium, page, STEPS_MANY, SIZES[size])
+    check(f"many edges, {size}: no errors", r["errors"] == [], r["errors"])
+    if r["errors"]:
+        return
+    check("the first edges", r["first"] == 200 and r["button"] == f"show all {r['all']}", [r["first"], r["button"]])
+    check("a click shows all edges", r["told"] == f"Not fused: {r['all']} edges" and r["buttons"] == 0,
+          [r["told"], r["all"], r["buttons"]])
+
+
 def screenshots(chromium, fusec, folder, models):
     os.makedirs(folder, exist_ok=True)
     for model in models:
@@ -186,6 +208,7 @@ def main():
         check_small(chromium, page, size)
     with tempfile.TemporaryDirectory() as folder:
         check_layers(chromium, page_of(names[0], layers(6, folder)), "screen")
+        check_many(chromium, page_of(names[0], layers(50, folder)), "screen")
     print(f"{len(failures)} failures")
     sys.exit(bool(failures))
 

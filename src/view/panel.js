@@ -99,8 +99,14 @@ fusec.panel = (() => {
 
   const whyNot = (s, list, handlers, most = 40) => {
     if (!list || !list.length) return element("p.note", {}, "No edge of it was refused.");
-    return element("div", {}, element("h3", {}, `Not fused: ${count(list.length, "edge")}`), element("ul.whynot", {}, list.slice(0, most).map((e) => refusal(s, e, handlers))),
-      list.length > most ? element("p.note", {}, `and ${list.length - most} more`) : null);
+    const rows = (some) => some.map((e) => refusal(s, e, handlers));
+    const shown = element("ul.whynot", {}, rows(list.slice(0, most)));
+    const showAll = () => {
+      shown.append(...rows(list.slice(most)));
+      more.remove();
+    };
+    const more = list.length > most ? element("button.more", { onclick: showAll }, `show all ${list.length}`) : null;
+    return element("div", {}, element("h3", {}, `Not fused: ${count(list.length, "edge")}`), shown, more);
   };
 
   const link = (s, l, handlers) => {
