@@ -52,8 +52,32 @@ def bash(program):
     expect("bash, a word", completed("fusec", "doc"), "doctor")
 
 
+# Completes a line in an interactive shell. The function fusec stands for the program: it prints a list of one row, else
+# what it was given.
+ZSH = r"""
+zmodload zsh/zpty
+zpty shell "$1" -f -i
+zpty -w shell 'fpath=(packaging/completions $fpath); autoload -U compinit; compinit -u -D
+fusec() {
+  case $1 in
+    (--list-*) print "    \"name\": \"h200\",\n    \"arch\": \"sm_90a\",";;
+    (*) print "given $*.";;
+  esac
+}
+print read""y'
+zpty -r -m shell shown '*ready*'
+zpty -w -n shell "fusec m $2"$'\t\n'
+zpty -r -m shell shown '*given m*.*'
+print -r -- ${shown#*given m}
+"""
+
+
 def zsh(program):
     expect("zsh", run(program, "-n", "packaging/completions/_fusec").stdout + "good", "^good$")
+    for typed, completed in (("--arch=sm_9", "--arch=sm_90a"), ("--target=h", "--target=h200"),
+                             ("--strategy=t", "--strategy=tvm")):
+        shown = run("timeout", "30", program, "-f", "-c", ZSH, "zsh", program, typed).stdout
+        expect("zsh, a value", shown, f"^ {completed}\\.")
 
 
 def fish(program):

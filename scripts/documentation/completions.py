@@ -93,7 +93,7 @@ def zsh(programs):
             if isinstance(fits, list):
                 action = f":value:({' '.join(fits)})"
             elif fits == "list":
-                action = f":name:_fusec_names {LISTED[option.long]} {FIELDS.get(option.long, 'name')}"
+                action = f":name: _fusec_names {LISTED[option.long]} {FIELDS.get(option.long, 'name')}"
             elif fits:
                 action = ":folder:_files -/" if fits == "folder" else ":file:_files"
             elif option.takes_value:
