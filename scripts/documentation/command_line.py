@@ -11,10 +11,16 @@ files; the summary, warnings and errors go to standard error. A failed run leave
 | exit status | meaning |
 | ---: | --- |
 | 0 | good |
-| 1 | the input is wrong, or a check failed (`--verify`, `--expect`, `--require-one-kernel`) |
-| 2 | the command line is wrong |
-| 3 | the emitted source did not compile, memory ran out, or a library, driver or device that is needed is missing |
+| 1 | a file is wrong or cannot be read, an option names what the model lacks (`--explain=NODE`, `--no-fuse=OP`, \
+`--symbol`), a limit is exceeded, or a check failed (`--verify`, `--expect`, `--require-one-kernel`) |
+| 2 | the command line is wrong whatever the model is: an unknown option, a value that the option does not take \
+(`--arch`, `--disable-pattern`) |
+| 3 | the emitted source did not compile, memory ran out, an output cannot be written, or a library, driver or device \
+that is needed is missing |
 | 130, 143 | interrupted by SIGINT or SIGTERM |
+
+A `--target` that is none of `--list-targets` is taken for a file, so a wrong one gives 1. Without NVRTC, `--emit=ptx`,
+`--emit=cubin` and `fusec-run` on the emulator or a GPU give 3; CUDA source is written with a warning and 0.
 """
 
 

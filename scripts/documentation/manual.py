@@ -15,8 +15,10 @@ SECTIONS = {
                   ["fusec-run model.json --random --device=emulator --verify",
                    "fusec-run --ptx=k.ptx --kernel=k --grid=4 --block=256 --arg=in:x --inputs=in.safetensors"]),
 }
-STATUS = [("0", "good"), ("1", "the input is wrong, or a check failed"), ("2", "the command line is wrong"),
-          ("3", "the source did not compile, memory ran out, or a library, driver or device is missing"),
+STATUS = [("0", "good"), ("1", "a file is wrong, an option names what the model lacks, or a check failed"),
+          ("2", "the command line is wrong whatever the model is"),
+          ("3", "the source did not compile, memory ran out, an output cannot be written, or a library, driver or "
+                "device is missing"),
           ("130, 143", "interrupted by SIGINT or SIGTERM")]
 FILES = ("Results of NVRTC are kept in \\fI$XDG_CACHE_HOME/fusec\\fR or \\fI~/.cache/fusec\\fR. \\fBFUSEC_NVRTC\\fR names the "
          "library of NVRTC, \\fBFUSEC_CACHE_SIZE\\fR bounds the cache.")
