@@ -5,7 +5,7 @@ the programs' own tables.
 --check writes nothing: it prints what would change and exits with 1 if anything would."""
 import argparse, difflib, os, sys
 
-from documentation import (command_line, completions, cpp_reference, manual, model_schema, op_reference,
+from documentation import (c_reference, command_line, completions, cpp_reference, manual, model_schema, op_reference,
                            pattern_reference)
 from documentation.tables import Programs
 
@@ -23,6 +23,7 @@ def generated(programs):
             "docs/ops.md": op_reference.text(programs, ROOT),
             "docs/pattern_reference.md": pattern_reference.text(programs),
             "docs/cpp_api.md": cpp_reference.text(ROOT),
+            "docs/c_reference.md": c_reference.text(ROOT),
             "docs/command_line.md": command_line.text(programs),
             **manuals,
             "packaging/completions/fusec.bash": completions.bash(helps),

@@ -50,7 +50,8 @@ enum {
 
 typedef struct fusec_error fusec_error;
 FUSEC_API fusec_status fusec_error_status(const fusec_error* error);
-// One line: "FILE#POINTER: WHAT: found FOUND, expected EXPECTED (hint: HINT)". The parts may each be "".
+// "FILE#POINTER: WHAT: found FOUND, expected EXPECTED (hint: HINT)". The parts may each be "". It is one line, except
+// that the reasons of fusec_compilation_require_one_kernel and what a compiler printed have lines of their own.
 FUSEC_API const char* fusec_error_message(const fusec_error* error);
 FUSEC_API const char* fusec_error_file(const fusec_error* error);     // the model file as it was named
 FUSEC_API const char* fusec_error_pointer(const fusec_error* error);  // JSON pointer (RFC 6901) of the element

@@ -16,7 +16,7 @@ enum class ErrorKind {
 };
 
 // Thrown by every function of the project that can fail because of its input. Each part may be empty.
-// what() is one line: "FILE#POINTER: WHAT: found FOUND, expected EXPECTED (hint: HINT)".
+// what() is "FILE#POINTER: WHAT: found FOUND, expected EXPECTED (hint: HINT)"; reasons and compilers' logs add lines.
 class Error : public std::runtime_error {
  public:
   struct Parts {

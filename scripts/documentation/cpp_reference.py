@@ -53,7 +53,7 @@ def text(root):
     missing = {name for name, _ in HEADERS} - present
     if missing:
         raise SystemExit(f"headers that are documented but gone: {sorted(missing)}")
-    # The C header has a page of its own, written by hand.
+    # The C header has a page of its own.
     unknown = {name for name in present if name.endswith(".h")} - {name for name, _ in HEADERS}
     more = [(name, name) for name in sorted(unknown) if not is_c(root, name)]
     return HEAD + "".join(section(root, name, title) for name, title in HEADERS + more)

@@ -1,20 +1,35 @@
-"""What the site needs beyond the pages: links out of docs/ become names of files, since the site has those pages alone."""
+"""What the site needs beyond the pages: it gets, as text, a copy of each file outside docs/ that a page links to."""
 import os, re
+
+from mkdocs.structure.files import File
 
 LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^)#\s]+)(#[^)]*)?\)")
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
-def on_page_markdown(markdown, page, **_):
-    folder = os.path.dirname(page.file.abs_src_path)
+def outside(file, target):
+    """The path below ROOT of what a link of this page leads to, or None if that is a page or no file."""
+    path = os.path.normpath(os.path.join(os.path.dirname(file.abs_src_path), target))
+    inside = path.startswith(os.path.join(ROOT, "docs") + os.sep)
+    return None if inside or not os.path.isfile(path) else os.path.relpath(path, ROOT)
 
-    def replaced(match):
-        text, target = match.group(1), match.group(2)
-        path = os.path.normpath(os.path.join(folder, target))
-        inside = path.startswith(os.path.join(ROOT, "docs") + os.sep)
-        if "://" in target or not os.path.exists(path) or (inside and os.path.isfile(path)):
-            return match.group(0)  # what does not exist is for the strict build to find
-        name = os.path.relpath(path, ROOT)
-        return f"`{name}`" if text.strip("`") in (name, target) else f"{text} (`{name}`)"
+
+def copy_of(name):
+    return f"files/{name}.txt"  # browsers show text, and download other types
+
+
+def on_files(files, config, **_):
+    linked = {name for file in files.documentation_pages() for link in LINK.finditer(file.content_string)
+              if (name := outside(file, link[2]))}
+    for name in sorted(linked):
+        files.append(File.generated(config, copy_of(name), abs_src_path=os.path.join(ROOT, name)))
+    return files
+
+
+def on_page_markdown(markdown, page, **_):
+    def replaced(link):
+        name = outside(page.file, link[2])
+        # What does not exist is for the strict build to find.
+        return f"[{link[1]}]({os.path.relpath(copy_of(name), os.path.dirname(page.file.src_uri))})" if name else link[0]
 
     return LINK.sub(replaced, markdown)
