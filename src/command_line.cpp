@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -15,7 +14,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iostream>
-#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -30,50 +28,14 @@
 #include "ir/several_errors.h"
 #include "ir/spelling.h"
 #include "messages.h"
+#include "option_values.h"
 #include "pipeline_options.h"
 #include "terminal.h"
+#include "usage_errors.h"
 #include "watchdog.h"
 
 namespace fusec {
 namespace {
-
-constexpr int kMost = std::numeric_limits<int>::max();
-
-// Accepts only these names.
-CLI::Validator one_of(std::vector<std::string> names) {
-  std::string form = fmt::format("{}", fmt::join(names, "|"));
-  return {[names = std::move(names)](std::string& text) -> std::string {
-            if (std::ranges::find(names, text) != names.end()) return "";
-            const std::vector<std::string_view> candidates(names.begin(), names.end());
-            const std::string hint = did_you_mean(text, candidates);
-            return fmt::format("found {}, expected one of {}{}", in_quotes(text), listed(names),
-                               hint.empty() ? "" : " (hint: " + hint + ")");
-          },
-          std::move(form)};
-}
-
-// An error of CLI11 as a fusec::Error.
-Error usage_error(const CLI::App& app, const CLI::ParseError& error) {
-  const auto* extra = dynamic_cast<const CLI::ExtrasError*>(&error);
-  const std::vector<std::string> left = extra ? app.remaining() : std::vector<std::string>();
-  const auto* wrong = dynamic_cast<const CLI::ValidationError*>(&error);
-  if (left.empty())
-    return {ErrorKind::kUsage, Error::Parts{.what = error.what(), .hint = wrong ? "" : "--help lists the options"}};
-  if (!left.front().starts_with('-'))
-    return {ErrorKind::kUsage, "one model at a time: found " + in_quotes(left.front()) + " as well"};
-  const std::string option = left.front().substr(0, left.front().find('='));
-  std::vector<std::string_view> names;
-  std::vector<std::string> texts;
-  for (const CLI::Option* known : app.get_options())
-    for (const std::string& name : known->get_lnames()) texts.push_back("--" + name);
-  for (const CLI::Option* known : app.get_options())
-    for (const std::string& name : known->get_snames()) texts.push_back("-" + name);
-  for (const std::string& text : texts) names.push_back(text);
-  const std::string_view nearest = nearest_name(option, names);
-  return {ErrorKind::kUsage, Error::Parts{.what = "unknown option " + option,
-                                          .hint = nearest.empty() ? "--help lists the options"
-                                                                  : fmt::format("did you mean {}?", nearest)}};
-}
 
 void print_error(const std::string& color, const std::string& message) {
   const bool colored = wants_color(color);
@@ -144,18 +106,20 @@ void handle_signals() {
   std::signal(SIGXFSZ, SIG_IGN);  // a write beyond the size limit then fails, as on a full disk
 }
 
+Error empty_value(const std::string& option) {
+  return {ErrorKind::kUsage, Error::Parts{.what = option, .found = "an empty value", .expected = "a value"}};
+}
+
 // An empty value is always a mistake ("--outputs=$FILE" with FILE unset). CLI11 would take the next argument instead.
 void refuse_missing_values(std::span<const std::string> arguments) {
   for (const std::string& word : arguments)
-    if (word.starts_with('-') && word.find('=') == word.size() - 1)
-      throw Error(ErrorKind::kUsage, word.substr(0, word.size() - 1) + " is given an empty value");
+    if (word.starts_with('-') && word.find('=') == word.size() - 1) throw empty_value(word.substr(0, word.size() - 1));
 }
 
 // The same for "-o $FILE".
 void refuse_empty_values(const CLI::App& app) {
   for (const CLI::Option* option : app.get_options())
-    if (std::ranges::find(option->results(), "") != option->results().end())
-      throw Error(ErrorKind::kUsage, option->get_name() + " is given an empty value");
+    if (std::ranges::find(option->results(), "") != option->results().end()) throw empty_value(option->get_name());
 }
 
 // Flushes standard output and throws if any of it could not be written.
@@ -163,12 +127,6 @@ void finish_standard_output() {
   std::cout.flush();
   if (!std::cout || std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     throw Error(ErrorKind::kEnvironment, "standard output cannot be written");
-}
-
-// Refuses negative sizes, which CLI11 would wrap around to large numbers.
-std::string not_negative(const std::string& size) {
-  if (size.starts_with('-')) throw CLI::ValidationError("found " + size + ", expected a size");
-  return size;
 }
 
 // Prints --help or --version. Returns the exit status.
@@ -240,12 +198,7 @@ class OptionParser {
   CompileArguments parsed(const GivenOptions& given) {
     std::vector<std::string> words;
     for (const auto& [name, value] : given) words.push_back("--" + name + "=" + value);
-    std::ranges::reverse(words);  // CLI11 expects the last argument first
-    try {
-      app_.parse(std::move(words));
-    } catch (const CLI::ParseError& error) {
-      throw Error(ErrorKind::kUsage, error.what());
-    }
+    parse_options(app_, std::move(words));
     return arguments_;
   }
 
@@ -282,28 +235,30 @@ void add_repeatable(CLI::App& app, const std::string& name, std::vector<std::str
 void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required) {
   auto* model = app.add_option("model", a.model, "the model file (JSON); - is standard input");
   if (model_required) model->required();
-  app.add_option("--strategy", a.options.strategy,
-                 "none: a group a node; tvm: the three phases alone; full: all of fusec")
-      ->check(one_of({"none", "tvm", "full"}))
+  one_of(app.add_option("--strategy", a.options.strategy,
+                        "none: a group a node; tvm: the three phases alone; full: all of fusec"),
+         {"none", "tvm", "full"})
       ->capture_default_str();
   app.add_option("--arch", a.options.arch, "ARCH: sm_80 or newer, as sm_90a, or native: the GPU at hand")
       ->capture_default_str();
   app.add_option("--target", a.options.target,
                  "NAME|FILE: sizes and rates for the cost model, of --list-targets or a JSON file");
   add_repeatable(app, "--symbol", a.symbols, "NAME=VALUE: a symbol's value for costs, reports and random inputs");
-  app.add_option("--max-fused-ops", a.options.max_fused_ops,
-                 "N: nodes of a group at most, those of parts that nothing connects counted each for itself")
-      ->capture_default_str()
-      ->check(CLI::Range(1, kMost));
-  app.add_option("--max-args", a.options.max_args, "N: arguments of a group at most")->check(CLI::Range(1, kMost));
+  whole_number(
+      app.add_option("--max-fused-ops", a.options.max_fused_ops,
+                     "N: nodes of a group at most, those of parts that nothing connects counted each for itself"),
+      1)
+      ->capture_default_str();
+  whole_number(app.add_option("--max-args", a.options.max_args, "N: arguments of a group at most"), 1);
   add_repeatable(app, "--no-fuse", a.options.no_fuse_ops, "OP: an op whose nodes stay alone");
   add_repeatable(app, "--no-fuse-node", a.options.no_fuse_nodes, "NODE: a node that stays alone");
   add_repeatable(app, "--patterns", a.options.pattern_files, "FILE: further patterns");
   add_repeatable(app, "--disable-pattern", a.options.disabled_patterns, "NAME: a pattern that is not tried, or all");
   add_repeatable(app, "--disable-pass", a.options.disabled_passes,
                  "PASS: a pass of `full` that is left out (--list-passes)");
-  app.add_option("--gemm", a.options.gemm, "who multiplies matrices: kernels of our own, cuBLASLt, or the faster")
-      ->check(one_of({"builtin", "cublaslt", "auto"}))
+  one_of(
+      app.add_option("--gemm", a.options.gemm, "who multiplies matrices: kernels of our own, cuBLASLt, or the faster"),
+      {"builtin", "cublaslt", "auto"})
       ->capture_default_str();
   add_repeatable(app, "--limit", a.limits, "NAME=VALUE: a limit on sizes, in place of its default (docs/limits.md)");
   app.add_option("--plan", a.plan_file, "FILE: compile with this (edited) plan");
@@ -316,29 +271,24 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
                "float32 products and convolutions in one pass of tf32; attention stays accurate (docs/numerics.md)");
   app.add_flag("--allow-atomics", a.options.allow_atomics,
                "float atomics: results may differ from run to run (no kernel has such a form yet)");
-  app.add_option("--jobs", a.options.jobs, "N: NVRTC compilations at a time (default: as many as processors)")
-      ->check(CLI::Range(0, kMost));
-  app.add_option("--max-memory", a.options.resources.memory_bytes,
-                 "SIZE: end with an error where the process would have more memory, as 512M or 2G")
-      ->transform(CLI::AsSizeValue(false))
-      ->transform(not_negative);
-  app.add_option("--timeout", a.options.resources.seconds, "SECONDS: end with an error where it takes longer")
-      ->check(CLI::NonNegativeNumber);
-  app.add_option("--max-file-size", a.options.resources.file_bytes,
-                 "SIZE: the largest model, header, text file or pipe that is read; 0 for no limit (default: 512M)")
-      ->transform(CLI::AsSizeValue(false))
-      ->transform(not_negative);
+  whole_number(
+      app.add_option("--jobs", a.options.jobs, "N: NVRTC compilations at a time (default: as many as processors)"), 0);
+  size_in_bytes(app.add_option("--max-memory", a.options.resources.memory_bytes,
+                               "SIZE: end with an error where the process would have more memory, as 512M or 2G"));
+  seconds_of_time(
+      app.add_option("--timeout", a.options.resources.seconds, "SECONDS: end with an error where it takes longer"));
+  size_in_bytes(app.add_option(
+      "--max-file-size", a.options.resources.file_bytes,
+      "SIZE: the largest model, header, text file or pipe that is read; 0 for no limit (default: 512M)"));
   app.add_option("--cache-dir", a.options.cache_directory,
                  "FOLDER: where results are kept (default: $XDG_CACHE_HOME/fusec or ~/.cache/fusec)");
-  app.add_option("--cache-size", a.options.cache_bytes,
-                 "SIZE: how large that may become, as 200M or 2G; what was not used for the longest time goes")
+  size_in_bytes(
+      app.add_option("--cache-size", a.options.cache_bytes,
+                     "SIZE: how large that may become, as 200M or 2G; what was not used for the longest time goes"))
       ->envname("FUSEC_CACHE_SIZE")
-      ->transform(CLI::AsSizeValue(false))
-      ->transform(not_negative)  // runs first: CLI11 applies transforms in reverse
       ->default_str("512M");
   app.add_flag("--no-cache", a.no_cache, "compile everything anew");
-  app.add_option("--color", a.color, "whether errors and tables are coloured")
-      ->check(one_of({"auto", "always", "never"}));
+  one_of(app.add_option("--color", a.color, "whether errors and tables are coloured"), {"auto", "always", "never"});
   app.add_flag("--time-passes", a.time_passes, "tell where the time went");
   app.add_flag("--json", a.json, "print as JSON: lists, explanations, profiles, the summary, errors");
   auto* quiet = app.add_flag("--quiet", a.quiet, "print warnings and errors alone");

@@ -20,6 +20,7 @@
 #include "ir/error.h"
 #include "ir/large_vector.h"
 #include "lists.h"
+#include "option_values.h"
 #include "output_file.h"
 #include "passes.h"
 #include "summary.h"
@@ -165,8 +166,8 @@ int main(int given, char** words) try {
   app.add_option("--dump-ir-after", a.dump_after, "PASS: the graph after it; all for every pass");
   if (argc > 1 && std::string_view(argv[1]) == "diff") fusec::add_diff_options(app, a.sides, a.against);
   if (argc > 1 && std::string_view(argv[1]) == "cache")
-    app.add_option("action", a.cache_action, "show, prune (down to --cache-size) or clear")
-        ->check(CLI::IsMember({"show", "prune", "clear"}));
+    fusec::one_of(app.add_option("action", a.cache_action, "show, prune (down to --cache-size) or clear"),
+                  {"show", "prune", "clear"});
   return fusec::run_program(app, argc, argv, a.compile, [&] { return fusec::run(a); });
 } catch (const std::bad_alloc&) {
   return fusec::end_without_memory();

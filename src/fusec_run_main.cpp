@@ -12,7 +12,9 @@
 #include "command_line.h"
 #include "ir/error.h"
 #include "ir/mapped_file.h"
+#include "ir/spelling.h"
 #include "messages.h"
+#include "option_values.h"
 #include "output_file.h"
 #include "profile.h"
 #include "runtime/compare_outputs.h"
@@ -50,7 +52,7 @@ int device_number(const std::string& device) {
   const char* const end = device.data() + device.size();
   const auto parsed = std::from_chars(device.data() + colon + 1, end, number);
   if (parsed.ec != std::errc() || parsed.ptr != end || number < 0)
-    throw Error(ErrorKind::kUsage, Error::Parts{.what = "--device", .found = device, .expected = "cuda:N"});
+    throw Error(ErrorKind::kUsage, Error::Parts{.what = "--device", .found = in_quotes(device), .expected = "cuda:N"});
   return number;
 }
 
@@ -59,7 +61,7 @@ Number number_in(const std::string& text, const char* option) {
   Number number{};
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
   if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number < Number{})
-    throw Error(ErrorKind::kUsage, Error::Parts{.what = option, .found = text, .expected = "a number"});
+    throw Error(ErrorKind::kUsage, Error::Parts{.what = option, .found = in_quotes(text), .expected = "a number"});
   return number;
 }
 
@@ -389,8 +391,12 @@ int run(const Arguments& a) {
     throw Error(ErrorKind::kUsage,
                 Error::Parts{.what = "no model is given", .expected = "a model file, or --ptx=FILE"});
   if (a.device != "reference" && a.device != "emulator" && device_number(a.device) < 0)
-    throw Error(ErrorKind::kUsage,
-                Error::Parts{.what = "--device", .found = a.device, .expected = "reference, emulator or cuda[:N]"});
+    throw Error(
+        ErrorKind::kUsage,
+        Error::Parts{.what = "--device",
+                     .found = in_quotes(a.device),
+                     .expected = "reference, emulator or cuda[:N]",
+                     .hint = did_you_mean(a.device, std::vector<std::string_view>{"reference", "emulator", "cuda"})});
   require_devices_of_options(a);
   std::vector<std::string> read = files_read(a.compile);
   read.insert(read.end(), {a.inputs, a.expected});
@@ -433,19 +439,21 @@ int main(int argc, char** argv) try {
       "measure the ways that kernels can go, and keep the fastest in the file of --tuning-db, for --tuning-db of "
       "later compilations (cuda; on the emulator from counted figures)");
   app.add_option("--profile", a.profile, "FILE: what every kernel touched; - is standard output (emulator)");
-  app.add_option(
-         "--host-part", a.host_part,
-         "HOW: plan, or recorded: compile the host part of out.cu with $CXX against a stand-in of the CUDA runtime, "
-         "hold it against the plan, and execute what it launches (emulator)")
-      ->check(CLI::IsMember({"plan", "recorded"}))
+  fusec::one_of(
+      app.add_option("--host-part", a.host_part,
+                     "plan, or recorded: compile the host part of out.cu with $CXX against a stand-in of the CUDA "
+                     "runtime, hold it against the plan, and execute what it launches (emulator)"),
+      {"plan", "recorded"})
       ->capture_default_str();
-  app.add_option("--sample-blocks", a.sample_blocks, "N: run only about so many blocks of each kernel (emulator)");
+  fusec::whole_number(
+      app.add_option("--sample-blocks", a.sample_blocks, "N: run only about so many blocks of each kernel (emulator)"),
+      0);
   app.add_option("--ptx", a.ptx, "FILE: run one of the kernels of this PTX on the emulator instead of a model");
   app.add_option("--kernel", a.kernel, "NAME: the kernel");
   app.add_option("--grid", a.grid, "X,Y,Z: blocks")->capture_default_str();
   app.add_option("--block", a.block, "X,Y,Z: threads of a block")->capture_default_str();
   app.add_option("--cluster", a.cluster, "X,Y,Z: blocks of a cluster");
-  app.add_option("--shared", a.shared, "N: bytes of dynamic shared memory");
+  fusec::whole_number(app.add_option("--shared", a.shared, "N: bytes of dynamic shared memory"), 0);
   app.add_option("--arg", a.kernel_arguments,
                  "ARG: one a parameter: in:NAME, out:NAME:DTYPE:SHAPE, i32:V, null, tensormap:NAME:BOX:SWIZZLE, ...")
       ->allow_extra_args(false)

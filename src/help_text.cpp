@@ -61,6 +61,13 @@ std::string wrapped(const std::string& text, std::size_t width, std::size_t inde
   return out;
 }
 
+// "NAME=VALUE", "KIND[=FILE]", "A,B,...": capitals and punctuation.
+bool is_form(const std::string& text) {
+  return !text.empty() && text.size() <= 24 &&
+         std::ranges::none_of(text, [](unsigned char c) { return std::islower(c) || c == ' '; }) &&
+         std::ranges::any_of(text, [](unsigned char c) { return std::isupper(c); });
+}
+
 class HelpFormat : public CLI::Formatter {
  public:
   std::string make_help(const CLI::App* app, std::string name, CLI::AppFormatMode) const override {
@@ -81,25 +88,16 @@ class HelpFormat : public CLI::Formatter {
     return "Usage: " + name + " diff [OPTIONS] A [B]\n";
   }
 
-  // The value's form goes with the name: the choices, --strategy=none|tvm|full, or what the description begins with,
-  // --emit=KIND[=FILE].
+  // The value's form goes with the name.
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     constexpr std::size_t kIndent = 30;
     const std::size_t width = std::max<std::size_t>(terminal_width(), 70);
     std::string name = option->get_name(is_positional, true);
     std::string what = option->get_description();
-    const std::size_t colon = what.find(": ");
-    const bool takes_value = option->get_items_expected_max() > 0;
-    if (takes_value && !is_positional) {
-      const std::string type = option->get_type_name();
-      if (type.find('|') != std::string::npos) {
-        name += "=" + type.substr(type.find(':') + 1);
-      } else if (colon != std::string::npos && is_form(what.substr(0, colon))) {
-        name += "=" + what.substr(0, colon);
-        what = what.substr(colon + 2);
-      } else {
-        name += "=VALUE";
-      }
+    if (option->get_items_expected_max() > 0 && !is_positional) {
+      const std::string form = value_form(*option);
+      name += "=" + form;
+      if (what.starts_with(form + ": ")) what.erase(0, form.size() + 2);
     }
     if (!option->get_default_str().empty()) what += " (default: " + option->get_default_str() + ")";
     std::string text = "  " + name;
@@ -107,17 +105,16 @@ class HelpFormat : public CLI::Formatter {
     text += std::string(text.size() < kIndent ? kIndent - text.size() : 0, ' ');
     return text + wrapped(what, width - kIndent - 1, kIndent) + "\n";
   }
-
- private:
-  // "NAME=VALUE", "KIND[=FILE]", "A,B,...": capitals and punctuation.
-  static bool is_form(const std::string& text) {
-    return !text.empty() && text.size() <= 24 &&
-           std::ranges::none_of(text, [](unsigned char c) { return std::islower(c) || c == ' '; }) &&
-           std::ranges::any_of(text, [](unsigned char c) { return std::isupper(c); });
-  }
 };
 
 }  // namespace
+
+std::string value_form(const CLI::Option& option) {
+  const std::string type = option.get_type_name(), what = option.get_description();
+  if (type.find('|') != std::string::npos) return type.substr(type.find(':') + 1);
+  const std::size_t colon = what.find(": ");
+  return colon != std::string::npos && is_form(what.substr(0, colon)) ? what.substr(0, colon) : "VALUE";
+}
 
 void arrange_help(CLI::App& app) {
   for (CLI::Option* option : app.get_options()) {

@@ -63,6 +63,28 @@ def usage_errors():
         expect(later, run(MODEL, later), 2, "", "error: unknown option " + later.split("=")[0] + " ")
 
 
+def wrong_values_have_parts():
+    """An error about an option's value has its parts, in words of ours, as JSON as well."""
+    for program, option, found, expected in [
+            (FUSEC, "--timeout=x", '"x"', "a number of seconds, not negative"),
+            (FUSEC, "--max-fused-ops=abc", '"abc"', "a whole number from 1 to 2147483647"),
+            (FUSEC, "--max-memory=12X", '"12X"', "a size, as 512M or 2G"),
+            (FUSEC, "--cache-size=-1", '"-1"', "a size, as 512M or 2G"),
+            (FUSEC, "--precise-math=banana", '"banana"', "true or false, or no value"),
+            (FUSEC, "--strategy=tvn", '"tvn"', "one of none, tvm, full"),
+            (FUSEC, "-o", "no value", "FILE"), (FUSEC, "--jobs", "no value", "N"),
+            (FUSEC, "--emit=", "an empty value", "a value"),
+            (RUN, "--sample-blocks=x", '"x"', "a whole number from 0 to 2147483647"),
+            (RUN, "--host-part=x", '"x"', "one of plan, recorded"),
+            (RUN, "--device=emu", '"emu"', "reference, emulator or cuda[:N]")]:
+        process = expect(option, run(MODEL, "--json", option, program=program), 2, "")
+        told = json.loads(process.stderr)["errors"][0]
+        if (told["what"], told["found"], told["expected"]) != (option.split("=")[0], found, expected):
+            failures.append(f"{option}: {told}")
+    twice = run(MODEL, "--strategy=tvm", "--strategy=full")
+    expect("an option twice", twice, 2, "", "--strategy: found 2 values, expected one")
+
+
 def input_errors(scratch):
     for arguments, message in [
             (["nosuch.json"], "nosuch.json"),
@@ -299,8 +321,9 @@ def doctor():
 
 def main():
     usage_errors()
-    for check in (input_errors, lists_of_names, names_of_a_model, outputs, native_and_nvrtc, graphviz_is_looked_for_first,
-                  counts_say_what_they_count):
+    wrong_values_have_parts()
+    for check in (input_errors, lists_of_names, names_of_a_model, outputs, native_and_nvrtc,
+                  graphviz_is_looked_for_first, counts_say_what_they_count):
         with tempfile.TemporaryDirectory(prefix="fusec_command_line_") as scratch:
             check(scratch)
     with tempfile.TemporaryDirectory() as scratch:

@@ -48,6 +48,7 @@ _fusec_run() {
     --inputs) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --outputs) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --profile) COMPREPLY=($(compgen -f -- "$value")); return ;;
+    --host-part) COMPREPLY=($(compgen -W 'plan recorded' -- "$value")); return ;;
     --expect) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --ptx) COMPREPLY=($(compgen -f -- "$value")); return ;;
     --arch) COMPREPLY=($(compgen -W "$(fusec --list-targets --json 2>/dev/null | sed -n 's/^    "arch": "\(.*\)",$/\1/p')" -- "$value")); return ;;
