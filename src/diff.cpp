@@ -15,6 +15,7 @@
 #include "model_cost.h"
 #include "output_file.h"
 #include "summary.h"
+#include "usage_errors.h"
 
 namespace fusec {
 namespace {
@@ -97,20 +98,36 @@ Side side_of_model(const CompileArguments& arguments) {
   return side;
 }
 
+constexpr const char* kSides = "a model, or a partition, report or plan of fusec's";
+
+// Refuses manifests, profiles and what else has no groups to compare.
+void refuse_other_kinds(const Json& json, const std::string& file) {
+  if (!json.is_object()) return;
+  std::string kind;
+  for (const auto& [key, value] : json.items()) {
+    if (key == "fusec_partition" || key == "fusec_report" || key == "fusec_plan") return;
+    if (kind.empty() && key.starts_with("fusec_")) kind = key;
+  }
+  throw Error(
+      ErrorKind::kInput,
+      {.file = file, .what = "fusec diff does not compare such a file", .found = in_quotes(kind), .expected = kSides});
+}
+
 Side side_of(CompileArguments arguments, const std::string& file) {
   arguments.model = file;
   if (file != "-") {
     const std::string text = read_text_file(file);
     if (text.find("\"fusec_") < 64) {  // no model: "fusec_partition", "fusec_report", "fusec_plan"
       const Json json = Json::parse(text, nullptr, false);
+      refuse_other_kinds(json, file);
       try {
         if (json.is_object()) return side_of_file(json, file);
       } catch (const Json::exception&) {
       }
-      throw Error(ErrorKind::kInput, Error::Parts{.file = file,
-                                                  .what = "a side of the comparison cannot be read",
-                                                  .found = "",
-                                                  .expected = "a model, or a partition, report or plan of fusec's"});
+      throw Error(
+          ErrorKind::kInput,
+          Error::Parts{
+              .file = file, .what = "a side of the comparison cannot be read", .found = "", .expected = kSides});
     }
   }
   return side_of_model(arguments);
@@ -119,9 +136,15 @@ Side side_of(CompileArguments arguments, const std::string& file) {
 CompileArguments with_options(const CompileArguments& arguments, std::vector<std::string> options) {
   CompileArguments changed = arguments;
   CLI::App app;
+  app.set_help_flag();
   add_compile_options(app, changed, false);
-  std::ranges::reverse(options);  // CLI11 expects the last argument first
-  app.parse(std::move(options));
+  for (const std::string& option : options)
+    if (!option.starts_with('-'))
+      throw Error(ErrorKind::kUsage, {.what = "--against",
+                                      .found = in_quotes(option),
+                                      .expected = "an option with its dashes",
+                                      .hint = "--against=--" + option});
+  parse_options(app, std::move(options));
   return changed;
 }
 

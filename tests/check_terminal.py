@@ -220,6 +220,16 @@ def side_by_side(scratch):
     expect("diff's usage", "fusec diff [OPTIONS] A [B]\n" in told and "--against=OPTION" in told, told)
     expect("help diff", run("help", "diff").stdout == told)
     expect("help", run("help").stdout == run("--help").stdout)
+    kinds = {kind: os.path.join(scratch, kind + ".json") for kind in ("manifest", "ledger")}
+    run(MODEL, "--no-nvrtc", *(f"--emit={kind}={path}" for kind, path in kinds.items()))
+    for kind, path in kinds.items():
+        process = run("diff", full_file, path)
+        refused = process.returncode == 1 and f'found "fusec_{kind}", expected a model' in process.stderr
+        expect(f"diff of a {kind}", refused, process.stderr)
+    for option, message in [("strategy=tvm", "hint: --against=--strategy=tvm"),
+                            ("--stratgy=tvm", "did you mean --strategy?"), ("--strategy=tvn", 'did you mean "tvm"?')]:
+        process = run("diff", MODEL, "--against=" + option)
+        expect("--against=" + option, process.returncode == 2 and message in process.stderr, process.stderr)
     expect("diff of one file", run("diff", MODEL).returncode == 2)
     expect("diff of no model", run("diff", MODEL, "nosuch.json").returncode == 1)
     expect("one model at a time", run(MODEL, MODEL).returncode == 2)
