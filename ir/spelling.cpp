@@ -93,6 +93,42 @@ std::size_t spelling_distance(std::string_view a, std::string_view b, std::size_
   return std::min(rows[a.size() % 3][b.size()], limit + 1);
 }
 
+namespace {
+
+// The shortest candidate that begins with the word: "emu" is emulator.
+std::string_view completed(std::string_view word, std::span<const std::string_view> candidates) {
+  constexpr std::size_t kShortest = 3;
+  std::string_view best;
+  if (word.size() < kShortest) return best;
+  for (const std::string_view candidate : candidates) {
+    count_step();
+    if (candidate.starts_with(word) && (best.empty() || candidate.size() < best.size())) best = candidate;
+  }
+  return best;
+}
+
+// The candidate with a synonym that is misspelt: "--outptu" is "--output", which is -o.
+std::string_view by_misspelt_synonym(std::string_view word, std::span<const std::string_view> candidates) {
+  std::size_t limit = std::min<std::size_t>(2, word.size() / 4);  // less than for names: more words are near by chance
+  std::string_view best;
+  for (const Synonyms& row : synonyms()) {
+    if (limit == 0) break;
+    const auto candidate = std::ranges::find(candidates, row.name);
+    if (candidate == candidates.end()) continue;
+    for (std::string_view rest = row.words; !rest.empty() && limit > 0;) {
+      const std::string_view synonym = rest.substr(0, rest.find(' '));
+      rest.remove_prefix(std::min(rest.size(), synonym.size() + 1));
+      const std::size_t distance = spelling_distance(word, synonym, limit);
+      if (distance > limit) continue;
+      best = *candidate;
+      limit = distance - 1;
+    }
+  }
+  return best;
+}
+
+}  // namespace
+
 std::string_view nearest_name(std::string_view word, std::span<const std::string_view> candidates) {
   if (const std::string_view name = name_by_synonym(word, candidates); !name.empty()) return name;
   // A third of the letters may differ, at most three: "sofmax" is softmax, "b" is not "a".
@@ -108,7 +144,8 @@ std::string_view nearest_name(std::string_view word, std::span<const std::string
       limit = distance - 1;
     }
   }
-  return best;
+  if (best.empty()) best = completed(word, candidates);
+  return best.empty() ? by_misspelt_synonym(word, candidates) : best;
 }
 
 std::string did_you_mean(std::string_view word, std::span<const std::string_view> candidates) {

@@ -24,6 +24,7 @@
 #include "output_file.h"
 #include "passes.h"
 #include "summary.h"
+#include "usage_errors.h"
 
 namespace fusec {
 namespace {
@@ -78,6 +79,12 @@ bool shows_in_browser(const std::string& path) {
 
 // `fusec view`: the page of --emit=html, in -o FILE or a temporary file; its path is printed where no browser shows it.
 int run_view(FusecArguments a) {
+  const std::string extension = std::filesystem::path(a.output).extension();
+  if (!extension.empty() && extension != ".html" && extension != ".htm")
+    throw Error(ErrorKind::kUsage, {.what = "fusec view writes a page",
+                                    .found = "-o " + a.output,
+                                    .expected = "a file that ends in .html or .htm",
+                                    .hint = "fusec MODEL -o FILE writes other kinds"});
   const bool is_temporary = a.output.empty();
   const std::string path = is_temporary ? new_temporary_file(".html") : std::exchange(a.output, "");
   a.emits.push_back("html=" + path);
@@ -107,8 +114,9 @@ int run(const FusecArguments& a) {
     return 0;
   }
   if (a.compile.model.empty())
-    throw Error(ErrorKind::kUsage,
-                {.what = "no model is given", .found = {}, .expected = "fusec model.json -o out.cu"});
+    throw Error(ErrorKind::kUsage, {.what = "no model is given",
+                                    .found = {},
+                                    .expected = a.view ? "fusec view model.json" : "fusec model.json -o out.cu"});
   if (!a.dump_before.empty()) find_pass(a.dump_before);
   if (!a.dump_after.empty() && a.dump_after != "all") find_pass(a.dump_after);
   return a.view ? run_view(a) : run_compilation(a);
@@ -122,7 +130,7 @@ int main(int given, char** words) try {
   // `fusec help diff` is `fusec diff --help`.
   std::vector<char*> line(words, words + given);
   std::string help = "--help";
-  if (given > 1 && std::string_view(words[1]) == "help") {
+  if (given > 1 && std::string_view(words[1]) == "help" && (given == 2 || fusec::is_command(words[2]))) {
     line.erase(line.begin() + 1);
     line.push_back(help.data());
   }

@@ -85,6 +85,17 @@ def wrong_values_have_parts():
     expect("an option twice", twice, 2, "", "--strategy: found 2 values, expected one")
 
 
+def words_before_the_model(scratch):
+    for arguments, message in [
+            (["dif", MODEL, CHAIN], "did you mean fusec diff"), ([MODEL, CHAIN], "fusec diff A B sets two"),
+            (["compile", MODEL], "no word goes before the model: fusec "), (["view"], "expected fusec view model.json"),
+            (["help", "foo"], 'no such command: found "foo", expected one of diff, view, cache, doctor'),
+            (["view", MODEL, "-o", "x.svg"], r"expected a file that ends in \.html or \.htm")]:
+        expect("fusec " + " ".join(arguments), run(*arguments, folder=scratch), 2, "", "error: .*" + message)
+    if os.listdir(scratch):
+        failures.append(f"wrong words left {os.listdir(scratch)}")
+
+
 def input_errors(scratch):
     for arguments, message in [
             (["nosuch.json"], "nosuch.json"),
@@ -322,7 +333,7 @@ def doctor():
 def main():
     usage_errors()
     wrong_values_have_parts()
-    for check in (input_errors, lists_of_names, names_of_a_model, outputs, native_and_nvrtc,
+    for check in (words_before_the_model, input_errors, lists_of_names, names_of_a_model, outputs, native_and_nvrtc,
                   graphviz_is_looked_for_first, counts_say_what_they_count):
         with tempfile.TemporaryDirectory(prefix="fusec_command_line_") as scratch:
             check(scratch)

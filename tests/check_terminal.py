@@ -177,7 +177,10 @@ def nearest_names():
                             ("--arch=sm_70", "sm_80 is the least"), ("--arch=H100", 'did you mean "sm_90a"?'),
                             ("--strategy=ful", 'did you mean "full"?'), ("--explain=hidden,scale", 'did you mean "scaled"?'),
                             ("--explain=q", 'one of "'), ("--disable-pattern=swiglu", 'did you mean "fusec.swiglu"?'),
-                            ("--disable-pattern=fusec.softmx", 'did you mean "fusec.softmax"?'), ("--no-fuse=swish", 'did you mean "silu"?')]:
+                            ("--disable-pattern=fusec.softmx", 'did you mean "fusec.softmax"?'),
+                            ("--disable-pattern=fusec.dual_gemm", 'did you mean "fusec.dual_gemm_glu"?'),
+                            ("--outptu=x", "did you mean -o?"), ("--cubin", "did you mean --emit=cubin?"),
+                             ("--no-fuse=swish", 'did you mean "silu"?')]:
         process = run(MODEL, option)
         expect(option, process.returncode in (1, 2) and re.search(message.replace("?", r"\?"), process.stderr),
                process.stderr)
