@@ -72,16 +72,6 @@ int show_errors(const CompileArguments& arguments, bool json, std::span<const Er
   return errors.front().exit_status();
 }
 
-// The default cache folder; "" with a warning if other users could write files into it.
-std::string checked_cache_directory() {
-  const std::string folder = default_cache_directory();
-  const std::string why = why_not_private(folder);
-  if (why.empty()) return folder;
-  print_message("warning: nothing is kept in {}, to which others can write ({}); chmod go-w, or take --cache-dir\n",
-                folder, why);
-  return "";
-}
-
 // Opens descriptors 0 to 2 if they are closed, so that a file opened later does not become standard output or error.
 // O_PATH makes reads and writes of them fail.
 void fill_standard_descriptors() {
@@ -302,10 +292,22 @@ Options given_options(const CompileArguments& a) {
   return options;
 }
 
+std::string cache_warning(const CompileArguments& a) {
+  if (a.no_cache) return "";
+  if (const std::string& given = a.options.cache_directory; !given.empty()) {
+    const std::string why = why_not_usable(given);
+    return why.empty() ? "" : fmt::format("nothing is kept in {}: {}", given, why);
+  }
+  const std::string folder = default_cache_directory(), why = why_not_private(folder);
+  if (why.empty()) return "";
+  return fmt::format("nothing is kept in {}, to which others can write ({}); chmod go-w, or take --cache-dir", folder,
+                     why);
+}
+
 std::string cache_folder(const CompileArguments& a) {
   if (a.no_cache || !a.options.cache_directory.empty()) return a.no_cache ? "" : a.options.cache_directory;
-  static const std::string folder = checked_cache_directory();  // once, since it may print a warning
-  return folder;
+  const std::string folder = default_cache_directory();
+  return why_not_private(folder).empty() ? folder : "";
 }
 
 PipelineOptions pipeline_options(const CompileArguments& a, int device) {

@@ -43,6 +43,9 @@ CompileArguments with_option(GivenOptions& given, std::string name, const char* 
 // The library's options, including those given as NAME=VALUE. Lacks the plan and the cache's default folder.
 Options given_options(const CompileArguments& arguments);
 
+// Why nothing is kept though no option forbids it, as a warning; "" if something is. Makes a folder of --cache-dir.
+std::string cache_warning(const CompileArguments& arguments);
+
 // Where results are kept; "" for nowhere.
 std::string cache_folder(const CompileArguments& arguments);
 

@@ -72,6 +72,7 @@ class CompilationRun {
     enter_stage("read");
     Graph graph = read_model(a_.compile);
     look_at_budget();
+    if (const std::string why = cache_warning(a_.compile); !why.empty()) warn(why);
     if (!a_.name.empty()) graph.name = require_utf8(a_.name, "--name");
     file_nodes_ = graph.nodes.size();
     const double seconds_to_read = seconds_so_far();

@@ -91,6 +91,9 @@ Finding examine_cache(const Options& options) {
   if (const std::string why = why_not_private(folder); !why.empty())
     return {"compile cache", State::kMissing, fmt::format("{}, to which others can write ({})", folder, why),
             fmt::format("chmod go-w {}, or take another folder: --cache-dir=DIR", folder)};
+  if (const std::string why = why_not_usable(folder); !why.empty())
+    return {"compile cache", State::kMissing, fmt::format("nothing can be kept in {}: {}", folder, why),
+            "take another folder: --cache-dir=DIR"};
   const CacheUse use = cache_use(folder);
   return {"compile cache", State::kGood,
           fmt::format("{}: {} entries, {} of {}", folder, use.entries, mebibytes(use.bytes),

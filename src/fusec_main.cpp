@@ -40,7 +40,7 @@ int run_cache(const FusecArguments& a) {
   const std::string folder = cache_folder(a.compile);
   if (folder.empty())
     throw Error(ErrorKind::kEnvironment,
-                {.what = "no compile cache", .found = {}, .hint = "name one: --cache-dir=DIR"});
+                {.what = "no compile cache", .found = cache_warning(a.compile), .hint = "name one: --cache-dir=DIR"});
   const std::uint64_t limit = a.compile.options.cache_bytes;
   CacheUse removed;
   if (a.cache_action != "show") removed = prune_cache(folder, a.cache_action == "clear" ? 0 : limit);

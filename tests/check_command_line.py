@@ -96,6 +96,21 @@ def words_before_the_model(scratch):
         failures.append(f"wrong words left {os.listdir(scratch)}")
 
 
+def folders_that_cannot_be_made(scratch):
+    """A file stands where the folder of the compile cache should be made."""
+    file = os.path.join(scratch, "file")
+    with open(file, "w", encoding="utf-8") as f:
+        f.write("in the way")
+    wrong = f"--cache-dir={file}/cache"
+    process = run(MODEL, "--no-nvrtc", "-o", os.path.join(scratch, "out.cu"), wrong)
+    expect("a cache that cannot be made", process, 0, "", "warning: nothing is kept in .*/file/cache: Not a directory")
+    if process.stderr.count("warning") != 1:
+        failures.append("the cache's warning: " + process.stderr)
+    findings = {f["subject"]: f for f in json.loads(run("doctor", "--json", wrong).stdout)}
+    if findings["compile cache"]["state"] != "missing" or "Not a directory" not in findings["compile cache"]["found"]:
+        failures.append(f"doctor of a cache that cannot be made: {findings['compile cache']}")
+
+
 def input_errors(scratch):
     for arguments, message in [
             (["nosuch.json"], "nosuch.json"),
@@ -333,7 +348,7 @@ def doctor():
 def main():
     usage_errors()
     wrong_values_have_parts()
-    for check in (words_before_the_model, input_errors, lists_of_names, names_of_a_model, outputs, native_and_nvrtc,
+    for check in (words_before_the_model, folders_that_cannot_be_made, input_errors, lists_of_names, names_of_a_model, outputs, native_and_nvrtc,
                   graphviz_is_looked_for_first, counts_say_what_they_count):
         with tempfile.TemporaryDirectory(prefix="fusec_command_line_") as scratch:
             check(scratch)

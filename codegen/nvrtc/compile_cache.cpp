@@ -174,10 +174,11 @@ CacheUse remove_oldest(int directory, std::uint64_t most_bytes) {
   return removed;
 }
 
-void make_folders(const std::string& path) {
+// Returns errno of the last folder; 0 if it was made.
+int make_folders(const std::string& path) {
   for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
     mkdir(path.substr(0, slash).c_str(), 0700);
-  mkdir(path.c_str(), 0700);
+  return mkdir(path.c_str(), 0700) == 0 ? 0 : errno;
 }
 
 std::string absolute(const char* variable) {
@@ -247,6 +248,14 @@ CacheUse cache_use(const std::string& folder) {
 CacheUse prune_cache(const std::string& folder, std::uint64_t most_bytes) {
   const OpenFile directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   return directory.number() == -1 ? CacheUse{} : remove_oldest(directory.number(), most_bytes);
+}
+
+std::string why_not_usable(const std::string& folder) {
+  const int made = make_folders(folder);
+  if (made != 0 && made != EEXIST) return std::strerror(made);
+  const OpenFile directory(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const bool usable = directory.number() != -1 && access(folder.c_str(), W_OK | X_OK) == 0;
+  return usable ? "" : std::strerror(errno);
 }
 
 std::string why_not_private(const std::string& folder) {

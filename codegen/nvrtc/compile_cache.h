@@ -50,6 +50,9 @@ CacheUse cache_use(const std::string& folder);
 // Removes entries, the least recently used first, until the rest takes at most `most_bytes`. Returns what it removed.
 CacheUse prune_cache(const std::string& folder, std::uint64_t most_bytes);
 
+// Makes the folder, and tells why nothing can be kept in it, such as "Read-only file system"; "" if it can.
+std::string why_not_usable(const std::string& folder);
+
 // Why others could put files into the folder, such as "mode 0777, owner 0". "" if they cannot, or if the folder does
 // not exist.
 std::string why_not_private(const std::string& folder);
