@@ -13,10 +13,10 @@
 #include "ir/error.h"
 #include "ir/mapped_file.h"
 #include "ir/spelling.h"
-#include "messages.h"
 #include "option_values.h"
 #include "output_file.h"
 #include "profile.h"
+#include "run_report.h"
 #include "runtime/compare_outputs.h"
 #include "runtime/cuda_device.h"
 #include "runtime/emulator/ptx_command.h"
@@ -111,7 +111,8 @@ void require_devices_of_options(const Arguments& a) {
 
 class Run {
  public:
-  explicit Run(const Arguments& a) : a_(a), cuda_(device_number(a.device)) {}
+  explicit Run(const Arguments& a)
+      : a_(a), cuda_(device_number(a.device)), report_(a.compile.json, a.compile.quiet, a.device) {}
 
   int run() {
     // Only the reference runs without NVRTC. Check this before the slow stages.
@@ -120,6 +121,7 @@ class Run {
     timed("read", [&] { graph = read_model(a_.compile); });
     const TensorMap tensors = tensors_for(graph);
     if (a_.tune) return tune_kernels(graph, tensors);
+    if (const std::string why = cache_warning(a_.compile); !why.empty() && nvrtc_) report_.warning(why);
     TensorMap outputs;
     if (a_.device == "reference")
       timed("reference", [&] { outputs = run_reference(graph, tensors); });
@@ -128,8 +130,8 @@ class Run {
     bool good = findings_ == 0;
     timed("compare", [&] { good = compare(graph, tensors, outputs) && good; });
     if (!a_.outputs.empty()) save_tensors(a_.outputs, graph, outputs);
-    if (a_.compile.time_passes) print_times(times());
-    if (good) tell_success(outputs.size());
+    if (a_.compile.time_passes) report_.times(times());
+    report_.finish(good, outputs.size(), a_.outputs);
     return good ? 0 : 1;
   }
 
@@ -172,27 +174,10 @@ class Run {
     return good;
   }
 
-  // Records what the outputs were compared with, or prints the first difference. Returns whether they agree.
+  // Whether they agree, which is told.
   bool agrees(const Comparison& comparison, const std::string& with) {
-    if (comparison.difference) {
-      print_message("output {}\n", describe(*comparison.difference));
-      return false;
-    }
-    told_ += "; verified against " + with + ": ";
-    told_ += comparison.largest_error == 0
-                 ? "no difference"
-                 : fmt::format("largest error {:.3g}, {:.2g} of what is allowed, in \"{}\"", comparison.largest_error,
-                               comparison.largest_share, comparison.largest_in);
-    if (comparison.by_float64 > 0)
-      told_ += fmt::format("; {} elements by the float64 evaluation alone", comparison.by_float64);
-    return true;
-  }
-
-  void tell_success(std::size_t outputs) const {
-    const std::string count = fmt::format("{} output{}", outputs, outputs == 1 ? "" : "s");
-    if (!a_.compile.quiet)
-      print_message("{}: {}{}\n", a_.device, a_.outputs.empty() ? count : count + " written to " + a_.outputs,
-                    told_.empty() ? "; compared with nothing (--verify compares with the reference)" : told_);
+    report_.compared(comparison, with);
+    return !comparison.difference;
   }
 
   // --tune: measures candidates, and adds the fastest to the tuning database.
@@ -212,8 +197,9 @@ class Run {
     const TuningResult result = tune(planned, options, cuda_ >= 0 ? device_name(cuda_) : "emulator", measure);
     for (const TunedKernel& kernel : result.kernels) database.set(kernel);
     write_output(file, write_tuning(database));
-    print_message("{}", tuning_text(result));
-    if (cuda_ < 0) print_message("times are of the cost model, for what the emulator counted: nothing was timed\n");
+    report_.tuning(result,
+                   cuda_ < 0 ? "times are of the cost model, for what the emulator counted: nothing was timed" : "");
+    report_.finish(result.refused.empty());
     return result.refused.empty() ? 0 : 1;
   }
 
@@ -259,7 +245,7 @@ class Run {
                     const std::function<void(EmulatorRun&)>& told) {
     const unsigned processors = std::max(1u, std::thread::hardware_concurrency());
     const GeneratedModel generated = pipeline_->generate(planned, processors);
-    for (const std::string& warning : generated.launch.warnings) print_message("warning: {}\n", warning);
+    for (const std::string& warning : generated.launch.warnings) report_.warning(warning);
     const std::vector<CompiledModule> modules = pipeline_->compile(*nvrtc_, generated);
     if (cuda_ >= 0) return run_on_gpu(planned, generated, modules, tensors, bench);
     emulator::Options options;
@@ -281,11 +267,11 @@ class Run {
   void tell(EmulatorRun& run) {
     EmulatorResult& result = run.result;
     findings_ += result.findings.size();
-    for (const std::string& finding : result.findings) print_message("{}\n", finding);
+    for (const std::string& finding : result.findings) report_.finding(finding);
     for (const std::vector<KernelProfile>* profiles : {&result.prepared, &result.profiles})
       for (const KernelProfile& profile : *profiles) {
         findings_ += profile.report.findings.size();
-        if (!profile.report.findings.empty()) print_message("{}", emulator::describe(profile.report));
+        for (const emulator::Finding& finding : profile.report.findings) report_.finding(emulator::describe(finding));
       }
     if (a_.profile.empty()) return;
     add_costs(result.profiles, run.modules, run.parsed, pipeline_->options().target);
@@ -300,8 +286,7 @@ class Run {
           [&] { result = run_on_cuda(planned.source_graph(), generated.launch, modules, tensors, cuda_, bench); });
     if (!result.seconds.empty()) {
       std::sort(result.seconds.begin(), result.seconds.end());
-      print_message("{} runs: median {:.1f} us, least {:.1f} us\n", result.seconds.size(),
-                    result.seconds[result.seconds.size() / 2] * 1e6, result.seconds.front() * 1e6);
+      report_.bench(result.seconds);
     }
     return std::move(result.outputs);
   }
@@ -309,20 +294,13 @@ class Run {
   void tell_why(const Graph& graph, const TensorMap& tensors) {
     tell_wrong_node(tensors, tolerance_of(a_));
     if (quantizes(graph) && !pipeline_->options().emit.round_intermediates)
-      print_message(
-          "hint: values are quantized on the way, and kernels round fewer intermediates than the reference: one "
-          "code more or less may be the whole difference, which --round-intermediates tells\n");
+      report_.hint(
+          "values are quantized on the way, and kernels round fewer intermediates than the reference: one "
+          "code more or less may be the whole difference, which --round-intermediates tells");
   }
 
   static bool quantizes(const Graph& graph) {
     return std::ranges::any_of(graph.nodes, [](const Node& node) { return node.op->name.starts_with("quantize"); });
-  }
-
-  static std::string describe(const Difference& difference) {
-    return fmt::format("\"{}\" [{}]: got {:.9g}, expected {:.9g}{}; {} elements differ", difference.output,
-                       fmt::join(difference.index, ", "), difference.got, difference.expected,
-                       difference.float64 ? fmt::format(", in float64 {:.9g}", *difference.float64) : "",
-                       difference.count);
   }
 
   void tell_wrong_node(const TensorMap& tensors, const std::optional<Tolerance>& tolerance) {
@@ -333,12 +311,10 @@ class Run {
     const auto wrong =
         find_wrong_node(planned_->graph, planned_->plan, tensors, tolerance, run_again, a_.compile.options.allow_tf32);
     if (!wrong) {
-      print_message("the values between the kernels agree when they are looked at\n");
+      report_.finding("the values between the kernels agree when they are looked at");
       return;
     }
-    print_message(
-        "it begins with node \"{}\" in group \"{}\"{}: {}\n", wrong->node, planned_->plan.groups[wrong->group].name,
-        wrong->inside ? "" : " (the values inside the group agree when they are stored)", describe(wrong->difference));
+    report_.wrong_node(wrong->node, planned_->plan.groups[wrong->group].name, wrong->inside, wrong->difference);
   }
 
   const Arguments& a_;
@@ -348,7 +324,7 @@ class Run {
   std::optional<Pipeline> pipeline_;
   std::optional<PlannedModel> planned_;
   std::vector<StageTime> times_;
-  std::string told_;  // for the summary: what the outputs were compared with
+  RunReport report_;
 };
 
 // Runs one kernel of a PTX file on the emulator.
@@ -373,11 +349,13 @@ int run_ptx(const Arguments& a) {
   profile.report = report;
   profile.least_bytes = static_cast<std::int64_t>(report.least_bytes);
   const bool good = profile.report.findings.empty();
-  if (!good) print_message("{}", emulator::describe(profile.report));
+  RunReport told(a.compile.json, a.compile.quiet, "emulator");
+  for (const emulator::Finding& finding : profile.report.findings) told.finding(emulator::describe(finding));
   if (!a.profile.empty()) {
     const bool json = a.compile.json || a.profile != "-";
     write_output(a.profile, json ? profile_json({profile}) : profile_text({profile}));
   }
+  told.finish(good);
   return good ? 0 : 1;
 }
 

@@ -111,6 +111,26 @@ def folders_that_cannot_be_made(scratch):
         failures.append(f"doctor of a cache that cannot be made: {findings['compile cache']}")
 
 
+def runs_as_json(scratch):
+    """fusec-run --json prints one object."""
+    out = os.path.join(scratch, "out.safetensors")
+    told = json.loads(expect("fusec-run --json", run(MODEL, "--random", "--json", f"--outputs={out}", program=RUN), 0,
+                             "").stderr)
+    if told != {"device": "reference", "good": True, "compared": [], "outputs": 1, "outputs_file": out}:
+        failures.append(f"fusec-run --json: {told}")
+    verified = json.loads(run(MODEL, "--random", "--json", "--verify", program=RUN).stderr)["compared"]
+    if [(c["with"], c["agrees"], c["largest_error"]) for c in verified] != [("the reference", True, 0)]:
+        failures.append(f"fusec-run --json --verify: {verified}")
+    model = os.path.join(golden_models.FOLDER, "softmax.json")
+    wrong = run(model, "--random=1", "--device=emulator", "--verify=0,0", "--json", program=RUN)
+    if wrong.returncode == 3:
+        return
+    told = json.loads(expect("fusec-run --json --verify=0,0", wrong, 1, "").stderr)
+    found = told["compared"][0]["difference"]["output"], told["begins_with"]["node"]
+    if told["good"] or found not in (("y", "weights"), ("y", "y")):
+        failures.append(f"fusec-run --json --verify=0,0: {told}")
+
+
 def input_errors(scratch):
     for arguments, message in [
             (["nosuch.json"], "nosuch.json"),
@@ -348,7 +368,7 @@ def doctor():
 def main():
     usage_errors()
     wrong_values_have_parts()
-    for check in (words_before_the_model, folders_that_cannot_be_made, input_errors, lists_of_names, names_of_a_model, outputs, native_and_nvrtc,
+    for check in (words_before_the_model, folders_that_cannot_be_made, runs_as_json, input_errors, lists_of_names, names_of_a_model, outputs, native_and_nvrtc,
                   graphviz_is_looked_for_first, counts_say_what_they_count):
         with tempfile.TemporaryDirectory(prefix="fusec_command_line_") as scratch:
             check(scratch)
