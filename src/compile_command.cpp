@@ -365,6 +365,11 @@ class CompilationRun {
     }
     if (kind == "ledger") return ledger_json(planned_.graph, planned_.kinds, planned_.plan);
     if (kind == "ir") return graph_text(planned_.graph);
+    if (kind == "html" && !profile_.empty() && launch_plan()) {
+      std::vector<std::string> kernels;
+      for (const auto& kernel : generated_.launch.kernels) kernels.push_back(kernel.name);
+      require_profile_of(profile_, a_.profile, planned_.graph.name, kernels);
+    }
     if (kind == "html")
       return view_page({file_graph_, planned_, launch_plan(), pipeline_->options(), resources_, profile_});
     const std::string dot = to_dot(picture_of(planned_, launch_plan(), pipeline_->options()));

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "ir/error.h"
 #include "ir/mapped_file.h"
+#include "ir/spelling.h"
 
 namespace fusec {
 
@@ -78,6 +80,23 @@ std::string read_profile(const std::string& path) {
                                                 .what = "the file is no profile",
                                                 .expected = "what `fusec-run --profile=FILE --json` writes"});
   return json.dump();
+}
+
+void require_profile_of(const std::string& profile, const std::string& path, const std::string& model,
+                        const std::vector<std::string>& kernels) {
+  std::vector<std::string> lacking;
+  const nlohmann::json json = nlohmann::json::parse(profile);
+  for (const nlohmann::json& kernel : json.value("kernels", nlohmann::json::array())) {
+    const std::string name = kernel.is_object() ? kernel.value("name", "") : "";
+    if (std::ranges::find(kernels, name) == kernels.end()) lacking.push_back(in_quotes(name));
+  }
+  if (!lacking.empty())
+    throw Error(ErrorKind::kInput,
+                Error::Parts{.file = path,
+                             .what = "the profile has kernels that model " + in_quotes(model) + " lacks",
+                             .found = listed(lacking, 4),
+                             .expected = "a profile of this model",
+                             .hint = "fusec-run makes it with the same model and options"});
 }
 
 }  // namespace fusec

@@ -131,6 +131,17 @@ def runs_as_json(scratch):
         failures.append(f"fusec-run --json --verify=0,0: {told}")
 
 
+def profiles_of_other_models(scratch):
+    profile = os.path.join(scratch, "profile.json")
+    with open(profile, "w", encoding="utf-8") as f:
+        json.dump({"fusec_profile": 1, "kernels": [{"name": "diamond_0_conv2d"}]}, f)
+    page = os.path.join(scratch, "page.html")
+    expect("a profile of another model", run(MODEL, "--no-nvrtc", "--emit=html=" + page, "--profile=" + profile), 1, "",
+           'model "linear_gelu" lacks: found "diamond_0_conv2d"')
+    if os.path.exists(page):
+        failures.append("a page with the profile of another model")
+
+
 def input_errors(scratch):
     for arguments, message in [
             (["nosuch.json"], "nosuch.json"),
@@ -368,7 +379,8 @@ def doctor():
 def main():
     usage_errors()
     wrong_values_have_parts()
-    for check in (words_before_the_model, folders_that_cannot_be_made, runs_as_json, input_errors, lists_of_names, names_of_a_model, outputs, native_and_nvrtc,
+    for check in (words_before_the_model, folders_that_cannot_be_made, runs_as_json, profiles_of_other_models,
+                  input_errors, lists_of_names, names_of_a_model, outputs, native_and_nvrtc,
                   graphviz_is_looked_for_first, counts_say_what_they_count):
         with tempfile.TemporaryDirectory(prefix="fusec_command_line_") as scratch:
             check(scratch)
