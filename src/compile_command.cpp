@@ -392,10 +392,13 @@ class CompilationRun {
     }
     if (tells_times) print_times(pipeline_->times());
     if (a_.compile.quiet) return;
-    print_message("{} ({}, {}, {:.0f} ms{})\n", summary_line(summary), summary.strategy, summary.arch, seconds * 1e3,
-                  was_kept ? ", kept in the compile cache" : "");
+    const std::size_t columns = known_terminal_width();
+    const std::string line = fmt::format("{} ({}, {}, {:.0f} ms{})", summary_line(summary), summary.strategy,
+                                         summary.arch, seconds * 1e3, was_kept ? ", kept in the compile cache" : "");
+    print_message("{}\n", folded(line, columns));
     if (a_.stats && !result.memory.empty()) print_message("{}\n", result.memory);
     const SummaryStyle style{.width = terminal_width(),
+                             .line_width = columns,
                              .rows = a_.compile.verbose ? 0 : SummaryStyle{}.rows,
                              .colored = wants_color(a_.compile.color)};
     print_message("{}", launch_table(summary, style));

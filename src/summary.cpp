@@ -263,6 +263,29 @@ std::string bytes_text(double bytes) {
   return bytes < 999.5e6 ? three_digits(bytes / 1e6, "MB") : three_digits(bytes / 1e9, "GB");
 }
 
+std::string folded(const std::string& text, std::size_t width) {
+  constexpr std::size_t kIndent = 4, kNone = std::string::npos;
+  if (width == 0) return text;
+  std::string out;
+  std::size_t begin = 0, column = 0, separator = kNone, blank = kNone;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\033') {  // a colour takes no column
+      i = std::min(text.find('m', i), text.size() - 1);
+      continue;
+    }
+    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) ++column;
+    if (text[i] == ' ' && i > begin) (text[i - 1] == ',' || text[i - 1] == ';' ? separator : blank) = i;
+    if (column <= width || (separator == kNone && blank == kNone)) continue;
+    const std::size_t at = separator != kNone ? separator : blank;
+    out += text.substr(begin, at - begin) + "\n" + std::string(kIndent, ' ');
+    begin = at + 1;
+    i = at;
+    column = kIndent;
+    separator = blank = kNone;
+  }
+  return out + text.substr(begin);
+}
+
 Summary summarize(const PlannedModel& planned, const LaunchPlan* launch, const ComparedModel* compared,
                   std::size_t file_nodes, const Target& target) {
   const Symbols& symbols = planned.graph.symbols;
@@ -326,10 +349,11 @@ std::string launch_table(const Summary& summary, const SummaryStyle& style) {
   if (!summary.symbols.empty()) on += " at " + cut(summary.symbols, 40);
   const std::string alone = "each operator alone";
   const std::size_t width = std::max(on.size(), alone.size()) + 1;
-  text += fmt::format("{:<{}} {}\n", on + ":", width, moved(summary.total));
-  text += fmt::format("{:<{}} {}; {}{}{}\n", alone + ":", width, moved(summary.unfused), green,
-                      comparison_text(summary), plain);
-  return text;
+  const std::string faster = comparison_text(summary);
+  std::string of_unfused = fmt::format("{:<{}} {}", alone + ":", width, moved(summary.unfused));
+  if (!faster.empty()) of_unfused += fmt::format("; {}{}{}", green, faster, plain);
+  text += folded(fmt::format("{:<{}} {}", on + ":", width, moved(summary.total)), style.line_width) + "\n";
+  return text + folded(of_unfused, style.line_width) + "\n";
 }
 
 std::string summary_json(const Summary& s, const Outcome& outcome) {

@@ -46,9 +46,13 @@ Summary summarize(const PlannedModel& planned, const LaunchPlan* launch, const C
 
 struct SummaryStyle {
   std::size_t width = 100;
-  std::size_t rows = 12;  // most rows, those with the longest times; 0: all
+  std::size_t line_width = 0;  // of the lines below the table; 0: as long as they are
+  std::size_t rows = 12;       // most rows, those with the longest times; 0: all
   bool colored = false;
 };
+
+// Text in lines of at most `width` columns where a separator or else a blank allows it; 0 for one line.
+std::string folded(const std::string& text, std::size_t width);
 
 std::string summary_line(const Summary& summary);  // without the compile time
 std::string launch_table(const Summary& summary, const SummaryStyle& style);

@@ -19,13 +19,19 @@ bool wants_color(const std::string& choice) {
   return is_terminal() && !dumb && (no_color == nullptr || *no_color == '\0');
 }
 
-std::size_t terminal_width() {
-  constexpr std::size_t kUsual = 100, kLeast = 40;
+std::size_t known_terminal_width() {
+  constexpr std::size_t kLeast = 40;
   winsize size{};
   if (ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col >= kLeast) return size.ws_col;
   const char* const columns = std::getenv("COLUMNS");
   const long told = columns ? std::atol(columns) : 0;
-  return told >= static_cast<long>(kLeast) && told <= 1000 ? static_cast<std::size_t>(told) : kUsual;
+  return told >= static_cast<long>(kLeast) && told <= 1000 ? static_cast<std::size_t>(told) : 0;
+}
+
+std::size_t terminal_width() {
+  constexpr std::size_t kUsual = 100;
+  const std::size_t known = known_terminal_width();
+  return known ? known : kUsual;
 }
 
 }  // namespace fusec

@@ -11,6 +11,9 @@ bool is_terminal();
 // `choice` is the value of --color: always, never, or auto (on a terminal, unless NO_COLOR is set or TERM is dumb).
 bool wants_color(const std::string& choice);
 
+// The terminal's columns, or those of the variable COLUMNS; 0 where neither says.
+std::size_t known_terminal_width();
+
 // The terminal's columns. Without a terminal the variable COLUMNS, or 100.
 std::size_t terminal_width();
 

@@ -93,6 +93,18 @@ def compilations(scratch):
         table = table_of(shown)
         expect(f"{columns} columns", len(table) >= 2 and all(len(line) <= columns for line in table), shown)
         expect("colours on a terminal", BOLD in shown, shown)
+    for columns in (48, 80):
+        shown = plain(on_terminal(columns, *arguments))
+        table = [line for line in table_of(shown) if not line.startswith("    ")]  # at least 72 columns
+        wide = [line for line in shown.split("\n") if len(line) > columns and not line.startswith("wrote")]
+        expect(f"lines of {columns} columns", set(wide) <= set(table), shown)
+    told = run(*arguments, "-v").stderr
+    expect("a pipe's line is whole", re.search(r"each operator alone: .*; fused is ", told), told)
+    empty = {"fusec": 1, "inputs": [{"name": "x", "dtype": "float32", "shape": [0]}],
+             "nodes": [{"name": "y", "op": "exp", "inputs": ["x"]}], "outputs": ["y"]}
+    process = run("-", "--no-nvrtc", "-v", "-o", arguments[-1], stdin=json.dumps(empty))
+    expect("a model without elements", "each operator alone" in process.stderr and "; \n" not in process.stderr,
+           process.stderr)
     expect("NO_COLOR", BOLD not in on_terminal(80, *arguments, NO_COLOR="1"))
     expect("TERM=dumb", BOLD not in on_terminal(80, *arguments, TERM="dumb"))
     expect("--color=never", BOLD not in on_terminal(80, *arguments, "--color=never"))
