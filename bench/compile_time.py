@@ -7,8 +7,8 @@ many layers (default 1, 8, 32, 80):
   text    CUDA text alone (--no-nvrtc)               cold    every kernel proven by NVRTC, no cache
   warm    the same command again, with a cache       passes  the three slowest stages of the text
 
-Times are milliseconds of CPU of the whole process, its NVRTC processes included, the least of the runs; `wall` is that
-of the cold run. MiB is the peak of memory of the text. --callgrind adds millions of instructions of the text, which a
+Times are milliseconds of CPU of the whole process, its NVRTC processes included: of text and warm the least of the
+runs, of cold one run, whose wall time is `wall`. MiB is the peak of memory of the text, at least that of this script. --callgrind adds millions of instructions of the text, which a
 busy machine does not change (needs valgrind). The last line has geometric means over the models, layers apart."""
 import argparse
 import glob

@@ -162,6 +162,8 @@ class ExprPool {
   }
   // The simplest equal expression under the pool's bounds.
   IndexExpr simplified(const IndexExpr& e) { return simplifier_(e, bounds_); }
+  // Frees what is remembered for further expressions: of a pool that is complete.
+  void forget_simplifications() { simplifier_.forget(); }
 
   // A loop axis 0 <= axis < extent.
   std::uint32_t new_axis(IndexExpr extent);

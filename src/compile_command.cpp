@@ -76,9 +76,9 @@ class CompilationRun {
     if (!a_.name.empty()) graph.name = require_utf8(a_.name, "--name");
     file_nodes_ = graph.nodes.size();
     const double seconds_to_read = seconds_so_far();
-    const std::optional<std::string> key = keeps_results() ? key_of(graph) : std::nullopt;
+    const std::optional<std::string> key = keeps_results() ? key_now() : std::nullopt;
     CompileCache cache(key ? cache_folder(a_.compile) : "", a_.compile.options.cache_bytes);
-    if (std::optional<KeptResult> kept = key ? find_result(cache, *key) : std::nullopt) return finish(*kept, true);
+    if (const auto kept = key ? find_result(cache, *key, outputs_.size()) : std::nullopt) return finish(*kept, true);
 
     pipeline_.emplace(observed(options_for(wants("cubin") || wants("html")), a_));
     pipeline_->record("read", seconds_to_read);
@@ -96,7 +96,9 @@ class CompilationRun {
     progress_.end();
     explain();
     describe(result);
-    if (key && proven_) keep_result(cache, *key, result);
+    // Not where a file changed since it was read, nor where another NVRTC than that of the key could be loaded.
+    if (key && proven_ && nvrtc_->path() == nvrtc_file(a_.compile.options.nvrtc_library) && key_now() == key)
+      keep_result(cache, *key, result);
     return finish(result, false);
   }
 
@@ -107,12 +109,13 @@ class CompilationRun {
 
   // Whether the results are those of NVRTC, which take long, and nothing else is asked for than what is kept of them.
   bool keeps_results() const {
-    const bool compiles = wants_module() || ((wants("cu") || wants("html")) && !a_.no_nvrtc);
-    return compiles && !is_observed(a_) && a_.explain.empty() && a_.one_kernel.empty() && a_.profile.empty() &&
-           !a_.compile.time_passes && !std::getenv("FUSEC_DEBUG");
+    const bool only_results = !is_observed(a_) && a_.explain.empty() && a_.one_kernel.empty() && a_.profile.empty();
+    const bool tells_times = a_.compile.time_passes || a_.compile.verbose || a_.stats;
+    return compiles() && only_results && !tells_times && !wants("svg") && !std::getenv("FUSEC_DEBUG");
   }
-  std::optional<std::string> key_of(const Graph& graph) const {
-    return result_key(graph, a_.compile, a_.words, wants_table() ? "table" : "");
+  bool compiles() const { return wants_module() || ((wants("cu") || wants("html")) && !a_.no_nvrtc); }
+  std::optional<std::string> key_now() const {
+    return result_key(a_.compile, a_.words, wants_table() ? "with the table of launches" : "");
   }
 
   // What the command says of its results.
@@ -160,7 +163,7 @@ class CompilationRun {
       generated_ =
           pipeline_->generate(planned_, wants_module() ? 1 : std::max(1u, std::thread::hardware_concurrency()));
       for (const std::string& warning : generated_.launch.warnings) warn(warning);
-      if (wants_module() || ((wants("cu") || wants("html")) && !a_.no_nvrtc)) compile();
+      if (compiles()) compile();
     } else if (counts_launches()) {
       count_launches();
       if (wants("html") && launch_plan() && !a_.no_nvrtc) compile();
@@ -381,11 +384,12 @@ class CompilationRun {
     const double seconds = seconds_so_far();
     const bool tells_times = pipeline_ && (a_.compile.time_passes || a_.compile.verbose || a_.stats);
     if (a_.compile.json) {
-      if (a_.compile.quiet && !tells_times) return;
+      const auto is_warning = [](const auto& message) { return message.first == KeptResult::Message::kWarning; };
+      if (a_.compile.quiet && !tells_times && std::ranges::none_of(messages_, is_warning)) return;
       Outcome outcome{.seconds = seconds, .proven = result.proven, .was_kept = was_kept};
       if (tells_times) outcome.times = pipeline_->times();
       if (a_.stats) outcome.memory = result.memory;
-      for (const auto& [kind, text] : result.messages) outcome.warnings.push_back(text);
+      for (const auto& [kind, text] : messages_) outcome.warnings.push_back(text);
       for (const Emission& e : outputs_)
         if (e.path != "-") outcome.wrote.emplace_back(e.kind, e.path);
       return print_message("{}", summary_json(summary, outcome));

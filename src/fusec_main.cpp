@@ -42,6 +42,7 @@ int run_cache(const FusecArguments& a) {
     throw Error(ErrorKind::kEnvironment,
                 {.what = "no compile cache", .found = cache_warning(a.compile), .hint = "name one: --cache-dir=DIR"});
   const std::uint64_t limit = a.compile.options.cache_bytes;
+  const CompileCache private_one(folder, limit);  // refuses a folder to which others can write
   CacheUse removed;
   if (a.cache_action != "show") removed = prune_cache(folder, a.cache_action == "clear" ? 0 : limit);
   const CacheUse use = cache_use(folder);

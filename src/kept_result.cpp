@@ -8,11 +8,9 @@
 #include <cstring>
 #include <filesystem>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <span>
 #include <string_view>
 
-#include "codegen/nvrtc/nvrtc.h"
 #include "codegen/nvrtc/nvrtc_search_paths.h"
 #include "ir/error.h"
 #include "ir/mapped_file.h"
@@ -68,17 +66,6 @@ std::string state_of_file(const std::string& path) {
   return fmt::format("{} {} {}.{}", path, file.st_size, file.st_mtim.tv_sec, file.st_mtim.tv_nsec);
 }
 
-// The NVRTC that a compilation would load, without loading it where its file can be told.
-std::string nvrtc_state(const std::string& chosen) {
-  const NvrtcSearchPaths search = nvrtc_search_paths(chosen);
-  for (const std::string& path : search.paths) {
-    if (path.find('/') == std::string::npos) break;  // the loader finds it
-    if (std::string state = state_of_file(path); !state.empty()) return state;
-  }
-  const auto loaded = Nvrtc::load(nullptr, chosen);
-  return loaded ? loaded->identity() : "";
-}
-
 void add(std::string& key, std::string_view part) {
   key += fmt::format("{}:", part.size());
   key += part;
@@ -86,9 +73,17 @@ void add(std::string& key, std::string_view part) {
 
 }  // namespace
 
-std::optional<std::string> result_key(const Graph& graph, const CompileArguments& arguments,
-                                      const std::vector<std::string>& words, const std::string& more) {
-  const std::string build = build_id(), nvrtc = nvrtc_state(arguments.options.nvrtc_library);
+std::string nvrtc_file(const std::string& chosen) {
+  for (const std::string& path : nvrtc_search_paths(chosen).paths) {
+    if (path.find('/') == std::string::npos) break;  // the loader finds it
+    if (!state_of_file(path).empty()) return path;
+  }
+  return "";
+}
+
+std::optional<std::string> result_key(const CompileArguments& arguments, const std::vector<std::string>& words,
+                                      const std::string& more) {
+  const std::string build = build_id(), nvrtc = state_of_file(nvrtc_file(arguments.options.nvrtc_library));
   if (build.empty() || nvrtc.empty() || arguments.options.arch == "native") return std::nullopt;
   std::string key;
   for (const std::string_view part :
@@ -98,26 +93,25 @@ std::optional<std::string> result_key(const Graph& graph, const CompileArguments
   std::error_code none;
   for (const std::string& file : files_read(arguments)) {
     if (file == "-" || std::filesystem::is_other(file, none)) return std::nullopt;  // cannot be read twice
-    add(key, std::filesystem::exists(file, none) ? read_text_file(file) : "");
+    // What is no file is a name, as of a target.
+    add(key, std::filesystem::is_regular_file(file, none) ? read_text_file(file) : "");
   }
-  std::set<std::string> weights;
-  for (const Constant& constant : graph.constants)
-    if (!constant.safetensors_file.empty()) weights.insert(constant.safetensors_file);
-  for (const std::string& file : weights)
-    add(key, state_of_file((std::filesystem::path(graph.directory) / file).string()));
   return key;
 }
 
-std::optional<KeptResult> find_result(const CompileCache& cache, const std::string& key) {
+std::optional<KeptResult> find_result(const CompileCache& cache, const std::string& key, std::size_t outputs) {
   std::optional<std::vector<std::string>> parts = cache.find(key);
-  if (!parts || parts->empty()) return std::nullopt;
-  const nlohmann::json about = nlohmann::json::parse(parts->front(), nullptr, false);
-  if (about.is_discarded()) return std::nullopt;
+  if (!parts || parts->size() != 1 + outputs) return std::nullopt;
   KeptResult result;
-  about.at("summary").get_to(result.summary);
-  about.at("memory").get_to(result.memory);
-  about.at("messages").get_to(result.messages);
-  about.at("proven").get_to(result.proven);
+  try {
+    const nlohmann::json about = nlohmann::json::parse(parts->front());
+    about.at("summary").get_to(result.summary);
+    about.at("memory").get_to(result.memory);
+    about.at("messages").get_to(result.messages);
+    about.at("proven").get_to(result.proven);
+  } catch (const nlohmann::json::exception&) {
+    return std::nullopt;
+  }
   result.contents.assign(std::make_move_iterator(parts->begin() + 1), std::make_move_iterator(parts->end()));
   return result;
 }

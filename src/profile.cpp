@@ -75,7 +75,8 @@ std::string profile_json(const std::vector<KernelProfile>& profiles) {
 
 std::string read_profile(const std::string& path) {
   const nlohmann::json json = nlohmann::json::parse(read_text_file(path), nullptr, false);
-  if (json.is_discarded() || !json.is_object() || json.value("fusec_profile", 0) != 1)
+  const auto version = json.is_object() ? json.find("fusec_profile") : json.end();
+  if (version == json.end() || *version != 1)
     throw Error(ErrorKind::kInput, Error::Parts{.file = path,
                                                 .what = "the file is no profile",
                                                 .expected = "what `fusec-run --profile=FILE --json` writes"});
@@ -87,7 +88,9 @@ void require_profile_of(const std::string& profile, const std::string& path, con
   std::vector<std::string> lacking;
   const nlohmann::json json = nlohmann::json::parse(profile);
   for (const nlohmann::json& kernel : json.value("kernels", nlohmann::json::array())) {
-    const std::string name = kernel.is_object() ? kernel.value("name", "") : "";
+    const std::string name = kernel.is_object() && kernel.contains("name") && kernel["name"].is_string()
+                                 ? kernel["name"].get<std::string>()
+                                 : "";
     if (std::ranges::find(kernels, name) == kernels.end()) lacking.push_back(in_quotes(name));
   }
   if (!lacking.empty())

@@ -177,6 +177,7 @@ Kernel change_axes(const Kernel& kernel, const std::function<AxisChange(ExprPool
   }
   for (const NamedExpr& named : kernel.named) changed.named.push_back({copier.copy(named.expr), named.value});
   for (ExprId& id : follow) id = copier.copy(id);
+  changed.pool.forget_simplifications();
   return changed;
 }
 

@@ -25,6 +25,7 @@ class ExprCopier {
   IndexExpr copy(const IndexExpr& e);
   std::uint32_t copy_axis(std::uint32_t axis);
 
+  // To be set before the first copy, as all members are, since copied parts of indices are remembered.
   // By axis of `from`: the expression over axes of `to` that replaces it; nullopt: a new axis. The axes of a reduction
   // must become plain axes, unless `reduction_axes` lists them.
   std::vector<std::optional<IndexExpr>> axis;

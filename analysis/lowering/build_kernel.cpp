@@ -161,6 +161,7 @@ class Building {
     for (const auto& [id, source] : raw_reductions) built.reduction_of.emplace(copier.copy(id), source);
     if (is_rows(unit)) join_nested_reductions(kernel);
     if (!round_intermediates_) round_once(kernel);
+    kernel.pool.forget_simplifications();
     return built;
   }
 

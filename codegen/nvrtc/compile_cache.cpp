@@ -73,11 +73,39 @@ std::string hexadecimal(const std::string& bytes) {
 
 // --- files
 
-// True for an entry's name (64 digits, or 32 in earlier versions), also with an ending: a temporary file, or one left
-// by a killed process. The cache touches no other files of the folder.
-bool is_our_name(std::string_view name) {
+class OpenFile {
+ public:
+  explicit OpenFile(int file) : file_(file) {}
+  ~OpenFile() {
+    if (file_ != -1) close(file_);
+  }
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
+  int number() const { return file_; }
+
+ private:
+  int file_;
+};
+
+constexpr std::string_view kFormatOfAnyVersion = "fusec compiled ";
+
+// Whether a name is 64 digits, or 32 as in earlier versions; `end` gets what follows them.
+bool begins_with_digest(std::string_view name, std::string_view& end) {
   const std::size_t digits = std::min(name.find_first_not_of("0123456789abcdef"), name.size());
-  return (digits == 32 || digits == 64) && (digits == name.size() || name[digits] == '.');
+  end = name.substr(digits);
+  return digits == 32 || digits == 64;
+}
+
+// True for an entry, by its name and its first bytes, and for what a killed process left of one. The cache touches no
+// other files of the folder.
+bool is_ours(int directory, const std::string& name) {
+  std::string_view end;
+  if (!begins_with_digest(name, end)) return false;
+  if (!end.empty()) return end.starts_with(".partial-");
+  const OpenFile file(openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  char begin[kFormatOfAnyVersion.size()] = {};
+  return file.number() != -1 && read(file.number(), begin, sizeof begin) == static_cast<ssize_t>(sizeof begin) &&
+         std::string_view(begin, sizeof begin) == kFormatOfAnyVersion;
 }
 
 bool only_user_writes(const struct stat& file) {
@@ -93,20 +121,6 @@ std::uint64_t bytes_on_disk(const struct stat& file) {
   constexpr std::uint64_t kUnit = 4096;
   return (static_cast<std::uint64_t>(file.st_size) + kUnit - 1) / kUnit * kUnit;
 }
-
-class OpenFile {
- public:
-  explicit OpenFile(int file) : file_(file) {}
-  ~OpenFile() {
-    if (file_ != -1) close(file_);
-  }
-  OpenFile(const OpenFile&) = delete;
-  OpenFile& operator=(const OpenFile&) = delete;
-  int number() const { return file_; }
-
- private:
-  int file_;
-};
 
 // Reads a whole file. False unless only the user (or root) can have written it and it is at most as large as the cache.
 bool read_private(int directory, const std::string& name, std::uint64_t most_bytes, std::string& content) {
@@ -149,8 +163,8 @@ std::vector<StoredFile> stored_files(int directory) {
   }
   while (const dirent* entry = readdir(list.get())) {
     struct stat file {};
-    if (!is_our_name(entry->d_name) || fstatat(directory, entry->d_name, &file, AT_SYMLINK_NOFOLLOW) != 0) continue;
-    if (S_ISREG(file.st_mode)) files.push_back({file.st_mtim, bytes_on_disk(file), entry->d_name});
+    if (fstatat(directory, entry->d_name, &file, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(file.st_mode)) continue;
+    if (is_ours(directory, entry->d_name)) files.push_back({file.st_mtim, bytes_on_disk(file), entry->d_name});
   }
   return files;
 }

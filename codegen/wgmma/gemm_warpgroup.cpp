@@ -102,10 +102,11 @@ KernelSource WarpgroupEmitter::emit() {
   }
   source.name = kernel_name(graph_, nodes) + (tiles_.split_k > 1 ? "_shares" : "");
   const int resident = target_.multiprocessors / tiles_.cluster;
+  // The grid: as many blocks as there are tiles, at most those that are resident. Groups have tiles even without any
+  // row; then there is nothing to do, and no tensor that the driver would describe to TMA: no block.
   const Bounds& bounds = parts_[0]->kernel.pool.bounds();
   IndexExpr tiles_in_use = 0;
   for (const auto& part : parts_) {
-    // Groups without any row have tiles, but no tensor that the driver would describe to TMA.
     const IndexExpr rows = part->count(part->contraction.rows);
     tiles_in_use += part->form.groups && range_of(rows, bounds).min < 1 ? part->tiles * min(rows, 1) : part->tiles;
   }

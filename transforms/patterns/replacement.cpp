@@ -124,6 +124,10 @@ class MatchReplacing {
       if (spec == made.op->attributes.end()) throw NoReplacement{fmt::format("no attribute {}", a.name)};
       if (const std::optional<AttributeValue> v = attribute(a)) attributes.set(a.name, fitted(*spec, *v));
     }
+    // A name that only another alternative of the match binds has no value here.
+    for (const AttributeSpec& spec : made.op->attributes)
+      if (spec.required && !attributes.find(spec.name))
+        throw NoReplacement{fmt::format("the attribute {} of {} has no value", spec.name, term.op)};
     made.attributes = graph_.intern(std::move(attributes));
     made.file_position = graph_.nodes[match_.root].file_position;
     return made;

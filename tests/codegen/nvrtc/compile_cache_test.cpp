@@ -180,6 +180,10 @@ TEST_SUITE("compile cache") {
   TEST_CASE("what is kept is counted, and pruned to a size") {
     const Folder folder;
     for (int i = 0; i < 5; ++i) keep(folder, "source " + std::to_string(i));
+    // Others' files may be named by digests as well.
+    const std::vector<fs::path> others = {folder.path / std::string(64, 'a'),
+                                          folder.path / (std::string(32, 'b') + ".jpg")};
+    for (const fs::path& other : others) overwrite(other, "not ours");
     CHECK(cache_use(folder.path).entries == 5);
     CHECK(cache_use(folder.path).bytes == 5 * 4096);
     CHECK(prune_cache(folder.path, 2 * 4096 + 100).entries == 3);
@@ -187,6 +191,7 @@ TEST_SUITE("compile cache") {
     CHECK_FALSE(finds(folder, "source 0"));
     CHECK(prune_cache(folder.path, 0).bytes == 2 * 4096);
     CHECK(cache_use(folder.path).entries == 0);
+    for (const fs::path& other : others) CHECK(fs::exists(other));
     CHECK(prune_cache("/proc/nowhere", 0).entries == 0);
   }
 

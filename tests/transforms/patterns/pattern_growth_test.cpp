@@ -56,3 +56,11 @@ TEST_CASE("a rewrite that makes a few nodes of each is none of those") {
   CHECK(error_of(3000, pattern) == "");
   CHECK(error_of(3000, pattern, 2).find("the limit pattern-growth") != std::string::npos);
 }
+
+TEST_CASE("an alternative that lacks a required attribute of the replacement is not replaced") {
+  CanonicalGraph canonical = canonicalized(doublings(2));
+  const std::string pattern =
+      "pattern mine.p priority 100\n match add(x, y) | exp(log_softmax(x, dim=d))\n becomes softmax(x, dim=d)";
+  recognize_patterns(canonical, ordered(parse_patterns(pattern, "test.patterns")), {});
+  for (const Node& node : canonical.graph.nodes) CHECK(node.op->name == "add");
+}
