@@ -4,7 +4,7 @@
 How long compiling takes, for examples, the full-size models of tests/corpus/models, and examples/llama_block.json of so
 many layers (default 1, 8, 32, 80):
 
-  text    CUDA text alone (--no-nvrtc)               cold    every kernel proven by NVRTC, no cache
+  text    CUDA text alone (--no-nvrtc --quiet)       cold    every kernel proven by NVRTC, no cache
   warm    the same command again, with a cache       passes  the three slowest stages of the text
 
 Times are milliseconds of CPU of the whole process, its NVRTC processes included: of text and warm the least of the
@@ -68,7 +68,7 @@ def instructions(command):
 
 def measured(fusec, name, path, arguments, folder):
     base = [fusec, path, f"--arch={arguments.arch}", "-o", os.path.join(folder, "out.cu")]
-    text, _, peak, said = least(base + ["--no-nvrtc", "--time-passes"], arguments.runs)
+    text, _, peak, said = least(base + ["--no-nvrtc", "--time-passes", "--quiet"], arguments.runs)
     cold, wall, _, _ = least(base + ["--no-cache"], 1)
     cached = base + ["--cache-dir=" + os.path.join(folder, "cache")]
     run(cached)
