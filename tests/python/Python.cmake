@@ -11,10 +11,21 @@ if(unpacked_nvrtc)
   list(APPEND python_environment FUSEC_NVRTC=${unpacked_nvrtc})
 endif()
 
+# PyTorch and ONNX are in an interpreter of their own, where scripts/test_torch.sh could fetch them. Without it the tests
+# that need them skip themselves.
+set(library_python ${Python_EXECUTABLE})
+if(EXISTS ${PROJECT_SOURCE_DIR}/.deps/torch/bin/python)
+  set(library_python ${PROJECT_SOURCE_DIR}/.deps/torch/bin/python)
+endif()
+
 function(fusec_python_test name)
+  cmake_parse_arguments(ARG "" "INTERPRETER" "ENVIRONMENT" ${ARGN})
+  if(NOT ARG_INTERPRETER)
+    set(ARG_INTERPRETER ${Python_EXECUTABLE})
+  endif()
   if(FUSEC_PYTHON)
-    add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E env ${python_environment} ${ARGN}
-                                         ${Python_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py)
+    add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E env ${python_environment} ${ARG_ENVIRONMENT}
+                                         ${ARG_INTERPRETER} ${CMAKE_CURRENT_SOURCE_DIR}/python/test_${name}.py)
   else()
     add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E echo
                                          "skipped: the Python package is not built (cmake -DFUSEC_PYTHON=ON)")
@@ -26,22 +37,19 @@ endfunction()
 fusec_python_test(compile)
 fusec_python_test(module)
 fusec_python_test(graphs)
-fusec_python_test(gpu FUSEC_CUDA_DRIVER=$<TARGET_FILE:stand_in_cuda>)
+fusec_python_test(gpu ENVIRONMENT FUSEC_CUDA_DRIVER=$<TARGET_FILE:stand_in_cuda>)
 fusec_python_test(readme)
 fusec_python_test(typing)
 set_tests_properties(python_typing PROPERTIES LABELS full)  # mypy reads NumPy anew: 20 seconds
 
-# Modules of PyTorch, where the interpreter has it.
-fusec_python_test(from_torch)
-fusec_python_test(backend)
-fusec_python_test(collectives)
-
-fusec_python_test(from_onnx)  # where the interpreter has the package onnx
+foreach(name from_torch backend collectives from_onnx)
+  fusec_python_test(${name} INTERPRETER ${library_python})
+endforeach()
 
 # A script of python/ with its options, where the package is built; it skips itself where its interpreter lacks a library.
 function(fusec_python_check name labels timeout)
   if(FUSEC_PYTHON)
-    add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E env ${python_environment} ${Python_EXECUTABLE}
+    add_test(NAME python_${name} COMMAND ${CMAKE_COMMAND} -E env ${python_environment} ${library_python}
                                          ${CMAKE_CURRENT_SOURCE_DIR}/python/${ARGN})
     set_tests_properties(python_${name} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout} SKIP_RETURN_CODE 77)
   endif()
