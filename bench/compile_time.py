@@ -8,15 +8,15 @@ many layers (default 1, 8, 32, 80):
   warm    the same command again, with a cache       passes  the three slowest stages of the text
 
 Times are milliseconds of CPU of the whole process, its NVRTC processes included: of text and warm the least of the
-runs, of cold one run, whose wall time is `wall`. MiB is the peak of memory of the text, at least that of this script. --callgrind adds millions of instructions of the text, which a
-busy machine does not change (needs valgrind). The last line has geometric means over the models, layers apart."""
+runs, of cold one run. `wall` is the wall time of the cold run. MiB is the peak of memory of the text run; it is never
+below the peak of this script. --callgrind adds the instructions of the text run, in millions; a busy machine does not
+change them (needs valgrind). The last line has geometric means over the models; stacks of layers do not count."""
 import argparse
 import glob
 import json
 import math
 import os
 import re
-import resource
 import subprocess
 import sys
 import tempfile

@@ -10,7 +10,8 @@
 
 namespace fusec {
 
-// Several errors as one exception. Code that catches it as Error sees the first one, whose hint counts the others.
+// Several errors, thrown as one exception. Code that catches Error sees the first one. Its hint says how many more
+// there are.
 class SeveralErrors : public Error {
  public:
   explicit SeveralErrors(std::vector<Error> all)

@@ -123,14 +123,18 @@ class CompilationRun {
     const LaunchPlan* launch = needs_source() || wants_table() ? launch_plan() : nullptr;
     result.summary =
         summarize(planned_, launch, compared_ ? &*compared_ : nullptr, file_nodes_, pipeline_->options().target);
-    if (needs_source())
-      result.memory =
-          fmt::format("workspace: {} bytes are alive at once, no plan needs less; prepared: {} bytes in {} steps",
-                      value_at_hint(generated_.launch.live_bytes, planned_.graph.symbols),
-                      value_at_hint(generated_.launch.prepared_bytes, planned_.graph.symbols),
-                      generated_.launch.prepare_steps.size());
     result.messages = messages_;
     result.proven = proven_;
+  }
+
+  // What --stats says of memory; "" without source.
+  std::string memory_text() const {
+    if (!needs_source()) return "";
+    const Symbols& symbols = planned_.graph.symbols;
+    return fmt::format("workspace: {} bytes are alive at once, no plan needs less; prepared: {} bytes in {} steps",
+                       value_at_hint(generated_.launch.live_bytes, symbols),
+                       value_at_hint(generated_.launch.prepared_bytes, symbols),
+                       generated_.launch.prepare_steps.size());
   }
 
   // Writes the outputs and the summary.
@@ -388,7 +392,7 @@ class CompilationRun {
       if (a_.compile.quiet && !tells_times && std::ranges::none_of(messages_, is_warning)) return;
       Outcome outcome{.seconds = seconds, .proven = result.proven, .was_kept = was_kept};
       if (tells_times) outcome.times = pipeline_->times();
-      if (a_.stats) outcome.memory = result.memory;
+      if (a_.stats) outcome.memory = memory_text();
       for (const auto& [kind, text] : messages_) outcome.warnings.push_back(text);
       for (const Emission& e : outputs_)
         if (e.path != "-") outcome.wrote.emplace_back(e.kind, e.path);
@@ -400,7 +404,7 @@ class CompilationRun {
     const std::string line = fmt::format("{} ({}, {}, {:.0f} ms{})", summary_line(summary), summary.strategy,
                                          summary.arch, seconds * 1e3, was_kept ? ", kept in the compile cache" : "");
     print_message("{}\n", folded(line, columns));
-    if (a_.stats && !result.memory.empty()) print_message("{}\n", result.memory);
+    if (a_.stats && needs_source()) print_message("{}\n", memory_text());
     const SummaryStyle style{.width = terminal_width(),
                              .line_width = columns,
                              .rows = a_.compile.verbose ? 0 : SummaryStyle{}.rows,

@@ -106,9 +106,8 @@ std::optional<KeptResult> find_result(const CompileCache& cache, const std::stri
   try {
     const nlohmann::json about = nlohmann::json::parse(parts->front());
     about.at("summary").get_to(result.summary);
-    about.at("memory").get_to(result.memory);
     about.at("messages").get_to(result.messages);
-    about.at("proven").get_to(result.proven);
+    result.proven = true;  // no other result is kept
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
@@ -117,8 +116,7 @@ std::optional<KeptResult> find_result(const CompileCache& cache, const std::stri
 }
 
 void keep_result(CompileCache& cache, const std::string& key, const KeptResult& result) {
-  const nlohmann::json about = {
-      {"summary", result.summary}, {"memory", result.memory}, {"messages", result.messages}, {"proven", result.proven}};
+  const nlohmann::json about = {{"summary", result.summary}, {"messages", result.messages}};
   const std::string text = about.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
   std::vector<std::string_view> parts = {text};
   parts.insert(parts.end(), result.contents.begin(), result.contents.end());

@@ -17,7 +17,6 @@ struct KeptResult {
   enum class Message { kWarning, kNote };
   std::vector<std::string> contents;  // by output of the command line
   Summary summary;
-  std::string memory;  // the line of --stats about it
   std::vector<std::pair<Message, std::string>> messages;
   bool proven = false;  // compiled by NVRTC
 };

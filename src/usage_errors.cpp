@@ -1,6 +1,7 @@
 #include "usage_errors.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -48,7 +49,7 @@ Error further_word(const CLI::App& app, const std::string& word) {
   if (first == "help")
     return {ErrorKind::kUsage, Error::Parts{.what = "no such command",
                                             .found = in_quotes(word),
-                                            .expected = "one of diff, view, cache, doctor",
+                                            .expected = fmt::format("one of {}", fmt::join(kCommands, ", ")),
                                             .hint = did_you_mean(word, kCommands)}};
   std::string hint;
   std::error_code none;
@@ -87,10 +88,6 @@ Error wrong_value(const CLI::Option& option) {
 }
 
 }  // namespace
-
-std::span<const std::string_view> commands() {
-  return kCommands;
-}
 
 bool is_command(std::string_view word) {
   return std::ranges::find(kCommands, word) != std::end(kCommands);

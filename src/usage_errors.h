@@ -1,7 +1,6 @@
 // Errors of the command line in the project's words: what CLI11 refuses as an Error with parts.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,10 +14,7 @@ class ParseError;
 
 namespace fusec {
 
-// The first words of `fusec` that are no model: "diff", "doctor".
-std::span<const std::string_view> commands();
-
-// Whether `word` is one of them.
+// Whether `word` is a command of fusec, as "diff" or "doctor", and no model.
 bool is_command(std::string_view word);
 
 Error usage_error(const CLI::App& app, const CLI::ParseError& error);

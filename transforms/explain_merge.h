@@ -3,8 +3,8 @@
 // lowering, so it is asked again here, with an output less, or without the node that is suspected.
 //
 //     {norm} ──▶ {linear}, not_one_kernel     blocked by linear, which needs the norm's results stored;
-//                                             "nothing that you can set: "linear" would have to be elemwise (it is
-//                                             ...)"
+//                                             "nothing that you can set: "linear" would have to be
+//                                             elemwise (it is ...)"
 //     {a} ──▶ {c}, closes_cycle               blocked by b, of a third group: a ──▶ b ──▶ c
 #pragma once
 

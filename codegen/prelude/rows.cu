@@ -136,7 +136,9 @@ __device__ __forceinline__ Words<kCount> words_of_tile(const unsigned* tile, int
 //@ part running_exponentials : exp_fast nan_max
 // Of the elements so far the greatest, and the sum of their exponentials below it.
 struct RunningExponentials {
-  float greatest = -1.0e38f * 10.0f, sum = 0.0f;
+  // Minus infinity. It is no intrinsic: nvcc compiles member initializers for the host as well.
+  float greatest = -1.0e38f * 10.0f;
+  float sum = 0.0f;
   // What is subtracted before exponentials: a finite number, so that infinite elements are not subtracted from
   // themselves. NaN is in the sum as soon as it is the greatest.
   __device__ __forceinline__ static float shift_of(float x) {

@@ -83,7 +83,7 @@ FUSEC_API fusec_status fusec_options_new(fusec_options** options, fusec_error** 
 // ("no-fuse", "symbol") gets one value more, any other is replaced.
 FUSEC_API fusec_status fusec_options_set(fusec_options* options, const char* name, const char* value,
                                          fusec_error** error);
-// Patterns as a pattern file has them (docs/patterns.md), beside those of option "patterns", which names files.
+// Adds patterns, written as in a pattern file (docs/patterns.md). The option "patterns" names files; these come on top.
 FUSEC_API fusec_status fusec_options_add_patterns(fusec_options* options, const char* text, fusec_error** error);
 // Compile with this (edited) product "plan", as option "plan" does with a file.
 FUSEC_API fusec_status fusec_options_set_plan(fusec_options* options, const char* text, fusec_error** error);
@@ -259,7 +259,8 @@ FUSEC_API fusec_status fusec_module_argument(const fusec_module* module, size_t 
                                              fusec_error** error);
 FUSEC_API fusec_status fusec_module_result(const fusec_module* module, size_t index, fusec_declaration* declaration,
                                            fusec_error** error);
-// The shape of a result for these arguments, of which dtypes and shapes count. `shape` has room for the declared rank.
+// The shape of a result for these arguments; only their dtypes and shapes are read. `shape` has room for the declared
+// rank.
 FUSEC_API fusec_status fusec_module_result_shape(const fusec_module* module, const fusec_tensor* arguments,
                                                  size_t argument_count, size_t index, int64_t* shape,
                                                  fusec_error** error);
