@@ -238,6 +238,16 @@ class Forming {
       for (int& d : place) d = d == kUnitDim ? kUnitDim : dims[static_cast<std::size_t>(d)];
     }
     unit.space = v;
+    unit.rows = rows_in_space(unit, unit.rows, dims);
+  }
+
+  // Rows by dimension of a value, as rows by dimension of the unit's space.
+  std::vector<bool> rows_in_space(const KernelUnit& unit, const std::vector<bool>& rows,
+                                  const DimsInSpace& dims) const {
+    std::vector<bool> mapped(graph_.tensor(unit.space).shape.size(), false);
+    for (std::size_t d = 0; d < rows.size(); ++d)
+      if (rows[d] && dims[d] != kUnitDim) mapped[static_cast<std::size_t>(dims[d])] = true;
+    return mapped;
   }
 
   bool reads_are_simple(ValueId v, const KernelUnit& unit, const Inlined& mine) const {
@@ -284,7 +294,8 @@ class Forming {
     unit.vector_contraction = unit.vector_contraction || mine.vector_contraction;
     if (mine.reduces) {
       unit.reduces = true;
-      unit.rows = mine.rows;
+      const auto place = unit.smaller.find(v);
+      unit.rows = place == unit.smaller.end() ? mine.rows : rows_in_space(unit, mine.rows, place->second);
     }
     return true;
   }

@@ -2,7 +2,9 @@
 // expressions grow with their number and no faster.
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "analysis/lowering/shared_space.h"
 #include "ir/text.h"
@@ -41,6 +43,22 @@ return shares, greatest
   REQUIRE(units.size() == 1);
   CHECK(form_of(units[0].kernel).form == KernelForm::kRowReduction);
   CHECK(is_rows_throughout(units[0].kernel));
+}
+
+// The least of all rows' maxima has fewer dimensions than the kernel's iteration space.
+TEST_CASE("row chains: a maximum of maxima that is spread over the rows again") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float32[5, 5]
+input y: float32[5, 5]
+rows: float32[5] = amax(x, dim=[1])
+all: float32[] = amax(rows, dim=[0])
+least: float32[5, 5] = minimum(all, y)
+return least, all
+)");
+  std::vector<ValueId> stored;
+  for (const LoweredUnit& unit : kernels_of(graph))
+    for (const KernelOutput& output : unit.kernel.outputs) stored.push_back(output.value);
+  for (const ValueId v : graph.outputs) CHECK(std::ranges::find(stored, v) != stored.end());
 }
 
 // What an element is asked for under is no condition on the row that its norm reduces: it would name that row's places.
