@@ -33,7 +33,8 @@ BEYOND_A_SCHEMA = re.compile("|".join([
     "last dimension", "channels", "more groups", "number of (repeats|chunks|paddings|elements)", "size of a piece",
     "normalized_shape", "dilation of an average", "align_corners with mode", "a divisor of zero", "an empty dimension",
     "padding is at most", "does not promote", "no common dtype", "is positive", "has elements", "no index", "kind of",
-    "integers? dimension", "more indices", "is no larger", "range of a dimension", "a negative power"]))
+    "integers? dimension", "more indices", "is no larger", "range of a dimension", "a negative power",
+    "clamp without bounds"]))
 STRUCTURAL = re.compile(r": (unknown (key|op|dtype|pattern kind|attribute of \w+)|missing (key|attribute of \w+)): ")
 
 
