@@ -147,7 +147,7 @@ namespace {
 const UniqueNames& fixed_names() {
   static const UniqueNames names = [] {
     UniqueNames fixed;
-    for (const std::string& name : prelude_names()) fixed.take(name);
+    for (const std::string_view name : prelude_names()) fixed.take(name);
     for (const char* name : {"warp", "warp_lane", "warp_row", "warp_column", "group", "group_lane", "dynamic_shared",
                              "thread_row", "thread_column", "tile_item"})
       fixed.take(name);

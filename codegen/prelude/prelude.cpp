@@ -1,6 +1,7 @@
 #include "codegen/prelude/prelude.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "codegen/prelude/warpgroup_multiplies.h"
@@ -66,8 +67,16 @@ std::size_t part_named(std::string_view name) {
   throw InternalError("the prelude has no part named " + std::string(name));
 }
 
+// 200 KB are read at each start, so characters are looked up.
+constexpr std::array<bool, 256> kIdentifierChars = [] {
+  std::array<bool, 256> known{};
+  for (const char c : std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"))
+    known[static_cast<unsigned char>(c)] = true;
+  return known;
+}();
+
 bool is_identifier_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+  return kIdentifierChars[static_cast<unsigned char>(c)];
 }
 
 }  // namespace
@@ -102,30 +111,29 @@ std::string prelude_text(const std::set<std::string>& wanted) {
   return text;
 }
 
-const std::set<std::string, std::less<>>& prelude_names() {
+std::vector<std::string_view> prelude_names() {
   // Names are words before a parenthesis, or after "using" or "struct". Calls match too, which reserves a few names too
   // many.
-  static const std::set<std::string, std::less<>> names = [] {
-    std::set<std::string, std::less<>> found;
-    for (const Part& part : all_parts()) {
-      const std::string_view text = part.text;
-      for (std::size_t at = 0; at < text.size();) {
-        if (!is_identifier_char(text[at])) {
-          ++at;
-          continue;
-        }
-        std::size_t end = at;
-        while (end < text.size() && is_identifier_char(text[end])) ++end;
-        const std::string_view before = text.substr(0, at);
-        const bool defined =
-            (end < text.size() && text[end] == '(') || before.ends_with("using ") || before.ends_with("struct ");
-        if (defined && end - at > 1) found.emplace(text.substr(at, end - at));
-        at = end;
+  static const std::vector<std::string> generated = warpgroup_functions();
+  std::vector<std::string_view> names(generated.begin(), generated.end());
+  for (const Part& part : all_parts()) {
+    const std::string_view text = part.text;
+    for (std::size_t at = 0; at < text.size();) {
+      if (!is_identifier_char(text[at])) {
+        ++at;
+        continue;
       }
+      std::size_t end = at + 1;
+      while (end < text.size() && is_identifier_char(text[end])) ++end;
+      const std::string_view before = text.substr(0, at);
+      const bool defined =
+          (end < text.size() && text[end] == '(') || before.ends_with("using ") || before.ends_with("struct ");
+      if (defined && end - at > 1) names.push_back(text.substr(at, end - at));
+      at = end;
     }
-    for (std::string& name : warpgroup_functions()) found.insert(std::move(name));
-    return found;
-  }();
+  }
+  std::ranges::sort(names);
+  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 

@@ -16,7 +16,7 @@ std::span<const std::string_view> prelude_files();
 // The text of these parts and of everything they need, in a fixed order. Throws InternalError for an unknown part.
 std::string prelude_text(const std::set<std::string>& parts);
 
-// All functions and types that the parts define. A kernel's name must not hide one of them.
-const std::set<std::string, std::less<>>& prelude_names();
+// All functions and types that the parts define, sorted. A kernel's name must not hide one of them.
+std::vector<std::string_view> prelude_names();
 
 }  // namespace fusec
