@@ -31,10 +31,12 @@
 //   (relu(x) | gelu(x))    alternatives, tried in order
 #pragma once
 
-#include <algorithm>
+#include <deque>
 #include <functional>
 #include <memory>
+#include <memory_resource>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -72,63 +74,61 @@ struct PatternAttribute {
 
 struct PatternTerm;
 
-// The terms inside a term. They are immutable and shared by copies (the argument of a form may occur several times).
+// The terms inside a term, in a PatternMemory. Copies share them (the argument of a form may occur several times).
 class PatternTerms {
  public:
   PatternTerms() = default;
-  explicit PatternTerms(std::vector<PatternTerm> terms);
 
-  const PatternTerm* begin() const;
+  const PatternTerm* begin() const { return begin_; }
   const PatternTerm* end() const;
-  std::size_t size() const;
-  bool empty() const { return size() == 0; }
+  std::size_t size() const { return size_; }
+  bool empty() const { return size_ == 0; }
   const PatternTerm& operator[](std::size_t i) const;
-  const PatternTerm& front() const;
+  const PatternTerm& front() const { return *begin_; }
   // The number of terms including nested ones. A shared term counts each time.
   std::size_t count_in_all() const { return count_in_all_; }
   std::size_t depth() const { return depth_; }  // 1 + the greatest depth inside
 
  private:
-  std::shared_ptr<const std::vector<PatternTerm>> terms_;
-  std::size_t count_in_all_ = 0, depth_ = 0;
+  friend class PatternMemory;
+  const PatternTerm* begin_ = nullptr;
+  std::uint32_t size_ = 0, depth_ = 0;
+  std::size_t count_in_all_ = 0;
 };
 
 struct PatternTerm {
   enum class Kind : std::uint8_t { kAny, kName, kNumber, kNode, kAlternatives, kThrough, kChain };
   Kind kind = Kind::kAny;
-  std::uint32_t name = kNoName;  // the name itself (kName), or the name of this part
   bool may_be_absent = false;    // "bias?"
+  bool exact = true;             // kNumber: written as a whole number
+  std::uint32_t name = kNoName;  // the name itself (kName), or the name of this part
   double number = 0;
-  bool exact = true;  // kNumber: written as a whole number
-  std::string op;     // kNode: an op, or a class of ops such as "view"
+  std::string_view op;  // kNode: an op, or a class of ops such as "view"
   std::optional<std::uint32_t> output;
   PatternTerms operands;  // of kNode and kAlternatives; of kThrough and kChain the one inner term
-  std::vector<PatternAttribute> attributes;
+  std::span<const PatternAttribute> attributes;
   std::size_t token = 0;  // the parser's token, for errors; 0 if the term was not parsed
 };
 
-inline PatternTerms::PatternTerms(std::vector<PatternTerm> terms) {
-  for (const PatternTerm& term : terms) {
-    count_in_all_ += 1 + term.operands.count_in_all();
-    depth_ = std::max(depth_, 1 + term.operands.depth());
-  }
-  terms_ = std::make_shared<const std::vector<PatternTerm>>(std::move(terms));
-}
-inline const PatternTerm* PatternTerms::begin() const {
-  return terms_ ? terms_->data() : nullptr;
-}
 inline const PatternTerm* PatternTerms::end() const {
-  return begin() + size();
-}
-inline std::size_t PatternTerms::size() const {
-  return terms_ ? terms_->size() : 0;
+  return begin_ + size_;
 }
 inline const PatternTerm& PatternTerms::operator[](std::size_t i) const {
-  return (*terms_)[i];
+  return begin_[i];
 }
-inline const PatternTerm& PatternTerms::front() const {
-  return terms_->front();
-}
+
+// Owns what the terms of a file's patterns refer to. Terms have no destructors, since 2,000 of them are made at each
+// start.
+class PatternMemory {
+ public:
+  PatternTerms keep(std::span<const PatternTerm> terms);
+  std::span<const PatternAttribute> keep(std::vector<PatternAttribute> attributes);
+  std::string_view keep(std::string_view word);
+
+ private:
+  std::pmr::monotonic_buffer_resource memory_{std::size_t{1} << 15};
+  std::deque<std::vector<PatternAttribute>> attributes_;
+};
 
 // "dtype(x, float16, bfloat16)", "not same_shape(a, b)".
 struct PatternCondition {
@@ -186,6 +186,7 @@ struct FusionPattern {
   std::string name;     // with its backend: "fusec.swiglu", "cublaslt.matmul_bias"
   std::string summary;  // one sentence
   int priority = 0;     // higher priorities are tried first; equal ones in the order of declaration
+  std::shared_ptr<const PatternMemory> memory;  // of `match` and `replacement`
   PatternTerm match;
   std::vector<std::string> names;  // by number
   std::vector<PatternCondition> conditions;

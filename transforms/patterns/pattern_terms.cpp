@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 
 #include "ir/budget.h"
@@ -15,14 +16,6 @@ using Kind = PatternTerm::Kind;
 
 constexpr std::size_t kLongestPattern = 20000;  // terms after the expansion of forms
 constexpr std::size_t kDeepestPattern = 200;
-
-PatternTerm around(Kind kind, PatternTerm inner) {
-  PatternTerm term{.kind = kind};
-  std::vector<PatternTerm> one;
-  one.push_back(std::move(inner));
-  term.operands = PatternTerms(std::move(one));
-  return term;
-}
 
 bool begins_with_node(const PatternTerm& t) {
   if (t.kind == Kind::kAlternatives) return std::ranges::all_of(t.operands, begins_with_node);
@@ -53,6 +46,12 @@ struct PatternTermReader::Deeper {
   ~Deeper() { --reader_.depth_; }
   PatternTermReader& reader_;
 };
+
+PatternTerm PatternTermReader::around(Kind kind, const PatternTerm& inner) {
+  PatternTerm term{.kind = kind};
+  term.operands = memory_.keep(std::span(&inner, 1));
+  return term;
+}
 
 void PatternTermReader::too_deep(std::size_t token) const {
   cursor_.fail(token, "terms inside of terms, too deep");
@@ -102,10 +101,9 @@ PatternTerm PatternTermReader::alternatives() {
   if (!cursor_.is_sign('|')) return first;
   PatternTerm all{.kind = Kind::kAlternatives};
   all.token = first.token;
-  std::vector<PatternTerm> each;
-  each.push_back(std::move(first));
+  std::vector<PatternTerm> each = {first};
   while (cursor_.take('|')) each.push_back(alternative());
-  all.operands = PatternTerms(std::move(each));
+  all.operands = memory_.keep(each);
   return all;
 }
 
@@ -126,7 +124,7 @@ PatternTerm PatternTermReader::alternative() {
     return term;
   }
   // A term with a name gets a second name from a term around it.
-  PatternTerm named = around(Kind::kAlternatives, std::move(term));
+  PatternTerm named = around(Kind::kAlternatives, term);
   named.name = name;
   named.token = term_token;
   return named;
@@ -136,7 +134,7 @@ PatternTerm PatternTermReader::primary() {
   if (cursor_.take('(')) {
     PatternTerm inner = alternatives();
     cursor_.demand(')');
-    return optional_of(std::move(inner));
+    return optional_of(inner);
   }
   if (cursor_.take('~')) return around(Kind::kThrough, alternative());
   if (cursor_.is_number()) {
@@ -164,18 +162,14 @@ PatternTerm PatternTermReader::shared(const PatternTerm& term, std::size_t token
 }
 
 // Parses the "?" of "cast(x)?": the node, or else its first operand.
-PatternTerm PatternTermReader::optional_of(PatternTerm term) {
+PatternTerm PatternTermReader::optional_of(const PatternTerm& term) {
   if (!cursor_.is_sign('?')) return term;
   const std::size_t token = cursor_.at();
   cursor_.take('?');
   const bool is_node = term.kind == Kind::kNode || term.kind == Kind::kChain;
   if (!is_node || term.operands.empty()) cursor_.fail(token, "only a node with an operand may be absent", "cast(x)?");
   PatternTerm either{.kind = Kind::kAlternatives};
-  PatternTerm operand = term.operands.front();
-  std::vector<PatternTerm> both;
-  both.push_back(std::move(term));
-  both.push_back(std::move(operand));
-  either.operands = PatternTerms(std::move(both));
+  either.operands = memory_.keep(std::array{term, term.operands.front()});
   return either;
 }
 
@@ -187,13 +181,13 @@ PatternTerm PatternTermReader::call(std::string_view word, std::size_t token) {
   const bool is_class =
       (word == "view" || word == "permutation" || word == "transposed" || word == "piece") && !replacing_;
   if (!op && !is_class && (word.find('.') == std::string_view::npos || replacing_)) no_op(word, token);
-  PatternTerm term{.kind = Kind::kNode, .op = std::string(word)};
+  PatternTerm term{.kind = Kind::kNode, .op = op ? std::string_view(op->name) : memory_.keep(word)};
   read_operands(term, is_class ? nullptr : op, token);
   if (cursor_.is_sign('.') && cursor_.is_number(1)) {
     cursor_.take('.');
     term.output = static_cast<std::uint32_t>(cursor_.whole_number());
   }
-  return optional_of(std::move(term));
+  return optional_of(term);
 }
 
 void PatternTermReader::no_op(std::string_view word, std::size_t token) const {
@@ -206,6 +200,7 @@ void PatternTermReader::no_op(std::string_view word, std::size_t token) const {
 // Parses operands and then attributes, up to the closing parenthesis.
 void PatternTermReader::read_operands(PatternTerm& term, const OpDef* op, std::size_t token) {
   std::vector<PatternTerm> operands;
+  std::vector<PatternAttribute> attributes;
   if (op) operands.reserve(op->operands.size());
   bool first = true;
   while (!cursor_.take(')')) {
@@ -213,10 +208,10 @@ void PatternTermReader::read_operands(PatternTerm& term, const OpDef* op, std::s
     if (!first) cursor_.demand(',');
     first = false;
     if (cursor_.is_word() && cursor_.is_sign('=', 1)) {
-      term.attributes.push_back(attribute(op));
+      attributes.push_back(attribute(op));
       continue;
     }
-    if (!term.attributes.empty()) cursor_.unexpected("an attribute");
+    if (!attributes.empty()) cursor_.unexpected("an attribute");
     if (op && takes_no_more(*op, operands.size()))
       cursor_.fail(cursor_.at(), fmt::format("{} has no operand {}", op->name, operands.size() + 1),
                    op->operands.empty() ? "no operands" : fmt::format("at most {}", fmt::join(op->operands, ", ")));
@@ -227,14 +222,15 @@ void PatternTermReader::read_operands(PatternTerm& term, const OpDef* op, std::s
       cursor_.fail(token, fmt::format("{} has an operand {} that is never absent", op->name, *missing),
                    fmt::format("{}({})", op->name, fmt::join(op->operands, ", ")), "_ is any value");
   }
-  if (!operands.empty()) term.operands = PatternTerms(std::move(operands));
+  term.operands = memory_.keep(operands);
+  term.attributes = memory_.keep(std::move(attributes));
 }
 
 // known(...) is computed at compile time. folded(...) is computed at compile time, or else by M_prepare.
 PatternTerm PatternTermReader::known(std::string_view word) {
   const std::size_t token = cursor_.at();
   PatternTerm term = around(Kind::kNode, alternative());
-  term.op = word;
+  term.op = memory_.keep(word);
   cursor_.demand(')');
   if (term.operands.front().kind != Kind::kNode)
     cursor_.fail(token, fmt::format("what is {} is no node", word), "an op");
@@ -248,7 +244,7 @@ PatternTerm PatternTermReader::chain() {
   if (!begins_with_node(term.operands.front()))
     cursor_.fail(token, "a chain does not begin with a node", "an op and its operands");
   cursor_.demand(')');
-  return optional_of(std::move(term));
+  return optional_of(term);
 }
 
 // The terms of a form, with these arguments in place of its parameters and with new own names.
@@ -266,8 +262,7 @@ class PatternTermReader::Expansion {
     PatternTerm term = t;
     if (t.name != kNoName) term.name = name(t.name, t.token);
     term.operands = of(t.operands);
-    for (PatternAttribute& attribute : term.attributes)
-      if (attribute.bound != kNoName) attribute.bound = name(attribute.bound, t.token);
+    term.attributes = of(t.attributes, t.token);
     // "g: x" names the argument itself if it has no name.
     if (t.kind != Kind::kAlternatives || t.operands.size() != 1) return term;
     PatternTerm inner = term.operands.front();
@@ -283,9 +278,18 @@ class PatternTermReader::Expansion {
     std::vector<PatternTerm> each;
     each.reserve(terms.size());
     for (const PatternTerm& t : terms) each.push_back(of(t));
-    PatternTerms result(std::move(each));
+    const PatternTerms result = reader_.memory_.keep(each);
     if (may_share_) made_.emplace(terms.begin(), result);
     return result;
+  }
+
+  std::span<const PatternAttribute> of(std::span<const PatternAttribute> attributes, std::size_t token) {
+    const auto is_bound = [](const PatternAttribute& a) { return a.bound != kNoName; };
+    if (std::ranges::none_of(attributes, is_bound)) return attributes;
+    std::vector<PatternAttribute> each(attributes.begin(), attributes.end());
+    for (PatternAttribute& attribute : each)
+      if (is_bound(attribute)) attribute.bound = name(attribute.bound, token);
+    return reader_.memory_.keep(std::move(each));
   }
 
   std::uint32_t name(std::uint32_t number, std::size_t token) {

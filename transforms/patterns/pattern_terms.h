@@ -18,7 +18,8 @@ namespace fusec {
 
 class PatternTermReader {
  public:
-  explicit PatternTermReader(PatternCursor& cursor) : cursor_(cursor) {}
+  // Terms are kept in `memory`.
+  PatternTermReader(PatternCursor& cursor, PatternMemory& memory) : cursor_(cursor), memory_(memory) {}
 
   // Parses a form after "define". Later terms of the file may use it.
   void read_form();
@@ -51,8 +52,9 @@ class PatternTermReader {
   PatternTerm alternatives();
   PatternTerm alternative();
   PatternTerm primary();
+  PatternTerm around(PatternTerm::Kind kind, const PatternTerm& inner);
   PatternTerm shared(const PatternTerm& term, std::size_t token);
-  PatternTerm optional_of(PatternTerm term);
+  PatternTerm optional_of(const PatternTerm& term);
   PatternTerm call(std::string_view word, std::size_t token);
   void read_operands(PatternTerm& term, const OpDef* op, std::size_t token);
   PatternTerm known(std::string_view word);
@@ -74,6 +76,7 @@ class PatternTermReader {
   static bool are_same(const Arguments& a, const Arguments& b);
 
   PatternCursor& cursor_;
+  PatternMemory& memory_;
   std::map<std::string_view, Form> forms_;
   std::vector<std::string>* names_ = nullptr;  // names of the current pattern
   // Expansions of forms without own names in this pattern. The same arguments give the same term, which is shared.

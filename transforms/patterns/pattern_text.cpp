@@ -28,7 +28,8 @@ const PatternTerm* find_term(const PatternTerm& t, const IsIt& is_it) {
 // Parses the declarations of a file, clause by clause.
 class PatternReader {
  public:
-  PatternReader(std::string_view text, const std::string& file) : file_(file), cursor_(text, file), terms_(cursor_) {}
+  PatternReader(std::string_view text, const std::string& file)
+      : file_(file), cursor_(text, file), terms_(cursor_, *memory_) {}
 
   std::vector<FusionPattern> run() {
     while (!cursor_.is_end()) {
@@ -53,6 +54,7 @@ class PatternReader {
     current_ = &result;
     met_ = {};
     result.file = file_;
+    result.memory = memory_;
     terms_.begin_pattern(result.names);
     header();
     while (!cursor_.is_end() && !(cursor_.is_word() && starts_declaration(cursor_.peek().text))) clause();
@@ -229,6 +231,7 @@ class PatternReader {
 
   const std::string& file_;
   PatternCursor cursor_;
+  const std::shared_ptr<PatternMemory> memory_ = std::make_shared<PatternMemory>();
   PatternTermReader terms_;
   std::vector<FusionPattern> patterns_;
   FusionPattern* current_ = nullptr;
