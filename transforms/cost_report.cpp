@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
+#include <utility>
 
+#include "analysis/group_signature.h"
 #include "ir/spelling.h"
 #include "schedule/form_memory.h"
 #include "schedule/lowering/cublaslt_call_cost.h"
@@ -161,28 +164,58 @@ class CostReportWriter {
   std::string text_;
 };
 
-Prediction predict_group(const Graph& graph, const FusionPlan& plan, GroupId g, const GroupInterface& interface,
-                         const Target& target, const Numerics& numerics, FormMemory* forms) {
-  const FusionGroup& group = plan.groups[g];
-  if (group.prepared) return {};  // runs in M_prepare, not at each launch
-  const std::vector<NodeId> list(group.nodes.begin(), group.nodes.end());
-  if (group.code == GroupCode::kCublasLt)
-    if (const auto call = find_cublaslt_call(graph, list, interface.outputs, target, false).call)
-      return predict(graph, *call, target);
-  return predict(graph, list, interface.outputs, plan.strategy == Strategy::kFull, target, numerics, forms);
-}
+// Predicts the groups of a plan. Groups of one signature are predicted once.
+class GroupPredictor {
+ public:
+  GroupPredictor(const Graph& graph, const FusionPlan& plan, const Target& target, const Numerics& numerics,
+                 FormMemory& forms)
+      : graph_(graph),
+        plan_(plan),
+        target_(target),
+        numerics_(numerics),
+        forms_(forms),
+        interfaces_(group_interfaces(graph, plan)),
+        signatures_(graph) {}
+
+  Prediction of(GroupId g) {
+    const FusionGroup& group = plan_.groups[g];
+    if (group.prepared) return {};  // runs in M_prepare, not at each launch
+    GroupKey key = signatures_.of(group.nodes, interfaces_[g].outputs);
+    key.push_back(static_cast<std::uint64_t>(group.code));
+    if (const auto found = known_.find(key); found != known_.end()) return found->second;
+    return known_.emplace(std::move(key), predicted(group, interfaces_[g].outputs)).first->second;
+  }
+
+ private:
+  Prediction predicted(const FusionGroup& group, const std::vector<ValueId>& outputs) {
+    const std::vector<NodeId> nodes(group.nodes.begin(), group.nodes.end());
+    if (group.code == GroupCode::kCublasLt)
+      if (const auto call = find_cublaslt_call(graph_, nodes, outputs, target_, false).call)
+        return predict(graph_, *call, target_);
+    return predict(graph_, nodes, outputs, plan_.strategy == Strategy::kFull, target_, numerics_, &forms_);
+  }
+
+  const Graph& graph_;
+  const FusionPlan& plan_;
+  const Target& target_;
+  const Numerics& numerics_;
+  FormMemory& forms_;
+  const std::vector<GroupInterface> interfaces_;
+  GroupSignatures signatures_;
+  std::unordered_map<GroupKey, Prediction, GroupKeyHash> known_;
+};
 
 }  // namespace
 
 std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target,
                                        const Numerics& numerics) {
-  const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
-  NodeWork work(graph);
   FormMemory forms;
+  GroupPredictor predictor(graph, plan, target, numerics, forms);
+  NodeWork work(graph);
   std::vector<Prediction> predictions;
   predictions.reserve(plan.groups.size());
   for (GroupId g = 0; g < plan.groups.size(); ++g) {
-    predictions.push_back(predict_group(graph, plan, g, interfaces[g], target, numerics, &forms));
+    predictions.push_back(predictor.of(g));
     if (plan.groups[g].prepared) continue;
     // Count operations by the nodes' formulas, as the partition report does.
     predictions.back().flops = 0;
@@ -192,11 +225,10 @@ std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& pla
 }
 
 double seconds_of_groups(const Graph& graph, const FusionPlan& plan, const Target& target, const Numerics& numerics,
-                         double enough, FormMemory* forms) {
-  const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
+                         FormMemory& forms, double enough) {
+  GroupPredictor predictor(graph, plan, target, numerics, forms);
   double seconds = 0;
-  for (GroupId g = 0; g < plan.groups.size() && seconds < enough; ++g)
-    seconds += predict_group(graph, plan, g, interfaces[g], target, numerics, forms).total;
+  for (GroupId g = 0; g < plan.groups.size() && seconds < enough; ++g) seconds += predictor.of(g).total;
   return seconds;
 }
 

@@ -23,7 +23,7 @@ Prediction sum_of(const std::vector<Prediction>& parts);
 // sum_of(predict_groups(...)).total in seconds, without counting operations. Stops early once the sum reaches `enough`;
 // the result is then at least `enough` but may be too small.
 double seconds_of_groups(const Graph& graph, const FusionPlan& plan, const Target& target, const Numerics& numerics,
-                         double enough = std::numeric_limits<double>::infinity(), FormMemory* forms = nullptr);
+                         FormMemory& forms, double enough = std::numeric_limits<double>::infinity());
 
 struct CostReportContext {
   const PartitionReportContext& nodes;

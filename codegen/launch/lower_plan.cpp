@@ -5,14 +5,13 @@
 #include <set>
 
 #include "codegen/dispatch/special.h"
+#include "codegen/launch/group_launches.h"
 #include "codegen/launch/kernel_generator.h"
 #include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/fusion_plan.h"
 #include "ir/tuple_field.h"
 #include "ir/type.h"
-#include "schedule/lowering/cross_row_reduction.h"
-#include "schedule/lowering/horizontal_fusion.h"
 #include "schedule/lowering/lower_group.h"
 
 namespace fusec {
@@ -24,8 +23,8 @@ class PlanLowering {
       : graph_(graph),
         target_(target),
         options_(options),
-        forms_(forms),
-        generator_(graph, target, options, forms, plan_) {
+        generator_(graph, target, options, forms, plan_),
+        launches_(graph, target, options, forms, generator_) {
     plan_.storage_of.resize(graph.value_count());
     for (ValueId v = 0; v < graph.value_count(); ++v) plan_.storage_of[v] = v;
     plan_.numerics = requested_numerics(options);
@@ -36,17 +35,7 @@ class PlanLowering {
   // `together`: independent kernels share a launch.
   void add_group(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together) {
     plan_.groups.emplace_back();
-    std::vector<LoweredUnit> units = lower_group(graph_, nodes, outputs, options_.round_intermediates, &forms_);
-    set_numerics(units, options_.numerics);
-    if (!together) {
-      for (const LoweredUnit& unit : units) add_unit(unit);
-      return;
-    }
-    if (units.size() == 1) return add_unit(units[0]);
-    const FormsOfUnits forms = forms_of(units);
-    folded_ = cross_row_units(units, forms, graph_, target_);
-    for (const std::vector<std::uint32_t>& launch : launches_of(units, forms, folded_, graph_, target_))
-      add_launch(units, launch);
+    for (const GroupAction& action : launches_.of(nodes, outputs, together)) perform(action);
   }
 
   // A group that was planned as a cuBLASLt call, with only views before the product. It is lowered as an ordinary group
@@ -65,7 +54,7 @@ class PlanLowering {
                      .writes = writes_of(*answer.call),
                      .nodes = nodes};
     for (const ValueId v : step.writes) claim(v);
-    if (nothing_in(answer.call->d.value)) return;
+    if (has_no_elements(graph_, answer.call->d.value)) return;
     if (library_scratch_ == kNone) {
       library_scratch_ = static_cast<std::uint32_t>(plan_.scratch_bytes.size());
       plan_.scratch_bytes.push_back(step.parameters[0].size);
@@ -94,84 +83,19 @@ class PlanLowering {
  private:
   std::vector<LoweredStep>& steps() { return plan_.groups.back().steps; }
 
-  void add_unit(const LoweredUnit& unit) {
-    switch (unit.kind) {
-      case LoweredUnit::Kind::kKernel:
-        add_kernel(unit.kernel);
+  void perform(const GroupAction& action) {
+    switch (action.kind) {
+      case GroupAction::Kind::kLaunch:
+        for (const ValueId v : action.stores) claim(v);
+        if (action.launch.generated) launch_made(action.launch);
         break;
-      case LoweredUnit::Kind::kSpecial:
-        add_special(unit.node);
+      case GroupAction::Kind::kSpecial:
+        add_special(action.node);
         break;
-      case LoweredUnit::Kind::kAlias:
-        add_alias(unit.value, unit.of);
+      case GroupAction::Kind::kAlias:
+        add_alias(action.value, action.of);
         break;
     }
-  }
-
-  bool makes_nothing(const Kernel& kernel) const {
-    return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& o) { return nothing_in(o.value); });
-  }
-
-  // Tries one launch for all units, then two halves, and so on.
-  void add_launch(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
-    if (launch.size() == 1) return add_unit(units[launch[0]]);
-    if (const CrossRowUnits* const folded = folded_at(launch, 0); folded && folded->columns.size() + 1 == launch.size())
-      return add_folded(units, *folded);
-    if (add_joined(units, launch)) return;
-    add_launch(units, launch.first(launch.size() / 2));
-    add_launch(units, launch.subspan(launch.size() / 2));
-  }
-
-  // The cross-row reduction that consists of the launch's units from `at` on; null if there is none.
-  const CrossRowUnits* folded_at(std::span<const std::uint32_t> launch, std::size_t at) const {
-    const auto folded = std::ranges::find(folded_, launch[at], &CrossRowUnits::rows);
-    if (folded == folded_.end() || folded->columns.size() >= launch.size() - at) return nullptr;
-    return std::ranges::equal(folded->columns, launch.subspan(at + 1, folded->columns.size())) ? &*folded : nullptr;
-  }
-
-  // Launches a fused cross-row reduction alone. If its rows do not fit in registers, launches its kernels separately.
-  void add_folded(const std::vector<LoweredUnit>& units, const CrossRowUnits& folded) {
-    const GeneratedLaunch generated = generator_.folded(units, folded);
-    if (generated.is_none()) {
-      add_kernel(units[folded.rows].kernel);
-      for (const std::uint32_t u : folded.columns) add_kernel(units[u].kernel);
-      return;
-    }
-    claim_outputs(units[folded.rows].kernel);
-    claim_outputs(folded.cross_row.columns.kernel);
-    launch_made(generated);
-  }
-
-  // Fuses a launch's kernels into one; false if that is impossible.
-  bool add_joined(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) {
-    std::vector<const Kernel*> kernels;
-    for (const std::uint32_t u : launch)
-      if (!makes_nothing(units[u].kernel)) kernels.push_back(&units[u].kernel);
-    if (kernels.size() < 2) return false;
-    GeneratedLaunch generated = generator_.together(kernels);
-    if (generated.generated->too_much) return false;
-    if (generated.is_none()) {
-      const std::vector<LaunchPart> parts = parts_of(units, launch);
-      std::optional<GeneratedLaunch> fused_horizontally;
-      if (parts.size() > 1) fused_horizontally = generator_.fused_horizontally(units, parts);
-      if (!fused_horizontally) return false;
-      generated = *std::move(fused_horizontally);
-    }
-    for (const std::uint32_t u : launch) claim_outputs(units[u].kernel);
-    launch_made(generated);
-    return true;
-  }
-
-  std::vector<LaunchPart> parts_of(const std::vector<LoweredUnit>& units, std::span<const std::uint32_t> launch) const {
-    std::vector<LaunchPart> parts;
-    for (std::size_t at = 0; at < launch.size(); ++at) {
-      count_step();
-      const Kernel& kernel = units[launch[at]].kernel;
-      if (makes_nothing(kernel)) continue;
-      parts.push_back({&kernel, folded_at(launch, at)});
-      if (parts.back().folded) at += parts.back().folded->columns.size();
-    }
-    return parts;
   }
 
   void launch_made(const GeneratedLaunch& launched) {
@@ -181,16 +105,8 @@ class PlanLowering {
     launch(generated.kernels, instead, launched.nodes, generated.special);
   }
 
-  bool nothing_in(ValueId v) const {
-    const Shape& shape = graph_.tensor(v).shape;
-    return std::any_of(shape.begin(), shape.end(), [](const Dim& d) { return d.is(0); });
-  }
-
   void claim(ValueId v) {
     if (is_output_.contains(v)) claimed_.insert(plan_.storage_of[v]);
-  }
-  void claim_outputs(const Kernel& kernel) {
-    for (const KernelOutput& output : kernel.outputs) claim(output.value);
   }
 
   void add_alias(ValueId value, ValueId of) {
@@ -204,17 +120,12 @@ class PlanLowering {
       return;
     }
     claimed_.insert(value);
-    if (nothing_in(value)) return;
+    if (has_no_elements(graph_, value)) return;
     steps().push_back({.kind = LoweredStep::Kind::kCopy,
                        .parameters = {},
                        .reads = {of},
                        .writes = {value},
                        .nodes = {graph_.value(value).producer}});
-  }
-
-  void add_kernel(const Kernel& kernel) {
-    claim_outputs(kernel);
-    if (!makes_nothing(kernel)) launch_made(generator_.alone(kernel));
   }
 
   // Analysis accepts any custom op, but source needs the name of its launcher.
@@ -248,7 +159,7 @@ class PlanLowering {
       steps().push_back(std::move(step));
       return;
     }
-    if (nothing_in(node.first_output)) return;
+    if (has_no_elements(graph_, node.first_output)) return;
     launch(generator_.keep(special(graph_, id, target_)), {}, {id});
   }
 
@@ -305,13 +216,12 @@ class PlanLowering {
   const Graph& graph_;
   const Target& target_;
   const EmitOptions& options_;
-  FormMemory& forms_;
   LoweredPlan plan_;
   KernelGenerator generator_;  // makes the plan's kernels
+  GroupLaunches launches_;
   std::set<ValueId> is_output_;
   std::set<ValueId> claimed_;              // buffers that belong to an output
   std::set<ValueId> prepared_;             // computed before any launch
-  std::vector<CrossRowUnits> folded_;      // of the current group
   std::uint32_t library_scratch_ = kNone;  // shared by all calls, which run in order on one stream
 };
 

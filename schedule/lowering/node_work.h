@@ -1,5 +1,5 @@
 // The floating-point operations of each node's formula (analysis/kernel/formula_flops), with symbols at their hints.
-// Nodes that agree in op, attributes and types are counted once.
+// Nodes of one group signature are counted once.
 //
 //   linear [M, K] x [N, K]     2 M N K      a multiplication and an addition for every k
 //   silu [M, N]                3 M N        the sigmoid counts two, the multiplication one
@@ -7,9 +7,9 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
-#include <vector>
+#include <unordered_map>
 
+#include "analysis/group_signature.h"
 #include "ir/graph.h"
 
 namespace fusec {
@@ -17,15 +17,13 @@ namespace fusec {
 class NodeWork {
  public:
   explicit NodeWork(const Graph& graph);
-  ~NodeWork();
-  NodeWork(NodeWork&&) = delete;
   // Returns at most 2^63-1.
   std::int64_t flops(NodeId n);
 
  private:
-  struct Known;
   const Graph& graph_;
-  std::unique_ptr<Known> known_;  // by op, attributes and types
+  GroupSignatures signatures_;
+  std::unordered_map<GroupKey, std::int64_t, GroupKeyHash> known_;
 };
 
 }  // namespace fusec

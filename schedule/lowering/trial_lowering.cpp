@@ -1,7 +1,6 @@
 #include "schedule/lowering/trial_lowering.h"
 
 #include <algorithm>
-#include <bit>
 #include <functional>
 #include <map>
 #include <set>
@@ -68,20 +67,11 @@ TrialResult several_launches() {
 
 }  // namespace
 
-std::size_t TrialMemory::KeyHash::operator()(const std::vector<std::uint64_t>& key) const {
-  std::uint64_t hash = 0x9e3779b97f4a7c15u;
-  for (const std::uint64_t word : key) {
-    hash = (hash ^ word) * 0xff51afd7ed558ccdu;
-    hash ^= hash >> 32;
-  }
-  return hash;
-}
-
 TrialLowering::TrialLowering(const Graph& graph, TrialMemory& memory, std::int64_t budget)
     : graph_(graph),
       memory_(memory),
       budget_(budget),
-      search_(++memory.searches_),
+      signatures_(graph, ++memory.searches_),
       bytes_(graph),
       facts_(memory.facts_ ? memory.facts_ : std::make_shared<FactsMemory>()) {}
 
@@ -95,15 +85,15 @@ const TrialResult& TrialLowering::of_one_launch(std::span<const NodeId> nodes, s
 
 const TrialResult& TrialLowering::answer(std::span<const NodeId> nodes, std::span<const ValueId> outputs, bool whole) {
   static const TrialResult kUnknown{.known = false};
-  write_key(nodes, outputs);
-  const auto found = memory_.tried_.find(key_);
+  const GroupKey& key = signatures_.of(nodes, outputs);
+  const auto found = memory_.tried_.find(key);
   if (found != memory_.tried_.end()) {
     if (whole && !found->second.whole) found->second = lower(nodes, outputs, true);
     return found->second;
   }
   budget_ -= static_cast<std::int64_t>(nodes.size());
   if (budget_ < 0) return kUnknown;
-  return memory_.tried_.emplace(key_, lower(nodes, outputs, whole)).first->second;
+  return memory_.tried_.emplace(key, lower(nodes, outputs, whole)).first->second;
 }
 
 TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs, bool whole) {
@@ -160,65 +150,6 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
     result.stored = stored_between(graph_, units, nodes);
   }
   return result;
-}
-
-// Nodes as op, attributes and types, with operands as places in the list, or as numbers in order of first use; what
-// else lowering looks at (numbers, dimensions, constants that may be literals, what a tuple holds) by itself.
-void TrialLowering::write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
-  if (external_.empty()) {
-    external_.resize(graph_.value_count(), 0);
-    external_stamp_.resize(graph_.value_count(), 0);
-  }
-  key_.clear();
-  ++now_;
-  externals_ = 0;
-  std::size_t next_output = 0;
-  for (const NodeId n : nodes) {
-    const Node& node = graph_.nodes[n];
-    key_.push_back(std::bit_cast<std::uintptr_t>(node.op));
-    key_.push_back(std::uint64_t{node.attributes} << 32 | std::uint64_t{node.feeds_quantization} << 31 |
-                   std::uint64_t{node.inputs.size()} << 8 | node.output_count);
-    for (ValueId v = node.first_output; v < node.first_output + node.output_count; ++v) {
-      const bool is_output = next_output < outputs.size() && outputs[next_output] == v;
-      next_output += is_output ? 1 : 0;
-      key_.push_back(std::uint64_t{graph_.value(v).type} << 1 | std::uint64_t{is_output});
-    }
-    for (const ValueId v : node.inputs) write_operand(nodes, node, v);
-  }
-}
-
-void TrialLowering::write_operand(std::span<const NodeId> nodes, const Node& reader, ValueId v) {
-  constexpr std::uint64_t kInside = std::uint64_t{1} << 62, kNumber = std::uint64_t{2} << 62,
-                          kItself = std::uint64_t{3} << 62;
-  if (v == kNone) {
-    key_.push_back(kItself | v);
-    return;
-  }
-  const Value& value = graph_.value(v);
-  if (value.kind == Value::Kind::kNumber) {
-    const Scalar& number = graph_.number(v);
-    key_.push_back(kNumber | static_cast<std::uint64_t>(number.category));
-    key_.push_back(std::bit_cast<std::uint64_t>(number.as_double()));
-    key_.push_back(static_cast<std::uint64_t>(number.integer));
-    return;
-  }
-  if (value.kind == Value::Kind::kResult) {
-    const auto at = std::ranges::lower_bound(nodes, value.producer);
-    if (at != nodes.end() && *at == value.producer) {
-      key_.push_back(kInside | static_cast<std::uint64_t>(at - nodes.begin()) << 16 | value.index);
-      return;
-    }
-  }
-  const Constant* constant = graph_.constant_of(v);
-  if (value.kind == Value::Kind::kDim || (constant && constant->data) || reader.op->special == Special::kTuple) {
-    key_.push_back(kItself | search_ << 32 | v);
-    return;
-  }
-  if (external_stamp_[v] != now_) {
-    external_stamp_[v] = now_;
-    external_[v] = externals_++;
-  }
-  key_.push_back(std::uint64_t{value.type} << 32 | external_[v]);
 }
 
 }  // namespace fusec

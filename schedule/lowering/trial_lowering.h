@@ -1,6 +1,6 @@
 // Lowers nodes on trial to find out what they become: how many kernels and launches, and how long these take. Claims
-// and merges decide by the answers. Each answer is cached under everything it depends on (ops, attributes, types,
-// wiring), so equal layers are lowered once. The cache outlives the pass, so merges reuse the answers of claims.
+// and merges decide by the answers. Each answer is cached by group signature, so equal layers are lowered once. The
+// cache outlives the pass, so merges reuse the answers of claims.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "analysis/group_signature.h"
 #include "analysis/lowering/formula_facts.h"
 #include "analysis/value_bytes.h"
 #include "ir/graph.h"
@@ -67,11 +68,8 @@ class TrialMemory {
 
  private:
   friend class TrialLowering;
-  struct KeyHash {
-    std::size_t operator()(const std::vector<std::uint64_t>& key) const;
-  };
   Target target_;
-  std::unordered_map<std::vector<std::uint64_t>, TrialResult, KeyHash> tried_;
+  std::unordered_map<GroupKey, TrialResult, GroupKeyHash> tried_;
   std::uint64_t searches_ = 0;
   bool distinguishes_forms_ = false;
   std::shared_ptr<const Uses> uses_;
@@ -95,19 +93,13 @@ class TrialLowering {
   bool is_spent() const { return budget_ < 0; }
 
  private:
-  void write_key(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
-  void write_operand(std::span<const NodeId> nodes, const Node& reader, ValueId v);
   const TrialResult& answer(std::span<const NodeId> nodes, std::span<const ValueId> outputs, bool whole);
   TrialResult lower(std::span<const NodeId> nodes, std::span<const ValueId> outputs, bool whole);
 
   const Graph& graph_;
   TrialMemory& memory_;
   std::int64_t budget_;
-  std::uint64_t search_;  // that this is: ids of values mean nothing to others
-  std::vector<std::uint64_t> key_;
-  std::vector<std::uint32_t> external_;  // of a value: its number in the key being written; made with the first key
-  std::vector<std::uint32_t> external_stamp_;
-  std::uint32_t now_ = 0, externals_ = 0;
+  GroupSignatures signatures_;
   ValueBytes bytes_;
   std::shared_ptr<FactsMemory> facts_;
 };

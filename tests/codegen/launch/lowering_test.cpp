@@ -262,3 +262,22 @@ TEST_CASE("large tensors reduced to values of their own share two kernels and th
   CHECK(plan.groups[0].steps[1].writes.size() == 3);
   compiled(plan);
 }
+
+TEST_CASE("lowering: groups of one signature share kernels, with their own tensors") {
+  const Graph graph =
+      model(R"({"name": "x", "dtype": "float32", "shape": [64]}, {"name": "y", "dtype": "float32", "shape": [64]})",
+            R"({"name": "a", "op": "relu", "inputs": ["x"]}, {"name": "b", "op": "add", "inputs": ["a", "y"]},
+         {"name": "c", "op": "relu", "inputs": ["b"]}, {"name": "d", "op": "add", "inputs": ["c", "x"]},
+         {"name": "e", "op": "relu", "inputs": ["d"]}, {"name": "f", "op": "add", "inputs": ["e", "e"]})",
+            R"("d", "f")");
+  FusionPlan plan;
+  for (NodeId n = 0; n < graph.nodes.size(); n += 2) plan.groups.emplace_back().nodes = {n, n + 1};
+  index_groups(graph, plan);
+  const LoweredPlan lowered = lower_plan(graph, plan, Target{}, {});
+  CHECK(lowered.kernels.size() == 2);  // f reads e twice
+  const auto step = [&](std::size_t g) { return lowered.groups.at(g).steps.at(0); };
+  CHECK(step(0).kernel == step(1).kernel);
+  CHECK(step(1).reads == std::vector{graph.nodes[1].first_output, graph.nodes[0].inputs[0]});
+  CHECK(step(1).writes == std::vector{graph.nodes[3].first_output});
+  CHECK(step(1).nodes == std::vector<NodeId>{2, 3});
+}
