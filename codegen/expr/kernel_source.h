@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -64,7 +65,8 @@ struct KernelSource {
 
   std::string name;  // `text` contains the placeholder `@KERNEL@`; the file emitter assigns final names
   std::string text;  // `extern "C" __global__ ... { ... }` and the comment above it, without the prelude
-  std::string work;  // a sentence on what a thread or a block makes; "" where the schedule does not say
+  std::optional<double> compile_ms;  // predicted NVRTC time of `text`, set by limit_unrolling
+  std::string work;                  // a sentence on what a thread or a block makes; "" where the schedule does not say
   // The pieces of `text`, for kernels that may become part of a horizontal fusion (codegen/dispatch/horizontal_fusion);
   // "" otherwise. `declarations` has one entry per parameter, such as "const float* __restrict__ ".
   std::string comment, body;

@@ -35,27 +35,31 @@ std::size_t loops_in(std::string_view text) {
 }
 
 // Reduces the unroll factor of the most expensive loop first, to what fits. Loops below kSomeMs are left.
-void unroll_as_fits(KernelSource& source) {
+void unroll_as_fits(KernelSource& source, std::size_t loops) {
   constexpr double kSomeMs = 10;
+  std::vector<int> iterations(loops, 0);
   const std::string text = std::move(source.text);
-  std::vector<int> iterations(loops_in(text), 0);
   const auto ms = [&] {
     const CompileTime time = compile_time(with_loops(text, iterations));
+    source.compile_ms = time.ms;
     return time.ms + time.calls * kCallMs;
   };
-  double now = iterations.empty() ? 0 : ms();
+  double now = ms();
   while (now > kMaxCompileMs) {
-    int* longest = nullptr;
+    std::optional<std::size_t> longest;
     double least = now - kSomeMs;
-    for (int& of_loop : iterations) {
-      if (of_loop != 0) continue;
-      of_loop = 1;
-      if (const double without = ms(); without < least) longest = &of_loop, least = without;
-      of_loop = 0;
+    for (std::size_t loop = 0; loop < iterations.size(); ++loop) {
+      if (iterations[loop] != 0) continue;
+      iterations[loop] = 1;
+      if (const double without = ms(); without < least) longest = loop, least = without;
+      iterations[loop] = 0;
     }
-    if (longest == nullptr) break;
+    if (!longest) {
+      ms();
+      break;
+    }
     for (const int of_loop : {4, 2, 1}) {
-      *longest = of_loop;
+      iterations[*longest] = of_loop;
       now = ms();
       if (now <= kMaxCompileMs) break;
     }
@@ -82,16 +86,17 @@ std::string with_calls(const std::string& text, std::string_view name) {
 }
 
 void call_large_functions(KernelSource& source) {
+  CompileTime time = compile_time(source.text);
+  source.compile_ms = time.ms;
   // Kernels with warpgroup registers have registers by number and asynchronous MMAs in flight: calls are not possible.
   if (source.has_named_registers || source.schedule.unit == MatrixUnit::kWarpgroup) return;
-  CompileTime time = compile_time(source.text);
+  const auto ms_of = [](const auto& f) { return (f.second - 1) * large_function(f.first)->ms(); };
   while (time.ms > kMaxCompileMs && !time.copies.empty()) {
-    const auto ms_of = [](const auto& f) { return (f.second - 1) * large_function(f.first)->ms(); };
     const auto most = std::ranges::max_element(time.copies, {}, ms_of);
     if (most->second < 2) return;
     source.text = with_calls(source.text, most->first);
-    time.ms -= ms_of(*most);
-    time.copies.erase(most);
+    time = compile_time(source.text);
+    source.compile_ms = time.ms;
   }
 }
 
@@ -99,8 +104,9 @@ void call_large_functions(KernelSource& source) {
 
 // Calls come first: a loop that is not fully unrolled puts its arrays into local memory.
 void limit_unrolling(KernelSource& source) {
+  if (source.compile_ms) return;
   call_large_functions(source);
-  unroll_as_fits(source);
+  if (const std::size_t loops = loops_in(source.text); loops > 0) unroll_as_fits(source, loops);
 }
 
 }  // namespace fusec

@@ -21,6 +21,7 @@ namespace fusec {
 // unroll factor.
 inline constexpr std::string_view kUnrollToFit = "#pragma unroll @FITS@";
 
+// Sets `compile_ms`. Does nothing if it is set.
 void limit_unrolling(KernelSource& source);
 
 }  // namespace fusec

@@ -27,7 +27,7 @@ constexpr std::uint32_t kFirstTable = 1u << 16;
 // For fused kernels: limits unrolling first, then tests whether the code is still too much.
 bool is_too_much(KernelSource& source) {
   limit_unrolling(source);
-  return compile_time(source.text).ms > kMaxLaunchCompileMs;
+  return *source.compile_ms > kMaxLaunchCompileMs;
 }
 
 void add_condition(Guard& guard, const GuardCondition& condition) {

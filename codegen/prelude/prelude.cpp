@@ -1,7 +1,7 @@
 #include "codegen/prelude/prelude.h"
 
 #include <algorithm>
-#include <array>
+#include <unordered_set>
 #include <utility>
 
 #include "codegen/prelude/warpgroup_multiplies.h"
@@ -67,16 +67,25 @@ std::size_t part_named(std::string_view name) {
   throw InternalError("the prelude has no part named " + std::string(name));
 }
 
-// 200 KB are read at each start, so characters are looked up.
-constexpr std::array<bool, 256> kIdentifierChars = [] {
-  std::array<bool, 256> known{};
-  for (const char c : std::string_view("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"))
-    known[static_cast<unsigned char>(c)] = true;
-  return known;
-}();
-
 bool is_identifier_char(char c) {
-  return kIdentifierChars[static_cast<unsigned char>(c)];
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+std::string_view word_at(std::string_view text, std::size_t first) {
+  std::size_t last = first;
+  while (last < text.size() && is_identifier_char(text[last])) ++last;
+  return text.substr(first, last - first);
+}
+
+std::string_view word_before(std::string_view text, std::size_t last) {
+  std::size_t first = last;
+  while (first > 0 && is_identifier_char(text[first - 1])) --first;
+  return text.substr(first, last - first);
+}
+
+template <typename Visit>
+void for_each_found(std::string_view text, std::string_view wanted, const Visit& visit) {
+  for (std::size_t at = text.find(wanted); at != std::string_view::npos; at = text.find(wanted, at + 1)) visit(at);
 }
 
 }  // namespace
@@ -111,29 +120,20 @@ std::string prelude_text(const std::set<std::string>& wanted) {
   return text;
 }
 
+// Calls name functions, too, which reserves a few names too many.
 std::vector<std::string_view> prelude_names() {
-  // Names are words before a parenthesis, or after "using" or "struct". Calls match too, which reserves a few names too
-  // many.
   static const std::vector<std::string> generated = warpgroup_functions();
-  std::vector<std::string_view> names(generated.begin(), generated.end());
+  std::unordered_set<std::string_view> found(generated.begin(), generated.end());
+  const auto add = [&](std::string_view name) {
+    if (name.size() > 1) found.insert(name);
+  };
   for (const Part& part : all_parts()) {
-    const std::string_view text = part.text;
-    for (std::size_t at = 0; at < text.size();) {
-      if (!is_identifier_char(text[at])) {
-        ++at;
-        continue;
-      }
-      std::size_t end = at + 1;
-      while (end < text.size() && is_identifier_char(text[end])) ++end;
-      const std::string_view before = text.substr(0, at);
-      const bool defined =
-          (end < text.size() && text[end] == '(') || before.ends_with("using ") || before.ends_with("struct ");
-      if (defined && end - at > 1) names.push_back(text.substr(at, end - at));
-      at = end;
-    }
+    for_each_found(part.text, "(", [&](std::size_t at) { add(word_before(part.text, at)); });
+    for (const std::string_view keyword : {"using ", "struct "})
+      for_each_found(part.text, keyword, [&](std::size_t at) { add(word_at(part.text, at + keyword.size())); });
   }
+  std::vector<std::string_view> names(found.begin(), found.end());
   std::ranges::sort(names);
-  names.erase(std::unique(names.begin(), names.end()), names.end());
   return names;
 }
 
