@@ -62,7 +62,7 @@ class ForwardMerger {
   bool take_stream(GroupId g) {
     int questions = 0;
     for (const GroupId softmax : groups_.producers(g)) {
-      if (!trial_.open(softmax)) continue;
+      if (!trial_.open(softmax) || trial_.are_attention_and_product(softmax, g)) continue;
       const std::uint64_t kind = trial_.in_haste() ? ~kind_of_edge(softmax, g) : 0;
       if (trial_.hopeless(kind)) continue;
       for (const GroupId scores : groups_.producers(softmax)) {
@@ -179,7 +179,8 @@ class ForwardMerger {
 
   MergeAnswer take(GroupId producer, GroupId g) {
     const NodeId last = groups_.nodes(producer).back(), consumer = groups_.nodes(g).back();
-    MergeAnswer answer = trial_.ask(std::vector{producer, g});
+    MergeAnswer answer = trial_.are_attention_and_product(producer, g) ? MergeAnswer{.rule = FusionRule::kNotOneKernel}
+                                                                       : trial_.ask(std::vector{producer, g});
     if (answer.yes() && !groups_.contract(std::vector{producer, g})) answer.rule = FusionRule::kClosesCycle;
     if (answer.yes())
       plan_.decisions[last] = decision(answer, consumer);

@@ -81,6 +81,11 @@ bool MergeTrial::is_rows(GroupId g) {
   return of_group(g).strength == strength(KernelForm::kRowReduction);
 }
 
+bool MergeTrial::are_attention_and_product(GroupId a, GroupId b) {
+  const TrialResult &one = of_group(a), &other = of_group(b);
+  return (one.attention && other.product) || (one.product && other.attention);
+}
+
 std::uint64_t MergeTrial::kind_of_question(GroupId a, GroupId b, NodeId from, NodeId to) const {
   const Graph& graph = groups_.graph();
   std::uint64_t kind = mixed(groups_.nodes(a).size(), groups_.nodes(b).size());

@@ -45,6 +45,8 @@ class MergeTrial {
 
   // Whether these groups may merge. Does not check for cycles.
   MergeAnswer ask(std::span<const GroupId> parts);
+  // Whether one group is attention and the other a product. No kernel is both, so they need not be lowered together.
+  bool are_attention_and_product(GroupId a, GroupId b);
   // Whether two groups may be fused horizontally into one launch. Neither reads the other's results.
   MergeAnswer check_siblings(GroupId a, GroupId b);
   // Records that a and b were fused horizontally as group `kept`.

@@ -28,10 +28,12 @@ struct TrialResult {
   int strength = 0;            // of the strongest form among them
   bool has_elements = false;   // a kernel in no form at all
   bool row_gemm = false;       // a product whose rows are reduced
-  std::int64_t bytes = 0;      // that the kernels read and write, at the hints
-  double seconds = 0;          // that they are predicted to take
-  double form_seconds = 0;     // the same with products as their forms fetch factors (TrialMemory::distinguish_forms)
-  std::optional<Work> work;    // where they are one launch
+  bool attention = false;
+  bool product = false;      // a product of any form
+  std::int64_t bytes = 0;    // that the kernels read and write, at the hints
+  double seconds = 0;        // that they are predicted to take
+  double form_seconds = 0;   // the same with products as their forms fetch factors (TrialMemory::distinguish_forms)
+  std::optional<Work> work;  // where they are one launch
   std::vector<std::uint32_t> stored;  // places in the list of the nodes whose results one kernel stores for another
 };
 
