@@ -160,7 +160,7 @@ class MatchedValue:
 
     @property
     def value(self) -> str:
-        """In the model; of a number its digits."""
+        """In the model; for a number, its text."""
 
     @property
     def type(self) -> TensorInfo: ...
@@ -214,7 +214,7 @@ class Progress:
 
     @property
     def total(self) -> int:
-        """Of so many; 0 in other stages."""
+        """Pieces in all; 0 in other stages."""
 
 class Options:
     def __init__(self) -> None: ...
