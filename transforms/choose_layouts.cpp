@@ -31,10 +31,10 @@ enum class Looked : std::uint8_t { kValues, kWeights };
 
 class Choice {
  public:
-  Choice(const Graph& graph, const FusionPlan& plan, const Target& target, Looked looked)
+  Choice(const Graph& graph, const FusionPlan& plan, TrialMemory memory, Looked looked)
       : graph_(graph),
         plan_(plan),
-        memory_(target),
+        memory_(std::move(memory)),
         groups_(graph, plan),
         uses_(uses_of(graph)),
         ties_(graph.value_count()),
@@ -303,11 +303,13 @@ class Choice {
 
 }  // namespace
 
-std::optional<PlanWithLayouts> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target) {
+std::optional<PlanWithLayouts> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target,
+                                              std::shared_ptr<FormMemory> forms) {
   if (std::ranges::none_of(graph.nodes, is_convolution)) return std::nullopt;
-  std::optional<PlanWithLayouts> laid = Choice(graph, plan, target, Looked::kValues).run();
+  std::optional<PlanWithLayouts> laid = Choice(graph, plan, TrialMemory(target, forms), Looked::kValues).run();
   // Channels-last weights can also pay for images that stay channels-first.
-  auto with_weights = Choice(laid ? laid->graph : graph, laid ? laid->plan : plan, target, Looked::kWeights).run();
+  auto with_weights =
+      Choice(laid ? laid->graph : graph, laid ? laid->plan : plan, TrialMemory(target, forms), Looked::kWeights).run();
   return with_weights ? std::move(with_weights) : std::move(laid);
 }
 

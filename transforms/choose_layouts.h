@@ -17,6 +17,7 @@
 // remaining tied values must make their groups faster in total, or they keep their layout.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -27,8 +28,11 @@
 
 namespace fusec {
 
-// Returns nothing if no value changes its layout.
-std::optional<PlanWithLayouts> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target);
+class FormMemory;
+
+// Returns nothing if no value changes its layout. `forms` holds the kernel analyses made while the plan was chosen.
+std::optional<PlanWithLayouts> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target,
+                                              std::shared_ptr<FormMemory> forms);
 
 // For --explain: one sentence for each result of the nodes, and each constant they read, that changed its layout:
 //

@@ -88,6 +88,7 @@ class SlidingWindowFinder {
   }
 
  private:
+  static constexpr std::int64_t kPlace = 16;  // of an axis, where positions are compared as numbers
   static constexpr double kBetter = 0.8;  // relative to the cost of one result per thread
 
   const ExprPool& pool() const { return found_.kernel.pool; }
@@ -277,10 +278,43 @@ class SlidingWindowFinder {
     return tells_results && tells_rows;
   }
 
+  // The positions of a load at a point as numbers, the other axes at two places each. Loads of equal numbers are taken
+  // for one, which is cheaper to find out than from expressions (load_position).
+  using Places = std::vector<std::int64_t>;
+  void add_places(std::span<const IndexExpr> indices, const SlidingWindowPoint& point, Places& places) const {
+    for (const std::int64_t second : {0, 1}) {
+      const auto value = [&](Variable v) -> std::int64_t {
+        if (v.kind == Variable::Kind::kSymbol) return graph_.symbols[v.id].hint;
+        const std::int64_t id = v.id, other = 7 * id % 5 + second * (1 + id % 3);
+        if (v.kind == Variable::Kind::kValue) return other;
+        if (v.id == found_.sliding_axis) return found_.steps * (kPlace + second) + point.step;
+        if (point.axes)
+          if (const auto at = std::ranges::find(*point.axes, v.id); at != point.axes->end())
+            return point.elements[static_cast<std::size_t>(at - point.axes->begin())];
+        return kPlace + other;
+      };
+      for (const IndexExpr& e : indices) places.push_back(evaluate(e, value));
+    }
+  }
+  Places places_of_load(ExprId load, const SlidingWindowPoint& point) const {
+    Places places;
+    add_places(pool()[load].indices, point, places);
+    return places;
+  }
+  // Rows of equal numbers have the same reduction result (row_key).
+  Places places_of_row(ExprId reduction, std::int64_t step, std::int64_t row) const {
+    const Axes slid{found_.slid.at(reduction)};
+    Places places;
+    for (const ExprId id : reachable(pool(), std::span(pool()[reduction].args.data(), 1)))
+      if (pool()[id].op == ExprOp::kLoad || pool()[id].op == ExprOp::kIndex)
+        add_places(pool()[id].indices, {step, &slid, {row}}, places);
+    return places;
+  }
+
   double fraction_of_distinct_rows(ExprId reduction, std::int64_t rows) const {
-    std::set<std::vector<IndexExpr>> distinct;
+    std::set<Places> distinct;
     for (std::int64_t step = 0; step < found_.steps; ++step)
-      for (std::int64_t row = 0; row < rows; ++row) distinct.insert(row_key(found_, reduction, step, row));
+      for (std::int64_t row = 0; row < rows; ++row) distinct.insert(places_of_row(reduction, step, row));
     return static_cast<double>(distinct.size()) / static_cast<double>(rows * found_.steps);
   }
 
@@ -292,11 +326,11 @@ class SlidingWindowFinder {
   // Predicted instructions. Infinite if the results share nothing and are few. Stops counting at `least`: the result is
   // then no less than that.
   double cost(double least) const {
-    std::set<std::pair<ValueId, LoadPosition>> distinct;
+    std::set<std::pair<ValueId, Places>> distinct;
     double combined = 0;
     bool shared = false;
     const auto load = [&](ExprId id, const SlidingWindowPoint& point) {
-      shared = !distinct.emplace(pool()[id].source, load_position(found_, graph_, id, point)).second || shared;
+      shared = !distinct.emplace(pool()[id].source, places_of_load(id, point)).second || shared;
     };
     const auto add = [&](ExprId root, const SlidingWindowPoint& point) {
       for (const ExprId id : reachable(pool(), std::span(&root, 1)))
@@ -307,7 +341,7 @@ class SlidingWindowFinder {
       return (kLoad * static_cast<double>(distinct.size()) + kCombined * combined + kThread) / found_.steps * waste;
     };
     for (const ExprId r : found_.reductions) {
-      std::set<std::vector<IndexExpr>> rows;
+      std::set<Places> rows;
       const auto slid = found_.slid.find(r);
       for (std::int64_t step = 0; step < found_.steps; ++step) {
         if (so_far() >= least) return so_far();
@@ -315,12 +349,11 @@ class SlidingWindowFinder {
         for (std::int64_t row = 0; row < count; ++row) {
           const bool alone = slid == found_.slid.end();
           combined += alone ? 0 : 1;
-          if (!alone && !rows.insert(row_key(found_, r, step, row)).second) {
+          if (!alone && !rows.insert(places_of_row(r, step, row)).second) {
             shared = true;
             continue;
           }
-          for (SlidingWindowPoint& p : points_of(found_, r, step, alone ? std::nullopt : std::optional(row))) {
-            if (!alone) p.known = conditions_of_row(found_, r, step, row);
+          for (const SlidingWindowPoint& p : points_of(found_, r, step, alone ? std::nullopt : std::optional(row))) {
             add(pool()[r].args[0], p);
             combined += 1;
           }
