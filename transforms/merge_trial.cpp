@@ -15,6 +15,7 @@ namespace {
 // their layers.
 constexpr std::int64_t kMostNodesTried = 30'000, kFewestNodesTried = 1'500;
 constexpr double kRounding = 1 + 1e-9;
+constexpr double kPlainly = 0.9;        // time of a merge that has no other gain
 constexpr double kSlackSeconds = 1e-7;  // a merge that saves bytes may be predicted this much slower
 
 std::int64_t budget_for(std::size_t nodes) {
@@ -30,7 +31,7 @@ std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
 MergeAnswer predicted(double joined, double apart, std::int64_t bytes_joined, std::int64_t bytes_apart) {
   MergeAnswer answer{.joined_us = static_cast<float>(1e6 * joined), .apart_us = static_cast<float>(1e6 * apart)};
   // A merge that moves more bytes may move at most 5 % more, and must save at least 10 % of the time.
-  constexpr double kMoreBytes = 1.05, kPlainly = 0.9;
+  constexpr double kMoreBytes = 1.05;
   const bool pays =
       static_cast<double>(bytes_joined) <= kMoreBytes * static_cast<double>(bytes_apart) && joined <= kPlainly * apart;
   if (bytes_joined > bytes_apart && !pays)
@@ -38,6 +39,10 @@ MergeAnswer predicted(double joined, double apart, std::int64_t bytes_joined, st
   else if (joined > kRounding * apart + (bytes_joined < bytes_apart ? kSlackSeconds : 0))
     answer.rule = FusionRule::kPredictedSlower;
   return answer;
+}
+
+double launches_of(const TrialResult& result) {
+  return result.work ? result.work->launches : result.launches;
 }
 
 }  // namespace
@@ -143,13 +148,17 @@ MergeAnswer MergeTrial::ask(std::span<const GroupId> parts) {
   const FusionRule rule = compare(together, parts);
   if (rule != FusionRule::kJoined && rule != FusionRule::kWorseForm) return {.rule = rule};
   std::int64_t bytes_apart = 0;
-  double apart = 0;
+  double apart = 0, launches_apart = 0;
   for (const GroupId g : parts) {
     count_step();
     bytes_apart += bytes(g);
     apart += of_group(g).seconds;
+    launches_apart += launches_of(of_group(g));
   }
   MergeAnswer answer = predicted(together.seconds, apart, together.bytes, bytes_apart);
+  // One kernel may need two launches, such as a sum that several blocks share.
+  const bool saves_launch = launches_of(together) < std::max(launches_apart, 2.0);
+  if (answer.yes() && !saves_launch && together.seconds > kPlainly * apart) answer.rule = FusionRule::kPredictedSlower;
   if (rule == FusionRule::kWorseForm) answer.rule = rule;
   return answer;
 }

@@ -68,6 +68,42 @@ return y, s, sum
   CHECK(m.decision("sum").rule == FusionRule::kJoined);
 }
 
+// The sum of all rows' sums alone is one kernel of two launches, which saves none.
+TEST_CASE("merging: sums of rows join the rows, not the sum of them all") {
+  const Merged m(R"(model "m"
+input x: float32[64, 16384]
+p: float32[64, 16384] = softmax(x, dim=-1)
+m: float32[64, 16384] = mul(p, x)
+rows: float32[64] = sum(m, dim=[1])
+s: float32[] = sum(rows)
+y: float32[] = div(s, 64.0)
+return y
+)");
+  CHECK(m.groups() == 2);
+  CHECK(m.group_of("rows") == m.group_of("m"));
+  CHECK(m.group_of("s") == m.group_of("y"));
+}
+
+TEST_CASE("merging: attention and products behind one another are apart, and not lowered together") {
+  const Merged m(R"(model "m"
+input x: float16[1, 64, 256]
+input w: float16[256, 256]
+input o: float16[256, 256]
+input k: float16[1, 4, 64, 64]
+input v: float16[1, 4, 64, 64]
+l: float16[1, 64, 256] = linear(x, w)
+h: float16[1, 64, 4, 64] = reshape(l, shape=[1, 64, 4, 64])
+q: float16[1, 4, 64, 64] = transpose(h, dim0=1, dim1=2)
+a: float16[1, 4, 64, 64] = scaled_dot_product_attention(q, k, v)
+t: float16[1, 64, 4, 64] = transpose(a, dim0=1, dim1=2)
+b: float16[1, 64, 256] = reshape(t, shape=[1, 64, 256])
+y: float16[1, 64, 256] = linear(b, o)
+return y
+)");
+  CHECK(m.groups() == 3);
+  CHECK(m.decision("l").rule == FusionRule::kNotOneKernel);
+}
+
 TEST_CASE("merging: siblings are one launch where what one of them makes is stored into a concat") {
   // Multi-head latent attention: keys are half made of the latent, half given.
   const Merged m(R"(model "m"
