@@ -267,6 +267,8 @@ void add_compile_options(CLI::App& app, CompileArguments& a, bool model_required
                                "SIZE: end with an error where the process would have more memory, as 512M or 2G"));
   seconds_of_time(
       app.add_option("--timeout", a.options.resources.seconds, "SECONDS: end with an error where it takes longer"));
+  seconds_of_time(app.add_option("--plan-deadline", a.options.plan_deadline,
+                                 "SECONDS: of planning, after which the best plan so far is taken, with a warning"));
   size_in_bytes(app.add_option(
       "--max-file-size", a.options.resources.file_bytes,
       "SIZE: the largest model, header, text file or pipe that is read; 0 for no limit (default: 512M)"));

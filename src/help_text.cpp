@@ -35,8 +35,8 @@ const std::vector<OptionGroup>& groups() {
       {"What this build knows",
        {"--list-ops", "--list-patterns", "--list-passes", "--list-targets", "--version", "--help"}},
       {"Limits and cache",
-       {"--max-memory", "--timeout", "--max-file-size", "--limit", "--jobs", "--cache-dir", "--cache-size",
-        "--no-cache"}}};
+       {"--max-memory", "--timeout", "--plan-deadline", "--max-file-size", "--limit", "--jobs", "--cache-dir",
+        "--cache-size", "--no-cache"}}};
   return list;
 }
 

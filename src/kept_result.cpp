@@ -84,7 +84,8 @@ std::string nvrtc_file(const std::string& chosen) {
 std::optional<std::string> result_key(const CompileArguments& arguments, const std::vector<std::string>& words,
                                       const std::string& more) {
   const std::string build = build_id(), nvrtc = state_of_file(nvrtc_file(arguments.options.nvrtc_library));
-  if (build.empty() || nvrtc.empty() || arguments.options.arch == "native") return std::nullopt;
+  const bool varies = arguments.options.arch == "native" || arguments.options.plan_deadline > 0;
+  if (build.empty() || nvrtc.empty() || varies) return std::nullopt;
   std::string key;
   for (const std::string_view part :
        {std::string_view("result"), std::string_view(build), std::string_view(nvrtc), std::string_view(more)})

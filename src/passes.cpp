@@ -150,7 +150,7 @@ void name_plan(CompilationState& state) {
 // Chooses layouts, also for a given plan, which does not hold any.
 void lay_out_values(CompilationState& state) {
   PlannedModel& planned = *state.planned;
-  planned.laid_out = choose_layouts(planned.graph, planned.plan, state.options.target, state.forms);
+  planned.laid_out = choose_layouts(planned.graph, planned.plan, state.trials);
   if (planned.laid_out) verify_laid_out(planned.graph, planned.plan, *planned.laid_out);
 }
 

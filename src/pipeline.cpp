@@ -74,20 +74,35 @@ void Pipeline::run(const Pass& pass, CompilationState& state) {
   if (graph && options_.after_pass) options_.after_pass(pass, *graph);
 }
 
+bool Pipeline::is_wanted(const Pass& pass) const {
+  return !pass.under_full_alone ||
+         (options_.strategy == Strategy::kFull &&
+          std::ranges::find(options_.left_out.passes, pass.name) == options_.left_out.passes.end());
+}
+
+// Past the deadline, passes that can be left out are.
 void Pipeline::run_part(CompilationPart part, CompilationState& state) {
+  state.trials.set_deadline(deadline_);
   for (const Pass& pass : passes()) {
-    const bool wanted = !pass.under_full_alone ||
-                        (options_.strategy == Strategy::kFull &&
-                         std::ranges::find(options_.left_out.passes, pass.name) == options_.left_out.passes.end());
-    if (pass.part == part && wanted) run(pass, state);
+    if (pass.part != part || !is_wanted(pass)) continue;
+    const bool optional = pass.under_full_alone && !pass.needed, skipped = optional && state.trials.is_late();
+    if (skipped)
+      add_names({std::string(pass.name)}, state.planned->left_out.passes);
+    else
+      run(pass, state);
+    if (optional && state.trials.is_late() && state.planned->late.empty()) state.planned->late = pass.name;
   }
 }
 
 PlannedModel Pipeline::plan(Graph graph) {
+  if (options_.plan_seconds > 0)
+    deadline_ = TrialMemory::Clock::now() + std::chrono::duration_cast<TrialMemory::Clock::duration>(
+                                                std::chrono::duration<double>(options_.plan_seconds));
   if (!options_.plan_text.empty() || !options_.plan_file.empty()) return plan_as_given(std::move(graph));
   if (options_.strategy != Strategy::kFull || graph.nodes.size() > kLargestToCompare)
     return plan_as_asked(std::move(graph));
   PlannedModel planned = plan_as_asked(graph);
+  if (!planned.late.empty()) return planned;
   return options_.own_target || is_dearer_than_unchanged(planned, graph) ? cheaper_of(std::move(planned), graph)
                                                                          : std::move(planned);
 }
@@ -177,6 +192,10 @@ GeneratedModel Pipeline::generate(PlannedModel& planned, std::size_t units) {
   planned.report.group_launches.assign(planned.plan.groups.size(), 0);
   for (const LaunchStep& step : generated.launch.steps)
     if (step.group < planned.report.group_launches.size()) ++planned.report.group_launches[step.group];
+  if (!planned.late.empty())
+    generated.launch.warnings.push_back(
+        fmt::format("the plan deadline of {} s passed in {}: the best plan until then is taken", options_.plan_seconds,
+                    planned.late));
   planned.report.launches = static_cast<std::uint32_t>(generated.launch.steps.size());
   planned.report.kernels = static_cast<std::uint32_t>(generated.launch.kernels.size());
   const auto at_hint = [&](const IndexExpr& bytes) { return value_at_hint(bytes, planned.graph.symbols); };

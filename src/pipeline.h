@@ -16,6 +16,7 @@
 #include "ir/fusion_plan.h"
 #include "ir/limits.h"
 #include "schedule/form_memory.h"
+#include "schedule/lowering/trial_lowering.h"
 #include "schedule/target/target.h"
 #include "transforms/apply_layouts.h"
 #include "transforms/partition_report.h"
@@ -43,6 +44,7 @@ struct PipelineOptions {
   PatternList patterns;  // in the order in which they are tried
   LeftOut left_out;      // disabled passes and patterns; `patterns` lacks the latter. A written plan names both
   std::string plan_file, plan_text;  // a plan to compile with, as a file or as text; "" for none
+  double plan_seconds = 0;           // after which the best plan so far is taken; 0: no deadline
   CompileOptions compile;
   Limits limits;
   // FUSEC_DEBUG: 1 verifies the graph after every rewriting pass (debug builds always do). 2 also adds the graph before
@@ -70,7 +72,9 @@ struct PlannedModel {
   FusionPlan plan;
   PartitionReportContext report;
   std::vector<std::string> rewriting_patterns = {};  // those that replaced something; the plan names those that claimed
-  LeftOut left_out = {};                    // disabled by the user, or by Pipeline::plan because rewriting was slower
+  // Disabled by the user, or by Pipeline::plan because rewriting was slower or since the deadline had passed.
+  LeftOut left_out = {};
+  std::string late = "";                    // the pass that the deadline ended or left out first; "" for none
   std::optional<PlanWithLayouts> laid_out;  // the graph and plan with changed layouts (choose-layouts), if any changed
 
   // The graph and plan that source is generated from.
@@ -114,10 +118,12 @@ class Pipeline {
   PlannedModel cheaper_of(PlannedModel rewritten, const Graph& graph);
   PlannedModel plan_as_asked(Graph graph);
   void run_part(CompilationPart part, CompilationState& state);
+  bool is_wanted(const Pass& pass) const;
   void run(const Pass& pass, CompilationState& state);  // times, shows and verifies the pass, too
 
   PipelineOptions options_;
   std::vector<StageTime> times_;
+  std::optional<TrialMemory::Clock::time_point> deadline_;              // of planning and of choosing layouts
   std::shared_ptr<FormMemory> forms_ = std::make_shared<FormMemory>();  // shared by all plans of a model
 };
 

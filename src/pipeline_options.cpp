@@ -82,6 +82,7 @@ PipelineOptions pipeline_options(const Options& o, int device) {
   require_optional_passes(o.disabled_passes);
   options.left_out = {.passes = o.disabled_passes, .patterns = o.disabled_patterns};
   options.plan_text = o.plan;
+  options.plan_seconds = o.plan_deadline;
   options.compile = {.jobs = o.jobs, .cache_directory = o.cache_directory, .cache_bytes = o.cache_bytes};
   if (o.progress) {
     options.progress = [tell = o.progress](const Pass& pass) { tell({.stage = pass.name}); };

@@ -67,6 +67,28 @@ def within_limits():
         expect(option, status == 2 and "error:" in error, (status, error))
 
 
+def plan_deadline():
+    """Past the deadline the plan until then is compiled, with a warning, and replays; before it nothing changes."""
+    model = os.path.join(os.path.dirname(golden_models.FOLDER), "corpus", "models", "dag60_f32.full.json")
+    with tempfile.TemporaryDirectory() as folder:
+        plan, cuda, again = (os.path.join(folder, name) for name in ("plan.json", "out.cu", "again.cu"))
+        emitted = {}
+        for deadline in ("0.000001", "0.004", "60"):
+            status, error, _ = outcome([model, "--no-nvrtc", f"--plan-deadline={deadline}", f"--emit=plan={plan}", "-o", cuda])
+            late = "the plan deadline of" in error and "the best plan until then is taken" in error
+            expect(f"deadline of {deadline} s", status == 0 and late == (deadline != "60"), (status, error))
+            status, error, _ = outcome([model, "--no-nvrtc", f"--plan={plan}", "-o", again])
+            emitted[deadline] = open(cuda, encoding="utf-8").read()
+            expect(f"plan of {deadline} s again", status == 0 and open(again, encoding="utf-8").read() == emitted[deadline], (status, error))
+        status, error, _ = outcome([model, "--no-nvrtc", "-o", cuda])
+        expect("a late deadline", status == 0 and open(cuda, encoding="utf-8").read() == emitted["60"], (status, error))
+        expect("an early deadline", emitted["0.000001"] != emitted["60"], "")
+    status, error, _ = outcome([MODEL, "--random", "--verify", "--device=emulator", "--plan-deadline=0.000001"], RUN)
+    expect("values of an early plan", status in (0, 77) or "NVRTC" in error, (status, error))
+    status, error, _ = outcome([MODEL, "--plan-deadline=soon"])
+    expect("--plan-deadline=soon", status == 2 and "error:" in error, (status, error))
+
+
 def little_memory():
     """If the system gives no more memory, the program reports that and does not abort, at any size."""
     with tempfile.TemporaryDirectory() as folder:
@@ -99,6 +121,7 @@ endless_files()
 long_line()
 blocked()
 within_limits()
+plan_deadline()
 little_memory()
 print("\n".join(failures) or "all limits hold")
 sys.exit(1 if failures else 0)

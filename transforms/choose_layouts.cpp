@@ -303,13 +303,12 @@ class Choice {
 
 }  // namespace
 
-std::optional<PlanWithLayouts> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target,
-                                              std::shared_ptr<FormMemory> forms) {
+std::optional<PlanWithLayouts> choose_layouts(const Graph& graph, const FusionPlan& plan, const TrialMemory& trials) {
   if (std::ranges::none_of(graph.nodes, is_convolution)) return std::nullopt;
-  std::optional<PlanWithLayouts> laid = Choice(graph, plan, TrialMemory(target, forms), Looked::kValues).run();
+  std::optional<PlanWithLayouts> laid = Choice(graph, plan, trials.without_answers(), Looked::kValues).run();
   // Channels-last weights can also pay for images that stay channels-first.
   auto with_weights =
-      Choice(laid ? laid->graph : graph, laid ? laid->plan : plan, TrialMemory(target, forms), Looked::kWeights).run();
+      Choice(laid ? laid->graph : graph, laid ? laid->plan : plan, trials.without_answers(), Looked::kWeights).run();
   return with_weights ? std::move(with_weights) : std::move(laid);
 }
 

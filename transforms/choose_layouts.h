@@ -17,22 +17,20 @@
 // remaining tied values must make their groups faster in total, or they keep their layout.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
-#include "schedule/target/target.h"
 #include "transforms/apply_layouts.h"
 
 namespace fusec {
 
-class FormMemory;
+class TrialMemory;
 
-// Returns nothing if no value changes its layout. `forms` holds the kernel analyses made while the plan was chosen.
-std::optional<PlanWithLayouts> choose_layouts(const Graph& graph, const FusionPlan& plan, const Target& target,
-                                              std::shared_ptr<FormMemory> forms);
+// Returns nothing if no value changes its layout. `trials` gives the target, the forms of kernels and
+// the deadline.
+std::optional<PlanWithLayouts> choose_layouts(const Graph& graph, const FusionPlan& plan, const TrialMemory& trials);
 
 // For --explain: one sentence for each result of the nodes, and each constant they read, that changed its layout:
 //

@@ -211,8 +211,9 @@ struct Options {
   std::vector<std::string> pattern_files;      // the same from files
   std::vector<std::string> disabled_patterns;  // names; "all" for all
   std::vector<std::string> disabled_passes;    // of `full`, left out: "merge-siblings", ... as in --list-passes
-  std::string plan;         // compile with this (edited) Compilation::plan; verified like fusec's own plans
-  std::string tuning_file;  // measured configurations, as `fusec-run --tune` keeps them; "" for none
+  double plan_deadline = 0;  // seconds of planning, after which the best plan so far is taken; 0: none
+  std::string plan;          // compile with this (edited) Compilation::plan; verified like fusec's own plans
+  std::string tuning_file;   // measured configurations, as `fusec-run --tune` keeps them; "" for none
   std::map<std::string, std::int64_t> symbols;  // values that costs and reports take for symbols, else their hints
   // Numerics (docs/numerics.md).
   bool round_intermediates = false;  // fused intermediates are rounded to their dtypes, nothing contracts across nodes

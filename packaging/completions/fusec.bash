@@ -27,7 +27,7 @@ _fusec() {
     --cache-dir) COMPREPLY=($(compgen -d -- "$value")); return ;;
   esac
   if [[ $word == -* ]]; then
-    COMPREPLY=($(compgen -W '--color= --json --quiet -v --verbose -o --emit= --no-nvrtc --name= --profile= --arch= --target= --symbol= --tuning-db= --strategy= --max-fused-ops= --max-args= --no-fuse= --no-fuse-node= --patterns= --disable-pattern= --disable-pass= --gemm= --plan= --round-intermediates --precise-math --allow-tf32 --allow-atomics --time-passes --require-one-kernel= --explain= --stats --bisect= --dump-ir-before= --dump-ir-after= -h --help --version --list-ops --list-passes --list-patterns --list-targets --limit= --jobs= --max-memory= --timeout= --max-file-size= --cache-dir= --cache-size= --no-cache --against=' -- "$word"))
+    COMPREPLY=($(compgen -W '--color= --json --quiet -v --verbose -o --emit= --no-nvrtc --name= --profile= --arch= --target= --symbol= --tuning-db= --strategy= --max-fused-ops= --max-args= --no-fuse= --no-fuse-node= --patterns= --disable-pattern= --disable-pass= --gemm= --plan= --round-intermediates --precise-math --allow-tf32 --allow-atomics --time-passes --require-one-kernel= --explain= --stats --bisect= --dump-ir-before= --dump-ir-after= -h --help --version --list-ops --list-passes --list-patterns --list-targets --limit= --jobs= --max-memory= --timeout= --plan-deadline= --max-file-size= --cache-dir= --cache-size= --no-cache --against=' -- "$word"))
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
     return
   fi
@@ -64,7 +64,7 @@ _fusec_run() {
     --cache-dir) COMPREPLY=($(compgen -d -- "$value")); return ;;
   esac
   if [[ $word == -* ]]; then
-    COMPREPLY=($(compgen -W '--color= --json --quiet -v --verbose --device= --inputs= --outputs= --random --bench --tune --profile= --host-part= --verify --expect= --tolerance= --sample-blocks= --ptx= --kernel= --grid= --block= --cluster= --shared= --arg= --arch= --target= --symbol= --tuning-db= --strategy= --max-fused-ops= --max-args= --no-fuse= --no-fuse-node= --patterns= --disable-pattern= --disable-pass= --gemm= --plan= --round-intermediates --precise-math --allow-tf32 --allow-atomics --time-passes -h --help --version --limit= --jobs= --max-memory= --timeout= --max-file-size= --cache-dir= --cache-size= --no-cache' -- "$word"))
+    COMPREPLY=($(compgen -W '--color= --json --quiet -v --verbose --device= --inputs= --outputs= --random --bench --tune --profile= --host-part= --verify --expect= --tolerance= --sample-blocks= --ptx= --kernel= --grid= --block= --cluster= --shared= --arg= --arch= --target= --symbol= --tuning-db= --strategy= --max-fused-ops= --max-args= --no-fuse= --no-fuse-node= --patterns= --disable-pattern= --disable-pass= --gemm= --plan= --round-intermediates --precise-math --allow-tf32 --allow-atomics --time-passes -h --help --version --limit= --jobs= --max-memory= --timeout= --plan-deadline= --max-file-size= --cache-dir= --cache-size= --no-cache' -- "$word"))
     if [[ ${#COMPREPLY[@]} == 1 && ${COMPREPLY[0]} == *= ]]; then compopt -o nospace; fi
     return
   fi

@@ -46,6 +46,7 @@ void bind_options(nb::module_& m) {
       .def_rw("disable_pass", &Options::disabled_passes)
       .def_rw("gemm", &Options::gemm)
       .def_rw("plan", &Options::plan)
+      .def_rw("plan_deadline", &Options::plan_deadline)
       .def_rw("tuning_db", &Options::tuning_file)
       .def_rw("round_intermediates", &Options::round_intermediates)
       .def_rw("precise_math", &Options::precise_math)

@@ -48,6 +48,8 @@ class CompileOptions(TypedDict, total=False):
     """Limits on a model's sizes in place of their defaults, by name."""
     plan: Mapping[str, Any] | Path
     """Compile with this (edited) plan: what :attr:`Module.plan` gave, or a file."""
+    plan_deadline: float
+    """Seconds of planning, after which the best plan so far is taken, with a warning."""
     tuning_db: Path
     """A file of measured configurations."""
     round_intermediates: bool

@@ -88,11 +88,12 @@ const TrialResult& TrialLowering::answer(std::span<const NodeId> nodes, std::spa
   const GroupKey& key = signatures_.of(nodes, outputs);
   const auto found = memory_.tried_.find(key);
   if (found != memory_.tried_.end()) {
-    if (whole && !found->second.whole) found->second = lower(nodes, outputs, true);
-    return found->second;
+    if (found->second.whole || !whole) return found->second;
+    if (memory_.is_late()) return kUnknown;
+    return found->second = lower(nodes, outputs, true);
   }
   budget_ -= static_cast<std::int64_t>(nodes.size());
-  if (budget_ < 0) return kUnknown;
+  if (budget_ < 0 || memory_.is_late()) return kUnknown;
   return memory_.tried_.emplace(key, lower(nodes, outputs, whole)).first->second;
 }
 

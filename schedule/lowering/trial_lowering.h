@@ -3,6 +3,7 @@
 // cache outlives the pass, so merges reuse the answers of claims.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -21,7 +22,7 @@
 namespace fusec {
 
 struct TrialResult {
-  bool known = true;  // false: the budget was spent
+  bool known = true;  // false: the budget was spent, or the deadline passed
   bool whole = true;  // false: several launches, and no other member is set (TrialLowering::of_one_launch)
   std::uint32_t kernels = 0;
   std::uint32_t launches = 0;  // fewer where kernels run side by side
@@ -45,6 +46,17 @@ class TrialMemory {
                        std::shared_ptr<FormMemory> forms = std::make_shared<FormMemory>())
       : target_(std::move(target)), forms_(std::move(forms)) {}
   const Target& target() const { return target_; }
+  // For other graphs: the same target, forms and deadline, and no answers.
+  TrialMemory without_answers() const {
+    TrialMemory other(target_, forms_);
+    other.deadline_ = deadline_;
+    return other;
+  }
+
+  // From then on nothing new is lowered; questions without a kept answer are not answered.
+  using Clock = std::chrono::steady_clock;
+  void set_deadline(std::optional<Clock::time_point> deadline) { deadline_ = deadline; }
+  bool is_late() const { return deadline_ && Clock::now() >= *deadline_; }
 
   // Answers from now on tell apart how factors of products are fetched: in pieces, or one element after the other.
   void distinguish_forms() { distinguishes_forms_ = true; }
@@ -74,6 +86,7 @@ class TrialMemory {
   std::unordered_map<GroupKey, TrialResult, GroupKeyHash> tried_;
   std::uint64_t searches_ = 0;
   bool distinguishes_forms_ = false;
+  std::optional<Clock::time_point> deadline_;
   std::shared_ptr<const Uses> uses_;
   std::shared_ptr<FactsMemory> facts_;
   std::shared_ptr<FormMemory> forms_;

@@ -6,7 +6,7 @@
 #include "analysis/annotate.h"
 #include "ir/text.h"
 #include "ir/verify.h"
-#include "schedule/form_memory.h"
+#include "schedule/lowering/trial_lowering.h"
 #include "transforms/fuse.h"
 #include "transforms/merge_groups.h"
 #include "transforms/prepare.h"
@@ -27,7 +27,7 @@ struct Chosen {
     prepare_groups(graph, plan);
     merge_siblings(graph, kinds, plan, memory);
     name_groups(graph, plan);
-    laid = choose_layouts(graph, plan, target_for("sm_80"), std::make_shared<FormMemory>());
+    laid = choose_layouts(graph, plan, TrialMemory(target_for("sm_80")));
     if (!laid) return;
     verify(laid->graph, "layouts");
     verify_laid_out(graph, plan, *laid);
