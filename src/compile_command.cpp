@@ -298,6 +298,8 @@ class CompilationRun {
     tell_nvrtc(0, generated_.file.units.size());
     std::vector<CompiledModule> modules = pipeline_->compile(*nvrtc_, generated_);
     proven_ = true;
+    cache_use_ = fmt::format("compile cache: {} of {} NVRTC sources were in it",
+                             std::ranges::count_if(modules, &CompiledModule::cached), modules.size());
     if (wants("html"))
       for (const CompiledModule& module : modules) resources_.merge(cubin_resources(module.cubin));
     if (wants_module()) module_ = std::move(modules.front());
@@ -393,6 +395,7 @@ class CompilationRun {
       Outcome outcome{.seconds = seconds, .proven = result.proven, .was_kept = was_kept};
       if (tells_times) outcome.times = pipeline_->times();
       if (a_.stats) outcome.memory = memory_text();
+      if (a_.stats) outcome.cache = cache_use_;
       for (const auto& [kind, text] : messages_) outcome.warnings.push_back(text);
       for (const Emission& e : outputs_)
         if (e.path != "-") outcome.wrote.emplace_back(e.kind, e.path);
@@ -404,7 +407,8 @@ class CompilationRun {
     const std::string line = fmt::format("{} ({}, {}, {:.0f} ms{})", summary_line(summary), summary.strategy,
                                          summary.arch, seconds * 1e3, was_kept ? ", kept in the compile cache" : "");
     print_message("{}\n", folded(line, columns));
-    if (a_.stats && needs_source()) print_message("{}\n", memory_text());
+    for (const std::string& text : {memory_text(), cache_use_})
+      if (a_.stats && !text.empty()) print_message("{}\n", text);
     const SummaryStyle style{.width = terminal_width(),
                              .line_width = columns,
                              .rows = a_.compile.verbose ? 0 : SummaryStyle{}.rows,
@@ -431,6 +435,7 @@ class CompilationRun {
   std::optional<ComparedModel> compared_;
   decltype(KeptResult::messages) messages_;
   bool proven_ = false;
+  std::string cache_use_;  // what --stats says of the compile cache; "" where NVRTC did not run
 };
 
 }  // namespace

@@ -163,7 +163,7 @@ int main(int given, char** words) try {
                         "A,B,...: why nodes are, or are not, in one kernel; or all; also a JSON array");
   app.add_flag("--no-nvrtc", a.no_nvrtc, "emit without compiling");
   app.add_option("--name", a.name, "NAME: the model's name in what is emitted (default: the one in the file)");
-  app.add_flag("--stats", a.stats, "tell where time and memory went");
+  app.add_flag("--stats", a.stats, "tell where time and memory went, and what the compile cache had");
   app.add_flag("--list-ops", a.list_ops, "the operators");
   app.add_flag("--list-passes", a.list_passes, "the stages of a compilation");
   app.add_flag("--list-patterns", a.list_patterns, "the fusion patterns, in the order in which they are tried");

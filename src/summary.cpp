@@ -385,6 +385,7 @@ std::string summary_json(const Summary& s, const Outcome& outcome) {
   json["compiled_by_nvrtc"] = outcome.proven;
   json["from_cache"] = outcome.was_kept;
   if (!outcome.memory.empty()) json["memory"] = outcome.memory;
+  if (!outcome.cache.empty()) json["cache"] = outcome.cache;
   if (!outcome.times.empty()) json["times"] = Json::array();
   for (const StageTime& time : outcome.times)
     json["times"].push_back({{"stage", time.name}, {"milliseconds", time.seconds * 1e3}});

@@ -64,7 +64,7 @@ struct Outcome {
   std::vector<std::string> warnings = {};
   std::vector<std::pair<std::string, std::string>> wrote = {};  // kinds and files of outputs
   std::vector<StageTime> times = {};                            // where they are asked for
-  std::string memory = {};                                      // what --stats says of it
+  std::string memory = {}, cache = {};                          // what --stats says of them
 };
 std::string summary_json(const Summary& summary, const Outcome& outcome);
 

@@ -47,7 +47,7 @@ std::vector<CompiledModule> compile_all(const Nvrtc& nvrtc, const std::vector<st
   const auto find = [&](const std::string& key, CompiledModule& module) {
     auto parts = cache.find(key);
     if (!parts || parts->size() != 3) return false;
-    module = {std::move((*parts)[0]), std::move((*parts)[1]), std::move((*parts)[2])};
+    module = {std::move((*parts)[0]), std::move((*parts)[1]), std::move((*parts)[2]), true};
     return true;
   };
   const auto compile = [&](NvrtcProcess& process, std::size_t i) {

@@ -15,7 +15,8 @@ struct NvrtcVersion {
 struct CompiledModule {
   std::string ptx;
   std::string cubin;
-  std::string log;  // compiler warnings
+  std::string log;      // compiler warnings
+  bool cached = false;  // from the compile cache
 };
 
 // The purpose of the cubin. kProof only proves that ptxas accepts the PTX: ptxas runs with little optimization, which

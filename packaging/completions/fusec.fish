@@ -34,7 +34,7 @@ complete -c fusec -l allow-atomics -d 'float atomics: results may differ from ru
 complete -c fusec -l time-passes -d 'tell where the time went'
 complete -c fusec -l require-one-kernel -x -d 'fail unless these nodes end up in one kernel; also a JSON array; repeatable'
 complete -c fusec -l explain -x -d 'why nodes are, or are not, in one kernel; or all; also a JSON array; repeatable'
-complete -c fusec -l stats -d 'tell where time and memory went'
+complete -c fusec -l stats -d 'tell where time and memory went, and what the compile cache had'
 complete -c fusec -l bisect -x -d 'find the fusion with which this command fails (FUSEC_PLAN names the plan)'
 complete -c fusec -l dump-ir-before -x -a '(fusec --list-passes --json 2>/dev/null | sed -n \'s/^    "name": "\(.*\)",$/\1/p\')' -d 'the graph as text, on standard error'
 complete -c fusec -l dump-ir-after -x -a '(fusec --list-passes --json 2>/dev/null | sed -n \'s/^    "name": "\(.*\)",$/\1/p\')' -d 'the graph after it; all for every pass'

@@ -118,6 +118,14 @@ def results_follow_what_they_depend_on():
     failures.expect(not run("--explain=all") and not run("--time-passes"), "what is not kept is taken from the cache")
 
 
+def stats_tell_hits():
+    world = World(options)
+    for found in (0, 1):
+        done = emit(world, "--stats", "--emit=ptx=" + os.path.join(world.folder, "out.ptx"))
+        text = f"compile cache: {found} of 1 NVRTC sources were in it"
+        failures.expect(text.encode() in done.stderr, f"--stats: {done.stderr[-400:]!r}, expected {text!r}")
+
+
 def size_is_bounded():
     world = World(options)
     write(os.path.join(world.cache, "notes.txt"), b"x" * 100000)
@@ -226,6 +234,7 @@ def main():
         damage_is_compiled_again(world, right, result)
     others_are_not_believed(world, right)
     results_follow_what_they_depend_on()
+    stats_tell_hits()
     size_is_bounded()
     nothing_in_the_working_directory()
     processes_share_it()
