@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for_programs=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libboost-dev python3-dev python3-venv)
-for_tests=(doctest-dev graphviz python3)
+for_tests=(doctest-dev graphviz python3 valgrind)
 for_bench=(libbenchmark-dev)
 for_wheel=(python3 python3-venv ca-certificates)
 

@@ -2,7 +2,7 @@
 """check_compile_time.py FUSEC MODEL [--ms=N] [--runs=N]
 
 FUSEC takes at most N milliseconds for the model without NVRTC: CPU time of the whole process, the least of several
-runs. A slow or busy machine is allowed more, in proportion to a loop in Python. The goal is 50 ms; the limit is four
+runs. A slow or busy machine is allowed more, in proportion to a loop in Python. The goal is 25 ms; the limit is four
 times that, which a quadratic pass or repeated lowering of equal groups exceeds. Also checks that repeated layers are
 lowered once: eight times the layers take at most eight times as long. Exit 1 if a limit is exceeded."""
 import argparse
@@ -65,7 +65,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("fusec")
     parser.add_argument("model")
-    parser.add_argument("--ms", type=float, default=200)
+    parser.add_argument("--ms", type=float, default=100)
     parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
