@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "ir/tuple_field.h"
+
 namespace fusec {
 
 std::size_t GroupKeyHash::operator()(const GroupKey& key) const {
@@ -38,8 +40,9 @@ const GroupKey& GroupSignatures::of(std::span<const NodeId> nodes, std::span<con
   return key_;
 }
 
-// A place in the list, a number in order of first use, or the value itself where lowering looks at more than its type:
-// a number, a dimension, a constant that may become a literal, what a tuple holds.
+// A place in the list, a number in order of first use, or the value's id where lowering looks at more than its type: a
+// dimension, a constant that may become a literal, what a tuple holds, and a field of a tuple, behind which is another
+// value.
 void GroupSignatures::write_operand(std::span<const NodeId> nodes, const Node& reader, ValueId v) {
   constexpr std::uint64_t kInside = std::uint64_t{1} << 62, kNumber = std::uint64_t{2} << 62,
                           kItself = std::uint64_t{3} << 62;
@@ -63,7 +66,8 @@ void GroupSignatures::write_operand(std::span<const NodeId> nodes, const Node& r
     }
   }
   const Constant* constant = graph_.constant_of(v);
-  if (value.kind == Value::Kind::kDim || (constant && constant->data) || reader.op->special == Special::kTuple) {
+  const bool of_tuple = reader.op->special == Special::kTuple || resolve_tuple(graph_, v) != v;
+  if (value.kind == Value::Kind::kDim || (constant && constant->data) || of_tuple) {
     key_.push_back(kItself | graph_number_ << 32 | v);
     return;
   }

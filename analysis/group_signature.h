@@ -21,15 +21,16 @@ struct GroupKeyHash {
 class GroupSignatures {
  public:
   // Keys of two graphs may be compared if one graph was made of the other (Graph::emptied, Graph::rearrange), so that
-  // ids of types and attributes mean the same in both, and if their `graph_number` differs.
+  // ids of types and attributes mean the same in both. Ids of values do not, so each graph needs a `graph_number` of
+  // its own then.
   explicit GroupSignatures(const Graph& graph, std::uint64_t graph_number = 0)
       : graph_(graph), graph_number_(graph_number) {}
 
   // `nodes` in topological order; `outputs`, in that order, are the results that are needed outside. The key is valid
   // until the next call.
   const GroupKey& of(std::span<const NodeId> nodes, std::span<const ValueId> outputs);
-  // Operands of the last group from outside, in the order of their first use. Dimensions, constants with data and
-  // operands of tuples are not among them: they are the same values in all groups of the key.
+  // Operands of the last group from outside, in the order of their first use. Dimensions, constants with data, operands
+  // of tuples and fields of tuples are not among them: they are the same values in all groups of the key.
   const std::vector<ValueId>& operands() const { return operands_; }
 
  private:

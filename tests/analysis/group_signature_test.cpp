@@ -2,6 +2,8 @@
 
 #include <doctest/doctest.h>
 
+#include <span>
+
 #include "ir/text.h"
 
 namespace fusec::test {
@@ -55,6 +57,25 @@ return b, c, d, e, f
   CHECK(key({4}, {value(4)}) != key({5}, {value(5)}));                  // attributes
   CHECK(key({0, 2}, {value(2)}) != key({0, 2}, {value(0), value(2)}));  // what is needed outside
   CHECK(GroupSignatures(graph, 1).of(std::vector<NodeId>{0}, {}) == key({0}, {}));
+}
+
+// A view of a tuple's field is memory of what the tuple holds.
+TEST_CASE("group signature: fields of tuples are told apart") {
+  const Graph graph = parse_graph_text(R"(model "m"
+input x: float32[8, 4]
+input y: float32[8, 4]
+t: (float32[8, 4], float32[8, 4]) = tuple(x, y)
+a: float32[8, 4] = get_item(t, index=0)
+b: float32[8, 4] = get_item(t, index=1)
+c: float32[32] = reshape(a, shape=[32])
+d: float32[32] = reshape(b, shape=[32])
+return c, d
+)");
+  GroupSignatures signatures(graph);
+  const auto key = [&](NodeId n) {
+    return signatures.of(std::span(&n, 1), std::span(&graph.nodes[n].first_output, 1));
+  };
+  CHECK(key(3) != key(4));
 }
 
 }  // namespace fusec::test
