@@ -74,6 +74,10 @@ void Pipeline::run(const Pass& pass, CompilationState& state) {
   if (graph && options_.after_pass) options_.after_pass(pass, *graph);
 }
 
+bool Pipeline::is_late() const {
+  return deadline_ && TrialMemory::Clock::now() >= *deadline_;
+}
+
 bool Pipeline::is_wanted(const Pass& pass) const {
   return !pass.under_full_alone ||
          (options_.strategy == Strategy::kFull &&
@@ -82,27 +86,30 @@ bool Pipeline::is_wanted(const Pass& pass) const {
 
 // Past the deadline, passes that can be left out are.
 void Pipeline::run_part(CompilationPart part, CompilationState& state) {
-  state.trials.set_deadline(deadline_);
+  // A rewriting ends what it begins, so that a plan that is read later finds the same graph.
+  if (part != CompilationPart::kGraph) state.trials.set_deadline(deadline_);
   for (const Pass& pass : passes()) {
     if (pass.part != part || !is_wanted(pass)) continue;
-    const bool optional = pass.under_full_alone && !pass.needed, skipped = optional && state.trials.is_late();
-    if (skipped)
+    const bool optional = pass.under_full_alone && !pass.needed;
+    if (optional && is_late())
       add_names({std::string(pass.name)}, state.planned->left_out.passes);
     else
       run(pass, state);
-    if (optional && state.trials.is_late() && state.planned->late.empty()) state.planned->late = pass.name;
+    if (optional && is_late() && state.planned->ended_in.empty()) state.planned->ended_in = pass.name;
   }
 }
 
 PlannedModel Pipeline::plan(Graph graph) {
-  if (options_.plan_seconds > 0)
-    deadline_ = TrialMemory::Clock::now() + std::chrono::duration_cast<TrialMemory::Clock::duration>(
-                                                std::chrono::duration<double>(options_.plan_seconds));
   if (!options_.plan_text.empty() || !options_.plan_file.empty()) return plan_as_given(std::move(graph));
+  constexpr double kEndless = 1e9;  // seconds, which the clock can still add
+  if (options_.plan_seconds > 0)
+    deadline_ =
+        TrialMemory::Clock::now() + std::chrono::duration_cast<TrialMemory::Clock::duration>(
+                                        std::chrono::duration<double>(std::min(options_.plan_seconds, kEndless)));
   if (options_.strategy != Strategy::kFull || graph.nodes.size() > kLargestToCompare)
     return plan_as_asked(std::move(graph));
   PlannedModel planned = plan_as_asked(graph);
-  if (!planned.late.empty()) return planned;
+  if (!planned.ended_in.empty()) return planned;
   return options_.own_target || is_dearer_than_unchanged(planned, graph) ? cheaper_of(std::move(planned), graph)
                                                                          : std::move(planned);
 }
@@ -133,6 +140,7 @@ bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph
     return false;
   const double seconds = seconds_of(planned);
   return std::ranges::any_of(std::array{Strategy::kTvm, Strategy::kUnfused}, [&](Strategy strategy) {
+    if (is_late()) return false;
     PipelineOptions options = options_;
     options.strategy = strategy;
     options.before_pass = options.after_pass = nullptr;
@@ -157,7 +165,10 @@ PlannedModel Pipeline::cheaper_of(PlannedModel rewritten, const Graph& graph) {
     PipelineOptions plain = leaving_out(options_, left_out);
     plain.before_pass = plain.after_pass = nullptr;
     plain.progress = nullptr;
-    PlannedModel plainer = Pipeline(std::move(plain)).plan_as_asked(graph);
+    Pipeline pipeline(std::move(plain));
+    pipeline.deadline_ = deadline_;
+    PlannedModel plainer = pipeline.plan_as_asked(graph);
+    if (!plainer.ended_in.empty()) break;
     if (const double seconds = seconds_of(plainer); least > kRounding * seconds) {
       rewritten = std::move(plainer);
       least = seconds;
@@ -192,10 +203,10 @@ GeneratedModel Pipeline::generate(PlannedModel& planned, std::size_t units) {
   planned.report.group_launches.assign(planned.plan.groups.size(), 0);
   for (const LaunchStep& step : generated.launch.steps)
     if (step.group < planned.report.group_launches.size()) ++planned.report.group_launches[step.group];
-  if (!planned.late.empty())
+  if (!planned.ended_in.empty())
     generated.launch.warnings.push_back(
         fmt::format("the plan deadline of {} s passed in {}: the best plan until then is taken", options_.plan_seconds,
-                    planned.late));
+                    planned.ended_in));
   planned.report.launches = static_cast<std::uint32_t>(generated.launch.steps.size());
   planned.report.kernels = static_cast<std::uint32_t>(generated.launch.kernels.size());
   const auto at_hint = [&](const IndexExpr& bytes) { return value_at_hint(bytes, planned.graph.symbols); };

@@ -74,7 +74,7 @@ struct PlannedModel {
   std::vector<std::string> rewriting_patterns = {};  // those that replaced something; the plan names those that claimed
   // Disabled by the user, or by Pipeline::plan because rewriting was slower or since the deadline had passed.
   LeftOut left_out = {};
-  std::string late = "";                    // the pass that the deadline ended or left out first; "" for none
+  std::string ended_in = "";                // the pass that the deadline ended or left out first; "" for none
   std::optional<PlanWithLayouts> laid_out;  // the graph and plan with changed layouts (choose-layouts), if any changed
 
   // The graph and plan that source is generated from.
@@ -119,6 +119,7 @@ class Pipeline {
   PlannedModel plan_as_asked(Graph graph);
   void run_part(CompilationPart part, CompilationState& state);
   bool is_wanted(const Pass& pass) const;
+  bool is_late() const;
   void run(const Pass& pass, CompilationState& state);  // times, shows and verifies the pass, too
 
   PipelineOptions options_;
