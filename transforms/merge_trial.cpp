@@ -156,7 +156,8 @@ MergeAnswer MergeTrial::ask(std::span<const GroupId> parts) {
     launches_apart += launches_of(of_group(g));
   }
   MergeAnswer answer = predicted(together.seconds, apart, together.bytes, bytes_apart);
-  // One kernel may need two launches, such as a sum that several blocks share.
+  // One kernel may need two launches, such as a sum that several blocks share. A merge into one launch always counts as
+  // one that saves a launch: what it joins may be views, which have none.
   const bool saves_launch = launches_of(together) < std::max(launches_apart, 2.0);
   if (answer.yes() && !saves_launch && together.seconds > kPlainly * apart) answer.rule = FusionRule::kPredictedSlower;
   if (rule == FusionRule::kWorseForm) answer.rule = rule;

@@ -88,8 +88,8 @@ class SlidingWindowFinder {
   }
 
  private:
-  static constexpr std::int64_t kPlace = 16;  // of an axis, where positions are compared as numbers
-  static constexpr double kBetter = 0.8;  // relative to the cost of one result per thread
+  static constexpr std::int64_t kPlace = 16, kPlaces = 6;  // of an axis, where positions are compared as numbers
+  static constexpr double kBetter = 0.8;                   // relative to the cost of one result per thread
 
   const ExprPool& pool() const { return found_.kernel.pool; }
   const Axes& outputs() const { return found_.kernel.outputs[0].axes; }
@@ -278,16 +278,19 @@ class SlidingWindowFinder {
     return tells_results && tells_rows;
   }
 
-  // The positions of a load at a point as numbers, the other axes at two places each. Loads of equal numbers are taken
-  // for one, which is cheaper to find out than from expressions (load_position).
+  // The positions of a load at a point as numbers, with the other axes at kPlaces arbitrary places each. Loads of equal
+  // numbers are taken for one. That is cheaper to find out than from expressions (load_position), and a pair that is
+  // equal by chance changes the predicted cost alone: kernels are emitted from expressions.
   using Places = std::vector<std::int64_t>;
   void add_places(std::span<const IndexExpr> indices, const SlidingWindowPoint& point, Places& places) const {
-    for (const std::int64_t second : {0, 1}) {
+    for (std::int64_t other_place = 0; other_place < kPlaces; ++other_place) {
       const auto value = [&](Variable v) -> std::int64_t {
-        if (v.kind == Variable::Kind::kSymbol) return graph_.symbols[v.id].hint;
-        const std::int64_t id = v.id, other = 7 * id % 5 + second * (1 + id % 3);
+        if (v.kind == Variable::Kind::kSymbol) return std::max<std::int64_t>(1, graph_.symbols[v.id].hint);
+        const std::int64_t id = v.id, other = 7 * id % 5 + other_place * (1 + id % 3);
         if (v.kind == Variable::Kind::kValue) return other;
-        if (v.id == found_.sliding_axis) return found_.steps * (kPlace + second) + point.step;
+        if (v.id == found_.sliding_axis)
+          return (found_.clipped ? 1 : found_.steps) * (kPlace + other_place) +
+                 point.step;  // clipped: from any result on
         if (point.axes)
           if (const auto at = std::ranges::find(*point.axes, v.id); at != point.axes->end())
             return point.elements[static_cast<std::size_t>(at - point.axes->begin())];
