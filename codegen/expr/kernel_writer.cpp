@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include "codegen/expr/parameter_table.h"
 #include "codegen/prelude/prelude.h"
 #include "codegen/stmt/print_statements.h"
@@ -158,6 +162,19 @@ const UniqueNames& fixed_names() {
 
 }  // namespace
 
+namespace {
+
+// Local variables that schedules write literally, in scopes of a few lines. A symbol of the same name would be hidden
+// there, and NVRTC would take the variable for it without an error.
+bool is_local_name(std::string_view name) {
+  constexpr std::string_view kLocalNames[] = {
+      "a",     "b", "buffer", "by",      "d", "depth", "e",     "i",    "j",     "k",    "kk", "load", "n",
+      "place", "r", "raw",    "reading", "s", "slice", "stage", "step", "there", "turn", "v",  "w",    "weight"};
+  return std::ranges::find(kLocalNames, name) != std::end(kLocalNames);
+}
+
+}  // namespace
+
 KernelWriter::KernelWriter(const Graph& graph, bool wide_index)
     : graph_(graph), wide_(wide_index), names_(&fixed_names()) {}
 
@@ -197,7 +214,8 @@ const std::string& KernelWriter::output_with_lane_stores(ValueId value) {
 const std::string& KernelWriter::symbol(std::uint32_t id) {
   const auto [it, fresh] = symbols_.try_emplace(id);
   if (fresh) {
-    it->second = unique(graph_.symbols.at(id).name);
+    const std::string& name = graph_.symbols.at(id).name;
+    it->second = unique(is_local_name(name) ? "dim_" + name : name);
     sizes_.push_back({{.kind = KernelParameter::Kind::kSize,
                        .name = it->second,
                        .size = IndexExpr::symbol(id),

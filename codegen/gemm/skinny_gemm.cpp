@@ -214,10 +214,11 @@ void SkinnyGemmEmitter::add_scaled(const SkinnyOperandStream& s, const SkinnyGem
 
 void SkinnyGemmEmitter::declare_row_there() {
   row_there_ = writer_.unique("row_there");
+  const std::string rows = text(count(form_.rows)), m = writer_.unique("m");
   writer_.line(fmt::format("bool {}[{}];", row_there_, row_tiles()));
   writer_.line("#pragma unroll");
-  writer_.line(fmt::format("for (int m = 0; m < {0}; ++m) {1}[m] = 8 * m + group < {2};", row_tiles(), row_there_,
-                           text(count(form_.rows))));
+  writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2}[{0}] = 8 * {0} + group < {3};", m, row_tiles(),
+                           row_there_, rows));
 }
 
 void SkinnyGemmEmitter::open_step() {

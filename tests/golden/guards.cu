@@ -496,12 +496,12 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
 // A thread makes one element.
 extern "C" __global__ void __launch_bounds__(256)
 guards_0_add(const fp16* __restrict__ x, const fp16* __restrict__ bias, fp16* __restrict__ shifted,
-         const long long batch, const long long n) {
+         const long long batch, const long long dim_n) {
   const long long t = (long long)blockIdx.x * 256 + threadIdx.x;
-  if (t >= (batch * n)) return;
-  const long long j = t % n;
-  const long long rest = t / n;
-  shifted[n * rest + j] = to_fp16(from_fp16(x[n * rest + j]) + from_fp16(bias[j]));
+  if (t >= (batch * dim_n)) return;
+  const long long j = t % dim_n;
+  const long long rest = t / dim_n;
+  shifted[dim_n * rest + j] = to_fp16(from_fp16(x[dim_n * rest + j]) + from_fp16(bias[j]));
 }
 
 // ---- guards_1_add_guarded --------------------------------------------------------------------------------
@@ -512,34 +512,34 @@ guards_0_add(const fp16* __restrict__ x, const fp16* __restrict__ bias, fp16* __
 // A thread makes 8 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
 guards_1_add_guarded(const fp16* __restrict__ x, const fp16* __restrict__ bias, fp16* __restrict__ shifted,
-         const int batch, const int n) {
+         const int batch, const int dim_n) {
   const int t = blockIdx.x * 128 + threadIdx.x;
-  if (t >= (batch * (n / 8))) return;
-  const int j = t % (n / 8);
-  const int rest = t / (n / 8);
-  const Words<4> x_w = load_words<4>(x + (n * rest + j * 8));
+  if (t >= (batch * (dim_n / 8))) return;
+  const int j = t % (dim_n / 8);
+  const int rest = t / (dim_n / 8);
+  const Words<4> x_w = load_words<4>(x + (dim_n * rest + j * 8));
   const Words<4> bias_w = load_words<4>((const uint4*)bias + j);
   float shifted_v[8];
 #pragma unroll
   for (int e = 0; e < 8; ++e) {
     shifted_v[e] = fp16_element(x_w, e) + fp16_element(bias_w, e);
   }
-  store_words(shifted + (n * rest + j * 8), fp16_words(shifted_v));
+  store_words(shifted + (dim_n * rest + j * 8), fp16_words(shifted_v));
 }
 
 // ---- guards_2_softmax ------------------------------------------------------------------------------------
 // rows = softmax(long)
 // writes rows: float32[3, 100*n]
 extern "C" __global__ void __launch_bounds__(512, 1)
-guards_2_softmax(const float* __restrict__ long_v, float* __restrict__ rows, const long long n) {
+guards_2_softmax(const float* __restrict__ long_v, float* __restrict__ rows, const long long dim_n) {
   const int lane = threadIdx.x;
   const long long row = (long long)blockIdx.x;
   RunningExponentials running;
   Words<4>* const long_row = (Words<4>*)(dynamic_shared + 0) + threadIdx.x;
 #pragma unroll 4
-  for (long long k = lane, turn = 0; turn < 19 && k < (n * 25); k += 512, ++turn) {
+  for (long long k = lane, turn = 0; turn < 19 && k < (dim_n * 25); k += 512, ++turn) {
     Words<4> long_w;
-    long_w = load_words<4>(long_v + (n * row * 100 + k * 4));
+    long_w = load_words<4>(long_v + (dim_n * row * 100 + k * 4));
     store_words(&long_row[(turn) * 512], long_w);
     float elements[4];
 #pragma unroll
@@ -549,8 +549,8 @@ guards_2_softmax(const float* __restrict__ long_v, float* __restrict__ rows, con
     running.take_elements(elements);
   }
 #pragma unroll 4
-  for (long long k_2 = lane + 9728; k_2 < (n * 25); k_2 += 512) {
-    const Words<4> long_w_2 = load_words<4>(long_v + (n * row * 100 + k_2 * 4));
+  for (long long k_2 = lane + 9728; k_2 < (dim_n * 25); k_2 += 512) {
+    const Words<4> long_w_2 = load_words<4>(long_v + (dim_n * row * 100 + k_2 * 4));
     float elements_2[4];
 #pragma unroll
     for (int e_2 = 0; e_2 < 4; ++e_2) {
@@ -566,24 +566,24 @@ guards_2_softmax(const float* __restrict__ long_v, float* __restrict__ rows, con
   row_sum = block_reduce<512, 1>(row_sum, Sum{});
   const float t_3 = reciprocal_fast(row_sum);
 #pragma unroll 4
-  for (long long j = lane, turn_2 = 0; turn_2 < 19 && j < (n * 25); j += 512, ++turn_2) {
+  for (long long j = lane, turn_2 = 0; turn_2 < 19 && j < (dim_n * 25); j += 512, ++turn_2) {
     const Words<4> long_w_3 = load_words<4>(&long_row[(turn_2) * 512]);
     Words<4> rows_w = {};
 #pragma unroll
     for (int e_3 = 0; e_3 < 4; ++e_3) {
       put_element<32>(rows_w, e_3, __float_as_uint(exp2_fast(fmaf(__uint_as_float(element<32>(long_w_3, e_3)), t, t_2)) * t_3));
     }
-    store_words(rows + (n * row * 100 + j * 4), rows_w);
+    store_words(rows + (dim_n * row * 100 + j * 4), rows_w);
   }
 #pragma unroll 4
-  for (long long j_2 = lane + 9728; j_2 < (n * 25); j_2 += 512) {
-    const Words<4> long_w_4 = load_words<4>(long_v + (n * row * 100 + j_2 * 4));
+  for (long long j_2 = lane + 9728; j_2 < (dim_n * 25); j_2 += 512) {
+    const Words<4> long_w_4 = load_words<4>(long_v + (dim_n * row * 100 + j_2 * 4));
     Words<4> rows_w_2 = {};
 #pragma unroll
     for (int e_4 = 0; e_4 < 4; ++e_4) {
       put_element<32>(rows_w_2, e_4, __float_as_uint(exp2_fast(fmaf(__uint_as_float(element<32>(long_w_4, e_4)), t, t_2)) * t_3));
     }
-    store_words(rows + (n * row * 100 + j_2 * 4), rows_w_2);
+    store_words(rows + (dim_n * row * 100 + j_2 * 4), rows_w_2);
   }
 }
 
@@ -592,7 +592,7 @@ guards_2_softmax(const float* __restrict__ long_v, float* __restrict__ rows, con
 // rows = softmax(long)
 // writes rows: float32[3, 100*n]
 extern "C" __global__ void __launch_bounds__(512, 1)
-guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ rows, const int n) {
+guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ rows, const int dim_n) {
   const int lane = threadIdx.x;
   const int row = blockIdx.x;
   float row_max = __uint_as_float(0xff800000u);
@@ -601,8 +601,8 @@ guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ r
 #pragma unroll
   for (int turn = 0; turn < 16; ++turn) {
     const int k = lane + turn * 512;
-    if (turn * 512 < (n * 25) - lane) {
-      const Words<4> long_w = load_words<4>(long_v + (n * row * 100 + k * 4));
+    if (turn * 512 < (dim_n * 25) - lane) {
+      const Words<4> long_w = load_words<4>(long_v + (dim_n * row * 100 + k * 4));
 #pragma unroll
       for (int e = 0; e < 4; ++e) {
         long_row[turn * 4 + e] = __uint_as_float(element<32>(long_w, e));
@@ -617,7 +617,7 @@ guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ r
 #pragma unroll
   for (int turn_2 = 0; turn_2 < 16; ++turn_2) {
     const int k_2 = lane + turn_2 * 512;
-    if (turn_2 * 512 < (n * 25) - lane) {
+    if (turn_2 * 512 < (dim_n * 25) - lane) {
 #pragma unroll
       for (int e_2 = 0; e_2 < 4; ++e_2) {
         t_row[turn_2 * 4 + e_2] = exp2_fast(fmaf(long_row[turn_2 * 4 + e_2], t, t_2));
@@ -630,13 +630,13 @@ guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ r
 #pragma unroll
   for (int turn_3 = 0; turn_3 < 16; ++turn_3) {
     const int j = lane + turn_3 * 512;
-    if (turn_3 * 512 < (n * 25) - lane) {
+    if (turn_3 * 512 < (dim_n * 25) - lane) {
       Words<4> rows_w = {};
 #pragma unroll
       for (int e_3 = 0; e_3 < 4; ++e_3) {
         put_element<32>(rows_w, e_3, __float_as_uint(t_row[turn_3 * 4 + e_3] * t_3));
       }
-      store_words(rows + (n * row * 100 + j * 4), rows_w);
+      store_words(rows + (dim_n * row * 100 + j * 4), rows_w);
     }
   }
 }
@@ -647,7 +647,7 @@ guards_3_softmax_guarded(const float* __restrict__ long_v, float* __restrict__ r
 // A block makes a 64x64 tile; 32 of k at a time go through shared memory, products on tensor cores.
 extern "C" __global__ void __launch_bounds__(128)
 guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, fp16* __restrict__ product,
-         const int k) {
+         const int dim_k) {
   __shared__ __align__(16) unsigned short left_tile[2560];
   __shared__ __align__(16) unsigned short right_tile[2560];
   const int tile = blockIdx.x;
@@ -656,15 +656,15 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
   const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
   const int warp_row = warp / 2 * 32, warp_column = warp % 2 * 32;
   float sum[2][4][4] = {};
-  for (int k0 = 0; k0 < k; k0 += 32) {
+  for (int k0 = 0; k0 < dim_k; k0 += 32) {
 #pragma unroll
     for (int e = threadIdx.x; e < 2048; e += 128) {
       const int place = e % 32;
       const int line = e / 32;
-      const int at = row0 + line, k_2 = k0 + place;
+      const int at = row0 + line, k = k0 + place;
       unsigned short one = 0;
-      if (at < 16 && k_2 < k) {
-        one = left[(k * at + k_2)];
+      if (at < 16 && k < dim_k) {
+        one = left[(dim_k * at + k)];
       }
       left_tile[line * 40 + place] = one;
     }
@@ -672,10 +672,10 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
     for (int e_2 = threadIdx.x; e_2 < 256; e_2 += 128) {
       const int line_2 = e_2 % 8 * 8;
       const int place_2 = e_2 / 8;
-      const int at_2 = column0 + line_2, k_3 = k0 + place_2;
+      const int at_2 = column0 + line_2, k_2 = k0 + place_2;
       uint4 eight = make_uint4(0, 0, 0, 0);
-      if (at_2 < 32 && k_3 < k) {
-        eight = *(const uint4*)(right + (at_2 + k_3 * 32));
+      if (at_2 < 32 && k_2 < dim_k) {
+        eight = *(const uint4*)(right + (at_2 + k_2 * 32));
       }
       *(uint4*)&right_tile[place_2 * 72 + line_2] = eight;
     }
@@ -712,7 +712,7 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
 // A block makes 16x32, each of its warps 16x16, on tensor cores; 64 of k are a tile, 4 tiles are in shared memory or on the way.
 extern "C" __global__ void __launch_bounds__(64, 8)
 guards_5_matmul_guarded(const fp16* __restrict__ left_2, const fp16* __restrict__ right_2, fp16* __restrict__ product,
-         const int k) {
+         const int dim_k) {
   const unsigned stages = shared_address(dynamic_shared);
   const TilePlace tile = tile_in_order<8>((int)blockIdx.x, 1, 1);
   const int row0 = tile.row * 16, column0 = tile.column * 32;
@@ -726,7 +726,7 @@ guards_5_matmul_guarded(const fp16* __restrict__ left_2, const fp16* __restrict_
 #pragma unroll
   for (int each = 0; each < 2; ++each) {
     const int row = row0 + left_line + each * 8;
-    left_from[each] = left_2 + (k * row + left_unit);
+    left_from[each] = left_2 + (dim_k * row + left_unit);
   }
   int left_there[2];
 #pragma unroll
@@ -746,18 +746,18 @@ guards_5_matmul_guarded(const fp16* __restrict__ left_2, const fp16* __restrict_
   const auto fetch = [&](unsigned stage) {
 #pragma unroll
     for (int each = 0; each < 2; ++each)
-      if (next_k + left_unit >= k) left_there[each] = 0;
+      if (next_k + left_unit >= dim_k) left_there[each] = 0;
     copy_lines<1024>(left_to + stage, left_from, left_there);
 #pragma unroll
     for (int each = 0; each < 2; ++each) left_from[each] += 64;
 #pragma unroll
     for (int each = 0; each < 4; ++each)
-      if (next_k + right_line + each * 16 >= k) right_there[each] = 0;
+      if (next_k + right_line + each * 16 >= dim_k) right_there[each] = 0;
     copy_lines<1024, 1024>(right_to + stage, right_from, right_there);
     right_from += 2048;
     next_k += 64;
   };
-  const int steps = ((k + 63) / 64);
+  const int steps = ((dim_k + 63) / 64);
 #pragma unroll
   for (int s = 0; s < 3; ++s) {
     if (s < steps) fetch(s * 6144);

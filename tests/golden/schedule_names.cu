@@ -501,18 +501,18 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
 // line.0 = sort(order)
 extern "C" __global__ void __launch_bounds__(256)
 schedule_names_1_sort(const float* __restrict__ order_2, float* __restrict__ line_0, long long* __restrict__ line_1,
-         int* __restrict__ orders, const int b) {
+         int* __restrict__ orders, const int dim_b) {
   const int line = blockIdx.x;
-  const int length = b;
+  const int length = dim_b;
   int* order = orders + 2 * line * length;
   int* other = order + length;
-  sort_line<256>(order, other, length, [&](int a, int b_2) {
-    return is_less(order_2[b * line + b_2], order_2[b * line + a]);
+  sort_line<256>(order, other, length, [&](int a, int b) {
+    return is_less(order_2[dim_b * line + b], order_2[dim_b * line + a]);
   });
-  for (int k = threadIdx.x; k < b; k += 256) {
+  for (int k = threadIdx.x; k < dim_b; k += 256) {
     const int chosen = order[k];
-    line_0[b * line + k] = order_2[b * line + chosen];
-    line_1[b * line + k] = chosen;
+    line_0[dim_b * line + k] = order_2[dim_b * line + chosen];
+    line_1[dim_b * line + k] = chosen;
   }
 }
 

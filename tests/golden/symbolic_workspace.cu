@@ -75,10 +75,10 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 //   kept[i, j] = x[i, j] < 0.0 ? 0.0 : x[i, j]
 // A thread makes 4 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
-symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept, const int n) {
+symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept, const int dim_n) {
   const int t = blockIdx.x * 128 + threadIdx.x;
-  if (t >= ((n * 3 + 3) / 4)) return;
-  if (t * 4 + 4 <= (n * 3)) {
+  if (t >= ((dim_n * 3 + 3) / 4)) return;
+  if (t * 4 + 4 <= (dim_n * 3)) {
     const Words<4> x_w = load_words<4>((const uint4*)x + t);
     Words<4> kept_w = {};
 #pragma unroll
@@ -88,7 +88,7 @@ symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept,
     }
     store_words((uint4*)kept + t, kept_w);
   } else {
-    for (int e = 0; e < (n * 3) - t * 4; ++e) {
+    for (int e = 0; e < (dim_n * 3) - t * 4; ++e) {
       const float x_v = x[t * 4 + e];
       kept[t * 4 + e] = (x_v < 0.0f) ? 0.0f : x_v;
     }
@@ -101,10 +101,10 @@ symbolic_workspace_0_relu(const float* __restrict__ x, float* __restrict__ kept,
 //   y[i, j] = exp(kept[i, j])
 // A thread makes 4 neighbouring elements.
 extern "C" __global__ void __launch_bounds__(128)
-symbolic_workspace_1_exp_v(const float* __restrict__ kept, float* __restrict__ y, const int n) {
+symbolic_workspace_1_exp_v(const float* __restrict__ kept, float* __restrict__ y, const int dim_n) {
   const int t = blockIdx.x * 128 + threadIdx.x;
-  if (t >= ((n * 3 + 3) / 4)) return;
-  if (t * 4 + 4 <= (n * 3)) {
+  if (t >= ((dim_n * 3 + 3) / 4)) return;
+  if (t * 4 + 4 <= (dim_n * 3)) {
     const Words<4> kept_w = load_words<4>((const uint4*)kept + t);
     Words<4> y_w = {};
 #pragma unroll
@@ -113,7 +113,7 @@ symbolic_workspace_1_exp_v(const float* __restrict__ kept, float* __restrict__ y
     }
     store_words((uint4*)y + t, y_w);
   } else {
-    for (int e = 0; e < (n * 3) - t * 4; ++e) {
+    for (int e = 0; e < (dim_n * 3) - t * 4; ++e) {
       y[t * 4 + e] = expf(kept[t * 4 + e]);
     }
   }

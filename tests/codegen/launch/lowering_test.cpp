@@ -184,7 +184,7 @@ TEST_CASE("one kernel serves all values of a symbol, and empty tensors none") {
       R"("y", "z")", R"({"n": {"min": 0, "max": 1000000}})");
   const LoweredPlan plan = lower_together(g);
   REQUIRE(plan.groups[0].steps.size() == 1);
-  CHECK(has(plan.kernels[0].text, "int n"));
+  CHECK(has(plan.kernels[0].text, "int dim_n"));
   CHECK(has(plan.kernels[0].text, "load_words<4>"));
   compiled(plan);
 }
@@ -280,4 +280,14 @@ TEST_CASE("lowering: groups of one signature share kernels, with their own tenso
   CHECK(step(1).reads == std::vector{graph.nodes[1].first_output, graph.nodes[0].inputs[0]});
   CHECK(step(1).writes == std::vector{graph.nodes[3].first_output});
   CHECK(step(1).nodes == std::vector<NodeId>{2, 3});
+}
+
+// NVRTC would take the variable of a loop for the symbol without an error.
+TEST_CASE("lowering: a symbol has no name of a local variable") {
+  const Graph graph = model(
+      R"({"name": "x", "dtype": "float32", "shape": ["e", "rows"]}, {"name": "y", "dtype": "float32", "shape": ["rows"]})",
+      R"({"name": "z", "op": "add", "inputs": ["x", "y"]})", R"("z")", R"({"e": {}, "rows": {}})");
+  const std::string text = compiled(lower_together(graph));
+  CHECK(has(text, "const int dim_e"));
+  CHECK(has(text, "const int rows"));
 }
