@@ -11,6 +11,7 @@
 #include "codegen/dispatch/attention_cases.h"
 #include "codegen/dispatch/word_copy_schedule.h"
 #include "ir/type.h"
+#include "schedule/cost/cost_model.h"
 #include "schedule/movement/bitcast_copy.h"
 #include "schedule/plan/kernel_planner.h"
 
@@ -71,8 +72,8 @@ class Search {
       if (auto longer = for_longer(*row, result)) result.general = *std::move(longer);
   }
 
-  // Skinny GEMM forms for a GEMM with possibly few rows. Each form has a row count of 8 times a power of two; larger
-  // forms would waste tensor-core work and loads on absent rows.
+  // Skinny GEMM forms for a GEMM with possibly few rows: of at most 32, and of at most 16 or 8 where that form is
+  // predicted to take at most two thirds of the time of the larger one. The smallest comes first.
   std::vector<SpecializedSources> for_few_rows(const std::vector<KernelSource>& general) {
     std::vector<SpecializedSources> forms;
     const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel_);
@@ -80,20 +81,39 @@ class Search {
     IndexExpr rows = 1;
     const ExprPool& pool = (form->rewritten ? *form->rewritten : kernel_).pool;
     for (const std::uint32_t a : form->contraction->rows) rows *= pool.extent(a);
-    for (const std::int64_t most : {8, 16, 32}) {
+    std::optional<Guard> larger;
+    for (const std::int64_t most : {32, 16, 8}) {
       Guard few;
       limit(std::span(&rows, 1), most, few);
       Guard whole = multiples();  // multiples, for example of K
       whole.insert(whole.end(), few.begin(), few.end());
       for (const Guard& guard : {few, whole}) {
         if (few.empty() || !may_have_few_rows(guard)) continue;
+        if (larger && !is_plainly_faster(guard, *larger)) break;
         const auto& sources = under(guard);
         if (!sources || !of_few_rows(*sources)) continue;
-        forms.push_back(least(guard, *sources));
+        forms.insert(forms.begin(), least(guard, *sources));
+        larger = guard;
         break;
       }
     }
     return forms;
+  }
+  // Whether the kernel under `guard` is predicted to take at most two thirds of the time that the one under the guard
+  // `larger`, which allows more rows, takes for the same sizes.
+  bool is_plainly_faster(const Guard& guard, const Guard& larger) const {
+    constexpr double kWorthAThird = 2.0 / 3;
+    const std::optional<Kernel> kernel = kernel_under(guard);
+    std::optional<Kernel> other = kernel_under(larger);
+    if (!kernel || !other) return false;
+    std::vector<Symbol> symbols = other->pool.bounds().symbols.list();
+    for (std::size_t i = 0; i < symbols.size(); ++i) symbols[i].hint = kernel->pool.bounds().symbols[i].hint;
+    other->pool.assume(std::move(symbols), other->pool.bounds().products);
+    return seconds_of(*kernel) <= kWorthAThird * seconds_of(*other);
+  }
+  double seconds_of(const Kernel& kernel) const {
+    const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
+    return predict(KernelPlanner(kernel, *form, graph_, target_).work(), target_).total;
   }
   bool may_have_few_rows(const Guard& guard) const {
     const std::optional<Kernel> kernel = kernel_under(guard);

@@ -3,7 +3,7 @@
 // first form with a guard that holds.
 //
 //   y[b, n] = x[b, n] + bias[n]      n % 4 == 0: vectors of 4              else: element by element
-//   y[t, n] = sum_k x[t, k] w[n, k]  t <= 8, t <= 16, t <= 32: skinny GEMM    else: GEMM tiles
+//   y[t, n] = sum_k x[t, k] w[n, k]  t <= 32: skinny GEMM                  else: GEMM tiles
 #pragma once
 
 #include <string>
