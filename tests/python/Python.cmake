@@ -59,4 +59,5 @@ fusec_python_check(from_onnx_all full 3600 test_from_onnx.py --tier=full)
 fusec_python_check(op_db full 7200 check_op_db.py)
 fusec_python_check(random_modules full 7200 check_random_modules.py)
 fusec_python_check(library_models "fast;full" 300 check_library_models.py --sample)
-fusec_python_check(library_models_all full 3600 check_library_models.py --seconds=1200)
+fusec_python_check(library_models_all full 3600 check_library_models.py --seconds=1200
+                   --known=${CMAKE_CURRENT_SOURCE_DIR}/results/library_models.json)
