@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 for_programs=(g++ cmake ninja-build libfmt-dev nlohmann-json3-dev libcli11-dev libboost-dev python3-dev python3-venv)
-for_tests=(doctest-dev graphviz python3 valgrind)
+for_tests=(doctest-dev graphviz python3)
 for_bench=(libbenchmark-dev)
 for_wheel=(python3 python3-venv ca-certificates)
 
@@ -144,6 +144,7 @@ say_what_is_skipped() {
   has_library libnccl.so.2 || say "skipped here, no NCCL: compiling the collectives of emitted files"
   has_header "$toolkit"/include/cublasLt.h || say "skipped here, no cuBLASLt: emitted files of --gemm=cublaslt"
   has_header "$toolkit"/include/{cub,cccl/cub} || say "skipped here, no CUB: comparisons with CUB's reductions"
+  command -v valgrind >/dev/null || say "skipped here, no valgrind: counts of the compiler's own instructions"
   command -v rustc >/dev/null || say "skipped here, no rustc: the example in Rust"
   has_module torch || say "skipped here, no PyTorch: fusec.from_torch on PyTorch modules"
   [ -x .deps/docs/bin/python ] || say "skipped here, no MkDocs: the documentation site (scripts/setup.sh docs)"
