@@ -88,7 +88,7 @@ class SlidingWindowFinder {
   }
 
  private:
-  static constexpr std::int64_t kPlace = 16, kPlaces = 6;  // of an axis, where positions are compared as numbers
+  static constexpr std::int64_t kPlace = 16, kPlaces = 4;  // of an axis, where positions are compared as numbers
   static constexpr double kBetter = 0.8;                   // relative to the cost of one result per thread
 
   const ExprPool& pool() const { return found_.kernel.pool; }
@@ -283,14 +283,15 @@ class SlidingWindowFinder {
   // equal by chance changes the predicted cost alone: kernels are emitted from expressions.
   using Places = std::vector<std::int64_t>;
   void add_places(std::span<const IndexExpr> indices, const SlidingWindowPoint& point, Places& places) const {
-    for (std::int64_t other_place = 0; other_place < kPlaces; ++other_place) {
+    for (std::int64_t turn = 0; turn < kPlaces; ++turn) {
+      const std::int64_t other_place = turn * (turn + 1) / 2;
       const auto value = [&](Variable v) -> std::int64_t {
         if (v.kind == Variable::Kind::kSymbol) return std::max<std::int64_t>(1, graph_.symbols[v.id].hint);
         const std::int64_t id = v.id, other = 7 * id % 5 + other_place * (1 + id % 3);
         if (v.kind == Variable::Kind::kValue) return other;
+        // A clipped thread may begin at any result.
         if (v.id == found_.sliding_axis)
-          return (found_.clipped ? 1 : found_.steps) * (kPlace + other_place) +
-                 point.step;  // clipped: from any result on
+          return (found_.clipped ? 1 : found_.steps) * (kPlace + other_place) + point.step;
         if (point.axes)
           if (const auto at = std::ranges::find(*point.axes, v.id); at != point.axes->end())
             return point.elements[static_cast<std::size_t>(at - point.axes->begin())];
