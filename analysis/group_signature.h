@@ -44,11 +44,12 @@ class GroupSignatures {
   std::uint32_t now_ = 0;
 };
 
-// A group whose key another group has, and the values and nodes of the one that correspond to those of the other.
 struct GroupParts {
   std::vector<NodeId> nodes;
-  std::vector<ValueId> operands;
+  std::vector<ValueId> operands;  // GroupSignatures::operands
 };
+
+// Maps nodes and values of group `from` to those of group `to`. Both groups have one key.
 class GroupRenaming {
  public:
   GroupRenaming(const Graph& graph, const GroupParts& from, const GroupParts& to)

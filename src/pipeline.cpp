@@ -74,10 +74,6 @@ void Pipeline::run(const Pass& pass, CompilationState& state) {
   if (graph && options_.after_pass) options_.after_pass(pass, *graph);
 }
 
-bool Pipeline::is_late() const {
-  return deadline_ && TrialMemory::Clock::now() >= *deadline_;
-}
-
 bool Pipeline::is_wanted(const Pass& pass) const {
   return !pass.under_full_alone ||
          (options_.strategy == Strategy::kFull &&
@@ -91,21 +87,17 @@ void Pipeline::run_part(CompilationPart part, CompilationState& state) {
   for (const Pass& pass : passes()) {
     if (pass.part != part || !is_wanted(pass)) continue;
     const bool optional = pass.under_full_alone && !pass.needed;
-    if (optional && is_late())
+    if (optional && deadline_.has_passed())
       add_names({std::string(pass.name)}, state.planned->left_out.passes);
     else
       run(pass, state);
-    if (optional && is_late() && state.planned->ended_in.empty()) state.planned->ended_in = pass.name;
+    if (optional && deadline_.has_passed() && state.planned->ended_in.empty()) state.planned->ended_in = pass.name;
   }
 }
 
 PlannedModel Pipeline::plan(Graph graph) {
   if (!options_.plan_text.empty() || !options_.plan_file.empty()) return plan_as_given(std::move(graph));
-  constexpr double kEndless = 1e9;  // seconds, which the clock can still add
-  if (options_.plan_seconds > 0)
-    deadline_ =
-        TrialMemory::Clock::now() + std::chrono::duration_cast<TrialMemory::Clock::duration>(
-                                        std::chrono::duration<double>(std::min(options_.plan_seconds, kEndless)));
+  if (options_.plan_seconds > 0) deadline_ = Deadline::in(options_.plan_seconds);
   if (options_.strategy != Strategy::kFull || graph.nodes.size() > kLargestToCompare)
     return plan_as_asked(std::move(graph));
   PlannedModel planned = plan_as_asked(graph);
@@ -140,7 +132,7 @@ bool Pipeline::is_dearer_than_unchanged(const PlannedModel& planned, const Graph
     return false;
   const double seconds = seconds_of(planned);
   return std::ranges::any_of(std::array{Strategy::kTvm, Strategy::kUnfused}, [&](Strategy strategy) {
-    if (is_late()) return false;
+    if (deadline_.has_passed()) return false;
     PipelineOptions options = options_;
     options.strategy = strategy;
     options.before_pass = options.after_pass = nullptr;

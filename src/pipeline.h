@@ -13,10 +13,10 @@
 #include "codegen/launch/emit_options.h"
 #include "codegen/launch/launch_plan.h"
 #include "codegen/nvrtc/compile_all.h"
+#include "ir/deadline.h"
 #include "ir/fusion_plan.h"
 #include "ir/limits.h"
 #include "schedule/form_memory.h"
-#include "schedule/lowering/trial_lowering.h"
 #include "schedule/target/target.h"
 #include "transforms/apply_layouts.h"
 #include "transforms/partition_report.h"
@@ -119,12 +119,11 @@ class Pipeline {
   PlannedModel plan_as_asked(Graph graph);
   void run_part(CompilationPart part, CompilationState& state);
   bool is_wanted(const Pass& pass) const;
-  bool is_late() const;
   void run(const Pass& pass, CompilationState& state);  // times, shows and verifies the pass, too
 
   PipelineOptions options_;
   std::vector<StageTime> times_;
-  std::optional<TrialMemory::Clock::time_point> deadline_;              // of planning and of choosing layouts
+  Deadline deadline_;                                                   // of planning and of choosing layouts
   std::shared_ptr<FormMemory> forms_ = std::make_shared<FormMemory>();  // shared by all plans of a model
 };
 

@@ -89,11 +89,11 @@ const TrialResult& TrialLowering::answer(std::span<const NodeId> nodes, std::spa
   const auto found = memory_.tried_.find(key);
   if (found != memory_.tried_.end()) {
     if (found->second.whole || !whole) return found->second;
-    if (memory_.is_late()) return kUnknown;
+    if (memory_.deadline_.has_passed()) return kUnknown;
     return found->second = lower(nodes, outputs, true);
   }
   budget_ -= static_cast<std::int64_t>(nodes.size());
-  if (budget_ < 0 || memory_.is_late()) return kUnknown;
+  if (budget_ < 0 || memory_.deadline_.has_passed()) return kUnknown;
   return memory_.tried_.emplace(key, lower(nodes, outputs, whole)).first->second;
 }
 

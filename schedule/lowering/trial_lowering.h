@@ -3,7 +3,6 @@
 // cache outlives the pass, so merges reuse the answers of claims.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +13,7 @@
 #include "analysis/group_signature.h"
 #include "analysis/lowering/formula_facts.h"
 #include "analysis/value_bytes.h"
+#include "ir/deadline.h"
 #include "ir/graph.h"
 #include "schedule/cost/work.h"
 #include "schedule/form_memory.h"
@@ -54,9 +54,7 @@ class TrialMemory {
   }
 
   // From then on nothing new is lowered; questions without a kept answer are not answered.
-  using Clock = std::chrono::steady_clock;
-  void set_deadline(std::optional<Clock::time_point> deadline) { deadline_ = deadline; }
-  bool is_late() const { return deadline_ && Clock::now() >= *deadline_; }
+  void set_deadline(Deadline deadline) { deadline_ = deadline; }
 
   // Answers from now on tell apart how factors of products are fetched: in pieces, or one element after the other.
   void distinguish_forms() { distinguishes_forms_ = true; }
@@ -86,7 +84,7 @@ class TrialMemory {
   std::unordered_map<GroupKey, TrialResult, GroupKeyHash> tried_;
   std::uint64_t searches_ = 0;
   bool distinguishes_forms_ = false;
-  std::optional<Clock::time_point> deadline_;
+  Deadline deadline_;
   std::shared_ptr<const Uses> uses_;
   std::shared_ptr<FactsMemory> facts_;
   std::shared_ptr<FormMemory> forms_;

@@ -117,8 +117,8 @@ inline const PatternTerm& PatternTerms::operator[](std::size_t i) const {
   return begin_[i];
 }
 
-// Owns what the terms of a file's patterns refer to. Terms have no destructors, since 2,000 of them are made at each
-// start.
+// Owns what the terms of a file's patterns refer to. Terms have no destructors, since the built-in patterns,
+// which are parsed at each start, have thousands of them.
 class PatternMemory {
  public:
   PatternTerms keep(std::span<const PatternTerm> terms);
