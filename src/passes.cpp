@@ -130,7 +130,7 @@ void fuse_nodes(CompilationState& state) {
         read_plan(read_text_file(options.plan_file), options.plan_file, planned.graph, planned.kinds, limits);
   else
     planned.plan = fuse(planned.graph, planned.kinds, std::move(limits));
-  if (options.strategy == Strategy::kFull && !plan_is_given(options)) state.trials.keep_uses_and_facts(planned.graph);
+  if (options.strategy == Strategy::kFull && !plan_is_given(options)) state.trials.keep_uses_and_kernels(planned.graph);
 }
 
 template <void (*merging)(const Graph&, std::span<const OpPattern>, FusionPlan&, TrialMemory&)>

@@ -55,8 +55,7 @@ class Building {
     std::map<ExprId, ValueId> raw_reductions;
     std::map<ValueId, std::vector<ExprId>> stored_alongside;  // by value stored alongside: its loads
     SharedRowAxes row_axes(raw);
-    std::size_t most_exprs = kMostExprs;
-    for (const NodeId n : nodes_) most_exprs += kExprsOfOperand * graph_.nodes[n].inputs.size();
+    const std::size_t most_exprs = most_expressions(graph_, nodes_);
     for (ExprId id = 0; id < raw.size(); ++id) {
       count_step();
       replaced_by.resize(raw.size(), kNoExpr);
@@ -64,7 +63,8 @@ class Building {
       if (load.op != ExprOp::kLoad || row_axes.is_given_up(id)) continue;
       const ValueId source = resolve_tuple(graph_, load.source);
       if (const Constant* constant = graph_.constant_of(source)) replaced_by[id] = literal_of(raw, *constant, load);
-      if (!is_substituted(inlining_, unit, source)) continue;
+      built.asked.push_back(ask_inlining(graph_, inlining_, unit, load.source));
+      if (!built.asked.back().substituted) continue;
       if (inlining_.stored_alongside(source)) stored_alongside[source].push_back(id);
       for (const auto& [v, dims] : inlining_.stored_alongside_from(source)) {
         if (load.args[0] != kNoExpr || stored_alongside.contains(v)) continue;
@@ -79,6 +79,7 @@ class Building {
       }
       const Node& node = graph_.nodes[graph_.value(source).producer];
       members.insert(graph_.value(source).producer);
+      built.most_expressions = raw.size();
       if (++copies[source] > kMostCopies || raw.size() > most_exprs) {
         built.over_duplicated = source;
         return built;
@@ -313,6 +314,18 @@ class Building {
 };
 
 }  // namespace
+
+AskedOfInlining ask_inlining(const Graph& graph, const Inlining& inlining, const KernelUnit& unit, ValueId v) {
+  const ValueId source = resolve_tuple(graph, v);
+  const bool alongside = inlining.stored_alongside(source) || !inlining.stored_alongside_from(source).empty();
+  return {v, is_substituted(inlining, unit, source), inlining.feeds_quantization(v), alongside};
+}
+
+std::size_t most_expressions(const Graph& graph, const std::vector<NodeId>& nodes) {
+  std::size_t most = kMostExprs;
+  for (const NodeId n : nodes) most += kExprsOfOperand * graph.nodes[n].inputs.size();
+  return most;
+}
 
 BuiltKernel build_kernel(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining,
                          const KernelUnit& unit, bool round_intermediates) {

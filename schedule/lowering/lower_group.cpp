@@ -9,9 +9,9 @@
 
 #include "analysis/kernel/loads.h"
 #include "analysis/kernel/subpixel_phases.h"
-#include "analysis/lowering/build_kernel.h"
 #include "analysis/lowering/concat_parts.h"
 #include "analysis/lowering/inlining.h"
+#include "analysis/lowering/kernel_memory.h"
 #include "analysis/lowering/partition_into_units.h"
 #include "ir/budget.h"
 #include "ir/error.h"
@@ -32,8 +32,13 @@ class GroupLowering {
  public:
   // `undecided`: nothing has been decided about the values of these nodes.
   GroupLowering(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& undecided,
-                bool round_intermediates, FormMemory& forms)
-      : graph_(graph), nodes_(nodes), round_intermediates_(round_intermediates), forms_(forms), inlining_(undecided) {}
+                bool round_intermediates, FormMemory& forms, KernelMemory& kernels)
+      : graph_(graph),
+        nodes_(nodes),
+        round_intermediates_(round_intermediates),
+        forms_(forms),
+        kernels_(kernels),
+        inlining_(undecided) {}
 
   // Of outputs that are views: what they are views of is stored from now on, and they are that memory. False where that
   // changes nothing.
@@ -124,7 +129,9 @@ class GroupLowering {
         lowered.value = unit.values[0];
         lowered.of = *inlining_.alias_of(unit.values[0]);
       } else if (unit.kind == LoweredUnit::Kind::kKernel) {
-        BuiltKernel built = build_kernel(graph_, nodes_, inlining_, unit, round_intermediates_);
+        const std::shared_ptr<const BuiltKernel> known =
+            kernels_.of(graph_, nodes_, inlining_, unit, round_intermediates_);
+        const BuiltKernel& built = *known;
         if (built.over_duplicated != kNone) {
           if (!give_up_inlining(unit, built)) throw InternalError("an expression grows without end");
           return std::nullopt;
@@ -151,8 +158,8 @@ class GroupLowering {
         if (unit.values.size() > 1 && !attention && !unit.matmul && !segmented && goes_across(built.kernel) &&
             limits_.across.insert(unit.values.back()).second)
           return std::nullopt;
-        lowered.kernel = in_phases(std::move(built.kernel));
-        copies_in_[static_cast<std::size_t>(&unit - units_.data())] = std::move(built.copies);
+        lowered.kernel = in_phases(built.kernel);
+        copies_in_[static_cast<std::size_t>(&unit - units_.data())] = built.copies;
       }
       result.push_back(std::move(lowered));
     }
@@ -356,6 +363,7 @@ class GroupLowering {
   const std::vector<NodeId>& nodes_;
   bool round_intermediates_;
   FormMemory& forms_;
+  KernelMemory& kernels_;
   Inlining inlining_;
   std::vector<KernelUnit> units_;
   SharingLimits limits_;
@@ -383,19 +391,19 @@ bool is_better(const std::vector<LoweredUnit>& a, const std::vector<LoweredUnit>
 
 std::vector<LoweredUnit> best_units(const Graph& graph, const std::vector<NodeId>& nodes,
                                     const std::vector<ValueId>& outputs, bool round_intermediates, FormMemory& forms,
-                                    FactsMemory& facts) {
-  const Inlining undecided(graph, nodes, outputs, facts);
-  GroupLowering plain(graph, nodes, undecided, round_intermediates, forms);
+                                    LoweringMemory& memory) {
+  const Inlining undecided(graph, nodes, outputs, memory.facts);
+  GroupLowering plain(graph, nodes, undecided, round_intermediates, forms, memory.kernels);
   std::vector<LoweredUnit> units = plain.run();
   if (kernel_count(units) < 2) {
     if (kernel_count(units) == 0 || !units[0].form || units[0].form->form != KernelForm::kRowReduction) return units;
-    GroupLowering in_pieces(graph, nodes, undecided, round_intermediates, forms);
+    GroupLowering in_pieces(graph, nodes, undecided, round_intermediates, forms, memory.kernels);
     if (!in_pieces.make_pieces_apart(outputs, false)) return units;
     std::vector<LoweredUnit> pieces = in_pieces.run();
     return launch_count(pieces) == 1 && are_separate_rows(pieces, graph) ? pieces : units;
   }
   const auto consider = [&](const auto& change) {
-    GroupLowering changed(graph, nodes, undecided, round_intermediates, forms);
+    GroupLowering changed(graph, nodes, undecided, round_intermediates, forms, memory.kernels);
     if (!change(changed)) return;
     std::vector<LoweredUnit> others = changed.run();
     if (is_better(others, units)) units = std::move(others);
@@ -423,11 +431,11 @@ void find_inner(std::vector<LoweredUnit>& units, const std::vector<ValueId>& out
 
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
                                      const std::vector<ValueId>& outputs, bool round_intermediates, FormMemory* forms,
-                                     FactsMemory* facts) {
+                                     LoweringMemory* memory) {
   FormMemory own_forms;
-  FactsMemory own_facts;
+  LoweringMemory own_memory;
   std::vector<LoweredUnit> units =
-      best_units(graph, nodes, outputs, round_intermediates, forms ? *forms : own_forms, facts ? *facts : own_facts);
+      best_units(graph, nodes, outputs, round_intermediates, forms ? *forms : own_forms, memory ? *memory : own_memory);
   if (units.size() > 1) find_inner(units, outputs);
   return units;
 }

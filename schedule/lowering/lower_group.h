@@ -15,7 +15,7 @@
 
 namespace fusec {
 
-class FactsMemory;
+struct LoweringMemory;
 class FormMemory;
 
 // The nodes in topological order; `outputs` are the values that others need. In an order that can be run. With
@@ -23,7 +23,7 @@ class FormMemory;
 // found out of kernels before, `facts` of this graph's formulas; both get what is found out now.
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
                                      const std::vector<ValueId>& outputs, bool round_intermediates = false,
-                                     FormMemory* forms = nullptr, FactsMemory* facts = nullptr);
+                                     FormMemory* forms = nullptr, LoweringMemory* memory = nullptr);
 
 // What schedules may do to arithmetic. A form holds kernels that say it as well: where it changes, forms are forgotten.
 void set_numerics(std::vector<LoweredUnit>& units, const Numerics& numerics);

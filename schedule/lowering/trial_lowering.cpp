@@ -73,7 +73,7 @@ TrialLowering::TrialLowering(const Graph& graph, TrialMemory& memory, std::int64
       budget_(budget),
       signatures_(graph, ++memory.searches_),
       bytes_(graph),
-      facts_(memory.facts_ ? memory.facts_ : std::make_shared<FactsMemory>()) {}
+      lowering_(memory.lowering_ ? memory.lowering_ : std::make_shared<LoweringMemory>()) {}
 
 const TrialResult& TrialLowering::of(std::span<const NodeId> nodes, std::span<const ValueId> outputs) {
   return answer(nodes, outputs, true);
@@ -101,7 +101,7 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
   TrialResult result;
   const std::vector<LoweredUnit> units =
       lower_group(graph_, {nodes.begin(), nodes.end()}, {outputs.begin(), outputs.end()}, false, memory_.forms_.get(),
-                  facts_.get());
+                  lowering_.get());
   const FormsOfUnits forms = forms_of(units);
   const auto are_apart = [&](bool may_fold) { return !whole && run_one_after_another(units, forms, may_fold); };
   if (are_apart(true)) return several_launches();

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "analysis/group_signature.h"
-#include "analysis/lowering/formula_facts.h"
+#include "analysis/lowering/kernel_memory.h"
 #include "analysis/value_bytes.h"
 #include "ir/deadline.h"
 #include "ir/graph.h"
@@ -62,16 +62,16 @@ class TrialMemory {
     return distinguishes_forms_ ? result.form_seconds : result.seconds;
   }
 
-  // Keeps the uses of values and the facts of formulas for all passes. Call it once the graph no longer changes;
+  // Keeps the uses of values, the facts of formulas and the kernels of units for all passes. Call it once the graph no longer changes;
   // without it each pass finds them itself.
-  void keep_uses_and_facts(const Graph& graph) {
+  void keep_uses_and_kernels(const Graph& graph) {
     uses_ = std::make_shared<const Uses>(uses_of(graph));
-    facts_ = std::make_shared<FactsMemory>();
+    lowering_ = std::make_shared<LoweringMemory>();
   }
   // Of the same graph.
   void share_with(const TrialMemory& other) {
     uses_ = other.uses_;
-    facts_ = other.facts_;
+    lowering_ = other.lowering_;
     forms_ = other.forms_;
   }
   std::shared_ptr<const Uses> uses(const Graph& graph) const {
@@ -86,7 +86,7 @@ class TrialMemory {
   bool distinguishes_forms_ = false;
   Deadline deadline_;
   std::shared_ptr<const Uses> uses_;
-  std::shared_ptr<FactsMemory> facts_;
+  std::shared_ptr<LoweringMemory> lowering_;
   std::shared_ptr<FormMemory> forms_;
 };
 
@@ -114,7 +114,7 @@ class TrialLowering {
   std::int64_t budget_;
   GroupSignatures signatures_;
   ValueBytes bytes_;
-  std::shared_ptr<FactsMemory> facts_;
+  std::shared_ptr<LoweringMemory> lowering_;
 };
 
 }  // namespace fusec

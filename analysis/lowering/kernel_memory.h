@@ -1,0 +1,40 @@
+// Caches built kernels by unit. Lowering a group builds its units again after each decision that changes one of them,
+// and trials lower a group again with other nodes; two thirds of all units recur.
+//
+// A kernel depends on its unit and on what building asks of the inlining: which values are substituted, and which are
+// quantized later. An entry keeps these questions with their answers, and serves each group that answers alike.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "analysis/lowering/build_kernel.h"
+#include "analysis/lowering/formula_facts.h"
+
+namespace fusec {
+
+// Valid as long as the graph does not change.
+class KernelMemory {
+ public:
+  std::shared_ptr<const BuiltKernel> of(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining,
+                                        const KernelUnit& unit, bool round_intermediates);
+
+ private:
+  struct Known {
+    KernelUnit unit;
+    bool round_intermediates;
+    std::shared_ptr<const BuiltKernel> built;
+  };
+  std::multimap<ValueId, Known> known_;  // by the unit's last value
+  std::size_t expressions_ = 0;          // of the kernels there
+};
+
+// What lowering keeps of a graph.
+struct LoweringMemory {
+  FactsMemory facts;
+  KernelMemory kernels;
+};
+
+}  // namespace fusec
