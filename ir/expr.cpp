@@ -424,9 +424,11 @@ IndexExpr ExprPool::known_index(ExprId e, const IndexExpr& extent) {
 
 std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots,
                               const std::function<bool(ExprId)>& ends) {
-  std::vector<ExprId> order;
+  std::vector<ExprId> order, stack;
+  order.reserve(pool.size());
+  stack.reserve(pool.size());
+  stack.assign(roots.rbegin(), roots.rend());
   std::vector<std::uint8_t> state(pool.size(), 0);  // 1: operands are on the stack above, 2: done
-  std::vector<ExprId> stack(roots.rbegin(), roots.rend());
   const bool has_indirect_loads = pool.has_values();
   while (!stack.empty()) {
     count_step();

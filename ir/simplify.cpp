@@ -153,6 +153,7 @@ std::vector<IndexExpr> dividends_of(const IndexTerm& mod, const IndexExpr& e) {
 
 // Applies (a // c) * c + a % c = a to pairs in one sum.
 IndexExpr join_division_and_remainder(const IndexExpr& e) {
+  if (e.terms().size() < 2) return e;
   for (const IndexTerm& term : e.terms()) {
     if (term.factors.size() != 1 || term.factors[0]->kind != IndexAtom::Kind::kMod) continue;
     const IndexExpr &divisor = term.factors[0]->b, k(term.coefficient);

@@ -130,7 +130,8 @@ void fuse_nodes(CompilationState& state) {
         read_plan(read_text_file(options.plan_file), options.plan_file, planned.graph, planned.kinds, limits);
   else
     planned.plan = fuse(planned.graph, planned.kinds, std::move(limits));
-  if (options.strategy == Strategy::kFull && !plan_is_given(options)) state.trials.keep_uses_and_kernels(planned.graph);
+  if (options.strategy == Strategy::kFull && !plan_is_given(options))
+    planned.lowering = state.trials.keep_uses_and_kernels(planned.graph);
 }
 
 template <void (*merging)(const Graph&, std::span<const OpPattern>, FusionPlan&, TrialMemory&)>
@@ -155,8 +156,9 @@ void lay_out_values(CompilationState& state) {
 }
 
 void lower_groups(CompilationState& state) {
-  state.lowered = lower_plan(state.planned->source_graph(), state.planned->source_plan(), state.options.target,
-                             state.options.emit, state.forms.get());
+  const PlannedModel& planned = *state.planned;
+  state.lowered = lower_plan(planned.source_graph(), planned.source_plan(), state.options.target, state.options.emit,
+                             state.forms.get(), planned.laid_out ? nullptr : planned.lowering.get());
 }
 
 void plan_launch(CompilationState& state) {

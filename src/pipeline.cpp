@@ -115,7 +115,8 @@ PlannedModel Pipeline::plan_as_given(Graph graph) {
 }
 
 double Pipeline::seconds_of_groups(const PlannedModel& model, double enough) const {
-  return fusec::seconds_of_groups(model.graph, model.plan, options_.target, options_.emit.numerics, *forms_, enough);
+  return fusec::seconds_of_groups(model.graph, model.plan, options_.target, options_.emit.numerics, *forms_,
+                                  model.lowering.get(), enough);
 }
 
 // Predicted seconds including copies of outputs, which only models with aliases have.

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "analysis/lowering/kernel_memory.h"
 #include "codegen/host/emit_file.h"
 #include "codegen/launch/emit_options.h"
 #include "codegen/launch/launch_plan.h"
@@ -76,6 +77,7 @@ struct PlannedModel {
   LeftOut left_out = {};
   std::string ended_in = "";                // the pass that the deadline ended or left out first; "" for none
   std::optional<PlanWithLayouts> laid_out;  // the graph and plan with changed layouts (choose-layouts), if any changed
+  std::shared_ptr<LoweringMemory> lowering = {};  // of groups of `graph`; null: none is kept
 
   // The graph and plan that source is generated from.
   const Graph& source_graph() const { return laid_out ? laid_out->graph : graph; }

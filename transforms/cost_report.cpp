@@ -168,14 +168,25 @@ class CostReportWriter {
 class GroupPredictor {
  public:
   GroupPredictor(const Graph& graph, const FusionPlan& plan, const Target& target, const Numerics& numerics,
-                 FormMemory& forms)
+                 FormMemory& forms, LoweringMemory* memory)
       : graph_(graph),
         plan_(plan),
         target_(target),
         numerics_(numerics),
         forms_(forms),
+        memory_(memory),
         interfaces_(group_interfaces(graph, plan)),
         signatures_(graph) {}
+
+  // No group takes less: one launch, unless all its nodes are views, or nothing has elements.
+  double least_seconds(GroupId g) const {
+    const FusionGroup& group = plan_.groups[g];
+    const bool launched = std::ranges::any_of(group.nodes, [&](NodeId n) {
+      const Node& node = graph_.nodes[n];
+      return node.op->formula && !node.op->view && !has_no_elements(node.first_output);
+    });
+    return launched && !group.prepared ? target_.launch_seconds : 0;
+  }
 
   Prediction of(GroupId g) {
     const FusionGroup& group = plan_.groups[g];
@@ -187,12 +198,17 @@ class GroupPredictor {
   }
 
  private:
+  bool has_no_elements(ValueId v) const {
+    return std::ranges::any_of(graph_.tensor(v).shape, [](const Dim& d) { return !d.as_constant() || d.is(0); });
+  }
+
   Prediction predicted(const FusionGroup& group, const std::vector<ValueId>& outputs) {
     const std::vector<NodeId> nodes(group.nodes.begin(), group.nodes.end());
     if (group.code == GroupCode::kCublasLt)
       if (const auto call = find_cublaslt_call(graph_, nodes, outputs, target_, false).call)
         return predict(graph_, *call, target_);
-    return predict(graph_, nodes, outputs, plan_.strategy == Strategy::kFull, target_, numerics_, &forms_);
+    return predict(graph_, nodes, outputs, plan_.strategy == Strategy::kFull, target_, numerics_, &forms_,
+                   memory_);
   }
 
   const Graph& graph_;
@@ -200,6 +216,7 @@ class GroupPredictor {
   const Target& target_;
   const Numerics& numerics_;
   FormMemory& forms_;
+  LoweringMemory* memory_;
   const std::vector<GroupInterface> interfaces_;
   GroupSignatures signatures_;
   std::unordered_map<GroupKey, Prediction, GroupKeyHash> known_;
@@ -210,7 +227,7 @@ class GroupPredictor {
 std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target,
                                        const Numerics& numerics) {
   FormMemory forms;
-  GroupPredictor predictor(graph, plan, target, numerics, forms);
+  GroupPredictor predictor(graph, plan, target, numerics, forms, nullptr);
   NodeWork work(graph);
   std::vector<Prediction> predictions;
   predictions.reserve(plan.groups.size());
@@ -225,10 +242,12 @@ std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& pla
 }
 
 double seconds_of_groups(const Graph& graph, const FusionPlan& plan, const Target& target, const Numerics& numerics,
-                         FormMemory& forms, double enough) {
-  GroupPredictor predictor(graph, plan, target, numerics, forms);
+                         FormMemory& forms, LoweringMemory* memory, double enough) {
+  GroupPredictor predictor(graph, plan, target, numerics, forms, memory);
   double seconds = 0;
-  for (GroupId g = 0; g < plan.groups.size() && seconds < enough; ++g) seconds += predictor.of(g).total;
+  for (GroupId g = 0; g < plan.groups.size(); ++g) seconds += predictor.least_seconds(g);
+  for (GroupId g = 0; g < plan.groups.size() && seconds < enough; ++g)
+    seconds += predictor.of(g).total - predictor.least_seconds(g);
   return seconds;
 }
 

@@ -13,6 +13,7 @@
 namespace fusec {
 
 class FormMemory;
+struct LoweringMemory;
 
 // By group of the plan.
 std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& plan, const Target& target,
@@ -20,10 +21,11 @@ std::vector<Prediction> predict_groups(const Graph& graph, const FusionPlan& pla
 
 Prediction sum_of(const std::vector<Prediction>& parts);
 
-// sum_of(predict_groups(...)).total in seconds, without counting operations. Stops early once the sum reaches `enough`;
-// the result is then at least `enough` but may be too small.
+// sum_of(predict_groups(...)).total in seconds, without counting operations. Stops early once the sum is known to reach
+// `enough`; the result is then at least `enough` but may be too small. `memory` is of this graph.
 double seconds_of_groups(const Graph& graph, const FusionPlan& plan, const Target& target, const Numerics& numerics,
-                         FormMemory& forms, double enough = std::numeric_limits<double>::infinity());
+                         FormMemory& forms, LoweringMemory* memory = nullptr,
+                         double enough = std::numeric_limits<double>::infinity());
 
 struct CostReportContext {
   const PartitionReportContext& nodes;

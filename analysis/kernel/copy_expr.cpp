@@ -44,22 +44,22 @@ IndexExpr ExprCopier::copy(const IndexExpr& e) {
   return index_copier_(e);
 }
 
-std::vector<ExprId> ExprCopier::operands_of(ExprId id) const {
+// The expressions that must be copied before this one, into `operands_`.
+void ExprCopier::find_operands(ExprId id) {
   const ExprNode& n = from_[id];
+  operands_.clear();
   if (n.op == ExprOp::kLoad && replacement) {
     const ExprId instead = replacement(id);
-    if (instead != kNoExpr) return {instead};
+    if (instead != kNoExpr) return operands_.push_back(instead);
   }
-  std::vector<ExprId> operands;
   auto values = [&](const IndexExpr& e) {
     for (const Variable v : variables_of(e))
-      if (v.kind == Variable::Kind::kValue) operands.push_back(v.id);
+      if (v.kind == Variable::Kind::kValue) operands_.push_back(v.id);
   };
   if (from_.has_values())
     for (const IndexExpr& e : n.indices) values(e);
   for (const ExprId a : n.args)
-    if (a != kNoExpr) operands.push_back(a);
-  return operands;
+    if (a != kNoExpr) operands_.push_back(a);
 }
 
 ExprId ExprCopier::copy_node(ExprId id) {
@@ -134,8 +134,8 @@ ExprId ExprCopier::copy(ExprId root) {
       continue;
     }
     stack.push_back({id, true});
-    const std::vector<ExprId> operands = operands_of(id);
-    for (auto it = operands.rbegin(); it != operands.rend(); ++it)
+    find_operands(id);
+    for (auto it = operands_.rbegin(); it != operands_.rend(); ++it)
       if (done_[*it] == kNoExpr) stack.push_back({*it, false});
   }
   return done_[root];

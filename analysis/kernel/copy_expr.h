@@ -45,7 +45,7 @@ class ExprCopier {
   std::function<ExprId(ExprId load, ExprId copied)> finish_load = nullptr;
 
  private:
-  std::vector<ExprId> operands_of(ExprId id) const;
+  void find_operands(ExprId id);
   const IndexExpr& value_of(std::uint32_t axis);
   std::optional<IndexExpr> copy_variable(Variable v);
   ExprId copy_node(ExprId id);
@@ -53,6 +53,7 @@ class ExprCopier {
   const ExprPool& from_;
   ExprPool& to_;
   std::vector<ExprId> done_;
+  std::vector<ExprId> operands_;  // of the expression that is being visited
   IndexRewriter index_copier_;
 };
 

@@ -49,7 +49,7 @@ std::vector<GroupAction> GroupLaunches::renamed(const Known& known, const GroupP
 }
 
 void GroupLaunches::lower(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together) {
-  std::vector<LoweredUnit> units = lower_group(graph_, nodes, outputs, options_.round_intermediates, &forms_);
+  std::vector<LoweredUnit> units = lower_group(graph_, nodes, outputs, options_.round_intermediates, &forms_, memory_);
   set_numerics(units, options_.numerics);
   if (!together || units.size() == 1) {
     for (const LoweredUnit& unit : units) add_unit(unit);

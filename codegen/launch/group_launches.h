@@ -36,8 +36,14 @@ bool has_no_elements(const Graph& graph, ValueId v);
 class GroupLaunches {
  public:
   GroupLaunches(const Graph& graph, const Target& target, const EmitOptions& options, FormMemory& forms,
-                KernelGenerator& generator)
-      : graph_(graph), target_(target), options_(options), forms_(forms), generator_(generator), signatures_(graph) {}
+                LoweringMemory* memory, KernelGenerator& generator)
+      : graph_(graph),
+        target_(target),
+        options_(options),
+        forms_(forms),
+        memory_(memory),
+        generator_(generator),
+        signatures_(graph) {}
 
   // `together`: independent kernels share a launch; the same for all groups.
   std::vector<GroupAction> of(const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs, bool together);
@@ -63,6 +69,7 @@ class GroupLaunches {
   const Target& target_;
   const EmitOptions& options_;
   FormMemory& forms_;
+  LoweringMemory* memory_;  // null: none is kept
   KernelGenerator& generator_;
   GroupSignatures signatures_;
   std::unordered_map<GroupKey, Known, GroupKeyHash> known_;

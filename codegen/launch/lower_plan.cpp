@@ -19,12 +19,13 @@ namespace {
 
 class PlanLowering {
  public:
-  PlanLowering(const Graph& graph, const Target& target, const EmitOptions& options, FormMemory& forms)
+  PlanLowering(const Graph& graph, const Target& target, const EmitOptions& options, FormMemory& forms,
+               LoweringMemory* memory)
       : graph_(graph),
         target_(target),
         options_(options),
         generator_(graph, target, options, forms, plan_),
-        launches_(graph, target, options, forms, generator_) {
+        launches_(graph, target, options, forms, memory, generator_) {
     plan_.storage_of.resize(graph.value_count());
     for (ValueId v = 0; v < graph.value_count(); ++v) plan_.storage_of[v] = v;
     plan_.numerics = requested_numerics(options);
@@ -228,9 +229,9 @@ class PlanLowering {
 }  // namespace
 
 LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options,
-                       FormMemory* forms) {
+                       FormMemory* forms, LoweringMemory* memory) {
   FormMemory own_forms;
-  PlanLowering lowering(graph, target, options, forms ? *forms : own_forms);
+  PlanLowering lowering(graph, target, options, forms ? *forms : own_forms, memory);
   const std::vector<GroupInterface> interfaces = group_interfaces(graph, plan);
   for (std::size_t g = 0; g < plan.groups.size(); ++g) {
     count_step();

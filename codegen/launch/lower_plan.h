@@ -20,6 +20,7 @@
 namespace fusec {
 
 class FormMemory;
+struct LoweringMemory;
 struct FusionPlan;
 
 struct LoweredStep {
@@ -69,8 +70,8 @@ struct LoweredPlan {
   std::vector<std::string> warnings;   // options that had no effect
 };
 
-// `forms` holds the kernel analyses made while the plan was chosen.
+// `forms` holds the kernel analyses made while the plan was chosen, `memory` this graph's lowered groups.
 LoweredPlan lower_plan(const Graph& graph, const FusionPlan& plan, const Target& target, const EmitOptions& options,
-                       FormMemory* forms = nullptr);
+                       FormMemory* forms = nullptr, LoweringMemory* memory = nullptr);
 
 }  // namespace fusec

@@ -26,7 +26,7 @@ class RowGemmFinder {
   explicit RowGemmFinder(const Kernel& kernel) : given_(kernel) {}
 
   std::optional<RowGemm> run() {
-    if (!find_sums() || !some_row_may_fit()) return std::nullopt;
+    if (!find_sums() || !some_row_may_fit() || !some_sum_is_at_columns()) return std::nullopt;
     share_k_axes();
     if (!find_product_at_columns() || !match_twins() || !rows_throughout() || !choose_rows()) return std::nullopt;
     return std::move(form_);
@@ -37,7 +37,7 @@ class RowGemmFinder {
   // the reductions around them.
   bool find_sums() {
     const ExprPool& pool = given_.pool;
-    const auto depends = dependences(pool);
+    given_depends_ = dependences(pool);
     const std::vector<ExprId> order = reachable(pool, roots_of(given_));
     const auto holds_reduction = holding_reductions(pool, order);
     std::vector<std::uint8_t> is_sum(pool.size(), 0);
@@ -48,7 +48,7 @@ class RowGemmFinder {
       const bool is_product = body.op == ExprOp::kMul && pool[body.args[0]].op != ExprOp::kConstant &&
                               pool[body.args[1]].op != ExprOp::kConstant;
       if (!holds_reduction[n.args[0]] && n.reduction == Reduction::kSum && is_product &&
-          each_alone(pool, depends[body.args[0]], depends[body.args[1]], n.axes)) {
+          each_alone(pool, given_depends_[body.args[0]], given_depends_[body.args[1]], n.axes)) {
         accumulators_.push_back(id);
         is_sum[id] = 1;
       } else {
@@ -81,6 +81,14 @@ class RowGemmFinder {
       if (!std::ranges::all_of(axes, [&](std::uint32_t a) { return over_symbols(pool.extent(a)); })) return true;
       const auto columns = point_count(pool, axes).as_constant();
       return columns && *columns <= kMostBytes / kLeastBytesOfColumn;
+    });
+  }
+
+  // True if some sum depends on axes of the output alone. Replacing axes of reductions does not change that.
+  bool some_sum_is_at_columns() const {
+    const Axes& axes = given_.outputs[0].axes;
+    return std::ranges::any_of(accumulators_, [&](ExprId id) {
+      return std::ranges::all_of(given_depends_[id], [&](std::uint32_t a) { return contains(axes, a); });
     });
   }
 
@@ -290,7 +298,7 @@ class RowGemmFinder {
 
   const Kernel& given_;
   std::vector<ExprId> accumulators_, around_;
-  std::vector<Axes> depends_;
+  std::vector<Axes> given_depends_, depends_;  // by expression of `given_`, of `form_.kernel`
   RowGemm form_;
 };
 

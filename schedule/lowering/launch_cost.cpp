@@ -39,8 +39,9 @@ std::optional<Work> work_of_launch(const Graph& graph, const std::vector<Lowered
 }
 
 Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
-                   bool together, const Target& target, const Numerics& numerics, FormMemory* known) {
-  std::vector<LoweredUnit> units = lower_group(graph, nodes, outputs, false, known);
+                   bool together, const Target& target, const Numerics& numerics, FormMemory* known,
+                   LoweringMemory* memory) {
+  std::vector<LoweredUnit> units = lower_group(graph, nodes, outputs, false, known, memory);
   set_numerics(units, numerics);
   const FormsOfUnits forms = forms_of(units);
   std::vector<CrossRowUnits> folded;

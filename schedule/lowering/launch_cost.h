@@ -14,6 +14,7 @@
 namespace fusec {
 
 struct CrossRowUnits;
+struct LoweringMemory;
 
 // Returns the work of one launch; nothing for views and for kernels without elements. `folded` holds the cross-row
 // reductions of all units (schedule/lowering/cross_row_reduction.h).
@@ -24,6 +25,7 @@ std::optional<Work> work_of_launch(const Graph& graph, const std::vector<Lowered
 // Predicts a group, launch by launch. Views take no time. `outputs` are the values that others need of these nodes.
 // With `together`, independent kernels share launches (schedule/lowering/horizontal_fusion.h), as under `full`.
 Prediction predict(const Graph& graph, const std::vector<NodeId>& nodes, const std::vector<ValueId>& outputs,
-                   bool together, const Target& target, const Numerics& numerics = {}, FormMemory* forms = nullptr);
+                   bool together, const Target& target, const Numerics& numerics = {}, FormMemory* forms = nullptr,
+                   LoweringMemory* memory = nullptr);
 
 }  // namespace fusec

@@ -64,9 +64,9 @@ class TrialMemory {
 
   // Keeps the uses of values, the facts of formulas and the kernels of units for all passes. Call it once the graph no longer changes;
   // without it each pass finds them itself.
-  void keep_uses_and_kernels(const Graph& graph) {
+  std::shared_ptr<LoweringMemory> keep_uses_and_kernels(const Graph& graph) {
     uses_ = std::make_shared<const Uses>(uses_of(graph));
-    lowering_ = std::make_shared<LoweringMemory>();
+    return lowering_ = std::make_shared<LoweringMemory>();
   }
   // Of the same graph.
   void share_with(const TrialMemory& other) {
