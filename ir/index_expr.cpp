@@ -346,8 +346,10 @@ std::int64_t evaluate(const IndexExpr& e, const std::function<std::int64_t(Varia
 
 IndexExpr IndexRewriter::operator()(const IndexExpr& e) {
   if (e.is_constant()) return e;
-  const auto variable = [](const IndexAtomPtr& factor) { return IndexExpr::variable(factor->variable); };
   const std::span<const IndexTerm> terms = e.terms();
+  if (terms.size() == 1 && e.constant_term() == 0 && terms[0].coefficient == 1 && terms[0].factors.size() == 1)
+    return replaced(terms[0].factors[0]).value_or(e);
+  const auto variable = [](const IndexAtomPtr& factor) { return IndexExpr::variable(factor->variable); };
   IndexTerms kept;  // adding them one by one would take quadratic time
   IndexExpr changed = 0;
   bool any_changes = false;  // nothing is copied before the first change

@@ -165,6 +165,12 @@ ExprId build_plain_formula(ExprPool& pool, const Graph& graph, const Node& node,
   std::vector<IndexExpr> index;
   for (const Dim& extent : shape) index.push_back(IndexExpr::axis(whole.new_axis(extent)));
   const ExprId root = build_formula(whole, graph, node, output, index);
+  const std::vector<IndexExpr>& extents = whole.bounds().axes;
+  if (std::none_of(extents.begin() + static_cast<std::ptrdiff_t>(shape.size()), extents.end(),
+                   [](const IndexExpr& extent) { return extent.is(1); })) {
+    pool = std::move(whole);
+    return root;
+  }
   ExprCopier copier(whole, pool);
   for (std::size_t d = 0; d < shape.size(); ++d) copier.axis[d] = IndexExpr::axis(pool.new_axis(shape[d]));
   copier.drops_units = true;

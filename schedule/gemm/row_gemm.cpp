@@ -26,7 +26,7 @@ class RowGemmFinder {
   explicit RowGemmFinder(const Kernel& kernel) : given_(kernel) {}
 
   std::optional<RowGemm> run() {
-    if (!find_sums() || !some_row_may_fit() || !some_sum_is_at_columns()) return std::nullopt;
+    if (!find_sums() || !some_row_may_fit() || !some_sum_is_at_columns() || !some_row_is_of_columns()) return std::nullopt;
     share_k_axes();
     if (!find_product_at_columns() || !match_twins() || !rows_throughout() || !choose_rows()) return std::nullopt;
     return std::move(form_);
@@ -89,6 +89,20 @@ class RowGemmFinder {
     const Axes& axes = given_.outputs[0].axes;
     return std::ranges::any_of(accumulators_, [&](ExprId id) {
       return std::ranges::all_of(given_depends_[id], [&](std::uint32_t a) { return contains(axes, a); });
+    });
+  }
+
+  // True if some reduction around the sums has extents that output axes have, too: match_twins() needs the columns'.
+  bool some_row_is_of_columns() const {
+    const ExprPool& pool = given_.pool;
+    const auto is_of_output = [&](std::uint32_t axis) {
+      return std::ranges::any_of(given_.outputs[0].axes,
+                                 [&](std::uint32_t a) { return pool.extent(a) == pool.extent(axis); });
+    };
+    return std::ranges::any_of(around_, [&](ExprId id) {
+      const Axes& axes = pool[id].axes;
+      return std::ranges::all_of(axes, is_of_output) ||
+             !std::ranges::all_of(axes, [&](std::uint32_t a) { return over_symbols(pool.extent(a)); });
     });
   }
 

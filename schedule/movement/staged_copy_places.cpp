@@ -1,6 +1,7 @@
 #include "schedule/movement/staged_copy_places.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "schedule/layout/memory_access.h"
 
@@ -83,8 +84,9 @@ std::vector<LaneAccess> sampled_accesses(std::int64_t items, int each, std::size
   return accesses;
 }
 
-// For each access of so many bytes to a lane.
-double conflicts_of(const StagedOperand& operand, const std::vector<LaneAccess>& accesses, int bytes, bool of_reads) {
+// For each access of so many bytes to a lane. Stops counting once there are `most`.
+double conflicts_of(const StagedOperand& operand, const std::vector<LaneAccess>& accesses, int bytes, bool of_reads,
+                    double most) {
   constexpr std::int64_t kFirst = 1 << 24;  // as far behind as elements of an axis that goes backwards may be before it
   const bool halves = operand.bits == 4 && operand.in_vectors;
   const std::size_t axes = operand.places.size();
@@ -101,6 +103,7 @@ double conflicts_of(const StagedOperand& operand, const std::vector<LaneAccess>&
       }
     }
     conflicts += count_bank_conflicts(at, bytes);
+    if (conflicts >= most * static_cast<double>(accesses.size())) break;
   }
   return accesses.empty() ? 0 : conflicts / static_cast<double>(accesses.size());
 }
@@ -203,6 +206,7 @@ PlacedOperand place_operand(const StagedCopy& plan, StagedOperand operand, const
   const int read = plan.planes > 1 ? 4 : operand.element_bytes();
   const std::vector<LaneAccess> writes = writing_accesses(operand, axes);
   PlacedOperand best;
+  best.conflicts = std::numeric_limits<double>::infinity();
   constexpr int kGaps = 8;
   const std::size_t across = operand.rows.across.size();
   bool found = false;
@@ -210,10 +214,12 @@ PlacedOperand place_operand(const StagedCopy& plan, StagedOperand operand, const
     for (int inner = 0; inner < (across > 0 ? kGaps : 1); ++inner) {
       set_places(operand, axes, {inner, outer});
       if (staged_bytes(operand, axes) > kMostStagedBytes) break;
-      double conflicts = conflicts_of(operand, reads, read, true);
+      double conflicts = conflicts_of(operand, reads, read, true, best.conflicts);
       if (found && conflicts >= best.conflicts) continue;
       // A vector is written once for all that are read of it.
-      conflicts += conflicts_of(operand, writes, piece_bytes(operand), false) * read / piece_bytes(operand);
+      const double of_writes = static_cast<double>(read) / piece_bytes(operand);
+      conflicts += conflicts_of(operand, writes, piece_bytes(operand), false, (best.conflicts - conflicts) / of_writes) *
+                   of_writes;
       if (found && conflicts >= best.conflicts) continue;
       found = true;
       best.conflicts = conflicts;
