@@ -422,6 +422,16 @@ IndexExpr ExprPool::known_index(ExprId e, const IndexExpr& extent) {
   return IndexExpr::value(e);
 }
 
+namespace {
+
+// Whether the index is an axis or a symbol, the usual case.
+bool is_axis(const IndexExpr& e) {
+  const std::optional<Variable> variable = e.as_variable();
+  return variable && variable->kind != Variable::Kind::kValue;
+}
+
+}  // namespace
+
 std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots,
                               const std::function<bool(ExprId)>& ends) {
   std::vector<ExprId> order, stack;
@@ -449,11 +459,11 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
     const ExprNode& n = pool[id];
     for (std::size_t i = n.args.size(); i-- > 0;) need(n.args[i]);
     if (!has_indirect_loads) continue;
-    auto need_values = [&](const IndexExpr& e) {
+    for (const IndexExpr& e : n.indices) {
+      if (is_axis(e)) continue;
       for (const Variable v : variables_of(e))
         if (v.kind == Variable::Kind::kValue) need(v.id);
-    };
-    for (const IndexExpr& e : n.indices) need_values(e);
+    }
   }
   return order;
 }

@@ -122,6 +122,9 @@ inline const PatternTerm& PatternTerms::operator[](std::size_t i) const {
 class PatternMemory {
  public:
   PatternTerms keep(std::span<const PatternTerm> terms);
+  // In two steps: room for terms that are made in place, which then are kept.
+  std::span<PatternTerm> room_for(std::size_t count);
+  static PatternTerms kept(std::span<const PatternTerm> terms);
   std::span<const PatternAttribute> keep(std::vector<PatternAttribute> attributes);
   std::string_view keep(std::string_view word);
 

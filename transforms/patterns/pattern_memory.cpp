@@ -5,13 +5,23 @@
 
 namespace fusec {
 
-PatternTerms PatternMemory::keep(std::span<const PatternTerm> terms) {
+std::span<PatternTerm> PatternMemory::room_for(std::size_t count) {
   static_assert(std::is_trivially_destructible_v<PatternTerm>);
+  auto* const room = static_cast<PatternTerm*>(memory_.allocate(count * sizeof(PatternTerm), alignof(PatternTerm)));
+  std::uninitialized_default_construct_n(room, count);
+  return {room, count};
+}
+
+PatternTerms PatternMemory::keep(std::span<const PatternTerm> terms) {
+  if (terms.empty()) return {};
+  const std::span<PatternTerm> copy = room_for(terms.size());
+  std::ranges::copy(terms, copy.begin());
+  return kept(copy);
+}
+
+PatternTerms PatternMemory::kept(std::span<const PatternTerm> terms) {
   PatternTerms kept;
-  if (terms.empty()) return kept;
-  auto* const copy = static_cast<PatternTerm*>(memory_.allocate(terms.size_bytes(), alignof(PatternTerm)));
-  std::ranges::uninitialized_copy(terms, std::span(copy, terms.size()));
-  kept.begin_ = copy;
+  kept.begin_ = terms.data();
   kept.size_ = static_cast<std::uint32_t>(terms.size());
   for (const PatternTerm& term : terms) {
     kept.count_in_all_ += 1 + term.operands.count_in_all_;

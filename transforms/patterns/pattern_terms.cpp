@@ -275,10 +275,9 @@ class PatternTermReader::Expansion {
   PatternTerms of(const PatternTerms& terms) {
     if (terms.empty()) return terms;
     if (const auto known = made_.find(terms.begin()); known != made_.end()) return known->second;
-    std::vector<PatternTerm> each;
-    each.reserve(terms.size());
-    for (const PatternTerm& t : terms) each.push_back(of(t));
-    const PatternTerms result = reader_.memory_.keep(each);
+    const std::span<PatternTerm> each = reader_.memory_.room_for(terms.size());
+    for (std::size_t i = 0; i < each.size(); ++i) each[i] = of(terms[i]);
+    const PatternTerms result = reader_.memory_.kept(each);
     if (may_share_) made_.emplace(terms.begin(), result);
     return result;
   }
@@ -308,7 +307,8 @@ class PatternTermReader::Expansion {
   const Arguments& arguments_;
   const std::string prefix_;  // of own names
   bool may_share_ = true;     // false if an argument is "_", which gets a new name at each place
-  std::unordered_map<const PatternTerm*, PatternTerms> made_;
+  std::pmr::monotonic_buffer_resource memory_;
+  std::pmr::unordered_map<const PatternTerm*, PatternTerms> made_{&memory_};
 };
 
 PatternTerm PatternTermReader::use(std::string_view word, const Form& form, std::size_t token) {
