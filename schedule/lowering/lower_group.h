@@ -20,7 +20,7 @@ class FormMemory;
 
 // The nodes in topological order; `outputs` are the values that others need. In an order that can be run. With
 // `round_intermediates` every value that is put into another is rounded to its declared dtype. `forms` holds what was
-// found out of kernels before, `facts` of this graph's formulas; both get what is found out now.
+// found out of kernels before, `memory` what was lowered of this graph; both get what is found out now.
 std::vector<LoweredUnit> lower_group(const Graph& graph, const std::vector<NodeId>& nodes,
                                      const std::vector<ValueId>& outputs, bool round_intermediates = false,
                                      FormMemory* forms = nullptr, LoweringMemory* memory = nullptr);
