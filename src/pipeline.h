@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "analysis/lowering/kernel_memory.h"
+#include "schedule/lowering/kernel_memory.h"
 #include "codegen/host/emit_file.h"
 #include "codegen/launch/emit_options.h"
 #include "codegen/launch/launch_plan.h"

@@ -25,7 +25,7 @@ Inlining::Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const s
                    FactsMemory& facts)
     : graph_(graph), nodes_(nodes) {
   for (const NodeId n : nodes)
-    for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) inside_.insert(graph.nodes[n].first_output + i);
+    for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) group_->inside.insert(graph.nodes[n].first_output + i);
   for (const ValueId v : outputs) needed_.insert(v);
   find_needed();
   find_quantized();
@@ -33,8 +33,8 @@ Inlining::Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const s
 }
 
 const FormulaFacts* Inlining::facts(ValueId v) const {
-  const auto it = facts_.find(v);
-  return it == facts_.end() ? nullptr : it->second.get();
+  const auto it = group_->facts.find(v);
+  return it == group_->facts.end() ? nullptr : it->second.get();
 }
 
 // Finds the values that the outputs need, from the last node to the first.
@@ -42,18 +42,18 @@ void Inlining::find_needed() {
   for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it) {
     const Node& node = graph_.nodes[*it];
     bool wanted = false;
-    for (std::uint32_t i = 0; i < node.output_count; ++i) wanted = wanted || used_.contains(node.first_output + i);
+    for (std::uint32_t i = 0; i < node.output_count; ++i) wanted = wanted || group_->used.contains(node.first_output + i);
     for (std::uint32_t i = 0; i < node.output_count; ++i) wanted = wanted || needed_.contains(node.first_output + i);
     if (!wanted) continue;
-    wanted_.insert(*it);
+    group_->wanted.insert(*it);
     for (const ValueId v : node.inputs)
-      if (v != kNone) used_.insert(resolve_tuple(graph_, v));
+      if (v != kNone) group_->used.insert(resolve_tuple(graph_, v));
     for (const ValueId v : node.inputs)
-      if (v != kNone) used_.insert(v);
+      if (v != kNone) group_->used.insert(v);
   }
   for (const ValueId v : needed_)
     if (inside(v) && graph_.value(v).producer != kNone) must_store_.insert(v);
-  for (const NodeId n : wanted_) {
+  for (const NodeId n : group_->wanted) {
     const Node& node = graph_.nodes[n];
     if (node.op->formula || node.op->special == Special::kTuple) continue;
     for (const ValueId v : node.inputs)
@@ -77,16 +77,16 @@ void Inlining::find_quantized() {
   for (const ValueId v : before)
     if (!graph_.type(v).is_tuple &&
         (graph_.tensor(v).dtype == DType::kFloat16 || graph_.tensor(v).dtype == DType::kBFloat16))
-      leads_to_quantized_.insert(v);
+      group_->leads_to_quantized.insert(v);
 }
 
 void Inlining::find_facts(FactsMemory& facts) {
   for (const NodeId n : nodes_) {
     const Node& node = graph_.nodes[n];
-    if (!wanted_.contains(n) || !node.op->formula) continue;
+    if (!group_->wanted.contains(n) || !node.op->formula) continue;
     for (std::uint32_t i = 0; i < node.output_count; ++i) {
       const ValueId v = node.first_output + i;
-      if (used_.contains(v) || needed_.contains(v)) facts_[v] = facts.of(graph_, node, i);
+      if (group_->used.contains(v) || needed_.contains(v)) group_->facts[v] = facts.of(graph_, node, i);
     }
   }
 }
@@ -97,10 +97,10 @@ bool Inlining::recompute_outputs(const Inlining& decided) {
   // No other kernel would run next to a matrix product or an attention, so nothing is gained.
   if (std::ranges::any_of(decided.inlined_, [](const auto& v) { return v.second.matmul || v.second.nested; }))
     return false;
-  for (const auto& [reader, facts] : facts_)
+  for (const auto& [reader, facts] : group_->facts)
     for (const LoadFact& load : facts->loads) {
       const ValueId v = resolve_tuple(graph_, load.source);
-      if (load.identity || load.in_reduction || !needed_.contains(v) || !facts_.contains(v)) continue;
+      if (load.identity || load.in_reduction || !needed_.contains(v) || !group_->facts.contains(v)) continue;
       ValueId made = v;
       for (std::optional<ValueId> of = v; of && inside(*of); of = decided.alias_of(*of)) made = *of;
       const auto it = decided.inlined_.find(made);
@@ -186,13 +186,13 @@ void Inlining::decide() {
     inlined_.clear();
     reduced_contractions_.clear();
     for (const NodeId n : nodes_) {
-      if (!wanted_.contains(n)) continue;
+      if (!group_->wanted.contains(n)) continue;
       const Node& node = graph_.nodes[n];
       for (std::uint32_t i = 0; i < node.output_count; ++i) {
         const ValueId v = node.first_output + i;
         if (node.op->formula) {
-          const auto it = facts_.find(v);
-          if (it != facts_.end()) {
+          const auto it = group_->facts.find(v);
+          if (it != group_->facts.end()) {
             if (!stored_.contains(v) && alias_of(v)) stored_.insert(v);
             inlined_[v] = combine(v, *it->second, graph_.tensor(v).shape);
           }

@@ -102,16 +102,16 @@ class Inlining {
   bool stored_in_parts(ValueId concat) const { return stored_in_parts_.contains(concat); }
   bool must_be_stored(ValueId v) const { return must_store_.contains(v); }
 
-  bool inside(ValueId v) const { return inside_.contains(v); }
+  bool inside(ValueId v) const { return group_->inside.contains(v); }
   bool stored(ValueId v) const { return stored_.contains(v); }
   bool in_memory(ValueId v) const { return !inside(v) || stored(v); }
   // Returns whether the consumers of `v` contain its formula instead of a load.
   bool substituted(ValueId v) const { return inside(v) && (!stored(v) || recomputed_.contains(v)); }
-  bool wanted(NodeId n) const { return wanted_.contains(n); }  // some output needs it
+  bool wanted(NodeId n) const { return group_->wanted.contains(n); }  // some output needs it
   // Returns whether this 16-bit value is quantized, compared or rounded to integers, in this kernel or after a wider
   // stored value. The kernel then rounds it to its dtype; otherwise about one quantized value in a hundred would be one
   // step off.
-  bool feeds_quantization(ValueId v) const { return leads_to_quantized_.contains(v); }
+  bool feeds_quantization(ValueId v) const { return group_->leads_to_quantized.contains(v); }
   // Returns null if the value has no formula.
   const FormulaFacts* facts(ValueId v) const;
   const Inlined& inlined(ValueId v) const { return inlined_.at(v); }
@@ -142,11 +142,14 @@ class Inlining {
 
   const Graph& graph_;
   const std::vector<NodeId>& nodes_;
-  std::set<ValueId> inside_, needed_, used_, must_store_, stored_, forced_, stored_alongside_, stored_in_parts_,
-      recomputed_;
-  std::set<ValueId> leads_to_quantized_;
-  std::set<NodeId> wanted_;
-  std::map<ValueId, std::shared_ptr<const FormulaFacts>> facts_;
+  // What no decision changes. Copies share it.
+  struct Group {
+    std::set<ValueId> inside, used, leads_to_quantized;
+    std::set<NodeId> wanted;
+    std::map<ValueId, std::shared_ptr<const FormulaFacts>> facts;
+  };
+  std::shared_ptr<Group> group_ = std::make_shared<Group>();
+  std::set<ValueId> needed_, must_store_, stored_, forced_, stored_alongside_, stored_in_parts_, recomputed_;
   std::map<ValueId, Inlined> inlined_;
   std::set<ValueId> reduced_contractions_;
   bool contractions_are_separate_ = false, segments_separate_ = false, through_views_ = false;

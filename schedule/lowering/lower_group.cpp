@@ -11,7 +11,7 @@
 #include "analysis/kernel/subpixel_phases.h"
 #include "analysis/lowering/concat_parts.h"
 #include "analysis/lowering/inlining.h"
-#include "analysis/lowering/kernel_memory.h"
+#include "schedule/lowering/kernel_memory.h"
 #include "analysis/lowering/partition_into_units.h"
 #include "ir/budget.h"
 #include "ir/error.h"
@@ -87,8 +87,6 @@ class GroupLowering {
       units_ = partition_into_units(graph_, nodes_, inlining_, limits_);
       std::optional<std::vector<LoweredUnit>> units = build_units();
       if (!units) continue;
-      for (LoweredUnit& unit : *units)
-        if (unit.kind == LoweredUnit::Kind::kKernel) unit.form = forms_.of(unit.kernel);
       return std::move(*units);
     }
   }
@@ -129,9 +127,9 @@ class GroupLowering {
         lowered.value = unit.values[0];
         lowered.of = *inlining_.alias_of(unit.values[0]);
       } else if (unit.kind == LoweredUnit::Kind::kKernel) {
-        const std::shared_ptr<const BuiltKernel> known =
+        const std::shared_ptr<KnownKernel> known =
             kernels_.of(graph_, nodes_, inlining_, unit, round_intermediates_);
-        const BuiltKernel& built = *known;
+        const BuiltKernel& built = known->built;
         if (built.over_duplicated != kNone) {
           if (!give_up_inlining(unit, built)) throw InternalError("an expression grows without end");
           return std::nullopt;
@@ -139,26 +137,28 @@ class GroupLowering {
         const bool attention = std::ranges::any_of(unit.values, [&](ValueId v) {
           return is_substituted(inlining_, unit, v) && inlining_.inlined(v).attention;
         });
-        if (attention ? !is_attention(unit, built.kernel) : unit.joined && part_joined(unit, built))
+        if (attention ? !is_attention(unit, *known) : unit.joined && part_joined(unit, *known))
           return std::nullopt;
         const bool segmented = !unit.reshaped.empty() ||
                                std::ranges::any_of(unit.values, [&](ValueId v) { return has_segments(unit, v); });
-        if (segmented && !are_segments(built.kernel)) {
+        if (segmented && !are_segments(*known)) {
           if (unit.reshaped.empty())
             inlining_.separate_segments();
           else
             limits_.try_segments = false;
           return std::nullopt;
         }
-        if (!unit.tentative.empty() && !unit.matmul && !segmented && !is_rows_throughout(built.kernel) &&
-            !(unit.vector_contraction && forms_.of(built.kernel)->form == KernelForm::kRowGemm)) {
+        if (!unit.tentative.empty() && !unit.matmul && !segmented && !are_rows_throughout(*known) &&
+            !(unit.vector_contraction && form_of(*known).form == KernelForm::kRowGemm)) {
           limits_.not_rows.insert(unit.tentative.back());
           return std::nullopt;
         }
-        if (unit.values.size() > 1 && !attention && !unit.matmul && !segmented && goes_across(built.kernel) &&
+        if (unit.values.size() > 1 && !attention && !unit.matmul && !segmented && goes_across(*known) &&
             limits_.across.insert(unit.values.back()).second)
           return std::nullopt;
-        lowered.kernel = in_phases(built.kernel);
+        if (!known->lowered) set_lowered(*known);
+        lowered.kernel = *known->lowered;
+        lowered.form = known->form_of_lowered;
         copies_in_[static_cast<std::size_t>(&unit - units_.data())] = built.copies;
       }
       result.push_back(std::move(lowered));
@@ -167,22 +167,43 @@ class GroupLowering {
     return result;
   }
 
+  const FormOfKernel& form_of(KnownKernel& known) const {
+    if (!known.form) known.form = forms_.of(known.built.kernel);
+    return *known.form;
+  }
+
+  bool are_rows_throughout(KnownKernel& known) const {
+    if (!known.is_rows_throughout) known.is_rows_throughout = is_rows_throughout(known.built.kernel);
+    return *known.is_rows_throughout;
+  }
+
+  bool goes_across(KnownKernel& known) const {
+    if (!known.goes_across) known.goes_across = reduces_across(known.built.kernel);
+    return *known.goes_across;
+  }
+
+  void set_lowered(KnownKernel& known) const {
+    known.lowered = in_phases(known);
+    known.form_of_lowered = forms_.of(*known.lowered);
+  }
+
   // Transposed convolutions that are no product (of one channel, or one a group) meet the taps of their phase alone,
   // too, unless windows that slide over all are less.
-  Kernel in_phases(Kernel kernel) const {
+  Kernel in_phases(KnownKernel& known) const {
+    const Kernel& kernel = known.built.kernel;
     std::optional<Kernel> phases = with_subpixel_phases(kernel);
     if (!phases) return kernel;
-    const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
-    if (form->contraction) return kernel;
+    const FormOfKernel& form = form_of(known);
+    if (form.contraction) return kernel;
     const Target any;
-    const auto as_is = loop_instructions(KernelPlanner(kernel, *form, graph_, any));
+    const auto as_is = loop_instructions(KernelPlanner(kernel, form, graph_, any));
     const std::shared_ptr<const FormOfKernel> form_of_phases = forms_.of(*phases);
     const auto now = loop_instructions(KernelPlanner(*phases, *form_of_phases, graph_, any));
-    return as_is && now && *as_is <= *now ? std::move(kernel) : *std::move(phases);
+    return as_is && now && *as_is <= *now ? kernel : *std::move(phases);
   }
 
   // Do reductions go along a tensor's memory, and others across it? So are rows and columns of a square.
-  bool goes_across(const Kernel& kernel) const {
+  bool reduces_across(const Kernel& kernel) const {
     std::map<ValueId, std::set<bool>> along;
     for (const ExprId r : row_reductions(kernel)) {
       count_step();
@@ -207,16 +228,17 @@ class GroupLowering {
   }
 
   // Whether parts of rows are reduced behind whole ones so that there is a form for it.
-  bool are_segments(const Kernel& kernel) const {
-    const std::shared_ptr<const FormOfKernel> form = forms_.of(kernel);
-    if (form->form != KernelForm::kRowReduction) return false;
-    const RowForm* rows = row_form_of(kernel, *form, graph_);
+  bool are_segments(KnownKernel& known) const {
+    const FormOfKernel& form = form_of(known);
+    if (form.form != KernelForm::kRowReduction) return false;
+    const RowForm* rows = row_form_of(known.built.kernel, form, graph_);
     return rows && !rows->segments.empty();
   }
 
   // Where values stand inside one another as attention, and the kernel is none, sees to it that they will not next
   // time.
-  bool is_attention(const KernelUnit& unit, const Kernel& kernel) {
+  bool is_attention(const KernelUnit& unit, KnownKernel& known) {
+    const Kernel& kernel = known.built.kernel;
     std::vector<ValueId> results;
     bool once = true;
     for (const AttentionSubgraph& subgraph : inlining_.attention()) {
@@ -232,7 +254,7 @@ class GroupLowering {
       for (const ValueId v : subgraph.stored_alongside)
         once = once && std::ranges::any_of(kernel.outputs, [&](const KernelOutput& o) { return o.value == v; });
     }
-    if (once && forms_.of(kernel)->form == KernelForm::kAttention) return true;
+    if (once && form_of(known).form == KernelForm::kAttention) return true;
     for (const ValueId result : results) inlining_.reject_attention(result);
     return results.empty();
   }
@@ -263,9 +285,9 @@ class GroupLowering {
   }
 
   // Where what was joined has no form of its own, sees to it that it will not be joined next time.
-  bool part_joined(const KernelUnit& unit, const BuiltKernel& built) {
-    const std::shared_ptr<const FormOfKernel> known = forms_.of(built.kernel);
-    const FormOfKernel& form = *known;
+  bool part_joined(const KernelUnit& unit, KnownKernel& known) {
+    const BuiltKernel& built = known.built;
+    const FormOfKernel& form = form_of(known);
     if (form.form == KernelForm::kRowGemm) return false;
     const bool independent =
         form.contraction && are_independent(form.rewritten ? *form.rewritten : built.kernel, *form.contraction);

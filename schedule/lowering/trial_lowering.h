@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "analysis/group_signature.h"
-#include "analysis/lowering/kernel_memory.h"
+#include "schedule/lowering/kernel_memory.h"
 #include "analysis/value_bytes.h"
 #include "ir/deadline.h"
 #include "ir/graph.h"

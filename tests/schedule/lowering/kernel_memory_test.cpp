@@ -3,7 +3,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
-#include "analysis/lowering/kernel_memory.h"
+#include "schedule/lowering/kernel_memory.h"
 #include "ir/text.h"
 #include "schedule/form_memory.h"
 #include "schedule/lowering/lower_group.h"

@@ -1,4 +1,4 @@
-#include "analysis/lowering/kernel_memory.h"
+#include "schedule/lowering/kernel_memory.h"
 
 #include <algorithm>
 #include <utility>
@@ -33,26 +33,26 @@ bool stores_alongside(const BuiltKernel& built) {
 
 }  // namespace
 
-std::shared_ptr<const BuiltKernel> KernelMemory::of(const Graph& graph, const std::vector<NodeId>& nodes,
-                                                    const Inlining& inlining, const KernelUnit& unit,
-                                                    bool round_intermediates) {
+std::shared_ptr<KnownKernel> KernelMemory::of(const Graph& graph, const std::vector<NodeId>& nodes,
+                                              const Inlining& inlining, const KernelUnit& unit,
+                                              bool round_intermediates) {
   const auto [first, last] = known_.equal_range(unit.values.back());
   for (auto it = first; it != last; ++it) {
-    const Known& known = it->second;
-    if (known.round_intermediates == round_intermediates && are_alike(known.unit, unit) &&
-        known.built->most_expressions <= most_expressions(graph, nodes) && answers_alike(graph, inlining, unit, *known.built))
-      return known.built;
+    const Entry& entry = it->second;
+    const BuiltKernel& built = entry.kernel->built;
+    if (entry.round_intermediates == round_intermediates && are_alike(entry.unit, unit) &&
+        built.most_expressions <= most_expressions(graph, nodes) && answers_alike(graph, inlining, unit, built))
+      return entry.kernel;
   }
-  auto built =
-      std::make_shared<const BuiltKernel>(build_kernel(graph, nodes, inlining, unit, round_intermediates));
-  if (built->over_duplicated != kNone || stores_alongside(*built)) return built;
+  auto kernel = std::make_shared<KnownKernel>(build_kernel(graph, nodes, inlining, unit, round_intermediates));
+  if (kernel->built.over_duplicated != kNone || stores_alongside(kernel->built)) return kernel;
   if (expressions_ > kMostExpressionsKept) {
     known_.clear();
     expressions_ = 0;
   }
-  expressions_ += built->kernel.pool.size();
-  known_.emplace(unit.values.back(), Known{unit, round_intermediates, built});
-  return built;
+  expressions_ += kernel->built.kernel.pool.size();
+  known_.emplace(unit.values.back(), Entry{unit, round_intermediates, kernel});
+  return kernel;
 }
 
 }  // namespace fusec

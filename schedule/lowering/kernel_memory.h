@@ -8,26 +8,38 @@
 #include <cstddef>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "analysis/lowering/build_kernel.h"
 #include "analysis/lowering/formula_facts.h"
+#include "schedule/kernel_forms.h"
 
 namespace fusec {
+
+// A built kernel, and what lowering has asked of it so far.
+struct KnownKernel {
+  BuiltKernel built;
+  std::shared_ptr<const FormOfKernel> form = nullptr;  // of built.kernel
+  std::optional<bool> is_rows_throughout = {}, goes_across = {};
+  // The kernel that takes its place, and its form (lower_group's in_phases).
+  std::optional<Kernel> lowered = {};
+  std::shared_ptr<const FormOfKernel> form_of_lowered = nullptr;
+};
 
 // Valid as long as the graph does not change.
 class KernelMemory {
  public:
-  std::shared_ptr<const BuiltKernel> of(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining,
-                                        const KernelUnit& unit, bool round_intermediates);
+  std::shared_ptr<KnownKernel> of(const Graph& graph, const std::vector<NodeId>& nodes, const Inlining& inlining,
+                                  const KernelUnit& unit, bool round_intermediates);
 
  private:
-  struct Known {
+  struct Entry {
     KernelUnit unit;
     bool round_intermediates;
-    std::shared_ptr<const BuiltKernel> built;
+    std::shared_ptr<KnownKernel> kernel;
   };
-  std::multimap<ValueId, Known> known_;  // by the unit's last value
+  std::multimap<ValueId, Entry> known_;  // by the unit's last value
   std::size_t expressions_ = 0;          // of the kernels there
 };
 
