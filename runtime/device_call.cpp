@@ -9,7 +9,6 @@
 #include "codegen/expr/kernel_source.h"
 #include "ir/error.h"
 #include "runtime/collective.h"
-#include "runtime/emulator/tensor_map.h"
 
 namespace fusec {
 namespace {
@@ -51,7 +50,7 @@ std::string describe(const DeviceCall& call) {
 
 }  // namespace
 
-std::vector<std::byte> tensor_map_bytes(const ResolvedBoxes& boxes, std::uint64_t address) {
+emulator::TensorMap tensor_map_of(const ResolvedBoxes& boxes, std::uint64_t address) {
   emulator::TensorMap map{.address = address,
                           .element_bytes = static_cast<std::uint32_t>(boxes.element_bytes),
                           .rank = static_cast<std::uint32_t>(boxes.extents.size()),
@@ -62,7 +61,11 @@ std::vector<std::byte> tensor_map_bytes(const ResolvedBoxes& boxes, std::uint64_
     map.box[d] = boxes.box[d];
     if (d > 0) map.strides[d] = static_cast<std::uint64_t>(boxes.strides[d - 1]);
   }
-  return emulator::encode_tensor_map(map);
+  return map;
+}
+
+std::vector<std::byte> tensor_map_bytes(const ResolvedBoxes& boxes, std::uint64_t address) {
+  return emulator::encode_tensor_map(tensor_map_of(boxes, address));
 }
 
 std::vector<std::byte> address_bytes(std::uint64_t address) {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/emulator/tensor_map.h"
 #include "runtime/matrix_product.h"
 #include "runtime/resolve_steps.h"
 
@@ -32,7 +33,8 @@ struct DeviceCall {
   friend bool operator==(const DeviceCall&, const DeviceCall&) = default;
 };
 
-// The tensor map of a tensor at this address in the emulator's encoding; the driver's encoding is opaque.
+// The tensor map of a tensor at this address, and its encoding for the emulator; the driver's encoding is opaque.
+emulator::TensorMap tensor_map_of(const ResolvedBoxes& boxes, std::uint64_t address);
 std::vector<std::byte> tensor_map_bytes(const ResolvedBoxes& boxes, std::uint64_t address);
 
 std::vector<std::byte> address_bytes(std::uint64_t address);

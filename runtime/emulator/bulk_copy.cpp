@@ -287,12 +287,13 @@ void copy_tensor(BulkCopy copy) {
     report(warp, copy.lane, FindingKind::kTrap, "no tensor map of the instruction's rank lies at the address", where);
     return;
   }
-  if (!check_alignment(warp, copy.lane, shared, map->swizzle == 0 ? 128 : map->swizzle * 8,
-                       "a box in shared memory is not aligned for its swizzle") ||
-      !check_alignment(warp, copy.lane, map->box[0] * map->element_bytes, 16,
-                       "a box's rows are no multiple of 16 bytes")) {
+  if (const std::string_view fault = tensor_map_fault(*map); !fault.empty()) {
+    report(warp, copy.lane, FindingKind::kTrap, "a tensor map that the driver refuses: " + std::string(fault), where);
     return;
   }
+  if (!check_alignment(warp, copy.lane, shared, map->swizzle == 0 ? 128 : map->swizzle * 8,
+                       "a box in shared memory is not aligned for its swizzle"))
+    return;
   Box box{.map = *map};
   for (std::uint32_t d = 0; d < map->rank; ++d) {
     box.start[d] = static_cast<std::int32_t>(copy.operand(static_cast<BulkPlace>(kCoordinates + d)));

@@ -8,12 +8,12 @@ namespace {
 
 constexpr std::uint32_t kMagic = 0x70616d74;
 
-// The 128 bytes of a map. Extents and strides have 40 bits, boxes and element strides 16, more than the driver allows.
+// The 128 bytes of a map. Each field holds more than the driver allows, so that tensor_map_fault sees it.
 struct Packed {
   std::uint32_t magic;
   std::uint8_t element_bytes, rank, swizzle, fill_nan;
   std::uint64_t address;
-  std::uint32_t extents[5];
+  std::uint64_t extents[5];
   std::uint64_t strides[5];
   std::uint16_t box[5];
   std::uint8_t element_strides[5];
@@ -32,7 +32,7 @@ std::vector<std::byte> encode_tensor_map(const TensorMap& map) {
   packed.fill_nan = map.fill_nan ? 1 : 0;
   packed.address = map.address;
   for (std::size_t i = 0; i < 5; ++i) {
-    packed.extents[i] = static_cast<std::uint32_t>(map.extents[i]);
+    packed.extents[i] = map.extents[i];
     packed.strides[i] = map.strides[i];
     packed.box[i] = static_cast<std::uint16_t>(map.box[i]);
     packed.element_strides[i] = static_cast<std::uint8_t>(map.element_strides[i]);
@@ -41,6 +41,22 @@ std::vector<std::byte> encode_tensor_map(const TensorMap& map) {
   std::vector<std::byte> bytes(kTensorMapBytes);
   std::memcpy(bytes.data(), &packed, sizeof(packed));
   return bytes;
+}
+
+std::string_view tensor_map_fault(const TensorMap& map) {
+  if (map.rank < 1 || map.rank > 5) return "a rank that is not 1 to 5";
+  if (map.address == 0 || map.address % 16 != 0) return "an address that is no multiple of 16 bytes";
+  for (std::uint32_t d = 0; d < map.rank; ++d) {
+    if (map.extents[d] < 1 || map.extents[d] > std::uint64_t{1} << 32) return "an extent that is not 1 to 2^32";
+    if (map.box[d] < 1 || map.box[d] > 256) return "an extent of a box that is not 1 to 256";
+    if (map.element_strides[d] < 1 || map.element_strides[d] > 8) return "an element stride that is not 1 to 8";
+    if (d > 0 && map.strides[d] % 16 != 0) return "a stride that is no multiple of 16 bytes";
+    if (d > 0 && map.strides[d] >= std::uint64_t{1} << 40) return "a stride of 2^40 bytes or more";
+  }
+  const std::uint32_t line = map.box[0] * map.element_bytes;
+  if (line % 16 != 0) return "boxes whose rows are no multiple of 16 bytes";
+  if (map.swizzle != 0 && line > map.swizzle) return "boxes whose rows are wider than the swizzle";
+  return "";
 }
 
 bool replace_field(std::span<std::byte> map, TensorMapField field, std::uint32_t dimension, std::uint64_t value) {
@@ -64,7 +80,7 @@ bool replace_field(std::span<std::byte> map, TensorMapField field, std::uint32_t
       packed.box[dimension] = static_cast<std::uint16_t>(value);
       break;
     case TensorMapField::kExtent:
-      packed.extents[dimension] = static_cast<std::uint32_t>(value);
+      packed.extents[dimension] = value;
       break;
     case TensorMapField::kStride:
       if (dimension == 4) return false;

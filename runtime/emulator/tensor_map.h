@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string_view>
 #include <vector>
 
 #include "runtime/emulator/ptx_types.h"
@@ -30,6 +31,9 @@ inline constexpr std::size_t kTensorMapBytes = 128;
 
 // The map as a kernel argument of kTensorMapBytes.
 std::vector<std::byte> encode_tensor_map(const TensorMap& map);
+// Which rule of cuTensorMapEncodeTiled a map breaks, without interleaving; "" for none. The driver refuses such a map,
+// and a kernel that makes one itself has undefined behaviour.
+std::string_view tensor_map_fault(const TensorMap& map);
 // The fields that tensormap.replace sets. The map may be all zeros at first.
 enum class TensorMapField : std::uint8_t {
   kGlobalAddress,

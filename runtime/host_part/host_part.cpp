@@ -11,7 +11,7 @@
 namespace fusec {
 namespace {
 
-constexpr int kMultiprocessors = 108;  // of the simulated device
+constexpr int kMultiprocessors = 108, kCapabilityMajor = 9;  // of the simulated device
 constexpr int kInvalidValue = 1;
 constexpr std::uintptr_t kStream = 0x5742;  // stream that every operation must be enqueued on
 
@@ -89,8 +89,8 @@ struct HostRecorder {
           for (const ValueId v : *list) extents += graph.tensor(v).rank();
         external_extents.push_back(extents);
       }
-    runtime = {this,      kMultiprocessors, &launch,     &copy,  &symbol_address, &set_attribute,
-               &external, &product,         &collective, &group, &tensor_map};
+    runtime = {this,           kMultiprocessors, kCapabilityMajor, &launch,     &copy,  &symbol_address,
+               &set_attribute, &external,        &product,         &collective, &group, &tensor_map};
   }
 
   static HostRecorder& self(void* recorder) { return *static_cast<HostRecorder*>(recorder); }
@@ -241,18 +241,12 @@ struct HostRecorder {
   // Replaces cuTensorMapEncodeTiled; refuses what the driver would refuse.
   static int tensor_map(void*, void* map, int element_bytes, unsigned rank, const void* address,
                         const unsigned long long* extents, const unsigned long long* strides, const unsigned* box) {
-    bool good = rank >= 1 && rank <= 5 && number(address) != 0 && number(address) % 16 == 0 &&
-                box[0] * static_cast<unsigned>(element_bytes) <= 128;
-    ResolvedBoxes boxes{.element_bytes = element_bytes, .extents = {}, .strides = {}, .box = {}};
-    for (unsigned d = 0; good && d < rank; ++d) {
-      good = extents[d] >= 1 && extents[d] <= std::uint64_t{1} << 32 && box[d] >= 1 && box[d] <= 256;
-      boxes.extents.push_back(static_cast<std::int64_t>(extents[d]));
-      boxes.box.push_back(box[d]);
-      if (d == 0) continue;
-      good = good && strides[d - 1] % 16 == 0 && strides[d - 1] < std::uint64_t{1} << 40;
-      boxes.strides.push_back(static_cast<std::int64_t>(strides[d - 1]));
-    }
-    if (!good) return kInvalidValue;
+    if (rank < 1 || rank > 5) return kInvalidValue;
+    const ResolvedBoxes boxes{.element_bytes = element_bytes,
+                              .extents = {extents, extents + rank},
+                              .strides = {strides, strides + rank - 1},
+                              .box = {box, box + rank}};
+    if (!emulator::tensor_map_fault(tensor_map_of(boxes, number(address))).empty()) return kInvalidValue;
     const std::vector<std::byte> bytes = tensor_map_bytes(boxes, number(address));
     std::memcpy(map, bytes.data(), bytes.size());
     return 0;

@@ -10,13 +10,14 @@ enum cudaError_t {
   cudaSuccess = 0,
   cudaErrorInvalidValue = 1,
   cudaErrorMemoryAllocation = 2,
+  cudaErrorNoKernelImageForDevice = 209,
   cudaErrorCooperativeLaunchTooLarge = 720,
   cudaErrorNotSupported = 801,
   cudaErrorUnknown = 999
 };
 #define CUDART_VERSION 13000
 enum cudaMemcpyKind { cudaMemcpyDeviceToDevice = 3 };
-enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16 };
+enum cudaDeviceAttr { cudaDevAttrMultiProcessorCount = 16, cudaDevAttrComputeCapabilityMajor = 75 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 typedef struct CUstream_st* cudaStream_t;
 
@@ -52,8 +53,9 @@ inline cudaError_t cudaGetDevice(int* device) {
   return cudaSuccess;
 }
 
-inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
-  *value = fusec_runtime->multiprocessors;
+inline cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
+  const bool counts = attribute == cudaDevAttrMultiProcessorCount;
+  *value = counts ? fusec_runtime->multiprocessors : fusec_runtime->capability_major;
   return cudaSuccess;
 }
 

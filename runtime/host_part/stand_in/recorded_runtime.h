@@ -25,7 +25,7 @@ struct fusec_recorded_product {
 
 struct fusec_recorded_runtime {
   void* recorder;
-  int multiprocessors;  // of the simulated device
+  int multiprocessors, capability_major;  // of the simulated device
   int (*launch)(void* recorder, const void* kernel, const unsigned* grid, const unsigned* block, void** arguments,
                 size_t shared_bytes, const void* stream);
   int (*copy)(void* recorder, void* to, const void* from, size_t bytes, int kind, const void* stream);
