@@ -50,7 +50,7 @@ KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionOperand> ope
   for (const char* part : {"dynamic_tiles", "mbarrier", "warpgroup", "warpgroup_barrier", "load_box", "load_matrices"})
     writer_.use(part);
   operands_ = std::move(operands);
-  writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
+  writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // compute_90, for which nvcc -arch=sm_90a compiles too, lacks this");
   declare_offsets();
   declare_boxes();
   place_block();
@@ -68,6 +68,8 @@ KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionOperand> ope
   finish_rows();
   store_rows();
   writer_.close();
+  writer_.line("#else");
+  writer_.line("__trap();");
   writer_.line("#endif");
   KernelSource source = writer_.finish(comment(), tiles_.threads, 1);
   source.name = kernel_name(graph_, form_.kernel.nodes);

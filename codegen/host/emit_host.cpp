@@ -185,6 +185,18 @@ class HostPart {
       line("}}");
       line("");
     }
+    if (has_warpgroup_kernels()) {
+      line("// Kernels of sm_90a run on devices of compute capability 9.0 alone.");
+      line("inline cudaError_t is_hopper() {{");
+      line("  int device = 0, major = 0;");
+      line("  cudaError_t status = cudaGetDevice(&device);");
+      line(
+          "  if (status == cudaSuccess)\n    status = cudaDeviceGetAttribute(&major, "
+          "cudaDevAttrComputeCapabilityMajor, device);");
+      line("  return status == cudaSuccess && major != 9 ? cudaErrorNoKernelImageForDevice : status;");
+      line("}}");
+      line("");
+    }
     text_.append(matrix_calls_.functions());
     if (has_tensor_maps(launch_)) text_.append(tensor_map_functions(m_));
     if (used(" launch(")) {
@@ -226,6 +238,11 @@ class HostPart {
     line("}}  // extern \"C\"");
   }
 
+  bool has_warpgroup_kernels() const {
+    return std::ranges::any_of(launch_.kernels,
+                               [](const KernelSource& kernel) { return kernel.prelude.contains("warpgroup"); });
+  }
+
   // The maximum dynamic shared memory; for symbolic sizes, at most the block's limit.
   std::int64_t most_dynamic_shared(const KernelSource& kernel) const {
     return std::min<std::int64_t>(range_of(kernel.dynamic_shared, graph_.bounds()).max, launch_.most_shared_bytes);
@@ -237,7 +254,7 @@ class HostPart {
     line("  *ctx = nullptr;");
     line("  {0}_context* made = new {0}_context();", m_);
     line("  if (libs) made->libraries = *libs;");
-    line("  cudaError_t status = cudaSuccess;");
+    line("  cudaError_t status = {};", has_warpgroup_kernels() ? "is_hopper()" : "cudaSuccess");
     for (std::size_t i = 0; i < launch_.embedded.size(); ++i)
       line(
           "  if (status == cudaSuccess) status = cudaGetSymbolAddress(const_cast<void**>(&made->constants[{0}]), "
@@ -246,7 +263,8 @@ class HostPart {
     for (std::size_t k = 0; k < launch_.kernels.size(); ++k) {
       count_step();
       const std::int64_t most = most_dynamic_shared(launch_.kernels[k]);
-      if (most > 48 * 1024)
+      // Without it, dynamic and static shared memory together have 48 KiB.
+      if (most > 0)
         line(
             "  if (status == cudaSuccess)\n    status = cudaFuncSetAttribute(reinterpret_cast<const void*>({}), "
             "cudaFuncAttributeMaxDynamicSharedMemorySize, {});",

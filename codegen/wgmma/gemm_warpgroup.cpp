@@ -60,7 +60,7 @@ KernelSource WarpgroupEmitter::emit() {
     all += part->tiles;
     ends_.push_back(all);
   }
-  writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // nvcc compiles for compute_90 as well, which has none of this");
+  writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // compute_90, for which nvcc -arch=sm_90a compiles too, lacks this");
   declare_offsets();
   declare_barriers();
   declare_registers();
@@ -92,6 +92,8 @@ KernelSource WarpgroupEmitter::emit() {
   writer_.close();
   if (tiles_.cluster > 1)
     writer_.line("sync_cluster();  // until then the other block may copy here, and arrive at barriers");
+  writer_.line("#else");
+  writer_.line("__trap();");
   writer_.line("#endif");
   KernelSource source = writer_.finish(comment(), tiles_.kThreads, 1, tiles_.cluster);
   std::vector<NodeId> nodes;

@@ -537,6 +537,8 @@ cudaError_t conv_bn_relu_create(conv_bn_relu_context** ctx, const conv_bn_relu_l
   conv_bn_relu_context* made = new conv_bn_relu_context();
   if (libs) made->libraries = *libs;
   cudaError_t status = cudaSuccess;
+  if (status == cudaSuccess)
+    status = cudaFuncSetAttribute(reinterpret_cast<const void*>(conv_bn_relu_0_conv2d_square_batch_norm_relu), cudaFuncAttributeMaxDynamicSharedMemorySize, 18688);
   if (status != cudaSuccess) {
     delete made;
     return status;

@@ -953,6 +953,8 @@ cudaError_t guards_create(guards_context** ctx, const guards_libraries* libs) {
   cudaError_t status = cudaSuccess;
   if (status == cudaSuccess)
     status = cudaFuncSetAttribute(reinterpret_cast<const void*>(guards_2_softmax), cudaFuncAttributeMaxDynamicSharedMemorySize, 155648);
+  if (status == cudaSuccess)
+    status = cudaFuncSetAttribute(reinterpret_cast<const void*>(guards_5_matmul_guarded), cudaFuncAttributeMaxDynamicSharedMemorySize, 24576);
   if (status != cudaSuccess) {
     delete made;
     return status;

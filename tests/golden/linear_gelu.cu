@@ -568,6 +568,8 @@ cudaError_t linear_gelu_create(linear_gelu_context** ctx, const linear_gelu_libr
   linear_gelu_context* made = new linear_gelu_context();
   if (libs) made->libraries = *libs;
   cudaError_t status = cudaSuccess;
+  if (status == cudaSuccess)
+    status = cudaFuncSetAttribute(reinterpret_cast<const void*>(linear_gelu_0_linear_mul_gelu), cudaFuncAttributeMaxDynamicSharedMemorySize, 24576);
   if (status != cudaSuccess) {
     delete made;
     return status;

@@ -640,6 +640,8 @@ cudaError_t schedule_names_create(schedule_names_context** ctx, const schedule_n
   schedule_names_context* made = new schedule_names_context();
   if (libs) made->libraries = *libs;
   cudaError_t status = cudaSuccess;
+  if (status == cudaSuccess)
+    status = cudaFuncSetAttribute(reinterpret_cast<const void*>(schedule_names_0_linear_add), cudaFuncAttributeMaxDynamicSharedMemorySize, 24576);
   if (status != cudaSuccess) {
     delete made;
     return status;
