@@ -1,5 +1,5 @@
-// {fmt}'s own definitions, as its library has them, so that libfusec.so needs no libfmt.so. Compiled where fmt::fmt is
-// that library rather than headers alone.
+// {fmt}'s own definitions, as its library has them, so that the programs and libfusec.so need no libfmt.so. Compiled
+// where fmt::fmt is that library rather than headers alone.
 #include <fmt/format-inl.h>
 
 FMT_BEGIN_NAMESPACE
