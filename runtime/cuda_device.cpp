@@ -24,10 +24,13 @@ std::vector<KernelImage> images_of(const std::vector<CompiledModule>& modules) {
   return images;
 }
 
+constexpr int kL2Bytes = 38;              // CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE
+constexpr unsigned char kNanByte = 0xff;  // each byte of a NaN, in every float of 8 to 64 bits
+
 class CudaDevice {
  public:
   CudaDevice(const CudaDriver& driver, const Graph& graph, const LaunchPlan& plan,
-             const std::vector<CompiledModule>& modules, const TensorMap& tensors)
+             const std::vector<CompiledModule>& modules, const TensorMap& tensors, int device)
       : driver_(driver),
         graph_(graph),
         plan_(plan),
@@ -44,12 +47,13 @@ class CudaDevice {
       upload(constant.data ? BufferRef::Kind::kEmbedded : BufferRef::Kind::kConstant, i,
              given != tensors.end() ? given->second : constants.read(constant));
     }
-    for (std::uint32_t i = 0; i < plan.results.size(); ++i) {
-      const HostTensor tensor = result_tensor(i);
-      buffers_.emplace(Key{BufferRef::Kind::kOutput, i}, DeviceBuffer(driver, tensor.bytes.size()));
-    }
-    workspace_ = std::make_unique<DeviceBuffer>(driver, static_cast<std::size_t>(resolved_.workspace_bytes));
-    prepared_ = std::make_unique<DeviceBuffer>(driver, static_cast<std::size_t>(resolved_.prepared_bytes));
+    for (std::uint32_t i = 0; i < plan.results.size(); ++i)
+      buffers_.emplace(Key{BufferRef::Kind::kOutput, i}, poisoned(result_tensor(i).bytes.size()));
+    workspace_ = std::make_unique<DeviceBuffer>(poisoned(static_cast<std::size_t>(resolved_.workspace_bytes)));
+    prepared_ = std::make_unique<DeviceBuffer>(poisoned(static_cast<std::size_t>(resolved_.prepared_bytes)));
+    int cache = 0;
+    driver.check(driver.attribute(&cache, kL2Bytes, device), "the device");
+    flushed_ = std::make_unique<DeviceBuffer>(driver, 3 * static_cast<std::size_t>(cache));
   }
   CudaDevice(const CudaDevice&) = delete;
   CudaDevice& operator=(const CudaDevice&) = delete;
@@ -80,31 +84,28 @@ class CudaDevice {
 
   // Seconds of each kernel of the plan in one run.
   std::vector<double> timed_kernels() {
-    std::vector<CudaHandle> events(resolved_.steps.size() + 1, nullptr);
-    for (CudaHandle& event : events) driver_.check(driver_.event_create(&event, 0), "an event");
-    driver_.check(driver_.event_record(events[0], nullptr), "an event");
-    for (std::size_t i = 0; i < resolved_.steps.size(); ++i) {
-      enqueue({resolved_.steps[i]});
-      driver_.check(driver_.event_record(events[i + 1], nullptr), "an event");
-    }
-    driver_.check(driver_.event_synchronize(events.back()), "the kernels failed");
     std::vector<double> seconds(plan_.kernels.size(), 0);
-    for (std::size_t i = 0; i < resolved_.steps.size(); ++i) {
-      float milliseconds = 0;
-      driver_.check(driver_.event_elapsed(&milliseconds, events[i], events[i + 1]), "an event");
-      if (resolved_.steps[i].kind == LaunchStep::Kind::kKernel)
-        seconds[resolved_.steps[i].kernel] += milliseconds * 1e-3;
+    for (const ResolvedStep& step : resolved_.steps) {
+      const double of_step = timed({step});
+      if (step.kind == LaunchStep::Kind::kKernel) seconds[step.kernel] += of_step;
     }
-    for (const CudaHandle event : events) driver_.event_destroy(event);
     return seconds;
   }
 
-  double timed_run() {
+  double timed_run() { return timed(resolved_.steps); }
+
+ private:
+  using Key = std::pair<BufferRef::Kind, std::uint32_t>;
+
+  // Seconds of these steps by the device's clock, with nothing of theirs in the L2 cache. While the device clears the
+  // cache, the host enqueues the steps, so that they follow one another without a gap.
+  double timed(const std::vector<ResolvedStep>& steps) {
     CudaHandle begin = nullptr, end = nullptr;
     driver_.check(driver_.event_create(&begin, 0), "an event");
     driver_.check(driver_.event_create(&end, 0), "an event");
+    if (flushed_->bytes() > 0) driver_.check(driver_.fill(flushed_->address(), 0, flushed_->bytes(), nullptr), "L2");
     driver_.check(driver_.event_record(begin, nullptr), "an event");
-    enqueue();
+    enqueue(steps);
     driver_.check(driver_.event_record(end, nullptr), "an event");
     driver_.check(driver_.event_synchronize(end), "the kernels failed");
     float milliseconds = 0;
@@ -114,8 +115,12 @@ class CudaDevice {
     return milliseconds * 1e-3;
   }
 
- private:
-  using Key = std::pair<BufferRef::Kind, std::uint32_t>;
+  // Memory of NaN: a kernel that leaves an element out, or reads one that nobody wrote, gives a wrong result.
+  DeviceBuffer poisoned(std::size_t bytes) const {
+    DeviceBuffer buffer(driver_, bytes);
+    if (bytes > 0) driver_.check(driver_.fill(buffer.address(), kNanByte, bytes, nullptr), "device memory");
+    return buffer;
+  }
 
   HostTensor result_tensor(std::uint32_t i) const {
     const TensorType& type = graph_.tensor(plan_.results[i]);
@@ -142,7 +147,7 @@ class CudaDevice {
   ResolvedPlan resolved_;
   std::unique_ptr<CudaProgram> program_;
   std::map<Key, DeviceBuffer> buffers_;
-  std::unique_ptr<DeviceBuffer> workspace_, prepared_;
+  std::unique_ptr<DeviceBuffer> workspace_, prepared_, flushed_;
 };
 
 std::vector<double> median_of_each(int runs, const std::function<std::vector<double>()>& run) {
@@ -178,7 +183,7 @@ CudaResult run_on_cuda(const Graph& graph, const LaunchPlan& plan, const std::ve
   const CudaDriver& driver = CudaDriver::require("--device=emulator needs no GPU");
   const CudaContext context(driver, device);
   const CurrentContext scope(context);
-  CudaDevice run(driver, graph, plan, modules, tensors);
+  CudaDevice run(driver, graph, plan, modules, tensors, device);
   run.prepare();
   run.enqueue();
   CudaResult result;

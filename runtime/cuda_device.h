@@ -12,7 +12,7 @@ namespace fusec {
 
 struct CudaResult {
   TensorMap outputs;
-  std::vector<double> seconds;  // per timed run of the whole plan, by the device's clock
+  std::vector<double> seconds;  // per timed run of the whole plan, from an empty L2 cache, by the device's clock
   // Per kernel of the plan, with Timing::kEachKernel: the median over the timed runs, summed over its launches.
   std::vector<double> kernel_seconds;
 };

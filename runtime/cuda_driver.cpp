@@ -44,14 +44,17 @@ CudaDriver load_driver(const char* hint) {
   bind(d.release, "cuDevicePrimaryCtxRelease_v2");
   bind(d.push, "cuCtxPushCurrent_v2");
   bind(d.pop, "cuCtxPopCurrent_v2");
+  bind(d.current_device, "cuCtxGetDevice");
   bind(d.load, "cuModuleLoadData");
   bind(d.unload, "cuModuleUnload");
   bind(d.function, "cuModuleGetFunction");
   bind(d.function_attribute, "cuFuncSetAttribute");
+  bind(d.blocks_at_once, "cuOccupancyMaxActiveBlocksPerMultiprocessor");
   bind(d.allocate, "cuMemAlloc_v2");
   bind(d.free, "cuMemFree_v2");
   bind(d.to_device, "cuMemcpyHtoD_v2");
   bind(d.to_host, "cuMemcpyDtoH_v2");
+  bind(d.fill, "cuMemsetD8Async");
   bind(d.device_copy, "cuMemcpyDtoDAsync_v2");
   bind(d.launch, "cuLaunchKernel");
   bind(d.synchronize, "cuCtxSynchronize");

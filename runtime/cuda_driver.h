@@ -29,14 +29,17 @@ struct CudaDriver {
   int (*release)(int);
   int (*push)(CudaHandle);
   int (*pop)(CudaHandle*);
+  int (*current_device)(int*);
   int (*load)(CudaHandle*, const void*);
   int (*unload)(CudaHandle);
   int (*function)(CudaHandle*, CudaHandle, const char*);
   int (*function_attribute)(CudaHandle, int, int);
+  int (*blocks_at_once)(int*, CudaHandle, int, std::size_t);  // of a kernel on a multiprocessor
   int (*allocate)(DevicePointer*, std::size_t);
   int (*free)(DevicePointer);
   int (*to_device)(DevicePointer, const void*, std::size_t);
   int (*to_host)(void*, DevicePointer, std::size_t);
+  int (*fill)(DevicePointer, unsigned char, std::size_t, CudaHandle);
   int (*device_copy)(DevicePointer, DevicePointer, std::size_t, CudaHandle);
   int (*launch)(CudaHandle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, CudaHandle, void**,
                 void**);

@@ -7,10 +7,10 @@
 namespace fusec {
 namespace {
 
-constexpr int kMaxDynamicSharedBytes = 8;         // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-constexpr std::int64_t kSharedBytes = 48 * 1024;  // bytes that every kernel may use
-constexpr int kNoBinary = 209;                    // CUDA_ERROR_NO_BINARY_FOR_GPU
-constexpr int kNotFound = 500;                    // CUDA_ERROR_NOT_FOUND
+constexpr int kMultiprocessors = 16;       // CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT
+constexpr int kMaxDynamicSharedBytes = 8;  // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+constexpr int kNoBinary = 209;             // CUDA_ERROR_NO_BINARY_FOR_GPU
+constexpr int kNotFound = 500;             // CUDA_ERROR_NOT_FOUND
 
 // The driver's CUtensorMap.
 struct alignas(64) DeviceTensorMap {
@@ -89,6 +89,21 @@ void CudaProgram::enqueue(std::span<const ResolvedStep> steps, const BaseAddress
   }
 }
 
+// Blocks that wait for one another must be on the device at once.
+void CudaProgram::require_room(const ResolvedStep& step) const {
+  const KernelSource& kernel = plan_.kernels[step.kernel];
+  int device = 0, multiprocessors = 0, at_once = 0;
+  driver_.check(driver_.current_device(&device), "the device");
+  driver_.check(driver_.attribute(&multiprocessors, kMultiprocessors, device), "the device");
+  driver_.check(driver_.blocks_at_once(&at_once, functions_[step.kernel], kernel.block[0],
+                                       static_cast<std::size_t>(step.dynamic_shared)),
+                kernel.name);
+  if (multiprocessors * at_once < kernel.resident_blocks)
+    throw Error(ErrorKind::kEnvironment, {.what = "the device cannot hold a kernel's blocks at once",
+                                          .found = std::to_string(multiprocessors * at_once),
+                                          .expected = std::to_string(kernel.resident_blocks) + " of " + kernel.name});
+}
+
 void CudaProgram::launch(const ResolvedStep& step, const BaseAddress& base, CudaHandle stream) const {
   const KernelSource& kernel = plan_.kernels[step.kernel];
   std::vector<std::int64_t> values;  // little-endian, so a 32-bit argument is the low half
@@ -105,11 +120,13 @@ void CudaProgram::launch(const ResolvedStep& step, const BaseAddress& base, Cuda
     values.push_back(a.is_size ? a.size : static_cast<std::int64_t>(address(a, base)));
     pointers.push_back(&values.back());
   }
-  // Setting it is cheap and does not affect running launches, so set it before each launch.
-  if (step.dynamic_shared > kSharedBytes)
+  // Setting it is cheap and does not affect running launches, so set it before each launch. Dynamic and static shared
+  // memory together may exceed the 48 KiB that every kernel may use, so the dynamic part alone does not decide.
+  if (step.dynamic_shared > 0)
     driver_.check(driver_.function_attribute(functions_[step.kernel], kMaxDynamicSharedBytes,
                                              static_cast<int>(step.dynamic_shared)),
                   kernel.name);
+  if (kernel.resident_blocks > 1) require_room(step);
   auto u = [](auto v) { return static_cast<unsigned>(v); };
   driver_.check(
       driver_.launch(functions_[step.kernel], u(step.grid[0]), u(step.grid[1]), u(step.grid[2]), u(kernel.block[0]),

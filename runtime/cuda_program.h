@@ -36,6 +36,7 @@ class CudaProgram {
  private:
   void load(const KernelImage& image);
   CudaHandle find(const std::string& kernel) const;
+  void require_room(const ResolvedStep& step) const;
   void launch(const ResolvedStep& step, const BaseAddress& base, CudaHandle stream) const;
 
   const CudaDriver& driver_;

@@ -396,7 +396,8 @@ int main(int argc, char** argv) try {
   app.set_version_flag("--version", std::string("fusec-run ") + FUSEC_VERSION);
   fusec::Arguments a;
   fusec::add_compile_options(app, a.compile, false);
-  app.add_option("--device", a.device, "DEVICE: reference, emulator or cuda[:N]")->capture_default_str();
+  app.add_option("--device", a.device, "DEVICE: reference, emulator or cuda[:N], for which --arch is native by default")
+      ->capture_default_str();
   app.add_option("--inputs", a.inputs, "FILE: the inputs and data-less constants by name, as safetensors");
   app.add_option("--outputs", a.outputs, "FILE: where the outputs go, as safetensors");
   // Flags with optional values: a value only follows "=", so that the model may follow the flag.
@@ -439,6 +440,8 @@ int main(int argc, char** argv) try {
   return fusec::run_program(app, argc, argv, a.compile, [&] {
     a.verify_given = verify->count() > 0;
     if (random->count() > 0) a.random = fusec::number_in<std::uint64_t>(seed, "--random");
+    const bool names_target = app.get_option_no_throw("--arch")->count() > 0 || !a.compile.options.target.empty();
+    if (!names_target && fusec::device_number(a.device) >= 0) a.compile.options.arch = "native";
     if (bench->count() > 0) a.bench = fusec::number_in<int>(runs, "--bench");
     return fusec::run(a);
   });

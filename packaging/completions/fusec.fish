@@ -58,7 +58,7 @@ complete -c fusec-run -l color -x -a 'auto always never' -d 'whether errors and 
 complete -c fusec-run -l json -d 'print as JSON: lists, explanations, profiles, the summary, errors'
 complete -c fusec-run -l quiet -d 'print warnings and errors alone'
 complete -c fusec-run -s v -l verbose -d 'print more: every launch, times'
-complete -c fusec-run -l device -x -a 'reference emulator cuda' -d 'reference, emulator or cuda[:N] (default: reference)'
+complete -c fusec-run -l device -x -a 'reference emulator cuda' -d 'reference, emulator or cuda[:N], for which --arch is native by default (default: reference)'
 complete -c fusec-run -l inputs -r -F -d 'the inputs and data-less constants by name, as safetensors'
 complete -c fusec-run -l outputs -r -F -d 'where the outputs go, as safetensors'
 complete -c fusec-run -l random -d 'make the inputs at random; =SEED'
