@@ -1,10 +1,12 @@
 // The emulator against the chip: the same PTX on a GPU and on the emulator, with random operands.
 //
 //   compare_gpu [--rounds=N] [--seed=N] [--only=TEXT] [--report=FILE]   exit 77 where there is no GPU
+//   compare_gpu --rows [--skip=N] ...                                   rows as JSON, for bench/gpu/watchdog.py
 //   compare_gpu --self-check                                            no GPU: emulator against the host's arithmetic
 //   compare_gpu --dump=FOLDER                                           every case's PTX, for ptxas
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <filesystem>
@@ -17,10 +19,13 @@ using namespace fusec::gpu_test;
 
 namespace {
 
+constexpr int kStartAgain = 3;  // the exit status with --rows after a case that failed
+
 struct Settings {
   int rounds = 4;
   std::uint32_t seed = 1;
-  bool self_check = false;
+  std::size_t skip = 0;
+  bool self_check = false, rows = false;
   std::string only, report, dump;
 };
 
@@ -32,6 +37,10 @@ bool parse(int argc, char** argv, Settings& settings) {
     const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
     if (name == "--self-check")
       settings.self_check = true;
+    else if (name == "--rows")
+      settings.rows = true;
+    else if (name == "--skip")
+      settings.skip = static_cast<std::size_t>(std::max(0, std::atoi(value.c_str())));
     else if (name == "--rounds")
       settings.rounds = std::max(1, std::atoi(value.c_str()));
     else if (name == "--seed")
@@ -49,8 +58,9 @@ bool parse(int argc, char** argv, Settings& settings) {
 }
 
 std::vector<TestCase> chosen_cases(const std::string& only) {
-  std::vector<TestCase> cases = scalar_cases(), matrices = matrix_cases();
-  for (TestCase& made : matrices) cases.push_back(std::move(made));
+  std::vector<TestCase> cases = matrix_cases(), scalars = scalar_cases();
+  std::ranges::stable_partition(cases, [](const TestCase& made) { return made.only_sm_90a; });  // wgmma first
+  for (TestCase& made : scalars) cases.push_back(std::move(made));
   std::erase_if(cases, [&only](const TestCase& made) { return made.name.find(only) == std::string::npos; });
   return cases;
 }
@@ -92,32 +102,76 @@ std::string today() {
   return text;
 }
 
-bool compare(const std::vector<TestCase>& cases, const Settings& settings, Executor& device, Executor& emulator) {
-  std::string table = fmt::format(
-      "# The emulator against the chip: {}, sm_{}, {}\n\n{} rounds of seed {}.\n\n"
-      "| instruction | bound | results | wrong | worst, of the bound |\n"
-      "| --- | --- | ---: | ---: | ---: |\n",
-      device.name(), device.capability(), today(), settings.rounds, settings.seed);
+// Where rows go as they come: standard output, and a report.
+class Rows {
+ public:
+  explicit Rows(const std::string& report) {
+    if (!report.empty()) file_.open(report);
+  }
+  void add(const std::string& text) {
+    std::cout << text << std::flush;
+    if (file_.is_open()) file_ << text << std::flush;
+  }
+
+ private:
+  std::ofstream file_;
+};
+
+std::string quoted(std::string text) {
+  for (char& c : text)
+    if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < ' ') c = '\'';
+  return '"' + text + '"';
+}
+
+std::string json_row(const TestCase& made, const Verdict& v) {
+  return fmt::format("{{\"name\": {}, \"results\": {}, \"wrong\": {}, \"worst\": {:.3f}, \"first\": {}}}\n",
+                     quoted(made.name), v.results, v.wrong, v.worst, quoted(v.first));
+}
+
+std::string table_row(const TestCase& made, const Verdict& v) {
+  const std::string row =
+      fmt::format("| `{}` | {} | {} | {} | {:.3f} |\n", made.name, made.bound, v.results, v.wrong, v.worst);
+  return v.wrong == 0 ? row : row + fmt::format("\n{}\n\n", v.first);
+}
+
+// The cases from settings.skip on. A case that throws is a row too. With --rows the program ends there, since the
+// device may be unusable from then on, and the caller starts it again with --skip.
+int compare(const std::vector<TestCase>& cases, const Settings& settings, Executor& device, Executor& emulator) {
+  Rows rows(settings.report);
+  if (!settings.rows)
+    rows.add(
+        fmt::format("# The emulator against the chip: {}, sm_{}, {}\n\n{} rounds of seed {}.\n\n"
+                    "| instruction | bound | results | wrong | worst, of the bound |\n"
+                    "| --- | --- | ---: | ---: | ---: |\n",
+                    device.name(), device.capability(), today(), settings.rounds, settings.seed));
   bool good = true;
-  for (const TestCase& made : cases) {
+  for (std::size_t i = settings.skip; i < cases.size(); ++i) {
+    const TestCase& made = cases[i];
+    if (settings.rows) rows.add(fmt::format("{{\"begins\": {}}}\n", quoted(made.name)));
     if (device.capability() < made.capability || (made.only_sm_90a && device.capability() != 90)) {
-      table += fmt::format("| `{}` | | skipped: needs sm_{} | | |\n", made.name, made.capability);
+      rows.add(settings.rows
+                   ? fmt::format("{{\"name\": {}, \"skipped\": \"needs sm_{}\"}}\n", quoted(made.name), made.capability)
+                   : fmt::format("| `{}` | | skipped: needs sm_{} | | |\n", made.name, made.capability));
       continue;
     }
-    Verdict total;
-    for (int round = 0; round < settings.rounds; ++round) {
-      const TestLaunch launch = made.launch(settings.seed + static_cast<std::uint32_t>(round));
-      add(total, made.judge(launch, device.run(launch), emulator.run(launch), emulator));
+    try {
+      Verdict total;
+      for (int round = 0; round < settings.rounds; ++round) {
+        const TestLaunch launch = made.launch(settings.seed + static_cast<std::uint32_t>(round));
+        add(total, made.judge(launch, device.run(launch), emulator.run(launch), emulator));
+      }
+      rows.add(settings.rows ? json_row(made, total) : table_row(made, total));
+      good = good && total.wrong == 0;
+    } catch (const std::exception& error) {
+      good = false;
+      if (!settings.rows)
+        rows.add(fmt::format("| `{}` | {} | failed: {} | | |\n", made.name, made.bound, error.what()));
+      if (!settings.rows) continue;
+      rows.add(fmt::format("{{\"name\": {}, \"failed\": {}}}\n", quoted(made.name), quoted(error.what())));
+      return kStartAgain;
     }
-    table += fmt::format("| `{}` | {} | {} | {} | {:.3f} |\n", made.name, made.bound, total.results, total.wrong,
-                         total.worst);
-    if (total.wrong == 0) continue;
-    good = false;
-    table += fmt::format("\n{}\n\n", total.first);
   }
-  std::cout << table;
-  if (!settings.report.empty()) std::ofstream(settings.report) << table;
-  return good;
+  return good ? 0 : 1;
 }
 
 void dump(const std::vector<TestCase>& cases, const std::string& folder) {
@@ -136,7 +190,8 @@ void dump(const std::vector<TestCase>& cases, const std::string& folder) {
 int main(int argc, char** argv) {
   Settings settings;
   if (!parse(argc, argv, settings)) {
-    std::cerr << "usage: compare_gpu [--self-check] [--rounds=N] [--seed=N] [--only=TEXT] [--report=FILE]\n";
+    std::cerr << "usage: compare_gpu [--self-check] [--rounds=N] [--seed=N] [--only=TEXT] [--report=FILE] [--rows] "
+                 "[--skip=N]\n";
     return 1;
   }
   try {
@@ -152,7 +207,7 @@ int main(int argc, char** argv) {
       std::cout << "skipped: no CUDA device\n";
       return 77;
     }
-    return compare(cases, settings, *device, *emulator) ? 0 : 1;
+    return compare(cases, settings, *device, *emulator);
   } catch (const std::exception& error) {
     std::cerr << "compare_gpu: " << error.what() << "\n";
     return 1;
