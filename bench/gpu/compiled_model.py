@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 
+RUNTIME = "-cudart=shared"  # PyTorch's
+
 
 def run(command):
     done = subprocess.run(command, text=True, capture_output=True, check=False)
@@ -11,19 +13,30 @@ def run(command):
         raise RuntimeError(f"{' '.join(command)}\n{done.stdout}{done.stderr}")
 
 
+def nvcc(arch, source, library):
+    """For this architecture alone: nvcc -arch=sm_90a would add PTX of compute_90, for which kernels of sm_90a only trap."""
+    number = arch.removeprefix("sm_")
+    run(["nvcc", "-gencode", f"arch=compute_{number},code=sm_{number}", "-O3", "-std=c++17", "-shared", RUNTIME,
+         "-Xcompiler=-fPIC", source, "-o", library])
+
+
+def compile_graph(fusec, graph, arch, folder, options=()):
+    """Makes NAME.so and NAME.manifest.json of a graph NAME in the folder."""
+    path = {kind: os.path.join(folder, f"{graph['name']}.{kind}") for kind in ("model.json", "cu", "manifest.json", "so")}
+    with open(path["model.json"], "w", encoding="utf-8") as file:
+        json.dump(graph, file)
+    run([fusec, path["model.json"], f"--arch={arch}", "--no-nvrtc", f"--emit=cu={path['cu']}",
+         f"--emit=manifest={path['manifest.json']}", *options])
+    nvcc(arch, path["cu"], path["so"])
+
+
 class CompiledModel:
     """`tensors` of launch and prepare are the addresses of all arguments, then of all results, in the manifest's order."""
 
-    def __init__(self, fusec, graph, arch, folder, options=()):
-        path = {kind: os.path.join(folder, f"{graph['name']}.{kind}") for kind in ("model.json", "cu", "manifest.json", "so")}
-        with open(path["model.json"], "w", encoding="utf-8") as file:
-            json.dump(graph, file)
-        run([fusec, path["model.json"], f"--arch={arch}", "--no-nvrtc", f"--emit=cu={path['cu']}",
-             f"--emit=manifest={path['manifest.json']}", *options])
-        run(["nvcc", f"-arch={arch}", "-O3", "-std=c++17", "-shared", "-Xcompiler=-fPIC", path["cu"], "-o", path["so"]])
-        with open(path["manifest.json"], encoding="utf-8") as file:
+    def __init__(self, folder, name):
+        with open(os.path.join(folder, f"{name}.manifest.json"), encoding="utf-8") as file:
             self.manifest = json.load(file)
-        self.library = ctypes.CDLL(path["so"])
+        self.library = ctypes.CDLL(os.path.abspath(os.path.join(folder, f"{name}.so")))
         self.launches = len(self.manifest["launches"])
         self.context = None
 

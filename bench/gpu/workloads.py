@@ -24,13 +24,16 @@ class Workload:
 
     def graph(self):
         inputs = [{"name": name, "dtype": self.dtype, "shape": list(shape)} for name, shape in self.operands]
-        return {"fusec": 1, "name": self.name, "inputs": inputs, "nodes": self.nodes, "outputs": ["y"]}
+        return {"fusec": 1, "name": self.file_name(), "inputs": inputs, "nodes": self.nodes, "outputs": ["y"]}
 
     def least_bytes(self):
         return BYTES[self.dtype] * (sum(count(shape) for _, shape in self.operands) + count(self.output_shape))
 
     def title(self):
         return f"{self.name} {'x'.join(map(str, self.shape))} {self.dtype}"
+
+    def file_name(self):
+        return self.title().replace(" ", "_")
 
 
 def count(shape):
@@ -57,7 +60,7 @@ def swiglu_of(torch):
 
 
 def gelu_of(torch):
-    return elementwise("gelu", [node("y", "gelu", ["x"])], torch.nn.functional.gelu, ["x"], "gelu")
+    return elementwise("gelu", [node("y", "gelu", ["x"])], lambda x: torch.nn.functional.gelu(x), ["x"], "gelu")
 
 
 def softmax_of(torch):
@@ -143,17 +146,26 @@ def attention_of(torch):
 ROWS = [(4096, 4096), (16384, 4095), (2048, 16384)], [(4, 65536), (16384, 512), (8192, 8192), (512, 65536), (16384, 1000)]
 PRODUCTS = [(4096, 4096, 4096), (16, 14336, 4096), (2048, 14336, 4096)], [(1, 4096, 14336), (16384, 4096, 4096), (256, 4096, 14336)]
 HEADS = [(1, 32, 8192, 128), (4, 32, 2048, 128), (4, 32, 2048, 64)], [(1, 16, 16384, 128), (16, 16, 1024, 64)]
-LIST = [(swiglu_of, [(2048, 8192), (4096, 14336), (16384, 4095)], [(4, 65536), (16384, 512)]), (gelu_of, *ROWS),
-        (rms_norm_of, *ROWS), (add_rms_norm_of, *ROWS), (layer_norm_of, *ROWS), (softmax_of, *ROWS),
-        (transpose_of, [(8192, 8192), (4096, 4095), (16384, 1024)], [(65536, 64)]), (linear_gelu_of, *PRODUCTS),
-        (linear_residual_of, *PRODUCTS), (dual_swiglu_of, *PRODUCTS), (attention_of, *HEADS)]
+LIST = [(linear_gelu_of, *PRODUCTS), (attention_of, *HEADS), (linear_residual_of, *PRODUCTS), (dual_swiglu_of, *PRODUCTS),
+        (swiglu_of, [(2048, 8192), (4096, 14336), (16384, 4095)], [(4, 65536), (16384, 512)]), (softmax_of, *ROWS),
+        (rms_norm_of, *ROWS), (add_rms_norm_of, *ROWS), (layer_norm_of, *ROWS), (gelu_of, *ROWS),
+        (transpose_of, [(8192, 8192), (4096, 4095), (16384, 1024)], [(65536, 64)])]
+SMALL = {2: (16, 128), 3: (64, 64, 64), 4: (1, 1, 128, 64)}  # for the emulator, by the shape's rank
+# The first kernels on a new chip: TMA, wgmma, clusters with multicast, clusters with distributed shared memory.
+SMOKE = [(swiglu_of, (64, 1024)), (linear_gelu_of, (2048, 2048, 64)), (attention_of, (1, 2, 256, 64)),
+         (softmax_of, (2, 32768))]
 
 
-def workloads(torch, everything=False, only=(), dtype="bfloat16"):
-    """All of them, one after the other."""
+def workloads(torch=None, everything=False, only=(), dtype="bfloat16", small=False):
+    """All of them, one after the other. Without torch they are graphs; the functions cannot be called."""
     for maker, shapes, more in LIST:
         make = maker(torch)
-        for shape in shapes + (more if everything else []):
+        for shape in [SMALL[len(shapes[0])]] if small else shapes + (more if everything else []):
             workload = make(shape, dtype)
             if not only or workload.name in only:
                 yield workload
+
+
+def smoke_workloads(small=False):
+    for maker, shape in SMOKE:
+        yield maker(None)(SMALL[len(shape)] if small and maker is linear_gelu_of else shape, "bfloat16")
