@@ -116,11 +116,11 @@ def machine(contact):
              "ncu": ["ncu", "--version"], "compute-sanitizer": ["compute-sanitizer", "--version"],
              "fusec": [contact.program("fusec"), "doctor"]}
     asked.update({f"libraries of {name}": ["ldd", contact.program(name)] for name in os.listdir(contact.program(""))})
-    for name, command in asked.items():
+
+    def ask(name, command):
         lines = []
         if not shutil.which(command[0]):
-            contact.add(name, skipped=f"no {command[0]} in PATH")
-            continue
+            return contact.add(name, skipped=f"no {command[0]} in PATH")
         ended = watch(command, contact.options.silence, contact.end(), lines.append)
         missing = [line.strip() for line in lines if "not found" in line and command[0] == "ldd"]
         if missing:
@@ -131,13 +131,18 @@ def machine(contact):
             contact.add_ended(name, ended)
         else:
             contact.add(name, what="says", figure="; ".join(filter(None, lines))[:1000], unit="")
+        return None
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        list(pool.map(ask, *zip(*asked.items())))
 
 
 def smoke(contact):
-    """The first kernels: outputs are NaN before they run, and are compared with the reference."""
+    """The first kernels: outputs are NaN before they run, and are compared with the reference's, made by pack.sh."""
     for workload in smoke_workloads(contact.options.small):
         if not contact.options.workloads or workload.name in contact.options.workloads.split(","):
-            contact.run_model(workload.title(), contact.graph_file(workload), "--random", "--verify")
+            path = os.path.join(PACKAGE, "smoke", workload.file_name())
+            contact.run_model(workload.title(), path + ".json", "--random", f"--expect={path}.out.safetensors")
 
 
 def emulator(contact):
@@ -184,7 +189,7 @@ def counters(contact):
     ncu = ["ncu", "--clock-control", "none", "--csv", "--metrics", ",".join(COUNTERS)]
     for name in ("linear_bias_gelu", "attention_causal", "swiglu", "softmax", "transpose"):
         workload = next(workloads(None, only=(name,), small=contact.options.small))
-        lines = contact.run_model(workload.title(), contact.graph_file(workload), "--random", before=ncu)
+        lines = contact.run_model(workload.title(), contact.graph_file(workload), "--random", before=ncu, patience=2)
         header = next((i for i, line in enumerate(lines) if line.startswith('"ID"')), len(lines))
         for row in csv.DictReader(lines[header:]):
             if row["Metric Name"] in COUNTERS:
@@ -215,7 +220,7 @@ class Step:
     function: typing.Callable
 
 
-STEPS = [Step("machine", 15, machine), Step("smoke", 30, smoke), Step("emulator", 40, emulator), Step("models", 90, models),
+STEPS = [Step("machine", 20, machine), Step("smoke", 30, smoke), Step("emulator", 40, emulator), Step("models", 90, models),
          Step("table", 130, table), Step("counters", 60, counters), Step("sanitizer", 60, sanitizer),
          Step("compilers", 600, compilers)]
 

@@ -9,6 +9,7 @@ product's flop/s for what multiplies), and the peers' times: PyTorch eager, cuDN
 after a failure or 60 seconds of silence; each row is written as it comes. What there was no time for is not in the table.
 
 --compile-into=DIR compiles all workloads for --arch and measures nothing, --compiled=DIR measures what was compiled there;
+--smoke-into=DIR writes the models of the first kernels, and what the reference device makes of random inputs;
 --dry-run compiles into a folder of its own and loads all of it: no GPU and no PyTorch is needed. Needs nvcc, and PyTorch
 to measure. Exit 1: something failed or is wrong; 77: nvcc is missing."""
 import argparse
@@ -25,9 +26,9 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.path[:0] = [HERE]
 
-from compiled_model import CompiledModel, compile_graph, nvcc  # noqa: E402
+from compiled_model import CompiledModel, compile_graph, nvcc, run  # noqa: E402
 from watchdog import watch_cases  # noqa: E402
-from workloads import workloads  # noqa: E402
+from workloads import smoke_workloads, workloads  # noqa: E402
 
 PEERS = ("eager", "cudnn", "compile", "triton")
 EMPTY = ('extern "C" __global__ void nothing() {}\nextern "C" cudaError_t launch(cudaStream_t stream) {\n'
@@ -50,6 +51,7 @@ def parse():
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     parser.add_argument("--compile-into", default="")
     parser.add_argument("--compiled", default="")
+    parser.add_argument("--smoke-into", default="")
     parser.add_argument("--dry-run", action="store_true")
     return parser.parse_args()
 
@@ -68,6 +70,19 @@ def compile_into(options, folder):
     nvcc(options.arch, os.path.join(folder, "empty.cu"), os.path.join(folder, "empty.so"))
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(lambda w: compile_graph(fusec, w.graph(), options.arch, folder, tuned), chosen(options)))
+
+
+def smoke_into(options, folder):
+    os.makedirs(folder, exist_ok=True)
+
+    def write(workload):
+        path = os.path.join(folder, workload.file_name())
+        with open(path + ".json", "w", encoding="utf-8") as file:
+            json.dump(workload.graph(), file)
+        run([os.path.join(options.bin_dir, "fusec-run"), path + ".json", "--random", f"--outputs={path}.out.safetensors"])
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        list(pool.map(write, smoke_workloads(options.small)))
 
 
 def dry_run(options, folder):
@@ -102,8 +117,10 @@ class Table:
         figures = figures_of(row)
         if "rate" in figures:
             self.ceilings[row["name"]] = figures["rate"]
+        if "rate" in figures:
+            return ""
         if "fusec" not in figures:
-            return "" if "rate" in figures else f"| {row['name']} | | | | {'| ' * len(PEERS)}| {row.get('failed', row.get('skipped', ''))} |"
+            return f"| {row['name']} | | | | {'| ' * len(PEERS)}{row.get('failed', row.get('skipped', ''))} |"
         least = max([figures["least bytes"] / self.ceilings.get("copy", math.inf),
                      figures["operations"] / self.ceilings.get("product", math.inf)])
         if "compile" in figures:
@@ -162,6 +179,8 @@ def native_arch():
 
 def main():
     options = parse()
+    if options.smoke_into:
+        return smoke_into(options, options.smoke_into)
     if options.compiled:
         return measure(options, options.compiled)
     if not shutil.which("nvcc"):

@@ -43,14 +43,17 @@ def watch(command, silence, deadline, on_line=lambda line: None, **environment):
     """Calls on_line with each line of the command's output. `deadline` is a time of time.monotonic()."""
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                                start_new_session=True, env={**os.environ, **environment})
-    pending, tail, heard = b"", collections.deque(maxlen=4), time.monotonic()
+    pending, tail, heard, over = b"", collections.deque(maxlen=4), time.monotonic(), False
     while True:
         left = min(heard + silence, deadline) - time.monotonic()
         if left <= 0:
             in_time = time.monotonic() < deadline
             why = (f"killed after {silence:g} s of silence" if in_time else "killed: no time left") + kill(process)
             return Ended(None, why, "; ".join(tail), in_time)
-        if not select.select([process.stdout], [], [], left)[0]:
+        if not select.select([process.stdout], [], [], 0 if over else min(left, 0.5))[0]:
+            if over:
+                break  # a process that it left behind has the pipe
+            over = process.poll() is not None
             continue
         block = os.read(process.stdout.fileno(), 1 << 16)
         heard = time.monotonic()
@@ -65,9 +68,12 @@ def watch(command, silence, deadline, on_line=lambda line: None, **environment):
         if not block:
             break
     try:
-        return Ended(process.wait(timeout=max(0.1, deadline - time.monotonic())), "", "; ".join(tail))
+        process.wait(timeout=max(0.1, deadline - time.monotonic()))
+        why = ""
     except subprocess.TimeoutExpired:
-        return Ended(None, "its output ended, it did not" + kill(process), "; ".join(tail))
+        why = "its output ended, it did not"
+    why += kill(process)  # and what it left behind
+    return Ended(None if why else process.returncode, why, "; ".join(tail))
 
 
 def watch_cases(command, silence, deadline, on_row, **environment):

@@ -20,7 +20,6 @@ class Workload:
     function: typing.Callable  # of torch tensors
     flops: float = 0  # of its products
     triton: str = ""  # the kernel of bench/compare_triton.py, where there is one
-    with_rows: tuple = ()  # the operands that have the output's rows, where those are independent of one another
 
     def graph(self):
         inputs = [{"name": name, "dtype": self.dtype, "shape": list(shape)} for name, shape in self.operands]
@@ -49,8 +48,7 @@ def node(name, op, inputs, **attrs):
 
 def elementwise(name, nodes, function, operands, triton=""):
     def of(shape, dtype):
-        return Workload(name, shape, dtype, [(o, shape) for o in operands], nodes, shape, function, triton=triton,
-                        with_rows=tuple(operands))
+        return Workload(name, shape, dtype, [(o, shape) for o in operands], nodes, shape, function, triton=triton)
     return of
 
 
@@ -72,7 +70,7 @@ def rms_norm_of(torch):
         n = shape[-1]
         return Workload("rms_norm", shape, dtype, [("x", shape), ("w", (n,))],
                         [node("y", "rms_norm", ["x", "w"], normalized_shape=[n], eps=EPSILON)], shape,
-                        lambda x, w: torch.nn.functional.rms_norm(x, (n,), w, EPSILON), triton="rms_norm", with_rows=("x",))
+                        lambda x, w: torch.nn.functional.rms_norm(x, (n,), w, EPSILON), triton="rms_norm")
     return of
 
 
@@ -81,8 +79,7 @@ def layer_norm_of(torch):
         n = shape[-1]
         return Workload("layer_norm", shape, dtype, [("x", shape), ("w", (n,)), ("b", (n,))],
                         [node("y", "layer_norm", ["x", "w", "b"], normalized_shape=[n], eps=EPSILON)], shape,
-                        lambda x, w, b: torch.nn.functional.layer_norm(x, (n,), w, b, EPSILON), triton="layer_norm",
-                        with_rows=("x",))
+                        lambda x, w, b: torch.nn.functional.layer_norm(x, (n,), w, b, EPSILON), triton="layer_norm")
     return of
 
 
@@ -91,7 +88,7 @@ def add_rms_norm_of(torch):
         n = shape[-1]
         return Workload("add_rms_norm", shape, dtype, [("x", shape), ("r", shape), ("w", (n,))],
                         [node("s", "add", ["x", "r"]), node("y", "rms_norm", ["s", "w"], normalized_shape=[n], eps=EPSILON)],
-                        shape, lambda x, r, w: torch.nn.functional.rms_norm(x + r, (n,), w, EPSILON), with_rows=("x", "r"))
+                        shape, lambda x, r, w: torch.nn.functional.rms_norm(x + r, (n,), w, EPSILON))
     return of
 
 
@@ -107,8 +104,7 @@ def linear_gelu_of(torch):
         m, n, k = shape
         return Workload("linear_bias_gelu", shape, dtype, [("x", (m, k)), ("w", (n, k)), ("b", (n,))],
                         [node("p", "linear", ["x", "w", "b"]), node("y", "gelu", ["p"])], (m, n),
-                        lambda x, w, b: torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b)), 2.0 * m * n * k,
-                        with_rows=("x",))
+                        lambda x, w, b: torch.nn.functional.gelu(torch.nn.functional.linear(x, w, b)), 2.0 * m * n * k)
     return of
 
 
@@ -117,7 +113,7 @@ def linear_residual_of(torch):
         m, n, k = shape
         return Workload("linear_residual", shape, dtype, [("x", (m, k)), ("w", (n, k)), ("r", (m, n))],
                         [node("p", "linear", ["x", "w"]), node("y", "add", ["p", "r"])], (m, n),
-                        lambda x, w, r: torch.nn.functional.linear(x, w) + r, 2.0 * m * n * k, with_rows=("x", "r"))
+                        lambda x, w, r: torch.nn.functional.linear(x, w) + r, 2.0 * m * n * k)
     return of
 
 
@@ -128,7 +124,7 @@ def dual_swiglu_of(torch):
                  node("y", "mul", ["s", "u"])]
         return Workload("dual_swiglu", shape, dtype, [("x", (m, k)), ("wg", (n, k)), ("wu", (n, k))], nodes, (m, n),
                         lambda x, g, u: torch.nn.functional.silu(torch.nn.functional.linear(x, g)) *
-                        torch.nn.functional.linear(x, u), 4.0 * m * n * k, with_rows=("x",))
+                        torch.nn.functional.linear(x, u), 4.0 * m * n * k)
     return of
 
 
@@ -152,7 +148,7 @@ LIST = [(linear_gelu_of, *PRODUCTS), (attention_of, *HEADS), (linear_residual_of
         (transpose_of, [(8192, 8192), (4096, 4095), (16384, 1024)], [(65536, 64)])]
 SMALL = {2: (16, 128), 3: (64, 64, 64), 4: (1, 1, 128, 64)}  # for the emulator, by the shape's rank
 # The first kernels on a new chip: TMA, wgmma, clusters with multicast, clusters with distributed shared memory.
-SMOKE = [(swiglu_of, (64, 1024)), (linear_gelu_of, (2048, 2048, 64)), (attention_of, (1, 2, 256, 64)),
+SMOKE = [(swiglu_of, (64, 1024)), (linear_gelu_of, (1024, 2048, 128)), (attention_of, (1, 2, 256, 64)),
          (softmax_of, (2, 32768))]
 
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""check_first_contact.py pack|contact|table BIN_DIR STAND_IN_CUDA PACKAGE [PYTHON_WITH_TORCH]: bench/gpu/first_contact.sh
-rehearsed without a GPU. The driver is a stand-in whose kernels run on the emulator; nvcc, the profiler and the sanitizer are
+"""check_first_contact.py pack|contact|table BIN_DIR STAND_IN_CUDA PACKAGE [PYTHON]: bench/gpu/first_contact.sh, rehearsed
+without a GPU. The driver is a stand-in whose kernels run on the emulator; nvcc, the profiler and the sanitizer are
 stand-ins too, and PyTorch's CUDA device is the stand-in of the driver.
 
 pack     makes the package with pack.sh
@@ -16,6 +16,10 @@ import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
+sys.path.insert(0, os.path.join(ROOT, "bench", "gpu"))
+
+from watchdog import watch  # noqa: E402
+
 COUNTED = '"ID","Kernel Name","Metric Name","Metric Unit","Metric Value"\n"0","k","gpu__time_duration.sum","ns","1,024"\n'
 TOOLS = {"nvcc": f'[ $# -gt 1 ] || exit 0; exec "{sys.executable}" "{HERE}/stand_in_nvcc.py" "$@"',
          "nvidia-smi": "echo stand-in", "ncu": f"[ $# -gt 1 ] || exit 0; shift 5; \"$@\" && echo '{COUNTED}==PROF== end'",
@@ -34,8 +38,8 @@ class Rehearsal:
             with open(path, "w", encoding="utf-8") as file:
                 file.write(f"#!/bin/bash\n{text}\n")
             os.chmod(path, 0o755)
-        self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "FUSEC_CUDA_DRIVER": os.path.abspath(driver),
-                            "FUSEC": os.path.join(self.bin_dir, "fusec"), "STAND_IN_CAPABILITY": "90",
+        self.environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}", "STAND_IN_CAPABILITY": "90",
+                            "FUSEC_CUDA_DRIVER": os.path.abspath(driver), "FUSEC": os.path.join(self.bin_dir, "fusec"),
                             "PYTHONPATH": os.path.join(HERE, "stand_in_torch")}
         # The package is elsewhere than the NVRTC that the programs find beside their folder.
         for library in ("libnvrtc.so.13", "libnvrtc.so.12"):
@@ -45,7 +49,8 @@ class Rehearsal:
 
     def pack(self):
         script = os.path.join(ROOT, "bench", "gpu", "pack.sh")
-        subprocess.run([script, f"--bin={self.bin_dir}", f"--out={self.package}", "--small"], check=True, env=self.environment)
+        command = [script, f"--bin={self.bin_dir}", f"--out={self.package}", "--small"]
+        return subprocess.run(command, check=False, env=self.environment).returncode
 
     def run(self, steps, plant="", silence=20, seconds=100, workloads=""):
         """(exit status, rows, output, seconds)"""
@@ -61,8 +66,11 @@ class Rehearsal:
 
     def create_on(self, capability):
         """The error of M_create of a model of sm_90a."""
-        code = ("import sys; sys.path.insert(0, 'bench/gpu'); from compiled_model import CompiledModel; from workloads import "
-                "workloads; CompiledModel('compiled', next(workloads(only=['attention_causal'], small=True)).file_name()).create()")
+        code = ("import sys; sys.path.insert(0, 'bench/gpu')\n"
+                "from compiled_model import CompiledModel\n"
+                "from workloads import workloads\n"
+                "workload = next(workloads(only=['attention_causal'], small=True))\n"
+                "CompiledModel('compiled', workload.file_name()).create()\n")
         return subprocess.run([sys.executable, "-c", code], cwd=self.package, text=True, check=False, stderr=subprocess.PIPE,
                               env={**self.environment, "STAND_IN_CAPABILITY": capability}).stderr
 
@@ -92,6 +100,9 @@ class Rehearsal:
 
 
 def contact(rehearsal):
+    began = time.monotonic()
+    ended = watch(["bash", "-c", "sleep 30 & echo said"], 20, began + 20)
+    rehearsal.expect(ended.status == 0 and time.monotonic() < began + 10, "the watchdog waits for a process left behind", "")
     rehearsal.all_green(STEPS)
     two = "swiglu,linear_bias_gelu"
     rehearsal.finds("wrong=silu", "smoke", "swiglu", "differ", alone=True, workloads=two)
