@@ -14,11 +14,14 @@ find_program(ptxas_found ptxas HINTS /usr/local/cuda/bin)
 fusec_script_test(gpu_assembles full 600 gpu/assemble.py $<TARGET_FILE:compare_gpu>
                   $<IF:$<BOOL:${ptxas_found}>,${ptxas_found},ptxas>)
 
-# bench/gpu/first_contact.sh, rehearsed against stand-ins of the driver, of nvcc and of PyTorch's CUDA device.
-set(rehearsal $<TARGET_FILE_DIR:fusec_program> $<TARGET_FILE:stand_in_cuda> ${CMAKE_BINARY_DIR}/tests/gpu_package)
-foreach(part pack contact table)
-  fusec_script_test(first_contact_${part} "fast;full" 300 gpu/check_first_contact.py ${part} ${rehearsal}
-                    ${library_python})
-endforeach()
-set_tests_properties(first_contact_pack PROPERTIES FIXTURES_SETUP gpu_package)
-set_tests_properties(first_contact_contact first_contact_table PROPERTIES FIXTURES_REQUIRED gpu_package)
+# bench/gpu/first_contact.sh, rehearsed against stand-ins of the driver, of nvcc and of PyTorch's CUDA device. The programs
+# of a build with sanitizers need libraries that no package may need.
+if(NOT FUSEC_SANITIZE)
+  set(rehearsal $<TARGET_FILE_DIR:fusec_program> $<TARGET_FILE:stand_in_cuda> ${CMAKE_BINARY_DIR}/tests/gpu_package)
+  foreach(part pack contact table)
+    fusec_script_test(first_contact_${part} "fast;full" 300 gpu/check_first_contact.py ${part} ${rehearsal}
+                      ${library_python})
+  endforeach()
+  set_tests_properties(first_contact_pack PROPERTIES FIXTURES_SETUP gpu_package)
+  set_tests_properties(first_contact_contact first_contact_table PROPERTIES FIXTURES_REQUIRED gpu_package)
+endif()

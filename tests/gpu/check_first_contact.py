@@ -107,9 +107,9 @@ def contact(rehearsal):
     two = "swiglu,linear_bias_gelu"
     rehearsal.finds("wrong=silu", "smoke", "swiglu", "differ", alone=True, workloads=two)
     rehearsal.finds("empty=linear", "smoke", "linear", "nan", alone=True, workloads=two)
-    rehearsal.finds("hang=silu", "smoke", "swiglu", "of silence", silence=3, workloads=two)
+    rehearsal.finds("hang=silu", "smoke", "swiglu", "of silence", silence=6, workloads=two)
     rehearsal.finds("wrong=k@2", "emulator", "wgmma", "wrong")
-    rehearsal.finds("hang=k@2", "emulator", "wgmma", "of silence", silence=1)
+    rehearsal.finds("hang=k@3", "emulator", "wgmma", "of silence", silence=2)
     rehearsal.expect("CUDA error 209" in rehearsal.create_on("80"), "a library of sm_90a is created on another device", "")
     rehearsal.expect(rehearsal.create_on("90") == "", "a library of sm_90a is not created on its device", "")
     status, rows, output, took = rehearsal.run(STEPS, "hang=", seconds=3)
