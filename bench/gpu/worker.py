@@ -177,7 +177,8 @@ def main():
             row = run()
             torch.cuda.synchronize()
         except Exception as error:
-            print(json.dumps({"name": name, "failed": f"{type(error).__name__}: {str(error)[:500]}"}), flush=True)
+            why = " ".join(f"{type(error).__name__}: {error}".split())[:500]
+            print(json.dumps({"name": name, "failed": why}), flush=True)
             return START_AGAIN
         print(json.dumps({"name": name, **row}), flush=True)
     return 0

@@ -5,7 +5,8 @@
 //
 //   STAND_IN_CAPABILITY=90         the device's compute capability (80)
 //   STAND_IN_PLANT=wrong=NAME@N    from the N-th launch on (1 without @) of a kernel with NAME in its name, the first
-//                                  element of its last operand is wrong; empty=: it does nothing; hang=: it never ends
+//                                  element of its last operand is wrong; empty=: it does nothing; fail=: it ends with
+//                                  an error; hang=: it never ends
 //
 // Host memory that is registered is device memory too, so PyTorch's CPU tensors can be operands
 // (tests/gpu/stand_in_torch/torch.py). Host parts that are compiled against runtime/host_part/stand_in launch through
@@ -109,7 +110,7 @@ void remove_buffer(Pointer address) {
   gpu().owned.erase(address >> kAddressBits);
 }
 
-// What STAND_IN_PLANT does to this launch: "wrong", "empty", "hang" or "".
+// What STAND_IN_PLANT does to this launch: "wrong", "empty", "fail", "hang" or "".
 std::string planted(const std::string& kernel) {
   const char* const given = std::getenv("STAND_IN_PLANT");
   const std::string plant = given ? given : "";
@@ -137,6 +138,7 @@ int capability() {
 Status launch(const Function& function, const fusec::emulator::Launch& launch) {
   const std::string plant = planted(function.name);
   if (plant == "empty") return kGood;
+  if (plant == "fail") return kLaunchFailed;
   while (plant == "hang") pause();
   try {
     const auto report = fusec::emulator::run(function.module->code, launch, gpu().memory, {});
