@@ -13,7 +13,6 @@
 #include "codegen/expr/parameter_table.h"
 #include "codegen/gemm/contraction.h"
 #include "codegen/gemm/gemm.h"
-#include "codegen/gemm/row_gemm.h"
 #include "codegen/gemm/skinny_gemm.h"
 #include "codegen/gemm/split_k.h"
 #include "codegen/movement/pointwise.h"

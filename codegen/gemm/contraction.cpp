@@ -3,53 +3,49 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
-#include <cstdlib>
 #include <map>
 
-#include "analysis/kernel/loads.h"
 #include "codegen/access/direct.h"
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/limit_unrolling.h"
+#include "codegen/gemm/row_gemm_epilogue.h"
+#include "codegen/gemm/tile_load.h"
 #include "ir/type.h"
-#include "schedule/layout/memory_access.h"
-#include "schedule/reduction/row_form.h"
+#include "schedule/gemm/contraction_tiles.h"
 
 namespace fusec {
 namespace {
 
-constexpr int kTile = 64;     // rows and columns of a block's tile
-constexpr int kMmaK = 32;     // K per step on tensor cores
-constexpr int kScalarK = 16;  // K per step without tensor cores
-constexpr int kMmaThreads = 128, kScalarThreads = 256;
-
 class ContractionEmitter {
  public:
-  ContractionEmitter(const Kernel& kernel, const Graph& graph, ExprEmitter& emitter, KernelWriter& writer,
-                     Contraction contraction)
+  // `rows`: if whole rows are reduced, instead of the kernel's elements being stored.
+  ContractionEmitter(const Kernel& kernel, const Contraction& contraction, const RowGemm* rows, const Graph& graph,
+                     ExprEmitter& emitter, KernelWriter& writer)
       : kernel_(kernel),
         pool_(kernel.pool),
         graph_(graph),
         emitter_(emitter),
         writer_(writer),
-        p_(std::move(contraction)) {
-    block_k_ = p_.tensor_dtype ? kMmaK : kScalarK;
-    threads_ = p_.tensor_dtype ? kMmaThreads : kScalarThreads;
-  }
+        p_(contraction),
+        rows_(rows),
+        tiles_(rows ? tiles_of(*rows).block : tiles_of(kernel.pool, contraction)),
+        loads_(emitter, writer, tiles_.threads) {}
 
   KernelSource emit() {
+    if (rows_) declare_whole_rows();
     declare_tiles();
     place_block();
     for (const std::uint32_t a : p_.shared_rest) emitter_.bind(a, "0");
     rows_of_block();
-    main_loops();
-    epilogue();
-    KernelSource source = writer_.finish(comment(), threads_);
+    place_threads();
+    rows_ ? make_whole_rows() : make_tile();
+    // Shared memory has room for two blocks of whole rows. Without this bound ptxas limits registers for more blocks,
+    // and spills.
+    KernelSource source = writer_.finish(comment(), tiles_.threads, rows_ ? 2 : 0);
     source.name = kernel_name(graph_, kernel_.nodes);
-    const Bounds& bounds = pool_.bounds();
-    source.grid[0] =
-        simplify(ceil_div(count(p_.rows), kTile) * ceil_div(count(p_.columns), kTile) * count(p_.batch), bounds);
-    source.schedule = {KernelKind::kContraction, mma_if(p_.tensor_dtype.has_value())};
+    source.grid[0] = simplify(tiles_down() * (rows_ ? IndexExpr(1) : tiles_across()) * count(p_.batch), pool_.bounds());
+    if (rows_) source.dynamic_shared = tiles_of(*rows_).bytes;
+    source.schedule = {rows_ ? KernelKind::kRowGemm : KernelKind::kContraction, mma_if(tiles_.tensor_cores)};
     return source;
   }
 
@@ -58,73 +54,118 @@ class ContractionEmitter {
   std::string integer() const { return writer_.index_type(); }
   std::string text(const IndexExpr& e) { return emitter_.index_text().tight(e); }
 
+  IndexExpr tiles_down() const { return simplify(ceil_div(count(p_.rows), tiles_.rows), pool_.bounds()); }
+  IndexExpr tiles_across() const { return simplify(ceil_div(count(p_.columns), tiles_.columns), pool_.bounds()); }
+
   std::vector<std::string> comment() const {
     std::vector<std::string> lines = kernel_comment(graph_, kernel_);
-    lines.push_back(fmt::format("A block makes a {}x{} tile; {} of k at a time go through shared memory{}.", kTile,
-                                kTile, block_k_, p_.tensor_dtype ? ", products on tensor cores" : ""));
+    if (rows_)
+      lines.push_back(fmt::format("A block makes {} whole rows, {} columns at a time{}; then a warp takes a row.",
+                                  tiles_.rows, tiles_.columns, tiles_.tensor_cores ? ", on tensor cores" : ""));
+    else
+      lines.push_back(fmt::format("A block makes a {}x{} tile; {} of k at a time go through shared memory{}.",
+                                  tiles_.rows, tiles_.columns, tiles_.k(),
+                                  tiles_.tensor_cores ? ", products on tensor cores" : ""));
     return lines;
   }
 
   ScalarType accumulator_type() const { return pool_[p_.loops[0].terms[0].reduction].type; }
   // The element type in shared memory: the stored 16-bit format, or the compute type.
-  std::string element() const { return p_.tensor_dtype ? "unsigned short" : c_type(accumulator_type()); }
-  // Elements per line of a tile. On tensor cores a line runs along K, or across K (`across`) if vector loads do;
-  // ldmatrix transposes those. Without tensor cores all lines run across K. Padding avoids bank conflicts.
-  int stride(bool across) const {
-    if (p_.tensor_dtype) return (across ? kTile : block_k_) + 8;
-    return kTile + (is_wide(accumulator_type()) ? 1 : 2);
+  std::string element() const { return tiles_.tensor_cores ? "unsigned short" : c_type(accumulator_type()); }
+  int size(bool is_left) const { return is_left ? tiles_.rows : tiles_.columns; }
+
+  // Whole rows need more shared memory than a kernel may declare, and share it with the tiles.
+  std::string declare_shared(std::string_view preferred_name, const std::string& type, std::int64_t elements) {
+    const std::string name = writer_.unique(preferred_name);
+    if (!rows_) {
+      writer_.line(fmt::format("__shared__ __align__(16) {} {}[{}];", type, name, elements));
+      return name;
+    }
+    writer_.line(fmt::format("{0}* const {1} = ({0}*){2};", type, name, shared_at_));
+    shared_at_ = fmt::format("({} + {})", name, elements);
+    return name;
+  }
+
+  void declare_whole_rows() {
+    writer_.use("dynamic_shared");
+    const std::int64_t elements = std::int64_t{tiles_.rows} * tiles_of(*rows_).row_stride;
+    for (const ContractionLoop& loop : p_.loops)
+      for (const ContractionTerm& term : loop.terms)
+        whole_rows_[term.reduction] = declare_shared("whole_rows", c_type(accumulator_type()), elements);
   }
 
   // Loops run one after the other and share the tiles.
   void declare_tiles() {
-    std::size_t left = 0, right = 0;
-    for (const ContractionLoop& loop : p_.loops) {
-      left = std::max(left, loop.left.size());
-      right = std::max(right, loop.right.size());
+    for (const bool left : {true, false}) {
+      std::size_t most = 0;
+      for (const ContractionLoop& loop : p_.loops) most = std::max(most, (left ? loop.left : loop.right).size());
+      for (std::size_t i = 0; i < most; ++i)
+        (left ? left_tiles_ : right_tiles_)
+            .push_back(declare_shared(left ? "left_tile" : "right_tile", element(), tiles_.elements(size(left))));
     }
-    for (std::size_t i = 0; i < left; ++i) left_tiles_.push_back(writer_.unique("left_tile"));
-    for (std::size_t i = 0; i < right; ++i) right_tiles_.push_back(writer_.unique("right_tile"));
-    const int elements = std::max(block_k_ * stride(true), p_.tensor_dtype ? kTile * stride(false) : 0);
-    for (const auto* tiles : {&left_tiles_, &right_tiles_})
-      for (const std::string& tile : *tiles)
-        writer_.line(fmt::format("__shared__ __align__(16) {} {}[{}];", element(), tile, elements));
   }
 
+  // Whole rows come one block after the other; the columns of a row are a loop.
   void place_block() {
-    const IndexExpr across = simplify(ceil_div(count(p_.columns), kTile), pool_.bounds());
-    const IndexExpr down = simplify(ceil_div(count(p_.rows), kTile), pool_.bounds());
+    const std::string across = rows_ ? "" : text(tiles_across()), down = text(tiles_down());
     row0_ = writer_.unique("row0");
     column0_ = writer_.unique("column0");
     const std::string tile = writer_.unique("tile");
     writer_.line(fmt::format("const {} {} = blockIdx.x;", integer(), tile));
-    writer_.line(fmt::format("const {} {} = {} % {} * {};", integer(), column0_, tile, text(across), kTile));
-    writer_.line(
-        fmt::format("const {} {} = {} / {} % {} * {};", integer(), row0_, tile, text(across), text(down), kTile));
-    if (!p_.batch.empty()) {
-      const std::string batch = writer_.unique("batch");
-      writer_.line(fmt::format("const {} {} = {} / ({} * {});", integer(), batch, tile, text(across), text(down)));
-      bind_flat(emitter_, p_.batch, batch, "bcdefgh");
-    }
+    if (!rows_)
+      writer_.line(fmt::format("const {} {} = {} % {} * {};", integer(), column0_, tile, across, tiles_.columns));
+    writer_.line(fmt::format("const {} {} = {}{} % {} * {};", integer(), row0_, tile, rows_ ? "" : " / " + across, down,
+                             tiles_.rows));
+    if (p_.batch.empty()) return;
+    const std::string batch = writer_.unique("batch");
+    writer_.line(fmt::format("const {} {} = {} / {};", integer(), batch, tile,
+                             rows_ ? down : fmt::format("({} * {})", across, down)));
+    bind_flat(emitter_, p_.batch, batch, "bcdefgh");
   }
 
-  void main_loops() {
-    if (p_.tensor_dtype) {
-      writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
-      writer_.line("const int warp_row = warp / 2 * 32, warp_column = warp % 2 * 32;");
-    } else {
+  void place_threads() {
+    writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
+    if (tiles_.tensor_cores)
+      writer_.line(fmt::format("const int warp_row = warp / {0} * {1}, warp_column = warp % {0} * 32;",
+                               tiles_.warps_across(), tiles_.warp_rows));
+    else
       writer_.line("const int thread_row = threadIdx.x / 16, thread_column = threadIdx.x % 16;");
-    }
+  }
+
+  int m16_tiles() const { return tiles_.warp_rows / 16; }
+
+  void declare_accumulators() {
     for (const ContractionLoop& loop : p_.loops)
       for (const ContractionTerm& term : loop.terms) {
         std::string& sum = accumulators_[term.reduction] = writer_.unique("sum");
-        if (p_.tensor_dtype)
-          writer_.line(fmt::format("float {}[2][4][4] = {{}};", sum));
+        if (tiles_.tensor_cores)
+          writer_.line(fmt::format("float {}[{}][4][4] = {{}};", sum, m16_tiles()));
         else
-          writer_.line(fmt::format("{} {}[4][4] = {{}};", c_type(pool_[term.reduction].type), sum));
+          writer_.line(fmt::format("{} {}[{}][4] = {{}};", c_type(pool_[term.reduction].type), sum, tiles_.rows / 16));
       }
+  }
+
+  void make_tile() {
+    declare_accumulators();
     if (p_.expert_index) open_expert_loop();
     for (const ContractionLoop& loop : p_.loops) main_loop(loop);
     if (p_.expert_index) writer_.close();
+    epilogue();
+  }
+
+  // Makes the rows in shared memory, some columns at a time. Then each warp takes a row.
+  void make_whole_rows() {
+    const int stride = tiles_of(*rows_).row_stride;
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += {2})", column0_, rows_->columns, tiles_.columns));
+    declare_accumulators();
+    for (const ContractionLoop& loop : p_.loops) main_loop(loop);
+    for (const auto& [reduction, rows] : whole_rows_) store_sums(accumulators_.at(reduction), rows, stride);
+    writer_.close();
+    writer_.line("__syncthreads();");
+    constexpr int kMostNeighbours = 2;  // 16 bytes of float64
+    emit_row_gemm_epilogue({*rows_, whole_rows_, row0_, tiles_.rows, stride, tiles_.threads,
+                            row_vector_width(*rows_, stride, kMostNeighbours)},
+                           graph_, writer_, emitter_);
   }
 
   // Declares per-row values in shared memory: values that are the same for all columns, and the chosen matrix (-1 for
@@ -133,16 +174,16 @@ class ContractionEmitter {
     if (p_.row_values.empty() && !p_.expert_index) return;
     for (const ExprId id : p_.row_values) {
       std::string& name = row_values_[id] = writer_.unique("of_row");
-      writer_.line(fmt::format("__shared__ {} {}[{}];", c_type(pool_[id].type), name, kTile));
+      writer_.line(fmt::format("__shared__ {} {}[{}];", c_type(pool_[id].type), name, tiles_.rows));
     }
     if (p_.expert_index) {
       expert_of_row_ = writer_.unique("matrix_of_row");
-      writer_.line(fmt::format("__shared__ int {}[{}];", expert_of_row_, kTile));
-      writer_.line(fmt::format("if (threadIdx.x < {}) {}[threadIdx.x] = -1;", kTile, expert_of_row_));
+      writer_.line(fmt::format("__shared__ int {}[{}];", expert_of_row_, tiles_.rows));
+      writer_.line(fmt::format("if (threadIdx.x < {}) {}[threadIdx.x] = -1;", tiles_.rows, expert_of_row_));
     }
     const std::string row = writer_.unique("row");
     writer_.line(fmt::format("const {} {} = {} + threadIdx.x;", integer(), row, row0_));
-    writer_.open(fmt::format("if (threadIdx.x < {} && {} < {})", kTile, row, text(count(p_.rows))));
+    writer_.open(fmt::format("if (threadIdx.x < {} && {} < {})", tiles_.rows, row, text(count(p_.rows))));
     const ExprEmitter::Mark mark = emitter_.mark();
     bind_flat(emitter_, p_.rows, row, "mnopq");
     std::vector<ExprId> wanted = p_.row_values;
@@ -162,14 +203,14 @@ class ContractionEmitter {
     matrix_ = writer_.unique("matrix");
     const std::string line = writer_.unique("line"), wanted = writer_.unique("wanted");
     writer_.line(fmt::format("int {} = 2147483647, {} = -1;", first, last));
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", line, kTile));
+    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", line, tiles_.rows));
     writer_.line(fmt::format("if ({0}[{1}] >= 0) {2} = min({2}, {0}[{1}]);", expert_of_row_, line, first));
     writer_.line(fmt::format("{2} = max({2}, {0}[{1}]);", expert_of_row_, line, last));
     writer_.close();
     writer_.open(fmt::format("for (int {0} = {1}; {0} <= {2}; ++{0})", matrix_, first, last));
     writer_.line(fmt::format("bool {} = false;", wanted));
-    writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2} = {2} || {3}[{0}] == {4};", line, kTile, wanted,
-                             expert_of_row_, matrix_));
+    writer_.line(fmt::format("for (int {0} = 0; {0} < {1}; ++{0}) {2} = {2} || {3}[{0}] == {4};", line, tiles_.rows,
+                             wanted, expert_of_row_, matrix_));
     writer_.line(fmt::format("if (!{}) continue;", wanted));
   }
 
@@ -182,195 +223,65 @@ class ContractionEmitter {
     k_axes_ = loop.k;
     const std::string step = writer_.unique("k0");
     writer_.open(
-        fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += {3})", integer(), step, text(count(loop.k)), block_k_));
+        fmt::format("for ({0} {1} = 0; {1} < {2}; {1} += {3})", integer(), step, text(count(loop.k)), tiles_.k()));
     for (std::size_t i = 0; i < loop.left.size(); ++i) fill_tile(left_tiles_[i], loop.left[i], true, step);
     for (std::size_t i = 0; i < loop.right.size(); ++i) fill_tile(right_tiles_[i], loop.right[i], false, step);
     writer_.line("__syncthreads();");
-    if (p_.tensor_dtype)
-      multiply_on_tensor_cores(loop);
-    else
-      multiply_in_lanes(loop);
+    const bool some = tiles_.tensor_cores && tiles_.warps() < tiles_.threads / 32;
+    if (some) writer_.open(fmt::format("if (warp < {})", tiles_.warps()));
+    tiles_.tensor_cores ? multiply_on_tensor_cores(loop) : multiply_in_lanes(loop);
+    if (some) writer_.close();
     writer_.line("__syncthreads();");
     writer_.close();
   }
 
-  // True if a plain 16-bit load has whole, aligned groups of eight along the axis.
-  bool takes_vectors(ExprId operand, const std::vector<std::uint32_t>& along) const {
-    const ExprNode& n = pool_[operand];
-    if (!p_.tensor_dtype || n.op != ExprOp::kLoad || n.dtype != *p_.tensor_dtype || along.empty()) return false;
-    const std::uint32_t axis = along.back();
-    if (n.args[0] != kNoExpr && emitter_.depends_on(n.args[0], axis)) return false;
-    const Variable v{Variable::Kind::kAxis, axis};
-    const IndexExpr position = emitter_.position(operand);
-    const auto coefficient = coefficient_of(position, v);
-    if (!coefficient || *coefficient != 1 || is_indirect_along(position, {axis}, pool_)) return false;
-    const IndexExpr rest = position - IndexExpr::axis(axis);
-    return proves_multiple_of(rest, 8, pool_.bounds()) && proves_multiple_of(pool_.extent(axis), 8, pool_.bounds());
+  // The load of an operand's tile; `across`: a line of it runs across K.
+  TileLoad load_of(const std::string& tile, ExprId operand, bool is_left, bool across, const std::string& step) const {
+    TileLoad load{.tile = tile,
+                  .stride = tiles_.stride(size(is_left), across),
+                  .lines = size(is_left),
+                  .places = tiles_.k(),
+                  .operand = operand,
+                  .line_axes = is_left ? p_.rows : p_.columns,
+                  .position_axes = k_axes_,
+                  .line0 = is_left ? row0_ : column0_,
+                  .place0 = step,
+                  .unrolled = TileLoad::kToFit,
+                  .narrowed = p_.tensor_dtype};
+    if (!across) return load;
+    std::swap(load.lines, load.places);
+    std::swap(load.line_axes, load.position_axes);
+    std::swap(load.line0, load.place0);
+    return load;
   }
 
-  // Loads the tile of one operand. Elements outside the matrix are 0.
+  // True if lines run across K: always without tensor cores, and on these if only such lines are loaded as vectors.
+  bool runs_across(ExprId operand, bool is_left) const {
+    if (!tiles_.tensor_cores) return true;
+    const int along = loads_.vector_width(load_of("", operand, is_left, false, ""));
+    return along < loads_.vector_width(load_of("", operand, is_left, true, ""));
+  }
+
   void fill_tile(const std::string& tile, ExprId operand, bool is_left, const std::string& step) {
-    const std::vector<std::uint32_t>& across = is_left ? p_.rows : p_.columns;
-    const std::string& across0 = is_left ? row0_ : column0_;
-    const bool k_vectors = takes_vectors(operand, k_axes_);
-    const bool across_vectors = vectors_across(operand, is_left);
-    const bool across_first = across_vectors || (!k_vectors && runs_across(operand, across));
-    if (across_first && !across_vectors && p_.tensor_dtype) return fill_columns_of_eight(tile, operand, is_left, step);
-    const int width = k_vectors || across_vectors ? 8 : 1;
-    const int total = kTile * block_k_ / width;
-    const std::string e = writer_.unique("e"), line = writer_.unique("line"), place = writer_.unique("place");
-    const int fast = (across_first ? kTile : block_k_) / width;
-    const std::string slow_name = across_first ? place : line, fast_name = across_first ? line : place;
-    std::string slow = fmt::format("{} / {}", e, fast);
-    if (k_vectors) {  // a line spans half of the banks: lines four apart use different halves
-      const std::string first = writer_.unique("first_line");
-      writer_.line(
-          fmt::format("const int {} = threadIdx.x / 32 * 8 + threadIdx.x / 4 % 2 * 4 + threadIdx.x / 8 % 4;", first));
-      slow = fmt::format("{} + ({} - (int)threadIdx.x) / {}", first, e, fast);
-    }
-    writer_.line(kUnrollToFit);
-    writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, total, threads_));
-    writer_.line(fmt::format("const int {} = {} % {}{};", fast_name, e, fast, width > 1 ? " * 8" : ""));
-    writer_.line(fmt::format("const int {} = {};", slow_name, slow));
-    const std::string at = writer_.unique("at"), k_index = writer_.unique("k");
-    writer_.line(
-        fmt::format("const {} {} = {} + {}, {} = {} + {};", integer(), at, across0, line, k_index, step, place));
-    std::string inside = fmt::format("{} < {} && {} < {}", at, text(count(across)), k_index, text(count(k_axes_)));
-    if (is_left && p_.expert_index) inside += fmt::format(" && {}[{}] == {}", expert_of_row_, line, matrix_);
+    const bool across = runs_across(operand, is_left);
+    TileLoad load = load_of(tile, operand, is_left, across, step);
+    if (is_left)
+      load.more = [this, across](const std::string& line, const std::string& place) -> std::string {
+        const std::string& row = across ? place : line;
+        define_row_values(row);
+        return p_.expert_index ? fmt::format("{}[{}] == {}", expert_of_row_, row, matrix_) : "";
+      };
     const ExprEmitter::Mark mark = emitter_.mark();
-    if (is_left) define_row_values(line);
     if (!is_left && p_.expert_index) emitter_.bind(p_.expert_index->axis, matrix_);
-    if (width > 1)
-      load_vector(place_in(tile, line, place, across_vectors), operand, across, at, k_index, inside);
-    else
-      load_element(place_in(tile, line, place, !p_.tensor_dtype), operand, across, at, k_index, inside);
+    loads_.load(load);
     emitter_.rewind(mark);
-    writer_.close();
   }
 
-  // Each thread loads eight places of a line, and neighbouring threads neighbouring lines. Single elements would cause
-  // bank conflicts.
-  void fill_columns_of_eight(const std::string& tile, ExprId operand, bool is_left, const std::string& step) {
-    const std::vector<std::uint32_t>& across = is_left ? p_.rows : p_.columns;
-    const std::string e = writer_.unique("e"), line = writer_.unique("line"), place = writer_.unique("place");
-    writer_.line(kUnrollToFit);
-    writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, kTile * block_k_ / 8, threads_));
-    const std::string eight = writer_.unique("eight"), i = writer_.unique("i");
-    writer_.line(fmt::format("const int {} = {} % {};", line, e, kTile));
-    writer_.line(fmt::format("unsigned {}[4] = {{}};", eight));
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < 8; ++{0})", i));
-    writer_.line(fmt::format("const int {} = {} / {} * 8 + {};", place, e, kTile, i));
-    const std::string at = writer_.unique("at"), k_index = writer_.unique("k");
-    writer_.line(fmt::format("const {} {} = {} + {}, {} = {} + {};", integer(), at, is_left ? row0_ : column0_, line,
-                             k_index, step, place));
-    std::string inside = fmt::format("{} < {} && {} < {}", at, text(count(across)), k_index, text(count(k_axes_)));
-    if (is_left && p_.expert_index) inside += fmt::format(" && {}[{}] == {}", expert_of_row_, line, matrix_);
-    const ExprEmitter::Mark mark = emitter_.mark();
-    if (is_left) define_row_values(line);
-    if (!is_left && p_.expert_index) emitter_.bind(p_.expert_index->axis, matrix_);
-    const std::string one = make_element(operand, across, at, k_index, inside);
-    emitter_.rewind(mark);
-    writer_.line(fmt::format("{}[{} / 2] |= (unsigned){} << ({} % 2 * 16);", eight, i, one, i));
-    writer_.close();
-    const std::string first = fmt::format("{} / {} * 8", e, kTile);
-    writer_.line(fmt::format("*(uint4*)&{0} = make_uint4({1}[0], {1}[1], {1}[2], {1}[3]);",
-                             place_in(tile, line, first, false), eight));
-    writer_.close();
-  }
-
-  bool vectors_across(ExprId operand, bool is_left) const {
-    return !takes_vectors(operand, k_axes_) && takes_vectors(operand, is_left ? p_.rows : p_.columns);
-  }
-
-  // True if some load is contiguous across K, or if loads across K touch fewer sectors than loads along K.
-  bool runs_across(ExprId operand, const std::vector<std::uint32_t>& across) const {
-    if (k_axes_.empty()) return true;
-    const Variable last_across{Variable::Kind::kAxis, across.back()};
-    int asked_across = 0, asked_along = 0;
-    for (const ExprId id : reachable(pool_, std::span(&operand, 1))) {
-      if (pool_[id].op != ExprOp::kLoad) continue;
-      if (coefficient_of(emitter_.position(id), last_across) == 1) return true;
-      asked_across += sectors_of_warp(id, across.back());
-      asked_along += sectors_of_warp(id, k_axes_.back());
-    }
-    return asked_across > 0 && asked_across < asked_along;
-  }
-
-  // Sectors that a warp touches if its lanes are neighbours along the axis; 0 if all lanes load the same element.
-  int sectors_of_warp(ExprId load, std::uint32_t axis) const {
-    const IndexExpr position = emitter_.position(load);
-    const auto step = coefficient_of(position, Variable{Variable::Kind::kAxis, axis});
-    if (!step || is_indirect_along(position, {axis}, pool_)) return 32;
-    const std::int64_t bytes = std::abs(*step) * bits(pool_[load].dtype) / 8;
-    if (bytes == 0) return 0;
-    std::array<std::int64_t, 32> addresses;
-    for (std::size_t lane = 0; lane < addresses.size(); ++lane)
-      addresses[lane] = static_cast<std::int64_t>(lane) * bytes;
-    return static_cast<int>(count_sectors(addresses));
-  }
-
-  std::string place_in(const std::string& tile, const std::string& line, const std::string& place, bool across) const {
+  std::string place_in(const std::string& tile, const std::string& line, const std::string& place, bool is_left,
+                       bool across) const {
     const std::string slow = across ? place : line;
     return fmt::format("{}[{} * {} + {}]", tile, slow.find(' ') == std::string::npos ? slow : "(" + slow + ")",
-                       stride(across), across ? line : place);
-  }
-
-  void load_vector(const std::string& to, ExprId operand, const std::vector<std::uint32_t>& across,
-                   const std::string& at, const std::string& k_index, const std::string& inside) {
-    const std::string eight = writer_.unique("eight");
-    writer_.line(fmt::format("uint4 {} = make_uint4(0, 0, 0, 0);", eight));
-    writer_.open(fmt::format("if ({})", inside));
-    const ExprEmitter::Mark mark = emitter_.mark();
-    bind_flat(emitter_, across, at, "mnopq");
-    bind_flat(emitter_, k_axes_, k_index, "kluvw");
-    const ExprNode& n = pool_[operand];
-    const IndexExpr position = emitter_.position(operand);
-    std::vector<ExprId> needed = values_in(position);
-    if (n.args[0] != kNoExpr) needed.push_back(n.args[0]);
-    const std::vector<std::string> texts = emitter_.emit(needed);
-    writer_.line(fmt::format("{}{} = *(const uint4*)({} + {});",
-                             n.args[0] == kNoExpr ? "" : "if (" + texts.back() + ") ", eight, writer_.input(n.source),
-                             emitter_.index_text().tight(position)));
-    emitter_.rewind(mark);
-    writer_.close();
-    writer_.line(fmt::format("*(uint4*)&{} = {};", to, eight));
-  }
-
-  void load_element(const std::string& to, ExprId operand, const std::vector<std::uint32_t>& across,
-                    const std::string& at, const std::string& k_index, const std::string& inside) {
-    const std::string one = make_element(operand, across, at, k_index, inside);
-    writer_.line(fmt::format("{} = {};", to, one));
-  }
-
-  // Declares a variable with the operand's element, or 0 outside, and returns its name.
-  std::string make_element(ExprId operand, const std::vector<std::uint32_t>& across, const std::string& at,
-                           const std::string& k_index, const std::string& inside) {
-    const std::string one = writer_.unique("one");
-    writer_.line(fmt::format("{} {} = 0;", element(), one));
-    writer_.open(fmt::format("if ({})", inside));
-    const ExprEmitter::Mark mark = emitter_.mark();
-    bind_flat(emitter_, across, at, "mnopq");
-    bind_flat(emitter_, k_axes_, k_index, "kluvw");
-    if (const std::string stored = stored_element(operand); !stored.empty()) {
-      writer_.line(fmt::format("{} = {};", one, stored));
-    } else {
-      const std::string value = emitter_.emit(operand);
-      writer_.line(fmt::format("{} = {};", one, p_.tensor_dtype ? narrow(*p_.tensor_dtype, value) : value));
-      if (p_.tensor_dtype) writer_.use(*p_.tensor_dtype);
-    }
-    emitter_.rewind(mark);
-    writer_.close();
-    return one;
-  }
-
-  // For a plain load of the multiplied dtype: the text of its bits. "" for other operands.
-  std::string stored_element(ExprId operand) {
-    const ExprNode& n = pool_[operand];
-    if (!p_.tensor_dtype || n.op != ExprOp::kLoad || n.args[0] != kNoExpr || n.dtype != *p_.tensor_dtype) return "";
-    const IndexExpr position = emitter_.position(operand);
-    emitter_.emit(values_in(position));
-    return fmt::format("{}[{}]", writer_.input(n.source), emitter_.index_text().tight(position));
+                       tiles_.stride(size(is_left), across), across ? line : place);
   }
 
   // The name, with a number if there are several: "a", or "a0", "a1".
@@ -385,18 +296,19 @@ class ContractionEmitter {
     const auto a = [&](std::size_t i) { return numbered("a", i, loop.left.size()); };
     const auto b = [&](std::size_t i) { return numbered("b", i, loop.right.size()); };
     writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int kk = 0; kk < {}; kk += 16)", block_k_));
+    writer_.open(fmt::format("for (int kk = 0; kk < {}; kk += 16)", tiles_.k()));
     std::string fragments;
-    for (std::size_t i = 0; i < loop.left.size(); ++i) fragments += fmt::format("{}{}[2][4]", i ? ", " : "", a(i));
+    for (std::size_t i = 0; i < loop.left.size(); ++i)
+      fragments += fmt::format("{}{}[{}][4]", i ? ", " : "", a(i), m16_tiles());
     for (std::size_t i = 0; i < loop.right.size(); ++i) fragments += fmt::format(", {}[2][4]", b(i));
     writer_.line(fmt::format("unsigned {};", fragments));
     for (std::size_t f = 0; f < loop.left.size(); ++f)
-      load_fragments(a(f), left_tiles_[f], true, vectors_across(loop.left[f], true));
+      load_fragments(a(f), left_tiles_[f], true, runs_across(loop.left[f], true));
     for (std::size_t f = 0; f < loop.right.size(); ++f)
-      load_fragments(b(f), right_tiles_[f], false, vectors_across(loop.right[f], false));
+      load_fragments(b(f), right_tiles_[f], false, runs_across(loop.right[f], false));
     for (const ContractionTerm& term : loop.terms) {
       writer_.line("#pragma unroll");
-      writer_.line("for (int i = 0; i < 2; ++i)");
+      writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", m16_tiles()));
       writer_.line("#pragma unroll");
       writer_.line(fmt::format(
           "  for (int j = 0; j < 4; ++j) {0}({1}[i][j], {2}[i], {{{3}[j / 2][j % 2 * 2], {3}[j / 2][j % 2 * 2 + 1]}});",
@@ -413,27 +325,57 @@ class ContractionEmitter {
     const std::string line =
         fmt::format("{} + {}{}", is_left ? "warp_row" : "warp_column", across_k, across ? "" : " + warp_lane % 8");
     const std::string place = fmt::format("kk + {}{}", k_major, across ? " + warp_lane % 8" : "");
-    writer_.line(fmt::format("load_pieces{}<{}>({}, shared_address(&{}));", across ? "_transposed" : "",
-                             32 * (across ? 1 : stride(false)), fragments, place_in(tile, line, place, across)));
+    const int stride = across ? 1 : tiles_.stride(size(is_left), false);
+    writer_.line(fmt::format("load_pieces{}<{}>({}, shared_address(&{}));", across ? "_transposed" : "", 32 * stride,
+                             fragments, place_in(tile, line, place, is_left, across)));
   }
 
   void multiply_in_lanes(const ContractionLoop& loop) {
     writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int kk = 0; kk < {}; ++kk)", block_k_));
+    writer_.open(fmt::format("for (int kk = 0; kk < {}; ++kk)", tiles_.k()));
     for (const ContractionTerm& term : loop.terms) {
       writer_.line("#pragma unroll");
-      writer_.line("for (int i = 0; i < 4; ++i)");
+      writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", tiles_.rows / 16));
       writer_.line("#pragma unroll");
       writer_.line(fmt::format("  for (int j = 0; j < 4; ++j) {}[i][j] += {} * {};", accumulators_.at(term.reduction),
-                               place_in(left_tiles_[term.left], "thread_row + 16 * i", "kk", true),
-                               place_in(right_tiles_[term.right], "thread_column + 16 * j", "kk", true)));
+                               place_in(left_tiles_[term.left], "thread_row + 16 * i", "kk", true, true),
+                               place_in(right_tiles_[term.right], "thread_column + 16 * j", "kk", false, true)));
     }
     writer_.close();
   }
 
+  // Stores some columns of whole rows; fragments as pairs of columns. The last pair of a row may exceed it; the row has
+  // room for that.
+  void store_sums(const std::string& sum, const std::string& rows, int stride) {
+    const bool pairs = tiles_.tensor_cores, some = pairs && tiles_.warps() < tiles_.threads / 32;
+    if (some) writer_.open(fmt::format("if (warp < {})", tiles_.warps()));
+    writer_.line("#pragma unroll");
+    writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", tiles_.rows / 16));
+    writer_.line("#pragma unroll");
+    writer_.open("  for (int j = 0; j < 4; ++j)");
+    const std::string line = writer_.unique("line"), column = writer_.unique("column"), to = writer_.unique("to");
+    writer_.line(fmt::format("const int {} = {}, {} = {} + {};", line,
+                             pairs ? "i * 16 + warp_lane / 4" : "thread_row + 16 * i", column, column0_,
+                             pairs ? "warp_column + j * 8 + warp_lane % 4 * 2" : "thread_column + 16 * j"));
+    writer_.line(
+        fmt::format("{}* const {} = {} + {} * {} + {};", c_type(accumulator_type()), to, rows, line, stride, column));
+    writer_.open(fmt::format("if ({} < {})", column, rows_->columns));
+    if (pairs) {
+      writer_.use("neighbours");
+      writer_.line(fmt::format("*(Neighbours<float, 2>*){} = {{{}[i][j][0], {}[i][j][1]}};", to, sum, sum));
+      writer_.line(
+          fmt::format("*(Neighbours<float, 2>*)({} + {}) = {{{}[i][j][2], {}[i][j][3]}};", to, 8 * stride, sum, sum));
+    } else {
+      writer_.line(fmt::format("*{} = {}[i][j];", to, sum));
+    }
+    writer_.close();
+    writer_.close();
+    if (some) writer_.close();
+  }
+
   void epilogue() {
     const std::string row = writer_.unique("row"), column = writer_.unique("column");
-    if (p_.tensor_dtype) {
+    if (tiles_.tensor_cores) {
       take_items(32, "[i / 16][i / 4 % 4][i % 4]");
       writer_.line(
           fmt::format("const {} {} = {} + warp_row + tile_item / 16 * 16 + tile_item % 4 / 2 * 8 + warp_lane / 4;",
@@ -452,12 +394,7 @@ class ContractionEmitter {
     bind_flat(emitter_, p_.columns, column, "ijlst");
     define_row_values(fmt::format("{} - {}", row, row0_));
     if (p_.expert_index) emitter_.bind(p_.expert_index->axis, "0");  // the accumulators include all matrices
-    const std::vector<std::string> values = emitter_.emit(roots_of(kernel_));
-    for (std::size_t i = 0; i < kernel_.outputs.size(); ++i) {
-      const KernelOutput& output = kernel_.outputs[i];
-      const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
-      writer_.line(store_text(writer_, output, emitter_.index(position), values[i]));
-    }
+    store_scalars(emitter_, emitter_.emit(roots_of(kernel_)));
     emitter_.rewind(mark);
     writer_.close();
     writer_.close();
@@ -481,21 +418,34 @@ class ContractionEmitter {
   const Graph& graph_;
   ExprEmitter& emitter_;
   KernelWriter& writer_;
-  Contraction p_;
-  int block_k_ = 0, threads_ = 0;
+  const Contraction& p_;
+  const RowGemm* rows_;
+  const ContractionTiles tiles_;
+  TileLoader loads_;
   std::vector<std::uint32_t> k_axes_;  // of the current loop
   std::vector<std::string> left_tiles_, right_tiles_;
   std::map<ExprId, std::string> accumulators_;
+  std::map<ExprId, std::string> whole_rows_;  // of each accumulator, in shared memory
   std::map<ExprId, std::string> row_values_;  // in shared memory, one per row of the tile
   std::string row0_, column0_, expert_of_row_, matrix_;
+  std::string shared_at_ = "dynamic_shared";  // where the next part of it begins
 };
+
+KernelSource emit_by_expressions(const Kernel& kernel, const Contraction& contraction, const RowGemm* rows,
+                                 const Graph& graph) {
+  KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
+  ExprEmitter emitter(kernel, writer);
+  return ContractionEmitter(kernel, contraction, rows, graph, emitter, writer).emit();
+}
 
 }  // namespace
 
 KernelSource emit_contraction(const Kernel& kernel, const Contraction& contraction, const Graph& graph) {
-  KernelWriter writer(graph, needs_wide_index(kernel, graph, point_count(kernel.pool, kernel.outputs.at(0).axes)));
-  ExprEmitter emitter(kernel, writer);
-  return ContractionEmitter(kernel, graph, emitter, writer, contraction).emit();
+  return emit_by_expressions(kernel, contraction, nullptr, graph);
+}
+
+KernelSource emit_row_gemm(const RowGemm& form, const Graph& graph) {
+  return emit_by_expressions(form.kernel, form.contraction, &form, graph);
 }
 
 }  // namespace fusec

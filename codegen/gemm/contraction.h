@@ -11,6 +11,11 @@
 //
 // A tile is stored the way its vectors come from memory: along K, or across K, in which case ldmatrix transposes. Tile
 // lines are padded so that accesses of one request lie in different banks.
+//
+// If rows are reduced (row GEMM), a block computes some whole rows in shared memory, some columns at a time. Then each
+// warp takes a row, reduces it and stores the outputs.
+//
+//   y[i, :] = layer_norm(r[i, :] + x[i, :] @ w^T)
 #pragma once
 
 #include "codegen/expr/kernel_source.h"
@@ -19,5 +24,6 @@
 namespace fusec {
 
 KernelSource emit_contraction(const Kernel& kernel, const Contraction& contraction, const Graph& graph);
+KernelSource emit_row_gemm(const RowGemm& form, const Graph& graph);
 
 }  // namespace fusec

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 
 #include "analysis/kernel/loads.h"
 #include "codegen/access/direct.h"
+#include "codegen/expr/limit_unrolling.h"
 #include "ir/type.h"
+#include "schedule/layout/memory_access.h"
 
 namespace fusec {
 
@@ -15,8 +18,9 @@ int TileLoader::vector_width(const TileLoad& load) const {
   const ExprNode& n = pool_[load.operand];
   const bool unchanged =
       load.narrowed ? n.dtype == *load.narrowed : n.dtype == DType::kFloat32 || n.dtype == DType::kFloat64;
-  if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || !unchanged || load.position_axes.size() != 1) return 1;
-  const std::uint32_t axis = load.position_axes[0];
+  if (n.op != ExprOp::kLoad || !unchanged || load.position_axes.empty()) return 1;
+  const std::uint32_t axis = load.position_axes.back();
+  if (n.args[0] != kNoExpr && (load.async || emitter_.depends_on(n.args[0], axis))) return 1;
   const IndexExpr position = emitter_.position(load.operand);
   if (coefficient_of(position, {Variable::Kind::kAxis, axis}) != 1 || is_indirect_along(position, {axis}, pool_))
     return 1;
@@ -31,11 +35,45 @@ int TileLoader::vector_width(const TileLoad& load) const {
 }
 
 bool TileLoader::runs_along_lines(const TileLoad& load) const {
-  if (load.line_axes.empty()) return false;
-  const Variable last{Variable::Kind::kAxis, load.line_axes.back()};
-  return std::ranges::any_of(reachable(pool_, std::span(&load.operand, 1)), [&](ExprId id) {
-    return pool_[id].op == ExprOp::kLoad && coefficient_of(emitter_.position(id), last) == 1;
-  });
+  int along_lines = 0, along_places = 0;
+  for (const ExprId id : reachable(pool_, std::span(&load.operand, 1))) {
+    if (pool_[id].op != ExprOp::kLoad) continue;
+    // A thread that loads eight places of a line stores them at once.
+    const bool contiguous =
+        !load.line_axes.empty() && coefficient_of(emitter_.position(id), axis_variable(load.line_axes.back())) == 1;
+    if (load.narrowed && contiguous) return true;
+    along_lines += sectors_of_warp(id, load, true);
+    along_places += sectors_of_warp(id, load, false);
+  }
+  return along_lines < along_places;
+}
+
+// Sectors that a block's first warp touches if its lanes are neighbours along the lines' axes, or along the places'.
+int TileLoader::sectors_of_warp(ExprId id, const TileLoad& load, bool along_lines) const {
+  const IndexExpr position = emitter_.position(id);
+  if (by_values(position)) return 32;
+  std::vector<std::int64_t> addresses;
+  for (std::int64_t lane = 0; lane < 32; ++lane) {
+    std::map<std::uint32_t, std::int64_t> at;
+    const auto place = [&](const std::vector<std::uint32_t>& axes, std::int64_t number) {
+      for (std::size_t i = axes.size(); i-- > 0; number = i > 0 ? number / hint(axes[i]) : number)
+        at[axes[i]] = i > 0 ? number % hint(axes[i]) : number;
+    };
+    const std::int64_t fast = along_lines ? load.lines : load.places;
+    place(load.line_axes, along_lines ? lane % fast : lane / fast);
+    place(load.position_axes, along_lines ? lane / fast : lane % fast);
+    const std::int64_t element = evaluate(position, [&](Variable v) -> std::int64_t {
+      if (v.kind == Variable::Kind::kSymbol) return pool_.bounds().symbols[v.id].hint;
+      const auto known = at.find(v.id);
+      return known == at.end() ? 0 : known->second;
+    });
+    addresses.push_back(element * bits(pool_[id].dtype) / 8);
+  }
+  return static_cast<int>(count_sectors(addresses));
+}
+
+std::int64_t TileLoader::hint(std::uint32_t axis) const {
+  return std::max<std::int64_t>(1, value_at_hint(pool_.extent(axis), pool_.bounds().symbols));
 }
 
 void TileLoader::bind(const TileLoad& load, const std::string& line, const std::string& place) {
@@ -95,7 +133,9 @@ void TileLoader::open_accesses(const TileLoad& load, int width, const std::strin
     if (units % together != 0) writer_.line(fmt::format("if ({} >= {}) continue;", place, load.places));
     return;
   }
-  if (width > 1 && total % threads_ == 0 && total / threads_ <= 16)
+  if (load.unrolled == TileLoad::kToFit)
+    writer_.line(kUnrollToFit);
+  else if (width > 1 && total % threads_ == 0 && total / threads_ <= 16)
     writer_.line("#pragma unroll");
   else if (load.unrolled > 0)
     writer_.line(fmt::format("#pragma unroll {}", load.unrolled));
@@ -111,14 +151,16 @@ void TileLoader::open_accesses(const TileLoad& load, int width, const std::strin
 }
 
 bool TileLoader::loads_columns_of_eight(const TileLoad& load) const {
-  const bool plain = pool_[load.operand].op == ExprOp::kLoad;  // computed elements would be too much code eight times
-  return plain && load.narrowed && load.places % 8 == 0 && load.stride % 8 == 0 && vector_width(load) == 1 &&
+  // Computed elements would be too much code eight times, unless that is limited.
+  const bool fits = pool_[load.operand].op == ExprOp::kLoad || load.unrolled == TileLoad::kToFit;
+  return fits && load.narrowed && load.places % 8 == 0 && load.stride % 8 == 0 && vector_width(load) == 1 &&
          runs_along_lines(load);
 }
 
 void TileLoader::load_columns_of_eight(const TileLoad& load) {
   const std::string e = writer_.unique("e"), line = writer_.unique("line"), first = writer_.unique("place");
   const std::string eight = writer_.unique("eight"), i = writer_.unique("i");
+  if (load.unrolled == TileLoad::kToFit) writer_.line(kUnrollToFit);
   writer_.open(
       fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, load.lines * load.places / 8, threads_));
   writer_.line(fmt::format("const int {0} = {1} % {2}, {3} = {1} / {2} * 8;", line, e, load.lines, first));
@@ -151,6 +193,8 @@ TileLoader::Element TileLoader::declare_element(const TileLoad& load, const std:
     inside += fmt::format(" && {} < {}", along, count(load.position_axes));
   } else if (!simplify(point_count(pool_, load.position_axes), pool_.bounds()).is(load.places))
     inside += fmt::format(" && {} < {}", place, count(load.position_axes));
+  if (load.more)
+    if (const std::string further = load.more(line, place); !further.empty()) inside += " && " + further;
   return {at, along, inside};
 }
 
@@ -168,53 +212,56 @@ std::string TileLoader::declare_one(const TileLoad& load, const Element& place) 
 }
 
 void TileLoader::load(const TileLoad& load) {
-  if (loads_columns_of_eight(load)) return load_columns_of_eight(load);
+  const ExprEmitter::Mark mark = emitter_.mark();
   const int width = vector_width(load);
+  if (loads_columns_of_eight(load)) {
+    load_columns_of_eight(load);
+  } else if (width > 1) {
+    load_vectors(load, width);
+  } else {
+    const std::string line = writer_.unique("line"), place = writer_.unique("place");
+    open_accesses(load, 1, line, place);
+    const std::string one = declare_one(load, declare_element(load, line, place));
+    writer_.line(fmt::format("{}[{} * {} + {}] = {};", load.tile, line, load.stride, place, one));
+    writer_.close();
+  }
+  emitter_.rewind(mark);
+}
+
+void TileLoader::load_vectors(const TileLoad& load, int width) {
   const std::string line = writer_.unique("line"), place = writer_.unique("place");
   open_accesses(load, width, line, place);
   const auto [at, along, inside] = declare_element(load, line, place);
-  const std::string target =
-      fmt::format("{}{} + {} * {} + {}", width > 1 ? "(" : "", load.tile, line, load.stride, place);
+  const std::string target = fmt::format("{} + {} * {} + {}", load.tile, line, load.stride, place);
   const ExprNode& n = pool_[load.operand];
-  if (width > 1) {
-    const std::string one = writer_.unique("elements");
-    const int words = width * bits(n.dtype) / 32;
-    const std::string type = words == 4 ? "uint4" : words == 2 ? "uint2" : "unsigned";
-    const std::string zero = words == 4 ? "make_uint4(0, 0, 0, 0)" : words == 2 ? "make_uint2(0, 0)" : "0";
-    // The position may depend on a loaded index, which exists only for valid lines.
-    const bool guarded = has_indirect_loads(load);
-    if (load.async) {
-      writer_.use("copy_async");
-      if (guarded) writer_.open(fmt::format("if ({})", inside));
-      const ExprEmitter::Mark mark = emitter_.mark();
-      bind(load, at, along);
-      emitter_.emit_independent({load.operand});
-      writer_.line(fmt::format("copy_async<{}>({}, {} + {}, {});", words * 4, target.substr(1), writer_.input(n.source),
-                               emitter_.index(emitter_.position(load.operand)), guarded ? "true" : inside));
-      emitter_.rewind(mark);
-      if (guarded) {
-        writer_.close("} else {");
-        writer_.reopen();
-        writer_.line(fmt::format("*({}*){}) = {};", type, target, zero));
-        writer_.close();
-      }
-      writer_.close();
-      return;
-    }
-    writer_.line(fmt::format("{} {} = {};", type, one, zero));
-    writer_.open(fmt::format("if ({})", inside));
-    const ExprEmitter::Mark mark = emitter_.mark();
-    bind(load, at, along);
-    emitter_.emit_independent({load.operand});
-    writer_.line(fmt::format("{} = *(const {}*)({} + {});", one, type, writer_.input(n.source),
-                             emitter_.index(emitter_.position(load.operand))));
-    emitter_.rewind(mark);
-    writer_.close();
-    writer_.line(fmt::format("*({}*){}) = {};", type, target, one));
+  const int words = width * bits(n.dtype) / 32;
+  const std::string type = words == 4 ? "uint4" : words == 2 ? "uint2" : "unsigned";
+  const std::string zero = words == 4 ? "make_uint4(0, 0, 0, 0)" : words == 2 ? "make_uint2(0, 0)" : "0";
+  // The position may depend on a loaded index, which exists only for valid lines.
+  const bool guarded = !load.async || has_indirect_loads(load);
+  const std::string one = load.async ? "" : writer_.unique("elements");
+  if (!load.async) writer_.line(fmt::format("{} {} = {};", type, one, zero));
+  if (guarded) writer_.open(fmt::format("if ({})", inside));
+  const ExprEmitter::Mark mark = emitter_.mark();
+  bind(load, at, along);
+  emitter_.emit_independent({load.operand});
+  const std::string there = n.args[0] == kNoExpr ? "" : fmt::format("if ({}) ", emitter_.emit(n.args[0]));
+  const std::string from =
+      fmt::format("{} + {}", writer_.input(n.source), emitter_.index(emitter_.position(load.operand)));
+  if (load.async) {
+    writer_.use("copy_async");
+    writer_.line(fmt::format("copy_async<{}>({}, {}, {});", words * 4, target, from, guarded ? "true" : inside));
   } else {
-    const std::string one = declare_one(load, {at, along, inside});
-    writer_.line(fmt::format("{}[{} * {} + {}] = {};", load.tile, line, load.stride, place, one));
+    writer_.line(fmt::format("{}{} = *(const {}*)({});", there, one, type, from));
   }
+  emitter_.rewind(mark);
+  if (guarded && load.async) {
+    writer_.close("} else {");
+    writer_.reopen();
+    writer_.line(fmt::format("*({}*)({}) = {};", type, target, zero));
+  }
+  if (guarded) writer_.close();
+  if (!load.async) writer_.line(fmt::format("*({}*)({}) = {};", type, target, one));
   writer_.close();
 }
 

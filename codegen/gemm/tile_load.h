@@ -4,6 +4,7 @@
 //   tile[line][place] = operand(line0 + line, place)
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,11 +19,15 @@ struct TileLoad {
   int lines = 0, places = 0;
   ExprId operand = kNoExpr;
   std::vector<std::uint32_t> line_axes, position_axes;
-  std::string line0;              // index of the first line along its axes
-  std::string place0 = "";        // index of the first place; "": the tile has all places
-  int unrolled = 0;               // elements per iteration if no access has several; 0: the compiler chooses
-  bool async = false;             // cp.async copies unchanged elements until wait_for_copies
-  std::optional<DType> narrowed;  // 16-bit format of stored elements; nullopt: their compute type
+  std::string line0;                 // index of the first line along its axes
+  std::string place0 = "";           // index of the first place; "": the tile has all places
+  int unrolled = 0;                  // elements per iteration if no access has several; 0: the compiler chooses
+  static constexpr int kToFit = -1;  // of `unrolled`: as many as NVRTC compiles in time
+  bool async = false;                // cp.async copies unchanged elements until wait_for_copies
+  std::optional<DType> narrowed;     // 16-bit format of stored elements; nullopt: their compute type
+  // Defines further values that an element needs, for the names of its line and place; returns a further condition that
+  // it exists, or "".
+  std::function<std::string(const std::string& line, const std::string& place)> more = nullptr;
 };
 
 class TileLoader {
@@ -37,10 +42,15 @@ class TileLoader {
 
  private:
   bool has_indirect_loads(const TileLoad& load) const;  // the position depends on loaded values
+  // True if loads along the lines touch fewer sectors than loads along the places of a line, or if some load of 16-bit
+  // elements is contiguous from line to line.
   bool runs_along_lines(const TileLoad& load) const;
+  int sectors_of_warp(ExprId id, const TileLoad& load, bool along_lines) const;
+  std::int64_t hint(std::uint32_t axis) const;  // its extent
   // Each thread loads eight places of a line; neighbouring threads load neighbouring lines.
   bool loads_columns_of_eight(const TileLoad& load) const;
   void load_columns_of_eight(const TileLoad& load);
+  void load_vectors(const TileLoad& load, int width);
   std::string line_of(const TileLoad& load, int width, const std::string& e) const;
   bool loads_eight_lines(const TileLoad& load, int width) const;
   int units_at_a_time(const TileLoad& load, int width) const;

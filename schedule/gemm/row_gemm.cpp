@@ -319,26 +319,26 @@ class RowGemmFinder {
 }  // namespace
 
 RowGemmTiles tiles_of(const RowGemm& form) {
-  const bool tensor_cores = form.contraction.tensor_dtype.has_value();
-  RowGemmTiles tiles;
+  RowGemmTiles tiles{.block = tiles_of(form.kernel.pool, form.contraction)};
+  ContractionTiles& block = tiles.block;
   const int columns = static_cast<int>(form.columns);
   constexpr int kOfWarp = 32, kMost = 256;  // columns on tensor cores
-  tiles.chunk = tensor_cores ? std::min(kMost, (columns + kOfWarp - 1) / kOfWarp * kOfWarp) : 64;
-  tiles.k = tensor_cores ? 32 : 16;
+  block.rows = block.warp_rows = form.rows;
+  block.threads = 256;
+  if (block.tensor_cores) block.columns = std::min(kMost, (columns + kOfWarp - 1) / kOfWarp * kOfWarp);
   // Avoids bank conflicts between four rows of eight elements, or two rows of 16.
-  const int wanted = tensor_cores ? 8 : 16;
+  const int wanted = block.tensor_cores ? 8 : 16;
   tiles.row_stride = columns + (wanted + 32 - columns % 32) % 32;
   std::size_t left = 0, right = 0;
   for (const ContractionLoop& loop : form.contraction.loops) {
     left = std::max(left, loop.left.size());
     right = std::max(right, loop.right.size());
   }
-  const std::int64_t lines =
-      static_cast<std::int64_t>(left) * form.rows + static_cast<std::int64_t>(right) * tiles.chunk;
-  const ScalarType type = form.kernel.pool[form.contraction.loops[0].terms[0].reduction].type;
-  const int size = type == ScalarType::kFloat64 || type == ScalarType::kInt64 ? 8 : 4;
+  const auto elements = static_cast<std::int64_t>(left) * block.elements(block.rows) +
+                        static_cast<std::int64_t>(right) * block.elements(block.columns);
+  const int size = block.wide ? 8 : 4;
   tiles.bytes = static_cast<std::int64_t>(term_count(form.contraction)) * form.rows * tiles.row_stride * size +
-                (tensor_cores ? lines * (tiles.k + 8) * 2 : lines * (tiles.k + 1) * size);
+                elements * (block.tensor_cores ? 2 : size);
   return tiles;
 }
 

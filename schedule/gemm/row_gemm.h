@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "schedule/gemm/contraction.h"
+#include "schedule/gemm/contraction_tiles.h"
 #include "schedule/gemm/gemm_form.h"
 
 namespace fusec {
@@ -35,12 +36,9 @@ std::optional<RowGemm> find_row_gemm(const Kernel& kernel);
 // cannot be copied as stored.
 std::optional<GemmForm> find_pipelined_row_gemm(const Graph& graph, const RowGemm& form, const Target& target);
 
-// The block layout of the version that is not pipelined; sizes in elements. Its rows are in shared memory, followed by
-// the tiles.
+// The block layout of the version that is not pipelined: its rows are in shared memory, followed by the tiles.
 struct RowGemmTiles {
-  int threads = 256;
-  int chunk = 0;       // columns multiplied at a time
-  int k = 0;           // K per step
+  ContractionTiles block;
   int row_stride = 0;  // elements from row to row
   std::int64_t bytes = 0;
 };

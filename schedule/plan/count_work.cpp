@@ -271,7 +271,7 @@ void count_row_gemm(const KernelPlanner& planner, const WorkCounter& count, Work
   const double batches = count.points(contraction.batch);
   const double of_block = pipelined ? pipelined->tiles.rows : form.rows;
   // A warp computes 32 columns of the chunk even if only some exist.
-  const int chunk_of_warps = contraction.tensor_dtype ? layout.threads : layout.chunk;
+  const int chunk_of_warps = contraction.tensor_dtype ? layout.block.threads : layout.block.columns;
   const double chunk = pipelined ? pipelined->tiles.columns : chunk_of_warps;
   const double row_tiles = tiles(count.points(contraction.rows), of_block);
   std::vector<ExprId> stops;
@@ -292,7 +292,7 @@ void count_row_gemm(const KernelPlanner& planner, const WorkCounter& count, Work
   }
   count.execute_all(count.between(roots_of(form.kernel), stops), rows, 1, work);
   work.blocks = batches * row_tiles;
-  work.threads = pipelined ? pipelined->tiles.threads() : layout.threads;
+  work.threads = pipelined ? pipelined->tiles.threads() : layout.block.threads;
   work.in_flight_bytes = pipelined ? static_cast<double>(stage_bytes(*pipelined) * (pipelined->tiles.stages - 1))
                                    : (of_block + chunk) * kStepBytes;
   if (pipelined) work.shared = static_cast<double>(std::max(tile_bytes(*pipelined), whole_rows_bytes(*pipelined)));

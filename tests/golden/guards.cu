@@ -659,25 +659,25 @@ guards_4_matmul(const fp16* __restrict__ left, const fp16* __restrict__ right, f
   for (int k0 = 0; k0 < dim_k; k0 += 32) {
 #pragma unroll
     for (int e = threadIdx.x; e < 2048; e += 128) {
-      const int place = e % 32;
-      const int line = e / 32;
-      const int at = row0 + line, k = k0 + place;
+      const int line = e / 32, place = e % 32;
+      const int at = row0 + line;
+      const int k = k0 + place;
       unsigned short one = 0;
       if (at < 16 && k < dim_k) {
-        one = left[(dim_k * at + k)];
+        one = left[dim_k * at + k];
       }
       left_tile[line * 40 + place] = one;
     }
 #pragma unroll
     for (int e_2 = threadIdx.x; e_2 < 256; e_2 += 128) {
-      const int line_2 = e_2 % 8 * 8;
-      const int place_2 = e_2 / 8;
-      const int at_2 = column0 + line_2, k_2 = k0 + place_2;
-      uint4 eight = make_uint4(0, 0, 0, 0);
-      if (at_2 < 32 && k_2 < dim_k) {
-        eight = *(const uint4*)(right + (at_2 + k_2 * 32));
+      const int line_2 = e_2 / 8, place_2 = e_2 % 8 * 8;
+      const int at_2 = k0 + line_2;
+      const int k_2 = column0 + place_2;
+      uint4 elements = make_uint4(0, 0, 0, 0);
+      if (at_2 < dim_k && k_2 < 32) {
+        elements = *(const uint4*)(right + k_2 + at_2 * 32);
       }
-      *(uint4*)&right_tile[place_2 * 72 + line_2] = eight;
+      *(uint4*)(right_tile + line_2 * 72 + place_2) = elements;
     }
     __syncthreads();
 #pragma unroll
