@@ -78,14 +78,6 @@ class GroupedEpilogueEmitter {
     writer_.line("__syncthreads();");
   }
 
-  EpilogueVectors epilogue() const {
-    EpilogueVectors made;
-    made.kernel = w_.epilogue;
-    made.lane = w_.lane;
-    made.width = w_.width;
-    return made;
-  }
-
   // Binds the results' axes, and skips results that do not exist.
   void place_result(const std::string& result) {
     const std::vector<std::string> at = delinearize(
@@ -130,14 +122,14 @@ class GroupedEpilogueEmitter {
                              staged_, result, channel_vector));
     const bool ends = w_.groups * w_.members % 8 != 0;
     if (!ends) {
-      emit_epilogue_vector(results_, graph_, epilogue(), {{w_.accumulator, accumulators}});
+      emit_epilogue_vector(results_, graph_, w_.lane, w_.width, {{w_.accumulator, accumulators + ".v"}});
     } else {
       const std::string lane = writer_.unique("lane");
       writer_.open(fmt::format("for (int {0} = 0; {0} < 8 && {1} * 8 + {0} < {2}; ++{0})", lane,
                                sum_of(first, channel_vector), w_.groups * w_.members));
       results_.bind(w_.lane, lane);
       results_.define(w_.accumulator, fmt::format("{}.v[{}]", accumulators, lane));
-      emit_epilogue_scalar(results_, epilogue());
+      emit_epilogue_scalar(results_);
       writer_.close();
     }
     writer_.close();
@@ -166,11 +158,11 @@ class GroupedEpilogueEmitter {
     writer_.line(fmt::format("const ChannelResults<{0}, {1}> {2} = load_results<{3}, {0}>({4}, {5}, {6});", w_.width,
                              s_.type, accumulators, w_.nchw_pitch(), staged_, channel, result));
     if (w_.width > 1) {
-      emit_epilogue_vector(results_, graph_, epilogue(), {{w_.accumulator, accumulators}});
+      emit_epilogue_vector(results_, graph_, w_.lane, w_.width, {{w_.accumulator, accumulators + ".v"}});
     } else {
       results_.bind(w_.lane, "0");
       results_.define(w_.accumulator, accumulators + ".v[0]");
-      emit_epilogue_scalar(results_, epilogue());
+      emit_epilogue_scalar(results_);
     }
     writer_.close();
   }

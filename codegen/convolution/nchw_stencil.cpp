@@ -8,6 +8,7 @@
 #include "codegen/access/direct.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/convolution/nchw_stencil_emitter.h"
+#include "codegen/gemm/epilogue_vectors.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -243,7 +244,7 @@ void NchwStencilEmitter::add_line(const std::map<ExprId, std::string>& taps, con
                     e = open_each("e", t_.columns);
   const ExprEmitter::Mark mark = results_.mark();
   // All values that depend on axes have names, so any binding will do.
-  for (std::uint32_t axis = 0; axis < w_.vectors.pool.bounds().axes.size(); ++axis) results_.bind(axis, "0");
+  for (std::uint32_t axis = 0; axis < w_.vectors.kernel.pool.bounds().axes.size(); ++axis) results_.bind(axis, "0");
   const std::string place = in_parentheses(
       sum_of_terms({std::to_string(w_.before), times(w_.columns.stride, e), times(w_.columns.dilation, v)}));
   for (std::size_t k = 0; k < w_.staged.size(); ++k)
@@ -269,68 +270,37 @@ void NchwStencilEmitter::finish_results() {
                   sum_of_terms({column0_ == "0" ? "0" : fmt::format("{} / {}", column0_, t_.columns), column_})));
   if (!whole(width(), t_.block_columns())) or_beyond(fmt::format("{} >= {}", times(t_.columns, vector), text(width())));
   if (!beyond.empty()) writer_.line(fmt::format("if ({}) return;", beyond));
-  // The results' axes have other ids in `vectors`; the order is the same, columns last.
-  std::vector<std::uint32_t> planes;
-  std::uint32_t row_axis = 0, member_axis = 0;
-  const auto& now = w_.vectors.outputs[0].axes;
-  std::size_t next = 0;
-  for (const std::uint32_t a : w_.kernel.outputs[0].axes) {
-    if (a == w_.columns.result) continue;
-    const std::uint32_t there = now[next++];
-    if (w_.rows && a == w_.rows->result)
-      row_axis = there;
-    else if (a == w_.member)
-      member_axis = there;
-    else
-      planes.push_back(there);
-  }
+  std::vector<std::uint32_t> planes;  // the results' axes have other ids in `vectors`
+  for (const std::uint32_t a : w_.planes) planes.push_back(w_.vectors.now.at(a));
   bind_flat(results_, planes, plane, "nopq");
-  results_.bind(w_.vector, vector);
+  results_.bind(w_.vectors.vector, vector);
   const std::string i = open_each("i", t_.rows);
   if (w_.rows) {
     const std::string row = writer_.unique("row");
     writer_.line(fmt::format("const {} {} = {};", integer(), row, sum_of_terms({row0_, times(t_.rows, row_), i})));
     if (!whole(height(), t_.block_rows()))
       writer_.line(fmt::format("if ({} >= {}) {};", row, text(height()), t_.rows > 1 ? "break" : "return"));
-    results_.bind(row_axis, row);
+    results_.bind(w_.vectors.now.at(w_.rows->result), row);
   }
   const std::string m = open_each("m", w_.members());
-  if (w_.member) results_.bind(member_axis, m);
+  if (w_.member) results_.bind(w_.vectors.now.at(*w_.member), m);
   finish_vector(fmt::format("[{}][{}]", m, i), vector);
   close_each(2);
 }
 
 void NchwStencilEmitter::finish_vector(const std::string& of, const std::string& vector) {
-  const ExprPool& pool = w_.vectors.pool;
-  const std::string e = writer_.unique("e");
-  for (const Accumulator& sum : accumulators_) results_.define(sum.reduction, fmt::format("{}{}[{}]", sum.name, of, e));
-  const bool ends = !whole(width(), t_.columns);
-  const std::vector<ExprId> roots = roots_of(w_.vectors);
-  VectorLoads loads(results_, graph_, w_.lane, t_.columns);
-  std::vector<VectorStore> stores;
-  if (!ends) {
-    const std::vector<ExprId> epilogue_loads =
-        reachable(pool, roots, [&](ExprId id) { return std::ranges::count(w_.reductions_of_vectors, id) != 0; });
-    loads.parts_of_words = true;
-    loads.declare(epilogue_loads, e);
-    for (const KernelOutput& output : w_.vectors.outputs)
-      stores.push_back(VectorStore::plan(results_, output, w_.lane, t_.columns));
-  }
-  writer_.line("#pragma unroll");
-  writer_.open(for_each(e, t_.columns));
-  if (ends)
-    writer_.line(fmt::format("if ({} >= {}) break;", sum_of_terms({times(t_.columns, vector), e}), text(width())));
+  std::map<ExprId, std::string> sums;
+  for (const Accumulator& sum : accumulators_) sums[sum.reduction] = sum.name + of;
+  if (whole(width(), t_.columns))
+    return emit_epilogue_vector(results_, graph_, w_.vectors.lane, t_.columns, sums, {}, true);
+  const std::string e = open_each("e", t_.columns);
+  writer_.line(fmt::format("if ({} >= {}) break;", sum_of_terms({times(t_.columns, vector), e}), text(width())));
   const ExprEmitter::Mark mark = results_.mark();
-  results_.bind(w_.lane, e);
-  const std::vector<std::string> values = results_.emit(roots);
-  if (ends)
-    store_scalars(results_, values);
-  else
-    for (std::size_t k = 0; k < stores.size(); ++k) stores[k].put(results_, e, values[k]);
+  results_.bind(w_.vectors.lane, e);
+  for (const auto& [reduction, sum] : sums) results_.define(reduction, fmt::format("{}[{}]", sum, e));
+  emit_epilogue_scalar(results_);
   results_.rewind(mark);
-  writer_.close();
-  for (VectorStore& store : stores) store.finish(results_);
-  results_.load_text = nullptr;
+  close_each();
 }
 
 KernelSource emit_nchw_stencil(const Kernel& kernel, const NchwStencil& stencil, const Graph& graph) {

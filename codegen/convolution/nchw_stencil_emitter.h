@@ -31,7 +31,7 @@ class NchwStencilEmitter {
         plane_count_(point_count(pool_, w_.planes)),
         writer_(graph, needs_wide_index(original, graph, blocks() * t_.threads())),
         input_emitter_(w_.kernel, writer_),
-        results_(w_.vectors, writer_) {}
+        results_(w_.vectors.kernel, writer_) {}
 
   KernelSource emit();
 

@@ -10,6 +10,7 @@
 #include "codegen/access/direct.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/emit_expr.h"
+#include "codegen/gemm/epilogue_vectors.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -319,40 +320,10 @@ class NhwcStencilEmitter {
             fmt::format("if ({} + {} >= {}) break;", first_of_.at(walk.axis), i, text(pool_.extent(walk.axis))));
       index += fmt::format("[{}]", i);
     }
-    const std::string e = writer_.unique("e");
-    VectorLoads loads(emitter_, graph_, w_.lane, w_.lanes);
-    for (const Accumulator& sum : accumulators_)
-      emitter_.define(sum.reduction, fmt::format("{}{}[{}]", sum.name, index, e));
-    const std::vector<ExprId> roots = roots_of(kernel_);
-    loads.declare(after_accumulators(roots), e);
-    std::vector<VectorStore> stores;
-    for (const KernelOutput& output : kernel_.outputs)
-      stores.push_back(VectorStore::plan(emitter_, output, w_.lane, w_.lanes));
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, w_.lanes));
-    emitter_.bind(w_.lane, e);
-    const std::vector<std::string> values = emitter_.emit(roots);
-    for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(emitter_, e, values[i]);
-    writer_.close();
-    for (VectorStore& store : stores) store.finish(emitter_);
-    emitter_.load_text = nullptr;
+    std::map<ExprId, std::string> sums;
+    for (const Accumulator& sum : accumulators_) sums[sum.reduction] = sum.name + index;
+    emit_epilogue_vector(emitter_, graph_, w_.lane, w_.lanes, sums, {}, true);
     for (std::size_t i = 0; i < w_.coarsened_axes.size(); ++i) writer_.close();
-  }
-
-  // The values that the epilogue needs in addition to the accumulators.
-  std::vector<ExprId> after_accumulators(const std::vector<ExprId>& roots) const {
-    std::vector<ExprId> needed, left = roots;
-    std::vector<bool> seen(pool_.size(), false);
-    while (!left.empty()) {
-      const ExprId id = left.back();
-      left.pop_back();
-      if (id == kNoExpr || seen[id] || pool_[id].op == ExprOp::kReduce) continue;
-      seen[id] = true;
-      if (pool_[id].op == ExprOp::kLoad) needed.push_back(id);
-      left.insert(left.end(), pool_[id].args.begin(), pool_[id].args.end());
-    }
-    std::ranges::sort(needed);
-    return needed;
   }
 
   const Kernel& original_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/kernel/copy_expr.h"
+#include "codegen/access/direct.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/limit_unrolling.h"
 #include "ir/type.h"
@@ -13,22 +14,12 @@ namespace fusec {
 namespace {
 
 // The loads of the epilogue, without those of the accumulators.
-std::vector<ExprId> epilogue_operands(const EpilogueVectors& vectors) {
-  const ExprPool& pool = vectors.kernel.pool;
-  std::vector<std::uint8_t> wanted(pool.size(), 0);
-  for (const ExprId root : roots_of(vectors.kernel)) wanted[root] = 1;
-  std::vector<ExprId> loads;
-  for (std::size_t i = pool.size(); i-- > 0;) {
-    const auto id = static_cast<ExprId>(i);
-    if (!wanted[id] || vectors.accumulators.contains(id)) continue;
-    if (pool[id].op == ExprOp::kLoad) loads.push_back(id);
-    for (const ExprId a : pool[id].args)
-      if (a != kNoExpr) wanted[a] = 1;
-    for (const IndexExpr& e : pool[id].indices)
-      for (const Variable v : variables_of(e))
-        if (v.kind == Variable::Kind::kValue) wanted[v.id] = 1;
-  }
-  std::ranges::reverse(loads);
+std::vector<ExprId> epilogue_operands(const Kernel& kernel) {
+  const ExprPool& pool = kernel.pool;
+  std::vector<ExprId> loads =
+      reachable(pool, roots_of(kernel), [&](ExprId id) { return pool[id].op == ExprOp::kReduce; });
+  std::erase_if(loads, [&](ExprId id) { return pool[id].op != ExprOp::kLoad; });
+  std::ranges::sort(loads);
   return loads;
 }
 
@@ -134,28 +125,31 @@ EpilogueVectors with_epilogue_vectors(const Kernel& kernel, const Contraction& c
   return made;
 }
 
-void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, const EpilogueVectors& vectors,
-                          const std::map<ExprId, std::string>& names, const std::vector<std::string>& elsewhere) {
+void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, std::uint32_t lane_axis, int width,
+                          const std::map<ExprId, std::string>& names, const std::vector<std::string>& elsewhere,
+                          bool in_registers) {
   KernelWriter& writer = emitter.writer();
-  const std::vector<ExprId> roots = roots_of(vectors.kernel);
+  const Kernel& kernel = emitter.kernel();
+  const std::vector<ExprId> roots = roots_of(kernel);
   // Defines the accumulators, so that nothing of the GEMM is computed again before the loop over lanes.
-  for (const auto& [reduction, name] : names) emitter.define(reduction, name + ".v[0]");
-  VectorLoads loads(emitter, graph, vectors.lane, vectors.width);
+  for (const auto& [reduction, name] : names) emitter.define(reduction, name + "[0]");
+  VectorLoads loads(emitter, graph, lane_axis, width);
+  loads.parts_of_words = true;
   const std::string lane = writer.unique("e");
-  loads.declare(epilogue_operands(vectors), lane);
+  loads.declare(epilogue_operands(kernel), lane);
   std::vector<VectorStore> stores;
-  for (std::size_t i = 0; i < vectors.kernel.outputs.size(); ++i) {
-    const KernelOutput& output = vectors.kernel.outputs[i];
+  for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
+    const KernelOutput& output = kernel.outputs[i];
     stores.push_back(i < elsewhere.size() && !elsewhere[i].empty()
-                         ? VectorStore::elsewhere(emitter, output, vectors.width, elsewhere[i])
-                         : VectorStore::plan(emitter, output, vectors.lane, vectors.width));
+                         ? VectorStore::elsewhere(emitter, output, width, elsewhere[i])
+                         : VectorStore::plan(emitter, output, lane_axis, width));
   }
   emitter.emit_independent(roots);
-  writer.line(kUnrollToFit);
-  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, vectors.width));
+  writer.line(in_registers ? "#pragma unroll" : kUnrollToFit);
+  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, width));
   const ExprEmitter::Mark mark = emitter.mark();
-  emitter.bind(vectors.lane, lane);
-  for (const auto& [reduction, name] : names) emitter.define(reduction, fmt::format("{}.v[{}]", name, lane));
+  emitter.bind(lane_axis, lane);
+  for (const auto& [reduction, name] : names) emitter.define(reduction, fmt::format("{}[{}]", name, lane));
   const std::vector<std::string> values = emitter.emit(roots);
   for (std::size_t i = 0; i < stores.size(); ++i) stores[i].put(emitter, lane, values[i]);
   emitter.rewind(mark);
@@ -164,14 +158,8 @@ void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, const Epilog
   emitter.load_text = nullptr;
 }
 
-void emit_epilogue_scalar(ExprEmitter& emitter, const EpilogueVectors& vectors) {
-  KernelWriter& writer = emitter.writer();
-  const std::vector<std::string> values = emitter.emit(roots_of(vectors.kernel));
-  for (std::size_t i = 0; i < vectors.kernel.outputs.size(); ++i) {
-    const KernelOutput& output = vectors.kernel.outputs[i];
-    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), vectors.kernel.pool.bounds());
-    writer.line(store_text(writer, output, emitter.index(at), values[i]));
-  }
+void emit_epilogue_scalar(ExprEmitter& emitter) {
+  store_scalars(emitter, emitter.emit(roots_of(emitter.kernel())));
 }
 
 }  // namespace fusec

@@ -33,13 +33,15 @@ EpilogueVectors with_epilogue_vectors(const Kernel& kernel, const Contraction& c
                                       const std::map<ExprId, std::string>& accumulators, int width,
                                       const std::map<ExprId, std::string>& known = {});
 
-// Stores the eight elements of each output at the bound axes. `names`: for each accumulator a variable with an array
-// `v` of eight. `elsewhere`: for each output the start of a call to which the words are appended; "" stores them to
-// memory.
-void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, const EpilogueVectors& vectors,
-                          const std::map<ExprId, std::string>& names, const std::vector<std::string>& elsewhere = {});
+// Stores the elements of each output along the axis `lane`, of extent `width`, at the other axes, which are bound.
+// `names`: for each accumulator an array with its elements. `elsewhere`: for each output the start of a call to which
+// the words are appended; "" stores them to memory. `in_registers`: the arrays are registers, which loops that are not
+// unrolled cannot index.
+void emit_epilogue_vector(ExprEmitter& emitter, const Graph& graph, std::uint32_t lane, int width,
+                          const std::map<ExprId, std::string>& names, const std::vector<std::string>& elsewhere = {},
+                          bool in_registers = false);
 
 // Stores one element of each output; the accumulators must be defined.
-void emit_epilogue_scalar(ExprEmitter& emitter, const EpilogueVectors& vectors);
+void emit_epilogue_scalar(ExprEmitter& emitter);
 
 }  // namespace fusec

@@ -327,37 +327,42 @@ class EpilogueEmitter {
     std::map<ExprId, std::string> vectors;
     if (pairs()) {
       const std::string at = fmt::format("{} + place_of_pairs<{}>({}, {})", staged_, wide(), line, place);
-      return fusec::emit_epilogue_vector(emitter_, graph_, split_,
-                                         vectors_of_pairs(fmt::format("shared_address({})", at)), {});
+      return finish_vector(vectors_of_pairs(fmt::format("shared_address({})", at)), {});
     }
     std::size_t number = 0;
-    for (const auto& [reduction, accumulator] : split_.accumulators) {
-      std::string& name = vectors[reduction] = writer_.unique(accumulator + "_v");
-      writer_.line(fmt::format("const EightSums<{}> {} = eight_staged<{}>({}, {}, {});", accumulator_type(), name,
-                               e_.form.tiles.warp_columns, staged_at(number++, tiles_at_once), line, place));
-    }
-    fusec::emit_epilogue_vector(emitter_, graph_, split_, vectors, {});
+    for (const auto& [reduction, accumulator] : split_.accumulators)
+      vectors[reduction] =
+          declare_sums(accumulator, fmt::format("eight_staged<{}>({}, {}, {})", e_.form.tiles.warp_columns,
+                                                staged_at(number++, tiles_at_once), line, place));
+    finish_vector(vectors, {});
   }
 
   void emit_epilogue_vector_in_boxes(const std::string& line, int step) {
     const std::string after = step < 16 ? fmt::format(" + ({} - {})", line, lane_line_) : "";
     const int row_bytes = (e_.form.tiles.warp_columns + 8) * 4;
-    if (pairs()) {
-      const std::string at =
-          after.empty() ? lane_accumulators_ : fmt::format("{}{} * {}", lane_accumulators_, after, row_bytes);
-      return fusec::emit_epilogue_vector(emitter_, graph_, split_, vectors_of_pairs(at), into_boxes(after));
-    }
+    std::string at = lane_accumulators_;
+    if (!after.empty()) at += fmt::format("{} * {}", after, row_bytes);
+    if (pairs()) return finish_vector(vectors_of_pairs(at), into_boxes(after));
     std::map<ExprId, std::string> vectors;
     int before = 0;
     for (const auto& [reduction, accumulator] : split_.accumulators) {
-      std::string& name = vectors[reduction] = writer_.unique(accumulator + "_v");
-      writer_.line(fmt::format("const EightSums<{0}> {1} = eight_staged_at<{0}, {2}>({3}{4}{5});", accumulator_type(),
-                               name, e_.form.tiles.warp_columns, lane_accumulators_,
-                               after.empty() ? "" : fmt::format("{} * {}", after, row_bytes),
-                               before == 0 ? "" : fmt::format(" + {}", before)));
+      vectors[reduction] = declare_sums(
+          accumulator, fmt::format("eight_staged_at<{}, {}>({}{})", accumulator_type(), e_.form.tiles.warp_columns, at,
+                                   before == 0 ? "" : fmt::format(" + {}", before)));
       before += m16_tile_floats() * 4;
     }
-    fusec::emit_epilogue_vector(emitter_, graph_, split_, vectors, into_boxes(after));
+    finish_vector(vectors, into_boxes(after));
+  }
+
+  // Declares an accumulator's eight elements, and returns their array.
+  std::string declare_sums(const std::string& accumulator, const std::string& value) {
+    const std::string name = writer_.unique(accumulator + "_v");
+    writer_.line(fmt::format("const EightSums<{}> {} = {};", accumulator_type(), name, value));
+    return name + ".v";
+  }
+
+  void finish_vector(const std::map<ExprId, std::string>& vectors, const std::vector<std::string>& boxes) {
+    fusec::emit_epilogue_vector(emitter_, graph_, split_.lane, width_, vectors, boxes);
   }
 
   void emit_epilogue_scalar(const std::string& line, const std::string& place, int tiles_at_once) {
@@ -374,7 +379,7 @@ class EpilogueEmitter {
                       pairs() ? fmt::format("{}.v[{}]", pair, accumulator == kOdd ? 1 : 0)
                               : fmt::format("({})[staged_place<{}, false>({}, {})]", staged_at(number++, tiles_at_once),
                                             e_.form.tiles.warp_columns, line, place));
-    fusec::emit_epilogue_scalar(emitter_, split_);
+    fusec::emit_epilogue_scalar(emitter_);
   }
 
   // --- interleaved columns of two accumulators
@@ -402,7 +407,7 @@ class EpilogueEmitter {
         fmt::format("const EightPairs<{0}> {1} = eight_pairs<{0}, {2}>({3});", accumulator_type(), both, wide(), at));
     std::map<ExprId, std::string> vectors;
     for (const auto& [reduction, accumulator] : split_.accumulators)
-      vectors[reduction] = both + (accumulator == kOdd ? ".odd" : ".even");
+      vectors[reduction] = both + (accumulator == kOdd ? ".odd.v" : ".even.v");
     return vectors;
   }
 

@@ -33,7 +33,8 @@ std::map<ExprId, std::string> SkinnyGemmEmitter::reduce_warps(ExprEmitter& epilo
     }
     const std::string of_warps = fmt::format("_of_warps<{}, {}>({}, {}, {}, {});", form_.block.columns,
                                              form_.block.warps, staged(number_of(sum)), of_warp(), line, place);
-    std::string& name = names[reduction] = writer_.unique(sum + "_v");
+    const std::string name = writer_.unique(sum + "_v");
+    names[reduction] = name + ".v";
     writer_.line(width > 1 ? fmt::format("const EightSums<{}> {} = eight{}", accumulator_type(), name, of_warps)
                            : fmt::format("const {} {} = one{}", accumulator_type(), name, of_warps));
     if (width == 1) epilogue.define(reduction, name);
@@ -78,9 +79,9 @@ void SkinnyGemmEmitter::finish() {
   bind_flat(epilogue, split.columns, flat, "ijlst");
   const std::map<ExprId, std::string> names = reduce_warps(epilogue, split, width, row, line, place);
   if (width > 1)
-    emit_epilogue_vector(epilogue, graph_, split, names);
+    emit_epilogue_vector(epilogue, graph_, split.lane, width, names);
   else
-    emit_epilogue_scalar(epilogue, split);
+    emit_epilogue_scalar(epilogue);
   writer_.close();
 }
 

@@ -97,12 +97,12 @@ std::string TileLoader::element(const TileLoad& load) {
   return narrow(*load.narrowed, value);
 }
 
-// The line of the e-th access. Eight lanes write at a time. If they cover half of the banks in each of two lines, these
-// lines are chosen four apart, provided that adjacent lines share banks and those do not.
+// The line of the e-th access. The lanes that write at a time write 128 bytes. If these are half of the banks in each
+// of two lines, these lines are chosen four apart, provided that adjacent lines share banks and those do not.
 std::string TileLoader::line_of(const TileLoad& load, int width, const std::string& e) const {
   const int units = load.places / width, bytes = bits(pool_[load.operand].dtype) / 8;
-  const bool apart = width * bytes == 16 && units == 4 && load.lines % 8 == 0 && load.stride * bytes * 4 % 128 == 64 &&
-                     load.stride * bytes % 128 != 64;
+  const bool apart = width > 1 && units * width * bytes == 64 && load.lines % 8 == 0 &&
+                     load.stride * bytes * 4 % 128 == 64 && load.stride * bytes % 128 != 64;
   if (!apart) return fmt::format("{} / {}", e, units);
   return fmt::format("{0} / {1} * 8 + {0} / {2} % 2 * 4 + {0} / {3} % 4", e, 8 * units, units, 2 * units);
 }

@@ -8,6 +8,7 @@
 #include "analysis/kernel/copy_expr.h"
 #include "analysis/kernel/loads.h"
 #include "ir/type.h"
+#include "schedule/convolution/windows.h"
 #include "schedule/gemm/convolution_form.h"
 #include "schedule/gemm/gemm_form.h"
 #include "schedule/kernel_forms.h"
@@ -55,35 +56,17 @@ Kernel with_channel_vectors(const GroupedImplicitGemm& found, std::vector<ExprId
   return epilogue;
 }
 
-// The results with their last axis split into vectors of `width`; the order of axes stays.
+// The results with their last axis split into vectors of `width`.
 Kernel with_vectors_of_last(GroupedImplicitGemm& found, std::vector<ExprId>& follow) {
-  const Kernel& kernel = found.kernel;
   const std::uint32_t last = *found.axes.back().result;
-  std::map<std::uint32_t, std::uint32_t> now;
-  Kernel parts = change_axes(
-      kernel,
-      [&](ExprPool& pool, ExprCopier&) {
-        AxisChange made;
-        for (const std::uint32_t a : kernel.outputs[0].axes) {
-          if (a != last) {
-            made.new_axes.push_back(now[a] = pool.new_axis(kernel.pool.extent(a)));
-            made.values.push_back(IndexExpr::axis(now[a]));
-            continue;
-          }
-          found.channel_vector = now[a] =
-              pool.new_axis(simplify(floor_div(kernel.pool.extent(a), found.width), kernel.pool.bounds()));
-          found.lane = pool.new_axis(found.width);
-          made.new_axes.insert(made.new_axes.end(), {found.channel_vector, found.lane});
-          made.values.push_back(IndexExpr::axis(found.channel_vector) * found.width + IndexExpr::axis(found.lane));
-        }
-        return made;
-      },
-      follow);
+  LaneSplit split = with_lanes(found.kernel, last, found.width, follow);
+  split.now[last] = found.channel_vector = split.vector;
+  found.lane = split.lane;
   for (const ImplicitGemmAxis& a : found.axes)
-    found.results.push_back(a.result ? std::optional(now.at(*a.result)) : std::nullopt);
-  found.result_member = now.at(found.member);
-  found.result_group = found.groups > 1 ? now.at(found.group) : found.result_member;
-  return parts;
+    found.results.push_back(a.result ? std::optional(split.now.at(*a.result)) : std::nullopt);
+  found.result_member = split.now.at(found.member);
+  found.result_group = found.groups > 1 ? split.now.at(found.group) : found.result_member;
+  return std::move(split.kernel);
 }
 
 class GroupedImplicitGemmFinder {

@@ -10,6 +10,7 @@
 #include "analysis/kernel/copy_expr.h"
 #include "analysis/kernel/loads.h"
 #include "ir/type.h"
+#include "schedule/convolution/windows.h"
 #include "schedule/kernel_forms.h"
 #include "schedule/layout/memory_access.h"
 
@@ -44,25 +45,6 @@ bool strides_match(const IndexExpr& e, const StencilAxis& window) {
   return steps && steps->first * window.dilation == steps->second * window.stride;
 }
 
-// The kernel with columns as vectors and lanes after all other axes, also if the last vector is partial.
-Kernel with_lanes(const Kernel& kernel, std::uint32_t columns, int lanes, std::uint32_t& vector, std::uint32_t& lane,
-                  std::vector<ExprId>& follow) {
-  const auto change = [&](ExprPool& pool, ExprCopier&) {
-    AxisChange made;
-    std::map<std::uint32_t, std::uint32_t> now;
-    for (const std::uint32_t a : kernel.outputs[0].axes)
-      if (a != columns) made.new_axes.push_back(now[a] = pool.new_axis(kernel.pool.extent(a)));
-    vector = pool.new_axis(simplify(ceil_div(kernel.pool.extent(columns), lanes), kernel.pool.bounds()));
-    lane = pool.new_axis(lanes);
-    made.new_axes.insert(made.new_axes.end(), {vector, lane});
-    for (const std::uint32_t a : kernel.outputs[0].axes)
-      made.values.push_back(a == columns ? IndexExpr::axis(vector) * lanes + IndexExpr::axis(lane)
-                                         : IndexExpr::axis(now[a]));
-    return made;
-  };
-  return change_axes(kernel, change, follow);
-}
-
 class NchwStencilFinder {
  public:
   NchwStencilFinder(Kernel kernel, const Graph& graph, const Target& target) : graph_(graph), target_(target) {
@@ -94,18 +76,16 @@ class NchwStencilFinder {
   bool find_reductions() {
     for (const KernelOutput& output : found_.kernel.outputs)
       if (output.axes != results() || bits(output.type.dtype) < 8) return false;
-    for (const ExprId id : reachable(pool(), roots_of(found_.kernel))) {
-      const ExprNode& n = pool()[id];
-      if (n.op == ExprOp::kLoad && std::ranges::any_of(n.indices, by_values)) return false;
-      if (n.op != ExprOp::kReduce) continue;
-      if (n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin) return false;
-      if (n.type != ScalarType::kFloat32 && n.type != ScalarType::kInt32) return false;
-      if (!found_.reductions.empty() && n.axes != summed()) return false;
-      for (const ExprId inner : reachable(pool(), std::span(n.args.data(), 1)))
-        if (pool()[inner].op == ExprOp::kReduce) return false;
-      found_.reductions.push_back(id);
-    }
-    return !found_.reductions.empty() &&
+    for (const ExprId id : reachable(pool(), roots_of(found_.kernel)))
+      if (pool()[id].op == ExprOp::kLoad && std::ranges::any_of(pool()[id].indices, by_values)) return false;
+    auto reductions = window_reductions(found_.kernel);
+    if (!reductions || reductions->empty() || !share_axes(pool(), *reductions)) return false;
+    found_.reductions = *std::move(reductions);
+    return std::ranges::all_of(found_.reductions,
+                               [&](ExprId id) {
+                                 const ScalarType type = pool()[id].type;
+                                 return type == ScalarType::kFloat32 || type == ScalarType::kInt32;
+                               }) &&
            std::ranges::all_of(summed(), [&](std::uint32_t a) { return pool().extent(a).as_constant().has_value(); });
   }
 
@@ -428,8 +408,7 @@ class NchwStencilFinder {
     std::vector<ExprId> follow;
     for (const auto* values : {&found_.reductions, &found_.staged, &found_.weights})
       follow.insert(follow.end(), values->begin(), values->end());
-    found_.vectors =
-        with_lanes(found_.kernel, found_.columns.result, found_.tiles.columns, found_.vector, found_.lane, follow);
+    found_.vectors = with_lanes(found_.kernel, found_.columns.result, found_.tiles.columns, follow);
     auto from = follow.begin();
     const auto take = [&](const std::vector<ExprId>& values) {
       const std::vector<ExprId> used(from, from + static_cast<std::ptrdiff_t>(values.size()));

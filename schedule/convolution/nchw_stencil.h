@@ -15,6 +15,7 @@
 
 #include "analysis/kernel/kernel.h"
 #include "ir/graph.h"
+#include "schedule/convolution/windows.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -48,9 +49,8 @@ struct NchwStencil {
   std::vector<ExprId> reductions;
   std::vector<ExprId> staged;   // values at an input position
   std::vector<ExprId> weights;  // values that do not depend on the result's position
-  // The kernel with columns as vectors of `tiles.columns` lanes, which are the last axes, and its expressions.
-  Kernel vectors;
-  std::uint32_t vector = 0, lane = 0;
+  // The kernel with columns as vectors of `tiles.columns` lanes, and its expressions.
+  LaneSplit vectors;
   std::vector<ExprId> reductions_of_vectors, staged_of_vectors, weights_of_vectors;
 
   NchwStencilTiles tiles;

@@ -9,6 +9,7 @@
 #include "analysis/kernel/copy_expr.h"
 #include "analysis/kernel/loads.h"
 #include "ir/type.h"
+#include "schedule/convolution/windows.h"
 #include "schedule/kernel_forms.h"
 
 namespace fusec {
@@ -23,47 +24,15 @@ constexpr std::int64_t kMostCombined = 80;          // for all results of a thre
 constexpr int kMaxNhwcStencilAccumulators = 64;     // per thread
 constexpr std::int64_t kMostStaged = 16 << 10;
 
-// The axis that is contiguous in all outputs.
-std::optional<std::uint32_t> lane_axis_of(const Kernel& kernel) {
-  const ExprPool& pool = kernel.pool;
-  for (const std::uint32_t a : kernel.outputs[0].axes) {
-    const auto runs = [&](const KernelOutput& output) {
-      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
-      return output.axes == kernel.outputs[0].axes && coefficient_of(at, {Variable::Kind::kAxis, a}) == 1;
-    };
-    if (!pool.extent(a).is(1) && std::ranges::all_of(kernel.outputs, runs)) return a;
-  }
-  return std::nullopt;
-}
-
-// The kernel with this axis split into vectors and lanes, as the last axes.
-Kernel with_lanes(const Kernel& kernel, std::uint32_t axis, int lanes, std::vector<ExprId>& follow) {
-  const auto change = [&](ExprPool& pool, ExprCopier&) {
-    AxisChange made;
-    IndexExpr place = 0;
-    std::map<std::uint32_t, std::uint32_t> now;
-    for (const std::uint32_t a : kernel.outputs[0].axes)
-      if (a != axis) made.new_axes.push_back(now[a] = pool.new_axis(kernel.pool.extent(a)));
-    const std::uint32_t vectors =
-        pool.new_axis(simplify(floor_div(kernel.pool.extent(axis), lanes), kernel.pool.bounds()));
-    const std::uint32_t lane = pool.new_axis(lanes);
-    made.new_axes.insert(made.new_axes.end(), {vectors, lane});
-    for (const std::uint32_t a : kernel.outputs[0].axes)
-      made.values.push_back(a == axis ? IndexExpr::axis(vectors) * lanes + IndexExpr::axis(lane)
-                                      : IndexExpr::axis(now[a]));
-    return made;
-  };
-  return change_axes(kernel, change, follow);
-}
-
 class NhwcStencilFinder {
  public:
   NhwcStencilFinder(const Kernel& kernel, const Graph& graph, const Target& target)
       : kernel_(kernel), graph_(graph), target_(target) {}
 
   std::optional<NhwcStencil> run() {
-    const auto lane = lane_axis_of(kernel_);
-    if (!lane || !find_reductions()) return std::nullopt;
+    if (!find_reductions()) return std::nullopt;
+    const auto lane = contiguous_axis(kernel_);
+    if (!lane) return std::nullopt;
     const int widest = widest_bits(*lane);
     found_.lanes = 128 / widest;
     const auto channels = kernel_.pool.extent(*lane).as_constant();
@@ -71,10 +40,11 @@ class NhwcStencilFinder {
     if (!channels) return std::nullopt;
     while (*channels % found_.lanes != 0) found_.lanes /= 2;
     if (found_.lanes * widest < 32 || found_.lanes == 1) return std::nullopt;
-    found_.kernel = with_lanes(kernel_, *lane, found_.lanes, found_.reductions);
+    LaneSplit split = with_lanes(kernel_, *lane, found_.lanes, found_.reductions);
+    found_.kernel = std::move(split.kernel);
     const Axes& axes = found_.kernel.outputs[0].axes;
     found_.rest = {axes.begin(), axes.end() - 2};
-    found_.vectors = axes[axes.size() - 2], found_.lane = axes.back();
+    found_.vectors = split.vector, found_.lane = split.lane;
     depends_ = dependences(pool());
     if (!stores_vectors() || !find_loads()) return std::nullopt;
     choose_vectors_per_block(*channels / found_.lanes);
@@ -93,25 +63,13 @@ class NhwcStencilFinder {
   // Requires reductions over the same few points, without nesting, that each depend on all output axes.
   bool find_reductions() {
     if (writes_half_bytes(kernel_) || kernel_.outputs[0].axes.empty()) return false;
-    const ExprPool& pool = kernel_.pool;
-    for (const ExprId id : reachable(pool, roots_of(kernel_))) {
-      const ExprNode& n = pool[id];
-      if (n.op != ExprOp::kReduce) continue;
-      if (n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin) return false;
-      if (bits_of_sum(n.type) > 32) return false;
-      if (!found_.reductions.empty() && n.axes != pool[found_.reductions[0]].axes) return false;
-      for (const ExprId inner : reachable(pool, std::span(n.args.data(), 1)))
-        if (pool[inner].op == ExprOp::kReduce) return false;
-      found_.reductions.push_back(id);
-    }
-    if (found_.reductions.empty()) return false;
-    std::int64_t points = 1;
-    for (const std::uint32_t a : pool[found_.reductions[0]].axes) {
-      const auto count = pool.extent(a).as_constant();
-      if (!count || *count < 1 || *count > kMaxNhwcStencilPoints) return false;
-      points *= *count;
-    }
-    return points > 1 && points <= kMaxNhwcStencilPoints;
+    auto reductions = window_reductions(kernel_);
+    if (!reductions || reductions->empty() || !share_axes(kernel_.pool, *reductions)) return false;
+    found_.reductions = *std::move(reductions);
+    if (std::ranges::any_of(found_.reductions, [&](ExprId r) { return bits_of_sum(kernel_.pool[r].type) > 32; }))
+      return false;
+    const auto points = reduced_elements(kernel_.pool, found_.reductions[0]);
+    return points && *points > 1 && *points <= kMaxNhwcStencilPoints;
   }
 
   static int bits_of_sum(ScalarType type) {

@@ -7,6 +7,7 @@
 
 #include "analysis/kernel/axis_merging.h"
 #include "ir/type.h"
+#include "schedule/convolution/windows.h"
 #include "schedule/kernel_forms.h"
 
 namespace fusec {
@@ -77,8 +78,8 @@ class SlidingWindowFinder {
 
   std::optional<SlidingWindow> run() {
     if (writes_half_bytes(found_.kernel) || outputs().empty() || !find_reductions()) return std::nullopt;
-    const auto columns = column_axis();
-    if (!columns) return std::nullopt;
+    const auto columns = contiguous_axis(found_.kernel);
+    if (!columns || *columns != outputs().back()) return std::nullopt;
     std::optional<SlidingWindow> best;
     double least = plain_cost() * kBetter;
     const Axes axes = outputs();  // a copy: other axes are tried below
@@ -97,37 +98,16 @@ class SlidingWindowFinder {
 
   // Requires reductions of few points each, without nesting.
   bool find_reductions() {
+    auto reductions = window_reductions(found_.kernel);
+    if (!reductions) return false;
+    found_.reductions = *std::move(reductions);
     std::int64_t points = 0;
-    for (const ExprId id : reachable(pool(), roots_of(found_.kernel))) {
-      const ExprNode& n = pool()[id];
-      if (n.op != ExprOp::kReduce) continue;
-      if (n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin) return false;
-      for (const ExprId inner : reachable(pool(), std::span(n.args.data(), 1)))
-        if (pool()[inner].op == ExprOp::kReduce) return false;
-      std::int64_t own = 1;
-      for (const std::uint32_t a : n.axes) {
-        const auto count = pool().extent(a).as_constant();
-        if (!count || *count < 1 || *count > kMaxSlidingWindowPoints) return false;
-        own *= *count;
-        if (own > kMaxSlidingWindowPoints) return false;
-      }
-      points += own;
-      found_.reductions.push_back(id);
+    for (const ExprId r : found_.reductions) {
+      const auto own = reduced_elements(pool(), r);
+      if (!own || *own < 1 || *own > kMaxSlidingWindowPoints) return false;
+      points += *own;
     }
     return points <= kMaxSlidingWindowPoints;
-  }
-
-  // An axis with contiguous neighbours in all outputs.
-  std::optional<std::uint32_t> column_axis() const {
-    for (const std::uint32_t a : outputs()) {
-      const auto runs = [&](const KernelOutput& output) {
-        const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool().bounds());
-        return output.axes == outputs() && coefficient_of(at, axis_variable(a)) == 1;
-      };
-      if (!pool().extent(a).is(1) && std::ranges::all_of(found_.kernel.outputs, runs))
-        return a == outputs().back() ? std::optional(a) : std::nullopt;
-    }
-    return std::nullopt;
   }
 
   Axes axes_of_reductions() const {
@@ -378,26 +358,17 @@ class SlidingWindowFinder {
 
   // Loads outside of reductions.
   std::vector<ExprId> epilogue_loads() const {
-    std::vector<ExprId> epilogue, left = roots_of(found_.kernel);
-    std::set<ExprId> seen;
-    while (!left.empty()) {
-      const ExprId id = left.back();
-      left.pop_back();
-      if (id == kNoExpr || !seen.insert(id).second || pool()[id].op == ExprOp::kReduce) continue;
-      if (pool()[id].op == ExprOp::kLoad && std::ranges::binary_search(found_.loads, id)) epilogue.push_back(id);
-      left.insert(left.end(), pool()[id].args.begin(), pool()[id].args.end());
-    }
+    std::vector<ExprId> epilogue =
+        reachable(pool(), roots_of(found_.kernel), [&](ExprId id) { return pool()[id].op == ExprOp::kReduce; });
+    std::erase_if(epilogue, [&](ExprId id) { return !std::ranges::binary_search(found_.loads, id); });
     return epilogue;
   }
 
   // Predicted instructions with one result per thread.
   double plain_cost() const {
     double each = 0;
-    for (const ExprId r : found_.reductions) {
-      double points = 1;
-      for (const std::uint32_t a : pool()[r].axes) points *= static_cast<double>(*pool().extent(a).as_constant());
-      each += (kLoad + kCombined) * points;
-    }
+    for (const ExprId r : found_.reductions)
+      each += (kLoad + kCombined) * static_cast<double>(*reduced_elements(pool(), r));
     if (found_.reductions.empty())
       for (const ExprId id : reachable(pool(), roots_of(found_.kernel)))
         if (pool()[id].op == ExprOp::kLoad) each += kLoad;
