@@ -95,8 +95,7 @@ void ConvolutionMainloop::steps_on_tensor_cores(const std::string& wait, const s
   }
   writer_.line("#pragma unroll 1");
   writer_.open(fmt::format("for (int step = {}; step < {}; ++step)", first_, end_));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int slice = 0; slice < {}; ++slice)", slices));
+  writer_.open_unrolled("slice", slices);
   writer_.open(fmt::format("if (slice == {})", slices - 1));
   writer_.line(wait + "  // the next tile is there, and nobody needs the one before this");
   writer_.line("__syncthreads();");

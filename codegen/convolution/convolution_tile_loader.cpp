@@ -215,8 +215,7 @@ void ConvolutionTileLoader::store_gathered(const ConvolutionOperandTile& t, cons
 void ConvolutionTileLoader::gather_asynchronously(const ConvolutionOperandTile& t, const std::string& into,
                                                   const std::string& step) {
   const TableStep here = step_of_table(t, step);
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", units_of_thread(t)));
+  writer_.open_unrolled("i", units_of_thread(t));
   const int distance = tiles_.threads() / t.across;  // distance along K
   const std::string place = form_.tf32 ? fmt::format("{} + swizzled_in_pairs<{}>({} + i * {}, {} / 4) + {} % 4 * 4",
                                                      t.offset, t.units, t.part, distance, t.line, t.line)
@@ -259,8 +258,7 @@ void ConvolutionTileLoader::declare_copy(const ConvolutionOperandTile& t) {
   writer_.line(
       fmt::format("const int {} = threadIdx.x % {}, {} = threadIdx.x / {};", t.part, t.units, t.line, t.units));
   writer_.line(fmt::format("const {}* {}[{}];", storage_type(load.dtype), t.from, copies(t)));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
+  writer_.open_unrolled("i", copies(t));
   const ExprEmitter::Mark mark = emitter_.mark();
   bind_line(t, fmt::format("{} + i * {}", t.line, pass(t)));
   const bool from_split = !keeps_one_position() && first_ != "0";
@@ -274,8 +272,7 @@ void ConvolutionTileLoader::declare_copy(const ConvolutionOperandTile& t) {
 void ConvolutionTileLoader::copy(const ConvolutionOperandTile& t, const std::string& into, const std::string& step) {
   const bool some = t.across < pass(t);
   if (some) writer_.open(fmt::format("if (threadIdx.x < {})", t.across * t.units));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
+  writer_.open_unrolled("i", copies(t));
   const std::string line = fmt::format("{} + i * {}", t.line, pass(t));
   std::string there = is_there(t, line);
   if (form_.k % tiles_.k != 0)
@@ -299,8 +296,7 @@ void ConvolutionTileLoader::declare_pieces(const ConvolutionOperandTile& t) {
   if (t.operand->has_position_table) return;
   writer_.line(fmt::format("const {}* {}[{}];", type, t.from, copies(t)));
   writer_.line(fmt::format("unsigned {}[{}];", t.outside, copies(t)));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
+  writer_.open_unrolled("i", copies(t));
   writer_.line(
       fmt::format("{}[i] = {}, {}[i] = ~0u;", t.from, writer_.input(pool_[t.operand->load].source), t.outside));
   find_line(t, fmt::format("{} + i * {}", t.line, pass(t)), t.from + "[i]", t.outside + "[i]");
@@ -374,8 +370,7 @@ int ConvolutionTileLoader::copies_per_strip(const ConvolutionOperandTile& t) con
 void ConvolutionTileLoader::declare_tabled_strips(const ConvolutionOperandTile& t) {
   writer_.use("gather_32_bits");
   writer_.line(fmt::format("unsigned {}[{}];", t.outside, lines_of_thread(t)));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
+  writer_.open_unrolled("i", lines_of_thread(t));
   writer_.line(
       fmt::format("{}[i] = {}, {}[i] = ~0u;", t.from, writer_.input(pool_[t.operand->load].source), t.outside));
   find_line(t, strip_line(t), t.from + "[i]", t.outside + "[i]");
@@ -384,8 +379,7 @@ void ConvolutionTileLoader::declare_tabled_strips(const ConvolutionOperandTile& 
 
 // Opens a loop over the thread's elements of a tile. Returns the condition that the element exists.
 std::string ConvolutionTileLoader::open_strips(const ConvolutionOperandTile& t, const std::string& step) {
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
+  writer_.open_unrolled("i", lines_of_thread(t));
   std::string there = is_there(t, strip_line(t));
   if (form_.k % tiles_.k != 0)
     there += fmt::format("{}{} * {} + {} < {}", there.empty() ? "" : " && ", step, tiles_.k, t.part, form_.k);

@@ -359,8 +359,7 @@ class GroupedImplicitGemmEmitter {
   void load_weights(const std::string& first, std::int64_t together) {
     writer_.line(fmt::format("unsigned {}[{}][{}][2];", weights_, together, w_.columns()));
     const std::string s = writer_.unique("s"), half = writer_.unique("half"), n = writer_.unique("n");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", s, together));
+    writer_.open_unrolled(s, together);
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < 2; ++{0})", half));
     const ExprEmitter::Mark mark = input_emitter_.mark();
@@ -379,8 +378,7 @@ class GroupedImplicitGemmEmitter {
     const std::string channel = writer_.unique("channel");
     writer_.line(fmt::format("const int {} = {} * {} + {};", channel, found.piece, w_.slot_bytes() / bytes, in_slot));
     input_emitter_.bind(w_.group, sum_of(group0_, group_));
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", n, w_.columns()));
+    writer_.open_unrolled(n, w_.columns());
     input_emitter_.bind(w_.member, fmt::format("({} * 8 + warp_lane / 4)", n));
     if (w_.members % 8 != 0)
       found.there += fmt::format("{}{} * 8 + warp_lane / 4 < {}", found.there.empty() ? "" : " && ", n, w_.members);
@@ -396,8 +394,7 @@ class GroupedImplicitGemmEmitter {
       writer_.line(fmt::format("{} = 0;", word));
       const std::string e = writer_.unique("e");
       if (!found.there.empty()) writer_.open(fmt::format("if ({})", found.there));
-      writer_.line("#pragma unroll");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, 4 / bytes));
+      writer_.open_unrolled(e, 4 / bytes);
       if (w_.channel) input_emitter_.bind(*w_.channel, fmt::format("({} + {})", channel, e));
       writer_.line(fmt::format("{} |= (unsigned)((const unsigned {}*){})[{}] << ({} * {});", word,
                                bytes == 2 ? "short" : "char", input,
@@ -413,8 +410,7 @@ class GroupedImplicitGemmEmitter {
 
   void multiply_steps(const std::string& first, std::int64_t together) {
     const std::string s = writer_.unique("s"), lines = writer_.unique("lines");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", s, together));
+    writer_.open_unrolled(s, together);
     writer_.line(fmt::format("unsigned {}[{}][4];", lines, w_.m16_tiles));
     const std::string step = first == "0" ? s : fmt::format("({} + {})", first, s);
     const std::int64_t tile_stride = w_.m16_tile_stride * w_.pitch(), half = w_.half_tile_stride * w_.pitch();

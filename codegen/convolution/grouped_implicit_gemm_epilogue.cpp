@@ -46,10 +46,8 @@ class GroupedEpilogueEmitter {
     writer_.line(fmt::format("{0}* const {1} = ({0}*)dynamic_shared;", s_.type, staged_));
     const std::string i = writer_.unique("i"), n = writer_.unique("n"), half = writer_.unique("half");
     const std::string row = writer_.unique("row"), column = writer_.unique("column");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, w_.m16_tiles));
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", n, w_.columns()));
+    writer_.open_unrolled(i, w_.m16_tiles);
+    writer_.open_unrolled(n, w_.columns());
     writer_.line(fmt::format("const int {} = {}{} * 8 + warp_lane % 4 * 2;", column,
                              s_.group == "0" ? "" : fmt::format("{} * {} + ", s_.group, w_.members), n));
     writer_.line("#pragma unroll");

@@ -121,8 +121,7 @@ class NhwcStencilEmitter {
       std::string& tile = staged_[w.load] = writer_.unique(writer_.preferred_name(load.source) + "_tile");
       writer_.line(fmt::format("__shared__ __align__(16) {} {}[{}];", type, tile, text(points * line(w))));
       const std::string at = writer_.unique("at");
-      writer_.open(
-          fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", at, text(count), NhwcStencil::kThreads));
+      writer_.open_strided(at, text(count), NhwcStencil::kThreads);
       const ExprEmitter::Mark mark = emitter_.mark();
       const std::string channel = writer_.unique("channel");
       writer_.line(fmt::format("const int {} = {}{} % {};", channel, at, turned ? fmt::format(" / {}", kTaken) : "",
@@ -201,8 +200,7 @@ class NhwcStencilEmitter {
       const std::span<const NhwcStencilPoint> now(points.data() + i, std::min(kAtATime, points.size() - i));
       for (const NhwcStencilPoint& p : now) load_vectors(p);
       const std::string lane = writer_.unique("e");
-      writer_.line("#pragma unroll");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, w_.lanes));
+      writer_.open_unrolled(lane, w_.lanes);
       for (const NhwcStencilPoint& p : now) take_elements(p, lane);
       for (const NhwcStencilPoint& p : now) add_point(p, lane);
       elements_.clear();
@@ -312,8 +310,7 @@ class NhwcStencilEmitter {
     std::string index;
     for (const CoarsenedAxis& walk : w_.coarsened_axes) {
       const std::string i = writer_.unique("i");
-      writer_.line("#pragma unroll");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", i, walk.steps));
+      writer_.open_unrolled(i, walk.steps);
       emitter_.bind(walk.axis, fmt::format("({} + {})", first_of_.at(walk.axis), i));
       if (!walk.enough)
         writer_.line(

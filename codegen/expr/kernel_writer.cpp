@@ -175,6 +175,21 @@ bool is_local_name(std::string_view name) {
 KernelWriter::KernelWriter(const Graph& graph, bool wide_index)
     : graph_(graph), wide_(wide_index), names_(&fixed_names()) {}
 
+void KernelWriter::open_unrolled(std::string_view variable, std::string_view count) {
+  line("#pragma unroll");
+  open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", variable, count));
+}
+void KernelWriter::open_unrolled(std::string_view variable, std::int64_t count) {
+  open_unrolled(variable, std::to_string(count));
+}
+
+void KernelWriter::open_strided(std::string_view variable, std::string_view count, int threads) {
+  open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", variable, count, threads));
+}
+void KernelWriter::open_strided(std::string_view variable, std::int64_t count, int threads) {
+  open_strided(variable, std::to_string(count), threads);
+}
+
 void KernelWriter::use(const std::string& part) {
   if (!part.empty()) prelude.insert(part);
 }

@@ -31,6 +31,11 @@ class KernelWriter : public StatementBuilder {
   std::string unique(std::string_view preferred_name);
   // Declares a variable of the preferred name, and returns its name.
   std::string declared(std::string_view type, std::string_view preferred_name, const CExpr& value);
+  // Open `for (int i = 0; i < count; ++i)`, unrolled, and the block's loop over 0 .. count - 1, `threads` at a time.
+  void open_unrolled(std::string_view variable, std::string_view count);
+  void open_unrolled(std::string_view variable, std::int64_t count);
+  void open_strided(std::string_view variable, std::string_view count, int threads);
+  void open_strided(std::string_view variable, std::int64_t count, int threads);
   void use(const std::string& prelude_part_name);
   void use(DType dtype) { use(prelude_part(dtype)); }
 

@@ -331,8 +331,7 @@ class ContractionEmitter {
   }
 
   void multiply_in_lanes(const ContractionLoop& loop) {
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int kk = 0; kk < {}; ++kk)", tiles_.k()));
+    writer_.open_unrolled("kk", tiles_.k());
     for (const ContractionTerm& term : loop.terms) {
       writer_.line("#pragma unroll");
       writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", tiles_.rows / 16));

@@ -271,8 +271,7 @@ class GemmEmitter {
                                text(pool_.extent(contraction_.expert_index->axis)), all));
     else if (tiles_.split_k == 1)
       writer_.line(fmt::format("const int {} = {};", steps, all));
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int s = 0; s < {}; ++s)", ahead));
+    writer_.open_unrolled("s", ahead);
     writer_.line(fmt::format("if (s < {}) {}(s * {});", steps, fetch, stage_bytes(form_)));
     writer_.line("commit_copies();");
     writer_.close();
@@ -339,8 +338,7 @@ class GemmEmitter {
     writer_.line(fmt::format("{}{}(0, 0, {}0);", lines.has_tile ? "" : fmt::format("if ({} > 0) ", lines.steps), load,
                              two_tiles ? "0, " : ""));
     writer_.open(fmt::format("for (int step = 0; step < {}; ++step)", lines.steps));
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int slice = 0; slice < {}; ++slice)", slices));
+    writer_.open_unrolled("slice", slices);
     writer_.open(fmt::format("if (slice == {})", slices - 1));
     if (!computes) writer_.line(lines.wait + "  // the next tile is there, and nobody needs the one before this");
     writer_.line("__syncthreads();");

@@ -266,8 +266,7 @@ void GemmOperandLoader::copy_each(const GemmOperandTile& f, const GemmCopy& c, c
     bind_flat(emitter_, loop_.k, k_index, "kluvw");
     jump = " + " + emitter_.index_text().tight(in_storage(operand.k, operand, pool_.bounds()));
   }
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", block_.each, c.copies));
+  writer_.open_unrolled(block_.each, c.copies);
   const std::string k_here = operand.k_major ? c.unit : line_of(c);
   const std::string valid_bytes = fmt::format("{} + {} < {}", next, k_here, text(count(loop_.k)));
   const std::string from = fmt::format("{}[{}]{}", c.from, block_.each, jump);
@@ -390,7 +389,7 @@ void GemmOperandLoader::load_k_invariant_scales() {
 void GemmOperandLoader::scales(const GemmOperandTile& f, const std::string& k0, const std::string& slot) {
   const std::string i = writer_.unique("i");
   writer_.line("#pragma unroll 1");
-  writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", i, f.across, form_.tiles.threads()));
+  writer_.open_strided(i, f.across, form_.tiles.threads());
   const ExprEmitter::Mark mark = emitter_.mark();
   const std::string at = writer_.unique(f.left ? "row" : "column"), k_index = writer_.unique("k");
   const std::string here = across_at(f, i, 1);

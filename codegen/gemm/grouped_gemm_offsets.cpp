@@ -13,7 +13,7 @@ std::string emit_group_ends(ExprEmitter& emitter, const Contraction& contraction
   const std::string rows = emitter.index_text().tight(point_count(pool, contraction.rows));
   const std::string e = writer.unique("e");
   writer.line("#pragma unroll 1");
-  writer.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, count, threads));
+  writer.open_strided(e, count, threads);
   const ExprEmitter::Mark mark = emitter.mark();
   emitter.bind(groups.axis, e);
   writer.line(fmt::format("{}[{}] = (int)min(max((long long)({}), 0ll), (long long){});", memory, e,

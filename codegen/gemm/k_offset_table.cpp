@@ -30,7 +30,7 @@ void emit_k_offset_table(ExprEmitter& emitter, const KOffsetTable& table, const 
   const ExprPool& pool = emitter.kernel().pool;
   writer.use("depth_step");
   const std::string entry = writer.unique("k"), add = writer.unique("add"), taps = writer.unique("taps");
-  writer.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", entry, table.entries, threads));
+  writer.open_strided(entry, table.entries, threads);
   writer.line(fmt::format("int {} = 0;", add));
   writer.line(table.operand.has_position_table
                   ? fmt::format("unsigned {} = {} * {};", taps, table.operand.places, table.stride)

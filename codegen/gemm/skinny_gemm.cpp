@@ -160,8 +160,7 @@ void SkinnyGemmEmitter::multiply_by_column_tile(std::vector<SkinnyOperandStream>
   writer_.use(fmt::format("multiply_piece_{}", dtype_name()));
   accumulate_row_sums(streams, loop);
   m16_column_tile_ = writer_.unique("piece");
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", m16_column_tile_, m16_column_tiles()));
+  writer_.open_unrolled(m16_column_tile_, m16_column_tiles());
   for (SkinnyOperandStream& s : streams)
     if (!s.left) make_operands(s, loop);
   const auto column = [&](const SkinnyOperandStream& s, int i) {
@@ -222,8 +221,7 @@ void SkinnyGemmEmitter::declare_row_there() {
 }
 
 void SkinnyGemmEmitter::open_step() {
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", prefetch_steps_, form_.block.prefetch_steps));
+  writer_.open_unrolled(prefetch_steps_, form_.block.prefetch_steps);
   unit_ = writer_.unique("unit");
   step_ = fmt::format("({} + {} * {})", iteration_, prefetch_steps_, form_.block.warps);
   writer_.line(fmt::format("const {} {} = {} * 4 + part;", integer(), unit_, step_));

@@ -54,8 +54,7 @@ void SkinnyGemmEmitter::finish() {
   const int groups = form_.block.columns / width;
   const std::string item = writer_.unique("item"), line = writer_.unique("line"), place = writer_.unique("place");
   const std::string row = writer_.unique("row"), column = writer_.unique("column");
-  writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", item, 8 * row_tiles() * groups,
-                           form_.block.warps * 32));
+  writer_.open_strided(item, 8 * row_tiles() * groups, form_.block.warps * 32);
   if (width > 1)
     writer_.line(fmt::format("const int {0} = staged_row<{1}>({2}), {3} = {2} % {4} * {5};", line, form_.block.columns,
                              item, place, groups, width));

@@ -55,8 +55,7 @@ void SkinnyGemmEmitter::bind(const SkinnyOperandStream& s, const SkinnyGemmLoop&
 
 std::string SkinnyGemmEmitter::open_which(int count, bool left) {
   const std::string c = writer_.unique(left ? "m" : "c");
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", c, count));
+  writer_.open_unrolled(c, count);
   return c;
 }
 
@@ -110,12 +109,10 @@ void SkinnyGemmEmitter::load_shared_scales(const SkinnyOperandStream& s, const S
   const int of_steps = lanes_of_steps(), of_columns = lanes_of_columns(s);
   const std::string step = writer_.unique("step"), c = writer_.unique("c"), own = writer_.unique("c");
   unit_ = writer_.unique("unit");
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", step, form_.block.prefetch_steps / of_steps));
+  writer_.open_unrolled(step, form_.block.prefetch_steps / of_steps);
   writer_.line(fmt::format("const {} {} = ({} + ({} * {} + part % {}) * {}) * 4 + part;", integer(), unit_, iteration_,
                            step, of_steps, of_steps, form_.block.warps));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", c, which(s) / of_columns));
+  writer_.open_unrolled(c, which(s) / of_columns);
   writer_.line(fmt::format("const int {} = {} * {} + part / {} % {};", own, c, of_columns, of_steps, of_columns));
   const std::string place = fmt::format("[{}][{}]", step, c);
   const std::string zeros = shares_zeros(s) ? s.zeros : "";
@@ -302,8 +299,7 @@ void SkinnyGemmEmitter::compute(SkinnyOperandStream& s, const SkinnyGemmLoop& lo
   const bool whole = form_.dtype == DType::kInt8;
   writer_.line(whole ? fmt::format("Words<{}> {} = {{}};", operand_words(width), values)
                      : fmt::format("float {}[{}];", values, width));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
+  writer_.open_unrolled(e, width);
   const ExprEmitter::Mark mark = emitter_.mark();
   emitter_.bind(vector_axis(s, loop), e);
   define_dequantized(s, c, e);

@@ -69,8 +69,7 @@ void store_partial(ExprEmitter& emitter, const SplitKPartials& split_k, const st
         fmt::format("leave_share({}, (const {} (&)[{}][4]){}, warp_lane);", at, c_type(type), columns / 8, piece));
   };
   if (rows_per_m16_tile == 0) return leave(to, fmt::format("{}[0]", sum));
-  writer.line("#pragma unroll");
-  writer.open(fmt::format("for (int i = 0; i < {}; ++i)", m16_tiles));
+  writer.open_unrolled("i", m16_tiles);
   leave(fmt::format("{} + i * {}", to, emitter.index_text().tight(split_k.n8_tiles * 128)),
         rows_per_m16_tile == 1 ? fmt::format("{}[i]", sum) : fmt::format("{}[i * {}]", sum, rows_per_m16_tile));
   writer.close();

@@ -139,7 +139,7 @@ void TileLoader::open_accesses(const TileLoad& load, int width, const std::strin
     writer_.line("#pragma unroll");
   else if (load.unrolled > 0)
     writer_.line(fmt::format("#pragma unroll {}", load.unrolled));
-  writer_.open(fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, total, threads_));
+  writer_.open_strided(e, total, threads_);
   if (loads_eight_lines(load, width))
     writer_.line(fmt::format("const int {0} = {1} / {2} * 8 + {1} % 8, {3} = {1} / 8 % {4} * {5};", line, e, 8 * units,
                              place, units, width));
@@ -161,8 +161,7 @@ void TileLoader::load_columns_of_eight(const TileLoad& load) {
   const std::string e = writer_.unique("e"), line = writer_.unique("line"), first = writer_.unique("place");
   const std::string eight = writer_.unique("eight"), i = writer_.unique("i");
   if (load.unrolled == TileLoad::kToFit) writer_.line(kUnrollToFit);
-  writer_.open(
-      fmt::format("for (int {0} = threadIdx.x; {0} < {1}; {0} += {2})", e, load.lines * load.places / 8, threads_));
+  writer_.open_strided(e, load.lines * load.places / 8, threads_);
   writer_.line(fmt::format("const int {0} = {1} % {2}, {3} = {1} / {2} * 8;", line, e, load.lines, first));
   writer_.line(fmt::format("unsigned {}[4] = {{}};", eight));
   writer_.line("#pragma unroll");

@@ -197,8 +197,7 @@ class OperandTransformEmitter {
     writer_.line(packs ? fmt::format("float {}[{}];", values, p_.piece)
                        : fmt::format("Words<{}> {} = {{}};", words(), made));
     const auto open = [&](const std::string& number, int count, std::uint32_t axis) {
-      writer_.line("#pragma unroll");
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", number, count));
+      writer_.open_unrolled(number, count);
       emitter_.bind(axis, number);
     };
     if (!part.empty()) {

@@ -177,8 +177,7 @@ void TransformedTile::compute_elements(ExprEmitter& emitter, const Graph& graph,
   const bool packs = pool[value_].type == ScalarType::kFloat32;
   const std::string values = writer.unique("values");
   if (packs) writer.line(fmt::format("float {}[{}];", values, kVector));
-  writer.line("#pragma unroll");
-  writer.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane, kVector));
+  writer.open_unrolled(lane, kVector);
   emitter.bind(lane_, lane);
   const std::string value = emitter.emit(value_);
   writer.line(packs ? fmt::format("{}[{}] = {};", values, lane, value) : put_text(narrowed, made, lane, value, writer));
