@@ -205,40 +205,26 @@ class GroupedImplicitGemmFinder {
     return all;
   }
 
-  // The window axis of this result and tap, if the tap moves along the result.
-  std::optional<ImplicitGemmAxis> window_of(std::uint32_t result, std::uint32_t tap) const {
-    for (const IndexExpr& e : pool()[found_.image].indices) {
-      const auto of_result = coefficient_of(e, axis_variable(result)), of_tap = coefficient_of(e, axis_variable(tap));
-      if (!of_result || !of_tap || *of_result <= 0 || *of_tap <= 0) continue;
-      const std::int64_t common = std::gcd(*of_result, *of_tap);
-      return ImplicitGemmAxis{.result = result,
-                              .tap = tap,
-                              .stride = *of_result / common,
-                              .dilation = *of_tap / common,
-                              .taps = extent(tap)};
-    }
-    return std::nullopt;
-  }
-
   bool find_axes() {
     const std::vector<IndexExpr> indices = image_indices();
     Axes taps = loop().k;
     if (found_.channel) std::erase(taps, *found_.channel);
     for (const std::uint32_t result : found_.contraction.rows) {
-      ImplicitGemmAxis window{.result = result};
+      std::optional<StencilAxis> window;
       for (const std::uint32_t tap : taps)
-        if (const auto moved = window_of(result, tap)) {
-          if (window.tap) return false;
-          window = *moved;
+        if (const auto moved = window_of(pool(), pool()[found_.image].indices, result, tap)) {
+          if (window) return false;
+          window = moved;
         }
-      if (window.tap) std::erase(taps, *window.tap);
-      found_.axes.push_back(window);
-      for (const IndexExpr& e : indices) {
-        const auto of_result = coefficient_of(e, axis_variable(result));
-        if (!window.tap) continue;
-        const auto of_tap = coefficient_of(e, axis_variable(*window.tap));
-        if (!of_result || !of_tap || *of_result * window.dilation != *of_tap * window.stride) return false;
-      }
+      found_.axes.push_back({.result = result});
+      if (!window) continue;
+      std::erase(taps, window->tap);
+      found_.axes.back() = {.result = result,
+                            .tap = window->tap,
+                            .stride = window->stride,
+                            .dilation = window->dilation,
+                            .taps = window->taps};
+      if (!std::ranges::all_of(indices, [&](const IndexExpr& e) { return moves_along(e, *window); })) return false;
     }
     for (const std::uint32_t tap : taps) {
       // Reversed windows (a tap that moves against the result) share no positions in this scheme: each tap would have

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
-#include <numeric>
 #include <set>
 #include <utility>
 
@@ -30,19 +29,6 @@ std::vector<IndexExpr> indices_of(const ExprPool& pool, ExprId value) {
   for (const ExprId id : reachable(pool, std::span(&value, 1)))
     all.insert(all.end(), pool[id].indices.begin(), pool[id].indices.end());
   return all;
-}
-
-// The coefficients of the result and of the tap; nothing if the expression is not linear in both.
-std::optional<std::pair<std::int64_t, std::int64_t>> steps_of(const IndexExpr& e, std::uint32_t result,
-                                                              std::uint32_t tap) {
-  const auto of_result = coefficient_of(e, axis_variable(result)), of_tap = coefficient_of(e, axis_variable(tap));
-  if (!of_result || !of_tap) return std::nullopt;
-  return std::pair{*of_result, *of_tap};
-}
-
-bool strides_match(const IndexExpr& e, const StencilAxis& window) {
-  const auto steps = steps_of(e, window.result, window.tap);
-  return steps && steps->first * window.dilation == steps->second * window.stride;
 }
 
 class NchwStencilFinder {
@@ -127,17 +113,11 @@ class NchwStencilFinder {
     return found;
   }
 
-  // Some index of the load increases with both. The staged input uses indices with one of them fixed.
+  // The staged input uses indices with one of result and tap fixed.
   std::optional<StencilAxis> window_of(ExprId load, std::uint32_t result, std::uint32_t tap) const {
-    for (const IndexExpr& e : pool()[load].indices) {
-      const auto steps = steps_of(e, result, tap);
-      if (!steps || steps->first <= 0 || steps->second <= 0) continue;
-      const std::int64_t common = std::gcd(steps->first, steps->second);
-      const StencilAxis window{result, tap, steps->first / common, steps->second / common, extent(tap)};
-      const bool one_moves = window.stride == 1 || window.dilation == 1;
-      if (one_moves && window.taps <= kMostTapsOfAxis && !pool().extent(result).is(1)) return window;
-    }
-    return std::nullopt;
+    const auto window = fusec::window_of(pool(), pool()[load].indices, result, tap);
+    if (!window || (window->stride != 1 && window->dilation != 1)) return std::nullopt;
+    return window->taps <= kMostTapsOfAxis && !pool().extent(result).is(1) ? window : std::nullopt;
   }
 
   bool is_of_results(ExprId id) const {
@@ -151,7 +131,7 @@ class NchwStencilFinder {
   bool is_of_places(ExprId id) const {
     if (pool()[id].type != ScalarType::kFloat32 && pool()[id].type != ScalarType::kInt32) return false;
     return std::ranges::all_of(indices_of(pool(), id), [&](const IndexExpr& e) {
-      return strides_match(e, found_.columns) && (!found_.rows || strides_match(e, *found_.rows));
+      return moves_along(e, found_.columns) && (!found_.rows || moves_along(e, *found_.rows));
     });
   }
 

@@ -20,14 +20,6 @@
 
 namespace fusec {
 
-// A window axis: the input position is stride * result + dilation * tap.
-struct StencilAxis {
-  std::uint32_t result = 0, tap = 0;
-  std::int64_t stride = 1, dilation = 1, taps = 1;
-  // Input positions from the first result's first tap to the last result's last tap.
-  std::int64_t reach(std::int64_t results) const { return (results - 1) * stride + (taps - 1) * dilation + 1; }
-};
-
 // Tile sizes of a block and of a thread.
 struct NchwStencilTiles {
   int columns = 4, rows = 1;                            // results of a thread

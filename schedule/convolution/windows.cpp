@@ -1,6 +1,7 @@
 #include "schedule/convolution/windows.h"
 
 #include <algorithm>
+#include <numeric>
 
 #include "analysis/kernel/copy_expr.h"
 #include "ir/type.h"
@@ -27,6 +28,23 @@ bool share_axes(const ExprPool& pool, std::span<const ExprId> reductions) {
 
 std::optional<std::int64_t> reduced_elements(const ExprPool& pool, ExprId reduction) {
   return simplify(point_count(pool, pool[reduction].axes), pool.bounds()).as_constant();
+}
+
+std::optional<StencilAxis> window_of(const ExprPool& pool, std::span<const IndexExpr> indices, std::uint32_t result,
+                                     std::uint32_t tap) {
+  for (const IndexExpr& e : indices) {
+    const auto of_result = coefficient_of(e, axis_variable(result)), of_tap = coefficient_of(e, axis_variable(tap));
+    if (!of_result || !of_tap || *of_result <= 0 || *of_tap <= 0) continue;
+    const std::int64_t common = std::gcd(*of_result, *of_tap);
+    return StencilAxis{result, tap, *of_result / common, *of_tap / common, pool.extent(tap).as_constant().value_or(0)};
+  }
+  return std::nullopt;
+}
+
+bool moves_along(const IndexExpr& e, const StencilAxis& window) {
+  const auto of_result = coefficient_of(e, axis_variable(window.result));
+  const auto of_tap = coefficient_of(e, axis_variable(window.tap));
+  return of_result && of_tap && *of_result * window.dilation == *of_tap * window.stride;
 }
 
 std::optional<std::uint32_t> contiguous_axis(const Kernel& kernel) {

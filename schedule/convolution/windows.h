@@ -18,6 +18,20 @@ bool share_axes(const ExprPool& pool, std::span<const ExprId> reductions);
 // The number of elements that a reduction reduces; nothing if that depends on symbols.
 std::optional<std::int64_t> reduced_elements(const ExprPool& pool, ExprId reduction);
 
+// A window axis: the input position is stride * result + dilation * tap.
+struct StencilAxis {
+  std::uint32_t result = 0, tap = 0;
+  std::int64_t stride = 1, dilation = 1, taps = 1;
+  // Input positions from the first result's first tap to the last result's last tap.
+  std::int64_t reach(std::int64_t results) const { return (results - 1) * stride + (taps - 1) * dilation + 1; }
+};
+
+// The window along which a tap moves a result: some index increases with both.
+std::optional<StencilAxis> window_of(const ExprPool& pool, std::span<const IndexExpr> indices, std::uint32_t result,
+                                     std::uint32_t tap);
+// True if the index is linear in result and tap, in the window's proportion.
+bool moves_along(const IndexExpr& e, const StencilAxis& window);
+
 // The axis along which neighbours are contiguous in all outputs, if there is one.
 std::optional<std::uint32_t> contiguous_axis(const Kernel& kernel);
 

@@ -25,10 +25,6 @@ constexpr int kStages = 3;
 constexpr int kKBits = 512;                       // per line of a tile
 constexpr double kMaxAccumulatorsPerThread = 96;  // of several terms, in registers; copies need the others
 
-double positive_points_at_hint(const ExprPool& pool, const Axes& axes) {
-  return std::max(1.0, static_cast<double>(value_at_hint(simplified_point_count(pool, axes), pool.bounds().symbols)));
-}
-
 // Groups the guards by the axes of K that they depend on; guards that share an axis are in one group. Returns nullopt
 // if a word has too few bits.
 std::optional<std::vector<ConvolutionTaps>> taps_of(const ExprPool& pool, const std::vector<ExprId>& guards,
@@ -250,11 +246,7 @@ double predicted_cycles(const ConvolutionForm& form, double rows, double columns
   const double gather =
       (gathered(form.left, t.rows) + gathered(form.right, t.columns)) * 16 * kGatherInstructions / 128;
   const double registers = 80 + accumulators * (1 + kept) / t.threads();
-  const double resident =
-      std::max(1.0, std::min({std::floor(target.registers_per_multiprocessor / (registers * t.threads())),
-                              std::floor(static_cast<double>(target.shared_bytes_per_block) /
-                                         static_cast<double>(form.shared_bytes())),
-                              std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
+  const double resident = resident_blocks(t, registers, form.shared_bytes(), target);
   const double of_one = std::ceil(blocks / target.multiprocessors), at_a_time = std::min(resident, of_one);
   // Warps without results take issue slots from the others.
   const double full = rows * columns * batch / (tiles * accumulators);
@@ -349,10 +341,8 @@ std::vector<GemmTiles> tiles_for(const ConvolutionForm& form) {
 
 // True if the block's threads and shared memory suffice.
 bool fits(const ConvolutionForm& form, double rows, double columns, const Target& target) {
-  // Other GEMMs may share the launch (schedule/lowering/horizontal_fusion).
-  const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
   return splits_k(form, form.left, form.tiles.rows) && splits_k(form, form.right, form.tiles.columns) &&
-         form.shared_bytes() <= most_shared && !gathers_often(form, rows, columns);
+         form.shared_bytes() <= most_tile_bytes(target) && !gathers_often(form, rows, columns);
 }
 
 // The candidate tiles that all terms can use: terms with single byte elements have the fewest.
@@ -369,9 +359,8 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
   auto found = operands_in_order(graph, pool, contraction, term, axes, tf32, target);
   if (!found) return std::nullopt;
   ConvolutionForm& form = *found;
-  const double rows = positive_points_at_hint(pool, contraction.rows),
-               columns = positive_points_at_hint(pool, contraction.columns);
-  const double batch = positive_points_at_hint(pool, contraction.batch);
+  const double rows = points_at_hint(pool, contraction.rows), columns = points_at_hint(pool, contraction.columns);
+  const double batch = points_at_hint(pool, contraction.batch);
   if (!form.tensor_cores() && columns < kFewColumns) return std::nullopt;
   std::vector<std::pair<double, GemmTiles>> ranked;
   const bool few_tiles_and_large_k = has_few_tiles_and_large_k(pool, contraction, target);
@@ -385,8 +374,7 @@ std::optional<ConvolutionForm> find_in_order(const Graph& graph, const ExprPool&
     }
   }
   if (ranked.empty()) return std::nullopt;
-  std::ranges::stable_sort(ranked, {}, [](const auto& r) { return r.first; });
-  for (const auto& [cycles, tiles] : ranked) form.ranking.push_back(tiles);
+  form.ranking = rank(ranked);
   form.tiles = form.ranking.front();
   form.cycles = ranked.front().first;
   return found;
@@ -480,10 +468,8 @@ std::optional<JoinedConvolutions> find_joined_convolutions(const Graph& graph, c
       joined.forms.push_back(std::move(*form));
     }
   const ExprPool& pool = kernel.pool;
-  const double rows = positive_points_at_hint(pool, contraction.rows),
-               columns = positive_points_at_hint(pool, contraction.columns);
-  const double batch = positive_points_at_hint(pool, contraction.batch),
-               others = static_cast<double>(joined.forms.size() - 1);
+  const double rows = points_at_hint(pool, contraction.rows), columns = points_at_hint(pool, contraction.columns);
+  const double batch = points_at_hint(pool, contraction.batch), others = static_cast<double>(joined.forms.size() - 1);
   std::vector<std::pair<double, GemmTiles>> ranked;
   for (GemmTiles tiles : tiles_of_all(joined.forms)) {
     tiles.stages = kStages;
@@ -498,8 +484,7 @@ std::optional<JoinedConvolutions> find_joined_convolutions(const Graph& graph, c
     ranked.emplace_back(cycles, tiles);
   }
   if (ranked.empty()) return std::nullopt;
-  std::ranges::stable_sort(ranked, {}, [](const auto& r) { return r.first; });
-  for (const auto& [cycles, tiles] : ranked) joined.ranking.push_back(tiles);
+  joined.ranking = rank(ranked);
   joined.take(joined.ranking.front());
   joined.cycles = ranked.front().first;
   return joined;

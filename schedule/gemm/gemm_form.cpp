@@ -53,11 +53,7 @@ double predicted_cycles(const GemmForm& form, const GemmSizes& sizes, const Targ
   const double accumulators = static_cast<double>(t.rows) * t.columns * sizes.terms;
   const double warps = t.threads() / 32.0;
   const double registers = 64 + accumulators / t.threads();
-  const double resident = std::max(
-      1.0,
-      std::min({std::floor(target.registers_per_multiprocessor / (registers * t.threads())),
-                std::floor(static_cast<double>(target.shared_bytes_per_block) / static_cast<double>(tile_bytes(form))),
-                std::floor(target.max_threads_per_multiprocessor / static_cast<double>(t.threads()))}));
+  const double resident = resident_blocks(t, registers, tile_bytes(form), target);
   const double of_one = std::ceil(tiles / target.multiprocessors);  // tiles of the busiest multiprocessor
   const double at_a_time = std::min(resident, of_one);
   const double from_cache = cache_cycles(t, static_cast<double>(stage_bytes(form)), at_a_time);
@@ -78,18 +74,6 @@ std::vector<DType> multiplied_dtypes(const ExprPool& pool, const Contraction& co
   if (contraction.tensor_dtype) dtypes = {*contraction.tensor_dtype};
   if (target.compute_capability >= 89) dtypes.insert(dtypes.begin(), DType::kFloat8E4M3FN);
   return dtypes;
-}
-
-// True if the sums of int8 products fit int32.
-bool fits_int32_accumulator(const ExprPool& pool, const GemmForm& form, const Contraction& contraction) {
-  constexpr std::int64_t kMost = (std::int64_t{1} << 31) / (128 * 128) - 1;
-  for (std::size_t i = 0; i < form.loops.size(); ++i) {
-    IndexExpr count = 1;
-    for (const std::uint32_t a : contraction.loops[i].k) count *= pool.extent(a);
-    const std::int64_t k = range_of(count, pool.bounds()).max;
-    if ((form.loops[i].block == 0 ? k : form.loops[i].block) > kMost) return false;
-  }
-  return true;
 }
 
 // Zero points are subtracted from integer accumulators only, and from one operand per term.
@@ -120,6 +104,32 @@ double points_at_hint(const ExprPool& pool, const Axes& axes) {
   for (const std::uint32_t a : axes)
     count *= std::max(1.0, static_cast<double>(value_at_hint(pool.extent(a), pool.bounds().symbols)));
   return count;
+}
+
+bool fits_int32_accumulator(const ExprPool& pool, const Axes& k, std::int64_t block) {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) / (128 * 128) - 1;
+  IndexExpr count = 1;
+  for (const std::uint32_t a : k) count *= pool.extent(a);
+  return (block == 0 ? range_of(count, pool.bounds()).max : block) <= kMost;
+}
+
+double resident_blocks(const GemmTiles& tiles, double registers, std::int64_t shared, const Target& target) {
+  const double threads = tiles.threads();
+  return std::max(
+      1.0, std::min({std::floor(target.registers_per_multiprocessor / (registers * threads)),
+                     std::floor(static_cast<double>(target.shared_bytes_per_block) / static_cast<double>(shared)),
+                     std::floor(target.max_threads_per_multiprocessor / threads)}));
+}
+
+std::int64_t most_tile_bytes(const Target& target) {
+  return target.shared_bytes_per_block - (40 << 10);
+}
+
+std::vector<GemmTiles> rank(std::vector<std::pair<double, GemmTiles>>& candidates) {
+  std::ranges::stable_sort(candidates, {}, [](const auto& candidate) { return candidate.first; });
+  std::vector<GemmTiles> ranking;
+  for (const auto& [cycles, tiles] : candidates) ranking.push_back(tiles);
+  return ranking;
 }
 
 std::int64_t stage_bytes(const GemmForm& form) {
@@ -253,8 +263,7 @@ std::optional<std::pair<double, GemmTiles>> best_split_k(GemmForm form, const Ge
 
 // Ranks the tiles for the form's operands; false if there are none. `share`: tries split-K if there are few tiles.
 bool rank_tiles(GemmForm& form, const GemmSizes& sizes, const Target& target, bool whole_rows, bool share) {
-  // Other GEMMs may share the launch and use up to 40 KiB (schedule/lowering/horizontal_fusion).
-  const std::int64_t most_shared = target.shared_bytes_per_block - (40 << 10);
+  const std::int64_t most_shared = most_tile_bytes(target);
   // The partial sums of a block of K need their own registers.
   const bool in_blocks = std::ranges::any_of(form.loops, [](const GemmLoop& loop) { return loop.block != 0; });
   const double accumulators = sizes.terms * (in_blocks ? 2 : 1);
@@ -283,8 +292,7 @@ bool rank_tiles(GemmForm& form, const GemmSizes& sizes, const Target& target, bo
   std::ranges::stable_sort(shared, {}, by_cycles);
   shared.resize(std::min(shared.size(), kMaxSplitKCandidates));
   ranked.insert(ranked.end(), shared.begin(), shared.end());
-  std::ranges::stable_sort(ranked, {}, by_cycles);
-  for (const auto& [cycles, tiles] : ranked) form.ranking.push_back(tiles);
+  form.ranking = rank(ranked);
   form.tiles = form.ranking.front();
   form.cycles = ranked.front().first;
   return true;
@@ -330,8 +338,10 @@ std::optional<GemmForm> find_gemm(const Graph& graph, const ExprPool& pool, cons
   if (groups) sizes.groups = points_at_hint(pool, {contraction.expert_index->axis});
   form.float_accumulators = pool[contraction.loops[0].terms[0].reduction].type == ScalarType::kFloat32;
   if (!takes_offsets(form, contraction)) return std::nullopt;
-  if (multiplied == DType::kInt8 && form.float_accumulators && !fits_int32_accumulator(pool, form, contraction))
-    return std::nullopt;
+  for (std::size_t i = 0; i < form.loops.size(); ++i)
+    if (multiplied == DType::kInt8 && form.float_accumulators &&
+        !fits_int32_accumulator(pool, contraction.loops[i].k, form.loops[i].block))
+      return std::nullopt;
   // tf32 operands go to the tensor cores as whole words. Transformed operands use fused multiply-adds instead.
   if (tf32 && !std::ranges::all_of(form.loops, [](const GemmLoop& l) { return l.plain(); })) return std::nullopt;
   // Without tensor cores the layouts of all operands determine which rows and columns a lane has.

@@ -115,6 +115,15 @@ double points_at_hint(const ExprPool& pool, const std::vector<std::uint32_t>& ax
 // with `at_a_time` blocks per multiprocessor; limited by bandwidth, or by the tiles in flight per latency.
 inline constexpr double kCacheBytes = 40, kCacheLatency = 466;
 double cache_cycles(const GemmTiles& tiles, double stage_bytes, double at_a_time);
+// True if the sums of int8 products fit int32, for K of these axes or `block` of K, if that is not 0.
+bool fits_int32_accumulator(const ExprPool& pool, const std::vector<std::uint32_t>& k, std::int64_t block = 0);
+// Blocks that a multiprocessor holds at a time, as far as registers (of a thread), shared memory and threads allow.
+double resident_blocks(const GemmTiles& tiles, double registers, std::int64_t shared, const Target& target);
+// Shared memory for a block's tiles: other GEMMs may share the launch and use up to 40 KiB
+// (schedule/lowering/horizontal_fusion).
+std::int64_t most_tile_bytes(const Target& target);
+// Candidates with their predicted cycles are sorted; returns their tiles.
+std::vector<GemmTiles> rank(std::vector<std::pair<double, GemmTiles>>& candidates);
 // A description such as "128x256 by warps of 64x64, 32 deep in 4 stages", ", 8 shares of the depth", ", the last 5 of
 // 108 blocks".
 std::string name_of(const GemmTiles& tiles);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "analysis/kernel/copy_expr.h"
-#include "schedule/gemm/gemm_operand.h"
+#include "schedule/gemm/gemm_form.h"
 #include "schedule/gemm/operand_scales.h"
 
 namespace fusec {
@@ -85,14 +85,6 @@ std::optional<ScaledOperand> scaled_operand(const ExprPool& pool, ExprId operand
   return found;
 }
 
-// True if the sum of this many int8 products fits int32.
-bool fits_int32_accumulators(const ExprPool& pool, const std::vector<std::uint32_t>& k) {
-  constexpr std::int64_t kMost = (std::int64_t{1} << 31) / (128 * 128) - 1;
-  IndexExpr count = 1;
-  for (const std::uint32_t a : k) count *= pool.extent(a);
-  return range_of(count, pool.bounds()).max <= kMost;
-}
-
 std::optional<ScaledSum> scaled_sum(const ExprPool& pool, const ExprNode& n,
                                     const std::vector<std::vector<std::uint32_t>>& depends) {
   if (n.op != ExprOp::kReduce || n.reduction != Reduction::kSum || n.type != ScalarType::kFloat32) return std::nullopt;
@@ -102,7 +94,7 @@ std::optional<ScaledSum> scaled_sum(const ExprPool& pool, const ExprNode& n,
        right = scaled_operand(pool, body.args[1], n.axes, depends);
   if (!left || !right) return std::nullopt;
   const bool whole = pool[left->load].dtype == DType::kInt8;
-  if (whole != (pool[right->load].dtype == DType::kInt8) || (whole && !fits_int32_accumulators(pool, n.axes)))
+  if (whole != (pool[right->load].dtype == DType::kInt8) || (whole && !fits_int32_accumulator(pool, n.axes)))
     return std::nullopt;
   const auto plain = [](const ScaledOperand& f) {
     return f.scales.empty() && f.guarded_scales.empty() && !f.converted;

@@ -13,15 +13,25 @@ std::int64_t box_bytes(const WarpgroupGemmForm& form) {
   return bytes;
 }
 
-std::int64_t box_bytes(std::span<const WarpgroupGemmForm> forms) {
+namespace {
+
+template <class Is>
+bool any_operand(const WarpgroupLoop& loop, const Is& is) {
+  return std::ranges::any_of(loop.left, is) || std::ranges::any_of(loop.right, is);
+}
+
+// The most bytes of several forms.
+template <class Bytes>
+std::int64_t most_of(std::span<const WarpgroupGemmForm> forms, const Bytes& bytes) {
   std::int64_t most = 0;
-  for (const WarpgroupGemmForm& form : forms) most = std::max(most, box_bytes(form));
+  for (const WarpgroupGemmForm& form : forms) most = std::max(most, bytes(form));
   return most;
 }
 
+}  // namespace
+
 bool WarpgroupLoop::scaled() const {
-  const auto is = [](const WarpgroupOperand& o) { return !o.scales.empty(); };
-  return std::ranges::any_of(left, is) || std::ranges::any_of(right, is);
+  return any_operand(*this, [](const WarpgroupOperand& o) { return !o.scales.empty(); });
 }
 
 bool WarpgroupLoop::has_gathered_columns() const {
@@ -29,13 +39,11 @@ bool WarpgroupLoop::has_gathered_columns() const {
 }
 
 bool WarpgroupLoop::has_gathered_rows() const {
-  return has_gathered_columns() ||
-         std::ranges::any_of(left, [](const WarpgroupOperand& o) { return o.gathered.has_value(); });
+  return any_operand(*this, [](const WarpgroupOperand& o) { return o.gathered.has_value(); });
 }
 
 bool WarpgroupLoop::computes() const {
-  const auto is = [](const WarpgroupOperand& o) { return o.transformed.has_value(); };
-  return std::ranges::any_of(left, is) || std::ranges::any_of(right, is);
+  return any_operand(*this, [](const WarpgroupOperand& o) { return o.transformed.has_value(); });
 }
 
 const WarpgroupOperand* WarpgroupLoop::image() const {
@@ -46,8 +54,7 @@ const WarpgroupOperand* WarpgroupLoop::image() const {
 }
 
 bool WarpgroupLoop::has_image_boxes() const {
-  const auto in_image_boxes = [](const WarpgroupOperand& o) { return o.boxes.has_value(); };
-  return std::ranges::any_of(left, in_image_boxes) || std::ranges::any_of(right, in_image_boxes);
+  return any_operand(*this, [](const WarpgroupOperand& o) { return o.boxes.has_value(); });
 }
 
 bool WarpgroupGemmForm::scales_in_stages() const {
@@ -95,21 +102,19 @@ std::int64_t staged_bytes(const WarpgroupGemmForm& form) {
 }
 
 std::int64_t stage_bytes(std::span<const WarpgroupGemmForm> forms) {
-  std::int64_t most = 0;
-  for (const WarpgroupGemmForm& form : forms) most = std::max(most, stage_bytes(form));
-  return most;
+  return most_of(forms, [](const WarpgroupGemmForm& form) { return stage_bytes(form); });
 }
 
 std::int64_t copied_bytes(std::span<const WarpgroupGemmForm> forms) {
-  std::int64_t most = 0;
-  for (const WarpgroupGemmForm& form : forms) most = std::max(most, copied_bytes(form));
-  return most;
+  return most_of(forms, [](const WarpgroupGemmForm& form) { return copied_bytes(form); });
 }
 
 std::int64_t staged_bytes(std::span<const WarpgroupGemmForm> forms) {
-  std::int64_t most = 0;
-  for (const WarpgroupGemmForm& form : forms) most = std::max(most, staged_bytes(form));
-  return most;
+  return most_of(forms, [](const WarpgroupGemmForm& form) { return staged_bytes(form); });
+}
+
+std::int64_t box_bytes(std::span<const WarpgroupGemmForm> forms) {
+  return most_of(forms, [](const WarpgroupGemmForm& form) { return box_bytes(form); });
 }
 
 std::int64_t group_bytes(const WarpgroupGemmForm& form) {
