@@ -8,7 +8,7 @@
 //   8 and 16 bits        elements are loaded into registers one step ahead and stored to the tile 16 bytes at a time
 //   float32              one asynchronous copy per element
 //
-// Several accumulators over one space are computed one after the other (convolution_mainloop) and kept in registers.
+// Several accumulators over one space are computed one after the other and kept in registers.
 #pragma once
 
 #include <span>
