@@ -28,6 +28,10 @@ IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load) {
   return simplify(flat_index(graph.tensor(n.source).shape, n.indices), pool.bounds());
 }
 
+IndexExpr position_of(const ExprPool& pool, const KernelOutput& output) {
+  return simplify(flat_index(output.type.shape, output.index), pool.bounds());
+}
+
 std::vector<ExprId> values_in(const IndexExpr& place) {
   std::vector<ExprId> values;
   for (const Variable v : variables_of(place))

@@ -9,8 +9,9 @@
 
 namespace fusec {
 
-// Returns the offset, in elements, of a load within its tensor.
+// Returns the offset, in elements, of a load within its tensor, or of an output's element within the output.
 IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load);
+IndexExpr position_of(const ExprPool& pool, const KernelOutput& output);
 
 // Return the loaded values that an index, or the indices of a load, depend on.
 std::vector<ExprId> values_in(const IndexExpr& place);

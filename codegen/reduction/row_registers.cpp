@@ -23,12 +23,6 @@ constexpr int kMostOfAccess = 4;          // words of shared memory per access
 constexpr int kMostElements = 64;         // of an unrolled loop, which emits each of them
 constexpr int kMostOfMemory = 4096;       // of a loop that keeps them in shared memory and is not unrolled
 
-std::vector<IndexExpr> extents_of(const ExprPool& pool, const RowLoop& loop) {
-  std::vector<IndexExpr> extents;
-  for (const std::uint32_t a : loop.axes) extents.push_back(pool.extent(a));
-  return extents;
-}
-
 // The points of a loop that threads visit: vectors, or elements.
 IndexExpr points_of(const ExprPool& pool, const RowLoop& loop) {
   std::vector<std::uint32_t> axes = loop.axes;
@@ -64,133 +58,86 @@ class ValuePlanner {
 
   // Nothing if they need more than `most_words` registers.
   std::optional<RowRegisters> run(int most_words) {
-    const Values values = values_without({});
-    return values.words <= most_words ? std::optional(registers_for(values)) : std::nullopt;
+    const RowValueSpans values = spans_of_values(values_, loops_, iterations_);
+    return words_between(values) <= most_words ? std::optional(registers_for(values)) : std::nullopt;
   }
 
   // Registers for all values that later loops need.
-  int words() { return values_without({}).words; }
+  int words() { return words_between(spans_of_values(values_, loops_, iterations_)); }
 
   // Drops the values that are cheapest to recompute until the rest fits.
   std::optional<RowRegisters> plan_prefix(int most_words) {
     std::set<std::uint32_t> left_out;
     while (true) {
-      const Values values = values_without(left_out);
-      if (values.kept.empty()) return std::nullopt;
-      if (values.words <= most_words) return registers_for(values);
-      left_out.insert(
-          *std::ranges::min_element(values.kept, {}, [&](std::uint32_t c) { return code_recomputed(values, c); }));
+      const RowValueSpans values = spans_of_values(values_, loops_, iterations_, left_out);
+      std::vector<std::uint32_t> kept;
+      for (const auto& [number, span] : values.spans)
+        if (span.is_kept()) kept.push_back(number);
+      if (kept.empty()) return std::nullopt;
+      if (words_between(values) <= most_words) return registers_for(values);
+      left_out.insert(*std::ranges::min_element(kept, {}, [&](std::uint32_t c) { return code_recomputed(values, c); }));
     }
   }
 
  private:
-  struct Span {
-    std::size_t first, last;  // loops
-  };
-  struct Values {
-    std::vector<std::map<ExprId, std::uint32_t>> computed;  // by loop: value numbers
-    std::map<std::uint32_t, Span> spans;                    // by value number
-    std::set<std::uint32_t> kept;
-    int words = 0;
-  };
+  using Span = RowValueSpans::Span;
 
-  Values values_without(const std::set<std::uint32_t>& left_out) {
-    Values values{.computed = std::vector<std::map<ExprId, std::uint32_t>>(loops_.size()), .spans = {}, .kept = {}};
-    for (std::size_t l = 0; l < loops_.size(); ++l) {
-      if (iterations_[l] == 0) continue;
-      const std::map<ExprId, std::uint32_t> classes = classes_in(l);
-      const auto known = [&](ExprId id) {
-        const auto at = values.spans.find(classes.at(id));
-        return at != values.spans.end() && at->second.first < l && may_be_kept(id, l) && !left_out.contains(at->first);
-      };
-      for (const ExprId id : outside_reductions(form_, loops_[l].roots, known)) {
-        const std::uint32_t c = classes.at(id);
-        values.computed[l][id] = c;
-        if (known(id)) {
-          values.kept.insert(c);
-          values.spans[c].last = l;
-        } else {
-          values.spans.try_emplace(c, Span{l, l});
-        }
-      }
-    }
-    values.words = words_between(values.computed, values.spans, values.kept);
-    return values;
+  // One of the expressions with this value, in the first loop that computes it.
+  static ExprId first_of(const RowValueSpans& values, std::uint32_t number) {
+    const auto& first = values.computed[values.spans.at(number).first];
+    return std::ranges::find_if(first, [&](const auto& e) { return e.second == number; })->first;
   }
 
   // Instructions to recompute an element's value from other kept values.
-  int code_recomputed(const Values& values, std::uint32_t c) const {
-    const auto& first = values.computed[values.spans.at(c).first];
-    const auto it = std::ranges::find_if(first, [&](const auto& e) { return e.second == c; });
+  int code_recomputed(const RowValueSpans& values, std::uint32_t number) const {
+    const auto& first = values.computed[values.spans.at(number).first];
+    const ExprId here = first_of(values, number);
     const auto known = [&](ExprId id) {
       const auto at = first.find(id);
-      return id != it->first && at != first.end() && values.kept.contains(at->second);
+      return id != here && at != first.end() && values.spans.at(at->second).is_kept();
     };
-    return code_of_element(form_, {it->first}, known);
-  }
-
-  int kind_of(std::size_t l) const {
-    for (std::size_t other = 0; other < l; ++other)
-      if (loops_[other].width == loops_[l].width && extents_of(pool_, loops_[other]) == extents_of(pool_, loops_[l]))
-        return static_cast<int>(other);
-    return static_cast<int>(l);
-  }
-
-  bool runs_along(ExprId id, std::size_t l) const { return values_.runs_along(id, loops_[l].axes); }
-
-  bool may_be_kept(ExprId id, std::size_t l) const {
-    const ExprNode& n = pool_[id];
-    return !is_position(pool_, id) && n.type != ScalarType::kBool && runs_along(id, l);
-  }
-
-  // The value numbers of the nodes below a loop's roots.
-  std::map<ExprId, std::uint32_t> classes_in(std::size_t l) {
-    return values_.in_loop(loops_[l].roots, loops_[l].axes, loops_[static_cast<std::size_t>(kind_of(l))].axes);
-  }
-
-  static int words_of(ScalarType type) {
-    return type == ScalarType::kFloat64 || type == ScalarType::kInt64 || type == ScalarType::kUInt64 ? 2 : 1;
+    return code_of_element(form_, {here}, known);
   }
 
   // The maximum number of words kept from one loop to the next.
-  int words_between(const std::vector<std::map<ExprId, std::uint32_t>>& computed,
-                    const std::map<std::uint32_t, Span>& spans, const std::set<std::uint32_t>& kept) const {
+  int words_between(const RowValueSpans& values) const {
     std::vector<int> words(loops_.size(), 0);
-    for (const std::uint32_t c : kept) {
-      const Span& span = spans.at(c);
-      const auto at = std::ranges::find_if(computed[span.first], [&](const auto& e) { return e.second == c; });
+    for (const auto& [number, span] : values.spans)
       for (std::size_t l = span.first; l < span.last; ++l)
-        words[l] += iterations_[span.first] * loops_[span.first].width * words_of(pool_[at->first].type);
-    }
+        words[l] += iterations_[span.first] * loops_[span.first].width * words_of(pool_[first_of(values, number)].type);
     return words.empty() ? 0 : *std::ranges::max_element(words);
   }
 
-  RowRegisters registers_for(const Values& values) const {
-    const auto& [computed, spans, kept, words] = values;
+  static int words_of(ScalarType type) { return is_wide(type) ? 2 : 1; }
+
+  RowRegisters registers_for(const RowValueSpans& values) const {
     RowRegisters plan;
-    plan.words = words;
-    std::map<std::uint32_t, std::size_t> slot_of_class;
+    plan.words = words_between(values);
+    std::map<std::uint32_t, std::size_t> slot_of_number;
     std::map<std::uint32_t, int> times;  // number of loads
     for (std::size_t l = 0; l < loops_.size(); ++l) {
       const auto known = [&](ExprId id) {
         const auto at = values.computed[l].find(id);
-        return at != values.computed[l].end() && values.kept.contains(at->second) &&
-               values.spans.at(at->second).first < l;
+        if (at == values.computed[l].end()) return false;
+        const Span& span = values.spans.at(at->second);
+        return span.is_kept() && span.first < l;
       };
       plan.code += iterations_[l] * (loops_[l].width * code_of_element(form_, loops_[l].roots, known) +
                                      code_of_position(pool_, loops_[l]));
-      for (const auto& [id, c] : computed[l]) {
-        if (pool_[id].op == ExprOp::kLoad && runs_along(id, l) && !known(id) && ++times[c] == 2) ++plan.reloads;
-        if (!kept.contains(c)) continue;
-        const auto [at, fresh] = slot_of_class.try_emplace(c, plan.slots.size());
+      for (const auto& [id, number] : values.computed[l]) {
+        const bool loads = pool_[id].op == ExprOp::kLoad && values_.runs_along(id, loops_[l].axes);
+        if (loads && !known(id) && ++times[number] == 2) ++plan.reloads;
+        const Span& span = values.spans.at(number);
+        if (!span.is_kept()) continue;
+        const auto [at, fresh] = slot_of_number.try_emplace(number, plan.slots.size());
         if (fresh)
           plan.slots.push_back({.expr = id,
                                 .width = loops_[l].width,
                                 .iterations = iterations_[l],
                                 .words = false,
                                 .words_of_element = words_of(pool_[id].type),
-                                .first = spans.at(c).first,
-                                .last = spans.at(c).last});
+                                .first = span.first,
+                                .last = span.last});
         plan.slot_of[id] = at->second;
         plan.iterations_of[loops_[l].axes] = iterations_[l];
       }
@@ -262,10 +209,7 @@ class LoadPlanner {
     for (const RowLoop& loop : loops) {
       const int iterations = iterations_of_loop(loop);
       if (iterations == 0) continue;
-      const RowLoop& kind = *std::ranges::find_if(loops, [&](const RowLoop& other) {
-        return other.width == loop.width && extents_of(pool_, other) == extents_of(pool_, loop);
-      });
-      const std::map<ExprId, std::uint32_t> numbers = values_.in_loop(loop.roots, loop.axes, kind.axes);
+      const std::map<ExprId, std::uint32_t> numbers = values_.in_loop(loop, loops);
       std::set<std::uint32_t> here;
       for (const ExprId id : outside_reductions(form_, loop.roots)) {
         if (!may_be_kept(id, loop)) continue;

@@ -22,15 +22,6 @@
 
 namespace fusec {
 
-// A loop over a row: its axes (the lane axis last if `width` > 1) and the expressions computed in it.
-struct RowLoop {
-  std::vector<std::uint32_t> axes;
-  int width = 1;
-  std::vector<ExprId> roots;
-  std::optional<IndexExpr> vectors = std::nullopt;  // upper bound per row, if the axes number the vectors of all rows
-  bool joins = false;  // loads concatenated operands as one vector (codegen/access/concat_loads)
-};
-
 struct RowRegisters {
   struct Slot {
     ExprId expr;  // one of the expressions with this value

@@ -223,7 +223,7 @@ bool are_a_reduction(const Kernel& kernel, std::uint32_t columns, const Graph& g
     if (n.op == ExprOp::kLoad && has_remainder(position_of(graph, pool, id))) return false;
   }
   return std::ranges::none_of(kernel.outputs, [&](const KernelOutput& o) {
-    return has_remainder(simplify(flat_index(o.type.shape, o.index), pool.bounds()));
+    return has_remainder(position_of(pool, o));
   });
 }
 
@@ -269,12 +269,8 @@ int code_of_element(const RowForm& form, const std::vector<ExprId>& roots, const
 
 int code_of_element(const RowForm& form) {
   int most = 0;
-  for (const ReductionLoop& loop : reduction_loops(form))
-    most = std::max(most, code_of_element(form, loop.bodies(form.kernel.pool)));
-  std::vector<ExprId> of_columns;
-  for (const KernelOutput& output : form.kernel.outputs)
-    if (!is_of_rows(form, output)) of_columns.push_back(output.expr);
-  return std::max(most, code_of_element(form, of_columns));
+  for (const RowLoop& loop : loops_over_row(form)) most = std::max(most, code_of_element(form, loop.roots));
+  return most;
 }
 
 int unroll_factor(int code_of_iteration, int code_of_all) {
@@ -289,6 +285,19 @@ bool is_of_rows(const RowForm& form, const KernelOutput& output) {
   const auto with_extent =
       std::ranges::count_if(form.columns, [&](std::uint32_t a) { return !form.kernel.pool.extent(a).is(1); });
   return static_cast<std::ptrdiff_t>(columns_without(form, output).size()) == with_extent;
+}
+
+RowOutputs outputs_of(const RowForm& form, bool row) {
+  RowOutputs outputs;
+  for (const KernelOutput& output : form.kernel.outputs)
+    if (is_of_rows(form, output) == row) outputs.push_back(&output);
+  return outputs;
+}
+
+std::vector<ExprId> roots_of(const RowOutputs& outputs) {
+  std::vector<ExprId> roots;
+  for (const KernelOutput* output : outputs) roots.push_back(output->expr);
+  return roots;
 }
 
 std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
@@ -403,6 +412,15 @@ std::vector<ReductionLoop> reduction_loops(const RowForm& form) {
   std::vector<ReductionLoop> loops;
   for (auto& [key, reductions] : together)
     loops.push_back({.stage = key.first, .axes = key.second, .reductions = std::move(reductions)});
+  return loops;
+}
+
+std::vector<RowLoop> loops_over_row(const RowForm& form) {
+  std::vector<RowLoop> loops;
+  for (const ReductionLoop& loop : reduction_loops(form))
+    loops.push_back({.axes = loop.axes, .roots = loop.bodies(form.kernel.pool)});
+  if (const RowOutputs of_columns = outputs_of(form, false); !of_columns.empty())
+    loops.push_back({.axes = form.columns, .roots = roots_of(of_columns)});
   return loops;
 }
 

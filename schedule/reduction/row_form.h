@@ -60,6 +60,11 @@ int unroll_factor(int code_of_iteration, int code_of_all = 0);
 // True if the output has one element per row, not one per column.
 bool is_of_rows(const RowForm& form, const KernelOutput& output);
 
+// The outputs with one element per row (`row`), or those with one per column.
+using RowOutputs = std::vector<const KernelOutput*>;
+RowOutputs outputs_of(const RowForm& form, bool row);
+std::vector<ExprId> roots_of(const RowOutputs& outputs);
+
 // Elements per vector for elements of `bits` bits: 16 bytes, but at most eight elements.
 constexpr int elements_of_vector(int bits) {
   return std::clamp(128 / bits, 1, 8);
@@ -101,5 +106,16 @@ struct ReductionLoop {
 };
 // In execution order.
 std::vector<ReductionLoop> reduction_loops(const RowForm& form);
+
+// A loop over a row: its axes (the lane axis last if `width` > 1) and the expressions computed in it.
+struct RowLoop {
+  std::vector<std::uint32_t> axes;
+  int width = 1;
+  std::vector<ExprId> roots;
+  std::optional<IndexExpr> vectors = std::nullopt;  // upper bound per row, if the axes number the vectors of all rows
+  bool joins = false;  // loads concatenated operands as one vector (codegen/access/concat_loads)
+};
+// The loops of all reductions and of the columns, in execution order.
+std::vector<RowLoop> loops_over_row(const RowForm& form);
 
 }  // namespace fusec

@@ -15,11 +15,16 @@ bool RowValues::runs_along(ExprId id, const std::vector<std::uint32_t>& axes) co
   return std::ranges::any_of(axes, [&](std::uint32_t a) { return std::ranges::binary_search(depends_[id], a); });
 }
 
-std::map<ExprId, std::uint32_t> RowValues::in_loop(const std::vector<ExprId>& roots,
-                                                   const std::vector<std::uint32_t>& axes,
-                                                   const std::vector<std::uint32_t>& kind) {
+std::map<ExprId, std::uint32_t> RowValues::in_loop(const RowLoop& loop, const std::vector<RowLoop>& loops) {
+  const std::vector<std::uint32_t>& axes = loop.axes;
+  const std::vector<std::uint32_t>& kind =
+      std::ranges::find_if(loops, [&](const RowLoop& other) {
+        return other.width == loop.width &&
+               std::ranges::equal(other.axes, axes, {}, [&](auto a) { return pool_.extent(a); },
+                                  [&](auto a) { return pool_.extent(a); });
+      })->axes;
   std::map<ExprId, std::uint32_t> numbers;
-  std::vector<ExprId> needed = outside_reductions(form_, roots);
+  std::vector<ExprId> needed = outside_reductions(form_, loop.roots);
   std::ranges::sort(needed);  // operands have smaller ids
   for (const ExprId id : needed) {
     const ExprNode& n = pool_[id];
@@ -56,44 +61,15 @@ std::map<ExprId, std::uint32_t> RowValues::in_loop(const std::vector<ExprId>& ro
 
 namespace {
 
-struct Loop {
-  std::vector<std::uint32_t> axes;
-  std::vector<ExprId> roots;
-};
-
-// In execution order.
-std::vector<Loop> loops_over_row(const RowForm& form) {
-  std::vector<Loop> loops;
-  for (const ReductionLoop& loop : reduction_loops(form)) loops.push_back({loop.axes, loop.bodies(form.kernel.pool)});
-  std::vector<ExprId> of_columns;
-  for (const KernelOutput& output : form.kernel.outputs)
-    if (!is_of_rows(form, output)) of_columns.push_back(output.expr);
-  if (!of_columns.empty()) loops.push_back({form.columns, of_columns});
-  return loops;
-}
-
-// The numbers of the nodes below a loop's roots, by the axes of the first loop of its kind.
-std::map<ExprId, std::uint32_t> numbers_in(RowValues& values, const std::vector<Loop>& loops, const Loop& loop,
-                                           const ExprPool& pool) {
-  const Loop& kind = *std::ranges::find_if(loops, [&](const Loop& other) {
-    return std::ranges::equal(other.axes, loop.axes, [&](auto x, auto y) { return pool.extent(x) == pool.extent(y); });
-  });
-  return values.in_loop(loop.roots, loop.axes, kind.axes);
-}
-
-}  // namespace
-
-namespace {
-
 // Calls `visit` for the values of an element in all loops: each value once, or once per loop if `recomputed`.
 template <typename Visit>
 void for_each_value(const RowForm& form, const Graph& graph, bool recomputed, Visit visit) {
   const ExprPool& pool = form.kernel.pool;
-  const std::vector<Loop> loops = loops_over_row(form);
+  const std::vector<RowLoop> loops = loops_over_row(form);
   RowValues values(form, graph);
   std::set<std::uint32_t> computed;
-  for (const Loop& loop : loops)
-    for (const auto& [id, number] : numbers_in(values, loops, loop, pool))
+  for (const RowLoop& loop : loops)
+    for (const auto& [id, number] : values.in_loop(loop, loops))
       if (values.runs_along(id, loop.axes) && (recomputed || computed.insert(number).second)) visit(pool[id]);
 }
 
@@ -101,7 +77,7 @@ void for_each_value(const RowForm& form, const Graph& graph, bool recomputed, Vi
 
 int code_of_row(const RowForm& form, const Graph& graph, bool recomputed) {
   constexpr int kAccess = 2, kReduced = 2;  // in addition to the computation
-  const std::vector<Loop> loops = loops_over_row(form);
+  const std::vector<RowLoop> loops = loops_over_row(form);
   int code = kReduced * static_cast<int>(form.reductions.size());
   if (std::ranges::equal(loops.back().axes, form.columns))
     code += kAccess * static_cast<int>(loops.back().roots.size());
@@ -121,32 +97,36 @@ bool is_position(const ExprPool& pool, ExprId id) {
   return pool[id].op == ExprOp::kConstant || pool[id].op == ExprOp::kIndex;
 }
 
-int values_between_loops(const RowForm& form, const Graph& graph) {
-  struct Span {
-    std::size_t first, last;  // loops
-  };
-  const ExprPool& pool = form.kernel.pool;
-  const std::vector<Loop> loops = loops_over_row(form);
-  RowValues values(form, graph);
-  std::map<std::uint32_t, Span> spans;
+RowValueSpans spans_of_values(RowValues& values, const std::vector<RowLoop>& loops, const std::vector<int>& iterations,
+                              const std::set<std::uint32_t>& left_out) {
+  const ExprPool& pool = values.form().kernel.pool;
+  RowValueSpans found{.computed = std::vector<std::map<ExprId, std::uint32_t>>(loops.size()), .spans = {}};
   for (std::size_t l = 0; l < loops.size(); ++l) {
-    const std::map<ExprId, std::uint32_t> numbers = numbers_in(values, loops, loops[l], pool);
+    if (iterations[l] == 0) continue;
+    const std::map<ExprId, std::uint32_t> numbers = values.in_loop(loops[l], loops);
     const auto known = [&](ExprId id) {
-      const auto at = spans.find(numbers.at(id));
-      return at != spans.end() && at->second.first < l && !is_position(pool, id) &&
-             pool[id].type != ScalarType::kBool && values.runs_along(id, loops[l].axes);
+      const auto at = found.spans.find(numbers.at(id));
+      return at != found.spans.end() && at->second.first < l && !is_position(pool, id) &&
+             pool[id].type != ScalarType::kBool && values.runs_along(id, loops[l].axes) && !left_out.contains(at->first);
     };
-    for (const ExprId id : outside_reductions(form, loops[l].roots, known)) {
-      Span& span = spans.try_emplace(numbers.at(id), Span{l, l}).first->second;
+    for (const ExprId id : outside_reductions(values.form(), loops[l].roots, known)) {
+      const std::uint32_t number = found.computed[l][id] = numbers.at(id);
+      RowValueSpans::Span& span = found.spans.try_emplace(number, RowValueSpans::Span{l, l}).first->second;
       if (known(id)) span.last = l;
     }
   }
-  int most = 0;
-  for (std::size_t l = 0; l < loops.size(); ++l) {
-    const auto is_kept = [l](const auto& span) { return span.second.first <= l && span.second.last > l; };
-    most = std::max(most, static_cast<int>(std::ranges::count_if(spans, is_kept)));
-  }
-  return most;
+  return found;
+}
+
+int values_between_loops(const RowForm& form, const Graph& graph) {
+  const std::vector<RowLoop> loops = loops_over_row(form);
+  RowValues values(form, graph);
+  const RowValueSpans found = spans_of_values(values, loops, std::vector<int>(loops.size(), 1));
+  std::ptrdiff_t most = 0;
+  for (std::size_t l = 0; l < loops.size(); ++l)
+    most = std::max(most, std::ranges::count_if(
+                              found.spans, [l](const auto& span) { return span.second.is_kept_after(l); }));
+  return static_cast<int>(most);
 }
 
 }  // namespace fusec

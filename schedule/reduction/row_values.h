@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,11 @@ class RowValues {
   // True if the value depends on an axis of the loop.
   bool runs_along(ExprId id, const std::vector<std::uint32_t>& axes) const;
 
-  // The numbers of the nodes below a loop's roots. `kind`: the axes of the first loop of this kind, which replace its
-  // own.
-  std::map<ExprId, std::uint32_t> in_loop(const std::vector<ExprId>& roots, const std::vector<std::uint32_t>& axes,
-                                          const std::vector<std::uint32_t>& kind);
+  // The numbers of the nodes below the roots of one of the loops. Axes are replaced by those of the first loop of its
+  // width and extents.
+  std::map<ExprId, std::uint32_t> in_loop(const RowLoop& loop, const std::vector<RowLoop>& loops);
+
+  const RowForm& form() const { return form_; }
 
  private:
   const RowForm& form_;
@@ -33,6 +35,20 @@ class RowValues {
   std::vector<std::vector<std::uint32_t>> depends_;
   std::map<std::string, std::uint32_t> numbers_;
 };
+
+// The values of a row's loops by number, each with the first loop that computes it and the last one that needs it again.
+struct RowValueSpans {
+  struct Span {
+    std::size_t first, last;
+    bool is_kept() const { return last > first; }
+    bool is_kept_after(std::size_t loop) const { return first <= loop && last > loop; }
+  };
+  std::vector<std::map<ExprId, std::uint32_t>> computed;  // by loop
+  std::map<std::uint32_t, Span> spans;                    // by number
+};
+// `iterations`: by loop; loops with none keep nothing. Values `left_out` are recomputed.
+RowValueSpans spans_of_values(RowValues& values, const std::vector<RowLoop>& loops, const std::vector<int>& iterations,
+                              const std::set<std::uint32_t>& left_out = {});
 
 // Instructions in the text per element, over all loops of the row, with loads, stores and reductions. Values shared by
 // loops count once, or in each loop if `recomputed`.
