@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "schedule/lowering/kernel_memory.h"
 #include "codegen/host/emit_file.h"
 #include "codegen/launch/emit_options.h"
 #include "codegen/launch/launch_plan.h"
@@ -18,6 +17,7 @@
 #include "ir/fusion_plan.h"
 #include "ir/limits.h"
 #include "schedule/form_memory.h"
+#include "schedule/lowering/kernel_memory.h"
 #include "schedule/target/target.h"
 #include "transforms/apply_layouts.h"
 #include "transforms/partition_report.h"

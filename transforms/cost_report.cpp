@@ -207,8 +207,7 @@ class GroupPredictor {
     if (group.code == GroupCode::kCublasLt)
       if (const auto call = find_cublaslt_call(graph_, nodes, outputs, target_, false).call)
         return predict(graph_, *call, target_);
-    return predict(graph_, nodes, outputs, plan_.strategy == Strategy::kFull, target_, numerics_, &forms_,
-                   memory_);
+    return predict(graph_, nodes, outputs, plan_.strategy == Strategy::kFull, target_, numerics_, &forms_, memory_);
   }
 
   const Graph& graph_;

@@ -25,7 +25,8 @@ Inlining::Inlining(const Graph& graph, const std::vector<NodeId>& nodes, const s
                    FactsMemory& facts)
     : graph_(graph), nodes_(nodes) {
   for (const NodeId n : nodes)
-    for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i) group_->inside.insert(graph.nodes[n].first_output + i);
+    for (std::uint32_t i = 0; i < graph.nodes[n].output_count; ++i)
+      group_->inside.insert(graph.nodes[n].first_output + i);
   for (const ValueId v : outputs) needed_.insert(v);
   find_needed();
   find_quantized();
@@ -42,7 +43,8 @@ void Inlining::find_needed() {
   for (auto it = nodes_.rbegin(); it != nodes_.rend(); ++it) {
     const Node& node = graph_.nodes[*it];
     bool wanted = false;
-    for (std::uint32_t i = 0; i < node.output_count; ++i) wanted = wanted || group_->used.contains(node.first_output + i);
+    for (std::uint32_t i = 0; i < node.output_count; ++i)
+      wanted = wanted || group_->used.contains(node.first_output + i);
     for (std::uint32_t i = 0; i < node.output_count; ++i) wanted = wanted || needed_.contains(node.first_output + i);
     if (!wanted) continue;
     group_->wanted.insert(*it);

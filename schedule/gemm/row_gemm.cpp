@@ -26,7 +26,8 @@ class RowGemmFinder {
   explicit RowGemmFinder(const Kernel& kernel) : given_(kernel) {}
 
   std::optional<RowGemm> run() {
-    if (!find_sums() || !some_row_may_fit() || !some_sum_is_at_columns() || !some_row_is_of_columns()) return std::nullopt;
+    if (!find_sums() || !some_row_may_fit() || !some_sum_is_at_columns() || !some_row_is_of_columns())
+      return std::nullopt;
     share_k_axes();
     if (!find_product_at_columns() || !match_twins() || !rows_throughout() || !choose_rows()) return std::nullopt;
     return std::move(form_);

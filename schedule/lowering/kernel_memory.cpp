@@ -44,7 +44,8 @@ std::shared_ptr<KnownKernel> KernelMemory::of(const Graph& graph, const std::vec
         built.most_expressions <= most_expressions(graph, nodes) && answers_alike(graph, inlining, unit, built))
       return entry.kernel;
   }
-  auto kernel = std::make_shared<KnownKernel>(build_kernel(graph, nodes, inlining, unit, round_intermediates));
+  auto kernel = std::make_shared<KnownKernel>(
+      KnownKernel{.built = build_kernel(graph, nodes, inlining, unit, round_intermediates)});
   if (kernel->built.over_duplicated != kNone || stores_alongside(kernel->built)) return kernel;
   if (expressions_ > kMostExpressionsKept) {
     known_.clear();

@@ -11,7 +11,6 @@
 #include "analysis/kernel/subpixel_phases.h"
 #include "analysis/lowering/concat_parts.h"
 #include "analysis/lowering/inlining.h"
-#include "schedule/lowering/kernel_memory.h"
 #include "analysis/lowering/partition_into_units.h"
 #include "ir/budget.h"
 #include "ir/error.h"
@@ -20,6 +19,7 @@
 #include "schedule/form_memory.h"
 #include "schedule/kernel_forms.h"
 #include "schedule/lowering/horizontal_fusion.h"
+#include "schedule/lowering/kernel_memory.h"
 #include "schedule/lowering/separate_rows.h"
 #include "schedule/plan/kernel_planner.h"
 #include "schedule/reduction/row_form.h"
@@ -127,8 +127,7 @@ class GroupLowering {
         lowered.value = unit.values[0];
         lowered.of = *inlining_.alias_of(unit.values[0]);
       } else if (unit.kind == LoweredUnit::Kind::kKernel) {
-        const std::shared_ptr<KnownKernel> known =
-            kernels_.of(graph_, nodes_, inlining_, unit, round_intermediates_);
+        const std::shared_ptr<KnownKernel> known = kernels_.of(graph_, nodes_, inlining_, unit, round_intermediates_);
         const BuiltKernel& built = known->built;
         if (built.over_duplicated != kNone) {
           if (!give_up_inlining(unit, built)) throw InternalError("an expression grows without end");
@@ -137,8 +136,7 @@ class GroupLowering {
         const bool attention = std::ranges::any_of(unit.values, [&](ValueId v) {
           return is_substituted(inlining_, unit, v) && inlining_.inlined(v).attention;
         });
-        if (attention ? !is_attention(unit, *known) : unit.joined && part_joined(unit, *known))
-          return std::nullopt;
+        if (attention ? !is_attention(unit, *known) : unit.joined && part_joined(unit, *known)) return std::nullopt;
         const bool segmented = !unit.reshaped.empty() ||
                                std::ranges::any_of(unit.values, [&](ValueId v) { return has_segments(unit, v); });
         if (segmented && !are_segments(*known)) {

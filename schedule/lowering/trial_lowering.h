@@ -11,12 +11,12 @@
 #include <vector>
 
 #include "analysis/group_signature.h"
-#include "schedule/lowering/kernel_memory.h"
 #include "analysis/value_bytes.h"
 #include "ir/deadline.h"
 #include "ir/graph.h"
 #include "schedule/cost/work.h"
 #include "schedule/form_memory.h"
+#include "schedule/lowering/kernel_memory.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -62,8 +62,8 @@ class TrialMemory {
     return distinguishes_forms_ ? result.form_seconds : result.seconds;
   }
 
-  // Keeps the uses of values, the facts of formulas and the kernels of units for all passes. Call it once the graph no longer changes;
-  // without it each pass finds them itself.
+  // Keeps the uses of values, the facts of formulas and the kernels of units for all passes. Call it once the graph no
+  // longer changes; without it each pass finds them itself.
   std::shared_ptr<LoweringMemory> keep_uses_and_kernels(const Graph& graph) {
     uses_ = std::make_shared<const Uses>(uses_of(graph));
     return lowering_ = std::make_shared<LoweringMemory>();

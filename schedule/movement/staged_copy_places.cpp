@@ -218,8 +218,9 @@ PlacedOperand place_operand(const StagedCopy& plan, StagedOperand operand, const
       if (found && conflicts >= best.conflicts) continue;
       // A vector is written once for all that are read of it.
       const double of_writes = static_cast<double>(read) / piece_bytes(operand);
-      conflicts += conflicts_of(operand, writes, piece_bytes(operand), false, (best.conflicts - conflicts) / of_writes) *
-                   of_writes;
+      conflicts +=
+          conflicts_of(operand, writes, piece_bytes(operand), false, (best.conflicts - conflicts) / of_writes) *
+          of_writes;
       if (found && conflicts >= best.conflicts) continue;
       found = true;
       best.conflicts = conflicts;

@@ -222,9 +222,8 @@ bool are_a_reduction(const Kernel& kernel, std::uint32_t columns, const Graph& g
     const ExprNode& n = pool[id];
     if (n.op == ExprOp::kLoad && has_remainder(position_of(graph, pool, id))) return false;
   }
-  return std::ranges::none_of(kernel.outputs, [&](const KernelOutput& o) {
-    return has_remainder(position_of(pool, o));
-  });
+  return std::ranges::none_of(kernel.outputs,
+                              [&](const KernelOutput& o) { return has_remainder(position_of(pool, o)); });
 }
 
 // Merges neighbouring columns if accesses allow it.

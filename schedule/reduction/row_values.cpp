@@ -19,9 +19,9 @@ std::map<ExprId, std::uint32_t> RowValues::in_loop(const RowLoop& loop, const st
   const std::vector<std::uint32_t>& axes = loop.axes;
   const std::vector<std::uint32_t>& kind =
       std::ranges::find_if(loops, [&](const RowLoop& other) {
-        return other.width == loop.width &&
-               std::ranges::equal(other.axes, axes, {}, [&](auto a) { return pool_.extent(a); },
-                                  [&](auto a) { return pool_.extent(a); });
+        return other.width == loop.width && std::ranges::equal(
+                                                other.axes, axes, {}, [&](auto a) { return pool_.extent(a); },
+                                                [&](auto a) { return pool_.extent(a); });
       })->axes;
   std::map<ExprId, std::uint32_t> numbers;
   std::vector<ExprId> needed = outside_reductions(form_, loop.roots);
@@ -107,7 +107,8 @@ RowValueSpans spans_of_values(RowValues& values, const std::vector<RowLoop>& loo
     const auto known = [&](ExprId id) {
       const auto at = found.spans.find(numbers.at(id));
       return at != found.spans.end() && at->second.first < l && !is_position(pool, id) &&
-             pool[id].type != ScalarType::kBool && values.runs_along(id, loops[l].axes) && !left_out.contains(at->first);
+             pool[id].type != ScalarType::kBool && values.runs_along(id, loops[l].axes) &&
+             !left_out.contains(at->first);
     };
     for (const ExprId id : outside_reductions(values.form(), loops[l].roots, known)) {
       const std::uint32_t number = found.computed[l][id] = numbers.at(id);
@@ -124,8 +125,8 @@ int values_between_loops(const RowForm& form, const Graph& graph) {
   const RowValueSpans found = spans_of_values(values, loops, std::vector<int>(loops.size(), 1));
   std::ptrdiff_t most = 0;
   for (std::size_t l = 0; l < loops.size(); ++l)
-    most = std::max(most, std::ranges::count_if(
-                              found.spans, [l](const auto& span) { return span.second.is_kept_after(l); }));
+    most = std::max(most,
+                    std::ranges::count_if(found.spans, [l](const auto& span) { return span.second.is_kept_after(l); }));
   return static_cast<int>(most);
 }
 

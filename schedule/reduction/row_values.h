@@ -36,7 +36,8 @@ class RowValues {
   std::map<std::string, std::uint32_t> numbers_;
 };
 
-// The values of a row's loops by number, each with the first loop that computes it and the last one that needs it again.
+// The values of a row's loops by number, each with the first loop that computes it and the last one that needs it
+// again.
 struct RowValueSpans {
   struct Span {
     std::size_t first, last;

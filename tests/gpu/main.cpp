@@ -59,7 +59,8 @@ bool parse(int argc, char** argv, Settings& settings) {
 
 std::vector<TestCase> chosen_cases(const std::string& only) {
   std::vector<TestCase> cases = matrix_cases(), scalars = scalar_cases();
-  std::ranges::stable_partition(cases, [](const TestCase& made) { return made.only_sm_90a; });  // wgmma first
+  std::stable_partition(cases.begin(), cases.end(),
+                        [](const TestCase& made) { return made.only_sm_90a; });  // wgmma first
   for (TestCase& made : scalars) cases.push_back(std::move(made));
   std::erase_if(cases, [&only](const TestCase& made) { return made.name.find(only) == std::string::npos; });
   return cases;

@@ -1,9 +1,11 @@
 // The memory of built kernels: a unit is built once for all groups in which the same values are substituted, and what
 // comes of a group does not depend on what was lowered before it.
-#include <doctest/doctest.h>
-#include <fmt/format.h>
-
 #include "schedule/lowering/kernel_memory.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+
 #include "ir/text.h"
 #include "schedule/form_memory.h"
 #include "schedule/lowering/lower_group.h"
