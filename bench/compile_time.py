@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""compile_time.py [BIN_DIR] [--only=NAME,...] [--layers=N,...] [--runs=N] [--arch=ARCH] [--callgrind] [--markdown=FILE]
+"""compile_time.py [BIN_DIR] [--models=FOLDER] [--only=NAME,...] [--layers=N,...] [--runs=N] [--arch=ARCH] [--callgrind]
+[--markdown=FILE]
 
 How long compiling takes, for examples, the full-size models of tests/corpus/models, and examples/llama_block.json of so
 many layers (default 1, 8, 32, 80):
@@ -27,9 +28,10 @@ sys.path.insert(0, os.path.join(ROOT, "tests"))
 import check_compile_time
 
 
-def models_of(only):
-    paths = sorted(glob.glob(os.path.join(ROOT, "examples", "*.json"))) + \
-        sorted(glob.glob(os.path.join(ROOT, "tests", "corpus", "models", "*.full.json")))
+def models_of(only, folder=None):
+    patterns = [os.path.join(folder, "*.json")] if folder else [
+        os.path.join(ROOT, "examples", "*.json"), os.path.join(ROOT, "tests", "corpus", "models", "*.full.json")]
+    paths = [path for pattern in patterns for path in sorted(glob.glob(pattern))]
     named = [(os.path.basename(path).removesuffix(".json").removesuffix(".full"), path) for path in paths]
     return [(name, path) for name, path in named if not only or name in only]
 
@@ -95,6 +97,7 @@ def geometric_mean(values):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("bin_dir", nargs="?", default=os.path.join(ROOT, "build", "release", "bin"))
+    parser.add_argument("--models", help="a folder of model files to measure in place of the repository's")
     parser.add_argument("--only", type=lambda text: set(text.split(",")), default=set())
     parser.add_argument("--layers", type=lambda text: [int(n) for n in text.split(",") if n], default=[1, 8, 32, 80])
     parser.add_argument("--runs", type=int, default=5)
@@ -105,7 +108,7 @@ def main():
     fusec = os.path.join(arguments.bin_dir, "fusec")
     rows = []
     with tempfile.TemporaryDirectory() as folder:
-        models = models_of(arguments.only)
+        models = models_of(arguments.only, arguments.models)
         for name, path in [*models, *layers_of(arguments.layers, folder)]:
             rows.append(measured(fusec, name, path, arguments, folder))
             print(", ".join(f"{key} {shown(value)}" for key, value in rows[-1].items()), flush=True)

@@ -425,7 +425,7 @@ IndexExpr ExprPool::known_index(ExprId e, const IndexExpr& extent) {
 namespace {
 
 // Whether the index is an axis or a symbol, the usual case.
-bool is_axis(const IndexExpr& e) {
+bool is_axis_or_symbol(const IndexExpr& e) {
   const std::optional<Variable> variable = e.as_variable();
   return variable && variable->kind != Variable::Kind::kValue;
 }
@@ -460,7 +460,7 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
     for (std::size_t i = n.args.size(); i-- > 0;) need(n.args[i]);
     if (!has_indirect_loads) continue;
     for (const IndexExpr& e : n.indices) {
-      if (is_axis(e)) continue;
+      if (is_axis_or_symbol(e)) continue;
       for (const Variable v : variables_of(e))
         if (v.kind == Variable::Kind::kValue) need(v.id);
     }

@@ -193,6 +193,7 @@ GeneratedModel Pipeline::generate(PlannedModel& planned, std::size_t units) {
   CompilationState state{
       .options = options_, .planned = &planned, .forms = forms_, .generated = &generated, .units = units};
   run_part(CompilationPart::kSource, state);
+  planned.lowering.reset();  // a caller may keep the plan for long
   planned.report.group_launches.assign(planned.plan.groups.size(), 0);
   for (const LaunchStep& step : generated.launch.steps)
     if (step.group < planned.report.group_launches.size()) ++planned.report.group_launches[step.group];

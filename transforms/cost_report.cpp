@@ -183,7 +183,7 @@ class GroupPredictor {
     const FusionGroup& group = plan_.groups[g];
     const bool launched = std::ranges::any_of(group.nodes, [&](NodeId n) {
       const Node& node = graph_.nodes[n];
-      return node.op->formula && !node.op->view && !has_no_elements(node.first_output);
+      return node.op->formula && !node.op->view && !may_have_no_elements(node.first_output);
     });
     return launched && !group.prepared ? target_.launch_seconds : 0;
   }
@@ -198,7 +198,7 @@ class GroupPredictor {
   }
 
  private:
-  bool has_no_elements(ValueId v) const {
+  bool may_have_no_elements(ValueId v) const {
     return std::ranges::any_of(graph_.tensor(v).shape, [](const Dim& d) { return !d.as_constant() || d.is(0); });
   }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""run.py [BIN_DIR] [--all] [--only=NAME,...] [--minutes=9] [--peers=NAME,...] [--rows=FILE] [--markdown=FILE]: fusec's
-kernels on the GPU at hand, beside its ceilings and its peers.
+"""run.py [BIN_DIR] [--all] [--only=NAME,...] [--minutes=9] [--peers=NAME,...] [--rows=FILE] [--markdown=FILE]: times
+fusec's kernels on this machine's GPU, next to the peak rates measured there and to the kernels of other libraries.
 
 Ceilings are measured first, in this very run: a copy within the device, cuBLAS's largest product. Then, for each workload
 at three shapes (--all: at all): fusec's time, what share of the ceiling it reaches (of the copy's bytes/s, or of the

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/kernel/loads.h"
 #include "ir/type.h"
 #include "schedule/kernel_forms.h"
 
@@ -93,7 +94,7 @@ void store_scalars(ExprEmitter& emitter, const std::vector<std::string>& values)
   const Kernel& kernel = emitter.kernel();
   for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
     const KernelOutput& output = kernel.outputs[i];
-    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), kernel.pool.bounds());
+    const IndexExpr at = position_of(kernel.pool, output);
     store_scalar(emitter.writer(), output, emitter.index(at), values[i]);
   }
 }

@@ -394,7 +394,7 @@ void VectorStore::put(ExprEmitter& emitter, const std::string& lane, const std::
     writer.line(put_text(output_->type.dtype, words_, lane, value, writer));
     return;
   }
-  const IndexExpr at = simplify(flat_index(output_->type.shape, output_->index), emitter.kernel().pool.bounds());
+  const IndexExpr at = position_of(emitter.kernel().pool, *output_);
   store_scalar(writer, *output_, emitter.index(at), value);
 }
 

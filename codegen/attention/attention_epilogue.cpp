@@ -167,7 +167,7 @@ void AttentionEmitter::store_epilogue_vectors(const std::vector<std::size_t>& st
   }
   if (!together) return;
   const KernelOutput& output = form_.kernel.outputs[stored[0]];
-  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  const IndexExpr position = position_of(pool_, output);
   std::string narrowed;
   for (const std::string& value : values) narrowed += (narrowed.empty() ? "" : ", ") + narrow(output.type.dtype, value);
   writer_.use("neighbours");

@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "analysis/kernel/loads.h"
 #include "codegen/access/direct.h"
 #include "codegen/attention/attention_emitter.h"
 #include "ir/type.h"
@@ -141,7 +142,7 @@ int AttentionEmitter::store_width(const std::vector<std::size_t>& stored) const 
 bool AttentionEmitter::stores_together(const std::vector<std::size_t>& stored, int width) const {
   if (stored.size() != 1 || form_.columns.size() != 1) return false;
   const KernelOutput& output = form_.kernel.outputs[stored[0]];
-  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  const IndexExpr position = position_of(pool_, output);
   const std::uint32_t axis = form_.columns[0];
   return coefficient_of(position, {Variable::Kind::kAxis, axis}) == 1 && bits(output.type.dtype) >= 8 &&
          proves_multiple_of(position - IndexExpr::axis(axis), width, pool_.bounds()) &&
@@ -237,7 +238,7 @@ void AttentionEmitter::stage_matrices(const std::string& mine) {
 
 void AttentionEmitter::store_16_bytes(const std::string& mine) {
   const KernelOutput& output = form_.kernel.outputs[0];
-  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  const IndexExpr position = position_of(pool_, output);
   const std::string lines = writer_.unique("lines"), line = writer_.unique("line"), unit = writer_.unique("unit");
   const std::string row_name = writer_.unique("row");
   const ExprEmitter::Mark outside = emitter_.mark();
@@ -290,7 +291,7 @@ std::string AttentionEmitter::packed_pair(const std::string& r, const std::strin
 void AttentionEmitter::store_neighbours(int width, const std::string& r, const std::string& m,
                                         const std::string& first) {
   const KernelOutput& output = form_.kernel.outputs[0];
-  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  const IndexExpr position = position_of(pool_, output);
   std::string values;
   for (const std::string& value : neighbours(width, r, m, first))
     values += (values.empty() ? "" : ", ") + narrow(output.type.dtype, value);
@@ -309,7 +310,7 @@ void AttentionEmitter::store(const std::vector<std::size_t>& which) {
   const std::vector<std::string> values = emitter_.emit(roots);
   for (std::size_t k = 0; k < which.size(); ++k) {
     const KernelOutput& output = form_.kernel.outputs[which[k]];
-    const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+    const IndexExpr position = position_of(pool_, output);
     writer_.line(store_text(writer_, output, emitter_.index(position), values[k]));
   }
 }

@@ -280,7 +280,7 @@ void AttentionEmitter::keep_keys_of_fragments() {
 
 std::string AttentionEmitter::score_buffer_element() {
   const KernelOutput& output = form_.kernel.outputs[*form_.score_buffer];
-  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+  const IndexExpr position = position_of(pool_, output);
   return fmt::format("{}[{}]", writer_.output(output.value), emitter_.index(position));
 }
 

@@ -159,7 +159,8 @@ class ConvolutionMainloop {
                              emitter_.emit(offset)));
   }
 
-  // Declares where a lane finds the words of a tile whose lines run across K.
+  // Declares the offsets at which a lane reads the 32-bit words of an operand tile that is not K-major: element (row,
+  // k) is at [k][row].
   void declare_words(const ConvolutionOperandTile& t, int slices) {
     if (t.k_major) return;
     const int across = t.left ? tiles_.warp_rows : tiles_.warp_columns;

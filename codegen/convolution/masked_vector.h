@@ -1,4 +1,5 @@
-// Computes neighbours of a value whose loads are masked (the border of an image), from one vector for each load.
+// Emits neighbouring elements of an expression whose loads are guarded, such as pixels that are 0 beyond an image's
+// border: one vector access for each load, then a select for each element.
 //
 //   inside ? x[row + column + e] : 0   of four e   const bool inside = ...;
 //                                                  const Words<4> x_w = inside ? load_words<4>(x + ...) : Words<4>{};

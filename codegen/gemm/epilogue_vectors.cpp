@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analysis/kernel/copy_expr.h"
+#include "analysis/kernel/loads.h"
 #include "codegen/access/direct.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/limit_unrolling.h"
@@ -26,7 +27,7 @@ std::vector<ExprId> epilogue_operands(const Kernel& kernel) {
 // True if, in all outputs, one step along the axis equals `elements` elements: the axis continues where later axes end.
 bool continues(const Kernel& kernel, std::uint32_t axis, const IndexExpr& elements) {
   return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& output) {
-    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), kernel.pool.bounds());
+    const IndexExpr at = position_of(kernel.pool, output);
     const IndexExpr next = substitute(at, [&](Variable v) -> std::optional<IndexExpr> {
       if (v.kind != Variable::Kind::kAxis || v.id != axis) return std::nullopt;
       return IndexExpr::axis(axis) + 1;

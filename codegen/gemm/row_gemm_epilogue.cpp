@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "analysis/kernel/copy_expr.h"
+#include "analysis/kernel/loads.h"
 #include "codegen/access/direct.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/limit_unrolling.h"
@@ -237,7 +238,7 @@ class RowEpilogueEmitter {
           continue;
         }
         const std::string condition = condition_of(output);
-        const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+        const IndexExpr at = position_of(pool_, output);
         const std::string store = store_text(writer_, output, emitter_.index(at), values[i]);
         writer_.line(condition.empty() ? store : fmt::format("if ({}) {}", condition, store));
       }

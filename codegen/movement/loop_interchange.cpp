@@ -41,7 +41,7 @@ bool fills_sectors(const Kernel& kernel, std::int64_t extent, std::int64_t lines
   const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
   const std::uint32_t next = axes[axes.size() - 2];
   return std::ranges::all_of(kernel.outputs, [&](const KernelOutput& output) {
-    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+    const IndexExpr at = position_of(pool, output);
     const std::int64_t bytes = extent * bits(output.type.dtype) / 8;
     if (bytes == 0 || coefficient_of(at, {Variable::Kind::kAxis, axes.back()}) != 1) return false;
     if (bytes % kSector == 0) return true;

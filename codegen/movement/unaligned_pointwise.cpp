@@ -36,7 +36,7 @@ std::pair<std::int64_t, int> vectorized_cost(const Kernel& merged, const Graph& 
     cost += vector ? width / usual * std::max(1, bits(dtype) * usual / 128) : width;
   };
   for (const KernelOutput& output : loads.kernel.outputs) {
-    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+    const IndexExpr at = position_of(pool, output);
     add(usual > 1 && is_vector_position(at, last, usual, output.type.dtype, pool.bounds()), output.type.dtype);
   }
   for (const ExprId id : loads.vectors) add(true, pool[id].dtype);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "analysis/kernel/loads.h"
 #include "codegen/access/direct.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/emit_expr.h"
@@ -347,7 +348,7 @@ class MultiRowBlockEmitter {
     if (!conditions.empty()) writer_.open(fmt::format("if ({})", fmt::join(conditions, " && ")));
     for (std::size_t i = 0; i < values.size(); ++i) {
       const KernelOutput& output = form_.kernel.outputs[outputs_of(true)[i]];
-      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), form_.kernel.pool.bounds());
+      const IndexExpr at = position_of(form_.kernel.pool, output);
       writer_.line(store_text(writer_, output, emitter_.index(at), values[i]));
     }
     if (!conditions.empty()) writer_.close();

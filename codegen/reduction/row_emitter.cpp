@@ -6,6 +6,7 @@
 #include <climits>
 #include <iterator>
 
+#include "analysis/kernel/loads.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/in_place.h"
@@ -433,7 +434,7 @@ class RowEmitter {
   }
 
   void store_scalar(const KernelOutput& output, const std::string& value) {
-    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), form_.kernel.pool.bounds());
+    const IndexExpr at = position_of(form_.kernel.pool, output);
     writer_.line(store_text(writer_, output, emitter_.index(at), value));
   }
 

@@ -34,8 +34,7 @@ int vector_width(const RowForm& form, const Graph& graph, int most, std::uint32_
     if (n.op == ExprOp::kLoad) see(position_of(graph, pool, id), n.dtype);
   }
   if (outputs)
-    for (const KernelOutput& o : form.kernel.outputs)
-      see(simplify(flat_index(o.type.shape, o.index), pool.bounds()), o.type.dtype);
+    for (const KernelOutput& o : form.kernel.outputs) see(position_of(pool, o), o.type.dtype);
   if (widest == 0) return 1;
   int width = std::min(most, elements_of_vector(widest_of_rows > 0 ? widest_of_rows : widest));
   while (even && width > 1 && !proves_multiple_of(extent, width, pool.bounds())) width /= 2;
@@ -82,7 +81,7 @@ std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, s
     if (n.op == ExprOp::kLoad) see(position_of(graph, pool, id));
   }
   if (outputs)
-    for (const KernelOutput& o : form.kernel.outputs) see(simplify(flat_index(o.type.shape, o.index), pool.bounds()));
+    for (const KernelOutput& o : form.kernel.outputs) see(position_of(pool, o));
   const auto most = std::ranges::max_element(starts, {}, [](const auto& entry) { return entry.second; });
   return most == starts.end() ? std::nullopt : std::optional(most->first);
 }
@@ -142,7 +141,7 @@ bool parts_have_other_layout(const RowForm& form, const Graph& graph, const Inde
     const double of_output = bytes_of_stored(output, pool);
     bytes += of_output;
     if (form.columns.empty()) continue;
-    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+    const IndexExpr at = position_of(pool, output);
     const bool runs = coefficient_of(at, {Variable::Kind::kAxis, form.columns.back()}) == 1;
     if (runs && has_other_layout(at, form.columns.back())) bytes_elsewhere += of_output;
   }

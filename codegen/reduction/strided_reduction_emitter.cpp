@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 
+#include "analysis/kernel/loads.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/emit_expr.h"
 #include "codegen/reduction/row_partials.h"
@@ -206,7 +207,7 @@ class StridedReductionEmitter {
     for (const auto& [reduction, done] : elements_.done()) emitter_.define(reduction, emitter_.result(done.own));
     const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
-      writer_.line(store_text(writer_, *outputs[i], emitter_.index(position_of(*outputs[i])), values[i]));
+      writer_.line(store_text(writer_, *outputs[i], emitter_.index(position_of(pool_, *outputs[i])), values[i]));
     }
     emitter_.rewind(outside);
     writer_.close();
@@ -233,7 +234,7 @@ class StridedReductionEmitter {
       if (stores[i])
         stores[i]->put(emitter_, "e", values[i]);
       else
-        writer_.line(store_text(writer_, *outputs[i], emitter_.index(position_of(*outputs[i])), values[i]));
+        writer_.line(store_text(writer_, *outputs[i], emitter_.index(position_of(pool_, *outputs[i])), values[i]));
     }
     emitter_.rewind(outside);
     writer_.close();
@@ -244,7 +245,7 @@ class StridedReductionEmitter {
 
   // A vector store, if the results of neighbouring rows are contiguous and fill whole words.
   std::optional<VectorStore> store_of_places(const KernelOutput& output) {
-    const IndexExpr at = position_of(output);
+    const IndexExpr at = position_of(pool_, output);
     const IndexExpr first = simplify(at - IndexExpr::axis(plan_.inner), pool_.bounds());
     if (plan_.width * bits(output.type.dtype) % 32 != 0 ||
         coefficient_of(at, {Variable::Kind::kAxis, plan_.inner}) != 1 ||
@@ -253,10 +254,6 @@ class StridedReductionEmitter {
     return VectorStore::elsewhere(
         emitter_, output, plan_.width,
         fmt::format("store_words({} + {}, ", writer_.output(output.value), emitter_.index(at)));
-  }
-
-  IndexExpr position_of(const KernelOutput& output) const {
-    return simplify(flat_index(output.type.shape, output.index), pool_.bounds());
   }
 
   void store_elements() {

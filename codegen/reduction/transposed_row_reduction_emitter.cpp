@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 
+#include "analysis/kernel/loads.h"
 #include "codegen/access/direct.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/emit_expr.h"
@@ -323,9 +324,7 @@ class TransposedRowReductionEmitter {
   }
 
   // --- outputs
-  IndexExpr position(const KernelOutput& output) const {
-    return simplify(flat_index(output.type.shape, output.index), pool_.bounds());
-  }
+  IndexExpr position(const KernelOutput& output) const { return position_of(pool_, output); }
 
   void store_row() {
     const std::vector<std::string> values = emitter_.emit(roots_of_outputs(true));

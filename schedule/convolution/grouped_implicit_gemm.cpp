@@ -269,7 +269,7 @@ class GroupedImplicitGemmFinder {
       if (output.axes != found_.kernel.outputs[0].axes || bits(output.type.dtype) < 8) return false;
     const auto together = [&](std::uint32_t a) {
       return std::ranges::all_of(found_.kernel.outputs, [&](const KernelOutput& output) {
-        const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool().bounds());
+        const IndexExpr at = position_of(pool(), output);
         return coefficient_of(at, axis_variable(a)) == 1;
       });
     };
@@ -286,7 +286,7 @@ class GroupedImplicitGemmFinder {
     found_.accumulator = follow[0];
     const ExprPool& pool = found_.epilogue.pool;
     return std::ranges::all_of(found_.epilogue.outputs, [&](const KernelOutput& output) {
-      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+      const IndexExpr at = position_of(pool, output);
       return coefficient_of(at, axis_variable(found_.lane)) == 1;
     });
   }

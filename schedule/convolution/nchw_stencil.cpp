@@ -78,7 +78,7 @@ class NchwStencilFinder {
   // Finds the contiguous axis of the first output, with the tap that is contiguous in a load.
   bool find_columns() {
     const KernelOutput& output = found_.kernel.outputs[0];
-    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool().bounds());
+    const IndexExpr at = position_of(pool(), output);
     for (const ExprId load : loads()) {
       const IndexExpr position = position_of(graph_, pool(), load);
       for (const std::uint32_t result : results())

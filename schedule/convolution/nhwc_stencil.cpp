@@ -103,7 +103,7 @@ class NhwcStencilFinder {
 
   bool stores_vectors() const {
     return std::ranges::all_of(found_.kernel.outputs, [&](const KernelOutput& output) {
-      return is_vector(simplify(flat_index(output.type.shape, output.index), pool().bounds()), output.type.dtype);
+      return is_vector(position_of(pool(), output), output.type.dtype);
     });
   }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "analysis/kernel/axis_merging.h"
+#include "analysis/kernel/loads.h"
 #include "ir/type.h"
 #include "schedule/convolution/windows.h"
 #include "schedule/kernel_forms.h"
@@ -55,7 +56,7 @@ std::size_t divisions(const Kernel& kernel, const Graph& graph) {
     if (n.op == ExprOp::kLoad) add(position_of(graph, kernel.pool, id));
     if (n.op == ExprOp::kIndex) add(n.indices[0]);
   }
-  for (const KernelOutput& o : kernel.outputs) add(simplify(flat_index(o.type.shape, o.index), kernel.pool.bounds()));
+  for (const KernelOutput& o : kernel.outputs) add(position_of(kernel.pool, o));
   return count;
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "analysis/kernel/copy_expr.h"
+#include "analysis/kernel/loads.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -51,7 +52,7 @@ std::optional<std::uint32_t> contiguous_axis(const Kernel& kernel) {
   const ExprPool& pool = kernel.pool;
   for (const std::uint32_t a : kernel.outputs[0].axes) {
     const auto runs = [&](const KernelOutput& output) {
-      const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+      const IndexExpr at = position_of(pool, output);
       return output.axes == kernel.outputs[0].axes && coefficient_of(at, axis_variable(a)) == 1;
     };
     if (!pool.extent(a).is(1) && std::ranges::all_of(kernel.outputs, runs)) return a;

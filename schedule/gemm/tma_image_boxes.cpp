@@ -40,7 +40,7 @@ struct Sides {
 bool fold_images_into_batch(const Kernel& kernel, Contraction& contraction) {
   const ExprPool& pool = kernel.pool;
   const auto are_contiguous = [&](const KernelOutput& output) {
-    const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+    const IndexExpr position = position_of(pool, output);
     const std::optional<IndexExpr> stride = flat_stride(position, contraction.columns, pool);
     return stride && stride->is(1);
   };

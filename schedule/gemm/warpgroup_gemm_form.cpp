@@ -185,7 +185,7 @@ std::optional<WarpgroupStore> store_of(const ExprPool& pool, const KernelOutput&
   const int element = bits(output.type.dtype);
   if (element != 8 && element != 16 && element != 32) return std::nullopt;
   const int aligned = 128 / element;
-  const IndexExpr position = simplify(flat_index(output.type.shape, output.index), pool.bounds());
+  const IndexExpr position = position_of(pool, output);
   if (by_values(position)) return std::nullopt;
   const std::optional<IndexExpr> columns = flat_stride(position, contraction.columns, pool);
   const std::optional<IndexExpr> rows = flat_stride(position, contraction.rows, pool);

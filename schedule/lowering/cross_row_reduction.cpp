@@ -130,7 +130,7 @@ class Joiner {
     }
     const DType dtype = output->type.dtype;
     if (n.args[0] != kNoExpr || compute_type(dtype) != ScalarType::kFloat32) return std::nullopt;
-    const IndexExpr stored = simplify(flat_index(output->type.shape, output->index), pool().bounds());
+    const IndexExpr stored = position_of(pool(), *output);
     const IndexExpr read = simplify(copier.copy(position_of(graph_, columns_.kernel.pool, id)), pool().bounds());
     if (stored != read) return std::nullopt;
     // Reading an element that the row kernel makes counts as sharing it.

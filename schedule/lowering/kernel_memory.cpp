@@ -26,7 +26,8 @@ bool answers_alike(const Graph& graph, const Inlining& inlining, const KernelUni
   });
 }
 
-// An attention also stores what its group needs, of which building asks nothing here.
+// Whether an attention stores values beside its result. Which ones depends on the group's outputs, about which building
+// asks nothing, so such a kernel serves no other group.
 bool stores_alongside(const BuiltKernel& built) {
   return std::ranges::any_of(built.asked, &AskedOfInlining::stored_alongside);
 }

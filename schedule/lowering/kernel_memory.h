@@ -22,8 +22,9 @@ struct KnownKernel {
   BuiltKernel built;
   std::shared_ptr<const FormOfKernel> form = nullptr;  // of built.kernel
   std::optional<bool> is_rows_throughout = {}, goes_across = {};
-  // The kernel that takes its place, and its form (lower_group's in_phases).
-  std::optional<Kernel> lowered = {};
+  // The kernel that takes its place, if one does (lower_group's in_phases), and the form of what is lowered; null: not
+  // asked yet.
+  std::optional<Kernel> phases = {};
   std::shared_ptr<const FormOfKernel> form_of_lowered = nullptr;
 };
 

@@ -154,8 +154,8 @@ class GroupLowering {
         if (unit.values.size() > 1 && !attention && !unit.matmul && !segmented && goes_across(*known) &&
             limits_.across.insert(unit.values.back()).second)
           return std::nullopt;
-        if (!known->lowered) set_lowered(*known);
-        lowered.kernel = *known->lowered;
+        if (!known->form_of_lowered) find_phases(*known);
+        lowered.kernel = known->phases ? *known->phases : built.kernel;
         lowered.form = known->form_of_lowered;
         copies_in_[static_cast<std::size_t>(&unit - units_.data())] = built.copies;
       }
@@ -180,24 +180,25 @@ class GroupLowering {
     return *known.goes_across;
   }
 
-  void set_lowered(KnownKernel& known) const {
-    known.lowered = in_phases(known);
-    known.form_of_lowered = forms_.of(*known.lowered);
+  void find_phases(KnownKernel& known) const {
+    known.phases = in_phases(known);
+    if (!known.phases) form_of(known);
+    known.form_of_lowered = known.phases ? forms_.of(*known.phases) : known.form;
   }
 
   // Transposed convolutions that are no product (of one channel, or one a group) meet the taps of their phase alone,
-  // too, unless windows that slide over all are less.
-  Kernel in_phases(KnownKernel& known) const {
+  // too, unless windows that slide over all are less. Nothing for all other kernels.
+  std::optional<Kernel> in_phases(KnownKernel& known) const {
     const Kernel& kernel = known.built.kernel;
     std::optional<Kernel> phases = with_subpixel_phases(kernel);
-    if (!phases) return kernel;
+    if (!phases) return std::nullopt;
     const FormOfKernel& form = form_of(known);
-    if (form.contraction) return kernel;
+    if (form.contraction) return std::nullopt;
     const Target any;
     const auto as_is = loop_instructions(KernelPlanner(kernel, form, graph_, any));
     const std::shared_ptr<const FormOfKernel> form_of_phases = forms_.of(*phases);
     const auto now = loop_instructions(KernelPlanner(*phases, *form_of_phases, graph_, any));
-    return as_is && now && *as_is <= *now ? kernel : *std::move(phases);
+    return as_is && now && *as_is <= *now ? std::nullopt : std::move(phases);
   }
 
   // Do reductions go along a tensor's memory, and others across it? So are rows and columns of a square.

@@ -27,7 +27,7 @@ int stored_width(const Kernel& kernel, const Graph& graph) {
   const bool half_bytes = writes_half_bytes(kernel);
   int width = 128 / widest;
   for (const KernelOutput& output : kernel.outputs) {
-    const IndexExpr position = position_of(output, pool);
+    const IndexExpr position = position_of(pool, output);
     if (coefficient_of(position, axis_variable(last)) != 1) return 0;
     while (width > 1 && !(proves_multiple_of(position - IndexExpr::axis(last), width, pool.bounds()) &&
                           proves_multiple_of(pool.extent(last), width, pool.bounds())))
@@ -37,7 +37,7 @@ int stored_width(const Kernel& kernel, const Graph& graph) {
   for (const KernelOutput& output : kernel.outputs)
     if (const int word = elements_of_word(bits(output.type.dtype));
         width < word && kernel.outputs.size() == 1 &&
-        proves_multiple_of(position_of(output, pool) - IndexExpr::axis(last), word, pool.bounds()) &&
+        proves_multiple_of(position_of(pool, output) - IndexExpr::axis(last), word, pool.bounds()) &&
         proves_multiple_of(pool.extent(last), word, pool.bounds()))
       width = word;
   for (const KernelOutput& output : kernel.outputs)

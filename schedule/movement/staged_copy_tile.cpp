@@ -14,10 +14,6 @@ bool has_axis(const std::vector<std::size_t>& axes, std::size_t i) {
   return std::ranges::find(axes, i) != axes.end();
 }
 
-IndexExpr position_of(const KernelOutput& output, const ExprPool& pool) {
-  return simplify(flat_index(output.type.shape, output.index), pool.bounds());
-}
-
 namespace {
 
 // Whose rows do not lie evenly apart.
@@ -121,7 +117,7 @@ TileSides::TileSides(Kernel kernel, const Graph& graph, int width)
       kernel_(std::move(kernel)),
       samples_(kernel_, graph),
       axes_(kernel_.outputs[0].axes),
-      stored_{.position = position_of(kernel_.outputs[0], kernel_.pool), .bits = bits(kernel_.outputs[0].type.dtype)} {}
+      stored_{.position = position_of(kernel_.pool, kernel_.outputs[0]), .bits = bits(kernel_.outputs[0].type.dtype)} {}
 
 bool TileSides::is_stored_axis(std::uint32_t axis) const {
   return axis == axes_.back() || (width_ > 1 && axis == axes_[axes_.size() - 2]);

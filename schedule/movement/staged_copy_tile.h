@@ -73,7 +73,6 @@ class TileSides {
   void find_rest(TileSide& side) const;
 };
 
-IndexExpr position_of(const KernelOutput& output, const ExprPool& pool);
 bool has_axis(const std::vector<std::size_t>& axes, std::size_t i);
 
 }  // namespace fusec

@@ -25,9 +25,7 @@ class SectorCounter {
     for (const KernelOutput& o : form_.kernel.outputs) {
       const bool of_row = form_.columns.empty() || is_of_rows(form_, o);
       if (!of_row) see_loads(form_.columns, {o.expr});
-      add(o.type, of_row ? 1
-                         : overfetch_of(simplify(flat_index(o.type.shape, o.index), pool_.bounds()), form_.columns,
-                                        bytes_of(o.type.dtype)));
+      add(o.type, of_row ? 1 : overfetch_of(position_of(pool_, o), form_.columns, bytes_of(o.type.dtype)));
     }
     for (const auto& [value, times] : loads_) add(graph_.tensor(value), times);
     return bytes_ == 0 ? 1 : requested_bytes_ / bytes_;

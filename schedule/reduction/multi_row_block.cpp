@@ -135,7 +135,7 @@ class MultiRowBlockReader {
       if (!form_.columns.empty() && columns_without(form_, output).empty()) {
         const ScalarType type = pool_[output.expr].type;
         const DType dtype = output.type.dtype;
-        const IndexExpr at = simplify(flat_index(output.type.shape, output.index), pool_.bounds());
+        const IndexExpr at = position_of(pool_, output);
         if (!is_word(type) || bits(dtype) < 8 || bits(dtype) > 32 || dtype == DType::kBool) return false;
         if (!is_of_rows(at, form_.columns[0])) return false;
         std::size_t mine = 0;

@@ -76,7 +76,7 @@ bool runs_along_segments(const Kernel& kernel, const Parts& parts, const Graph& 
     if (n.op == ExprOp::kLoad && !goes(position_of(graph, pool, id), n.dtype)) return false;
   }
   for (const KernelOutput& o : kernel.outputs)
-    if (!goes(simplify(flat_index(o.type.shape, o.index), pool.bounds()), o.type.dtype)) return false;
+    if (!goes(position_of(pool, o), o.type.dtype)) return false;
   return widest > 0 &&
          parts.length <= std::int64_t{kWarpLanes} * std::clamp(kSegmentVectorBits / widest, 1, kMostOfVector);
 }

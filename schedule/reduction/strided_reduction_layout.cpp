@@ -4,6 +4,7 @@
 #include <iterator>
 #include <utility>
 
+#include "analysis/kernel/loads.h"
 #include "ir/type.h"
 #include "schedule/kernel_forms.h"
 #include "schedule/reduction/extra_outputs.h"
@@ -128,9 +129,7 @@ class StridedReductionLayoutReader {
     return roots;
   }
 
-  IndexExpr position(const KernelOutput& output) const {
-    return simplify(flat_index(output.type.shape, output.index), pool_.bounds());
-  }
+  IndexExpr position(const KernelOutput& output) const { return position_of(pool_, output); }
 
   // True if the output is contiguous along the loop.
   bool is_stored_along(const KernelOutput& output, const std::vector<std::uint32_t>& loop) {

@@ -82,9 +82,7 @@ class TransposedRowReductionReader {
     return true;
   }
 
-  IndexExpr position(const KernelOutput& output) const {
-    return simplify(flat_index(output.type.shape, output.index), pool_.bounds());
-  }
+  IndexExpr position(const KernelOutput& output) const { return position_of(pool_, output); }
 
   // Finds the axis of rows that is contiguous in the strided operands.
   bool find_neighbours() {

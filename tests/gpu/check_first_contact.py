@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_first_contact.py pack|contact|table BIN_DIR STAND_IN_CUDA PACKAGE [PYTHON]: bench/gpu/first_contact.sh, rehearsed
-without a GPU. The driver is a stand-in whose kernels run on the emulator; nvcc, the profiler and the sanitizer are
-stand-ins too, and PyTorch's CUDA device is the stand-in of the driver.
+without a GPU. A library in place of the CUDA driver (STAND_IN_CUDA) runs the kernels on the emulator. Scripts take the
+place of nvcc, the profiler and the sanitizer, and PyTorch's CUDA device is a module over that library.
 
 pack     makes the package with pack.sh
 contact  every step that needs no PyTorch: all is green; numbers that are wrong, kernels that do nothing, fail or

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_library_models.py [--sample] [--names=A,B] [--dtype=float32|bfloat16] [--way=backend|from_torch] [--reference]
-[--report=FILE [--resume]] [--known=FILE] [--seconds=N] [--document=FILE]: models of transformers, torchvision, timm and
-diffusers (library_models/) against eager PyTorch.
+[--report=FILE [--resume]] [--known=FILE] [--seconds=N] [--document=FILE] [--save=FOLDER]: models of transformers,
+torchvision, timm and diffusers (library_models/) against eager PyTorch.
 
 Each model runs in a process of its own, for at most LIMIT seconds of computing, in two ways: torch.compile(model,
 backend="fusec"), and fusec.compile(fusec.from_torch(model, ...)). Compared are the results, and what the model holds
@@ -12,6 +12,7 @@ the order given. --report: a JSON file of the results, in which what is not chec
 --resume: check only what has no good result there. --known: such a file; a model that fails there, too, is no failure.
 --way: one of the two ways. --reference: run on the reference in place of the emulator, without NVRTC, to find missing
 operators soon. --seconds: begin no model later. --document: check nothing, and write docs/models.md from the report.
+--save: check nothing, and write each model's file as fusec.from_torch imports it, for bench/compile_time.py --models.
 
 Prints a line a model. Exit 0 when all are equal, 77 (skipped) where PyTorch or a library is missing."""
 
@@ -239,6 +240,13 @@ def check(make, dtype, ways, settings):
     return row
 
 
+def save(make, dtype, path):
+    module, args, kwargs = in_dtype(make(), dtype)
+    with torch.no_grad():
+        fusec.from_torch(module, args, kwargs).save(path)
+    return {}
+
+
 def warm_up():
     """Loads what PyTorch loads at the first compilation, so that the processes that are forked have it."""
     torch.set_num_threads(1)
@@ -249,7 +257,7 @@ def warm_up():
         fusec.from_torch(module, (x,))
 
 
-def in_a_process(*what):
+def in_a_process(work, *what):
     reader, writer = os.pipe()
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     before = used.ru_utime + used.ru_stime
@@ -259,7 +267,7 @@ def in_a_process(*what):
         os.setpgid(0, 0)
         resource.setrlimit(resource.RLIMIT_CPU, (LIMIT, LIMIT))
         try:
-            row = check(*what)
+            row = work(*what)
         except BaseException as error:
             text = f"{type(error).__name__}: {error}"[:2000]
             row = {"eager_failed": text, "eager_traceback": traceback.format_exc()[-3000:]}
@@ -337,6 +345,7 @@ def main():
     parser.add_argument("--report")
     parser.add_argument("--known")
     parser.add_argument("--document")
+    parser.add_argument("--save")
     parser.add_argument("--way", choices=WAYS)
     parser.add_argument("--reference", action="store_true")
     parser.add_argument("--resume", action="store_true")
@@ -366,8 +375,13 @@ def main():
         if time.time() - began > options.seconds:
             break
         library, make = models[name]
+        if options.save:
+            row = in_a_process(save, make, DTYPES[dtype], os.path.join(options.save, f"{name}_{dtype}.json"))
+            failed += bool(failures(row))
+            print(key, *(failures(row) or ["saved"]), flush=True)
+            continue
         kept = {k: v for k, v in before.items() if not k.startswith(("eager_failed", *missing))}
-        row = {**kept, **in_a_process(make, DTYPES[dtype], missing, settings)}
+        row = {**kept, **in_a_process(check, make, DTYPES[dtype], missing, settings)}
         report[key] = {"name": name, "library": library, "dtype": dtype, **row}
         failed += bool(failures(row)) and not failures(known.get(key, {}))
         printed(key, row)
