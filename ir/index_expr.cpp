@@ -78,7 +78,7 @@ IndexExpr make_atom_expr(IndexAtom atom) {
     ++atom.depth;
   }
   IndexFactors factors(1);
-  factors.push_back(std::make_shared<const IndexAtom>(std::move(atom)));
+  factors.push_back(std::allocate_shared<const IndexAtom>(PooledAllocator<const IndexAtom>(), std::move(atom)));
   IndexTerms terms(1);
   terms.push_back({1, std::move(factors)});
   return from_terms(std::move(terms), 0);

@@ -18,6 +18,8 @@
 #include <utility>
 #include <vector>
 
+#include "ir/pooled_allocator.h"
+
 namespace fusec {
 
 // A variable of an expression.
@@ -48,7 +50,7 @@ class SharedList {
   using value_type = T;
   SharedList() = default;
   explicit SharedList(std::size_t capacity) {
-    if (capacity > 0) items_ = std::make_shared<T[]>(capacity);
+    if (capacity > 0) items_ = std::allocate_shared<T[]>(PooledAllocator<T>(), capacity);
   }
   explicit SharedList(std::span<const T> items) : SharedList(items.size()) {
     for (const T& item : items) push_back(item);

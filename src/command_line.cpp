@@ -19,6 +19,7 @@
 #include <span>
 
 #include "error_report.h"
+#include "heap.h"
 #include "help_text.h"
 #include "ir/budget.h"
 #include "ir/error.h"
@@ -120,7 +121,8 @@ void finish_standard_output() {
 }
 
 // Prints --help or --version. Returns the exit status.
-int print_information(const CLI::App& app, const CLI::ParseError& wanted, const std::string& color) {
+int print_information(CLI::App& app, const CLI::ParseError& wanted, const std::string& color) {
+  arrange_help(app);
   app.exit(wanted);
   try {
     finish_standard_output();
@@ -339,6 +341,7 @@ Graph read_model(const CompileArguments& a) {
 
 int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& arguments,
                 const std::function<int()>& run) {
+  prepare_heap();
   fill_standard_descriptors();
   handle_signals();
   int status = 0;
@@ -347,7 +350,6 @@ int run_program(CLI::App& app, int argc, char** argv, const CompileArguments& ar
   const bool json = std::find(argv, argv + argc, std::string_view("--json")) != argv + argc;
   const auto show = [&](std::span<const Error> errors) { return show_errors(arguments, json, errors); };
   try {
-    arrange_help(app);
     refuse_missing_values(std::vector<std::string>(argv, argv + argc));
     app.parse(argc, argv);
     refuse_empty_values(app);

@@ -50,13 +50,11 @@ std::string comment_text(std::string_view text, std::size_t longest) {
 
 std::string UniqueNames::take(std::string_view preferred_name) {
   const std::string base = clean_identifier(preferred_name);
-  const auto is_outer = [&](const std::string& name) { return outer_ && outer_->taken_.contains(name); };
   auto [it, fresh] = taken_.try_emplace(base, 1);
-  if (fresh && !is_outer(base)) return base;
-  if (fresh) it->second = outer_->taken_.find(base)->second;
+  if (fresh && !is_reserved_(base)) return base;
   for (;;) {
     const std::string name = base + "_" + std::to_string(++it->second);
-    if (!is_outer(name) && taken_.try_emplace(name, 1).second) return name;
+    if (!is_reserved_(name) && taken_.try_emplace(name, 1).second) return name;
   }
 }
 

@@ -20,11 +20,12 @@ std::string comment_text(std::string_view text, std::size_t longest = 80);
 class UniqueNames {
  public:
   UniqueNames() = default;
-  explicit UniqueNames(const UniqueNames* outer) : outer_(outer) {}
+  // Never gives a name for which `is_reserved` holds.
+  explicit UniqueNames(bool (*is_reserved)(std::string_view)) : is_reserved_(is_reserved) {}
   std::string take(std::string_view preferred_name);  // cleans the name first
 
  private:
-  const UniqueNames* outer_ = nullptr;
+  bool (*is_reserved_)(std::string_view) = [](std::string_view) { return false; };
   std::map<std::string, int, std::less<>> taken_;  // base -> last suffix
 };
 

@@ -148,16 +148,11 @@ std::string c_type(ScalarType type) {
 namespace {
 
 // Names that model values must not get: those of the prelude, and those that schedules write literally.
-const UniqueNames& fixed_names() {
-  static const UniqueNames names = [] {
-    UniqueNames fixed;
-    for (const std::string_view name : prelude_names()) fixed.take(name);
-    for (const char* name : {"warp", "warp_lane", "warp_row", "warp_column", "group", "group_lane", "dynamic_shared",
-                             "thread_row", "thread_column", "tile_item"})
-      fixed.take(name);
-    return fixed;
-  }();
-  return names;
+bool is_fixed_name(std::string_view name) {
+  constexpr std::string_view kLiteralNames[] = {"warp",          "warp_lane",  "warp_row",       "warp_column",
+                                                "group",         "group_lane", "dynamic_shared", "thread_row",
+                                                "thread_column", "tile_item"};
+  return std::ranges::find(kLiteralNames, name) != std::end(kLiteralNames) || is_prelude_name(name);
 }
 
 // Local variables that schedules write literally, in scopes of a few lines. A symbol of the same name would be hidden
@@ -173,7 +168,7 @@ bool is_local_name(std::string_view name) {
 }  // namespace
 
 KernelWriter::KernelWriter(const Graph& graph, bool wide_index)
-    : graph_(graph), wide_(wide_index), names_(&fixed_names()) {}
+    : graph_(graph), wide_(wide_index), names_(is_fixed_name) {}
 
 void KernelWriter::open_unrolled(std::string_view variable, std::string_view count) {
   line("#pragma unroll");

@@ -1,8 +1,8 @@
 #include "codegen/prelude/prelude.h"
 
 #include <algorithm>
-#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include "codegen/prelude/warpgroup_multiplies.h"
 #include "ir/error.h"
@@ -67,27 +67,6 @@ std::size_t part_named(std::string_view name) {
   throw InternalError("the prelude has no part named " + std::string(name));
 }
 
-bool is_identifier_char(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
-
-std::string_view word_at(std::string_view text, std::size_t first) {
-  std::size_t last = first;
-  while (last < text.size() && is_identifier_char(text[last])) ++last;
-  return text.substr(first, last - first);
-}
-
-std::string_view word_before(std::string_view text, std::size_t last) {
-  std::size_t first = last;
-  while (first > 0 && is_identifier_char(text[first - 1])) --first;
-  return text.substr(first, last - first);
-}
-
-template <typename Visit>
-void for_each_found(std::string_view text, std::string_view wanted, const Visit& visit) {
-  for (std::size_t at = text.find(wanted); at != std::string_view::npos; at = text.find(wanted, at + 1)) visit(at);
-}
-
 }  // namespace
 
 std::string prelude_text(const std::set<std::string>& wanted) {
@@ -120,21 +99,10 @@ std::string prelude_text(const std::set<std::string>& wanted) {
   return text;
 }
 
-// Calls name functions, too, which reserves a few names too many.
-std::vector<std::string_view> prelude_names() {
+bool is_prelude_name(std::string_view name) {
   static const std::vector<std::string> generated = warpgroup_functions();
-  std::unordered_set<std::string_view> found(generated.begin(), generated.end());
-  const auto add = [&](std::string_view name) {
-    if (name.size() > 1) found.insert(name);
-  };
-  for (const Part& part : all_parts()) {
-    for_each_found(part.text, "(", [&](std::size_t at) { add(word_before(part.text, at)); });
-    for (const std::string_view keyword : {"using ", "struct "})
-      for_each_found(part.text, keyword, [&](std::size_t at) { add(word_at(part.text, at + keyword.size())); });
-  }
-  std::vector<std::string_view> names(found.begin(), found.end());
-  std::ranges::sort(names);
-  return names;
+  return std::ranges::binary_search(names_of_prelude_files(), name) ||
+         std::ranges::find(generated, name) != generated.end();
 }
 
 }  // namespace fusec

@@ -7,7 +7,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 namespace fusec {
 
@@ -16,7 +15,9 @@ std::span<const std::string_view> prelude_files();
 // The text of these parts and of everything they need, in a fixed order. Throws InternalError for an unknown part.
 std::string prelude_text(const std::set<std::string>& parts);
 
-// All functions and types that the parts define, sorted. A kernel's name must not hide one of them.
-std::vector<std::string_view> prelude_names();
+// The functions and types that prelude_files() define, sorted.
+std::span<const std::string_view> names_of_prelude_files();
+// Whether a part defines a function or type of this name, which a kernel's name must not hide.
+bool is_prelude_name(std::string_view name);
 
 }  // namespace fusec

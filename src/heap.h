@@ -1,0 +1,11 @@
+// The heap of a command line program.
+#pragma once
+
+namespace fusec {
+
+// Takes memory from the system in large steps and in huge pages, and keeps what is freed. A page fault costs some two
+// microseconds and a small compilation takes a thousand pages, a sixth of its time. Does nothing where the C library is
+// not glibc.
+void prepare_heap() noexcept;
+
+}  // namespace fusec
