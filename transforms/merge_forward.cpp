@@ -62,11 +62,13 @@ class ForwardMerger {
   bool take_stream(GroupId g) {
     int questions = 0;
     for (const GroupId softmax : groups_.producers(g)) {
-      if (!trial_.open(softmax) || trial_.are_attention_and_product(softmax, g)) continue;
+      if (!trial_.open(softmax)) continue;
       const std::uint64_t kind = trial_.in_haste() ? ~kind_of_edge(softmax, g) : 0;
       if (trial_.hopeless(kind)) continue;
       for (const GroupId scores : groups_.producers(softmax)) {
         if (!trial_.open(scores) || !is_complex(scores)) continue;
+        // A product whose rows are reduced between two products is no softmax.
+        if (trial_.is_row_gemm(softmax) && trial_.is_product_group(scores) && trial_.is_product_group(g)) continue;
         if (++questions > kMostQuestions) return false;
         const std::vector<GroupId> parts{scores, softmax, g};
         const NodeId consumer = groups_.nodes(g).back();
@@ -97,20 +99,15 @@ class ForwardMerger {
            std::ranges::none_of(outputs, [&](ValueId v) { return groups_.is_output(v); });
   }
 
-  bool is_product(NodeId n) const {
-    const std::string_view family = groups_.graph().nodes[n].op->family;
-    return family == "matrix" || family == "quantized";
-  }
-
   // Whether another group has a product of the same left operand. Such products belong into one group (merge-siblings),
   // not into a group that reads one of them.
   bool is_one_of_several_products(GroupId producer, GroupId g) const {
     return std::ranges::any_of(groups_.nodes(producer), [&](NodeId n) {
-      if (!is_product(n)) return false;
+      if (!is_product(groups_.graph().nodes[n])) return false;
       const auto all = groups_.uses().of(groups_.graph().nodes[n].inputs[0]);
       return std::ranges::any_of(all.first(std::min(all.size(), kMostForwardReaders)), [&](NodeId reader) {
         const GroupId there = groups_.group_of(reader);
-        return is_product(reader) && there != producer && there != g;
+        return is_product(groups_.graph().nodes[reader]) && there != producer && there != g;
       });
     });
   }
@@ -179,8 +176,7 @@ class ForwardMerger {
 
   MergeAnswer take(GroupId producer, GroupId g) {
     const NodeId last = groups_.nodes(producer).back(), consumer = groups_.nodes(g).back();
-    MergeAnswer answer = trial_.are_attention_and_product(producer, g) ? MergeAnswer{.rule = FusionRule::kNotOneKernel}
-                                                                       : trial_.ask(std::vector{producer, g});
+    MergeAnswer answer = trial_.ask(std::vector{producer, g});
     if (answer.yes() && !groups_.contract(std::vector{producer, g})) answer.rule = FusionRule::kClosesCycle;
     if (answer.yes())
       plan_.decisions[last] = decision(answer, consumer);

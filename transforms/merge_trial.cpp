@@ -47,6 +47,10 @@ double launches_of(const TrialResult& result) {
 
 }  // namespace
 
+bool is_product(const Node& node) {
+  return node.op->family == "matrix" || node.op->family == "quantized";
+}
+
 MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan,
                        TrialMemory& memory)
     : groups_(groups),
@@ -82,13 +86,12 @@ std::uint32_t MergeTrial::arguments_of(GroupId g) {
   return known.arguments;
 }
 
-bool MergeTrial::is_rows(GroupId g) {
-  return of_group(g).strength == strength(KernelForm::kRowReduction);
+bool MergeTrial::is_product_group(GroupId g) {
+  return of_group(g).strength >= strength(KernelForm::kContraction);
 }
 
-bool MergeTrial::are_attention_and_product(GroupId a, GroupId b) {
-  const TrialResult &one = of_group(a), &other = of_group(b);
-  return (one.attention && other.product) || (one.product && other.attention);
+bool MergeTrial::is_rows(GroupId g) {
+  return of_group(g).strength == strength(KernelForm::kRowReduction);
 }
 
 std::uint64_t MergeTrial::kind_of_question(GroupId a, GroupId b, NodeId from, NodeId to) const {
@@ -112,6 +115,29 @@ void MergeTrial::note(std::uint64_t kind, bool joined) {
   if (!in_haste()) return;
   Record& record = records_[kind];
   ++(joined ? record.yes : record.no);
+}
+
+// Whether a product of these nodes, which are in topological order, has another one's result in an operand. A softmax
+// may come in between, as in attention. A depthwise convolution is no product: the kernel of its group is not.
+bool MergeTrial::has_product_of_product(std::span<const NodeId> nodes) {
+  const Graph& graph = groups_.graph();
+  const auto is_product = [&](NodeId n) {
+    return kinds_[n] == OpPattern::kOutEwiseFusable && fusec::is_product(graph.nodes[n]) &&
+           is_product_group(groups_.group_of(n));
+  };
+  std::vector<NodeId> behind;  // products, and what is computed from their results
+  for (const NodeId n : nodes) {
+    count_step();
+    const Node& node = graph.nodes[n];
+    const bool reads = std::ranges::any_of(node.inputs, [&](ValueId v) {
+      return v != kNone && graph.value(v).kind == Value::Kind::kResult &&
+             std::ranges::binary_search(behind, graph.value(v).producer);
+    });
+    if (reads && is_product(n)) return true;
+    if (node.op->name == "softmax" || node.op->name == "exp") continue;
+    if (reads || is_product(n)) behind.push_back(n);
+  }
+  return false;
 }
 
 // Checks max_fused_ops and max_args. The node limit applies to each connected component of the merged group.
@@ -144,6 +170,7 @@ FusionRule MergeTrial::nodes_within_limits(std::span<const NodeId> nodes) const 
 MergeAnswer MergeTrial::ask(std::span<const GroupId> parts) {
   if (const FusionRule limit = within_limits(parts); limit != FusionRule::kJoined) return {.rule = limit};
   const std::vector<NodeId> nodes = groups_.nodes_of(parts);
+  if (has_product_of_product(nodes)) return {.rule = FusionRule::kNotOneKernel};
   const TrialResult& together = lowering_.of_one_launch(nodes, groups_.outputs_of(nodes));
   const FusionRule rule = compare(together, parts);
   if (rule != FusionRule::kJoined && rule != FusionRule::kWorseForm) return {.rule = rule};

@@ -4,6 +4,7 @@
 //     {linear}, {gelu}       one kernel, still a matrix product       yes
 //     {softmax}, {linear}    two kernels: softmax is stored           no: kNotOneKernel
 //     {linear}, {cumsum}     an op without a formula                  no
+//     {linear}, {linear}     a product of a product, so not lowered   no: kNotOneKernel
 //
 // Results are cached (schedule/lowering/trial_lowering.h), so equal layers are lowered once. A pass has a budget of
 // nodes to lower; when it is spent, new questions are answered no. In graphs of more than kMostNodesWithCare nodes, a
@@ -35,6 +36,9 @@ struct GroupInstead {
   std::vector<ValueId> outputs;  // in order
 };
 
+// Whether the op is a matrix product, a convolution or attention.
+bool is_product(const Node& node);
+
 class MergeTrial {
  public:
   MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan, TrialMemory& memory);
@@ -45,8 +49,6 @@ class MergeTrial {
 
   // Whether these groups may merge. Does not check for cycles.
   MergeAnswer ask(std::span<const GroupId> parts);
-  // Whether one group is attention and the other a product. No kernel is both, so they need not be lowered together.
-  bool are_attention_and_product(GroupId a, GroupId b);
   // Whether two groups may be fused horizontally into one launch. Neither reads the other's results.
   MergeAnswer check_siblings(GroupId a, GroupId b);
   // Records that a and b were fused horizontally as group `kept`.
@@ -67,7 +69,11 @@ class MergeTrial {
   std::int64_t bytes(GroupId g) { return of_group(g).bytes; }
   // Whether the group is only elementwise ops and views.
   bool is_pointwise(GroupId g) { return of_group(g).strength == 0 && !of_group(g).has_elements; }
-  // Whether the group's kernel reduces rows and is no matrix product.
+  // Whether the group's kernel is a matrix product, a convolution or attention.
+  bool is_product_group(GroupId g);
+  // Whether it is a product whose rows are reduced in the same kernel.
+  bool is_row_gemm(GroupId g) { return of_group(g).row_gemm; }
+  // Whether it reduces rows and is none of these.
   bool is_rows(GroupId g);
 
   // Shortcuts for graphs of more than kMostNodesWithCare nodes. kind_of_question is a hash of the groups' sizes and of
@@ -92,6 +98,7 @@ class MergeTrial {
   std::uint32_t arguments_of(GroupId g);
   FusionRule compare(const TrialResult& together, std::span<const GroupId> parts);
   std::size_t argument_count(std::span<const NodeId> nodes) const;
+  bool has_product_of_product(std::span<const NodeId> nodes);
   FusionRule within_limits(std::span<const GroupId> groups) const;
   FusionRule nodes_within_limits(std::span<const NodeId> nodes) const;
 

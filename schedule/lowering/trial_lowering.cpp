@@ -145,8 +145,6 @@ TrialResult TrialLowering::lower(std::span<const NodeId> nodes, std::span<const 
     result.strength = std::max(result.strength, strength(form.form));
     result.has_elements = result.has_elements || form.form == KernelForm::kThreadPerElement;
     result.row_gemm = result.row_gemm || form.form == KernelForm::kRowGemm;
-    result.attention = result.attention || form.form == KernelForm::kAttention;
-    result.product = result.product || form.contraction.has_value();
   }
   if (result.launches != 1) {
     result.work.reset();

@@ -29,8 +29,6 @@ struct TrialResult {
   int strength = 0;            // of the strongest form among them
   bool has_elements = false;   // a kernel in no form at all
   bool row_gemm = false;       // a product whose rows are reduced
-  bool attention = false;
-  bool product = false;      // a product of any form
   std::int64_t bytes = 0;    // that the kernels read and write, at the hints
   double seconds = 0;        // that they are predicted to take
   double form_seconds = 0;   // the same with products as their forms fetch factors (TrialMemory::distinguish_forms)
