@@ -434,11 +434,14 @@ bool is_axis_or_symbol(const IndexExpr& e) {
 
 std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots,
                               const std::function<bool(ExprId)>& ends) {
-  std::vector<ExprId> order, stack;
+  // Kept between calls, which saves two allocations each. `ends` may call this function: it then finds them empty.
+  thread_local std::vector<ExprId> kept_stack;
+  thread_local std::vector<std::uint8_t> kept_state;
+  std::vector<ExprId> order, stack = std::exchange(kept_stack, {});
+  std::vector<std::uint8_t> state = std::exchange(kept_state, {});  // 1: operands are on the stack above, 2: done
   order.reserve(pool.size());
-  stack.reserve(pool.size());
   stack.assign(roots.rbegin(), roots.rend());
-  std::vector<std::uint8_t> state(pool.size(), 0);  // 1: operands are on the stack above, 2: done
+  state.assign(pool.size(), 0);
   const bool has_indirect_loads = pool.has_values();
   while (!stack.empty()) {
     count_step();
@@ -465,6 +468,8 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
         if (v.kind == Variable::Kind::kValue) need(v.id);
     }
   }
+  kept_stack = std::move(stack);
+  kept_state = std::move(state);
   return order;
 }
 

@@ -133,7 +133,7 @@ struct ExprNode {
 };
 
 // Whether a list of axes or of ExprIds holds `id`.
-inline bool contains(const std::vector<std::uint32_t>& ids, std::uint32_t id) {
+inline bool contains(std::span<const std::uint32_t> ids, std::uint32_t id) {
   return std::ranges::find(ids, id) != ids.end();
 }
 

@@ -437,6 +437,7 @@ IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexA
 std::vector<Variable> variables_of(const IndexExpr& e) {
   std::vector<Variable> found;
   if (e.is_constant()) return found;
+  found.reserve(2 * e.terms().size());
   std::unordered_set<const IndexAtom*> seen;
   collect(e, found, seen);
   std::ranges::sort(found);

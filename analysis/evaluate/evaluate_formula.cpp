@@ -117,14 +117,14 @@ class Evaluation {
       if (visited[id]) order_.push_back(id);
   }
 
-  bool make_table(ExprId id, const std::vector<std::uint32_t>& depends) {
+  bool make_table(ExprId id, std::span<const std::uint32_t> depends) {
     std::int64_t spared = 1, size = 1;
     for (const std::uint32_t a : axes_)
       if (!std::ranges::binary_search(depends, a)) spared = saturating_product(spared, extent(a));
     for (const std::uint32_t a : depends) size = saturating_product(size, extent(a));
     if (spared <= 1 || size > kLargestTable) return false;
     tables_[id] = std::make_unique<Table>();
-    tables_[id]->axes = depends;
+    tables_[id]->axes.assign(depends.begin(), depends.end());
     for (const std::uint32_t a : depends) tables_[id]->extents.push_back(extent(a));
     return true;
   }

@@ -8,7 +8,7 @@
 
 namespace fusec {
 
-Axes united(Axes a, const Axes& b) {
+Axes united(Axes a, std::span<const std::uint32_t> b) {
   for (const std::uint32_t axis : b)
     if (std::ranges::find(a, axis) == a.end()) a.push_back(axis);
   return a;
@@ -18,7 +18,7 @@ CountedPoints::CountedPoints(const Kernel& kernel) : pool_(kernel.pool), depends
   for (const IndexExpr& extent : pool_.bounds().axes) extents_.push_back(at_hint(extent));
 }
 
-double CountedPoints::points(const Axes& axes) const {
+double CountedPoints::points(std::span<const std::uint32_t> axes) const {
   double product = 1;
   for (const std::uint32_t axis : axes) product *= extents_[axis];
   return product;

@@ -13,14 +13,14 @@ namespace fusec {
 
 using Axes = std::vector<std::uint32_t>;
 
-Axes united(Axes a, const Axes& b);
+Axes united(Axes a, std::span<const std::uint32_t> b);
 
 class CountedPoints {
  public:
   explicit CountedPoints(const Kernel& kernel);
 
-  const Axes& depends(ExprId id) const { return depends_[id]; }
-  double points(const Axes& axes) const;
+  std::span<const std::uint32_t> depends(ExprId id) const { return depends_[id]; }
+  double points(std::span<const std::uint32_t> axes) const;
   double extent(std::uint32_t axis) const { return extents_[axis]; }
 
   // Returns what `roots` need, operands first, without `stops` and what only they need.
@@ -40,7 +40,7 @@ class CountedPoints {
   double at_hint(const IndexExpr& e) const;
 
   const ExprPool& pool_;
-  std::vector<Axes> depends_;
+  Dependences depends_;
   std::vector<double> extents_;
 };
 

@@ -13,37 +13,55 @@ std::vector<ExprId> roots_of(const Kernel& kernel) {
   return roots;
 }
 
-std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool) {
-  std::vector<std::vector<std::uint32_t>> depends(pool.size());
-  auto add = [](std::vector<std::uint32_t>& to, const std::vector<std::uint32_t>& more) {
-    if (std::ranges::includes(to, more)) return;
-    std::vector<std::uint32_t> both;
-    both.reserve(to.size() + more.size());
-    std::set_union(to.begin(), to.end(), more.begin(), more.end(), std::back_inserter(both));
-    to = std::move(both);
+Dependences::Place Dependences::kept(std::span<const std::uint32_t> axes) {
+  const Place place{static_cast<std::uint32_t>(axes_.size()), static_cast<std::uint32_t>(axes.size())};
+  axes_.insert(axes_.end(), axes.begin(), axes.end());
+  return place;
+}
+
+Dependences::Place Dependences::united(Place a, Place b) {
+  if (a == b || b.size == 0 || std::ranges::includes(of(a), of(b))) return a;
+  if (std::ranges::includes(of(b), of(a))) return b;
+  const std::uint32_t begin = static_cast<std::uint32_t>(axes_.size());
+  axes_.resize(axes_.size() + a.size + b.size);
+  const auto end = std::ranges::set_union(of(a), of(b), axes_.begin() + begin).out;
+  axes_.erase(end, axes_.end());
+  return {begin, static_cast<std::uint32_t>(axes_.size() - begin)};
+}
+
+Dependences::Place Dependences::with_axes_of(Place place, const IndexExpr& e) {
+  const auto with_axis = [&](std::uint32_t axis) {
+    if (!std::ranges::binary_search(of(place), axis)) place = united(place, kept(std::span(&axis, 1)));
   };
-  auto add_axis = [](std::vector<std::uint32_t>& to, std::uint32_t axis) {
-    const auto at = std::ranges::lower_bound(to, axis);
-    if (at == to.end() || *at != axis) to.insert(at, axis);
-  };
-  auto add_index = [&](std::vector<std::uint32_t>& to, const IndexExpr& e) {
-    if (const auto v = e.as_variable(); v && v->kind == Variable::Kind::kAxis) return add_axis(to, v->id);
-    for (const Variable v : variables_of(e)) {
-      if (v.kind == Variable::Kind::kAxis) add_axis(to, v.id);
-      if (v.kind == Variable::Kind::kValue) add(to, depends[v.id]);
-    }
-  };
+  if (const auto v = e.as_variable(); v && v->kind == Variable::Kind::kAxis) {
+    with_axis(v->id);
+    return place;
+  }
+  for (const Variable v : variables_of(e)) {
+    if (v.kind == Variable::Kind::kAxis) with_axis(v.id);
+    if (v.kind == Variable::Kind::kValue) place = united(place, places_[v.id]);
+  }
+  return place;
+}
+
+Dependences::Dependences(const ExprPool& pool) {
+  places_.reserve(pool.size());
+  axes_.reserve(4 * pool.size());
+  std::vector<std::uint32_t> free;
   for (ExprId id = 0; id < pool.size(); ++id) {
     const ExprNode& n = pool[id];
+    Place place;
     for (const ExprId a : n.args)
-      if (a != kNoExpr) add(depends[id], depends[a]);
-    for (const IndexExpr& e : n.indices) add_index(depends[id], e);
-    if (n.op != ExprOp::kReduce) continue;
-    std::erase_if(depends[id],
-                  [&](std::uint32_t a) { return std::find(n.axes.begin(), n.axes.end(), a) != n.axes.end(); });
-    for (const std::uint32_t a : n.axes) add_index(depends[id], pool.extent(a));
+      if (a != kNoExpr) place = united(place, places_[a]);
+    for (const IndexExpr& e : n.indices) place = with_axes_of(place, e);
+    if (n.op == ExprOp::kReduce) {
+      free.clear();
+      std::ranges::copy_if(of(place), std::back_inserter(free), [&](std::uint32_t a) { return !contains(n.axes, a); });
+      place = kept(free);
+      for (const std::uint32_t a : n.axes) place = with_axes_of(place, pool.extent(a));
+    }
+    places_.push_back(place);
   }
-  return depends;
 }
 
 bool is_indirect_along(const IndexExpr& position, const std::vector<std::uint32_t>& axes, const ExprPool& pool) {

@@ -52,8 +52,31 @@ std::vector<ExprId> roots_of(const Kernel& kernel);
 IndexExpr point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
 IndexExpr simplified_point_count(const ExprPool& pool, const std::vector<std::uint32_t>& axes);
 
-// Returns, for each expression of the pool, the sorted axes that its value depends on.
-std::vector<std::vector<std::uint32_t>> dependences(const ExprPool& pool);
+// The axes that each expression of a pool depends on, sorted.
+class Dependences {
+ public:
+  Dependences() = default;
+  explicit Dependences(const ExprPool& pool);
+  std::span<const std::uint32_t> operator[](ExprId id) const { return of(places_[id]); }
+  std::size_t size() const { return places_.size(); }
+
+ private:
+  struct Place {
+    std::uint32_t begin = 0, size = 0;  // in axes_
+    bool operator==(const Place&) const = default;
+  };
+  std::span<const std::uint32_t> of(Place place) const { return {axes_.data() + place.begin, place.size}; }
+  Place kept(std::span<const std::uint32_t> axes);
+  Place united(Place a, Place b);
+  Place with_axes_of(Place place, const IndexExpr& e);
+
+  std::vector<Place> places_;  // by expression; many expressions depend on the same axes
+  std::vector<std::uint32_t> axes_;
+};
+
+inline Dependences dependences(const ExprPool& pool) {
+  return Dependences(pool);
+}
 
 // Returns whether a loaded value in `position` (an embedding's row number) depends on one of the axes. The position
 // then depends on that axis even if its own terms are constant along it.

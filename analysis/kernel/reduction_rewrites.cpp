@@ -45,8 +45,8 @@ void join_nested_reductions(Kernel& kernel) {
     const ExprNode inner = pool[id], over = pool[outer.args[0]];
     const std::vector<ExprId> within = reachable(pool, std::span(inner.args.data(), 1));
     if (std::ranges::any_of(within, [&](ExprId e) { return pool[e].op == ExprOp::kReduce; })) return kNoExpr;
-    const std::vector<std::uint32_t> depends = dependences(pool)[id];
-    if (!std::ranges::all_of(outer.axes, [&](std::uint32_t a) { return std::ranges::binary_search(depends, a); }))
+    const Dependences depends(pool);
+    if (!std::ranges::all_of(outer.axes, [&](std::uint32_t a) { return std::ranges::binary_search(depends[id], a); }))
       return kNoExpr;
     // The joined reduction gets new axes, because other reductions may use the old ones.
     const ExprPool before = pool;

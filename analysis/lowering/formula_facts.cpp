@@ -105,8 +105,8 @@ std::vector<ExprId> loads_under(const ExprPool& pool, ExprId body) {
 }
 
 // Returns, for each load that does not depend on all axes in `rows`, the missing ones.
-std::vector<AxisSet> missing_in_loads(const ExprPool& pool, const std::vector<std::vector<std::uint32_t>>& depends,
-                                      ExprId body, const AxisSet& rows) {
+std::vector<AxisSet> missing_in_loads(const ExprPool& pool, const Dependences& depends, ExprId body,
+                                      const AxisSet& rows) {
   std::vector<AxisSet> missing;
   for (const ExprId load : loads_under(pool, body)) {
     count_step();
@@ -152,8 +152,7 @@ bool each_has_its_own(const std::vector<AxisSet>& missing) {
 }
 
 // Returns whether the body multiplies two operands that are each reused along an axis of the other.
-bool is_contraction(const ExprPool& pool, const std::vector<std::vector<std::uint32_t>>& depends, ExprId body,
-                    const AxisSet& rows) {
+bool is_contraction(const ExprPool& pool, const Dependences& depends, ExprId body, const AxisSet& rows) {
   return each_has_its_own(missing_in_loads(pool, depends, body, rows)) ||
          each_has_its_own(missing_in_operands(pool, body, rows));
 }
@@ -185,7 +184,7 @@ FormulaFacts formula_facts(const Graph& graph, const Node& node, std::size_t out
   ExprPool pool(graph.symbols);
   const ExprId root = build_plain_formula(pool, graph, node, output, shape);
   const std::vector<ExprId> order = reachable(pool, std::vector<ExprId>{root});
-  const std::vector<std::vector<std::uint32_t>> depends = dependences(pool);
+  const Dependences depends = dependences(pool);
 
   FormulaFacts facts;
   facts.rows.assign(rank, false);

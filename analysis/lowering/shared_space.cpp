@@ -99,8 +99,9 @@ bool is_rows_throughout(const Kernel& kernel) {
   const ExprPool& pool = kernel.pool;
   const auto depends = dependences(pool);
   const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
-  const auto without_units_of = [&](std::vector<std::uint32_t> list) {
-    std::erase_if(list, [&](std::uint32_t a) { return pool.extent(a).is(1); });
+  const auto without_units_of = [&](std::span<const std::uint32_t> given) {
+    std::vector<std::uint32_t> list;
+    std::ranges::copy_if(given, std::back_inserter(list), [&](std::uint32_t a) { return !pool.extent(a).is(1); });
     std::ranges::sort(list);
     return list;
   };

@@ -20,7 +20,7 @@ VectorizedLoads vectorize_loads(const Kernel& merged, const Graph& graph, int wi
     for (const auto& [id, type] : VectorLoads(emitter, graph, axes.back(), width).vector_loads(roots_of(kernel)))
       loads.vectors.push_back(id);
   }
-  const std::vector<std::vector<std::uint32_t>> depends = dependences(kernel.pool);
+  const Dependences depends = dependences(kernel.pool);
   for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
     if (kernel.pool[id].op != ExprOp::kLoad || std::ranges::find(loads.vectors, id) != loads.vectors.end()) continue;
     (std::ranges::binary_search(depends[id], axes.back()) ? loads.apart : loads.uniform).push_back(id);

@@ -84,7 +84,8 @@ bool ExprEmitter::depends_on(ExprId id, std::uint32_t axis) const {
 }
 
 std::vector<std::uint32_t> ExprEmitter::axes_of(ExprId id) const {
-  return dependences_[id];
+  const auto axes = dependences_[id];
+  return {axes.begin(), axes.end()};
 }
 
 bool ExprEmitter::here(ExprId id) const {

@@ -117,7 +117,7 @@ class ExprEmitter {
   const ExprPool& pool_;
   KernelWriter& writer_;
   IndexText index_text_;
-  std::vector<std::vector<std::uint32_t>> dependences_;  // by node: sorted axes
+  Dependences dependences_;  // by node: sorted axes
   std::vector<Text> texts_;
   std::vector<ExprId> defined_;
   std::vector<std::string> axis_text_;

@@ -112,7 +112,7 @@ class SharedLoads {
   bool depends(ExprId id, std::uint32_t axis) const { return std::ranges::binary_search(depends_[id], axis); }
 
   const Kernel& kernel_;
-  const std::vector<std::vector<std::uint32_t>> depends_;
+  const Dependences depends_;
   std::vector<Load> loads_;
 };
 

@@ -214,7 +214,7 @@ class UnalignedLoadSamples {
 
   const UnalignedPlan& plan_;
   AccessSamples samples_;
-  const std::vector<std::vector<std::uint32_t>> depends_;
+  const Dependences depends_;
   std::int64_t groups_ = 1;
 };
 

@@ -193,7 +193,7 @@ class UnalignedPlanner {
   UnalignedPlan plan_;
   IndexExpr flat_ = 0;
   bool is_of_planes_ = false;  // some access is of all planes
-  std::vector<std::vector<std::uint32_t>> depends_;
+  Dependences depends_;
 };
 
 }  // namespace

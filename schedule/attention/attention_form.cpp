@@ -403,7 +403,7 @@ class Recognizer {
     return query;
   }
 
-  std::vector<Axes> depends_;
+  Dependences depends_;
   std::vector<std::uint8_t> reduces_;  // by expression: is or contains a reduction
   Attention found_;
   ExprId weight_ = kNoExpr;

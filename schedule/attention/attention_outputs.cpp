@@ -11,7 +11,7 @@ namespace {
 
 using Axes = std::vector<std::uint32_t>;
 
-bool shares_any(const Axes& a, const Axes& b) {
+bool shares_any(std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) {
   return std::ranges::any_of(a, [&](std::uint32_t axis) { return contains(b, axis); });
 }
 
@@ -78,7 +78,7 @@ bool reaches_product(ExprId root, const Attention& form) {
 }
 
 // Returns whether the output has one element per row although its axes are the result's.
-bool is_of_rows(const KernelOutput& output, const Axes& needs, const Attention& form) {
+bool is_of_rows(const KernelOutput& output, std::span<const std::uint32_t> needs, const Attention& form) {
   Axes numbering;
   for (const IndexExpr& index : output.index)
     for (const Variable v : variables_of(index))
@@ -95,7 +95,7 @@ std::string_view classify_outputs(Attention& form) {
   const auto depends = dependences(form.kernel.pool);
   for (std::size_t i = 0; i < form.kernel.outputs.size(); ++i) {
     const KernelOutput& output = form.kernel.outputs[i];
-    const Axes& needs = depends[output.expr];
+    const std::span<const std::uint32_t> needs = depends[output.expr];
     if (output.axes == of_result) {
       if (is_of_rows(output, needs, form)) form.row_outputs.push_back(i);
       continue;

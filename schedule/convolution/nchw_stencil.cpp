@@ -403,7 +403,7 @@ class NchwStencilFinder {
   const Graph& graph_;
   const Target& target_;
   NchwStencil found_;
-  std::vector<Axes> depends_;
+  Dependences depends_;
 };
 
 }  // namespace

@@ -246,7 +246,7 @@ class NhwcStencilFinder {
   const Graph& graph_;
   const Target& target_;
   NhwcStencil found_;
-  std::vector<Axes> depends_;
+  Dependences depends_;
   std::vector<IndexExpr> tellers_;
 };
 

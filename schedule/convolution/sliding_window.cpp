@@ -401,7 +401,7 @@ class SlidingWindowFinder {
   const Graph& graph_;
   const Target& target_;
   SlidingWindow found_;
-  std::vector<Axes> depends_;
+  Dependences depends_;
 };
 
 }  // namespace

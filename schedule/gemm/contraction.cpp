@@ -138,7 +138,7 @@ class ContractionFinder {
       sum.tensor_dtype = exact_mma_dtype(pool_, sum.left);
       if (exact_mma_dtype(pool_, sum.right) != sum.tensor_dtype) sum.tensor_dtype.reset();
     }
-    const Axes &left = depends_[sum.left], &right = depends_[sum.right];
+    const auto left = depends_[sum.left], right = depends_[sum.right];
     for (const std::uint32_t k_axis : n.axes)
       if (!contains(left, k_axis) && !contains(right, k_axis)) return "neither factor runs along a summed axis";
     for (const std::uint32_t a : axes_) {
@@ -205,7 +205,7 @@ class ContractionFinder {
 
   const Kernel& kernel_;
   const ExprPool& pool_;
-  std::vector<Axes> depends_;
+  Dependences depends_;
   bool with_vectors_;
   std::vector<ContractionReduction> sums_;
   Axes axes_, batch_;  // output axes with more than one element; axes on which both operands of some sum depend

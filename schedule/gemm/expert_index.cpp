@@ -65,7 +65,7 @@ class ExpertIndexFinder {
     for (std::size_t d = 0; n.op == ExprOp::kLoad && d < n.indices.size(); ++d) {
       const auto v = n.indices[d].as_variable();
       if (!v || v->kind != Variable::Kind::kValue) continue;
-      const Axes& by = depends_[v->id];
+      const auto by = depends_[v->id];
       const bool rows = !by.empty() && std::ranges::all_of(by, [&](std::uint32_t a) { return contains(axes_, a); });
       const bool columns = std::ranges::any_of(depends_[operand],
                                                [&](std::uint32_t a) { return contains(axes_, a) && !contains(by, a); });
@@ -95,7 +95,7 @@ class ExpertIndexFinder {
 
   Kernel& kernel_;
   const ExprPool& pool_;
-  std::vector<Axes> depends_;
+  Dependences depends_;
   Axes axes_;
   ExprId value_ = kNoExpr;
 };

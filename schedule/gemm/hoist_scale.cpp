@@ -40,7 +40,7 @@ bool is_narrow_load(const ExprNode& n) {
 // True if a guarded scale is valid wherever the number is, and the same for all of K. Its guard must be one of the
 // number's, and must not be the bounds check of the scale's own index.
 bool scales_all_k(const ExprPool& pool, const ExprNode& scale, const ScaledOperand& operand,
-                  const std::vector<std::uint32_t>& k, const std::vector<std::vector<std::uint32_t>>& depends) {
+                  const std::vector<std::uint32_t>& k, const Dependences& depends) {
   const ExprId guard = scale.args[0];
   if (guard != pool[operand.load].args[0] && std::ranges::find(operand.guards, guard) == operand.guards.end())
     return false;
@@ -53,7 +53,7 @@ bool scales_all_k(const ExprPool& pool, const ExprNode& scale, const ScaledOpera
 }
 
 std::optional<ScaledOperand> scaled_operand(const ExprPool& pool, ExprId operand, const std::vector<std::uint32_t>& k,
-                                            const std::vector<std::vector<std::uint32_t>>& depends) {
+                                            const Dependences& depends) {
   ScaledOperand found;
   std::vector<ExprId> left{operand};
   while (!left.empty()) {
@@ -85,8 +85,7 @@ std::optional<ScaledOperand> scaled_operand(const ExprPool& pool, ExprId operand
   return found;
 }
 
-std::optional<ScaledSum> scaled_sum(const ExprPool& pool, const ExprNode& n,
-                                    const std::vector<std::vector<std::uint32_t>>& depends) {
+std::optional<ScaledSum> scaled_sum(const ExprPool& pool, const ExprNode& n, const Dependences& depends) {
   if (n.op != ExprOp::kReduce || n.reduction != Reduction::kSum || n.type != ScalarType::kFloat32) return std::nullopt;
   const ExprNode& body = pool[n.args[0]];
   if (body.op != ExprOp::kMul) return std::nullopt;

@@ -60,12 +60,13 @@ class RowGemmFinder {
     return std::ranges::any_of(around_, [&](ExprId id) { return holds_sum[id] != 0; });
   }
 
-  static bool each_alone(const ExprPool& pool, const Axes& left, const Axes& right, const Axes& k) {
-    const auto alone = [&](const Axes& a, const Axes& b) {
+  static bool each_alone(const ExprPool& pool, std::span<const std::uint32_t> left,
+                         std::span<const std::uint32_t> right, const Axes& k) {
+    const auto alone = [&](std::span<const std::uint32_t> a, std::span<const std::uint32_t> b) {
       return std::ranges::any_of(
           a, [&](std::uint32_t axis) { return !contains(b, axis) && !contains(k, axis) && !pool.extent(axis).is(1); });
     };
-    const auto is_one_row = [&](const Axes& a) {
+    const auto is_one_row = [&](std::span<const std::uint32_t> a) {
       return std::ranges::all_of(a, [&](std::uint32_t axis) { return contains(k, axis) || pool.extent(axis).is(1); });
     };
     return (alone(left, right) || is_one_row(left)) && (alone(right, left) || is_one_row(right)) &&
@@ -313,7 +314,7 @@ class RowGemmFinder {
 
   const Kernel& given_;
   std::vector<ExprId> accumulators_, around_;
-  std::vector<Axes> given_depends_, depends_;  // by expression of `given_`, of `form_.kernel`
+  Dependences given_depends_, depends_;  // by expression of `given_`, of `form_.kernel`
   RowGemm form_;
 };
 

@@ -57,7 +57,7 @@ class AccessSamples {
   std::int64_t points_ = 1;
   std::vector<std::pair<std::uint32_t, std::int64_t>> extents_;  // axes of the outputs
   std::vector<std::int64_t> axes_;
-  std::vector<std::vector<std::uint32_t>> depends_;
+  Dependences depends_;
   std::vector<IndexExpr> positions_;  // of loads, computed on first use
   std::vector<bool> known_;
   std::vector<Condition> conditions_;

@@ -98,7 +98,7 @@ class Crossings {
   const Graph& graph_;
   const ExprPool& pool_;
   const std::vector<std::uint32_t>& axes_;
-  const std::vector<std::vector<std::uint32_t>> dependences_;
+  const Dependences dependences_;
   std::optional<AccessSamples> samples_;
 };
 

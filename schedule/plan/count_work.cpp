@@ -58,7 +58,7 @@ void WorkCounter::count_bytes(const Graph& graph, Work& work) const {
     Axes axes;
     for (const IndexExpr& e : node.indices)
       for (const Variable v : variables_of(e)) {
-        if (v.kind == Variable::Kind::kAxis) axes = united(std::move(axes), {v.id});
+        if (v.kind == Variable::Kind::kAxis) axes = united(std::move(axes), std::span(&v.id, 1));
         if (v.kind == Variable::Kind::kValue) axes = united(std::move(axes), depends(v.id));
       }
     read[node.source][index_text(node.indices, {})] = points(axes) * bits(node.dtype) / 8;
@@ -339,7 +339,7 @@ void count_attention(const KernelPlanner& planner, const WorkCounter& count, Wor
   // Work after the sum over keys, without the softmax that the outputs' expressions contain below it.
   std::vector<ExprId> behind = count.between(roots_of(form.kernel), counted);
   std::erase_if(behind, [&](ExprId id) {
-    const auto inside = [&](const Axes& axes) {
+    const auto inside = [&](std::span<const std::uint32_t> axes) {
       return std::ranges::any_of(axes, [&](std::uint32_t a) {
         return std::ranges::find(form.keys, a) != form.keys.end() ||
                std::ranges::find(form.head_dim, a) != form.head_dim.end();

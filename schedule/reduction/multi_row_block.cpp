@@ -199,7 +199,7 @@ class MultiRowBlockReader {
   const RowForm& form_;
   const Graph& graph_;
   const ExprPool& pool_;
-  std::vector<std::vector<std::uint32_t>> depends_;
+  Dependences depends_;
   std::vector<std::uint32_t> along_;  // axes that are contiguous along a row
   IndexExpr flat_row_ = 0;
   int narrowest_ = 32;

@@ -28,8 +28,10 @@ std::optional<Parts> parts_of(const Kernel& kernel) {
   Parts parts;
   std::vector<ExprId> reductions = row_reductions(kernel);
   if (reductions.size() < 2) return std::nullopt;
-  parts.rows = depends[*std::ranges::min_element(reductions, {}, [&](ExprId r) { return depends[r].size(); })];
-  for (const ExprId r : reductions) (depends[r] == parts.rows ? parts.whole : parts.segments).push_back(r);
+  const auto rows = depends[*std::ranges::min_element(reductions, {}, [&](ExprId r) { return depends[r].size(); })];
+  parts.rows.assign(rows.begin(), rows.end());
+  for (const ExprId r : reductions)
+    (std::ranges::equal(depends[r], parts.rows) ? parts.whole : parts.segments).push_back(r);
   if (parts.segments.empty()) return std::nullopt;
   for (const std::uint32_t a : kernel.outputs[0].axes)
     if (!contains(parts.rows, a)) parts.columns.push_back(a);
@@ -47,7 +49,7 @@ std::optional<Parts> parts_of(const Kernel& kernel) {
     if (!segment && std::ranges::find(parts.whole, id) == parts.whole.end()) return std::nullopt;
     if (n.axes.size() != 1 || segment != pool.extent(n.axes[0]).is(parts.length)) return std::nullopt;
     const bool extreme = n.reduction == Reduction::kArgMax || n.reduction == Reduction::kArgMin;
-    if (segment && (extreme || depends[id] != of_segment)) return std::nullopt;
+    if (segment && (extreme || !std::ranges::equal(depends[id], of_segment))) return std::nullopt;
   }
   return parts;
 }

@@ -32,7 +32,7 @@ class RowValues {
   const RowForm& form_;
   const Graph& graph_;
   const ExprPool& pool_;
-  std::vector<std::vector<std::uint32_t>> depends_;
+  Dependences depends_;
   std::map<std::string, std::uint32_t> numbers_;
 };
 

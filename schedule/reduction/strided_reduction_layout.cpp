@@ -216,7 +216,7 @@ class StridedReductionLayoutReader {
   const RowForm& form_;
   const Graph& graph_;
   const ExprPool& pool_;
-  std::vector<std::vector<std::uint32_t>> depends_;
+  Dependences depends_;
   std::vector<std::vector<std::uint32_t>> loop_axes_;  // axes of the loops over a row
   std::vector<std::uint32_t> along_;                   // all of them
   IndexExpr length_ = 1, outer_ = 0;

@@ -253,7 +253,7 @@ class TransposedRowReductionReader {
   const RowForm& form_;
   const Graph& graph_;
   const ExprPool& pool_;
-  std::vector<std::vector<std::uint32_t>> depends_;
+  Dependences depends_;
   std::vector<std::uint32_t> along_;          // axes that are contiguous along a row
   bool across_ = false, along_rows_ = false;  // some operand is strided; some is contiguous
   int narrowest_along_ = kMostWidth;

@@ -51,7 +51,7 @@ ExprId written(const Kernel& kernel, ExprId reduction, ExprPool& to, const ExprC
 
 // True if each result has its own reductions. Otherwise results that share one would compute it several times.
 bool each_has_its_own(const Kernel& kernel) {
-  const std::vector<std::vector<std::uint32_t>> depends = dependences(kernel.pool);
+  const Dependences depends = dependences(kernel.pool);
   std::vector<std::uint32_t> axes = kernel.outputs[0].axes;
   std::ranges::sort(axes);
   return std::ranges::all_of(reachable(kernel.pool, roots_of(kernel)), [&](ExprId id) {
@@ -133,7 +133,7 @@ class LanesInVectors {
   const ExprPool& pool_;
   const Graph& graph_;
   const int width_;
-  const std::vector<std::vector<std::uint32_t>> depends_;
+  const Dependences depends_;
   std::map<std::tuple<ValueId, IndexExpr, ExprId>, int> windows_;  // and their bytes
   bool disjoint_vectors_ = false;  // neighbouring results share no vectors of the last window
 };
