@@ -239,6 +239,7 @@ std::optional<UnalignedChoice> choose_unaligned_loads(const Kernel& kernel, cons
   std::int64_t least = 0;
   int scalar_loads = 0;
   std::tie(least, scalar_loads) = vectorized_cost(merged, graph, usual_width, width);
+  if (scalar_loads == 0 && usual_width == width) return std::nullopt;  // whole vectors are the least
   std::optional<UnalignedPlan> best;
   std::optional<Kernel> of_best;
   bool is_of_vectors = false;  // the best one so far
@@ -260,7 +261,10 @@ std::optional<UnalignedChoice> choose_unaligned_loads(const Kernel& kernel, cons
     best = std::move(plan);
     of_best = candidate;
   };
-  const auto consider = [&](const Kernel& candidate) {
+  std::vector<Kernel> seen;
+  const auto consider = [&](Kernel candidate) {
+    if (std::ranges::find(seen, candidate) != seen.end()) return;
+    seen.push_back(candidate);
     for (int lanes = width; lanes >= 2 && !is_of_vectors; lanes /= 2) consider_lanes(candidate, lanes);
   };
   consider(merged);

@@ -51,7 +51,7 @@ class WorkCounter : public CountedPoints {
 // Counts bytes read. A load reads at most one element per value of its index. Loads of one tensor read the sum of
 // these, but at most the whole tensor.
 void WorkCounter::count_bytes(const Graph& graph, Work& work) const {
-  std::map<ValueId, std::map<std::string, double>> read;
+  std::map<ValueId, std::map<std::vector<IndexExpr>, double>> read;  // by tensor and index
   for (const ExprId id : between(roots_of(kernel_), {})) {
     const ExprNode& node = pool_[id];
     if (node.op != ExprOp::kLoad) continue;
@@ -61,7 +61,7 @@ void WorkCounter::count_bytes(const Graph& graph, Work& work) const {
         if (v.kind == Variable::Kind::kAxis) axes = united(std::move(axes), std::span(&v.id, 1));
         if (v.kind == Variable::Kind::kValue) axes = united(std::move(axes), depends(v.id));
       }
-    read[node.source][index_text(node.indices, {})] = points(axes) * bits(node.dtype) / 8;
+    read[node.source][node.indices] = points(axes) * bits(node.dtype) / 8;
   }
   for (const auto& [value, parts] : read) {
     double bytes = 0;
