@@ -14,19 +14,27 @@ bool has_division(const IndexExpr& e) {
   return false;
 }
 
+// The positions of loads and outputs.
+std::vector<IndexExpr> positions_in(const Kernel& kernel, const Graph& graph) {
+  std::vector<IndexExpr> positions;
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
+    if (kernel.pool[id].op == ExprOp::kLoad) positions.push_back(position_of(graph, kernel.pool, id));
+  for (const KernelOutput& output : kernel.outputs) positions.push_back(position_of(kernel.pool, output));
+  return positions;
+}
+
+// How many of them, and of the kernel's index values, contain a division or remainder.
+std::size_t count_divided(std::span<const IndexExpr> positions, const Kernel& kernel) {
+  std::size_t count = static_cast<std::size_t>(std::ranges::count_if(positions, has_division));
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel)))
+    count += kernel.pool[id].op == ExprOp::kIndex && has_division(kernel.pool[id].indices[0]);
+  return count;
+}
+
 }  // namespace
 
 std::size_t count_divisions(const Kernel& kernel, const Graph& graph) {
-  std::size_t count = 0;
-  const Bounds& bounds = kernel.pool.bounds();
-  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
-    const ExprNode& n = kernel.pool[id];
-    if (n.op == ExprOp::kLoad) count += has_division(position_of(graph, kernel.pool, id));
-    if (n.op == ExprOp::kIndex) count += has_division(n.indices[0]);
-  }
-  for (const KernelOutput& output : kernel.outputs)
-    count += has_division(simplify(flat_index(output.type.shape, output.index), bounds));
-  return count;
+  return count_divided(positions_in(kernel, graph), kernel);
 }
 
 Kernel drop_unit_axes(const Kernel& kernel) {
@@ -66,20 +74,45 @@ Kernel merge_pair(const Kernel& kernel, std::size_t first) {
   });
 }
 
+AxisMerger::AxisMerger(Kernel kernel, const Graph& graph)
+    : kernel_(std::move(kernel)),
+      graph_(graph),
+      positions_(positions_in(kernel_, graph)),
+      divided_(count_divided(positions_, kernel_)) {}
+
+// Whether a position that is linear in both axes (o * outer + i * inner) would need a division, so that the kernel need
+// not be made (index values may lose it in a comparison: m / 4 - 1 >= 0 is m - 4 >= 0). With m = outer * extent + inner
+// it is i * m + (o - i * extent) * (m / extent).
+bool AxisMerger::tears_a_position(std::size_t first) const {
+  const std::vector<std::uint32_t>& axes = kernel_.outputs[0].axes;
+  const auto extent = kernel_.pool.extent(axes[first + 1]).as_constant();
+  if (!extent || kernel_.pool.extent(axes[first]).is(1)) return false;
+  return std::ranges::any_of(positions_, [&](const IndexExpr& position) {
+    const auto outer = coefficient_of(position, axis_variable(axes[first]));
+    const auto inner = coefficient_of(position, axis_variable(axes[first + 1]));
+    return outer && inner && *outer != *inner * *extent;
+  });
+}
+
+bool AxisMerger::merge(std::size_t first, const std::function<bool(const Kernel&)>& accepts) {
+  const ExprPool& pool = kernel_.pool;
+  // The merged axis is divided by this extent, which must not be 0.
+  if (range_of(pool.extent(kernel_.outputs[0].axes[first + 1]), pool.bounds()).min < 1) return false;
+  if (!accepts && divided_ == 0 && tears_a_position(first)) return false;
+  Kernel merged = merge_pair(kernel_, first);
+  std::vector<IndexExpr> positions = positions_in(merged, graph_);
+  const std::size_t divided = count_divided(positions, merged);
+  if (divided > divided_ && !(accepts && accepts(merged))) return false;
+  kernel_ = std::move(merged);
+  positions_ = std::move(positions);
+  divided_ = divided;
+  return true;
+}
+
 Kernel merge_axes(const Kernel& kernel, const Graph& graph) {
-  Kernel merged = drop_unit_axes(kernel);
-  std::size_t divided = count_divisions(merged, graph);
-  for (std::size_t i = merged.outputs[0].axes.size(); i-- > 1;) {
-    const std::vector<std::uint32_t>& axes = merged.outputs[0].axes;
-    const Range inner = range_of(merged.pool.extent(axes[i]), merged.pool.bounds());
-    if (inner.min < 1) continue;  // the merged axis is divided by this extent, which must not be 0
-    Kernel candidate = merge_pair(merged, i - 1);
-    const std::size_t now = count_divisions(candidate, graph);
-    if (now > divided) continue;
-    divided = now;
-    merged = std::move(candidate);
-  }
-  return merged;
+  AxisMerger merger(drop_unit_axes(kernel), graph);
+  for (std::size_t i = merger.kernel().outputs[0].axes.size(); i-- > 1;) merger.merge(i - 1);
+  return merger.kernel();
 }
 
 Kernel split_last_axis(const Kernel& kernel, int width, std::span<ExprId> follow) {

@@ -3,7 +3,9 @@
 //   y[i, j] = relu(x[i, j])   float32[64, 32]   ->   y[t] = relu(x[t])   t in 0 .. 2047
 #pragma once
 
+#include <functional>
 #include <span>
+#include <vector>
 
 #include "analysis/kernel/kernel.h"
 
@@ -12,6 +14,25 @@ namespace fusec {
 // Returns the kernel without axes of extent 1, and with neighbouring output axes merged where that needs no more
 // divisions than before.
 Kernel merge_axes(const Kernel& kernel, const Graph& graph);
+
+// Merges output axes pair by pair, while the positions of loads, index values and outputs need no more divisions and
+// remainders than before.
+class AxisMerger {
+ public:
+  AxisMerger(Kernel kernel, const Graph& graph);
+  const Kernel& kernel() const { return kernel_; }
+  // Merges the output axes at places `first` and `first` + 1. Returns whether it did. `accepts` may allow a merged
+  // kernel that needs more divisions.
+  bool merge(std::size_t first, const std::function<bool(const Kernel&)>& accepts = nullptr);
+
+ private:
+  bool tears_a_position(std::size_t first) const;
+
+  Kernel kernel_;
+  const Graph& graph_;
+  std::vector<IndexExpr> positions_;  // of loads and outputs
+  std::size_t divided_ = 0;           // positions and index values with a division or remainder
+};
 
 // --- single steps
 Kernel drop_unit_axes(const Kernel& kernel);

@@ -63,9 +63,13 @@ std::size_t divisions(const Kernel& kernel, const Graph& graph) {
 // Merges images and channels into one axis; columns stay separate.
 Kernel merge_planes(const Kernel& kernel, const Graph& graph) {
   Kernel merged = drop_unit_axes(kernel);
+  std::size_t divided = divisions(merged, graph);
   for (std::size_t i = merged.outputs[0].axes.size(); i-- > 2;) {
     Kernel candidate = merge_pair(merged, i - 2);
-    if (divisions(candidate, graph) <= divisions(merged, graph)) merged = std::move(candidate);
+    const std::size_t now = divisions(candidate, graph);
+    if (now > divided) continue;
+    divided = now;
+    merged = std::move(candidate);
   }
   return merged;
 }

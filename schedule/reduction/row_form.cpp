@@ -228,16 +228,14 @@ bool are_a_reduction(const Kernel& kernel, std::uint32_t columns, const Graph& g
 
 // Merges neighbouring columns if accesses allow it.
 Kernel merge_columns(Kernel kernel, const Graph& graph, std::size_t row_count) {
-  for (std::size_t i = kernel.outputs[0].axes.size(); i-- > row_count + 1;) {
-    const std::vector<std::uint32_t>& axes = kernel.outputs[0].axes;
-    if (!is_positive(kernel.pool.extent(axes[i]), kernel.pool.bounds())) continue;
-    if (parts_an_output(kernel, axes[i - 1], axes[i])) continue;
-    Kernel merged = merge_pair(kernel, i - 1);
-    if (count_divisions(merged, graph) <= count_divisions(kernel, graph) ||
-        are_a_reduction(merged, merged.outputs[0].axes[i - 1], graph))
-      kernel = std::move(merged);
+  AxisMerger merger(std::move(kernel), graph);
+  for (std::size_t i = merger.kernel().outputs[0].axes.size(); i-- > row_count + 1;) {
+    const std::vector<std::uint32_t>& axes = merger.kernel().outputs[0].axes;
+    if (!parts_an_output(merger.kernel(), axes[i - 1], axes[i]))
+      merger.merge(i - 1,
+                   [&](const Kernel& merged) { return are_a_reduction(merged, merged.outputs[0].axes[i - 1], graph); });
   }
-  return kernel;
+  return merger.kernel();
 }
 
 std::set<std::uint32_t> row_axes(const Kernel& kernel, const std::vector<ExprId>& reductions) {
@@ -334,19 +332,16 @@ std::optional<RowForm> row_form(const Kernel& original, const Graph& graph) {
 }
 
 RowForm with_rows_merged(const RowForm& form, const Graph& graph) {
+  AxisMerger merger(form.kernel, graph);
   RowForm merged = form;
-  for (std::size_t i = form.rows.size(); i-- > 1;) {
-    const ExprPool& pool = merged.kernel.pool;
-    if (range_of(pool.extent(merged.rows[i]), pool.bounds()).min < 1) continue;
-    Kernel kernel = merge_pair(merged.kernel, i - 1);
-    if (count_divisions(kernel, graph) > count_divisions(merged.kernel, graph)) continue;
-    const std::size_t rows = merged.rows.size() - 1;
-    merged.kernel = std::move(kernel);
-    const std::vector<std::uint32_t>& axes = merged.kernel.outputs[0].axes;
-    merged.rows.assign(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(rows));
-    merged.columns.assign(axes.begin() + static_cast<std::ptrdiff_t>(rows), axes.end());
-    merged.reductions = row_reductions(merged.kernel);
-  }
+  std::size_t rows = form.rows.size();
+  for (std::size_t i = form.rows.size(); i-- > 1;) rows -= merger.merge(i - 1);
+  if (rows == form.rows.size()) return merged;
+  merged.kernel = merger.kernel();
+  const std::vector<std::uint32_t>& axes = merged.kernel.outputs[0].axes;
+  merged.rows.assign(axes.begin(), axes.begin() + static_cast<std::ptrdiff_t>(rows));
+  merged.columns.assign(axes.begin() + static_cast<std::ptrdiff_t>(rows), axes.end());
+  merged.reductions = row_reductions(merged.kernel);
   return merged;
 }
 
