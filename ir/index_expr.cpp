@@ -430,6 +430,12 @@ IndexExpr substitute(const IndexExpr& e, const std::function<std::optional<Index
   return IndexRewriter(replacement, combine)(e);
 }
 
+IndexExpr with_axis(const IndexExpr& e, std::uint32_t axis, const IndexExpr& value) {
+  return substitute(e, [&](Variable v) {
+    return v == Variable{Variable::Kind::kAxis, axis} ? std::optional(value) : std::nullopt;
+  });
+}
+
 IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& f) {
   return IndexRewriter(nullptr, f)(e);
 }

@@ -151,6 +151,9 @@ std::int64_t evaluate(const IndexExpr& e, const std::function<std::int64_t(Varia
 // Replaces every variable for which `replacement` returns an expression.
 IndexExpr substitute(const IndexExpr& e, const std::function<std::optional<IndexExpr>(Variable)>& replacement);
 
+// Replaces one axis.
+IndexExpr with_axis(const IndexExpr& e, std::uint32_t axis, const IndexExpr& value);
+
 // Rebuilds the expression, passing every floor-division, remainder, minimum and maximum through `f`, innermost first.
 IndexExpr rewrite_atoms(const IndexExpr& e, const std::function<IndexExpr(IndexAtom::Kind, IndexExpr, IndexExpr)>& f);
 

@@ -91,12 +91,18 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
 }
 
 void store_scalars(ExprEmitter& emitter, const std::vector<std::string>& values) {
-  const Kernel& kernel = emitter.kernel();
-  for (std::size_t i = 0; i < kernel.outputs.size(); ++i) {
-    const KernelOutput& output = kernel.outputs[i];
-    const IndexExpr at = position_of(kernel.pool, output);
-    store_scalar(emitter.writer(), output, emitter.index(at), values[i]);
-  }
+  std::vector<const KernelOutput*> outputs;
+  for (const KernelOutput& output : emitter.kernel().outputs) outputs.push_back(&output);
+  store_scalars(emitter, outputs, values);
+}
+
+void store_scalars(ExprEmitter& emitter, const std::vector<const KernelOutput*>& outputs,
+                   const std::vector<std::string>& values, const std::string& condition) {
+  KernelWriter& writer = emitter.writer();
+  if (!condition.empty()) writer.open(fmt::format("if ({})", condition));
+  for (std::size_t i = 0; i < outputs.size(); ++i)
+    store_scalar(writer, *outputs[i], emitter.index(position_of(emitter.kernel().pool, *outputs[i])), values[i]);
+  if (!condition.empty()) writer.close();
 }
 
 namespace {

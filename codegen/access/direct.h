@@ -34,4 +34,8 @@ void bind_flat(ExprEmitter& emitter, const std::vector<std::uint32_t>& axes, con
 // Stores each result's value as a scalar, at the bound axes.
 void store_scalars(ExprEmitter& emitter, const std::vector<std::string>& values);
 
+// The same of some outputs, under a condition ("": always).
+void store_scalars(ExprEmitter& emitter, const std::vector<const KernelOutput*>& outputs,
+                   const std::vector<std::string>& values, const std::string& condition = "");
+
 }  // namespace fusec

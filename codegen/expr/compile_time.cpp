@@ -53,7 +53,7 @@ constexpr OfPrelude kOfPrelude[] = {
     {"interleaved_reduce", 27},  // rows
     {"reduce_pieces", 15},
     {"turn_rows", 8},
-    {"vectors_to_tiles", 50},
+    {"vectors_to_tile", 50},
     {"column_reduce", 4},
     {"block_reduce", 1},
     {"load_words", 1.4},

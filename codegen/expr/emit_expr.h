@@ -69,6 +69,8 @@ class ExprEmitter {
     bool extreme = false;
   };
   Accumulator accumulator(ExprId reduction);
+  // The same, declared with its initial value.
+  Accumulator declared(ExprId reduction);
   // Emits the statements that add one element, at the bound axes, to the accumulators.
   void accumulate(const std::vector<Accumulator>& accumulators);
   // The text of the result after the last element.

@@ -49,6 +49,12 @@ std::string greatest_value(ScalarType t) {
 
 }  // namespace
 
+ExprEmitter::Accumulator ExprEmitter::declared(ExprId reduction) {
+  Accumulator a = accumulator(reduction);
+  writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
+  return a;
+}
+
 ExprEmitter::Accumulator ExprEmitter::accumulator(ExprId reduction) {
   const ExprNode& n = pool_[reduction];
   const ScalarType body = pool_[n.args[0]].type;

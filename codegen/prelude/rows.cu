@@ -60,32 +60,22 @@ __device__ __forceinline__ void copy_tile(unsigned to, const unsigned* from, int
     copy_last_words<kCount, kEach>(to, from, words, thread);
   }
 }
-// Vectors of kCount words from element `at` of each tensor on. The word in which that begins comes first, and how many
+// Vectors of kCount words from element `at` of a tensor on. The word in which that begins comes first, and how many
 // bits of it lie before is returned; of the word behind the last as much is there, and zeros.
-template <class Tile, int kThreads, int kBits, int kCount, int kTensors, class Index>
-__device__ __forceinline__ int vectors_to_tiles(unsigned* tiles, int tile_bytes, const void* const (&tensors)[kTensors],
-                                                Index at, int vectors, int thread) {
+template <class Tile, int kThreads, int kBits, int kCount, class Index>
+__device__ __forceinline__ int vectors_to_tile(unsigned* tile, const void* tensor, Index at, int vectors, int thread) {
   const int bytes = kBits < 32 ? (int)(at * (kBits / 8)) & 3 : 0, words = vectors * kCount;
   const Index word = kBits < 32 ? at >> (kBits == 16 ? 1 : 2) : at * (kBits / 32);
   const int behind = (int)word & 7;
   if (Tile::kLeast == 0 && vectors <= 0) return 0;
-  const unsigned to = (unsigned)__cvta_generic_to_shared(tiles);
-  if (!(behind & 3)) {
-#pragma unroll
-    for (int t = 0; t < kTensors; ++t)
-      copy_tile<Tile, kThreads, 4, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind,
-                                           thread);
-  } else if (!(behind & 1)) {
-#pragma unroll
-    for (int t = 0; t < kTensors; ++t)
-      copy_tile<Tile, kThreads, 2, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind,
-                                           thread);
-  } else {
-#pragma unroll
-    for (int t = 0; t < kTensors; ++t)
-      copy_tile<Tile, kThreads, 1, kCount>(to + t * tile_bytes, (const unsigned*)tensors[t] + word, words, behind,
-                                           thread);
-  }
+  const unsigned to = (unsigned)__cvta_generic_to_shared(tile);
+  const unsigned* const from = (const unsigned*)tensor + word;
+  if (!(behind & 3))
+    copy_tile<Tile, kThreads, 4, kCount>(to, from, words, behind, thread);
+  else if (!(behind & 1))
+    copy_tile<Tile, kThreads, 2, kCount>(to, from, words, behind, thread);
+  else
+    copy_tile<Tile, kThreads, 1, kCount>(to, from, words, behind, thread);
   // Of each piece one warp: places of several may be in one bank.
   if (kBits < 32 && (Tile::kPieces > 1 ? thread % 32 : thread) == 0) {
     constexpr int kWarps = kThreads < 32 ? 1 : kThreads / 32;
@@ -93,13 +83,10 @@ __device__ __forceinline__ int vectors_to_tiles(unsigned* tiles, int tile_bytes,
     for (int piece = 0; piece < Tile::kPieces; ++piece) {
       const int last = min(words - piece * Tile::kFrom, Tile::kPieces > 1 ? Tile::kMost : words);
       if (Tile::kPieces > 1 && (thread / 32 != piece % kWarps || last <= 0)) continue;
-#pragma unroll
-      for (int t = 0; t < kTensors; ++t)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
-                     :
-                     : "r"(to + t * tile_bytes + 4 * (piece * Tile::kTo + last)),
-                       "l"(__cvta_generic_to_global((const unsigned*)tensors[t] + word + piece * Tile::kFrom + last)),
-                       "r"(bytes));
+      asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
+                   :
+                   : "r"(to + 4 * (piece * Tile::kTo + last)),
+                     "l"(__cvta_generic_to_global(from + piece * Tile::kFrom + last)), "r"(bytes));
     }
   }
   return 8 * bytes;
@@ -200,7 +187,7 @@ struct ExponentialsOfPlaces {
 // to it.
 __device__ __forceinline__ float share_of(float elements, float count) { return elements * reciprocal_fast(count); }
 __device__ __forceinline__ double share_of(double elements, double count) { return elements / count; }
-template <class T, int kScale = 0>
+template <class T, int kScale>
 struct MomentsOf {
   static constexpr T kUnit = T(1) / T(1ll << kScale);
   T sum = 0, count = 0, mean = 0, squares = 0;
@@ -231,7 +218,6 @@ struct MomentsOf {
     squares += beside + apart * share * (apart * before);  // 0 of the first, however large
   }
 };
-using RunningMoments = MomentsOf<float>;
 //@ part places_of_pieces
 // Thread i < kRows has the result of row i: all get those of their places, of which the first is element `first` of a
 // line's.
@@ -283,7 +269,7 @@ __device__ __forceinline__ float elements_of_chunk(Index elements, int before, i
 // The same of elements that come one at a time, for each of kWidth places. What is summed up is how far they lie from
 // the first one (0 where that is infinite): squares of this are at most `count` times as many as those of differences
 // to the mean, since the first element is one of them, so that little is lost where one is taken from the other.
-template <int kWidth, class T = float, int kScale = 0>
+template <int kWidth, class T, int kScale>
 struct ShiftedMoments {
   T shift[kWidth] = {}, apart[kWidth] = {}, squares[kWidth] = {}, count = 0;
   __device__ __forceinline__ void take_elements(const T (&elements)[kWidth]) {

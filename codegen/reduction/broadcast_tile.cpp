@@ -8,19 +8,6 @@
 #include "ir/type.h"
 
 namespace fusec {
-namespace {
-
-IndexExpr at_vector(const IndexExpr& position, std::uint32_t vector_axis, std::uint32_t lane_axis,
-                    const IndexExpr& vector) {
-  return substitute(position, [&](Variable v) -> std::optional<IndexExpr> {
-    if (v == Variable{Variable::Kind::kAxis, vector_axis}) return vector;
-    if (v == Variable{Variable::Kind::kAxis, lane_axis}) return IndexExpr(0);
-    return std::nullopt;
-  });
-}
-
-}  // namespace
-
 BroadcastTiles::BroadcastTiles(const Row& row, const std::vector<RowLoop>& loops, ExprEmitter& emitter)
     : row_(row), emitter_(emitter) {
   const ExprPool& pool = row.form.kernel.pool;
@@ -48,35 +35,27 @@ BroadcastTiles::BroadcastTiles(const Row& row, const std::vector<RowLoop>& loops
       });
       if (!plain || !of_rows) continue;
       const IndexExpr here =
-          simplify(at_vector(position, vector_axis, lane_axis, IndexExpr::axis(*vectors)), pool.bounds());
+          simplify(with_axis(with_axis(position, lane_axis, 0), vector_axis, IndexExpr::axis(*vectors)), pool.bounds());
       if (coefficient_of(here, {Variable::Kind::kAxis, *vectors}) != loop.width) continue;
-      add_load(id, {.vector_axis = *vectors, .position = here, .dtype = n.dtype, .words = words});
+      add_load(id, {.tensor = n.source, .vector_axis = *vectors, .position = here, .dtype = n.dtype, .words = words});
     }
   }
 }
 
-void BroadcastTiles::add_load(ExprId load, const TileGroup& place) {
-  const Bounds& bounds = row_.form.kernel.pool.bounds();
-  const ValueId tensor = row_.form.kernel.pool[load].source;
-  const auto known = std::ranges::find_if(all_, [&](const TileGroup& other) {
-    return other.position == place.position && other.dtype == place.dtype && other.words == place.words;
+void BroadcastTiles::add_load(ExprId load, const Tile& tile) {
+  const auto known = std::ranges::find_if(all_, [&](const Tile& other) {
+    return other.tensor == tile.tensor && other.position == tile.position && other.words == tile.words;
   });
-  if (known != all_.end())
-    if (const auto at = std::ranges::find(known->tensors, tensor); at != known->tensors.end()) {
-      tile_of_[load] = {static_cast<std::size_t>(known - all_.begin()),
-                        static_cast<std::size_t>(at - known->tensors.begin())};
-      return;
-    }
-  const IndexExpr more = simplify(bytes_ + bytes_of(place.words) * row_.layout.rows, bounds);
-  if (range_of(more, bounds).max > row_.most_bytes) {
-    lacks_room_ = true;
-    return;
-  }
-  bytes_ = more;
   const auto number = static_cast<std::size_t>(known - all_.begin());
-  if (known == all_.end()) all_.push_back(place);
-  tile_of_[load] = {number, all_[number].tensors.size()};
-  all_[number].tensors.push_back(tensor);
+  if (known == all_.end()) {
+    const Bounds& bounds = row_.form.kernel.pool.bounds();
+    const IndexExpr more = simplify(bytes_ + bytes_of(tile.words) * row_.layout.rows, bounds);
+    lacks_room_ = lacks_room_ || range_of(more, bounds).max > row_.most_bytes;
+    if (range_of(more, bounds).max > row_.most_bytes) return;
+    bytes_ = more;
+    all_.push_back(tile);
+  }
+  tile_of_[load] = number;
 }
 
 // Shared memory for one row. It includes one more vector, because a part of it may be needed. Blocks that share the row
@@ -94,27 +73,21 @@ void BroadcastTiles::begin(Place place) {
   writer.use("beside_tile");
   first_vector_ = place.first, lane_ = place.thread;
   IndexExpr at = row_.first_byte;
-  for (TileGroup& tiles : all_) {
-    const IndexExpr bytes = bytes_of(tiles.words);
-    const auto count = static_cast<std::int64_t>(tiles.tensors.size());
+  for (Tile& tile : all_) {
+    const IndexExpr bytes = bytes_of(tile.words);
     std::string text = at.is(0) ? "dynamic_shared" : "dynamic_shared + " + emitter_.index_text().tight(at);
     if (row_.layout.rows > 1)
-      text += fmt::format(" + threadIdx.x / {} * {}", row_.layout.parts, emitter_.index_text().tight(bytes * count));
-    tiles.name = writer.unique("tiles");
-    tiles.stride = emitter_.index_text().tight(simplify(floor_div(bytes, 4), row_.form.kernel.pool.bounds()));
-    writer.line(fmt::format("unsigned* const {} = (unsigned*)({});", tiles.name, text));
-    fill(tiles, place);
-    at = simplify(at + bytes * count * row_.layout.rows, row_.form.kernel.pool.bounds());
+      text += fmt::format(" + threadIdx.x / {} * {}", row_.layout.parts, emitter_.index_text().tight(bytes));
+    tile.name = writer.unique(writer.preferred_name(tile.tensor) + "_tile");
+    writer.line(fmt::format("unsigned* const {} = (unsigned*)({});", tile.name, text));
+    fill(tile, place);
+    at = simplify(at + bytes * row_.layout.rows, row_.form.kernel.pool.bounds());
   }
 }
 
-void BroadcastTiles::fill(TileGroup& tiles, const Place& place) {
+void BroadcastTiles::fill(Tile& tile, const Place& place) {
   KernelWriter& writer = emitter_.writer();
-  std::vector<std::string> names;
-  for (const ValueId tensor : tiles.tensors) names.push_back(writer.input(tensor));
-  tiles.tensors_name = writer.unique("beside");
-  writer.line(fmt::format("const void* const {}[] = {{{}}};", tiles.tensors_name, fmt::join(names, ", ")));
-  if (bits(tiles.dtype) < 32) tiles.bits = writer.unique("bits");
+  if (bits(tile.dtype) < 32) tile.bits = writer.unique("bits");
   const RowLayout& layout = row_.layout;
   std::string bounds, from = place.first;
   if (layout.blocks_sharing_row() > 1) {
@@ -122,25 +95,25 @@ void BroadcastTiles::fill(TileGroup& tiles, const Place& place) {
     const std::string block = writer.unique("of_block");
     writer.line(fmt::format("const {} {} = {};", writer.index_type(), block, from));
     from = block;
-    bounds = fmt::format("0, {}, {}, {}, {}", tiles.words * layout.threads, row_.iterations,
-                         words_of_vectors(tiles.words), tiles.words * layout.parts);
+    bounds = fmt::format("0, {}, {}, {}, {}", tile.words * layout.threads, row_.iterations,
+                         words_of_vectors(tile.words), tile.words * layout.parts);
   } else {
     const Range count = range_of(vectors_, row_.form.kernel.pool.bounds());
     // An unaligned row may have one vector less.
     const std::int64_t least = std::max<std::int64_t>(0, count.min - (row_.split.start ? 1 : 0));
     constexpr std::int64_t kMostCopies = 64;  // per thread, each a statement in the text
-    const bool loops = row_.iterations == 0 || tiles.words * count.max > kMostCopies * layout.parts;
-    bounds = fmt::format("{}, {}", tiles.words * least, loops ? 0 : tiles.words * count.max);
+    const bool loops = row_.iterations == 0 || tile.words * count.max > kMostCopies * layout.parts;
+    bounds = fmt::format("{}, {}", tile.words * least, loops ? 0 : tile.words * count.max);
   }
   const ExprEmitter::Mark mark = emitter_.mark();
-  emitter_.bind(tiles.vector_axis, from);
-  const std::string at = emitter_.index_text()(tiles.position);
+  emitter_.bind(tile.vector_axis, from);
+  const std::string at = emitter_.index_text()(tile.position);
   emitter_.rewind(mark);
-  const std::string result = tiles.bits.empty() ? "" : fmt::format("const int {} = ", tiles.bits);
-  writer.line(fmt::format("{}vectors_to_tiles<TileWords<{}>, {}, {}, {}>({}, 4 * {}, {}, {}, (int)({} - {}), {});",
-                          result, bounds, layout.blocks_sharing_row() > 1 ? layout.threads : layout.parts,
-                          bits(tiles.dtype), tiles.words, tiles.name, tiles.stride, tiles.tensors_name, at, place.last,
-                          from, layout.blocks_sharing_row() > 1 ? "threadIdx.x" : place.thread));
+  const std::string result = tile.bits.empty() ? "" : fmt::format("const int {} = ", tile.bits);
+  writer.line(fmt::format("{}vectors_to_tile<TileWords<{}>, {}, {}, {}>({}, {}, {}, (int)({} - {}), {});", result,
+                          bounds, layout.blocks_sharing_row() > 1 ? layout.threads : layout.parts, bits(tile.dtype),
+                          tile.words, tile.name, writer.input(tile.tensor), at, place.last, from,
+                          layout.blocks_sharing_row() > 1 ? "threadIdx.x" : place.thread));
 }
 
 void BroadcastTiles::wait_for(const std::vector<ExprId>& roots) {
@@ -153,17 +126,15 @@ void BroadcastTiles::wait_for(const std::vector<ExprId>& roots) {
 
 std::string BroadcastTiles::words_of(ExprId load, const std::string& iteration, const std::string& vector) {
   KernelWriter& writer = emitter_.writer();
-  const auto [tile_group, number] = tile_of_.at(load);
-  const TileGroup& tiles = all_[tile_group];
-  std::string at = fmt::format("{} * (int)({} - {})", tiles.words, vector, first_vector_);
+  const Tile& tile = all_[tile_of_.at(load)];
+  std::string at = fmt::format("{} * (int)({} - {})", tile.words, vector, first_vector_);
   if (row_.layout.blocks_sharing_row() > 1)
-    at = fmt::format("{} * {} + {} * threadIdx.x", iteration, words_of_vectors(tiles.words), tiles.words);
+    at = fmt::format("{} * {} + {} * threadIdx.x", iteration, words_of_vectors(tile.words), tile.words);
   else if (!iteration.empty())
-    at = fmt::format("{} * {} + {} * {}", iteration, tiles.words * row_.layout.parts, tiles.words, lane_);
-  if (number > 0) at += fmt::format(" + {} * {}", number, tiles.stride);
-  const std::string variable = writer.unique(writer.preferred_name(tiles.tensors[number]) + "_w");
-  writer.line(fmt::format("const Words<{1}> {0} = words_of_tile<{2}, {1}>({3} + {4}, {5});", variable, tiles.words,
-                          bits(tiles.dtype), tiles.name, at, tiles.bits.empty() ? "0" : tiles.bits));
+    at = fmt::format("{} * {} + {} * {}", iteration, tile.words * row_.layout.parts, tile.words, lane_);
+  const std::string variable = writer.unique(writer.preferred_name(tile.tensor) + "_w");
+  writer.line(fmt::format("const Words<{1}> {0} = words_of_tile<{2}, {1}>({3} + {4}, {5});", variable, tile.words,
+                          bits(tile.dtype), tile.name, at, tile.bits.empty() ? "0" : tile.bits));
   return variable;
 }
 

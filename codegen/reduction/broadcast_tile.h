@@ -51,26 +51,25 @@ class BroadcastTiles {
   std::string words_of(ExprId load, const std::string& iteration, const std::string& vector);
 
  private:
-  // Tensors with the same layout; their tiles are contiguous.
-  struct TileGroup {
+  struct Tile {
+    ValueId tensor;
     std::uint32_t vector_axis;
     IndexExpr position;  // of lane 0, over that axis and the axes of rows
     DType dtype;
-    int words;  // per vector
-    std::vector<ValueId> tensors = {};
-    std::string name = "", tensors_name = "", stride = "";  // stride: words per tile
-    std::string bits = "";                                  // bits copied before the first element
+    int words;              // per vector
+    std::string name = "";  // of the pointer to shared memory
+    std::string bits = "";  // bits copied before the first element
   };
-  void add_load(ExprId load, const TileGroup& place);
+  void add_load(ExprId load, const Tile& tile);
   int words_of_vectors(int words) const { return words * row_.layout.threads + std::max(4, words); }
   IndexExpr bytes_of(int words) const;
-  void fill(TileGroup& tiles, const Place& place);
+  void fill(Tile& tile, const Place& place);
 
   const Row row_;
   ExprEmitter& emitter_;
-  std::vector<TileGroup> all_;
-  std::map<ExprId, std::pair<std::size_t, std::size_t>> tile_of_;  // load -> group, and tensor in the group
-  IndexExpr vectors_ = 0;                                          // upper bound per row
+  std::vector<Tile> all_;
+  std::map<ExprId, std::size_t> tile_of_;  // by load
+  IndexExpr vectors_ = 0;                  // upper bound per row
   int width_ = 1;
   IndexExpr bytes_ = 0;  // per block
   std::string first_vector_, lane_;

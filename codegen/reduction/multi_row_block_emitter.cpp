@@ -10,8 +10,7 @@
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/in_place.h"
-#include "codegen/reduction/register_resident_row.h"
-#include "codegen/reduction/row_registers.h"
+#include "codegen/reduction/shared_rows.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -25,18 +24,16 @@ class MultiRowBlockEmitter {
         plan_(plan),
         writer_(graph, wide),
         emitter_(form.kernel, writer_),
-        resident_row_(form_, writer_, emitter_) {
-    RowRegisters register_plan = plan_row_registers(form_, graph_, loops(), 1, plan_.block_threads());
-    // Loads alone are no faster in registers than in shared memory.
-    if (std::ranges::none_of(register_plan.slots, &RowRegisters::Slot::words))
-      resident_row_.keep(std::move(register_plan), plan_.block_threads());
-  }
+        shared_rows_(form_, graph, plan.lanes, plan.iterations, plan.block_threads(), emitter_) {}
 
   KernelSource emit(const Kernel& original) {
     const ExprPool& pool = form_.kernel.pool;
     writer_.use("dynamic_shared");
     writer_.use("row_tiles");
-    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) {
+      return shared_rows_.reduce(reductions,
+                                 [this](const auto& loop, const auto& element) { over_row(loop, element); });
+    };
     emitter_.load_text = [this](ExprId load) { return load_text(load); };
     tiles_.resize(plan_.tiles.size());
     if (plan_.parallel_runs > 1) {
@@ -50,8 +47,8 @@ class MultiRowBlockEmitter {
     writer_.line("__syncthreads();");
     open_row();
     emitter_.emit_independent(roots_of(form_.kernel));
-    if (!outputs_of(true).empty()) store_row();
-    if (!outputs_of(false).empty()) store_columns();
+    if (!outputs_of(form_, true).empty()) store_row();
+    if (!outputs_of(form_, false).empty()) store_columns();
     if (plan_.sequential_runs > 1) {
       writer_.line("__syncthreads();");
       writer_.close();
@@ -69,32 +66,6 @@ class MultiRowBlockEmitter {
   }
 
  private:
-  std::vector<std::size_t> outputs_of(bool row) const {
-    std::vector<std::size_t> outputs;
-    for (std::size_t i = 0; i < plan_.stored.size(); ++i)
-      if ((plan_.stored[i] == MultiRowBlock::kNoTile) == row) outputs.push_back(i);
-    return outputs;
-  }
-
-  std::vector<ExprId> roots_of_outputs(bool row) const {
-    std::vector<ExprId> roots;
-    for (const std::size_t i : outputs_of(row)) roots.push_back(form_.kernel.outputs[i].expr);
-    return roots;
-  }
-
-  RowLoop loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
-    return {.axes = axes, .roots = std::move(roots), .vectors = IndexExpr(plan_.iterations)};
-  }
-
-  // In execution order.
-  std::vector<RowLoop> loops() const {
-    std::vector<RowLoop> result;
-    for (const ReductionLoop& loop : reduction_loops(form_))
-      result.push_back(loop_over(loop.axes, loop.bodies(form_.kernel.pool)));
-    if (!outputs_of(false).empty()) result.push_back(loop_over(form_.columns, roots_of_outputs(false)));
-    return result;
-  }
-
   // The number of rows that runs cover.
   IndexExpr rows_of_runs() const {
     return plan_.along_last ? form_.kernel.pool.extent(form_.rows.back()) : point_count(form_.kernel.pool, form_.rows);
@@ -284,9 +255,8 @@ class MultiRowBlockEmitter {
   // Emits `body` for each of this thread's elements, with the axis bound.
   void over_row(const RowLoop& loop, const std::function<void()>& body) {
     const ExprEmitter::Mark outside = emitter_.mark();
-    if (resident_row_.iterations_of(loop.axes) > 0) resident_row_.declare_arrays(loop.axes);
     iteration_ = writer_.unique("turn");
-    if (resident_row_.iterations_of(loop.axes) > 0) resident_row_.enter(iteration_);
+    const bool keeps = shared_rows_.enter(loop, iteration_);
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", iteration_, plan_.iterations));
     const std::string on = plan_.stride == 1 ? iteration_ : fmt::format("{} * {}", iteration_, plan_.stride);
@@ -295,13 +265,12 @@ class MultiRowBlockEmitter {
     at_iteration_ = fmt::format("{} + {}", at_, on);
     if (!more_.empty()) writer_.open(fmt::format("if ({})", fmt::format(fmt::runtime(more_), iteration_, place_)));
     emitter_.bind(loop.axes[0], place_);
-    if (resident_row_.iterations_of(loop.axes) > 0) resident_row_.define_values(loop.roots, iteration_);
+    if (keeps) shared_rows_.registers().define_values(loop.roots, iteration_);
     body();
     emitter_.rewind(outside);
     if (!more_.empty()) writer_.close();
     writer_.close();
-    resident_row_.leave();
-    resident_row_.loop_is_done(loop);
+    shared_rows_.leave(loop);
   }
 
   std::string load_text(ExprId load) const {
@@ -314,50 +283,25 @@ class MultiRowBlockEmitter {
   }
   std::string element_of(std::size_t tile) const { return fmt::format("{}[{}]", tiles_[tile], at_iteration_); }
 
-  bool reduce(const std::vector<ExprId>& reductions) {
-    const ExprPool& pool = form_.kernel.pool;
-    if (std::ranges::find(form_.reductions, reductions[0]) == form_.reductions.end()) return false;
-    std::vector<ExprEmitter::Accumulator> accumulators;
-    std::vector<ExprId> bodies;
-    for (const ExprId r : reductions) {
-      const ExprEmitter::Accumulator a = emitter_.accumulator(r);
-      writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
-      accumulators.push_back(a);
-      bodies.push_back(pool[r].args[0]);
-    }
-    over_row(loop_over(pool[reductions[0]].axes, bodies), [&] { emitter_.accumulate(accumulators); });
-    for (const ExprEmitter::Accumulator& a : accumulators) {
-      if (plan_.lanes > 1) {
-        writer_.use("combine");
-        if (a.extreme) writer_.use("extreme_lanes");
-        writer_.use("warp_reduce");
-        writer_.line(fmt::format("{0} = warp_reduce<{1}>({0}, {2});", a.name, plan_.lanes, a.combine));
-      }
-      emitter_.define(a.reduction, emitter_.result(a));
-    }
-    return true;
-  }
-
   // Stores the outputs with one element per row.
   void store_row() {
-    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(true));
+    const RowOutputs outputs = outputs_of(form_, true);
+    const std::vector<std::string> values = emitter_.emit(roots_of(outputs));
     std::vector<std::string> conditions;
     if (plan_.lanes > 1) conditions.push_back(fmt::format("threadIdx.x % {} == 0", plan_.lanes));
     if (count_ != std::to_string(plan_.rows * plan_.length))
       conditions.push_back(fmt::format("{} * {} < {}", row_in_block_, plan_.length, count_));
-    if (!conditions.empty()) writer_.open(fmt::format("if ({})", fmt::join(conditions, " && ")));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const KernelOutput& output = form_.kernel.outputs[outputs_of(true)[i]];
-      const IndexExpr at = position_of(form_.kernel.pool, output);
-      writer_.line(store_text(writer_, output, emitter_.index(at), values[i]));
-    }
-    if (!conditions.empty()) writer_.close();
+    store_scalars(emitter_, outputs, values, fmt::format("{}", fmt::join(conditions, " && ")));
+  }
+
+  std::size_t tile_of(const KernelOutput& output) const {
+    return plan_.stored[static_cast<std::size_t>(&output - form_.kernel.outputs.data())];
   }
 
   void store_columns() {
-    const std::vector<std::size_t> outputs = outputs_of(false);
-    const std::vector<ExprId> roots = roots_of_outputs(false);
-    over_row(loop_over(form_.columns, roots), [&] {
+    const RowOutputs outputs = outputs_of(form_, false);
+    const std::vector<ExprId> roots = roots_of(outputs);
+    over_row({.axes = form_.columns, .roots = roots}, [&] {
       std::vector<std::string> values = emitter_.emit(roots);
       // All values, before any tile is written.
       for (std::size_t i = 0; outputs.size() > 1 && i < outputs.size(); ++i) {
@@ -366,11 +310,11 @@ class MultiRowBlockEmitter {
         values[i] = value;
       }
       for (std::size_t i = 0; i < outputs.size(); ++i)
-        writer_.line(fmt::format("{} = {};", element_of(plan_.stored[outputs[i]]), values[i]));
+        writer_.line(fmt::format("{} = {};", element_of(tile_of(*outputs[i])), values[i]));
     });
     writer_.line("__syncthreads();");
-    for (const std::size_t i : outputs) {
-      const KernelOutput& output = form_.kernel.outputs[i];
+    for (const KernelOutput* stored : outputs) {
+      const KernelOutput& output = *stored;
       const DType dtype = output.type.dtype;
       writer_.use(dtype);
       std::string four;
@@ -378,7 +322,7 @@ class MultiRowBlockEmitter {
         writer_.use("packed_words");
         four = fmt::format(", [](const float (&v)[4]) {{ return {}_words(v); }}", storage_type(dtype));
       }
-      const MultiRowBlock::Tile& tile = plan_.tiles[plan_.stored[i]];
+      const MultiRowBlock::Tile& tile = plan_.tiles[tile_of(output)];
       std::string at = begin_of(tile.start, false), before = "0";
       const bool aligned = starts_aligned(plan_, tile.start, dtype, form_.kernel.pool.bounds());
       if (!aligned) {
@@ -389,7 +333,7 @@ class MultiRowBlockEmitter {
       const std::string result = writer_.output(output.value);
       writer_.line(fmt::format("tile_to_rows<{}, {}, {}>({}, {}, {}, {}, {}, []({} value) {{ return {}; }}{});",
                                plan_.threads, plan_.rows * plan_.length, aligned, thread_,
-                               at == "0" ? result : result + " + " + at, tiles_[plan_.stored[i]], before, count_,
+                               at == "0" ? result : result + " + " + at, tiles_[tile_of(output)], before, count_,
                                c_type(form_.kernel.pool[output.expr].type), narrow(dtype, "value"), four));
     }
   }
@@ -399,7 +343,7 @@ class MultiRowBlockEmitter {
   const MultiRowBlock& plan_;
   KernelWriter writer_;
   ExprEmitter emitter_;
-  RegisterResidentRow resident_row_;
+  SharedRows shared_rows_;
   std::vector<std::string> tiles_;
   IndexExpr blocks_ = 0;
   std::string first_, count_;           // of a run: its first row ("" if 0), and the elements of its rows

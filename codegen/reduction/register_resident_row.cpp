@@ -145,35 +145,22 @@ void RegisterResidentRow::read_elements(const std::vector<ExprId>& roots) {
   };
 }
 
-// True if this loop overwrites the kept value with another one in the same slot, and something other than that value
-// reads it.
-bool RegisterResidentRow::is_overwritten(ExprId id, const std::vector<ExprId>& needed,
-                                         const std::vector<ExprId>& roots) const {
-  const RowRegisters::Slot& slot = plan_.slots[plan_.slot_of.at(id)];
-  const auto takes_its_place = [&](ExprId other) {
-    const auto it = plan_.slot_of.find(other);
-    if (it == plan_.slot_of.end()) return false;
-    const RowRegisters::Slot& taker = plan_.slots[it->second];
-    return !taker.filled && !taker.words && taker.place == slot.place;
-  };
-  if (std::ranges::none_of(needed, takes_its_place)) return false;
-  const auto asks = [&](ExprId other) {
-    return std::ranges::find(form_.kernel.pool[other].args, id) != form_.kernel.pool[other].args.end();
-  };
-  return std::ranges::find(roots, id) != roots.end() ||
-         std::ranges::any_of(needed, [&](ExprId other) { return asks(other) && !takes_its_place(other); });
-}
-
 void RegisterResidentRow::define_values(const std::vector<ExprId>& roots, const std::string& index) {
   if (iteration_.empty() && !at_edge_) return;
   std::vector<ExprId> needed = outside_reductions(form_, roots, [this](ExprId id) { return is_value(id); });
   std::ranges::sort(needed);  // operands first
+  // In shared memory a value may take the place of another one, which this loop reads before.
   std::map<ExprId, std::string> variables;
+  const auto is_taken_by = [&](const RowRegisters::Slot& before, ExprId other) {
+    const auto it = plan_.slot_of.find(other);
+    return it != plan_.slot_of.end() && !is_value(other) && plan_.slots[it->second].place == before.place;
+  };
   for (const ExprId id : needed) {
-    if (!in_shared_memory() || at_edge_ || !is_value(id) || !is_overwritten(id, needed, roots)) continue;
+    if (!in_shared_memory() || at_edge_ || !is_value(id)) continue;
+    const RowRegisters::Slot& slot = plan_.slots[plan_.slot_of.at(id)];
+    if (std::ranges::none_of(needed, [&](ExprId other) { return is_taken_by(slot, other); })) continue;
     const std::string variable = variables[id] = writer_.unique(emitter_.plain_name(id) + "_v");
-    writer_.line(fmt::format("const {} {} = {};", c_type(form_.kernel.pool[id].type), variable,
-                             place_of(plan_.slots[plan_.slot_of.at(id)], index)));
+    writer_.line(fmt::format("const {} {} = {};", c_type(form_.kernel.pool[id].type), variable, place_of(slot, index)));
   }
   for (const ExprId id : needed) {
     const auto it = plan_.slot_of.find(id);

@@ -74,7 +74,6 @@ class RegisterResidentRow {
 
  private:
   bool is_value(ExprId id) const;
-  bool is_overwritten(ExprId id, const std::vector<ExprId>& needed, const std::vector<ExprId>& roots) const;
   std::string words_in_shared_memory(const RowRegisters::Slot& slot, const std::string& place,
                                      const std::function<void(const std::string& place)>& fill);
   std::string place_of(const RowRegisters::Slot& slot, const std::string& index) const;

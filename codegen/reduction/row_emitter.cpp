@@ -59,8 +59,8 @@ class RowEmitter {
     if (layout_.chunks == 1) emitter_.emit_independent(roots_of_extra_outputs(form_));
     if (outputs_) {
       emitter_.emit_independent(roots_of(form_.kernel));
-      if (const Outputs of_row = outputs_of(true); !of_row.empty()) store_row(of_row);
-      if (const Outputs of_columns = outputs_of(false); !of_columns.empty() || cross_row_) store_columns(of_columns);
+      if (const RowOutputs of_row = outputs_of(true); !of_row.empty()) store_row(of_row);
+      if (const RowOutputs of_columns = outputs_of(false); !of_columns.empty() || cross_row_) store_columns(of_columns);
     } else if (one_pass_) {
       store_one_pass();
     } else {
@@ -98,30 +98,28 @@ class RowEmitter {
   }
 
  private:
-  using Outputs = std::vector<const KernelOutput*>;
-
   // True if a block takes one chunk of its row. False if the kernel only combines partial results.
   bool chunked() const { return layout_.chunks > 1 && (!outputs_ || !outputs_of(false).empty()); }
 
   // The outputs with one element per row (`row`), or those with one per column.
-  Outputs outputs_of(bool row) const {
-    Outputs outputs;
-    for (std::size_t i = 0; i + folded_count_ < form_.kernel.outputs.size(); ++i)
-      if (const KernelOutput& output = form_.kernel.outputs[i]; is_of_rows(form_, output) == row)
-        outputs.push_back(&output);
+  RowOutputs outputs_of(bool row) const {
+    RowOutputs outputs = fusec::outputs_of(form_, row);
+    std::erase_if(outputs, [&](const KernelOutput* o) { return o >= form_.kernel.outputs.data() + stored_count(); });
     return outputs;
   }
+  // The last outputs are reduced along the columns instead.
+  std::size_t stored_count() const { return form_.kernel.outputs.size() - folded_count_; }
 
   // The expressions that are reduced along the columns.
   std::vector<ExprId> folded() const {
     std::vector<ExprId> roots;
-    for (std::size_t i = form_.kernel.outputs.size() - folded_count_; i < form_.kernel.outputs.size(); ++i)
+    for (std::size_t i = stored_count(); i < form_.kernel.outputs.size(); ++i)
       roots.push_back(form_.kernel.outputs[i].expr);
     return roots;
   }
 
-  RowLoop loop_of_columns(const Outputs& outputs) const {
-    std::vector<ExprId> roots = roots_of_outputs(outputs);
+  RowLoop loop_of_columns(const RowOutputs& outputs) const {
+    std::vector<ExprId> roots = roots_of(outputs);
     std::ranges::copy(folded(), std::back_inserter(roots));
     return row_loops_.loop_over(form_.columns, std::move(roots));
   }
@@ -141,7 +139,7 @@ class RowEmitter {
     else
       for (const ReductionLoop& loop : reduction_loops(form_))
         result.push_back(loop_of(loop.axes, loop.bodies(form_.kernel.pool), loop.stage == 0));
-    if (const Outputs columns = outputs_of(false); !columns.empty() || cross_row_)
+    if (const RowOutputs columns = outputs_of(false); !columns.empty() || cross_row_)
       result.push_back(loop_of_columns(columns));
     return result;
   }
@@ -176,7 +174,7 @@ class RowEmitter {
   // Reduces the segment that contains this iteration's vector; neighbouring lanes have its other vectors.
   void reduce_segments(const RowLoop& loop) {
     for (const ExprId segment : form_.segments) {
-      const ExprEmitter::Accumulator a = declared(segment);
+      const ExprEmitter::Accumulator a = emitter_.declared(segment);
       row_loops_.over_vector(loop, {form_.kernel.pool[segment].args[0]},
                              [&](const std::string&) { emitter_.accumulate({a}); });
       if (const std::int64_t lanes_of_segment = form_.segment / loop.width; lanes_of_segment > 1) {
@@ -189,16 +187,15 @@ class RowEmitter {
   }
 
   // Stores outputs with one element per segment, by the segment's first lane.
-  void store_segments(const Outputs& outputs) {
+  void store_segments(const RowOutputs& outputs) {
     if (outputs.empty()) return;
     const std::uint32_t vector = form_.columns[0], lane = form_.columns[1];
     const ExprEmitter::Mark outside = emitter_.mark();
     emitter_.bind(lane, "0");
-    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+    const std::vector<std::string> values = emitter_.emit(roots_of(outputs));
     const std::int64_t vectors = form_.segment / split_.column_width;
-    if (vectors > 1) writer_.open(fmt::format("if ({} % {} == 0)", emitter_.index(IndexExpr::axis(vector)), vectors));
-    for (std::size_t i = 0; i < outputs.size(); ++i) store_scalar(*outputs[i], values[i]);
-    if (vectors > 1) writer_.close();
+    const std::string first = fmt::format("{} % {} == 0", emitter_.index(IndexExpr::axis(vector)), vectors);
+    store_scalars(emitter_, outputs, values, vectors > 1 ? first : "");
     emitter_.rewind(outside);
   }
 
@@ -214,7 +211,7 @@ class RowEmitter {
       return true;
     }
     if (layout_.chunks > 1) {
-      for (const ExprId r : reductions) combine_partials(declared(r));
+      for (const ExprId r : reductions) combine_partials(emitter_.declared(r));
       return true;
     }
     for (const ExprEmitter::Accumulator& a : reduced(reductions)) emitter_.define(a.reduction, emitter_.result(a));
@@ -234,7 +231,7 @@ class RowEmitter {
   // The first loop over the row, with the stores of extra outputs.
   void over_row_first(const RowLoop& loop, const RowLoopEmitter::Visit& visit) {
     if (!stores_extra_outputs() || is_stored_) return row_loops_.over_row(loop, "k", visit);
-    Outputs outputs;
+    RowOutputs outputs;
     for (const KernelOutput& output : form_.extra_outputs) outputs.push_back(&output);
     row_loops_.over_row(loop, "k", with_stores(visit, outputs, loop, threads_.active()));
     is_stored_ = true;
@@ -348,18 +345,12 @@ class RowEmitter {
     define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
   }
 
-  ExprEmitter::Accumulator declared(ExprId reduction) {
-    ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
-    writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
-    return a;
-  }
-
   // Reduces the row, or this block's chunk of it. All threads get the results.
   std::vector<ExprEmitter::Accumulator> reduced(const std::vector<ExprId>& reductions) {
     std::vector<ExprEmitter::Accumulator> accumulators;
     std::vector<ExprId> bodies;
     for (const ExprId r : reductions) {
-      accumulators.push_back(declared(r));
+      accumulators.push_back(emitter_.declared(r));
       bodies.push_back(form_.kernel.pool[r].args[0]);
     }
     over_row_first(loop_of(form_.kernel.pool[reductions[0]].axes, bodies, !is_stored_),
@@ -416,26 +407,13 @@ class RowEmitter {
     emitter_.define(a.reduction, emitter_.result(a));
   }
 
-  static std::vector<ExprId> roots_of_outputs(const Outputs& outputs) {
-    std::vector<ExprId> roots;
-    for (const KernelOutput* output : outputs) roots.push_back(output->expr);
-    return roots;
-  }
-
   // Stores the outputs with one element per row.
-  void store_row(const Outputs& outputs) {
-    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+  void store_row(const RowOutputs& outputs) {
+    const std::vector<std::string> values = emitter_.emit(roots_of(outputs));
     std::string mine = threads_.part() + " == 0";
     if (chunked()) mine += " && " + threads_.chunk() + " == 0";
     if (!threads_.active().empty()) mine += " && " + threads_.active();
-    writer_.open("if (" + mine + ")");
-    for (std::size_t i = 0; i < outputs.size(); ++i) store_scalar(*outputs[i], values[i]);
-    writer_.close();
-  }
-
-  void store_scalar(const KernelOutput& output, const std::string& value) {
-    const IndexExpr at = position_of(form_.kernel.pool, output);
-    writer_.line(store_text(writer_, output, emitter_.index(at), value));
+    store_scalars(emitter_, outputs, values, mine);
   }
 
   // In the loop over columns: stores an output that lacks some column axes where these are 0.
@@ -443,13 +421,11 @@ class RowEmitter {
     std::string condition;
     for (const std::uint32_t a : columns_without(form_, output))
       condition += fmt::format("{}{} == 0", condition.empty() ? "" : " && ", emitter_.index(IndexExpr::axis(a)));
-    if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
-    store_scalar(output, value);
-    if (!condition.empty()) writer_.close();
+    store_scalars(emitter_, {&output}, {value}, condition);
   }
 
-  void store_columns(const Outputs& outputs) {
-    Outputs of_columns, of_segments;
+  void store_columns(const RowOutputs& outputs) {
+    RowOutputs of_columns, of_segments;
     for (const KernelOutput* output : outputs)
       (is_of_segments(form_, *output) ? of_segments : of_columns).push_back(output);
     const RowLoop loop = loop_of_columns(outputs);
@@ -464,7 +440,7 @@ class RowEmitter {
   }
 
   // A visit that also stores elements of these outputs, under the condition.
-  RowLoopEmitter::Visit with_stores(const RowLoopEmitter::Visit& visit, const Outputs& outputs, const RowLoop& loop,
+  RowLoopEmitter::Visit with_stores(const RowLoopEmitter::Visit& visit, const RowOutputs& outputs, const RowLoop& loop,
                                     const std::string& condition = "") {
     RowLoopEmitter::Visit both = visit;
     both.before = [=, this] {
@@ -477,7 +453,7 @@ class RowEmitter {
       // All values of the loop are emitted before the first store, which may overwrite their operands.
       emitter_.emit_independent(loop.roots);
       visit.element(lane);
-      const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+      const std::vector<std::string> values = emitter_.emit(roots_of(outputs));
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         const bool stores = !condition.empty() && (lane.empty() || stores_[i].stores_scalars());
         if (stores) writer_.open(fmt::format("if ({})", condition));

@@ -217,26 +217,19 @@ void RowLoopEmitter::find_vectors() {
   const std::string stop = writer_.unique("stop");
   last_ = writer_.unique("last");
   edge_ = writer_.unique("edge");
-  if (proves_multiple_of(*row_.split.start, width, bounds())) {  // all remaining elements come after the vectors
-    first_ = emitter_.index_text().tight(simplify(floor_div(*row_.split.start, width), bounds()));
-    writer_.line(fmt::format("const {} {} = {}, {} = {};  // whole vectors before it", type, stop, emitter_.index(end),
-                             last_, emitter_.index(simplify(floor_div(end, width), bounds()))));
-    writer_.line(fmt::format("const {} {} = {} * {} + {};", type, edge_, last_, width, place_.part));
-  } else {
-    const std::string start = writer_.unique("start"), head = writer_.unique("head");
-    first_ = writer_.unique("first");
-    writer_.line(fmt::format("const {} {} = {}, {} = {};", type, start, emitter_.index(*row_.split.start), stop,
-                             emitter_.index(end)));
-    writer_.line(fmt::format("const {0} {1} = ({2} + {3}) >> {4}, {5} = {6} >> {4};  // whole vectors", type, first_,
-                             start, width - 1, std::countr_zero(static_cast<unsigned>(width)), last_, stop));
-    const bool one_at_least = range_of(length, bounds()).min >= 2 * width;
-    const std::string before = fmt::format("{} * {}", first_, width);
-    const std::string vectors_end = one_at_least ? last_ : fmt::format("max({}, {})", first_, last_);
-    writer_.line(fmt::format("const {} {} = {} - {};  // elements before them", type, head,
-                             one_at_least ? before : fmt::format("min({}, {})", before, stop), start));
-    writer_.line(fmt::format("const {0} {1} = {2} < {3} ? {4} + {2} : {5} * {6} + ({2} - {3});", type, edge_,
-                             place_.part, head, start, vectors_end, width));
-  }
+  const std::string start = writer_.unique("start"), head = writer_.unique("head");
+  first_ = writer_.unique("first");
+  writer_.line(fmt::format("const {} {} = {}, {} = {};", type, start, emitter_.index(*row_.split.start), stop,
+                           emitter_.index(end)));
+  writer_.line(fmt::format("const {0} {1} = ({2} + {3}) >> {4}, {5} = {6} >> {4};  // whole vectors", type, first_,
+                           start, width - 1, std::countr_zero(static_cast<unsigned>(width)), last_, stop));
+  const bool one_at_least = range_of(length, bounds()).min >= 2 * width;
+  const std::string before = fmt::format("{} * {}", first_, width);
+  const std::string vectors_end = one_at_least ? last_ : fmt::format("max({}, {})", first_, last_);
+  writer_.line(fmt::format("const {} {} = {} - {};  // elements before them", type, head,
+                           one_at_least ? before : fmt::format("min({}, {})", before, stop), start));
+  writer_.line(fmt::format("const {0} {1} = {2} < {3} ? {4} + {2} : {5} * {6} + ({2} - {3});", type, edge_, place_.part,
+                           head, start, vectors_end, width));
   edge_condition_ = fmt::format("{} < {}", edge_, stop);
   if (place_.chunks > 1) edge_condition_ = fmt::format("{} == 0 && {}", place_.block, edge_condition_);
 }

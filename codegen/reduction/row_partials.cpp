@@ -30,14 +30,11 @@ IndexExpr chunks_of_launch(int chunks, const IndexExpr& length, std::int64_t few
 }
 
 std::string running_moments(const std::string& type, int scale) {
-  if (scale != 0) return fmt::format("MomentsOf<{}, {}>", type, scale);
-  return type == "float" ? "RunningMoments" : fmt::format("MomentsOf<{}>", type);
+  return fmt::format("MomentsOf<{}, {}>", type, scale);
 }
 
 std::string shifted_moments(const std::string& type, int places, int scale) {
-  if (scale != 0) return fmt::format("ShiftedMoments<{}, {}, {}>", places, type, scale);
-  return type == "float" ? fmt::format("ShiftedMoments<{}>", places)
-                         : fmt::format("ShiftedMoments<{}, {}>", places, type);
+  return fmt::format("ShiftedMoments<{}, {}, {}>", places, type, scale);
 }
 
 std::string divisor_of_sum(const std::string& count, const std::string& type, int scale) {

@@ -24,6 +24,11 @@ RowForm with_contiguous_row_last(RowForm form, std::uint32_t axis) {
   return form;
 }
 
+// `count`: threads, or elements of scratch memory.
+bool needs_wide_index(const RowForm& form, const Kernel& kernel, const Graph& graph, const IndexExpr& count) {
+  return needs_wide_index(form.kernel, graph, count) || needs_wide_index(kernel, graph, count);
+}
+
 std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const Direction& direction,
                                     const Kernel& kernel, const Graph& graph, const Target& target) {
   if (layout.reduction_group == ReductionGroup::kColumn)
@@ -36,7 +41,7 @@ std::vector<KernelSource> in_layout(RowForm form, const RowLayout& layout, const
                 [&](ExprId r) { return std::ranges::find(ready.segments, r) != ready.segments.end(); });
   ready = extra_outputs_if_read_once(ready);
   const IndexExpr threads = point_count(ready.kernel.pool, ready.rows) * layout.parts * layout.chunks;
-  const bool wide = needs_wide_index(ready.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
+  const bool wide = needs_wide_index(ready, kernel, graph, threads);
   std::vector<KernelSource> sources;
   if (layout.resident_blocks > 1) sources.push_back(clear_counters(ready, graph, wide));
   const int kernels = layout.chunks > 1 ? launches_of(ready, layout) : 1;
@@ -50,7 +55,7 @@ std::vector<KernelSource> strided(const StridedReduction& plan, const Kernel& ke
   // Thread indices are within a group; block indices, and those of partial results, run over the whole grid.
   const IndexExpr partials = point_count(form.kernel.pool, plan.outer) * plan.strips() *
                              (std::int64_t{plan.chunks} * std::max(plan.rows, plan.groups_per_block));
-  const bool wide = needs_wide_index(form.kernel, graph, partials) || needs_wide_index(kernel, graph, partials);
+  const bool wide = needs_wide_index(form, kernel, graph, partials);
   std::vector<KernelSource> sources;
   if (plan.resident_blocks) sources.push_back(clear_counters(form, graph, wide));
   for (int stage = 0; stage < (plan.resident_blocks ? 1 : launches_of(plan)); ++stage)
@@ -61,25 +66,22 @@ std::vector<KernelSource> strided(const StridedReduction& plan, const Kernel& ke
 KernelSource transposed(const TransposedRowReduction& plan, const Kernel& kernel, const Graph& graph) {
   const ExprPool& pool = plan.form.kernel.pool;
   const IndexExpr threads = point_count(pool, plan.outer) * plan.strips() * plan.threads;
-  const bool wide = needs_wide_index(plan.form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
-  return emit_transposed_row_reduction(graph, plan, wide, kernel);
+  return emit_transposed_row_reduction(graph, plan, needs_wide_index(plan.form, kernel, graph, threads), kernel);
 }
 
 }  // namespace
 
 std::vector<KernelSource> row_reduction(const RowCandidates& candidates, std::size_t taken, const Kernel& kernel,
                                         const Graph& graph, const Target& target) {
-  if (taken < candidates.transposed.size()) return {transposed(candidates.transposed[taken], kernel, graph)};
-  taken -= candidates.transposed.size();
-  const std::size_t together = candidates.multi_row.size() + (candidates.strided ? 1 : 0);
   const RowForm& form = candidates.form;
-  if (taken >= together)
-    return in_layout(form, candidates.layouts[taken - together], candidates.direction, kernel, graph, target);
-  if (taken >= candidates.multi_row.size()) return strided(*candidates.strided, kernel, graph);
-  const MultiRowBlock& plan = candidates.multi_row[taken];
+  const RowCandidate& candidate = candidates.plans[taken];
+  if (const auto* plan = std::get_if<TransposedRowReduction>(&candidate)) return {transposed(*plan, kernel, graph)};
+  if (const auto* plan = std::get_if<StridedReduction>(&candidate)) return strided(*plan, kernel, graph);
+  if (const auto* layout = std::get_if<RowLayout>(&candidate))
+    return in_layout(form, *layout, candidates.direction, kernel, graph, target);
+  const auto& plan = std::get<MultiRowBlock>(candidate);
   const IndexExpr threads = point_count(form.kernel.pool, form.rows) * plan.lanes;
-  const bool wide = needs_wide_index(form.kernel, graph, threads) || needs_wide_index(kernel, graph, threads);
-  return {emit_multi_row_block(form, graph, plan, wide, kernel)};
+  return {emit_multi_row_block(form, graph, plan, needs_wide_index(form, kernel, graph, threads), kernel)};
 }
 
 }  // namespace fusec

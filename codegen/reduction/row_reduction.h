@@ -12,7 +12,7 @@
 
 namespace fusec {
 
-// `taken` counts the candidates over all lists, in their order. Empty if segments of rows fit no vectors. Several
+// `taken`: the number of the candidate. Empty if segments of rows fit no vectors. Several
 // kernels if few long rows need many blocks each: the first kernels store partial results, the next combine them.
 std::vector<KernelSource> row_reduction(const RowCandidates& candidates, std::size_t taken, const Kernel& kernel,
                                         const Graph& graph, const Target& target);

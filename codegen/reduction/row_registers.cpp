@@ -47,110 +47,45 @@ int iterations_of(const ExprPool& pool, const RowLoop& loop, int parts, int most
   return iterations * loop.width <= most_elements ? iterations : 0;
 }
 
-// Plans computed values that later loops need, by value number: equal expressions in loops of one kind are the same
-// value.
-class ValuePlanner {
- public:
-  ValuePlanner(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts, int most_elements)
-      : form_(form), pool_(form.kernel.pool), loops_(loops), values_(form, graph) {
-    for (const RowLoop& loop : loops) iterations_.push_back(iterations_of(pool_, loop, parts, most_elements));
-  }
-
-  // Nothing if they need more than `most_words` registers.
-  std::optional<RowRegisters> run(int most_words) {
-    const RowValueSpans values = spans_of_values(values_, loops_, iterations_);
-    return words_between(values) <= most_words ? std::optional(registers_for(values)) : std::nullopt;
-  }
-
-  // Registers for all values that later loops need.
-  int words() { return words_between(spans_of_values(values_, loops_, iterations_)); }
-
-  // Drops the values that are cheapest to recompute until the rest fits.
-  std::optional<RowRegisters> plan_prefix(int most_words) {
-    std::set<std::uint32_t> left_out;
-    while (true) {
-      const RowValueSpans values = spans_of_values(values_, loops_, iterations_, left_out);
-      std::vector<std::uint32_t> kept;
-      for (const auto& [number, span] : values.spans)
-        if (span.is_kept()) kept.push_back(number);
-      if (kept.empty()) return std::nullopt;
-      if (words_between(values) <= most_words) return registers_for(values);
-      left_out.insert(*std::ranges::min_element(kept, {}, [&](std::uint32_t c) { return code_recomputed(values, c); }));
-    }
-  }
-
- private:
-  using Span = RowValueSpans::Span;
-
-  // One of the expressions with this value, in the first loop that computes it.
-  static ExprId first_of(const RowValueSpans& values, std::uint32_t number) {
-    const auto& first = values.computed[values.spans.at(number).first];
-    return std::ranges::find_if(first, [&](const auto& e) { return e.second == number; })->first;
-  }
-
-  // Instructions to recompute an element's value from other kept values.
-  int code_recomputed(const RowValueSpans& values, std::uint32_t number) const {
-    const auto& first = values.computed[values.spans.at(number).first];
-    const ExprId here = first_of(values, number);
+// Keeps all computed values that later loops need. Equal expressions in loops of one kind are the same value.
+RowRegisters all_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
+                        int most_elements) {
+  const ExprPool& pool = form.kernel.pool;
+  std::vector<int> iterations, words;  // by loop: its trip count, and what is kept after it
+  for (const RowLoop& loop : loops) iterations.push_back(iterations_of(pool, loop, parts, most_elements));
+  words.resize(loops.size(), 0);
+  RowValues numbers(form, graph);
+  const RowValueSpans values = spans_of_values(numbers, loops, iterations);
+  RowRegisters plan;
+  std::map<std::uint32_t, std::size_t> slot_of_number;
+  for (std::size_t l = 0; l < loops.size(); ++l) {
     const auto known = [&](ExprId id) {
-      const auto at = first.find(id);
-      return id != here && at != first.end() && values.spans.at(at->second).is_kept();
+      const auto at = values.computed[l].find(id);
+      return at != values.computed[l].end() && values.spans.at(at->second).is_kept() &&
+             values.spans.at(at->second).first < l;
     };
-    return code_of_element(form_, {here}, known);
-  }
-
-  // The maximum number of words kept from one loop to the next.
-  int words_between(const RowValueSpans& values) const {
-    std::vector<int> words(loops_.size(), 0);
-    for (const auto& [number, span] : values.spans)
-      for (std::size_t l = span.first; l < span.last; ++l)
-        words[l] += iterations_[span.first] * loops_[span.first].width * words_of(pool_[first_of(values, number)].type);
-    return words.empty() ? 0 : *std::ranges::max_element(words);
-  }
-
-  static int words_of(ScalarType type) { return is_wide(type) ? 2 : 1; }
-
-  RowRegisters registers_for(const RowValueSpans& values) const {
-    RowRegisters plan;
-    plan.words = words_between(values);
-    std::map<std::uint32_t, std::size_t> slot_of_number;
-    std::map<std::uint32_t, int> times;  // number of loads
-    for (std::size_t l = 0; l < loops_.size(); ++l) {
-      const auto known = [&](ExprId id) {
-        const auto at = values.computed[l].find(id);
-        if (at == values.computed[l].end()) return false;
-        const Span& span = values.spans.at(at->second);
-        return span.is_kept() && span.first < l;
-      };
-      plan.code += iterations_[l] * (loops_[l].width * code_of_element(form_, loops_[l].roots, known) +
-                                     code_of_position(pool_, loops_[l]));
-      for (const auto& [id, number] : values.computed[l]) {
-        const bool loads = pool_[id].op == ExprOp::kLoad && values_.runs_along(id, loops_[l].axes);
-        if (loads && !known(id) && ++times[number] == 2) ++plan.reloads;
-        const Span& span = values.spans.at(number);
-        if (!span.is_kept()) continue;
-        const auto [at, fresh] = slot_of_number.try_emplace(number, plan.slots.size());
-        if (fresh)
-          plan.slots.push_back({.expr = id,
-                                .width = loops_[l].width,
-                                .iterations = iterations_[l],
-                                .words = false,
-                                .words_of_element = words_of(pool_[id].type),
-                                .first = span.first,
-                                .last = span.last});
-        plan.slot_of[id] = at->second;
-        plan.iterations_of[loops_[l].axes] = iterations_[l];
-      }
+    plan.code += iterations[l] *
+                 (loops[l].width * code_of_element(form, loops[l].roots, known) + code_of_position(pool, loops[l]));
+    for (const auto& [id, number] : values.computed[l]) {
+      const RowValueSpans::Span& span = values.spans.at(number);
+      if (!span.is_kept()) continue;
+      const auto [at, fresh] = slot_of_number.try_emplace(number, plan.slots.size());
+      plan.slot_of[id] = at->second;
+      plan.iterations_of[loops[l].axes] = iterations[l];
+      if (!fresh) continue;
+      plan.slots.push_back({.expr = id,
+                            .width = loops[l].width,
+                            .iterations = iterations[l],
+                            .words = false,
+                            .words_of_element = is_wide(pool[id].type) ? 2 : 1,
+                            .first = span.first,
+                            .last = span.last});
+      for (std::size_t after = span.first; after < span.last; ++after) words[after] += plan.words_of(plan.slots.back());
     }
-    return plan;
   }
-
-  const RowForm& form_;
-  const ExprPool& pool_;
-  const std::vector<RowLoop>& loops_;
-  std::vector<int> iterations_;
-  RowValues values_;
-};
+  plan.words = *std::ranges::max_element(words);
+  return plan;
+}
 
 class LoadPlanner {
  public:
@@ -161,11 +96,10 @@ class LoadPlanner {
   RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words, int most_elements) {
     see(loops, [&](const RowLoop& loop) { return iterations_of(pool_, loop, parts, most_elements); });
     RowRegisters plan;
-    for (const std::uint32_t place : in_order_) {
-      if (places_.at(place).second < 2 && !(sequential_ && is_shared(place))) continue;
-      const auto [iterations, width] = iterations_.at(place);
-      if (plan.words + iterations * words_of_vectors(place) <= most_words)
-        add(place, loops, plan);
+    for (const Place& place : places_) {
+      if (place.loops < 2 && !(sequential_ && !values_.runs_along(*place.loads.begin(), form_.rows))) continue;
+      if (plan.words + place.iterations * words_of_vectors(place) <= most_words)
+        add(place, plan);
       else
         ++plan.reloads;
     }
@@ -182,8 +116,7 @@ class LoadPlanner {
     };
     see(loops, hinted);
     int per_iteration = 0;
-    for (const std::uint32_t place : in_order_)
-      if (places_.at(place).second > 1) per_iteration += words_of_vectors(place);
+    for (const Place& place : places_) per_iteration += place.loops > 1 ? words_of_vectors(place) : 0;
     const int iterations = per_iteration > 0 ? most_words / per_iteration : 0;
     constexpr int kEnough = 256;
     const bool all = std::ranges::all_of(loops, [&](const RowLoop& loop) {
@@ -194,15 +127,21 @@ class LoadPlanner {
     if (iterations == 0 || !all) return std::nullopt;
     RowRegisters plan;
     plan.keeps_prefix_only = true;
-    for (const std::uint32_t place : in_order_) {
-      iterations_.at(place).first = iterations;
-      if (places_.at(place).second > 1) add(place, loops, plan);
+    for (Place& place : places_) {
+      place.iterations = iterations;
+      if (place.loops > 1) add(place, plan);
     }
     count_iterations(loops, plan);
     return plan;
   }
 
  private:
+  // Loads of the same positions, in some loops.
+  struct Place {
+    std::set<ExprId> loads = {};
+    int loops = 0, iterations = 0, width = 1;
+  };
+
   // Records which loads read the same positions, and the trip counts of their loops; loops with trip count 0 are
   // skipped.
   void see(const std::vector<RowLoop>& loops, const std::function<int(const RowLoop&)>& iterations_of_loop) {
@@ -213,36 +152,28 @@ class LoadPlanner {
       std::set<std::uint32_t> here;
       for (const ExprId id : outside_reductions(form_, loop.roots)) {
         if (!may_be_kept(id, loop)) continue;
-        const std::uint32_t place = numbers.at(id);
-        const auto [it, fresh] = places_.try_emplace(place);
-        if (fresh) in_order_.push_back(place);
-        it->second.first.insert(id);
-        if (here.insert(place).second) ++it->second.second;
-        iterations_[place] = {iterations, loop.width};
+        const auto [at, fresh] = place_of_number_.try_emplace(numbers.at(id), places_.size());
+        if (fresh) places_.emplace_back();
+        Place& place = places_[at->second];
+        place.loads.insert(id);
+        place.loops += here.insert(at->first).second ? 1 : 0;
+        place.iterations = iterations, place.width = loop.width;
       }
     }
   }
 
-  bool is_shared(std::uint32_t place) const {
-    return !values_.runs_along(*places_.at(place).first.begin(), form_.rows);
+  int words_of_vectors(const Place& place) const {
+    return std::max(1, place.width * bits(loaded_dtype(pool_, *place.loads.begin())) / 32);
   }
 
-  int words_of_vectors(std::uint32_t place) const {
-    const DType dtype = loaded_dtype(pool_, *places_.at(place).first.begin());
-    return std::max(1, iterations_.at(place).second * bits(dtype) / 32);
-  }
-
-  void add(std::uint32_t place, const std::vector<RowLoop>& loops, RowRegisters& plan) const {
-    const auto [iterations, width] = iterations_.at(place);
-    const std::set<ExprId>& loads = places_.at(place).first;
-    plan.words += iterations * words_of_vectors(place);
-    for (const ExprId id : loads) plan.slot_of[id] = plan.slots.size();
-    plan.slots.push_back({.expr = *loads.begin(),
-                          .width = width,
-                          .iterations = iterations,
+  void add(const Place& place, RowRegisters& plan) const {
+    for (const ExprId id : place.loads) plan.slot_of[id] = plan.slots.size();
+    plan.slots.push_back({.expr = *place.loads.begin(),
+                          .width = place.width,
+                          .iterations = place.iterations,
                           .words = true,
-                          .words_of_element = words_of_vectors(place),
-                          .last = loops.size()});
+                          .words_of_element = words_of_vectors(place)});
+    plan.words += plan.words_of(plan.slots.back());
   }
 
   // The trip counts of the loops that read kept values.
@@ -280,34 +211,29 @@ class LoadPlanner {
   const ExprPool& pool_;
   RowValues values_;
   bool sequential_;
-  // By value number of the position: the loads, and the number of loops with them.
-  std::map<std::uint32_t, std::pair<std::set<ExprId>, int>> places_;
-  std::vector<std::uint32_t> in_order_;
-  std::map<std::uint32_t, std::pair<int, int>> iterations_;  // trip count and width
+  std::vector<Place> places_;
+  std::map<std::uint32_t, std::size_t> place_of_number_;  // by value number of the position
 };
 
-// Places the slots in shared memory. A slot reuses one of equal size that is no longer needed: a thread reads its old
-// element before it writes the new one (RegisterResidentRow::define_values).
+// Places the slots in shared memory. A value takes the place of one of equal size that is no longer needed.
 bool is_placed(RowRegisters& plan, int most_words) {
-  std::vector<RowRegisters::Slot*> slots;
-  for (RowRegisters::Slot& slot : plan.slots) slots.push_back(&slot);
-  std::ranges::stable_sort(slots, {}, [](const RowRegisters::Slot* slot) { return slot->first; });
-  std::vector<RowRegisters::Slot*> places;  // the last slot at each place
   plan.shared_words = 0;
-  for (RowRegisters::Slot* slot : slots) {
-    if (slot->words_of_element > kMostOfAccess) return false;
+  std::vector<RowRegisters::Slot*> places;  // the last slot at each place
+  for (RowRegisters::Slot& slot : plan.slots) {
+    if (slot.words_of_element > kMostOfAccess) return false;
     const auto free = std::ranges::find_if(places, [&](const RowRegisters::Slot* other) {
-      return other->last <= slot->first && !other->words && !slot->words && other->iterations == slot->iterations &&
-             other->width == slot->width && other->words_of_element == slot->words_of_element;
+      return !other->words && !slot.words && other->last <= slot.first &&
+             other->words_of_element == slot.words_of_element && other->iterations == slot.iterations &&
+             other->width == slot.width;
     });
     if (free != places.end()) {
-      slot->place = (*free)->place;
-      *free = slot;
+      slot.place = (*free)->place;
+      *free = &slot;
       continue;
     }
-    slot->place = plan.shared_words;
-    plan.shared_words += plan.words_of(*slot);
-    places.push_back(slot);
+    slot.place = plan.shared_words;
+    plan.shared_words += plan.words_of(slot);
+    places.push_back(&slot);
   }
   return plan.shared_words > 0 && plan.shared_words <= most_words;
 }
@@ -321,25 +247,19 @@ RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const
 
 std::optional<RowRegisters> plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
                                             int parts, int threads) {
-  const int most_words = std::min(kMostRowWords, kRegistersOfBlock / threads);
-  return ValuePlanner(form, graph, loops, parts, kMostElements).run(most_words);
+  RowRegisters values = all_values(form, graph, loops, parts, kMostElements);
+  if (values.words > std::min(kMostRowWords, kRegistersOfBlock / threads)) return std::nullopt;
+  return values;
 }
 
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads) {
   const int most_words = std::min(kMostRowWords, kRegistersOfBlock / threads);
-  ValuePlanner values(form, graph, loops, parts, kMostElements);
-  if (auto all = values.run(most_words)) return *std::move(all);
+  RowRegisters values = all_values(form, graph, loops, parts, kMostElements);
+  if (values.words <= most_words) return values;
   RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);
-  loads.wanted = values.words();
-  std::optional<RowRegisters> some = values.plan_prefix(most_words);
-  if (!some) return loads;
-  // Computed values that take more registers than loads must be worth it.
-  const bool is_cheap = some->words <= loads.words || loads.code > kMaxUnrolledInstructions;
-  const bool better =
-      some->reloads == loads.reloads ? is_cheap && some->code < loads.code : some->reloads < loads.reloads;
-  some->wanted = loads.wanted;
-  return better ? *std::move(some) : loads;
+  loads.wanted = values.words;
+  return loads;
 }
 
 std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const Graph& graph,
@@ -347,16 +267,12 @@ std::optional<RowRegisters> plan_row_in_shared_memory(const RowForm& form, const
                                                       std::int64_t bytes, bool as_loaded) {
   const auto most_words = static_cast<int>(bytes / (4 * std::int64_t{threads}));
   std::optional<RowRegisters> plan;
-  if (!as_loaded) plan = ValuePlanner(form, graph, loops, parts, kMostOfMemory).run(most_words);
-  if (!plan || !is_placed(*plan, most_words)) {
+  if (!as_loaded) plan = all_values(form, graph, loops, parts, kMostOfMemory);
+  if (!plan || plan->words > most_words || !is_placed(*plan, most_words)) {
     plan = LoadPlanner(form, graph).run(loops, parts, most_words, kMostOfMemory);
     std::optional<RowRegisters> partly = LoadPlanner(form, graph).plan_prefix(loops, parts, most_words);
     const bool keeps_all = !plan->slots.empty() && plan->reloads == 0;
     if (partly && !keeps_all && partly->words > plan->words) plan = std::move(partly);
-    if (plan->reloads > 0 && !as_loaded) {
-      std::optional<RowRegisters> some = ValuePlanner(form, graph, loops, parts, kMostOfMemory).plan_prefix(most_words);
-      if (some && some->reloads < plan->reloads && is_placed(*some, most_words)) plan = std::move(some);
-    }
   }
   if (!is_placed(*plan, most_words)) return std::nullopt;
   plan->words = 0;

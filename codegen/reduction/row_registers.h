@@ -6,10 +6,9 @@
 //         with the exponentials for the third
 //
 // If computed values need too many registers (16-bit elements take twice as many once widened), only loads are kept, in
-// their storage type, and the compiler is prevented from keeping more. Alternatively only the most expensive values are
-// kept. If ptxas would lack registers even so, each thread keeps its elements in shared memory. If rows do not fit
-// there either, the first iterations are kept and the rest is read again. Loops with unknown or very long trip counts
-// keep nothing.
+// their storage type, and the compiler is prevented from keeping more. If ptxas would lack registers even so, each
+// thread keeps its elements in shared memory. If rows do not fit there either, the first iterations are kept and the
+// rest is read again. Loops with unknown or very long trip counts keep nothing.
 #pragma once
 
 #include <map>
@@ -29,7 +28,7 @@ struct RowRegisters {
     int iterations;
     bool words;                       // a load's elements in their storage type; otherwise values of the compute type
     int words_of_element;             // 32-bit words per iteration of a load in storage type, or per value
-    std::size_t first = 0, last = 0;  // first and last loop that needs it
+    std::size_t first = 0, last = 0;  // of computed values: first and last loop that needs it
     int place = 0;                    // in shared memory: offset within a thread's words
     std::string name = "";            // of the array, once declared
     std::string edge = "";            // of the edge element's register, once declared
@@ -42,7 +41,7 @@ struct RowRegisters {
   int words = 0;                   // largest number of 32-bit words that a thread keeps at once
   int code = 0;                    // instructions of the unrolled loops
   int wanted = 0;                  // words of all values that loops reuse; ptxas may keep them in addition
-  int reloads = 0;                 // loads repeated by several loops
+  int reloads = 0;                 // loads that are not kept, though several loops need them
   int shared_words = 0;            // per thread; 0: nothing is in shared memory
   IndexExpr shared_bytes = 0;      // per block; for lengths known only at launch, no more than those need
   bool keeps_prefix_only = false;  // rows are longer than the kept iterations; the rest is read again

@@ -154,52 +154,77 @@ bool parts_have_other_layout(const RowForm& form, const Graph& graph, const Inde
 // exactly.
 bool reads_position(const RowForm& form, const Graph& graph, const std::vector<std::uint32_t>& axes) {
   const ExprPool& pool = form.kernel.pool;
-  const auto divided_in = [&](const std::vector<IndexExpr>& shape, const std::vector<IndexExpr>& indices) {
-    return divides_any_of(simplify(flat_index(shape, indices), pool.bounds()), axes);
-  };
   std::vector<ExprId> roots = roots_of(form.kernel);
   roots.insert(roots.end(), form.reductions.begin(), form.reductions.end());
   for (const ExprId id : reachable(pool, roots)) {
     const ExprNode& n = pool[id];
     if (n.op == ExprOp::kIndex && mentions_any(n.indices[0], axes)) return true;
-    if (n.op == ExprOp::kLoad && divided_in(graph.tensor(n.source).shape, n.indices)) return true;
+    if (n.op == ExprOp::kLoad && divides_any_of(position_of(graph, pool, id), axes)) return true;
   }
   return std::ranges::any_of(form.kernel.outputs,
-                             [&](const KernelOutput& o) { return divided_in(o.type.shape, o.index); });
+                             [&](const KernelOutput& o) { return divides_any_of(position_of(pool, o), axes); });
 }
 
-// Rewrites expressions while they are copied: exponentials become powers of two.
-class Rewriting {
- public:
-  explicit Rewriting(const Kernel& kernel) : pool_(kernel.pool), shared_(shared_exponentials(kernel)) {}
-  void set(ExprPool& to, ExprCopier& copier) const {
-    copier.rewritten = [&to, this](ExprId id, const ExprCopier::Copied& copied) {
-      return shared_[id] ? shared_power_of_two(pool_, id, to, copied) : kNoExpr;
+// Splits the last column, and the last axis of the reductions with these axes, into vectors and lanes. `vectors`: of
+// the tensor, for unaligned rows; split.start is then over the form's axes before, and over those of the result
+// afterwards.
+RowForm with_axes_split(const RowForm& form, const std::vector<std::uint32_t>& reduced, RowSplit& split,
+                        const IndexExpr& vectors = 0) {
+  const ExprPool& old = form.kernel.pool;
+  const std::vector<bool> shared = shared_exponentials(form.kernel);
+  RowForm result;
+  result.segments = form.segments;
+  result.segment = form.segment;
+  const auto split_axes = [&](ExprPool& pool, ExprCopier& copier) {
+    // Exponentials become powers of two.
+    copier.rewritten = [&](ExprId id, const ExprCopier::Copied& copied) {
+      return shared[id] ? shared_power_of_two(old, id, pool, copied) : kNoExpr;
     };
-  }
+    const auto element = [&](std::uint32_t axis, int width, std::vector<std::uint32_t>& axes) {
+      const bool floats = width > 1 && split.start;
+      axes.push_back(pool.new_axis(floats ? vectors : simplify(floor_div(old.extent(axis), width), pool.bounds())));
+      const IndexExpr vector = IndexExpr::axis(axes.back());
+      if (width == 1) return vector;
+      axes.push_back(pool.new_axis(width));
+      return vector * width + IndexExpr::axis(axes.back()) - (floats ? *split.start : 0);
+    };
+    AxisChange change;
+    std::map<std::uint32_t, IndexExpr> row;
+    for (const std::uint32_t a : form.rows) change.values.push_back(row[a] = element(a, 1, result.rows));
+    if (split.start)
+      split.start = simplify(
+          substitute(
+              *split.start,
+              [&](Variable v) { return v.kind == Variable::Kind::kAxis ? std::optional(row.at(v.id)) : std::nullopt; }),
+          pool.bounds());
+    for (const std::uint32_t a : form.columns)
+      change.values.push_back(element(a, a == form.columns.back() ? split.column_width : 1, result.columns));
+    change.new_axes = result.rows;
+    change.new_axes.insert(change.new_axes.end(), result.columns.begin(), result.columns.end());
+    if (split.reduction_width == 1) return change;
+    for (const std::uint32_t a : reduced)
+      copier.axis[a] = element(a, a == reduced.back() ? split.reduction_width : 1, split.reduction);
+    copier.reduction_axes[reduced] = split.reduction;
+    return change;
+  };
+  result.kernel = change_axes(form.kernel, split_axes, result.segments);
+  return result;
+}
 
- private:
-  const ExprPool& pool_;
-  std::vector<bool> shared_;
-};
-
-// True if rows share an operand of wide elements, whose vectors would be misaligned for most rows.
-bool has_wide_broadcast(const RowForm& form, const Graph& graph) {
-  const ExprPool& pool = form.kernel.pool;
-  return !form.rows.empty() && std::ranges::any_of(reachable(pool, roots_of(form.kernel)), [&](ExprId id) {
-    if (pool[id].op != ExprOp::kLoad || bits(pool[id].dtype) < kScalarLoadBits) return false;
-    const IndexExpr at = position_of(graph, pool, id);
-    return mentions_any(at, form.columns) && !mentions_any(at, form.rows);
+// True if some output runs along some of the columns, but not along all.
+bool is_ragged(const RowForm& form) {
+  return std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& output) {
+    const std::size_t lacking = columns_without(form, output).size();
+    return lacking != 0 && lacking != form.columns.size();
   });
 }
 
 // The form over the vectors of the tensor for unaligned rows; nothing if accesses do not allow that.
-std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, int most, RowSplit& split,
-                                     const Rewriting& rewriting) {
+std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, int most, RowSplit& split) {
   constexpr std::int64_t kShortest = 128;  // elements of a row; shorter rows consist mostly of ends
   const ExprPool& old = form.kernel.pool;
   const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
-  if (reduced.size() != 1 || form.columns.size() > 1) return std::nullopt;
+  if (reduced.size() != 1 || form.columns.size() > 1 || is_ragged(form)) return std::nullopt;
   const IndexExpr length = old.extent(reduced[0]);
   if (!form.columns.empty() && old.extent(form.columns[0]) != length) return std::nullopt;
   std::vector<std::uint32_t> along = reduced;
@@ -211,64 +236,23 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, in
     if (n.axes != reduced) return std::nullopt;
     bodies.push_back(n.args[0]);
   }
-  if (std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& o) {
-        const std::size_t lacking = columns_without(form, o).size();
-        return lacking != 0 && lacking != form.columns.size();
-      }))
-    return std::nullopt;
   int width = vector_width(form, graph, most, reduced[0], bodies, false, false);
   if (!form.columns.empty())
     width = std::min(width, vector_width(form, graph, most, form.columns[0], roots_of(form.kernel), true, false));
   if (width == 1 || value_at_hint(length, old.bounds().symbols) < kShortest) return std::nullopt;
   const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], bodies, false, exact_ends);
   if (!start || parts_have_other_layout(form, graph, *start, width)) return std::nullopt;
-  if (has_wide_broadcast(form, graph)) return std::nullopt;
   if (!form.columns.empty()) {
     const auto of_columns = common_start(form, graph, form.columns[0], roots_of(form.kernel), true, exact_ends);
     if (!of_columns || !proves_multiple_of(simplify(*of_columns - *start, old.bounds()), width, old.bounds()))
       return std::nullopt;
   }
-
-  RowForm result;
-  RowSplit now;
-  now.reduction_width = now.column_width = width;
-  now.exact_ends = exact_ends;
-  result.kernel = change_axes(form.kernel, [&](ExprPool& pool, ExprCopier& copier) {
-    rewriting.set(pool, copier);
-    AxisChange change;
-    std::map<std::uint32_t, IndexExpr> row;
-    for (const std::uint32_t a : form.rows) {
-      result.rows.push_back(pool.new_axis(old.extent(a)));
-      row[a] = IndexExpr::axis(result.rows.back());
-    }
-    const auto in_new = [&](const IndexExpr& e) {
-      return substitute(
-          e, [&](Variable v) { return v.kind == Variable::Kind::kAxis ? std::optional(row.at(v.id)) : std::nullopt; });
-    };
-    now.start = simplify(in_new(*start), pool.bounds());
-    now.length = length;
-    IndexExpr vectors = length;
-    for (const std::uint32_t a : form.rows) vectors *= old.extent(a);
-    // The ends are lanes of vectors that may be partly outside of the tensor.
-    if (exact_ends) vectors += *gap_before_rows(form, reduced[0], *start) + width - 1;
-    vectors = simplify(floor_div(vectors, width), pool.bounds());
-    const auto element = [&](std::vector<std::uint32_t>& axes) {
-      axes = {pool.new_axis(vectors), pool.new_axis(width)};
-      return IndexExpr::axis(axes[0]) * width + IndexExpr::axis(axes[1]) - *now.start;
-    };
-    for (const std::uint32_t a : form.kernel.outputs[0].axes) {
-      if (const auto at = row.find(a); at != row.end()) {
-        change.values.push_back(at->second);
-        change.new_axes.push_back(at->second.as_variable()->id);
-      } else {
-        change.values.push_back(element(result.columns));
-        change.new_axes.insert(change.new_axes.end(), result.columns.begin(), result.columns.end());
-      }
-    }
-    copier.axis[reduced[0]] = element(now.reduction);
-    copier.reduction_axes[reduced] = now.reduction;
-    return change;
-  });
+  RowSplit now{
+      .reduction_width = width, .column_width = width, .start = start, .length = length, .exact_ends = exact_ends};
+  IndexExpr elements = length * point_count(old, form.rows);
+  // The ends are lanes of vectors that may be partly outside of the tensor.
+  if (exact_ends) elements += *gap_before_rows(form, reduced[0], *start) + width - 1;
+  RowForm result = with_axes_split(form, reduced, now, simplify(floor_div(elements, width), old.bounds()));
   if (count_divisions(result.kernel, graph) > count_divisions(form.kernel, graph)) return std::nullopt;
   split = std::move(now);
   return result;
@@ -278,18 +262,13 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, in
 
 RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) {
   const ExprPool& old = form.kernel.pool;
-  const Rewriting rewriting(form.kernel);
   std::vector<ExprId> bodies;
   const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
   const int most = most_of_vector(form, graph);
   for (const ExprId r : form.reductions)
     if (old[r].axes == reduced) bodies.push_back(old[r].args[0]);
   split.reduction_width = vector_width(form, graph, most, reduced.back(), bodies, false);
-  const bool ragged = std::ranges::any_of(form.kernel.outputs, [&](const KernelOutput& output) {
-    const std::size_t lacking = columns_without(form, output).size();
-    return lacking != 0 && lacking != form.columns.size();
-  });
-  if (!form.columns.empty() && !ragged)
+  if (!form.columns.empty() && !is_ragged(form))
     split.column_width = vector_width(form, graph, most, form.columns.back(), roots_of(form.kernel), true);
   const int widest = std::max(split.reduction_width, split.column_width);
   if (widest > 1 && form.segments.empty() && parts_have_other_layout(form, graph, 0, widest))
@@ -297,49 +276,12 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   // The vector widths that aligned rows would allow.
   const int wanted = vector_width(form, graph, most, reduced.back(), bodies, false, false);
   if (split.reduction_width < wanted && split.column_width < wanted && form.segments.empty())
-    if (auto floating = float_vectors(form, graph, most, split, rewriting)) return *std::move(floating);
+    if (auto floating = float_vectors(form, graph, most, split)) return *std::move(floating);
   // Loops of equal extent use the same width, so that one can keep what another reads.
   if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == reduced.size() &&
       old.extent(form.columns.back()) == old.extent(reduced.back()))
     split.reduction_width = split.column_width = std::min(split.reduction_width, split.column_width);
-  RowForm result;
-  result.segments = form.segments;
-  result.segment = form.segment;
-  std::vector<std::uint32_t> new_reduced;
-  const auto split_axes = [&](ExprPool& pool, ExprCopier& copier) {
-    rewriting.set(pool, copier);
-    AxisChange change;
-    const std::vector<std::uint32_t>& axes = form.kernel.outputs[0].axes;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      const IndexExpr& extent = old.extent(axes[i]);
-      const int width = i + 1 == axes.size() && !form.columns.empty() ? split.column_width : 1;
-      const std::uint32_t outer = pool.new_axis(simplify(floor_div(extent, width), pool.bounds()));
-      change.new_axes.push_back(outer);
-      (i < form.rows.size() ? result.rows : result.columns).push_back(outer);
-      IndexExpr value = IndexExpr::axis(outer);
-      if (width > 1) {
-        const std::uint32_t lane = pool.new_axis(width);
-        change.new_axes.push_back(lane);
-        result.columns.push_back(lane);
-        value = value * width + IndexExpr::axis(lane);
-      }
-      change.values.push_back(value);
-    }
-    if (split.reduction_width > 1) {
-      for (const std::uint32_t a : reduced) {
-        const int width = a == reduced.back() ? split.reduction_width : 1;
-        new_reduced.push_back(pool.new_axis(simplify(floor_div(old.extent(a), width), pool.bounds())));
-        copier.axis[a] = IndexExpr::axis(new_reduced.back()) * width;
-      }
-      new_reduced.push_back(pool.new_axis(split.reduction_width));
-      *copier.axis[reduced.back()] += IndexExpr::axis(new_reduced.back());
-      copier.reduction_axes[reduced] = new_reduced;
-    }
-    return change;
-  };
-  result.kernel = change_axes(form.kernel, split_axes, result.segments);
-  split.reduction = new_reduced;
-  return result;
+  return with_axes_split(form, reduced, split);
 }
 
 }  // namespace fusec

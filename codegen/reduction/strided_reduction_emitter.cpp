@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "analysis/kernel/loads.h"
+#include "codegen/access/direct.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/emit_expr.h"
 #include "codegen/reduction/row_partials.h"
@@ -39,7 +40,7 @@ class StridedReductionEmitter {
     else if (plan_.one_pass->kind == RowOnePass::Kind::kExponentials)
       reduce_exponentials();
     else
-      kernel_.outputs&& plan_.chunks > 1 ? results_.combine_moments() : reduce_moments();
+      kernel_.outputs&& plan_.chunks > 1 ? results_.combine_pass() : reduce_moments();
     if (!kernel_.outputs) results_.store_partials();
     if (kernel_.outputs && !kernel_.outputs_of(true).empty()) store_rows();
     if (kernel_.outputs && !kernel_.outputs_of(false).empty()) store_elements();
@@ -59,8 +60,6 @@ class StridedReductionEmitter {
   }
 
  private:
-  using Outputs = StridedReductionKernel::Outputs;
-
   void reduce_all() {
     for (const ReductionLoop& loop : kernel_.loops) {
       if (!kernel_.outputs && loop.stage > kernel_.stage) break;
@@ -101,8 +100,8 @@ class StridedReductionEmitter {
     };
     const bool first = loop.reductions == kernel_.loops.front().reductions;
     const std::vector<ExprId> roots = first ? kernel_.roots_of_loop(loop) : loop.bodies(pool_);
-    elements_.over_elements(loop.axes, roots,
-                            with_stores({.element = element}, first ? kernel_.own_extra_outputs() : Outputs{}, roots));
+    elements_.over_elements(
+        loop.axes, roots, with_stores({.element = element}, first ? kernel_.own_extra_outputs() : RowOutputs{}, roots));
     for (const ExprEmitter::Accumulator& a : accumulators)
       results_.join(a, slots_.at(a.reduction), plan_.parts, plan_.width,
                     places && kernel_.is_read_per_element(a.reduction));
@@ -112,7 +111,7 @@ class StridedReductionEmitter {
   // its rows.
   void reduce_exponentials() {
     writer_.use("running_exponentials");
-    if (kernel_.outputs && plan_.chunks > 1 && !plan_.resident_blocks) return results_.combine_exponentials();
+    if (kernel_.outputs && plan_.chunks > 1 && !plan_.resident_blocks) return results_.combine_pass();
     if (kernel_.register_vectors > 0)
       exponentials_of_kept();
     else
@@ -120,7 +119,7 @@ class StridedReductionEmitter {
     if (!plan_.resident_blocks) return;
     results_.store_partials({plan_.one_pass->first, plan_.one_pass->second});
     results_.wait_for_blocks();
-    results_.combine_exponentials();
+    results_.combine_pass();
   }
 
   // The block's maximum may be infinite though the row's is not; shift_of then replaces it, since inf - inf is NaN.
@@ -146,7 +145,7 @@ class StridedReductionEmitter {
     };
     visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running, elements)); };
     visit.after_vectors = after_vectors;
-    std::vector<ExprId> roots = roots_of_outputs(kernel_.own_extra_outputs());
+    std::vector<ExprId> roots = roots_of(kernel_.own_extra_outputs());
     roots.push_back(plan_.one_pass->element);
     elements_.over_elements(pool_[plan_.one_pass->first].axes, roots,
                             with_stores(visit, kernel_.own_extra_outputs(), roots));
@@ -162,8 +161,8 @@ class StridedReductionEmitter {
           return fmt::format("{}.take_element({}, {});", running, lane, element);
         },
         [] {});
-    results_.join_exponentials(fmt::format("{}.greatest_of(e)", running), fmt::format("{}.sum[e]", running),
-                               fmt::format("{}.shift[e]", running), plan_.parts, plan_.width);
+    results_.join_pass({running + ".greatest_of(e)", running + ".sum[e] * ({})", running + ".shift[e]"}, plan_.parts,
+                       plan_.width);
   }
 
   // Sum and squared deviations, relative to the first element of each thread.
@@ -189,7 +188,7 @@ class StridedReductionEmitter {
 
   void store_rows() {
     if (plan_.has_warp_per_strip()) return store_places();
-    const Outputs outputs = kernel_.outputs_of(true);
+    const RowOutputs outputs = kernel_.outputs_of(true);
     std::string condition = fmt::format("{} < {}", elements_.thread(), plan_.rows);
     if (kernel_.chunked()) condition += fmt::format(" && {} == 0", elements_.chunk());
     if (!elements_.whole_strips())
@@ -205,10 +204,7 @@ class StridedReductionEmitter {
                                                elements_.thread(), plan_.rows));
     emitter_.bind(plan_.inner, row);
     for (const auto& [reduction, done] : elements_.done()) emitter_.define(reduction, emitter_.result(done.own));
-    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
-    for (std::size_t i = 0; i < outputs.size(); ++i) {
-      writer_.line(store_text(writer_, *outputs[i], emitter_.index(position_of(pool_, *outputs[i])), values[i]));
-    }
+    store_scalars(emitter_, outputs, emitter_.emit(roots_of(outputs)));
     emitter_.rewind(outside);
     writer_.close();
   }
@@ -219,7 +215,7 @@ class StridedReductionEmitter {
     if (plan_.lanes() < 32)
       condition += fmt::format("{}{} < {}", condition.empty() ? "" : " && ", elements_.thread(), plan_.lanes());
     if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
-    const Outputs outputs = kernel_.outputs_of(true);
+    const RowOutputs outputs = kernel_.outputs_of(true);
     const ExprEmitter::Mark outside = emitter_.mark();
     emitter_.bind(plan_.inner, elements_.phase());
     std::vector<std::optional<VectorStore>> stores;
@@ -229,7 +225,7 @@ class StridedReductionEmitter {
     writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", plan_.width));
     emitter_.bind(plan_.inner, elements_.row_at_lane("e"));
     elements_.define_results("e");
-    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+    const std::vector<std::string> values = emitter_.emit(roots_of(outputs));
     for (std::size_t i = 0; i < outputs.size(); ++i) {
       if (stores[i])
         stores[i]->put(emitter_, "e", values[i]);
@@ -257,14 +253,14 @@ class StridedReductionEmitter {
   }
 
   void store_elements() {
-    const Outputs outputs = kernel_.outputs_of(false);
-    const std::vector<ExprId> roots = roots_of_outputs(outputs);
+    const RowOutputs outputs = kernel_.outputs_of(false);
+    const std::vector<ExprId> roots = roots_of(outputs);
     elements_.over_elements(form_.columns, roots,
                             with_stores({.element = [](const auto&, const auto&) {}}, outputs, roots));
   }
 
   // A visit that also stores elements of these outputs, in a loop that computes `roots`.
-  StridedReductionLoops::Visit with_stores(const StridedReductionLoops::Visit& visit, const Outputs& outputs,
+  StridedReductionLoops::Visit with_stores(const StridedReductionLoops::Visit& visit, const RowOutputs& outputs,
                                            const std::vector<ExprId>& roots) {
     if (outputs.empty()) return visit;
     StridedReductionLoops::Visit both = visit;
@@ -284,7 +280,7 @@ class StridedReductionEmitter {
       // All values of the loop are emitted before the first store, which may overwrite their operands.
       emitter_.emit_independent(roots);
       visit.element(lane, at);
-      const std::vector<std::string> values = emitter_.emit(roots_of_outputs(outputs));
+      const std::vector<std::string> values = emitter_.emit(roots_of(outputs));
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         if (at.empty())
           stores_[i].put(emitter_, lane, values[i]);

@@ -25,27 +25,40 @@ int blocks_of_registers(int threads, int registers) {
   return std::max(1, warps / ((threads + kWarpLanes - 1) / kWarpLanes));
 }
 
-void plan_registers(StridedReductionKernel& part, const Graph& graph) {
+void plan_loads(StridedReductionKernel& part) {
   const StridedReduction& plan = part.plan;
   const ExprPool& pool = plan.form.kernel.pool;
   if (plan.register_vectors == 0) return;
   std::map<int, std::vector<ExprId>> bodies;
   for (const ReductionLoop& loop : part.loops)
     std::ranges::copy(part.roots_of_loop(loop), std::back_inserter(bodies[loop.stage]));
-  bodies[part.loops.back().stage + 1] = roots_of_outputs(part.outputs_of(false));
+  bodies[part.loops.back().stage + 1] = roots_of(part.outputs_of(false));
   std::map<ValueId, int> uses;
   for (const auto& [stage, roots] : bodies) {
     std::set<ValueId> here;
     for (const ExprId load : part.loads_of(roots)) here.insert(pool[load].source);
     for (const ValueId value : here) ++uses[value];
   }
-  for (const auto& [value, count] : uses) {
-    const int more = plan.register_vectors * plan.width * bits(graph.tensor(value).dtype) / 32;
-    if (count < 2 || part.register_words + more > kMaxRegisterWords) continue;
-    part.register_words += more;
-    part.register_values.insert(value);
-    part.register_vectors = plan.register_vectors;
+  if (plan.width == 1) return;
+  std::map<ValueId, std::size_t> slots;
+  for (const ExprId load : plan.loads) {
+    const ValueId value = pool[load].source;
+    const int more = plan.register_vectors * part.words_of(load);
+    if (!slots.contains(value)) {
+      if (uses[value] < 2 || part.registers.words + more > kMaxRegisterWords) continue;
+      slots[value] = part.registers.slots.size();
+      part.registers.words += more;
+      part.registers.slots.push_back({.expr = load,
+                                      .width = plan.width,
+                                      .iterations = plan.register_vectors,
+                                      .words = true,
+                                      .words_of_element = part.words_of(load)});
+    }
+    part.registers.slot_of[load] = slots[value];
   }
+  if (slots.empty()) return;
+  part.register_vectors = plan.register_vectors;
+  for (const RowLoop& loop : loops_over_row(plan.form)) part.registers.iterations_of[loop.axes] = plan.register_vectors;
 }
 
 // False if the values need too many registers.
@@ -56,14 +69,13 @@ bool plan_values(StridedReductionKernel& part, const Graph& graph) {
     return false;
   std::vector<RowLoop> loops;
   for (const ReductionLoop& loop : part.loops) loops.push_back(part.loop_over(loop.axes, part.roots_of_loop(loop)));
-  if (const std::vector<ExprId> roots = roots_of_outputs(part.outputs_of(false)); !roots.empty())
+  if (const std::vector<ExprId> roots = roots_of(part.outputs_of(false)); !roots.empty())
     loops.push_back(part.loop_over(plan.form.columns, roots));
   std::optional<RowRegisters> register_plan =
       plan_row_values(plan.form, graph, loops, plan.parts / plan.lanes(), plan.threads());
   if (!register_plan || register_plan->slots.empty()) return false;
-  part.values = *std::move(register_plan);
+  part.registers = *std::move(register_plan);
   part.register_vectors = plan.register_vectors;
-  part.register_words = part.values.words;
   return true;
 }
 
@@ -87,22 +99,14 @@ int words_of_broadcasts(const StridedReductionKernel& part) {
 // Registers of loops that keep nothing: loads in flight, results per lane, line-invariant operands.
 int registers_of_loops(const StridedReductionKernel& part) {
   constexpr int kMoments = 3;  // words per lane
-  std::map<int, int> places;   // by stage
-  int asked_for = 0, most = 0;
-  for (const ReductionLoop& loop : part.loops) {
-    for (const ExprId r : loop.reductions) {
-      const int result = words_of_result(part.plan.form, r);
-      most = std::max(most, places[loop.stage] += result);
-      asked_for += part.is_read_per_element(r) ? result : 0;
-    }
-  }
+  int results = 0;             // with those that later loops read, and values computed from them
+  for (const ExprId r : part.plan.form.reductions)
+    results += words_of_result(part.plan.form, r) * (part.is_read_per_element(r) ? 4 : 1);
   int words = 0;
   std::set<ValueId> tensors;
   for (const ExprId load : part.plan.loads)
     if (tensors.insert(part.plan.form.kernel.pool[load].source).second) words += part.words_of(load);
-  // Values computed from a lane's results are computed once.
-  if (part.outputs && !part.outputs_of(false).empty()) asked_for += asked_for + 1;
-  const int results = part.plan.one_pass ? kMoments : most + asked_for;
+  if (part.plan.one_pass) results = kMoments;
   const int stored = static_cast<int>(part.own_extra_outputs().size());
   return (results + stored) * part.plan.width + 4 * words + words_of_broadcasts(part) + kComputingInPart;
 }
@@ -113,14 +117,8 @@ StridedReductionKernel strided_reduction_kernel(const Graph& graph, const Stride
   StridedReductionKernel part{
       .plan = plan, .loops = reduction_loops(plan.form), .stage = stage, .outputs = plan.in_one_kernel()};
   part.outputs = part.outputs || stage + 1 == launches_of(plan);
-  if (!plan_values(part, graph)) plan_registers(part, graph);
+  if (!plan_values(part, graph)) plan_loads(part);
   return part;
-}
-
-std::vector<ExprId> roots_of_outputs(const StridedReductionKernel::Outputs& outputs) {
-  std::vector<ExprId> roots;
-  for (const KernelOutput* output : outputs) roots.push_back(output->expr);
-  return roots;
 }
 
 RowLoop StridedReductionKernel::loop_over(const std::vector<std::uint32_t>& axes,
@@ -128,15 +126,8 @@ RowLoop StridedReductionKernel::loop_over(const std::vector<std::uint32_t>& axes
   return {.axes = axes, .width = plan.width, .roots = roots, .vectors = plan.lines()};
 }
 
-StridedReductionKernel::Outputs StridedReductionKernel::outputs_of(bool row) const {
-  Outputs found;
-  for (const KernelOutput& output : plan.form.kernel.outputs)
-    if (is_of_rows(plan.form, output) == row) found.push_back(&output);
-  return found;
-}
-
-StridedReductionKernel::Outputs StridedReductionKernel::own_extra_outputs() const {
-  Outputs found;
+RowOutputs StridedReductionKernel::own_extra_outputs() const {
+  RowOutputs found;
   if (stage > 0) return found;
   for (const KernelOutput& output : plan.form.extra_outputs) found.push_back(&output);
   return found;
@@ -165,7 +156,7 @@ IndexExpr StridedReductionKernel::chunks() const {
 }
 
 bool StridedReductionKernel::is_read_per_element(ExprId reduction) const {
-  std::vector<ExprId> roots = outputs ? roots_of_outputs(outputs_of(false)) : std::vector<ExprId>{};
+  std::vector<ExprId> roots = outputs ? roots_of(outputs_of(false)) : std::vector<ExprId>{};
   for (const ReductionLoop& loop : loops)
     if (plan.in_one_kernel() || (!outputs && (plan.one_pass || loop.stage == stage)))
       std::ranges::copy(loop.bodies(plan.form.kernel.pool), std::back_inserter(roots));
@@ -185,15 +176,15 @@ int StridedReductionKernel::words_of(ExprId load) const {
 }
 
 bool StridedReductionKernel::recomputes() const {
-  const int elements = register_vectors * plan.width * static_cast<int>(register_values.size());
-  return register_words + elements + kComputingInPart > kMultiprocessorRegisters / plan.threads();
+  const int elements = register_vectors * plan.width * static_cast<int>(registers.slots.size());
+  return registers.words + elements + kComputingInPart > kMultiprocessorRegisters / plan.threads();
 }
 
 int StridedReductionKernel::blocks_at_once() const {
-  if (register_words == 0 || plan.elements_per_line > 1)
-    return blocks_of_registers(plan.threads(), register_words + registers_of_loops(*this));
+  if (registers.words == 0 || plan.elements_per_line > 1)
+    return blocks_of_registers(plan.threads(), registers.words + registers_of_loops(*this));
   if (plan.in_strips || plan.resident_blocks) return 1;  // in addition to the line-invariant operands
-  return 2 * plan.threads() * (register_words + kComputingInPart) > kMultiprocessorRegisters ? 1 : 0;
+  return 2 * plan.threads() * (registers.words + kComputingInPart) > kMultiprocessorRegisters ? 1 : 0;
 }
 
 }  // namespace fusec

@@ -12,24 +12,21 @@
 namespace fusec {
 
 struct StridedReductionKernel {
-  using Outputs = std::vector<const KernelOutput*>;
-
   const StridedReduction& plan;
   std::vector<ReductionLoop> loops;
   int stage;
   bool outputs;  // computes the form's outputs
-  // Values kept between loops with known trip counts. Aligned strips keep computed values if registers suffice,
+  // What is kept between loops with known trip counts. Aligned strips keep computed values if registers suffice,
   // otherwise loads in their storage type.
-  RowRegisters values = {};
-  std::set<ValueId> register_values = {};
-  int register_vectors = 0, register_words = 0;
+  RowRegisters registers = {};
+  int register_vectors = 0;
 
   // A loop over elements, with vectors as iterations.
   RowLoop loop_over(const std::vector<std::uint32_t>& axes, const std::vector<ExprId>& roots) const;
   // The outputs with one element per row (`row`), or those with one per column.
-  Outputs outputs_of(bool row) const;
+  RowOutputs outputs_of(bool row) const { return fusec::outputs_of(plan.form, row); }
   // The extra outputs that this kernel's first loop stores.
-  Outputs own_extra_outputs() const;
+  RowOutputs own_extra_outputs() const;
   // The expressions that the loop computes, including these outputs.
   std::vector<ExprId> roots_of_loop(const ReductionLoop& loop) const;
   // True if a block takes a chunk. False if the kernel only combines partial results.
@@ -53,7 +50,5 @@ struct StridedReductionKernel {
 };
 
 StridedReductionKernel strided_reduction_kernel(const Graph& graph, const StridedReduction& plan, int stage);
-
-std::vector<ExprId> roots_of_outputs(const StridedReductionKernel::Outputs& outputs);
 
 }  // namespace fusec

@@ -19,8 +19,7 @@ StridedReductionLoops::StridedReductionLoops(const StridedReductionKernel& part,
       writer_(writer),
       emitter_(emitter),
       values_(form_, writer, emitter) {
-  values_.keep(kernel_.values, plan_.threads());
-  for (const ValueId value : kernel_.register_values) register_arrays_[value] = "";
+  values_.keep(kernel_.registers, plan_.threads());
 }
 
 void StridedReductionLoops::open(const IndexExpr& groups) {
@@ -237,18 +236,9 @@ void StridedReductionLoops::over_elements(const std::vector<std::uint32_t>& axes
   compute_values_of_reductions(axes, roots);
   const std::vector<ExprId> loads = loads_of(roots);
   values_.declare_arrays(axes);
-  for (const ExprId load : loads)
-    if (const auto at = register_arrays_.find(pool_[load].source);
-        kernel_.register_vectors > 0 && at != register_arrays_.end() && at->second.empty()) {
-      at->second = writer_.unique(writer_.preferred_name(at->first) + "_row");
-      writer_.use("words");
-      writer_.line(fmt::format("Words<{}> {}[{}];", kernel_.words_of(load), at->second, kernel_.register_vectors));
-    }
   vector_loop(axes, roots, visit);
   visit.after_vectors();
   if (!aligned_ || !whole_) edges(axes, loads, visit);
-  for (const ExprId load : loads)
-    if (register_arrays_.contains(pool_[load].source)) filled_.insert(pool_[load].source);
   values_.loop_is_done(kernel_.loop_over(axes, roots));
   derived_arrays_.clear();
   emitter_.rewind(outside);
@@ -265,13 +255,13 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
   // If all iterations exist for all threads, ptxas computes per-lane values once, if registers are left.
   constexpr int kMaxRegisterElements = 32768;  // words per block
   const bool all_iterations = plan_.in_strips && kernel_.register_vectors > 0 &&
-                              kernel_.register_words * plan_.threads() < kMaxRegisterElements &&
+                              kernel_.registers.words * plan_.threads() < kMaxRegisterElements &&
                               plan_.lines().is(std::int64_t{kernel_.register_vectors} * at_once() * plan_.chunks);
   if (kernel_.register_vectors > 0) {
     iteration = writer_.unique("turn");
     writer_.line("#pragma unroll");
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", iteration, kernel_.register_vectors));
-    if (!kernel_.values.slots.empty()) values_.enter(iteration);
+    if (!kernel_.registers.slots.empty()) values_.enter(iteration);
     const std::string number =
         kernel_.chunked() ? fmt::format("({} * {} + {})", iteration, chunks_, chunk_) : iteration;
     writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, first, number, at_once()));
@@ -281,7 +271,7 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
     const int step = at_once() * (kernel_.chunked() ? plan_.chunks : 1);
     writer_.line(fmt::format("#pragma unroll {}", unroll_factor(code_of_element(form_, roots) * plan_.width)));
     if (const auto lines = plan_.lines().as_constant(); plan_.in_strips && lines && *lines % step == 0) {
-      iteration = writer_.unique("turn");
+      iteration = writer_.unique("turn");  // a constant trip count
       writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", iteration, *lines / step));
       writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, begin, iteration, step));
     } else {
@@ -300,16 +290,13 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
     if (words.contains(n.source)) continue;
     writer_.use("words");
     const std::string text = words_at(load, place);
-    if (const auto register_values = register_arrays_.find(n.source);
-        kernel_.register_vectors > 0 && register_values != register_arrays_.end()) {
-      words[n.source] = fmt::format("{}[{}]", register_values->second, iteration);
-      if (!filled_.contains(n.source)) writer_.line(fmt::format("{} = {};", words[n.source], text));
-      if (kernel_.recomputes()) {  // after the load too, which would otherwise be repeated
-        writer_.use("forget_words");
-        writer_.line(fmt::format("forget_words({});", words[n.source]));
-      }
-      continue;
-    }
+    words[n.source] = values_.words_of(load, [&](const std::string& to) {
+      writer_.line(fmt::format("{} = {};", to, text));
+      if (!kernel_.recomputes()) return;
+      writer_.use("forget_words");
+      writer_.line(fmt::format("forget_words({});", to));  // otherwise the load would be repeated
+    });
+    if (!words[n.source].empty()) continue;
     words[n.source] = writer_.unique(writer_.preferred_name(n.source) + "_w");
     writer_.line(fmt::format("const Words<{}> {} = {};", kernel_.words_of(load), words[n.source], text));
   }
@@ -355,7 +342,7 @@ std::string StridedReductionLoops::within_all_iterations(const std::string& iter
 std::map<ExprId, std::string> StridedReductionLoops::words_of_broadcasts(const std::vector<ExprId>& roots) {
   std::map<ExprId, std::string> words;
   if (!plan_.in_strips) return words;
-  if (!kernel_.values.slots.empty()) values_.enter("0");  // the words that replace them, valid in any iteration
+  if (!kernel_.registers.slots.empty()) values_.enter("0");  // the words that replace them, valid in any iteration
   const std::vector<ExprId> loads = values_.loads_of(roots);
   values_.leave();
   for (const ExprId id : loads) {

@@ -105,8 +105,6 @@ class StridedReductionLoops {
   std::map<ExprId, std::string> broadcast_words_;  // words of operands that are the same for all lines, in a loop
   std::map<ExprId, std::string> derived_arrays_;   // arrays of values computed from results, while a loop is emitted
   std::map<ExprId, Done> done_;
-  std::map<ValueId, std::string> register_arrays_;  // arrays of kept words; "" before they are declared
-  std::set<ValueId> filled_;
   RegisterResidentRow values_;
 };
 

@@ -46,67 +46,38 @@ void StridedReductionResults::join_lines(const ExprEmitter::Accumulator& a, cons
   writer_.line(fmt::format("join_lines<{}>({}, {});", plan_.lanes(), mine, a.combine));
 }
 
-void StridedReductionResults::join_exponentials(const std::string& greatest, const std::string& sum,
-                                                const std::string& shift, int parts, int width) {
+void StridedReductionResults::join_pass(const LaneOfPass& lane, int parts, int width) {
   const ExprEmitter::Accumulator first = emitter_.accumulator(plan_.one_pass->first);
   const ExprEmitter::Accumulator second = emitter_.accumulator(plan_.one_pass->second);
   const bool own = width == plan_.width;
-  const std::string greatest_at = writer_.unique(first.name + "_at"), sum_at = writer_.unique(second.name + "_at");
-  writer_.line(fmt::format("float {}[{}], {}[{}];", greatest_at, width, sum_at, width));
+  const std::string first_at = writer_.unique(first.name + "_at"), second_at = writer_.unique(second.name + "_at");
+  writer_.line(fmt::format("{} {}[{}], {}[{}];", first.type, first_at, width, second_at, width));
   writer_.line("#pragma unroll");
-  writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {};", width, greatest_at, greatest));
-  join(first, greatest_at, parts, width, kernel_.is_read_per_element(first.reduction));
+  writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {};", width, first_at, lane.first));
+  join(first, first_at, parts, width, kernel_.is_read_per_element(first.reduction));
   ExprEmitter::Accumulator all = first;
-  if (own)
-    all.name = elements_.done().at(first.reduction).slots + "[e]";
-  else if (parts > plan_.rows)
-    all.name = results_of_rows(first) + "[e]";
+  if (own || parts > plan_.rows)
+    all.name = (own ? elements_.done().at(first.reduction).slots : results_of_rows(first)) + "[e]";
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", width));
   const ExprEmitter::Mark outside = emitter_.mark();
-  for (const std::uint32_t a : pool_[plan_.one_pass->second].axes) emitter_.bind(a, "0");
+  for (const std::uint32_t a : pool_[second.reduction].axes) emitter_.bind(a, "0");
   emitter_.bind(plan_.inner, elements_.row_at_lane(own ? "e" : ""));
-  const std::string of_all = emitter_.result(all);
-  emitter_.define(first.reduction, kernel_.outputs ? of_all : fmt::format("RunningExponentials::shift_of({})", of_all));
-  emitter_.define(plan_.one_pass->element, shift);
-  const std::string below = emitter_.emit(pool_[plan_.one_pass->second].args[0]);
-  writer_.line(fmt::format("{}[e] = {} * ({});", sum_at, sum, below));
-  emitter_.rewind(outside);
-  writer_.close();
-  join(second, sum_at, parts, width, kernel_.is_read_per_element(second.reduction));
-}
-
-void StridedReductionResults::join_moments(const std::string& moments, int parts, int width, const std::string& about) {
-  const ExprEmitter::Accumulator first = emitter_.accumulator(plan_.one_pass->first);
-  const ExprEmitter::Accumulator second = emitter_.accumulator(plan_.one_pass->second);
-  const std::string sums = writer_.unique(first.name + "_at"), squares = writer_.unique(second.name + "_at");
-  writer_.line(fmt::format("{} {}[{}], {}[{}];", first.type, sums, width, squares, width));
-  writer_.line("#pragma unroll");
-  writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}[e].sum;", width, sums, moments));
-  join(first, sums, parts, width, kernel_.is_read_per_element(first.reduction));
-  ExprEmitter::Accumulator all = first;
-  const std::string e = writer_.unique("e");
-  all.name = fmt::format("{}[{}]",
-                         width == plan_.width ? elements_.done().at(first.reduction).slots : results_of_rows(first), e);
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, width));
-  const ExprEmitter::Mark outside = emitter_.mark();
-  for (const std::uint32_t a : pool_[plan_.one_pass->second].axes) emitter_.bind(a, "0");
-  const bool own = width == plan_.width;
-  emitter_.bind(plan_.inner, elements_.row_at_lane(own ? e : ""));
+  // Without outputs, results are relative to what this block has of its rows.
   if (kernel_.outputs)
     emitter_.define(first.reduction, emitter_.result(all));
-  else  // what this block has of its rows
-    emitter_.define(
-        plan_.one_pass->mean,
-        fmt::format("({} / {})", all.name, scaled_count(elements_.elements_of_chunk(elements_.chunk(), own ? e : ""))));
-  emitter_.define(plan_.one_pass->element, about.empty() ? fmt::format("{}[{}].mean", moments, e)
-                                                         : fmt::format("({} + {}[{}].mean)", about, moments, e));
-  const std::string of_all = emitter_.emit(pool_[plan_.one_pass->second].args[0]);
-  writer_.line(fmt::format("{0}[{1}] = {2}[{1}].squares + {2}[{1}].count * ({3});", squares, e, moments, of_all));
+  else if (plan_.one_pass->kind == RowOnePass::Kind::kExponentials)
+    emitter_.define(first.reduction, fmt::format("RunningExponentials::shift_of({})", emitter_.result(all)));
+  else
+    emitter_.define(plan_.one_pass->mean,
+                    fmt::format("({} / {})", all.name,
+                                scaled_count(elements_.elements_of_chunk(elements_.chunk(), own ? "e" : ""))));
+  emitter_.define(plan_.one_pass->element, lane.element);
+  const std::string of_all = emitter_.emit(pool_[second.reduction].args[0]);
+  writer_.line(fmt::format("{}[e] = {};", second_at, fmt::format(fmt::runtime(lane.second), of_all)));
   emitter_.rewind(outside);
   writer_.close();
-  join(second, squares, parts, width, kernel_.is_read_per_element(second.reduction));
+  join(second, second_at, parts, width, kernel_.is_read_per_element(second.reduction));
 }
 
 std::string StridedReductionResults::type_of_pass() const {
@@ -172,11 +143,10 @@ std::string StridedReductionResults::partials(const ExprEmitter::Accumulator& a)
 void StridedReductionResults::store_partials(const std::vector<ExprId>& reductions) {
   writer_.open(fmt::format("if ({} < {})", elements_.thread(), plan_.rows));
   for (const ExprId r : reductions)
-    if (!is_stored_from_lanes(r))
-      store_partial(partials(elements_.done().at(r).own), elements_.thread(), elements_.done().at(r).own.name);
+    writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", partials(elements_.done().at(r).own),
+                             elements_.group(), elements_.chunks(), elements_.chunk(), plan_.rows, elements_.thread(),
+                             elements_.done().at(r).own.name));
   writer_.close();
-  for (const ExprId r : reductions)
-    if (is_stored_from_lanes(r)) store_partials_of_lanes(elements_.done().at(r));
 }
 
 void StridedReductionResults::store_partials() {
@@ -186,90 +156,70 @@ void StridedReductionResults::store_partials() {
   store_partials(here);
 }
 
-void StridedReductionResults::store_partial(const std::string& pointer, const std::string& row,
-                                            const std::string& value) {
-  writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", pointer, elements_.group(), elements_.chunks(),
-                           elements_.chunk(), plan_.rows, row, value));
-}
-
-// True if each lane's partial result is stored from registers. With many rows, another pass through shared memory would
-// have bank conflicts.
-bool StridedReductionResults::is_stored_from_lanes(ExprId reduction) const {
-  return plan_.one_pass && reduction == plan_.one_pass->first && !plan_.in_strips && plan_.elements_per_line == 1 &&
-         plan_.rows / std::gcd(plan_.rows, plan_.width) > 32;
-}
-
-// Enough threads to cover all rows store the partial results, each those of its own rows.
-void StridedReductionResults::store_partials_of_lanes(const StridedReductionLoops::Done& done) {
-  const int each = std::gcd(plan_.rows, plan_.width);
-  const std::string e = writer_.unique("e"), pointer = partials(done.own);
-  writer_.open(fmt::format("if ({} < {})", elements_.thread(), plan_.rows / each));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, each));
-  store_partial(pointer, fmt::format("({} * {} + {}) % {}", elements_.thread(), plan_.width, e, plan_.rows),
-                fmt::format("{}[{}]", done.slots, e));
-  writer_.close();
-  writer_.close();
-}
-
 // Threads that combine the blocks' partial results: one per row for co-resident blocks.
 int StridedReductionResults::combining() const {
   return plan_.resident_blocks ? plan_.rows : plan_.group_threads / plan_.rows * plan_.rows;
 }
 
-// The number of partial results that the blocks of a group store.
+// The number of partial results of a group's rows.
 std::string StridedReductionResults::partials_of_rows() const {
   return kernel_.chunks().as_constant() ? std::to_string(plan_.chunks * plan_.rows)
                                         : fmt::format("({} * {})", elements_.chunks(), plan_.rows);
 }
 
+// Emits the loop in which each of these threads takes partial results of its row; `take` gets the place of one and the
+// number of its chunk.
+void StridedReductionResults::over_partials(const std::function<void(const std::string&, const std::string&)>& take) {
+  const std::string i = writer_.unique("i"), at = writer_.unique("at");
+  const std::string count = partials_of_rows();
+  writer_.line(fmt::format("if ({} < {})", elements_.thread(), combining()));
+  writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, combining()));
+  writer_.line(fmt::format("const {} {} = {} * {} + {};", writer_.index_type(), at, elements_.group(), count, i));
+  take(at, fmt::format("{} / {}", i, plan_.rows));
+  writer_.close();
+}
+
 void StridedReductionResults::combine_partials(ExprId reduction) {
   const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
-  const std::string mine = writer_.unique(a.name + "_at"), i = writer_.unique("i"), pointer = partials(a);
-  const int parts = combining();
-  const std::string count = partials_of_rows();
+  const std::string mine = writer_.unique(a.name + "_at"), pointer = partials(a);
   writer_.line(fmt::format("{} {}[1] = {{{}{}}};", a.type, mine, a.extreme ? a.type : "", a.identity));
-  writer_.line(fmt::format("if ({} < {})", elements_.thread(), parts));
-  writer_.line(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, parts));
   writer_.use("combine");
-  writer_.line(fmt::format("    {0}[0] = {1}({0}[0], {2}[{3} * {4} + {5}]);", mine, a.combine, pointer,
-                           elements_.group(), count, i));
-  join(a, mine, parts, 1, kernel_.is_read_per_element(reduction));
+  over_partials([&](const std::string& at, const std::string&) {
+    writer_.line(fmt::format("{0}[0] = {1}({0}[0], {2}[{3}]);", mine, a.combine, pointer, at));
+  });
+  join(a, mine, combining(), 1, kernel_.is_read_per_element(reduction));
 }
 
-void StridedReductionResults::combine_exponentials() {
+void StridedReductionResults::combine_pass() {
   const std::string first = partials(emitter_.accumulator(plan_.one_pass->first));
   const std::string second = partials(emitter_.accumulator(plan_.one_pass->second));
-  const std::string running = writer_.unique("running"), i = writer_.unique("i"), at = writer_.unique("at");
-  const int parts = combining();
-  const std::string count = partials_of_rows();
-  writer_.line(fmt::format("RunningExponentials {};", running));
-  writer_.line(fmt::format("if ({} < {})", elements_.thread(), parts));
-  writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, parts));
-  writer_.line(fmt::format("const {} {} = {} * {} + {};", writer_.index_type(), at, elements_.group(), count, i));
-  writer_.line(fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running, first, second, at));
-  writer_.close();
-  join_exponentials(running + ".greatest", running + ".sum", running + ".shift()", parts, 1);
-}
-
-void StridedReductionResults::combine_moments() {
-  const std::string sums = partials(emitter_.accumulator(plan_.one_pass->first));
-  const std::string squares = partials(emitter_.accumulator(plan_.one_pass->second));
-  const std::string moments = writer_.unique("moments"), i = writer_.unique("i"), at = writer_.unique("at");
-  const std::string about = writer_.unique("about"), type = writer_.index_type();
-  const int parts = combining();
-  const std::string count = partials_of_rows();
+  if (plan_.one_pass->kind == RowOnePass::Kind::kExponentials) {
+    const std::string running = writer_.unique("running");
+    writer_.line(fmt::format("RunningExponentials {};", running));
+    over_partials([&](const std::string& at, const std::string&) {
+      writer_.line(fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running, first, second, at));
+    });
+    return join_pass({running + ".greatest", running + ".sum * ({})", running + ".shift()"}, combining(), 1);
+  }
+  const std::string moments = writer_.unique("moments"), about = writer_.unique("about");
   writer_.use("running_moments");
   writer_.line(fmt::format("{} {}[1];", running_moments(type_of_pass(), plan_.one_pass->scale), moments));
-  writer_.line(fmt::format("const {} {} = {}[{} * {} + {} % {}] / {};", type_of_pass(), about, sums, elements_.group(),
-                           count, elements_.thread(), plan_.rows, scaled_count(elements_.elements_of_chunk("0", ""))));
-  writer_.line(fmt::format("if ({} < {})", elements_.thread(), parts));
-  writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, parts));
-  writer_.line(fmt::format("const {} {} = {} * {} + {};", type, at, elements_.group(), count, i));
-  writer_.line(fmt::format("{0}[0].take_part({1}[{3}], {2}[{3}], {4}, {5});", moments, sums, squares, at,
-                           elements_.elements_of_chunk(fmt::format("{} / {}", i, plan_.rows), ""), about));
-  writer_.close();
-  join_moments(moments, parts, 1, about);
+  writer_.line(fmt::format("const {} {} = {}[{} * {} + {} % {}] / {};", type_of_pass(), about, first, elements_.group(),
+                           partials_of_rows(), elements_.thread(), plan_.rows,
+                           scaled_count(elements_.elements_of_chunk("0", ""))));
+  over_partials([&](const std::string& at, const std::string& chunk) {
+    writer_.line(fmt::format("{0}[0].take_part({1}[{3}], {2}[{3}], {4}, {5});", moments, first, second, at,
+                             elements_.elements_of_chunk(chunk, ""), about));
+  });
+  join_moments(moments, combining(), 1, about + " + ");
+}
+
+void StridedReductionResults::join_moments(const std::string& moments, int parts, int width, const std::string& about) {
+  const std::string lane = moments + "[e]";
+  join_pass({.first = lane + ".sum",
+             .second = fmt::format("{0}.squares + {0}.count * ({{}})", lane),
+             .element = fmt::format("({}{}.mean)", about, lane)},
+            parts, width);
 }
 
 void StridedReductionResults::wait_for_blocks() {

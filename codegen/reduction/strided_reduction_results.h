@@ -3,6 +3,7 @@
 // or the co-resident blocks do so after a barrier.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -29,12 +30,14 @@ class StridedReductionResults {
   // Reduces accumulator `a` over the group's threads. `all`: each lane gets its row's result too, not only the thread
   // that stores the row.
   void join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width, bool all);
-  // Reduces online-softmax accumulators over the group's threads: the maximum, the sum of exponentials below `shift`,
-  // and the shift, for each of `width` lanes.
-  void join_exponentials(const std::string& greatest, const std::string& sum, const std::string& shift, int parts,
-                         int width);
-  // Reduces sums and squared deviations from their means over the group's threads, for each lane. `about`: the value
-  // that means are relative to.
+  // Reduces one-pass accumulators over the group's threads, for each of `width` lanes. Texts of a lane `e`: the first
+  // result, the second with the value of its operand as {}, and the element for which that operand is computed (the
+  // shift of exponentials, the mean).
+  struct LaneOfPass {
+    std::string first, second, element;
+  };
+  void join_pass(const LaneOfPass& lane, int parts, int width);
+  // The same of an array of moments. `about`: what precedes means that are relative to another value.
   void join_moments(const std::string& moments, int parts, int width, const std::string& about = "");
 
   // The C type of the one-pass accumulator.
@@ -49,11 +52,9 @@ class StridedReductionResults {
 
   // Combines the chunks' partial results of a reduction for the rows of this group.
   void combine_partials(ExprId reduction);
-  // Combines the chunks' maxima and sums of exponentials below them.
-  void combine_exponentials();
-  // Combines the chunks' sums and squared deviations from each chunk's mean. The combination is relative to the first
-  // chunk's mean, which keeps precision for means far from 0.
-  void combine_moments();
+  // Combines the chunks' maxima and sums of exponentials below them, or their sums and squared deviations from each
+  // chunk's mean. The latter is relative to the first chunk's mean, which keeps precision for means far from 0.
+  void combine_pass();
 
  private:
   void join_lines(const ExprEmitter::Accumulator& a, const std::string& mine);
@@ -64,9 +65,7 @@ class StridedReductionResults {
   std::string reduced_strip(const ExprEmitter::Accumulator& a, const std::string& mine, const std::string& places,
                             int count);
   std::string partials(const ExprEmitter::Accumulator& a);
-  void store_partial(const std::string& pointer, const std::string& row, const std::string& value);
-  bool is_stored_from_lanes(ExprId reduction) const;
-  void store_partials_of_lanes(const StridedReductionLoops::Done& done);
+  void over_partials(const std::function<void(const std::string& at, const std::string& chunk)>& take);
   int combining() const;
   std::string partials_of_rows() const;
 

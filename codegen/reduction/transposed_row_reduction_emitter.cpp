@@ -11,8 +11,7 @@
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/in_place.h"
-#include "codegen/reduction/register_resident_row.h"
-#include "codegen/reduction/row_registers.h"
+#include "codegen/reduction/shared_rows.h"
 #include "ir/type.h"
 
 namespace fusec {
@@ -29,25 +28,22 @@ class TransposedRowReductionEmitter {
         plan_(plan),
         writer_(graph, wide),
         emitter_(form_.kernel, writer_),
-        resident_row_(form_, writer_, emitter_) {
-    RowRegisters register_plan = plan_row_registers(form_, graph_, loops(), 1, plan_.threads);
-    // Loads alone are no faster in registers than in shared memory.
-    if (std::ranges::any_of(register_plan.slots, &RowRegisters::Slot::words) ||
-        register_plan.code > kMaxUnrolledInstructions)
-      return;
-    register_words_ = register_plan.words;
-    resident_row_.keep(std::move(register_plan), plan_.threads);
-  }
+        shared_rows_(form_, graph, plan.lanes, plan.iterations() * plan.width, plan.threads, emitter_) {}
 
   KernelSource emit(const Kernel& original) {
     open_strip();
     fill_tiles();
     writer_.line("__syncthreads();");
     open_rows();
-    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) { return reduce(reductions); };
+    emitter_.reduce_hook = [this](const std::vector<ExprId>& reductions) {
+      return shared_rows_.reduce(reductions, [this](const RowLoop& loop, const auto& element) {
+        over_row(loop, {.element = [&](const std::string&) { element(); }});
+      });
+    };
     emitter_.emit_independent(roots_of(form_.kernel));
-    if (!outputs_of(true).empty()) store_row();
-    if (!outputs_of(false).empty()) store_elements();
+    if (const RowOutputs of_row = outputs_of(form_, true); !of_row.empty())
+      store_scalars(emitter_, of_row, emitter_.emit(roots_of(of_row)), lane_ + " == 0");
+    if (!outputs_of(form_, false).empty()) store_elements();
     writer_.close();
     store_results();
     KernelSource source = writer_.finish(kernel_comment(graph_, original), plan_.threads, blocks_at_once());
@@ -62,33 +58,10 @@ class TransposedRowReductionEmitter {
   }
 
  private:
-  std::vector<std::size_t> outputs_of(bool row) const {
-    std::vector<std::size_t> outputs;
-    for (std::size_t i = 0; i < form_.kernel.outputs.size(); ++i)
-      if ((form_.columns.empty() || is_of_rows(form_, form_.kernel.outputs[i])) == row) outputs.push_back(i);
-    return outputs;
-  }
-  std::vector<ExprId> roots_of_outputs(bool row) const {
-    std::vector<ExprId> roots;
-    for (const std::size_t i : outputs_of(row)) roots.push_back(form_.kernel.outputs[i].expr);
-    return roots;
-  }
-
-  RowLoop loop_over(const std::vector<std::uint32_t>& axes, std::vector<ExprId> roots) const {
-    return {.axes = axes, .roots = std::move(roots), .vectors = IndexExpr(plan_.iterations() * plan_.width)};
-  }
-  // In execution order.
-  std::vector<RowLoop> loops() const {
-    std::vector<RowLoop> result;
-    for (const ReductionLoop& loop : reduction_loops(form_)) result.push_back(loop_over(loop.axes, loop.bodies(pool_)));
-    if (!outputs_of(false).empty()) result.push_back(loop_over(form_.columns, roots_of_outputs(false)));
-    return result;
-  }
-
   // Minimum of resident blocks per multiprocessor. Without it, ptxas spills kept values to fit more blocks.
   int blocks_at_once() const {
     constexpr int kRegisters = 65536, kComputing = 56;  // of a multiprocessor; per thread in addition to kept values
-    return std::max(1, kRegisters / (plan_.threads * (register_words_ + kComputing)));
+    return std::max(1, kRegisters / (plan_.threads * (shared_rows_.register_words() + kComputing)));
   }
 
   // --- the block's rows
@@ -238,11 +211,9 @@ class TransposedRowReductionEmitter {
   void over_row(const RowLoop& loop, const Visit& visit) {
     const ExprEmitter::Mark outside = emitter_.mark();
     emitter_.emit_independent(loop.roots);
-    const bool keeps = resident_row_.iterations_of(loop.axes) > 0;
-    if (keeps) resident_row_.declare_arrays(loop.axes);
     const std::string iteration = writer_.unique("turn"), e = writer_.unique("e");
     vector_ = writer_.unique("v");
-    if (keeps) resident_row_.enter(iteration);
+    const bool keeps = shared_rows_.enter(loop, iteration);
     const int unrolled = unroll_factor(code_of_element(form_, loop.roots) * plan_.width);
     writer_.line(keeps ? "#pragma unroll" : fmt::format("#pragma unroll {}", std::min(unrolled, plan_.iterations())));
     writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", iteration, plan_.iterations()));
@@ -261,7 +232,8 @@ class TransposedRowReductionEmitter {
     writer_.line(fmt::format("const int {} = {} * {} + {};", place, vector_, plan_.width, e));
     emitter_.bind(loop.axes[0], place);
     emitter_.load_text = [&](ExprId load) { return load_text(load, words, place, e); };
-    if (keeps) resident_row_.define_values(loop.roots, fmt::format("{} * {} + {}", iteration, plan_.width, e));
+    if (keeps)
+      shared_rows_.registers().define_values(loop.roots, fmt::format("{} * {} + {}", iteration, plan_.width, e));
     visit.element(e);
     emitter_.load_text = nullptr;
     emitter_.rewind(lanes);
@@ -270,14 +242,13 @@ class TransposedRowReductionEmitter {
     if (part) writer_.close();
     emitter_.rewind(outside);
     writer_.close();
-    resident_row_.leave();
-    resident_row_.loop_is_done(loop);
+    shared_rows_.leave(loop);
   }
 
   // Declares this iteration's vectors of the tiles that the roots read, if they are whole words.
   std::map<std::size_t, std::string> declare_words(const std::vector<ExprId>& roots) {
     std::map<std::size_t, std::string> words;
-    for (const ExprId load : resident_row_.loads_of(roots)) {
+    for (const ExprId load : shared_rows_.registers().loads_of(roots)) {
       const auto it = plan_.tile_of.find(load);
       if (it == plan_.tile_of.end() || words.contains(it->second)) continue;
       const TransposedRowReduction::Tile& tile = plan_.tiles[it->second];
@@ -299,51 +270,15 @@ class TransposedRowReductionEmitter {
     return widen(tile.dtype, fmt::format("((const {}*){})[{}]", storage_type(tile.dtype), rows_[it->second], place));
   }
 
-  bool reduce(const std::vector<ExprId>& reductions) {
-    if (std::ranges::find(form_.reductions, reductions[0]) == form_.reductions.end()) return false;
-    std::vector<ExprEmitter::Accumulator> accumulators;
-    std::vector<ExprId> bodies;
-    for (const ExprId r : reductions) {
-      const ExprEmitter::Accumulator a = emitter_.accumulator(r);
-      writer_.line(fmt::format("{} {}{}{};", a.type, a.name, a.extreme ? "" : " = ", a.identity));
-      accumulators.push_back(a);
-      bodies.push_back(pool_[r].args[0]);
-    }
-    over_row(loop_over(pool_[reductions[0]].axes, bodies),
-             {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
-    for (const ExprEmitter::Accumulator& a : accumulators) {
-      if (plan_.lanes > 1) {
-        writer_.use("combine");
-        if (a.extreme) writer_.use("extreme_lanes");
-        writer_.use("warp_reduce");
-        writer_.line(fmt::format("{0} = warp_reduce<{1}>({0}, {2});", a.name, plan_.lanes, a.combine));
-      }
-      emitter_.define(a.reduction, emitter_.result(a));
-    }
-    return true;
-  }
-
   // --- outputs
-  IndexExpr position(const KernelOutput& output) const { return position_of(pool_, output); }
-
-  void store_row() {
-    const std::vector<std::string> values = emitter_.emit(roots_of_outputs(true));
-    writer_.open(fmt::format("if ({} == 0)", lane_));
-    for (std::size_t i = 0; i < values.size(); ++i) {
-      const KernelOutput& output = form_.kernel.outputs[outputs_of(true)[i]];
-      writer_.line(store_text(writer_, output, emitter_.index(position(output)), values[i]));
-    }
-    writer_.close();
-  }
-
   // Stores elements into the tiles, or directly if contiguous.
   void store_elements() {
-    const std::vector<std::size_t> outputs = outputs_of(false);
-    const std::vector<ExprId> roots = roots_of_outputs(false);
+    const RowOutputs outputs = outputs_of(form_, false);
+    const std::vector<ExprId> roots = roots_of(outputs);
     std::vector<std::optional<VectorStore>> stores;
     Visit visit;
     visit.before = [&] {
-      for (const std::size_t i : outputs) stores.push_back(vector_store(i));
+      for (const KernelOutput* output : outputs) stores.push_back(vector_store(*output));
     };
     visit.element = [&](const std::string& lane) {
       std::vector<std::string> values = emitter_.emit(roots);
@@ -352,41 +287,38 @@ class TransposedRowReductionEmitter {
           stores[i]->put(emitter_, lane, values[i]);
           continue;
         }
-        const KernelOutput& output = form_.kernel.outputs[outputs[i]];
-        const std::string place = emitter_.index(IndexExpr::axis(form_.columns[0]));
-        writer_.use(output.type.dtype);
-        std::string statement = store_text(writer_, output, emitter_.index(position(output)), values[i]);
-        if (plan_.results[outputs[i]])
-          statement = fmt::format("(({}*){})[{}] = {};", storage_type(output.type.dtype), result_rows_[outputs[i]],
-                                  place, narrow(output.type.dtype, values[i]));
-        writer_.line(statement);
+        const DType dtype = outputs[i]->type.dtype;
+        writer_.use(dtype);
+        if (plan_.results[number_of(*outputs[i])])
+          writer_.line(fmt::format("(({}*){})[{}] = {};", storage_type(dtype), result_rows_[number_of(*outputs[i])],
+                                   emitter_.index(IndexExpr::axis(form_.columns[0])), narrow(dtype, values[i])));
+        else
+          store_scalars(emitter_, {outputs[i]}, {values[i]});
       }
     };
     visit.after = [&] {
       for (auto& store : stores)
         if (store) store->finish(emitter_);
     };
-    over_row(loop_over(form_.columns, roots), visit);
+    over_row({.axes = form_.columns, .roots = roots}, visit);
   }
 
   // Nothing if elements are stored one by one.
-  std::optional<VectorStore> vector_store(std::size_t number) {
-    const KernelOutput& output = form_.kernel.outputs[number];
+  std::optional<VectorStore> vector_store(const KernelOutput& output) {
+    const std::size_t number = number_of(output);
     if (plan_.width * bits(output.type.dtype) % 32 != 0 || plan_.width == 1) return std::nullopt;
     const int words = plan_.width * bits(output.type.dtype) / 32;
     std::string to = fmt::format("{} + {} * {}", result_rows_[number], vector_, words);
     if (!plan_.results[number]) {
-      const IndexExpr start = simplify(substitute(position(output),
-                                                  [&](Variable v) -> std::optional<IndexExpr> {
-                                                    if (v != Variable{Variable::Kind::kAxis, form_.columns[0]})
-                                                      return std::nullopt;
-                                                    return IndexExpr(0);
-                                                  }),
-                                       pool_.bounds());
+      const IndexExpr start = simplify(with_axis(position_of(pool_, output), form_.columns[0], 0), pool_.bounds());
       to =
           fmt::format("{} + ({} + {} * {})", writer_.output(output.value), emitter_.index(start), vector_, plan_.width);
     }
     return VectorStore::elsewhere(emitter_, output, plan_.width, fmt::format("store_words({}, ", to));
+  }
+
+  std::size_t number_of(const KernelOutput& output) const {
+    return static_cast<std::size_t>(&output - form_.kernel.outputs.data());
   }
 
   void store_results() {
@@ -413,8 +345,7 @@ class TransposedRowReductionEmitter {
   const TransposedRowReduction& plan_;
   KernelWriter writer_;
   ExprEmitter emitter_;
-  RegisterResidentRow resident_row_;
-  int register_words_ = 0;
+  SharedRows shared_rows_;
   std::string first_, count_;                    // of the block's rows
   std::string begin_;                            // first index that exists; "" if all from 0 on do
   std::vector<std::string> tiles_, results_;     // in shared memory

@@ -24,13 +24,12 @@ constexpr RowsMs kRowGroups = {25, 30, 10}, kMultiRow = {80, 0, 10}, kStrided = 
                  kRegisterStrips = {50, 7, 6}, kColumns = {80, 0, 6};
 
 RowsMs ms_of(const RowCandidates& candidates) {
-  if (!candidates.transposed.empty()) return kRowGroups;
-  if (!candidates.multi_row.empty()) return kMultiRow;
-  if (candidates.strided) {
-    const StridedReduction& plan = *candidates.strided;
-    return plan.in_strips && plan.register_vectors > 0 && !plan.resident_blocks ? kRegisterStrips : kStrided;
-  }
-  return candidates.layouts.front().reduction_group == ReductionGroup::kColumn ? kColumns : kRowGroups;
+  const RowCandidate& best = candidates.plans.front();
+  if (std::holds_alternative<TransposedRowReduction>(best)) return kRowGroups;
+  if (std::holds_alternative<MultiRowBlock>(best)) return kMultiRow;
+  if (const auto* plan = std::get_if<StridedReduction>(&best))
+    return plan->in_strips && plan->register_vectors > 0 && !plan->resident_blocks ? kRegisterStrips : kStrided;
+  return std::get<RowLayout>(best).reduction_group == ReductionGroup::kColumn ? kColumns : kRowGroups;
 }
 
 // Returns whether the load is strided along the innermost of these axes, or does not depend on it but on others.

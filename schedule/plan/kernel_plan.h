@@ -29,7 +29,7 @@ struct PointwisePlan {
   std::optional<SlidingWindow> windows = {};  // taken unless vectors of coarsened threads are better
 };
 
-// One of the candidates of a row kernel, counted over all lists of RowCandidates in their order.
+// One of the candidates of a row kernel.
 struct RowPlan {
   std::shared_ptr<const RowCandidates> candidates;
   std::size_t taken = 0;

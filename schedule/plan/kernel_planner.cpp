@@ -165,13 +165,11 @@ void plan_tiles(const KernelPlanner& planner, KernelPlan& plan) {
 }
 
 KernelKind kind_of_rows(const RowPlan& plan) {
-  const RowCandidates& all = *plan.candidates;
-  const std::size_t before = all.transposed.size() + all.multi_row.size();
-  if (plan.taken < before) return KernelKind::kRowReduction;
-  const std::size_t place = plan.taken - before;
-  if (all.strided && place == 0) return KernelKind::kColumnReduction;
-  const RowLayout& layout = all.layouts[place - (all.strided ? 1 : 0)];
-  return layout.reduction_group == ReductionGroup::kColumn ? KernelKind::kColumnReduction : KernelKind::kRowReduction;
+  const RowCandidate& taken = plan.candidates->plans[plan.taken];
+  const auto* layout = std::get_if<RowLayout>(&taken);
+  const bool columns =
+      layout ? layout->reduction_group == ReductionGroup::kColumn : std::holds_alternative<StridedReduction>(taken);
+  return columns ? KernelKind::kColumnReduction : KernelKind::kRowReduction;
 }
 
 }  // namespace

@@ -58,12 +58,7 @@ class SectorCounter {
     for (const std::uint32_t a : along) length *= runs(a) ? extent_of(a) : 1;
     // Operands that are equal for all rows, or have one number per row, are small or read once.
     if (std::ranges::none_of(form_.rows, runs) || length < kFew || by_values(at)) return 1;
-    if (!neighbours_) return of_sampled(at, along, element);
-    const auto step = difference_along(at, *neighbours_, pool_.bounds());
-    if (!step) return 1;
-    const std::int64_t apart = std::abs(step->as_constant().value_or(kSectorBytes));  // symbolic: far apart
-    if (apart <= 1) return 1;
-    return static_cast<double>(std::min(std::int64_t{kSectorBytes}, apart * element)) / static_cast<double>(element);
+    return of_sampled(at, neighbours_ ? std::vector{*neighbours_} : along, element);
   }
 
   // The position of lane `lane` of a row's first warp, with index `row` on each axis of rows.
@@ -117,11 +112,7 @@ class SectorCounter {
 }  // namespace
 
 std::optional<IndexExpr> difference_along(const IndexExpr& at, std::uint32_t axis, const Bounds& bounds) {
-  const auto next = [&](Variable v) -> std::optional<IndexExpr> {
-    if (v != Variable{Variable::Kind::kAxis, axis}) return std::nullopt;
-    return IndexExpr::axis(axis) + 1;
-  };
-  const IndexExpr step = simplify(substitute(at, next) - at, bounds);
+  const IndexExpr step = simplify(with_axis(at, axis, IndexExpr::axis(axis) + 1) - at, bounds);
   for (const Variable v : variables_of(step))
     if (v.kind != Variable::Kind::kSymbol) return std::nullopt;
   return step;

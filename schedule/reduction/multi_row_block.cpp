@@ -48,33 +48,20 @@ class MultiRowBlockReader {
     const bool alone = std::ranges::none_of(plan_.tiles, &MultiRowBlock::Tile::broadcast);
     const bool repeats = plan_.along_last && rows_start_within(kVectorBits);
     if (plan_.length > (repeats ? kLongestRepeated : alone ? kLongestAlone : kLongest)) return std::nullopt;
-    if (!see_outputs() || is_vectorized_without_tile() || !rows_start_within(8 * kSectorBytes)) return std::nullopt;
+    if (!see_outputs() || !rows_start_within(8 * kSectorBytes)) return std::nullopt;
+    // Lanes may take such rows by vectors (row_layout), without gaps in a warp's accesses.
+    if (fits_one_lane(plan_.length, std::ranges::max(bits_of_rows()))) return std::nullopt;
     if (plan_.along_last) go_along_last_axis();
-    for (MultiRowBlock::Tile& tile : plan_.tiles)
-      narrowest_ = tile.broadcast ? narrowest_ : std::min(narrowest_, bits(tile.dtype));
     return plan_;
   }
-  int narrowest_bits() const { return narrowest_; }
+  int narrowest_bits() const { return std::ranges::min(bits_of_rows()); }
 
  private:
   bool find_length() {
-    std::optional<std::int64_t> length;
-    std::vector<std::uint32_t> along = form_.columns;
-    if (form_.rows.empty() || form_.columns.size() > 1) return false;
-    for (const ExprId r : form_.reductions) {
-      if (pool_[r].axes.size() != 1) return false;
-      along.push_back(pool_[r].axes[0]);
-    }
-    for (const std::uint32_t axis : along) {
-      const auto extent = pool_.extent(axis).as_constant();
-      if (!extent || (length && *length != *extent)) return false;
-      length = extent;
-    }
-    if (!length || *length < 2 || *length > kLongestRepeated) return false;
-    std::ranges::sort(along);
-    along.erase(std::unique(along.begin(), along.end()), along.end());
-    along_ = std::move(along);
-    plan_.length = static_cast<int>(*length);
+    std::optional<RowAxes> along = axes_of_one_length(form_);
+    if (!along || form_.rows.empty() || along->length < 2 || along->length > kLongestRepeated) return false;
+    along_ = std::move(along->axes);
+    plan_.length = static_cast<int>(along->length);
     for (const std::uint32_t a : form_.rows) flat_row_ = flat_row_ * pool_.extent(a) + IndexExpr::axis(a);
     return true;
   }
@@ -135,9 +122,8 @@ class MultiRowBlockReader {
       if (!form_.columns.empty() && columns_without(form_, output).empty()) {
         const ScalarType type = pool_[output.expr].type;
         const DType dtype = output.type.dtype;
-        const IndexExpr at = position_of(pool_, output);
         if (!is_word(type) || bits(dtype) < 8 || bits(dtype) > 32 || dtype == DType::kBool) return false;
-        if (!is_of_rows(at, form_.columns[0])) return false;
+        if (!is_of_rows(position_of(pool_, output), form_.columns[0])) return false;
         std::size_t mine = 0;
         while (mine < taken.size() && (taken[mine] || !plan_.tiles[mine].whole || plan_.tiles[mine].type != type))
           ++mine;
@@ -146,7 +132,6 @@ class MultiRowBlockReader {
           taken.push_back(false);
         }
         taken[mine] = true;
-        narrowest_ = std::min(narrowest_, bits(dtype));
         plan_.stored.push_back(mine);
       } else {
         plan_.stored.push_back(MultiRowBlock::kNoTile);
@@ -175,25 +160,19 @@ class MultiRowBlockReader {
           !plan_.repeated_axis || mentions(tile.start, Variable{Variable::Kind::kAxis, *plan_.repeated_axis});
   }
 
-  // True if lanes can take a row by vectors (row_layout) without gaps in a warp's accesses.
-  bool is_vectorized_without_tile() const {
-    int widest = 8;
+  // Bits of an element, for each operand and result with contiguous rows.
+  std::vector<int> bits_of_rows() const {
+    std::vector<int> found;
     for (const MultiRowBlock::Tile& tile : plan_.tiles)
-      widest = std::max(widest, tile.broadcast ? 0 : bits(tile.dtype));
+      if (!tile.broadcast) found.push_back(bits(tile.dtype));
     for (std::size_t i = 0; i < plan_.stored.size(); ++i)
-      if (plan_.stored[i] != MultiRowBlock::kNoTile)
-        widest = std::max(widest, bits(form_.kernel.outputs[i].type.dtype));
-    return fits_one_lane(plan_.length, widest);
+      if (plan_.stored[i] != MultiRowBlock::kNoTile) found.push_back(bits(form_.kernel.outputs[i].type.dtype));
+    return found;
   }
 
   // True if some row starts inside a piece of `piece` bits.
   bool rows_start_within(int piece) const {
-    const auto within = [&](DType dtype) { return plan_.length * bits(dtype) % piece != 0; };
-    for (const MultiRowBlock::Tile& tile : plan_.tiles)
-      if (!tile.broadcast && within(tile.dtype)) return true;
-    for (std::size_t i = 0; i < plan_.stored.size(); ++i)
-      if (plan_.stored[i] != MultiRowBlock::kNoTile && within(form_.kernel.outputs[i].type.dtype)) return true;
-    return false;
+    return std::ranges::any_of(bits_of_rows(), [&](int of_element) { return plan_.length * of_element % piece != 0; });
   }
 
   const RowForm& form_;
@@ -202,7 +181,6 @@ class MultiRowBlockReader {
   Dependences depends_;
   std::vector<std::uint32_t> along_;  // axes that are contiguous along a row
   IndexExpr flat_row_ = 0;
-  int narrowest_ = 32;
   MultiRowBlock plan_;
 };
 

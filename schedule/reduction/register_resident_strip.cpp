@@ -50,15 +50,13 @@ StripWork lines_of(const StridedReductionLayout& lines, const Graph& graph) {
     if (plan.line_broadcasts && pool[id].op == ExprOp::kLoad && !tensors.contains(pool[id].source) &&
         !std::ranges::binary_search(depends[id], plan.inner))
       line_broadcasts.insert(pool[id].source);
-  int stored = 0;
-  for (const KernelOutput& output : plan.form.kernel.outputs) stored += is_of_rows(plan.form, output) ? 0 : 1;
   return {
       .groups = std::max<std::int64_t>(1, value_at_hint(point_count(pool, plan.outer), symbols)),
       .line = value_at_hint(plan.line_stride, symbols),
       .length = value_at_hint(plan.lines(), symbols),
       .longest = range_of(plan.lines(), pool.bounds()).max,
       .reductions = static_cast<int>(plan.form.reductions.size()),
-      .accesses = static_cast<int>(tensors.size()) + stored,
+      .accesses = static_cast<int>(tensors.size() + outputs_of(plan.form, false).size()),
       .widest_bits = lines.widest_bits,
       .code = code_of_row(plan.form, graph),
       .values = values_between_loops(plan.form, graph),

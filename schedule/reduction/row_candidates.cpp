@@ -1,6 +1,7 @@
 #include "schedule/reduction/row_candidates.h"
 
 #include <algorithm>
+#include <iterator>
 
 #include "schedule/kernel_forms.h"
 #include "schedule/reduction/lane_sectors.h"
@@ -64,12 +65,12 @@ void keep_whole_segments(std::vector<RowLayout>& layouts) {
 }
 
 // The plans count rows by their place in memory, so nested axes of rows are merged first.
-void find_multi_row_blocks(RowCandidates& candidates, const Graph& graph, const Target& target) {
-  RowForm merged = with_rows_merged(candidates.form, graph);
-  candidates.multi_row = multi_row_block(merged, graph, target);
-  if (candidates.multi_row.empty()) return;
-  if (candidates.multi_row.size() > kMaxMultiRow) candidates.multi_row.resize(kMaxMultiRow);
-  candidates.form = std::move(merged);
+std::vector<MultiRowBlock> find_multi_row_blocks(RowForm& form, const Graph& graph, const Target& target) {
+  RowForm merged = with_rows_merged(form, graph);
+  std::vector<MultiRowBlock> found = multi_row_block(merged, graph, target);
+  if (found.size() > kMaxMultiRow) found.resize(kMaxMultiRow);
+  if (!found.empty()) form = std::move(merged);
+  return found;
 }
 
 double asked_for_by(const RowLayout& layout, const RowCandidates& candidates, const Graph& graph) {
@@ -93,52 +94,48 @@ bool is_worth_launch(const StridedReduction& plan, const Graph& graph, const Tar
 }  // namespace
 
 std::optional<RowCandidates> find_row_candidates(const RowForm& form, const Graph& graph, const Target& target) {
-  RowCandidates candidates{
-      .form = form, .direction = {}, .transposed = {}, .multi_row = {}, .strided = {}, .layouts = {}};
-  candidates.direction = direction_of(candidates.form, graph);
-  if (candidates.form.columns.empty() && candidates.direction.product) return std::nullopt;
+  RowCandidates candidates{.form = form, .direction = direction_of(form, graph), .plans = {}};
+  const bool segmented = !form.segments.empty();
+  const auto add = [&](auto plans) { std::ranges::move(plans, std::back_inserter(candidates.plans)); };
   // Two operands that repeat over different rows look like a matrix product; with columns it is none.
-  const bool product = candidates.direction.product && candidates.form.columns.empty();
-  if (!product && candidates.form.segments.empty()) find_multi_row_blocks(candidates, graph, target);
-  if (!candidates.direction.product && candidates.multi_row.empty() && candidates.form.segments.empty())
-    candidates.strided = strided_reduction(candidates.form, graph, target);
-  if (candidates.strided && !is_worth_launch(*candidates.strided, graph, target)) candidates.strided.reset();
-  if (!candidates.direction.product && candidates.multi_row.empty() && !candidates.strided)
-    candidates.transposed = transposed_row_reduction(candidates.form, graph, target);
-  if (!is_for_single_threads(candidates.form, candidates.direction))
-    candidates.layouts = row_layouts(candidates.form, candidates.direction, graph, target);
-  if (!candidates.form.segments.empty()) keep_whole_segments(candidates.layouts);
-  if (candidates.transposed.empty() && candidates.multi_row.empty() && !candidates.strided &&
-      candidates.layouts.empty())
-    return std::nullopt;
+  const bool product = candidates.direction.product;
+  if (product && form.columns.empty()) return std::nullopt;
+  if (!segmented) add(find_multi_row_blocks(candidates.form, graph, target));
+  if (!product && !segmented && candidates.plans.empty())
+    if (auto plan = strided_reduction(candidates.form, graph, target); plan && is_worth_launch(*plan, graph, target))
+      candidates.plans.emplace_back(*std::move(plan));
+  if (!product && candidates.plans.empty()) add(transposed_row_reduction(candidates.form, graph, target));
+  if (!is_for_single_threads(candidates.form, candidates.direction)) {
+    std::vector<RowLayout> layouts = row_layouts(candidates.form, candidates.direction, graph, target);
+    if (segmented) keep_whole_segments(layouts);
+    add(std::move(layouts));
+  }
+  if (candidates.plans.empty()) return std::nullopt;
   return candidates;
 }
 
 std::vector<std::string> names_of(const RowCandidates& candidates) {
   std::vector<std::string> names;
-  for (const TransposedRowReduction& plan : candidates.transposed) names.push_back(name_of(plan));
-  for (const MultiRowBlock& plan : candidates.multi_row) names.push_back(name_of(plan));
-  if (candidates.strided) names.push_back(name_of(*candidates.strided));
-  for (const RowLayout& layout : candidates.layouts) names.push_back(name_of(layout));
+  for (const RowCandidate& plan : candidates.plans)
+    names.push_back(std::visit([](const auto& of) { return name_of(of); }, plan));
   return names;
 }
 
 RowLaunch row_launch(const RowCandidates& candidates, const Graph& graph) {
-  if (!candidates.transposed.empty()) {
-    const TransposedRowReduction& plan = candidates.transposed.front();
-    return {.sector_overfetch = plan.sector_overfetch,
-            .blocks = static_cast<double>(blocks_of(plan)),
-            .threads = static_cast<double>(plan.threads),
-            .shared_bytes = 4.0 * plan.words};
-  }
-  if (!candidates.multi_row.empty()) return {};
+  const RowCandidate& best = candidates.plans.front();
+  if (const auto* plan = std::get_if<TransposedRowReduction>(&best))
+    return {.sector_overfetch = plan->sector_overfetch,
+            .blocks = static_cast<double>(blocks_of(*plan)),
+            .threads = static_cast<double>(plan->threads),
+            .shared_bytes = 4.0 * plan->words};
+  if (std::holds_alternative<MultiRowBlock>(best)) return {};
   RowLaunch launch;
-  if (candidates.strided) {
-    (candidates.strided->resident_blocks ? launch.blocks_per_row : launch.chunks) = candidates.strided->chunks;
-    launch.launches = launches_of(*candidates.strided);
+  if (const auto* plan = std::get_if<StridedReduction>(&best)) {
+    (plan->resident_blocks ? launch.blocks_per_row : launch.chunks) = plan->chunks;
+    launch.launches = launches_of(*plan);
     return launch;
   }
-  const RowLayout& layout = candidates.layouts.front();
+  const auto& layout = std::get<RowLayout>(best);
   launch = {.blocks_per_row = layout.blocks_sharing_row(),
             .chunks = layout.chunks,
             .launches = launches_of(candidates.form, layout),
@@ -148,16 +145,16 @@ RowLaunch row_launch(const RowCandidates& candidates, const Graph& graph) {
 }
 
 int unrolled_elements(const RowCandidates& candidates, const Graph& graph) {
-  if (!candidates.transposed.empty())
-    return candidates.transposed.front().iterations() * candidates.transposed.front().width;
-  if (!candidates.multi_row.empty()) return candidates.multi_row.front().iterations;
   constexpr int kMaxRegisterElements = 64, kMostOfColumn = 16;
+  const RowCandidate& best = candidates.plans.front();
+  if (const auto* plan = std::get_if<TransposedRowReduction>(&best)) return plan->iterations() * plan->width;
+  if (const auto* plan = std::get_if<MultiRowBlock>(&best)) return plan->iterations;
   int width = 4;
-  if (candidates.strided) {
-    width = candidates.strided->width;
-    if (candidates.strided->register_vectors > 0) return width * candidates.strided->register_vectors;
+  if (const auto* plan = std::get_if<StridedReduction>(&best)) {
+    width = plan->width;
+    if (plan->register_vectors > 0) return width * plan->register_vectors;
   } else {
-    const RowLayout& layout = candidates.layouts.front();
+    const auto& layout = std::get<RowLayout>(best);
     const ExprPool& pool = candidates.form.kernel.pool;
     std::int64_t longest = range_of(point_count(pool, candidates.form.columns), pool.bounds()).max;
     for (const ExprId r : candidates.form.reductions)

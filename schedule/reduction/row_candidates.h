@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "schedule/reduction/multi_row_block.h"
@@ -15,19 +16,17 @@
 
 namespace fusec {
 
+using RowCandidate = std::variant<TransposedRowReduction, MultiRowBlock, StridedReduction, RowLayout>;
+
 struct RowCandidates {
   RowForm form;
   Direction direction;
-  std::vector<TransposedRowReduction> transposed;  // faster than `layouts`, if any
-  std::vector<MultiRowBlock> multi_row;            // faster than `layouts`, if any
-  std::optional<StridedReduction> strided;         // faster than `layouts`, if set
-  std::vector<RowLayout> layouts;
+  std::vector<RowCandidate> plans;
 };
 
 // Nothing if single threads are faster.
 std::optional<RowCandidates> find_row_candidates(const RowForm& form, const Graph& graph, const Target& target);
 
-// Of all candidates, in the order of the lists above.
 std::vector<std::string> names_of(const RowCandidates& candidates);
 
 // The launches of the best candidate.

@@ -66,11 +66,7 @@ std::set<std::pair<ValueId, IndexExpr>> places_along(const RowForm& form, const 
     const IndexExpr at = position_of(graph, pool, id);
     const auto runs_along = [&](std::uint32_t a) { return mentions(at, Variable{Variable::Kind::kAxis, a}); };
     if (!runs_along(axis) || (!form.rows.empty() && std::ranges::none_of(form.rows, runs_along))) continue;
-    const IndexExpr told = substitute(at, [&](Variable v) {
-      return v == Variable{Variable::Kind::kAxis, axis} ? std::optional(IndexExpr::axis(form.columns[0]))
-                                                        : std::nullopt;
-    });
-    places.emplace(n.source, simplify(told, pool.bounds()));
+    places.emplace(n.source, simplify(with_axis(at, axis, IndexExpr::axis(form.columns[0])), pool.bounds()));
   }
   return places;
 }

@@ -196,11 +196,7 @@ Kernel split_axis(const Kernel& kernel, std::uint32_t axis, std::int64_t q) {
 }
 
 bool is_indexed_by(const KernelOutput& output, std::uint32_t axis) {
-  return std::ranges::any_of(output.index, [&](const IndexExpr& e) {
-    return std::ranges::any_of(variables_of(e), [&](const Variable v) {
-      return v == Variable{Variable::Kind::kAxis, axis};
-    });
-  });
+  return std::ranges::any_of(output.index, [&](const IndexExpr& e) { return mentions_any(e, {axis}); });
 }
 
 // True if some output runs along one of the axes but not along the other.
@@ -268,6 +264,19 @@ int code_of_element(const RowForm& form) {
   int most = 0;
   for (const RowLoop& loop : loops_over_row(form)) most = std::max(most, code_of_element(form, loop.roots));
   return most;
+}
+
+std::optional<RowAxes> axes_of_one_length(const RowForm& form) {
+  const ExprPool& pool = form.kernel.pool;
+  std::set<std::uint32_t> axes(form.columns.begin(), form.columns.end());
+  for (const ExprId r : form.reductions) {
+    if (pool[r].axes.size() != 1) return std::nullopt;
+    axes.insert(pool[r].axes[0]);
+  }
+  const auto length = pool.extent(*axes.begin()).as_constant();
+  if (form.columns.size() > 1 || !length) return std::nullopt;
+  if (std::ranges::any_of(axes, [&](std::uint32_t a) { return !pool.extent(a).is(*length); })) return std::nullopt;
+  return RowAxes{.axes = {axes.begin(), axes.end()}, .length = *length};
 }
 
 int unroll_factor(int code_of_iteration, int code_of_all) {

@@ -50,6 +50,14 @@ int code_of_element(const RowForm& form, const std::vector<ExprId>& roots,
 // The maximum over the loops of a row; values that several loops need are kept.
 int code_of_element(const RowForm& form);
 
+// The sorted axes of all loops over a row, and their common length. Nothing unless each loop has one axis of this
+// constant length.
+struct RowAxes {
+  std::vector<std::uint32_t> axes;
+  std::int64_t length = 0;
+};
+std::optional<RowAxes> axes_of_one_length(const RowForm& form);
+
 // Limit of instructions in a kernel's unrolled loops. NVRTC compiles so many in less than 400 ms.
 inline constexpr int kMaxUnrolledInstructions = 2400;
 
@@ -69,10 +77,6 @@ std::vector<ExprId> roots_of(const RowOutputs& outputs);
 constexpr int elements_of_vector(int bits) {
   return std::clamp(128 / bits, 1, 8);
 }
-
-// From this element size on, unaligned rows with broadcast operands are loaded element by element. A warp's 32 elements
-// then touch eight or nine sectors at any alignment.
-inline constexpr int kScalarLoadBits = 64;
 
 // True if a lane takes a whole row as one vector or a few, for contiguous rows. The number of vectors is a small power
 // of two, or small and odd, so that a warp's accesses have no gaps. Five vectors are allowed for narrow elements only;

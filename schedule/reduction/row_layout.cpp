@@ -60,13 +60,6 @@ std::int64_t longest_possible(const RowForm& form) {
   return most * form.elements_per_column;
 }
 
-struct ElementBytes {
-  double widest = 1;     // bytes per element of the widest operand
-  double read = 0;       // bytes per element of all operands along rows
-  double reused = 0;     // bytes per element kept between loops: operands or computed values
-  double broadcast = 0;  // bytes per element of operands shared by unaligned rows
-};
-
 // Bytes of operands along columns that are the same for all rows.
 double broadcast_bytes(const RowForm& form, double widest) {
   const ExprPool& pool = form.kernel.pool;
@@ -80,13 +73,14 @@ double broadcast_bytes(const RowForm& form, double widest) {
     const auto runs = [&](std::uint32_t a) { return std::ranges::binary_search(depends[id], a); };
     if (n.op != ExprOp::kLoad || std::ranges::none_of(form.columns, runs) || std::ranges::any_of(form.rows, runs))
       continue;
-    if (bits(n.dtype) >= kScalarLoadBits) return 0;
     if (tensors.insert(n.source).second) bytes += bits(n.dtype) / 8.0;
   }
   return bytes;
 }
 
-ElementBytes bytes_of_elements(const RowForm& form, const Graph& graph) {
+// Counts the bytes of an element: of the widest operand, of all operands along rows, of what is kept between loops
+// (operands or computed values), and of operands shared by unaligned rows.
+void count_bytes(RowsToReduce& work, const RowForm& form, const Graph& graph) {
   const ExprPool& pool = form.kernel.pool;
   const auto depends = dependences(pool);
   const auto is_of_row = [&](ExprId id) {
@@ -95,21 +89,21 @@ ElementBytes bytes_of_elements(const RowForm& form, const Graph& graph) {
         std::ranges::any_of(form.reductions, [&](ExprId r) { return std::ranges::any_of(pool[r].axes, runs); });
     return along && (form.rows.empty() || std::ranges::any_of(form.rows, runs));
   };
-  ElementBytes bytes;
+  work.bytes = 1;
+  work.bytes_read = 0;
   std::set<ValueId> tensors;
   double value = 4;
   for (const ExprId id : reachable(pool, form.reductions)) {
     const ExprNode& n = pool[id];
     if (n.op != ExprOp::kLoad) continue;
-    bytes.widest = std::max(bytes.widest, bits(n.dtype) / 8.0);
+    work.bytes = std::max(work.bytes, bits(n.dtype) / 8.0);
     if (!is_of_row(id) || !tensors.insert(n.source).second) continue;
-    bytes.read += bits(n.dtype) / 8.0;
+    work.bytes_read += bits(n.dtype) / 8.0;
     value = std::max(value, bits(n.dtype) / 8.0);
   }
-  if (bytes.read == 0) bytes.read = bytes.widest;
-  bytes.reused = std::min(bytes.read, value * std::max(1, values_between_loops(form, graph)));
-  bytes.broadcast = broadcast_bytes(form, bytes.widest);
-  return bytes;
+  if (work.bytes_read == 0) work.bytes_read = work.bytes;
+  work.on_chip_bytes = std::min(work.bytes_read, value * std::max(1, values_between_loops(form, graph)));
+  work.broadcast_bytes = broadcast_bytes(form, work.bytes);
 }
 
 }  // namespace
@@ -187,17 +181,13 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
   const std::int64_t rows = std::max<std::int64_t>(1, value_at_hint(point_count(pool, form.rows), symbols));
   const std::vector<int> stages = stages_of(form);
   const int reductions = 1 + *std::ranges::max_element(stages);
-  const ElementBytes bytes = bytes_of_elements(form, graph);
   RowsToReduce work{.blocks = rows,
                     .length = longest,
                     .stages = reductions,
                     .passes = row_one_pass(form) ? 1 : reductions,
                     .columns = !extra_outputs_if_read_once(form).columns.empty(),
-                    .bytes = bytes.widest,
-                    .bytes_read = bytes.read,
-                    .on_chip_bytes = bytes.reused,
-                    .broadcast_bytes = bytes.broadcast,
                     .functions = functions_of_row(form, graph)};
+  count_bytes(work, form, graph);
   if (direction.along_rows > direction.along_reduction && !form.rows.empty()) {
     // Few rows: more threads per row.
     work.blocks = (rows + kColumnRows - 1) / kColumnRows;
@@ -235,12 +225,12 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
   // Many elements per thread make the reduction among threads cheap; the longest rows that registers hold get twice as
   // many.
   const std::int64_t of_block = (longest + blocks - 1) / blocks;
-  const auto words = static_cast<std::int64_t>(static_cast<double>(of_block) * std::max(1.0, bytes.reused / 4));
+  const auto words = static_cast<std::int64_t>(static_cast<double>(of_block) * std::max(1.0, work.on_chip_bytes / 4));
   layout.threads =
       words <= 32 * 256 ? power_of_two_at_least(words / 32, 64, 256) : power_of_two_at_least(words / 64, 256, 1024);
   layout.threads = power_of_two_at_least(of_block / most_elements, layout.threads, 1024);
   // Combining several tensors needs registers in addition to those for 64 elements.
-  if (bytes.read > bytes.widest && of_block > 56 * std::int64_t{layout.threads} && layout.threads < 1024)
+  if (work.bytes_read > work.bytes && of_block > 56 * std::int64_t{layout.threads} && layout.threads < 1024)
     layout.threads *= 2;
   // A length known only at launch is kept according to its bound: in registers, or, if that needs far more threads than
   // the expected length, in dynamic shared memory of the launch's size (one block per multiprocessor).

@@ -54,10 +54,6 @@ std::optional<Parts> parts_of(const Kernel& kernel) {
   return parts;
 }
 
-bool is_indexed_by(const IndexExpr& e, std::uint32_t axis) {
-  return std::ranges::any_of(variables_of(e), [&](Variable v) { return v == Variable{Variable::Kind::kAxis, axis}; });
-}
-
 // True if all operands and outputs are contiguous along rows and segments, so that neighbouring lanes hold a segment.
 bool runs_along_segments(const Kernel& kernel, const Parts& parts, const Graph& graph) {
   const ExprPool& pool = kernel.pool;
@@ -68,7 +64,7 @@ bool runs_along_segments(const Kernel& kernel, const Parts& parts, const Graph& 
   int widest = 0;
   const auto goes = [&](const IndexExpr& at, DType dtype) {
     return std::ranges::all_of(along, [&](std::uint32_t axis) {
-      if (!is_indexed_by(at, axis)) return true;
+      if (!mentions(at, {Variable::Kind::kAxis, axis})) return true;
       widest = std::max(widest, bits(dtype));
       return coefficient_of(at, {Variable::Kind::kAxis, axis}) == 1;
     });
@@ -136,11 +132,7 @@ bool is_of_segments(const RowForm& form, const KernelOutput& output) {
   const ExprPool& pool = form.kernel.pool;
   IndexExpr columns = 1;
   for (const std::uint32_t a : form.columns) columns *= pool.extent(a);
-  return std::ranges::any_of(output.index,
-                             [&](const IndexExpr& e) {
-                               return std::ranges::any_of(form.columns,
-                                                          [&](std::uint32_t a) { return is_indexed_by(e, a); });
-                             }) &&
+  return std::ranges::any_of(output.index, [&](const IndexExpr& e) { return mentions_any(e, form.columns); }) &&
          element_count(output.type.shape) &&
          simplify(*element_count(output.type.shape) * form.segment - point_count(pool, form.rows) * columns,
                   pool.bounds())

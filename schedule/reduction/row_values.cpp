@@ -97,8 +97,8 @@ bool is_position(const ExprPool& pool, ExprId id) {
   return pool[id].op == ExprOp::kConstant || pool[id].op == ExprOp::kIndex;
 }
 
-RowValueSpans spans_of_values(RowValues& values, const std::vector<RowLoop>& loops, const std::vector<int>& iterations,
-                              const std::set<std::uint32_t>& left_out) {
+RowValueSpans spans_of_values(RowValues& values, const std::vector<RowLoop>& loops,
+                              const std::vector<int>& iterations) {
   const ExprPool& pool = values.form().kernel.pool;
   RowValueSpans found{.computed = std::vector<std::map<ExprId, std::uint32_t>>(loops.size()), .spans = {}};
   for (std::size_t l = 0; l < loops.size(); ++l) {
@@ -107,8 +107,7 @@ RowValueSpans spans_of_values(RowValues& values, const std::vector<RowLoop>& loo
     const auto known = [&](ExprId id) {
       const auto at = found.spans.find(numbers.at(id));
       return at != found.spans.end() && at->second.first < l && !is_position(pool, id) &&
-             pool[id].type != ScalarType::kBool && values.runs_along(id, loops[l].axes) &&
-             !left_out.contains(at->first);
+             pool[id].type != ScalarType::kBool && values.runs_along(id, loops[l].axes);
     };
     for (const ExprId id : outside_reductions(values.form(), loops[l].roots, known)) {
       const std::uint32_t number = found.computed[l][id] = numbers.at(id);

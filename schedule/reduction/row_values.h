@@ -6,7 +6,6 @@
 
 #include <cstdint>
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -47,9 +46,8 @@ struct RowValueSpans {
   std::vector<std::map<ExprId, std::uint32_t>> computed;  // by loop
   std::map<std::uint32_t, Span> spans;                    // by number
 };
-// `iterations`: by loop; loops with none keep nothing. Values `left_out` are recomputed.
-RowValueSpans spans_of_values(RowValues& values, const std::vector<RowLoop>& loops, const std::vector<int>& iterations,
-                              const std::set<std::uint32_t>& left_out = {});
+// `iterations`: by loop; loops with none keep nothing.
+RowValueSpans spans_of_values(RowValues& values, const std::vector<RowLoop>& loops, const std::vector<int>& iterations);
 
 // Instructions in the text per element, over all loops of the row, with loads, stores and reductions. Values shared by
 // loops count once, or in each loop if `recomputed`.

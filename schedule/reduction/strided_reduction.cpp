@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <utility>
@@ -79,38 +80,22 @@ RowsToReduce to_reduce(const StridedReduction& plan, const StridedReductionWork&
           .partial_bytes = work.pass == RowOnePass::Kind::kExponentials ? 8.0 : 4.0};
 }
 
-// Limits chunks so that the partial results are small compared with the operands.
-int chunks_with_few_partials(int chunks, const StridedReductionWork& work) {
-  const std::int64_t most = work.length * work.bits / 8 / (std::int64_t{64} * work.partial);
-  return static_cast<int>(std::clamp<std::int64_t>(most, 1, chunks));
-}
-
 int vectors_of_chunk(std::optional<RowOnePass::Kind> pass) {
   return !pass ? 8 : pass == RowOnePass::Kind::kExponentials ? 32 : 16;
 }
 
-int chunks_with_few_joins(int chunks, std::int64_t vectors, const StridedReduction& plan,
-                          const StridedReductionWork& work) {
-  const int iterations = vectors_of_chunk(work.pass);
-  return static_cast<int>(
-      std::clamp<std::int64_t>(vectors / (iterations * plan.group_threads), 1, std::max(chunks, 1)));
-}
-
-// Fewer chunks if each then has the same number of lines: a constant trip count makes the loop shorter.
-int even_chunks(int chunks, const StridedReduction& plan, const StridedReductionWork& work) {
-  const std::int64_t lines = plan.parts / plan.lanes(), iterations = work.length / lines;
-  if (chunks == 1 || work.length % lines != 0) return chunks;
-  const std::int64_t fewest = (iterations + chunks - 1) / chunks;
-  for (std::int64_t each = fewest; each <= fewest + fewest / 4; ++each)
-    if (iterations % each == 0) return static_cast<int>(iterations / each);
-  return chunks;
+// Limits chunks so that the partial results are small compared with the operands, and that each has enough vectors.
+int limited_chunks(int chunks, std::int64_t vectors, const StridedReduction& plan, const StridedReductionWork& work) {
+  const std::int64_t partials = work.length * work.bits / 8 / (std::int64_t{64} * work.partial),
+                     joins = vectors / (vectors_of_chunk(work.pass) * plan.group_threads);
+  return static_cast<int>(std::max<std::int64_t>(1, std::min({std::int64_t{chunks}, partials, joins})));
 }
 
 // The blocks that share a strip.
 int chunks_of_strips(const StridedReduction& plan, const StridedReductionWork& work, bool on_chip,
                      const Target& target) {
-  const int chunks = chunks_with_few_partials(chunks_of_columns(to_reduce(plan, work), target, on_chip ? 1 : 0), work);
-  return even_chunks(chunks_with_few_joins(chunks, work.length * plan.lanes(), plan, work), plan, work);
+  const int chunks = chunks_of_columns(to_reduce(plan, work), target, on_chip ? 1 : 0);
+  return limited_chunks(chunks, work.length * plan.lanes(), plan, work);
 }
 
 // Sets the threads of a group and the blocks of a strip for `lanes` lanes per line. False if shared memory has no room.
@@ -322,13 +307,9 @@ bool shape_interleaved(StridedReduction& plan, StridedReductionWork work, const 
     if (plan.columns() > kMaxStripRows && !plan.form.columns.empty() && work.length <= kOnChipOfColumns &&
         !(on_chip && work.bits >= 32))
       return false;
-    plan.chunks = chunks_with_few_partials(chunks_of_columns(to_reduce(plan, work), target, on_chip ? 1 : 0), work);
+    plan.chunks =
+        limited_chunks(chunks_of_columns(to_reduce(plan, work), target, on_chip ? 1 : 0), vectors, plan, work);
   }
-  // Few threads per chunk, because their results must be combined.
-  while (plan.chunks > 1 && plan.group_threads > 128 && busy(plan.group_threads / 2) &&
-         vectors / plan.chunks < 16 * plan.group_threads)
-    plan.group_threads /= 2;
-  plan.chunks = chunks_with_few_joins(plan.chunks, vectors, plan, work);
   plan.parts = working(plan.group_threads, plan.columns(), plan.width);
   return true;
 }
@@ -338,8 +319,7 @@ int code_of_loops(const RowForm& form) {
   int code = 0;
   for (const ReductionLoop& loop : reduction_loops(form)) code += code_of_element(form, loop.bodies(form.kernel.pool));
   std::vector<ExprId> of_elements = roots_of_extra_outputs(form);
-  for (const KernelOutput& output : form.kernel.outputs)
-    if (!is_of_rows(form, output)) of_elements.push_back(output.expr);
+  std::ranges::copy(roots_of(outputs_of(form, false)), std::back_inserter(of_elements));
   return code + code_of_element(form, of_elements);
 }
 

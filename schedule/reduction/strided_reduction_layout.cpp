@@ -129,17 +129,12 @@ class StridedReductionLayoutReader {
     return roots;
   }
 
-  IndexExpr position(const KernelOutput& output) const { return position_of(pool_, output); }
-
   // True if the output is contiguous along the loop.
   bool is_stored_along(const KernelOutput& output, const std::vector<std::uint32_t>& loop) {
     see_width(output.type.dtype);
-    return bits(output.type.dtype) >= 8 && follows(position(output), loop);
+    return bits(output.type.dtype) >= 8 && follows(position_of(pool_, output), loop);
   }
 
-  IndexExpr position(const ExprNode& load) const {
-    return simplify(flat_index(graph_.tensor(load.source).shape, load.indices), pool_.bounds());
-  }
   bool runs_along(ExprId id) const {
     return std::ranges::any_of(along_, [&](std::uint32_t a) { return std::ranges::binary_search(depends_[id], a); });
   }
@@ -147,7 +142,7 @@ class StridedReductionLayoutReader {
   bool is_innermost(std::uint32_t axis) const {
     for (const ExprId id : reachable(pool_, all_roots()))
       if (pool_[id].op == ExprOp::kLoad && runs_along(id) && std::ranges::binary_search(depends_[id], axis))
-        return coefficient_of(position(pool_[id]), {Variable::Kind::kAxis, axis}) == plan_.elements_per_line;
+        return coefficient_of(position_of(graph_, pool_, id), {Variable::Kind::kAxis, axis}) == plan_.elements_per_line;
     return false;
   }
 
@@ -185,7 +180,7 @@ class StridedReductionLayoutReader {
     if (n.op == ExprOp::kLoad && !runs_along(id)) note_broadcast(id);
     if (n.op != ExprOp::kLoad || !runs_along(id)) return true;
     if (n.args[0] != kNoExpr || bits(n.dtype) < 8) return false;
-    const IndexExpr at = position(n);
+    const IndexExpr at = position_of(graph_, pool_, id);
     if (is_of_columns(id)) {
       if (simplify(at - column_of(id), pool_.bounds()).is(0)) plan_.line_invariant_loads.push_back(id);
       return true;
@@ -207,10 +202,10 @@ class StridedReductionLayoutReader {
       return v.kind == Variable::Kind::kSymbol ||
              (v.kind == Variable::Kind::kAxis && std::ranges::find(plan_.outer, v.id) != plan_.outer.end());
     };
-    if (std::ranges::all_of(variables_of(before_line(n)), is_known)) plan_.line_invariant_loads.push_back(id);
+    if (std::ranges::all_of(variables_of(before_line(id)), is_known)) plan_.line_invariant_loads.push_back(id);
   }
-  IndexExpr before_line(const ExprNode& load) const {
-    return simplify(position(load) - IndexExpr::axis(plan_.inner), pool_.bounds());
+  IndexExpr before_line(ExprId load) const {
+    return simplify(position_of(graph_, pool_, load) - IndexExpr::axis(plan_.inner), pool_.bounds());
   }
 
   const RowForm& form_;

@@ -63,33 +63,20 @@ class TransposedRowReductionReader {
   using Orientation = TransposedRowReduction::Orientation;
 
   bool find_length() {
-    if (form_.rows.empty() || form_.columns.size() > 1 || !form_.segments.empty()) return false;
-    std::optional<std::int64_t> length;
-    along_ = form_.columns;
-    for (const ExprId r : form_.reductions) {
-      if (pool_[r].axes.size() != 1) return false;
-      along_.push_back(pool_[r].axes[0]);
-    }
-    for (const std::uint32_t axis : along_) {
-      const auto extent = pool_.extent(axis).as_constant();
-      if (!extent || (length && *length != *extent)) return false;
-      length = extent;
-    }
-    std::ranges::sort(along_);
-    along_.erase(std::unique(along_.begin(), along_.end()), along_.end());
-    if (!length || *length < kMinTransposedRow || *length > kMostRowsOfBlock * 1024) return false;
-    plan_.length = static_cast<int>(*length);
+    std::optional<RowAxes> along = axes_of_one_length(form_);
+    if (!along || form_.rows.empty() || !form_.segments.empty()) return false;
+    if (along->length < kMinTransposedRow || along->length > kMostRowsOfBlock * 1024) return false;
+    along_ = std::move(along->axes);
+    plan_.length = static_cast<int>(along->length);
     return true;
   }
-
-  IndexExpr position(const KernelOutput& output) const { return position_of(pool_, output); }
 
   // Finds the axis of rows that is contiguous in the strided operands.
   bool find_neighbours() {
     std::vector<IndexExpr> places;
     for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
       if (pool_[id].op == ExprOp::kLoad) places.push_back(position_of(graph_, pool_, id));
-    for (const KernelOutput& output : form_.kernel.outputs) places.push_back(position(output));
+    for (const KernelOutput& output : form_.kernel.outputs) places.push_back(position_of(pool_, output));
     for (const IndexExpr& at : places)
       for (const std::uint32_t a : form_.rows) {
         const bool runs = std::ranges::any_of(along_, [&](std::uint32_t k) {
@@ -147,12 +134,7 @@ class TransposedRowReductionReader {
     const auto of_rows = difference_along(at, plan_.inner, pool_.bounds());
     if (!of_row || !of_rows || bits(dtype) < 8 || bits(dtype) > 32) return std::nullopt;
     TransposedRowReduction::Tile tile{.dtype = dtype, .from = rows.from, .until = rows.until};
-    tile.start = simplify(substitute(at,
-                                     [&](Variable v) -> std::optional<IndexExpr> {
-                                       if (v != Variable{Variable::Kind::kAxis, k}) return std::nullopt;
-                                       return IndexExpr(0);
-                                     }),
-                          pool_.bounds());
+    tile.start = simplify(with_axis(at, k, 0), pool_.bounds());
     if (of_rows->is(1) && !of_row->is(1))
       tile.orientation = Orientation::kAcross, tile.pitch = *of_row;
     else if (of_row->is(1))
@@ -172,25 +154,16 @@ class TransposedRowReductionReader {
       multiples.emplace_back(plan_.length);
     }
     // The rows of a block start at a multiple of an access.
-    multiples.push_back(simplify(substitute(tile.start,
-                                            [&](Variable v) -> std::optional<IndexExpr> {
-                                              if (v != Variable{Variable::Kind::kAxis, plan_.inner})
-                                                return std::nullopt;
-                                              return tile.orientation == Orientation::kAcross
-                                                         ? IndexExpr(-plan_.leading_rows)
-                                                         : IndexExpr::axis(plan_.inner);
-                                            }),
-                                 pool_.bounds()));
+    const bool across = tile.orientation == Orientation::kAcross;
+    multiples.push_back(
+        simplify(across ? with_axis(tile.start, plan_.inner, -plan_.leading_rows) : tile.start, pool_.bounds()));
     return elements_of_access(multiples, tile.bytes(), pool_.bounds());
   }
 
   // True for contiguous rows that are not whole words or pairs of words: a block copies them from its first row's
   // start.
   bool starts_unaligned(const TransposedRowReduction::Tile& tile) const {
-    const IndexExpr first = substitute(tile.start, [&](Variable v) -> std::optional<IndexExpr> {
-      if (v != Variable{Variable::Kind::kAxis, plan_.inner}) return std::nullopt;
-      return IndexExpr(0);
-    });
+    const IndexExpr first = with_axis(tile.start, plan_.inner, 0);
     return plan_.leading_rows == 0 && plan_.length < kAsWords && tile.vector * tile.bytes() <= 4 &&
            tile.pitch.is(plan_.length) && proves_multiple_of(first, 4 / tile.bytes(), pool_.bounds());
   }
@@ -227,7 +200,8 @@ class TransposedRowReductionReader {
       plan_.results.emplace_back();
       if (form_.columns.empty() || is_of_rows(form_, output)) continue;
       if (!columns_without(form_, output).empty() || output.type.dtype == DType::kBool) return false;
-      std::optional<TransposedRowReduction::Tile> tile = tile_at(position(output), form_.columns[0], output.type.dtype);
+      std::optional<TransposedRowReduction::Tile> tile =
+          tile_at(position_of(pool_, output), form_.columns[0], output.type.dtype);
       if (!tile || tile->orientation == Orientation::kBroadcast) return false;
       if (tile->orientation == Orientation::kAlong) {
         along_rows_ = true;

@@ -99,8 +99,7 @@ class LanesInVectors {
   bool is_stored(const KernelOutput& output) const {
     constexpr int kLeastBits = 32;
     const Bounds& bounds = pool_.bounds();
-    const IndexExpr at = simplify(flat_index(output.type.shape, output.index), bounds);
-    const IndexExpr first = simplify(at - IndexExpr::axis(lane()), bounds);
+    const IndexExpr first = simplify(position_of(pool_, output) - IndexExpr::axis(lane()), bounds);
     return bits(output.type.dtype) * width_ >= kLeastBits && !mentions(first, {Variable::Kind::kAxis, lane()}) &&
            proves_multiple_of(first, width_, bounds);
   }

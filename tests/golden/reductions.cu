@@ -298,10 +298,12 @@ static __device__ __forceinline__ void reductions_1_sub_argmin_mean_part_1(const
          const float* __restrict__ x,
          float* __restrict__ everything) {
   const int lane = threadIdx.x;
-  const int stop = 750, last = 187;  // whole vectors before it
-  const int edge = last * 4 + lane;
+  const int start = 0, stop = 750;
+  const int first = (start + 3) >> 2, last = stop >> 2;  // whole vectors
+  const int head = first * 4 - start;  // elements before them
+  const int edge = lane < head ? start + lane : last * 4 + (lane - head);
   float row_sum = 0.0f;
-  for (int k = lane; k < last; k += 64) {
+  for (int k = first + lane; k < last; k += 64) {
     const Words<4> x_w = load_words<4>((const uint4*)x + k);
 #pragma unroll
     for (int e = 0; e < 4; ++e) {
