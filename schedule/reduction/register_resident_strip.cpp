@@ -144,7 +144,7 @@ bool is_wide_enough(const StripWork& lines, int columns) {
 
 std::optional<StridedReduction> register_resident_strip(const RowForm& form, const Graph& graph, const Target& target) {
   constexpr double kWorthNarrower = 0.97;
-  std::optional<StridedReductionLayout> found = strided_reduction_layout_in_words(form, graph);
+  std::optional<StridedReductionLayout> found = strided_reduction_layout(form, graph, true);
   if (!found) return std::nullopt;
   const StripWork lines = lines_of(*found, graph);
   if (lines.longest > kOnChipOfColumns || lines.line <= kMaxStripRows) return std::nullopt;

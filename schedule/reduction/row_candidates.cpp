@@ -79,18 +79,6 @@ double asked_for_by(const RowLayout& layout, const RowCandidates& candidates, co
                                    side_by_side ? std::optional(candidates.direction.contiguous_row) : std::nullopt);
 }
 
-// True unless other layouts are cheaper than an additional launch. Blocks that share strips, co-resident or not, need
-// one. The alternative, lanes that take parts of lines, has overfetch, mostly served by L2.
-bool is_worth_launch(const StridedReduction& plan, const Graph& graph, const Target& target) {
-  constexpr double kMuch = 1.4, kOfLaunch = 0.25;
-  if (plan.elements_per_line == 1 || plan.chunks == 1 || plan.form.columns.empty()) return true;
-  const double sector_overfetch = sector_overfetch_of_lanes(plan.form, graph, std::nullopt);
-  double bytes = 0;
-  for (const ExprId load : plan.loads)
-    bytes += static_cast<double>(bytes_at_hint(graph.tensor(plan.form.kernel.pool[load].source), graph.symbols));
-  return sector_overfetch >= kMuch && sector_overfetch * bytes >= kOfLaunch * target.launch_seconds * target.bandwidth;
-}
-
 }  // namespace
 
 std::optional<RowCandidates> find_row_candidates(const RowForm& form, const Graph& graph, const Target& target) {
@@ -102,8 +90,7 @@ std::optional<RowCandidates> find_row_candidates(const RowForm& form, const Grap
   if (product && form.columns.empty()) return std::nullopt;
   if (!segmented) add(find_multi_row_blocks(candidates.form, graph, target));
   if (!product && !segmented && candidates.plans.empty())
-    if (auto plan = strided_reduction(candidates.form, graph, target); plan && is_worth_launch(*plan, graph, target))
-      candidates.plans.emplace_back(*std::move(plan));
+    if (auto plan = strided_reduction(candidates.form, graph, target)) candidates.plans.emplace_back(*std::move(plan));
   if (!product && candidates.plans.empty()) add(transposed_row_reduction(candidates.form, graph, target));
   if (!is_for_single_threads(candidates.form, candidates.direction)) {
     std::vector<RowLayout> layouts = row_layouts(candidates.form, candidates.direction, graph, target);

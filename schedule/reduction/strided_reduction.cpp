@@ -342,15 +342,6 @@ std::int64_t code_of_joining(const StridedReduction& plan) {
   return static_cast<std::int64_t>(plan.form.reductions.size()) * plan.width * kJoining;
 }
 
-// True if registers suffice for the row-invariant operands in addition to each lane's results. Otherwise ptxas would
-// spill.
-bool has_registers_for_broadcasts(const StridedReduction& plan, const StridedReductionWork& work) {
-  constexpr int kRegisters = 65536, kOfPlace = 8, kComputing = 36;  // of a multiprocessor; per thread
-  const int kept = plan.register_vectors * plan.width * work.bits / 32;
-  return plan.line_invariant_loads.empty() || plan.elements_per_line == 1 ||
-         plan.group_threads * (kept + kOfPlace * plan.width + kComputing) <= kRegisters;
-}
-
 // Plans the vectors kept in registers. Register arrays need constant indices, so the loops are unrolled; if that is too
 // much code, more threads take fewer iterations each. False if even one vector (two for unaligned rows) is too much.
 bool plan_register_vectors(StridedReduction& plan, const StridedReductionWork& work) {
@@ -368,7 +359,6 @@ bool plan_register_vectors(StridedReduction& plan, const StridedReductionWork& w
   }
   if (iterations(plan.parts) * code <= kMaxUnrolledInstructions)
     plan.register_vectors = static_cast<int>(iterations(plan.parts));
-  if (!has_registers_for_broadcasts(plan, work)) plan.register_vectors = 0;
   return true;
 }
 

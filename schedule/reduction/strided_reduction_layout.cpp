@@ -22,27 +22,24 @@ class StridedReductionLayoutReader {
   StridedReductionLayoutReader(const RowForm& form, const Graph& graph)
       : form_(form), graph_(graph), pool_(form.kernel.pool), depends_(dependences(pool_)) {}
 
-  std::optional<StridedReductionLayout> read() {
-    return see_all() && choose_vectors() ? std::optional(lines()) : std::nullopt;
-  }
-
-  std::optional<StridedReductionLayout> read_in_words() {
-    if (!see_all() || plan_.elements_per_line > 1) return std::nullopt;
-    plan_.width = elements_of_vector(widest_);
-    while (plan_.width > 1 && !proves_multiple_of(plan_.line_stride, plan_.width, pool_.bounds())) plan_.width /= 2;
-    if (plan_.width * narrowest_ % 32 != 0) return std::nullopt;
-    plan_.in_strips = true;
+  std::optional<StridedReductionLayout> read(bool in_words) {
+    if (!see_all() || !(in_words ? choose_words() : choose_vectors())) return std::nullopt;
+    plan_.form = form_;
     plan_.line_broadcasts = line_broadcasts_;
-    return lines();
+    const bool unaligned = may_be_unaligned();
+    return StridedReductionLayout{.plan = std::move(plan_),
+                                  .widest_bits = widest_,
+                                  .narrowest_bits = narrowest_,
+                                  .may_be_unaligned = unaligned};
   }
 
  private:
-  StridedReductionLayout lines() {
-    plan_.form = form_;
-    return {.plan = std::move(plan_),
-            .widest_bits = widest_,
-            .narrowest_bits = narrowest_,
-            .may_be_unaligned = may_be_unaligned()};
+  bool choose_words() {
+    if (plan_.elements_per_line > 1) return false;
+    plan_.width = elements_of_vector(widest_);
+    while (plan_.width > 1 && !proves_multiple_of(plan_.line_stride, plan_.width, pool_.bounds())) plan_.width /= 2;
+    plan_.in_strips = true;
+    return plan_.width * narrowest_ % 32 == 0;
   }
 
   // False if some load or store is not contiguous.
@@ -73,7 +70,6 @@ class StridedReductionLayoutReader {
       plan_.in_strips = plan_.unaligned = true;
     }
     if (!plan_.in_strips) plan_.rows = static_cast<int>(*rows);
-    plan_.line_broadcasts = line_broadcasts_;
     return true;
   }
   bool may_be_unaligned() const {
@@ -222,12 +218,8 @@ class StridedReductionLayoutReader {
 
 }  // namespace
 
-std::optional<StridedReductionLayout> strided_reduction_layout(const RowForm& form, const Graph& graph) {
-  return StridedReductionLayoutReader(form, graph).read();
-}
-
-std::optional<StridedReductionLayout> strided_reduction_layout_in_words(const RowForm& form, const Graph& graph) {
-  return StridedReductionLayoutReader(form, graph).read_in_words();
+std::optional<StridedReductionLayout> strided_reduction_layout(const RowForm& form, const Graph& graph, bool in_words) {
+  return StridedReductionLayoutReader(form, graph).read(in_words);
 }
 
 }  // namespace fusec

@@ -15,11 +15,10 @@ struct StridedReductionLayout {
   bool may_be_unaligned = false;  // strips of unaligned lines are possible
 };
 
-// For a form with nested axes of rows merged. Nothing if its rows are not interleaved.
-std::optional<StridedReductionLayout> strided_reduction_layout(const RowForm& form, const Graph& graph);
-
-// The layout for strips alone, with vectors of up to 16 bytes, as wide as the alignment of all lines.
-std::optional<StridedReductionLayout> strided_reduction_layout_in_words(const RowForm& form, const Graph& graph);
+// For a form with nested axes of rows merged. Nothing if its rows are not interleaved. `in_words`: for strips alone,
+// with vectors of up to 16 bytes, as wide as the alignment of all lines.
+std::optional<StridedReductionLayout> strided_reduction_layout(const RowForm& form, const Graph& graph,
+                                                               bool in_words = false);
 
 inline constexpr int kMaxStripRows = 32;  // interleaved rows, at most, where a line could be strips
 
