@@ -40,10 +40,7 @@ bool is_for_single_threads(const RowForm& form, const Direction& direction) {
   for (const ExprId r : form.reductions)
     longest = std::max(longest, value_at_hint(point_count(pool, pool[r].axes), pool.bounds().symbols));
   // Rows with several reduction stages are kept in the registers of several threads instead.
-  const std::vector<int> stages = stages_of(form);
-  if (std::ranges::any_of(stages, [](int stage) { return stage > 0; }) && !form.rows.empty() &&
-      direction.along_reduction + direction.along_rows > 0)
-    return false;
+  if (stage_count(form) > 1 && !form.rows.empty() && direction.along_reduction + direction.along_rows > 0) return false;
   if (longest <= kSmallWindow) return !direction.whole_rows;
   if (longest > 8 * kSmallWindow) return false;
   return (direction.along_rows == 0 && direction.along_reduction == 0) || are_windows(form);

@@ -381,6 +381,9 @@ int bytes_of_partials(const RowForm& form, int times_each) {
   return bytes;
 }
 
+namespace {
+
+// For each of form.reductions: the length of the longest chain of reductions that it depends on.
 std::vector<int> stages_of(const RowForm& form) {
   const ExprPool& pool = form.kernel.pool;
   std::vector<std::uint8_t> reduced(pool.size(), 0);
@@ -397,6 +400,13 @@ std::vector<int> stages_of(const RowForm& form) {
   std::vector<int> stages;
   for (const ExprId r : form.reductions) stages.push_back(reduction_depth[r] - 1);
   return stages;
+}
+
+}  // namespace
+
+int stage_count(const RowForm& form) {
+  const std::vector<int> stages = stages_of(form);
+  return 1 + *std::ranges::max_element(stages);
 }
 
 std::vector<ExprId> ReductionLoop::bodies(const ExprPool& pool) const {

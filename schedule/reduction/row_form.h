@@ -98,8 +98,8 @@ int bytes_of_partial(const RowForm& form, ExprId reduction);
 // up to `times_each` times.
 int bytes_of_partials(const RowForm& form, int times_each);
 
-// For each of form.reductions: the length of the longest chain of reductions that it depends on.
-std::vector<int> stages_of(const RowForm& form);
+// The length of the longest chain of reductions that depend on each other.
+int stage_count(const RowForm& form);
 
 // Reductions made by one loop over the row: same axes and same stage.
 struct ReductionLoop {

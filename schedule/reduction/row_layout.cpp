@@ -179,8 +179,7 @@ RowLayout choose_layout(const RowForm& form, const Direction& direction, const G
     longest = std::max(longest, value_at_hint(point_count(pool, pool[r].axes), symbols));
   longest *= form.elements_per_column;
   const std::int64_t rows = std::max<std::int64_t>(1, value_at_hint(point_count(pool, form.rows), symbols));
-  const std::vector<int> stages = stages_of(form);
-  const int reductions = 1 + *std::ranges::max_element(stages);
+  const int reductions = stage_count(form);
   RowsToReduce work{.blocks = rows,
                     .length = longest,
                     .stages = reductions,
@@ -301,8 +300,7 @@ std::string name_of(const RowLayout& layout) {
 
 int launches_of(const RowForm& form, const RowLayout& layout) {
   if (layout.chunks == 1) return layout.resident_blocks > 1 ? 2 : 1;
-  const std::vector<int> stages = stages_of(form);
-  return row_one_pass(form) ? 2 : 2 + *std::ranges::max_element(stages);
+  return row_one_pass(form) ? 2 : 1 + stage_count(form);
 }
 
 }  // namespace fusec

@@ -348,8 +348,7 @@ bool plan_register_vectors(StridedReduction& plan, const StridedReductionWork& w
   const std::int64_t most = most_vectors(plan), code = code_of_loops(plan.form) * plan.width;
   const auto iterations = [&](int parts) { return (most + parts - 1) / parts; };
   if (2 * code > kMaxUnrolledInstructions) return false;
-  const std::vector<int> stages = stages_of(plan.form);
-  if (plan.form.columns.empty() && *std::ranges::max_element(stages) == 0) return true;  // one loop
+  if (plan.form.columns.empty() && stage_count(plan.form) == 1) return true;  // one loop
   if (plan.chunks > 1 || iterations(plan.parts) < 1 || iterations(plan.parts) > kMaxRegisterVectors) return true;
   while (plan.groups_per_block == 1 && iterations(plan.parts) > 1 &&
          iterations(plan.parts) * code + code_of_joining(plan) > kMaxUnrolledInstructions &&
@@ -375,10 +374,9 @@ std::optional<RowOnePass> one_pass_of(const StridedReduction& plan, bool may_be_
 StridedReductionWork work_of(const StridedReduction& plan, int widest_bits, const std::optional<RowOnePass>& pass) {
   const ExprPool& pool = plan.form.kernel.pool;
   const Symbols& symbols = pool.bounds().symbols;
-  const std::vector<int> stages = stages_of(plan.form);
   return {.groups = std::max<std::int64_t>(1, value_at_hint(point_count(pool, plan.outer), symbols)),
           .length = value_at_hint(plan.lines(), symbols),
-          .stages = pass ? 1 : 1 + *std::ranges::max_element(stages),
+          .stages = pass ? 1 : stage_count(plan.form),
           .partial = bytes_of_partial(plan.form),
           .all = bytes_of_partials(plan.form, 2),  // partial results per lane that are read, and those that are not
           .bits = widest_bits,
@@ -475,8 +473,7 @@ std::optional<StridedReduction> kept_by_resident_blocks(StridedReduction plan, i
 
 // True if a thread reads its operands once per loop.
 bool reads_again(const StridedReduction& plan) {
-  const std::vector<int> stages = stages_of(plan.form);
-  const bool once = plan.one_pass || *std::ranges::max_element(stages) == 0;
+  const bool once = plan.one_pass || stage_count(plan.form) == 1;
   return plan.register_vectors == 0 && !(once && plan.form.columns.empty());
 }
 
@@ -485,8 +482,7 @@ bool is_cheap_to_reread(const StridedReduction& plan, int widest_bits, const Tar
   const ExprPool& pool = plan.form.kernel.pool;
   const std::int64_t elements =
       value_at_hint(point_count(pool, plan.outer) * plan.lines() * plan.line_stride, pool.bounds().symbols);
-  const std::vector<int> stages = stages_of(plan.form);
-  const double bytes = static_cast<double>(elements) * widest_bits / 8 * *std::ranges::max_element(stages);
+  const double bytes = static_cast<double>(elements) * widest_bits / 8 * (stage_count(plan.form) - 1);
   return bytes < target.launch_seconds * target.bandwidth;
 }
 
@@ -494,14 +490,13 @@ bool is_cheap_to_reread(const StridedReduction& plan, int widest_bits, const Tar
 std::optional<StridedReduction> by_blocks(const StridedReductionLayout& lines, bool again, const Target& target) {
   StridedReduction plan = lines.plan;
   const RowForm& form = plan.form;
-  const std::vector<int> stages = stages_of(form);
   std::optional<StridedReduction> found = with_threads(plan, lines.widest_bits, again, target);
   // If rows are read again, they should be kept, or moments should be made in one pass. Interleaved rows are good if
   // there are few.
   const bool is_well_found =
       found && (found->register_vectors > 0 || (found->one_pass && found->columns() <= kMaxStripRows));
   if (!plan.in_strips && plan.elements_per_line == 1 && lines.may_be_unaligned && !is_well_found &&
-      *std::ranges::max_element(stages) > 0) {
+      stage_count(form) > 1) {
     plan.in_strips = plan.unaligned = true;
     std::optional<StridedReduction> strips = with_threads(plan, lines.widest_bits, again, target);
     if (strips || form.columns.empty()) return strips ? strips : found;
@@ -526,8 +521,7 @@ bool reads_less(const StridedReduction& unaligned, const StridedReduction& piece
 std::optional<StridedReduction> strided_reduction(const RowForm& original, const Graph& graph, const Target& target) {
   const RowForm form = with_extra_outputs(with_rows_merged(original, graph));
   // 8-byte results of several lanes would have bank conflicts in shared memory, except for one-pass moments.
-  const std::vector<int> stages = stages_of(form);
-  const bool reads_twice = *std::ranges::max_element(stages) > 0 || !form.columns.empty(), wide = has_wide_values(form);
+  const bool reads_twice = stage_count(form) > 1 || !form.columns.empty(), wide = has_wide_values(form);
   if (wide && reads_twice && !(form.columns.empty() && row_one_pass(form))) return std::nullopt;
   const std::optional<StridedReductionLayout> lines = strided_reduction_layout(form, graph);
   std::optional<StridedReduction> found = lines ? by_blocks(*lines, false, target) : std::nullopt;
@@ -567,9 +561,8 @@ bool has_room_for_results(const StridedReduction& plan, int threads) {
 }
 
 int launches_of(const StridedReduction& plan) {
-  const std::vector<int> stages = stages_of(plan.form);
   if (plan.chunks == 1) return 1;
-  return plan.one_pass || plan.resident_blocks ? 2 : 2 + *std::ranges::max_element(stages);
+  return plan.one_pass || plan.resident_blocks ? 2 : 1 + stage_count(plan.form);
 }
 
 std::string name_of(const StridedReduction& plan) {
