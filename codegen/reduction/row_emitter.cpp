@@ -285,7 +285,13 @@ class RowEmitter {
                                all, running_));
       running_ = all;
     }
-    return define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
+    return reduce_first();
+  }
+
+  // Reduces the first result. `about`: the value that means are relative to, "" for 0.
+  ExprEmitter::Accumulator reduce_first(const std::string& about = "") {
+    pass_ = of_exponentials() ? results_of_exponentials(running_) : results_of_moments(running_, about);
+    return define_reduced(one_pass_->first, pass_.first);
   }
 
   // Each thread's contribution to the second reduction, relative to the row's first result.
@@ -293,15 +299,10 @@ class RowEmitter {
     const ExprNode& second = form_.kernel.pool[one_pass_->second];
     const ExprEmitter::Mark outside = emitter_.mark();
     for (const std::uint32_t a : second.axes) emitter_.bind(a, "0");
-    const std::string mean = running_ + ".mean";
-    emitter_.define(one_pass_->element, of_exponentials() ? running_ + ".shift()"
-                                        : about_.empty()  ? mean
-                                                          : fmt::format("({} + {})", about_, mean));
+    emitter_.define(one_pass_->element, pass_.element);
     const std::string of_all = emitter_.emit(second.args[0]);
     emitter_.rewind(outside);
-    return define_reduced(one_pass_->second, of_exponentials()
-                                                 ? fmt::format("{}.sum * ({})", running_, of_all)
-                                                 : fmt::format("{0}.squares + {0}.count * ({1})", running_, of_all));
+    return define_reduced(one_pass_->second, fmt::format(fmt::runtime(pass_.second), of_all));
   }
 
   // Stores both results of a chunk: the sum relative to its own maximum (which may be infinite though the row's is
@@ -309,9 +310,8 @@ class RowEmitter {
   void store_one_pass() {
     const ExprEmitter::Accumulator first = reduce_in_one_pass();
     if (of_exponentials()) {
-      const std::string below =
-          fmt::format("{0}.sum * exp_fast({0}.shift() - RunningExponentials::shift_of({1}))", running_, first.name);
-      return store_accumulators({first, define_reduced(one_pass_->second, below)});
+      emitter_.define(first.reduction, fmt::format("RunningExponentials::shift_of({})", first.name));
+      return store_accumulators({first, reduce_second()});
     }
     ExprEmitter::Accumulator count = first;
     count.name = writer_.unique("count");
@@ -329,10 +329,11 @@ class RowEmitter {
     const std::string counts = of_exponentials() ? "" : partials_of_counts();
     of_exponentials() ? declare_running("running_exponentials", "RunningExponentials")
                       : declare_running("running_moments", running_moments(type_of_pass(), one_pass_->scale));
+    std::string about;
     if (!of_exponentials()) {
-      about_ = writer_.unique("about");
+      about = writer_.unique("about");
       const std::string at = partial_place("0");
-      writer_.line(fmt::format("const {} {} = {}[{}] / {};", type_of_pass(), about_, first, at,
+      writer_.line(fmt::format("const {} {} = {}[{}] / {};", type_of_pass(), about, first, at,
                                scaled_count(fmt::format("{}[{}]", counts, at))));
     }
     const std::string at = partial_place(i);
@@ -340,9 +341,9 @@ class RowEmitter {
                              layout_.parts));
     writer_.line(of_exponentials() ? fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running_, first, second, at)
                                    : fmt::format("{0}.take_part({1}[{4}], {2}[{4}], {3}[{4}], {5});", running_, first,
-                                                 second, counts, at, about_));
+                                                 second, counts, at, about));
     writer_.close();
-    define_reduced(one_pass_->first, running_ + (of_exponentials() ? ".greatest" : ".sum"));
+    reduce_first(about);
   }
 
   // Reduces the row, or this block's chunk of it. All threads get the results.
@@ -489,7 +490,8 @@ class RowEmitter {
   std::optional<RowOnePass> one_pass_;             // set if one pass makes both reductions
   std::optional<CrossRowAccumulators> cross_row_;  // for rows taken one after the other
   std::size_t folded_count_ = 0;                   // number of outputs reduced along columns; they are the last
-  std::string running_, about_;  // one-pass accumulator; the value that its mean is relative to, "" for 0
+  std::string running_;                            // one-pass accumulator
+  PassResults pass_;                               // and its results
 };
 
 }  // namespace

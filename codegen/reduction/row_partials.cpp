@@ -37,6 +37,15 @@ std::string shifted_moments(const std::string& type, int places, int scale) {
   return fmt::format("ShiftedMoments<{}, {}, {}>", places, type, scale);
 }
 
+PassResults results_of_exponentials(const std::string& running) {
+  return {running + ".greatest", running + ".sum * ({})", running + ".shift()"};
+}
+
+PassResults results_of_moments(const std::string& moments, const std::string& about) {
+  return {moments + ".sum", fmt::format("{0}.squares + {0}.count * ({{}})", moments),
+          about.empty() ? moments + ".mean" : fmt::format("({} + {}.mean)", about, moments)};
+}
+
 std::string divisor_of_sum(const std::string& count, const std::string& type, int scale) {
   return scale == 0 ? count : fmt::format("({} * {}::kUnit)", count, running_moments(type, scale));
 }

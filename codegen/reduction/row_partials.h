@@ -26,6 +26,15 @@ IndexExpr chunks_of_launch(int chunks, const IndexExpr& length, std::int64_t few
 // Elements are summed times 2^-scale.
 std::string running_moments(const std::string& type, int scale);
 std::string shifted_moments(const std::string& type, int places, int scale);
+// Texts of a one-pass accumulator: the first result, the second with the value of its operand as {}, and the element
+// for which that operand is computed (the shift of exponentials, the mean).
+struct PassResults {
+  std::string first, second, element;
+};
+PassResults results_of_exponentials(const std::string& running);
+// `about`: the value that means are relative to, "" for 0.
+PassResults results_of_moments(const std::string& moments, const std::string& about = "");
+
 // The divisor that makes the scaled sum a mean.
 std::string divisor_of_sum(const std::string& count, const std::string& type, int scale);
 

@@ -183,7 +183,7 @@ class StridedReductionEmitter {
           writer_.line(
               fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}.moments_of(e);", plan_.width, moments, running));
         });
-    results_.join_moments(moments, plan_.parts, plan_.width);
+    results_.join_pass(results_of_moments(moments + "[e]"), plan_.parts, plan_.width);
   }
 
   void store_rows() {

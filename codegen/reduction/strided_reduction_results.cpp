@@ -6,8 +6,6 @@
 #include <iterator>
 #include <numeric>
 
-#include "codegen/reduction/row_partials.h"
-
 namespace fusec {
 
 void StridedReductionResults::join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width,
@@ -46,7 +44,7 @@ void StridedReductionResults::join_lines(const ExprEmitter::Accumulator& a, cons
   writer_.line(fmt::format("join_lines<{}>({}, {});", plan_.lanes(), mine, a.combine));
 }
 
-void StridedReductionResults::join_pass(const LaneOfPass& lane, int parts, int width) {
+void StridedReductionResults::join_pass(const PassResults& lane, int parts, int width) {
   const ExprEmitter::Accumulator first = emitter_.accumulator(plan_.one_pass->first);
   const ExprEmitter::Accumulator second = emitter_.accumulator(plan_.one_pass->second);
   const bool own = width == plan_.width;
@@ -199,7 +197,7 @@ void StridedReductionResults::combine_pass() {
     over_partials([&](const std::string& at, const std::string&) {
       writer_.line(fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running, first, second, at));
     });
-    return join_pass({running + ".greatest", running + ".sum * ({})", running + ".shift()"}, combining(), 1);
+    return join_pass(results_of_exponentials(running), combining(), 1);
   }
   const std::string moments = writer_.unique("moments"), about = writer_.unique("about");
   writer_.use("running_moments");
@@ -211,15 +209,7 @@ void StridedReductionResults::combine_pass() {
     writer_.line(fmt::format("{0}[0].take_part({1}[{3}], {2}[{3}], {4}, {5});", moments, first, second, at,
                              elements_.elements_of_chunk(chunk, ""), about));
   });
-  join_moments(moments, combining(), 1, about + " + ");
-}
-
-void StridedReductionResults::join_moments(const std::string& moments, int parts, int width, const std::string& about) {
-  const std::string lane = moments + "[e]";
-  join_pass({.first = lane + ".sum",
-             .second = fmt::format("{0}.squares + {0}.count * ({{}})", lane),
-             .element = fmt::format("({}{}.mean)", about, lane)},
-            parts, width);
+  join_pass(results_of_moments(moments + "[e]", about), combining(), 1);
 }
 
 void StridedReductionResults::wait_for_blocks() {

@@ -10,6 +10,7 @@
 
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/kernel_writer.h"
+#include "codegen/reduction/row_partials.h"
 #include "codegen/reduction/strided_reduction_kernel.h"
 #include "codegen/reduction/strided_reduction_loops.h"
 
@@ -30,15 +31,8 @@ class StridedReductionResults {
   // Reduces accumulator `a` over the group's threads. `all`: each lane gets its row's result too, not only the thread
   // that stores the row.
   void join(const ExprEmitter::Accumulator& a, const std::string& mine, int parts, int width, bool all);
-  // Reduces one-pass accumulators over the group's threads, for each of `width` lanes. Texts of a lane `e`: the first
-  // result, the second with the value of its operand as {}, and the element for which that operand is computed (the
-  // shift of exponentials, the mean).
-  struct LaneOfPass {
-    std::string first, second, element;
-  };
-  void join_pass(const LaneOfPass& lane, int parts, int width);
-  // The same of an array of moments. `about`: what precedes means that are relative to another value.
-  void join_moments(const std::string& moments, int parts, int width, const std::string& about = "");
+  // Reduces one-pass accumulators over the group's threads, for each of `width` lanes. `lane`: those of lane `e`.
+  void join_pass(const PassResults& lane, int parts, int width);
 
   // The C type of the one-pass accumulator.
   std::string type_of_pass() const;
