@@ -1,6 +1,8 @@
 // Collects one kernel: statements (codegen/stmt), parameters, unique names, and the prelude parts that it calls.
 #pragma once
 
+#include <fmt/format.h>
+
 #include <map>
 #include <set>
 #include <string>
@@ -31,6 +33,17 @@ class KernelWriter : public StatementBuilder {
   std::string unique(std::string_view preferred_name);
   // Declares a variable of the preferred name, and returns its name.
   std::string declared(std::string_view type, std::string_view preferred_name, const CExpr& value);
+  // Format the text first.
+  using StatementBuilder::line;
+  using StatementBuilder::open;
+  template <class First, class... Rest>
+  void line(fmt::format_string<First, Rest...> text, First&& first, Rest&&... rest) {
+    line(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
+  template <class First, class... Rest>
+  void open(fmt::format_string<First, Rest...> text, First&& first, Rest&&... rest) {
+    open(fmt::format(text, std::forward<First>(first), std::forward<Rest>(rest)...));
+  }
   // Open `for (int i = 0; i < count; ++i)`, unrolled, and the block's loop over 0 .. count - 1, `threads` at a time.
   void open_unrolled(std::string_view variable, std::string_view count);
   void open_unrolled(std::string_view variable, std::int64_t count);

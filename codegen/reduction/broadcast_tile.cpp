@@ -79,7 +79,7 @@ void BroadcastTiles::begin(Place place) {
     if (row_.layout.rows > 1)
       text += fmt::format(" + threadIdx.x / {} * {}", row_.layout.parts, emitter_.index_text().tight(bytes));
     tile.name = writer.unique(writer.preferred_name(tile.tensor) + "_tile");
-    writer.line(fmt::format("unsigned* const {} = (unsigned*)({});", tile.name, text));
+    writer.line("unsigned* const {} = (unsigned*)({});", tile.name, text);
     fill(tile, place);
     at = simplify(at + bytes * row_.layout.rows, row_.form.kernel.pool.bounds());
   }
@@ -93,7 +93,7 @@ void BroadcastTiles::fill(Tile& tile, const Place& place) {
   if (layout.blocks_sharing_row() > 1) {
     from = fmt::format("{}{} * {}", from == "0" ? "" : from + " + ", place.block, layout.threads);
     const std::string block = writer.unique("of_block");
-    writer.line(fmt::format("const {} {} = {};", writer.index_type(), block, from));
+    writer.line("const {} {} = {};", writer.index_type(), block, from);
     from = block;
     bounds = fmt::format("0, {}, {}, {}, {}", tile.words * layout.threads, row_.iterations,
                          words_of_vectors(tile.words), tile.words * layout.parts);
@@ -110,10 +110,10 @@ void BroadcastTiles::fill(Tile& tile, const Place& place) {
   const std::string at = emitter_.index_text()(tile.position);
   emitter_.rewind(mark);
   const std::string result = tile.bits.empty() ? "" : fmt::format("const int {} = ", tile.bits);
-  writer.line(fmt::format("{}vectors_to_tile<TileWords<{}>, {}, {}, {}>({}, {}, {}, (int)({} - {}), {});", result,
-                          bounds, layout.blocks_sharing_row() > 1 ? layout.threads : layout.parts, bits(tile.dtype),
-                          tile.words, tile.name, writer.input(tile.tensor), at, place.last, from,
-                          layout.blocks_sharing_row() > 1 ? "threadIdx.x" : place.thread));
+  writer.line("{}vectors_to_tile<TileWords<{}>, {}, {}, {}>({}, {}, {}, (int)({} - {}), {});", result, bounds,
+              layout.blocks_sharing_row() > 1 ? layout.threads : layout.parts, bits(tile.dtype), tile.words, tile.name,
+              writer.input(tile.tensor), at, place.last, from,
+              layout.blocks_sharing_row() > 1 ? "threadIdx.x" : place.thread);
 }
 
 void BroadcastTiles::wait_for(const std::vector<ExprId>& roots) {
@@ -133,8 +133,8 @@ std::string BroadcastTiles::words_of(ExprId load, const std::string& iteration, 
   else if (!iteration.empty())
     at = fmt::format("{} * {} + {} * {}", iteration, tile.words * row_.layout.parts, tile.words, lane_);
   const std::string variable = writer.unique(writer.preferred_name(tile.tensor) + "_w");
-  writer.line(fmt::format("const Words<{1}> {0} = words_of_tile<{2}, {1}>({3} + {4}, {5});", variable, tile.words,
-                          bits(tile.dtype), tile.name, at, tile.bits.empty() ? "0" : tile.bits));
+  writer.line("const Words<{1}> {0} = words_of_tile<{2}, {1}>({3} + {4}, {5});", variable, tile.words, bits(tile.dtype),
+              tile.name, at, tile.bits.empty() ? "0" : tile.bits);
   return variable;
 }
 

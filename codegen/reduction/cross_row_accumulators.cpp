@@ -20,9 +20,9 @@ void CrossRowAccumulators::declare(int iterations, int width) {
     names += fmt::format("{}{}[{}]", names.empty() ? "" : ", ", a.name, iterations * width);
     begin += fmt::format("{}{}[i] = {}", begin.empty() ? "" : ", ", a.name, a.identity);
   }
-  writer_.line(fmt::format("float {};  // of this thread's columns", names));
+  writer_.line("float {};  // of this thread's columns", names);
   writer_.line("#pragma unroll");
-  writer_.line(fmt::format("for (int i = 0; i < {}; ++i) {};", iterations * width, begin));
+  writer_.line("for (int i = 0; i < {}; ++i) {};", iterations * width, begin);
 }
 
 void CrossRowAccumulators::take(const std::string& place, const std::vector<std::string>& values) {
@@ -30,10 +30,10 @@ void CrossRowAccumulators::take(const std::string& place, const std::vector<std:
     const ExprEmitter::Accumulator& a = results_[i];
     const std::string here = fmt::format("{}[{}]", a.name, place);
     if (a.combine == "Sum{}") {
-      writer_.line(fmt::format("{} += {};", here, values[i]));
+      writer_.line("{} += {};", here, values[i]);
     } else {
       writer_.use("combine");
-      writer_.line(fmt::format("{0} = {1}({0}, {2});", here, a.combine, values[i]));
+      writer_.line("{0} = {1}({0}, {2});", here, a.combine, values[i]);
     }
   }
 }
@@ -60,20 +60,20 @@ void CrossRowAccumulators::join_warps(const std::string& lane) {
   const std::string places = writer_.unique("of_warps"), half = writer_.unique("half"), warp = writer_.unique("warp"),
                     mine = writer_.unique("mine");
   writer_.use("dynamic_shared");
-  writer_.line(fmt::format("float* const {} = (float*)dynamic_shared;", places));
-  writer_.line(fmt::format("const int {} = threadIdx.x / 32;", warp));
+  writer_.line("float* const {} = (float*)dynamic_shared;", places);
+  writer_.line("const int {} = threadIdx.x / 32;", warp);
   const auto over_elements = [&](const std::string& statement) {
     writer_.line("#pragma unroll");
-    writer_.line(fmt::format("for (int i = 0; i < {}; ++i) {}", iterations_ * width_, statement));
+    writer_.line("for (int i = 0; i < {}; ++i) {}", iterations_ * width_, statement);
   };
   for (const ExprEmitter::Accumulator& a : results_) {
-    writer_.open(fmt::format("for (int {0} = {1}; {0} > 0; {0} /= 2)", half, warps / 2));
-    writer_.line(fmt::format("float* const {} = {} + {} % {} * {} + {};", mine, places, warp, half, of_warp, lane));
-    writer_.open(fmt::format("if ({0} >= {1} && {0} < 2 * {1})", warp, half));
+    writer_.open("for (int {0} = {1}; {0} > 0; {0} /= 2)", half, warps / 2);
+    writer_.line("float* const {} = {} + {} % {} * {} + {};", mine, places, warp, half, of_warp, lane);
+    writer_.open("if ({0} >= {1} && {0} < 2 * {1})", warp, half);
     over_elements(fmt::format("{}[i * 32] = {}[i];", mine, a.name));
     writer_.close();
     writer_.line("__syncthreads();");
-    writer_.open(fmt::format("if ({} < {})", warp, half));
+    writer_.open("if ({} < {})", warp, half);
     over_elements(fmt::format("{0}[i] = {1}({0}[i], {2}[i * 32]);", a.name, a.combine, mine));
     writer_.close();
     writer_.line("__syncthreads();");
@@ -86,22 +86,20 @@ void CrossRowAccumulators::store_line(const ExprEmitter::Accumulator& a, const s
   const std::int64_t length = *pool.extent(cross_row_.columns.rows[0]).as_constant();
   const std::string line = row_partials(writer_, cross_row_.columns, a, IndexExpr(length) * cross_row_.layout.blocks);
   const std::string column = writer_.unique("column");
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int turn = 0; turn < {}; ++turn)", iterations_));
-  writer_.line(fmt::format("const int {} = ({} + turn * {}){};", column, part, cross_row_.layout.parts,
-                           width_ > 1 ? fmt::format(" * {}", width_) : ""));
+  writer_.open_unrolled("turn", iterations_);
+  writer_.line("const int {} = ({} + turn * {}){};", column, part, cross_row_.layout.parts,
+               width_ > 1 ? fmt::format(" * {}", width_) : "");
   const bool whole = length % (std::int64_t{cross_row_.layout.parts} * width_) == 0;
-  if (!whole) writer_.open(fmt::format("if ({} < {})", column, length));
+  if (!whole) writer_.open("if ({} < {})", column, length);
   const std::string place = fmt::format("{}[blockIdx.x * {} + {}]", line, length, column);
   if (width_ == 1) {
-    writer_.line(fmt::format("{} = {}[turn];", place, a.name));
+    writer_.line("{} = {}[turn];", place, a.name);
   } else {
     writer_.use("words");
-    writer_.line(fmt::format("Words<{}> words;", width_));
+    writer_.line("Words<{}> words;", width_);
     writer_.line("#pragma unroll");
-    writer_.line(fmt::format("for (int e = 0; e < {0}; ++e) words.w[e] = __float_as_uint({1}[turn * {0} + e]);", width_,
-                             a.name));
-    writer_.line(fmt::format("store_words(&{}, words);", place));
+    writer_.line("for (int e = 0; e < {0}; ++e) words.w[e] = __float_as_uint({1}[turn * {0} + e]);", width_, a.name);
+    writer_.line("store_words(&{}, words);", place);
   }
   if (!whole) writer_.close();
   writer_.close();

@@ -38,7 +38,7 @@ class MultiRowBlockEmitter {
     tiles_.resize(plan_.tiles.size());
     if (plan_.parallel_runs > 1) {
       thread_ = writer_.unique("thread");
-      writer_.line(fmt::format("const int {} = threadIdx.x % {};  // of a run's", thread_, plan_.threads));
+      writer_.line("const int {} = threadIdx.x % {};  // of a run's", thread_, plan_.threads);
     }
     open_run();
     fill_tiles(false);
@@ -81,7 +81,7 @@ class MultiRowBlockEmitter {
     std::string rest = block;
     if (!plan_.along_last) {
       first_ = writer_.unique("first");
-      writer_.line(fmt::format("const {} {} = {} * {};  // of the block's rows", type, first_, block, plan_.rows));
+      writer_.line("const {} {} = {} * {};  // of the block's rows", type, first_, block, plan_.rows);
     } else {
       if (!blocks_.is(1)) first_ = writer_.unique("first");
       const auto part_of = [&](const IndexExpr& count) {  // of the block index, which loses that part
@@ -90,8 +90,7 @@ class MultiRowBlockEmitter {
         return part;
       };
       if (!blocks_.is(1))
-        writer_.line(
-            fmt::format("const {} {} = {} * {};  // of a run's rows", type, first_, part_of(blocks_), plan_.rows));
+        writer_.line("const {} {} = {} * {};  // of a run's rows", type, first_, part_of(blocks_), plan_.rows);
       std::vector<std::uint32_t> others(form_.rows.begin(), form_.rows.end() - 1);
       if (plan_.runs() > 1) {
         std::erase(others, *plan_.repeated_axis);
@@ -99,13 +98,13 @@ class MultiRowBlockEmitter {
         from_ = "0";
         if (!parts.is(1)) {
           from_ = writer_.unique("from");
-          writer_.line(fmt::format("const {} {} = {} * {};", type, from_, part_of(parts), plan_.runs()));
+          writer_.line("const {} {} = {} * {};", type, from_, part_of(parts), plan_.runs());
         }
         blocks_ *= parts;
       }
       if (!others.empty()) {
         const std::string run = writer_.unique("run");
-        writer_.line(fmt::format("const {} {} = {};", type, run, rest));
+        writer_.line("const {} {} = {};", type, run, rest);
         bind_flat(emitter_, others, run);
       }
       for (const std::uint32_t axis : others) blocks_ *= pool.extent(axis);
@@ -113,9 +112,8 @@ class MultiRowBlockEmitter {
     count_ = std::to_string(plan_.rows * plan_.length);
     if (has_whole_runs()) return;
     count_ = writer_.unique("count");
-    writer_.line(fmt::format("const int {} = (int)min(({}){}, {}{}) * {};  // of their elements", count_, type,
-                             plan_.rows, emitter_.index_text().tight(rows), first_.empty() ? "" : " - " + first_,
-                             plan_.length));
+    writer_.line("const int {} = (int)min(({}){}, {}{}) * {};  // of their elements", count_, type, plan_.rows,
+                 emitter_.index_text().tight(rows), first_.empty() ? "" : " - " + first_, plan_.length);
   }
 
   // Opens the loop over the runs that share broadcast tiles.
@@ -129,19 +127,18 @@ class MultiRowBlockEmitter {
       std::string end = from_ == "0" ? limit : fmt::format("{} + {}", from_, plan_.runs());
       if (from_ != "0" && !whole) end = fmt::format("min({}, {})", end, limit);
       from = writer_.unique("runs");
-      writer_.open(
-          fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, from, from_, end, plan_.parallel_runs));
+      writer_.open("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, from, from_, end, plan_.parallel_runs);
     }
     std::string run = from;
     if (plan_.parallel_runs > 1) {
       run = writer_.unique("run");
       const std::string mine = fmt::format("{} + threadIdx.x / {}", from, plan_.threads);
       if (proves_multiple_of(extent, plan_.parallel_runs, bounds)) {
-        writer_.line(fmt::format("const {} {} = {};", type, run, mine));
+        writer_.line("const {} {} = {};", type, run, mine);
       } else {  // threads of a run that does not exist have no elements
         const std::string count = writer_.unique("count_of_run");
-        writer_.line(fmt::format("const int {} = {} < {} ? {} : 0;", count, mine, limit, count_));
-        writer_.line(fmt::format("const {0} {1} = min(({0})({2}), {3} - 1);", type, run, mine, limit));
+        writer_.line("const int {} = {} < {} ? {} : 0;", count, mine, limit, count_);
+        writer_.line("const {0} {1} = min(({0})({2}), {3} - 1);", type, run, mine, limit);
         count_ = count;
       }
     }
@@ -180,11 +177,11 @@ class MultiRowBlockEmitter {
     std::string at = begin_of(tile.start, tile.broadcast), offset, before = "0";
     if (!tile.aligned) {  // keeps its misalignment in shared memory
       const std::string start = writer_.unique(preferred_name + "_at");
-      writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), start, at));
+      writer_.line("const {} {} = {};", writer_.index_type(), start, at);
       at = start, before = before_text(start, tile.dtype);
       offset = " + " + before;
     }
-    writer_.line(fmt::format("{0}* const {1} = ({0}*)dynamic_shared{2}{3};", room_type(tile), name, place, offset));
+    writer_.line("{0}* const {1} = ({0}*)dynamic_shared{2}{3};", room_type(tile), name, place, offset);
     if (tile.value == kNone) return;
     writer_.use(tile.dtype);
     const std::string tensor = writer_.input(tile.value), from = at == "0" ? tensor : tensor + " + " + at;
@@ -193,11 +190,11 @@ class MultiRowBlockEmitter {
     const int threads = tile.per_run ? plan_.threads : plan_.block_threads();
     const std::string thread = tile.per_run ? thread_ : "threadIdx.x";
     if (tile.broadcast)
-      writer_.line(fmt::format("elements_to_tile<{}, {}>({}, {}, {}, {}, {});", threads, plan_.length, thread, name,
-                               from, plan_.length, widen));
+      writer_.line("elements_to_tile<{}, {}>({}, {}, {}, {}, {});", threads, plan_.length, thread, name, from,
+                   plan_.length, widen);
     else
-      writer_.line(fmt::format("rows_to_tile<{}, {}, {}>({}, {}, {}, {}, {}, {});", threads, plan_.rows * plan_.length,
-                               tile.aligned, thread, name, from, before, count_, widen));
+      writer_.line("rows_to_tile<{}, {}, {}>({}, {}, {}, {}, {}, {});", threads, plan_.rows * plan_.length,
+                   tile.aligned, thread, name, from, before, count_, widen);
   }
 
   // The index of this thread's row in its run.
@@ -214,7 +211,7 @@ class MultiRowBlockEmitter {
   void open_row() {
     const std::string type = writer_.index_type();
     row_in_block_ = writer_.unique("of_run");
-    writer_.line(fmt::format("const int {} = {};", row_in_block_, row_in_run()));
+    writer_.line("const int {} = {};", row_in_block_, row_in_run());
     std::string row = row_in_block_;
     if (!first_.empty() || !has_whole_runs()) {
       const std::string there = first_.empty() ? row_in_block_ : fmt::format("{} + {}", first_, row_in_block_);
@@ -230,15 +227,15 @@ class MultiRowBlockEmitter {
       bind_flat(emitter_, form_.rows, row);
     at_ = writer_.unique("at");
     if (plan_.lanes == 1) {
-      writer_.line(fmt::format("const int {} = {} * {};", at_, row_in_block_, plan_.length));
+      writer_.line("const int {} = {} * {};", at_, row_in_block_, plan_.length);
       return;
     }
     begin_ = writer_.unique("begin");
     const std::string lane = fmt::format("threadIdx.x % {}", plan_.lanes);
-    writer_.line(fmt::format(
+    writer_.line(
         "const int {0} = {1}{2}, {3} = (int)kept({4} * {5} + {0});"
         "  // of this thread's elements, in its row and in all",
-        begin_, lane, plan_.stride > 1 ? "" : fmt::format(" * {}", plan_.step), at_, row_in_block_, plan_.length));
+        begin_, lane, plan_.stride > 1 ? "" : fmt::format(" * {}", plan_.step), at_, row_in_block_, plan_.length);
     writer_.use("kept");
     const int least = plan_.min_iterations();
     if (least == plan_.iterations) return;
@@ -247,8 +244,8 @@ class MultiRowBlockEmitter {
       return;
     }
     const std::string mine = writer_.unique("mine");
-    writer_.line(fmt::format("const int {} = {} == {} ? {} : {};  // so many", mine, lane, plan_.lanes - 1, least,
-                             plan_.iterations));
+    writer_.line("const int {} = {} == {} ? {} : {};  // so many", mine, lane, plan_.lanes - 1, least,
+                 plan_.iterations);
     more_ = fmt::format("{{0}} < {} || {{0}} < {}", least, mine);
   }
 
@@ -257,13 +254,12 @@ class MultiRowBlockEmitter {
     const ExprEmitter::Mark outside = emitter_.mark();
     iteration_ = writer_.unique("turn");
     const bool keeps = shared_rows_.enter(loop, iteration_);
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", iteration_, plan_.iterations));
+    writer_.open_unrolled(iteration_, plan_.iterations);
     const std::string on = plan_.stride == 1 ? iteration_ : fmt::format("{} * {}", iteration_, plan_.stride);
     place_ = writer_.unique("k");
-    writer_.line(fmt::format("const int {} = {}{};", place_, begin_.empty() ? "" : begin_ + " + ", on));
+    writer_.line("const int {} = {}{};", place_, begin_.empty() ? "" : begin_ + " + ", on);
     at_iteration_ = fmt::format("{} + {}", at_, on);
-    if (!more_.empty()) writer_.open(fmt::format("if ({})", fmt::format(fmt::runtime(more_), iteration_, place_)));
+    if (!more_.empty()) writer_.open("if ({})", fmt::format(fmt::runtime(more_), iteration_, place_));
     emitter_.bind(loop.axes[0], place_);
     if (keeps) shared_rows_.registers().define_values(loop.roots, iteration_);
     body();
@@ -306,11 +302,11 @@ class MultiRowBlockEmitter {
       // All values, before any tile is written.
       for (std::size_t i = 0; outputs.size() > 1 && i < outputs.size(); ++i) {
         const std::string value = writer_.unique("value");
-        writer_.line(fmt::format("const {} {} = {};", c_type(form_.kernel.pool[roots[i]].type), value, values[i]));
+        writer_.line("const {} {} = {};", c_type(form_.kernel.pool[roots[i]].type), value, values[i]);
         values[i] = value;
       }
       for (std::size_t i = 0; i < outputs.size(); ++i)
-        writer_.line(fmt::format("{} = {};", element_of(tile_of(*outputs[i])), values[i]));
+        writer_.line("{} = {};", element_of(tile_of(*outputs[i])), values[i]);
     });
     writer_.line("__syncthreads();");
     for (const KernelOutput* stored : outputs) {
@@ -327,14 +323,14 @@ class MultiRowBlockEmitter {
       const bool aligned = starts_aligned(plan_, tile.start, dtype, form_.kernel.pool.bounds());
       if (!aligned) {
         const std::string start = writer_.unique(writer_.preferred_name(output.value) + "_at");
-        writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), start, at));
+        writer_.line("const {} {} = {};", writer_.index_type(), start, at);
         at = start, before = before_text(start, dtype);
       }
       const std::string result = writer_.output(output.value);
-      writer_.line(fmt::format("tile_to_rows<{}, {}, {}>({}, {}, {}, {}, {}, []({} value) {{ return {}; }}{});",
-                               plan_.threads, plan_.rows * plan_.length, aligned, thread_,
-                               at == "0" ? result : result + " + " + at, tiles_[tile_of(output)], before, count_,
-                               c_type(form_.kernel.pool[output.expr].type), narrow(dtype, "value"), four));
+      writer_.line("tile_to_rows<{}, {}, {}>({}, {}, {}, {}, {}, []({} value) {{ return {}; }}{});", plan_.threads,
+                   plan_.rows * plan_.length, aligned, thread_, at == "0" ? result : result + " + " + at,
+                   tiles_[tile_of(output)], before, count_, c_type(form_.kernel.pool[output.expr].type),
+                   narrow(dtype, "value"), four);
     }
   }
 

@@ -77,12 +77,12 @@ void RegisterResidentRow::declare_arrays(const std::vector<std::uint32_t>& axes)
       count = slot.iterations;
     }
     if (!in_shared_memory()) {
-      writer_.line(fmt::format("{} {}[{}];", type, slot.name, count));
+      writer_.line("{} {}[{}];", type, slot.name, count);
       continue;
     }
     writer_.use("dynamic_shared");
     const std::int64_t first = std::int64_t{4} * threads_ * slot.place;
-    writer_.line(fmt::format("{0}* const {1} = ({0}*)(dynamic_shared + {2}) + threadIdx.x;", type, slot.name, first));
+    writer_.line("{0}* const {1} = ({0}*)(dynamic_shared + {2}) + threadIdx.x;", type, slot.name, first);
   }
 }
 
@@ -94,7 +94,7 @@ void RegisterResidentRow::declare_edges(const std::vector<ExprId>& roots) {
     if (!slot.edge.empty()) continue;
     const ExprNode& n = form_.kernel.pool[id];
     slot.edge = writer_.unique(emitter_.plain_name(id) + "_edge");
-    writer_.line(fmt::format("{} {};", slot.words ? storage_type(n.dtype) : c_type(n.type), slot.edge));
+    writer_.line("{} {};", slot.words ? storage_type(n.dtype) : c_type(n.type), slot.edge);
   }
 }
 
@@ -109,7 +109,7 @@ std::string RegisterResidentRow::words_of(ExprId load, const std::function<void(
     fill(place);
   } else if (slot.width > 1 && !at_edge_) {
     writer_.use("forget_words");
-    writer_.line(fmt::format("forget_words({});", place));
+    writer_.line("forget_words({});", place);
   }
   return place;
 }
@@ -119,12 +119,12 @@ std::string RegisterResidentRow::words_in_shared_memory(const RowRegisters::Slot
                                                         const std::function<void(const std::string& place)>& fill) {
   const std::string variable = writer_.unique(emitter_.plain_name(slot.expr) + "_w");
   if (slot.filled) {
-    writer_.line(fmt::format("const Words<{0}> {1} = load_words<{0}>(&{2});", slot.words_of_element, variable, place));
+    writer_.line("const Words<{0}> {1} = load_words<{0}>(&{2});", slot.words_of_element, variable, place);
     return variable;
   }
-  writer_.line(fmt::format("Words<{}> {};", slot.words_of_element, variable));
+  writer_.line("Words<{}> {};", slot.words_of_element, variable);
   fill(variable);
-  writer_.line(fmt::format("store_words(&{}, {});", place, variable));
+  writer_.line("store_words(&{}, {});", place, variable);
   return variable;
 }
 
@@ -134,7 +134,7 @@ void RegisterResidentRow::read_elements(const std::vector<ExprId>& roots) {
     const ExprNode& n = form_.kernel.pool[id];
     if (n.op != ExprOp::kLoad) continue;
     const std::string place = words_of(id, [&](const std::string& to) {
-      writer_.line(fmt::format("{} = {}[{}];", to, writer_.input(n.source), emitter_.index(emitter_.position(id))));
+      writer_.line("{} = {}[{}];", to, writer_.input(n.source), emitter_.index(emitter_.position(id)));
     });
     if (!place.empty()) texts[id] = widen(n.dtype, place);
   }
@@ -160,7 +160,7 @@ void RegisterResidentRow::define_values(const std::vector<ExprId>& roots, const 
     const RowRegisters::Slot& slot = plan_.slots[plan_.slot_of.at(id)];
     if (std::ranges::none_of(needed, [&](ExprId other) { return is_taken_by(slot, other); })) continue;
     const std::string variable = variables[id] = writer_.unique(emitter_.plain_name(id) + "_v");
-    writer_.line(fmt::format("const {} {} = {};", c_type(form_.kernel.pool[id].type), variable, place_of(slot, index)));
+    writer_.line("const {} {} = {};", c_type(form_.kernel.pool[id].type), variable, place_of(slot, index));
   }
   for (const ExprId id : needed) {
     const auto it = plan_.slot_of.find(id);
@@ -169,10 +169,10 @@ void RegisterResidentRow::define_values(const std::vector<ExprId>& roots, const 
     std::string place = at_edge_ ? slot.edge : place_of(slot, index);
     if (const auto variable = variables.find(id); variable != variables.end()) place = variable->second;
     if (!slot.filled) {
-      writer_.line(fmt::format("{} = {};", place, emitter_.emit(id)));
+      writer_.line("{} = {};", place, emitter_.emit(id));
     } else if (recomputes_values_) {
       writer_.use("forget_value");
-      writer_.line(fmt::format("forget_value({});", place));
+      writer_.line("forget_value({});", place);
     }
     emitter_.define(id, place);
   }

@@ -25,8 +25,8 @@ KernelSource clear_counters(const RowForm& form, const Graph& graph, bool wide) 
                        .variable = [&](Variable symbol) { return writer.symbol(symbol.id); },
                        .prelude = &writer.prelude};
   const std::string arrived = resident_block_counters(writer, form), count = text.tight(count_of(form));
-  writer.line(fmt::format("for ({0} i = threadIdx.x; i < {1}; i += {2}) {3}[i] = 0;", writer.index_type(), count,
-                          kThreads, arrived));
+  writer.line("for ({0} i = threadIdx.x; i < {1}; i += {2}) {3}[i] = 0;", writer.index_type(), count, kThreads,
+              arrived);
   KernelSource source = writer.finish(
       {"The next kernel's counters: the part of a row that a block takes, and how many blocks of a row have come."},
       kThreads);

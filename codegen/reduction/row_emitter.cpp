@@ -180,7 +180,7 @@ class RowEmitter {
       if (const std::int64_t lanes_of_segment = form_.segment / loop.width; lanes_of_segment > 1) {
         writer_.use("combine");
         writer_.use("segment_reduce");
-        writer_.line(fmt::format("{0} = segment_reduce<{1}>({0}, {2});", a.name, lanes_of_segment, a.combine));
+        writer_.line("{0} = segment_reduce<{1}>({0}, {2});", a.name, lanes_of_segment, a.combine);
       }
       emitter_.define(segment, emitter_.result(a));
     }
@@ -244,8 +244,8 @@ class RowEmitter {
 
   ExprEmitter::Accumulator define_reduced(ExprId reduction, const std::string& mine) {
     const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
-    writer_.line(fmt::format("{} {} = {};", a.type, a.name, mine));
-    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, threads_.reduce(a)));
+    writer_.line("{} {} = {};", a.type, a.name, mine);
+    if (layout_.parts > 1) writer_.line("{} = {};", a.name, threads_.reduce(a));
     emitter_.define(reduction, emitter_.result(a));
     return a;
   }
@@ -253,7 +253,7 @@ class RowEmitter {
   void declare_running(const char* part, const std::string& type) {
     writer_.use(part);
     running_ = writer_.unique("running");
-    writer_.line(fmt::format("{} {};", type, running_));
+    writer_.line("{} {};", type, running_);
   }
 
   // The one-pass accumulation over the row, or over this block's chunk of it. Returns the first reduction.
@@ -270,19 +270,18 @@ class RowEmitter {
     RowLoopEmitter::Visit visit;
     visit.before = [&] {
       elements = writer_.unique("elements");
-      writer_.line(fmt::format("{} {}[{}];", type_of_pass(), elements, loop.width));
+      writer_.line("{} {}[{}];", type_of_pass(), elements, loop.width);
     };
     visit.element = [&](const std::string& lane) {
       const std::string value = emitter_.emit(one_pass_->element);
       writer_.line(lane.empty() ? fmt::format("{}.take_elements{}({{{}}});", running_, shifted ? "" : "<1>", value)
                                 : fmt::format("{}[{}] = {};", elements, lane, value));
     };
-    visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running_, elements)); };
+    visit.after = [&] { writer_.line("{}.take_elements({});", running_, elements); };
     over_row_first(loop, visit);
     if (shifted) {
       const std::string all = writer_.unique("moments");
-      writer_.line(fmt::format("const {} {} = {}.moments_of(0);", running_moments(type_of_pass(), one_pass_->scale),
-                               all, running_));
+      writer_.line("const {} {} = {}.moments_of(0);", running_moments(type_of_pass(), one_pass_->scale), all, running_);
       running_ = all;
     }
     return reduce_first();
@@ -315,8 +314,8 @@ class RowEmitter {
     }
     ExprEmitter::Accumulator count = first;
     count.name = writer_.unique("count");
-    writer_.line(fmt::format("{} {} = {}.count;", count.type, count.name, running_));
-    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", count.name, threads_.reduce(count)));
+    writer_.line("{} {} = {}.count;", count.type, count.name, running_);
+    if (layout_.parts > 1) writer_.line("{} = {};", count.name, threads_.reduce(count));
     const std::string divisor = fmt::format("max({}, ({})1)", count.name, count.type);
     emitter_.define(one_pass_->mean, fmt::format("({} / {})", first.name, scaled_count(divisor)));
     store_accumulators({first, reduce_second()}, count.name);
@@ -333,12 +332,12 @@ class RowEmitter {
     if (!of_exponentials()) {
       about = writer_.unique("about");
       const std::string at = partial_place("0");
-      writer_.line(fmt::format("const {} {} = {}[{}] / {};", type_of_pass(), about, first, at,
-                               scaled_count(fmt::format("{}[{}]", counts, at))));
+      writer_.line("const {} {} = {}[{}] / {};", type_of_pass(), about, first, at,
+                   scaled_count(fmt::format("{}[{}]", counts, at)));
     }
     const std::string at = partial_place(i);
-    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), threads_.chunk_count(),
-                             layout_.parts));
+    writer_.open("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), threads_.chunk_count(),
+                 layout_.parts);
     writer_.line(of_exponentials() ? fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running_, first, second, at)
                                    : fmt::format("{0}.take_part({1}[{4}], {2}[{4}], {3}[{4}], {5});", running_, first,
                                                  second, counts, at, about));
@@ -357,7 +356,7 @@ class RowEmitter {
     over_row_first(loop_of(form_.kernel.pool[reductions[0]].axes, bodies, !is_stored_),
                    {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
     for (const ExprEmitter::Accumulator& a : accumulators)
-      if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, threads_.reduce(a)));
+      if (layout_.parts > 1) writer_.line("{} = {};", a.name, threads_.reduce(a));
     return accumulators;
   }
 
@@ -372,9 +371,8 @@ class RowEmitter {
     writer_.open(threads_.active().empty() ? fmt::format("if ({} == 0)", threads_.part())
                                            : fmt::format("if ({} == 0 && {})", threads_.part(), threads_.active()));
     for (const ExprEmitter::Accumulator& a : accumulators)
-      writer_.line(fmt::format("{}[{}] = {};", partials(a), partial_place(threads_.chunk()), a.name));
-    if (!count.empty())
-      writer_.line(fmt::format("{}[{}] = {};", partials_of_counts(), partial_place(threads_.chunk()), count));
+      writer_.line("{}[{}] = {};", partials(a), partial_place(threads_.chunk()), a.name);
+    if (!count.empty()) writer_.line("{}[{}] = {};", partials_of_counts(), partial_place(threads_.chunk()), count);
     writer_.close();
   }
 
@@ -400,11 +398,11 @@ class RowEmitter {
   void combine_partials(const ExprEmitter::Accumulator& a) {
     const std::string pointer = partials(a), i = writer_.unique("i");
     writer_.use("combine");
-    writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), threads_.chunk_count(),
-                             layout_.parts));
-    writer_.line(fmt::format("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, pointer, partial_place(i)));
+    writer_.open("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), threads_.chunk_count(),
+                 layout_.parts);
+    writer_.line("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, pointer, partial_place(i));
     writer_.close();
-    if (layout_.parts > 1) writer_.line(fmt::format("{} = {};", a.name, threads_.reduce(a)));
+    if (layout_.parts > 1) writer_.line("{} = {};", a.name, threads_.reduce(a));
     emitter_.define(a.reduction, emitter_.result(a));
   }
 
@@ -430,7 +428,7 @@ class RowEmitter {
     for (const KernelOutput* output : outputs)
       (is_of_segments(form_, *output) ? of_segments : of_columns).push_back(output);
     const RowLoop loop = loop_of_columns(outputs);
-    if (!threads_.active().empty()) writer_.open(fmt::format("if ({})", threads_.active()));
+    if (!threads_.active().empty()) writer_.open("if ({})", threads_.active());
     RowLoopEmitter::Visit visit{.element = [this](const std::string& lane) {
       if (cross_row_) cross_row_->take(row_loops_.place_of_thread(lane), emitter_.emit(folded()));
     }};
@@ -457,7 +455,7 @@ class RowEmitter {
       const std::vector<std::string> values = emitter_.emit(roots_of(outputs));
       for (std::size_t i = 0; i < outputs.size(); ++i) {
         const bool stores = !condition.empty() && (lane.empty() || stores_[i].stores_scalars());
-        if (stores) writer_.open(fmt::format("if ({})", condition));
+        if (stores) writer_.open("if ({})", condition);
         if (lane.empty())
           store_where_it_runs(*outputs[i], values[i]);
         else
@@ -467,7 +465,7 @@ class RowEmitter {
     };
     both.after = [=, this] {
       const bool guarded = !condition.empty() && !std::ranges::all_of(stores_, &VectorStore::stores_scalars);
-      if (guarded) writer_.open(fmt::format("if ({})", condition));
+      if (guarded) writer_.open("if ({})", condition);
       for (VectorStore& store : stores_) store.finish(emitter_);
       if (guarded) writer_.close();
       visit.after();

@@ -219,17 +219,16 @@ void RowLoopEmitter::find_vectors() {
   edge_ = writer_.unique("edge");
   const std::string start = writer_.unique("start"), head = writer_.unique("head");
   first_ = writer_.unique("first");
-  writer_.line(fmt::format("const {} {} = {}, {} = {};", type, start, emitter_.index(*row_.split.start), stop,
-                           emitter_.index(end)));
-  writer_.line(fmt::format("const {0} {1} = ({2} + {3}) >> {4}, {5} = {6} >> {4};  // whole vectors", type, first_,
-                           start, width - 1, std::countr_zero(static_cast<unsigned>(width)), last_, stop));
+  writer_.line("const {} {} = {}, {} = {};", type, start, emitter_.index(*row_.split.start), stop, emitter_.index(end));
+  writer_.line("const {0} {1} = ({2} + {3}) >> {4}, {5} = {6} >> {4};  // whole vectors", type, first_, start,
+               width - 1, std::countr_zero(static_cast<unsigned>(width)), last_, stop);
   const bool one_at_least = range_of(length, bounds()).min >= 2 * width;
   const std::string before = fmt::format("{} * {}", first_, width);
   const std::string vectors_end = one_at_least ? last_ : fmt::format("max({}, {})", first_, last_);
-  writer_.line(fmt::format("const {} {} = {} - {};  // elements before them", type, head,
-                           one_at_least ? before : fmt::format("min({}, {})", before, stop), start));
-  writer_.line(fmt::format("const {0} {1} = {2} < {3} ? {4} + {2} : {5} * {6} + ({2} - {3});", type, edge_, place_.part,
-                           head, start, vectors_end, width));
+  writer_.line("const {} {} = {} - {};  // elements before them", type, head,
+               one_at_least ? before : fmt::format("min({}, {})", before, stop), start);
+  writer_.line("const {0} {1} = {2} < {3} ? {4} + {2} : {5} * {6} + ({2} - {3});", type, edge_, place_.part, head,
+               start, vectors_end, width);
   edge_condition_ = fmt::format("{} < {}", edge_, stop);
   if (place_.chunks > 1) edge_condition_ = fmt::format("{} == 0 && {}", place_.block, edge_condition_);
 }
@@ -305,7 +304,7 @@ std::vector<ExprId> RowLoopEmitter::declare_joined(const RowLoop& loop) {
     if (!is_joined(id)) continue;
     const DType dtype = loaded_dtype(pool, id);
     const auto fill = [&](const std::string& to) {
-      writer_.line(fmt::format("{} = {};", to, concat_words(emitter_, id, lane_axis, loop.width)));
+      writer_.line("{} = {};", to, concat_words(emitter_, id, lane_axis, loop.width));
     };
     std::string words = resident_row_.words_of(id, fill);
     if (words.empty()) {
@@ -320,8 +319,7 @@ std::vector<ExprId> RowLoopEmitter::declare_joined(const RowLoop& loop) {
 
 void RowLoopEmitter::over_vector(const RowLoop& loop, const std::vector<ExprId>& roots,
                                  const std::function<void(const std::string& lane)>& element) {
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", lane_, loop.width));
+  writer_.open_unrolled(lane_, loop.width);
   const ExprEmitter::Mark lanes = emitter_.mark();
   emitter_.bind(loop.axes.back(), lane_);
   resident_row_.define_values(roots, fmt::format("{} * {} + {}", resident_row_.iteration(), loop.width, lane_));
@@ -335,12 +333,11 @@ void RowLoopEmitter::edge_iteration(const RowLoop& loop, const Visit& visit) {
   const ExprEmitter::Mark outside = emitter_.mark();
   const bool keeps = resident_row_.iterations_of(loop.axes) > 0;
   if (keeps) resident_row_.declare_edges(loop.roots);
-  writer_.open(fmt::format("if ({})", edge_condition_));
+  writer_.open("if ({})", edge_condition_);
   const std::uint32_t vector_axis = loop.axes[loop.axes.size() - 2], lane_axis = loop.axes.back();
   if (row_.split.exact_ends) {
     const std::string vector = writer_.unique("edge_vector"), lane = writer_.unique("edge_lane");
-    writer_.line(fmt::format("const {0} {1} = {2} / {3}, {4} = {2} % {3};", writer_.index_type(), vector, edge_,
-                             loop.width, lane));
+    writer_.line("const {0} {1} = {2} / {3}, {4} = {2} % {3};", writer_.index_type(), vector, edge_, loop.width, lane);
     emitter_.bind(vector_axis, vector);
     emitter_.bind(lane_axis, lane);
   } else {
@@ -389,13 +386,12 @@ void RowLoopEmitter::open_loop(const RowLoop& loop, const std::vector<std::uint3
     const std::string type = writer_.index_type();
     const auto known = count.as_constant();
     if (!floats && prefix_iterations == 0 && known && *known <= stride) {
-      writer_.open(fmt::format("if (const {0} {1} = {2}; {1} < {3})", type, vector_, first, limit));
+      writer_.open("if (const {0} {1} = {2}; {1} < {3})", type, vector_, first, limit);
     } else {
       if (value_at_hint(count, bounds().symbols) >= 8 * stride) writer_.line(unroll);
       const bool fewer = place_.chunks > 1 && place_.chunk_count != std::to_string(place_.chunks);
-      writer_.open(
-          fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, vector_, first, limit,
-                      fewer ? fmt::format("{} * {}", row_.layout.parts, place_.chunk_count) : std::to_string(stride)));
+      writer_.open("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, vector_, first, limit,
+                   fewer ? fmt::format("{} * {}", row_.layout.parts, place_.chunk_count) : std::to_string(stride));
     }
   }
   bind_flat(emitter_, axes, vector_, "cdefghuvw");
@@ -407,7 +403,7 @@ void RowLoopEmitter::open_counted_iterations(const std::string& first, const std
                                              std::int64_t whole, bool floats, const std::string& unroll) {
   // Unrolling would load shared-memory elements into registers too early.
   writer_.line(resident_row_.in_shared_memory() ? unroll : "#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", resident_row_.iteration(), iterations));
+  writer_.open("for (int {0} = 0; {0} < {1}; ++{0})", resident_row_.iteration(), iterations);
   const std::string now = fmt::format("{} + {} * {}", first, resident_row_.iteration(), row_.layout.parts);
   // In 64 bits, iterations have a constant distance for all accesses, which becomes an immediate offset.
   const bool far = floats && !row_.split.exact_ends && !writer_.wide();
@@ -432,8 +428,8 @@ void RowLoopEmitter::open_iterations_of_launch(const std::string& first, const s
   const std::string within =
       resident_row_.keeps_prefix_only() ? fmt::format("{} < {} && ", resident_row_.iteration(), iterations) : "";
   writer_.line(unroll);
-  writer_.open(fmt::format("for ({0} {1} = {2}, {3} = 0; {4}{1} < {5}; {1} += {6}, ++{3})", writer_.index_type(),
-                           vector_, first, resident_row_.iteration(), within, limit, row_.layout.parts));
+  writer_.open("for ({0} {1} = {2}, {3} = 0; {4}{1} < {5}; {1} += {6}, ++{3})", writer_.index_type(), vector_, first,
+               resident_row_.iteration(), within, limit, row_.layout.parts);
 }
 
 // The number of iterations in which every thread has an element.

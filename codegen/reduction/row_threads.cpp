@@ -14,19 +14,19 @@ void RowThreads::open(const IndexExpr& rows, bool chunked) {
     writer_.use("cohort_reduce");
     arrived_ = resident_block_counters(writer_, form_);
     number = writer_.unique("ticket");
-    writer_.line(fmt::format("const unsigned {} = cohort_ticket({});", number, arrived_));
+    writer_.line("const unsigned {} = cohort_ticket({});", number, arrived_);
   }
   std::string block = (writer_.wide() ? "(long long)" : "") + number;
   std::string of_row = std::to_string(layout_.blocks_sharing_row() * (chunked ? layout_.chunks : 1));
   chunk_count_ = std::to_string(layout_.chunks);
   if (const IndexExpr count = chunks(); !count.as_constant()) {
     chunk_count_ = writer_.unique("chunks");
-    writer_.line(fmt::format("const int {} = (int)({});  // blocks of a row", chunk_count_, emitter_.index(count)));
+    writer_.line("const int {} = (int)({});  // blocks of a row", chunk_count_, emitter_.index(count));
     if (chunked) of_row = chunk_count_;
   }
   if (of_row != "1") {
     chunk_ = writer_.unique(layout_.blocks_sharing_row() > 1 ? "rank" : "chunk");
-    writer_.line(fmt::format("const int {} = {} % {};  // of its row's blocks", chunk_, number, of_row));
+    writer_.line("const int {} = {} % {};  // of its row's blocks", chunk_, number, of_row);
     block += fmt::format(" / {}", of_row);
   }
   part_ = writer_.unique(layout_.reduction_group == ReductionGroup::kColumn ? "part" : "lane");
@@ -38,7 +38,7 @@ void RowThreads::open(const IndexExpr& rows, bool chunked) {
       open_block(block);
       break;
     case ReductionGroup::kColumn:
-      writer_.line(fmt::format("const int {} = threadIdx.x / {};", part_, kColumnRows));
+      writer_.line("const int {} = threadIdx.x / {};", part_, kColumnRows);
       bind_valid_row(fmt::format("{} * {} + threadIdx.x % {}", block, kColumnRows, kColumnRows), rows);
       break;
   }
@@ -57,8 +57,7 @@ IndexExpr RowThreads::chunks() const {
 
 void RowThreads::declare_lane() {
   part_ = writer_.unique("lane");
-  writer_.line(fmt::format("const int {} = threadIdx.x{};", part_,
-                           layout_.reduction_group == ReductionGroup::kWarp ? " % 32" : ""));
+  writer_.line("const int {} = threadIdx.x{};", part_, layout_.reduction_group == ReductionGroup::kWarp ? " % 32" : "");
 }
 
 void RowThreads::open_sequential_rows(const IndexExpr& rows) {
@@ -67,31 +66,31 @@ void RowThreads::open_sequential_rows(const IndexExpr& rows) {
                                 ? fmt::format("blockIdx.x * {} + threadIdx.x / 32", layout_.rows)
                                 : "blockIdx.x";
   writer_.line("#pragma unroll 1");
-  writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), row_, first,
-                           emitter_.index_text().tight(rows), layout_.blocks * layout_.rows));
+  writer_.open("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), row_, first,
+               emitter_.index_text().tight(rows), layout_.blocks * layout_.rows);
   bind_flat(emitter_, form_.rows, row_);
 }
 
 void RowThreads::open_warp(const std::string& block, const IndexExpr& rows) {
   if (32 % layout_.parts != 0) return open_odd_lanes(block, rows);
-  writer_.line(fmt::format("const int {} = threadIdx.x % {};", part_, layout_.parts));
+  writer_.line("const int {} = threadIdx.x % {};", part_, layout_.parts);
   const std::string row = fmt::format("{} * {} + threadIdx.x / {}", block, layout_.rows, layout_.parts);
   const Bounds& bounds = form_.kernel.pool.bounds();
   if (!proves_multiple_of(rows, 32 / layout_.parts, bounds)) return bind_valid_row(row, rows);
   row_ = writer_.unique("row");
-  writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row_, row));
+  writer_.line("const {} {} = {};", writer_.index_type(), row_, row);
   if (!proves_multiple_of(rows, layout_.rows, bounds))
-    writer_.line(fmt::format("if ({} >= {}) return;", row_, emitter_.index_text().tight(rows)));
+    writer_.line("if ({} >= {}) return;", row_, emitter_.index_text().tight(rows));
 }
 
 // Rows with an odd number of lanes: the last lanes of a warp have no row and duplicate the warp's last row.
 void RowThreads::open_odd_lanes(const std::string& block, const IndexExpr& rows) {
   const int lanes = layout_.parts, of_warp = 32 / lanes;
-  writer_.line(fmt::format("const int {} = threadIdx.x % 32 % {};", part_, lanes));
+  writer_.line("const int {} = threadIdx.x % 32 % {};", part_, lanes);
   const std::string first = fmt::format("{} * {} + threadIdx.x / 32 * {}", block, layout_.rows, of_warp);
   if (of_warp == 1) return bind_valid_row(first, rows, fmt::format("threadIdx.x % 32 < {}", lanes));
   const std::string of_row = writer_.unique("row_of_warp");
-  writer_.line(fmt::format("const int {} = threadIdx.x % 32 / {};", of_row, lanes));
+  writer_.line("const int {} = threadIdx.x % 32 / {};", of_row, lanes);
   bind_valid_row(fmt::format("{} + min({}, {})", first, of_row, of_warp - 1), rows,
                  fmt::format("{} < {}", of_row, of_warp));
 }
@@ -106,7 +105,7 @@ void RowThreads::open_block(const std::string& block) {
   }
   if (form_.rows.empty()) return;
   row_ = writer_.unique("row");
-  writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row_, block));
+  writer_.line("const {} {} = {};", writer_.index_type(), row_, block);
 }
 
 // Threads with a row past the end take the last row and store nothing, because the warp's reduction needs them. Threads
@@ -116,12 +115,12 @@ void RowThreads::bind_valid_row(const std::string& text, const IndexExpr& rows, 
   const std::string type = writer_.index_type(), wanted = writer_.unique("wanted_row");
   const std::string limit = emitter_.index_text().tight(rows);
   active_ = writer_.unique("active");
-  writer_.line(fmt::format("const {} {} = {};", type, wanted, text));
-  writer_.line(fmt::format("const bool {} = {}{} < {};  // the others work along, and store nothing", active_,
-                           condition.empty() ? "" : condition + " && ", wanted, limit));
+  writer_.line("const {} {} = {};", type, wanted, text);
+  writer_.line("const bool {} = {}{} < {};  // the others work along, and store nothing", active_,
+               condition.empty() ? "" : condition + " && ", wanted, limit);
   row_ = writer_.unique("row");
   const std::string there = condition.empty() ? active_ : fmt::format("{} < {}", wanted, limit);
-  writer_.line(fmt::format("const {} {} = {} ? {} : {} - 1;", type, row_, there, wanted, limit));
+  writer_.line("const {} {} = {} ? {} : {} - 1;", type, row_, there, wanted, limit);
 }
 
 std::string RowThreads::reduce(const ExprEmitter::Accumulator& a) {

@@ -33,7 +33,7 @@ bool SharedRows::reduce(const std::vector<ExprId>& reductions, const OverRow& ov
       writer.use("combine");
       if (a.extreme) writer.use("extreme_lanes");
       writer.use("warp_reduce");
-      writer.line(fmt::format("{0} = warp_reduce<{1}>({0}, {2});", a.name, lanes_, a.combine));
+      writer.line("{0} = warp_reduce<{1}>({0}, {2});", a.name, lanes_, a.combine);
     }
     emitter_.define(a.reduction, emitter_.result(a));
   }

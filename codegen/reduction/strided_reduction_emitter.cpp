@@ -86,10 +86,10 @@ class StridedReductionEmitter {
     for (const ExprId r : loop.reductions) {
       const ExprEmitter::Accumulator a = emitter_.accumulator(r);
       const std::string slots = writer_.unique(a.name + "_at");
-      writer_.line(fmt::format("{} {}[{}];", a.type, slots, plan_.width));
+      writer_.line("{} {}[{}];", a.type, slots, plan_.width);
       writer_.line("#pragma unroll");
-      writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}{};", plan_.width, slots,
-                               a.extreme ? a.type : "", a.identity));
+      writer_.line("for (int e = 0; e < {}; ++e) {}[e] = {}{};", plan_.width, slots, a.extreme ? a.type : "",
+                   a.identity);
       accumulators.push_back(a);
       slots_[r] = slots;
     }
@@ -137,13 +137,13 @@ class StridedReductionEmitter {
     StridedReductionLoops::Visit visit;
     visit.before = [&](const std::string&) {
       elements = writer_.unique("elements");
-      writer_.line(fmt::format("{} {}[{}];", results_.type_of_pass(), elements, plan_.width));
+      writer_.line("{} {}[{}];", results_.type_of_pass(), elements, plan_.width);
     };
     visit.element = [&](const std::string& lane, const std::string& at) {
       const std::string element = emitter_.emit(plan_.one_pass->element);
       writer_.line(at.empty() ? fmt::format("{}[{}] = {};", elements, lane, element) : alone(lane, element));
     };
-    visit.after = [&] { writer_.line(fmt::format("{}.take_elements({});", running, elements)); };
+    visit.after = [&] { writer_.line("{}.take_elements({});", running, elements); };
     visit.after_vectors = after_vectors;
     std::vector<ExprId> roots = roots_of(kernel_.own_extra_outputs());
     roots.push_back(plan_.one_pass->element);
@@ -154,7 +154,7 @@ class StridedReductionEmitter {
   void running_exponentials() {
     const std::string running = writer_.unique("running");
     writer_.use("exponentials_of_places");
-    writer_.line(fmt::format("ExponentialsOfPlaces<{}> {};", plan_.width, running));
+    writer_.line("ExponentialsOfPlaces<{}> {};", plan_.width, running);
     over_vectors(
         running,
         [&](const auto& lane, const auto& element) {
@@ -169,19 +169,17 @@ class StridedReductionEmitter {
   void reduce_moments() {
     const std::string running = writer_.unique("running"), moments = writer_.unique("moments");
     writer_.use("shifted_moments");
-    writer_.line(
-        fmt::format("{} {};", shifted_moments(results_.type_of_pass(), plan_.width, plan_.one_pass->scale), running));
+    writer_.line("{} {};", shifted_moments(results_.type_of_pass(), plan_.width, plan_.one_pass->scale), running);
     over_vectors(
         running,
         [&](const auto& lane, const auto& element) {
           return fmt::format("{}[{}].take_elements<1>({{{}}});", moments, lane, element);
         },
         [&] {
-          writer_.line(fmt::format("{} {}[{}];", running_moments(results_.type_of_pass(), plan_.one_pass->scale),
-                                   moments, plan_.width));
+          writer_.line("{} {}[{}];", running_moments(results_.type_of_pass(), plan_.one_pass->scale), moments,
+                       plan_.width);
           writer_.line("#pragma unroll");
-          writer_.line(
-              fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {}.moments_of(e);", plan_.width, moments, running));
+          writer_.line("for (int e = 0; e < {}; ++e) {}[e] = {}.moments_of(e);", plan_.width, moments, running);
         });
     results_.join_pass(results_of_moments(moments + "[e]"), plan_.parts, plan_.width);
   }
@@ -195,7 +193,7 @@ class StridedReductionEmitter {
       condition += fmt::format(
           " && {} + {} < {}", elements_.row_at(elements_.first_row()), elements_.thread(),
           emitter_.index_text().tight(simplify(floor_div(plan_.line_stride, plan_.elements_per_line), pool_.bounds())));
-    writer_.open(fmt::format("if ({})", condition));
+    writer_.open("if ({})", condition);
     const ExprEmitter::Mark outside = emitter_.mark();
     const std::string row = writer_.unique("row");
     writer_.line(plan_.in_strips ? fmt::format("const {} {} = {} + {};", writer_.index_type(), row,
@@ -214,15 +212,14 @@ class StridedReductionEmitter {
     std::string condition = elements_.idle();
     if (plan_.lanes() < 32)
       condition += fmt::format("{}{} < {}", condition.empty() ? "" : " && ", elements_.thread(), plan_.lanes());
-    if (!condition.empty()) writer_.open(fmt::format("if ({})", condition));
+    if (!condition.empty()) writer_.open("if ({})", condition);
     const RowOutputs outputs = kernel_.outputs_of(true);
     const ExprEmitter::Mark outside = emitter_.mark();
     emitter_.bind(plan_.inner, elements_.phase());
     std::vector<std::optional<VectorStore>> stores;
     for (const KernelOutput* output : outputs) stores.push_back(store_of_places(*output));
     emitter_.rewind(outside);
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", plan_.width));
+    writer_.open_unrolled("e", plan_.width);
     emitter_.bind(plan_.inner, elements_.row_at_lane("e"));
     elements_.define_results("e");
     const std::vector<std::string> values = emitter_.emit(roots_of(outputs));

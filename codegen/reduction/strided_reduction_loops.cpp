@@ -29,7 +29,7 @@ void StridedReductionLoops::open(const IndexExpr& groups) {
     writer_.use("cohort");
     arrived_ = resident_block_counters(writer_, form_);
     number = writer_.unique("ticket");
-    writer_.line(fmt::format("const unsigned {} = cohort_ticket({});", number, arrived_));
+    writer_.line("const unsigned {} = cohort_ticket({});", number, arrived_);
   }
   std::string block = (writer_.wide() ? "(long long)" : "") + number;
   thread_ = writer_.unique("thread");
@@ -37,23 +37,23 @@ void StridedReductionLoops::open(const IndexExpr& groups) {
   chunks_ = std::to_string(plan_.chunks);
   if (const IndexExpr chunks = kernel_.chunks(); !chunks.as_constant()) {
     chunks_ = writer_.unique("chunks");
-    writer_.line(fmt::format("const int {} = (int)({});  // blocks of a team's rows", chunks_, emitter_.index(chunks)));
+    writer_.line("const int {} = (int)({});  // blocks of a team's rows", chunks_, emitter_.index(chunks));
   }
   if (kernel_.chunked()) {
     chunk_ = writer_.unique(plan_.resident_blocks ? "rank" : "chunk");
-    writer_.line(fmt::format("const int {} = {} % {};  // of its rows' blocks", chunk_, number, chunks_));
+    writer_.line("const int {} = {} % {};  // of its rows' blocks", chunk_, number, chunks_);
     block += fmt::format(" / {}", chunks_);
   }
   group_ = writer_.unique("group_of_rows");
   if (plan_.groups_per_block > 1) {
-    writer_.line(fmt::format("const int {} = threadIdx.x % {};", thread_, plan_.group_threads));
-    writer_.line(fmt::format("const {} {} = {} * {} + threadIdx.x / {};", type, group_, block, plan_.groups_per_block,
-                             plan_.group_threads));
+    writer_.line("const int {} = threadIdx.x % {};", thread_, plan_.group_threads);
+    writer_.line("const {} {} = {} * {} + threadIdx.x / {};", type, group_, block, plan_.groups_per_block,
+                 plan_.group_threads);
     if (!proves_multiple_of(groups, plan_.groups_per_block, pool_.bounds()))
-      writer_.line(fmt::format("if ({} >= {}) return;", group_, emitter_.index_text().tight(groups)));
+      writer_.line("if ({} >= {}) return;", group_, emitter_.index_text().tight(groups));
   } else {
-    writer_.line(fmt::format("const int {} = threadIdx.x;", thread_));
-    writer_.line(fmt::format("const {} {} = {};", type, group_, groups.is(1) ? "0" : block));
+    writer_.line("const int {} = threadIdx.x;", thread_);
+    writer_.line("const {} {} = {};", type, group_, groups.is(1) ? "0" : block);
   }
   if (plan_.in_strips) return find_strip();
   bind_flat(emitter_, plan_.outer, group_);
@@ -61,15 +61,15 @@ void StridedReductionLoops::open(const IndexExpr& groups) {
   start_ = writer_.unique("start"), stop_ = writer_.unique("stop");
   first_ = writer_.unique("first"), last_ = writer_.unique("last");
   const std::string count = emitter_.index_text().tight(simplify(elements, pool_.bounds()));
-  writer_.line(fmt::format("const {0} {1} = {2} * {3}, {4} = {1} + {3};", type, start_, group_, count, stop_));
+  writer_.line("const {0} {1} = {2} * {3}, {4} = {1} + {3};", type, start_, group_, count, stop_);
   all_ = fmt::format("({}){}", type, emitter_.index_text().tight(simplify(elements * groups, pool_.bounds())));
   aligned_ = plan_.outer.empty() || proves_multiple_of(elements, plan_.width, pool_.bounds());
   whole_ = proves_multiple_of(elements, plan_.width, pool_.bounds());
-  writer_.line(fmt::format("const {0} {1} = ({2} + {3}) / {4}, {5} = {6} / {4};  // whole vectors", type, first_,
-                           start_, aligned_ ? 0 : plan_.width - 1, plan_.width, last_, stop_));
+  writer_.line("const {0} {1} = ({2} + {3}) / {4}, {5} = {6} / {4};  // whole vectors", type, first_, start_,
+               aligned_ ? 0 : plan_.width - 1, plan_.width, last_, stop_);
   phase_ = writer_.unique("phase"), first_row_ = writer_.unique("begins");
-  writer_.line(fmt::format("const int {0} = (int)({1} * {2} - {3}) % {4}, {5} = ({0} + {6} * {2}) % {4};  // rows",
-                           first_row_, first_, plan_.width, start_, plan_.columns(), phase_, thread_));
+  writer_.line("const int {0} = (int)({1} * {2} - {3}) % {4}, {5} = ({0} + {6} * {2}) % {4};  // rows", first_row_,
+               first_, plan_.width, start_, plan_.columns(), phase_, thread_);
 }
 
 // Declares this group's strip of the line and this thread's vector in it.
@@ -80,24 +80,23 @@ void StridedReductionLoops::find_strip() {
   std::string outer = group_;
   if (!one) {
     outer = writer_.unique("rest");
-    writer_.line(fmt::format("const {} {} = {} / {};", type, outer, group_, strips));
+    writer_.line("const {} {} = {} / {};", type, outer, group_, strips);
   }
   bind_flat(emitter_, plan_.outer, outer);
   aligned_ = whole_ = true;
   first_row_ = one ? "0" : writer_.unique("strip");
-  if (!one) writer_.line(fmt::format("const {} {} = {} % {} * {};", type, first_row_, group_, strips, plan_.columns()));
+  if (!one) writer_.line("const {} {} = {} % {} * {};", type, first_row_, group_, strips, plan_.columns());
   phase_ = writer_.unique("begin"), first_ = writer_.unique("line"), start_ = writer_.unique("first");
   const IndexExpr length = plan_.lines();
   last_ = emitter_.index_text().tight(length);
-  writer_.line(fmt::format("const int {} = {} / {};", first_, thread_, plan_.lanes()));
+  writer_.line("const int {} = {} / {};", first_, thread_, plan_.lanes());
   const std::string before =
       fmt::format("{} * {}", plan_.outer.empty() ? "0" : outer,
                   emitter_.index_text().tight(simplify(length * plan_.line_stride, pool_.bounds())));
-  writer_.line(fmt::format(
+  writer_.line(
       "const {} {} = {} + {} % {} * {}{};  // of the rows", type, phase_, first_row_, thread_, plan_.lanes(),
       plan_.width,
-      plan_.unaligned ? fmt::format(" - ({} + {} * {} + {}) % {}", before, first_, line, first_row_, plan_.width)
-                      : ""));
+      plan_.unaligned ? fmt::format(" - ({} + {} * {} + {}) % {}", before, first_, line, first_row_, plan_.width) : "");
   whole_strips_ = proves_multiple_of(plan_.line_stride, plan_.columns(), pool_.bounds());
   if (plan_.unaligned)  // what follows the strip's columns belongs to the next strip or line
     idle_ = fmt::format("{} < min({} + {}, ({}){})", phase_, first_row_, plan_.columns(), type, line);
@@ -105,7 +104,7 @@ void StridedReductionLoops::find_strip() {
     idle_ = fmt::format("{} < {}", phase_, line);
   if (plan_.parts < plan_.group_threads)
     idle_ = fmt::format("{}{} < {}", idle_.empty() ? "" : idle_ + " && ", thread_, plan_.parts);
-  writer_.line(fmt::format("const {} {} = {} + {};", type, start_, before, phase_));
+  writer_.line("const {} {} = {} + {};", type, start_, before, phase_);
 }
 
 // Threads, or lines, per iteration.
@@ -160,12 +159,11 @@ void StridedReductionLoops::bind_element(const std::vector<std::uint32_t>& axes,
   std::string k = at;
   const std::string row = writer_.unique("of");
   if (plan_.in_strips) {
-    writer_.line(fmt::format("const {} {} = {};", writer_.index_type(), row, row_at(column_at_lane(lane))));
+    writer_.line("const {} {} = {};", writer_.index_type(), row, row_at(column_at_lane(lane)));
   } else {
     k = writer_.unique("k");
-    writer_.line(fmt::format("const {} {} = ({} - {}) / {};", writer_.index_type(), k, at, start_, plan_.columns()));
-    writer_.line(
-        fmt::format("const int {} = {};", row, row_at(fmt::format("({} + {}) % {}", phase_, lane, plan_.columns()))));
+    writer_.line("const {} {} = ({} - {}) / {};", writer_.index_type(), k, at, start_, plan_.columns());
+    writer_.line("const int {} = {};", row, row_at(fmt::format("({} + {}) % {}", phase_, lane, plan_.columns())));
   }
   emitter_.bind(axes[0], k);
   if (axes.size() > 1) {
@@ -216,13 +214,12 @@ void StridedReductionLoops::compute_values_of_reductions(const std::vector<std::
   if (kernel_.register_vectors == 0) return;
   for (const ExprId id : values_of_reductions(axes, roots)) {
     const std::string name = writer_.unique("of_place");
-    writer_.line(fmt::format("{} {}[{}];", c_type(pool_[id].type), name, plan_.width));
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", plan_.width));
+    writer_.line("{} {}[{}];", c_type(pool_[id].type), name, plan_.width);
+    writer_.open_unrolled("e", plan_.width);
     const ExprEmitter::Mark outside = emitter_.mark();
     emitter_.bind(plan_.inner, row_at_lane("e"));
     define_results("e");
-    writer_.line(fmt::format("{}[e] = {};", name, emitter_.emit(id)));
+    writer_.line("{}[e] = {};", name, emitter_.emit(id));
     emitter_.rewind(outside);
     writer_.close();
     derived_arrays_[id] = name;
@@ -250,7 +247,7 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
   const std::string first = plan_.in_strips ? first_ : fmt::format("{} + {}", first_, thread_);
   std::string iteration;
   if (plan_.unaligned) broadcast_words_.merge(words_of_broadcasts(roots));
-  if (!idle().empty()) writer_.open(fmt::format("if ({})", idle()));
+  if (!idle().empty()) writer_.open("if ({})", idle());
   if (!plan_.unaligned) broadcast_words_ = words_of_broadcasts(roots);
   // If all iterations exist for all threads, ptxas computes per-lane values once, if registers are left.
   constexpr int kMaxRegisterElements = 32768;  // words per block
@@ -259,26 +256,25 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
                               plan_.lines().is(std::int64_t{kernel_.register_vectors} * at_once() * plan_.chunks);
   if (kernel_.register_vectors > 0) {
     iteration = writer_.unique("turn");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", iteration, kernel_.register_vectors));
+    writer_.open_unrolled(iteration, kernel_.register_vectors);
     if (!kernel_.registers.slots.empty()) values_.enter(iteration);
     const std::string number =
         kernel_.chunked() ? fmt::format("({} * {} + {})", iteration, chunks_, chunk_) : iteration;
-    writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, first, number, at_once()));
-    if (!all_iterations) writer_.open(fmt::format("if ({}{} < {})", within_all_iterations(iteration), v, last_));
+    writer_.line("const {} {} = {} + {} * {};", type, v, first, number, at_once());
+    if (!all_iterations) writer_.open("if ({}{} < {})", within_all_iterations(iteration), v, last_);
   } else {
     const std::string begin = kernel_.chunked() ? fmt::format("{} + {} * {}", first, chunk_, at_once()) : first;
     const int step = at_once() * (kernel_.chunked() ? plan_.chunks : 1);
-    writer_.line(fmt::format("#pragma unroll {}", unroll_factor(code_of_element(form_, roots) * plan_.width)));
+    writer_.line("#pragma unroll {}", unroll_factor(code_of_element(form_, roots) * plan_.width));
     if (const auto lines = plan_.lines().as_constant(); plan_.in_strips && lines && *lines % step == 0) {
       iteration = writer_.unique("turn");  // a constant trip count
-      writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", iteration, *lines / step));
-      writer_.line(fmt::format("const {} {} = {} + {} * {};", type, v, begin, iteration, step));
+      writer_.open("for (int {0} = 0; {0} < {1}; ++{0})", iteration, *lines / step);
+      writer_.line("const {} {} = {} + {} * {};", type, v, begin, iteration, step);
     } else {
-      writer_.open(fmt::format("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, v, begin, last_,
-                               kernel_.chunked() && kernel_.chunks().as_constant() == std::nullopt
-                                   ? fmt::format("{} * {}", at_once(), chunks_)
-                                   : std::to_string(step)));
+      writer_.open("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", type, v, begin, last_,
+                   kernel_.chunked() && kernel_.chunks().as_constant() == std::nullopt
+                       ? fmt::format("{} * {}", at_once(), chunks_)
+                       : std::to_string(step));
     }
   }
   const std::string place = plan_.in_strips
@@ -291,18 +287,17 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
     writer_.use("words");
     const std::string text = words_at(load, place);
     words[n.source] = values_.words_of(load, [&](const std::string& to) {
-      writer_.line(fmt::format("{} = {};", to, text));
+      writer_.line("{} = {};", to, text);
       if (!kernel_.recomputes()) return;
       writer_.use("forget_words");
-      writer_.line(fmt::format("forget_words({});", to));  // otherwise the load would be repeated
+      writer_.line("forget_words({});", to);  // otherwise the load would be repeated
     });
     if (!words[n.source].empty()) continue;
     words[n.source] = writer_.unique(writer_.preferred_name(n.source) + "_w");
-    writer_.line(fmt::format("const Words<{}> {} = {};", kernel_.words_of(load), words[n.source], text));
+    writer_.line("const Words<{}> {} = {};", kernel_.words_of(load), words[n.source], text);
   }
   visit.before(place);
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, plan_.width));
+  writer_.open_unrolled(e, plan_.width);
   const ExprEmitter::Mark lanes = emitter_.mark();
   bind_element(axes, plan_.in_strips ? v : fmt::format("({} + {})", place, e), e);
   emitter_.load_text = [&](ExprId load) {
@@ -350,7 +345,7 @@ std::map<ExprId, std::string> StridedReductionLoops::words_of_broadcasts(const s
     const std::string loaded = words_at_lanes(id);
     if (loaded.empty()) continue;
     words[id] = writer_.unique(writer_.preferred_name(pool_[id].source) + "_w");
-    writer_.line(fmt::format("const auto {} = {};", words[id], loaded));
+    writer_.line("const auto {} = {};", words[id], loaded);
   }
   return words;
 }
@@ -415,27 +410,26 @@ void StridedReductionLoops::edges(const std::vector<std::uint32_t>& axes, const 
   if (!aligned_) {
     side = writer_.unique("side");
     writer_.line("#pragma unroll 1");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < 2; ++{0})", side));
-    writer_.line(fmt::format("const {} {} = {} == 0 ? {} - 1 : {};", type, v, side, first_, last_));
+    writer_.open("for (int {0} = 0; {0} < 2; ++{0})", side);
+    writer_.line("const {} {} = {} == 0 ? {} - 1 : {};", type, v, side, first_, last_);
     mine = fmt::format("{} == 0 ? {}{} == {} : {}", side, here, thread_, plan_.parts - 1, mine);
   } else {
-    writer_.line(fmt::format("const {} {} = {};", type, v, last_));
+    writer_.line("const {} {} = {};", type, v, last_);
   }
-  writer_.open(fmt::format("if ({})", mine));
+  writer_.open("if ({})", mine);
   std::map<ValueId, std::string> words;
   for (const ExprId load : loads) {
     const ValueId source = pool_[load].source;
     if (words.contains(source)) continue;
     writer_.use("edge_words");
     words[source] = writer_.unique(writer_.preferred_name(source) + "_w");
-    writer_.line(fmt::format("const Words<{0}> {1} = edge_words<{0}, {2}>({3}, {4} * {2}, {5});",
-                             kernel_.words_of(load), words[source], plan_.width, writer_.input(source), v, all_));
+    writer_.line("const Words<{0}> {1} = edge_words<{0}, {2}>({3}, {4} * {2}, {5});", kernel_.words_of(load),
+                 words[source], plan_.width, writer_.input(source), v, all_);
   }
   const std::string e = writer_.unique("e");
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, plan_.width));
-  writer_.line(fmt::format("const {} {} = {} * {} + {};", type, at, v, plan_.width, e));
-  writer_.open(fmt::format("if ({0} >= {1} && {0} < {2})", at, start_, stop_));
+  writer_.open_unrolled(e, plan_.width);
+  writer_.line("const {} {} = {} * {} + {};", type, at, v, plan_.width, e);
+  writer_.open("if ({0} >= {1} && {0} < {2})", at, start_, stop_);
   const ExprEmitter::Mark lanes = emitter_.mark();
   bind_element(axes, at, e);
   emitter_.load_text = [&](ExprId load) {

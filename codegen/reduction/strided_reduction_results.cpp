@@ -14,22 +14,21 @@ void StridedReductionResults::join(const ExprEmitter::Accumulator& a, const std:
   std::string places = mine;
   if (all && width != plan_.width) {
     places = writer_.unique(a.name + "_all");
-    writer_.line(fmt::format("{} {}[{}];", a.type, places, plan_.width));
+    writer_.line("{} {}[{}];", a.type, places, plan_.width);
   }
   writer_.use("combine");
   if (a.extreme) {
     writer_.use("spread_extremes");
     writer_.use("extreme_lanes");
   }
-  writer_.line(
-      fmt::format("const {} {} = {};", a.type, a.name,
-                  width == plan_.width && (plan_.unaligned || plan_.elements_per_line > 1 || are_lines_of_warps())
-                      ? reduced_strip(a, mine, places, all ? width : 0)
-                      : reduced_sequentially(a, mine, places, parts, width, all && plan_.elements_per_line == 1)));
+  writer_.line("const {} {} = {};", a.type, a.name,
+               width == plan_.width && (plan_.unaligned || plan_.elements_per_line > 1 || are_lines_of_warps())
+                   ? reduced_strip(a, mine, places, all ? width : 0)
+                   : reduced_sequentially(a, mine, places, parts, width, all && plan_.elements_per_line == 1));
   if (all && width != plan_.width && plan_.elements_per_line > 1) {
     writer_.use("places_of_pieces");
-    writer_.line(fmt::format("places_of_pieces<{}, {}>({}, {}, (int)({} - {}));", plan_.elements_per_line, plan_.rows,
-                             a.name, places, elements_.phase(), elements_.first_row()));
+    writer_.line("places_of_pieces<{}, {}>({}, {}, (int)({} - {}));", plan_.elements_per_line, plan_.rows, a.name,
+                 places, elements_.phase(), elements_.first_row());
   }
   elements_.done()[a.reduction] = {.own = a, .slots = all ? places : ""};
 }
@@ -41,7 +40,7 @@ void StridedReductionResults::join_lines(const ExprEmitter::Accumulator& a, cons
   writer_.use("combine");
   writer_.use("join_lines");
   if (a.extreme) writer_.use("extreme_lanes");
-  writer_.line(fmt::format("join_lines<{}>({}, {});", plan_.lanes(), mine, a.combine));
+  writer_.line("join_lines<{}>({}, {});", plan_.lanes(), mine, a.combine);
 }
 
 void StridedReductionResults::join_pass(const PassResults& lane, int parts, int width) {
@@ -49,15 +48,14 @@ void StridedReductionResults::join_pass(const PassResults& lane, int parts, int 
   const ExprEmitter::Accumulator second = emitter_.accumulator(plan_.one_pass->second);
   const bool own = width == plan_.width;
   const std::string first_at = writer_.unique(first.name + "_at"), second_at = writer_.unique(second.name + "_at");
-  writer_.line(fmt::format("{} {}[{}], {}[{}];", first.type, first_at, width, second_at, width));
+  writer_.line("{} {}[{}], {}[{}];", first.type, first_at, width, second_at, width);
   writer_.line("#pragma unroll");
-  writer_.line(fmt::format("for (int e = 0; e < {}; ++e) {}[e] = {};", width, first_at, lane.first));
+  writer_.line("for (int e = 0; e < {}; ++e) {}[e] = {};", width, first_at, lane.first);
   join(first, first_at, parts, width, kernel_.is_read_per_element(first.reduction));
   ExprEmitter::Accumulator all = first;
   if (own || parts > plan_.rows)
     all.name = (own ? elements_.done().at(first.reduction).slots : results_of_rows(first)) + "[e]";
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int e = 0; e < {}; ++e)", width));
+  writer_.open_unrolled("e", width);
   const ExprEmitter::Mark outside = emitter_.mark();
   for (const std::uint32_t a : pool_[second.reduction].axes) emitter_.bind(a, "0");
   emitter_.bind(plan_.inner, elements_.row_at_lane(own ? "e" : ""));
@@ -72,7 +70,7 @@ void StridedReductionResults::join_pass(const PassResults& lane, int parts, int 
                                 scaled_count(elements_.elements_of_chunk(elements_.chunk(), own ? "e" : ""))));
   emitter_.define(plan_.one_pass->element, lane.element);
   const std::string of_all = emitter_.emit(pool_[second.reduction].args[0]);
-  writer_.line(fmt::format("{}[e] = {};", second_at, fmt::format(fmt::runtime(lane.second), of_all)));
+  writer_.line("{}[e] = {};", second_at, fmt::format(fmt::runtime(lane.second), of_all));
   emitter_.rewind(outside);
   writer_.close();
   join(second, second_at, parts, width, kernel_.is_read_per_element(second.reduction));
@@ -90,8 +88,8 @@ std::string StridedReductionResults::scaled_count(const std::string& count) cons
 std::string StridedReductionResults::results_of_rows(const ExprEmitter::Accumulator& a) {
   const std::string mine = writer_.unique("mine");
   writer_.use("result_in_turn");
-  writer_.line(fmt::format("const {} {}[1] = {{result_in_turn<{}>({}, {})}};", a.type, mine, plan_.rows, a.name,
-                           elements_.thread()));
+  writer_.line("const {} {}[1] = {{result_in_turn<{}>({}, {})}};", a.type, mine, plan_.rows, a.name,
+               elements_.thread());
   return mine;
 }
 
@@ -139,11 +137,11 @@ std::string StridedReductionResults::partials(const ExprEmitter::Accumulator& a)
 }
 
 void StridedReductionResults::store_partials(const std::vector<ExprId>& reductions) {
-  writer_.open(fmt::format("if ({} < {})", elements_.thread(), plan_.rows));
+  writer_.open("if ({} < {})", elements_.thread(), plan_.rows);
   for (const ExprId r : reductions)
-    writer_.line(fmt::format("{}[({} * {} + {}) * {} + {}] = {};", partials(elements_.done().at(r).own),
-                             elements_.group(), elements_.chunks(), elements_.chunk(), plan_.rows, elements_.thread(),
-                             elements_.done().at(r).own.name));
+    writer_.line("{}[({} * {} + {}) * {} + {}] = {};", partials(elements_.done().at(r).own), elements_.group(),
+                 elements_.chunks(), elements_.chunk(), plan_.rows, elements_.thread(),
+                 elements_.done().at(r).own.name);
   writer_.close();
 }
 
@@ -170,9 +168,9 @@ std::string StridedReductionResults::partials_of_rows() const {
 void StridedReductionResults::over_partials(const std::function<void(const std::string&, const std::string&)>& take) {
   const std::string i = writer_.unique("i"), at = writer_.unique("at");
   const std::string count = partials_of_rows();
-  writer_.line(fmt::format("if ({} < {})", elements_.thread(), combining()));
-  writer_.open(fmt::format("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, combining()));
-  writer_.line(fmt::format("const {} {} = {} * {} + {};", writer_.index_type(), at, elements_.group(), count, i));
+  writer_.line("if ({} < {})", elements_.thread(), combining());
+  writer_.open("  for (int {0} = {1}; {0} < {2}; {0} += {3})", i, elements_.thread(), count, combining());
+  writer_.line("const {} {} = {} * {} + {};", writer_.index_type(), at, elements_.group(), count, i);
   take(at, fmt::format("{} / {}", i, plan_.rows));
   writer_.close();
 }
@@ -180,10 +178,10 @@ void StridedReductionResults::over_partials(const std::function<void(const std::
 void StridedReductionResults::combine_partials(ExprId reduction) {
   const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
   const std::string mine = writer_.unique(a.name + "_at"), pointer = partials(a);
-  writer_.line(fmt::format("{} {}[1] = {{{}{}}};", a.type, mine, a.extreme ? a.type : "", a.identity));
+  writer_.line("{} {}[1] = {{{}{}}};", a.type, mine, a.extreme ? a.type : "", a.identity);
   writer_.use("combine");
   over_partials([&](const std::string& at, const std::string&) {
-    writer_.line(fmt::format("{0}[0] = {1}({0}[0], {2}[{3}]);", mine, a.combine, pointer, at));
+    writer_.line("{0}[0] = {1}({0}[0], {2}[{3}]);", mine, a.combine, pointer, at);
   });
   join(a, mine, combining(), 1, kernel_.is_read_per_element(reduction));
 }
@@ -193,28 +191,26 @@ void StridedReductionResults::combine_pass() {
   const std::string second = partials(emitter_.accumulator(plan_.one_pass->second));
   if (plan_.one_pass->kind == RowOnePass::Kind::kExponentials) {
     const std::string running = writer_.unique("running");
-    writer_.line(fmt::format("RunningExponentials {};", running));
+    writer_.line("RunningExponentials {};", running);
     over_partials([&](const std::string& at, const std::string&) {
-      writer_.line(fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running, first, second, at));
+      writer_.line("{0}.take_part({1}[{3}], {2}[{3}]);", running, first, second, at);
     });
     return join_pass(results_of_exponentials(running), combining(), 1);
   }
   const std::string moments = writer_.unique("moments"), about = writer_.unique("about");
   writer_.use("running_moments");
-  writer_.line(fmt::format("{} {}[1];", running_moments(type_of_pass(), plan_.one_pass->scale), moments));
-  writer_.line(fmt::format("const {} {} = {}[{} * {} + {} % {}] / {};", type_of_pass(), about, first, elements_.group(),
-                           partials_of_rows(), elements_.thread(), plan_.rows,
-                           scaled_count(elements_.elements_of_chunk("0", ""))));
+  writer_.line("{} {}[1];", running_moments(type_of_pass(), plan_.one_pass->scale), moments);
+  writer_.line("const {} {} = {}[{} * {} + {} % {}] / {};", type_of_pass(), about, first, elements_.group(),
+               partials_of_rows(), elements_.thread(), plan_.rows, scaled_count(elements_.elements_of_chunk("0", "")));
   over_partials([&](const std::string& at, const std::string& chunk) {
-    writer_.line(fmt::format("{0}[0].take_part({1}[{3}], {2}[{3}], {4}, {5});", moments, first, second, at,
-                             elements_.elements_of_chunk(chunk, ""), about));
+    writer_.line("{0}[0].take_part({1}[{3}], {2}[{3}], {4}, {5});", moments, first, second, at,
+                 elements_.elements_of_chunk(chunk, ""), about);
   });
   join_pass(results_of_moments(moments + "[e]", about), combining(), 1);
 }
 
 void StridedReductionResults::wait_for_blocks() {
-  writer_.line(
-      fmt::format("cohort_meet({} + 1 + {}, {});", elements_.arrived(), elements_.group(), plan_.chunks * ++barriers_));
+  writer_.line("cohort_meet({} + 1 + {}, {});", elements_.arrived(), elements_.group(), plan_.chunks * ++barriers_);
 }
 
 }  // namespace fusec

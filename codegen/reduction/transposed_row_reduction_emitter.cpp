@@ -73,21 +73,21 @@ class TransposedRowReductionEmitter {
     std::string strip = block, outer = "0";
     if (!plan_.outer.empty()) {
       outer = writer_.unique("outer");
-      writer_.line(fmt::format("const {} {} = {} / {};", type, outer, block, strips));
+      writer_.line("const {} {} = {} / {};", type, outer, block, strips);
       strip = fmt::format("({} - {} * {})", block, outer, strips);
     }
     bind_flat(emitter_, plan_.outer, outer);
-    writer_.line(fmt::format("const {} {} = {} * {}{};  // of the block's rows", type, first_, strip, plan_.rows,
-                             plan_.leading_rows == 0 ? "" : fmt::format(" - {}", plan_.leading_rows)));
+    writer_.line("const {} {} = {} * {}{};  // of the block's rows", type, first_, strip, plan_.rows,
+                 plan_.leading_rows == 0 ? "" : fmt::format(" - {}", plan_.leading_rows));
     if (plan_.leading_rows > 0) {
       begin_ = writer_.unique("begin");
-      writer_.line(fmt::format("const int {} = (int)max(({})0, -{});", begin_, type, first_));
+      writer_.line("const int {} = (int)max(({})0, -{});", begin_, type, first_);
     }
     if (proves_multiple_of(plan_.extent() + plan_.leading_rows, plan_.rows, pool_.bounds())) {
       count_ = std::to_string(plan_.rows);
     } else {
       const std::string limit = emitter_.index_text().tight(plan_.extent());
-      writer_.line(fmt::format("const int {} = (int)min(({}){}, {} - {});", count_, type, plan_.rows, limit, first_));
+      writer_.line("const int {} = (int)min(({}){}, {} - {});", count_, type, plan_.rows, limit, first_);
     }
   }
 
@@ -113,7 +113,7 @@ class TransposedRowReductionEmitter {
   std::string declare_tile(const std::string& preferred_name, int place) {
     const std::string name = writer_.unique(preferred_name + "_tile");
     const std::string at = place == 0 ? "" : fmt::format(" + {}", place);
-    writer_.line(fmt::format("unsigned* const {} = (unsigned*)dynamic_shared{};", name, at));
+    writer_.line("unsigned* const {} = (unsigned*)dynamic_shared{};", name, at);
     return name;
   }
   // A pointer to the block's first row; the pitch is in the index type.
@@ -136,14 +136,14 @@ class TransposedRowReductionEmitter {
       const std::string from = start_of(tile, writer_.input(tile.value));
       if (tile.orientation != Orientation::kAcross) clear_ends(tile, tiles_.back());
       if (tile.orientation == Orientation::kAcross)
-        writer_.line(fmt::format("lines_to_rows<{}>({}, {}, {}, {});", lines_of_tile(tile), tiles_.back(), from,
-                                 pitch_of(tile), rows_of(tile)));
+        writer_.line("lines_to_rows<{}>({}, {}, {}, {});", lines_of_tile(tile), tiles_.back(), from, pitch_of(tile),
+                     rows_of(tile));
       else if (tile.orientation == Orientation::kAlong)
-        writer_.line(fmt::format("rows_to_rows<{}, {}, {}>({}, {}, {}, {});", plan_.threads, tile.vector, of_tile(tile),
-                                 tiles_.back(), from, pitch_of(tile), rows_of(tile)));
+        writer_.line("rows_to_rows<{}, {}, {}>({}, {}, {}, {});", plan_.threads, tile.vector, of_tile(tile),
+                     tiles_.back(), from, pitch_of(tile), rows_of(tile));
       else
-        writer_.line(fmt::format("rows_to_rows<{}, {}, 1, 1, {}, 0, 0>({}, {}, 0, 1);", plan_.threads, tile.vector,
-                                 plan_.length, tiles_.back(), from));
+        writer_.line("rows_to_rows<{}, {}, 1, 1, {}, 0, 0>({}, {}, 0, 1);", plan_.threads, tile.vector, plan_.length,
+                     tiles_.back(), from);
     }
     for (std::size_t i = 0; i < plan_.results.size(); ++i) {
       const auto& result = plan_.results[i];
@@ -162,8 +162,7 @@ class TransposedRowReductionEmitter {
   // Clears the unused elements of the last word of a row, if lines are stored from it.
   void clear_ends(const TransposedRowReduction::Tile& tile, const std::string& name) {
     if (tile.orientation == Orientation::kBroadcast || plan_.length * tile.bytes() % 4 == 0) return;
-    writer_.line(
-        fmt::format("clear_ends<{}, {}>(({}*){});", plan_.threads, of_tile(tile), storage_type(tile.dtype), name));
+    writer_.line("clear_ends<{}, {}>(({}*){});", plan_.threads, of_tile(tile), storage_type(tile.dtype), name);
   }
 
   // --- a row
@@ -171,12 +170,11 @@ class TransposedRowReductionEmitter {
     const int at_once = plan_.threads / plan_.lanes;
     const std::string place = writer_.unique("place"), row = writer_.unique("row");
     lane_ = writer_.unique("lane");
-    writer_.line(fmt::format("const int {} = threadIdx.x % {};", lane_, plan_.lanes));
+    writer_.line("const int {} = threadIdx.x % {};", lane_, plan_.lanes);
     writer_.line("#pragma unroll 1");
-    writer_.open(
-        fmt::format("for (int {0} = threadIdx.x / {1}; {0} < {2}; {0} += {3})", place, plan_.lanes, count_, at_once));
-    if (!begin_.empty()) writer_.line(fmt::format("if ({} < {}) continue;", place, begin_));
-    writer_.line(fmt::format("const {} {} = {} + {};", writer_.index_type(), row, first_, place));
+    writer_.open("for (int {0} = threadIdx.x / {1}; {0} < {2}; {0} += {3})", place, plan_.lanes, count_, at_once);
+    if (!begin_.empty()) writer_.line("if ({} < {}) continue;", place, begin_);
+    writer_.line("const {} {} = {} + {};", writer_.index_type(), row, first_, place);
     emitter_.bind(plan_.inner, row);
     for (std::size_t i = 0; i < tiles_.size(); ++i)
       rows_.push_back(plan_.tiles[i].orientation == Orientation::kBroadcast ? tiles_[i]
@@ -194,8 +192,8 @@ class TransposedRowReductionEmitter {
   std::string row_in(const TransposedRowReduction::Tile& tile, const std::string& name, const std::string& place) {
     const TransposedRowReduction::Grid& grid = plan_.grid(tile);
     const std::string row = writer_.unique(name.substr(0, name.size() - 5) + "_of_row");
-    writer_.line(fmt::format("unsigned* const {} = {} + word_of_row<{}, {}, {}>({});", row, name, grid.vector,
-                             grid.pitch, grid.skew, place));
+    writer_.line("unsigned* const {} = {} + word_of_row<{}, {}, {}>({});", row, name, grid.vector, grid.pitch,
+                 grid.skew, place);
     return row;
   }
 
@@ -216,8 +214,8 @@ class TransposedRowReductionEmitter {
     const bool keeps = shared_rows_.enter(loop, iteration);
     const int unrolled = unroll_factor(code_of_element(form_, loop.roots) * plan_.width);
     writer_.line(keeps ? "#pragma unroll" : fmt::format("#pragma unroll {}", std::min(unrolled, plan_.iterations())));
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", iteration, plan_.iterations()));
-    writer_.line(fmt::format("const int {} = {} + {} * {};", vector_, lane_, iteration, plan_.lanes));
+    writer_.open("for (int {0} = 0; {0} < {1}; ++{0})", iteration, plan_.iterations());
+    writer_.line("const int {} = {} + {} * {};", vector_, lane_, iteration, plan_.lanes);
     const int vectors = plan_.length / plan_.width, whole = vectors / plan_.lanes;
     const bool part = vectors % plan_.lanes != 0;
     if (part)
@@ -226,10 +224,9 @@ class TransposedRowReductionEmitter {
     const std::map<std::size_t, std::string> words = declare_words(loop.roots);
     visit.before();
     const std::string place = writer_.unique("k");
-    writer_.line("#pragma unroll");
-    writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", e, plan_.width));
+    writer_.open_unrolled(e, plan_.width);
     const ExprEmitter::Mark lanes = emitter_.mark();
-    writer_.line(fmt::format("const int {} = {} * {} + {};", place, vector_, plan_.width, e));
+    writer_.line("const int {} = {} * {} + {};", place, vector_, plan_.width, e);
     emitter_.bind(loop.axes[0], place);
     emitter_.load_text = [&](ExprId load) { return load_text(load, words, place, e); };
     if (keeps)
@@ -254,8 +251,8 @@ class TransposedRowReductionEmitter {
       const TransposedRowReduction::Tile& tile = plan_.tiles[it->second];
       if (!in_words(tile)) continue;
       words[it->second] = writer_.unique(writer_.preferred_name(tile.value) + "_w");
-      writer_.line(fmt::format("const Words<{0}> {1} = load_words<{0}>({2} + {3} * {0});", words_of(tile),
-                               words[it->second], rows_[it->second], vector_));
+      writer_.line("const Words<{0}> {1} = load_words<{0}>({2} + {3} * {0});", words_of(tile), words[it->second],
+                   rows_[it->second], vector_);
     }
     return words;
   }
@@ -290,8 +287,8 @@ class TransposedRowReductionEmitter {
         const DType dtype = outputs[i]->type.dtype;
         writer_.use(dtype);
         if (plan_.results[number_of(*outputs[i])])
-          writer_.line(fmt::format("(({}*){})[{}] = {};", storage_type(dtype), result_rows_[number_of(*outputs[i])],
-                                   emitter_.index(IndexExpr::axis(form_.columns[0])), narrow(dtype, values[i])));
+          writer_.line("(({}*){})[{}] = {};", storage_type(dtype), result_rows_[number_of(*outputs[i])],
+                       emitter_.index(IndexExpr::axis(form_.columns[0])), narrow(dtype, values[i]));
         else
           store_scalars(emitter_, {outputs[i]}, {values[i]});
       }
@@ -330,12 +327,11 @@ class TransposedRowReductionEmitter {
       const TransposedRowReduction::Tile& tile = *plan_.results[i];
       const std::string to = start_of(tile, writer_.output(form_.kernel.outputs[i].value));
       if (tile.orientation == Orientation::kAlong) {
-        writer_.line(
-            fmt::format("rows_to_words<{}, {}>({}, {}, {});", plan_.threads, of_tile(tile), to, results_[i], count_));
+        writer_.line("rows_to_words<{}, {}>({}, {}, {});", plan_.threads, of_tile(tile), to, results_[i], count_);
         continue;
       }
-      writer_.line(fmt::format("rows_to_lines<{}>({}, {}, {}, {});", lines_of_tile(tile), to, results_[i],
-                               pitch_of(tile), rows_of(tile)));
+      writer_.line("rows_to_lines<{}>({}, {}, {}, {});", lines_of_tile(tile), to, results_[i], pitch_of(tile),
+                   rows_of(tile));
     }
   }
 
