@@ -89,12 +89,24 @@ RowRegisters all_values(const RowForm& form, const Graph& graph, const std::vect
 
 class LoadPlanner {
  public:
-  // `sequential`: row-invariant loads are kept even if only one loop reads them.
-  LoadPlanner(const RowForm& form, const Graph& graph, bool sequential = false)
-      : form_(form), graph_(graph), pool_(form.kernel.pool), values_(form, graph), sequential_(sequential) {}
+  // `sequential`: row-invariant loads are kept even if only one loop reads them. `loads`: which may be kept; null:
+  // contiguous ones.
+  LoadPlanner(const RowForm& form, const Graph& graph, bool sequential = false,
+              const std::vector<ExprId>* loads = nullptr)
+      : form_(form),
+        graph_(graph),
+        pool_(form.kernel.pool),
+        values_(form, graph),
+        sequential_(sequential),
+        loads_(loads) {}
 
   RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words, int most_elements) {
-    see(loops, [&](const RowLoop& loop) { return iterations_of(pool_, loop, parts, most_elements); });
+    return run(loops, most_words,
+               [&](const RowLoop& loop) { return iterations_of(pool_, loop, parts, most_elements); });
+  }
+  RowRegisters run(const std::vector<RowLoop>& loops, int most_words,
+                   const std::function<int(const RowLoop&)>& iterations_of_loop) {
+    see(loops, iterations_of_loop);
     RowRegisters plan;
     for (const Place& place : places_) {
       if (place.loops < 2 && !(sequential_ && !values_.runs_along(*place.loads.begin(), form_.rows))) continue;
@@ -189,6 +201,7 @@ class LoadPlanner {
   }
 
   bool may_be_kept(ExprId id, const RowLoop& loop) const {
+    if (loads_) return contains(*loads_, id);
     const ExprNode& n = pool_[id];
     if (is_joined(id, loop)) return true;
     if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || bits(n.dtype) == 4) return false;
@@ -211,6 +224,7 @@ class LoadPlanner {
   const ExprPool& pool_;
   RowValues values_;
   bool sequential_;
+  const std::vector<ExprId>* loads_;
   std::vector<Place> places_;
   std::map<std::uint32_t, std::size_t> place_of_number_;  // by value number of the position
 };
@@ -245,11 +259,15 @@ RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const
   return LoadPlanner(form, graph, true).run(loops, parts, kMostSequential, kMostElements);
 }
 
-std::optional<RowRegisters> plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
-                                            int parts, int threads) {
+RowRegisters plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
+                             int threads) {
   RowRegisters values = all_values(form, graph, loops, parts, kMostElements);
-  if (values.words > std::min(kMostRowWords, kRegistersOfBlock / threads)) return std::nullopt;
-  return values;
+  return values.words <= std::min(kMostRowWords, kRegistersOfBlock / threads) ? values : RowRegisters{};
+}
+
+RowRegisters plan_row_loads(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
+                            const std::vector<ExprId>& loads, int iterations, int most_words) {
+  return LoadPlanner(form, graph, false, &loads).run(loops, most_words, [&](const RowLoop&) { return iterations; });
 }
 
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,

@@ -60,9 +60,13 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
 RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
                                   int parts);
 
-// Keeps computed values only, if registers have room for all that loops reuse.
-std::optional<RowRegisters> plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
-                                            int parts, int threads);
+// Keeps computed values only, if registers have room for all that loops reuse, else nothing.
+RowRegisters plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
+                             int threads);
+
+// Keeps those of these loads that several loops need, in `iterations` vectors each and at most `most_words` words.
+RowRegisters plan_row_loads(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
+                            const std::vector<ExprId>& loads, int iterations, int most_words);
 
 // Keeps values in at most `bytes` of a block's shared memory; for longer rows, the first iterations. Nothing if none
 // fit. `as_loaded`: loads only, in their storage type.

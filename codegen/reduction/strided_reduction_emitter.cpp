@@ -37,10 +37,10 @@ class StridedReductionEmitter {
     elements_.open(groups);
     if (!plan_.one_pass)
       reduce_all();
-    else if (plan_.one_pass->kind == RowOnePass::Kind::kExponentials)
-      reduce_exponentials();
+    else if (kernel_.outputs && plan_.chunks > 1)
+      results_.combine_pass();
     else
-      kernel_.outputs&& plan_.chunks > 1 ? results_.combine_pass() : reduce_moments();
+      plan_.one_pass->kind == RowOnePass::Kind::kExponentials ? reduce_exponentials() : reduce_moments();
     if (!kernel_.outputs) results_.store_partials();
     if (kernel_.outputs && !kernel_.outputs_of(true).empty()) store_rows();
     if (kernel_.outputs && !kernel_.outputs_of(false).empty()) store_elements();
@@ -107,28 +107,6 @@ class StridedReductionEmitter {
                     places && kernel_.is_read_per_element(a.reduction));
   }
 
-  // Online softmax: maxima and sums of exponentials. The sums are relative to the block's own maximum if others share
-  // its rows.
-  void reduce_exponentials() {
-    writer_.use("running_exponentials");
-    if (kernel_.outputs && plan_.chunks > 1 && !plan_.resident_blocks) return results_.combine_pass();
-    if (kernel_.register_vectors > 0)
-      exponentials_of_kept();
-    else
-      running_exponentials();
-    if (!plan_.resident_blocks) return;
-    results_.store_partials({plan_.one_pass->first, plan_.one_pass->second});
-    results_.wait_for_blocks();
-    results_.combine_pass();
-  }
-
-  // The block's maximum may be infinite though the row's is not; shift_of then replaces it, since inf - inf is NaN.
-  void exponentials_of_kept() {
-    reduce(kernel_.loops[0]);
-    elements_.done().at(plan_.one_pass->first).function = "RunningExponentials::shift_of";
-    reduce(kernel_.loops[1], false);
-  }
-
   // Passes a vector's elements to `running` together, and edge elements as `alone` prints them.
   void over_vectors(const std::string& running,
                     const std::function<std::string(const std::string& lane, const std::string& element)>& alone,
@@ -151,7 +129,9 @@ class StridedReductionEmitter {
                             with_stores(visit, kernel_.own_extra_outputs(), roots));
   }
 
-  void running_exponentials() {
+  // Online softmax: maxima and sums of exponentials. The sums are relative to the block's own maximum if others share
+  // its rows.
+  void reduce_exponentials() {
     const std::string running = writer_.unique("running");
     writer_.use("exponentials_of_places");
     writer_.line("ExponentialsOfPlaces<{}> {};", plan_.width, running);

@@ -2,8 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
-#include <optional>
+#include <set>
 
 #include "codegen/reduction/row_partials.h"
 #include "ir/type.h"
@@ -25,58 +24,21 @@ int blocks_of_registers(int threads, int registers) {
   return std::max(1, warps / ((threads + kWarpLanes - 1) / kWarpLanes));
 }
 
-void plan_loads(StridedReductionKernel& part) {
+// What is kept between loops with known trip counts: computed values if registers suffice, else loads.
+RowRegisters plan_registers(const StridedReductionKernel& part, const Graph& graph) {
   const StridedReduction& plan = part.plan;
-  const ExprPool& pool = plan.form.kernel.pool;
-  if (plan.register_vectors == 0) return;
-  std::map<int, std::vector<ExprId>> bodies;
-  for (const ReductionLoop& loop : part.loops)
-    std::ranges::copy(part.roots_of_loop(loop), std::back_inserter(bodies[loop.stage]));
-  bodies[part.loops.back().stage + 1] = roots_of(part.outputs_of(false));
-  std::map<ValueId, int> uses;
-  for (const auto& [stage, roots] : bodies) {
-    std::set<ValueId> here;
-    for (const ExprId load : part.loads_of(roots)) here.insert(pool[load].source);
-    for (const ValueId value : here) ++uses[value];
-  }
-  if (plan.width == 1) return;
-  std::map<ValueId, std::size_t> slots;
-  for (const ExprId load : plan.loads) {
-    const ValueId value = pool[load].source;
-    const int more = plan.register_vectors * part.words_of(load);
-    if (!slots.contains(value)) {
-      if (uses[value] < 2 || part.registers.words + more > kMaxRegisterWords) continue;
-      slots[value] = part.registers.slots.size();
-      part.registers.words += more;
-      part.registers.slots.push_back({.expr = load,
-                                      .width = plan.width,
-                                      .iterations = plan.register_vectors,
-                                      .words = true,
-                                      .words_of_element = part.words_of(load)});
-    }
-    part.registers.slot_of[load] = slots[value];
-  }
-  if (slots.empty()) return;
-  part.register_vectors = plan.register_vectors;
-  for (const RowLoop& loop : loops_over_row(plan.form)) part.registers.iterations_of[loop.axes] = plan.register_vectors;
-}
-
-// False if the values need too many registers.
-bool plan_values(StridedReductionKernel& part, const Graph& graph) {
-  const StridedReduction& plan = part.plan;
-  if (plan.register_vectors == 0 || !plan.in_strips || plan.elements_per_line > 1 ||
-      (plan.unaligned && plan.form.columns.empty()) || plan.chunks > 1)
-    return false;
+  if (plan.register_vectors == 0) return {};
   std::vector<RowLoop> loops;
   for (const ReductionLoop& loop : part.loops) loops.push_back(part.loop_over(loop.axes, part.roots_of_loop(loop)));
   if (const std::vector<ExprId> roots = roots_of(part.outputs_of(false)); !roots.empty())
     loops.push_back(part.loop_over(plan.form.columns, roots));
-  std::optional<RowRegisters> register_plan =
-      plan_row_values(plan.form, graph, loops, plan.parts / plan.lanes(), plan.threads());
-  if (!register_plan || register_plan->slots.empty()) return false;
-  part.registers = *std::move(register_plan);
-  part.register_vectors = plan.register_vectors;
-  return true;
+  if (plan.in_strips && plan.elements_per_line == 1 && !(plan.unaligned && plan.form.columns.empty()) &&
+      plan.chunks == 1)
+    if (RowRegisters values = plan_row_values(plan.form, graph, loops, plan.parts / plan.lanes(), plan.threads());
+        !values.slots.empty())
+      return values;
+  if (plan.width == 1) return {};
+  return plan_row_loads(plan.form, graph, loops, plan.loads, plan.register_vectors, kMaxRegisterWords);
 }
 
 // Words per lane of a reduction's accumulator.
@@ -117,7 +79,8 @@ StridedReductionKernel strided_reduction_kernel(const Graph& graph, const Stride
   StridedReductionKernel part{
       .plan = plan, .loops = reduction_loops(plan.form), .stage = stage, .outputs = plan.in_one_kernel()};
   part.outputs = part.outputs || stage + 1 == launches_of(plan);
-  if (!plan_values(part, graph)) plan_loads(part);
+  part.registers = plan_registers(part, graph);
+  if (!part.registers.slots.empty()) part.register_vectors = plan.register_vectors;
   return part;
 }
 
@@ -141,7 +104,7 @@ std::vector<ExprId> StridedReductionKernel::roots_of_loop(const ReductionLoop& l
 }
 
 bool StridedReductionKernel::reads_once() const {
-  return plan.form.columns.empty() && (loops.size() == 1 || (plan.one_pass && register_vectors == 0));
+  return plan.form.columns.empty() && (loops.size() == 1 || plan.one_pass);
 }
 
 IndexExpr StridedReductionKernel::chunks() const {
@@ -163,21 +126,8 @@ bool StridedReductionKernel::is_read_per_element(ExprId reduction) const {
   return contains(outside_reductions(plan.form, roots), reduction);
 }
 
-std::vector<ExprId> StridedReductionKernel::loads_of(const std::vector<ExprId>& roots) const {
-  std::vector<ExprId> loads;
-  for (const ExprId id : outside_reductions(plan.form, roots))
-    if (contains(plan.loads, id)) loads.push_back(id);
-  std::ranges::sort(loads);
-  return loads;
-}
-
 int StridedReductionKernel::words_of(ExprId load) const {
   return plan.width * bits(plan.form.kernel.pool[load].dtype) / 32;
-}
-
-bool StridedReductionKernel::recomputes() const {
-  const int elements = register_vectors * plan.width * static_cast<int>(registers.slots.size());
-  return registers.words + elements + kComputingInPart > kMultiprocessorRegisters / plan.threads();
 }
 
 int StridedReductionKernel::blocks_at_once() const {

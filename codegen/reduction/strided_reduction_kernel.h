@@ -38,12 +38,8 @@ struct StridedReductionKernel {
   bool is_read_per_element(ExprId reduction) const;
   // True if only the first loop reads the operands.
   bool reads_once() const;
-  // The contiguous loads below the roots, one per tensor.
-  std::vector<ExprId> loads_of(const std::vector<ExprId>& roots) const;
   int words_of(ExprId load) const;  // 32-bit words per vector
 
-  // True if kept loads leave too few registers to also keep the values computed from them.
-  bool recomputes() const;
   // Minimum of resident blocks per multiprocessor for __launch_bounds__; 0: none. It is one if two blocks would have
   // too few registers, and a few if nothing is kept; otherwise ptxas would spill to fit more blocks.
   int blocks_at_once() const;

@@ -180,8 +180,7 @@ void StridedReductionLoops::define_results(const std::string& lane) {
     if (done.slots.empty()) continue;
     ExprEmitter::Accumulator at_lane = done.own;
     at_lane.name = fmt::format("{}[{}]", done.slots, lane);
-    const std::string result = emitter_.result(at_lane);
-    emitter_.define(reduction, done.function.empty() ? result : fmt::format("{}({})", done.function, result));
+    emitter_.define(reduction, emitter_.result(at_lane));
   }
   for (const auto& [id, name] : derived_arrays_) emitter_.define(id, fmt::format("{}[{}]", name, lane));
 }
@@ -286,12 +285,7 @@ void StridedReductionLoops::vector_loop(const std::vector<std::uint32_t>& axes, 
     if (words.contains(n.source)) continue;
     writer_.use("words");
     const std::string text = words_at(load, place);
-    words[n.source] = values_.words_of(load, [&](const std::string& to) {
-      writer_.line("{} = {};", to, text);
-      if (!kernel_.recomputes()) return;
-      writer_.use("forget_words");
-      writer_.line("forget_words({});", to);  // otherwise the load would be repeated
-    });
+    words[n.source] = values_.words_of(load, [&](const std::string& to) { writer_.line("{} = {};", to, text); });
     if (!words[n.source].empty()) continue;
     words[n.source] = writer_.unique(writer_.preferred_name(n.source) + "_w");
     writer_.line("const Words<{}> {} = {};", kernel_.words_of(load), words[n.source], text);

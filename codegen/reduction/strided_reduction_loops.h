@@ -44,7 +44,6 @@ class StridedReductionLoops {
   struct Done {
     ExprEmitter::Accumulator own;  // the result of the row that this thread stores
     std::string slots = "";        // array of the results of the thread's lanes, if loops read them
-    std::string function = "";     // a function of the results that replaces them
   };
   std::map<ExprId, Done>& done() { return done_; }
   void define_results(const std::string& lane);  // defines the results of one lane

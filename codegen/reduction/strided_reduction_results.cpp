@@ -191,6 +191,7 @@ void StridedReductionResults::combine_pass() {
   const std::string second = partials(emitter_.accumulator(plan_.one_pass->second));
   if (plan_.one_pass->kind == RowOnePass::Kind::kExponentials) {
     const std::string running = writer_.unique("running");
+    writer_.use("running_exponentials");
     writer_.line("RunningExponentials {};", running);
     over_partials([&](const std::string& at, const std::string&) {
       writer_.line("{0}.take_part({1}[{3}], {2}[{3}]);", running, first, second, at);

@@ -428,8 +428,6 @@ bool shape_resident_blocks(StridedReduction& plan, int group_threads, StridedRed
   const std::int64_t at_once = std::int64_t{plan.parts} * plan.chunks;
   plan.register_vectors = static_cast<int>((most + at_once - 1) / at_once);
   plan.resident_blocks = true;
-  if (const auto pass = row_one_pass(plan.form); pass && pass->kind == RowOnePass::Kind::kExponentials)
-    plan.one_pass = pass;
   return true;
 }
 

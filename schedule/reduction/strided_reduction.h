@@ -57,8 +57,7 @@ struct StridedReduction {
   int register_vectors = 0;      // vectors kept by a thread; 0: unknown or too many
   std::vector<ExprId> loads;     // contiguous loads
   std::vector<ExprId> line_invariant_loads;  // contiguous loads of operands that are the same for all lines
-  // The reductions that one pass makes together. If nothing is kept: moments, or online softmax. If co-resident blocks
-  // keep the rows: online softmax, which saves a barrier.
+  // The reductions that one pass makes together if nothing is kept: moments, or online softmax.
   std::optional<RowOnePass> one_pass;
 
   int threads() const { return group_threads * groups_per_block; }

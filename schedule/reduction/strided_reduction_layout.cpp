@@ -27,10 +27,8 @@ class StridedReductionLayoutReader {
     plan_.form = form_;
     plan_.line_broadcasts = line_broadcasts_;
     const bool unaligned = may_be_unaligned();
-    return StridedReductionLayout{.plan = std::move(plan_),
-                                  .widest_bits = widest_,
-                                  .narrowest_bits = narrowest_,
-                                  .may_be_unaligned = unaligned};
+    return StridedReductionLayout{
+        .plan = std::move(plan_), .widest_bits = widest_, .narrowest_bits = narrowest_, .may_be_unaligned = unaligned};
   }
 
  private:
