@@ -32,6 +32,15 @@ IndexExpr position_of(const ExprPool& pool, const KernelOutput& output) {
   return simplify(flat_index(output.type.shape, output.index), pool.bounds());
 }
 
+std::vector<Access> accesses_of(const Graph& graph, const ExprPool& pool, const std::vector<ExprId>& roots,
+                                std::span<const KernelOutput> outputs) {
+  std::vector<Access> accesses;
+  for (const ExprId id : reachable(pool, roots))
+    if (pool[id].op == ExprOp::kLoad) accesses.push_back({position_of(graph, pool, id), pool[id].dtype});
+  for (const KernelOutput& o : outputs) accesses.push_back({position_of(pool, o), o.type.dtype});
+  return accesses;
+}
+
 std::vector<ExprId> values_in(const IndexExpr& place) {
   std::vector<ExprId> values;
   for (const Variable v : variables_of(place))

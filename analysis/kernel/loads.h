@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "analysis/kernel/kernel.h"
@@ -12,6 +13,15 @@ namespace fusec {
 // Returns the offset, in elements, of a load within its tensor, or of an output's element within the output.
 IndexExpr position_of(const Graph& graph, const ExprPool& pool, ExprId load);
 IndexExpr position_of(const ExprPool& pool, const KernelOutput& output);
+
+// A load or a store: its offset within the tensor, in elements, and what the elements are.
+struct Access {
+  IndexExpr at;
+  DType dtype;
+};
+// Returns the loads below the roots, then the stores of the outputs.
+std::vector<Access> accesses_of(const Graph& graph, const ExprPool& pool, const std::vector<ExprId>& roots,
+                                std::span<const KernelOutput> outputs = {});
 
 // Return the loaded values that an index, or the indices of a load, depend on.
 std::vector<ExprId> values_in(const IndexExpr& place);

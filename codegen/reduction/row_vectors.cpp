@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include "analysis/kernel/axis_merging.h"
 #include "analysis/kernel/copy_expr.h"
@@ -15,26 +16,22 @@
 namespace fusec {
 namespace {
 
+using Outputs = std::span<const KernelOutput>;
+
 // Elements per vector along an axis: 16 bytes of the widest dtype, so that neighbouring threads' accesses are adjacent
 // and no sector is requested twice; 1 if accesses do not allow it. Operands shared by rows come from caches and count
 // only if there are no others. `even`: the extent must be a multiple too.
 int vector_width(const RowForm& form, const Graph& graph, int most, std::uint32_t axis,
-                 const std::vector<ExprId>& roots, bool outputs, bool even = true) {
+                 const std::vector<ExprId>& roots, Outputs outputs, bool even = true) {
   const ExprPool& pool = form.kernel.pool;
   const IndexExpr& extent = pool.extent(axis);
   int widest = 0, widest_of_rows = 0;
   const Variable variable{Variable::Kind::kAxis, axis};
-  auto see = [&](const IndexExpr& at, DType dtype) {
-    if (coefficient_of(at, variable) != 1) return;
+  for (const auto& [at, dtype] : accesses_of(graph, pool, roots, outputs)) {
+    if (coefficient_of(at, variable) != 1) continue;
     widest = std::max(widest, bits(dtype));
     if (mentions_any(at, form.rows)) widest_of_rows = std::max(widest_of_rows, bits(dtype));
-  };
-  for (const ExprId id : reachable(pool, roots)) {
-    const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kLoad) see(position_of(graph, pool, id), n.dtype);
   }
-  if (outputs)
-    for (const KernelOutput& o : form.kernel.outputs) see(position_of(pool, o), o.type.dtype);
   if (widest == 0) return 1;
   int width = std::min(most, elements_of_vector(widest_of_rows > 0 ? widest_of_rows : widest));
   while (even && width > 1 && !proves_multiple_of(extent, width, pool.bounds())) width /= 2;
@@ -62,11 +59,11 @@ std::optional<std::int64_t> gap_before_rows(const RowForm& form, std::uint32_t a
 // The start of unaligned rows: the position of column 0 in most operands and outputs along `axis`. `exact`: rows must
 // be contiguous. Operands with another alignment (such as a vector shared by rows) are read element by element.
 std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, std::uint32_t axis,
-                                      const std::vector<ExprId>& roots, bool outputs, bool exact) {
+                                      const std::vector<ExprId>& roots, Outputs outputs, bool exact) {
   const ExprPool& pool = form.kernel.pool;
   std::map<IndexExpr, int> starts;
-  const auto see = [&](const IndexExpr& at) {
-    if (coefficient_of(at, {Variable::Kind::kAxis, axis}) != 1) return;
+  for (const auto& [at, dtype] : accesses_of(graph, pool, roots, outputs)) {
+    if (coefficient_of(at, {Variable::Kind::kAxis, axis}) != 1) continue;
     const IndexExpr start = simplify(at - IndexExpr::axis(axis), pool.bounds());
     bool of_rows = form.rows.empty(), of_others = false;
     for (const Variable v : variables_of(start)) {
@@ -75,13 +72,7 @@ std::optional<IndexExpr> common_start(const RowForm& form, const Graph& graph, s
       of_others = of_others || (!row && v.kind != Variable::Kind::kSymbol);
     }
     if (of_rows && !of_others && (!exact || gap_before_rows(form, axis, start))) ++starts[start];
-  };
-  for (const ExprId id : reachable(pool, roots)) {
-    const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kLoad) see(position_of(graph, pool, id));
   }
-  if (outputs)
-    for (const KernelOutput& o : form.kernel.outputs) see(position_of(pool, o));
   const auto most = std::ranges::max_element(starts, {}, [](const auto& entry) { return entry.second; });
   return most == starts.end() ? std::nullopt : std::optional(most->first);
 }
@@ -156,13 +147,10 @@ bool reads_position(const RowForm& form, const Graph& graph, const std::vector<s
   const ExprPool& pool = form.kernel.pool;
   std::vector<ExprId> roots = roots_of(form.kernel);
   roots.insert(roots.end(), form.reductions.begin(), form.reductions.end());
-  for (const ExprId id : reachable(pool, roots)) {
-    const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kIndex && mentions_any(n.indices[0], axes)) return true;
-    if (n.op == ExprOp::kLoad && divides_any_of(position_of(graph, pool, id), axes)) return true;
-  }
-  return std::ranges::any_of(form.kernel.outputs,
-                             [&](const KernelOutput& o) { return divides_any_of(position_of(pool, o), axes); });
+  for (const ExprId id : reachable(pool, roots))
+    if (pool[id].op == ExprOp::kIndex && mentions_any(pool[id].indices[0], axes)) return true;
+  return std::ranges::any_of(accesses_of(graph, pool, roots, form.kernel.outputs),
+                             [&](const Access& access) { return divides_any_of(access.at, axes); });
 }
 
 // Splits the last column, and the last axis of the reductions with these axes, into vectors and lanes. `vectors`: of
@@ -236,14 +224,16 @@ std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, in
     if (n.axes != reduced) return std::nullopt;
     bodies.push_back(n.args[0]);
   }
-  int width = vector_width(form, graph, most, reduced[0], bodies, false, false);
+  int width = vector_width(form, graph, most, reduced[0], bodies, {}, false);
   if (!form.columns.empty())
-    width = std::min(width, vector_width(form, graph, most, form.columns[0], roots_of(form.kernel), true, false));
+    width = std::min(
+        width, vector_width(form, graph, most, form.columns[0], roots_of(form.kernel), form.kernel.outputs, false));
   if (width == 1 || value_at_hint(length, old.bounds().symbols) < kShortest) return std::nullopt;
-  const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], bodies, false, exact_ends);
+  const std::optional<IndexExpr> start = common_start(form, graph, reduced[0], bodies, {}, exact_ends);
   if (!start || parts_have_other_layout(form, graph, *start, width)) return std::nullopt;
   if (!form.columns.empty()) {
-    const auto of_columns = common_start(form, graph, form.columns[0], roots_of(form.kernel), true, exact_ends);
+    const auto of_columns =
+        common_start(form, graph, form.columns[0], roots_of(form.kernel), form.kernel.outputs, exact_ends);
     if (!of_columns || !proves_multiple_of(simplify(*of_columns - *start, old.bounds()), width, old.bounds()))
       return std::nullopt;
   }
@@ -267,14 +257,15 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   const int most = most_of_vector(form, graph);
   for (const ExprId r : form.reductions)
     if (old[r].axes == reduced) bodies.push_back(old[r].args[0]);
-  split.reduction_width = vector_width(form, graph, most, reduced.back(), bodies, false);
+  split.reduction_width = vector_width(form, graph, most, reduced.back(), bodies, {});
   if (!form.columns.empty() && !is_ragged(form))
-    split.column_width = vector_width(form, graph, most, form.columns.back(), roots_of(form.kernel), true);
+    split.column_width =
+        vector_width(form, graph, most, form.columns.back(), roots_of(form.kernel), form.kernel.outputs);
   const int widest = std::max(split.reduction_width, split.column_width);
   if (widest > 1 && form.segments.empty() && parts_have_other_layout(form, graph, 0, widest))
     split.reduction_width = split.column_width = 1;
   // The vector widths that aligned rows would allow.
-  const int wanted = vector_width(form, graph, most, reduced.back(), bodies, false, false);
+  const int wanted = vector_width(form, graph, most, reduced.back(), bodies, {}, false);
   if (split.reduction_width < wanted && split.column_width < wanted && form.segments.empty())
     if (auto floating = float_vectors(form, graph, most, split)) return *std::move(floating);
   // Loops of equal extent use the same width, so that one can keep what another reads.

@@ -214,12 +214,8 @@ bool are_a_reduction(const Kernel& kernel, std::uint32_t columns, const Graph& g
         return pool[r].axes.size() == 1 && pool.extent(pool[r].axes[0]) == pool.extent(columns);
       }))
     return false;
-  for (const ExprId id : reachable(pool, roots_of(kernel))) {
-    const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kLoad && has_remainder(position_of(graph, pool, id))) return false;
-  }
-  return std::ranges::none_of(kernel.outputs,
-                              [&](const KernelOutput& o) { return has_remainder(position_of(pool, o)); });
+  return std::ranges::none_of(accesses_of(graph, pool, roots_of(kernel), kernel.outputs),
+                              [](const Access& access) { return has_remainder(access.at); });
 }
 
 // Merges neighbouring columns if accesses allow it.

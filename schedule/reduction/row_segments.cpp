@@ -62,19 +62,12 @@ bool runs_along_segments(const Kernel& kernel, const Parts& parts, const Graph& 
     for (const ExprId r : reductions)
       if (!contains(along, pool[r].axes[0])) along.push_back(pool[r].axes[0]);
   int widest = 0;
-  const auto goes = [&](const IndexExpr& at, DType dtype) {
-    return std::ranges::all_of(along, [&](std::uint32_t axis) {
-      if (!mentions(at, {Variable::Kind::kAxis, axis})) return true;
+  for (const auto& [at, dtype] : accesses_of(graph, pool, roots_of(kernel), kernel.outputs))
+    for (const std::uint32_t axis : along) {
+      if (!mentions(at, {Variable::Kind::kAxis, axis})) continue;
       widest = std::max(widest, bits(dtype));
-      return coefficient_of(at, {Variable::Kind::kAxis, axis}) == 1;
-    });
-  };
-  for (const ExprId id : reachable(pool, roots_of(kernel))) {
-    const ExprNode& n = pool[id];
-    if (n.op == ExprOp::kLoad && !goes(position_of(graph, pool, id), n.dtype)) return false;
-  }
-  for (const KernelOutput& o : kernel.outputs)
-    if (!goes(position_of(pool, o), o.type.dtype)) return false;
+      if (coefficient_of(at, {Variable::Kind::kAxis, axis}) != 1) return false;
+    }
   return widest > 0 &&
          parts.length <= std::int64_t{kWarpLanes} * std::clamp(kSegmentVectorBits / widest, 1, kMostOfVector);
 }

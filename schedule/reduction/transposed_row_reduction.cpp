@@ -73,11 +73,7 @@ class TransposedRowReductionReader {
 
   // Finds the axis of rows that is contiguous in the strided operands.
   bool find_neighbours() {
-    std::vector<IndexExpr> places;
-    for (const ExprId id : reachable(pool_, roots_of(form_.kernel)))
-      if (pool_[id].op == ExprOp::kLoad) places.push_back(position_of(graph_, pool_, id));
-    for (const KernelOutput& output : form_.kernel.outputs) places.push_back(position_of(pool_, output));
-    for (const IndexExpr& at : places)
+    for (const auto& [at, dtype] : accesses_of(graph_, pool_, roots_of(form_.kernel), form_.kernel.outputs))
       for (const std::uint32_t a : form_.rows) {
         const bool runs = std::ranges::any_of(along_, [&](std::uint32_t k) {
           return mentions(at, Variable{Variable::Kind::kAxis, k});
