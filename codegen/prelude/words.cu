@@ -378,15 +378,6 @@ __device__ __forceinline__ void forget_words(Words<kCount>& words) {
   for (int i = 0; i < kCount; ++i) asm("" : "+r"(words.w[i]));
 }
 
-//@ part forget_value
-// Likewise of a value that is kept.
-__device__ __forceinline__ void forget_value(float& value) { asm("" : "+f"(value)); }
-__device__ __forceinline__ void forget_value(double& value) { asm("" : "+d"(value)); }
-__device__ __forceinline__ void forget_value(int& value) { asm("" : "+r"(value)); }
-__device__ __forceinline__ void forget_value(unsigned& value) { asm("" : "+r"(value)); }
-__device__ __forceinline__ void forget_value(long long& value) { asm("" : "+l"(value)); }
-__device__ __forceinline__ void forget_value(unsigned long long& value) { asm("" : "+l"(value)); }
-
 //@ part row_tiles : words shared_address
 // Elements that follow one another in memory into shared memory as values of four bytes each, and back. `before`: so many
 // lie between a multiple of 16 bytes and them, and likewise in shared memory; the ends go element by element then. An

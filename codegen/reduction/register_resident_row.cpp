@@ -168,12 +168,7 @@ void RegisterResidentRow::define_values(const std::vector<ExprId>& roots, const 
     const RowRegisters::Slot& slot = plan_.slots[it->second];
     std::string place = at_edge_ ? slot.edge : place_of(slot, index);
     if (const auto variable = variables.find(id); variable != variables.end()) place = variable->second;
-    if (!slot.filled) {
-      writer_.line("{} = {};", place, emitter_.emit(id));
-    } else if (recomputes_values_) {
-      writer_.use("forget_value");
-      writer_.line("forget_value({});", place);
-    }
+    if (!slot.filled) writer_.line("{} = {};", place, emitter_.emit(id));
     emitter_.define(id, place);
   }
 }

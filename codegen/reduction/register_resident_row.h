@@ -32,8 +32,6 @@ class RegisterResidentRow {
       : form_(form), writer_(writer), emitter_(emitter) {}
   // `threads`: per block.
   void keep(RowRegisters plan, int threads);
-  // Values computed from kept loads are recomputed instead of kept too, if the row is in registers.
-  void recompute_values() { recomputes_values_ = !in_shared_memory(); }
   // Bytes of shared memory, from offset 0: an upper bound, and the amount for the rows of a launch.
   std::int64_t most_shared_bytes() const { return std::int64_t{4} * threads_ * plan_.shared_words; }
   const IndexExpr& shared_bytes() const { return plan_.shared_bytes; }
@@ -83,7 +81,6 @@ class RegisterResidentRow {
   ExprEmitter& emitter_;
   RowRegisters plan_;
   int threads_ = 0;  // per block
-  bool recomputes_values_ = false;
   std::string iteration_;
   bool at_edge_ = false;
 };

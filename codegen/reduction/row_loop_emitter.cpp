@@ -23,8 +23,6 @@ constexpr int kComputingInRow = 64, kUnalignedRowRegisters = 16;
 // With only this many registers left, ptxas spills: for one tensor, for several, for comparisons with positions.
 constexpr int kComputingOne = 32, kComputingSeveral = 40, kComputingPlaces = 48;
 constexpr int kMaxRegisterElements = 64;  // words that a thread keeps as values
-// Registers in addition to two vectors of values, where ptxas may also keep what later loops need.
-constexpr int kAroundVectors = 24;
 // Registers for each loop over operands with one value per plane, when planes end within vectors: ptxas keeps those
 // ends.
 constexpr int kEndsOfPlanes = 8;
@@ -62,13 +60,9 @@ void RowLoopEmitter::keep(RowRegisters plan, const std::vector<RowLoop>& loops) 
   keeps_elements_ = std::ranges::any_of(plan.slots, [](const RowRegisters::Slot& slot) { return slot.width == 1; });
   has_several_axes_ =
       std::ranges::any_of(loops, [](const RowLoop& loop) { return loop.axes.size() > (loop.width > 1 ? 2U : 1U); });
-  const int wanted = plan.wanted;
   resident_row_.keep(std::move(plan), row_.layout.threads);
   tiles_.reset();
   if (row_.layout.blocks == 0) plan_tiles(loops);
-  const int computing = kAroundVectors + 2 * std::max(row_.split.reduction_width, row_.split.column_width);
-  if (wanted + computing > kMultiprocessorRegisters / (row_.layout.threads * blocks_at_once()))
-    resident_row_.recompute_values();
 }
 
 // True if the row length is known only at launch.
