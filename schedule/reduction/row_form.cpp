@@ -256,12 +256,6 @@ int code_of_element(const RowForm& form, const std::vector<ExprId>& roots, const
   return code;
 }
 
-int code_of_element(const RowForm& form) {
-  int most = 0;
-  for (const RowLoop& loop : loops_over_row(form)) most = std::max(most, code_of_element(form, loop.roots));
-  return most;
-}
-
 std::optional<RowAxes> axes_of_one_length(const RowForm& form) {
   const ExprPool& pool = form.kernel.pool;
   std::set<std::uint32_t> axes(form.columns.begin(), form.columns.end());

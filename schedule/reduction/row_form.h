@@ -47,9 +47,6 @@ std::vector<ExprId> outside_reductions(const RowForm& form, const std::vector<Ex
 int code_of_element(const RowForm& form, const std::vector<ExprId>& roots,
                     const std::function<bool(ExprId)>& known = nullptr);
 
-// The maximum over the loops of a row; values that several loops need are kept.
-int code_of_element(const RowForm& form);
-
 // The sorted axes of all loops over a row, and their common length. Nothing unless each loop has one axis of this
 // constant length.
 struct RowAxes {
