@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analysis/kernel/loads.h"
 #include "codegen/access/vector_access.h"
 #include "ir/type.h"
 
@@ -28,12 +29,10 @@ BroadcastTiles::BroadcastTiles(const Row& row, const std::vector<RowLoop>& loops
       if (!fits || (words == 8 && bits(n.dtype) < 32)) continue;
       if (coefficient_of(position, {Variable::Kind::kAxis, lane_axis}) != 1) continue;
       if (is_vector_position(position, lane_axis, loop.width, n.dtype, pool.bounds())) continue;
-      const bool plain = std::ranges::all_of(variables_of(position),
-                                             [](const Variable v) { return v.kind != Variable::Kind::kValue; });
       const bool of_rows = std::ranges::all_of(emitter.axes_of(id), [&](std::uint32_t a) {
         return a == vector_axis || a == lane_axis || std::ranges::find(row.form.rows, a) != row.form.rows.end();
       });
-      if (!plain || !of_rows) continue;
+      if (by_values(position) || !of_rows) continue;
       const IndexExpr here =
           simplify(with_axis(with_axis(position, lane_axis, 0), vector_axis, IndexExpr::axis(*vectors)), pool.bounds());
       if (coefficient_of(here, {Variable::Kind::kAxis, *vectors}) != loop.width) continue;

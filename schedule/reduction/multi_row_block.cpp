@@ -100,8 +100,7 @@ class MultiRowBlockReader {
     tile.start = simplify(at - IndexExpr::axis(axis), pool_.bounds());
     if (mentions(tile.start, Variable{Variable::Kind::kAxis, axis})) return false;
     tile.whole = false, tile.broadcast = true;
-    const auto is_of_loads = [](const Variable& v) { return v.kind == Variable::Kind::kValue; };
-    if (std::ranges::any_of(variables_of(tile.start), is_of_loads)) return false;
+    if (by_values(tile.start)) return false;
     const Variable last{Variable::Kind::kAxis, form_.rows.back()};
     if (mentions(tile.start, last)) {
       tile.start = simplify(tile.start - IndexExpr::axis(last.id) * plan_.length, pool_.bounds());
