@@ -91,8 +91,7 @@ void BroadcastTiles::fill(Tile& tile, const Place& place) {
   std::string bounds, from = place.first;
   if (layout.blocks_sharing_row() > 1) {
     from = fmt::format("{}{} * {}", from == "0" ? "" : from + " + ", place.block, layout.threads);
-    const std::string block = writer.unique("of_block");
-    writer.line("const {} {} = {};", writer.index_type(), block, from);
+    const std::string block = writer.declared("const " + writer.index_type(), "of_block", from);
     from = block;
     bounds = fmt::format("0, {}, {}, {}, {}", tile.words * layout.threads, row_.iterations,
                          words_of_vectors(tile.words), tile.words * layout.parts);

@@ -97,14 +97,12 @@ class MultiRowBlockEmitter {
         const IndexExpr parts = simplify(ceil_div(pool.extent(*plan_.repeated_axis), plan_.runs()), pool.bounds());
         from_ = "0";
         if (!parts.is(1)) {
-          from_ = writer_.unique("from");
-          writer_.line("const {} {} = {} * {};", type, from_, part_of(parts), plan_.runs());
+          from_ = writer_.declared("const " + type, "from", fmt::format("{} * {}", part_of(parts), plan_.runs()));
         }
         blocks_ *= parts;
       }
       if (!others.empty()) {
-        const std::string run = writer_.unique("run");
-        writer_.line("const {} {} = {};", type, run, rest);
+        const std::string run = writer_.declared("const " + type, "run", rest);
         bind_flat(emitter_, others, run);
       }
       for (const std::uint32_t axis : others) blocks_ *= pool.extent(axis);
@@ -136,8 +134,8 @@ class MultiRowBlockEmitter {
       if (proves_multiple_of(extent, plan_.parallel_runs, bounds)) {
         writer_.line("const {} {} = {};", type, run, mine);
       } else {  // threads of a run that does not exist have no elements
-        const std::string count = writer_.unique("count_of_run");
-        writer_.line("const int {} = {} < {} ? {} : 0;", count, mine, limit, count_);
+        const std::string count =
+            writer_.declared("const int", "count_of_run", fmt::format("{} < {} ? {} : 0", mine, limit, count_));
         writer_.line("const {0} {1} = min(({0})({2}), {3} - 1);", type, run, mine, limit);
         count_ = count;
       }
@@ -176,8 +174,7 @@ class MultiRowBlockEmitter {
     const std::string name = tiles_[number] = writer_.unique(preferred_name + "_tile");
     std::string at = begin_of(tile.start, tile.broadcast), offset, before = "0";
     if (!tile.aligned) {  // keeps its misalignment in shared memory
-      const std::string start = writer_.unique(preferred_name + "_at");
-      writer_.line("const {} {} = {};", writer_.index_type(), start, at);
+      const std::string start = writer_.declared("const " + writer_.index_type(), preferred_name + "_at", at);
       at = start, before = before_text(start, tile.dtype);
       offset = " + " + before;
     }
@@ -210,8 +207,7 @@ class MultiRowBlockEmitter {
   // Declares this thread's row and its elements.
   void open_row() {
     const std::string type = writer_.index_type();
-    row_in_block_ = writer_.unique("of_run");
-    writer_.line("const int {} = {};", row_in_block_, row_in_run());
+    row_in_block_ = writer_.declared("const int", "of_run", row_in_run());
     std::string row = row_in_block_;
     if (!first_.empty() || !has_whole_runs()) {
       const std::string there = first_.empty() ? row_in_block_ : fmt::format("{} + {}", first_, row_in_block_);
@@ -256,8 +252,7 @@ class MultiRowBlockEmitter {
     const bool keeps = shared_rows_.enter(loop, iteration_);
     writer_.open_unrolled(iteration_, plan_.iterations);
     const std::string on = plan_.stride == 1 ? iteration_ : fmt::format("{} * {}", iteration_, plan_.stride);
-    place_ = writer_.unique("k");
-    writer_.line("const int {} = {}{};", place_, begin_.empty() ? "" : begin_ + " + ", on);
+    place_ = writer_.declared("const int", "k", fmt::format("{}{}", begin_.empty() ? "" : begin_ + " + ", on));
     at_iteration_ = fmt::format("{} + {}", at_, on);
     if (!more_.empty()) writer_.open("if ({})", fmt::format(fmt::runtime(more_), iteration_, place_));
     emitter_.bind(loop.axes[0], place_);
@@ -301,8 +296,8 @@ class MultiRowBlockEmitter {
       std::vector<std::string> values = emitter_.emit(roots);
       // All values, before any tile is written.
       for (std::size_t i = 0; outputs.size() > 1 && i < outputs.size(); ++i) {
-        const std::string value = writer_.unique("value");
-        writer_.line("const {} {} = {};", c_type(form_.kernel.pool[roots[i]].type), value, values[i]);
+        const std::string value =
+            writer_.declared("const " + c_type(form_.kernel.pool[roots[i]].type), "value", values[i]);
         values[i] = value;
       }
       for (std::size_t i = 0; i < outputs.size(); ++i)
@@ -322,8 +317,8 @@ class MultiRowBlockEmitter {
       std::string at = begin_of(tile.start, false), before = "0";
       const bool aligned = starts_aligned(plan_, tile.start, dtype, form_.kernel.pool.bounds());
       if (!aligned) {
-        const std::string start = writer_.unique(writer_.preferred_name(output.value) + "_at");
-        writer_.line("const {} {} = {};", writer_.index_type(), start, at);
+        const std::string start =
+            writer_.declared("const " + writer_.index_type(), writer_.preferred_name(output.value) + "_at", at);
         at = start, before = before_text(start, dtype);
       }
       const std::string result = writer_.output(output.value);

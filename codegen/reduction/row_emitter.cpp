@@ -280,8 +280,8 @@ class RowEmitter {
     visit.after = [&] { writer_.line("{}.take_elements({});", running_, elements); };
     over_row_first(loop, visit);
     if (shifted) {
-      const std::string all = writer_.unique("moments");
-      writer_.line("const {} {} = {}.moments_of(0);", running_moments(type_of_pass(), one_pass_->scale), all, running_);
+      const std::string all = writer_.declared("const " + running_moments(type_of_pass(), one_pass_->scale), "moments",
+                                               fmt::format("{}.moments_of(0)", running_));
       running_ = all;
     }
     return reduce_first();

@@ -56,8 +56,8 @@ IndexExpr RowThreads::chunks() const {
 }
 
 void RowThreads::declare_lane() {
-  part_ = writer_.unique("lane");
-  writer_.line("const int {} = threadIdx.x{};", part_, layout_.reduction_group == ReductionGroup::kWarp ? " % 32" : "");
+  part_ = writer_.declared("const int", "lane",
+                           layout_.reduction_group == ReductionGroup::kWarp ? "threadIdx.x % 32" : "threadIdx.x");
 }
 
 void RowThreads::open_sequential_rows(const IndexExpr& rows) {
@@ -77,8 +77,7 @@ void RowThreads::open_warp(const std::string& block, const IndexExpr& rows) {
   const std::string row = fmt::format("{} * {} + threadIdx.x / {}", block, layout_.rows, layout_.parts);
   const Bounds& bounds = form_.kernel.pool.bounds();
   if (!proves_multiple_of(rows, 32 / layout_.parts, bounds)) return bind_valid_row(row, rows);
-  row_ = writer_.unique("row");
-  writer_.line("const {} {} = {};", writer_.index_type(), row_, row);
+  row_ = writer_.declared("const " + writer_.index_type(), "row", row);
   if (!proves_multiple_of(rows, layout_.rows, bounds))
     writer_.line("if ({} >= {}) return;", row_, emitter_.index_text().tight(rows));
 }
@@ -89,8 +88,7 @@ void RowThreads::open_odd_lanes(const std::string& block, const IndexExpr& rows)
   writer_.line("const int {} = threadIdx.x % 32 % {};", part_, lanes);
   const std::string first = fmt::format("{} * {} + threadIdx.x / 32 * {}", block, layout_.rows, of_warp);
   if (of_warp == 1) return bind_valid_row(first, rows, fmt::format("threadIdx.x % 32 < {}", lanes));
-  const std::string of_row = writer_.unique("row_of_warp");
-  writer_.line("const int {} = threadIdx.x % 32 / {};", of_row, lanes);
+  const std::string of_row = writer_.declared("const int", "row_of_warp", fmt::format("threadIdx.x % 32 / {}", lanes));
   bind_valid_row(fmt::format("{} + min({}, {})", first, of_row, of_warp - 1), rows,
                  fmt::format("{} < {}", of_row, of_warp));
 }
@@ -104,8 +102,7 @@ void RowThreads::open_block(const std::string& block) {
     writer_.line("cluster_arrive();");
   }
   if (form_.rows.empty()) return;
-  row_ = writer_.unique("row");
-  writer_.line("const {} {} = {};", writer_.index_type(), row_, block);
+  row_ = writer_.declared("const " + writer_.index_type(), "row", block);
 }
 
 // Threads with a row past the end take the last row and store nothing, because the warp's reduction needs them. Threads

@@ -79,8 +79,7 @@ void StridedReductionLoops::find_strip() {
   const bool one = plan_.strips().is(1);
   std::string outer = group_;
   if (!one) {
-    outer = writer_.unique("rest");
-    writer_.line("const {} {} = {} / {};", type, outer, group_, strips);
+    outer = writer_.declared("const " + type, "rest", fmt::format("{} / {}", group_, strips));
   }
   bind_flat(emitter_, plan_.outer, outer);
   aligned_ = whole_ = true;
@@ -161,8 +160,8 @@ void StridedReductionLoops::bind_element(const std::vector<std::uint32_t>& axes,
   if (plan_.in_strips) {
     writer_.line("const {} {} = {};", writer_.index_type(), row, row_at(column_at_lane(lane)));
   } else {
-    k = writer_.unique("k");
-    writer_.line("const {} {} = ({} - {}) / {};", writer_.index_type(), k, at, start_, plan_.columns());
+    k = writer_.declared("const " + writer_.index_type(), "k",
+                         fmt::format("({} - {}) / {}", at, start_, plan_.columns()));
     writer_.line("const int {} = {};", row, row_at(fmt::format("({} + {}) % {}", phase_, lane, plan_.columns())));
   }
   emitter_.bind(axes[0], k);

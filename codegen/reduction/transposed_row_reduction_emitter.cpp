@@ -72,16 +72,14 @@ class TransposedRowReductionEmitter {
     count_ = writer_.unique("count");
     std::string strip = block, outer = "0";
     if (!plan_.outer.empty()) {
-      outer = writer_.unique("outer");
-      writer_.line("const {} {} = {} / {};", type, outer, block, strips);
+      outer = writer_.declared("const " + type, "outer", fmt::format("{} / {}", block, strips));
       strip = fmt::format("({} - {} * {})", block, outer, strips);
     }
     bind_flat(emitter_, plan_.outer, outer);
     writer_.line("const {} {} = {} * {}{};  // of the block's rows", type, first_, strip, plan_.rows,
                  plan_.leading_rows == 0 ? "" : fmt::format(" - {}", plan_.leading_rows));
     if (plan_.leading_rows > 0) {
-      begin_ = writer_.unique("begin");
-      writer_.line("const int {} = (int)max(({})0, -{});", begin_, type, first_);
+      begin_ = writer_.declared("const int", "begin", fmt::format("(int)max(({})0, -{})", type, first_));
     }
     if (proves_multiple_of(plan_.extent() + plan_.leading_rows, plan_.rows, pool_.bounds())) {
       count_ = std::to_string(plan_.rows);
@@ -169,8 +167,7 @@ class TransposedRowReductionEmitter {
   void open_rows() {
     const int at_once = plan_.threads / plan_.lanes;
     const std::string place = writer_.unique("place"), row = writer_.unique("row");
-    lane_ = writer_.unique("lane");
-    writer_.line("const int {} = threadIdx.x % {};", lane_, plan_.lanes);
+    lane_ = writer_.declared("const int", "lane", fmt::format("threadIdx.x % {}", plan_.lanes));
     writer_.line("#pragma unroll 1");
     writer_.open("for (int {0} = threadIdx.x / {1}; {0} < {2}; {0} += {3})", place, plan_.lanes, count_, at_once);
     if (!begin_.empty()) writer_.line("if ({} < {}) continue;", place, begin_);
