@@ -1,5 +1,7 @@
 #include "ir/pooled_allocator.h"
 
+#include <pthread.h>
+
 #include <array>
 #include <cstdint>
 
@@ -24,26 +26,28 @@ struct FreeList {
   std::uint32_t kept;
 };
 
-// Without a destructor, since static expressions are freed after the thread's other variables.
-constinit thread_local std::array<FreeList, kLargest / kStep + 1> lists{};
-constinit thread_local bool is_closed = false;
+using FreeLists = std::array<FreeList, kLargest / kStep + 1>;
+constinit thread_local FreeLists lists{};
 
-// Frees the thread's lists at its end. What is returned later goes straight to operator delete.
-struct Closer {
-  Closer() = default;
-  Closer(const Closer&) = delete;
-  Closer& operator=(const Closer&) = delete;
-  ~Closer() {
-    is_closed = true;
-    for (FreeList& list : lists)
-      while (FreeBlock* const block = list.first) {
-        list.first = block->next;
-        ::operator delete(block);
-      }
-  }
-  void touch() const {}  // constructs it
-};
-thread_local const Closer closer;
+// Runs when a thread other than the first ends, behind the destructors of its variables.
+void free_lists(void* of_thread) {
+  for (FreeList& list : *static_cast<FreeLists*>(of_thread))
+    while (FreeBlock* const block = list.first) {
+      list.first = block->next;
+      ::operator delete(block);
+    }
+}
+
+// Has free_lists run at the end of this thread. A thread_local variable with a destructor would allocate at its first
+// use, and glibc ends the program where that fails.
+void note_thread() {
+  static const pthread_key_t key = [] {
+    pthread_key_t made{};
+    pthread_key_create(&made, free_lists);
+    return made;
+  }();
+  pthread_setspecific(key, &lists);
+}
 
 std::size_t list_of(std::size_t bytes) {
   return (bytes + kStep - 1) / kStep;
@@ -63,10 +67,10 @@ void* pool_allocate(std::size_t bytes) {
 }
 
 void pool_deallocate(void* block, std::size_t bytes) noexcept {
-  if (bytes > kLargest || is_closed) return ::operator delete(block);
+  if (bytes > kLargest) return ::operator delete(block);
   FreeList& list = lists[list_of(bytes)];
   if (list.kept == kMostKept) return ::operator delete(block);
-  if (list.kept == 0) closer.touch();
+  if (list.kept == 0) note_thread();
   list.first = ::new (block) FreeBlock{list.first};
   ++list.kept;
 }

@@ -6,6 +6,7 @@
 #ifdef __GLIBC__
 #include <malloc.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #endif
 
@@ -13,6 +14,8 @@ namespace fusec {
 
 void prepare_heap() noexcept {
 #ifdef __GLIBC__
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur != RLIM_INFINITY) return;
   constexpr std::size_t kStep = std::size_t{32} << 20;  // bytes that the heap grows by
   constexpr std::size_t kPage = 4096;
   constexpr std::size_t kHugePage = std::size_t{2} << 20;

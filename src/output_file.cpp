@@ -14,9 +14,10 @@
 namespace fusec {
 
 void check_written(std::span<const std::string> written, std::span<const std::string> read) {
+  // Devices and pipes, such as /dev/stdout, may be named several times.
   const auto is_file = [](const std::string& path) {
     std::error_code none;
-    return !path.empty() && path != "-" && !std::filesystem::is_character_file(path, none);
+    return !path.empty() && path != "-" && !std::filesystem::is_other(std::filesystem::status(path, none));
   };
   std::vector<std::filesystem::path> taken;
   for (const std::string& path : read)

@@ -173,9 +173,11 @@ class TransposedRowReductionReader {
     const bool of_rows = std::ranges::binary_search(depends_[id], plan_.inner);
     if (here.empty()) return true;
     std::optional<TransposedRowReduction::Tile> tile;
-    if (const auto rows = rows_of(n.args[0]); here.size() == 1 && rows)
-      tile = tile_at(position_of(graph_, pool_, id), here[0], n.dtype, *rows);
-    if (!tile) return !of_rows;
+    // A row that a loaded value names is read in place: the position's steps do not tell where the next row begins.
+    const IndexExpr at = position_of(graph_, pool_, id);
+    if (const auto rows = rows_of(n.args[0]); here.size() == 1 && rows && !by_values(at))
+      tile = tile_at(at, here[0], n.dtype, *rows);
+    if (!tile) return !of_rows || (by_values(at) && here.size() == 1 && step_is(at, here[0], 1));
     across_ = across_ || tile->orientation == Orientation::kAcross;
     along_rows_ = along_rows_ || tile->orientation == Orientation::kAlong;
     tile->value = n.source;

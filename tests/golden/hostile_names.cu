@@ -162,8 +162,8 @@ model_error_0_add_mul_tanh_v_add_and_3_more(const float* __restrict__ float_v, c
 #pragma unroll
     for (int e = 0; e < 2; ++e) {
       const float float_v_2 = __uint_as_float(element<32>(float_w, e));
-      const float syncthreads_2 = float_v_2 + __uint_as_float(element<32>(x_y_w, e));
-      const float line_break = syncthreads_2 * __uint_as_float(element<32>(w, e));
+      const float syncthreads = float_v_2 + __uint_as_float(element<32>(x_y_w, e));
+      const float line_break = syncthreads * __uint_as_float(element<32>(w, e));
       const float threadIdx_v = tanhf(line_break);
       const float gr_e = threadIdx_v + float_v_2;
       const float a_b_2 = -gr_e;

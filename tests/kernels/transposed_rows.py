@@ -75,6 +75,15 @@ def residual(dtype, batch, length, rows, **more):
     return Case(f"residual {dtype}[{batch}, {length}, {rows}]", inputs, nodes, ["s", "y"], **more)
 
 
+def gathered(dtype, batch, length, rows, **more):
+    """Rows of a table that an index names, added to the strided rows."""
+    inputs = {"x": (dtype, [batch, length, rows]), "i": ("int64", [rows]), "p": (dtype, [rows, length]),
+              "w": (dtype, [length]), "b": (dtype, [length])}
+    nodes = [node("t", "transpose", "x", dim0=1, dim1=2), node("g", "index_select", "p", "i", dim=0),
+             node("a", "add", "t", "g"), norm("y", "a", length, True)]
+    return Case(f"gathered {dtype}[{batch}, {length}, {rows}]", inputs, nodes, ["y"], **more)
+
+
 def there_and_back(dtype, batch, length, height, width, **more):
     """A value with channels last, added to one with channels first."""
     inputs = {"x": (dtype, [batch, length, height, width]), "r": (dtype, [batch, height, width, length])}
@@ -98,7 +107,8 @@ def cases():
                   stored_across(dtype, 2, 49, 384, more=1.36),
                   stored_across(dtype, 2, 256, 255, more=1.08, conflicts=0.03),
                   residual(dtype, 4, 384, 256, more=1.05), residual(dtype, 2, 384, 196, more=1.15),
-                  there_and_back(dtype, 4, 128, 16, 16), there_and_back(dtype, 2, 96, 14, 14, more=1.2)]
+                  there_and_back(dtype, 4, 128, 16, 16), there_and_back(dtype, 2, 96, 14, 14, more=1.2),
+                  gathered(dtype, 2, 64, 49, more=1.92)]
         found += [class_token(dtype, 4, 768, 14, 14, more=1.8), class_token(dtype, 2, 512, 16, 16, more=1.3),
                   class_token(dtype, 3, 192, 7, 7, last=True, more=1.65), beside_text(dtype, 2, 384, 77, 256, more=1.3),
                   beside_text(dtype, 2, 200, 3, 49, more=1.6, conflicts=0.01)]
