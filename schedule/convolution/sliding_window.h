@@ -19,7 +19,6 @@
 #include "analysis/kernel/kernel.h"
 #include "analysis/kernel/loads.h"
 #include "ir/graph.h"
-#include "schedule/target/target.h"
 
 namespace fusec {
 
@@ -46,9 +45,6 @@ struct SlidingWindow {
     std::vector<IndexComparison> known = {};  // comparisons that hold there
   };
 };
-
-// Nothing if one result per thread needs no more instructions.
-std::optional<SlidingWindow> find_sliding_window(const Kernel& kernel, const Graph& graph, const Target& target);
 
 // The index expression at a point.
 IndexExpr index_at(const SlidingWindow& windows, const IndexExpr& e, const SlidingWindow::Point& point);

@@ -8,6 +8,7 @@
 
 #include "analysis/kernel/index_width.h"
 #include "ir/error.h"
+#include "schedule/convolution/find_sliding_window.h"
 #include "schedule/gemm/row_gemm.h"
 #include "schedule/plan/count_work.h"
 #include "schedule/plan/operand_fetch.h"

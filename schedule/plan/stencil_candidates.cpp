@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "schedule/convolution/find_sliding_window.h"
 #include "schedule/plan/kernel_planner.h"
 #include "schedule/reduction/unrolled_reductions.h"
 
