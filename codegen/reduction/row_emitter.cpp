@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "analysis/kernel/loads.h"
+#include "codegen/access/direct.h"
 #include "codegen/access/vector_access.h"
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/in_place.h"

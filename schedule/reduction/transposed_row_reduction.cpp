@@ -73,8 +73,9 @@ class TransposedRowReductionReader {
 
   // Finds the axis of rows that is contiguous in the strided operands.
   bool find_neighbours() {
-    for (const auto& [at, dtype] : accesses_of(graph_, pool_, roots_of(form_.kernel), form_.kernel.outputs))
+    for (const Access& access : accesses_of(graph_, pool_, roots_of(form_.kernel), form_.kernel.outputs))
       for (const std::uint32_t a : form_.rows) {
+        const IndexExpr& at = access.at;
         const bool runs = std::ranges::any_of(along_, [&](std::uint32_t k) {
           return mentions(at, Variable{Variable::Kind::kAxis, k});
         });
