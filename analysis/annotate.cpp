@@ -235,4 +235,8 @@ std::vector<OpPattern> annotate(const Graph& graph, PatternSource source) {
   return kinds;
 }
 
+bool is_product(const Node& node) {
+  return node.op->family == "matrix" || node.op->family == "quantized";
+}
+
 }  // namespace fusec

@@ -38,4 +38,7 @@ void require_allowed_kinds(const Graph& graph, PatternSource source);
 // Returns the derived kind of one node and ignores the kind given in the file.
 OpPattern derived_pattern(const Graph& graph, const Node& node, PatternSource source);
 
+// Whether the op is a matrix product, a convolution, attention or a quantization, by its family.
+bool is_product(const Node& node);
+
 }  // namespace fusec

@@ -25,14 +25,20 @@ std::span<const @type@> @function@() {
                               INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/src)
 endfunction()
 
+# Sets the variable to the files of the source tree that match the patterns. A change of one configures anew.
+function(fusec_find_files variable)
+  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE patterns)
+  file(GLOB files CONFIGURE_DEPENDS ${patterns})
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${files})
+  set(${variable} ${files} PARENT_SCOPE)
+endfunction()
+
 # fusec_embed_files(TARGET FUNCTION TYPE HEADER PATTERN...): the same for the texts of files. An entry is the text, or
 # {file name, text} where TYPE is no string.
 function(fusec_embed_files target function type header)
-  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE patterns)
-  file(GLOB files CONFIGURE_DEPENDS ${patterns})
+  fusec_find_files(files ${ARGN})
   set(entries "")
   foreach(file ${files})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(READ ${file} text)
     get_filename_component(file_name ${file} NAME)
     if(type STREQUAL "std::string_view")
@@ -56,11 +62,9 @@ endfunction()
 # characters that stand before "(" or after "using" or "struct". Calls name functions, too, which gives a few names too
 # many.
 function(fusec_embed_names target function header)
-  list(TRANSFORM ARGN PREPEND ${PROJECT_SOURCE_DIR}/ OUTPUT_VARIABLE patterns)
-  file(GLOB files CONFIGURE_DEPENDS ${patterns})
+  fusec_find_files(files ${ARGN})
   set(names "")
   foreach(file ${files})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(READ ${file} text)
     string(REGEX MATCHALL "[A-Za-z0-9_][A-Za-z0-9_]+\\(|(using|struct) [A-Za-z0-9_]+" found "${text}")
     list(APPEND names ${found})

@@ -1,5 +1,5 @@
-// An allocator whose small blocks are kept in free lists of the thread that returns them: index expressions allocate
-// and free a list in each operation, and a free list takes a sixth of the instructions of malloc and free.
+// An allocator that keeps freed small blocks in lists of the freeing thread, from which that thread allocates again.
+// Index expressions allocate and free a list in each operation, for which malloc is several times as dear.
 //
 // A free list holds at most kMostKept blocks of a size, the rest go back to operator delete. Built with the address
 // sanitizer, every block goes through operator new, so that a use after free is still found.

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "analysis/annotate.h"
 #include "analysis/group_graph.h"
 #include "transforms/merge_groups.h"
 #include "transforms/merge_trial.h"
@@ -67,7 +68,7 @@ class ForwardMerger {
       if (trial_.hopeless(kind)) continue;
       for (const GroupId scores : groups_.producers(softmax)) {
         if (!trial_.open(scores) || !is_complex(scores)) continue;
-        // A product whose rows are reduced between two products is no softmax.
+        // The group between two products must be a softmax, which a product with its rows' reduction is not.
         if (trial_.is_row_gemm(softmax) && trial_.is_product_group(scores) && trial_.is_product_group(g)) continue;
         if (++questions > kMostQuestions) return false;
         const std::vector<GroupId> parts{scores, softmax, g};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "analysis/annotate.h"
 #include "analysis/group_components.h"
 #include "ir/budget.h"
 #include "schedule/cost/cost_model.h"
@@ -46,10 +47,6 @@ double launches_of(const TrialResult& result) {
 }
 
 }  // namespace
-
-bool is_product(const Node& node) {
-  return node.op->family == "matrix" || node.op->family == "quantized";
-}
 
 MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan,
                        TrialMemory& memory)

@@ -36,9 +36,6 @@ struct GroupInstead {
   std::vector<ValueId> outputs;  // in order
 };
 
-// Whether the op is a matrix product, a convolution or attention.
-bool is_product(const Node& node);
-
 class MergeTrial {
  public:
   MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kinds, const FusionPlan& plan, TrialMemory& memory);
@@ -71,9 +68,9 @@ class MergeTrial {
   bool is_pointwise(GroupId g) { return of_group(g).strength == 0 && !of_group(g).has_elements; }
   // Whether the group's kernel is a matrix product, a convolution or attention.
   bool is_product_group(GroupId g);
-  // Whether it is a product whose rows are reduced in the same kernel.
+  // Whether the group's kernel is a matrix product that reduces its result's rows, too: a linear and its layer_norm.
   bool is_row_gemm(GroupId g) { return of_group(g).row_gemm; }
-  // Whether it reduces rows and is none of these.
+  // Whether the group's kernel reduces rows and is no product.
   bool is_rows(GroupId g);
 
   // Shortcuts for graphs of more than kMostNodesWithCare nodes. kind_of_question is a hash of the groups' sizes and of

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <unordered_set>
 
+#include "analysis/annotate.h"
 #include "ir/budget.h"
 #include "ir/constant_data.h"
 #include "ir/spelling.h"
@@ -108,7 +109,7 @@ std::string Claiming::why_not(const PatternMatch& match) {
   // A matrix product must keep the strength of its kernel form.
   for (const NodeId n : match.nodes) {
     count_step();
-    if (!is_product(n)) continue;
+    if (!is_product(graph_.nodes[n])) continue;
     const Node& node = graph_.nodes[n];
     if (lowering_.of(std::span(&n, 1), std::span(&node.first_output, 1)).strength > lowered.strength)
       return fmt::format("with {} in it, the kernel would have a worse form", in_quotes(node.name));
@@ -116,11 +117,6 @@ std::string Claiming::why_not(const PatternMatch& match) {
   if (lowered.row_gemm)
     if (std::string why = why_apart(match.nodes, lowered.seconds); !why.empty()) return why;
   return is_builtin(*match.pattern) ? why_nodes_alone(match.nodes, lowered.seconds) : "";
-}
-
-bool Claiming::is_product(NodeId n) const {
-  const std::string& family = graph_.nodes[n].op->family;
-  return family == "matrix" || family == "quantized";
 }
 
 std::string Claiming::why_not_from_afar(const PatternMatch& match) {
@@ -133,11 +129,11 @@ std::string Claiming::why_waiting(const PatternMatch& match) {
   const auto is_inside = [&](NodeId n) { return std::ranges::binary_search(match.nodes, n); };
   for (const NodeId n : match.nodes) {
     count_step();
-    if (!is_product(n)) continue;
+    if (!is_product(graph_.nodes[n])) continue;
     const ValueId shared = graph_.nodes[n].inputs[0];
     std::set<NodeId> beside;
     for (const NodeId reader : searched_.uses.of(shared))
-      if (is_product(reader) && !is_inside(reader)) beside.insert(reader);
+      if (is_product(graph_.nodes[reader]) && !is_inside(reader)) beside.insert(reader);
     if (beside.empty()) continue;
     if (const NodeId first = made_of_one(match.nodes, beside); first != kNone)
       return fmt::format("{} would wait for what is made of {}, beside which it can stand",
@@ -167,7 +163,7 @@ NodeId Claiming::made_of_one(const std::vector<NodeId>& nodes, const std::set<No
 }
 
 bool Claiming::reduces(NodeId n) {
-  return !is_product(n) && seconds_and_strength({n}).second >= strength(KernelForm::kRowReduction);
+  return !is_product(graph_.nodes[n]) && seconds_and_strength({n}).second >= strength(KernelForm::kRowReduction);
 }
 
 std::string Claiming::why_apart(const std::vector<NodeId>& nodes, double together) {

@@ -39,7 +39,6 @@ class Claiming {
   // Matches at a root, reusing the result of a root with equal surroundings, and claims the match if it may be. Only
   // conditions on distant nodes are checked again for a reused match.
   void try_at(NodeId root, MatchMemory& memory);
-  bool is_product(NodeId n) const;
   // The checks that depend on distant nodes: cycles, and products that wait for others.
   std::string why_not_from_afar(const PatternMatch& match);
   // Products of one operand share a launch (merge-siblings) unless the epilogue of one depends on a reduction of
