@@ -34,8 +34,8 @@ std::vector<Rewriting> rewritings_of(const PipelineOptions& options) {
       rewritings.push_back({std::string(pass.name)});
       continue;
     }
-    for (const auto& pattern : options.patterns)
-      if (pattern->becomes == Becomes::kRewrite) rewritings.push_back({pattern->name, true});
+    for (const ListedPattern& pattern : options.patterns)
+      if (pattern.becomes() == Becomes::kRewrite) rewritings.push_back({std::string(pattern.name()), true});
   }
   return rewritings;
 }

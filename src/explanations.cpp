@@ -112,11 +112,12 @@ std::string explained(const PlannedModel& planned, const LaunchPlan& launch, con
 std::vector<std::string> idle_patterns(const PlannedModel& planned, const PipelineOptions& options) {
   std::vector<std::string> sentences;
   if (!options.plan_file.empty() || !options.plan_text.empty()) return sentences;
-  for (const auto& pattern : options.patterns) {
+  for (const ListedPattern& pattern : options.patterns) {
+    if (pattern.is_builtin()) continue;
     const bool did =
         is_in(planned.rewriting_patterns, pattern->name) ||
         std::ranges::find(planned.plan.claims, pattern->name, &PatternClaim::pattern) != planned.plan.claims.end();
-    if (is_builtin(*pattern) || did) continue;
+    if (did) continue;
     const bool rewrites = pattern->becomes == Becomes::kRewrite;
     const bool left_out = is_in(planned.left_out.patterns, "all") ||
                           is_in(planned.left_out.passes, rewrites ? "recognize-patterns" : "claim-patterns");

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "transforms/patterns/pattern.h"
+#include "transforms/patterns/pattern_list.h"
 
 namespace fusec {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include "ir/error.h"
 #include "ir/mapped_file.h"
@@ -64,10 +65,10 @@ void add_declared(const PatternText& declared, std::vector<FusionPattern>& patte
 }
 
 // "swiglu" is near "fusec.swiglu", too.
-std::string nearest_pattern(std::string_view wanted, const std::vector<FusionPattern>& patterns) {
+std::string nearest_pattern(std::string_view wanted, const PatternList& patterns) {
   std::vector<std::string_view> known, without_backend;
-  for (const FusionPattern& p : patterns) {
-    known.push_back(p.name);
+  for (const ListedPattern& p : patterns) {
+    known.push_back(p.name());
     without_backend.push_back(known.back().substr(known.back().find('.') + 1));
   }
   if (std::string hint = did_you_mean(wanted, known); !hint.empty()) return hint;
@@ -77,26 +78,30 @@ std::string nearest_pattern(std::string_view wanted, const std::vector<FusionPat
              : "did you mean " + in_quotes(known[static_cast<std::size_t>(near - without_backend.begin())]) + "?";
 }
 
-void disable(const std::vector<std::string>& names, std::vector<FusionPattern>& patterns) {
+void disable(const std::vector<std::string>& names, PatternList& patterns) {
   for (const std::string& disabled : names) {
     if (disabled == "all") continue;
-    if (std::ranges::find(patterns, disabled, &FusionPattern::name) != patterns.end()) continue;
+    if (std::ranges::find(patterns, disabled, &ListedPattern::name) != patterns.end()) continue;
     throw Error(ErrorKind::kUsage, {.what = "no such pattern to disable",
                                     .found = in_quotes(disabled),
                                     .expected = "a name that --list-patterns shows, or all",
                                     .hint = nearest_pattern(disabled, patterns)});
   }
-  std::erase_if(patterns, [&](const FusionPattern& p) {
-    return std::ranges::any_of(names, [&](const std::string& d) { return d == "all" || d == p.name; });
+  std::erase_if(patterns, [&](const ListedPattern& p) {
+    return std::ranges::any_of(names, [&](const std::string& d) { return d == "all" || d == p.name(); });
   });
 }
 
-std::vector<FusionPattern> all_patterns(const Options& options) {
-  std::vector<FusionPattern> patterns;
+// All patterns but those of the names `options.disabled_patterns`.
+PatternList all_patterns(const Options& options) {
+  static const PatternList builtin = listed(builtin_pattern_table());
+  std::vector<FusionPattern> given;
   for (const std::string& path : options.pattern_files)
-    for (FusionPattern& pattern : parse_patterns(read_text_file(path), path)) patterns.push_back(std::move(pattern));
-  for (const PatternText& declared : options.patterns) add_declared(declared, patterns);
-  for (FusionPattern& pattern : builtin_patterns()) patterns.push_back(std::move(pattern));
+    std::ranges::move(parse_patterns(read_text_file(path), path), std::back_inserter(given));
+  for (const PatternText& declared : options.patterns) add_declared(declared, given);
+  PatternList patterns;
+  for (FusionPattern& pattern : given) patterns.emplace_back(std::move(pattern));
+  patterns.insert(patterns.end(), builtin.begin(), builtin.end());
   disable(options.disabled_patterns, patterns);
   return patterns;
 }
@@ -112,9 +117,7 @@ PatternList pattern_list(const Options& options, const Target& target) {
   if (!gemm)
     throw Error(ErrorKind::kUsage,
                 {.what = "gemm", .found = in_quotes(options.gemm), .expected = "builtin, cublaslt or auto"});
-  std::vector<FusionPattern> patterns = all_patterns(options);
-  choose_library_patterns(patterns, *gemm, target, options.round_intermediates);
-  return ordered(std::move(patterns));
+  return ordered(with_library_patterns(all_patterns(options), *gemm, target, options.round_intermediates));
 }
 
 }  // namespace fusec

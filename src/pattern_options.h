@@ -4,7 +4,7 @@
 
 #include "fusec/fusec.h"
 #include "schedule/target/target.h"
-#include "transforms/patterns/pattern.h"
+#include "transforms/patterns/pattern_list.h"
 
 namespace fusec {
 

@@ -39,9 +39,9 @@ PipelineOptions leaving_out(PipelineOptions options, const LeftOut& left_out) {
   require_optional_passes(left_out.passes);
   add_names(left_out.passes, options.left_out.passes);
   add_names(left_out.patterns, options.left_out.patterns);
-  std::erase_if(options.patterns, [&](const auto& pattern) {
+  std::erase_if(options.patterns, [&](const ListedPattern& pattern) {
     return std::ranges::any_of(left_out.patterns,
-                               [&](const std::string& name) { return name == "all" || name == pattern->name; });
+                               [&](const std::string& name) { return name == "all" || name == pattern.name(); });
   });
   return options;
 }

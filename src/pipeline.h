@@ -21,7 +21,7 @@
 #include "schedule/target/target.h"
 #include "transforms/apply_layouts.h"
 #include "transforms/partition_report.h"
-#include "transforms/patterns/pattern.h"
+#include "transforms/patterns/pattern_list.h"
 #include "transforms/plan_file.h"
 
 namespace fusec {

@@ -15,4 +15,21 @@ std::span<const std::string_view> builtin_pattern_files();
 // The parsed patterns, a copy that the caller may change. They are parsed once a process.
 std::vector<FusionPattern> builtin_patterns();
 
+// A built-in pattern as the build lists it (src/pattern_table_main.cpp), so that one whose ops a model lacks need not
+// be parsed.
+struct BuiltinPattern {
+  std::string_view name;
+  int priority = 0;
+  Becomes becomes = Becomes::kGroup;
+  // Words for ops: of each word between spaces, a graph that the pattern matches has one of the ops between '|':
+  // "mul sigmoid|silu".
+  std::string_view needed_ops;
+  std::string_view text;  // of the pattern and the forms that it uses
+};
+
+// All of them, in the order of builtin_patterns(). Defined in the library fusec.
+std::span<const BuiltinPattern> builtin_pattern_table();
+
+FusionPattern parse_builtin_pattern(const BuiltinPattern& listed);
+
 }  // namespace fusec

@@ -13,9 +13,9 @@ std::vector<PatternClaim> claim_patterns(CanonicalGraph& canonical, const Patter
   TrialMemory own;
   const PatternRoots roots(canonical.graph);
   std::optional<Claiming> claiming;
-  for (const auto& pattern : patterns) {
-    if (!claims_nodes(*pattern)) continue;
-    const std::vector<NodeId> nodes = roots.of(*pattern);
+  for (const ListedPattern& pattern : patterns) {
+    if (!claims_nodes(pattern.becomes())) continue;
+    const std::vector<NodeId> nodes = roots.of(pattern);
     if (nodes.empty()) continue;
     if (!claiming) claiming.emplace(canonical.graph, limits, memory ? *memory : own);
     claiming->run(*pattern, nodes);

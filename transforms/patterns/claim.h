@@ -15,7 +15,7 @@
 #include "ir/fusion_plan.h"
 #include "schedule/lowering/trial_lowering.h"
 #include "transforms/canonical_graph.h"
-#include "transforms/patterns/pattern.h"
+#include "transforms/patterns/pattern_list.h"
 
 namespace fusec {
 

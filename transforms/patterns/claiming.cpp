@@ -32,8 +32,8 @@ std::string text_of(const AttributeValue& value) {
 
 }  // namespace
 
-bool claims_nodes(const FusionPattern& pattern) {
-  return pattern.becomes != Becomes::kRewrite;
+bool claims_nodes(Becomes becomes) {
+  return becomes != Becomes::kRewrite;
 }
 
 Claiming::Claiming(const Graph& graph, const ClaimLimits& limits, TrialMemory& memory)

@@ -20,7 +20,7 @@
 
 namespace fusec {
 
-bool claims_nodes(const FusionPattern& pattern);
+bool claims_nodes(Becomes becomes);
 
 class Claiming {
  public:

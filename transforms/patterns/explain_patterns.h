@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "ir/fusion_plan.h"
-#include "transforms/patterns/pattern.h"
+#include "transforms/patterns/pattern_list.h"
 
 namespace fusec {
 

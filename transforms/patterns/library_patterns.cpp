@@ -1,6 +1,8 @@
 #include "transforms/patterns/library_patterns.h"
 
 #include <algorithm>
+#include <functional>
+#include <utility>
 
 #include "analysis/constant_nodes.h"
 #include "ir/type.h"
@@ -64,8 +66,28 @@ std::string why_no_integer_product(const PatternCheckContext& context, bool must
 }
 
 // Whether a built-in rewriting pattern serves a library; its name begins with the library's name.
-bool is_rewrite_for_library(const FusionPattern& p) {
-  return p.becomes == Becomes::kRewrite && p.name.starts_with("cublaslt.") && is_builtin(p);
+bool is_rewrite_for_library(const ListedPattern& p) {
+  return p.becomes() == Becomes::kRewrite && p.name().starts_with("cublaslt.") && p.is_builtin();
+}
+
+using Check = std::function<std::string(const PatternCheckContext&)>;
+
+// The check of a pattern that becomes a library call. `own` is the check that it had.
+Check library_check(Gemm gemm, const Target& target, bool round_intermediates, Check own) {
+  if (gemm == Gemm::kBuiltin)
+    return [](const PatternCheckContext&) {
+      return std::string("--gemm=builtin calls no library: --gemm=cublaslt and --gemm=auto do");
+    };
+  return [gemm, target, round_intermediates, own = std::move(own)](const PatternCheckContext& context) {
+    const SearchedGraph& searched = context.searched;
+    const std::vector<NodeId>& nodes = context.match.nodes;
+    const std::vector<ValueId> outputs = needed_of(searched.graph, searched.uses, searched.is_output, nodes);
+    const CublasLtMatch answer = find_cublaslt_call(searched.graph, nodes, outputs, target, round_intermediates);
+    if (!answer.call) return answer.why_not;
+    if (gemm == Gemm::kAuto && !is_predicted_faster(*answer.call, context, outputs, target))
+      return std::string(kOwnIsFaster);
+    return own ? own(context) : "";
+  };
 }
 
 }  // namespace
@@ -77,37 +99,25 @@ std::optional<Gemm> parse_gemm(std::string_view text) {
   return std::nullopt;
 }
 
-void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, const Target& target,
-                             bool round_intermediates) {
-  const auto is_library = [](const FusionPattern& p) { return p.becomes == Becomes::kLibrary; };
+PatternList with_library_patterns(PatternList patterns, Gemm gemm, const Target& target, bool round_intermediates) {
+  const auto is_library = [](const ListedPattern& p) { return p.becomes() == Becomes::kLibrary; };
   // A user's library patterns stay, to say why they match nothing.
   if (gemm == Gemm::kBuiltin)
-    std::erase_if(patterns, [&](const FusionPattern& p) {
-      return (is_library(p) && is_builtin(p)) || is_rewrite_for_library(p);
+    std::erase_if(patterns, [&](const ListedPattern& p) {
+      return (is_library(p) && p.is_builtin()) || is_rewrite_for_library(p);
     });
-  for (FusionPattern& pattern : patterns) {
-    if (is_rewrite_for_library(pattern))
+  for (ListedPattern& listed : patterns) {
+    if (!is_library(listed) && !is_rewrite_for_library(listed)) continue;
+    FusionPattern pattern = *listed;
+    if (is_library(listed))
+      pattern.check = library_check(gemm, target, round_intermediates, std::move(pattern.check));
+    else
       pattern.check = [must_be_faster = gemm == Gemm::kAuto, target](const PatternCheckContext& context) {
         return why_no_integer_product(context, must_be_faster, target);
       };
-    if (!is_library(pattern)) continue;
-    if (gemm == Gemm::kBuiltin) {
-      pattern.check = [](const PatternCheckContext&) {
-        return std::string("--gemm=builtin calls no library: --gemm=cublaslt and --gemm=auto do");
-      };
-      continue;
-    }
-    pattern.check = [gemm, target, round_intermediates, own = pattern.check](const PatternCheckContext& context) {
-      const SearchedGraph& searched = context.searched;
-      const std::vector<NodeId>& nodes = context.match.nodes;
-      const std::vector<ValueId> outputs = needed_of(searched.graph, searched.uses, searched.is_output, nodes);
-      const CublasLtMatch answer = find_cublaslt_call(searched.graph, nodes, outputs, target, round_intermediates);
-      if (!answer.call) return answer.why_not;
-      if (gemm == Gemm::kAuto && !is_predicted_faster(*answer.call, context, outputs, target))
-        return std::string(kOwnIsFaster);
-      return own ? own(context) : "";
-    };
+    listed = ListedPattern(std::move(pattern));
   }
+  return patterns;
 }
 
 }  // namespace fusec

@@ -2,10 +2,12 @@
 // and match only where the library computes what the nodes compute.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string_view>
 
 #include "schedule/target/target.h"
-#include "transforms/patterns/pattern.h"
+#include "transforms/patterns/pattern_list.h"
 
 namespace fusec {
 
@@ -16,9 +18,8 @@ enum class Gemm : std::uint8_t {
 };
 std::optional<Gemm> parse_gemm(std::string_view text);
 
-// Lets library patterns check schedule/lowering/cublaslt_call.h. Under kBuiltin removes the built-in library patterns,
-// and makes the user's refuse every match with a reason.
-void choose_library_patterns(std::vector<FusionPattern>& patterns, Gemm gemm, const Target& target,
-                             bool round_intermediates);
+// The patterns, where library patterns check schedule/lowering/cublaslt_call.h. Under kBuiltin the built-in library
+// patterns are left out, and the user's refuse every match with a reason.
+PatternList with_library_patterns(PatternList patterns, Gemm gemm, const Target& target, bool round_intermediates);
 
 }  // namespace fusec

@@ -53,8 +53,8 @@ struct FoundMiss {
 };
 
 // Whether the pattern is tried on the user's demand (--gemm). Its misses are reported even with one node.
-bool is_of_library(const FusionPattern& pattern) {
-  return pattern.becomes == Becomes::kLibrary || pattern.name.starts_with("cublaslt.");
+bool is_of_library(const ListedPattern& pattern) {
+  return pattern.becomes() == Becomes::kLibrary || pattern.name().starts_with("cublaslt.");
 }
 
 bool computes_constants(const PatternTerm& term) {
@@ -123,18 +123,18 @@ std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patte
   const std::optional<SearchedGraph> open = without ? std::optional<SearchedGraph>(*without) : std::nullopt;
   const auto is_asked = [&](NodeId n) { return std::ranges::find(nodes, n) != nodes.end(); };
   // Replay: each pattern sees the nodes as taken that earlier patterns claimed.
-  for (const auto& pattern : patterns) {
+  for (const ListedPattern& pattern : patterns) {
     for (std::size_t i = 0; i < roots.size(); ++i) {
       const auto found_claim = claim_of.find(roots[i]);
       const PatternClaim* claim = found_claim == claim_of.end() ? nullptr : found_claim->second;
       if (claim && claim->pattern == pattern->name) continue;
       NearMiss miss;
-      const bool late = claiming.searched().taken[roots[i]] || (claim && !claims_nodes(*pattern));
+      const bool late = claiming.searched().taken[roots[i]] || (claim && !claims_nodes(pattern.becomes()));
       if (late) {
         miss = missed_by_condition(untaken, *pattern, roots[i]);
       } else if (const auto match = match_pattern(claiming.searched(), *pattern, roots[i], &miss)) {
         miss = {match->nodes, true, true,
-                claims_nodes(*pattern) ? claiming.why_not(*match) : why_no_rewrite(graph, *match)};
+                claims_nodes(pattern.becomes()) ? claiming.why_not(*match) : why_no_rewrite(graph, *match)};
       } else if (open) {
         if (NearMiss wish = missed_by_wish(graph, *open, *pattern, roots[i]); !wish.why.empty()) miss = std::move(wish);
       }
@@ -144,7 +144,7 @@ std::vector<NotClaimed> near_misses(const Graph& graph, const PatternList& patte
       if (!miss.whole && !is_detail && (claim || !is_asked(roots[i])) &&
           miss.nodes.size() <= (claim ? claim->nodes.size() : kNear))
         continue;
-      const bool is_asked_for = !is_builtin(*pattern) || is_of_library(*pattern);
+      const bool is_asked_for = !pattern.is_builtin() || is_of_library(pattern);
       if (miss.nodes.size() >= kNear || (miss.whole && is_asked_for))
         found.push_back({i, miss.whole, late, miss.nodes.size(), {roots[i], pattern->name, std::move(miss.why)}});
     }

@@ -8,7 +8,7 @@
 
 #include "ir/fusion_plan.h"
 #include "transforms/patterns/claim.h"
-#include "transforms/patterns/pattern.h"
+#include "transforms/patterns/pattern_list.h"
 
 namespace fusec {
 

@@ -214,7 +214,4 @@ inline bool is_builtin(const FusionPattern& pattern) {
   return pattern.file.empty();
 }
 
-// Patterns in the order in which they are tried.
-using PatternList = std::vector<std::shared_ptr<const FusionPattern>>;
-
 }  // namespace fusec

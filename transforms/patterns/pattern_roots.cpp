@@ -34,6 +34,13 @@ bool may_be_in_chain(const OpDef& op) {
   return op.special == Special::kNone && !op.custom && (is_elementwise(op) || op.family == "gated");
 }
 
+// Takes what stands before the separator, and the separator, from the beginning of the text.
+std::string_view take_first(std::string_view& text, char separator) {
+  const std::string_view first = text.substr(0, text.find(separator));
+  text.remove_prefix(std::min(first.size() + 1, text.size()));
+  return first;
+}
+
 }  // namespace
 
 bool means_op(std::string_view word, const OpDef& op) {
@@ -78,6 +85,16 @@ bool PatternRoots::has(std::string_view word) const {
   const auto [it, fresh] = has_.try_emplace(word, false);
   if (fresh) it->second = std::ranges::any_of(ops_, [&](const OpDef* op) { return means_op(word, *op); });
   return it->second;
+}
+
+bool PatternRoots::has_needed(std::string_view needed_ops) const {
+  while (!needed_ops.empty()) {
+    std::string_view any_of = take_first(needed_ops, ' ');
+    bool found = false;
+    while (!any_of.empty() && !found) found = has(take_first(any_of, '|'));
+    if (!found) return false;
+  }
+  return true;
 }
 
 bool PatternRoots::may_be_met(const PatternTerm& term) const {
@@ -180,6 +197,10 @@ void PatternRoots::add_chains(const PatternTerm& chain, std::vector<NodeId>& fou
     else
       steps[n] = kFar;
   }
+}
+
+std::vector<NodeId> PatternRoots::of(const ListedPattern& listed) const {
+  return has_needed(listed.needed_ops()) ? of(*listed) : std::vector<NodeId>();
 }
 
 std::vector<NodeId> PatternRoots::of(const FusionPattern& pattern) const {

@@ -14,6 +14,7 @@
 
 #include "ir/large_vector.h"
 #include "transforms/patterns/pattern.h"
+#include "transforms/patterns/pattern_list.h"
 
 namespace fusec {
 
@@ -31,6 +32,8 @@ class PatternRoots {
   explicit PatternRoots(const Graph& graph);
   // The possible roots, sorted. The pattern must outlive this object.
   std::vector<NodeId> of(const FusionPattern& pattern) const;
+  // The same. Does not look into a pattern whose needed ops the graph lacks.
+  std::vector<NodeId> of(const ListedPattern& listed) const;
 
  private:
   // A condition on the ops near a root: one op of `near` makes an operand, one op of `far` makes an operand of an
@@ -47,6 +50,7 @@ class PatternRoots {
   };
 
   bool has(std::string_view word) const;
+  bool has_needed(std::string_view needed_ops) const;
   // Whether the graph has all ops that the term needs.
   bool may_be_met(const PatternTerm& term) const;
   std::uint64_t bits_of(std::string_view word) const;

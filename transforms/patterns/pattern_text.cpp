@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 
 #include "ir/error.h"
@@ -242,26 +241,6 @@ class PatternReader {
 
 std::vector<FusionPattern> parse_patterns(std::string_view text, const std::string& file) {
   return PatternReader(text, file).run();
-}
-
-PatternList ordered(std::vector<FusionPattern> patterns) {
-  std::map<std::string, std::string> files;  // by name
-  for (const FusionPattern& p : patterns) {
-    const auto [first, is_new] = files.emplace(p.name, p.file);
-    if (is_new) continue;
-    // Name the user's file, which the user can change, rather than a built-in one.
-    const std::string& other = first->second.empty() ? first->second : p.file;
-    throw Error(ErrorKind::kInput,
-                {.file = first->second.empty() ? p.file : first->second,
-                 .what = "two patterns of one name",
-                 .found = in_quotes(p.name),
-                 .expected = fmt::format("another name than {} has",
-                                         other.empty() ? "a built-in pattern" : "a pattern of " + other)});
-  }
-  std::ranges::stable_sort(patterns, [](const auto& a, const auto& b) { return a.priority > b.priority; });
-  PatternList list;
-  for (FusionPattern& p : patterns) list.push_back(std::make_shared<const FusionPattern>(std::move(p)));
-  return list;
 }
 
 }  // namespace fusec

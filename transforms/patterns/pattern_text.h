@@ -12,7 +12,4 @@ namespace fusec {
 // `file` appears in errors and is kept with each pattern; "" for built-in text. Throws Error(kInput).
 std::vector<FusionPattern> parse_patterns(std::string_view text, const std::string& file);
 
-// Sorts patterns by descending priority, keeping the order of equal ones. Throws Error(kInput) if two have one name.
-PatternList ordered(std::vector<FusionPattern> patterns);
-
 }  // namespace fusec

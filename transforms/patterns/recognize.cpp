@@ -48,14 +48,13 @@ bool holds_chain(const PatternTerm& term) {
 struct Rewriting {
   Rewriting(const PatternList& all, std::size_t model_nodes, const Limits& given)
       : settled(all.size()), limits(given), nodes(model_nodes + kSmallModel) {
-    for (const auto& pattern : all)
-      if (pattern->becomes == Becomes::kRewrite)
-        patterns.push_back({.pattern = pattern.get(), .may_settle = !holds_chain(pattern->match)});
+    for (const ListedPattern& listed : all)
+      if (listed.becomes() == Becomes::kRewrite) patterns.push_back({listed});
   }
   struct Pattern {
-    const FusionPattern* pattern;
-    bool may_settle;
-    int replaced_in = -1;  // the last round in which it replaced something
+    ListedPattern listed;
+    std::optional<bool> may_settle = {};  // known once it had possible roots
+    int replaced_in = -1;                 // the last round in which it replaced something
   };
   std::vector<Pattern> patterns;
   SettledRoots settled;
@@ -68,7 +67,7 @@ struct Rewriting {
     if (times < limits.pattern_growth || made <= nodes * static_cast<std::size_t>(limits.pattern_growth)) return;
     Error::Parts parts = beyond_limit(limits, &Limits::pattern_growth, times + 1);
     parts.file = file;
-    parts.what = "pattern " + in_quotes(patterns[pattern].pattern->name) + ": " + parts.what;
+    parts.what = "pattern " + in_quotes(patterns[pattern].listed.name()) + ": " + parts.what;
     throw Error(ErrorKind::kInput, std::move(parts));
   }
 
@@ -83,7 +82,7 @@ Error endless(const Rewriting& rewriting, const Limits& limits, int rounds, cons
   Error::Parts parts = beyond_limit(limits, &Limits::pattern_rounds, rounds);
   std::vector<std::string> names;
   for (const Rewriting::Pattern& each : rewriting.patterns)
-    if (each.replaced_in == rounds - 1) names.push_back(each.pattern->name);
+    if (each.replaced_in == rounds - 1) names.emplace_back(each.listed.name());
   parts.file = file;
   parts.what = "patterns " + listed(names) + ": " + parts.what;
   return {ErrorKind::kInput, std::move(parts)};
@@ -97,8 +96,8 @@ class Round {
         rewriting_(rewriting),
         settled_(rewriting.settled),
         number_(number),
-        may_settle_(rewriting.patterns[number].may_settle),
-        memory_(searched, looks, *rewriting.patterns[number].pattern) {}
+        may_settle_(*rewriting.patterns[number].may_settle),
+        memory_(searched, looks, *rewriting.patterns[number].listed) {}
 
   // Matches and replaces at this root. Skips a match if an equal one could not be replaced.
   std::optional<PatternMatch> replaced_at(NodeId root) {
@@ -144,8 +143,10 @@ bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting, int number) 
   rewriting.settled.begin_round(graph.nodes.size());
   for (std::size_t p = 0; p < rewriting.patterns.size(); ++p) {
     count_step();
-    const std::vector<NodeId> nodes = roots.of(*rewriting.patterns[p].pattern);
+    Rewriting::Pattern& pattern = rewriting.patterns[p];
+    const std::vector<NodeId> nodes = roots.of(pattern.listed);
     if (nodes.empty()) continue;
+    if (!pattern.may_settle) pattern.may_settle = !holds_chain(pattern.listed->match);
     if (!searched) {
       searched.emplace(graph);
       looks.emplace(*searched);
@@ -157,7 +158,7 @@ bool rewrite_round(CanonicalGraph& canonical, Rewriting& rewriting, int number) 
       const std::optional<PatternMatch> match = round.replaced_at(*it);
       if (!match) continue;
       changed = true;
-      rewriting.patterns[p].replaced_in = number;
+      pattern.replaced_in = number;
       looks->forget(*it);
       for (const NodeId n : replaced_nodes(*searched, *match)) {
         searched->taken[n] = true;
@@ -193,7 +194,7 @@ std::vector<std::string> recognize_patterns(CanonicalGraph& canonical, const Pat
   }
   std::vector<std::string> names;
   for (const Rewriting::Pattern& each : rewriting.patterns)
-    if (each.replaced_in >= 0) names.push_back(each.pattern->name);
+    if (each.replaced_in >= 0) names.emplace_back(each.listed.name());
   // New constants and identities may have appeared between the composite ops.
   if (!changed) return names;
   fold_constants(canonical);

@@ -13,7 +13,7 @@
 
 #include "ir/limits.h"
 #include "transforms/canonical_graph.h"
-#include "transforms/patterns/pattern.h"
+#include "transforms/patterns/pattern_list.h"
 
 namespace fusec {
 

@@ -10,15 +10,15 @@
 #include "transforms/patterns/builtin_patterns.h"
 #include "transforms/patterns/claim.h"
 #include "transforms/patterns/near_misses.h"
-#include "transforms/patterns/pattern_text.h"
+#include "transforms/patterns/pattern_list.h"
 
 namespace fusec {
 
 // Without those of libraries.
 inline const PatternList& our_patterns() {
   static const PatternList patterns = [] {
-    std::vector<FusionPattern> ours = builtin_patterns();
-    std::erase_if(ours, [](const FusionPattern& p) { return !p.name.starts_with("fusec."); });
+    PatternList ours = listed(builtin_pattern_table());
+    std::erase_if(ours, [](const ListedPattern& p) { return !p.name().starts_with("fusec."); });
     return ordered(std::move(ours));
   }();
   return patterns;

@@ -6,6 +6,7 @@
 #include "ir/verify.h"
 #include "support/canonicalized.h"
 #include "transforms/patterns/near_misses.h"
+#include "transforms/patterns/pattern_list.h"
 #include "transforms/patterns/pattern_text.h"
 #include "transforms/patterns/recognize.h"
 

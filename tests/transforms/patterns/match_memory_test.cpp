@@ -8,6 +8,7 @@
 #include "ir/read.h"
 #include "support/random_graph.h"
 #include "transforms/patterns/builtin_patterns.h"
+#include "transforms/patterns/pattern_list.h"
 #include "transforms/patterns/pattern_roots.h"
 #include "transforms/patterns/pattern_text.h"
 

@@ -19,11 +19,8 @@ namespace {
 
 // All built-in patterns, those of libraries with what the library has.
 const PatternList& all_patterns() {
-  static const PatternList list = [] {
-    std::vector<FusionPattern> patterns = builtin_patterns();
-    choose_library_patterns(patterns, Gemm::kCublasLt, target_for("sm_90"), false);
-    return ordered(std::move(patterns));
-  }();
+  static const PatternList list =
+      with_library_patterns(ordered(listed(builtin_pattern_table())), Gemm::kCublasLt, target_for("sm_90"), false);
   return list;
 }
 
@@ -41,7 +38,7 @@ std::set<std::string> names_of(const Graph& graph, const std::vector<NodeId>& no
 }
 
 // Does the pattern, alone, take all these nodes? Where it rewrites them, the model must mean the same.
-bool takes(const std::shared_ptr<const FusionPattern>& pattern, const Graph& graph, const std::set<std::string>& nodes,
+bool takes(const ListedPattern& pattern, const Graph& graph, const std::set<std::string>& nodes,
            const std::string& root) {
   CanonicalGraph canonical = canonical_of(graph);
   if (pattern->becomes == Becomes::kRewrite) {
@@ -63,14 +60,13 @@ bool takes(const std::shared_ptr<const FusionPattern>& pattern, const Graph& gra
 }
 
 // The example's match: of its last output's node.
-std::optional<PatternMatch> match_in(const std::shared_ptr<const FusionPattern>& pattern, const Graph& graph,
-                                     const std::string& root) {
+std::optional<PatternMatch> match_in(const ListedPattern& pattern, const Graph& graph, const std::string& root) {
   const SearchedGraph searched(graph);
   const NodeId n = graph.find_node(root);
   return n == kNone ? std::nullopt : match_pattern(searched, *pattern, n);
 }
 
-void check_example(const std::shared_ptr<const FusionPattern>& pattern, const PatternExample& example) {
+void check_example(const ListedPattern& pattern, const PatternExample& example) {
   const Graph graph = graph_of(example.model);
   const std::string& root = example.model.outputs.back();
   const std::optional<PatternMatch> match = match_in(pattern, graph, root);
@@ -99,7 +95,7 @@ void check_example(const std::shared_ptr<const FusionPattern>& pattern, const Pa
 TEST_CASE("every built-in pattern takes its examples, and nothing that is made of them by a change that matters") {
   const auto examples = pattern_examples();
   CHECK(examples.size() == all_patterns().size());
-  for (const auto& pattern : all_patterns()) {
+  for (const ListedPattern& pattern : all_patterns()) {
     CAPTURE(pattern->name);
     const auto found = examples.find(pattern->name);
     CHECK_MESSAGE(found != examples.end(), "no example in tests/transforms/patterns/examples");

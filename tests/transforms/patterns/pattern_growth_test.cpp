@@ -5,6 +5,7 @@
 #include "ir/error.h"
 #include "ir/read.h"
 #include "support/canonicalized.h"
+#include "transforms/patterns/pattern_list.h"
 #include "transforms/patterns/pattern_text.h"
 #include "transforms/patterns/recognize.h"
 

@@ -8,6 +8,7 @@
 #include "support/canonicalized.h"
 #include "transforms/patterns/builtin_patterns.h"
 #include "transforms/patterns/claim.h"
+#include "transforms/patterns/pattern_list.h"
 #include "transforms/patterns/pattern_text.h"
 #include "transforms/patterns/recognize.h"
 

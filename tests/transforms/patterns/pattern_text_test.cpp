@@ -6,6 +6,7 @@
 
 #include "fusec/error.h"
 #include "transforms/patterns/builtin_patterns.h"
+#include "transforms/patterns/pattern_list.h"
 
 using namespace fusec;
 
@@ -208,6 +209,26 @@ TEST_CASE("two patterns of one name are refused") {
         "p: two patterns of one name: found \"a.b\", expected another name than a built-in pattern has");
   CHECK(clash_of("", "q") ==
         "q: two patterns of one name: found \"a.b\", expected another name than a built-in pattern has");
+}
+
+TEST_CASE("the build's table has every built-in pattern, whole") {
+  const std::vector<FusionPattern> patterns = builtin_patterns();
+  const std::span<const BuiltinPattern> table = builtin_pattern_table();
+  REQUIRE(table.size() == patterns.size());
+  for (std::size_t i = 0; i < table.size(); ++i) {
+    CAPTURE(patterns[i].name);
+    const ListedPattern listed(table[i]);
+    CHECK(listed.name() == patterns[i].name);
+    CHECK(listed.priority() == patterns[i].priority);
+    CHECK((listed.becomes() == patterns[i].becomes));
+    CHECK(!listed.needed_ops().empty());
+    CHECK(listed.is_builtin());
+    CHECK(listed->summary == patterns[i].summary);
+    CHECK(listed->match_text == patterns[i].match_text);
+    CHECK(listed->becomes_text == patterns[i].becomes_text);
+    CHECK(listed->conditions.size() == patterns[i].conditions.size());
+    CHECK(static_cast<bool>(listed->attributes_getter) == static_cast<bool>(patterns[i].attributes_getter));
+  }
 }
 
 TEST_CASE("every built-in pattern is read, has a summary and a name of its own") {

@@ -18,13 +18,13 @@
 #include "transforms/patterns/builtin_patterns.h"
 #include "transforms/patterns/claim.h"
 #include "transforms/patterns/near_misses.h"
-#include "transforms/patterns/pattern_text.h"
+#include "transforms/patterns/pattern_list.h"
 #include "transforms/patterns/recognize.h"
 
 namespace fusec::test {
 
 inline const PatternList& builtin_list() {
-  static const PatternList list = ordered(builtin_patterns());
+  static const PatternList list = ordered(listed(builtin_pattern_table()));
   return list;
 }
 
