@@ -11,27 +11,32 @@ namespace {
 #if defined(__SANITIZE_ADDRESS__)
 constexpr std::size_t kLargest = 0;
 #elif defined(__has_feature)
-constexpr std::size_t kLargest = __has_feature(address_sanitizer) ? 0 : 256;
+constexpr std::size_t kLargest = __has_feature(address_sanitizer) ? 0 : 1024;
 #else
-constexpr std::size_t kLargest = 256;  // bytes
+constexpr std::size_t kLargest = 1024;  // bytes
 #endif
-constexpr std::size_t kStep = 16;  // bytes between two sizes
-constexpr std::uint32_t kMostKept = 4096;
+constexpr std::size_t kStep = 16;                          // bytes between two sizes
+constexpr std::size_t kMostKept = std::size_t{256} << 10;  // bytes in a list
 
 struct FreeBlock {
   FreeBlock* next;
 };
 struct FreeList {
   FreeBlock* first;
-  std::uint32_t kept;
+  std::size_t kept;  // bytes
 };
 
-using FreeLists = std::array<FreeList, kLargest / kStep + 1>;
+struct FreeLists {
+  std::array<FreeList, kLargest / kStep + 1> of_size;
+  std::size_t most_kept;  // bytes in a list; 0 before the thread keeps a first block, and at its end
+  bool is_noted;          // note_thread has run
+};
 constinit thread_local FreeLists lists{};
 
 // Runs when a thread other than the first ends, behind the destructors of its variables.
 void free_lists(void* of_thread) {
-  for (FreeList& list : *static_cast<FreeLists*>(of_thread))
+  lists.most_kept = 0;  // operator delete keeps no more
+  for (FreeList& list : static_cast<FreeLists*>(of_thread)->of_size)
     while (FreeBlock* const block = list.first) {
       list.first = block->next;
       ::operator delete(block);
@@ -47,32 +52,54 @@ void note_thread() {
     return made;
   }();
   pthread_setspecific(key, &lists);
+  lists.is_noted = true;
 }
 
-std::size_t list_of(std::size_t bytes) {
-  return (bytes + kStep - 1) / kStep;
+std::size_t rounded_up(std::size_t bytes) {
+  return (bytes + kStep - 1) / kStep * kStep;
 }
 
 }  // namespace
 
+void* take_kept(std::size_t bytes) noexcept {
+  if (bytes > kLargest) return nullptr;
+  const std::size_t size = rounded_up(bytes);
+  FreeList& list = lists.of_size[size / kStep];
+  FreeBlock* const block = list.first;
+  if (!block) return nullptr;
+  list.first = block->next;
+  list.kept -= size;
+  return block;
+}
+
+namespace {
+
+// A call of its own, so that keep() saves no registers.
+[[gnu::noinline]] bool keep_beyond_most(void* block, std::size_t bytes) noexcept {
+  if (lists.is_noted) return false;
+  note_thread();
+  lists.most_kept = kMostKept;
+  return keep(block, bytes);
+}
+
+}  // namespace
+
+bool keep(void* block, std::size_t bytes) noexcept {
+  if (bytes < kStep || bytes >= kLargest + kStep) return false;
+  FreeList& list = lists.of_size[bytes / kStep];
+  if (list.kept >= lists.most_kept) return keep_beyond_most(block, bytes);
+  list.first = ::new (block) FreeBlock{list.first};
+  list.kept += bytes / kStep * kStep;
+  return true;
+}
+
 void* pool_allocate(std::size_t bytes) {
-  if (bytes > kLargest) return ::operator new(bytes);
-  FreeList& list = lists[list_of(bytes)];
-  if (FreeBlock* const block = list.first) {
-    list.first = block->next;
-    --list.kept;
-    return block;
-  }
-  return ::operator new(list_of(bytes) * kStep);
+  if (void* const kept = take_kept(bytes)) return kept;
+  return ::operator new(rounded_up(bytes));
 }
 
 void pool_deallocate(void* block, std::size_t bytes) noexcept {
-  if (bytes > kLargest) return ::operator delete(block);
-  FreeList& list = lists[list_of(bytes)];
-  if (list.kept == kMostKept) return ::operator delete(block);
-  if (list.kept == 0) note_thread();
-  list.first = ::new (block) FreeBlock{list.first};
-  ++list.kept;
+  if (!keep(block, rounded_up(bytes))) ::operator delete(block);
 }
 
 }  // namespace fusec

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <charconv>
+#include <cstdint>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,7 @@ namespace {
 
 constexpr double kAnyKernel = 38, kToken = 0.0122;  // kToken: per token of the text, outside of unrolling too
 // Per occurrence after unrolling. kDivision: division by a variable.
-constexpr double kOperator = 0.01, kDivision = 0.8, kLoop = 5.2, kCall = 0.2, kDoubles = 2.4;
+constexpr double kOneOperator = 0.01, kDivision = 0.8, kLoop = 5.2, kCall = 0.2, kDoubles = 2.4;
 // Factor on large functions in a kernel with warpgroup registers.
 constexpr double kWithWarpgroups = 1.6;
 constexpr std::string_view kOfWarpgroup = "multiply_warpgroup_";
@@ -85,18 +86,26 @@ constexpr OfPrelude kOfPrelude[] = {
     {"__syncthreads", 10.3},
 };
 
-// By character, because each character of each kernel is looked up.
-using Characters = std::array<bool, 256>;
-constexpr Characters characters(std::string_view members) {
-  Characters result{};
-  for (const char c : members) result[static_cast<unsigned char>(c)] = true;
-  return result;
+// What a character may be. Each character of each kernel is looked up.
+enum : std::uint8_t { kSpace = 1, kCodeWord = 2, kOperator = 4, kBrace = 8 };
+constexpr auto kMeaning = [] {
+  std::array<std::uint8_t, 256> meaning{};
+  const auto add = [&](std::string_view members, std::uint8_t bit) {
+    for (const char c : members) meaning[static_cast<unsigned char>(c)] |= bit;
+  };
+  add(" ", kSpace);
+  add("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_@", kCodeWord);
+  add("-+*/%<>=?&|^[(", kOperator);
+  add("{}", kBrace);
+  return meaning;
+}();
+
+std::uint8_t meaning_of(char c) {
+  return kMeaning[static_cast<unsigned char>(c)];
 }
-constexpr Characters kOperators = characters("-+*/%<>=?&|^[(");
-constexpr Characters kCodeWord = characters("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_@");
 
 bool is_code_word(char c) {
-  return kCodeWord[static_cast<unsigned char>(c)];
+  return (meaning_of(c) & kCodeWord) != 0;
 }
 
 // The value of a product of numbers, such as "8 * 4" or "8"; nothing for any other text.
@@ -142,7 +151,8 @@ std::optional<double> unrolled_by(std::string_view line) {
 }
 
 double ms_of_prelude(std::string_view name, std::string_view behind) {
-  const auto* const found = std::ranges::find_if(kOfPrelude, [&](const auto& f) { return name.starts_with(f.name); });
+  const auto* const found = std::ranges::find_if(
+      kOfPrelude, [&](const auto& f) { return f.name.front() == name.front() && name.starts_with(f.name); });
   if (found == std::end(kOfPrelude)) return 0;
   if (!found->by_last) return found->ms;
   const std::string_view arguments = behind.substr(0, behind.find('>'));
@@ -164,25 +174,33 @@ void add(CompileTime& time, const CompileTime& called, double times) {
   for (const auto& [name, copies] : called.copies) time.copies[name] += times * copies;
 }
 
-// Words count as one token, other characters one each.
-double tokens_in(std::string_view line) {
-  double tokens = 0;
-  for (std::size_t i = 0; i < line.size(); ++i)
-    if (line[i] != ' ' && !(is_code_word(line[i]) && i > 0 && is_code_word(line[i - 1]))) ++tokens;
-  return tokens;
+struct Counts {
+  unsigned tokens = 0;  // words count as one token, other characters one each
+  unsigned operators = 0;
+  unsigned divisions = 0;  // by a variable
+  bool has_brace = false;
+};
+
+bool divides_by_variable(std::string_view line, std::size_t at) {
+  if (line[at] != '/' && line[at] != '%') return false;
+  const std::size_t by = line.find_first_not_of(" (", at + 1);
+  return by != std::string_view::npos && is_code_word(line[by]) &&
+         std::isdigit(static_cast<unsigned char>(line[by])) == 0;
 }
 
-// Divisions by a variable.
-double divisions_in(std::string_view line) {
-  double divisions = 0;
-  for (std::size_t at = 0; at < line.size(); ++at) {
-    if (line[at] != '/' && line[at] != '%') continue;
-    const std::size_t by = line.find_first_not_of(" (", at + 1);
-    if (by != std::string_view::npos && is_code_word(line[by]) &&
-        std::isdigit(static_cast<unsigned char>(line[by])) == 0)
-      ++divisions;
+Counts counts_in(std::string_view line) {
+  Counts counts;
+  unsigned before = 0;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    const unsigned meaning = meaning_of(line[i]);
+    if ((meaning & kSpace) == 0 && (meaning & before & kCodeWord) == 0) ++counts.tokens;
+    before = meaning;
+    if ((meaning & (kOperator | kBrace)) == 0) continue;
+    if ((meaning & kBrace) != 0) counts.has_brace = true;
+    if ((meaning & kOperator) != 0) ++counts.operators;
+    if (divides_by_variable(line, i)) ++counts.divisions;
   }
-  return divisions;
+  return counts;
 }
 
 // "e" in `for (int e = 0; `.
@@ -268,7 +286,8 @@ void TextTime::read(std::string_view line) {
     unrolled_ = by;
     return;
   }
-  tokens_ += tokens_in(line);
+  const Counts counts = counts_in(line);
+  tokens_ += counts.tokens;
   const double around = times_.back() / skipped_iterations(line, loops_), here = around * copies_of_loop(line, around);
   if (const std::string_view name = lambda_of(line); !name.empty()) {
     open_.push_back({name, times_.size(), std::exchange(time_, {})});
@@ -276,13 +295,13 @@ void TextTime::read(std::string_view line) {
     return;
   }
   add_calls(line, here);
+  time_.ms += (kOneOperator * counts.operators + kDivision * counts.divisions) * here;
+  if (!counts.has_brace) return;
   for (const char c : line) {
     if (c == '{') times_.push_back(here);
     if (c == '}' && times_.size() > 1) times_.pop_back();
     if (!open_.empty() && times_.size() == open_.back().depth) close_lambda();
-    if (kOperators[static_cast<unsigned char>(c)]) time_.ms += kOperator * here;
   }
-  time_.ms += kDivision * divisions_in(line) * here;
 }
 
 CompileTime TextTime::finish() {
@@ -300,6 +319,7 @@ double CalledFunction::ms() const {
 
 std::optional<CalledFunction> large_function(std::string_view name) {
   for (const LargeFunction& f : kLargeFunctions) {
+    if (name.front() != f.name.front()) continue;
     if (name == f.name) return CalledFunction{&f, false};
     if (f.name.ends_with('f') && name == f.name.substr(0, f.name.size() - 1)) return CalledFunction{&f, true};
   }

@@ -15,7 +15,7 @@ std::span<const std::string_view> builtin_pattern_files();
 // The parsed patterns, a copy that the caller may change. They are parsed once a process.
 std::vector<FusionPattern> builtin_patterns();
 
-// A built-in pattern as the build lists it (src/pattern_table_main.cpp), so that one whose ops a model lacks need not
+// A built-in pattern as the build lists it (cmake/pattern_table.cpp), so that one whose ops a model lacks need not
 // be parsed.
 struct BuiltinPattern {
   std::string_view name;

@@ -1,0 +1,29 @@
+// operator new and delete of the programs: small blocks come from the free lists of ir/pooled_allocator.h, where malloc
+// takes a fifth of a compilation's instructions. Every block is one of malloc, so what another library frees or
+// allocates itself does no harm. Not part of the libraries, whose user may have replaced these operators.
+#include <cstdlib>
+#include <new>
+
+#include "ir/pooled_allocator.h"
+
+#ifdef __GLIBC__
+#include <malloc.h>
+
+void* operator new(std::size_t bytes) {
+  if (void* const kept = fusec::take_kept(bytes)) return kept;
+  while (true) {
+    if (void* const block = std::malloc(bytes)) return block;
+    const std::new_handler handler = std::get_new_handler();
+    if (!handler) throw std::bad_alloc();
+    handler();
+  }
+}
+
+void operator delete(void* block) noexcept {
+  if (block && !fusec::keep(block, malloc_usable_size(block))) std::free(block);
+}
+
+void operator delete(void* block, std::size_t /*bytes*/) noexcept {
+  ::operator delete(block);
+}
+#endif
