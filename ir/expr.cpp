@@ -1,8 +1,10 @@
 #include "ir/expr.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "ir/budget.h"
 #include "ir/error.h"
@@ -437,37 +439,42 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
   // Kept between calls, which saves two allocations each. `ends` may call this function: it then finds them empty.
   thread_local std::vector<ExprId> kept_stack;
   thread_local std::vector<std::uint8_t> kept_state;
-  std::vector<ExprId> order, stack = std::exchange(kept_stack, {});
+  std::vector<ExprId> order(pool.size()), stack = std::exchange(kept_stack, {});
   std::vector<std::uint8_t> state = std::exchange(kept_state, {});  // 1: operands are on the stack above, 2: done
-  order.reserve(pool.size());
-  stack.assign(roots.rbegin(), roots.rend());
   state.assign(pool.size(), 0);
+  // Without push_back, whose checks would take most of the time: each node pushes its arguments once.
+  const std::size_t most = roots.size() + pool.size() * std::tuple_size_v<decltype(ExprNode::args)>;
+  if (stack.size() < most) stack.resize(most);
+  std::ranges::reverse_copy(roots, stack.begin());
+  std::size_t depth = roots.size(), ordered = 0;
   const bool has_indirect_loads = pool.has_values();
-  while (!stack.empty()) {
+  while (depth > 0) {
     count_step();
-    const ExprId id = stack.back();
+    const ExprId id = stack[depth - 1];
     if (state[id] != 0) {
-      stack.pop_back();
+      --depth;
       if (state[id] == 1) {
         state[id] = 2;
-        order.push_back(id);
+        order[ordered++] = id;
       }
       continue;
     }
     state[id] = 1;
     if (ends && ends(id)) continue;
-    auto need = [&](ExprId operand) {
-      if (operand != kNoExpr && state[operand] == 0) stack.push_back(operand);
-    };
     const ExprNode& n = pool[id];
-    for (std::size_t i = n.args.size(); i-- > 0;) need(n.args[i]);
+    for (std::size_t i = n.args.size(); i-- > 0;)
+      if (n.args[i] != kNoExpr && state[n.args[i]] == 0) stack[depth++] = n.args[i];
     if (!has_indirect_loads) continue;
     for (const IndexExpr& e : n.indices) {
       if (is_axis_or_symbol(e)) continue;
-      for (const Variable v : variables_of(e))
-        if (v.kind == Variable::Kind::kValue) need(v.id);
+      for (const Variable v : variables_of(e)) {
+        if (v.kind != Variable::Kind::kValue || state[v.id] != 0) continue;
+        if (depth + 1 + pool.size() * n.args.size() > stack.size()) stack.resize(stack.size() * 2);
+        stack[depth++] = v.id;
+      }
     }
   }
+  order.resize(ordered);
   kept_stack = std::move(stack);
   kept_state = std::move(state);
   return order;
