@@ -449,7 +449,6 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
   std::size_t depth = roots.size(), ordered = 0;
   const bool has_indirect_loads = pool.has_values();
   while (depth > 0) {
-    count_step();
     const ExprId id = stack[depth - 1];
     if (state[id] != 0) {
       --depth;
@@ -460,6 +459,7 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
       continue;
     }
     state[id] = 1;
+    count_step();
     if (ends && ends(id)) continue;
     const ExprNode& n = pool[id];
     for (std::size_t i = n.args.size(); i-- > 0;)

@@ -10,7 +10,7 @@
 #include <malloc.h>
 
 void* operator new(std::size_t bytes) {
-  if (void* const kept = fusec::take_kept(bytes)) return kept;
+  if (void* const kept = fusec::free_lists.take(bytes)) return kept;
   while (true) {
     if (void* const block = std::malloc(bytes)) return block;
     const std::new_handler handler = std::get_new_handler();
@@ -20,7 +20,7 @@ void* operator new(std::size_t bytes) {
 }
 
 void operator delete(void* block) noexcept {
-  if (block && !fusec::keep(block, malloc_usable_size(block))) std::free(block);
+  if (block && !fusec::free_lists.keep(block, malloc_usable_size(block))) std::free(block);
 }
 
 void operator delete(void* block, std::size_t /*bytes*/) noexcept {
