@@ -12,7 +12,7 @@
 void* operator new(std::size_t bytes) {
   if (void* const kept = fusec::free_lists.take(bytes)) return kept;
   while (true) {
-    if (void* const block = std::malloc(bytes)) return block;
+    if (void* const block = std::malloc(fusec::FreeLists::rounded_up(bytes))) return block;
     const std::new_handler handler = std::get_new_handler();
     if (!handler) throw std::bad_alloc();
     handler();
@@ -23,7 +23,8 @@ void operator delete(void* block) noexcept {
   if (block && !fusec::free_lists.keep(block, malloc_usable_size(block))) std::free(block);
 }
 
-void operator delete(void* block, std::size_t /*bytes*/) noexcept {
-  ::operator delete(block);
+// Reads nothing of the block, which is often not in the cache.
+void operator delete(void* block, std::size_t bytes) noexcept {
+  if (block && !fusec::free_lists.keep(block, fusec::FreeLists::rounded_up(bytes))) std::free(block);
 }
 #endif

@@ -384,9 +384,29 @@ class SlidingWindowFinder {
   Dependences depends_;
 };
 
+// Whether there may be a window: reductions of few points, or without reductions several loads of one tensor. A quick
+// necessary condition, because merging the planes of a kernel takes long.
+bool may_slide(const Kernel& kernel) {
+  std::vector<std::uint32_t> loaded;
+  bool reduces = false, loads_again = false;
+  for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
+    const ExprNode& n = kernel.pool[id];
+    if (n.op == ExprOp::kReduce) {
+      const auto points = reduced_elements(kernel.pool, id);
+      if (!points || *points > kMaxSlidingWindowPoints) return false;
+      reduces = true;
+    } else if (n.op == ExprOp::kLoad) {
+      loads_again = loads_again || contains(loaded, n.source);
+      loaded.push_back(n.source);
+    }
+  }
+  return reduces || loads_again;
+}
+
 }  // namespace
 
 std::optional<SlidingWindow> find_sliding_window(const Kernel& kernel, const Graph& graph, const Target& target) {
+  if (!may_slide(kernel)) return std::nullopt;
   return SlidingWindowFinder(kernel, graph, target).run();
 }
 
