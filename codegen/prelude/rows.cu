@@ -1,14 +1,16 @@
-// Rows that begin anywhere in memory, beside operands that lie differently to vectors than they do.
+// Reductions over rows: tiles of unaligned operands, one-pass accumulators, barriers between the blocks of a row, and
+// block-wide reductions of strided rows.
 
 //@ part beside_tile : words
-// Words into shared memory while the thread goes on, from where one is copied to where it is, as word `first` of some:
-// kLeast and kMost bound how many there are. A warp's copies begin with sectors: few threads have turns before word 0.
+// cp.async of kBytes from address from + kAt to shared-memory address to + kAt.
 template <int kBytes, int kAt = 0>
 __device__ __forceinline__ void copy_bytes(unsigned to, const void* from) {
   asm volatile("cp.async.ca.shared.global [%0+%2], [%1+%2], %3;"
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "n"(kAt), "n"(kBytes));
 }
+// One thread's copies of `words` words, kLeast <= words <= kMost: kEach words at `first`, first + kEach * kThreads, ...
+// `to` and `from` point to word `first`. It is negative for a few threads, because a warp begins at a 32-byte sector.
 template <int kThreads, int kEach, int kLeast, int kMost, int kTurn = 0>
 __device__ __forceinline__ void copy_words(unsigned to, const unsigned* from, int words, int first) {
   constexpr int kStep = kEach * kThreads;
@@ -18,17 +20,17 @@ __device__ __forceinline__ void copy_words(unsigned to, const unsigned* from, in
   if constexpr ((kTurn + 1) * kStep - (8 - kEach) < kMost)
     copy_words<kThreads, kEach, kLeast, kMost, kTurn + 1>(to, from, words, first);
 }
-// Word by word of what is left over.
+// Copies the last words % kEach words, one per thread.
 template <int kCount, int kEach>
 __device__ __forceinline__ void copy_last_words(unsigned to, const unsigned* from, int words, int thread) {
   if constexpr (kCount % kEach != 0)
     if (const int left = words % kEach; thread < left)
       copy_bytes<4>(to + 4 * (words - left + thread), from + words - left + thread);
 }
-// In pieces of kPiece words, which lie kFrom words apart, to places kTo words apart.
+// Copies up to kPieces pieces of kPiece words, kFrom words apart in memory and kTo words apart in the tile.
 template <int kThreads, int kEach, int kCount, int kPiece, int kPieces, int kTo, int kFrom>
 __device__ __forceinline__ void copy_pieces(unsigned to, const unsigned* from, int words, int first, int thread) {
-#pragma unroll 1  // or else all copies of each piece stand in the text
+#pragma unroll 1  // limits code size: the copies of one piece are unrolled
   for (int piece = 0; piece < kPieces && words > 0; ++piece) {
     if (words >= kPiece) {
       copy_words<kThreads, kEach, kPiece, kPiece>(to + 4 * first, from + first, kPiece, first);
@@ -39,7 +41,7 @@ __device__ __forceinline__ void copy_pieces(unsigned to, const unsigned* from, i
     to += 4 * kTo, from += kFrom, words -= kFrom;
   }
 }
-// What there is of a tile's words: as bounds where that is one piece, else in such pieces; kMost 0: one, not bounded.
+// The size of a tile: kLeast to kMost words (kMost = 0: no bound), or several pieces as in copy_pieces.
 template <int kLeastOf, int kMostOf, int kPiecesOf = 1, int kToOf = 0, int kFromOf = 0>
 struct TileWords {
   static constexpr int kLeast = kLeastOf, kMost = kMostOf, kPieces = kPiecesOf, kTo = kToOf, kFrom = kFromOf;
@@ -60,8 +62,9 @@ __device__ __forceinline__ void copy_tile(unsigned to, const unsigned* from, int
     copy_last_words<kCount, kEach>(to, from, words, thread);
   }
 }
-// Vectors of kCount words from element `at` of a tensor on. The word in which that begins comes first, and how many
-// bits of it lie before is returned; of the word behind the last as much is there, and zeros.
+// Copies `vectors` vectors of kCount words to a tile, from element `at` of a tensor on. The tile begins with the word
+// that holds this element. Returns the number of bits before the element in that word. As many bits of the word after
+// the last are copied too; its other bits become 0.
 template <class Tile, int kThreads, int kBits, int kCount, class Index>
 __device__ __forceinline__ int vectors_to_tile(unsigned* tile, const void* tensor, Index at, int vectors, int thread) {
   const int bytes = kBits < 32 ? (int)(at * (kBits / 8)) & 3 : 0, words = vectors * kCount;
@@ -76,7 +79,7 @@ __device__ __forceinline__ int vectors_to_tile(unsigned* tile, const void* tenso
     copy_tile<Tile, kThreads, 2, kCount>(to, from, words, behind, thread);
   else
     copy_tile<Tile, kThreads, 1, kCount>(to, from, words, behind, thread);
-  // Of each piece one warp: places of several may be in one bank.
+  // One warp per piece: the last words of several pieces may be in the same bank.
   if (kBits < 32 && (Tile::kPieces > 1 ? thread % 32 : thread) == 0) {
     constexpr int kWarps = kThreads < 32 ? 1 : kThreads / 32;
 #pragma unroll
@@ -94,11 +97,11 @@ __device__ __forceinline__ int vectors_to_tile(unsigned* tile, const void* tenso
 __device__ __forceinline__ void wait_for_tiles() {
   asm volatile("cp.async.wait_all;" : : : "memory");
 }
-// A thread's words, which touch its neighbours', without that many bits. Whole vectors are read, also where one word of
-// the next is needed: several threads would read it from the same bank.
+// Loads the thread's vector of kCount words from a tile, without the first `bits` bits (see vectors_to_tile). The next
+// vector is loaded whole, because single words of several threads would be in the same bank.
 template <int kBits, int kCount>
 __device__ __forceinline__ Words<kCount> words_of_tile(const unsigned* tile, int bits) {
-  if constexpr (kCount == 8) {  // four threads begin with their second half, so that all eight are in different banks
+  if constexpr (kCount == 8) {  // four of eight threads load their second half first: no bank conflict
     const bool flip = threadIdx.x & 4;
     const Words<4> a = load_words<4>(tile + (flip ? 4 : 0)), b = load_words<4>(tile + (flip ? 0 : 4));
     Words<8> words;
@@ -121,13 +124,13 @@ __device__ __forceinline__ Words<kCount> words_of_tile(const unsigned* tile, int
 }
 
 //@ part running_exponentials : exp_fast nan_max
-// Of the elements so far the greatest, and the sum of their exponentials below it.
+// Online softmax: the maximum of the elements so far, and the sum of e^(element - maximum).
 struct RunningExponentials {
-  // Minus infinity. It is no intrinsic: nvcc compiles member initializers for the host as well.
+  // Minus infinity. Not an intrinsic, because nvcc compiles member initializers for the host as well.
   float greatest = -1.0e38f * 10.0f;
   float sum = 0.0f;
-  // What is subtracted before exponentials: a finite number, so that infinite elements are not subtracted from
-  // themselves. NaN is in the sum as soon as it is the greatest.
+  // What is subtracted from elements if their maximum is x: finite, because infinity - infinity is NaN. After a NaN,
+  // the sum is NaN anyway.
   __device__ __forceinline__ static float shift_of(float x) {
     return fminf(fmaxf(x, -3.402823466e38f), 3.402823466e38f);
   }
@@ -137,14 +140,14 @@ struct RunningExponentials {
     float now = greatest;
 #pragma unroll
     for (int e = 0; e < kCount; ++e) now = nan_max(now, elements[e]);
-    if (!(now <= greatest)) {  // NaN, too
+    if (!(now <= greatest)) {  // also if `now` is NaN
       sum *= exp_fast(shift() - shift_of(now));
       greatest = now;
     }
 #pragma unroll
     for (int e = 0; e < kCount; ++e) sum += exp_fast(elements[e] - shift());
   }
-  // Others' greatest and their sum below it.
+  // Merges a partial result: its maximum `more` and its sum `below`, relative to that maximum.
   __device__ __forceinline__ void take_part(float more, float below) {
     const float now = nan_max(greatest, more);
     if (!(now <= greatest)) {
@@ -156,8 +159,8 @@ struct RunningExponentials {
 };
 
 //@ part exponentials_of_places : running_exponentials
-// The same for each of kWidth places. Sums below the greatest so far become smaller with every element that is greater:
-// some lane nearly always has one, so that all are scaled. Below a finite number, they say whether that is the greatest.
+// Online softmax for each of kWidth vector lanes: sum[e] of e^(element - shift[e]), where shift[e] is the maximum
+// clamped to finite numbers. Every element rescales the sum: nearly always, some thread of the warp has a new maximum.
 template <int kWidth>
 struct ExponentialsOfPlaces {
   float shift[kWidth], sum[kWidth];
@@ -174,7 +177,7 @@ struct ExponentialsOfPlaces {
 #pragma unroll
     for (int e = 0; e < kWidth; ++e) take_element(e, elements[e]);
   }
-  // None, or only infinite ones, have a sum of 0; NaN's is NaN.
+  // The maximum, not clamped: minus infinity if the sum is 0, and the sum itself if that is infinite or NaN.
   __device__ __forceinline__ float greatest_of(int place) const {
     const float all = sum[place], infinity = __uint_as_float(0x7f800000u);
     if (all == 0.0f) return -infinity;
@@ -183,10 +186,11 @@ struct ExponentialsOfPlaces {
 };
 
 //@ part running_moments : reciprocal_fast
-// Of the elements so far their sum times 2^-kScale, how many there are, their mean and the squares of their differences
-// to it.
+// The fraction elements / count.
 __device__ __forceinline__ float share_of(float elements, float count) { return elements * reciprocal_fast(count); }
 __device__ __forceinline__ double share_of(double elements, double count) { return elements / count; }
+// Welford moments: the sum times 2^-kScale, count, mean and squared deviations from the mean. Parts a and b merge as
+//   squares = squares_a + squares_b + (mean_b - mean_a)^2 * count_a * count_b / count
 template <class T, int kScale>
 struct MomentsOf {
   static constexpr T kUnit = T(1) / T(1ll << kScale);
@@ -204,10 +208,10 @@ struct MomentsOf {
     count += kCount;
     const T share = share_of(T(kCount), count);
     mean += apart * share;
-    squares += beside + apart * share * (apart * before);  // 0 of the first, however large
+    squares += beside + apart * share * (apart * before);  // before = 0: adds 0, even where apart^2 overflows
   }
-  // Others' sum and squares of differences to their mean. Means are counted from `about` here: what lies between them
-  // is far less than they are and is not rounded as they are.
+  // Merges a partial result: its scaled sum `more`, squared deviations `beside` and count. `mean` is relative to
+  // `about`, a number near all means, because means that are far from 0 lose precision.
   __device__ __forceinline__ void take_part(T more, T beside, T elements, T about) {
     if (elements == 0) return;
     const T before = count, apart = more / (elements * kUnit) - about - mean;
@@ -215,12 +219,12 @@ struct MomentsOf {
     count += elements;
     const T share = elements / count;
     mean += apart * share;
-    squares += beside + apart * share * (apart * before);  // 0 of the first, however large
+    squares += beside + apart * share * (apart * before);  // before = 0: adds 0, even where apart^2 overflows
   }
 };
 //@ part places_of_pieces
-// Thread i < kRows has the result of row i: all get those of their places, of which the first is element `first` of a
-// line's.
+// Thread i < kRows passes the result of row i, which has columns i * kBreadth ... (i + 1) * kBreadth - 1. places[e]
+// becomes the result of the row of column first + e.
 template <int kBreadth, int kRows, int kPlaces, class T>
 __device__ __forceinline__ void places_of_pieces(T result, T (&places)[kPlaces], int first) {
   __shared__ T rows[kRows];
@@ -231,8 +235,8 @@ __device__ __forceinline__ void places_of_pieces(T result, T (&places)[kPlaces],
   for (int e = 0; e < kPlaces; ++e) places[e] = rows[(first + e) / kBreadth];
 }
 //@ part result_in_turn
-// Thread i < kRows has the result of row i: that of row i % kRows for every thread i. A warp begins anywhere among them:
-// the first 31 stand once more behind the last.
+// Thread i < kRows passes the result of row i. Every thread i gets that of row i % kRows. The first 31 results are
+// repeated after the last, so that each warp reads consecutive words.
 template <int kRows, class T>
 __device__ __forceinline__ T result_in_turn(T result, int thread) {
   __shared__ T results[kRows + 31];
@@ -242,18 +246,19 @@ __device__ __forceinline__ T result_in_turn(T result, int thread) {
   return results[kRows > 31 ? (thread - thread % 32) % kRows + thread % 32 : thread % kRows];
 }
 //@ part elements_of_chunk
-// Of lines that `chunks` blocks take in turn, so many at once, those of one.
+// The number of lines for block `chunk`, if `chunks` blocks take kAtOnce lines at a time in turn.
 template <int kAtOnce>
 __device__ __forceinline__ float lines_of_chunk(int lines, int chunks, int chunk) {
   const int turns = lines / (kAtOnce * chunks), left = lines - turns * (kAtOnce * chunks) - chunk * kAtOnce;
   return (float)(turns * kAtOnce + min(max(left, 0), kAtOnce));
 }
-// The same of elements of which kBreadth at a time are of one row, kLine of all rows, and of which so many are before
-// the first that chunks take: those of row `row`.
+// How many of the first `elements` elements are of row `row`. A line has kLine elements, kBreadth of each row.
 template <int kLine, int kBreadth, class Index>
 __device__ __forceinline__ Index elements_of_row(Index elements, int row) {
   return elements / kLine * kBreadth + min(max((int)(elements % kLine) - row * kBreadth, 0), kBreadth);
 }
+// The number of elements of row `row` for block `chunk`, if `chunks` blocks take kAtOnce elements (whole lines) at a
+// time in turn. Block 0 also takes the `before` elements (up to 8 lines) before the first of these.
 template <int kAtOnce, int kLine, int kBreadth, class Index>
 __device__ __forceinline__ float elements_of_chunk(Index elements, int before, int chunks, int chunk, int row) {
   constexpr int kAll = 8 * kLine;
@@ -266,9 +271,9 @@ __device__ __forceinline__ float elements_of_chunk(Index elements, int before, i
 }
 
 //@ part shifted_moments : running_moments
-// The same of elements that come one at a time, for each of kWidth places. What is summed up is how far they lie from
-// the first one (0 where that is infinite): squares of this are at most `count` times as many as those of differences
-// to the mean, since the first element is one of them, so that little is lost where one is taken from the other.
+// Moments for each of kWidth vector lanes. `shift` is the lane's first element, or 0 if that is not finite:
+//   squared deviations from the mean = sum of (x - shift)^2 - (sum of (x - shift))^2 / count
+// This loses little: the first sum is at most `count` times the result, because shift is one of the elements.
 template <int kWidth, class T, int kScale>
 struct ShiftedMoments {
   T shift[kWidth] = {}, apart[kWidth] = {}, squares[kWidth] = {}, count = 0;
@@ -292,13 +297,14 @@ struct ShiftedMoments {
     all.sum = shift[place] * (count * all.kUnit) + apart[place];
     all.count = count;
     all.mean = shift[place] + mean;
-    all.squares = isinf(squares[place]) ? squares[place] : left < 0 ? T(0) : left;  // NaN is left as it is
+    all.squares = isinf(squares[place]) ? squares[place] : left < 0 ? T(0) : left;  // keeps NaN
     return all;
   }
 };
 
 //@ part cohort
-// Blocks that wait for one another. One that has ticket t waits for none with a ticket beyond its row's.
+// Barriers between the n blocks of a row in an ordinary launch. Tickets number the blocks as they start; those of a row
+// are consecutive. No deadlock if n blocks fit on the device at once.
 __device__ __forceinline__ unsigned cohort_ticket(unsigned* next) {
   __shared__ unsigned ticket;
   if (threadIdx.x == 0) ticket = atomicAdd(next, 1u);
@@ -316,7 +322,8 @@ __device__ __forceinline__ void cohort_wait(unsigned* arrived, unsigned blocks) 
     __nanosleep(20);
   }
 }
-// What the threads of all blocks have stored before is there for those of each behind it.
+// Barrier: waits until the counter is `blocks`, which is n times the number of barriers so far, this one included.
+// Every thread then sees what the threads of all n blocks stored before.
 __device__ __forceinline__ void cohort_meet(unsigned* arrived, unsigned blocks) {
   __syncthreads();
   if (threadIdx.x == 0) {
@@ -327,9 +334,9 @@ __device__ __forceinline__ void cohort_meet(unsigned* arrived, unsigned blocks) 
 }
 
 //@ part cohort_reduce : cohort block_reduce
-// For the kBlocks blocks that share a row, of which this is number `rank`: as block_reduce, over all their threads.
-// Each leaves its result in `partials`, says in `arrived` that it has, and waits until all have; calls of one kernel
-// have partials of their own, and count on.
+// Reduces over all threads of the kBlocks blocks of a row; every thread gets the result. Block `rank` stores its
+// partial result in partials[rank], increments `arrived` and waits for the others. The calls in a kernel are numbered
+// by kCall and have separate `partials`.
 template <int kThreads, int kBlocks, int kCall, class Combine, class T>
 __device__ __forceinline__ T cohort_reduce(T value, Combine combine, T* partials, unsigned* arrived, int rank) {
   __shared__ T of_blocks[kBlocks];
@@ -338,7 +345,7 @@ __device__ __forceinline__ T cohort_reduce(T value, Combine combine, T* partials
     partials[rank] = value;
     cohort_arrive(arrived);
   }
-  if (threadIdx.x < kBlocks) {  // of one warp, each for itself
+  if (threadIdx.x < kBlocks) {  // each waits, because it reads a partial result
     cohort_wait(arrived, kBlocks * (kCall + 1));
     of_blocks[threadIdx.x] = partials[threadIdx.x];
   }
@@ -350,8 +357,8 @@ __device__ __forceinline__ T cohort_reduce(T value, Combine combine, T* partials
 }
 
 //@ part spread_partials
-// Elements in shared memory so that threads which are 2, 4 or 8 apart find theirs in different banks, and 16
-// neighbours.
+// A shared-memory array with padding after every kLine elements. No bank conflicts between threads that access elements
+// 2, 4 or 8 apart, or between 16 with neighbouring elements. put_dense and get_dense ignore the padding.
 template <class T, int kCount>
 struct SpreadPartials {
   static constexpr int kLine = sizeof(T) == 8 ? 16 : 32;
@@ -362,7 +369,7 @@ struct SpreadPartials {
   __device__ __forceinline__ T get_dense(int i) const { return value[i]; }
 };
 template <int kCount>
-struct SpreadPartials<bool, kCount> {  // as words: bytes would meet in a bank
+struct SpreadPartials<bool, kCount> {  // as words: several bytes share a bank
   static constexpr int kLine = 32;
   SpreadPartials<int, kCount> words;
   __device__ __forceinline__ void put(int i, bool from) { words.put(i, from); }
@@ -390,7 +397,7 @@ struct SpreadPartials<Extreme<T, P>, kCount> {
 };
 
 //@ part edge_words : words
-// The elements of a vector of memory of which not all may be there: 0 for the others.
+// Loads elements first ... first + kWidth - 1 of a tensor; those outside of its `count` elements are 0.
 template <int kCount, int kWidth, class Element, class Index>
 __device__ __forceinline__ Words<kCount> edge_words(const Element* tensor, Index first, Index count) {
   if (first >= 0 && first + kWidth <= count) return load_words<kCount>(tensor + first);
@@ -406,8 +413,8 @@ __device__ __forceinline__ Words<kCount> edge_words(const Element* tensor, Index
 }
 
 //@ part store_edge_words : words
-// The elements from `first` to before `last` of a vector, which are all but of those that reach over an end: these go in
-// pieces of 8 and 4 bytes and what is left over one by one.
+// Stores elements first ... last - 1 of an aligned vector of kWidth elements: whole, or in pieces of 8 and 4 bytes and
+// single elements.
 template <int kWidth, int kCount, class Element>
 __device__ __forceinline__ void store_edge_words(Element* to, int first, int last, const Words<kCount>& words) {
   constexpr int kBytes = 4 * kCount / kWidth;
@@ -436,7 +443,7 @@ __device__ __forceinline__ void store_edge_words(Element* to, int first, int las
 }
 
 //@ part put_places : words
-// Places of threads' vectors in shared memory.
+// How shared memory holds a T: its type there, and whether that is a 32-bit word.
 template <class T>
 struct PlaceOf {
   using Type = T;
@@ -455,7 +462,8 @@ template <>
 struct PlaceOf<unsigned> : WordPlace<unsigned> {};
 template <>
 struct PlaceOf<bool> : PlaceOf<int> {};
-// As they follow one another: of eight threads four begin with their second half, so that all are in different banks.
+// Stores the thread's vector at all[thread * kWidth]. If kWidth = 8, four of eight threads store their second half
+// first, which avoids bank conflicts.
 template <class T, class From, int kWidth>
 __device__ __forceinline__ void put_places(T* all, const From (&slots)[kWidth], int thread) {
   const int flip = kWidth == 8 ? thread & 4 : 0;
@@ -470,6 +478,7 @@ __device__ __forceinline__ void put_places(T* all, const From (&slots)[kWidth], 
     store_words(all + thread * kWidth + (half ^ flip), words);
   }
 }
+// Loads the thread's vector from all[thread * kWidth].
 template <int kWidth, class T, class From>
 __device__ __forceinline__ void get_places(T* places, const From* all, int thread) {
   const int flip = kWidth == 8 ? thread & 4 : 0;
@@ -485,15 +494,15 @@ __device__ __forceinline__ void get_places(T* places, const From* all, int threa
 }
 
 //@ part shifted_lines : put_places spread_partials
-// Lines that begin anywhere, whose vectors lie as those of memory: the first and last have elements of others as well.
-// The partial results of kParts threads of a block, kLanes to a line, each of kWidth neighbouring columns from `first`
-// on, of which there are kRows. Thread i < kRows gets that of column i, and all get those of kPlaces places.
+// Reduces kRows columns over unaligned lines. kParts threads have partial results, kLanes per line: slots[e] is of
+// column first + e. Vectors are aligned in memory, so the first and last of a line may reach beyond the columns. Thread
+// i < kRows gets the result of column i; places[e] becomes that of column first + e, for e < kPlaces.
 template <int kTeam, int kParts, int kLanes, int kRows, int kPlaces, int kWidth, class Combine, class T>
 __device__ __forceinline__ T reduce_shifted(const T (&slots)[kWidth], T* places, int first, Combine combine) {
   constexpr int kLines = kParts / kLanes;
   constexpr bool kDense = PlaceOf<T>::kIsWord && kWidth % 4 == 0;
   __shared__ alignas(16) SpreadPartials<typename PlaceOf<T>::Type, kParts * kWidth> all;
-  __shared__ int begins[kLines];  // places of each line before column 0
+  __shared__ int begins[kLines];  // index of each line's column 0
   const int thread = threadIdx.x;
   __syncthreads();
   if (thread < kParts) {
@@ -517,7 +526,7 @@ __device__ __forceinline__ T reduce_shifted(const T (&slots)[kWidth], T* places,
 #pragma unroll 8
     for (int line = 1; line < kLines; ++line) value = combine(value, of_line(line));
   }
-  if constexpr (kPlaces > 0) {  // each line's places get what their columns have
+  if constexpr (kPlaces > 0) {  // overwrites each line's partial results with its columns' results
     __syncthreads();
     if (thread < kRows) {
 #pragma unroll 8
@@ -540,9 +549,10 @@ __device__ __forceinline__ T reduce_shifted(const T (&slots)[kWidth], T* places,
 }
 
 //@ part interleaved_reduce : spread_partials warp_reduce
-// Where the results of kRows rows lie for threads with kPlaces places each, number i of all of row i % kRows: at a
-// place, neighbouring threads find theirs side by side, so that a warp's lie in as many banks. Threads kPeriod apart
-// have the same rows, and a warp begins anywhere in a period: its first 31 results stand once more behind it.
+// A layout of the results of kRows interleaved rows, from which lane e of thread t reads row (t * kPlaces + e) % kRows.
+//   row r is at r % kShared * kLine + r / kShared * kToNext % kPeriod     (kShared: greatest common divisor)
+// For each e, neighbouring threads read neighbouring words. Threads kPeriod apart read the same row. The first 31
+// results of a period are repeated after it, because a warp may begin anywhere in it.
 template <int kRows, int kPlaces>
 struct ResultsInTurn {
   static constexpr __device__ int common_divisor(int a, int b) { return b == 0 ? a : common_divisor(b, a % b); }
@@ -553,10 +563,10 @@ struct ResultsInTurn {
     return threads;
   }
   static constexpr int kToNext = threads_to_next_row();
-  // Rows that are put side by side: not the next ones where those lie in the same banks.
+  // Neighbouring threads write rows kStep apart: 2 if neighbouring rows are in the same banks.
   static constexpr bool kNearBank = (kToNext + 1) % 32 <= 2;
   static constexpr int kStep = kRows % 2 == 1 && (kPlaces == 2 || kNearBank) ? 2 : 1;
-  // Else a warp has all rows of a place, and rows that follow one another do as well.
+  // Not for periods that fit in a warp: results in the order of rows are as good then.
   static constexpr bool kWanted = kPlaces > 0 && kPeriod > 32;
 
   static __device__ __forceinline__ int place_of(int row) {
@@ -579,20 +589,22 @@ struct ResultsInTurn {
   }
 };
 
-// Elements of kRows rows in turn: the partial results of kParts threads of a team, kWidth each; number i of all is one
-// of row i % kRows. Thread i < kRows gets that of row i, and all get those of kPlaces places, numbered as the others.
-// Of a warp no more than 16 threads, or 8, read side by side: they would meet in a bank otherwise.
+// Combines elements first, first + kWorking, ... of kCount.
 template <int kWorking, int kCount, class Combine, class T, class Partials>
 __device__ __forceinline__ T every_so_many(const Partials& all, int first, Combine combine) {
   T value = all.get(first);
 #pragma unroll 8
-  for (int i = kWorking; i < kCount; i += kWorking)  // as often for each thread: they stay side by side
+  for (int i = kWorking; i < kCount; i += kWorking)  // same trip count for all threads
     if (first + i < kCount) value = combine(value, all.get(first + i));
   return value;
 }
+// Reduces kRows interleaved rows over a team of kTeam threads: a block, or one of its kTeams warps. kParts of them have
+// partial results: slots[e] is of row (thread * kWidth + e) % kRows. Thread i < kRows gets the result of row i;
+// places[e] becomes that of row (thread * kPlaces + e) % kRows. Only kLanes threads of a warp read shared memory at a
+// time, which avoids bank conflicts.
 template <int kTeam, int kTeams, int kParts, int kWidth, int kRows, int kPlaces, class Combine, class T>
 __device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* places, int thread, Combine combine) {
-  constexpr bool kAlike = kWidth % kRows == 0 && kParts == kTeam;  // all threads' places are of the same rows
+  constexpr bool kAlike = kWidth % kRows == 0 && kParts == kTeam;  // slots[e] is of row e % kRows in every thread
   constexpr int kLanes = sizeof(T) > 4 ? 8 : 16, kReaders = kTeam / 32 * kLanes, kWorking = kReaders / kRows * kRows;
   constexpr int kAll = kAlike ? kTeam / 32 * kRows : kParts * kWidth;
   constexpr bool kTwice = kWorking > kRows && kAll > kWorking;
@@ -659,21 +671,21 @@ __device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* pla
 }
 
 //@ part reduce_pieces : put_places spread_partials block_reduce
-// Rows of kBreadth neighbouring elements in each line: the partial results of kParts threads of a block, kWidth each;
-// number i of all is one of row i / kBreadth % kRows. Thread i < kRows gets that of row i, and all get those of kPlaces
-// places, numbered as the others.
+// Reduces kRows rows with kBreadth neighbouring elements per line. kParts threads have partial results: slots[e] is of
+// row (thread * kWidth + e) / kBreadth % kRows. Thread i < kRows gets the result of row i; places[e] becomes that of
+// the row of slots[e], for e < kPlaces. `none` is the identity of `combine`.
 template <int kTeam, int kParts, int kBreadth, int kRows, int kPlaces, int kWidth, class Combine, class T>
 __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, T none, Combine combine) {
   constexpr int kColumns = kRows * kBreadth, kCount = kParts * kWidth, kLines = kCount / kColumns;
   constexpr int kEven = kBreadth & -kBreadth, kPiece = kBreadth / kEven, kPieces = kCount / kPiece;
   constexpr bool kDense = PlaceOf<T>::kIsWord && kWidth % 4 == 0, kAlone = kDense && kPiece <= 64;
-  constexpr int kAtOnce = 16;  // NVRTC takes long for more
-  constexpr int kOfRow = kLines * kEven;  // parts of a row, which so many threads share if they are many for one
+  constexpr int kAtOnce = 16;  // more unrolling makes NVRTC slow
+  constexpr int kOfRow = kLines * kEven;  // pieces of a row; kHelpers threads share them
   constexpr int kHelpers = kOfRow <= 32 ? 1 : kTeam / kRows >= 32 ? 32 : kTeam / kRows >= 8 ? 8 : 1;
   const int thread = threadIdx.x;
   __shared__ T rows[kRows];
   __syncthreads();
-  if constexpr (kAlone) {  // a thread goes over an odd number of elements, its neighbour over the next ones
+  if constexpr (kAlone) {  // a thread reduces a piece; its length is odd: no bank conflict
     __shared__ alignas(16) typename PlaceOf<T>::Type all[kCount];
     __shared__ SpreadPartials<T, kPiece == 1 ? 1 : kPieces> pieces;
     if (thread < kParts) put_places(all, slots, thread);
@@ -693,7 +705,7 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
     if (thread < kHelpers * kRows) {
 #pragma unroll kAtOnce
       for (int i = thread / kRows; i < kOfRow; i += kHelpers) {
-        const int row = thread % kRows, even = (i % kEven + row * kEven / 32) % kEven;  // in different banks
+        const int row = thread % kRows, even = (i % kEven + row * kEven / 32) % kEven;  // rotated: no bank conflict
         value = combine(value, piece_at((i / kEven * kRows + row) * kEven + even));
       }
     }
@@ -707,7 +719,7 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
       }
     }
     if (thread < kRows) rows[thread] = value;
-  } else {  // a warp goes over a row, from a multiple of 32 on where what lies between multiples is no place
+  } else {  // a warp reduces a row; it reads padded elements from multiples of 32 on
     __shared__ alignas(16) SpreadPartials<typename PlaceOf<T>::Type, kCount> all;
     if (thread < kParts) {
       if constexpr (kDense) {
@@ -737,13 +749,13 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
 #pragma unroll
   for (int e = 0; e < kPlaces; ++e) {
     const int column = kColumns % kWidth == 0 ? thread % (kColumns / kWidth) * kWidth + e
-                                              : (thread * kWidth + e) % kColumns;  // lines begin within vectors
+                                              : (thread * kWidth + e) % kColumns;  // a vector may span two lines
     places[e] = rows[column / kBreadth];
   }
   return rows[thread < kRows ? thread : 0];
 }
-// The same of one row whose pieces begin anywhere: of a thread's places those are its elements that are less than
-// kBreadth behind its first, which the thread's first is `first` behind.
+// Reduces one row with kBreadth neighbouring elements per line, at any alignment. slots[e] is of element first + e of
+// these, and ignored outside 0 ... kBreadth - 1. All threads get the result, also in `places`.
 template <int kTeam, int kParts, int kBreadth, int kPlaces, int kCall, int kWidth, class Combine, class T>
 __device__ __forceinline__ T reduce_piece(const T (&slots)[kWidth], T* places, int first, T none, Combine combine) {
   T value = none;

@@ -1,11 +1,12 @@
-// Strips of lines in vectors, several lines to a warp: columns of a matrix, reduced by a block.
+// Reductions of matrix columns: a block or warp takes a strip of columns, several lines at a time, in vectors.
 
 //@ part reduce_strip : spread_partials lanes
-// The partial results of a block's threads, kLanes to a line, each of kWidth neighbouring columns. Thread i gets that
-// of column i where there is one, and all get those of kPlaces places, 0 or their own.
+// Reduces a strip of columns over the kTeam threads of a block. kLanes threads share a line: slots[e] is of column
+// threadIdx.x % kLanes * kWidth + e. Thread i gets the result of column i, if there is one; places[e] becomes that of
+// the column of slots[e], for e < kPlaces (0 or kWidth).
 //
-// A warp's lines are folded into one: of two lanes with the same columns one goes on with the first half of them, the
-// other with the second, until each has one; warps then meet in shared memory.
+// Of two lanes with the same columns, each goes on with one half of them, until a lane has one column. The results of
+// warps are then combined in shared memory.
 template <int kTeam, int kLanes, int kPlaces, int kWidth, class Combine, class T>
 __device__ __forceinline__ T reduce_strip(const T (&slots)[kWidth], T* places, Combine combine) {
   using Column = SpreadPartials<T, 1>;
@@ -51,7 +52,7 @@ __device__ __forceinline__ T reduce_strip(const T (&slots)[kWidth], T* places, C
     for (int warp = 1; warp < kWarps; ++warp) value = combine(value, all.get_dense(warp * kLine + mine));
   }
   if constexpr (kPlaces > 0) {
-    if (thread < kColumns) all.put_dense(mine, value);  // which only this thread has read
+    if (thread < kColumns) all.put_dense(mine, value);  // no other thread has read this element
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < kPlaces; ++e) places[e] = all.get_dense(first + first / Column::kLine + e);
@@ -60,8 +61,8 @@ __device__ __forceinline__ T reduce_strip(const T (&slots)[kWidth], T* places, C
 }
 
 //@ part join_lines : lanes
-// The partial results of a warp's lanes, kLanes to a line, each of kWidth neighbouring columns: each lane gets those of
-// its columns.
+// Reduces columns over a warp. kLanes lanes share a line, with kWidth columns each. Every lane gets the results of its
+// columns.
 template <int kLanes, int kWidth, class Combine, class T>
 __device__ __forceinline__ void join_lines(T (&slots)[kWidth], Combine combine) {
 #pragma unroll
