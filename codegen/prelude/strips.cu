@@ -71,3 +71,58 @@ __device__ __forceinline__ void join_lines(T (&slots)[kWidth], Combine combine) 
     for (int e = 0; e < kWidth; ++e) slots[e] = combine(slots[e], from_lane_xor(slots[e], mask));
   }
 }
+
+//@ part shifted_lines : put_places spread_partials
+// Reduces kRows columns over unaligned lines. kParts threads have partial results, kLanes per line: slots[e] is of
+// column first + e. Vectors are aligned in memory, so the first and last of a line may reach beyond the columns. Thread
+// i < kRows gets the result of column i; places[e] becomes that of column first + e, for e < kPlaces.
+template <int kTeam, int kParts, int kLanes, int kRows, int kPlaces, int kWidth, class Combine, class T>
+__device__ __forceinline__ T reduce_shifted(const T (&slots)[kWidth], T* places, int first, Combine combine) {
+  constexpr int kLines = kParts / kLanes;
+  constexpr bool kDense = PlaceOf<T>::kIsWord && kWidth % 4 == 0;
+  __shared__ alignas(16) SpreadPartials<typename PlaceOf<T>::Type, kParts * kWidth> all;
+  __shared__ int begins[kLines];  // index of each line's column 0
+  const int thread = threadIdx.x;
+  __syncthreads();
+  if (thread < kParts) {
+    if constexpr (kDense) {
+      put_places(all.value, slots, thread);
+    } else {
+#pragma unroll
+      for (int e = 0; e < kWidth; ++e) all.put(thread * kWidth + e, slots[e]);
+    }
+    if (thread % kLanes == 0) begins[thread / kLanes] = thread * kWidth - first;
+  }
+  __syncthreads();
+  const auto of_line = [&](int line) {
+    const int place = begins[line] + thread;
+    if constexpr (kDense) return (T)all.get_dense(place);
+    return (T)all.get(place);
+  };
+  T value = slots[0];
+  if (thread < kRows) {
+    value = of_line(0);
+#pragma unroll 8
+    for (int line = 1; line < kLines; ++line) value = combine(value, of_line(line));
+  }
+  if constexpr (kPlaces > 0) {  // overwrites each line's partial results with its columns' results
+    __syncthreads();
+    if (thread < kRows) {
+#pragma unroll 8
+      for (int line = 0; line < kLines; ++line) {
+        if constexpr (kDense)
+          all.put_dense(begins[line] + thread, value);
+        else
+          all.put(begins[line] + thread, value);
+      }
+    }
+    __syncthreads();
+    if constexpr (kDense) {
+      if (thread < kParts) get_places<kWidth>(places, all.value, thread);
+    } else {
+#pragma unroll
+      for (int e = 0; e < kPlaces; ++e) places[e] = (T)all.get(thread < kParts ? thread * kWidth + e : 0);
+    }
+  }
+  return value;
+}
