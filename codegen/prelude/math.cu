@@ -1,12 +1,12 @@
-// Functions of one float, from the GPU's own approximations: no division, no slow path (docs/numerics.md states their
-// errors). What is summed inside does not contract with what stands around a call: the same value wherever inlined.
+// Fast float functions from approximate instructions, without a slow path (docs/numerics.md states their errors).
+// __fadd_rn and __fmul_rn prevent contraction with the caller's arithmetic: the same value wherever inlined.
 
 //@ part choose
-// Both values are there already: no branch.
+// A select without a branch: both values are computed already.
 __device__ __forceinline__ float choose(bool condition, float yes, float no) { return condition ? yes : no; }
 
 //@ part exp2_fast
-// 2^x; results below 2^-126 are 0.
+// 2^x; results below 2^-126 become 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -14,11 +14,11 @@ __device__ __forceinline__ float exp2_fast(float x) {
 }
 
 //@ part exp_fast : exp2_fast
-// e^x for x <= 0: its relative error grows with |x|, but not faster than it falls.
+// e^x for x <= 0. The relative error grows with |x|, but the absolute error stays small, because e^x falls faster.
 __device__ __forceinline__ float exp_fast(float x) { return exp2_fast(x * 1.44269504f); }
 
 //@ part reciprocal_fast
-// 1 / x over all of float's range.
+// 1 / x over the full range of float.
 __device__ __forceinline__ float reciprocal_fast(float x) {
   float y;
   asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -26,13 +26,13 @@ __device__ __forceinline__ float reciprocal_fast(float x) {
 }
 
 //@ part exact_mean
-// sum / n, rounded as IEEE has it where that is not next to the least floats: high + low is 1 / n, both positive.
+// sum / n, correctly rounded except near the smallest floats. high + low = 1 / n, both positive.
 __device__ __forceinline__ float exact_mean(float sum, float high, float low) {
   return __fmaf_rn(sum, high, __fmul_rn(sum, low));
 }
 
 //@ part divide_fast
-// a / b over all of float's range.
+// a / b over the full range of float.
 __device__ __forceinline__ float divide_fast(float a, float b) {
   float y;
   asm("div.full.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
@@ -40,7 +40,7 @@ __device__ __forceinline__ float divide_fast(float a, float b) {
 }
 
 //@ part sigmoid : exp2_fast
-// 1 / (1 + 2^(-x log2 e)); below 2^-126 it is 0.
+// sigmoid of x = 1 / (1 + 2^(-x log2 e)); results below 2^-126 become 0.
 __device__ __forceinline__ float reciprocal_of_one_and_more(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -52,12 +52,12 @@ __device__ __forceinline__ float sigmoid(float x) {
 __device__ __forceinline__ double sigmoid(double x) { return 1.0 / __dadd_rn(1.0, exp(-x)); }
 
 //@ part sigmoid_precise
-// The sum does not contract with the exponential's last product: the same value wherever it is inlined.
+// sigmoid of x = 1 / (1 + e^-x). __fadd_rn prevents contraction with the last product of the exponential.
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / __fadd_rn(1.0f, expf(-x)); }
 __device__ __forceinline__ double sigmoid(double x) { return 1.0 / __dadd_rn(1.0, exp(-x)); }
 
 //@ part log_fast
-// log(1 + d) for |d| < 1/8, where a logarithm's own error would be large beside it.
+// log(1 + d) for |d| < 1/8 by a polynomial: the relative error of lg2.approx is large there.
 __device__ __forceinline__ float log_near_one(float d) {
   float p = -0.17064395546913147f;
   p = fmaf(p, d, 0.20339637994766235f);
@@ -81,7 +81,7 @@ __device__ __forceinline__ float log1p_fast(float x) {
 }
 
 //@ part expm1_fast : exp2_fast
-// e^x - 1: the difference itself, or near 0, where that would lose what matters, a polynomial.
+// e^x - 1: the difference itself, or a polynomial for |x| < 0.35, where the difference would cancel.
 __device__ __forceinline__ float expm1_fast(float x) {
   const float far = __fadd_rn(exp2_fast(x * 1.44269504f), -1.0f);
   float p = 1.3882394414395094e-03f;
@@ -94,7 +94,7 @@ __device__ __forceinline__ float expm1_fast(float x) {
 }
 
 //@ part softplus : exp2_fast
-// log(1 + e^x) is that of -|x|, a polynomial of e^-|x|, and x on top where that is positive.
+// log(1 + e^x) = max(x, 0) + log(1 + e^-|x|). softplus_below is the second term, a polynomial of e^-|x|.
 __device__ __forceinline__ float softplus_below(float negative) {
   const float e = exp2_fast(negative * 1.44269504f);
   float p = 5.232623778283596e-03f;
@@ -112,19 +112,19 @@ __device__ __forceinline__ float softplus(float x) {
 }
 
 //@ part log1p_of_exp : softplus
-// The same in IEEE's steps: infinite where e^x is.
+// log(1 + e^x) that is infinite where e^x overflows, as step-by-step IEEE arithmetic gives.
 __device__ __forceinline__ float log1p_of_exp(float x) {
   return x > 88.72284f ? __uint_as_float(0x7f800000u) : softplus(x);
 }
 
 //@ part log_of_sigmoid : log_fast
-// log(s) for s = sigmoid(x), which is 0 below 2^-126 here, but where e^-x overflows in IEEE arithmetic.
+// log(s) for s = sigmoid(x). The fast s is 0 below 2^-126, the IEEE one only where e^-x overflows; x in between.
 __device__ __forceinline__ float log_of_sigmoid(float s, float x) {
   return x < -87.0f && x > -88.72284f ? x : log_fast(s);
 }
 
 //@ part tanh_of_softplus : exp2_fast
-// tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2), which is 1 to the last bit from 20 on: n + 2 is in 2 .. 2^58.
+// tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2). x is clamped to 20, where this is 1, so n + 2 < 2^58.
 __device__ __forceinline__ float tanh_of_softplus(float x) {
   const float e = exp2_fast((x > 20.0f ? 20.0f : x) * 1.44269504f);
   const float n = __fmul_rn(e, __fadd_rn(e, 2.0f));
@@ -134,7 +134,7 @@ __device__ __forceinline__ float tanh_of_softplus(float x) {
 }
 
 //@ part one_plus_erf : exp2_fast
-// 1 + erf(z): erfc(|z|) is 2 to the power of a polynomial.
+// 1 + erf(z), where erfc(|z|) is 2 to the power of a polynomial of |z|.
 __device__ __forceinline__ float one_plus_erf(float z) {
   const float t = fabsf(z);
   float p = -1.496676395618124e-05f;
@@ -146,7 +146,7 @@ __device__ __forceinline__ float one_plus_erf(float z) {
   p = fmaf(p, t, -9.1836082935333252e-01f);
   p = fmaf(p, t, -1.6279118061065674f);
   const float tail = exp2_fast(__fmul_rn(p, t));
-  float sign;  // tail where z is negative, 2 - tail elsewhere: no branch
+  float sign;  // -1 or 1: the result is tail if z is negative, else 2 - tail
   asm("lop3.b32 %0, %1, 0x80000000, 0xbf800000, 0x6a;" : "=f"(sign) : "f"(z));
   return fmaf(sign, tail, __fsub_rn(1.0f, sign));
 }

@@ -1,26 +1,28 @@
-// Rows whose elements lie a line of memory apart, in shared memory as words of neighbouring elements (row_tiles for
-// such as follow one another).
+// Tiles of rows that are strided in memory (one element per line) and contiguous in shared memory, in 32-bit words of
+// neighbouring elements.
 
 //@ part transposed_rows : transposed_lines
-// Where rows lie: kPitch words each, and kSkew more behind every kVector of them.
+// The first word of a row in a tile: kPitch words per row, and kSkew words of padding after every kVector rows.
 template <int kVector, int kPitch, int kSkew>
 __device__ __forceinline__ int word_of_row(int row) {
   return row * kPitch + (kSkew == 0 ? 0 : row / kVector * kSkew);
 }
-// What a thread takes in each turn: some lines' elements of kVector rows, which are a word of each of these. kLanes of a
-// warp take vectors of the same lines, the others those of the rows' next words.
+// A thread's work in one turn of a transposition: a vector of kVector rows from each of kLines = 4 / kBytes lines,
+// which is one word of each row. An element has kBytes bytes, a row kLength elements.
+//   memory, line l:  x[l][r], x[l][r + 1], ...        tile, row r:  words (x[l][r] ... x[l + kLines - 1][r]), ...
+// kLanes lanes of a warp take vectors of the same lines; the others take the next words of the rows.
 template <int kThreads, int kBytes, int kVector, int kLanes, int kRows, int kLength>
 struct TurnedItem {
   static constexpr int kLines = 4 / kBytes, kDown = 32 / kLanes, kGroups = kRows / kVector / kLanes;
   static constexpr int kColumns = (kLength + kLines - 1) / kLines, kBlocks = (kColumns + kDown - 1) / kDown;
   static constexpr int kTurns = (kBlocks * kGroups * 32 + kThreads - 1) / kThreads;
-  static constexpr int kWords = kVector * kBytes < 4 ? 1 : kVector * kBytes / 4;  // of a vector
+  static constexpr int kWords = kVector * kBytes < 4 ? 1 : kVector * kBytes / 4;  // per vector
   static constexpr int kWarps = kThreads / 32;
   int row, column;
   bool here;
   __device__ __forceinline__ TurnedItem(int turn, int first, int end) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    if constexpr (kWarps % kGroups == 0) {  // always of the same rows
+    if constexpr (kWarps % kGroups == 0) {  // the same rows in every turn
       row = (warp % kGroups * kLanes + lane % kLanes) * kVector;
       column = warp / kGroups * kDown + lane / kLanes + turn * (kWarps / kGroups * kDown);
     } else {
@@ -49,13 +51,13 @@ __device__ __forceinline__ void store_vector(void* to, const Words<kWords>& word
   else
     *(unsigned char*)to = (unsigned char)words.w[0];
 }
-// Lines of memory, `pitch` elements apart, to the rows of the tile from `begin` to before `end`.
+// Transposes strided rows begin ... end - 1 to a tile: element l of row r is at lines[l * pitch + r].
 template <int kThreads, int kVector, int kLanes, int kRows, int kLength, int kPitch, int kSkew, class T, class Index>
 __device__ __forceinline__ void lines_to_rows(unsigned* tile, const T* lines, Index pitch, int end,
                                               int begin = 0) {
   constexpr int kBytes = sizeof(T);
   using Item = TurnedItem<kThreads, kBytes, kVector, kLanes, kRows, kLength>;
-  constexpr int kTogether = kBytes == 1 ? 2 : 4;  // turns whose loads are on their way at once
+  constexpr int kTogether = kBytes == 1 ? 2 : 4;  // turns with loads in flight at once
 #pragma unroll 1
   for (int first = 0; first < Item::kTurns; first += kTogether) {
     Words<Item::kWords> words[kTogether][Item::kLines];
@@ -83,7 +85,7 @@ __device__ __forceinline__ void lines_to_rows(unsigned* tile, const T* lines, In
     }
   }
 }
-// Element `line` of each of these words.
+// Packs element `line` of each of kCount words.
 template <int kBytes, int kCount>
 __device__ __forceinline__ auto line_of_words(const unsigned (&words)[kCount], int line) {
   Words<(kCount * kBytes + 3) / 4> elements = {};
@@ -106,7 +108,7 @@ __device__ __forceinline__ auto line_of_words(const unsigned (&words)[kCount], i
   }
   return elements;
 }
-// And back.
+// Transposes rows begin ... end - 1 of a tile to memory: element l of row r goes to lines[l * pitch + r].
 template <int kThreads, int kVector, int kLanes, int kRows, int kLength, int kPitch, int kSkew, class T, class Index>
 __device__ __forceinline__ void rows_to_lines(T* lines, const unsigned* tile, Index pitch, int end,
                                               int begin = 0) {
@@ -127,7 +129,7 @@ __device__ __forceinline__ void rows_to_lines(T* lines, const unsigned* tile, In
     }
   }
 }
-// Rows that lie in memory as they do in the tile, `pitch` elements apart there: kAccess elements at a time.
+// Copies contiguous rows begin ... end - 1, `pitch` elements apart, to a tile, kAccess elements at a time.
 template <int kThreads, int kAccess, int kVector, int kRows, int kLength, int kPitch, int kSkew, class T, class Index>
 __device__ __forceinline__ void rows_to_rows(unsigned* tile, const T* from, Index pitch, int end,
                                              int begin = 0) {
@@ -141,7 +143,7 @@ __device__ __forceinline__ void rows_to_rows(unsigned* tile, const T* from, Inde
     store_vector<kBytes>(to, load_vector<kBytes>(from + row * pitch + at));
   }
 }
-// What words have behind a row's last element.
+// Clears the elements of each row's last word that are behind the row's end.
 template <int kThreads, int kVector, int kRows, int kLength, int kPitch, int kSkew, class T>
 __device__ __forceinline__ void clear_ends(T* tile) {
   constexpr int kEach = 4 / sizeof(T), kEnd = (kLength + kEach - 1) / kEach * kEach;
@@ -149,7 +151,7 @@ __device__ __forceinline__ void clear_ends(T* tile) {
 #pragma unroll
     for (int at = kLength; at < kEnd; ++at) tile[kEach * word_of_row<kVector, kPitch, kSkew>(row) + at] = T{};
 }
-// Rows that follow one another in memory, from a multiple of 4 bytes on, a word at a time wherever they begin.
+// Stores `rows` rows of a tile one after the other, a word at a time. `to` is 4-byte aligned; a word may span two rows.
 template <int kThreads, int kVector, int kRows, int kLength, int kPitch, int kSkew, class T>
 __device__ __forceinline__ void rows_to_words(T* to, const unsigned* tile, int rows) {
   constexpr int kBytes = sizeof(T), kEach = 4 / kBytes;

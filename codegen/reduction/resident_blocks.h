@@ -1,5 +1,5 @@
 // Emits rows shared by co-resident blocks. Each of n ordinary blocks keeps its part of a row, and they reduce the row
-// within one kernel through scratch memory (codegen/prelude/rows.cu, cohort_reduce):
+// within one kernel through scratch memory (codegen/prelude/resident_blocks.cu, cohort_reduce):
 //
 //   rank = ticket % n;  row = ticket / n;                 tickets are given in the order in which blocks start
 //   partial[row * n + rank] = the block's result;         separate memory for each reduction

@@ -22,8 +22,8 @@ IndexExpr chunks_of_launch(int chunks, const IndexExpr& length, std::int64_t few
                            const Bounds& bounds);
 
 // The prelude types that accumulate moments (sum and squared deviations) of this type in one pass
-// (codegen/prelude/rows.cu). The shifted form takes `places` elements at a time, each with its own accumulator.
-// Elements are summed times 2^-scale.
+// (codegen/prelude/online_accumulators.cu). The shifted form takes `places` elements at a time, each with its own
+// accumulator. Elements are summed times 2^-scale.
 std::string running_moments(const std::string& type, int scale);
 std::string shifted_moments(const std::string& type, int places, int scale);
 // Texts of a one-pass accumulator: the first result, the second with the value of its operand as {}, and the element
