@@ -1,5 +1,5 @@
-// What emitted kernels are written with. Each part stands between markers; a file holds the parts that it uses and
-// those that they need. Nothing here needs a header; all names are in the file's anonymous namespace.
+// Number formats, integer and float arithmetic, and reductions over warps, blocks and clusters. Emitted files contain the
+// parts that they use and those that these need, in an anonymous namespace; no part needs a header.
 
 //@ part bf16
 using bf16 = unsigned short;  // storage only; arithmetic is float
@@ -11,7 +11,7 @@ __device__ __forceinline__ bf16 to_bf16(float x) {
 }
 
 //@ part single_bf16
-// Of 16 bits that were loaded by themselves: one instruction, where widening and shifting them are two.
+// Converts a bfloat16 that was loaded as 16 bits: one instruction, where widening and shifting are two.
 __device__ __forceinline__ float from_single_bf16(unsigned short bits) {
   float x;
   asm("mov.b32 %0, {%1, %2};" : "=f"(x) : "h"((unsigned short)0), "h"(bits));
@@ -19,7 +19,7 @@ __device__ __forceinline__ float from_single_bf16(unsigned short bits) {
 }
 
 //@ part round_to_bf16
-__device__ __forceinline__ float round_to_bf16(float x) {  // of a pair, where a single one goes through a slow pipe
+__device__ __forceinline__ float round_to_bf16(float x) {  // converts a pair: a single conversion uses a slow pipe
   unsigned bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(x), "f"(0.0f));
   return __uint_as_float(bits);
@@ -39,12 +39,12 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
 }
 
 //@ part small_float
-// The magnitude's bits in a format of kMantissa bits and this bias, rounded to nearest even; may exceed the format's
-// greatest value, which the caller checks. x is finite.
+// The bits of |x| in a float format with kMantissa bits of mantissa and exponent bias kBias, rounded to nearest even.
+// x is finite. The result may exceed the format's greatest value; the caller checks that.
 template <int kMantissa, int kBias>
 __device__ __forceinline__ unsigned narrow_magnitude(float x) {
   const unsigned magnitude = __float_as_uint(x) & 0x7fffffffu;
-  if ((int)(magnitude >> 23) - 127 < 1 - kBias) {  // subnormal: count units of the last place
+  if ((int)(magnitude >> 23) - 127 < 1 - kBias) {  // a subnormal result counts units in the last place
     const float unit = __uint_as_float((unsigned)(127 + kMantissa - 1 + kBias) << 23);
     return (unsigned)__float2int_rn(__uint_as_float(magnitude) * unit);
   }
@@ -62,13 +62,13 @@ __device__ __forceinline__ float from_fp8_e4m3(unsigned bits) {
       "cvt.f32.f16 %0, low;\n}"
       : "=f"(x)
       : "h"((unsigned short)bits));
-#else  // the sign is shifted in; 480 stands for NaN
+#else  // the shift copies the sign; NaN comes out as 480
   x = __uint_as_float((unsigned)((int)(bits << 24) >> 4) & 0x87f00000u) * __uint_as_float((127u + 120u) << 23);
   if (fabsf(x) == 480.0f) x = __uint_as_float(0x7fc00000u);
 #endif
   return x;
 }
-__device__ __forceinline__ fp8_e4m3 to_fp8_e4m3(float x) {  // beyond 448: NaN
+__device__ __forceinline__ fp8_e4m3 to_fp8_e4m3(float x) {  // NaN if the result would exceed 448
   const unsigned sign = (__float_as_uint(x) >> 24) & 0x80u;
   if (!(fabsf(x) <= 464.0f)) return (fp8_e4m3)(sign | 0x7fu);
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -87,7 +87,7 @@ __device__ __forceinline__ float from_fp8_e5m2(unsigned bits) {
   asm("cvt.f32.f16 %0, %1;" : "=f"(x) : "h"((unsigned short)(bits << 8)));
   return x;
 }
-__device__ __forceinline__ fp8_e5m2 to_fp8_e5m2(float x) {  // beyond the greatest value: infinity
+__device__ __forceinline__ fp8_e5m2 to_fp8_e5m2(float x) {  // infinity if the result would exceed 57344
   const unsigned sign = (__float_as_uint(x) >> 24) & 0x80u;
   if (x != x) return (fp8_e5m2)(sign | 0x7fu);
   if (fabsf(x) >= 61440.0f) return (fp8_e5m2)(sign | 0x7cu);
@@ -104,9 +104,9 @@ __device__ __forceinline__ fp8_e5m2 to_fp8_e5m2(float x) {  // beyond the greate
 using e8m0 = unsigned char;  // a power of two, 2^(bits - 127)
 __device__ __forceinline__ float from_e8m0(unsigned bits) {
   const float power = __uint_as_float(max(bits << 23, 0x00400000u));
-  return fmaf(power, 0.0f, power);  // 255, where that is infinite, is NaN
+  return fmaf(power, 0.0f, power);  // 255 is NaN; its power is infinite
 }
-__device__ __forceinline__ e8m0 to_e8m0(float x) {  // the nearest power of two, the middle goes up; no sign
+__device__ __forceinline__ e8m0 to_e8m0(float x) {  // the nearest power of two to |x|, ties go up
   const unsigned magnitude = __float_as_uint(x) & 0x7fffffffu;
   if (magnitude >= 0x7f800000u) return 255;
   if (magnitude < 0x00600000u) return 0;
@@ -119,7 +119,7 @@ __device__ __forceinline__ float from_fp4_e2m1(unsigned nibble) {
   const float magnitude = __uint_as_float((nibble & 7u) << 22) * __uint_as_float((127u + 126u) << 23);
   return (nibble & 8u) ? -magnitude : magnitude;
 }
-__device__ __forceinline__ unsigned to_fp4_e2m1(float x) {  // no infinity, no NaN: saturates, NaN to 6
+__device__ __forceinline__ unsigned to_fp4_e2m1(float x) {  // saturates at 6; NaN becomes 6
   if (x != x) return 7u;
   const unsigned sign = (__float_as_uint(x) >> 28) & 8u;
   if (!(fabsf(x) < 6.0f)) return sign | 7u;
@@ -134,13 +134,14 @@ __device__ __forceinline__ int from_int4(unsigned nibble) { return (int)(nibble 
 using uint4_pair = unsigned char;  // two to a byte, low nibble first
 
 //@ part nibble
+// Element i of 4-bit elements, two to a byte, low nibble first.
 template <class Index>
 __device__ __forceinline__ unsigned nibble(const unsigned char* pairs, Index i) {
   return ((unsigned)pairs[i >> 1] >> (4 * (int)(i & 1))) & 15u;
 }
 
 //@ part nan_max
-// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
+// Maximum and minimum as in PyTorch: NaN if either is NaN; +0 is greater than -0.
 template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
@@ -174,14 +175,14 @@ __device__ __forceinline__ bool is_inf(double x) {
 }
 
 //@ part floor_index
-// Rounding towards minus infinity; the divisor is positive.
+// Division of indices that rounds towards minus infinity, and its remainder; b > 0.
 template <class T>
 __device__ __forceinline__ T floor_div_index(T a, T b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 template <class T>
 __device__ __forceinline__ T floor_mod_index(T a, T b) { return a - floor_div_index(a, b) * b; }
 
 //@ part int_arithmetic
-// Two's complement: sums, differences and products wrap; a division by zero gives 0.
+// Integer arithmetic that wraps on overflow.
 __device__ __forceinline__ int wrap_add(int a, int b) { return (int)((unsigned)a + (unsigned)b); }
 __device__ __forceinline__ int wrap_sub(int a, int b) { return (int)((unsigned)a - (unsigned)b); }
 __device__ __forceinline__ int wrap_mul(int a, int b) { return (int)((unsigned)a * (unsigned)b); }
@@ -198,6 +199,7 @@ __device__ __forceinline__ long long wrap_mul(long long a, long long b) {
 __device__ __forceinline__ long long wrap_neg(long long a) { return (long long)(0ull - (unsigned long long)a); }
 
 //@ part int_division : int_arithmetic
+// Integer division that gives 0 if b is 0 and wraps on overflow.
 template <class T>
 __device__ __forceinline__ T int_div(T a, T b) {  // truncates
   if (b == 0) return 0;
@@ -225,6 +227,7 @@ __device__ __forceinline__ T int_floor_div(T a, T b) {
 }
 
 //@ part int_pow
+// Integer power, which wraps; truncated for a negative exponent.
 template <class T>
 __device__ __forceinline__ T int_pow(T base, T exponent) {
   if constexpr ((T)-1 < (T)0)
@@ -238,7 +241,7 @@ __device__ __forceinline__ T int_pow(T base, T exponent) {
 }
 
 //@ part float_floor_division
-// Python's % and // of floats: the remainder has the divisor's sign.
+// % and // of floats as in Python: the remainder has the divisor's sign.
 template <class T>
 __device__ __forceinline__ T float_floor_mod(T a, T b) {
   const T r = fmod(a, b);
@@ -256,6 +259,7 @@ __device__ __forceinline__ T float_floor_div(T a, T b) {
 }
 
 //@ part shift
+// Shifts by a negative count or at least the width of T give 0, or -1 for a right shift of a negative value.
 template <class T>
 __device__ __forceinline__ T shift_left(T a, int by) { return by < 0 || by >= (int)sizeof(T) * 8 ? (T)0 : (T)(a << by); }
 template <class T>
@@ -264,7 +268,7 @@ __device__ __forceinline__ T shift_right(T a, int by) {
 }
 
 //@ part combine : nan_max
-// How two partial results of a reduction become one.
+// Function objects that combine two partial results of a reduction.
 struct Sum {
   template <class T>
   __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
@@ -289,14 +293,14 @@ struct All {
 };
 
 //@ part extreme
-// The first greatest (or least) element and its position; NaN counts as extreme. They begin with the least (greatest)
-// value there is, at position 0.
+// Argmax and argmin: a value and its position. The first of equal values wins; NaN wins over every number. A reduction
+// begins with the least (greatest) value of T at position 0.
 template <class T, class Position = int>
 struct Extreme {
   T value;
   Position position;
 };
-// Of two elements anywhere; of some and one behind them.
+// operator() combines partial results of any positions; next() combines `a` with an element b at a later position.
 struct FirstMaximum {
   template <class T, class P>
   __device__ __forceinline__ Extreme<T, P> operator()(Extreme<T, P> a, Extreme<T, P> b) const {
@@ -323,13 +327,13 @@ struct FirstMinimum {
 };
 
 //@ part lanes
-// A value from the lane `mask` away.
+// The value of lane (this lane ^ mask).
 template <class T>
 __device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
 __device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
   return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
 }
-// Results of several warps in shared memory, where neighbouring threads find them in neighbouring banks.
+// kCount partial results in shared memory; neighbouring results are in neighbouring banks.
 template <class T, int kCount>
 struct Partials {
   T value[kCount];
@@ -338,6 +342,7 @@ struct Partials {
 };
 
 //@ part extreme_lanes : extreme lanes
+// Shuffles and stores the value and the position separately.
 template <class T, class P>
 __device__ __forceinline__ Extreme<T, P> from_lane_xor(Extreme<T, P> value, int mask) {
   return {from_lane_xor(value.value, mask), from_lane_xor(value.position, mask)};
@@ -351,7 +356,7 @@ struct Partials<Extreme<T, P>, kCount> {
 };
 
 //@ part warp_reduce : lanes
-// Of each kLanes neighbouring lanes, which all get the result; the order of combination is fixed.
+// Reduces over each kLanes neighbouring lanes, a power of two, in a fixed order; all of them get the result.
 template <int kLanes = 32, class Combine, class T>
 __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 #pragma unroll
@@ -365,7 +370,7 @@ __device__ __forceinline__ T from_lane(T value, int lane) { return __shfl_sync(0
 __device__ __forceinline__ bool from_lane(bool value, int lane) {
   return __shfl_sync(0xffffffffu, (int)value, lane) != 0;
 }
-// Of each kLanes neighbouring lanes, no power of two, from the warp's first on: a tree, whose root all of them get.
+// Reduces over each kLanes neighbouring lanes, no power of two, counted from lane 0; all of them get the result.
 template <int kLanes, class Combine, class T>
 __device__ __forceinline__ T odd_lanes_reduce(T value, Combine combine) {
   const int lane = threadIdx.x % 32, mine = lane % kLanes;
@@ -384,7 +389,8 @@ __device__ __forceinline__ Extreme<T, P> from_lane(Extreme<T, P> value, int lane
 }
 
 //@ part segment_reduce
-// The same where only whole groups of kLanes neighbouring lanes are here, each waiting for its own.
+// Reduces over each kLanes neighbouring lanes, a power of two; all of them get the result. Other groups of the warp may
+// be inactive.
 template <int kLanes, class Combine, class T>
 __device__ __forceinline__ T segment_reduce(T value, Combine combine) {
   const unsigned lanes = 0xffffffffu >> (32 - kLanes) << (threadIdx.x % 32 / kLanes * kLanes);
@@ -394,8 +400,8 @@ __device__ __forceinline__ T segment_reduce(T value, Combine combine) {
 }
 
 //@ part block_reduce : warp_reduce
-// Every thread of the block gets the result; the warps are a power of two. Calls of one kernel have numbers of their
-// own, and memory with them: no barrier stands between one and the next.
+// Reduces over the block; every thread gets the result. The number of warps is a power of two. Each call in a kernel
+// has its own kCall and so its own shared memory: no barrier is needed between calls.
 template <int kThreads, int kCall, class Combine, class T>
 __device__ __forceinline__ T block_reduce(T value, Combine combine) {
   __shared__ Partials<T, kThreads / 32> partial;
@@ -409,9 +415,8 @@ __device__ __forceinline__ T block_reduce(T value, Combine combine) {
 }
 
 //@ part cluster_reduce : block_reduce
-// For kBlocks blocks of one cluster, of which this is number `rank`: as block_reduce, over all their threads. Each
-// block puts its result into the others' memory, which it may do from the first call on: `cluster_arrive` at the
-// kernel's beginning says that a block is there.
+// Reduces over all threads of a cluster of kBlocks blocks; every thread gets the result. Block `rank` writes its result
+// to the shared memory of all. The kernel begins with cluster_arrive(); call 0 waits until all blocks have started.
 __device__ __forceinline__ void cluster_arrive() { asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory"); }
 __device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory"); }
 template <int kThreads, int kBlocks, int kCall, class Combine, class T>
@@ -433,7 +438,7 @@ __device__ __forceinline__ T cluster_reduce(T value, Combine combine, int rank) 
 }
 
 //@ part column_reduce : lanes
-// A block of kRows rows, neighbours in threadIdx.x, with kParts threads each; all of a row's threads get the result.
+// Reduces kRows rows; thread t has a part of row t % kRows, of which all kParts threads get the result.
 template <int kRows, int kParts, class Combine, class T>
 __device__ __forceinline__ T column_reduce(T value, Combine combine) {
   __shared__ Partials<T, kRows> partial[kParts];
@@ -448,7 +453,7 @@ __device__ __forceinline__ T column_reduce(T value, Combine combine) {
 }
 
 //@ part block_scan
-// Inclusive: thread i gets the combination of the values of threads 0 to i; `total` is that of all.
+// Inclusive scan over the block: thread i gets the combination of the values of threads 0 to i, `total` that of all.
 template <int kThreads, class Combine, class T>
 __device__ __forceinline__ T block_scan(T value, Combine combine, T& total) {
   __shared__ T partial[kThreads / 32];
@@ -472,8 +477,8 @@ __device__ __forceinline__ T block_scan(T value, Combine combine, T& total) {
 }
 
 //@ part sort_line
-// The order of a line's elements: a stable merge sort of positions by the threads of one block. `before(a, b)` says
-// whether element a comes before element b; the result stands in `order`.
+// Stable merge sort of a line's positions by the threads of a block: `order` gets the result, `other` is scratch
+// memory. `before(a, b)` says whether element a comes before element b.
 template <int kThreads, class Position, class Before>
 __device__ __forceinline__ void sort_line(Position* order, Position* other, Position length, Before before) {
   for (Position k = threadIdx.x; k < length; k += kThreads) order[k] = k;
@@ -488,7 +493,7 @@ __device__ __forceinline__ void sort_line(Position* order, Position* other, Posi
       const Position end = middle + run < length ? middle + run : length;
       const bool on_left = k < middle;
       const Position mine = from[k];
-      // How many of the other run come first: of equal elements, those on the left.
+      // Binary search for how many elements of the other run come before mine. Of equal ones, the left run's do.
       Position low = on_left ? middle : left, high = on_left ? end : middle;
       const Position start = low;
       while (low < high) {
@@ -509,6 +514,6 @@ __device__ __forceinline__ void sort_line(Position* order, Position* other, Posi
 }
 
 //@ part comes_before
-// NaN is greater than everything.
+// a < b, where NaN is greater than every number.
 template <class T>
 __device__ __forceinline__ bool is_less(T a, T b) { return b != b ? a == a : a < b; }

@@ -1,7 +1,8 @@
-// Words of memory: elements packed in them, rows and lines that go through shared memory in them.
+// Words of 32 bits in registers: loads, stores, and the elements packed in them.
 
 //@ part words
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+// kCount words of 32 bits in registers. Loads and stores use the widest access, 4, 8 or 16 bytes, that divides them;
+// the address must be a multiple of that.
 template <int kCount>
 struct Words {
   unsigned w[kCount];
@@ -41,7 +42,7 @@ __device__ __forceinline__ void store_words(void* to, const Words<kCount>& words
     for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
   }
 }
-// Element e of kBits bits, and putting one into words that begin as 0.
+// Element e of kBits bits, zero-extended. put_element ORs an element into words whose bits there are 0.
 template <int kBits, int kCount>
 __device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
   if constexpr (kBits == 32) return words.w[e];
@@ -55,7 +56,7 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
 }
 
 //@ part part_of_word : words
-// Consecutive elements that are kBits, 8 or 16, together.
+// Loads and stores elements that together have kBits, 8 or 16, less than a word.
 template <int kBits>
 __device__ __forceinline__ Words<1> load_part(const void* from) {
   if constexpr (kBits == 8) return {*(const unsigned char*)from};
@@ -70,7 +71,7 @@ __device__ __forceinline__ void store_part(void* to, const Words<1>& words) {
 }
 
 //@ part fp16_element : words
-// Half a word as it is: no shift moves it to where it is converted.
+// Converts float16 element e to float. The halves of the word are named as 16-bit registers, which needs no shift.
 template <int kCount>
 __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e) {
   unsigned short low, high;
@@ -81,8 +82,8 @@ __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e)
 }
 
 //@ part e4m3_pair
-// Two of four float8 as float16. Without an instruction for it, exponent and mantissa in the place of float16's are 2^-8
-// of the number; NaN, 127, gets the exponent's first bit, too.
+// Converts two of four float8 e4m3 to packed float16: the last two if `second`. Before sm_89: shifted into place, the
+// bits are float16 of 2^-8 times the value; NaN (0x7f + 1 sets the top bit) gets an exponent of all ones.
 __device__ __forceinline__ unsigned e4m3_pair(unsigned four, int second) {
   unsigned pair;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -100,7 +101,7 @@ __device__ __forceinline__ unsigned e4m3_pair(unsigned four, int second) {
 }
 
 //@ part widen_e4m3 : e4m3_pair
-// Float8 become float16, four with one another's instructions.
+// Converts float8 e4m3, in the low byte of each element, to float16 in place, four at a time.
 template <int kCount>
 __device__ __forceinline__ void widen_e4m3(unsigned short (&elements)[kCount]) {
 #pragma unroll
@@ -113,14 +114,14 @@ __device__ __forceinline__ void widen_e4m3(unsigned short (&elements)[kCount]) {
 }
 
 //@ part e4m3_element : words e4m3_pair fp16_element
-// Half a pair: the compiler makes each of them once.
+// Converts float8 e4m3 element e to float. The compiler converts a pair once for both of its elements.
 template <int kCount>
 __device__ __forceinline__ float e4m3_element(const Words<kCount>& words, int e) {
   return fp16_element(Words<1>{e4m3_pair(words.w[e / 4], e / 2 % 2)}, e % 2);
 }
 
 //@ part packed_words : words pack_pair
-// Values as 16-bit elements of words, two by one conversion.
+// Rounds values to 16-bit floats and packs them, two per conversion.
 template <int kCount>
 __device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
   Words<kCount / 2> words;
@@ -137,8 +138,8 @@ __device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kC
 }
 
 //@ part words_beside : words
-// Whole words that begin `bytes` behind a multiple of 16 bytes, the same for all threads of a warp: by accesses as wide
-// as that allows.
+// Loads words `bytes` (0, 4, 8 or 12) past a multiple of 16 bytes, the same in all threads of a warp, by the widest
+// accesses that are aligned.
 template <int kCount>
 __device__ __forceinline__ Words<kCount> load_words_behind(const unsigned* from, int bytes) {
   static_assert(kCount % 4 == 0);
@@ -159,8 +160,8 @@ __device__ __forceinline__ Words<kCount> load_words_behind(const unsigned* from,
   }
   return words;
 }
-// Consecutive elements of 16 or 32 bits, the first of them at any multiple of its own size: so many elements behind a
-// multiple of 16 bytes, the same for all threads of a warp. Nothing beyond the last is touched.
+// Loads unaligned elements of kBits, 16 or 32, as kCount words. `first` is `elements` past a multiple of 16 bytes, the
+// same number modulo 16 bytes in all threads of a warp. Nothing after the last element is read.
 template <int kBits, int kCount>
 __device__ __forceinline__ Words<kCount> load_words_beside(const void* first, int elements) {
   const int bytes = elements * (kBits / 8) & 15;
@@ -175,10 +176,12 @@ __device__ __forceinline__ Words<kCount> load_words_beside(const void* first, in
 }
 
 //@ part windows : words
-// Consecutive elements that a thread needs of a tensor, wherever they begin. All threads of a warp come here together.
-// Vectors of 16 bytes have numbers; one that is not all inside the tensor has 0 for what is not, if it is not sure to be.
-constexpr int kNoVector = -(1 << 30);
+// Unaligned loads: each thread loads a window of consecutive elements. All threads of a warp call these functions
+// together. Vector `number` is a tensor's 16 bytes from byte 16 * number on. It is inside the tensor (kSure), inside or
+// outside as a whole (kWholeVectors), or unknown; bytes outside read as 0.
+constexpr int kNoVector = -(1 << 30);  // is outside of every tensor
 enum class Inside { kUnknown, kWholeVectors, kSure };
+// Loads a vector of a tensor of `count` elements; kStream: with the streaming cache hint.
 template <int kBits, Inside kInside, bool kStream, class Index>
 __device__ __forceinline__ Words<4> vector_of_tensor(const void* tensor, Index count, int number) {
   constexpr int kEach = 128 / kBits;
@@ -211,7 +214,7 @@ __device__ __forceinline__ Words<4> vector_of_tensor(const void* tensor, Index c
   }
   return words;
 }
-// Among kVectors neighbouring threads: vector i of thread j becomes vector j of thread i.
+// Transposes vectors among kVectors neighbouring lanes: vector i of lane j becomes vector j of lane i. `mine` is j.
 template <int kVectors>
 __device__ __forceinline__ void exchange_vectors(Words<4 * kVectors>& words, int mine) {
 #pragma unroll
@@ -230,8 +233,8 @@ __device__ __forceinline__ void exchange_vectors(Words<4 * kVectors>& words, int
     }
   }
 }
-// kVectors vectors from `number` on for each thread. Neighbouring threads read neighbouring vectors, of one thread's
-// after the other, and then exchange them.
+// Loads kVectors vectors from `number` on for each thread. Loads are coalesced: neighbouring lanes load neighbouring
+// vectors, and shuffles bring each to its thread.
 template <int kBits, int kVectors, Inside kInside, bool kStream, class Index>
 __device__ __forceinline__ Words<4 * kVectors> vectors_of_tensor(const void* tensor, Index count, int number) {
   if constexpr (kVectors == 1) return vector_of_tensor<kBits, kInside, kStream>(tensor, count, number);
@@ -246,7 +249,7 @@ __device__ __forceinline__ Words<4 * kVectors> vectors_of_tensor(const void* ten
     }
 #pragma unroll
     for (int part = 0; part < 3; ++part) {
-      const int slot = (3 * ((lane - part) * 11 & 31) + part) / 32;  // which of this thread's the other one wants
+      const int slot = (3 * ((lane - part) * 11 & 31) + part) / 32;  // the vector of this lane that another one needs
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
         const unsigned given = slot == 0 ? read[0].w[i] : slot == 1 ? read[1].w[i] : read[2].w[i];
@@ -266,8 +269,12 @@ __device__ __forceinline__ Words<4 * kVectors> vectors_of_tensor(const void* ten
   }
   return words;
 }
-// The window begins at element `first`; where it is not `wanted`, nothing is read. Threads kStep lanes further (before,
-// if negative) often begin where this one ends: what lies behind its vectors is theirs then.
+// Loads the window of 4 * kVectors words from element `first` on, if `wanted` or kSure.
+//
+//   vectors  | number |  ...  | number + kVectors |
+//   window        <-------------------->             kAligned: from the beginning of a vector
+//
+// A shuffle gets vector number + kVectors from the lane kStep further (or before) if that lane's window begins there.
 template <int kBits, int kVectors, bool kAligned, Inside kInside, bool kStream, int kStep, class Index>
 __device__ __forceinline__ Words<4 * kVectors> load_window(const void* tensor, Index count, Index first, bool wanted) {
   constexpr int kEach = 128 / kBits;
@@ -306,7 +313,8 @@ __device__ __forceinline__ Words<4 * kVectors> load_window(const void* tensor, I
   return words;
 }
 
-// Each thread's words to kVectors vectors from `number` on, neighbouring threads to neighbouring ones.
+// Stores each thread's kVectors vectors from `number` on, if `wanted`. Stores are coalesced: shuffles first bring
+// neighbouring vectors to neighbouring lanes.
 template <int kVectors>
 __device__ __forceinline__ void store_vectors_together(void* tensor, int number, bool wanted, Words<4 * kVectors> words) {
   const int lane = threadIdx.x & 31;
@@ -319,7 +327,7 @@ __device__ __forceinline__ void store_vectors_together(void* tensor, int number,
     const Words<12> mine = words;
 #pragma unroll
     for (int part = 0; part < 3; ++part) {
-      const int from = (lane - part) * 11 & 31;  // whose vector 3 * from + part this thread stores
+      const int from = (lane - part) * 11 & 31;  // the lane with vector number 3 * from + part, which this lane stores
       const int slot = (3 * from + part) / 32;
 #pragma unroll
       for (int i = 0; i < 4; ++i) {
@@ -341,7 +349,7 @@ __device__ __forceinline__ void store_vectors_together(void* tensor, int number,
     for (int s = 0; s < kVectors; ++s) store(__shfl_sync(~0u, place, lane - mine + s) + mine, s);
   }
 }
-// The first `count` elements of a, then b's.
+// Selects elements of kBits: element e of a if e < count, else element e of b.
 template <int kBits, int kCount>
 __device__ __forceinline__ Words<kCount> first_of(const Words<kCount>& a, const Words<kCount>& b, int count) {
   Words<kCount> words;
@@ -359,7 +367,7 @@ __device__ __forceinline__ Words<kCount> first_of(const Words<kCount>& a, const 
 }
 
 //@ part kept
-// A value that is not computed anew where it is needed.
+// Returns the value, which the compiler then cannot recompute at each use.
 template <typename Integer>
 __device__ __forceinline__ Integer kept(Integer value) {
   if constexpr (sizeof(Integer) == 8) {
@@ -371,7 +379,7 @@ __device__ __forceinline__ Integer kept(Integer value) {
 }
 
 //@ part forget_words : words
-// What was computed of the words is not kept in registers beside them, but computed once more.
+// Makes the compiler convert these words again at the next use, instead of keeping converted values in registers.
 template <int kCount>
 __device__ __forceinline__ void forget_words(Words<kCount>& words) {
 #pragma unroll
@@ -379,14 +387,13 @@ __device__ __forceinline__ void forget_words(Words<kCount>& words) {
 }
 
 //@ part row_tiles : words shared_address
-// Elements that follow one another in memory into shared memory as values of four bytes each, and back. `before`: so many
-// lie between a multiple of 16 bytes and them, and likewise in shared memory; the ends go element by element then. An
-// access of 16 bytes is several pieces of four values there; threads whose pieces would be in the same banks take them
-// in different orders. `thread`: of those that
-// copy.
+// Copies consecutive elements between global memory (Stored) and a tile in shared memory (T, four bytes each). `thread`
+// is one of the kThreads that copy. The first element is `before` elements past a multiple of 16 bytes, in the tile
+// `before` values. A vector of 16 bytes is kPieces pieces of four values in the tile; threads whose pieces would
+// conflict in banks begin with different ones. Partial vectors at the ends are copied by elements.
 template <int kPieces>
 __device__ __forceinline__ int first_piece() { return kPieces == 1 ? 0 : threadIdx.x / (8 / kPieces) % kPieces; }
-// Word i of these becomes word i ^ by.
+// Exchanges the pieces of a vector: piece p becomes piece p ^ by.
 template <int kPieces>
 __device__ __forceinline__ Words<4> exchanged(Words<4> words, int by) {
 #pragma unroll
@@ -409,26 +416,27 @@ __device__ __forceinline__ unsigned bits_of(Stored element) {
   else
     return (unsigned)element;
 }
-// As one access; the compiler would have to know where the tile lies to make four one.
+// Stores four values by one access. The compiler merges four stores only if it knows the tile's alignment.
 template <class T>
 __device__ __forceinline__ void store_four(unsigned to, const T (&values)[4]) {
   asm volatile("st.shared.v4.b32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(bits_of(values[0])), "r"(bits_of(values[1])),
                "r"(bits_of(values[2])), "r"(bits_of(values[3]))
                : "memory");
 }
+// Copies `count` elements, at most kMost, to the tile one by one. `widen` converts the bits of an element.
 template <int kThreads, int kMost, class T, class Stored, class Widen>
 __device__ __forceinline__ void elements_to_tile(int thread, T* tile, const Stored* from, int count, Widen widen) {
 #pragma unroll
   for (int turn = 0; turn < (kMost + kThreads - 1) / kThreads; ++turn)
     if (const int i = turn * kThreads + thread; i < count) tile[i] = widen(bits_of(from[i]));
 }
-// Elements of the vectors of which so many may have a part.
+// The elements, at most, of all vectors of kEach that hold any of `most` consecutive elements.
 template <int kEach, bool kAligned>
 __device__ constexpr int room_of_rows(int most) {
   return kAligned ? most : (most + 2 * (kEach - 1)) / kEach * kEach;
 }
-// Calls visit(place) for what lies at both ends, in the vector within which the elements begin and in the one within
-// which they end, if they do: one end after the other or, in larger blocks, by two warps.
+// Calls visit(place) for the first vector from `before` on and for the whole vector that contains `end`, if they are
+// partial. With several warps, two of them do this at the same time.
 template <int kEach, int kThreads, class Visit>
 __device__ __forceinline__ void visit_ends(int thread, int before, int end, Visit visit) {
   const int last = end / kEach * kEach, warp = thread / 32, lane = thread % 32;
@@ -440,7 +448,7 @@ __device__ __forceinline__ void visit_ends(int thread, int before, int end, Visi
       visit(begins ? lane : last + lane);
   }
 }
-// `count` of at most kMost elements; what is left of the tile becomes 0.
+// Copies `count` elements, at most kMost, to the tile and sets the rest of the tile to 0. kAligned: `before` is 0.
 template <int kThreads, int kMost, bool kAligned, class T, class Stored, class Widen>
 __device__ __forceinline__ void rows_to_tile(int thread, T* tile, const Stored* rows, int before, int count,
                                              Widen widen) {
@@ -449,7 +457,7 @@ __device__ __forceinline__ void rows_to_tile(int thread, T* tile, const Stored* 
   constexpr int kTurns = (kRoom / kEach + kThreads - 1) / kThreads;
   tile -= before, rows -= before;
   const int end = before + count;
-  Words<4> words[kTurns];  // all on their way at once
+  Words<4> words[kTurns];  // all loads are in flight at once
 #pragma unroll
   for (int turn = 0; turn < kTurns; ++turn) {
     const int at = (turn * kThreads + thread) * kEach;
@@ -486,7 +494,7 @@ __device__ __forceinline__ void rows_to_tile(int thread, T* tile, const Stored* 
                                 [&](int at) { tile[at] = at < end ? widen(bits_of(rows[at])) : T{}; });
   }
 }
-// Four values as words of elements, each by itself.
+// Narrows four values one by one and packs them into words.
 template <class Narrow>
 struct OneByOne {
   Narrow narrow;
@@ -499,6 +507,7 @@ struct OneByOne {
     return words;
   }
 };
+// Copies `count` values, at most kMost, to global memory. `narrow` converts one value, `four_words` packs four.
 template <int kThreads, int kMost, bool kAligned, class T, class Stored, class Narrow, class Four>
 __device__ __forceinline__ void tile_to_rows(int thread, Stored* rows, const T* tile, int before, int count,
                                              Narrow narrow, Four four_words) {
@@ -540,7 +549,7 @@ __device__ __forceinline__ void tile_to_rows(int thread, Stored* rows, const T* 
 }
 
 //@ part stream_words : words
-// The same for what is touched once and is too much for the cache to keep.
+// Loads and stores words with the streaming cache hint, for data that is used once and exceeds the cache.
 template <int kCount>
 __device__ __forceinline__ Words<kCount> stream_words(const void* from) {
   static_assert(kCount % 4 == 0);
@@ -561,7 +570,7 @@ __device__ __forceinline__ void stream_words_out(void* to, const Words<kCount>& 
 }
 
 //@ part transposed_lines : words
-// One element, in the low bits of a word, or in two words.
+// Loads an element into the low bits of a word, or one of 64 bits into two words.
 template <int kBits>
 __device__ __forceinline__ auto load_element(const void* from) {
   if constexpr (kBits == 64)
@@ -573,8 +582,8 @@ __device__ __forceinline__ auto load_element(const void* from) {
   else
     return Words<1>{{*(const unsigned char*)from}};
 }
-// Neighbouring lines as they lie in memory, kCount elements of each: word i of the tile gets their elements i, the
-// first line's in its low bits.
+// Transposes kLines neighbouring lines of kCount elements: tile[i] gets element i of each line, the first line's in its
+// low bits.
 template <int kBits, int kCount, int kWords, int kLines>
 __device__ __forceinline__ void put_lines(unsigned* tile, const Words<kWords> (&lines)[kLines]) {
 #pragma unroll
@@ -593,6 +602,7 @@ __device__ __forceinline__ void put_lines(unsigned* tile, const Words<kWords> (&
 }
 
 //@ part words64 : words
+// Element e of 64 bits is two words, the low one first.
 template <int kCount>
 __device__ __forceinline__ unsigned long long element64(const Words<kCount>& words, int e) {
   return (unsigned long long)words.w[2 * e + 1] << 32 | words.w[2 * e];
