@@ -1,15 +1,15 @@
-// Tiles whose elements are gathered one by one, by a table of what each step along the depth adds to a position.
+// Gathered operand tiles of convolutions: a table has the offset that each step along K adds to a position.
 
 //@ part depth_step
-// An entry of the table: what the depth adds, and the bits of the taps, of which a thread's own word has none where the
-// element is inside.
+// Entry of the K offset table. `add`: offset in elements. `taps`: the bits of its taps; the element is 0 if a line has
+// any of them in `outside`, its taps outside of the image. With a position table: the index of the tap's first line.
 struct DepthStep {
   int add;
   unsigned taps;
 };
 
 //@ part copy_channels : copy_pipeline depth_step
-// 16 bytes along the depth of one line; zeros where the tap is outside.
+// Copies 16 bytes along K of one line to shared memory asynchronously; zeros if a tap is in `outside`.
 template <class Element>
 __device__ __forceinline__ void copy_channels(unsigned to, const Element* from, DepthStep step, unsigned outside) {
   const bool there = !(step.taps & outside);
@@ -17,7 +17,8 @@ __device__ __forceinline__ void copy_channels(unsigned to, const Element* from, 
 }
 
 //@ part copy_placed_channels : copy_channels
-// `taps` is where the tap's places are in the table of those, behind one another for a tile's lines; -1 is outside.
+// Copies 16 bytes along K of one line to shared memory asynchronously. places[step.taps] is the line's position for the
+// tap, or -1 outside of the image.
 template <class Element>
 __device__ __forceinline__ void copy_channels(unsigned to, const Element* from, DepthStep step, const int* places) {
   const int place = places[step.taps];
@@ -25,7 +26,7 @@ __device__ __forceinline__ void copy_channels(unsigned to, const Element* from, 
 }
 
 //@ part gather_to_registers : depth_step
-// 16 bytes along the depth of one line, as they are on their way: each element once it is stored.
+// 16 bytes along K of one line in registers: separate elements until the store, so that their loads stay in flight.
 template <class Element>
 struct OnTheWay {
   Element v[16 / sizeof(Element)];
@@ -52,7 +53,8 @@ __device__ __forceinline__ void store_gathered(void* to, const OnTheWay<Element>
 }
 
 //@ part gather_placed : gather_to_registers
-// `taps` is where the tap's places are in the table of those, behind one another for a tile's lines; -1 is outside.
+// Gathers 16 bytes along K of one line to registers. places[taps] is the line's position for a tap, or -1 outside of
+// the image.
 template <class Element>
 __device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, const DepthStep* steps,
                                        const int* places) {
@@ -68,7 +70,7 @@ __device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, 
 }
 
 //@ part gather_32_bits : depth_step
-// One element, asynchronously; 0 where a tap is outside.
+// Copies one element to shared memory asynchronously; 0 if a tap is in `outside`.
 __device__ __forceinline__ void gather_one(unsigned to, const float* from, const DepthStep& step, unsigned outside) {
   const bool there = !(step.taps & outside);
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
@@ -77,7 +79,8 @@ __device__ __forceinline__ void gather_one(unsigned to, const float* from, const
 }
 
 //@ part gather_placed_32_bits : gather_32_bits
-// `taps` is where the tap's places are in the table of those, behind one another for a tile's lines; -1 is outside.
+// Copies one element to shared memory asynchronously. places[step.taps] is the line's position for the tap, or -1
+// outside of the image.
 __device__ __forceinline__ void gather_one(unsigned to, const float* from, const DepthStep& step, const int* places) {
   const int place = places[step.taps];
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
@@ -87,6 +90,7 @@ __device__ __forceinline__ void gather_one(unsigned to, const float* from, const
 }
 
 //@ part copy_one : copy_pipeline
+// Copies one element to shared memory asynchronously; 0 if !there.
 __device__ __forceinline__ void copy_one(unsigned to, const float* from, bool there) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                :

@@ -1,68 +1,8 @@
-// Factors of a product on their way from shared memory to tensor cores: pieces that a thread has copied for itself, and
-// narrow numbers that become what is multiplied, eight at a time.
-
-//@ part copy_pieces : copy_pipeline words
-// The each-th piece of a thread, of kBytes, among those of kThreads: 16 bytes of neighbouring threads lie side by side.
-template <int kBytes, int kThreads>
-__device__ __forceinline__ void copy_piece(unsigned to, const void* from, int each, bool there) {
-  if constexpr (kBytes >= 16) {
-#pragma unroll
-    for (int i = 0; i < kBytes / 16; ++i)
-      copy_16_bytes(to + ((each * (kBytes / 16) + i) * kThreads + threadIdx.x) * 16, (const char*)from + 16 * i, there);
-  } else {
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-                 :
-                 : "r"(to + (each * kThreads + threadIdx.x) * kBytes), "l"(__cvta_generic_to_global(from)), "n"(kBytes),
-                   "r"(there ? kBytes : 0));
-  }
-}
-template <int kBytes, int kThreads>
-__device__ __forceinline__ Words<kBytes / 4> copied_piece(const unsigned char* copies, int each) {
-  if constexpr (kBytes < 16) {
-    return load_words<kBytes / 4>(copies + (each * kThreads + threadIdx.x) * kBytes);
-  } else {
-    Words<kBytes / 4> piece;
-#pragma unroll
-    for (int i = 0; i < kBytes / 16; ++i) {
-      const auto four = load_words<4>(copies + ((each * (kBytes / 16) + i) * kThreads + threadIdx.x) * 16);
-#pragma unroll
-      for (int k = 0; k < 4; ++k) piece.w[i * 4 + k] = four.w[k];
-    }
-    return piece;
-  }
-}
-
-//@ part store_units : swizzle words
-// Neighbours of a line from its byte-th on: whole units of 16 bytes, or a half of one.
-template <int kUnits, int kCount>
-__device__ __forceinline__ void store_units(unsigned char* tile, int line, int byte, const Words<kCount>& words) {
-  static_assert(kCount == 2 || kCount % 4 == 0);
-  if constexpr (kCount == 2)
-    *(uint2*)(tile + swizzled<kUnits>(line, byte / 16) + byte % 16) = make_uint2(words.w[0], words.w[1]);
-#pragma unroll
-  for (int i = 0; i < kCount / 4; ++i)
-    *(uint4*)(tile + swizzled<kUnits>(line, byte / 16 + i)) =
-        make_uint4(words.w[4 * i], words.w[4 * i + 1], words.w[4 * i + 2], words.w[4 * i + 3]);
-}
-
-//@ part units_in_place : swizzle words kept
-// As store_units, where the line's neighbours lie being known: as many units as the first one is a multiple of.
-template <int kUnits>
-__device__ __forceinline__ int place_of_unit(int line, int byte) {
-  return (int)swizzled<kUnits>(line, byte / 16) + byte % 16;
-}
-template <int kCount>
-__device__ __forceinline__ void store_in_place(unsigned char* tile, int place, const Words<kCount>& words) {
-  static_assert(kCount == 2 || kCount % 4 == 0);
-  if constexpr (kCount == 2) *(uint2*)(tile + place) = make_uint2(words.w[0], words.w[1]);
-#pragma unroll
-  for (int i = 0; i < kCount / 4; ++i)
-    *(uint4*)(tile + (place ^ 16 * i)) =
-        make_uint4(words.w[4 * i], words.w[4 * i + 1], words.w[4 * i + 2], words.w[4 * i + 3]);
-}
+// Dequantization: converts eight consecutive quantized values at a time to 16-bit floats or int8, and applies scales
+// and zero points. Elements are packed in words, the first one in the low bits.
 
 //@ part widened : words
-// All of a piece, by a function of eight elements.
+// Converts a piece of kCount words to kMade words by kEight, a function of eight quantized values.
 template <int kMade, int kFrom>
 __device__ constexpr int words_of_eight(Words<kMade> (*)(Words<kFrom>)) {
   return kFrom;
@@ -84,7 +24,7 @@ __device__ __forceinline__ Words<kMade> widened(const Words<kCount>& piece) {
 }
 
 //@ part pairs
-// Arithmetic on two 16-bit floats at a time.
+// a * b + c for two packed 16-bit floats, each rounded once.
 __device__ __forceinline__ unsigned multiply_add_fp16(unsigned a, unsigned b, unsigned c) {
   asm("fma.rn.f16x2 %0, %0, %1, %2;" : "+r"(a) : "r"(b), "r"(c));
   return a;
@@ -95,6 +35,7 @@ __device__ __forceinline__ unsigned multiply_add_bf16(unsigned a, unsigned b, un
 }
 
 //@ part scaled_fp16 : pairs words
+// Multiplies packed float16 by one scale, or by a packed scale for each. Adding -0 keeps signed zeros.
 template <int kCount>
 __device__ __forceinline__ Words<kCount> scaled_fp16(Words<kCount> words, unsigned scale) {
 #pragma unroll
@@ -109,6 +50,7 @@ __device__ __forceinline__ Words<kCount> scaled_fp16(Words<kCount> words, const 
 }
 
 //@ part scaled_bf16 : pairs words
+// Multiplies packed bfloat16 by one scale, or by a packed scale for each. Adding -0 keeps signed zeros.
 template <int kCount>
 __device__ __forceinline__ Words<kCount> scaled_bf16(Words<kCount> words, unsigned scale) {
 #pragma unroll
@@ -123,8 +65,8 @@ __device__ __forceinline__ Words<kCount> scaled_bf16(Words<kCount> words, const 
 }
 
 //@ part bf16_of_e8m0 : pairs words
-// Powers of two as bfloat16: the least is 2^-127, which has no exponent there, and the last is no number, which infinity
-// times 0 makes of it.
+// Converts e8m0 (powers of two) to bfloat16: the bits become the exponent. 0 is 2^-127, the subnormal 0x0040; 255
+// becomes infinity, then NaN by infinity * 0.
 template <int kCount, int kFrom>
 __device__ __forceinline__ Words<kCount> bf16_of_e8m0(const Words<kFrom>& powers) {
   static_assert(2 * kFrom == kCount);
@@ -139,6 +81,7 @@ __device__ __forceinline__ Words<kCount> bf16_of_e8m0(const Words<kFrom>& powers
 }
 
 //@ part less_fp16 : pairs words
+// Subtracts a zero point from packed float16.
 template <int kCount>
 __device__ __forceinline__ Words<kCount> less_fp16(Words<kCount> words, unsigned zero) {
 #pragma unroll
@@ -148,6 +91,7 @@ __device__ __forceinline__ Words<kCount> less_fp16(Words<kCount> words, unsigned
 }
 
 //@ part less_bf16 : pairs words
+// Subtracts a zero point from packed bfloat16.
 template <int kCount>
 __device__ __forceinline__ Words<kCount> less_bf16(Words<kCount> words, unsigned zero) {
 #pragma unroll
@@ -157,7 +101,7 @@ __device__ __forceinline__ Words<kCount> less_bf16(Words<kCount> words, unsigned
 }
 
 //@ part masked : words
-// The bits of kMask, with those of `more` turned over.
+// (bits & kMask) ^ more, in one instruction.
 template <unsigned kMask>
 __device__ __forceinline__ unsigned masked(unsigned bits, unsigned more) {
   asm("lop3.b32 %0, %0, %1, %2, 0x6a;" : "+r"(bits) : "n"(kMask), "r"(more));
@@ -165,7 +109,7 @@ __device__ __forceinline__ unsigned masked(unsigned bits, unsigned more) {
 }
 
 //@ part widened_less : widened
-// With a zero point taken from them on their way.
+// Converts a piece of kCount words to kMade words by kEight, a function of eight values and a zero point to subtract.
 template <auto kEight, int kMade, int kCount>
 __device__ __forceinline__ Words<kMade> widened_less(const Words<kCount>& piece, unsigned zero) {
   constexpr int kFrom = 4 * kCount / kMade;
@@ -183,8 +127,9 @@ __device__ __forceinline__ Words<kMade> widened_less(const Words<kCount>& piece,
 }
 
 //@ part fp16_of_nibbles : pairs masked
-// Half-byte integers are the last bits of 1024 + n, or of 1024 + 16 n: kFlip turns int4 into n + 8. What is taken away
-// again has all integers up to 2048.
+// Converts eight 4-bit integers to float16. As mantissa bits of 1024, the low nibble of a byte gives 1024 + n, the high
+// one 1024 + 16 n. kFlip: int4, n is the value + 8. `less` removes the offset and may contain a zero point, exactly:
+// float16 represents all integers up to 2048.
 template <bool kFlip>
 __device__ constexpr unsigned kLessOfNibblesFp16 = kFlip ? 0xd480e408u : 0xd400e400u;  // -72, -1032; -64, -1024
 template <bool kFlip>
@@ -214,7 +159,7 @@ __device__ __forceinline__ Words<4> fp16_of_int4(Words<1> eight) { return fp16_o
 __device__ __forceinline__ Words<4> fp16_of_uint4(Words<1> eight) { return fp16_of_nibbles<false>(eight.w[0]); }
 
 //@ part shifted_bf16_of_nibbles : masked words
-// The same as the last bits of 128 + n.
+// Makes bfloat16 128 + n of eight 4-bit integers n, as mantissa bits of 128. kFlip: int4, n is the value + 8.
 template <bool kFlip>
 __device__ __forceinline__ Words<4> shifted_bf16_of_nibbles(unsigned eight) {
   constexpr unsigned kMore = kFlip ? 0x43084308u : 0x43004300u;
@@ -227,6 +172,7 @@ __device__ __forceinline__ Words<4> shifted_bf16_of_nibbles(unsigned eight) {
 }
 
 //@ part bf16_of_nibbles : pairs shifted_bf16_of_nibbles
+// Converts eight 4-bit integers to bfloat16. kFlip: int4. `less` removes the offset, and a zero point if there is one.
 template <bool kFlip>
 __device__ constexpr unsigned kLessOfNibblesBf16 = kFlip ? 0xc308c308u : 0xc300c300u;  // -136, -128
 template <bool kFlip>
@@ -238,7 +184,7 @@ __device__ __forceinline__ Words<4> bf16_of_nibbles(unsigned eight, unsigned les
 }
 
 //@ part bf16_of_int4_less : bf16_of_nibbles
-// Of a zero point of half a byte: integers up to 256 are all there.
+// Subtracts a zero point of at most 4 bits exactly: bfloat16 represents all integers up to 256.
 __device__ __forceinline__ Words<4> bf16_of_int4_less(Words<1> eight, unsigned zero) {
   return bf16_of_nibbles<true>(eight.w[0], multiply_add_bf16(zero * 0x10001u, 0xbf80bf80u, kLessOfNibblesBf16<true>));
 }
@@ -268,7 +214,8 @@ __device__ __forceinline__ Words<2> int8_of_int4(Words<1> eight) {
 }
 
 //@ part fp16_of_bytes : pairs words
-// The last bits of 1024 + n; kFlip turns int8 into n + 128.
+// Converts eight 8-bit integers to float16. As mantissa bits of 1024 they give 1024 + n, which `less` makes n. kFlip is
+// 0x80808080 for int8, where n is the value + 128.
 template <unsigned kFlip>
 __device__ constexpr unsigned kLessOfBytesFp16 = kFlip ? 0xe480e480u : 0xe400e400u;  // -1152, -1024
 template <unsigned kFlip>
@@ -300,8 +247,9 @@ __device__ __forceinline__ Words<4> fp16_of_int8(Words<2> eight) { return fp16_o
 __device__ __forceinline__ Words<4> fp16_of_uint8(Words<2> eight) { return fp16_of_bytes<0u>(eight); }
 
 //@ part bf16_of_bytes : pairs masked
-// bfloat16 has a bit too few for that: the last seven are those of 128 + n, less 128, or 256 where the first one is set;
-// of bytes without a sign, the other way about, and 128 more.
+// Converts eight 8-bit integers to bfloat16, whose mantissa has 7 bits. The low 7 bits m give 128 + m.
+//   signed:   (128 + m) - (top bit ? 256 : 128)
+//   unsigned: (128 + m) - (top bit ? 128 : 256) + 128
 template <bool kSigned>
 __device__ __forceinline__ Words<4> bf16_of_bytes(Words<2> eight) {
   constexpr unsigned kOne = 0x3f803f80u;
@@ -323,7 +271,7 @@ __device__ __forceinline__ Words<4> bf16_of_int8(Words<2> eight) { return bf16_o
 __device__ __forceinline__ Words<4> bf16_of_uint8(Words<2> eight) { return bf16_of_bytes<false>(eight); }
 
 //@ part permuted
-// As __byte_perm, but 8 added to a byte's number stands for 0 where the byte is below 128.
+// prmt: as __byte_perm, but a selector of 8 + i gives byte i's top bit eight times, which is 0 for bytes below 128.
 __device__ __forceinline__ unsigned permuted(unsigned a, unsigned b, unsigned bytes) {
   unsigned made;
   asm("prmt.b32 %0, %1, %2, %3;" : "=r"(made) : "r"(a), "r"(b), "r"(bytes));
@@ -331,7 +279,7 @@ __device__ __forceinline__ unsigned permuted(unsigned a, unsigned b, unsigned by
 }
 
 //@ part shifted_fp16_of_nibbles : masked permuted words
-// The last bits of subnormal numbers.
+// Makes subnormal float16 n * 2^-24 of eight 4-bit integers n. kFlip: int4, n is the value + 8.
 template <bool kFlip>
 __device__ __forceinline__ Words<4> shifted_fp16_of_nibbles(unsigned eight) {
   constexpr unsigned kMore = kFlip ? 0x08080808u : 0u;
@@ -361,6 +309,7 @@ __device__ __forceinline__ Words<4> shifted_bf16_of_uint4(Words<1> eight) {
 }
 
 //@ part shifted_fp16_of_bytes : words
+// Makes subnormal float16 n * 2^-24 of eight 8-bit integers n. kFlip is 0x80808080 for int8: n is the value + 128.
 template <unsigned kFlip>
 __device__ __forceinline__ Words<4> shifted_fp16_of_bytes(Words<2> eight) {
   const unsigned first = eight.w[0] ^ kFlip, last = eight.w[1] ^ kFlip;
@@ -377,8 +326,8 @@ __device__ __forceinline__ Words<4> shifted_fp16_of_int8(Words<2> eight) {
 __device__ __forceinline__ Words<4> shifted_fp16_of_uint8(Words<2> eight) { return shifted_fp16_of_bytes<0u>(eight); }
 
 //@ part shifted_bf16_of_e2m1 : permuted words
-// Eight times 22 more than the number: of a table of magnitudes, that of those without a sign less that of the others;
-// where the one stands the other is 0.
+// Makes bfloat16 8 (v + 22) = 128 + (48 + 8 v) of eight float4 e2m1 values v. A nibble selects 8 |v| from a table, or 0
+// if its sign bit is set. `other` has the signs flipped and so selects those of negative values.
 __device__ __forceinline__ Words<4> shifted_bf16_of_e2m1(Words<1> eight) {
   const unsigned other = eight.w[0] ^ 0x88888888u;
   Words<4> made;
@@ -392,7 +341,7 @@ __device__ __forceinline__ Words<4> shifted_bf16_of_e2m1(Words<1> eight) {
 }
 
 //@ part fp16_of_e5m2 : words
-// The upper half of a float16.
+// Converts eight float8 e5m2 to float16, whose upper byte they are.
 __device__ __forceinline__ Words<4> fp16_of_e5m2(Words<2> eight) {
   Words<4> made;
 #pragma unroll
@@ -409,8 +358,8 @@ __device__ __forceinline__ Words<4> fp16_of_e4m3(Words<2> eight) {
 }
 
 //@ part bf16_of_e4m3 : words
-// Without an instruction for it, exponent and mantissa in the place of bfloat16's are 2^-120 of the number; where a byte
-// is NaN, 127, one more is its first bit, which stands for all bits of the result.
+// Converts eight float8 e4m3 to bfloat16. Before sm_89: shifted into place, the bits are bfloat16 of 2^-120 times the
+// value; the top bit of NaN (0x7f) + 1 sets all bits of the result.
 __device__ __forceinline__ Words<4> bf16_of_e4m3(Words<2> eight) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
   Words<4> made;
@@ -429,7 +378,7 @@ __device__ __forceinline__ Words<4> bf16_of_e4m3(Words<2> eight) {
     const unsigned sign = __byte_perm(four, 0u, i % 2 ? 0x3424 : 0x1404) & 0x80008000u;
     unsigned pair = __byte_perm(magnitude, 0u, i % 2 ? 0x4342 : 0x4140) << 4 | sign;
     asm("fma.rn.bf16x2 %0, %0, %1, %2;" : "+r"(pair) : "r"(0x7b807b80u), "r"(0x80008000u));  // * 2^120 - 0
-    unsigned nan;  // a byte's first bit, sixteen times
+    unsigned nan;  // a byte's top bit, sixteen times
     asm("prmt.b32 %0, %1, 0, %2;" : "=r"(nan) : "r"(magnitude + 0x01010101u), "r"(i % 2 ? 0xbbaa : 0x9988));
     made.w[i] = pair | nan;
   }
@@ -438,8 +387,8 @@ __device__ __forceinline__ Words<4> bf16_of_e4m3(Words<2> eight) {
 }
 
 //@ part fp16_of_e2m1 : permuted words
-// Of a table of upper bytes that of those without a sign, and twice that of the others; where the one stands the other
-// is 0. The lower bytes are 0.
+// Converts eight float4 e2m1 to float16, whose lower byte is 0. Nibbles select the upper byte from a table, or 0 if the
+// sign bit is set; nibbles with flipped signs select half the upper byte of negative values, as bytes are below 128.
 __device__ __forceinline__ Words<4> fp16_of_e2m1(Words<1> eight) {
   const unsigned other = eight.w[0] ^ 0x88888888u;
   Words<4> made;
@@ -453,21 +402,22 @@ __device__ __forceinline__ Words<4> fp16_of_e2m1(Words<1> eight) {
 }
 
 //@ part scaled_powers_fp16 : scaled_fp16 fp16
-// Times a power of two of any size, or NaN: in two steps, the first without rounding, where float16 does not have it.
+// Multiplies packed float16 by a power of two or NaN, given as float32 bits: in two steps if it exceeds float16's
+// normal range. The first step does not round.
 template <int kCount>
 __device__ __forceinline__ Words<kCount> scaled_powers_fp16(Words<kCount> words, unsigned power) {
   const unsigned near = min(max(power, 0x38800000u), 0x46000000u);  // between 2^-14 and 2^13
   words = scaled_fp16(words, (near >> 13) - 0x1c000u);
   if (near != power) {
-    const float rest = __uint_as_float(power) * __uint_as_float(0x7f000000u - near);  // of a power: one over it
+    const float rest = __uint_as_float(power) * __uint_as_float(0x7f000000u - near);  // the second factor is 1 / near
     words = scaled_fp16(words, to_fp16(rest > 32768.0f ? 32768.0f : rest));
   }
   return words;
 }
 
 //@ part scaled_numbers_bf16 : pairs words
-// Eight times 22 more than numbers, as they are, times a number of four bits of a mantissa at most: the upper half of its
-// bits as float32 is bfloat16.
+// Computes v * scale from packed bfloat16 x = 8 (v + 22) as x * (scale / 8) - 22 * scale. `scale` is a float32's bits
+// with at most four bits of mantissa; their upper half is the same bfloat16.
 template <int kCount>
 __device__ __forceinline__ Words<kCount> scaled_numbers_bf16(Words<kCount> words, unsigned scale) {
   const unsigned both = __byte_perm(scale, 0u, 0x3232);

@@ -1,8 +1,8 @@
-// Windows of channels in shared memory as left operands of mma, slot by slot of the depth.
+// Grouped implicit GEMM: loads MMA operands from windows in shared memory; stages accumulators for the epilogue.
 
 //@ part load_slots
-// Pieces of 16 lines, kStep bytes apart, the last eight lines of each kHalf behind the first: of a lane's line eight
-// bytes, which are two operands, or four bytes of two slots.
+// Loads the left operands of kCount m16 MMAs, kStep bytes apart, each with rows 8 to 15 kHalf bytes after rows 0 to 7.
+// A lane reads 8 bytes at shared address `line`, its K slot, or 4 bytes in each of two slots, `first` and `second`.
 template <int kStep, int kHalf, int kAt = 0, int kCount>
 __device__ __forceinline__ void load_slots(unsigned (&m)[kCount][4], unsigned line) {
   asm volatile("ld.shared.v2.u32 {%0,%1}, [%2+%3];"
@@ -23,8 +23,9 @@ __device__ __forceinline__ void load_slots(unsigned (&m)[kCount][4], unsigned fi
 }
 
 //@ part staged_eights
-// Sums in eights, as many in a line: eights of later lines have changed places, and halves of every second four eights,
-// so that what four lines store at a time, and what eight threads read that have neighbours, is in different banks.
+// Swizzled index of an accumulator; a line is kEights vectors of eight columns. Vectors are rotated by the line; those
+// with number & 4 have their halves swapped. Stores of four lines at a time and loads of neighbouring vectors by eight
+// threads then have no bank conflicts.
 template <int kEights>
 __device__ __forceinline__ unsigned place_in_eights(unsigned line, unsigned column) {
   const unsigned turned = kEights % 4 == 0 ? line : kEights % 2 == 0 ? line / 2 : 0;
@@ -47,7 +48,7 @@ __device__ __forceinline__ Eight<Sum> load_eight(const Sum* staged, int line, in
 }
 
 //@ part gathered_unit
-// 16 bytes of a place: an element of each of `count` channels, which lie `stride` elements apart, zeros behind them.
+// Packs one position's elements of `count` channels, `stride` elements apart, into 16 bytes; the rest is 0.
 template <class Bits, class Stride>
 __device__ __forceinline__ uint4 gather_unit(const Bits* from, Stride stride, int count) {
   constexpr int kElements = 16 / sizeof(Bits), kOfWord = 4 / sizeof(Bits);
@@ -68,8 +69,8 @@ __device__ __forceinline__ uint4 gather_unit(const Bits* from, Stride stride, in
 }
 
 //@ part staged_channels
-// Sums, a channel's behind one another, kPitch from one channel to the next: halves of every second four eights have
-// changed places, so that what eight threads read that have neighbouring eights is in different banks.
+// Swizzled index of an accumulator; a channel's results are contiguous, channels kPitch apart. Vectors of eight results
+// with number & 4 have their halves swapped, so that eight threads read neighbouring vectors without bank conflicts.
 template <int kPitch>
 __device__ __forceinline__ unsigned place_in_channel(unsigned channel, unsigned result) {
   return channel * kPitch + (result ^ result / 8 & 4);

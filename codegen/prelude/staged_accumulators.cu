@@ -1,8 +1,8 @@
-// Copies a part of the accumulators of a warp to shared memory, where the epilogue reads them by rows.
+// Stages a warp's accumulators in shared memory, part by part; the epilogue reads them from there by rows.
 
 //@ part staged_part : staged_sums
-// kEights of the columns of each sum, those of the part-th of kParts parts, each sum kApart behind the one before:
-// registers are known by name alone, so that the part is found by halves.
+// Stages part number `part` of each accumulator, kEights groups of eight columns; accumulators are kApart elements
+// apart. Registers cannot be indexed, so the part is found by binary search among kParts from kFirst on.
 template <bool kHalves, int kEights, int kApart, int kFirst, int kParts, class Staged, class... Sums>
 __device__ __forceinline__ void stage_part(int part, int lane, Staged* staged, const Sums&... sums) {
   if constexpr (kParts == 1) {
@@ -17,12 +17,12 @@ __device__ __forceinline__ void stage_part(int part, int lane, Staged* staged, c
 }
 
 //@ part sum_registers : staged_part
-// A lane's sums that are PTX registers by name, "sum3": so many from the first on. C++ arrays would be operands of each
-// product, for which NVRTC takes half as long again.
+// kCount accumulators of a lane that are PTX registers by name, "sum3", from number kFirst on. C++ arrays would be
+// operands of each MMA, which makes NVRTC slower.
 template <int kFirst, int kCount>
 struct Registers {};
-// Eights of sums to shared memory, two in a statement: of each the lane's two sums of a row and two of the row eight on.
-// `one`, `other`: where the first and the second eight go.
+// Stores kEights groups of eight columns to shared memory, two per statement: from `one` and `other` on, kApart bytes
+// to the next two. Of a group a lane has two sums of its row and two of row + 8, kLower bytes on.
 template <int kFirst, int kEights, int kLower, int kApart, int kAt = 0>
 __device__ __forceinline__ void store_registers(unsigned one, unsigned other) {
   static_assert(kEights % 2 == 0, "a statement stores two eights");
@@ -35,6 +35,7 @@ __device__ __forceinline__ void store_registers(unsigned one, unsigned other) {
       : "memory");
   if constexpr (kEights > 2) store_registers<kFirst + 8, kEights - 2, kLower, kApart, kAt + kApart>(one, other);
 }
+// Finds the part by binary search and stores it, the first two groups of each accumulator from `one` and `other` on.
 template <bool kHalves, int kEights, int kApart, int kFirst, int kParts, int... kSums, int... kCounts>
 __device__ __forceinline__ void stage_registers(int part, unsigned one, unsigned other,
                                                 Registers<kSums, kCounts>... sums) {

@@ -1,7 +1,7 @@
-// Rows of tensors in shared memory as they lie in memory, and words of them turned round.
+// Staged copies: rows of tensors go to shared memory asynchronously; words of several rows are transposed in registers.
 
 //@ part staged_copy : shared_address
-// Up to 16 bytes to shared memory while the thread goes on, as many as lie in front of `end`; zeros stand for the rest.
+// Copies 16 bytes to shared memory asynchronously; bytes at and beyond `end` become 0.
 __device__ __forceinline__ void copy_vector(unsigned to, const unsigned char* from, const unsigned char* end) {
   const long long left = end - from;
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
@@ -14,19 +14,20 @@ __device__ __forceinline__ void copy_vector(unsigned to, const unsigned char* fr
 __device__ __forceinline__ void wait_for_vectors() {
   asm volatile("cp.async.wait_all;" : : : "memory");
 }
-// `of` / kBy, exact while their product is below 2^32.
+// of / kBy by a multiplication, exact while of * kBy is below 2^32.
 template <unsigned kBy>
 __device__ __forceinline__ unsigned quotient(unsigned of) {
   return (kBy & (kBy - 1)) == 0 ? of / kBy : __umulhi(of, (unsigned)(((1ull << 32) + kBy - 1) / kBy));
 }
-// Bytes that a place lies behind the one before it that is a multiple of kBytes.
+// The address modulo kBytes, a power of two.
 template <int kBytes>
 __device__ __forceinline__ int bytes_behind(const void* place) {
   return (int)((unsigned long long)place & (kBytes - 1));
 }
 
 //@ part turned_words : words
-// Words of neighbouring rows: turned[i] has element i of each row, one after the other.
+// Transposes one word of each of kRows neighbouring rows, of elements of kBits: turned[i] has element i of each row, in
+// the order of rows.
 template <int kBits, int kRows, int kWords, int kPlanes>
 __device__ __forceinline__ void turn_words(Words<kWords> (&turned)[kPlanes], const Words<kRows>& rows) {
 #pragma unroll
@@ -42,7 +43,7 @@ __device__ __forceinline__ void turn_words(Words<kWords> (&turned)[kPlanes], con
       turned[2].w[i] = __byte_perm(high, last, 0x5410u), turned[3].w[i] = __byte_perm(high, last, 0x7632u);
     } else {
       static_assert(kBits == 4);
-      unsigned even[4], odd[4];  // of two rows each, a byte's elements are neighbours across the rows
+      unsigned even[4], odd[4];  // even and odd elements of two rows: a byte is an element of each, the first row's low
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
         const unsigned first = rows.w[8 * i + 2 * j], second = rows.w[8 * i + 2 * j + 1];
