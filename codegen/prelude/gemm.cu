@@ -1,8 +1,8 @@
-// Matrix products through a pipeline of tiles in shared memory.
+// GEMM with a pipeline of tiles in shared memory.
 
 //@ part tile_order
-// Blocks that run at a time make tiles that lie near one another, so that they share lines of both factors in the L2
-// cache: tiles come in groups of kHeight rows of them, each group column by column.
+// The position of tile number `tile` among `down` by `across` output tiles. Bands of kHeight tile rows follow one
+// another, each column by column, so that concurrent blocks share both operands' lines in the L2 cache.
 struct TilePlace {
   int row, column;
 };
@@ -14,7 +14,7 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
 }
 
 //@ part sorted_ends
-// Rows in groups, one behind the other: their ends in order, whatever order they have in memory.
+// Sorts the end rows of a grouped GEMM's `count` groups, by all kThreads threads of the block.
 template <int kThreads>
 __device__ __forceinline__ void sort_ends(const int* given, int* sorted, int count) {
   __syncthreads();
@@ -30,11 +30,13 @@ __device__ __forceinline__ void sort_ends(const int* given, int* sorted, int cou
 }
 
 //@ part row_groups : sorted_ends
-// The tile-th tile of the groups', each of which has tiles of its own; rows behind the last group are one more. Tiles
-// begin at a multiple of kAligned: the first of a group may have rows ahead of `begin`, which are another group's.
+// A tile of a grouped GEMM: its group, its first row, and the group's rows [begin, end). Rows of the tile outside of
+// these belong to other groups.
 struct RowsOfTile {
   int group, first, begin, end;
 };
+// Finds tile number `tile`; each group has tiles of its own, which begin at multiples of kAligned. Rows after the last
+// group form group `count`. For a number past the last tile, first == end.
 template <int kRows, int kAligned>
 __device__ __forceinline__ RowsOfTile rows_of_tile(const int* ends, int count, int rows, int tile) {
   int begin = 0;
@@ -48,12 +50,13 @@ __device__ __forceinline__ RowsOfTile rows_of_tile(const int* ends, int count, i
 }
 
 //@ part group_tiles : sorted_ends
-// A group's tiles stand together: all of the first group's, then the next one's, as many down as its rows need. Rows
-// behind the last group are one more. `before`: how many tiles stand ahead of the group's.
+// A persistent block's group in a grouped GEMM: its rows [first, end), its rows of tiles, and the tiles of all groups
+// before.
 struct GroupTiles {
   int group = -1, first = 0, end = 0, down = 0, before = 0;
 };
-// Goes on to the group whose tile it is; false where there are fewer tiles.
+// Advances to the group of tile number `tile`, which must not decrease; returns false past the last tile. Tiles are
+// numbered group by group, `across` per row of tiles. Rows after the last group form group `count`.
 template <int kRows>
 __device__ __forceinline__ bool find_group(GroupTiles& at, const int* ends, int count, int rows, int across, int tile) {
 #pragma unroll 1
@@ -68,8 +71,8 @@ __device__ __forceinline__ bool find_group(GroupTiles& at, const int* ends, int 
 }
 
 //@ part copy_pipeline
-// 16 bytes from global to shared memory while the thread goes on; zeros where nothing is there. A group of copies is
-// what was issued before commit_copies; all groups but the newest kNewest are there after wait_for_groups.
+// Copies 16 bytes from global to shared memory (cp.async); zeros if not `there`. commit_copies closes a group of
+// copies; wait_for_groups waits for all but the newest kNewest groups.
 __device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(__cvta_generic_to_global(from)));
 }
@@ -78,8 +81,8 @@ __device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, boo
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
 }
-// kCount lines of a tile, each kTo bytes behind the one before; from as many places, or from one and kFrom bytes on.
-// `there`: of each 16 bytes, how many are there; zeros stand for the rest.
+// Copies 16 bytes of each of kCount lines (cp.async). Destinations are kTo bytes apart; sources are from[i], or kFrom
+// bytes apart. `there`: valid bytes of each 16; zeros replace the rest.
 template <int kTo, int kAt = 0, class Element, int kCount>
 __device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount]) {
   asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
@@ -116,8 +119,8 @@ __device__ __forceinline__ void wait_for_groups() {
 }
 
 //@ part swizzle
-// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
-// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
+// Byte offset of a unit of 16 bytes in an XOR-swizzled tile with kUnits units per line: ldmatrix reads the same unit of
+// eight lines without bank conflicts.
 template <int kUnits>
 __device__ __forceinline__ unsigned swizzled(int line, int unit) {
   constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
@@ -125,8 +128,8 @@ __device__ __forceinline__ unsigned swizzled(int line, int unit) {
 }
 
 //@ part swizzled_further : swizzle
-// The same so many lines and units further, for one operation where they are known: they share no bits with the line
-// and the unit at which `at` is.
+// Byte offset of the swizzled unit that is `lines` lines and `units` units after the one at offset `at`. They must have
+// no bits in common with the line and the unit at `at`.
 template <int kUnits>
 __device__ __forceinline__ unsigned swizzled_further(unsigned at, int lines, int units) {
   constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
@@ -134,9 +137,9 @@ __device__ __forceinline__ unsigned swizzled_further(unsigned at, int lines, int
 }
 
 //@ part tile_fragments : load_matrices swizzle
-// 16x16 pieces of a factor's tile as operands of mma. kAlongDepth: the tile's lines run along the depth, else across it.
-// A left factor's eight matrix rows come in the order (0, 0), (8, 0), (0, 8), (8, 8) across and along the depth, a right
-// one's in (0, 0), (0, 8), (8, 0), (8, 8). Which of them is the lane's:
+// Byte offset of the row that the lane passes to ldmatrix for the 16x16 fragment at (across, depth) of a tile.
+// `across`: M or N; `depth`: K in units of two bytes; kAlongDepth: the tile is K-major. The 8x8 matrices come in this
+// order of (across, K): left operand (0, 0) (8, 0) (0, 8) (8, 8), right operand (0, 0) (0, 8) (8, 0) (8, 8).
 template <bool kLeft, bool kAlongDepth, int kUnits>
 __device__ __forceinline__ unsigned fragment_place(int across, int depth, int lane) {
   const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
@@ -144,6 +147,7 @@ __device__ __forceinline__ unsigned fragment_place(int across, int depth, int la
   return kAlongDepth ? swizzled<kUnits>(lane_across + lane % 8, lane_depth / 8)
                      : swizzled<kUnits>(lane_depth + lane % 8, lane_across / 8);
 }
+// Loads kPieces 16x16 mma fragments that are 16 apart in M or N.
 template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces>
 __device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], unsigned tile, int across, int depth,
                                                int lane) {
@@ -158,8 +162,8 @@ __device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], u
 }
 
 //@ part placed_fragments : tile_fragments load_pieces
-// The same in a loop over tiles, from addresses that are known before it: pieces along the depth lie one behind the other,
-// and so do slices of lines that run across, with the swizzle of the first.
+// ldmatrix addresses of a warp's fragments, computed before the loop over K: one per slice of K (32 bytes) for K-major
+// tiles, one per fragment for MN-major ones. All others are at constant distances from these.
 template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces, int kSlices>
 struct FragmentPlaces {
   unsigned at[kAlongDepth ? kSlices : kPieces];
@@ -169,7 +173,7 @@ struct FragmentPlaces {
     for (int i = 0; i < (kAlongDepth ? kSlices : kPieces); ++i) {
       at[i] = tile + fragment_place<kLeft, kAlongDepth, kUnits>(across + (kAlongDepth ? 0 : 16 * i),
                                                                 kAlongDepth ? 16 * i : 0, lane);
-      asm("" : "+r"(at[i]));  // or else it is computed anew in the loop
+      asm("" : "+r"(at[i]));  // keeps it in a register; the compiler would recompute it
     }
   }
   template <int kSlice = 0>
@@ -186,14 +190,15 @@ struct FragmentPlaces {
 };
 
 //@ part tf32_fragments : tile_fragments
-// Tiles of float32 whose lines run across: units change places so that four lines' neighbouring two are in different
-// banks, since lanes read words of four lines.
+// Byte offset of a unit of 16 bytes in an MN-major float32 tile: pairs of units are XOR-swizzled, so that a warp reads
+// eight neighbouring words of four lines without bank conflicts.
 template <int kUnits>
 __device__ __forceinline__ unsigned swizzled_in_pairs(int line, int unit) {
   constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
   return 16 * (line * kUnits + (unit ^ (line % 4 / kLinesABank * 2 % kTurns)));
 }
-// Pieces of 16 across and 8 along the depth: the halves of two of them lie anywhere, the others behind these.
+// Shared addresses of a warp's tf32 fragments (16 of M or N by 8 of K) in an MN-major tile: the halves of the first
+// two; others are at constant distances.
 template <bool kLeft, int kUnits, int kPieces, int kSlices>
 struct WordPlaces {
   unsigned at[4];
@@ -203,7 +208,7 @@ struct WordPlaces {
     for (int i = 0; i < 4; ++i) {
       const int column = across + 8 * i + lane / 4;
       at[i] = tile + swizzled_in_pairs<kUnits>(lane % 4, column / 4) + column % 4 * 4;
-      asm("" : "+r"(at[i]));  // or else it is computed anew in the loop
+      asm("" : "+r"(at[i]));  // keeps it in a register; the compiler would recompute it
     }
   }
   __device__ __forceinline__ void load(unsigned (&pieces)[kPieces][4], unsigned stage, int slice) const {
@@ -219,7 +224,7 @@ struct WordPlaces {
         }
   }
 };
-// Eleven bits of mantissa, to the nearest.
+// Rounds float32 to tf32, to nearest.
 template <int kPieces>
 __device__ __forceinline__ void round_to_tf32(unsigned (&pieces)[kPieces][4]) {
 #pragma unroll
@@ -229,6 +234,7 @@ __device__ __forceinline__ void round_to_tf32(unsigned (&pieces)[kPieces][4]) {
 }
 
 //@ part multiply_fragments
+// sum += a * b for 16 * kRows by 16 * kColumns elements of a warp.
 template <auto kMma, class Sum, int kRows, int kColumns>
 __device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
                                                    const unsigned (&b)[kColumns][4]) {
@@ -239,11 +245,12 @@ __device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumn
 }
 
 //@ part fragment_sums
-// What a lane has of the sums along the depth of int8 fragments: of each eight of a right factor's columns, or of a left
-// one's rows.
+// sum += the four int8 values in a word.
 __device__ __forceinline__ void add_codes(int& sum, unsigned four) {
   asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(four), "r"(0x01010101));
 }
+// Sums int8 fragments along K, for zero points: (x - o) w = x w - o sum w. sums[i]: the lane's part of row (or column)
+// 8 i + lane / 4.
 template <bool kLeft, int kPieces>
 __device__ __forceinline__ void add_fragments(int (&sums)[2 * kPieces], const unsigned (&pieces)[kPieces][4]) {
 #pragma unroll
@@ -255,7 +262,8 @@ __device__ __forceinline__ int sum_of_four_lanes(int part) {
   part += __shfl_xor_sync(~0u, part, 1);
   return part + __shfl_xor_sync(~0u, part, 2);
 }
-// Takes an offset times the other factor's sums from the sums. kOfColumns: those are of the columns.
+// sum -= offset * (sum of the other operand along K, from add_fragments). kOfColumns: the other operand is the right
+// one.
 template <bool kOfColumns, int kRows, int kColumns, int kSums>
 __device__ __forceinline__ void take_offset(int (&sum)[kRows][kColumns][4], const int (&others)[kSums], int offset,
                                             int lane) {
@@ -276,7 +284,7 @@ __device__ __forceinline__ void take_offset(int (&sum)[kRows][kColumns][4], cons
 }
 
 //@ part add_parts
-// What a warp has summed of a block of the depth, times its rows' scales and its columns', to the sums.
+// sum += part * of_rows[row] * of_columns[column]; part = 0. Called after each block of K that has scales of its own.
 template <bool kRowsScaled, bool kColumnsScaled, class Part, int kRows, int kColumns>
 __device__ __forceinline__ void add_parts(float (&sum)[kRows][kColumns][4], Part (&part)[kRows][kColumns][4],
                                           const float* of_rows, const float* of_columns, int lane) {
@@ -295,9 +303,10 @@ __device__ __forceinline__ void add_parts(float (&sum)[kRows][kColumns][4], Part
 }
 
 //@ part lane_fragments : swizzled_further
-// What a lane multiplies of a float32 factor's tile: four along the depth of kEach across, the first of the warp's. kParts
-// lanes of a warp have others: where the tile's lines run along the depth, each every kParts-th across, else four
-// neighbours each.
+// Loads a lane's operand without tensor cores: fours[i][k] = tile[row_i][depth + k]; rows are columns of the right
+// operand. The warp's rows, from `warp` on, are divided into kParts, of which the lane has number `part`:
+//   K-major (kAlongDepth)  row_i = warp + first + part + i * kParts
+//   MN-major               row_i = warp + first + 4 * (part + i / 4 * kParts) + i % 4
 template <bool kAlongDepth, int kUnits, int kParts, int kEach>
 __device__ __forceinline__ void load_lanes(float (&fours)[kEach][4], const void* tile, int warp, int first, int depth,
                                            int part) {
@@ -320,6 +329,7 @@ __device__ __forceinline__ void load_lanes(float (&fours)[kEach][4], const void*
       }
   }
 }
+// sum[i][j] += a[i][k] * b[j][k], summed over k.
 template <int kColumns>
 __device__ __forceinline__ void multiply_lanes(float (*sum)[kColumns], const float (&a)[4][4],
                                                const float (&b)[kColumns][4]) {
@@ -332,7 +342,8 @@ __device__ __forceinline__ void multiply_lanes(float (*sum)[kColumns], const flo
 }
 
 //@ part staged_lane_sums : staged_sums
-// The same from a warp of 4 by 8 lanes: the piece-th 16 of its rows. Apart: a lane's rows, or columns, are apart.
+// Stages 16 rows (number `piece`) of the accumulators of a warp of 4 by 8 lanes. kRowsApart: a lane's rows are 4 apart,
+// else neighbours. kColumnsApart: its columns are 8 apart, else fours of neighbours, 32 apart.
 template <bool kHalves, bool kRowsApart, bool kColumnsApart, int kRows, int kColumns>
 __device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum)[kRows][kColumns], int piece, int lane) {
 #pragma unroll
@@ -346,7 +357,8 @@ __device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum
 }
 
 //@ part whole_lane_rows
-// The piece-th 16 of a warp's rows to where all rows of the block stand, a row as it is; lanes as above.
+// Stores 16 rows (number `piece`) of the accumulators of a warp of 4 by 8 lanes in a row-major buffer. kRowsApart: a
+// lane's rows are 4 apart, else neighbours. kColumnsApart: its columns are 8 apart, else fours of neighbours, 32 apart.
 template <bool kRowsApart, bool kColumnsApart, int kStride, int kRows, int kColumns>
 __device__ __forceinline__ void store_whole_lane_rows(float* rows, const float (&sum)[kRows][kColumns], int piece,
                                                       int lane) {
@@ -361,16 +373,16 @@ __device__ __forceinline__ void store_whole_lane_rows(float* rows, const float (
 }
 
 //@ part staged_sums : neighbours shared_address
-// A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
-// shared memory. kHalves: for lanes that read eight columns at a time, the first four of them in a row's first half.
+// Index of an element of a warp's staged accumulators: 16 rows by kWidth columns in shared memory, rows padded by 8.
+// kHalves: the order of columns for lanes that read eight as two vectors, 0-3 8-11 ... (padding of 4) 4-7 12-15 ...
 template <int kWidth, bool kHalves = true>
 __device__ __forceinline__ constexpr int staged_place(int row, int column) {
-  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // two rows are read at a time
+  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // a read takes two rows
   if constexpr (!kHalves) return row * (kWidth + 8) + column;
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-// A lane's four sums of an eight of columns, kAt bytes from `at`: two of its row, two of the row eight on. Statements of
-// PTX, since what NVRTC takes goes with the number of statements that it optimizes.
+// Stores a lane's mma accumulators of eight columns: two of its row, and two of the row eight below kLower bytes
+// further. One asm statement, because NVRTC's time grows with their number.
 template <int kAt, int kLower>
 __device__ __forceinline__ void store_pairs(unsigned at, const float (&four)[4]) {
   asm volatile("st.shared.v2.f32 [%0+%5], {%1, %2};\nst.shared.v2.f32 [%0+%6], {%3, %4};"
@@ -390,11 +402,12 @@ __device__ __forceinline__ void store_pairs_of_eights(unsigned at, const Sum (&s
   store_pairs<kAt * kLater, kLower>(at, sum[kAt]);
   if constexpr (kAt + 1 < kEights) store_pairs_of_eights<kLater, kLower, kAt + 1>(at, sum);
 }
+// Stages 16 rows of a warp's mma accumulators.
 template <bool kHalves, class Sum, int kEights>
 __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
   constexpr int kWidth = 8 * kEights, kLower = 4 * staged_place<kWidth, kHalves>(8, 0);
   const unsigned first = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, lane % 4 * 2));
-  if constexpr (!kHalves && kWidth == 16) {  // in some lines the second eight is before the first
+  if constexpr (!kHalves && kWidth == 16) {  // in some rows the second eight columns come first
     const unsigned second = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, 8 + lane % 4 * 2));
     store_pairs<0, kLower>(first, sum[0]);
     store_pairs<0, kLower>(second, sum[1]);
@@ -402,7 +415,7 @@ __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights
     store_pairs_of_eights<4 * staged_place<kWidth, kHalves>(0, 8), kLower>(first, sum);
   }
 }
-// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
+// The row of group number `item` of eight columns, in an order that has no bank conflicts.
 template <int kWidth>
 __device__ __forceinline__ int staged_row(int item) {
   if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
@@ -412,6 +425,7 @@ template <class Sum>
 struct EightSums {
   Sum v[8];
 };
+// Reads eight staged columns; `column` is a multiple of 8.
 template <int kWidth, class Sum>
 __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int row, int column) {
   const auto a = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column));
@@ -420,13 +434,13 @@ __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int ro
 }
 
 //@ part staged_pairs : staged_sums load_staged
-// Sums of which two neighbouring columns are a pair, staged as 2 * kWidth columns: where eight pairs begin. Of every
-// eight lines the last four are four columns further, so that lines that are read at a time are in different banks.
+// Index of eight staged pairs of interleaved columns (gate and up). Rows 4 to 7 of each eight are shifted by four
+// elements to avoid bank conflicts.
 template <int kWidth>
 __device__ __forceinline__ constexpr int place_of_pairs(int row, int pair) {
   return staged_place<2 * kWidth>(row, 2 * pair) + row / 4 % 2 * 4;
 }
-// The row of the item-th eight pairs: those of eight lanes are different ones in both fours of eight lines.
+// The row of group number `item` of eight pairs, in an order that has no bank conflicts.
 template <int kWidth>
 __device__ __forceinline__ int row_of_pairs(int item) {
   if constexpr (kWidth == 16) return item / 16 * 8 + item % 8 / 2 * 2 + item / 8 % 2;
@@ -436,6 +450,7 @@ template <class Sum>
 struct EightPairs {
   EightSums<Sum> even, odd;
 };
+// Reads eight staged pairs from shared address `at`.
 template <class Sum, int kWidth>
 __device__ __forceinline__ EightPairs<Sum> eight_pairs(unsigned at) {
   EightPairs<Sum> pairs;
@@ -450,7 +465,7 @@ __device__ __forceinline__ EightPairs<Sum> eight_pairs(unsigned at) {
 }
 
 //@ part whole_rows : staged_sums
-// 16 of a warp's rows from fragments to where all rows of the block stand, kWidth columns of each.
+// Stores 16 rows of a warp's mma accumulators in a buffer of the block's whole rows of kWidth columns.
 template <int kWidth, bool kHalves, int kEights>
 __device__ __forceinline__ void store_whole_rows(float* rows, const float (&sum)[kEights][4], int lane) {
   static_assert(kWidth > 16);
@@ -459,7 +474,7 @@ __device__ __forceinline__ void store_whole_rows(float* rows, const float (&sum)
 }
 
 //@ part load_staged
-// Four elements of shared memory, none of them apart from the others.
+// Loads four elements from shared memory, always as one access of 16 bytes.
 __device__ __forceinline__ void load_staged(float (&four)[4], unsigned at) {
   asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                : "=f"(four[0]), "=f"(four[1]), "=f"(four[2]), "=f"(four[3])
@@ -474,7 +489,7 @@ __device__ __forceinline__ void load_staged(int (&four)[4], unsigned at) {
 }
 
 //@ part staged_lane : staged_sums kept load_staged
-// An eight of staged sums, by the address of its first.
+// Reads eight staged columns from the shared address of the first.
 template <class Sum, int kWidth>
 __device__ __forceinline__ EightSums<Sum> eight_staged_at(unsigned at) {
   Sum a[4], b[4];
@@ -484,14 +499,14 @@ __device__ __forceinline__ EightSums<Sum> eight_staged_at(unsigned at) {
 }
 
 //@ part depth_shares : neighbours
-// 16 rows of a warp's sums over a share of the depth, each 4 of a lane beside those of the other lanes, and the sums of
-// all shares, `apart` from one another.
+// Stores 16 rows of a warp's partial sums of split-K, as share[column / 8][lane][4].
 template <class Sum, int kEights>
 __device__ __forceinline__ void leave_share(Sum* share, const Sum (&sum)[kEights][4], int lane) {
 #pragma unroll
   for (int j = 0; j < kEights; ++j)
     *(Neighbours<Sum, 4>*)(share + j * 128 + lane * 4) = {sum[j][0], sum[j][1], sum[j][2], sum[j][3]};
 }
+// Adds the partial sums of all splits in order; they are `apart` elements apart.
 template <class Sum, int kEights>
 __device__ __forceinline__ void add_shares(Sum (&sum)[kEights][4], const Sum* first, int shares, long long apart,
                                            int lane) {
