@@ -1,4 +1,4 @@
-// mma fragments in shared memory: swizzled tiles, and the loads of fragments from them.
+// mma fragments in shared memory: swizzled tiles, and the loads and stores of fragments (ldmatrix, stmatrix).
 
 //@ part swizzle
 // Byte offset of a unit of 16 bytes in an XOR-swizzled tile with kUnits units per line: ldmatrix reads the same unit of
@@ -113,4 +113,46 @@ __device__ __forceinline__ void round_to_tf32(unsigned (&pieces)[kPieces][4]) {
   for (int i = 0; i < kPieces; ++i)
 #pragma unroll
     for (int k = 0; k < 4; ++k) asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(pieces[i][k]) : "f"(__uint_as_float(pieces[i][k])));
+}
+
+//@ part load_matrices : shared_address
+// Loads four 8x8 matrices of 16-bit elements as mma fragments (ldmatrix). Lanes 8 i to 8 i + 7 pass the addresses of
+// the rows of matrix i.
+__device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row));
+}
+template <int kOffset = 0>
+__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
+               : "r"(row), "n"(kOffset));
+}
+
+//@ part load_pieces : load_matrices
+// Loads kCount mma fragments (ldmatrix) that are kStep bytes apart.
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces<kStep, kAt + 1>(m, row);
+}
+template <int kStep, int kAt = 0, int kCount>
+__device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4], unsigned row) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
+               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
+               : "r"(row), "n"(kAt * kStep));
+  if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
+}
+
+//@ part store_matrices
+// Stores four 8x8 matrices of 16-bit elements, in the layout of mma accumulators, to shared memory (stmatrix). Lanes 8
+// i to 8 i + 7 pass the addresses of the rows of matrix i.
+__device__ __forceinline__ void store_matrices(unsigned row, const unsigned (&m)[4]) {
+  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};"
+               :
+               : "r"(row), "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
+               : "memory");
 }

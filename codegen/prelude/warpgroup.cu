@@ -6,10 +6,6 @@ struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
 
-//@ part dynamic_tiles
-// Dynamic shared memory, aligned for tiles with the 128-byte swizzle, which repeats every 1024 bytes.
-extern __shared__ __align__(1024) unsigned char dynamic_tiles[];
-
 //@ part cluster
 __device__ __forceinline__ int cluster_rank() {
   int rank;
@@ -422,3 +418,7 @@ __device__ __forceinline__ void add_warpgroup_parts(float (&sum)[kEights][4], co
     for (int i = 0; i < 4; ++i) sum[j][i] += (float)part[j][i] * (row[i / 2] * column[i % 2]);
   }
 }
+
+//@ part fence_tiles
+// Makes this thread's stores to shared memory visible to wgmma (async proxy). Call it before the readers are signaled.
+__device__ __forceinline__ void fence_tiles() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
