@@ -1,150 +1,23 @@
-// Attention: tiles in shared memory, a softmax that is kept while keys stream by.
-
-//@ part copy_async
-// Global to shared memory while the thread goes on; 0 where nothing is there. Copies are complete after wait_for_copies.
-template <int kBytes>
-__device__ __forceinline__ void copy_async(void* to, const void* from, bool there) {
-  const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
-  const unsigned long long global = __cvta_generic_to_global(from);
-  if constexpr (kBytes == 16)
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(shared), "l"(global), "r"(there ? 16 : 0));
-  else
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-                 :
-                 : "r"(shared), "l"(global), "n"(kBytes), "r"(there ? kBytes : 0));
-}
-__device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" : : : "memory"); }
-
-//@ part shared_address
-__device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
-
-//@ part load_matrices : shared_address
-// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
-// of the first matrix, 8 to 15 those of the second, and so on.
-__device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(row));
-}
-template <int kOffset = 0>
-__device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
-               : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
-               : "r"(row), "n"(kOffset));
-}
-
-//@ part load_pieces : load_matrices
-// The same kCount times, their rows kStep bytes apart.
-template <int kStep, int kAt = 0, int kCount>
-__device__ __forceinline__ void load_pieces(unsigned (&m)[kCount][4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
-               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
-               : "r"(row), "n"(kAt * kStep));
-  if constexpr (kAt + 1 < kCount) load_pieces<kStep, kAt + 1>(m, row);
-}
-template <int kStep, int kAt = 0, int kCount>
-__device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4], unsigned row) {
-  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
-               : "=r"(m[kAt][0]), "=r"(m[kAt][1]), "=r"(m[kAt][2]), "=r"(m[kAt][3])
-               : "r"(row), "n"(kAt * kStep));
-  if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
-}
-
-//@ part pack_pair
-// Two 16-bit elements in a word, the first in the low half.
-__device__ __forceinline__ unsigned pack_bf16(float low, float high) {
-  unsigned word;
-  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
-}
-__device__ __forceinline__ unsigned pack_fp16(float low, float high) {
-  unsigned word;
-  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
-  return word;
-}
-
-//@ part line_copies
-// Which places of kLines lines of kUnits times kBytes a thread of kWarps warps copies. A warp takes several lines at a
-// time, of each a few units: what is stored at once (128 bytes) lies in different banks, where lines are an odd number of
-// 16 bytes apart. Of 16 bytes these are units of eight lines, of less 64 bytes of two lines, four apart.
-template <int kWarps, int kLines, int kUnits, int kBytes = 16>
-struct Lines {
-  enum {
-    kTogether = kBytes < 16 ? 64 / kBytes : kUnits % 8 == 0 ? 8 : kUnits % 4 == 0 ? 4 : 2,
-    kHigh = 32 / kTogether,
-    kDown = kLines / kHigh < kWarps ? kLines / kHigh : kWarps,
-    kWide = kWarps / kDown * kTogether
-  };
-  int line, unit;
-  __device__ __forceinline__ explicit Lines(int thread) {
-    const int lane = thread % 32, warp = thread / 32;
-    const bool by_lines = kBytes < 16 || kTogether == 8;
-    unit = warp / kDown * kTogether + (by_lines ? lane % kTogether : lane / 8 % kTogether);
-    line = warp % kDown * kHigh + (by_lines ? lane / kTogether : lane % 8 + lane / (8 * kTogether) * 8);
-    if (kBytes < 16) line = line / 8 * 8 + line / 2 % 4 + line % 2 * 4;
-  }
-  // `to` and `from` are the first place; lines that are kStride bytes apart in shared memory are `step` elements apart
-  // in memory.
-  template <int kStride, int kPiece = 0, class T>
-  __device__ __forceinline__ void copy(unsigned to, const T* from, long long step) const {
-    constexpr int kPieces = (kUnits + kWide - 1) / kWide;  // of the thread's place in a line
-    constexpr int kLine = kPiece / kPieces * kDown * kHigh, kUnit = kPiece % kPieces * kWide;
-    if constexpr (kLine < kLines) {
-      if (kUnit + kWide <= kUnits || unit + kUnit < kUnits) {
-        const unsigned long long there =
-            __cvta_generic_to_global(from + kLine * step + kUnit * (kBytes / (int)sizeof(T)));
-        if constexpr (kBytes == 16)
-          asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
-                       :
-                       : "r"(to), "n"(kLine * kStride + kUnit * kBytes), "l"(there));
-        else
-          asm volatile("cp.async.ca.shared.global [%0+%1], [%2], %3;"
-                       :
-                       : "r"(to), "n"(kLine * kStride + kUnit * kBytes), "l"(there), "n"(kBytes));
-      }
-      copy<kStride, kPiece + 1>(to, from, step);
-    }
-  }
-  // The same where not all lines are there, which is seldom: those from `there` on become 0.
-  template <int kStride, class T>
-  __device__ __forceinline__ void copy_some(unsigned to, const T* from, long long step, int there) const {
-#pragma unroll 1
-    for (int l = line; l < kLines + line; l += kDown * kHigh) {
-#pragma unroll
-      for (int u = 0; u < kUnits; u += kWide) {
-        if (u + kWide > kUnits && u + unit >= kUnits) continue;
-        const unsigned long long at = __cvta_generic_to_global(from + u * (kBytes / (int)sizeof(T)));
-        if constexpr (kBytes == 16)
-          asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
-                       :
-                       : "r"(to + u * kBytes), "l"(at), "r"(l < there ? kBytes : 0));
-        else
-          asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-                       :
-                       : "r"(to + u * kBytes), "l"(at), "n"(kBytes), "r"(l < there ? kBytes : 0));
-      }
-      to += kDown * kHigh * kStride, from += kDown * kHigh * step;
-    }
-  }
-};
+// Attention: online softmax with and without tensor cores, masks, and products of tiles without tensor cores.
 
 //@ part softmax_fragments : exp2_fast
-// One more tile of scores, in fragments of mma, of kSlabs times 16 rows: they become exp((score - greatest) * log2_scale
-// / log2(e)), of which `total` has a lane's share of the sum. A row is four lanes'. Only where a score exceeds the row's
-// greatest so far by much, that grows and what was summed up shrinks; kExact: wherever one exceeds it.
-// kLarge: scores may be near the greatest float (masks do that), so that their product with the scale is none.
-// What is subtracted before exponentials: of a row without any key 0.
+// The shift of a row's scores in the softmax: their maximum, or 0 if the row has no key yet (maximum -inf).
 __device__ __forceinline__ float shift_of(float greatest) {
   return greatest == __uint_as_float(0xff800000u) ? 0.0f : greatest;
 }
+// Softmax weight 2^((score - greatest) * log2_scale).
 __device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
   return exp2_fast((score - shift_of(greatest)) * log2_scale);
 }
-// What was summed up is the caller's: `shrink(by)` multiplies row r of it by by[r].
+// Online softmax of one more tile of scores, which are mma accumulators of 16 * kSlabs rows by 8 * kKeys keys. Scores
+// become weights 2^((score - greatest) * log2_scale), where log2_scale = scale * log2(e); `total` gets the lane's part
+// of their sum. When the row maximum `greatest` grows, `shrink(by)` multiplies row r of the caller's accumulators by
+// by[r]. To save that, it grows only if a weight would exceed 2^8, unless kExact. kLarge: score * log2_scale may
+// overflow (masks).
 template <bool kLarge, bool kExact, int kSlabs, int kKeys, class Shrink>
 __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], float (&greatest)[2 * kSlabs],
                                              float (&total)[2 * kSlabs], float log2_scale, const Shrink& shrink) {
-  constexpr float kMuch = 8;  // of the exponent: weights below 256 are as precise as those below 1
+  constexpr float kMuch = 8;  // as a power of 2: weights below 256 are as precise as those below 1
   float now[2 * kSlabs];
   bool grows = false;
 #pragma unroll
@@ -179,7 +52,8 @@ __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], f
 }
 
 //@ part keep_keys
-// Of a row of a slab, scores of keys before `first` and from `end` on become -inf; both count from the lane's first.
+// Masks a row (lane / 4 + 8 * half of the slab): scores of keys outside [first, end), counted from the lane's first
+// key, become -inf.
 template <class T, int kKeys>
 __device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T first, T end) {
 #pragma unroll
@@ -195,8 +69,8 @@ __device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T 
 }
 
 //@ part turn_registers
-// Registers have no index at run time: those of the next row, or of the first row's next kBy keys, come to the first
-// place. After as many turns as there are rows or keys each is where it was.
+// Rotates registers by one row (of[r] = of[r + 1]), or by kBy keys of the first row, because registers have no index at
+// run time: a loop that is not unrolled always uses the first.
 template <class T, int kRows>
 __device__ __forceinline__ void turn_rows(T (&of)[kRows]) {
   const T first = of[0];
@@ -237,13 +111,16 @@ __device__ __forceinline__ void turn_keys(float (&of)[kSlabs][kEights][4]) {
 }
 
 //@ part softmax_lanes
-// The same for threads that each hold some rows; eight neighbouring lanes share them.
 __device__ __forceinline__ float exponential(float x) { return expf(x); }
 __device__ __forceinline__ double exponential(double x) { return exp(x); }
+// Softmax weight e^((score - greatest) * scale); a row without keys has the maximum -inf.
 template <class T>
 __device__ __forceinline__ T weight_in_lanes(T score, T greatest, T scale) {
   return exponential((score - (greatest == -(T)__uint_as_float(0x7f800000u) ? (T)0 : greatest)) * scale);
 }
+// Online softmax of one more tile of scores, without tensor cores; eight neighbouring lanes share kRows rows. Scores
+// become weights; the accumulators `sum` and `total` (the lane's sum of weights) are rescaled to the new row maximum
+// `greatest`.
 template <class T, int kRows, int kKeys, int kColumns>
 __device__ __forceinline__ void softmax_step(T (&score)[kRows][kKeys], T (&sum)[kRows][kColumns], T (&greatest)[kRows],
                                              T (&total)[kRows], T scale) {
@@ -272,11 +149,12 @@ __device__ __forceinline__ void softmax_step(T (&score)[kRows][kKeys], T (&sum)[
 }
 
 //@ part multiply_rows
-// Products of tiles in shared memory, four elements at a time. A thread has every 16th row and every 8th key.
+// Four neighbouring elements, read as vectors of 16 bytes.
 template <class T>
 struct alignas(16) Four {
   T v[4];
 };
+// score[r][n] += dot product of row 16 r of `query` and row 8 n of `key` in shared memory.
 template <int kDepth, int kQueryStride, int kKeyStride, class T, int kRows, int kKeys>
 __device__ __forceinline__ void multiply_keys(T (&score)[kRows][kKeys], const T* query, const T* key) {
 #pragma unroll 4
@@ -294,7 +172,8 @@ __device__ __forceinline__ void multiply_keys(T (&score)[kRows][kKeys], const T*
     }
   }
 }
-// kWide: neighbouring columns in fours, 32 apart; else single ones, 8 apart.
+// sum += weight * value for every 16th row in shared memory. A thread's columns are fours of neighbours, 32 apart
+// (kWide), or single ones, 8 apart.
 template <int kKeys, int kWeightStride, int kValueStride, bool kWide, class T, int kRows, int kColumns>
 __device__ __forceinline__ void add_values(T (&sum)[kRows][kColumns], const T* weight, const T* value) {
 #pragma unroll 2
@@ -320,14 +199,3 @@ __device__ __forceinline__ void add_values(T (&sum)[kRows][kColumns], const T* w
     }
   }
 }
-
-//@ part dynamic_shared
-// Shared memory beyond 48 KiB has its size at launch.
-extern __shared__ __align__(16) unsigned char dynamic_shared[];
-
-//@ part neighbours
-// Elements that are stored by one access.
-template <class T, int kCount>
-struct alignas(sizeof(T) * kCount) Neighbours {
-  T v[kCount];
-};

@@ -1,9 +1,9 @@
-// Products of a few rows with a matrix that goes by: the matrix' columns are the rows of mma's left operand, the few
-// rows its right operand's columns. A lane of a warp has, of columns (or rows) lane / 4 of each eight, neighbours along
-// the depth: those of part lane % 4. Which of them mma takes for which of its own is the same on both sides.
+// Skinny GEMM, y = x w with at most 32 rows of x: mma computes y^T, with columns of w as its 16 rows. Lane 4 g + p has
+// part p of four of K, of column (or row) g of each eight; K is permuted equally in both operands.
 
 //@ part multiply_piece_bf16 : mma_bf16 words
-// Sixteen columns: those of two eights.
+// sum += w^T x^T for 16 columns of w and 8 * kEights rows of x. `first`, `second`: the lane's values of columns lane /
+// 4 and lane / 4 + 8 of w.
 template <int kEights, int kWords>
 __device__ __forceinline__ void multiply_piece_bf16(float (&sum)[kEights][4], const Words<kWords>& first,
                                                     const Words<kWords>& second, const Words<kWords> (&rows)[kEights]) {
@@ -15,6 +15,7 @@ __device__ __forceinline__ void multiply_piece_bf16(float (&sum)[kEights][4], co
 }
 
 //@ part multiply_few_bf16 : multiply_piece_bf16
+// sum += w^T x^T for 16 * kPieces columns of w and 8 * kEights rows of x.
 template <int kPieces, int kEights, int kWords>
 __device__ __forceinline__ void multiply_few_bf16(float (&sum)[kPieces][kEights][4],
                                                   const Words<kWords> (&columns)[2 * kPieces],
@@ -24,7 +25,8 @@ __device__ __forceinline__ void multiply_few_bf16(float (&sum)[kPieces][kEights]
 }
 
 //@ part multiply_piece_fp16 : mma_fp16 words
-// Sixteen columns: those of two eights.
+// sum += w^T x^T for 16 columns of w and 8 * kEights rows of x. `first`, `second`: the lane's values of columns lane /
+// 4 and lane / 4 + 8 of w.
 template <int kEights, int kWords>
 __device__ __forceinline__ void multiply_piece_fp16(float (&sum)[kEights][4], const Words<kWords>& first,
                                                     const Words<kWords>& second, const Words<kWords> (&rows)[kEights]) {
@@ -36,6 +38,7 @@ __device__ __forceinline__ void multiply_piece_fp16(float (&sum)[kEights][4], co
 }
 
 //@ part multiply_few_fp16 : multiply_piece_fp16
+// sum += w^T x^T for 16 * kPieces columns of w and 8 * kEights rows of x.
 template <int kPieces, int kEights, int kWords>
 __device__ __forceinline__ void multiply_few_fp16(float (&sum)[kPieces][kEights][4],
                                                   const Words<kWords> (&columns)[2 * kPieces],
@@ -45,6 +48,8 @@ __device__ __forceinline__ void multiply_few_fp16(float (&sum)[kPieces][kEights]
 }
 
 //@ part multiply_piece_s8 : mma_s8 words
+// sum += w^T x^T for 16 columns of w and 8 * kEights rows of x. `first`, `second`: the lane's values of columns lane /
+// 4 and lane / 4 + 8 of w.
 template <int kEights, int kWords>
 __device__ __forceinline__ void multiply_piece_s8(int (&sum)[kEights][4], const Words<kWords>& first,
                                                     const Words<kWords>& second, const Words<kWords> (&rows)[kEights]) {
@@ -56,6 +61,7 @@ __device__ __forceinline__ void multiply_piece_s8(int (&sum)[kEights][4], const 
 }
 
 //@ part multiply_few_s8 : multiply_piece_s8
+// sum += w^T x^T for 16 * kPieces columns of w and 8 * kEights rows of x.
 template <int kPieces, int kEights, int kWords>
 __device__ __forceinline__ void multiply_few_s8(int (&sum)[kPieces][kEights][4],
                                                   const Words<kWords> (&columns)[2 * kPieces],
@@ -65,7 +71,7 @@ __device__ __forceinline__ void multiply_few_s8(int (&sum)[kPieces][kEights][4],
 }
 
 //@ part add_scaled_piece
-// Sums of a block of the depth, of two eights of columns that have scales of their own.
+// sum += part * scale after a block of K. `first`, `second`: scales of the lane's two columns of w.
 template <class Part, int kEights>
 __device__ __forceinline__ void add_scaled_piece(float (&sum)[kEights][4], const Part (&part)[kEights][4], float first,
                                                  float second) {
@@ -76,7 +82,8 @@ __device__ __forceinline__ void add_scaled_piece(float (&sum)[kEights][4], const
 }
 
 //@ part sum_few : words
-// Of the rows, for the lanes that have their products: rows by ones, two eights of them at a time or two parts of one.
+// Sums rows of x along K, for zero points, as mma with ones: sum[m][i] is that of row 8 m + 2 part + i, as in the
+// lane's accumulators. One mma takes two groups of eight rows, or two parts of K of one group.
 template <auto kMma, unsigned kOnes, int kEights, int kWords>
 __device__ __forceinline__ void sum_few(float (&sum)[kEights][2], const Words<kWords> (&rows)[kEights], int part) {
 #pragma unroll
@@ -97,7 +104,7 @@ __device__ __forceinline__ void sum_few(float (&sum)[kEights][2], const Words<kW
 }
 
 //@ part add_rows_piece
-// So many times the rows' sums, to two eights of columns.
+// sum += scale * (sum of the row of x), for zero points. `first`, `second`: scales of the lane's two columns of w.
 template <int kEights>
 __device__ __forceinline__ void add_rows_piece(float (&sum)[kEights][4], const float (&row_sums)[kEights][2],
                                                float first, float second) {
@@ -128,7 +135,7 @@ __device__ __forceinline__ Words<kWords> pack_fp16(const float (&values)[2 * kWo
 }
 
 //@ part columns_of_rows : words
-// Eight neighbours of each of eight lines along the depth become eight along the depth of each of eight columns.
+// Transposes 8x8 16-bit elements: rows[k] has eight columns at K index k, columns[c] eight of K of column c.
 __device__ __forceinline__ void columns_of_rows(Words<4> (&columns)[8], const Words<4> (&rows)[8]) {
 #pragma unroll
   for (int c = 0; c < 8; ++c)
@@ -138,8 +145,8 @@ __device__ __forceinline__ void columns_of_rows(Words<4> (&columns)[8], const Wo
 }
 
 //@ part gather_runs : words
-// Of a row a lane has, of each four runs of 16 bytes, one: it gets kRuns neighbours of them. In shared memory fours of
-// runs are five apart and rows four more: both what is written and what is read together are in different banks.
+// Redistributes a row's runs of 16 bytes among its four lanes, through the warp's shared memory: lane p has loaded runs
+// 4 i + p (coalesced) and gets runs kRuns * p + i. The padding avoids bank conflicts.
 template <int kRuns, int kEights>
 __device__ __forceinline__ void gather_runs(Words<4 * kRuns> (&rows)[kEights], const Words<4> (&runs)[kEights * kRuns],
                                             void* staged, int lane) {
@@ -163,8 +170,8 @@ __device__ __forceinline__ void gather_runs(Words<4 * kRuns> (&rows)[kEights], c
 }
 
 //@ part stage_few_sums : staged_sums
-// A warp's sums to its part of shared memory, of which each line is one of the rows; those of eight come in the order
-// 0, 2, 4, 6, 1, 3, 5, 7, in which lanes write to different banks. kAlongDepth: how columns are spread over lanes.
+// Stages a warp's accumulators, a line per row of x. Eight rows have the order 0, 2, 4, 6, 1, 3, 5, 7, which avoids
+// bank conflicts. kAlongDepth: w is K-major, and a lane's columns are 8 apart; else they are neighbours.
 template <bool kAlongDepth, class Sum, int kPieces, int kEights>
 __device__ __forceinline__ void stage_few_sums(Sum* staged, const Sum (&sum)[kPieces][kEights][4], int lane) {
   constexpr int kWidth = 16 * kPieces;
@@ -185,8 +192,9 @@ __device__ __forceinline__ void stage_few_sums(Sum* staged, const Sum (&sum)[kPi
       }
     }
 }
+// The row of x that a staged line holds.
 __device__ __forceinline__ int row_of_line(int line) { return line / 8 * 8 + line % 4 * 2 + line % 8 / 4; }
-// The sums of all warps, in their order.
+// Adds the staged accumulators of all warps in order: each has a part of K.
 template <int kWidth, int kWarps, class Sum>
 __device__ __forceinline__ EightSums<Sum> eight_of_warps(const Sum* staged, int of_warp, int line, int column) {
   EightSums<Sum> sums = eight_staged<kWidth>(staged, line, column);
@@ -207,7 +215,8 @@ __device__ __forceinline__ Sum one_of_warps(const Sum* staged, int of_warp, int 
 }
 
 //@ part code_as_float : words
-// An integer of 8 or 4 bits as float32, by the bits of 2^23 + it: conversions take many times as long.
+// Converts quantized value e (8 or 4 bits) to float32: it becomes the low mantissa bits of 2^23, which is faster than a
+// conversion instruction.
 template <int kBits, bool kSigned, int kCount>
 __device__ __forceinline__ float code_as_float(const Words<kCount>& words, int e) {
   constexpr unsigned kFlip = !kSigned ? 0u : kBits == 8 ? 0x80808080u : 0x88888888u;  // -128 becomes 0

@@ -1,15 +1,10 @@
-// What sm_90a adds for matrix products: boxes of tensors that TMA copies into shared memory, mbarriers that say when
-// they are there, clusters of blocks that share them, products of whole warpgroups.
+// sm_90a: TMA copies, mbarriers, clusters, and warpgroups with wgmma.
 
 //@ part tensor_map
-// How TMA sees a tensor: the driver's own encoding, passed by value.
+// A TMA descriptor in the driver's encoding (CUtensorMap), passed by value.
 struct alignas(64) TensorMap {
   unsigned long long words[16];
 };
-
-//@ part dynamic_tiles
-// Tiles that are swizzled over 128 bytes repeat every 1024.
-extern __shared__ __align__(1024) unsigned char dynamic_tiles[];
 
 //@ part cluster
 __device__ __forceinline__ int cluster_rank() {
@@ -20,7 +15,7 @@ __device__ __forceinline__ int cluster_rank() {
 __device__ __forceinline__ void sync_cluster() {
   asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;" : : : "memory");
 }
-// The address of the same place in another block's shared memory.
+// The cluster address of the same place in the shared memory of block `rank`.
 __device__ __forceinline__ unsigned in_block(unsigned address, int rank) {
   unsigned there;
   asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address), "r"(rank));
@@ -28,26 +23,26 @@ __device__ __forceinline__ unsigned in_block(unsigned address, int rank) {
 }
 
 //@ part mbarrier
-// A barrier's phase is over when so many have arrived and all bytes that were announced are there.
+// A phase of an mbarrier ends after `arrivals` arrivals, when all expected bytes are there.
 __device__ __forceinline__ void init_mbarrier(unsigned barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(arrivals) : "memory");
 }
-// Behind all init_mbarrier, ahead of the block's (or cluster's) barrier.
+// Makes initialized mbarriers visible to the cluster and to TMA, before the barrier of the block or cluster.
 __device__ __forceinline__ void fence_mbarriers() {
   asm volatile("fence.mbarrier_init.release.cluster;\nfence.proxy.async.shared::cta;" : : : "memory");
 }
 __device__ __forceinline__ void arrive_expecting(unsigned barrier, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(barrier), "r"(bytes) : "memory");
 }
-// At a barrier of any block of the cluster (in_block), to say that what wgmma has read may be copied over: such reads
-// are over when they have been waited for, and need no release of the cluster's scope, which is a fence of the device's.
+// Arrives at an mbarrier of any block of the cluster (address from in_block) to release a stage that wgmma has read.
+// After the wait for wgmma, no release at cluster scope is needed (a fence of the whole device).
 __device__ __forceinline__ void arrive_in_cluster(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" : : "r"(barrier) : "memory");
 }
 __device__ __forceinline__ void arrive(unsigned barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
 }
-// Until the phase of this parity is over.
+// Waits until the phase of this parity is over.
 __device__ __forceinline__ void wait_for_phase(unsigned barrier, int parity) {
   unsigned over;
   do {
@@ -60,7 +55,8 @@ __device__ __forceinline__ void wait_for_phase(unsigned barrier, int parity) {
 }
 
 //@ part load_box : tensor_map
-// Copies a box of the tensor, by one thread; its bytes complete at the barrier. Coordinates: innermost first.
+// Copies a box of a tensor to shared memory by TMA, for one thread to call; its bytes complete at the mbarrier.
+// Coordinates: innermost first.
 __device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsigned barrier, int i, int j) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%3, %4}], [%2];"
@@ -94,7 +90,7 @@ __device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsi
 }
 
 //@ part written_tiles : mbarrier
-// That the warp's lanes have written to a stage, of which wgmma reads in another way than they write.
+// Signals at mbarrier `full` that the warp has written its part of a stage, which wgmma reads through the async proxy.
 __device__ __forceinline__ void tell_written(unsigned full, int lane) {
   asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
   __syncwarp();
@@ -102,11 +98,13 @@ __device__ __forceinline__ void tell_written(unsigned full, int lane) {
 }
 
 //@ part picked_tiles : copy_pipeline
-// Eight rows of a tile of 128, 16 bytes a thread of each, to where TMA puts them: units of 16 bytes change places from
-// line to line. Where rows end within lines, `there` says whether they go so far; zeros stand for the rest.
+// Byte offset of the thread's first unit in a tile of gathered rows with the 128-byte swizzle. Thread t of 128 has the
+// 16-byte unit t % 8 of rows t / 8 + 16 i.
 __device__ __forceinline__ unsigned picked_place() {
   return threadIdx.x / 8 * 128 + (threadIdx.x ^ threadIdx.x / 8) % 8 * 16;
 }
+// Copies the thread's unit of kCount gathered rows (cp.async), and advances from[] by 128 bytes. Unless kWholeLines,
+// zeros if not `there` (beyond K).
 template <bool kWholeLines, class Element, int kCount>
 __device__ __forceinline__ void copy_picked(unsigned to, const Element* (&from)[kCount], bool there) {
   constexpr int kApart = 16 * 128;
@@ -123,7 +121,8 @@ __device__ __forceinline__ void copy_picked(unsigned to, const Element* (&from)[
 }
 
 //@ part image_tiles : picked_tiles depth_step
-// Likewise of rows of an image, where each begins in bytes; zeros where the tap is outside.
+// Copies the thread's unit of kCount rows of an implicit GEMM (cp.async). from[i]: byte offset of a row in the image;
+// outside[i]: bits of its taps outside the image, which read as zeros.
 template <class Element, int kCount>
 __device__ __forceinline__ void copy_image(unsigned to, const Element* image, const unsigned (&from)[kCount],
                                            const unsigned (&outside)[kCount], DepthStep step) {
@@ -138,8 +137,8 @@ __device__ __forceinline__ void copy_image(unsigned to, const Element* image, co
 }
 
 //@ part placed_image_tiles : picked_tiles depth_step
-// Likewise of an image whose places are in a table, by tap and row: -1 is outside. `places` has those of the thread's
-// first row.
+// Copies the thread's unit of kCount rows of an implicit GEMM (cp.async). places[step.taps + 16 i]: element offset of a
+// row in the image, or -1 outside (zeros); `places` begins at the thread's first row.
 template <int kCount, class Element>
 __device__ __forceinline__ void copy_placed_image(unsigned to, const Element* image, const int* places, DepthStep step) {
   const Element* at[kCount];
@@ -154,17 +153,17 @@ __device__ __forceinline__ void copy_placed_image(unsigned to, const Element* im
 }
 
 //@ part warpgroup_barrier
-// Until all threads of a warpgroup are here; `number` is 1 or more, 0 is the block's.
+// Named barrier of a warpgroup's 128 threads; number 0 is that of __syncthreads.
 __device__ __forceinline__ void sync_warpgroup(int number) { asm volatile("bar.sync %0, 128;" : : "r"(number) : "memory"); }
 
 //@ part warpgroup_offsets
-// Of two warpgroups that multiply one tile: until all of their threads are here.
+// Barrier of the two warpgroups that multiply a tile (256 threads).
 __device__ __forceinline__ void sync_multipliers() { asm volatile("bar.sync 2, 256;" : : : "memory"); }
-// Threads that add up the int8 of a column, each a part of the 128 bytes that a tile has.
+// The number of threads that sum a column of the right operand's int8 tile: each takes a part of its 128 values.
 __device__ constexpr int threads_of_column(int columns) {
   return columns > 128 || 256 % columns != 0 ? 1 : columns < 32 ? 8 : 256 / columns;
 }
-// Adds what a tile, which is swizzled, has in the thread's part of a column.
+// sum += the thread's part of a column of a tile with the 128-byte swizzle.
 template <int kColumns>
 __device__ __forceinline__ void add_lines(int& sum, unsigned tile) {
   constexpr int kParts = threads_of_column(kColumns), kPieces = 8 / kParts;
@@ -181,12 +180,13 @@ __device__ __forceinline__ void add_lines(int& sum, unsigned tile) {
     for (int k = 0; k < 4; ++k) asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(four[k]), "r"(0x01010101));
   }
 }
-// Takes an offset of rows times the columns' sums from the sums, by way of shared memory.
+// sum -= offset * (sum of the column along K), for zero points: (x - o) w = x w - o sum w. `part`: from add_lines;
+// `shared`: room for 256 ints.
 template <int kColumns, int kEights>
 __device__ __forceinline__ void take_offset_of_rows(int (&sum)[kEights][4], int part, int offset, int* shared) {
   constexpr int kParts = threads_of_column(kColumns);
   const int thread = threadIdx.x - 128;
-  sync_multipliers();  // what was there is used up
+  sync_multipliers();  // earlier readers are done
   if (kParts * kColumns == 256 || thread < kParts * kColumns) shared[thread] = offset * part;
   sync_multipliers();
 #pragma unroll
@@ -204,7 +204,8 @@ __device__ __forceinline__ void take_offset_of_rows(int (&sum)[kEights][4], int 
 }
 
 //@ part copies_behind : copy_pipeline written_tiles
-// Tells stages' barriers that the warp's copies are there, a few stages behind those that it has begun to copy.
+// Signals the mbarriers of stages that the warp copies (cp.async): each kBehind stages late, so that kBehind stages
+// stay in flight. `full`: mbarrier of stage 0.
 template <int kBehind, int kStages>
 struct CopiesBehind {
   int under_way = 0, stage = 0;
@@ -228,7 +229,8 @@ struct CopiesBehind {
 };
 
 //@ part load_box_to_both : tensor_map
-// The same into both blocks of a cluster of two, at the same place, completing at each block's own barrier.
+// Copies a box by TMA to the same place in both blocks of a cluster (multicast); its bytes complete at each block's
+// mbarrier.
 __device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& map, unsigned barrier, int i, int j) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
@@ -266,7 +268,7 @@ __device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& m
 }
 
 //@ part store_box : tensor_map words
-// Where a byte of a box's line of 128 bytes is: units of 16 bytes change places from line to line.
+// Shared address of a byte of a box with the 128-byte swizzle.
 __device__ __forceinline__ unsigned place_in_box(unsigned box, unsigned line, unsigned byte) {
   return box + line * 128 + (byte ^ line % 8 * 16);
 }
@@ -282,9 +284,10 @@ __device__ __forceinline__ void store_in_box(unsigned place, const Words<kWords>
                    : "r"(place ^ 4 * i), "r"(words.w[i]), "r"(words.w[i + 1]), "r"(words.w[i + 2]), "r"(words.w[i + 3])
                    : "memory");
 }
-// By each lane that has written to a box, before one copies it.
+// Makes a lane's stores visible to TMA: each lane calls it before one calls store_box.
 __device__ __forceinline__ void fence_boxes() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
-// Copies a box to the tensor, by one thread; what is outside is left out. Coordinates: innermost first.
+// Copies a box to a tensor by TMA, for one thread to call; elements outside the tensor are skipped. Coordinates:
+// innermost first.
 __device__ __forceinline__ void store_box(const TensorMap& map, unsigned from, int i, int j) {
   asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];"
                :
@@ -303,8 +306,8 @@ __device__ __forceinline__ void store_box(const TensorMap& map, unsigned from, i
                : "l"(&map), "r"(i), "r"(j), "r"(k), "r"(l), "r"(from)
                : "memory");
 }
-// The first lines of a box to memory, each `apart` bytes behind the one before, by the lanes of a warp: 16 bytes of a
-// line each, of which there are so many.
+// Stores the first lines of a box by a warp, to lines `apart` bytes apart in global memory. `bytes`: valid ones per
+// line.
 __device__ __forceinline__ void store_lines(void* to, long long apart, unsigned from, int lines, int bytes, int lane) {
   const int byte = lane % 8 * 16;
   if (byte >= bytes) return;
@@ -319,11 +322,11 @@ __device__ __forceinline__ void store_lines(void* to, long long apart, unsigned 
   }
 }
 __device__ __forceinline__ void commit_boxes() { asm volatile("cp.async.bulk.commit_group;" : : : "memory"); }
-// Until the thread's boxes have been read, and may be written again.
+// Waits until TMA has read the thread's boxes, which may then be overwritten.
 __device__ __forceinline__ void wait_for_stored_boxes() { asm volatile("cp.async.bulk.wait_group.read 0;" : : : "memory"); }
 
 //@ part warpgroup
-// Registers that one warpgroup has no use for go to others: each thread has so many from here on.
+// Sets the registers per thread: fewer in a warpgroup that copies, more in one that multiplies.
 template <int kRegisters>
 __device__ __forceinline__ void give_registers_back() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(kRegisters));
@@ -332,8 +335,8 @@ template <int kRegisters>
 __device__ __forceinline__ void take_registers() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(kRegisters));
 }
-// A warpgroup's 64 rows of sums, as wgmma spreads them: eights of columns, of each the lane's two of two rows.
-// What other instructions do with them stands before the fence or behind the wait; eight at a time, for NVRTC's sake.
+// Keeps the compiler from moving accesses of wgmma accumulators across a fence or wait. A lane has, of each eight
+// columns, two of row lane / 4 and two of row lane / 4 + 8. One statement for eight of these keeps NVRTC's time low.
 __device__ __forceinline__ void hold_eight(float (*sum)[4]) {
   asm volatile(""
                : "+f"(sum[0][0]), "+f"(sum[0][1]), "+f"(sum[0][2]), "+f"(sum[0][3]),
@@ -375,20 +378,20 @@ __device__ __forceinline__ void hold(Sum (&sum)[kEights][4]) {
 }
 __device__ __forceinline__ void fence_products() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 __device__ __forceinline__ void commit_products() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
-// All groups of products but the newest kNewest are done.
+// Waits for all groups of wgmma but the newest kNewest.
 template <int kNewest>
 __device__ __forceinline__ void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(kNewest) : "memory");
 }
-// Tells wgmma where a tile lies that is swizzled over 128 bytes, in pieces of 64 rows (or columns) of 8 KiB: along the
-// depth, lines of 128 bytes in eights; else, lines of a piece's 64 rows, one of them each step of the depth.
+// wgmma descriptor of a tile with the 128-byte swizzle: groups of eight lines are 1024 bytes apart. MN-major tiles have
+// lines of 64 rows (or columns) of one k, in pieces of 64 lines, 8 KiB.
 __device__ __forceinline__ unsigned long long swizzled_tile(unsigned address) {
   return 1ull << 62 | 1024ull / 16 << 32 | 8192ull / 16 << 16 | (address & 0x3ffff) >> 4;
 }
 
 //@ part narrow_tile : warpgroup
-// Likewise lines of 32, 16 or 8 rows (or columns) of 16 bits across the depth, swizzled over their bytes but for those
-// of 16, in pieces of 64 lines: what is 8 lines on is the one distance, what is in the next piece the other.
+// wgmma descriptor of an MN-major 16-bit tile with lines of kAcross = 32, 16 or 8 rows (or columns) of one k, in pieces
+// of 64 lines. Lines of 16 bytes are not swizzled, which swaps the leading and the stride distance.
 template <int kAcross>
 __device__ __forceinline__ unsigned long long narrow_tile(unsigned address) {
   constexpr unsigned long long kLine = 2 * kAcross, kEight = 8 * kLine / 16, kPiece = 64 * kLine / 16;
@@ -398,7 +401,7 @@ __device__ __forceinline__ unsigned long long narrow_tile(unsigned address) {
 }
 
 //@ part add_warpgroup_parts
-// What has been summed of a block of the depth, times the scales of the lane's two rows and of columns, to the sums.
+// sum += part * (row scale) * (column scale), after a block of K that has scales of its own.
 template <bool kRowsScaled, bool kColumnsScaled, class Part, int kEights>
 __device__ __forceinline__ void add_warpgroup_parts(float (&sum)[kEights][4], const Part (&part)[kEights][4],
                                                     const float* of_rows, const float* of_columns, int lane) {
@@ -415,3 +418,7 @@ __device__ __forceinline__ void add_warpgroup_parts(float (&sum)[kEights][4], co
     for (int i = 0; i < 4; ++i) sum[j][i] += (float)part[j][i] * (row[i / 2] * column[i % 2]);
   }
 }
+
+//@ part fence_tiles
+// Makes this thread's stores to shared memory visible to wgmma (async proxy). Call it before the readers are signaled.
+__device__ __forceinline__ void fence_tiles() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }

@@ -58,9 +58,10 @@ std::string text_of(const Types& types, int columns, std::optional<int> first = 
   const int depth = 256 / types.bits, sums = first ? 0 : columns / 2, add = sums + 2 * kSlices;
   const int turned_at = first ? add : add + 1;
   std::string text =
-      fmt::format("// {} for 64 rows of a and {} columns of b, {} deep.{}\n",
-                  first ? "Registers by name += a * b" : "d += a * b (!add: d = a * b)", columns, kSlices * depth,
-                  transposes ? " Across: a factor's lines run so far across the depth." : "");
+      fmt::format("// {} with wgmma: M = 64, N = {}, K = {}. a, b: descriptors of tiles in shared memory.{}\n",
+                  first ? "Named registers += a * b" : "d = a * b + (add ? d : 0)", columns, kSlices * depth,
+                  transposes ? "\n// kLeftAcross, kRightAcross: elements per line of an MN-major operand, 0 if K-major."
+                             : "");
   if (transposes) text += "template <int kLeftAcross, int kRightAcross>\n";
   text += fmt::format("__device__ __forceinline__ void multiply_warpgroup_{}(", types.name);
   text += first
