@@ -1,5 +1,6 @@
 // slice, select, split, chunk: parts of a tensor.
 #include <limits>
+#include <span>
 
 #include "ir/ops/movement.h"
 #include "ir/ops/positions.h"
@@ -159,9 +160,13 @@ IndexExpr offset_of_piece(Formula& f, std::size_t dim, std::size_t piece) {
   const AttributeValue* sizes = f.attributes().find("split_sizes");
   if (const Dim* size = std::get_if<Dim>(sizes)) return f.simplified(*size) * number;
   IndexExpr offset = 0;
-  const auto& list = std::get<std::vector<Dim>>(*sizes);
-  for (std::size_t before = 0; before < piece; ++before) offset += list[before];
-  return f.simplified(offset);
+  std::int64_t known = 0;  // constants are added apart: of thousands of pieces each has thousands before it
+  for (const Dim& before : std::span(std::get<std::vector<Dim>>(*sizes)).first(piece))
+    if (const auto constant = before.as_constant())
+      known += *constant;
+    else
+      offset += before;
+  return f.simplified(offset + known);
 }
 
 ExprId piece_formula(Formula& f, std::size_t piece, Index index) {

@@ -339,12 +339,12 @@ class GroupLowering {
 
   // A reduction that several kernels would compute is stored instead.
   bool store_repeated_reductions(const std::vector<LoweredUnit>& units) {
-    std::set<NodeId> seen;
+    std::map<NodeId, int> kernels;
     bool changed = false;
     for (const LoweredUnit& unit : units)
       for (const NodeId n : unit.kernel.nodes) {
         count_step();
-        if (seen.insert(n).second) continue;
+        if (++kernels[n] != 2) continue;  // once: a split may have thousands of results, each in a kernel of its own
         const Node& node = graph_.nodes[n];
         for (std::uint32_t i = 0; i < node.output_count; ++i) {
           const ValueId v = node.first_output + i;
