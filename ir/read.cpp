@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <optional>
 #include <set>
 
 #include "ir/alias_order.h"
@@ -218,11 +219,12 @@ Graph read_model_text(std::string_view text, const std::string& file, const std:
 
 Graph read_model(const std::string& path, const OpTable& table, const Limits& limits) {
   if (path == "-") return read_model_text(read_standard_input(), path, "", table, limits);
-  const MappedFile mapped(path);
-  require_file_size(mapped.bytes().size(), path);
+  std::optional<MappedFile> mapped(path);
+  require_file_size(mapped->bytes().size(), path);
   const std::string directory = std::filesystem::path(path).parent_path().string();
-  if (is_graph_text(mapped.bytes())) return parse_graph_text(mapped.bytes(), table, directory, path, limits);
-  const JsonDocument document = parse_model_document(mapped.bytes(), path);
+  if (is_graph_text(mapped->bytes())) return parse_graph_text(mapped->bytes(), table, directory, path, limits);
+  const JsonDocument document = parse_model_document(mapped->bytes(), path);
+  mapped.reset();  // the pages that were read count as this process's memory
   return read_document(document, path, directory, table, limits);
 }
 
