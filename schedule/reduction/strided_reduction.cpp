@@ -62,7 +62,8 @@ bool plan_register_vectors(StridedReduction& plan, const StridedReductionWork& w
   return true;
 }
 
-// The one-pass pair: moments with a mean that depends on the sum alone, or exponentials if `may_be_exponentials`.
+// Returns the pair of reductions that one pass makes: moments with a mean that depends on the sum alone, or
+// exponentials if `may_be_exponentials`.
 std::optional<RowOnePass> one_pass_of(const StridedReduction& plan, bool may_be_exponentials) {
   const ExprPool& pool = plan.form.kernel.pool;
   const std::optional<RowOnePass> pass = row_one_pass(plan.form);
@@ -120,9 +121,9 @@ bool has_few_partials(const StridedReduction& plan, const StridedReductionWork& 
   return plan.chunks <= max_blocks_with_few_partials(rows_to_reduce(plan, work));
 }
 
-// Rows that one block's registers do not hold and that would be read again, kept by co-resident blocks. Strips have
-// whole sectors and share little with their neighbours. For rows with several elements per line, they are narrow enough
-// to occupy all multiprocessors.
+// Plans rows that one block's registers do not hold and that would be read again: co-resident blocks keep them. Strips
+// have whole sectors and share little with their neighbours. For rows with several elements per line, they are narrow
+// enough to occupy all multiprocessors.
 std::optional<StridedReduction> kept_by_resident_blocks(StridedReduction plan, int widest_bits, const Target& target) {
   const StridedReductionWork work = strided_reduction_work(plan, widest_bits, std::nullopt);
   const auto shaped = [&](std::int64_t columns) -> std::optional<StridedReduction> {
@@ -154,7 +155,7 @@ std::optional<StridedReduction> kept_by_resident_blocks(StridedReduction plan, i
   return found;
 }
 
-// True if a thread reads its operands once per loop.
+// True if a thread reads its operands several times, once in each loop.
 bool reads_again(const StridedReduction& plan) {
   const bool once = plan.one_pass || stage_count(plan.form) == 1;
   return plan.register_vectors == 0 && !(once && plan.form.columns.empty());
@@ -169,7 +170,7 @@ bool is_cheap_to_reread(const StridedReduction& plan, int widest_bits, const Tar
   return bytes < target.launch_seconds * target.bandwidth;
 }
 
-// Rows reduced by independent blocks.
+// Plans rows that independent blocks reduce.
 std::optional<StridedReduction> by_blocks(const StridedReductionLayout& lines, bool again, const Target& target) {
   StridedReduction plan = lines.plan;
   const RowForm& form = plan.form;
@@ -194,7 +195,8 @@ std::optional<StridedReduction> by_blocks(const StridedReductionLayout& lines, b
   return strips && strips->register_vectors > 0 ? strips : found;
 }
 
-// Pieces of one word share sectors with both neighbours on every access.
+// True if unaligned strips read fewer sectors than strips of whole words (`pieces`). A piece of one word shares its
+// sectors with both neighbours on every access.
 bool reads_less(const StridedReduction& unaligned, const StridedReduction& pieces, int narrowest_bits) {
   return unaligned.register_vectors > 0 && pieces.width * narrowest_bits <= 32;
 }
