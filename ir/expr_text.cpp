@@ -1,9 +1,9 @@
 // The names of scalar operations, and expressions as text for dumps and tests.
-#include "ir/expr.h"
-
 #include <cstdio>
 #include <iterator>
 #include <string>
+
+#include "ir/expr.h"
 
 namespace fusec {
 namespace {
