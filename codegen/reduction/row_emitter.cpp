@@ -12,6 +12,7 @@
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/in_place.h"
 #include "codegen/reduction/cross_row_accumulators.h"
+#include "codegen/reduction/row_chunk_results.h"
 #include "codegen/reduction/row_loop_emitter.h"
 #include "codegen/reduction/row_partials.h"
 #include "codegen/reduction/row_threads.h"
@@ -35,6 +36,7 @@ class RowEmitter {
         writer_(kernel.graph, kernel.wide),
         emitter_(kernel.form.kernel, writer_),
         threads_(form_, layout_, writer_, emitter_),
+        chunk_results_(form_, layout_, writer_, emitter_, threads_),
         row_loops_({form_, graph_, layout_, split_, kernel.shared_bytes}, writer_, emitter_) {
     if (kernel.cross_row) cross_row_.emplace(*kernel.cross_row, writer_);
     folded_count_ = kernel.cross_row ? kernel.cross_row->folded : 0;
@@ -212,7 +214,7 @@ class RowEmitter {
       return true;
     }
     if (layout_.chunks > 1) {
-      for (const ExprId r : reductions) combine_partials(emitter_.declared(r));
+      for (const ExprId r : reductions) chunk_results_.combine(emitter_.declared(r));
       return true;
     }
     for (const ExprEmitter::Accumulator& a : reduced(reductions)) emitter_.define(a.reduction, emitter_.result(a));
@@ -311,7 +313,7 @@ class RowEmitter {
     const ExprEmitter::Accumulator first = reduce_in_one_pass();
     if (of_exponentials()) {
       emitter_.define(first.reduction, fmt::format("RunningExponentials::shift_of({})", first.name));
-      return store_accumulators({first, reduce_second()});
+      return chunk_results_.store({first, reduce_second()});
     }
     ExprEmitter::Accumulator count = first;
     count.name = writer_.unique("count");
@@ -319,26 +321,26 @@ class RowEmitter {
     if (layout_.parts > 1) writer_.line("{} = {};", count.name, threads_.reduce(count));
     const std::string divisor = fmt::format("max({}, ({})1)", count.name, count.type);
     emitter_.define(one_pass_->mean, fmt::format("({} / {})", first.name, scaled_count(divisor)));
-    store_accumulators({first, reduce_second()}, count.name);
+    chunk_results_.store({first, reduce_second()}, count.name);
   }
 
   // Combines both partial results of the chunks. Means are relative to the first chunk's mean.
   void combine_one_pass() {
-    const std::string first = partials(emitter_.accumulator(one_pass_->first)),
-                      second = partials(emitter_.accumulator(one_pass_->second)), i = writer_.unique("i");
-    const std::string counts = of_exponentials() ? "" : partials_of_counts();
+    const std::string first = chunk_results_.memory_of(emitter_.accumulator(one_pass_->first)),
+                      second = chunk_results_.memory_of(emitter_.accumulator(one_pass_->second)),
+                      i = writer_.unique("i");
+    const std::string counts = of_exponentials() ? "" : chunk_results_.memory_of_counts();
     of_exponentials() ? declare_running("running_exponentials", "RunningExponentials")
                       : declare_running("running_moments", running_moments(type_of_pass(), one_pass_->scale));
     std::string about;
     if (!of_exponentials()) {
       about = writer_.unique("about");
-      const std::string at = partial_place("0");
+      const std::string at = chunk_results_.place("0");
       writer_.line("const {} {} = {}[{}] / {};", type_of_pass(), about, first, at,
                    scaled_count(fmt::format("{}[{}]", counts, at)));
     }
-    const std::string at = partial_place(i);
-    writer_.open("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), threads_.chunk_count(),
-                 layout_.parts);
+    const std::string at = chunk_results_.place(i);
+    chunk_results_.open_chunks(i);
     writer_.line(of_exponentials() ? fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running_, first, second, at)
                                    : fmt::format("{0}.take_part({1}[{4}], {2}[{4}], {3}[{4}], {5});", running_, first,
                                                  second, counts, at, about));
@@ -365,46 +367,7 @@ class RowEmitter {
   void store_partials(const ReductionLoop& loop) {
     emitter_.emit_independent(
         loop_of(loop.axes, loop.bodies(form_.kernel.pool), true).roots);  // combines the results of earlier stages
-    store_accumulators(reduced(loop.reductions));
-  }
-
-  void store_accumulators(const std::vector<ExprEmitter::Accumulator>& accumulators, const std::string& count = "") {
-    writer_.open(threads_.active().empty() ? fmt::format("if ({} == 0)", threads_.part())
-                                           : fmt::format("if ({} == 0 && {})", threads_.part(), threads_.active()));
-    for (const ExprEmitter::Accumulator& a : accumulators)
-      writer_.line("{}[{}] = {};", partials(a), partial_place(threads_.chunk()), a.name);
-    if (!count.empty()) writer_.line("{}[{}] = {};", partials_of_counts(), partial_place(threads_.chunk()), count);
-    writer_.close();
-  }
-
-  // The scratch memory for a partial result per row and chunk.
-  std::string partials(const ExprEmitter::Accumulator& a) {
-    return row_partials(writer_, form_, a, point_count(form_.kernel.pool, form_.rows) * threads_.chunks());
-  }
-
-  // The scratch memory for the element count per row and chunk.
-  std::string partials_of_counts() {
-    return counts_of_partials(writer_, form_, point_count(form_.kernel.pool, form_.rows) * threads_.chunks());
-  }
-
-  // The index of a partial result. Neighbouring threads read neighbouring chunks, or rows.
-  std::string partial_place(const std::string& chunk) const {
-    if (threads_.row() == "0") return chunk;
-    if (layout_.reduction_group != ReductionGroup::kColumn)
-      return fmt::format("{} * {} + {}", threads_.row(), threads_.chunk_count(), chunk);
-    const IndexExpr rows = point_count(form_.kernel.pool, form_.rows);
-    return fmt::format("{} * {} + {}", chunk, emitter_.index_text().tight(rows), threads_.row());
-  }
-
-  void combine_partials(const ExprEmitter::Accumulator& a) {
-    const std::string pointer = partials(a), i = writer_.unique("i");
-    writer_.use("combine");
-    writer_.open("for (int {0} = {1}; {0} < {2}; {0} += {3})", i, threads_.part(), threads_.chunk_count(),
-                 layout_.parts);
-    writer_.line("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, pointer, partial_place(i));
-    writer_.close();
-    if (layout_.parts > 1) writer_.line("{} = {};", a.name, threads_.reduce(a));
-    emitter_.define(a.reduction, emitter_.result(a));
+    chunk_results_.store(reduced(loop.reductions));
   }
 
   // Stores the outputs with one element per row.
@@ -483,6 +446,7 @@ class RowEmitter {
   KernelWriter writer_;
   ExprEmitter emitter_;
   RowThreads threads_;
+  RowChunkResults chunk_results_;
   RowLoopEmitter row_loops_;
   bool is_stored_ = false;                         // the first loop's outputs are stored
   std::vector<VectorStore> stores_;                // stores of the loop's current vector

@@ -8,6 +8,7 @@
 #include "ir/type.h"
 #include "schedule/reduction/extra_outputs.h"
 #include "schedule/reduction/row_form.h"
+#include "schedule/reduction/strided_reduction_threads.h"
 #include "schedule/target/target.h"
 
 namespace fusec {

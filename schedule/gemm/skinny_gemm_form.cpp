@@ -1,9 +1,7 @@
 #include "schedule/gemm/skinny_gemm_form.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cmath>
+#include <map>
 
 #include "analysis/kernel/copy_expr.h"
 #include "analysis/kernel/loads.h"
@@ -16,11 +14,8 @@ namespace {
 using Axes = std::vector<std::uint32_t>;
 
 constexpr int kMaxRows = 32;
-constexpr double kMinK = 128;  // below, the start and end of a block dominate
-constexpr std::int64_t kMostSharedBytes = 96 << 10;
+constexpr double kMinK = 128;                           // below, the start and end of a block dominate
 constexpr std::int64_t kMinScaleBlockOfQuantized = 64;  // a lane has at least 16 of K: 8 bytes of int4
-constexpr int kMaxColumns = 64;                         // per block; each warp has accumulators for all of them
-constexpr double kWorthWidening = 0.9;
 // With more rows, the sums of x take longer than loading the quantized values.
 constexpr int kMaxRowsOfMagicDequantize = 16;
 
@@ -87,7 +82,10 @@ class SkinnyGemmFinder {
   bool arrange(bool k_major) {
     form_.k_major = k_major;
     if (!choose_width() || !split()) return false;
-    choose_block();
+    for (const SkinnyGemmLoop& loop : form_.loops) sizes_.k_groups.push_back(count_at_hint(form_.kernel.pool, loop.k));
+    sizes_.rows = count_at_hint(pool_, contraction_.rows);
+    sizes_.columns = count_at_hint(pool_, contraction_.columns) * count_at_hint(pool_, contraction_.batch);
+    choose_block(form_, sizes_, target_);
     return true;
   }
 
@@ -252,7 +250,7 @@ class SkinnyGemmFinder {
   bool choose_width() {
     form_.k_per_lane = 8;
     const std::uint32_t column = contraction_.columns.back();
-    right_bits_ = computed_ = 0;
+    sizes_ = {};
     max_k_per_lane_ = 32;
     for (std::size_t i = 0; i < contraction_.loops.size(); ++i) {
       const ContractionLoop& loop = contraction_.loops[i];
@@ -267,8 +265,8 @@ class SkinnyGemmFinder {
         right_bits += of_element;
         computed += *load != operand || bits(pool_[operand].dtype) < bits(form_.dtype);
       }
-      right_bits_ = std::max(right_bits_, right_bits);
-      computed_ = std::max(computed_, computed);
+      sizes_.right_bits = std::max(sizes_.right_bits, right_bits);
+      sizes_.computed_right = std::max(sizes_.computed_right, computed);
     }
     form_.k_per_lane = std::min(form_.k_per_lane, max_k_per_lane_);
     const auto divides = [&] {
@@ -301,7 +299,9 @@ class SkinnyGemmFinder {
     return twice / kBytesOfRequests > 2 + 2 * runs * form_.n8_row_tiles() ? runs : 1;
   }
 
-  bool split() {
+  // What the split follows: the values of rows, then the operands, scales and quantized values of each loop, in the
+  // order in which take_loop() reads the copies.
+  std::vector<ExprId> followed() const {
     std::vector<ExprId> follow = contraction_.row_values;
     for (const Parts& parts : parts_) {
       follow.insert(follow.end(), parts.left.begin(), parts.left.end());
@@ -313,6 +313,11 @@ class SkinnyGemmFinder {
         if (magic_dequantize->zero != kNoExpr) follow.push_back(magic_dequantize->zero);
       }
     }
+    return follow;
+  }
+
+  bool split() {
+    std::vector<ExprId> follow = followed();
     form_.loops.assign(contraction_.loops.size(), {});
     std::map<std::uint32_t, std::uint32_t> now;
     form_.kernel = change_axes(
@@ -326,38 +331,43 @@ class SkinnyGemmFinder {
     form_.rows = renamed(contraction_.rows);
     form_.columns = renamed(contraction_.columns);
     form_.unit_axes = renamed(contraction_.shared_rest);
-    auto next = follow.begin();
+    auto next = follow.cbegin() + static_cast<std::ptrdiff_t>(contraction_.row_values.size());
     form_.row_values_before = contraction_.row_values;
-    form_.row_values.assign(next, next + static_cast<std::ptrdiff_t>(contraction_.row_values.size()));
-    next += static_cast<std::ptrdiff_t>(contraction_.row_values.size());
-    for (std::size_t i = 0; i < contraction_.loops.size(); ++i) {
-      SkinnyGemmLoop& loop = form_.loops[i];
-      loop.terms = contraction_.loops[i].terms;
-      for (std::size_t operand_index = 0; operand_index < contraction_.loops[i].left.size(); ++operand_index)
-        loop.left.push_back({*next, is_plain(*next, loop.member, form_.k_per_lane), {}}), ++next;
-      for (std::size_t operand_index = 0; operand_index < contraction_.loops[i].right.size(); ++operand_index) {
-        loop.right.push_back(
-            {*next,
-             is_plain(*next, form_.k_major ? loop.member : form_.column_member, form_.k_major ? form_.k_per_lane : 8),
-             {}});
-        if (!streams(*next, loop)) return false;
-        ++next;
-      }
-      for (std::size_t operand_index = 0; operand_index < parts_[i].scales.size(); ++operand_index)
-        for (std::size_t n = 0; n < parts_[i].scales[operand_index].size(); ++n) {
-          if (varies_within(*next, loop.member)) return false;
-          loop.right[operand_index].scales.push_back(*next++);
-        }
-      loop.k_invariant_scales = parts_[i].block == 0;
-      for (SkinnyGemmOperand& f : loop.right) f.blockwise_zero = parts_[i].blockwise_zeros && !loop.k_invariant_scales;
-      for (std::size_t operand_index = 0; operand_index < parts_[i].magic_dequantize.size(); ++operand_index) {
-        if (!(loop.right[operand_index].magic_dequantize = parts_[i].magic_dequantize[operand_index])) continue;
-        loop.right[operand_index].magic_dequantize->quantized = *next++;
-        if (loop.right[operand_index].magic_dequantize->zero != kNoExpr)
-          loop.right[operand_index].magic_dequantize->zero = *next++;
-      }
-    }
+    form_.row_values.assign(follow.cbegin(), next);
+    for (std::size_t i = 0; i < contraction_.loops.size(); ++i)
+      if (!take_loop(i, next)) return false;
     if (form_.runs > 1) split_runs();
+    return true;
+  }
+
+  // Sets the operands of a loop to the copies from `next` on. False if a matrix is not loaded by vectors, or if its
+  // scales change within a lane's group of K.
+  bool take_loop(std::size_t i, std::vector<ExprId>::const_iterator& next) {
+    SkinnyGemmLoop& loop = form_.loops[i];
+    const Parts& parts = parts_[i];
+    loop.terms = contraction_.loops[i].terms;
+    for (std::size_t n = 0; n < parts.left.size(); ++n, ++next)
+      loop.left.push_back({*next, is_plain(*next, loop.member, form_.k_per_lane), {}});
+    for (std::size_t n = 0; n < parts.right.size(); ++n, ++next) {
+      loop.right.push_back(
+          {*next,
+           is_plain(*next, form_.k_major ? loop.member : form_.column_member, form_.k_major ? form_.k_per_lane : 8),
+           {}});
+      if (!streams(*next, loop)) return false;
+    }
+    for (std::size_t n = 0; n < parts.scales.size(); ++n)
+      for (std::size_t scale = 0; scale < parts.scales[n].size(); ++scale) {
+        if (varies_within(*next, loop.member)) return false;
+        loop.right[n].scales.push_back(*next++);
+      }
+    loop.k_invariant_scales = parts.block == 0;
+    for (SkinnyGemmOperand& f : loop.right) f.blockwise_zero = parts.blockwise_zeros && !loop.k_invariant_scales;
+    for (std::size_t n = 0; n < parts.magic_dequantize.size(); ++n) {
+      std::optional<MagicDequantize>& dequantize = loop.right[n].magic_dequantize;
+      if (!(dequantize = parts.magic_dequantize[n])) continue;
+      dequantize->quantized = *next++;
+      if (dequantize->zero != kNoExpr) dequantize->zero = *next++;
+    }
     return true;
   }
 
@@ -431,92 +441,6 @@ class SkinnyGemmFinder {
     return load && is_vector(graph_, pool, *load, member, form_.k_major ? form_.k_per_lane : 8);
   }
 
-  void choose_block() {
-    for (const SkinnyGemmLoop& loop : form_.loops) {
-      steps_ = std::min(steps_, count_at_hint(form_.kernel.pool, loop.k) / 4);
-      left_ = std::max(left_, loop.left.size());
-    }
-    const double columns = count_at_hint(pool_, contraction_.columns) * count_at_hint(pool_, contraction_.batch);
-    const auto blocks = [&] { return columns / form_.block.columns; };
-    form_.block.columns = !form_.k_major ? 64 : form_.max_rows > 8 || form_.accumulators == 1 ? 32 : 16;
-    if (form_.k_major && blocks() < 0.75 * target_.multiprocessors) form_.block.columns = 16;
-    fill_block(blocks() < target_.multiprocessors ? 16 : 8);
-    if (form_.k_major) widen_block(columns);
-    const SkinnyGemmBlock predicted = form_.block;
-    form_.candidates = {predicted};
-    const auto add = [&] {
-      if (std::ranges::find(form_.candidates, form_.block) == form_.candidates.end())
-        form_.candidates.push_back(form_.block);
-    };
-    if (form_.block.prefetch_steps > 1) {
-      form_.block.prefetch_steps /= 2;
-      add();
-    }
-    for (const int wide : {16, 32, 64})
-      for (const int warps : {4, 8, 16}) {
-        if (!form_.k_major && wide != 64) continue;
-        form_.block.columns = wide;
-        if (fill_block(warps) || wide < 64) add();
-      }
-    form_.block = predicted;
-  }
-
-  // Widens the block while that saves much time and most multiprocessors keep a block: each block reads all rows.
-  void widen_block(double columns) {
-    while (form_.block.columns < kMaxColumns && columns / (2 * form_.block.columns) >= 0.75 * target_.multiprocessors) {
-      const SkinnyGemmBlock narrow = form_.block;
-      const double before = bytes_of_time(columns);
-      form_.block.columns *= 2;
-      if (fill_block(narrow.warps) && bytes_of_time(columns) < kWorthWidening * before) continue;
-      form_.block = narrow;
-      return;
-    }
-  }
-
-  // A time in bytes of device memory: loading the matrix, plus what the blocks read through L2.
-  double bytes_of_time(double columns) const {
-    constexpr double kRateOfL2 = 2;  // relative to device memory
-    double rows = 0, column = 0;     // bytes of all rows; bytes of a column
-    for (const SkinnyGemmLoop& loop : form_.loops) {
-      const double k = count_at_hint(form_.kernel.pool, loop.k) * form_.k_per_lane / 8;
-      rows += k * bits(form_.dtype) * static_cast<double>(loop.left.size()) * count_at_hint(pool_, contraction_.rows);
-      column += k * right_bits_;
-    }
-    const double blocks = std::ceil(columns / form_.block.columns);
-    const double iterations = std::ceil(blocks / target_.multiprocessors);
-    return columns * column + iterations * (rows + form_.block.columns * column) * target_.multiprocessors / kRateOfL2;
-  }
-
-  // Chooses at most `warps` warps and as many prefetch steps as registers allow. Returns false if not even one step
-  // fits.
-  bool fill_block(int warps) {
-    SkinnyGemmBlock& block = form_.block;
-    const int elements = form_.k_major ? block.columns / 8 * form_.k_per_lane : 64;
-    const int of_step = elements * right_bits_ / 32 +
-                        static_cast<int>(left_) * form_.n8_row_tiles() * form_.k_per_lane * bits(form_.dtype) / 32;
-    constexpr int kMostWords = 96;  // per lane, in flight
-    const bool scaled = std::ranges::any_of(form_.loops, [](const SkinnyGemmLoop& loop) { return loop.scaled(); });
-    // Dequantization needs registers for several steps at a time, so fewer warps with more registers each.
-    if (scaled) warps = std::min(warps, 8);
-    const int registers = warps > 8 ? 120 : scaled ? 200 : 136;  // for loads, accumulators and computed values
-    const int scales = scaled ? block.columns / 4 + 4 * form_.n8_row_tiles() : 0;  // and row sums
-    const int accumulators = form_.accumulators * (scaled ? 2 : 1) * block.columns / 16 * form_.n8_row_tiles() * 4 +
-                             computed_ * form_.k_per_lane + scales;
-    // With more than two steps, products wait to be scaled.
-    const auto waiting = [&] {
-      return scaled && block.prefetch_steps > 2 ? (block.prefetch_steps - 2) * 4 * form_.n8_row_tiles() : 0;
-    };
-    block.prefetch_steps = 4;
-    while (block.prefetch_steps > 1 && (block.prefetch_steps * of_step > kMostWords ||
-                                        block.prefetch_steps * of_step + accumulators + waiting() > registers))
-      block.prefetch_steps /= 2;
-    const bool fits = block.prefetch_steps * of_step + accumulators <= registers;
-    block.warps = fits ? warps : std::min(warps, 8);  // eight warps may use more registers each
-    while (block.warps > 1 && (block.warps / 2 >= steps_ || shared_bytes(form_) > kMostSharedBytes)) block.warps /= 2;
-    while (block.prefetch_steps > 1 && block.prefetch_steps / 2 * block.warps >= steps_) block.prefetch_steps /= 2;
-    return fits;
-  }
-
   const Graph& graph_;
   const Kernel& kernel_;
   const ExprPool& pool_;
@@ -524,11 +448,8 @@ class SkinnyGemmFinder {
   const Target& target_;
   SkinnyGemmForm form_;
   std::vector<Parts> parts_;  // per loop
-  double steps_ = 1e30;       // the minimum over loops
-  std::size_t left_ = 0;      // the most left operands of a loop
   int max_k_per_lane_ = 32;   // elements with one scale
-  int right_bits_ = 0;        // bits of the elements of a loop's matrices together, the most of a loop
-  int computed_ = 0;          // the most of these that are computed
+  SkinnyGemmSizes sizes_;
 };
 
 }  // namespace
@@ -541,10 +462,6 @@ std::int64_t shared_bytes(const SkinnyGemmForm& form) {
   const std::int64_t accumulators =
       std::int64_t{4} * form.accumulators * 8 * form.n8_row_tiles() * (form.block.columns + 8);
   return form.block.warps * std::max(accumulators, shared_bytes_of_runs(form));
-}
-
-std::string name_of(const SkinnyGemmBlock& block) {
-  return fmt::format("{} columns by {} warps, {} steps ahead", block.columns, block.warps, block.prefetch_steps);
 }
 
 std::optional<SkinnyGemmForm> find_skinny_gemm(const Graph& graph, const Kernel& kernel, const Contraction& contraction,

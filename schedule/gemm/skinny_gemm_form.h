@@ -12,9 +12,6 @@
 // Integers are multiplied as int8. If w has scales per block of K, each step lies within a block and the accumulators
 // of the step are scaled. For up to 16 rows quantized values are then multiplied by their bits
 // (schedule/gemm/magic_dequantize), because converting int4 would take longer than loading it.
-//
-// A block has 16 to 64 columns. Every block reads all rows of x through L2, so blocks become wider as long as that
-// reduces the predicted time noticeably and most multiprocessors still have a block.
 #pragma once
 
 #include <algorithm>
@@ -26,6 +23,7 @@
 #include "ir/graph.h"
 #include "schedule/gemm/contraction.h"
 #include "schedule/gemm/magic_dequantize.h"
+#include "schedule/gemm/skinny_gemm_block.h"
 #include "schedule/target/target.h"
 
 namespace fusec {
@@ -49,14 +47,6 @@ struct SkinnyGemmLoop {
   bool scaled() const {
     return std::any_of(right.begin(), right.end(), [](const SkinnyGemmOperand& f) { return f.scales_accumulators(); });
   }
-};
-
-struct SkinnyGemmBlock {
-  int columns = 16;
-  int warps = 8;
-  int prefetch_steps = 4;  // steps of loads in flight
-
-  friend bool operator==(const SkinnyGemmBlock&, const SkinnyGemmBlock&) = default;
 };
 
 struct SkinnyGemmForm {
@@ -92,8 +82,5 @@ std::int64_t shared_bytes(const SkinnyGemmForm& form);
 
 // Bytes of the runs of rows that a warp's lanes exchange.
 std::int64_t shared_bytes_of_runs(const SkinnyGemmForm& form);
-
-// A description such as "32 columns by 8 warps, 4 steps ahead".
-std::string name_of(const SkinnyGemmBlock& block);
 
 }  // namespace fusec

@@ -10,6 +10,7 @@
 #include "ir/ops/common.h"
 #include "ir/spelling.h"
 #include "ir/type.h"
+#include "schedule/lowering/cublaslt_support.h"
 #include "schedule/lowering/lower_group.h"
 
 namespace fusec {
@@ -43,10 +44,6 @@ bool is_power_of_two(double v) {
   return v != 0 && std::isfinite(v) && std::abs(std::frexp(v, &exponent)) == 0.5;
 }
 
-bool is_float8(DType d) {
-  return d == DType::kFloat8E4M3FN || d == DType::kFloat8E5M2;
-}
-
 class CublasLtCallFinder {
  public:
   CublasLtCallFinder(const Graph& graph, const Kernel& kernel, const Target& target)
@@ -57,9 +54,9 @@ class CublasLtCallFinder {
     for (const auto step :
          {&CublasLtCallFinder::find_output, &CublasLtCallFinder::find_terms, &CublasLtCallFinder::find_contraction,
           &CublasLtCallFinder::find_axes, &CublasLtCallFinder::find_matrices, &CublasLtCallFinder::find_added,
-          &CublasLtCallFinder::find_scales, &CublasLtCallFinder::check_dtypes, &CublasLtCallFinder::check_sizes})
+          &CublasLtCallFinder::find_scales})
       if (std::string why = (this->*step)(); !why.empty()) return why;
-    return "";
+    return why_unsupported(call_, graph_, target_);
   }
 
   CublasLtCall take() { return std::move(call_); }
@@ -315,6 +312,7 @@ class CublasLtCallFinder {
                                    stride_of(b_place_, columns_, rows_));
         !why.empty())
       return why;
+    call_.compute = cublaslt_compute(call_.a.dtype);
     CublasLtMatrix& d = call_.d;
     d = {.value = main_->value, .dtype = main_->type.dtype, .rows = call_.m, .columns = call_.n, .leading = call_.m};
     if (!call_.batch.is(1)) d.batch_stride = call_.m * call_.n;
@@ -360,7 +358,7 @@ class CublasLtCallFinder {
     std::vector<ValueId> single;
     for (const ExprId scale : scales_) {
       const ExprNode& load = pool_[scale];
-      if (load.dtype != DType::kFloat32 || !is_float8(call_.a.dtype))
+      if (load.dtype != DType::kFloat32 || !multiplies_float8(call_))
         return "cuBLASLt takes scales in memory for float8 alone, as float32";
       const Shape& shape = graph_.tensor(load.source).shape;
       if (std::ranges::all_of(shape, [](const Dim& d) { return d.is(1); }))
@@ -396,84 +394,6 @@ class CublasLtCallFinder {
     if (place_in_call != kNone) return kScaledTwice;
     place_in_call = load.source;
     call_.outer_scales = true;
-    return "";
-  }
-
-  std::string check_dtypes() {
-    const DType a = call_.a.dtype, b = call_.b.dtype, d = call_.d.dtype;
-    const auto takes = [&](std::initializer_list<DType> results) {
-      return std::ranges::find(results, d) != results.end();
-    };
-    bool known = a == b;
-    DType bias = d;
-    switch (a) {
-      case DType::kFloat16:
-      case DType::kBFloat16:
-        known = known && takes({a, DType::kFloat32});
-        break;
-      case DType::kFloat32:
-        known = known && takes({a});
-        break;
-      case DType::kFloat64:
-        known = known && takes({a});
-        call_.compute = CublasLtCompute::kFloat64;
-        break;
-      case DType::kInt8:
-        known = known && takes({DType::kInt32});
-        call_.compute = CublasLtCompute::kInt32;
-        break;
-      case DType::kFloat8E4M3FN:
-      case DType::kFloat8E5M2:
-        known = is_float8(b) && (a == DType::kFloat8E4M3FN || b == DType::kFloat8E4M3FN) &&
-                takes({DType::kFloat16, DType::kBFloat16, DType::kFloat32});
-        if (d == DType::kFloat32) bias = DType::kBFloat16;
-        break;
-      default:
-        known = false;
-    }
-    if (!known) return fmt::format("cuBLASLt has no product of {} and {} that gives {}", name(a), name(b), name(d));
-    if (is_float8(a) && target_.compute_capability < 89)
-      return fmt::format("cuBLASLt multiplies float8 from sm_89 on, and this is for {}", target_.arch);
-    const bool plain = call_.activation == CublasLtEpilogue::kIdentity && call_.bias == kNone;
-    if (call_.compute != CublasLtCompute::kFloat32 && !plain)
-      return fmt::format("cuBLASLt has no epilogue for {}", name(d));
-    if (call_.compute == CublasLtCompute::kInt32 && (call_.c || call_.alpha != 1))
-      return "cuBLASLt's integer product is taken as it is";
-    if (is_float8(a) && call_.activation != CublasLtEpilogue::kIdentity)
-      return "no epilogue with an activation for float8";
-    if (call_.c && call_.c->dtype != d) return fmt::format("{} is not of the result's dtype", shown(call_.c->value));
-    if (call_.bias != kNone && call_.bias_dtype != bias)
-      return fmt::format("the bias {} is not of dtype {}", shown(call_.bias), name(bias));
-    return "";
-  }
-
-  bool multiple(const IndexExpr& e, std::int64_t of) const { return proves_multiple_of(e, of, graph_.bounds()); }
-
-  std::string check_sizes() {
-    if (range_of(call_.k, graph_.bounds()).min < 1) return "its inner dimension may be 0";
-    const CublasLtMatrix& a = call_.a;
-    if (call_.aux != kNone) {
-      if (!call_.batch.is(1)) return "cuBLASLt stores no value before an activation of batches";
-      if (!multiple(call_.m, 8)) return "cuBLASLt stores a value before its activation in rows of a multiple of 8";
-    }
-    if (is_float8(a.dtype)) return check_layout(16, 16);
-    if (a.dtype != DType::kInt8) return "";
-    // A longer int8 sum may overflow int32, where the graph's wraps.
-    if (range_of(call_.k, graph_.bounds()).max > 131071) return "its sums may leave int32";
-    return check_layout(4, 4);
-  }
-
-  // Checks what tensor cores require of 8-bit operands.
-  std::string check_layout(std::int64_t sizes, int alignment) {
-    const CublasLtMatrix &a = call_.a, &b = call_.b;
-    const std::string_view dtype = name(a.dtype);
-    if (!a.transposed || b.transposed)
-      return fmt::format("cuBLASLt multiplies {} where both factors run along the inner dimension", dtype);
-    for (const IndexExpr& size : {call_.m, call_.k, a.leading, b.leading})
-      if (!multiple(size, sizes))
-        return fmt::format("cuBLASLt multiplies {} in sizes of a multiple of {}", dtype, sizes);
-    if (a.alignment < alignment || b.alignment < alignment)
-      return fmt::format("cuBLASLt multiplies {} that is aligned to {} bytes", dtype, alignment);
     return "";
   }
 

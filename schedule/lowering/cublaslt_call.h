@@ -6,7 +6,8 @@
 //
 // cuBLASLt's matrices are column-major: a row-major h[i, j] is an m x n matrix with row j and column i. So a is the
 // operand that depends on j (w, transposed: k has stride 1), b the one that depends on i (x), and a bias along j runs
-// along cuBLASLt's rows. Not matched is what cuBLASLt computes differently from the graph:
+// along cuBLASLt's rows. The match leaves out what cuBLASLt computes differently from the graph (cublaslt_support
+// checks dtypes and sizes):
 //
 //   - its GELU is the tanh form, so the erf form is not matched
 //   - its ReLU returns 0 for NaN, as where(x > 0, x, 0) does; relu, maximum and clamp return NaN and are not matched

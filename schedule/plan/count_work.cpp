@@ -2,301 +2,42 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <string>
 
-#include "analysis/kernel/counted_points.h"
-#include "analysis/kernel/operation_work.h"
 #include "ir/type.h"
 #include "schedule/attention/split_kv.h"
-#include "schedule/gemm/split_k.h"
+#include "schedule/plan/contraction_work.h"
 #include "schedule/plan/kernel_planner.h"
+#include "schedule/plan/work_counter.h"
 
 namespace fusec {
 namespace {
 
-constexpr double kAddresses = 24;  // registers for addresses and loop counters
-
-// Counts executed operations, moved bytes and live registers.
-class WorkCounter : public CountedPoints {
- public:
-  explicit WorkCounter(const Kernel& kernel) : CountedPoints(kernel), kernel_(kernel), pool_(kernel.pool) {}
-
-  // Adds the work of `times` evaluations. A reduction counts once per element it reduces.
-  void execute(ExprId id, double times, Work& work) const {
-    const ExprNode& node = pool_[id];
-    if (node.op == ExprOp::kReduce) times *= points(node.axes);
-    const OperationWork one = operation_work(node);
-    if (node.type == ScalarType::kFloat64) {
-      work.float64 += times * (one.arithmetic + 16 * one.special);
-    } else {
-      work.float32 += times * one.arithmetic;
-      work.special += times * one.special;
-    }
-  }
-
-  // Adds the work at all points of `space` and of the axes that a node depends on besides.
-  void execute_all(const std::vector<ExprId>& nodes, const Axes& space, double times, Work& work) const {
-    for (const ExprId id : nodes) execute(id, times * points(united(space, depends(id))), work);
-  }
-
-  void count_bytes(const Graph& graph, Work& work) const;
-  void count_registers(Work& work) const;
-
- private:
-  const Kernel& kernel_;
-  const ExprPool& pool_;
-};
-
-// Counts bytes read. A load reads at most one element per value of its index. Loads of one tensor read the sum of
-// these, but at most the whole tensor.
-void WorkCounter::count_bytes(const Graph& graph, Work& work) const {
-  std::map<ValueId, std::map<std::vector<IndexExpr>, double>> read;  // by tensor and index
-  for (const ExprId id : between(roots_of(kernel_), {})) {
-    const ExprNode& node = pool_[id];
-    if (node.op != ExprOp::kLoad) continue;
-    Axes axes;
-    for (const IndexExpr& e : node.indices)
-      for (const Variable v : variables_of(e)) {
-        if (v.kind == Variable::Kind::kAxis) axes = united(std::move(axes), std::span(&v.id, 1));
-        if (v.kind == Variable::Kind::kValue) axes = united(std::move(axes), depends(v.id));
-      }
-    read[node.source][node.indices] = points(axes) * bits(node.dtype) / 8;
-  }
-  for (const auto& [value, parts] : read) {
-    double bytes = 0;
-    for (const auto& [index, part] : parts) bytes += part;
-    work.read += std::min(std::ceil(bytes), static_cast<double>(bytes_at_hint(graph.tensor(value), graph.symbols)));
-  }
-  // An output may have one element per row only, and a kernel may store only a part of an output.
-  for (const KernelOutput& output : kernel_.outputs)
-    work.written += std::min(std::ceil(points(output.axes) * bits(output.type.dtype) / 8),
-                             static_cast<double>(bytes_at_hint(output.type, graph.symbols)));
-}
-
-// Counts the registers of values that are live at once if nodes run in the order of the pool (constants take none),
-// plus registers for addresses and loop counters.
-void WorkCounter::count_registers(Work& work) const {
-  const std::vector<ExprId> nodes = between(roots_of(kernel_), {});
-  std::vector<ExprId> last_use(pool_.size(), kNoExpr);
-  for (const ExprId id : nodes)
-    for (const ExprId a : pool_[id].args)
-      if (a != kNoExpr) last_use[a] = id;
-  std::vector<double> ends(pool_.size(), 0);
-  double alive = 0, most = 0;
-  for (const ExprId id : nodes) {
-    const ScalarType type = pool_[id].type;
-    const bool constant = pool_[id].op == ExprOp::kConstant;
-    const bool wide = type == ScalarType::kFloat64 || type == ScalarType::kInt64 || type == ScalarType::kUInt64;
-    const double size = constant ? 0 : wide ? 2 : 1;
-    alive += size;
-    most = std::max(most, alive);
-    if (last_use[id] == kNoExpr)
-      alive -= size;  // stored immediately
-    else
-      ends[last_use[id]] += size;
-    alive -= ends[id];
-  }
-  work.registers = kAddresses + most;
-}
-
 constexpr double kLoadBytes = 16;  // per thread at a time
-constexpr double kTile = 64;       // rows and columns of the tile of a product without pipelined tiles
-constexpr double kStepBytes = 64;  // of a tile's line, loaded at a time
 
-double tiles(double extent, double tile = kTile) {
-  return std::ceil(extent / tile);
+// The two products, which are counted by their sizes, and the softmax, which is counted by what the kernel executes and
+// not by its formulas.
+std::vector<ExprId> counted_apart(const Attention& form) {
+  const ExprPool& pool = form.kernel.pool;
+  std::vector<ExprId> counted = {form.contraction,          form.result,      pool[form.contraction].args[0],
+                                 pool[form.result].args[0], form.row_maximum, form.total,
+                                 form.shifted_total};
+  counted.insert(counted.end(), form.some_key.begin(), form.some_key.end());
+  counted.insert(counted.end(), form.no_key.begin(), form.no_key.end());
+  return counted;
 }
 
-// Adds multiply-adds to the unit that executes them.
-void multiply(double pairs, bool tensor_cores, ScalarType type, Work& work) {
-  double& unit = tensor_cores ? work.tensor : type == ScalarType::kFloat64 ? work.float64 : work.float32;
-  unit += 2 * pairs;
-}
-
-// The tile of a product that a block computes at a time, and its resources.
-struct ContractionTiles {
-  double rows = kTile, columns = kTile, threads = 256;
-  double in_flight_bytes = 0, shared = 0;
-  double fragments = 0;  // registers per thread for operand fragments
-  double split_k = 1;    // splits of K, one per block
-};
-
-ContractionTiles tiles_of(const GemmForm& form) {
-  const GemmTiles& t = form.tiles;
-  ContractionTiles tiles{.rows = static_cast<double>(t.rows),
-                         .columns = static_cast<double>(form.pairs ? t.columns / 2 : t.columns),
-                         .threads = static_cast<double>(t.threads()),
-                         .in_flight_bytes = static_cast<double>(stage_bytes(form) * (t.stages - 1)),
-                         .shared = static_cast<double>(shared_bytes(form))};
-  // Tensor cores hold two K slices of 16; without them a thread holds one slice of 4 for four of its rows at a time.
-  for (const GemmLoop& loop : form.loops) {
-    const auto left = static_cast<double>(loop.left.size()), right = static_cast<double>(loop.right.size());
-    tiles.fragments =
-        std::max(tiles.fragments, form.tensor_cores() ? 2 * (left * t.warp_rows + right * t.warp_columns) / 4
-                                                      : left * 16 + right * t.warp_columns / 2);
-  }
-  return tiles;
-}
-
-ContractionTiles tiles_of(const ConvolutionForm& form) {
-  const GemmTiles& t = form.tiles;
-  return {.rows = static_cast<double>(t.rows),
-          .columns = static_cast<double>(t.columns),
-          .threads = static_cast<double>(t.threads()),
-          .in_flight_bytes = static_cast<double>(form.stage_bytes() * (t.stages - 1)),
-          .shared = static_cast<double>(form.shared_bytes()),
-          .split_k = static_cast<double>(t.split_k)};
-}
-
-ContractionTiles tiles_of(const Contraction& contraction) {
-  ContractionTiles tiles{.threads = contraction.tensor_dtype ? 128.0 : 256.0};
-  for (const ContractionLoop& loop : contraction.loops)
-    tiles.in_flight_bytes =
-        std::max(tiles.in_flight_bytes, static_cast<double>(loop.left.size() + loop.right.size()) * kTile * kStepBytes);
-  return tiles;
-}
-
-// Returns the tiles of the chosen candidate.
-ContractionTiles tiles_taken(const GemmForm& form, const WarpgroupGemms* wide) {
-  ContractionTiles tiles = tiles_of(form);
-  tiles.split_k = wide ? wide->forms[0].tiles.split_k : form.tiles.split_k;
-  return tiles;
-}
-
-ContractionTiles tiles_taken(const ConvolutionForm& form, const WarpgroupGemms* wide) {
-  ContractionTiles tiles = tiles_of(form);
-  if (wide) tiles.split_k = wide->forms[0].tiles.split_k;
-  return tiles;
-}
-
-// mma.sync (warps) is slower than wgmma (warpgroups): its operations count this many times.
-double times_by_warps(const Target& target) {
-  return 1 / target.mma_sync_rate;
-}
-
-bool of_float8(const ExprPool& pool, const Contraction& contraction) {
-  return std::ranges::all_of(contraction.loops, [&](const ContractionLoop& loop) {
-    const auto stored = [&](ExprId factor) { return multiplies(DType::kFloat8E4M3FN, pool[factor].dtype); };
-    return std::ranges::all_of(loop.left, stored) && std::ranges::all_of(loop.right, stored);
+// Work after the sum over keys, without the softmax that the outputs' expressions contain below it.
+std::vector<ExprId> after_the_keys(const Attention& form, const WorkCounter& count,
+                                   const std::vector<ExprId>& counted) {
+  std::vector<ExprId> behind = count.between(roots_of(form.kernel), counted);
+  std::erase_if(behind, [&](ExprId id) {
+    const auto inside = [&](std::span<const std::uint32_t> axes) {
+      return std::ranges::any_of(axes,
+                                 [&](std::uint32_t a) { return contains(form.keys, a) || contains(form.head_dim, a); });
+    };
+    return inside(count.depends(id)) || inside(form.kernel.pool[id].axes);
   });
-}
-
-void count_contraction(const KernelPlanner& planner, WorkCounter& count, Work& work) {
-  const Kernel& kernel = planner.shaped();
-  const Contraction& contraction = *planner.form().contraction;
-  const Target& target = planner.target();
-  const GemmForm* gemm = planner.gemm();
-  ContractionTiles tile = gemm ? tiles_of(*gemm) : tiles_of(contraction);
-  const bool whole = kernel.pool[contraction.loops[0].terms[0].reduction].type == ScalarType::kInt32;
-  // With `of_tiles` the chosen tiles are counted; otherwise only whether warpgroups multiply matters.
-  const bool of_tiles = gemm ? can_split_k(kernel.pool, contraction, *gemm, target)
-                             : whole || of_float8(kernel.pool, contraction) || kernel.numerics.allow_tf32 ||
-                                   has_few_tiles_and_large_k(kernel.pool, contraction, target);
-  const bool asks = of_tiles || target.mma_sync_rate < 1;
-  const WarpgroupGemms* wide = asks ? planner.best_warpgroups() : nullptr;
-  const ConvolutionForm* gathered = asks && !gemm ? planner.convolution() : nullptr;
-  if (of_tiles && gemm) tile = tiles_taken(*gemm, wide);
-  if (of_tiles && gathered) tile = tiles_taken(*gathered, wide);
-  const bool gathered_bytes = gathered && bits(gathered->dtype) == 8;
-  const bool tf32 = (gemm && gemm->tf32) || (gathered && gathered->tf32);
-  if (contraction.expert_index) count.choose_along(contraction.expert_index->axis);
-  const Axes rows = united(contraction.batch, contraction.rows);
-  const double batches = count.points(contraction.batch);
-  const double row_tiles = tiles(count.points(contraction.rows), tile.rows);
-  const double column_tiles = tiles(count.points(contraction.columns), tile.columns);
-  std::vector<ExprId> sums;
-  for (const ContractionLoop& loop : contraction.loops)
-    for (const ContractionTerm& term : loop.terms) sums.push_back(term.reduction);
-  std::vector<ExprId> stops = sums;
-  stops.insert(stops.end(), contraction.row_values.begin(), contraction.row_values.end());
-  // Tiles at the edges count as full tiles. 8-bit operands are faster and tf32 is slower: both count as 16-bit
-  // operations of equal time.
-  const bool bytes = gathered_bytes || (gemm && bits(gemm->dtype) == 8);
-  double as_wide = bytes ? target.float16_rate / target.float8_rate : tf32 ? 2 : 1;
-  const bool on_tensor_cores =
-      gemm ? gemm->tensor_cores() : gathered_bytes || tf32 || contraction.tensor_dtype.has_value();
-  if (on_tensor_cores && !wide) as_wide *= times_by_warps(target);
-  const double padded = as_wide * batches * row_tiles * tile.rows * column_tiles * tile.columns;
-  for (const ContractionLoop& loop : contraction.loops) {
-    const double k = count.points(loop.k);
-    for (const ContractionTerm& term : loop.terms)
-      multiply(padded * k, on_tensor_cores, kernel.pool[term.reduction].type, work);
-    count.execute_all(count.between(loop.left, stops), {}, column_tiles, work);
-    count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
-  }
-  count.execute_all(count.between(contraction.row_values, sums), rows, column_tiles, work);
-  count.execute_all(count.between(roots_of(kernel), stops), united(rows, contraction.columns), 1, work);
-  work.blocks = batches * row_tiles * column_tiles * tile.split_k;
-  if (tile.split_k > 1) {  // partial sums are written and read once
-    const double left = 4 * work.blocks * tile.rows * tile.columns * static_cast<double>(sums.size());
-    work.written += left;
-    work.read += left;
-    work.launches = 2;
-  }
-  work.threads = tile.threads;
-  work.in_flight_bytes = tile.in_flight_bytes;
-  work.shared = tile.shared;
-  // The epilogue runs after the last multiplication, when the fragments are dead.
-  work.registers = std::max(work.registers, kAddresses + tile.fragments) +
-                   tile.rows * tile.columns / tile.threads * static_cast<double>(sums.size());
-}
-
-// The form knows its instruction count; it counts instructions of half rate as a multiply-add.
-void count_groups(const GroupedImplicitGemm& groups, const Target& target, Work& work) {
-  const double as_wide = bits(groups.dtype) == 8    ? target.float16_rate / target.float8_rate
-                         : bits(groups.dtype) == 32 ? 2
-                                                    : 1;
-  work.tensor = 2 * as_wide * times_by_warps(target) * groups.multiply_adds();
-  work.float32 = groups.instructions;
-  work.blocks = groups.blocks;
-  work.threads = groups.threads();
-  work.shared = static_cast<double>(groups.shared_bytes());
-  work.in_flight_bytes = static_cast<double>(16 * groups.positions() * groups.units());
-  work.registers = std::max(work.registers, static_cast<double>(groups.registers()));
-}
-
-// Operations to copy an operand's element to shared memory: address, guard, load, conversion and store.
-constexpr double kOperationsOfCopy = 60;
-
-// A block computes whole rows. The accumulators occur in the expressions once at the output's columns and once per
-// reduction.
-void count_row_gemm(const KernelPlanner& planner, const WorkCounter& count, Work& work) {
-  const RowGemm& form = *planner.form().row_gemm;
-  const Target& target = planner.target();
-  const Contraction& contraction = form.contraction;
-  const GemmForm* pipelined = planner.pipelined_row_gemm();
-  const RowGemmTiles layout = tiles_of(form);
-  const Axes rows = united(contraction.batch, contraction.rows);
-  const double batches = count.points(contraction.batch);
-  const double of_block = pipelined ? pipelined->tiles.rows : form.rows;
-  // A warp computes 32 columns of the chunk even if only some exist.
-  const int chunk_of_warps = contraction.tensor_dtype ? layout.block.threads : layout.block.columns;
-  const double chunk = pipelined ? pipelined->tiles.columns : chunk_of_warps;
-  const double row_tiles = tiles(count.points(contraction.rows), of_block);
-  std::vector<ExprId> stops;
-  for (const ContractionLoop& loop : contraction.loops)
-    for (const ContractionTerm& term : loop.terms) stops.push_back(term.reduction);
-  for (const auto& [twin, sum] : form.accumulator_at_columns) stops.push_back(twin);
-  const double columns = tiles(count.points(contraction.columns), chunk) * chunk;
-  const bool on_tensor_cores = contraction.tensor_dtype.has_value();
-  const double padded = (on_tensor_cores ? times_by_warps(target) : 1) * batches * row_tiles * of_block * columns;
-  for (const ContractionLoop& loop : contraction.loops) {
-    for (const ContractionTerm& term : loop.terms)
-      multiply(padded * count.points(loop.k), on_tensor_cores, form.kernel.pool[term.reduction].type, work);
-    count.execute_all(count.between(loop.left, stops), {}, columns / chunk, work);
-    count.execute_all(count.between(loop.right, stops), {}, row_tiles, work);
-    if (!pipelined)
-      work.float32 +=
-          kOperationsOfCopy * batches * row_tiles * count.points(loop.k) * (of_block * columns / chunk + columns);
-  }
-  count.execute_all(count.between(roots_of(form.kernel), stops), rows, 1, work);
-  work.blocks = batches * row_tiles;
-  work.threads = pipelined ? pipelined->tiles.threads() : layout.block.threads;
-  work.in_flight_bytes = pipelined ? static_cast<double>(stage_bytes(*pipelined) * (pipelined->tiles.stages - 1))
-                                   : (of_block + chunk) * kStepBytes;
-  if (pipelined) work.shared = static_cast<double>(std::max(tile_bytes(*pipelined), whole_rows_bytes(*pipelined)));
-  work.registers += of_block * chunk / work.threads;
+  return behind;
 }
 
 void count_attention(const KernelPlanner& planner, const WorkCounter& count, Work& work) {
@@ -316,19 +57,14 @@ void count_attention(const KernelPlanner& planner, const WorkCounter& count, Wor
   const int splits = expected_splits(form, tile, target);
   // Whether TMA can copy the operands is not known yet; usually it can.
   const bool wide = splits == 1 && planner.attention().by_warpgroups;
-  const double pairs = form.tensor_dtype && !wide ? times_by_warps(target) * scores : scores;
-  multiply(passes * pairs * count.points(form.head_dim), form.tensor_dtype.has_value(), pool[form.contraction].type,
-           work);
-  multiply(pairs * count.points(form.columns), form.tensor_dtype.has_value(), pool[form.result].type, work);
-  // The two products are counted above. The softmax is counted by what the kernel executes, not by its formulas.
-  std::vector<ExprId> counted = {form.contraction,          form.result,      pool[form.contraction].args[0],
-                                 pool[form.result].args[0], form.row_maximum, form.total};
-  counted.push_back(form.shifted_total);
-  counted.insert(counted.end(), form.some_key.begin(), form.some_key.end());
-  counted.insert(counted.end(), form.no_key.begin(), form.no_key.end());
+  const double pairs = form.tensor_dtype && !wide ? mma_sync_cost(target) * scores : scores;
+  add_multiply_adds(passes * pairs * count.points(form.head_dim), form.tensor_dtype.has_value(),
+                    pool[form.contraction].type, work);
+  add_multiply_adds(pairs * count.points(form.columns), form.tensor_dtype.has_value(), pool[form.result].type, work);
+  const std::vector<ExprId> counted = counted_apart(form);
   work.float32 += 6 * scores;  // scale, maximum, subtraction, total; the exponential is two more
   work.special += scores;
-  const double row_tiles = tiles(count.points(form.rows), tile.rows);
+  const double row_tiles = std::ceil(count.points(form.rows) / tile.rows);
   count.execute_all(count.between({form.query}, counted), {}, 1, work);
   count.execute_all(count.between({form.key}, counted), {}, row_tiles, work);
   count.execute_all(count.between({form.value}, counted), {}, row_tiles, work);
@@ -336,18 +72,7 @@ void count_attention(const KernelPlanner& planner, const WorkCounter& count, Wor
   for (const auto& steps : {form.row_weight_steps, form.key_weight_steps})
     for (const WeightStep& step : steps) rest.push_back(step.operand);
   count.execute_all(count.between(rest, counted), {}, 1, work);
-  // Work after the sum over keys, without the softmax that the outputs' expressions contain below it.
-  std::vector<ExprId> behind = count.between(roots_of(form.kernel), counted);
-  std::erase_if(behind, [&](ExprId id) {
-    const auto inside = [&](std::span<const std::uint32_t> axes) {
-      return std::ranges::any_of(axes, [&](std::uint32_t a) {
-        return std::ranges::find(form.keys, a) != form.keys.end() ||
-               std::ranges::find(form.head_dim, a) != form.head_dim.end();
-      });
-    };
-    return inside(count.depends(id)) || inside(pool[id].axes);
-  });
-  count.execute_all(behind, {}, 1, work);
+  count.execute_all(after_the_keys(form, count, counted), {}, 1, work);
   work.blocks = count.points(form.batch) * row_tiles * splits;
   work.threads = tile.threads;
   work.in_flight_bytes = bytes_in_flight(tile);
@@ -490,7 +215,7 @@ Work count_work(const KernelPlanner& planner) {
   count.count_bytes(planner.graph(), work);
   count.count_registers(work);
   if (planner.groups()) {
-    count_groups(*planner.groups(), planner.target(), work);
+    count_grouped_gemm(*planner.groups(), planner.target(), work);
     return work;
   }
   switch (form.form) {

@@ -8,6 +8,7 @@
 #include "ir/type.h"
 #include "schedule/reduction/blocks_per_row.h"
 #include "schedule/reduction/row_values.h"
+#include "schedule/reduction/strided_reduction_threads.h"
 #include "schedule/target/target.h"
 
 namespace fusec {

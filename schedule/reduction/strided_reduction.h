@@ -76,15 +76,8 @@ std::optional<StridedReduction> strided_reduction(const RowForm& form, const Gra
 // Number of kernels, including the one that clears the counters of co-resident blocks.
 int launches_of(const StridedReduction& plan);
 
-// The least number of vectors per thread in a chunk. Combining the threads' results costs about as much as a few
-// vectors, and more for one-pass accumulators.
-int vectors_of_chunk(const StridedReduction& plan);
-
 // Registers (32-bit words) for the operands of one iteration.
 int words_of_vectors(const StridedReduction& plan);
-
-// True if shared memory has room for the partial results of `threads` threads.
-bool has_room_for_results(const StridedReduction& plan, int threads);
 
 std::string name_of(const StridedReduction& plan);
 

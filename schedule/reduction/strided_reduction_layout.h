@@ -1,5 +1,5 @@
 // Analyses the memory layout of interleaved rows: the interleaved axis, the contiguous loads and stores, and their
-// vector width. Threads are assigned in schedule/reduction/strided_reduction.
+// vector width. schedule/reduction/strided_reduction_threads assigns the threads.
 #pragma once
 
 #include <optional>

@@ -13,14 +13,14 @@
 #include "transforms/algebraic_rules.h"
 #include "transforms/patterns/attribute_values.h"
 #include "transforms/patterns/conditions.h"
+#include "transforms/patterns/pattern_chain.h"
 #include "transforms/patterns/pattern_roots.h"
 
 namespace fusec {
 namespace {
 
 constexpr int kMostMatchSteps = 20000;
-constexpr std::size_t kMostBegins = 4;  // candidates for the beginning of a chain; the nearest are tried
-constexpr int kLongestThrough = 8;      // transparent nodes in a row
+constexpr int kLongestThrough = 8;  // transparent nodes in a row
 
 // Whether a cast counts as transparent: a widening of a float of 16 bits or more to float32 or float64, or a narrowing
 // of float32 or float64 to the 16-bit dtype of the match's result.
@@ -48,7 +48,8 @@ class Matcher {
     if (graph_.type(root.first_output).is_tuple) return std::nullopt;
     result_dtype_ = graph_.tensor(root.first_output).dtype;
     const bool found = matches(pattern_.match, root.first_output, [&] { return accepted(); });
-    if (!found && steps_ > kMostMatchSteps) note([] { return std::string("the search was given up: too many ways"); });
+    if (!found && steps_ > kMostMatchSteps)
+      refuse([] { return std::string("the search was given up: too many ways"); });
     if (!found) return std::nullopt;
     return std::move(result_);
   }
@@ -72,20 +73,22 @@ class Matcher {
     if (seen_ && (seen_->empty() || seen_->back() != n)) seen_->push_back(n);
   }
 
-  // Keeps the nearest miss. Of two that came equally far, a specific one wins, else the first.
+  // Keeps the nearest miss. Of two that came equally far, a specific one wins, else the first. Returns false: the
+  // answer of a test that fails.
   template <class Text>
-  void note(Text text, bool specific = false) {
-    if (!miss_) return;
+  bool refuse(Text text, bool specific = false) {
+    if (!miss_) return false;
     const auto rank = [](bool whole, std::size_t nodes, bool is_specific) {
       return std::tuple(whole, nodes, is_specific);
     };
     const bool nearer =
         rank(whole_, match_.nodes.size(), specific) > rank(miss_->whole, miss_->nodes.size(), miss_->specific);
-    if (!nearer && !miss_->why.empty()) return;
+    if (!nearer && !miss_->why.empty()) return false;
     miss_->nodes = match_.nodes;
     miss_->whole = whole_;
     miss_->specific = specific;
     miss_->why = text();
+    return false;
   }
 
   std::string described(ValueId v) const {
@@ -132,7 +135,7 @@ class Matcher {
     return false;
   }
 
-  // Skips an alternative whose op differs if another alternative matches any value, so that no miss is noted: in
+  // Skips an alternative whose op differs if another alternative matches any value, so that no miss is reported: in
   // `permutation(w) | w`, a value that is no permutation is w.
   bool is_passed_over(const PatternTerm& alternatives, const PatternTerm& each, ValueId v) const {
     if (each.kind != PatternTerm::Kind::kNode || v == kNone) return false;
@@ -147,13 +150,11 @@ class Matcher {
     if (name == kNoName || v == kNone) return next();
     ValueId& bound = match_.values[name];
     if (bound == v || (bound != kNone && same_number(bound, v))) return next();
-    if (bound != kNone) {
-      note([&] {
+    if (bound != kNone)
+      return refuse([&] {
         return fmt::format("{} is {} in one place and {} in another", pattern_.names[name], described(bound),
                            described(v));
       });
-      return false;
-    }
     bound = v;
     if (next()) return true;
     match_.values[name] = kNone;
@@ -173,8 +174,8 @@ class Matcher {
     if (number && !same && !term.exact && graph_.constant_of(v) && is_float(graph_.tensor(v).dtype))
       same = number->as_double() == round_to_float(graph_.tensor(v).dtype, term.number);
     if (!same)
-      note([&] { return fmt::format("found {}, expected the number {}", described(v), term.number); },
-           number.has_value());
+      refuse([&] { return fmt::format("found {}, expected the number {}", described(v), term.number); },
+             number.has_value());
     return same;
   }
 
@@ -183,7 +184,7 @@ class Matcher {
     if (v == kNone) return matches(term, v, next);
     const NodeId producer = graph_.value(v).producer;
     if (producer != kNone) look_at(producer);
-    if (left > 0 && producer != kNone && is_free(producer) && is_transparent(graph_.nodes[producer])) {
+    if (left > 0 && producer != kNone && searched_.may_match(producer) && is_transparent(graph_.nodes[producer])) {
       match_.nodes.push_back(producer);
       if (matches_through(term, graph_.nodes[producer].inputs[0], left - 1, next)) return true;
       match_.nodes.pop_back();
@@ -195,36 +196,18 @@ class Matcher {
   // beginnings first.
   bool matches_chain(const PatternTerm& term, ValueId v, const Next& next) {
     const NodeId end = v == kNone ? kNone : graph_.value(v).producer;
-    if (end == kNone || !is_free(end) || !is_chain_node(graph_.nodes[end])) {
-      note([&] { return fmt::format("found {}, expected an elementwise node", described(v)); });
-      return false;
-    }
-    std::vector<NodeId> chain = {end};
-    chain.reserve(kLongestChain);
-    look_at(end);
-    std::uint64_t marks = mark(end);  // a bit filter of the nodes in the chain
-    std::vector<ValueId> begins;
-    for (std::size_t at = 0; at < chain.size(); ++at) {
-      count_step();
-      for (const ValueId operand : graph_.nodes[chain[at]].inputs) {
-        const NodeId producer = operand == kNone ? kNone : graph_.value(operand).producer;
-        if (producer == kNone) continue;
-        if ((marks & mark(producer)) != 0 && std::ranges::find(chain, producer) != chain.end()) continue;
-        if (begins.size() < kMostBegins && begins_with(term, *graph_.nodes[producer].op)) begins.push_back(operand);
-        if (chain.size() < kLongestChain && is_free(producer) && is_chain_node(graph_.nodes[producer])) {
-          chain.push_back(producer);
-          marks |= mark(producer);
-          look_at(producer);
-        }
-      }
-    }
-    std::ranges::sort(chain);
+    if (end == kNone || !searched_.may_match(end) || !is_chain_node(graph_.nodes[end]))
+      return refuse([&] { return fmt::format("found {}, expected an elementwise node", described(v)); });
+    PatternChain chain = find_chain(searched_, term, end);
+    for (const NodeId n : chain.nodes) look_at(n);
+    std::ranges::sort(chain.nodes);
+    const std::vector<ValueId>& begins = chain.begins;
     const auto computes = [&](NodeId n) { return !graph_.nodes[n].op->view; };
     const std::size_t nodes_before = match_.nodes.size(), chain_before = in_chain_.size();
     for (std::size_t i = 0; i < begins.size(); ++i) {
       count_step();
       if (std::find(begins.begin(), begins.begin() + i, begins[i]) != begins.begin() + i) continue;
-      const std::vector<NodeId> between = made_of(chain, begins[i]);
+      const std::vector<NodeId> between = nodes_after(graph_, chain.nodes, begins[i]);
       if (std::ranges::none_of(between, computes)) continue;
       for (const NodeId n : between) {
         match_.nodes.push_back(n);
@@ -235,33 +218,8 @@ class Matcher {
       match_.nodes.resize(nodes_before);
       in_chain_.resize(chain_before);
     }
-    if (begins.empty())
-      note([&] { return fmt::format("nothing that the pattern begins with leads to {}", described(v)); });
-    return false;
-  }
-
-  static std::uint64_t mark(NodeId n) { return std::uint64_t{1} << (n % 64); }
-
-  static bool begins_with(const PatternTerm& term, const OpDef& op) {
-    if (term.kind == PatternTerm::Kind::kAlternatives)
-      return std::ranges::any_of(term.operands, [&](const PatternTerm& each) { return begins_with(each, op); });
-    return term.kind == PatternTerm::Kind::kNode && means_op(term.op, op);
-  }
-
-  // The nodes of a sorted list that depend on the value `begin`.
-  std::vector<NodeId> made_of(const std::vector<NodeId>& nodes, ValueId begin) const {
-    std::vector<NodeId> result;
-    for (const NodeId n : nodes)
-      if (std::ranges::any_of(graph_.nodes[n].inputs, [&](ValueId v) {
-            return v != kNone && (v == begin || std::ranges::binary_search(result, graph_.value(v).producer));
-          }))
-        result.push_back(n);
-    return result;
-  }
-
-  // Whether the node may be part of a match. Nodes that were added since the SearchedGraph was made may not.
-  bool is_free(NodeId n) const {
-    return n < searched_.taken.size() && !searched_.taken[n] && graph_.nodes[n].fuse && !graph_.nodes[n].pattern;
+    if (!begins.empty()) return false;
+    return refuse([&] { return fmt::format("nothing that the pattern begins with leads to {}", described(v)); });
   }
 
   bool is_transparent(const Node& node) const {
@@ -276,20 +234,14 @@ class Matcher {
     const NodeId producer = v == kNone ? kNone : graph_.value(v).producer;
     const Node* node = producer == kNone ? nullptr : &graph_.nodes[producer];
     if (node) look_at(producer);
-    if (!node || !means_op(term.op, *node->op) || (term.op == "transposed" && !exchanges_last_two(*node))) {
-      note_other(term, v);
-      return false;
-    }
-    if (!is_free(producer)) {
-      note([&] { return in_quotes(node->name) + " is part of another match, or is to stand apart"; });
-      return false;
-    }
+    if (!node || !means_op(term.op, *node->op) || (term.op == "transposed" && !exchanges_last_two(*node)))
+      return refuse_other(term, v);
+    if (!searched_.may_match(producer))
+      return refuse([&] { return in_quotes(node->name) + " is part of another match, or is to stand apart"; });
     const std::uint32_t output = v - node->first_output;
     const bool any_output = term.op == "piece" && !term.output;
-    if (node->output_count > 1 && producer != match_.root && !any_output && (!term.output || *term.output != output)) {
-      note([&] { return fmt::format("found another result of {}", in_quotes(node->name)); });
-      return false;
-    }
+    if (node->output_count > 1 && producer != match_.root && !any_output && (!term.output || *term.output != output))
+      return refuse([&] { return fmt::format("found another result of {}", in_quotes(node->name)); });
     // A node that is met twice (two results of one split) is listed once.
     const bool again = std::ranges::find(match_.nodes, producer) != match_.nodes.end();
     if (!again) match_.nodes.push_back(producer);
@@ -300,10 +252,10 @@ class Matcher {
     return found;
   }
 
-  // Notes a miss. Reports a node of the wanted op that is behind casts and views, which the pattern does not look
-  // through.
-  void note_other(const PatternTerm& term, ValueId v) {
-    if (!miss_) return;
+  // Refuses a node of another op. Reports a node of the wanted op that is behind casts and views, which the pattern
+  // does not look through. Returns false.
+  bool refuse_other(const PatternTerm& term, ValueId v) {
+    if (!miss_) return false;
     constexpr std::size_t kMostBetween = 3;
     std::vector<NodeId> between;
     NodeId n = v == kNone ? kNone : graph_.value(v).producer;
@@ -319,7 +271,7 @@ class Matcher {
     const bool is_behind = n != kNone && is_it();
     if (!is_behind) between.clear();
     match_.nodes.insert(match_.nodes.end(), between.begin(), between.end());
-    note(
+    refuse(
         [&] {
           if (is_other) return fmt::format("{} exchanges other dimensions than the last two", described(v));
           if (is_behind) return in_between(between) + " between it and " + in_quotes(graph_.nodes[n].name);
@@ -327,6 +279,7 @@ class Matcher {
         },
         is_other || (is_behind && changer(between) != kNone));
     match_.nodes.resize(match_.nodes.size() - between.size());
+    return false;
   }
 
   bool quantizes(NodeId n) const {
@@ -365,8 +318,8 @@ class Matcher {
     const PatternAttribute& wanted = term.attributes[i];
     const AttributeValue* found = graph_.attributes(node).find(wanted.name);
     const auto fail = [&] {
-      note([&] { return fmt::format("the attribute {} of {} is another", wanted.name, in_quotes(node.name)); }, true);
-      return false;
+      return refuse([&] { return fmt::format("the attribute {} of {} is another", wanted.name, in_quotes(node.name)); },
+                    true);
     };
     if (!found) {
       if (!wanted.may_be_absent && (wanted.bound == kNoName || !wanted.allowed.empty())) return fail();
@@ -405,8 +358,7 @@ class Matcher {
       count_step();
       const auto is_it = [&](const PatternAttribute& a) { return a.name == attribute.name; };
       if (std::ranges::any_of(term.attributes, is_it)) continue;
-      note([&] { return fmt::format("{} has the attribute {}", in_quotes(node.name), attribute.name); });
-      return false;
+      return refuse([&] { return fmt::format("{} has the attribute {}", in_quotes(node.name), attribute.name); });
     }
     return true;
   }
@@ -415,9 +367,8 @@ class Matcher {
     for (std::size_t i = term.operands.size(); i < node.inputs.size(); ++i) {
       count_step();
       if (node.inputs[i] == kNone) continue;
-      note(
+      return refuse(
           [&] { return fmt::format("{} has a further operand, {}", in_quotes(node.name), described(node.inputs[i])); });
-      return false;
     }
     const bool two = term.operands.size() == 2 && node.inputs.size() == 2;
     if (matches_operand(term, node, 0, false, next)) return true;
@@ -431,7 +382,7 @@ class Matcher {
     return matches(term.operands[i], v, [&] { return matches_operand(term, node, i + 1, swapped, next); });
   }
 
-  // --- the whole
+  // --- conditions on the whole match
 
   bool accepted() {
     whole_ = true;
@@ -450,18 +401,11 @@ class Matcher {
       for (const PatternCondition& condition : pattern_.conditions) {
         count_step();
         if (far != (!miss_ && looks_unseen(condition))) continue;
-        if (const std::string why = unmet(condition, context); !why.empty()) {
-          note([&] { return why; }, true);
-          return false;
-        }
+        if (const std::string why = unmet(condition, context); !why.empty()) return refuse([&] { return why; }, true);
       }
     if (!is_closed(whole)) return false;
-    if (pattern_.check) {
-      if (const std::string why = pattern_.check(context); !why.empty()) {
-        note([&] { return why; });
-        return false;
-      }
-    }
+    if (pattern_.check)
+      if (const std::string why = pattern_.check(context); !why.empty()) return refuse([&] { return why; });
     result_ = std::move(whole);
     return true;
   }
@@ -488,17 +432,13 @@ class Matcher {
         if (may_escape(v)) continue;
         const auto readers = searched_.uses.of(v);
         const auto outside = std::ranges::find_if_not(readers, inside);
-        if (outside != readers.end()) {
-          note([&] {
+        if (outside != readers.end())
+          return refuse([&] {
             return fmt::format("{} is read by {} as well", in_quotes(graph_.value(v).name),
                                in_quotes(graph_.nodes[*outside].name));
           });
-          return false;
-        }
-        if (searched_.is_output[v]) {
-          note([&] { return in_quotes(graph_.value(v).name) + " is an output of the model as well"; });
-          return false;
-        }
+        if (searched_.is_output[v])
+          return refuse([&] { return in_quotes(graph_.value(v).name) + " is an output of the model as well"; });
       }
     }
     return true;

@@ -160,6 +160,10 @@ struct PatternMatch {
 // A graph with the indices that a search needs.
 struct SearchedGraph {
   explicit SearchedGraph(const Graph& searched);
+  // Whether a match may include the node. It may not include one that was added after this object was made.
+  bool may_match(NodeId n) const {
+    return n < taken.size() && !taken[n] && graph.nodes[n].fuse && !graph.nodes[n].pattern;
+  }
   const Graph& graph;
   Uses uses;
   std::vector<std::uint8_t> is_output;  // by value
