@@ -284,11 +284,11 @@ void VectorLoads::declare(const std::vector<ExprId>& roots, const std::string& l
       continue;
     }
     const bool anywhere = is_unaligned(id), part = bits(n.dtype) * width_ < 32;
-    const char* function = anywhere      ? "load_words_beside"
-                           : part        ? "load_part"
+    const char* function = anywhere      ? "load_words_unaligned"
+                           : part        ? "load_subword"
                            : streams(id) ? "stream_words"
                                          : "load_words";
-    writer.use(anywhere ? "words_beside" : part ? "part_of_word" : streams(id) ? "stream_words" : "words");
+    writer.use(anywhere ? "unaligned_words" : part ? "subword" : streams(id) ? "stream_words" : "words");
     const std::string condition = n.args[0] == kNoExpr ? "" : condition_of_vector(n.args[0]);
     const auto loaded = [&, at = id, words_type = type] {
       const IndexExpr first = at_first_lane(emitter_.position(at), lane_axis_);
@@ -343,10 +343,10 @@ VectorStore VectorStore::plan(ExprEmitter& emitter, const KernelOutput& output, 
   }
   KernelWriter& writer = emitter.writer();
   const bool streams = stream && word_count(output.type.dtype, width) % 4 == 0;
-  writer.use(part ? "part_of_word" : streams ? "stream_words" : "words");
+  writer.use(part ? "subword" : streams ? "stream_words" : "words");
   const std::string start = address(writer.output(output.value), output.type.dtype, at_first_lane(at, lane_axis),
                                     emitter.index_text(), bounds, true);
-  store.function_ = part ? fmt::format("store_part<{}>", bits(output.type.dtype) * width)
+  store.function_ = part ? fmt::format("store_subword<{}>", bits(output.type.dtype) * width)
                          : std::string(streams ? "stream_words_out" : "store_words");
   store.arguments_ = {start};
   store.declare(writer);

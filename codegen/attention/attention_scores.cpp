@@ -73,7 +73,7 @@ void AttentionEmitter::close_rows(const RowLoop& loop, const std::vector<std::st
   if (loop.looped) {
     if (loop.guarded) writer_.close();
     writer_.use("turn_registers");
-    for (const std::string& registers : loop_registers) writer_.line(fmt::format("turn_rows({});", registers));
+    for (const std::string& registers : loop_registers) writer_.line(fmt::format("rotate_rows({});", registers));
   }
   writer_.close();
 }
@@ -113,7 +113,7 @@ void AttentionEmitter::each_score(const ScoreBody& body, bool guarded, int keys_
         .there = guarded && !whole_keys() ? there : ""});
   writer_.close();
   if (in_turn) {
-    writer_.line(fmt::format("turn_keys<{}>({});", keys_at_once(), score_));
+    writer_.line(fmt::format("rotate_keys<{}>({});", keys_at_once(), score_));
     writer_.close();
   }
   emitter_.rewind(outside);
@@ -266,14 +266,14 @@ void AttentionEmitter::keep_keys_of_lanes() {
 }
 
 void AttentionEmitter::keep_keys_of_fragments() {
-  writer_.use("keep_keys");
+  writer_.use("mask_keys");
   const std::string r = writer_.unique("r"), row_name = writer_.unique("row"), first = writer_.unique("lane_key");
   writer_.line(fmt::format("const {} {} = {} + {};", integer(), first, key0_, thread_column_));
   writer_.line("#pragma unroll");
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", r, tiles_.thread_rows));
   writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
   const std::string from = form_.first_key ? fmt::format("{} - {}, ", limit_at(*form_.first_key, row_name), first) : "";
-  writer_.line(fmt::format("keep_keys<{0}>({1}[{2} / 2], {2} % 2, {3}{4} - {5});", integer(), score_, r, from,
+  writer_.line(fmt::format("mask_keys<{0}>({1}[{2} / 2], {2} % 2, {3}{4} - {5});", integer(), score_, r, from,
                            last_limit(row_name), first));
   writer_.close();
 }
@@ -324,7 +324,7 @@ void AttentionEmitter::online_softmax_step() {
 
 void AttentionEmitter::weigh_tile(const std::string& by, const std::function<void()>& shrink) {
   writer_.use("softmax_fragments");
-  writer_.open(fmt::format("weigh_scores<{}, {}>({}, {}, {}, {}, [&](const float (&{})[{}])",
+  writer_.open(fmt::format("online_softmax_tile<{}, {}>({}, {}, {}, {}, [&](const float (&{})[{}])",
                            form_.score != form_.contraction, exact_maximum(), score_, greatest_, total_,
                            number(exponent_scale()), by, tiles_.thread_rows));
   shrink();

@@ -57,13 +57,13 @@ KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionOperand> ope
   declare_limits();
   declare_barriers();
   writer_.open("if (warp < 4)");
-  writer_.line(fmt::format("give_registers_back<{}>();", computes() ? kComputingRegisters : kCopierRegisters));
+  writer_.line(fmt::format("warpgroup_reg_dealloc<{}>();", computes() ? kComputingRegisters : kCopierRegisters));
   if (!computes()) writer_.open("if (warp == 0)");
   copy_tiles();
   if (!computes()) writer_.close();
   writer_.close("} else {");
   writer_.reopen();
-  writer_.line(fmt::format("take_registers<{}>();", computes() ? kRegistersBeside : kConsumerRegisters));
+  writer_.line(fmt::format("warpgroup_reg_alloc<{}>();", computes() ? kRegistersBeside : kConsumerRegisters));
   attend_tiles();
   finish_rows();
   store_rows();
@@ -244,8 +244,8 @@ void AttentionEmitter::attend_tiles() {
   key0_ = writer_.unique("key0");
   query_ = writer_.unique("query");
   writer_.line(fmt::format("unsigned {}[{}][4];", weight_, tiles_.keys / 16));
-  writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({} + (warp / 4 - 1) * {});", query_, tiles_at_,
-                           kQueryBytes));
+  writer_.line(fmt::format("const unsigned long long {} = wgmma_descriptor({} + (warp / 4 - 1) * {});", query_,
+                           tiles_at_, kQueryBytes));
   writer_.line(fmt::format("wait_for_phase({}, 0);", barriers_));
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
   writer_.line(fmt::format("const {} {} = {} + {} * {};", integer(), key0_, keys_from_, tile_, tiles_.keys));
@@ -315,7 +315,7 @@ void AttentionEmitter::finish_tile() {
 // Descriptors count units of 16 bytes: 16 elements of the head are two units, and 64 elements are a piece.
 void AttentionEmitter::multiply_keys_by_warpgroup() {
   const std::string keys = writer_.unique("key_tile");
-  writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", keys, keys_at(tile_)));
+  writer_.line(fmt::format("const unsigned long long {} = wgmma_descriptor({});", keys, keys_at(tile_)));
   WgmmaChain chain{
       .dtype = *form_.tensor_dtype, .accumulators = score_ + "[0]", .n8_tiles = tiles_.keys / 8, .overwrites = true};
   for (int e = 0; e < tiles_.head_dim / 16; ++e)
@@ -330,7 +330,7 @@ void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
   const std::string values = writer_.unique("value_tile");
   writer_.line(wait_for(values_full_, tile, 0));
   writer_.line("fence_products();");
-  writer_.line(fmt::format("const unsigned long long {} = swizzled_tile({});", values, values_at(tile)));
+  writer_.line(fmt::format("const unsigned long long {} = wgmma_descriptor({});", values, values_at(tile)));
   for (int first = 0; first < tiles_.columns / 8; first += kMostN8Tiles) {
     WgmmaChain chain{.dtype = *form_.tensor_dtype,
                      .accumulators = kAccumulators,

@@ -143,7 +143,7 @@ class ConvolutionMainloop {
           fmt::format("add_fragments<{}>({}, {}[slice % 2]);", summed->left, other_quantized_, summed->fragments));
     writer_.close();
     writer_.close();
-    if (summed) take_offset(*summed);
+    if (summed) subtract_zero_point(*summed);
   }
 
   // The operand with quantized values to be summed along K: the other one has a zero point.
@@ -153,10 +153,10 @@ class ConvolutionMainloop {
   }
 
   // (x - o) w = x w - o * (sum of w). Past the end of K, w is 0.
-  void take_offset(const ConvolutionOperandTile& other) {
+  void subtract_zero_point(const ConvolutionOperandTile& other) {
     const ExprId offset = other.left ? form_.right.offset : form_.left.offset;
-    writer_.line(fmt::format("take_offset<{}>({}, {}, {}, warp_lane);", !other.left, accumulator_, other_quantized_,
-                             emitter_.emit(offset)));
+    writer_.line(fmt::format("subtract_zero_point<{}>({}, {}, {}, warp_lane);", !other.left, accumulator_,
+                             other_quantized_, emitter_.emit(offset)));
   }
 
   // Declares the offsets at which a lane reads the 32-bit words of an operand tile that is not K-major: element (row,
@@ -164,7 +164,7 @@ class ConvolutionMainloop {
   void declare_words(const ConvolutionOperandTile& t, int slices) {
     if (t.k_major) return;
     const int across = t.left ? tiles_.warp_rows : tiles_.warp_columns;
-    writer_.line(fmt::format("const WordPlaces<{}, {}, {}, {}> {}({}, {}, warp_lane);", t.left, t.units, across / 16,
+    writer_.line(fmt::format("const Tf32Addresses<{}, {}, {}, {}> {}({}, {}, warp_lane);", t.left, t.units, across / 16,
                              slices, t.places, t.offset, t.left ? "warp_row" : "warp_column"));
   }
 

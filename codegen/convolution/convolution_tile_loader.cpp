@@ -92,7 +92,7 @@ std::optional<std::int64_t> ConvolutionTileLoader::source_stride_of(const Convol
 void ConvolutionTileLoader::make_table(const ConvolutionOperandTile& t) {
   const std::int64_t at = form_.stage_bytes() * tiles_.stages + (t.left ? 0 : form_.table_bytes(form_.left));
   const int each = form_.entry_elements(*t.operand);
-  writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_shared + {});", t.table, at));
+  writer_.line(fmt::format("KOffsetEntry* const {} = (KOffsetEntry*)(dynamic_shared + {});", t.table, at));
   emit_k_offset_table(
       emitter_,
       {*t.operand, form_.axes, form_.k, form_.table_entries(*t.operand), each, position_table_stride(t.across)},
@@ -144,17 +144,17 @@ void ConvolutionTileLoader::declare_gather(const ConvolutionOperandTile& t) {
     find_line(t, t.line, t.from, t.outside);
   }
   if (t.operand->has_position_table)
-    writer_.use(form_.words() ? "gather_placed_32_bits" : "gather_placed");
+    writer_.use(form_.words() ? "gather_32_by_position" : "gather_placed");
   else
     writer_.use(form_.words() ? "gather_32_bits" : "gather_to_registers");
   if (form_.tf32) return;
   if (form_.words()) {
-    writer_.use("swizzled_further");
+    writer_.use("swizzle_advance");
     writer_.line(fmt::format("const unsigned {} = {} + swizzled<{}>({}, {} / 4) + {} % 4 * 4;", t.to, t.offset, t.units,
                              t.part, t.line, t.line));
     return;
   }
-  writer_.line(fmt::format("OnTheWay<{}> {}[{}];", element_type(), t.waiting, units_of_thread(t)));
+  writer_.line(fmt::format("GatheredElements<{}> {}[{}];", element_type(), t.waiting, units_of_thread(t)));
 }
 
 // Sets where a tile's line begins and which of its taps are outside. Both stay unchanged if the row or column does not
@@ -219,7 +219,7 @@ void ConvolutionTileLoader::gather_asynchronously(const ConvolutionOperandTile& 
   const int distance = tiles_.threads() / t.across;  // distance along K
   const std::string place = form_.tf32 ? fmt::format("{} + swizzled_in_pairs<{}>({} + i * {}, {} / 4) + {} % 4 * 4",
                                                      t.offset, t.units, t.part, distance, t.line, t.line)
-                                       : fmt::format("swizzled_further<{}>({}, i * {}, 0)", t.units, t.to, distance);
+                                       : fmt::format("swizzle_advance<{}>({}, i * {}, 0)", t.units, t.to, distance);
   writer_.line(fmt::format("gather_one({} + {} + {}, {}{}, {}[{} * {} + {} + i * {}], {});", stages_, into, place,
                            from(t), here.further, t.table, here.step, tiles_.k, t.part, distance,
                            t.operand->has_position_table ? fmt::format("{} + {}", t.lines, t.line) : t.outside));
@@ -308,7 +308,7 @@ void ConvolutionTileLoader::copy_pieces(const ConvolutionOperandTile& t, const s
   const bool some = t.across < pass(t);
   if (some) writer_.open(fmt::format("if (threadIdx.x < {})", t.across * t.units));
   const std::string here = writer_.unique("here");
-  writer_.line(fmt::format("const DepthStep {} = {}[{} * {} + {}];", here, t.table, step, t.units, t.part));
+  writer_.line(fmt::format("const KOffsetEntry {} = {}[{} * {} + {}];", here, t.table, step, t.units, t.part));
   writer_.line("#pragma unroll");
   writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", copies(t)));
   const std::string line = fmt::format("{} + i * {}", t.line, pass(t));
@@ -420,7 +420,7 @@ void ConvolutionTileLoader::strips_asynchronously(const ConvolutionOperandTile& 
   if (t.operand->has_offset_table) {
     const std::string here = writer_.unique("here");
     const TableStep place = step_of_table(t, step);
-    writer_.line(fmt::format("const DepthStep {} = {}[{} * {} + {}];", here, t.table, place.step, tiles_.k, t.part));
+    writer_.line(fmt::format("const KOffsetEntry {} = {}[{} * {} + {}];", here, t.table, place.step, tiles_.k, t.part));
     writer_.line("#pragma unroll");
     writer_.line(fmt::format("for (int i = 0; i < {}; ++i)", lines_of_thread(t)));
     writer_.line(fmt::format("  gather_one({} + {} + {}, {}[i]{}, {}, {}[i]);", stages_, into, strip_address(t), t.from,

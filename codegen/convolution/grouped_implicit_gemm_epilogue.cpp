@@ -35,7 +35,7 @@ class GroupedEpilogueEmitter {
   // The position of an accumulator in shared memory.
   std::string place(const std::string& row, const std::string& column) const {
     return w_.results_are_nchw ? fmt::format("place_in_channel<{}>({}, {})", w_.nchw_pitch(), column, row)
-                               : fmt::format("place_in_eights<{}>({}, {})", w_.channel_vectors(), row, column);
+                               : fmt::format("swizzled_accumulator<{}>({}, {})", w_.channel_vectors(), row, column);
   }
 
   // Stores accumulators as [result][channel of the block], with the halves of each eight swizzled so that eight threads
@@ -55,7 +55,7 @@ class GroupedEpilogueEmitter {
     writer_.line(fmt::format("const int {} = {}({} * 2 + {}) * 8 + warp_lane / 4;", row,
                              s_.part == "0" ? "" : fmt::format("{} * {} + ", s_.part, 16 * w_.m16_tiles), i, half));
     const std::string accumulator = fmt::format("{}[{}][{}]", s_.accumulator, i, n);
-    writer_.use(w_.results_are_nchw ? "staged_channels" : "staged_eights");
+    writer_.use(w_.results_are_nchw ? "staged_channels" : "staged_channel_vectors");
     const auto below = [&](int more) {
       return fmt::format("if ({} * 8 + warp_lane % 4 * 2 + {} < {})", n, more, w_.members);
     };
@@ -116,8 +116,8 @@ class GroupedEpilogueEmitter {
                                   : fmt::format("{} * {} / 8", s_.group0, w_.members);
     results_.bind(w_.channel_vector, sum_of(first, channel_vector));
     const std::string accumulators = writer_.unique("sums");
-    writer_.line(fmt::format("const Eight<{0}> {1} = load_eight<{2}>({3}, {4}, {5});", s_.type, accumulators, of_block,
-                             staged_, result, channel_vector));
+    writer_.line(fmt::format("const Eight<{0}> {1} = load_channel_vector<{2}>({3}, {4}, {5});", s_.type, accumulators,
+                             of_block, staged_, result, channel_vector));
     const bool ends = w_.groups * w_.members % 8 != 0;
     if (!ends) {
       emit_epilogue_vector(results_, graph_, w_.lane, w_.width, {{w_.accumulator, accumulators + ".v"}});

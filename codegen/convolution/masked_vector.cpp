@@ -34,10 +34,10 @@ std::string load_words(ExprEmitter& emitter, ExprId id, int width, const std::ma
   KernelWriter& writer = emitter.writer();
   const ExprNode& n = emitter.kernel().pool[id];
   const int loaded = bits(n.dtype) * width, count = std::max(1, loaded / 32);
-  if (loaded < 32) writer.use("part_of_word");
+  if (loaded < 32) writer.use("subword");
   const std::string from = fmt::format("{} + ({})", writer.input(n.source), emitter.index(emitter.position(id)));
   std::string value =
-      loaded < 32 ? fmt::format("load_part<{}>({})", loaded, from) : fmt::format("load_words<{}>({})", count, from);
+      loaded < 32 ? fmt::format("load_subword<{}>({})", loaded, from) : fmt::format("load_words<{}>({})", count, from);
   if (n.args[0] != kNoExpr) value = fmt::format("{} ? {} : Words<{}>{{}}", guards.at(n.args[0]), value, count);
   const std::string name = writer.unique(writer.preferred_name(n.source) + "_w");
   writer.line(fmt::format("const Words<{}> {} = {};", count, name, value));

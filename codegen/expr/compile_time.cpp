@@ -53,14 +53,14 @@ struct OfPrelude {
 constexpr OfPrelude kOfPrelude[] = {
     {"interleaved_reduce", 27},  // rows
     {"reduce_pieces", 15},
-    {"turn_rows", 8},
-    {"vectors_to_tile", 50},
+    {"rotate_rows", 8},
+    {"stage_unaligned", 50},
     {"column_reduce", 4},
     {"block_reduce", 1},
     {"load_words", 1.4},
     {"multiply_lanes", 4.1, true},  // GEMMs: per column
     {"sync_cluster", 36},
-    {"tell_written", 64},  // a warpgroup that computes an operand
+    {"signal_written", 64},  // a warpgroup that computes an operand
     {"copy_piece", 2.4},
     {"gather_one", 0.5},
     {"widened", 0.9},  // one piece of quantized values
@@ -68,7 +68,7 @@ constexpr OfPrelude kOfPrelude[] = {
     {"stage_sums", 4.8},        // epilogue of a GEMM
     {"stage_part", 3.6, true},  // epilogue of a warpgroup: per part
     {"stage_few_sums", 11},
-    {"leave_share", 26},
+    {"store_split_k", 26},
     {"less_", 5},
     {"e4m3_element", 0.45},
     {"from_e8m0", 0.2},

@@ -230,10 +230,10 @@ class GemmEmitter {
     for (const GemmOperandTile& f : operand_loader.all()) {
       const int pieces = (f.left ? tiles_.warp_rows : tiles_.warp_columns) / 16;
       names += fmt::format("{}{}[2][{}][4]", names.empty() ? "" : ", ", f.fragments, pieces);
-      const std::string type =
-          form_.tf32 && !f.operand->k_major
-              ? fmt::format("WordPlaces<{}, {}, {}, {}>", f.left, f.units, pieces, slices)
-              : fmt::format("FragmentPlaces<{}, {}, {}, {}, {}>", f.left, f.operand->k_major, f.units, pieces, slices);
+      const std::string type = form_.tf32 && !f.operand->k_major
+                                   ? fmt::format("Tf32Addresses<{}, {}, {}, {}>", f.left, f.units, pieces, slices)
+                                   : fmt::format("FragmentAddresses<{}, {}, {}, {}, {}>", f.left, f.operand->k_major,
+                                                 f.units, pieces, slices);
       writer_.line(fmt::format("const {} {}({} + {}, {}, warp_lane);", type, f.fragment_addresses, block_.stages,
                                f.tile, f.left ? "warp_row" : "warp_column"));
     }
@@ -409,8 +409,8 @@ class GemmEmitter {
     const ExprEmitter::Mark mark = emitter_.mark();
     if (!contraction_.batch.empty()) bind_flat(emitter_, contraction_.batch, block_.batch, "bcdefgh");
     for (const Offset& o : offsets)
-      writer_.line(fmt::format("take_offset<{}>({}, {}, {}, warp_lane);", !o.other->left, o.accumulator, o.accumulators,
-                               emitter_.emit(o.offset)));
+      writer_.line(fmt::format("subtract_zero_point<{}>({}, {}, {}, warp_lane);", !o.other->left, o.accumulator,
+                               o.accumulators, emitter_.emit(o.offset)));
     emitter_.rewind(mark);
   }
 

@@ -149,7 +149,7 @@ void GemmOperandLoader::declare_copy(const GemmOperandTile& f, const GemmCopy& c
   const Bounds& bounds = pool_.bounds();
   writer_.line(fmt::format("const int {} = threadIdx.x % {} * {}, {} = threadIdx.x / {};", c.unit, c.units, c.elements,
                            c.line, c.units));
-  if (c.derived_address) writer_.use("swizzled_further");
+  if (c.derived_address) writer_.use("swizzle_advance");
   if (c.constant_distance || c.derived_address) {
     const std::string first =
         c.derived_address ? "" : block_.stages + " + " + (c.offset ? fmt::format("{} + ", c.offset) : "");
@@ -277,7 +277,7 @@ void GemmOperandLoader::copy_each(const GemmOperandTile& f, const GemmCopy& c, c
   } else {
     std::string to = c.to;
     if (c.derived_address)
-      to = fmt::format("{} + {} + swizzled_further<{}>({}, {} * {}, 0)", block_.stages, c.offset, f.units, c.to,
+      to = fmt::format("{} + {} + swizzle_advance<{}>({}, {} * {}, 0)", block_.stages, c.offset, f.units, c.to,
                        block_.each, c.lines_per_pass);
     else if (!c.constant_distance)
       to = fmt::format("{} + {} + {}<{}>({}, {} / {})", block_.stages, c.offset, swizzle_of(c), f.units, line_of(c),
@@ -365,7 +365,7 @@ void GemmOperandLoader::declare_piece(GemmOperandTile& f) {
        .k_at = k_index,
        .words = [&](std::size_t i) {
          const GemmCopy& copied = f.copies[i];
-         return fmt::format("copied_piece<{}, {}>(dynamic_shared + {} + {}, {})", copied.bytes(), copied.threads(),
+         return fmt::format("load_copied_piece<{}, {}>(dynamic_shared + {} + {}, {})", copied.bytes(), copied.threads(),
                             stage, copied.offset, block_.each);
        }});
   writer_.line(fmt::format("store_units<{}>({}, {}, {});", f.units, to, place, made));

@@ -30,7 +30,7 @@ struct GemmCopy {
   std::string valid_bytes;         // variable with the valid bytes of each copy; "" if all are valid
   bool tf32_order = false;         // the unit order is swizzled for tf32 (prelude part tf32_fragments)
   bool constant_distance = false;  // a thread's copies are at a constant distance in the tile
-  bool derived_address = false;    // a copy's address is derived from the first one's (prelude part swizzled_further)
+  bool derived_address = false;    // a copy's address is derived from the first one's (prelude part swizzle_advance)
   // Elements between the sources of a thread's copies, if constant; `from` is then the first source.
   std::optional<std::int64_t> source_stride = std::nullopt;
 

@@ -28,7 +28,7 @@ void find_outside(ExprEmitter& emitter, const ConvolutionTaps& group, const std:
 void emit_k_offset_table(ExprEmitter& emitter, const KOffsetTable& table, const std::string& name, int threads) {
   KernelWriter& writer = emitter.writer();
   const ExprPool& pool = emitter.kernel().pool;
-  writer.use("depth_step");
+  writer.use("k_offset_entry");
   const std::string entry = writer.unique("k"), add = writer.unique("add"), taps = writer.unique("taps");
   writer.open_strided(entry, table.entries, threads);
   writer.line(fmt::format("int {} = 0;", add));

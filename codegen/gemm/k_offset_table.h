@@ -21,7 +21,7 @@ struct KOffsetTable {
   std::int64_t stride = 0;  // elements between taps of the position table, if there is one
 };
 
-// `threads` threads of the block write the table `name`, a DepthStep*.
+// `threads` threads of the block write the table `name`, a KOffsetEntry*.
 void emit_k_offset_table(ExprEmitter& emitter, const KOffsetTable& table, const std::string& name, int threads);
 
 // Emits a loop that writes the positions of a line's taps to a position table; -1 if outside. The line's axes must be

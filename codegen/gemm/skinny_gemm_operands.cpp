@@ -213,10 +213,10 @@ void SkinnyGemmEmitter::make_operands(SkinnyOperandStream& s, const SkinnyGemmLo
   }
   s.operands = writer_.unique(s.left ? "rows" : "columns");
   if (s.operand->plain) {
-    writer_.use("columns_of_rows");
+    writer_.use("transpose_8x8");
     writer_.line(fmt::format("Words<4> {}[8];", s.operands));
     writer_.line(
-        fmt::format("columns_of_rows({}, {}[{}]);", s.operands, s.words.at(s.operand->operand), prefetch_steps_));
+        fmt::format("transpose_8x8({}, {}[{}]);", s.operands, s.words.at(s.operand->operand), prefetch_steps_));
     return;
   }
   const bool of_column_tile = !s.left && !m16_column_tile_.empty();
@@ -258,8 +258,8 @@ void SkinnyGemmEmitter::make_operands(SkinnyOperandStream& s, const SkinnyGemmLo
   writer_.close();
   unit_ = of_step;
   if (!transposed) return gather_runs(s);
-  writer_.use("columns_of_rows");
-  writer_.line(fmt::format("columns_of_rows({}, {});", s.operands, lines));
+  writer_.use("transpose_8x8");
+  writer_.line(fmt::format("transpose_8x8({}, {});", s.operands, lines));
 }
 
 void SkinnyGemmEmitter::gather_runs(SkinnyOperandStream& s) {
@@ -322,8 +322,8 @@ void SkinnyGemmEmitter::define_dequantized(const SkinnyOperandStream& s, const s
     const DType dtype = pool_[n.args[0]].dtype;
     if (is_float(dtype) || dtype == DType::kBool || bits(dtype) > 8) continue;
     const bool has_sign = dtype == DType::kInt8 || dtype == DType::kInt4;
-    writer_.use("code_as_float");
-    emitter_.define(id, fmt::format("code_as_float<{}, {}>({}[{}][{}], {})", bits(dtype), has_sign,
+    writer_.use("quantized_to_float");
+    emitter_.define(id, fmt::format("quantized_to_float<{}, {}>({}[{}][{}], {})", bits(dtype), has_sign,
                                     s.words.at(n.args[0]), prefetch_steps_, c, e));
   }
 }

@@ -60,13 +60,13 @@ void store_partial(ExprEmitter& emitter, const SplitKPartials& split_k, const st
                    const SplitPosition& place, int which, const std::string& sum, ScalarType type, int m16_tiles,
                    int columns, int rows_per_m16_tile) {
   KernelWriter& writer = emitter.writer();
-  writer.use("depth_shares");
+  writer.use("split_k_sums");
   const std::string to = writer.unique("share_to");
   writer.line(
       fmt::format("{}* const {} = {} + {};", c_type(type), to, partial, place_of(split_k, place, which, emitter)));
   const auto leave = [&](const std::string& at, const std::string& piece) {
     writer.line(
-        fmt::format("leave_share({}, (const {} (&)[{}][4]){}, warp_lane);", at, c_type(type), columns / 8, piece));
+        fmt::format("store_split_k({}, (const {} (&)[{}][4]){}, warp_lane);", at, c_type(type), columns / 8, piece));
   };
   if (rows_per_m16_tile == 0) return leave(to, fmt::format("{}[0]", sum));
   writer.open_unrolled("i", m16_tiles);
@@ -106,7 +106,7 @@ class SplitKReductionEmitter {
 
   KernelSource emit() {
     for (const std::uint32_t a : contraction_.shared_rest) emitter_.bind(a, "0");
-    for (const char* part : {"dynamic_shared", "depth_shares"}) writer_.use(part);
+    for (const char* part : {"dynamic_shared", "split_k_sums"}) writer_.use(part);
     row0_ = writer_.unique("row0"), column0_ = writer_.unique("column0");
     place();
     place_warps(writer_, m16_form_.tiles);
@@ -156,7 +156,7 @@ class SplitKReductionEmitter {
       if (partial.empty()) partial = declare_partial(writer_, partials_, type);
       std::string& sum = accumulators[term.reduction] = writer_.unique("sum");
       declare_accumulator(writer_, m16_form_.tiles, m16_form_.tensor_cores(), type, sum);
-      writer_.line(fmt::format("add_shares(({} (&)[{}][4]){}[0], {} + {}, {}, {}, warp_lane);", c_type(type),
+      writer_.line(fmt::format("sum_split_k(({} (&)[{}][4]){}[0], {} + {}, {}, {}, warp_lane);", c_type(type),
                                m16_form_.tiles.warp_columns / 8, sum, partial,
                                place_of(partials_, first_, which++, emitter_), partials_.split_k,
                                emitter_.index_text().tight(partials_.floats_per_split())));

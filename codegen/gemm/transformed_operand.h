@@ -1,7 +1,7 @@
 // Emits the elements of a transformed operand: a thread computes a piece, neighbours along one line of the tile, from
 // pieces of its sources.
 //
-//   silu(x[m, k]) * g[k]   of 8 neighbours   const Words<4> x_w = copied_piece<16, 128>(...);
+//   silu(x[m, k]) * g[k]   of 8 neighbours   const Words<4> x_w = load_copied_piece<16, 128>(...);
 //                                            const Words<4> g_w = load_words<4>(g + k);
 //                                            for (int e = 0; e < 8; ++e) ...
 //   w[n, k] in int4        of 32             int4 to float16, eight at a time (widened)

@@ -33,8 +33,8 @@ std::string bits_type(int bytes) {
 }
 
 // Bytes that a place lies behind the multiple of `of` before it.
-CExpr bytes_behind(int of, const CExpr& place) {
-  return call("bytes_behind<" + std::to_string(of) + ">", {place});
+CExpr address_modulo(int of, const CExpr& place) {
+  return call("address_modulo<" + std::to_string(of) + ">", {place});
 }
 
 CExpr where(bool wanted, const CExpr& condition) {
@@ -255,7 +255,7 @@ void StagedCopyBlock::copy_rows(const StagedOperand& operand) {
       emitter_.bind(plan_.axes[i].axis, declared_index("last", origin_[i] + count_of(i) - 1).tight());
   const CExpr first = declared(kBytesAt, name + "_first", first_bytes(operand));
   bind_origins();
-  const CExpr tile = find_tile(operand, rows.aligned < 16 ? bytes_behind(16, first) : 0);
+  const CExpr tile = find_tile(operand, rows.aligned < 16 ? address_modulo(16, first) : 0);
   CExpr element = tile;  // the first of the result's
   for (std::size_t i = 0; i < plan_.axes.size(); ++i)
     if (rows.backwards[i]) element = element + (count_of(i) - 1) * place_of(operand, i);
@@ -270,7 +270,8 @@ void StagedCopyBlock::copy_rows(const StagedOperand& operand) {
   over_pieces(rows, pieces, 4, 0, [&](const Coordinates& at, CExpr condition, const CExpr& piece) {
     const CExpr distance = offset(at, [&](std::size_t i) { return bytes_text(rows.steps[i], operand.bits); });
     const CExpr in_memory = declared_behind(kBytesAt, "row_first", first, distance);
-    const CExpr place = declared_int("behind", piece * 16 - (rows.aligned < from ? bytes_behind(from, in_memory) : 0));
+    const CExpr place =
+        declared_int("behind", piece * 16 - (rows.aligned < from ? address_modulo(from, in_memory) : 0));
     if (rows.aligned < from) condition = condition && place > -16;
     if (!whole) condition = condition && place < of_row;
     const CExpr to = tile + offset(at, [&](std::size_t i) { return place_of(operand, i); });

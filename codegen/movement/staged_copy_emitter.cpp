@@ -103,7 +103,7 @@ class StagedCopyEmitter : private StagedCopyBlock {
     place = declared("const unsigned char* const", name + "_at", place);
     rows_[operand.load] = place;
     if (plan_.planes == 1) return;
-    writer_.use("turned_words");
+    writer_.use("transposed_words");
     const std::string lines = writer_.unique(name + "_lines");
     writer_.declare_array(words_type(plan_.width), lines, 0);
     const CExpr e = open_unrolled("e", plan_.width);
@@ -113,7 +113,7 @@ class StagedCopyEmitter : private StagedCopyBlock {
     if (plan_.width % plan_.planes != 0) return;
     const std::string turned = writer_.unique(name + "_t");
     writer_.declare_array(words_type(plan_.width / plan_.planes), turned, plan_.planes);
-    writer_.run(call("turn_words<" + std::to_string(operand.bits) + ">", {turned, lines}));
+    writer_.run(call("transpose_words<" + std::to_string(operand.bits) + ">", {turned, lines}));
     rows_[operand.load] = turned;
   }
   static std::string words_type(int count) { return "Words<" + std::to_string(count) + ">"; }
@@ -190,7 +190,7 @@ class StagedCopyEmitter : private StagedCopyBlock {
           const CExpr to = declared_behind(type, "run_first", first, distance);
           CExpr place = word * each;
           if (rows.aligned < kSectorBytes)
-            place = place - call("bytes_behind<" + std::to_string(kSectorBytes) + ">", {to}) / bytes;
+            place = place - call("address_modulo<" + std::to_string(kSectorBytes) + ">", {to}) / bytes;
           const CExpr at = declared_int("at", place);
           for (const StagedOperand& operand : plan_.operands)
             rows_[operand.load] =

@@ -143,7 +143,7 @@ class UnalignedPointwiseEmitter {
       if (plan_.together[i] == 0) continue;
       writer_.use("windows");
       together.back() = VectorStore::elsewhere(emitter_, output, plan_.width * plan_.planes,
-                                               "store_vectors_together<" + std::to_string(plan_.together[i]) + ">",
+                                               "store_coalesced<" + std::to_string(plan_.together[i]) + ">",
                                                {writer_.output(output.value), cast("int", vector_number(i)), wanted_});
     }
     for (int plane = 0; plane < plan_.planes; ++plane) {

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <filesystem>
@@ -51,6 +52,17 @@ void load_builtins_beside(const std::string& library) {
   }
 }
 
+// Whether the library's file can be mapped and initialized where the address space is limited (ulimit -v). Without
+// memory its initialization ends the process.
+bool has_room_for(const std::string& path) {
+  constexpr std::size_t kBesideFile = std::size_t{32} << 20;
+  std::error_code unknown;
+  const std::uintmax_t bytes = fs::file_size(path, unknown);
+  if (unknown) return true;  // a name in the loader's path
+  void* const room = mmap(nullptr, bytes + kBesideFile, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  return room != MAP_FAILED && munmap(room, bytes + kBesideFile) == 0;
+}
+
 // The file from which a symbol was loaded: path, size and modification time.
 std::string file_of(void* symbol) {
   Dl_info info{};
@@ -68,6 +80,10 @@ std::shared_ptr<const Nvrtc> Nvrtc::load(std::string* why, const std::string& ch
   for (const std::string& path : places.paths) {
     if (!places.refused.empty()) continue;
     if (places.chosen_by.empty() && path.front() == '/' && !fs::exists(path, unknown)) continue;
+    if (!has_room_for(path)) {
+      if (why) *why = path + " cannot be loaded: the address space is limited (ulimit -v) to less than it takes";
+      return nullptr;
+    }
     auto nvrtc = std::shared_ptr<Nvrtc>(new Nvrtc);
     const std::string reason = nvrtc->open(path);
     if (reason.empty()) return nvrtc;

@@ -15,7 +15,7 @@ __device__ __forceinline__ float weight_of(float score, float greatest, float lo
 // by[r]. To save that, it grows only if a weight would exceed 2^8, unless kExact. kLarge: score * log2_scale may
 // overflow (masks).
 template <bool kLarge, bool kExact, int kSlabs, int kKeys, class Shrink>
-__device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], float (&greatest)[2 * kSlabs],
+__device__ __forceinline__ void online_softmax_tile(float (&score)[kSlabs][kKeys][4], float (&greatest)[2 * kSlabs],
                                              float (&total)[2 * kSlabs], float log2_scale, const Shrink& shrink) {
   constexpr float kMuch = 8;  // as a power of 2: weights below 256 are as precise as those below 1
   float now[2 * kSlabs];
@@ -51,18 +51,18 @@ __device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], f
   }
 }
 
-//@ part keep_keys
+//@ part mask_keys
 // Masks a row (lane / 4 + 8 * half of the slab): scores of keys outside [first, end), counted from the lane's first
 // key, become -inf.
 template <class T, int kKeys>
-__device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T first, T end) {
+__device__ __forceinline__ void mask_keys(float (&score)[kKeys][4], int half, T first, T end) {
 #pragma unroll
   for (int n = 0; n < 2 * kKeys; ++n)
     if (n / 2 * 8 + n % 2 < first || n / 2 * 8 + n % 2 >= end)
       score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
 }
 template <class T, int kKeys>
-__device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T end) {
+__device__ __forceinline__ void mask_keys(float (&score)[kKeys][4], int half, T end) {
 #pragma unroll
   for (int n = 0; n < 2 * kKeys; ++n)
     if (n / 2 * 8 + n % 2 >= end) score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
@@ -72,14 +72,14 @@ __device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T 
 // Rotates registers by one row (of[r] = of[r + 1]), or by kBy keys of the first row, because registers have no index at
 // run time: a loop that is not unrolled always uses the first.
 template <class T, int kRows>
-__device__ __forceinline__ void turn_rows(T (&of)[kRows]) {
+__device__ __forceinline__ void rotate_rows(T (&of)[kRows]) {
   const T first = of[0];
 #pragma unroll
   for (int r = 0; r + 1 < kRows; ++r) of[r] = of[r + 1];
   of[kRows - 1] = first;
 }
 template <class T, int kRows, int kEach>
-__device__ __forceinline__ void turn_rows(T (&of)[kRows][kEach]) {
+__device__ __forceinline__ void rotate_rows(T (&of)[kRows][kEach]) {
 #pragma unroll
   for (int n = 0; n < kEach; ++n) {
     const T first = of[0][n];
@@ -89,7 +89,7 @@ __device__ __forceinline__ void turn_rows(T (&of)[kRows][kEach]) {
   }
 }
 template <int kSlabs, int kEights>
-__device__ __forceinline__ void turn_rows(float (&of)[kSlabs][kEights][4]) {
+__device__ __forceinline__ void rotate_rows(float (&of)[kSlabs][kEights][4]) {
 #pragma unroll
   for (int n = 0; n < 2 * kEights; ++n) {
     const float first = of[0][n / 2][n % 2];
@@ -100,7 +100,7 @@ __device__ __forceinline__ void turn_rows(float (&of)[kSlabs][kEights][4]) {
   }
 }
 template <int kBy, int kSlabs, int kEights>
-__device__ __forceinline__ void turn_keys(float (&of)[kSlabs][kEights][4]) {
+__device__ __forceinline__ void rotate_keys(float (&of)[kSlabs][kEights][4]) {
   float first[kBy];
 #pragma unroll
   for (int n = 0; n < kBy; ++n) first[n] = of[0][n / 2][n % 2];

@@ -1,17 +1,17 @@
 // Gathered operand tiles of convolutions: a table has the offset that each step along K adds to a position.
 
-//@ part depth_step
+//@ part k_offset_entry
 // Entry of the K offset table. `add`: offset in elements. `taps`: the bits of its taps; the element is 0 if a line has
 // any of them in `outside`, its taps outside of the image. With a position table: the index of the tap's first line.
-struct DepthStep {
+struct KOffsetEntry {
   int add;
   unsigned taps;
 };
 
-//@ part copy_channels : copy_pipeline depth_step
+//@ part copy_channels : copy_pipeline k_offset_entry
 // Copies 16 bytes along K of one line to shared memory asynchronously; zeros if a tap is in `outside`.
 template <class Element>
-__device__ __forceinline__ void copy_channels(unsigned to, const Element* from, DepthStep step, unsigned outside) {
+__device__ __forceinline__ void copy_channels(unsigned to, const Element* from, KOffsetEntry step, unsigned outside) {
   const bool there = !(step.taps & outside);
   copy_16_bytes(to, from + (there ? step.add : 0), there);
 }
@@ -20,19 +20,19 @@ __device__ __forceinline__ void copy_channels(unsigned to, const Element* from, 
 // Copies 16 bytes along K of one line to shared memory asynchronously. places[step.taps] is the line's position for the
 // tap, or -1 outside of the image.
 template <class Element>
-__device__ __forceinline__ void copy_channels(unsigned to, const Element* from, DepthStep step, const int* places) {
+__device__ __forceinline__ void copy_channels(unsigned to, const Element* from, KOffsetEntry step, const int* places) {
   const int place = places[step.taps];
   copy_16_bytes(to, from + (place >= 0 ? place + step.add : 0), place >= 0);
 }
 
-//@ part gather_to_registers : depth_step
+//@ part gather_to_registers : k_offset_entry
 // 16 bytes along K of one line in registers: separate elements until the store, so that their loads stay in flight.
 template <class Element>
-struct OnTheWay {
+struct GatheredElements {
   Element v[16 / sizeof(Element)];
 };
 template <class Element>
-__device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, const DepthStep* steps,
+__device__ __forceinline__ void gather(GatheredElements<Element>& to, const void* from, const KOffsetEntry* steps,
                                        unsigned outside) {
   const Element* const elements = (const Element*)from;
 #pragma unroll
@@ -44,7 +44,7 @@ __device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, 
   }
 }
 template <class Element>
-__device__ __forceinline__ void store_gathered(void* to, const OnTheWay<Element>& from) {
+__device__ __forceinline__ void store_gathered(void* to, const GatheredElements<Element>& from) {
   constexpr int kEach = 4 / sizeof(Element);
   unsigned w[4] = {};
 #pragma unroll
@@ -56,7 +56,7 @@ __device__ __forceinline__ void store_gathered(void* to, const OnTheWay<Element>
 // Gathers 16 bytes along K of one line to registers. places[taps] is the line's position for a tap, or -1 outside of
 // the image.
 template <class Element>
-__device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, const DepthStep* steps,
+__device__ __forceinline__ void gather(GatheredElements<Element>& to, const void* from, const KOffsetEntry* steps,
                                        const int* places) {
   const Element* const elements = (const Element*)from;
 #pragma unroll
@@ -69,19 +69,20 @@ __device__ __forceinline__ void gather(OnTheWay<Element>& to, const void* from, 
   }
 }
 
-//@ part gather_32_bits : depth_step
+//@ part gather_32_bits : k_offset_entry
 // Copies one element to shared memory asynchronously; 0 if a tap is in `outside`.
-__device__ __forceinline__ void gather_one(unsigned to, const float* from, const DepthStep& step, unsigned outside) {
+__device__ __forceinline__ void gather_one(unsigned to, const float* from, const KOffsetEntry& step, unsigned outside) {
   const bool there = !(step.taps & outside);
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                :
                : "r"(to), "l"(__cvta_generic_to_global(from + (there ? step.add : 0))), "r"(there ? 4 : 0));
 }
 
-//@ part gather_placed_32_bits : gather_32_bits
+//@ part gather_32_by_position : gather_32_bits
 // Copies one element to shared memory asynchronously. places[step.taps] is the line's position for the tap, or -1
 // outside of the image.
-__device__ __forceinline__ void gather_one(unsigned to, const float* from, const DepthStep& step, const int* places) {
+__device__ __forceinline__ void gather_one(unsigned to, const float* from, const KOffsetEntry& step,
+                                           const int* places) {
   const int place = places[step.taps];
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                :

@@ -207,9 +207,12 @@ __device__ __forceinline__ Words<2> int8_of_uint4(Words<1> eight) {
 }
 
 //@ part int8_of_int4 : words
-__device__ __forceinline__ unsigned signs_extended(unsigned nibbles) { return nibbles | (nibbles & 0x08080808u) * 30u; }
+__device__ __forceinline__ unsigned sign_extend_nibbles(unsigned nibbles) {
+  return nibbles | (nibbles & 0x08080808u) * 30u;
+}
 __device__ __forceinline__ Words<2> int8_of_int4(Words<1> eight) {
-  const unsigned even = signs_extended(eight.w[0] & 0x0f0f0f0fu), odd = signs_extended(eight.w[0] >> 4 & 0x0f0f0f0fu);
+  const unsigned even = sign_extend_nibbles(eight.w[0] & 0x0f0f0f0fu);
+  const unsigned odd = sign_extend_nibbles(eight.w[0] >> 4 & 0x0f0f0f0fu);
   return {__byte_perm(even, odd, 0x5140), __byte_perm(even, odd, 0x7362)};
 }
 

@@ -9,11 +9,11 @@ __device__ __forceinline__ unsigned swizzled(int line, int unit) {
   return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
 }
 
-//@ part swizzled_further : swizzle
+//@ part swizzle_advance : swizzle
 // Byte offset of the swizzled unit that is `lines` lines and `units` units after the one at offset `at`. They must have
 // no bits in common with the line and the unit at `at`.
 template <int kUnits>
-__device__ __forceinline__ unsigned swizzled_further(unsigned at, int lines, int units) {
+__device__ __forceinline__ unsigned swizzle_advance(unsigned at, int lines, int units) {
   constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
   return (at ^ 16 * (units % kTurns ^ lines / kLinesABank % kTurns)) + 16 * (lines * kUnits + units / kTurns * kTurns);
 }
@@ -23,7 +23,7 @@ __device__ __forceinline__ unsigned swizzled_further(unsigned at, int lines, int
 // `across`: M or N; `depth`: K in units of two bytes; kAlongDepth: the tile is K-major. The 8x8 matrices come in this
 // order of (across, K): left operand (0, 0) (8, 0) (0, 8) (8, 8), right operand (0, 0) (0, 8) (8, 0) (8, 8).
 template <bool kLeft, bool kAlongDepth, int kUnits>
-__device__ __forceinline__ unsigned fragment_place(int across, int depth, int lane) {
+__device__ __forceinline__ unsigned ldmatrix_offset(int across, int depth, int lane) {
   const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
   const int lane_across = across + (kLeft ? first : second), lane_depth = depth + (kLeft ? second : first);
   return kAlongDepth ? swizzled<kUnits>(lane_across + lane % 8, lane_depth / 8)
@@ -36,10 +36,10 @@ __device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], u
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     if constexpr (kAlongDepth)
-      load_matrices(pieces[i], tile + i * 256 * kUnits + fragment_place<kLeft, true, kUnits>(across, depth, lane));
+      load_matrices(pieces[i], tile + i * 256 * kUnits + ldmatrix_offset<kLeft, true, kUnits>(across, depth, lane));
     else
       load_matrices_transposed(pieces[i], tile + depth * 16 * kUnits +
-                                              fragment_place<kLeft, false, kUnits>(across + 16 * i, 0, lane));
+                                              ldmatrix_offset<kLeft, false, kUnits>(across + 16 * i, 0, lane));
   }
 }
 
@@ -47,13 +47,13 @@ __device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], u
 // ldmatrix addresses of a warp's fragments, computed before the loop over K: one per slice of K (32 bytes) for K-major
 // tiles, one per fragment for MN-major ones. All others are at constant distances from these.
 template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces, int kSlices>
-struct FragmentPlaces {
+struct FragmentAddresses {
   unsigned at[kAlongDepth ? kSlices : kPieces];
 
-  __device__ __forceinline__ FragmentPlaces(unsigned tile, int across, int lane) {
+  __device__ __forceinline__ FragmentAddresses(unsigned tile, int across, int lane) {
 #pragma unroll
     for (int i = 0; i < (kAlongDepth ? kSlices : kPieces); ++i) {
-      at[i] = tile + fragment_place<kLeft, kAlongDepth, kUnits>(across + (kAlongDepth ? 0 : 16 * i),
+      at[i] = tile + ldmatrix_offset<kLeft, kAlongDepth, kUnits>(across + (kAlongDepth ? 0 : 16 * i),
                                                                 kAlongDepth ? 16 * i : 0, lane);
       asm("" : "+r"(at[i]));  // keeps it in a register; the compiler would recompute it
     }
@@ -82,10 +82,10 @@ __device__ __forceinline__ unsigned swizzled_in_pairs(int line, int unit) {
 // Shared addresses of a warp's tf32 fragments (16 of M or N by 8 of K) in an MN-major tile: the halves of the first
 // two; others are at constant distances.
 template <bool kLeft, int kUnits, int kPieces, int kSlices>
-struct WordPlaces {
+struct Tf32Addresses {
   unsigned at[4];
 
-  __device__ __forceinline__ WordPlaces(unsigned tile, int across, int lane) {
+  __device__ __forceinline__ Tf32Addresses(unsigned tile, int across, int lane) {
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int column = across + 8 * i + lane / 4;

@@ -32,7 +32,7 @@ __device__ __forceinline__ int sum_of_four_lanes(int part) {
 // sum -= offset * (sum of the other operand along K, from add_fragments). kOfColumns: the other operand is the right
 // one.
 template <bool kOfColumns, int kRows, int kColumns, int kSums>
-__device__ __forceinline__ void take_offset(int (&sum)[kRows][kColumns][4], const int (&others)[kSums], int offset,
+__device__ __forceinline__ void subtract_zero_point(int (&sum)[kRows][kColumns][4], const int (&others)[kSums], int offset,
                                             int lane) {
 #pragma unroll
   for (int o = 0; o < kSums; ++o) {
@@ -69,7 +69,7 @@ __device__ __forceinline__ void add_parts(float (&sum)[kRows][kColumns][4], Part
       }
 }
 
-//@ part lane_fragments : swizzled_further
+//@ part lane_fragments : swizzle_advance
 // Loads a lane's operand without tensor cores: fours[i][k] = tile[row_i][depth + k]; rows are columns of the right
 // operand. The warp's rows, from `warp` on, are divided into kParts, of which the lane has number `part`:
 //   K-major (kAlongDepth)  row_i = warp + first + part + i * kParts
@@ -78,19 +78,19 @@ template <bool kAlongDepth, int kUnits, int kParts, int kEach>
 __device__ __forceinline__ void load_lanes(float (&fours)[kEach][4], const void* tile, int warp, int first, int depth,
                                            int part) {
   if constexpr (kAlongDepth) {
-    const unsigned lane = swizzled_further<kUnits>(swizzled<kUnits>(warp + part, 0), 0, depth / 4);
+    const unsigned lane = swizzle_advance<kUnits>(swizzled<kUnits>(warp + part, 0), 0, depth / 4);
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      const unsigned at = swizzled_further<kUnits>(lane, first + i * kParts, 0);
+      const unsigned at = swizzle_advance<kUnits>(lane, first + i * kParts, 0);
       *(float4*)fours[i] = *(const float4*)((const char*)tile + at);
     }
   } else {
-    const unsigned lane = swizzled_further<kUnits>(swizzled<kUnits>(0, warp / 4 + part), depth, 0);
+    const unsigned lane = swizzle_advance<kUnits>(swizzled<kUnits>(0, warp / 4 + part), depth, 0);
 #pragma unroll
     for (int k = 0; k < 4; ++k)
 #pragma unroll
       for (int i = 0; i < kEach; i += 4) {
-        const unsigned at = swizzled_further<kUnits>(lane, k, first / 4 + i / 4 * kParts);
+        const unsigned at = swizzle_advance<kUnits>(lane, k, first / 4 + i / 4 * kParts);
         const float4 four = *(const float4*)((const char*)tile + at);
         fours[i][k] = four.x, fours[i + 1][k] = four.y, fours[i + 2][k] = four.z, fours[i + 3][k] = four.w;
       }

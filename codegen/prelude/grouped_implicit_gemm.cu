@@ -22,12 +22,12 @@ __device__ __forceinline__ void load_slots(unsigned (&m)[kCount][4], unsigned fi
   if constexpr (kAt + 1 < kCount) load_slots<kStep, kHalf, kAt + 1>(m, first, second);
 }
 
-//@ part staged_eights
+//@ part staged_channel_vectors
 // Swizzled index of an accumulator; a line is kEights vectors of eight columns. Vectors are rotated by the line; those
 // with number & 4 have their halves swapped. Stores of four lines at a time and loads of neighbouring vectors by eight
 // threads then have no bank conflicts.
 template <int kEights>
-__device__ __forceinline__ unsigned place_in_eights(unsigned line, unsigned column) {
+__device__ __forceinline__ unsigned swizzled_accumulator(unsigned line, unsigned column) {
   const unsigned turned = kEights % 4 == 0 ? line : kEights % 2 == 0 ? line / 2 : 0;
   const unsigned eight = line * kEights + (column / 8 + turned) % kEights;
   return (eight * 2 + (column / 4 % 2 ^ eight / 4 % 2)) * 4 + column % 4;
@@ -41,9 +41,9 @@ struct alignas(16) HalfOfEight {
   Sum v[4];
 };
 template <int kEights, class Sum>
-__device__ __forceinline__ Eight<Sum> load_eight(const Sum* staged, int line, int eight) {
-  const HalfOfEight<Sum> low = *(const HalfOfEight<Sum>*)&staged[place_in_eights<kEights>(line, eight * 8)];
-  const HalfOfEight<Sum> high = *(const HalfOfEight<Sum>*)&staged[place_in_eights<kEights>(line, eight * 8 + 4)];
+__device__ __forceinline__ Eight<Sum> load_channel_vector(const Sum* staged, int line, int eight) {
+  const HalfOfEight<Sum> low = *(const HalfOfEight<Sum>*)&staged[swizzled_accumulator<kEights>(line, eight * 8)];
+  const HalfOfEight<Sum> high = *(const HalfOfEight<Sum>*)&staged[swizzled_accumulator<kEights>(line, eight * 8 + 4)];
   return {{low.v[0], low.v[1], low.v[2], low.v[3], high.v[0], high.v[1], high.v[2], high.v[3]}};
 }
 

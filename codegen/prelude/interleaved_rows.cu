@@ -1,11 +1,11 @@
 // Block-wide reductions of rows whose elements interleave in memory: element i of a line is of row i % rows, or of row
 // i / breadth % rows if a row has several neighbouring elements per line.
 
-//@ part places_of_pieces
+//@ part broadcast_row_results
 // Thread i < kRows passes the result of row i, which has columns i * kBreadth ... (i + 1) * kBreadth - 1. places[e]
 // becomes the result of the row of column first + e.
 template <int kBreadth, int kRows, int kPlaces, class T>
-__device__ __forceinline__ void places_of_pieces(T result, T (&places)[kPlaces], int first) {
+__device__ __forceinline__ void broadcast_row_results(T result, T (&places)[kPlaces], int first) {
   __shared__ T rows[kRows];
   __syncthreads();
   if (threadIdx.x < kRows) rows[threadIdx.x] = result;
@@ -14,11 +14,11 @@ __device__ __forceinline__ void places_of_pieces(T result, T (&places)[kPlaces],
   for (int e = 0; e < kPlaces; ++e) places[e] = rows[(first + e) / kBreadth];
 }
 
-//@ part result_in_turn
+//@ part interleaved_result
 // Thread i < kRows passes the result of row i. Every thread i gets that of row i % kRows. The first 31 results are
 // repeated after the last, so that each warp reads consecutive words.
 template <int kRows, class T>
-__device__ __forceinline__ T result_in_turn(T result, int thread) {
+__device__ __forceinline__ T interleaved_result(T result, int thread) {
   __shared__ T results[kRows + 31];
   if (thread < kRows) results[thread] = result;
   if (kRows > 31 && thread < 31) results[kRows + thread] = result;
@@ -26,13 +26,13 @@ __device__ __forceinline__ T result_in_turn(T result, int thread) {
   return results[kRows > 31 ? (thread - thread % 32) % kRows + thread % 32 : thread % kRows];
 }
 
-//@ part interleaved_reduce : spread_partials warp_reduce
+//@ part interleaved_reduce : padded_partials warp_reduce
 // A layout of the results of kRows interleaved rows, from which lane e of thread t reads row (t * kPlaces + e) % kRows.
 //   row r is at r % kShared * kLine + r / kShared * kToNext % kPeriod     (kShared: greatest common divisor)
 // For each e, neighbouring threads read neighbouring words. Threads kPeriod apart read the same row. The first 31
 // results of a period are repeated after it, because a warp may begin anywhere in it.
 template <int kRows, int kPlaces>
-struct ResultsInTurn {
+struct InterleavedResults {
   static constexpr __device__ int common_divisor(int a, int b) { return b == 0 ? a : common_divisor(b, a % b); }
   static constexpr int kShared = common_divisor(kRows, kPlaces), kPeriod = kRows / kShared, kLine = kPeriod + 31;
   static constexpr __device__ int threads_to_next_row() {
@@ -69,7 +69,7 @@ struct ResultsInTurn {
 
 // Combines elements first, first + kWorking, ... of kCount.
 template <int kWorking, int kCount, class Combine, class T, class Partials>
-__device__ __forceinline__ T every_so_many(const Partials& all, int first, Combine combine) {
+__device__ __forceinline__ T combine_strided(const Partials& all, int first, Combine combine) {
   T value = all.get(first);
 #pragma unroll 8
   for (int i = kWorking; i < kCount; i += kWorking)  // same trip count for all threads
@@ -87,9 +87,9 @@ __device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* pla
   constexpr int kAll = kAlike ? kTeam / 32 * kRows : kParts * kWidth;
   constexpr bool kTwice = kWorking > kRows && kAll > kWorking;
   constexpr int kLeft = kTwice ? kWorking : kAll;
-  using Results = ResultsInTurn<kRows, kPlaces>;
+  using Results = InterleavedResults<kRows, kPlaces>;
   constexpr int kResults = Results::kWanted ? Results::kShared * Results::kLine : 0;
-  using Shared = SpreadPartials<T, (kAll > kResults ? kAll : kResults)>;
+  using Shared = PaddedPartials<T, (kAll > kResults ? kAll : kResults)>;
   __shared__ Shared teams[kTeams];
   Shared& all = teams[kTeams == 1 ? 0 : threadIdx.x / kTeam];
   const auto meet = [] {
@@ -116,7 +116,7 @@ __device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* pla
   const int reader = thread % 32 < kLanes ? thread / 32 * kLanes + thread % 32 : kAll;
   if constexpr (kTwice) {
     T value = slots[0];
-    if (reader < kWorking) value = every_so_many<kWorking, kAll, Combine, T>(all, reader, combine);
+    if (reader < kWorking) value = combine_strided<kWorking, kAll, Combine, T>(all, reader, combine);
     meet();
     if (reader < kWorking) all.put(reader, value);
     meet();
@@ -127,7 +127,7 @@ __device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* pla
   for (int first = 0; first < kRows; first += kReaders) {
     results[first / kReaders] = slots[0];
     if (reader + first < kRows)
-      results[first / kReaders] = every_so_many<kRows, kLeft, Combine, T>(all, row_of(reader + first), combine);
+      results[first / kReaders] = combine_strided<kRows, kLeft, Combine, T>(all, row_of(reader + first), combine);
   }
   meet();
 #pragma unroll
@@ -148,7 +148,7 @@ __device__ __forceinline__ T interleaved_reduce(const T (&slots)[kWidth], T* pla
   return all.get(thread < kRows ? thread : 0);
 }
 
-//@ part reduce_pieces : put_places spread_partials block_reduce
+//@ part reduce_pieces : store_lanes_shared padded_partials block_reduce
 // Reduces kRows rows with kBreadth neighbouring elements per line. kParts threads have partial results: slots[e] is of
 // row (thread * kWidth + e) / kBreadth % kRows. Thread i < kRows gets the result of row i; places[e] becomes that of
 // the row of slots[e], for e < kPlaces. `none` is the identity of `combine`.
@@ -156,7 +156,7 @@ template <int kTeam, int kParts, int kBreadth, int kRows, int kPlaces, int kWidt
 __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, T none, Combine combine) {
   constexpr int kColumns = kRows * kBreadth, kCount = kParts * kWidth, kLines = kCount / kColumns;
   constexpr int kEven = kBreadth & -kBreadth, kPiece = kBreadth / kEven, kPieces = kCount / kPiece;
-  constexpr bool kDense = PlaceOf<T>::kIsWord && kWidth % 4 == 0, kAlone = kDense && kPiece <= 64;
+  constexpr bool kDense = SharedTypeOf<T>::kIsWord && kWidth % 4 == 0, kAlone = kDense && kPiece <= 64;
   constexpr int kAtOnce = 16;  // more unrolling makes NVRTC slow
   constexpr int kOfRow = kLines * kEven;  // pieces of a row; kHelpers threads share them
   constexpr int kHelpers = kOfRow <= 32 ? 1 : kTeam / kRows >= 32 ? 32 : kTeam / kRows >= 8 ? 8 : 1;
@@ -164,9 +164,9 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
   __shared__ T rows[kRows];
   __syncthreads();
   if constexpr (kAlone) {  // a thread reduces a piece; its length is odd: no bank conflict
-    __shared__ alignas(16) typename PlaceOf<T>::Type all[kCount];
-    __shared__ SpreadPartials<T, kPiece == 1 ? 1 : kPieces> pieces;
-    if (thread < kParts) put_places(all, slots, thread);
+    __shared__ alignas(16) typename SharedTypeOf<T>::Type all[kCount];
+    __shared__ PaddedPartials<T, kPiece == 1 ? 1 : kPieces> pieces;
+    if (thread < kParts) store_lanes_shared(all, slots, thread);
     __syncthreads();
     if constexpr (kPiece > 1) {
 #pragma unroll 1
@@ -198,10 +198,10 @@ __device__ __forceinline__ T reduce_pieces(const T (&slots)[kWidth], T* places, 
     }
     if (thread < kRows) rows[thread] = value;
   } else {  // a warp reduces a row; it reads padded elements from multiples of 32 on
-    __shared__ alignas(16) SpreadPartials<typename PlaceOf<T>::Type, kCount> all;
+    __shared__ alignas(16) PaddedPartials<typename SharedTypeOf<T>::Type, kCount> all;
     if (thread < kParts) {
       if constexpr (kDense) {
-        put_places(all.value, slots, thread);
+        store_lanes_shared(all.value, slots, thread);
       } else {
 #pragma unroll
         for (int e = 0; e < kWidth; ++e) all.put(thread * kWidth + e, slots[e]);

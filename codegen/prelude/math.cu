@@ -41,13 +41,13 @@ __device__ __forceinline__ float divide_fast(float a, float b) {
 
 //@ part sigmoid : exp2_fast
 // sigmoid of x = 1 / (1 + 2^(-x log2 e)); results below 2^-126 become 0.
-__device__ __forceinline__ float reciprocal_of_one_and_more(float x) {
+__device__ __forceinline__ float reciprocal_from_one(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 __device__ __forceinline__ float sigmoid(float x) {
-  return reciprocal_of_one_and_more(__fadd_rn(1.0f, exp2_fast(x * -1.44269504f)));
+  return reciprocal_from_one(__fadd_rn(1.0f, exp2_fast(x * -1.44269504f)));
 }
 __device__ __forceinline__ double sigmoid(double x) { return 1.0 / __dadd_rn(1.0, exp(-x)); }
 

@@ -1,9 +1,9 @@
 // Accumulators of two dependent reductions in one pass: online softmax (maximum, sum of exponentials) and moments
 // (mean, squared deviations). Element counts of blocks, with which their moments merge.
 
-//@ part running_exponentials : exp_fast nan_max
+//@ part online_softmax : exp_fast nan_max
 // Online softmax: the maximum of the elements so far, and the sum of e^(element - maximum).
-struct RunningExponentials {
+struct OnlineSoftmax {
   // Minus infinity. Not an intrinsic, because nvcc compiles member initializers for the host as well.
   float greatest = -1.0e38f * 10.0f;
   float sum = 0.0f;
@@ -26,7 +26,7 @@ struct RunningExponentials {
     for (int e = 0; e < kCount; ++e) sum += exp_fast(elements[e] - shift());
   }
   // Merges a partial result: its maximum `more` and its sum `below`, relative to that maximum.
-  __device__ __forceinline__ void take_part(float more, float below) {
+  __device__ __forceinline__ void merge_partial(float more, float below) {
     const float now = nan_max(greatest, more);
     if (!(now <= greatest)) {
       sum *= exp_fast(shift() - shift_of(now));
@@ -36,13 +36,13 @@ struct RunningExponentials {
   }
 };
 
-//@ part exponentials_of_places : running_exponentials
+//@ part online_softmax_lanes : online_softmax
 // Online softmax for each of kWidth vector lanes: sum[e] of e^(element - shift[e]), where shift[e] is the maximum
 // clamped to finite numbers. Every element rescales the sum: nearly always, some thread of the warp has a new maximum.
 template <int kWidth>
-struct ExponentialsOfPlaces {
+struct OnlineSoftmaxLanes {
   float shift[kWidth], sum[kWidth];
-  __device__ __forceinline__ ExponentialsOfPlaces() {
+  __device__ __forceinline__ OnlineSoftmaxLanes() {
 #pragma unroll
     for (int e = 0; e < kWidth; ++e) shift[e] = -3.402823466e38f, sum[e] = 0.0f;
   }
@@ -70,7 +70,7 @@ __device__ __forceinline__ double share_of(double elements, double count) { retu
 // Welford moments: the sum times 2^-kScale, count, mean and squared deviations from the mean. Parts a and b merge as
 //   squares = squares_a + squares_b + (mean_b - mean_a)^2 * count_a * count_b / count
 template <class T, int kScale>
-struct MomentsOf {
+struct WelfordMoments {
   static constexpr T kUnit = T(1) / T(1ll << kScale);
   T sum = 0, count = 0, mean = 0, squares = 0;
   template <int kCount>
@@ -90,7 +90,7 @@ struct MomentsOf {
   }
   // Merges a partial result: its scaled sum `more`, squared deviations `beside` and count. `mean` is relative to
   // `about`, a number near all means, because means that are far from 0 lose precision.
-  __device__ __forceinline__ void take_part(T more, T beside, T elements, T about) {
+  __device__ __forceinline__ void merge_partial(T more, T beside, T elements, T about) {
     if (elements == 0) return;
     const T before = count, apart = more / (elements * kUnit) - about - mean;
     sum += more;
@@ -117,12 +117,12 @@ struct ShiftedMoments {
 #pragma unroll
     for (int e = 0; e < kWidth; ++e) {
       const T here = elements[e] - shift[e];
-      apart[e] += here * MomentsOf<T, kScale>::kUnit;
+      apart[e] += here * WelfordMoments<T, kScale>::kUnit;
       squares[e] += here * here;
     }
   }
-  __device__ __forceinline__ MomentsOf<T, kScale> moments_of(int place) const {
-    MomentsOf<T, kScale> all;
+  __device__ __forceinline__ WelfordMoments<T, kScale> moments_of(int place) const {
+    WelfordMoments<T, kScale> all;
     const T mean = apart[place] / (max(count, T(1)) * all.kUnit);
     const T left = squares[place] - apart[place] / all.kUnit * mean;
     all.sum = shift[place] * (count * all.kUnit) + apart[place];

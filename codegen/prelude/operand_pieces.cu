@@ -17,7 +17,7 @@ __device__ __forceinline__ void copy_piece(unsigned to, const void* from, int ea
   }
 }
 template <int kBytes, int kThreads>
-__device__ __forceinline__ Words<kBytes / 4> copied_piece(const unsigned char* copies, int each) {
+__device__ __forceinline__ Words<kBytes / 4> load_copied_piece(const unsigned char* copies, int each) {
   if constexpr (kBytes < 16) {
     return load_words<kBytes / 4>(copies + (each * kThreads + threadIdx.x) * kBytes);
   } else {
@@ -49,7 +49,7 @@ __device__ __forceinline__ void store_units(unsigned char* tile, int line, int b
 // Stores words to a swizzled tile at `place`, a precomputed byte offset: half a unit of 16 bytes, or n units from a
 // multiple of n on, n a power of two.
 template <int kUnits>
-__device__ __forceinline__ int place_of_unit(int line, int byte) {
+__device__ __forceinline__ int swizzled_offset(int line, int byte) {
   return (int)swizzled<kUnits>(line, byte / 16) + byte % 16;
 }
 template <int kCount>

@@ -97,7 +97,7 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
   return value;
 }
 
-//@ part odd_lanes_reduce
+//@ part tree_reduce
 template <class T>
 __device__ __forceinline__ T from_lane(T value, int lane) { return __shfl_sync(0xffffffffu, value, lane); }
 __device__ __forceinline__ bool from_lane(bool value, int lane) {
@@ -105,7 +105,7 @@ __device__ __forceinline__ bool from_lane(bool value, int lane) {
 }
 // Reduces over each kLanes neighbouring lanes, no power of two, counted from lane 0; all of them get the result.
 template <int kLanes, class Combine, class T>
-__device__ __forceinline__ T odd_lanes_reduce(T value, Combine combine) {
+__device__ __forceinline__ T tree_reduce(T value, Combine combine) {
   const int lane = threadIdx.x % 32, mine = lane % kLanes;
 #pragma unroll
   for (int step = kLanes > 16 ? 16 : kLanes > 8 ? 8 : kLanes > 4 ? 4 : 2; step > 0; step >>= 1) {
@@ -115,7 +115,7 @@ __device__ __forceinline__ T odd_lanes_reduce(T value, Combine combine) {
   return from_lane(value, lane - mine);
 }
 
-//@ part extreme_odd_lanes : extreme odd_lanes_reduce
+//@ part extreme_odd_lanes : extreme tree_reduce
 template <class T, class P>
 __device__ __forceinline__ Extreme<T, P> from_lane(Extreme<T, P> value, int lane) {
   return {from_lane(value.value, lane), from_lane(value.position, lane)};

@@ -22,7 +22,7 @@ __device__ __forceinline__ void cohort_wait(unsigned* arrived, unsigned blocks) 
 }
 // Barrier: waits until the counter is `blocks`, which is n times the number of barriers so far, this one included.
 // Every thread then sees what the threads of all n blocks stored before.
-__device__ __forceinline__ void cohort_meet(unsigned* arrived, unsigned blocks) {
+__device__ __forceinline__ void cohort_barrier(unsigned* arrived, unsigned blocks) {
   __syncthreads();
   if (threadIdx.x == 0) {
     cohort_arrive(arrived);

@@ -52,7 +52,7 @@ __device__ constexpr int room_of_rows(int most) {
 // Calls visit(place) for the first vector from `before` on and for the whole vector that contains `end`, if they are
 // partial. With several warps, two of them do this at the same time.
 template <int kEach, int kThreads, class Visit>
-__device__ __forceinline__ void visit_ends(int thread, int before, int end, Visit visit) {
+__device__ __forceinline__ void visit_partial_vectors(int thread, int before, int end, Visit visit) {
   const int last = end / kEach * kEach, warp = thread / 32, lane = thread % 32;
 #pragma unroll
   for (int side = 0; side < (kThreads > 32 ? 1 : 2); ++side) {
@@ -104,7 +104,7 @@ __device__ __forceinline__ void rows_to_tile(int thread, T* tile, const Stored* 
     const int at = count / kEach * kEach + thread;
     tile[at] = at < count ? widen(bits_of(rows[at])) : T{};
   } else {
-    visit_ends<kEach, kThreads>(thread, before, end,
+    visit_partial_vectors<kEach, kThreads>(thread, before, end,
                                 [&](int at) { tile[at] = at < end ? widen(bits_of(rows[at])) : T{}; });
   }
 }
@@ -151,7 +151,7 @@ __device__ __forceinline__ void tile_to_rows(int thread, Stored* rows, const T* 
     if (count % kEach == 0) return;
     if (const int at = count / kEach * kEach + thread; at < count) rows[at] = (Stored)narrow(tile[at]);
   } else {
-    visit_ends<kEach, kThreads>(thread, before, end, [&](int at) {
+    visit_partial_vectors<kEach, kThreads>(thread, before, end, [&](int at) {
       if (at < end) rows[at] = (Stored)narrow(tile[at]);
     });
   }

@@ -1,10 +1,10 @@
 // Layouts of partial results in shared memory that avoid bank conflicts.
 
-//@ part spread_partials
+//@ part padded_partials
 // A shared-memory array with padding after every kLine elements. No bank conflicts between threads that access elements
 // 2, 4 or 8 apart, or between 16 with neighbouring elements. put_dense and get_dense ignore the padding.
 template <class T, int kCount>
-struct SpreadPartials {
+struct PaddedPartials {
   static constexpr int kLine = sizeof(T) == 8 ? 16 : 32;
   T value[kCount + kCount / kLine + 1];
   __device__ __forceinline__ void put(int i, T from) { value[i + i / kLine] = from; }
@@ -13,21 +13,21 @@ struct SpreadPartials {
   __device__ __forceinline__ T get_dense(int i) const { return value[i]; }
 };
 template <int kCount>
-struct SpreadPartials<bool, kCount> {  // as words: several bytes share a bank
+struct PaddedPartials<bool, kCount> {  // as words: several bytes share a bank
   static constexpr int kLine = 32;
-  SpreadPartials<int, kCount> words;
+  PaddedPartials<int, kCount> words;
   __device__ __forceinline__ void put(int i, bool from) { words.put(i, from); }
   __device__ __forceinline__ bool get(int i) const { return words.get(i) != 0; }
   __device__ __forceinline__ void put_dense(int i, bool from) { words.put_dense(i, from); }
   __device__ __forceinline__ bool get_dense(int i) const { return words.get_dense(i) != 0; }
 };
 
-//@ part spread_extremes : spread_partials extreme
+//@ part padded_extremes : padded_partials extreme
 template <class T, class P, int kCount>
-struct SpreadPartials<Extreme<T, P>, kCount> {
-  static constexpr int kLine = SpreadPartials<T, 1>::kLine;
-  SpreadPartials<T, kCount> value;
-  SpreadPartials<P, kCount> position;
+struct PaddedPartials<Extreme<T, P>, kCount> {
+  static constexpr int kLine = PaddedPartials<T, 1>::kLine;
+  PaddedPartials<T, kCount> value;
+  PaddedPartials<P, kCount> position;
   __device__ __forceinline__ void put(int i, Extreme<T, P> from) {
     value.put(i, from.value), position.put(i, from.position);
   }
@@ -40,10 +40,10 @@ struct SpreadPartials<Extreme<T, P>, kCount> {
   }
 };
 
-//@ part put_places : words
+//@ part store_lanes_shared : words
 // How shared memory holds a T: its type there, and whether that is a 32-bit word.
 template <class T>
-struct PlaceOf {
+struct SharedTypeOf {
   using Type = T;
   static constexpr bool kIsWord = false;
 };
@@ -53,17 +53,17 @@ struct WordPlace {
   static constexpr bool kIsWord = true;
 };
 template <>
-struct PlaceOf<float> : WordPlace<float> {};
+struct SharedTypeOf<float> : WordPlace<float> {};
 template <>
-struct PlaceOf<int> : WordPlace<int> {};
+struct SharedTypeOf<int> : WordPlace<int> {};
 template <>
-struct PlaceOf<unsigned> : WordPlace<unsigned> {};
+struct SharedTypeOf<unsigned> : WordPlace<unsigned> {};
 template <>
-struct PlaceOf<bool> : PlaceOf<int> {};
+struct SharedTypeOf<bool> : SharedTypeOf<int> {};
 // Stores the thread's vector at all[thread * kWidth]. If kWidth = 8, four of eight threads store their second half
 // first, which avoids bank conflicts.
 template <class T, class From, int kWidth>
-__device__ __forceinline__ void put_places(T* all, const From (&slots)[kWidth], int thread) {
+__device__ __forceinline__ void store_lanes_shared(T* all, const From (&slots)[kWidth], int thread) {
   const int flip = kWidth == 8 ? thread & 4 : 0;
 #pragma unroll
   for (int half = 0; half < kWidth; half += 4) {
@@ -78,7 +78,7 @@ __device__ __forceinline__ void put_places(T* all, const From (&slots)[kWidth], 
 }
 // Loads the thread's vector from all[thread * kWidth].
 template <int kWidth, class T, class From>
-__device__ __forceinline__ void get_places(T* places, const From* all, int thread) {
+__device__ __forceinline__ void load_lanes_shared(T* places, const From* all, int thread) {
   const int flip = kWidth == 8 ? thread & 4 : 0;
   Words<4> halves[kWidth / 4];
 #pragma unroll

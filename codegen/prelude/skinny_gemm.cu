@@ -134,9 +134,9 @@ __device__ __forceinline__ Words<kWords> pack_fp16(const float (&values)[2 * kWo
   return words;
 }
 
-//@ part columns_of_rows : words
+//@ part transpose_8x8 : words
 // Transposes 8x8 16-bit elements: rows[k] has eight columns at K index k, columns[c] eight of K of column c.
-__device__ __forceinline__ void columns_of_rows(Words<4> (&columns)[8], const Words<4> (&rows)[8]) {
+__device__ __forceinline__ void transpose_8x8(Words<4> (&columns)[8], const Words<4> (&rows)[8]) {
 #pragma unroll
   for (int c = 0; c < 8; ++c)
 #pragma unroll
@@ -214,11 +214,11 @@ __device__ __forceinline__ Sum one_of_warps(const Sum* staged, int of_warp, int 
   return sum;
 }
 
-//@ part code_as_float : words
+//@ part quantized_to_float : words
 // Converts quantized value e (8 or 4 bits) to float32: it becomes the low mantissa bits of 2^23, which is faster than a
 // conversion instruction.
 template <int kBits, bool kSigned, int kCount>
-__device__ __forceinline__ float code_as_float(const Words<kCount>& words, int e) {
+__device__ __forceinline__ float quantized_to_float(const Words<kCount>& words, int e) {
   constexpr unsigned kFlip = !kSigned ? 0u : kBits == 8 ? 0x80808080u : 0x88888888u;  // -128 becomes 0
   const unsigned word = words.w[e / (32 / kBits)] ^ kFlip;
   const unsigned bits = kBits == 8 ? __byte_perm(word, 0x4b000000u, 0x7540 | e % 4)

@@ -16,7 +16,7 @@ __device__ __forceinline__ void stage_part(int part, int lane, Staged* staged, c
   }
 }
 
-//@ part sum_registers : staged_part
+//@ part accumulator_registers : staged_part
 // kCount accumulators of a lane that are PTX registers by name, "sum3", from number kFirst on. C++ arrays would be
 // operands of each MMA, which makes NVRTC slower.
 template <int kFirst, int kCount>

@@ -21,15 +21,15 @@ __device__ __forceinline__ unsigned quotient(unsigned of) {
 }
 // The address modulo kBytes, a power of two.
 template <int kBytes>
-__device__ __forceinline__ int bytes_behind(const void* place) {
+__device__ __forceinline__ int address_modulo(const void* place) {
   return (int)((unsigned long long)place & (kBytes - 1));
 }
 
-//@ part turned_words : words
+//@ part transposed_words : words
 // Transposes one word of each of kRows neighbouring rows, of elements of kBits: turned[i] has element i of each row, in
 // the order of rows.
 template <int kBits, int kRows, int kWords, int kPlanes>
-__device__ __forceinline__ void turn_words(Words<kWords> (&turned)[kPlanes], const Words<kRows>& rows) {
+__device__ __forceinline__ void transpose_words(Words<kWords> (&turned)[kPlanes], const Words<kRows>& rows) {
 #pragma unroll
   for (int i = 0; i < kWords; ++i) {
     if constexpr (kBits == 16) {

@@ -1,6 +1,6 @@
 // Reductions of matrix columns: a block or warp takes a strip of columns, several lines at a time, in vectors.
 
-//@ part reduce_strip : spread_partials lanes
+//@ part reduce_strip : padded_partials lanes
 // Reduces a strip of columns over the kTeam threads of a block. kLanes threads share a line: slots[e] is of column
 // threadIdx.x % kLanes * kWidth + e. Thread i gets the result of column i, if there is one; places[e] becomes that of
 // the column of slots[e], for e < kPlaces (0 or kWidth).
@@ -9,9 +9,9 @@
 // warps are then combined in shared memory.
 template <int kTeam, int kLanes, int kPlaces, int kWidth, class Combine, class T>
 __device__ __forceinline__ T reduce_strip(const T (&slots)[kWidth], T* places, Combine combine) {
-  using Column = SpreadPartials<T, 1>;
+  using Column = PaddedPartials<T, 1>;
   constexpr int kColumns = kLanes * kWidth, kLine = kColumns + kColumns / Column::kLine, kWarps = kTeam / 32;
-  __shared__ SpreadPartials<T, kWarps * kLine> all;
+  __shared__ PaddedPartials<T, kWarps * kLine> all;
   const unsigned thread = threadIdx.x, first = thread % kLanes * kWidth;
   T values[kWidth];
 #pragma unroll
@@ -72,21 +72,21 @@ __device__ __forceinline__ void join_lines(T (&slots)[kWidth], Combine combine) 
   }
 }
 
-//@ part shifted_lines : put_places spread_partials
+//@ part unaligned_strip : store_lanes_shared padded_partials
 // Reduces kRows columns over unaligned lines. kParts threads have partial results, kLanes per line: slots[e] is of
 // column first + e. Vectors are aligned in memory, so the first and last of a line may reach beyond the columns. Thread
 // i < kRows gets the result of column i; places[e] becomes that of column first + e, for e < kPlaces.
 template <int kTeam, int kParts, int kLanes, int kRows, int kPlaces, int kWidth, class Combine, class T>
-__device__ __forceinline__ T reduce_shifted(const T (&slots)[kWidth], T* places, int first, Combine combine) {
+__device__ __forceinline__ T reduce_unaligned_strip(const T (&slots)[kWidth], T* places, int first, Combine combine) {
   constexpr int kLines = kParts / kLanes;
-  constexpr bool kDense = PlaceOf<T>::kIsWord && kWidth % 4 == 0;
-  __shared__ alignas(16) SpreadPartials<typename PlaceOf<T>::Type, kParts * kWidth> all;
+  constexpr bool kDense = SharedTypeOf<T>::kIsWord && kWidth % 4 == 0;
+  __shared__ alignas(16) PaddedPartials<typename SharedTypeOf<T>::Type, kParts * kWidth> all;
   __shared__ int begins[kLines];  // index of each line's column 0
   const int thread = threadIdx.x;
   __syncthreads();
   if (thread < kParts) {
     if constexpr (kDense) {
-      put_places(all.value, slots, thread);
+      store_lanes_shared(all.value, slots, thread);
     } else {
 #pragma unroll
       for (int e = 0; e < kWidth; ++e) all.put(thread * kWidth + e, slots[e]);
@@ -118,7 +118,7 @@ __device__ __forceinline__ T reduce_shifted(const T (&slots)[kWidth], T* places,
     }
     __syncthreads();
     if constexpr (kDense) {
-      if (thread < kParts) get_places<kWidth>(places, all.value, thread);
+      if (thread < kParts) load_lanes_shared<kWidth>(places, all.value, thread);
     } else {
 #pragma unroll
       for (int e = 0; e < kPlaces; ++e) places[e] = (T)all.get(thread < kParts ? thread * kWidth + e : 0);

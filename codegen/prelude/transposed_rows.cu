@@ -12,7 +12,7 @@ __device__ __forceinline__ int word_of_row(int row) {
 //   memory, line l:  x[l][r], x[l][r + 1], ...        tile, row r:  words (x[l][r] ... x[l + kLines - 1][r]), ...
 // kLanes lanes of a warp take vectors of the same lines; the others take the next words of the rows.
 template <int kThreads, int kBytes, int kVector, int kLanes, int kRows, int kLength>
-struct TurnedItem {
+struct TransposeItem {
   static constexpr int kLines = 4 / kBytes, kDown = 32 / kLanes, kGroups = kRows / kVector / kLanes;
   static constexpr int kColumns = (kLength + kLines - 1) / kLines, kBlocks = (kColumns + kDown - 1) / kDown;
   static constexpr int kTurns = (kBlocks * kGroups * 32 + kThreads - 1) / kThreads;
@@ -20,7 +20,7 @@ struct TurnedItem {
   static constexpr int kWarps = kThreads / 32;
   int row, column;
   bool here;
-  __device__ __forceinline__ TurnedItem(int turn, int first, int end) {
+  __device__ __forceinline__ TransposeItem(int turn, int first, int end) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if constexpr (kWarps % kGroups == 0) {  // the same rows in every turn
       row = (warp % kGroups * kLanes + lane % kLanes) * kVector;
@@ -56,7 +56,7 @@ template <int kThreads, int kVector, int kLanes, int kRows, int kLength, int kPi
 __device__ __forceinline__ void lines_to_rows(unsigned* tile, const T* lines, Index pitch, int end,
                                               int begin = 0) {
   constexpr int kBytes = sizeof(T);
-  using Item = TurnedItem<kThreads, kBytes, kVector, kLanes, kRows, kLength>;
+  using Item = TransposeItem<kThreads, kBytes, kVector, kLanes, kRows, kLength>;
   constexpr int kTogether = kBytes == 1 ? 2 : 4;  // turns with loads in flight at once
 #pragma unroll 1
   for (int first = 0; first < Item::kTurns; first += kTogether) {
@@ -78,7 +78,7 @@ __device__ __forceinline__ void lines_to_rows(unsigned* tile, const T* lines, In
       const Item item(first + i, begin, end);
       if (!item.here) continue;
       unsigned of_rows[kVector];
-      put_lines<8 * kBytes, kVector>(of_rows, words[i]);
+      transpose_lines<8 * kBytes, kVector>(of_rows, words[i]);
       unsigned* const to = tile + word_of_row<kVector, kPitch, kSkew>(item.row) + item.column;
 #pragma unroll
       for (int row = 0; row < kVector; ++row) to[row * kPitch] = of_rows[row];
@@ -113,7 +113,7 @@ template <int kThreads, int kVector, int kLanes, int kRows, int kLength, int kPi
 __device__ __forceinline__ void rows_to_lines(T* lines, const unsigned* tile, Index pitch, int end,
                                               int begin = 0) {
   constexpr int kBytes = sizeof(T);
-  using Item = TurnedItem<kThreads, kBytes, kVector, kLanes, kRows, kLength>;
+  using Item = TransposeItem<kThreads, kBytes, kVector, kLanes, kRows, kLength>;
 #pragma unroll 2
   for (int turn = 0; turn < Item::kTurns; ++turn) {
     const Item item(turn, begin, end);
@@ -145,7 +145,7 @@ __device__ __forceinline__ void rows_to_rows(unsigned* tile, const T* from, Inde
 }
 // Clears the elements of each row's last word that are behind the row's end.
 template <int kThreads, int kVector, int kRows, int kLength, int kPitch, int kSkew, class T>
-__device__ __forceinline__ void clear_ends(T* tile) {
+__device__ __forceinline__ void clear_row_padding(T* tile) {
   constexpr int kEach = 4 / sizeof(T), kEnd = (kLength + kEach - 1) / kEach * kEach;
   for (int row = threadIdx.x; row < kRows; row += kThreads)
 #pragma unroll

@@ -1,10 +1,10 @@
 // Unaligned access: loads and stores of consecutive elements that begin at any element of a tensor, as words.
 
-//@ part words_beside : words
+//@ part unaligned_words : words
 // Loads words `bytes` (0, 4, 8 or 12) past a multiple of 16 bytes, the same in all threads of a warp, by the widest
 // accesses that are aligned.
 template <int kCount>
-__device__ __forceinline__ Words<kCount> load_words_behind(const unsigned* from, int bytes) {
+__device__ __forceinline__ Words<kCount> load_words_at_offset(const unsigned* from, int bytes) {
   static_assert(kCount % 4 == 0);
   if (bytes == 0) return load_words<kCount>(from);
   Words<kCount> words;
@@ -26,12 +26,12 @@ __device__ __forceinline__ Words<kCount> load_words_behind(const unsigned* from,
 // Loads unaligned elements of kBits, 16 or 32, as kCount words. `first` is `elements` past a multiple of 16 bytes, the
 // same number modulo 16 bytes in all threads of a warp. Nothing after the last element is read.
 template <int kBits, int kCount>
-__device__ __forceinline__ Words<kCount> load_words_beside(const void* first, int elements) {
+__device__ __forceinline__ Words<kCount> load_words_unaligned(const void* first, int elements) {
   const int bytes = elements * (kBits / 8) & 15;
-  if constexpr (kBits == 32) return load_words_behind<kCount>((const unsigned*)first, bytes);
-  if (!(bytes & 2)) return load_words_behind<kCount>((const unsigned*)first, bytes);
+  if constexpr (kBits == 32) return load_words_at_offset<kCount>((const unsigned*)first, bytes);
+  if (!(bytes & 2)) return load_words_at_offset<kCount>((const unsigned*)first, bytes);
   const unsigned short* const halves = (const unsigned short*)first;
-  Words<kCount> words = load_words_behind<kCount>((const unsigned*)(halves - 1), bytes - 2);
+  Words<kCount> words = load_words_at_offset<kCount>((const unsigned*)(halves - 1), bytes - 2);
 #pragma unroll
   for (int i = 0; i < kCount; ++i)
     words.w[i] = __byte_perm(words.w[i], i + 1 < kCount ? words.w[i + 1] : halves[2 * kCount - 1], 0x5432u);
@@ -79,7 +79,7 @@ __device__ __forceinline__ Words<4> vector_of_tensor(const void* tensor, Index c
 }
 // Transposes vectors among kVectors neighbouring lanes: vector i of lane j becomes vector j of lane i. `mine` is j.
 template <int kVectors>
-__device__ __forceinline__ void exchange_vectors(Words<4 * kVectors>& words, int mine) {
+__device__ __forceinline__ void transpose_vectors(Words<4 * kVectors>& words, int mine) {
 #pragma unroll
   for (int bit = 1; bit < kVectors; bit *= 2) {
     const bool upper = mine & bit;
@@ -128,7 +128,7 @@ __device__ __forceinline__ Words<4 * kVectors> vectors_of_tensor(const void* ten
 #pragma unroll
       for (int i = 0; i < 4; ++i) words.w[4 * s + i] = read.w[i];
     }
-    exchange_vectors<kVectors>(words, mine);
+    transpose_vectors<kVectors>(words, mine);
   }
   return words;
 }
@@ -179,7 +179,7 @@ __device__ __forceinline__ Words<4 * kVectors> load_window(const void* tensor, I
 // Stores each thread's kVectors vectors from `number` on, if `wanted`. Stores are coalesced: shuffles first bring
 // neighbouring vectors to neighbouring lanes.
 template <int kVectors>
-__device__ __forceinline__ void store_vectors_together(void* tensor, int number, bool wanted, Words<4 * kVectors> words) {
+__device__ __forceinline__ void store_coalesced(void* tensor, int number, bool wanted, Words<4 * kVectors> words) {
   const int lane = threadIdx.x & 31;
   const int place = wanted ? number : kNoVector;
   const auto store = [&](int at, int s) {
@@ -207,7 +207,7 @@ __device__ __forceinline__ void store_vectors_together(void* tensor, int number,
     }
   } else {
     const int mine = lane % kVectors;
-    if constexpr (kVectors == 2 || kVectors == 4) exchange_vectors<kVectors>(words, mine);
+    if constexpr (kVectors == 2 || kVectors == 4) transpose_vectors<kVectors>(words, mine);
 #pragma unroll
     for (int s = 0; s < kVectors; ++s) store(__shfl_sync(~0u, place, lane - mine + s) + mine, s);
   }

@@ -1,6 +1,6 @@
 // Asynchronous copies of unaligned operands to tiles in shared memory, and loads of a thread's vector from them.
 
-//@ part beside_tile : words
+//@ part unaligned_tile : words
 // cp.async of kBytes from address from + kAt to shared-memory address to + kAt.
 template <int kBytes, int kAt = 0>
 __device__ __forceinline__ void copy_bytes(unsigned to, const void* from) {
@@ -65,7 +65,7 @@ __device__ __forceinline__ void copy_tile(unsigned to, const unsigned* from, int
 // that holds this element. Returns the number of bits before the element in that word. As many bits of the word after
 // the last are copied too; its other bits become 0.
 template <class Tile, int kThreads, int kBits, int kCount, class Index>
-__device__ __forceinline__ int vectors_to_tile(unsigned* tile, const void* tensor, Index at, int vectors, int thread) {
+__device__ __forceinline__ int stage_unaligned(unsigned* tile, const void* tensor, Index at, int vectors, int thread) {
   const int bytes = kBits < 32 ? (int)(at * (kBits / 8)) & 3 : 0, words = vectors * kCount;
   const Index word = kBits < 32 ? at >> (kBits == 16 ? 1 : 2) : at * (kBits / 32);
   const int behind = (int)word & 7;
@@ -96,10 +96,10 @@ __device__ __forceinline__ int vectors_to_tile(unsigned* tile, const void* tenso
 __device__ __forceinline__ void wait_for_tiles() {
   asm volatile("cp.async.wait_all;" : : : "memory");
 }
-// Loads the thread's vector of kCount words from a tile, without the first `bits` bits (see vectors_to_tile). The next
+// Loads the thread's vector of kCount words from a tile, without the first `bits` bits (see stage_unaligned). The next
 // vector is loaded whole, because single words of several threads would be in the same bank.
 template <int kBits, int kCount>
-__device__ __forceinline__ Words<kCount> words_of_tile(const unsigned* tile, int bits) {
+__device__ __forceinline__ Words<kCount> load_staged_vector(const unsigned* tile, int bits) {
   if constexpr (kCount == 8) {  // four of eight threads load their second half first: no bank conflict
     const bool flip = threadIdx.x & 4;
     const Words<4> a = load_words<4>(tile + (flip ? 4 : 0)), b = load_words<4>(tile + (flip ? 0 : 4));

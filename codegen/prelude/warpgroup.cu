@@ -91,7 +91,7 @@ __device__ __forceinline__ void load_box(unsigned to, const TensorMap& map, unsi
 
 //@ part written_tiles : mbarrier
 // Signals at mbarrier `full` that the warp has written its part of a stage, which wgmma reads through the async proxy.
-__device__ __forceinline__ void tell_written(unsigned full, int lane) {
+__device__ __forceinline__ void signal_written(unsigned full, int lane) {
   asm volatile("fence.proxy.async.shared::cta;" : : : "memory");
   __syncwarp();
   if (lane == 0) arrive(full);
@@ -100,13 +100,13 @@ __device__ __forceinline__ void tell_written(unsigned full, int lane) {
 //@ part picked_tiles : copy_pipeline
 // Byte offset of the thread's first unit in a tile of gathered rows with the 128-byte swizzle. Thread t of 128 has the
 // 16-byte unit t % 8 of rows t / 8 + 16 i.
-__device__ __forceinline__ unsigned picked_place() {
+__device__ __forceinline__ unsigned gathered_offset() {
   return threadIdx.x / 8 * 128 + (threadIdx.x ^ threadIdx.x / 8) % 8 * 16;
 }
 // Copies the thread's unit of kCount gathered rows (cp.async), and advances from[] by 128 bytes. Unless kWholeLines,
 // zeros if not `there` (beyond K).
 template <bool kWholeLines, class Element, int kCount>
-__device__ __forceinline__ void copy_picked(unsigned to, const Element* (&from)[kCount], bool there) {
+__device__ __forceinline__ void copy_gathered_rows(unsigned to, const Element* (&from)[kCount], bool there) {
   constexpr int kApart = 16 * 128;
   if constexpr (kWholeLines) {
     copy_lines<kApart>(to, from);
@@ -120,12 +120,12 @@ __device__ __forceinline__ void copy_picked(unsigned to, const Element* (&from)[
   for (int i = 0; i < kCount; ++i) from[i] += 128 / sizeof(Element);
 }
 
-//@ part image_tiles : picked_tiles depth_step
+//@ part image_tiles : picked_tiles k_offset_entry
 // Copies the thread's unit of kCount rows of an implicit GEMM (cp.async). from[i]: byte offset of a row in the image;
 // outside[i]: bits of its taps outside the image, which read as zeros.
 template <class Element, int kCount>
 __device__ __forceinline__ void copy_image(unsigned to, const Element* image, const unsigned (&from)[kCount],
-                                           const unsigned (&outside)[kCount], DepthStep step) {
+                                           const unsigned (&outside)[kCount], KOffsetEntry step) {
   const unsigned char* at[kCount];
   int bytes[kCount];
 #pragma unroll
@@ -136,11 +136,12 @@ __device__ __forceinline__ void copy_image(unsigned to, const Element* image, co
   copy_lines<16 * 128>(to, at, bytes);
 }
 
-//@ part placed_image_tiles : picked_tiles depth_step
+//@ part placed_image_tiles : picked_tiles k_offset_entry
 // Copies the thread's unit of kCount rows of an implicit GEMM (cp.async). places[step.taps + 16 i]: element offset of a
 // row in the image, or -1 outside (zeros); `places` begins at the thread's first row.
 template <int kCount, class Element>
-__device__ __forceinline__ void copy_placed_image(unsigned to, const Element* image, const int* places, DepthStep step) {
+__device__ __forceinline__ void copy_placed_image(unsigned to, const Element* image, const int* places,
+                                                  KOffsetEntry step) {
   const Element* at[kCount];
   int bytes[kCount];
 #pragma unroll
@@ -183,7 +184,7 @@ __device__ __forceinline__ void add_lines(int& sum, unsigned tile) {
 // sum -= offset * (sum of the column along K), for zero points: (x - o) w = x w - o sum w. `part`: from add_lines;
 // `shared`: room for 256 ints.
 template <int kColumns, int kEights>
-__device__ __forceinline__ void take_offset_of_rows(int (&sum)[kEights][4], int part, int offset, int* shared) {
+__device__ __forceinline__ void subtract_zero_point_rows(int (&sum)[kEights][4], int part, int offset, int* shared) {
   constexpr int kParts = threads_of_column(kColumns);
   const int thread = threadIdx.x - 128;
   sync_multipliers();  // earlier readers are done
@@ -203,14 +204,14 @@ __device__ __forceinline__ void take_offset_of_rows(int (&sum)[kEights][4], int 
   sync_multipliers();
 }
 
-//@ part copies_behind : copy_pipeline written_tiles
+//@ part delayed_signals : copy_pipeline written_tiles
 // Signals the mbarriers of stages that the warp copies (cp.async): each kBehind stages late, so that kBehind stages
 // stay in flight. `full`: mbarrier of stage 0.
 template <int kBehind, int kStages>
-struct CopiesBehind {
+struct DelayedSignals {
   int under_way = 0, stage = 0;
   __device__ __forceinline__ void tell_one(unsigned full, int lane) {
-    tell_written(full + 8 * stage, lane);
+    signal_written(full + 8 * stage, lane);
     if (++stage == kStages) stage = 0;
   }
   __device__ __forceinline__ void tell(unsigned full, int lane) {
@@ -228,10 +229,10 @@ struct CopiesBehind {
   }
 };
 
-//@ part load_box_to_both : tensor_map
+//@ part load_box_multicast : tensor_map
 // Copies a box by TMA to the same place in both blocks of a cluster (multicast); its bytes complete at each block's
 // mbarrier.
-__device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& map, unsigned barrier, int i, int j) {
+__device__ __forceinline__ void load_box_multicast(unsigned to, const TensorMap& map, unsigned barrier, int i, int j) {
   asm volatile(
       "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
       "%4}], [%2], %5;"
@@ -239,7 +240,7 @@ __device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& m
       : "r"(to), "l"(&map), "r"(barrier), "r"(i), "r"(j), "h"((unsigned short)3)
       : "memory");
 }
-__device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& map, unsigned barrier, int i, int j,
+__device__ __forceinline__ void load_box_multicast(unsigned to, const TensorMap& map, unsigned barrier, int i, int j,
                                                  int k) {
   asm volatile(
       "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
@@ -248,7 +249,7 @@ __device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& m
       : "r"(to), "l"(&map), "r"(barrier), "r"(i), "r"(j), "r"(k), "h"((unsigned short)3)
       : "memory");
 }
-__device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& map, unsigned barrier, int i, int j,
+__device__ __forceinline__ void load_box_multicast(unsigned to, const TensorMap& map, unsigned barrier, int i, int j,
                                                  int k, int l) {
   asm volatile(
       "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
@@ -257,7 +258,7 @@ __device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& m
       : "r"(to), "l"(&map), "r"(barrier), "r"(i), "r"(j), "r"(k), "r"(l), "h"((unsigned short)3)
       : "memory");
 }
-__device__ __forceinline__ void load_box_to_both(unsigned to, const TensorMap& map, unsigned barrier, int i, int j,
+__device__ __forceinline__ void load_box_multicast(unsigned to, const TensorMap& map, unsigned barrier, int i, int j,
                                                  int k, int l, int m) {
   asm volatile(
       "cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1, {%3, "
@@ -328,11 +329,11 @@ __device__ __forceinline__ void wait_for_stored_boxes() { asm volatile("cp.async
 //@ part warpgroup
 // Sets the registers per thread: fewer in a warpgroup that copies, more in one that multiplies.
 template <int kRegisters>
-__device__ __forceinline__ void give_registers_back() {
+__device__ __forceinline__ void warpgroup_reg_dealloc() {
   asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(kRegisters));
 }
 template <int kRegisters>
-__device__ __forceinline__ void take_registers() {
+__device__ __forceinline__ void warpgroup_reg_alloc() {
   asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(kRegisters));
 }
 // Keeps the compiler from moving accesses of wgmma accumulators across a fence or wait. A lane has, of each eight
@@ -385,15 +386,15 @@ __device__ __forceinline__ void wait_for_products() {
 }
 // wgmma descriptor of a tile with the 128-byte swizzle: groups of eight lines are 1024 bytes apart. MN-major tiles have
 // lines of 64 rows (or columns) of one k, in pieces of 64 lines, 8 KiB.
-__device__ __forceinline__ unsigned long long swizzled_tile(unsigned address) {
+__device__ __forceinline__ unsigned long long wgmma_descriptor(unsigned address) {
   return 1ull << 62 | 1024ull / 16 << 32 | 8192ull / 16 << 16 | (address & 0x3ffff) >> 4;
 }
 
-//@ part narrow_tile : warpgroup
+//@ part narrow_descriptor : warpgroup
 // wgmma descriptor of an MN-major 16-bit tile with lines of kAcross = 32, 16 or 8 rows (or columns) of one k, in pieces
 // of 64 lines. Lines of 16 bytes are not swizzled, which swaps the leading and the stride distance.
 template <int kAcross>
-__device__ __forceinline__ unsigned long long narrow_tile(unsigned address) {
+__device__ __forceinline__ unsigned long long narrow_descriptor(unsigned address) {
   constexpr unsigned long long kLine = 2 * kAcross, kEight = 8 * kLine / 16, kPiece = 64 * kLine / 16;
   constexpr unsigned long long kSwizzle = kAcross == 32 ? 2 : kAcross == 16 ? 3 : 0;
   constexpr unsigned long long kLeading = kSwizzle ? kPiece : kEight, kStride = kSwizzle ? kEight : kPiece;

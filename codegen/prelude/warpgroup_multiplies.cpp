@@ -123,14 +123,14 @@ std::vector<WarpgroupMultiply> warpgroup_multiplies() {
       products.push_back({.part = part, .types = types, .columns = columns});
       for (int first = 0; first + columns / 2 <= kMostAccumulatorRegisters; first += kRegistersAtOnce)
         products.push_back({.part = fmt::format("{}_registers_{}", part, first),
-                            .needs = {"sum_registers"},
+                            .needs = {"accumulator_registers"},
                             .types = types,
                             .columns = columns,
                             .first_register = first});
     }
   for (int count = kRegistersAtOnce; count <= kMostAccumulatorRegisters; count += kRegistersAtOnce)
     products.push_back(
-        {.part = fmt::format("clear_registers_{}", count), .needs = {"sum_registers"}, .cleared = count});
+        {.part = fmt::format("clear_registers_{}", count), .needs = {"accumulator_registers"}, .cleared = count});
   return products;
 }
 

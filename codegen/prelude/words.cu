@@ -55,15 +55,15 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
-//@ part part_of_word : words
+//@ part subword : words
 // Loads and stores elements that together have kBits, 8 or 16, less than a word.
 template <int kBits>
-__device__ __forceinline__ Words<1> load_part(const void* from) {
+__device__ __forceinline__ Words<1> load_subword(const void* from) {
   if constexpr (kBits == 8) return {*(const unsigned char*)from};
   return {*(const unsigned short*)from};
 }
 template <int kBits>
-__device__ __forceinline__ void store_part(void* to, const Words<1>& words) {
+__device__ __forceinline__ void store_subword(void* to, const Words<1>& words) {
   if constexpr (kBits == 8)
     *(unsigned char*)to = (unsigned char)words.w[0];
   else
@@ -127,7 +127,7 @@ __device__ __forceinline__ auto load_element(const void* from) {
 // Transposes kLines neighbouring lines of kCount elements: tile[i] gets element i of each line, the first line's in its
 // low bits.
 template <int kBits, int kCount, int kWords, int kLines>
-__device__ __forceinline__ void put_lines(unsigned* tile, const Words<kWords> (&lines)[kLines]) {
+__device__ __forceinline__ void transpose_lines(unsigned* tile, const Words<kWords> (&lines)[kLines]) {
 #pragma unroll
   for (int i = 0; i < kCount; ++i) {
     if constexpr (kLines == 1) {

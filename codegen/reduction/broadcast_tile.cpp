@@ -69,7 +69,7 @@ void BroadcastTiles::begin(Place place) {
   if (!row_.split.start) place.first = "0", place.last = emitter_.index_text().tight(vectors_);
   KernelWriter& writer = emitter_.writer();
   writer.use("dynamic_shared");
-  writer.use("beside_tile");
+  writer.use("unaligned_tile");
   first_vector_ = place.first, lane_ = place.thread;
   IndexExpr at = row_.first_byte;
   for (Tile& tile : all_) {
@@ -108,7 +108,7 @@ void BroadcastTiles::fill(Tile& tile, const Place& place) {
   const std::string at = emitter_.index_text()(tile.position);
   emitter_.rewind(mark);
   const std::string result = tile.bits.empty() ? "" : fmt::format("const int {} = ", tile.bits);
-  writer.line("{}vectors_to_tile<TileWords<{}>, {}, {}, {}>({}, {}, {}, (int)({} - {}), {});", result, bounds,
+  writer.line("{}stage_unaligned<TileWords<{}>, {}, {}, {}>({}, {}, {}, (int)({} - {}), {});", result, bounds,
               layout.blocks_sharing_row() > 1 ? layout.threads : layout.parts, bits(tile.dtype), tile.words, tile.name,
               writer.input(tile.tensor), at, place.last, from,
               layout.blocks_sharing_row() > 1 ? "threadIdx.x" : place.thread);
@@ -131,8 +131,8 @@ std::string BroadcastTiles::words_of(ExprId load, const std::string& iteration, 
   else if (!iteration.empty())
     at = fmt::format("{} * {} + {} * {}", iteration, tile.words * row_.layout.parts, tile.words, lane_);
   const std::string variable = writer.unique(writer.preferred_name(tile.tensor) + "_w");
-  writer.line("const Words<{1}> {0} = words_of_tile<{2}, {1}>({3} + {4}, {5});", variable, tile.words, bits(tile.dtype),
-              tile.name, at, tile.bits.empty() ? "0" : tile.bits);
+  writer.line("const Words<{1}> {0} = load_staged_vector<{2}, {1}>({3} + {4}, {5});", variable, tile.words,
+              bits(tile.dtype), tile.name, at, tile.bits.empty() ? "0" : tile.bits);
   return variable;
 }
 

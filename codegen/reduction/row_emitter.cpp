@@ -264,7 +264,7 @@ class RowEmitter {
     const RowLoop loop = loop_of_one_pass();
     const bool shifted = !of_exponentials() && loop.width == 1;
     if (of_exponentials())
-      declare_running("running_exponentials", "RunningExponentials");
+      declare_running("online_softmax", "OnlineSoftmax");
     else if (shifted)
       declare_running("shifted_moments", shifted_moments(type_of_pass(), 1, one_pass_->scale));
     else
@@ -312,7 +312,7 @@ class RowEmitter {
   void store_one_pass() {
     const ExprEmitter::Accumulator first = reduce_in_one_pass();
     if (of_exponentials()) {
-      emitter_.define(first.reduction, fmt::format("RunningExponentials::shift_of({})", first.name));
+      emitter_.define(first.reduction, fmt::format("OnlineSoftmax::shift_of({})", first.name));
       return chunk_results_.store({first, reduce_second()});
     }
     ExprEmitter::Accumulator count = first;
@@ -330,7 +330,7 @@ class RowEmitter {
                       second = chunk_results_.memory_of(emitter_.accumulator(one_pass_->second)),
                       i = writer_.unique("i");
     const std::string counts = of_exponentials() ? "" : chunk_results_.memory_of_counts();
-    of_exponentials() ? declare_running("running_exponentials", "RunningExponentials")
+    of_exponentials() ? declare_running("online_softmax", "OnlineSoftmax")
                       : declare_running("running_moments", running_moments(type_of_pass(), one_pass_->scale));
     std::string about;
     if (!of_exponentials()) {
@@ -341,9 +341,9 @@ class RowEmitter {
     }
     const std::string at = chunk_results_.place(i);
     chunk_results_.open_chunks(i);
-    writer_.line(of_exponentials() ? fmt::format("{0}.take_part({1}[{3}], {2}[{3}]);", running_, first, second, at)
-                                   : fmt::format("{0}.take_part({1}[{4}], {2}[{4}], {3}[{4}], {5});", running_, first,
-                                                 second, counts, at, about));
+    writer_.line(of_exponentials() ? fmt::format("{0}.merge_partial({1}[{3}], {2}[{3}]);", running_, first, second, at)
+                                   : fmt::format("{0}.merge_partial({1}[{4}], {2}[{4}], {3}[{4}], {5});", running_,
+                                                 first, second, counts, at, about));
     writer_.close();
     reduce_first(about);
   }

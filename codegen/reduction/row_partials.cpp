@@ -30,7 +30,7 @@ IndexExpr chunks_of_launch(int chunks, const IndexExpr& length, std::int64_t few
 }
 
 std::string running_moments(const std::string& type, int scale) {
-  return fmt::format("MomentsOf<{}, {}>", type, scale);
+  return fmt::format("WelfordMoments<{}, {}>", type, scale);
 }
 
 std::string shifted_moments(const std::string& type, int places, int scale) {

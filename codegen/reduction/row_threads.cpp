@@ -126,8 +126,8 @@ std::string RowThreads::reduce(const ExprEmitter::Accumulator& a) {
   switch (layout_.reduction_group) {
     case ReductionGroup::kWarp:
       if (32 % layout_.parts != 0) {
-        writer_.use(a.extreme ? "extreme_odd_lanes" : "odd_lanes_reduce");
-        return fmt::format("odd_lanes_reduce<{}>({}, {})", layout_.parts, a.name, a.combine);
+        writer_.use(a.extreme ? "extreme_odd_lanes" : "tree_reduce");
+        return fmt::format("tree_reduce<{}>({}, {})", layout_.parts, a.name, a.combine);
       }
       writer_.use("warp_reduce");
       return fmt::format("warp_reduce{}({}, {})", layout_.parts < 32 ? fmt::format("<{}>", layout_.parts) : "", a.name,

@@ -133,8 +133,8 @@ class StridedReductionEmitter {
   // its rows.
   void reduce_exponentials() {
     const std::string running = writer_.unique("running");
-    writer_.use("exponentials_of_places");
-    writer_.line("ExponentialsOfPlaces<{}> {};", plan_.width, running);
+    writer_.use("online_softmax_lanes");
+    writer_.line("OnlineSoftmaxLanes<{}> {};", plan_.width, running);
     over_vectors(
         running,
         [&](const auto& lane, const auto& element) {

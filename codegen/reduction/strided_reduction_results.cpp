@@ -18,7 +18,7 @@ void StridedReductionResults::join(const ExprEmitter::Accumulator& a, const std:
   }
   writer_.use("combine");
   if (a.extreme) {
-    writer_.use("spread_extremes");
+    writer_.use("padded_extremes");
     writer_.use("extreme_lanes");
   }
   writer_.line("const {} {} = {};", a.type, a.name,
@@ -26,8 +26,8 @@ void StridedReductionResults::join(const ExprEmitter::Accumulator& a, const std:
                    ? reduced_strip(a, mine, places, all ? width : 0)
                    : reduced_sequentially(a, mine, places, parts, width, all && plan_.elements_per_line == 1));
   if (all && width != plan_.width && plan_.elements_per_line > 1) {
-    writer_.use("places_of_pieces");
-    writer_.line("places_of_pieces<{}, {}>({}, {}, (int)({} - {}));", plan_.elements_per_line, plan_.rows, a.name,
+    writer_.use("broadcast_row_results");
+    writer_.line("broadcast_row_results<{}, {}>({}, {}, (int)({} - {}));", plan_.elements_per_line, plan_.rows, a.name,
                  places, elements_.phase(), elements_.first_row());
   }
   elements_.done()[a.reduction] = {.own = a, .slots = all ? places : ""};
@@ -63,7 +63,7 @@ void StridedReductionResults::join_pass(const PassResults& lane, int parts, int 
   if (kernel_.outputs)
     emitter_.define(first.reduction, emitter_.result(all));
   else if (plan_.one_pass->kind == RowOnePass::Kind::kExponentials)
-    emitter_.define(first.reduction, fmt::format("RunningExponentials::shift_of({})", emitter_.result(all)));
+    emitter_.define(first.reduction, fmt::format("OnlineSoftmax::shift_of({})", emitter_.result(all)));
   else
     emitter_.define(plan_.one_pass->mean,
                     fmt::format("({} / {})", all.name,
@@ -87,8 +87,8 @@ std::string StridedReductionResults::scaled_count(const std::string& count) cons
 // If threads have one element each, of row `thread % rows`: the result of that row, computed by another thread of it.
 std::string StridedReductionResults::results_of_rows(const ExprEmitter::Accumulator& a) {
   const std::string mine = writer_.unique("mine");
-  writer_.use("result_in_turn");
-  writer_.line("const {} {}[1] = {{result_in_turn<{}>({}, {})}};", a.type, mine, plan_.rows, a.name,
+  writer_.use("interleaved_result");
+  writer_.line("const {} {}[1] = {{interleaved_result<{}>({}, {})}};", a.type, mine, plan_.rows, a.name,
                elements_.thread());
   return mine;
 }
@@ -117,8 +117,8 @@ std::string StridedReductionResults::reduced_strip(const ExprEmitter::Accumulato
                        a.combine);
   }
   if (plan_.elements_per_line == 1) {
-    writer_.use("shifted_lines");
-    return fmt::format("reduce_shifted<{}, {}, {}, {}, {}>({}, {}, {}, {})", plan_.group_threads, plan_.parts,
+    writer_.use("unaligned_strip");
+    return fmt::format("reduce_unaligned_strip<{}, {}, {}, {}, {}>({}, {}, {}, {})", plan_.group_threads, plan_.parts,
                        plan_.lanes(), plan_.rows, count, mine, places, first, a.combine);
   }
   writer_.use("reduce_pieces");
@@ -191,10 +191,10 @@ void StridedReductionResults::combine_pass() {
   const std::string second = partials(emitter_.accumulator(plan_.one_pass->second));
   if (plan_.one_pass->kind == RowOnePass::Kind::kExponentials) {
     const std::string running = writer_.unique("running");
-    writer_.use("running_exponentials");
-    writer_.line("RunningExponentials {};", running);
+    writer_.use("online_softmax");
+    writer_.line("OnlineSoftmax {};", running);
     over_partials([&](const std::string& at, const std::string&) {
-      writer_.line("{0}.take_part({1}[{3}], {2}[{3}]);", running, first, second, at);
+      writer_.line("{0}.merge_partial({1}[{3}], {2}[{3}]);", running, first, second, at);
     });
     return join_pass(results_of_exponentials(running), combining(), 1);
   }
@@ -204,14 +204,14 @@ void StridedReductionResults::combine_pass() {
   writer_.line("const {} {} = {}[{} * {} + {} % {}] / {};", type_of_pass(), about, first, elements_.group(),
                partials_of_rows(), elements_.thread(), plan_.rows, scaled_count(elements_.elements_of_chunk("0", "")));
   over_partials([&](const std::string& at, const std::string& chunk) {
-    writer_.line("{0}[0].take_part({1}[{3}], {2}[{3}], {4}, {5});", moments, first, second, at,
+    writer_.line("{0}[0].merge_partial({1}[{3}], {2}[{3}], {4}, {5});", moments, first, second, at,
                  elements_.elements_of_chunk(chunk, ""), about);
   });
   join_pass(results_of_moments(moments + "[e]", about), combining(), 1);
 }
 
 void StridedReductionResults::wait_for_blocks() {
-  writer_.line("cohort_meet({} + 1 + {}, {});", elements_.arrived(), elements_.group(), plan_.chunks * ++barriers_);
+  writer_.line("cohort_barrier({} + 1 + {}, {});", elements_.arrived(), elements_.group(), plan_.chunks * ++barriers_);
 }
 
 }  // namespace fusec

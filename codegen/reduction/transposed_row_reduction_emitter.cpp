@@ -132,7 +132,7 @@ class TransposedRowReductionEmitter {
       tiles_.push_back(declare_tile(writer_.preferred_name(tile.value), tile.place));
       writer_.use(tile.dtype);
       const std::string from = start_of(tile, writer_.input(tile.value));
-      if (tile.orientation != Orientation::kAcross) clear_ends(tile, tiles_.back());
+      if (tile.orientation != Orientation::kAcross) clear_row_padding(tile, tiles_.back());
       if (tile.orientation == Orientation::kAcross)
         writer_.line("lines_to_rows<{}>({}, {}, {}, {});", lines_of_tile(tile), tiles_.back(), from, pitch_of(tile),
                      rows_of(tile));
@@ -152,15 +152,15 @@ class TransposedRowReductionEmitter {
         results_.push_back(tiles_[other->second]);
       else
         results_.push_back(declare_tile(writer_.preferred_name(form_.kernel.outputs[i].value), result->place));
-      if (result && other == plan_.reuses_tile_of.end()) clear_ends(*result, results_.back());
+      if (result && other == plan_.reuses_tile_of.end()) clear_row_padding(*result, results_.back());
     }
     emitter_.rewind(outside);
   }
 
   // Clears the unused elements of the last word of a row, if lines are stored from it.
-  void clear_ends(const TransposedRowReduction::Tile& tile, const std::string& name) {
+  void clear_row_padding(const TransposedRowReduction::Tile& tile, const std::string& name) {
     if (tile.orientation == Orientation::kBroadcast || plan_.length * tile.bytes() % 4 == 0) return;
-    writer_.line("clear_ends<{}, {}>(({}*){});", plan_.threads, of_tile(tile), storage_type(tile.dtype), name);
+    writer_.line("clear_row_padding<{}, {}>(({}*){});", plan_.threads, of_tile(tile), storage_type(tile.dtype), name);
   }
 
   // --- a row

@@ -65,9 +65,9 @@ KernelSource WarpgroupEmitter::emit() {
   declare_barriers();
   declare_registers();
   writer_.open("if (warp < 4)");
-  writer_.line(fmt::format("give_registers_back<{}>();", computes()       ? kTransformRegisters
-                                                         : gathers_rows() ? kGatherRegisters
-                                                                          : kCopierRegisters));
+  writer_.line(fmt::format("warpgroup_reg_dealloc<{}>();", computes()       ? kTransformRegisters
+                                                           : gathers_rows() ? kGatherRegisters
+                                                                            : kCopierRegisters));
   if (computes()) {
     compute_tiles();
   } else if (gathers_rows()) {
@@ -85,9 +85,9 @@ KernelSource WarpgroupEmitter::emit() {
   }
   writer_.close("} else {");
   writer_.reopen();
-  writer_.line(fmt::format("take_registers<{}>();", computes()       ? kConsumerRegistersWithTransform
-                                                    : gathers_rows() ? kConsumerRegistersWithGather
-                                                                     : kRegisters));
+  writer_.line(fmt::format("warpgroup_reg_alloc<{}>();", computes()       ? kConsumerRegistersWithTransform
+                                                         : gathers_rows() ? kConsumerRegistersWithGather
+                                                                          : kRegisters));
   multiply_tiles();
   writer_.close();
   if (tiles_.cluster > 1)

@@ -49,7 +49,7 @@ void WarpgroupEmitter::copy_tiles() {
 void WarpgroupEmitter::copy(Part& part, const OperandTile& f, const std::string& k0, const std::string& into,
                             const std::string& ready) {
   const bool both = shared_by_cluster(f);
-  const char* const load = both ? "load_box_to_both" : "load_box";
+  const char* const load = both ? "load_box_multicast" : "load_box";
   writer_.use(load);
   const int pieces = pieces_copied(f), boxes = f.operand->k_major ? 1 : pieces;
   for (int i = 0; i < boxes; ++i) {

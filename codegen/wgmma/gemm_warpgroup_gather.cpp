@@ -25,11 +25,11 @@ int WarpgroupEmitter::stages_in_flight() const {
 }
 
 void WarpgroupEmitter::gather_tiles() {
-  for (const char* part : {"picked_tiles", "copies_behind"}) writer_.use(part);
+  for (const char* part : {"picked_tiles", "delayed_signals"}) writer_.use(part);
   Part& part = *parts_[0];
   const std::string copies = writer_.unique("copies"), place = writer_.unique("place_in_tile");
-  writer_.line(fmt::format("const unsigned {} = picked_place();", place));
-  writer_.line(fmt::format("CopiesBehind<{}, {}> {};", stages_in_flight(), tiles_.stages, copies));
+  writer_.line(fmt::format("const unsigned {} = gathered_offset();", place));
+  writer_.line(fmt::format("DelayedSignals<{}, {}> {};", stages_in_flight(), tiles_.stages, copies));
   open_tiles();
   const ExprEmitter::Mark mark = part.emitter.mark();
   if (!part.contraction.batch.empty()) bind_flat(part.emitter, part.contraction.batch, batch_, "bcdefgh");
@@ -70,10 +70,10 @@ void WarpgroupEmitter::make_tables() {
       const std::string name = writer_.preferred_name(part.kernel.pool[f.operand->load].source);
       f.table = writer_.unique(name + "_steps");
       f.outside = writer_.unique(name + "_outside");
-      writer_.use("depth_step");
+      writer_.use("k_offset_entry");
       const std::string at = writer_.unique("kTableAt");
       writer_.line(fmt::format("constexpr int {} = {};", at, shared_bytes_ - table_bytes(part.form)));
-      writer_.line(fmt::format("DepthStep* const {} = (DepthStep*)(dynamic_tiles + {});", f.table, at));
+      writer_.line(fmt::format("KOffsetEntry* const {} = (KOffsetEntry*)(dynamic_tiles + {});", f.table, at));
       emit_k_offset_table(part.emitter,
                           {image.convolution_operand, image.axes, image.k, table_entries(part.form),
                            16 / part.form.element_bytes(), kPositionTableStride},
@@ -166,7 +166,7 @@ void WarpgroupEmitter::copy_rows(const Part& part, std::size_t loop, const Opera
   const bool whole =
       proves_multiple_of(part.count(part.contraction.loops[loop].k), part.form.k(), part.kernel.pool.bounds());
   const std::string at = fmt::format("{} + (int)threadIdx.x % 8 * {}", k0, 16 / part.form.element_bytes());
-  writer_.line(fmt::format("copy_picked<{}>({}, {}, {});", whole, place, f.rows,
+  writer_.line(fmt::format("copy_gathered_rows<{}>({}, {}, {});", whole, place, f.rows,
                            whole ? "true" : fmt::format("{} < {}", at, part.loops[loop].k)));
 }
 

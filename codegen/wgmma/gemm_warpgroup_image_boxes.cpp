@@ -56,7 +56,7 @@ void WarpgroupEmitter::place_image_boxes(Part& part, OperandTile& f) {
 void WarpgroupEmitter::copy_image_boxes(Part& part, const OperandTile& f, const std::string& k0) {
   const WarpgroupOperand::ImageBoxes& boxes = *f.operand->boxes;
   const bool both = shared_by_cluster(f);
-  const char* const load = both ? "load_box_to_both" : "load_box";
+  const char* const load = both ? "load_box_multicast" : "load_box";
   writer_.use(load);
   const int pieces = f.pieces() / (both ? tiles_.cluster : 1);
   writer_.open(fmt::format("if (warp_lane < {})", pieces));

@@ -280,10 +280,10 @@ void WarpgroupEmitter::multiply_stage(const Part& part, std::size_t number,
   for (const std::size_t i : operand_tiles) {
     const OperandTile& f = loop.operand_tiles[i];
     const std::string own = f.left ? fmt::format(" + (warp / 4 - 1) * {}", kPieceBytes) : "";
-    std::string described = "swizzled_tile";
+    std::string described = "wgmma_descriptor";
     if (f.piece() != kSwizzleTileRows && !f.operand->k_major) {
-      described = fmt::format("narrow_tile<{}>", f.piece());
-      writer_.use("narrow_tile");
+      described = fmt::format("narrow_descriptor<{}>", f.piece());
+      writer_.use("narrow_descriptor");
     }
     writer_.line(fmt::format("const unsigned long long {}_{} = {}({} + {} * {}{}{});", f.left ? "left" : "right", i,
                              described, tiles_at_, stage_, stage_size_, in_stage(f), own));
@@ -335,7 +335,7 @@ void WarpgroupEmitter::subtract_offsets(Part& part, std::size_t number,
     if (accumulators[t].line_sums.empty()) continue;
     const OperandTile& left = loop.left(part.contraction.loops[number].terms[all[t].first].left);
     const std::string offset = part.emitter.emit(left.operand->zero_point);
-    writer_.line(fmt::format("take_offset_of_rows<{}>({}, {}, {}, (int*)(dynamic_tiles + {}));",
+    writer_.line(fmt::format("subtract_zero_point_rows<{}>({}, {}, {}, (int*)(dynamic_tiles + {}));",
                              columns_of(part, all[t]), accumulators[t].accumulated, accumulators[t].line_sums, offset,
                              staged_at_));
   }

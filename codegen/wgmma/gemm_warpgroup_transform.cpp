@@ -86,7 +86,7 @@ void WarpgroupEmitter::compute_step(std::size_t number, const std::string& step,
       if (loop.form->block != 0 && f.scaled()) scale(part, part.contraction.loops[number], f, k0, 0);
     }
   });
-  writer_.line(fmt::format("tell_written({} + 8 * {}, warp_lane);", full_, stage_));
+  writer_.line(fmt::format("signal_written({} + 8 * {}, warp_lane);", full_, stage_));
   next_stage();
 }
 
@@ -120,7 +120,8 @@ void WarpgroupEmitter::declare_copies(Part& part, std::size_t number) {
                              pieces.elements, f.line, pieces.per_line));
     // kept(): when few registers are in use, NVRTC would recompute the positions at each step.
     f.place = writer_.unique(name + "_place");
-    writer_.line(fmt::format("const int {} = kept(place_of_unit<8>({}, {}));", f.place, f.line, byte_of_unit(part, f)));
+    writer_.line(
+        fmt::format("const int {} = kept(swizzled_offset<8>({}, {}));", f.place, f.line, byte_of_unit(part, f)));
     for (Copies& c : f.copies) {
       const ExprNode& load = part.kernel.pool[c.operand->load];
       c.from = writer_.unique(writer_.preferred_name(load.source) + "_from");
@@ -237,7 +238,7 @@ void WarpgroupEmitter::compute(Part& part, std::size_t number, const OperandTile
        .k_at = at,
        .words = [&](std::size_t i) {
          const Copies& c = f.copies[i];
-         return fmt::format("copied_piece<{}, {}>(dynamic_tiles + {} + {}, {})",
+         return fmt::format("load_copied_piece<{}, {}>(dynamic_tiles + {} + {}, {})",
                             pieces.elements * c.operand->element_bits / 8, kCopierThreads, in_copies(c), copied, each);
        }});
   writer_.line(fmt::format("store_in_place({}, {}, {});", tile, f.place, made));

@@ -232,12 +232,12 @@ def by_warpgroups(run):
 def cases():
     found = []
     for name, graph in forms():
-        wanted = ["tell_written(full", "copied_piece<"] + (["makes 256x"] if name.startswith("256") else [])
+        wanted = ["signal_written(full", "load_copied_piece<"] + (["makes 256x"] if name.startswith("256") else [])
         row = of("forms", name, graph, None, wanted)
         # A launch with few rows, given by a symbol, takes special forms.
         row.exactly = {first_and_others: ("gemm_wgmma", {"skinny_gemm_mma"} if graph.get("symbols") else set())}
         found.append(row)
-    found += [of("offsets", name, graph, ["gemm_wgmma"], ["take_offset_of_rows<"]) for name, graph in offsets()]
+    found += [of("offsets", name, graph, ["gemm_wgmma"], ["subtract_zero_point_rows<"]) for name, graph in offsets()]
     found += [of("attention", name, graph, ["attention_wgmma"]) for name, graph in attentions()]
     for name, graph in stay():
         row = of("stay", name, graph, None, verify="")

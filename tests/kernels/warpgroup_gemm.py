@@ -49,7 +49,7 @@ def forms():
     yield ("depth of one tile", layer(1000, 520, 40), [])
     yield ("batched, with a residual",
            model([tensor("x", 3, 200, 136), tensor("w", 3, 136, 344), tensor("r", 3, 200, 344)],
-                 [node("y", "matmul", "x", "w"), node("z", "add", "y", "r")], ["z"]), ["load_box_to_both"])
+                 [node("y", "matmul", "x", "w"), node("z", "add", "y", "r")], ["z"]), ["load_box_multicast"])
     # The last tile of a cluster has no rows.
     for n in (344, 341):
         yield (f"rows of three tiles, {n} columns, with a residual",
@@ -258,17 +258,17 @@ def forms_in_groups():
     yield ("groups, rows that are a symbol",
            grouped("tokens", 136, 344, 3, fields={"symbols": {"tokens": {"min": 0, "max": 4096, "hint": 1100}}}), [])
     yield ("groups of few tiles, in clusters", grouped(2048, 136, 520, [1000, 2048]), ["__cluster_dims__(2", "find_group<256>"])
-    yield ("groups of picked rows", grouped(700, 136, 344, ends, biased=True, picked_from=300), ["copy_picked<false>"])
+    yield ("groups of picked rows", grouped(700, 136, 344, ends, biased=True, picked_from=300), ["copy_gathered_rows<false>"])
     yield ("groups of picked rows, gated",
-           grouped(1000, 264, 344, 5, "float16", turned=True, gated=True, router=True, picked_from=350), ["copy_picked<false>"])
+           grouped(1000, 264, 344, 5, "float16", turned=True, gated=True, router=True, picked_from=350), ["copy_gathered_rows<false>"])
     yield ("groups of picked rows, in clusters", grouped(2048, 192, 520, [1000, 2040], picked_from=900),
-           ["__cluster_dims__(2", "copy_picked<true>"])
+           ["__cluster_dims__(2", "copy_gathered_rows<true>"])
     yield ("groups of picked rows, fp8", grouped(1400, 208, 344, [7, 600, 1400], "float8_e4m3fn", turned=True, picked_from=300),
-           ["copy_picked<false>", "multiply_warpgroup_e4m3_e4m3("])
+           ["copy_gathered_rows<false>", "multiply_warpgroup_e4m3_e4m3("])
     yield ("picked rows",
            model([tensor("x", 300, 264), tensor("t", 700, dtype="int64")],
                  [node("p", "index_select", "x", "t", dim=0), node("y", "linear", "p", "w", "bias")], ["y"],
-                 constants=[tensor("w", 344, 264), tensor("bias", 344)]), ["copy_picked<false>"])
+                 constants=[tensor("w", 344, 264), tensor("bias", 344)]), ["copy_gathered_rows<false>"])
     yield ("groups, fp8", grouped(451, 208, 344, [7, 140, 451], "float8_e4m3fn", turned=True),
            ["multiply_warpgroup_e4m3_e4m3("])
     yield ("groups, fp8 cast to 16 bits, gated",

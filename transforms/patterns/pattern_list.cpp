@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -16,7 +17,8 @@ namespace fusec {
 
 struct ListedPattern::Shared {
   const BuiltinPattern* listed = nullptr;  // nothing for a pattern that was parsed before
-  std::once_flag parsed;
+  std::mutex mutex;                        // held while it is parsed, which may throw where a limit is exceeded
+  std::atomic<bool> is_parsed = false;
   std::optional<FusionPattern> pattern;
 };
 
@@ -49,8 +51,11 @@ std::string_view ListedPattern::needed_ops() const {
 }
 
 const FusionPattern& ListedPattern::operator*() const {
-  if (shared_->listed)
-    std::call_once(shared_->parsed, [&] { shared_->pattern = parse_builtin_pattern(*shared_->listed); });
+  if (shared_->listed && !shared_->is_parsed) {
+    const std::lock_guard lock(shared_->mutex);
+    if (!shared_->pattern) shared_->pattern = parse_builtin_pattern(*shared_->listed);
+    shared_->is_parsed = true;
+  }
   return *shared_->pattern;
 }
 

@@ -63,7 +63,7 @@ TEST_CASE("the prelude's parts bring what they need, each once") {
   CHECK(text.find("from_lane_xor") != std::string::npos);
   CHECK(text.find("T warp_reduce") == text.rfind("T warp_reduce"));
   CHECK(is_prelude_name("to_bf16"));
-  CHECK(is_prelude_name("DepthStep"));  // a type
+  CHECK(is_prelude_name("KOffsetEntry"));  // a type
   CHECK_FALSE(is_prelude_name("tokens"));
   CHECK(is_prelude_name("multiply_warpgroup_e4m3_e5m2"));
   CHECK(prelude_text({"multiply_warpgroup_s8_64"}).find("multiply_warpgroup_s8(") != std::string::npos);
