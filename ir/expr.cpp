@@ -414,15 +414,16 @@ bool is_axis_or_symbol(const IndexExpr& e) {
 
 std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots,
                               const std::function<bool(ExprId)>& ends) {
-  // Kept between calls, which saves two allocations each. `ends` may call this function: it then finds them empty.
-  thread_local std::vector<ExprId> kept_stack;
+  // Kept between calls, which saves their allocations. `ends` may call this function: it then finds them empty.
+  thread_local std::vector<ExprId> kept_stack, kept_order;
   thread_local std::vector<std::uint8_t> kept_state;
-  std::vector<ExprId> order(pool.size()), stack = std::exchange(kept_stack, {});
+  std::vector<ExprId> stack = std::exchange(kept_stack, {}), order = std::exchange(kept_order, {});
   std::vector<std::uint8_t> state = std::exchange(kept_state, {});  // 1: operands are on the stack above, 2: done
   state.assign(pool.size(), 0);
   // Without push_back, whose checks would take most of the time: each node pushes its arguments once.
   const std::size_t most = roots.size() + pool.size() * std::tuple_size_v<decltype(ExprNode::args)>;
   if (stack.size() < most) stack.resize(most);
+  if (order.size() < pool.size()) order.resize(pool.size());
   std::ranges::reverse_copy(roots, stack.begin());
   std::size_t depth = roots.size(), ordered = 0;
   const bool has_indirect_loads = pool.has_values();
@@ -452,10 +453,11 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
       }
     }
   }
-  order.resize(ordered);
+  std::vector<ExprId> result(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(ordered));
   kept_stack = std::move(stack);
+  kept_order = std::move(order);
   kept_state = std::move(state);
-  return order;
+  return result;
 }
 
 }  // namespace fusec

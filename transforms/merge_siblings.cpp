@@ -4,6 +4,7 @@
 #include "analysis/group_graph.h"
 #include "analysis/value_bytes.h"
 #include "ir/budget.h"
+#include "ir/large_vector.h"
 #include "transforms/merge_groups.h"
 #include "transforms/merge_trial.h"
 #include "transforms/separate_reductions.h"
@@ -30,8 +31,10 @@ class SiblingMerger {
     const std::vector<GroupId> order = groups_.order();
     has_siblings_.assign(groups_.size(), 0);
     // Merge readers with results of one type first, because products of one shape share tiles.
+    asked_.assign(groups_.graph().value_count(), kNone);
     for (const GroupId g : order)
       if (groups_.alive(g) && trial_.open(g)) merge_readers_of(g, Readers::kAlike);
+    asked_.assign(asked_.size(), kNone);
     for (const GroupId g : order)
       if (has_siblings_[g] != 0 && groups_.alive(g) && trial_.open(g)) merge_readers_of(g, Readers::kAll);
     std::vector<GroupId> taking;
@@ -66,7 +69,7 @@ class SiblingMerger {
     for (const NodeId n : nodes_) {
       count_step();
       for (const ValueId v : groups_.graph().nodes[n].inputs) {
-        if (v == kNone) continue;
+        if (v == kNone || std::exchange(asked_[v], n) == n) continue;
         const auto users = groups_.uses().of(v);
         if (users.size() < 2 || groups_.graph().value(v).kind == Value::Kind::kNumber) continue;
         // Examine readers on both sides of n: groups are not ordered as their readers are.
@@ -205,6 +208,7 @@ class SiblingMerger {
   MergeTrial trial_;
   ValueBytes bytes_;
   bool changed_ = false;
+  LargeVector<NodeId> asked_;               // by value: the last node whose fellow readers were examined
   std::vector<std::uint8_t> has_siblings_;  // by group: 1 if an examined group reads a value that it reads
   std::vector<NodeId> nodes_;               // nodes of the current group
   std::vector<GroupId> joined_;             // groups that took in others

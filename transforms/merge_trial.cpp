@@ -24,6 +24,9 @@ std::int64_t budget_for(std::size_t nodes) {
   return std::clamp(fair, kFewestNodesTried, kMostNodesTried);
 }
 
+// Splits and concats may have thousands of operands and results, which every question about them visits.
+constexpr std::int64_t kMostOperandsAsked = 20'000'000, kMostOperandsAskedPerNode = 500;
+
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   hash = (hash ^ word) * 0xff51afd7ed558ccdu;
   return hash ^ hash >> 32;
@@ -54,6 +57,8 @@ MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kind
       kinds_(kinds),
       plan_(plan),
       lowering_(groups.graph(), memory, budget_for(groups.graph().nodes.size())),
+      operands_left_(kMostOperandsAsked +
+                     kMostOperandsAskedPerNode * static_cast<std::int64_t>(groups.graph().nodes.size())),
       of_group_(groups.size()),
       open_(groups.size(), 0) {}
 
@@ -164,7 +169,17 @@ FusionRule MergeTrial::nodes_within_limits(std::span<const NodeId> nodes) const 
   return FusionRule::kJoined;
 }
 
+bool MergeTrial::may_ask_about(std::span<const GroupId> parts) {
+  for (const GroupId g : parts)
+    for (const NodeId n : groups_.nodes(g)) {
+      const Node& node = groups_.graph().nodes[n];
+      operands_left_ -= static_cast<std::int64_t>(node.inputs.size() + node.output_count);
+    }
+  return operands_left_ > 0;
+}
+
 MergeAnswer MergeTrial::ask(std::span<const GroupId> parts) {
+  if (!may_ask_about(parts)) return {.rule = FusionRule::kNotTried};
   if (const FusionRule limit = within_limits(parts); limit != FusionRule::kJoined) return {.rule = limit};
   const std::vector<NodeId> nodes = groups_.nodes_of(parts);
   if (has_product_of_product(nodes)) return {.rule = FusionRule::kNotOneKernel};

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdlib>
 #include <numeric>
+#include <span>
 
 #include "analysis/kernel/loads.h"
 #include "ir/type.h"
@@ -63,10 +64,9 @@ std::int64_t AccessSamples::value(const IndexExpr& e) const {
 }
 
 const std::vector<ExprId>& AccessSamples::order_of(ExprId condition) {
-  auto at = std::ranges::find(conditions_, condition, &Condition::id);
-  if (at == conditions_.end())
-    at = conditions_.insert(at, {condition, reachable(kernel_.pool, std::vector<ExprId>{condition})});
-  return at->order;
+  const auto [at, is_new] = orders_.try_emplace(condition);
+  if (is_new) at->second = reachable(kernel_.pool, std::span(&condition, 1));
+  return at->second;
 }
 
 // Evaluates comparisons of indices. Other conditions are assumed to hold.

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -46,10 +47,6 @@ class AccessSamples {
   double sectors_per_point(ExprId load, int width, bool one_access);
 
  private:
-  struct Condition {
-    ExprId id;
-    std::vector<ExprId> order;
-  };
   const std::vector<ExprId>& order_of(ExprId condition);
 
   const Kernel& kernel_;
@@ -60,7 +57,7 @@ class AccessSamples {
   Dependences depends_;
   std::vector<IndexExpr> positions_;  // of loads, computed on first use
   std::vector<bool> known_;
-  std::vector<Condition> conditions_;
+  std::unordered_map<ExprId, std::vector<ExprId>> orders_;  // by condition
   std::vector<std::int64_t> results_;
 };
 
