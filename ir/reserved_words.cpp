@@ -35,6 +35,14 @@ constexpr std::array<std::string_view, 222> kReserved = {
 // clang-format on
 static_assert(std::ranges::is_sorted(kReserved));
 
+// Further names that a launcher cannot have: macros, types and functions of headers that emitted code includes.
+constexpr std::array kOfHeaders = std::to_array<std::string_view>({
+    "EOF",     "INT_MAX", "NDEBUG",   "alloca",   "atomicAdd", "co_await", "co_return", "co_yield",
+    "int16_t", "int32_t", "int64_t",  "int8_t",   "isfinite",  "isinf",    "isnan",     "offsetof",
+    "signbit", "std",     "uint16_t", "uint32_t", "uint64_t",  "uint8_t",
+});
+static_assert(std::ranges::is_sorted(kOfHeaders));
+
 }  // namespace
 
 bool is_reserved_word(std::string_view word) {
@@ -43,7 +51,7 @@ bool is_reserved_word(std::string_view word) {
 
 std::string_view launcher_name_fault(std::string_view text) {
   if (!is_identifier(text)) return "no identifier";
-  if (is_reserved_word(text)) return "a word of C++ or CUDA";
+  if (is_reserved_word(text) || std::ranges::binary_search(kOfHeaders, text)) return "a word of C++ or CUDA";
   if (text[0] == '_' || text.find("__") != std::string_view::npos) return "a name that compilers keep for themselves";
   for (const std::string_view claimed : {"cuda", "nccl", "cublas"})
     if (text.starts_with(claimed)) return "a name that CUDA's libraries keep for themselves";

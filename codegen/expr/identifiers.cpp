@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "ir/library_symbols.h"
 #include "ir/reserved_words.h"
 #include "ir/spelling.h"
 
@@ -32,6 +33,15 @@ std::string clean_identifier(std::string_view text, std::size_t longest) {
     for (char& c : id)
       if (is_letter(c)) c = static_cast<char>(c - 'A' + 'a');
   return is_reserved_word(id) ? id + "_v" : id;
+}
+
+std::string model_identifier(std::string_view model_name) {
+  constexpr std::size_t kLongest = 64;
+  std::string id = clean_identifier(model_name, kLongest);
+  for (const std::string_view function :
+       {"create", "destroy", "error", "launch", "prepare", "prepared_bytes", "workspace_bytes"})
+    if (std::ranges::binary_search(library_symbols(), id + "_" + std::string(function))) return id + "_v";
+  return id;
 }
 
 std::string comment_text(std::string_view text, std::size_t longest) {

@@ -12,6 +12,10 @@ namespace fusec {
 // `longest` characters and is not a reserved word of C++ or CUDA. Example: "2nd layer!" becomes "x2nd_layer".
 std::string clean_identifier(std::string_view text, std::size_t longest = 48);
 
+// The prefix of the functions of the emitted file, such as "llama" for llama_create. Not "pthread", since the C library
+// has a function pthread_create.
+std::string model_identifier(std::string_view model_name);
+
 // One line of printable ASCII, cut at `longest`. It cannot end a comment, continue a line or form a trigraph.
 std::string comment_text(std::string_view text, std::size_t longest = 80);
 

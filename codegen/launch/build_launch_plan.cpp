@@ -25,7 +25,7 @@ class Builder {
 
   LaunchPlan build() {
     // The identifier's own names (M_args, M_launch) must stay clear of the kernels' M_<index>_<ops>.
-    result_.identifier = clean_identifier(graph_.name, 64);
+    result_.identifier = model_identifier(graph_.name);
     result_.numerics = lowered_.numerics;
     result_.warnings = lowered_.warnings;
     result_.most_shared_bytes = lowered_.most_shared_bytes;

@@ -65,7 +65,8 @@ def rows(dtype, n):
              "-infinity and ones": one(-math.inf, 1.0), "infinities": [math.inf] * n, "-infinities": [-math.inf] * n,
              "infinities of both signs": halves(math.inf, -math.inf), "NaN and ones": one(math.nan, 1.0),
              "NaN and -infinities": one(math.nan, -math.inf), "least": [least] * n, "minus least": [-least] * n,
-             "normal": [normal] * n, "quarters of the greatest": [greatest / 4] * n, "greatest": [greatest] * n,
+             "normal": [normal] * n, "quarters of the greatest": [greatest / 4] * n,
+             "nearly quarters of the greatest": [greatest * 0.24979256443853318] * n, "greatest": [greatest] * n,
              "minus greatest": [-greatest] * n, "quarter of the greatest and zeros": one(greatest / 4, 0.0),
              "infinity and -infinities": one(math.inf, -math.inf)}
     return found

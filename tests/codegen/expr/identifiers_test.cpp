@@ -24,6 +24,13 @@ TEST_CASE("identifiers from any text") {
   CHECK(names.take("act") == "act_3");
 }
 
+TEST_CASE("no model's functions are called as those of a system library") {
+  CHECK(model_identifier("llama") == "llama");
+  CHECK(model_identifier("pthread") == "pthread_v");  // pthread_create
+  CHECK(model_identifier("sem") == "sem_v");          // sem_destroy
+  CHECK(model_identifier("pthread.attr") == "pthread_attr_v");
+}
+
 TEST_CASE("names that are reserved are given a suffix") {
   UniqueNames names([](std::string_view name) { return name == "act" || name == "act_2"; });
   CHECK(names.take("act") == "act_3");
