@@ -25,7 +25,7 @@ struct Unfinished {
   std::atomic<bool> named{false};
   char path[PATH_MAX];
 };
-std::array<Unfinished, 16> unfinished_files;
+std::array<Unfinished, 48> unfinished_files;
 
 void note_unfinished(const std::string& path) {
   if (path.size() >= PATH_MAX) return;
@@ -89,6 +89,16 @@ std::string unforeseen_name(const std::string& prefix) {
 void remove_unfinished_files() noexcept {
   for (const Unfinished& place : unfinished_files)
     if (place.named) unlink(place.path);
+  for (const Unfinished& place : unfinished_files)
+    if (place.named) rmdir(place.path);
+}
+
+UnfinishedPath::UnfinishedPath(std::string path) : path_(std::move(path)) {
+  note_unfinished(path_);
+}
+
+UnfinishedPath::~UnfinishedPath() {
+  forget_unfinished(path_);
 }
 
 NewFile::NewFile(int folder, std::string name, mode_t mode) : folder_(folder), name_(std::move(name)) {

@@ -41,8 +41,21 @@ class NewFile {
 // An unpredictable file name: `prefix` and 16 hexadecimal digits.
 std::string unforeseen_name(const std::string& prefix);
 
-// Removes unfinished NewFile files that have a name in the working directory or an absolute path. For signal handlers
-// of a program that is about to end.
+// A file or folder that should not outlive the process: remove_unfinished_files() removes it while this object lives.
+// Later than these few dozen, paths are not noted.
+class UnfinishedPath {
+ public:
+  explicit UnfinishedPath(std::string path);
+  ~UnfinishedPath();
+  UnfinishedPath(const UnfinishedPath&) = delete;
+  UnfinishedPath& operator=(const UnfinishedPath&) = delete;
+
+ private:
+  std::string path_;
+};
+
+// Removes unfinished NewFile files that have a name in the working directory or an absolute path, and the files and
+// empty folders of UnfinishedPath objects. For signal handlers of a program that is about to end.
 void remove_unfinished_files() noexcept;
 
 }  // namespace fusec

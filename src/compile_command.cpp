@@ -184,8 +184,8 @@ class CompilationRun {
     std::size_t fusions = 0;
     for (const FusionGroup& group : plan.groups) fusions += group.nodes.size() > 1;
     print_message("{} fusions: the command {}\n", fusions, status == 0 ? "passes" : "fails");
-    if (status == -1 || (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT))
-      throw Error(ErrorKind::kEnvironment, "--bisect: the command could not be run, or was interrupted");
+    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) std::raise(SIGINT);  // ignored while the command ran
+    if (status == -1) throw Error(ErrorKind::kEnvironment, "--bisect: the command could not be run");
     return status == 0;
   }
 

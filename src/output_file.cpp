@@ -21,11 +21,11 @@ void check_written(std::span<const std::string> written, std::span<const std::st
   };
   std::vector<std::filesystem::path> taken;
   for (const std::string& path : read)
-    if (is_file(path)) taken.push_back(std::filesystem::weakly_canonical(path));
+    if (is_file(path)) taken.push_back(std::filesystem::weakly_canonical(std::filesystem::absolute(path)));
   const auto inputs = static_cast<std::ptrdiff_t>(taken.size());
   for (const std::string& path : written) {
     if (!is_file(path)) continue;
-    const auto file = std::filesystem::weakly_canonical(path);
+    const auto file = std::filesystem::weakly_canonical(std::filesystem::absolute(path));
     const auto same = std::ranges::find(taken, file);
     if (same != taken.end())
       throw Error(ErrorKind::kUsage, path + (same - taken.begin() < inputs ? " is read, and would be overwritten"
@@ -52,7 +52,7 @@ std::string new_temporary_file(const std::string& extension) {
   return path;
 }
 
-TemporaryFile::TemporaryFile() : path_(new_temporary_file("")) {}
+TemporaryFile::TemporaryFile() : path_(new_temporary_file("")), unfinished_(path_) {}
 
 TemporaryFile::~TemporaryFile() {
   std::error_code ignored;

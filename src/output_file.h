@@ -5,6 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "ir/new_file.h"
+
 namespace fusec {
 
 // "-" is standard output. Throws Error(kEnvironment) if the file cannot be written.
@@ -27,6 +29,7 @@ class TemporaryFile {
 
  private:
   std::string path_;
+  UnfinishedPath unfinished_;
 };
 
 }  // namespace fusec

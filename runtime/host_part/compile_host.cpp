@@ -5,12 +5,14 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <deque>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
 
 #include "ir/error.h"
+#include "ir/new_file.h"
 #include "ir/program.h"
 #include "runtime/device_call.h"
 #include "runtime/host_part/stand_in_headers.h"
@@ -26,6 +28,7 @@ class TemporaryFolder {
     std::string pattern = (fs::temp_directory_path() / "fusec-host-XXXXXX").string();
     if (!mkdtemp(pattern.data())) throw Error(ErrorKind::kEnvironment, "no folder could be made in " + pattern);
     path_ = pattern;
+    unfinished_.emplace_back(pattern);
   }
   ~TemporaryFolder() {
     std::error_code ignored;
@@ -35,7 +38,10 @@ class TemporaryFolder {
   TemporaryFolder& operator=(const TemporaryFolder&) = delete;
 
   std::string file(std::string_view name) const { return (path_ / name).string(); }
-  void write(std::string_view name, std::string_view text) const {
+  // A signal's handler removes this file, too.
+  void note(std::string_view name) { unfinished_.emplace_back(file(name)); }
+  void write(std::string_view name, std::string_view text) {
+    note(name);
     std::ofstream out(file(name), std::ios::binary);
     if (!(out << text))
       throw Error(ErrorKind::kEnvironment, Error::Parts{.file = file(name), .what = "cannot be written"});
@@ -48,6 +54,7 @@ class TemporaryFolder {
 
  private:
   fs::path path_;
+  std::deque<UnfinishedPath> unfinished_;
 };
 
 std::string host_source(const std::string& out_cu, const Graph& graph, const LaunchPlan& plan) {
@@ -88,7 +95,8 @@ void* SharedLibrary::symbol(const std::string& name) const {
 
 std::unique_ptr<SharedLibrary> compile_host(const std::string& out_cu, const Graph& graph, const LaunchPlan& plan,
                                             const std::string& compiler) {
-  const TemporaryFolder folder;
+  TemporaryFolder folder;
+  for (const std::string_view made : {"host.so", "log.txt"}) folder.note(made);
   for (const StandInHeader& header : stand_in_headers()) folder.write(header.name, header.text);
   folder.write("host.cpp", host_source(out_cu, graph, plan));
   std::vector<std::string> compilers{compiler};
