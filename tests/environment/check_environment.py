@@ -190,6 +190,28 @@ def interrupted():
     failures.expect(process.wait(30) == 0, f"an ignored SIGINT: {process.returncode}")
 
 
+def interrupted_while_a_program_runs():
+    """Graphviz, a C++ compiler or the command of --bisect: nothing stays in the temporary folder."""
+    out = ["--no-nvrtc", "--quiet"]
+    for number, status in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        for program, arguments in ((options.fusec, [MODEL, *out, "--emit=svg=x.svg"]),
+                                   (options.fusec_run, [MODEL, "--random", "--device=emulator", "--host-part=recorded"]),
+                                   (options.fusec, [MODEL, *out, "-o", "x.cu", "--bisect=dot; false"])):
+            world = World(options)
+            for name in ("tmp", "bin"):
+                os.mkdir(world.path(name))
+            for name in ("dot", "c++"):
+                write(world.path("bin", name), b"#!/bin/sh\n: >" + world.path("begun").encode() + b"; exec sleep 20\n")
+                os.chmod(world.path("bin", name), 0o755)
+            environment = {**world.environment, "TMPDIR": world.path("tmp"), "PATH": world.path("bin") + ":" + os.environ["PATH"]}
+            process = subprocess.Popen([program, *arguments], env=environment, cwd=world.folder, stdout=subprocess.DEVNULL,
+                                       stderr=subprocess.DEVNULL, start_new_session=True)
+            failures.expect(until(lambda: os.path.exists(world.path("begun"))), f"{arguments}: no program began")
+            os.killpg(process.pid, number)
+            failures.expect(process.wait(20) == status, f"{arguments}, signal {number}: {process.returncode}, expected {status}")
+            failures.expect(not os.listdir(world.path("tmp")), f"{arguments}, signal {number} left {os.listdir(world.path('tmp'))}")
+
+
 def limited():
     """Limits of the shell: on the size of files (SIGXFSZ), on memory, on processes."""
     world = World(options)
@@ -218,7 +240,7 @@ def limited():
 def main():
     sanitized = b"__sanitizer" in read(options.fusec) or b"__asan" in read(options.fusec)
     checks = [planted_libraries_are_not_loaded, installed_library_is_found, wrong_nvrtc_is_said, standard_streams, empty_values, inputs_are_not_overwritten,
-              interrupted] + ([] if sanitized else [limited])
+              interrupted, interrupted_while_a_program_runs] + ([] if sanitized else [limited])
     for check in checks:
         begin, before = time.monotonic(), len(failures)
         check()

@@ -10,7 +10,8 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// Global to shared memory while the thread goes on; 0 where nothing is there. Copies are complete after wait_for_copies.
+// Copies kBytes (4, 8 or 16) from global to shared memory (cp.async); zeros if not `there`. wait_for_copies waits for
+// all.
 template <int kBytes>
 __device__ __forceinline__ void copy_async(void* to, const void* from, bool there) {
   const unsigned shared = (unsigned)__cvta_generic_to_shared(to);
@@ -36,7 +37,8 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   return bits;
 }
 
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+// kCount words of 32 bits in registers. Loads and stores use the widest access, 4, 8 or 16 bytes, that divides them;
+// the address must be a multiple of that.
 template <int kCount>
 struct Words {
   unsigned w[kCount];
@@ -76,7 +78,7 @@ __device__ __forceinline__ void store_words(void* to, const Words<kCount>& words
     for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
   }
 }
-// Element e of kBits bits, and putting one into words that begin as 0.
+// Element e of kBits bits, zero-extended. put_element ORs an element into words whose bits there are 0.
 template <int kBits, int kCount>
 __device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
   if constexpr (kBits == 32) return words.w[e];
@@ -89,7 +91,7 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
-// Half a word as it is: no shift moves it to where it is converted.
+// Converts float16 element e to float. The halves of the word are named as 16-bit registers, which needs no shift.
 template <int kCount>
 __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e) {
   unsigned short low, high;
@@ -99,22 +101,7 @@ __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e)
   return x;
 }
 
-// Of a row of a slab, scores of keys before `first` and from `end` on become -inf; both count from the lane's first.
-template <class T, int kKeys>
-__device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T first, T end) {
-#pragma unroll
-  for (int n = 0; n < 2 * kKeys; ++n)
-    if (n / 2 * 8 + n % 2 < first || n / 2 * 8 + n % 2 >= end)
-      score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
-}
-template <class T, int kKeys>
-__device__ __forceinline__ void keep_keys(float (&score)[kKeys][4], int half, T end) {
-#pragma unroll
-  for (int n = 0; n < 2 * kKeys; ++n)
-    if (n / 2 * 8 + n % 2 >= end) score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
-}
-
-// A value that is not computed anew where it is needed.
+// Returns the value, which the compiler then cannot recompute at each use.
 template <typename Integer>
 __device__ __forceinline__ Integer kept(Integer value) {
   if constexpr (sizeof(Integer) == 8) {
@@ -125,9 +112,9 @@ __device__ __forceinline__ Integer kept(Integer value) {
   return value;
 }
 
-// Which places of kLines lines of kUnits times kBytes a thread of kWarps warps copies. A warp takes several lines at a
-// time, of each a few units: what is stored at once (128 bytes) lies in different banks, where lines are an odd number of
-// 16 bytes apart. Of 16 bytes these are units of eight lines, of less 64 bytes of two lines, four apart.
+// Divides a tile of kLines lines of kUnits units of kBytes among kWarps warps. A warp copies kTogether units of kHigh
+// lines at a time, all warps kWide units of kDown * kHigh lines. There are no bank conflicts if lines in shared memory
+// are an odd multiple of 16 bytes apart. `line`, `unit`: the thread's first place.
 template <int kWarps, int kLines, int kUnits, int kBytes = 16>
 struct Lines {
   enum {
@@ -144,11 +131,11 @@ struct Lines {
     line = warp % kDown * kHigh + (by_lines ? lane / kTogether : lane % 8 + lane / (8 * kTogether) * 8);
     if (kBytes < 16) line = line / 8 * 8 + line / 2 % 4 + line % 2 * 4;
   }
-  // `to` and `from` are the first place; lines that are kStride bytes apart in shared memory are `step` elements apart
-  // in memory.
+  // Copies the thread's units of a full tile; `to`, `from`: its first place. Lines are kStride bytes apart in shared
+  // memory, `step` elements in global memory.
   template <int kStride, int kPiece = 0, class T>
   __device__ __forceinline__ void copy(unsigned to, const T* from, long long step) const {
-    constexpr int kPieces = (kUnits + kWide - 1) / kWide;  // of the thread's place in a line
+    constexpr int kPieces = (kUnits + kWide - 1) / kWide;  // the thread's units in a line
     constexpr int kLine = kPiece / kPieces * kDown * kHigh, kUnit = kPiece % kPieces * kWide;
     if constexpr (kLine < kLines) {
       if (kUnit + kWide <= kUnits || unit + kUnit < kUnits) {
@@ -166,7 +153,7 @@ struct Lines {
       copy<kStride, kPiece + 1>(to, from, step);
     }
   }
-  // The same where not all lines are there, which is seldom: those from `there` on become 0.
+  // Copies the thread's units of a partial tile: lines from number `there` on become 0.
   template <int kStride, class T>
   __device__ __forceinline__ void copy_some(unsigned to, const T* from, long long step, int there) const {
 #pragma unroll 1
@@ -191,8 +178,8 @@ struct Lines {
 
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
-// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
-// of the first matrix, 8 to 15 those of the second, and so on.
+// Loads four 8x8 matrices of 16-bit elements as mma fragments (ldmatrix). Lanes 8 i to 8 i + 7 pass the addresses of
+// the rows of matrix i.
 __device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -205,7 +192,7 @@ __device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsig
                : "r"(row), "n"(kOffset));
 }
 
-// The same kCount times, their rows kStep bytes apart.
+// Loads kCount mma fragments (ldmatrix) that are kStep bytes apart.
 template <int kStep, int kAt = 0, int kCount>
 __device__ __forceinline__ void load_pieces(unsigned (&m)[kCount][4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
@@ -221,13 +208,29 @@ __device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4],
   if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
 }
 
+// Masks a row (lane / 4 + 8 * half of the slab): scores of keys outside [first, end), counted from the lane's first
+// key, become -inf.
+template <class T, int kKeys>
+__device__ __forceinline__ void mask_keys(float (&score)[kKeys][4], int half, T first, T end) {
+#pragma unroll
+  for (int n = 0; n < 2 * kKeys; ++n)
+    if (n / 2 * 8 + n % 2 < first || n / 2 * 8 + n % 2 >= end)
+      score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
+}
+template <class T, int kKeys>
+__device__ __forceinline__ void mask_keys(float (&score)[kKeys][4], int half, T end) {
+#pragma unroll
+  for (int n = 0; n < 2 * kKeys; ++n)
+    if (n / 2 * 8 + n % 2 >= end) score[n / 2][2 * half + n % 2] = __uint_as_float(0xff800000u);
+}
+
 __device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
-// Two 16-bit elements in a word, the first in the low half.
+// Rounds two floats to 16 bits, and packs them in a word.
 __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
   unsigned word;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
@@ -239,7 +242,7 @@ __device__ __forceinline__ unsigned pack_fp16(float low, float high) {
   return word;
 }
 
-// Values as 16-bit elements of words, two by one conversion.
+// Rounds values to 16-bit floats and packs them, two per conversion.
 template <int kCount>
 __device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
   Words<kCount / 2> words;
@@ -255,29 +258,30 @@ __device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kC
   return words;
 }
 
-// 2^x; results below 2^-126 are 0.
+// 2^x; results below 2^-126 become 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// One more tile of scores, in fragments of mma, of kSlabs times 16 rows: they become exp((score - greatest) * log2_scale
-// / log2(e)), of which `total` has a lane's share of the sum. A row is four lanes'. Only where a score exceeds the row's
-// greatest so far by much, that grows and what was summed up shrinks; kExact: wherever one exceeds it.
-// kLarge: scores may be near the greatest float (masks do that), so that their product with the scale is none.
-// What is subtracted before exponentials: of a row without any key 0.
+// The shift of a row's scores in the softmax: their maximum, or 0 if the row has no key yet (maximum -inf).
 __device__ __forceinline__ float shift_of(float greatest) {
   return greatest == __uint_as_float(0xff800000u) ? 0.0f : greatest;
 }
+// Softmax weight 2^((score - greatest) * log2_scale).
 __device__ __forceinline__ float weight_of(float score, float greatest, float log2_scale) {
   return exp2_fast((score - shift_of(greatest)) * log2_scale);
 }
-// What was summed up is the caller's: `shrink(by)` multiplies row r of it by by[r].
+// Online softmax of one more tile of scores, which are mma accumulators of 16 * kSlabs rows by 8 * kKeys keys. Scores
+// become weights 2^((score - greatest) * log2_scale), where log2_scale = scale * log2(e); `total` gets the lane's part
+// of their sum. When the row maximum `greatest` grows, `shrink(by)` multiplies row r of the caller's accumulators by
+// by[r]. To save that, it grows only if a weight would exceed 2^8, unless kExact. kLarge: score * log2_scale may
+// overflow (masks).
 template <bool kLarge, bool kExact, int kSlabs, int kKeys, class Shrink>
-__device__ __forceinline__ void weigh_scores(float (&score)[kSlabs][kKeys][4], float (&greatest)[2 * kSlabs],
+__device__ __forceinline__ void online_softmax_tile(float (&score)[kSlabs][kKeys][4], float (&greatest)[2 * kSlabs],
                                              float (&total)[2 * kSlabs], float log2_scale, const Shrink& shrink) {
-  constexpr float kMuch = 8;  // of the exponent: weights below 256 are as precise as those below 1
+  constexpr float kMuch = 8;  // as a power of 2: weights below 256 are as precise as those below 1
   float now[2 * kSlabs];
   bool grows = false;
 #pragma unroll
@@ -417,10 +421,10 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
 #pragma unroll
         for (int r = 0; r < 2; ++r) {
           const int row = my_row + r * 8;
-          keep_keys<int>(score[r / 2], r % 2, (row + 1) - lane_key);
+          mask_keys<int>(score[r / 2], r % 2, (row + 1) - lane_key);
         }
       }
-      weigh_scores<false, false>(score, greatest, total, 0.36067376f, [&](const float (&by)[2]) {
+      online_softmax_tile<false, false>(score, greatest, total, 0.36067376f, [&](const float (&by)[2]) {
         asm volatile(
             "mul.f32 sum0, sum0, %0; mul.f32 sum1, sum1, %0; mul.f32 sum4, sum4, %0; mul.f32 sum5, sum5, %0;\n"
             "mul.f32 sum2, sum2, %1; mul.f32 sum3, sum3, %1; mul.f32 sum6, sum6, %1; mul.f32 sum7, sum7, %1;"

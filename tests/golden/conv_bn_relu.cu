@@ -12,8 +12,8 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// 16 bytes from global to shared memory while the thread goes on; zeros where nothing is there. A group of copies is
-// what was issued before commit_copies; all groups but the newest kNewest are there after wait_for_groups.
+// Copies 16 bytes from global to shared memory (cp.async); zeros if not `there`. commit_copies closes a group of
+// copies; wait_for_groups waits for all but the newest kNewest groups.
 __device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(__cvta_generic_to_global(from)));
 }
@@ -22,8 +22,8 @@ __device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, boo
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
 }
-// kCount lines of a tile, each kTo bytes behind the one before; from as many places, or from one and kFrom bytes on.
-// `there`: of each 16 bytes, how many are there; zeros stand for the rest.
+// Copies 16 bytes of each of kCount lines (cp.async). Destinations are kTo bytes apart; sources are from[i], or kFrom
+// bytes apart. `there`: valid bytes of each 16; zeros replace the rest.
 template <int kTo, int kAt = 0, class Element, int kCount>
 __device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount]) {
   asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
@@ -59,71 +59,74 @@ __device__ __forceinline__ void wait_for_groups() {
   asm volatile("cp.async.wait_group %0;" : : "n"(kNewest) : "memory");
 }
 
+// Copies one element to shared memory asynchronously; 0 if !there.
 __device__ __forceinline__ void copy_one(unsigned to, const float* from, bool there) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 4 : 0));
 }
 
-// An entry of the table: what the depth adds, and the bits of the taps, of which a thread's own word has none where the
-// element is inside.
-struct DepthStep {
+// Dynamic shared memory, with its size set at launch.
+extern __shared__ __align__(16) unsigned char dynamic_shared[];
+
+// Entry of the K offset table. `add`: offset in elements. `taps`: the bits of its taps; the element is 0 if a line has
+// any of them in `outside`, its taps outside of the image. With a position table: the index of the tap's first line.
+struct KOffsetEntry {
   int add;
   unsigned taps;
 };
 
-// Shared memory beyond 48 KiB has its size at launch.
-extern __shared__ __align__(16) unsigned char dynamic_shared[];
-
-// One element, asynchronously; 0 where a tap is outside.
-__device__ __forceinline__ void gather_one(unsigned to, const float* from, const DepthStep& step, unsigned outside) {
+// Copies one element to shared memory asynchronously; 0 if a tap is in `outside`.
+__device__ __forceinline__ void gather_one(unsigned to, const float* from, const KOffsetEntry& step, unsigned outside) {
   const bool there = !(step.taps & outside);
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;"
                :
                : "r"(to), "l"(__cvta_generic_to_global(from + (there ? step.add : 0))), "r"(there ? 4 : 0));
 }
 
-// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
-// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
+// Byte offset of a unit of 16 bytes in an XOR-swizzled tile with kUnits units per line: ldmatrix reads the same unit of
+// eight lines without bank conflicts.
 template <int kUnits>
 __device__ __forceinline__ unsigned swizzled(int line, int unit) {
   constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
   return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
 }
 
-// The same so many lines and units further, for one operation where they are known: they share no bits with the line
-// and the unit at which `at` is.
+// Byte offset of the swizzled unit that is `lines` lines and `units` units after the one at offset `at`. They must have
+// no bits in common with the line and the unit at `at`.
 template <int kUnits>
-__device__ __forceinline__ unsigned swizzled_further(unsigned at, int lines, int units) {
+__device__ __forceinline__ unsigned swizzle_advance(unsigned at, int lines, int units) {
   constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
   return (at ^ 16 * (units % kTurns ^ lines / kLinesABank % kTurns)) + 16 * (lines * kUnits + units / kTurns * kTurns);
 }
 
-// What a lane multiplies of a float32 factor's tile: four along the depth of kEach across, the first of the warp's. kParts
-// lanes of a warp have others: where the tile's lines run along the depth, each every kParts-th across, else four
-// neighbours each.
+// Loads a lane's operand without tensor cores: fours[i][k] = tile[row_i][depth + k]; rows are columns of the right
+// operand. The warp's rows, from `warp` on, are divided into kParts, of which the lane has number `part`:
+//   K-major (kAlongDepth)  row_i = warp + first + part + i * kParts
+//   MN-major               row_i = warp + first + 4 * (part + i / 4 * kParts) + i % 4
 template <bool kAlongDepth, int kUnits, int kParts, int kEach>
 __device__ __forceinline__ void load_lanes(float (&fours)[kEach][4], const void* tile, int warp, int first, int depth,
                                            int part) {
   if constexpr (kAlongDepth) {
-    const unsigned lane = swizzled_further<kUnits>(swizzled<kUnits>(warp + part, 0), 0, depth / 4);
+    const unsigned lane = swizzle_advance<kUnits>(swizzled<kUnits>(warp + part, 0), 0, depth / 4);
 #pragma unroll
     for (int i = 0; i < kEach; ++i) {
-      const unsigned at = swizzled_further<kUnits>(lane, first + i * kParts, 0);
+      const unsigned at = swizzle_advance<kUnits>(lane, first + i * kParts, 0);
       *(float4*)fours[i] = *(const float4*)((const char*)tile + at);
     }
   } else {
-    const unsigned lane = swizzled_further<kUnits>(swizzled<kUnits>(0, warp / 4 + part), depth, 0);
+    const unsigned lane = swizzle_advance<kUnits>(swizzled<kUnits>(0, warp / 4 + part), depth, 0);
 #pragma unroll
     for (int k = 0; k < 4; ++k)
 #pragma unroll
       for (int i = 0; i < kEach; i += 4) {
-        const unsigned at = swizzled_further<kUnits>(lane, k, first / 4 + i / 4 * kParts);
+        const unsigned at = swizzle_advance<kUnits>(lane, k, first / 4 + i / 4 * kParts);
         const float4 four = *(const float4*)((const char*)tile + at);
         fours[i][k] = four.x, fours[i + 1][k] = four.y, fours[i + 2][k] = four.z, fours[i + 3][k] = four.w;
       }
   }
 }
+// sum[i][j] += a[i][k] * b[j][k], summed over k.
 template <int kColumns>
 __device__ __forceinline__ void multiply_lanes(float (*sum)[kColumns], const float (&a)[4][4],
                                                const float (&b)[kColumns][4]) {
@@ -137,8 +140,8 @@ __device__ __forceinline__ void multiply_lanes(float (*sum)[kColumns], const flo
 
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
-// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
-// of the first matrix, 8 to 15 those of the second, and so on.
+// Loads four 8x8 matrices of 16-bit elements as mma fragments (ldmatrix). Lanes 8 i to 8 i + 7 pass the addresses of
+// the rows of matrix i.
 __device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -151,7 +154,7 @@ __device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsig
                : "r"(row), "n"(kOffset));
 }
 
-// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
+// Maximum and minimum as in PyTorch: NaN if either is NaN; +0 is greater than -0.
 template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
@@ -174,22 +177,22 @@ __device__ __forceinline__ float nan_max(float a, float b) { return a != a ? a :
 __device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a : b != b ? b : fminf(a, b); }
 #endif
 
-// Elements that are stored by one access.
+// kCount elements that are read or written by one vector access.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount) Neighbours {
   T v[kCount];
 };
 
-// A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
-// shared memory. kHalves: for lanes that read eight columns at a time, the first four of them in a row's first half.
+// Index of an element of a warp's staged accumulators: 16 rows by kWidth columns in shared memory, rows padded by 8.
+// kHalves: the order of columns for lanes that read eight as two vectors, 0-3 8-11 ... (padding of 4) 4-7 12-15 ...
 template <int kWidth, bool kHalves = true>
 __device__ __forceinline__ constexpr int staged_place(int row, int column) {
-  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // two rows are read at a time
+  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // a read takes two rows
   if constexpr (!kHalves) return row * (kWidth + 8) + column;
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-// A lane's four sums of an eight of columns, kAt bytes from `at`: two of its row, two of the row eight on. Statements of
-// PTX, since what NVRTC takes goes with the number of statements that it optimizes.
+// Stores a lane's mma accumulators of eight columns: two of its row, and two of the row eight below kLower bytes
+// further. One asm statement, because NVRTC's time grows with their number.
 template <int kAt, int kLower>
 __device__ __forceinline__ void store_pairs(unsigned at, const float (&four)[4]) {
   asm volatile("st.shared.v2.f32 [%0+%5], {%1, %2};\nst.shared.v2.f32 [%0+%6], {%3, %4};"
@@ -209,11 +212,12 @@ __device__ __forceinline__ void store_pairs_of_eights(unsigned at, const Sum (&s
   store_pairs<kAt * kLater, kLower>(at, sum[kAt]);
   if constexpr (kAt + 1 < kEights) store_pairs_of_eights<kLater, kLower, kAt + 1>(at, sum);
 }
+// Stages 16 rows of a warp's mma accumulators.
 template <bool kHalves, class Sum, int kEights>
 __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
   constexpr int kWidth = 8 * kEights, kLower = 4 * staged_place<kWidth, kHalves>(8, 0);
   const unsigned first = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, lane % 4 * 2));
-  if constexpr (!kHalves && kWidth == 16) {  // in some lines the second eight is before the first
+  if constexpr (!kHalves && kWidth == 16) {  // in some rows the second eight columns come first
     const unsigned second = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, 8 + lane % 4 * 2));
     store_pairs<0, kLower>(first, sum[0]);
     store_pairs<0, kLower>(second, sum[1]);
@@ -221,7 +225,7 @@ __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights
     store_pairs_of_eights<4 * staged_place<kWidth, kHalves>(0, 8), kLower>(first, sum);
   }
 }
-// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
+// The row of group number `item` of eight columns, in an order that has no bank conflicts.
 template <int kWidth>
 __device__ __forceinline__ int staged_row(int item) {
   if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
@@ -231,6 +235,7 @@ template <class Sum>
 struct EightSums {
   Sum v[8];
 };
+// Reads eight staged columns; `column` is a multiple of 8.
 template <int kWidth, class Sum>
 __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int row, int column) {
   const auto a = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column));
@@ -238,7 +243,8 @@ __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int ro
   return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
 }
 
-// The same from a warp of 4 by 8 lanes: the piece-th 16 of its rows. Apart: a lane's rows, or columns, are apart.
+// Stages 16 rows (number `piece`) of the accumulators of a warp of 4 by 8 lanes. kRowsApart: a lane's rows are 4 apart,
+// else neighbours. kColumnsApart: its columns are 8 apart, else fours of neighbours, 32 apart.
 template <bool kHalves, bool kRowsApart, bool kColumnsApart, int kRows, int kColumns>
 __device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum)[kRows][kColumns], int piece, int lane) {
 #pragma unroll
@@ -251,8 +257,8 @@ __device__ __forceinline__ void stage_lane_sums(float* staged, const float (&sum
     }
 }
 
-// Blocks that run at a time make tiles that lie near one another, so that they share lines of both factors in the L2
-// cache: tiles come in groups of kHeight rows of them, each group column by column.
+// The position of tile number `tile` among `down` by `across` output tiles. Bands of kHeight tile rows follow one
+// another, each column by column, so that concurrent blocks share both operands' lines in the L2 cache.
 struct TilePlace {
   int row, column;
 };
@@ -282,7 +288,7 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
   const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
   const int warp_row = warp / 2 * 16, warp_column = warp % 2 * 32;
   float sum[4][4] = {};
-  DepthStep* const image_steps = (DepthStep*)(dynamic_shared + 18432);
+  KOffsetEntry* const image_steps = (KOffsetEntry*)(dynamic_shared + 18432);
   for (int k = threadIdx.x; k < 32; k += 128) {
     int add = 0;
     unsigned taps = 1u << 31;
@@ -331,7 +337,7 @@ conv_bn_relu_0_conv2d_square_batch_norm_relu(const float* __restrict__ filter, c
       const bool there = row0 + filter_line + i * 8 < 8 && step * 16 + filter_part < 27;
       copy_one(stages + into + 0 + swizzled<4>(filter_line + i * 8, filter_part / 4) + filter_part % 4 * 4, filter_from + step * 16 + i * 216, there);
     }
-    const DepthStep here = image_steps[step * 16 + image_part];
+    const KOffsetEntry here = image_steps[step * 16 + image_part];
 #pragma unroll
     for (int i = 0; i < 8; ++i)
       gather_one(stages + into + 2048 + swizzled<4>(image_line + i * 8, image_part / 4) + image_part % 4 * 4, image_from[i], here, image_outside[i]);

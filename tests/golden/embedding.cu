@@ -20,7 +20,8 @@ __device__ __forceinline__ bf16 to_bf16(float x) {
   return bits;
 }
 
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+// kCount words of 32 bits in registers. Loads and stores use the widest access, 4, 8 or 16 bytes, that divides them;
+// the address must be a multiple of that.
 template <int kCount>
 struct Words {
   unsigned w[kCount];
@@ -60,7 +61,7 @@ __device__ __forceinline__ void store_words(void* to, const Words<kCount>& words
     for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
   }
 }
-// Element e of kBits bits, and putting one into words that begin as 0.
+// Element e of kBits bits, zero-extended. put_element ORs an element into words whose bits there are 0.
 template <int kBits, int kCount>
 __device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
   if constexpr (kBits == 32) return words.w[e];
@@ -73,7 +74,7 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
-// Two 16-bit elements in a word, the first in the low half.
+// Rounds two floats to 16 bits, and packs them in a word.
 __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
   unsigned word;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
@@ -85,7 +86,7 @@ __device__ __forceinline__ unsigned pack_fp16(float low, float high) {
   return word;
 }
 
-// Values as 16-bit elements of words, two by one conversion.
+// Rounds values to 16-bit floats and packs them, two per conversion.
 template <int kCount>
 __device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
   Words<kCount / 2> words;

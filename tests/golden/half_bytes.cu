@@ -34,7 +34,7 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// Inclusive: thread i gets the combination of the values of threads 0 to i; `total` is that of all.
+// Inclusive scan over the block: thread i gets the combination of the values of threads 0 to i, `total` that of all.
 template <int kThreads, class Combine, class T>
 __device__ __forceinline__ T block_scan(T value, Combine combine, T& total) {
   __shared__ T partial[kThreads / 32];
@@ -57,7 +57,7 @@ __device__ __forceinline__ T block_scan(T value, Combine combine, T& total) {
   return warp > 0 ? combine(earlier, value) : value;
 }
 
-// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
+// Maximum and minimum as in PyTorch: NaN if either is NaN; +0 is greater than -0.
 template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
@@ -80,7 +80,7 @@ __device__ __forceinline__ float nan_max(float a, float b) { return a != a ? a :
 __device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a : b != b ? b : fminf(a, b); }
 #endif
 
-// How two partial results of a reduction become one.
+// Function objects that combine two partial results of a reduction.
 struct Sum {
   template <class T>
   __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
@@ -104,16 +104,16 @@ struct All {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
 };
 
-// NaN is greater than everything.
+// a < b, where NaN is greater than every number.
 template <class T>
 __device__ __forceinline__ bool is_less(T a, T b) { return b != b ? a == a : a < b; }
 
-// The magnitude's bits in a format of kMantissa bits and this bias, rounded to nearest even; may exceed the format's
-// greatest value, which the caller checks. x is finite.
+// The bits of |x| in a float format with kMantissa bits of mantissa and exponent bias kBias, rounded to nearest even.
+// x is finite. The result may exceed the format's greatest value; the caller checks that.
 template <int kMantissa, int kBias>
 __device__ __forceinline__ unsigned narrow_magnitude(float x) {
   const unsigned magnitude = __float_as_uint(x) & 0x7fffffffu;
-  if ((int)(magnitude >> 23) - 127 < 1 - kBias) {  // subnormal: count units of the last place
+  if ((int)(magnitude >> 23) - 127 < 1 - kBias) {  // a subnormal result counts units in the last place
     const float unit = __uint_as_float((unsigned)(127 + kMantissa - 1 + kBias) << 23);
     return (unsigned)__float2int_rn(__uint_as_float(magnitude) * unit);
   }
@@ -127,7 +127,7 @@ __device__ __forceinline__ float from_fp4_e2m1(unsigned nibble) {
   const float magnitude = __uint_as_float((nibble & 7u) << 22) * __uint_as_float((127u + 126u) << 23);
   return (nibble & 8u) ? -magnitude : magnitude;
 }
-__device__ __forceinline__ unsigned to_fp4_e2m1(float x) {  // no infinity, no NaN: saturates, NaN to 6
+__device__ __forceinline__ unsigned to_fp4_e2m1(float x) {  // saturates at 6; NaN becomes 6
   if (x != x) return 7u;
   const unsigned sign = (__float_as_uint(x) >> 28) & 8u;
   if (!(fabsf(x) < 6.0f)) return sign | 7u;
@@ -137,13 +137,14 @@ __device__ __forceinline__ unsigned to_fp4_e2m1(float x) {  // no infinity, no N
 using int4_pair = unsigned char;  // two to a byte, low nibble first
 __device__ __forceinline__ int from_int4(unsigned nibble) { return (int)(nibble << 28) >> 28; }
 
+// Element i of 4-bit elements, two to a byte, low nibble first.
 template <class Index>
 __device__ __forceinline__ unsigned nibble(const unsigned char* pairs, Index i) {
   return ((unsigned)pairs[i >> 1] >> (4 * (int)(i & 1))) & 15u;
 }
 
-// The order of a line's elements: a stable merge sort of positions by the threads of one block. `before(a, b)` says
-// whether element a comes before element b; the result stands in `order`.
+// Stable merge sort of a line's positions by the threads of a block: `order` gets the result, `other` is scratch
+// memory. `before(a, b)` says whether element a comes before element b.
 template <int kThreads, class Position, class Before>
 __device__ __forceinline__ void sort_line(Position* order, Position* other, Position length, Before before) {
   for (Position k = threadIdx.x; k < length; k += kThreads) order[k] = k;
@@ -158,7 +159,7 @@ __device__ __forceinline__ void sort_line(Position* order, Position* other, Posi
       const Position end = middle + run < length ? middle + run : length;
       const bool on_left = k < middle;
       const Position mine = from[k];
-      // How many of the other run come first: of equal elements, those on the left.
+      // Binary search for how many elements of the other run come before mine. Of equal ones, the left run's do.
       Position low = on_left ? middle : left, high = on_left ? end : middle;
       const Position start = low;
       while (low < high) {

@@ -12,7 +12,7 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
+// Maximum and minimum as in PyTorch: NaN if either is NaN; +0 is greater than -0.
 template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
@@ -35,7 +35,7 @@ __device__ __forceinline__ float nan_max(float a, float b) { return a != a ? a :
 __device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a : b != b ? b : fminf(a, b); }
 #endif
 
-// How two partial results of a reduction become one.
+// Function objects that combine two partial results of a reduction.
 struct Sum {
   template <class T>
   __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
@@ -59,13 +59,13 @@ struct All {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
 };
 
-// A value from the lane `mask` away.
+// The value of lane (this lane ^ mask).
 template <class T>
 __device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
 __device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
   return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
 }
-// Results of several warps in shared memory, where neighbouring threads find them in neighbouring banks.
+// kCount partial results in shared memory; neighbouring results are in neighbouring banks.
 template <class T, int kCount>
 struct Partials {
   T value[kCount];
@@ -73,7 +73,7 @@ struct Partials {
   __device__ __forceinline__ T get(int i) const { return value[i]; }
 };
 
-// Of each kLanes neighbouring lanes, which all get the result; the order of combination is fixed.
+// Reduces over each kLanes neighbouring lanes, a power of two, in a fixed order; all of them get the result.
 template <int kLanes = 32, class Combine, class T>
 __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 #pragma unroll
@@ -81,7 +81,8 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
   return value;
 }
 
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+// kCount words of 32 bits in registers. Loads and stores use the widest access, 4, 8 or 16 bytes, that divides them;
+// the address must be a multiple of that.
 template <int kCount>
 struct Words {
   unsigned w[kCount];
@@ -121,7 +122,7 @@ __device__ __forceinline__ void store_words(void* to, const Words<kCount>& words
     for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
   }
 }
-// Element e of kBits bits, and putting one into words that begin as 0.
+// Element e of kBits bits, zero-extended. put_element ORs an element into words whose bits there are 0.
 template <int kBits, int kCount>
 __device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
   if constexpr (kBits == 32) return words.w[e];

@@ -22,7 +22,7 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   return bits;
 }
 
-// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
+// Maximum and minimum as in PyTorch: NaN if either is NaN; +0 is greater than -0.
 template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
@@ -45,25 +45,26 @@ __device__ __forceinline__ float nan_max(float a, float b) { return a != a ? a :
 __device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a : b != b ? b : fminf(a, b); }
 #endif
 
-// 2^x; results below 2^-126 are 0.
+// 2^x; results below 2^-126 become 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// 1 / (1 + 2^(-x log2 e)); below 2^-126 it is 0.
-__device__ __forceinline__ float reciprocal_of_one_and_more(float x) {
+// sigmoid of x = 1 / (1 + 2^(-x log2 e)); results below 2^-126 become 0.
+__device__ __forceinline__ float reciprocal_from_one(float x) {
   float y;
   asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 __device__ __forceinline__ float sigmoid(float x) {
-  return reciprocal_of_one_and_more(__fadd_rn(1.0f, exp2_fast(x * -1.44269504f)));
+  return reciprocal_from_one(__fadd_rn(1.0f, exp2_fast(x * -1.44269504f)));
 }
 __device__ __forceinline__ double sigmoid(double x) { return 1.0 / __dadd_rn(1.0, exp(-x)); }
 
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+// kCount words of 32 bits in registers. Loads and stores use the widest access, 4, 8 or 16 bytes, that divides them;
+// the address must be a multiple of that.
 template <int kCount>
 struct Words {
   unsigned w[kCount];
@@ -103,7 +104,7 @@ __device__ __forceinline__ void store_words(void* to, const Words<kCount>& words
     for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
   }
 }
-// Element e of kBits bits, and putting one into words that begin as 0.
+// Element e of kBits bits, zero-extended. put_element ORs an element into words whose bits there are 0.
 template <int kBits, int kCount>
 __device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
   if constexpr (kBits == 32) return words.w[e];

@@ -12,8 +12,8 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// 16 bytes from global to shared memory while the thread goes on; zeros where nothing is there. A group of copies is
-// what was issued before commit_copies; all groups but the newest kNewest are there after wait_for_groups.
+// Copies 16 bytes from global to shared memory (cp.async); zeros if not `there`. commit_copies closes a group of
+// copies; wait_for_groups waits for all but the newest kNewest groups.
 __device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(__cvta_generic_to_global(from)));
 }
@@ -22,8 +22,8 @@ __device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, boo
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
 }
-// kCount lines of a tile, each kTo bytes behind the one before; from as many places, or from one and kFrom bytes on.
-// `there`: of each 16 bytes, how many are there; zeros stand for the rest.
+// Copies 16 bytes of each of kCount lines (cp.async). Destinations are kTo bytes apart; sources are from[i], or kFrom
+// bytes apart. `there`: valid bytes of each 16; zeros replace the rest.
 template <int kTo, int kAt = 0, class Element, int kCount>
 __device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount]) {
   asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
@@ -59,7 +59,8 @@ __device__ __forceinline__ void wait_for_groups() {
   asm volatile("cp.async.wait_group %0;" : : "n"(kNewest) : "memory");
 }
 
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+// kCount words of 32 bits in registers. Loads and stores use the widest access, 4, 8 or 16 bytes, that divides them;
+// the address must be a multiple of that.
 template <int kCount>
 struct Words {
   unsigned w[kCount];
@@ -99,7 +100,7 @@ __device__ __forceinline__ void store_words(void* to, const Words<kCount>& words
     for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
   }
 }
-// Element e of kBits bits, and putting one into words that begin as 0.
+// Element e of kBits bits, zero-extended. put_element ORs an element into words whose bits there are 0.
 template <int kBits, int kCount>
 __device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
   if constexpr (kBits == 32) return words.w[e];
@@ -112,7 +113,8 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
-// The each-th piece of a thread, of kBytes, among those of kThreads: 16 bytes of neighbouring threads lie side by side.
+// Copies piece number `each` of a thread, of kBytes (4, 8 or a multiple of 16), to shared memory asynchronously, or
+// zeros if !there; the same thread reads it back. Units of 16 bytes (or kBytes) of neighbouring threads are contiguous.
 template <int kBytes, int kThreads>
 __device__ __forceinline__ void copy_piece(unsigned to, const void* from, int each, bool there) {
   if constexpr (kBytes >= 16) {
@@ -127,7 +129,7 @@ __device__ __forceinline__ void copy_piece(unsigned to, const void* from, int ea
   }
 }
 template <int kBytes, int kThreads>
-__device__ __forceinline__ Words<kBytes / 4> copied_piece(const unsigned char* copies, int each) {
+__device__ __forceinline__ Words<kBytes / 4> load_copied_piece(const unsigned char* copies, int each) {
   if constexpr (kBytes < 16) {
     return load_words<kBytes / 4>(copies + (each * kThreads + threadIdx.x) * kBytes);
   } else {
@@ -142,11 +144,11 @@ __device__ __forceinline__ Words<kBytes / 4> copied_piece(const unsigned char* c
   }
 }
 
-// Shared memory beyond 48 KiB has its size at launch.
+// Dynamic shared memory, with its size set at launch.
 extern __shared__ __align__(16) unsigned char dynamic_shared[];
 
-// Two of four float8 as float16. Without an instruction for it, exponent and mantissa in the place of float16's are 2^-8
-// of the number; NaN, 127, gets the exponent's first bit, too.
+// Converts two of four float8 e4m3 to packed float16: the last two if `second`. Before sm_89: shifted into place, the
+// bits are float16 of 2^-8 times the value; NaN (0x7f + 1 sets the top bit) gets an exponent of all ones.
 __device__ __forceinline__ unsigned e4m3_pair(unsigned four, int second) {
   unsigned pair;
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -163,7 +165,7 @@ __device__ __forceinline__ unsigned e4m3_pair(unsigned four, int second) {
   return pair;
 }
 
-// Half a word as it is: no shift moves it to where it is converted.
+// Converts float16 element e to float. The halves of the word are named as 16-bit registers, which needs no shift.
 template <int kCount>
 __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e) {
   unsigned short low, high;
@@ -173,18 +175,18 @@ __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e)
   return x;
 }
 
-// Half a pair: the compiler makes each of them once.
+// Converts float8 e4m3 element e to float. The compiler converts a pair once for both of its elements.
 template <int kCount>
 __device__ __forceinline__ float e4m3_element(const Words<kCount>& words, int e) {
   return fp16_element(Words<1>{e4m3_pair(words.w[e / 4], e / 2 % 2)}, e % 2);
 }
 
-// The magnitude's bits in a format of kMantissa bits and this bias, rounded to nearest even; may exceed the format's
-// greatest value, which the caller checks. x is finite.
+// The bits of |x| in a float format with kMantissa bits of mantissa and exponent bias kBias, rounded to nearest even.
+// x is finite. The result may exceed the format's greatest value; the caller checks that.
 template <int kMantissa, int kBias>
 __device__ __forceinline__ unsigned narrow_magnitude(float x) {
   const unsigned magnitude = __float_as_uint(x) & 0x7fffffffu;
-  if ((int)(magnitude >> 23) - 127 < 1 - kBias) {  // subnormal: count units of the last place
+  if ((int)(magnitude >> 23) - 127 < 1 - kBias) {  // a subnormal result counts units in the last place
     const float unit = __uint_as_float((unsigned)(127 + kMantissa - 1 + kBias) << 23);
     return (unsigned)__float2int_rn(__uint_as_float(magnitude) * unit);
   }
@@ -201,13 +203,13 @@ __device__ __forceinline__ float from_fp8_e4m3(unsigned bits) {
       "cvt.f32.f16 %0, low;\n}"
       : "=f"(x)
       : "h"((unsigned short)bits));
-#else  // the sign is shifted in; 480 stands for NaN
+#else  // the shift copies the sign; NaN comes out as 480
   x = __uint_as_float((unsigned)((int)(bits << 24) >> 4) & 0x87f00000u) * __uint_as_float((127u + 120u) << 23);
   if (fabsf(x) == 480.0f) x = __uint_as_float(0x7fc00000u);
 #endif
   return x;
 }
-__device__ __forceinline__ fp8_e4m3 to_fp8_e4m3(float x) {  // beyond 448: NaN
+__device__ __forceinline__ fp8_e4m3 to_fp8_e4m3(float x) {  // NaN if the result would exceed 448
   const unsigned sign = (__float_as_uint(x) >> 24) & 0x80u;
   if (!(fabsf(x) <= 464.0f)) return (fp8_e4m3)(sign | 0x7fu);
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 890
@@ -219,11 +221,12 @@ __device__ __forceinline__ fp8_e4m3 to_fp8_e4m3(float x) {  // beyond 448: NaN
 #endif
 }
 
-// What a lane has of the sums along the depth of int8 fragments: of each eight of a right factor's columns, or of a left
-// one's rows.
+// sum += the four int8 values in a word.
 __device__ __forceinline__ void add_codes(int& sum, unsigned four) {
   asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(four), "r"(0x01010101));
 }
+// Sums int8 fragments along K, for zero points: (x - o) w = x w - o sum w. sums[i]: the lane's part of row (or column)
+// 8 i + lane / 4.
 template <bool kLeft, int kPieces>
 __device__ __forceinline__ void add_fragments(int (&sums)[2 * kPieces], const unsigned (&pieces)[kPieces][4]) {
 #pragma unroll
@@ -235,9 +238,10 @@ __device__ __forceinline__ int sum_of_four_lanes(int part) {
   part += __shfl_xor_sync(~0u, part, 1);
   return part + __shfl_xor_sync(~0u, part, 2);
 }
-// Takes an offset times the other factor's sums from the sums. kOfColumns: those are of the columns.
+// sum -= offset * (sum of the other operand along K, from add_fragments). kOfColumns: the other operand is the right
+// one.
 template <bool kOfColumns, int kRows, int kColumns, int kSums>
-__device__ __forceinline__ void take_offset(int (&sum)[kRows][kColumns][4], const int (&others)[kSums], int offset,
+__device__ __forceinline__ void subtract_zero_point(int (&sum)[kRows][kColumns][4], const int (&others)[kSums], int offset,
                                             int lane) {
 #pragma unroll
   for (int o = 0; o < kSums; ++o) {
@@ -260,8 +264,8 @@ __device__ __forceinline__ int from_int4(unsigned nibble) { return (int)(nibble 
 
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
-// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
-// of the first matrix, 8 to 15 those of the second, and so on.
+// Loads four 8x8 matrices of 16-bit elements as mma fragments (ldmatrix). Lanes 8 i to 8 i + 7 pass the addresses of
+// the rows of matrix i.
 __device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -274,13 +278,14 @@ __device__ __forceinline__ void load_matrices_transposed(unsigned (&m)[4], unsig
                : "r"(row), "n"(kOffset));
 }
 
-// d += a * b for a 16x32 a (rows), a 32x8 b (columns) and a 16x8 d.
+// d += a * b with mma.m16n8k32: a is 16x32, b is 32x8.
 __device__ __forceinline__ void mma_s8(int (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {
   asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3])
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// sum += a * b for 16 * kRows by 16 * kColumns elements of a warp.
 template <auto kMma, class Sum, int kRows, int kColumns>
 __device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
                                                    const unsigned (&b)[kColumns][4]) {
@@ -290,7 +295,7 @@ __device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumn
     for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
-// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
+// Maximum and minimum as in PyTorch: NaN if either is NaN; +0 is greater than -0.
 template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
@@ -313,52 +318,39 @@ __device__ __forceinline__ float nan_max(float a, float b) { return a != a ? a :
 __device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a : b != b ? b : fminf(a, b); }
 #endif
 
-// Consecutive elements that are kBits, 8 or 16, together.
-template <int kBits>
-__device__ __forceinline__ Words<1> load_part(const void* from) {
-  if constexpr (kBits == 8) return {*(const unsigned char*)from};
-  return {*(const unsigned short*)from};
-}
-template <int kBits>
-__device__ __forceinline__ void store_part(void* to, const Words<1>& words) {
-  if constexpr (kBits == 8)
-    *(unsigned char*)to = (unsigned char)words.w[0];
-  else
-    *(unsigned short*)to = (unsigned short)words.w[0];
-}
-
-// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
-// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
+// Byte offset of a unit of 16 bytes in an XOR-swizzled tile with kUnits units per line: ldmatrix reads the same unit of
+// eight lines without bank conflicts.
 template <int kUnits>
 __device__ __forceinline__ unsigned swizzled(int line, int unit) {
   constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
   return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
 }
 
-// 16x16 pieces of a factor's tile as operands of mma. kAlongDepth: the tile's lines run along the depth, else across it.
-// A left factor's eight matrix rows come in the order (0, 0), (8, 0), (0, 8), (8, 8) across and along the depth, a right
-// one's in (0, 0), (0, 8), (8, 0), (8, 8). Which of them is the lane's:
+// Byte offset of the row that the lane passes to ldmatrix for the 16x16 fragment at (across, depth) of a tile.
+// `across`: M or N; `depth`: K in units of two bytes; kAlongDepth: the tile is K-major. The 8x8 matrices come in this
+// order of (across, K): left operand (0, 0) (8, 0) (0, 8) (8, 8), right operand (0, 0) (0, 8) (8, 0) (8, 8).
 template <bool kLeft, bool kAlongDepth, int kUnits>
-__device__ __forceinline__ unsigned fragment_place(int across, int depth, int lane) {
+__device__ __forceinline__ unsigned ldmatrix_offset(int across, int depth, int lane) {
   const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
   const int lane_across = across + (kLeft ? first : second), lane_depth = depth + (kLeft ? second : first);
   return kAlongDepth ? swizzled<kUnits>(lane_across + lane % 8, lane_depth / 8)
                      : swizzled<kUnits>(lane_depth + lane % 8, lane_across / 8);
 }
+// Loads kPieces 16x16 mma fragments that are 16 apart in M or N.
 template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces>
 __device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], unsigned tile, int across, int depth,
                                                int lane) {
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     if constexpr (kAlongDepth)
-      load_matrices(pieces[i], tile + i * 256 * kUnits + fragment_place<kLeft, true, kUnits>(across, depth, lane));
+      load_matrices(pieces[i], tile + i * 256 * kUnits + ldmatrix_offset<kLeft, true, kUnits>(across, depth, lane));
     else
       load_matrices_transposed(pieces[i], tile + depth * 16 * kUnits +
-                                              fragment_place<kLeft, false, kUnits>(across + 16 * i, 0, lane));
+                                              ldmatrix_offset<kLeft, false, kUnits>(across + 16 * i, 0, lane));
   }
 }
 
-// The same kCount times, their rows kStep bytes apart.
+// Loads kCount mma fragments (ldmatrix) that are kStep bytes apart.
 template <int kStep, int kAt = 0, int kCount>
 __device__ __forceinline__ void load_pieces(unsigned (&m)[kCount][4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
@@ -374,18 +366,18 @@ __device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4],
   if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
 }
 
-// The same in a loop over tiles, from addresses that are known before it: pieces along the depth lie one behind the other,
-// and so do slices of lines that run across, with the swizzle of the first.
+// ldmatrix addresses of a warp's fragments, computed before the loop over K: one per slice of K (32 bytes) for K-major
+// tiles, one per fragment for MN-major ones. All others are at constant distances from these.
 template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces, int kSlices>
-struct FragmentPlaces {
+struct FragmentAddresses {
   unsigned at[kAlongDepth ? kSlices : kPieces];
 
-  __device__ __forceinline__ FragmentPlaces(unsigned tile, int across, int lane) {
+  __device__ __forceinline__ FragmentAddresses(unsigned tile, int across, int lane) {
 #pragma unroll
     for (int i = 0; i < (kAlongDepth ? kSlices : kPieces); ++i) {
-      at[i] = tile + fragment_place<kLeft, kAlongDepth, kUnits>(across + (kAlongDepth ? 0 : 16 * i),
+      at[i] = tile + ldmatrix_offset<kLeft, kAlongDepth, kUnits>(across + (kAlongDepth ? 0 : 16 * i),
                                                                 kAlongDepth ? 16 * i : 0, lane);
-      asm("" : "+r"(at[i]));  // or else it is computed anew in the loop
+      asm("" : "+r"(at[i]));  // keeps it in a register; the compiler would recompute it
     }
   }
   template <int kSlice = 0>
@@ -401,22 +393,22 @@ struct FragmentPlaces {
   }
 };
 
-// Elements that are stored by one access.
+// kCount elements that are read or written by one vector access.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount) Neighbours {
   T v[kCount];
 };
 
-// A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
-// shared memory. kHalves: for lanes that read eight columns at a time, the first four of them in a row's first half.
+// Index of an element of a warp's staged accumulators: 16 rows by kWidth columns in shared memory, rows padded by 8.
+// kHalves: the order of columns for lanes that read eight as two vectors, 0-3 8-11 ... (padding of 4) 4-7 12-15 ...
 template <int kWidth, bool kHalves = true>
 __device__ __forceinline__ constexpr int staged_place(int row, int column) {
-  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // two rows are read at a time
+  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // a read takes two rows
   if constexpr (!kHalves) return row * (kWidth + 8) + column;
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-// A lane's four sums of an eight of columns, kAt bytes from `at`: two of its row, two of the row eight on. Statements of
-// PTX, since what NVRTC takes goes with the number of statements that it optimizes.
+// Stores a lane's mma accumulators of eight columns: two of its row, and two of the row eight below kLower bytes
+// further. One asm statement, because NVRTC's time grows with their number.
 template <int kAt, int kLower>
 __device__ __forceinline__ void store_pairs(unsigned at, const float (&four)[4]) {
   asm volatile("st.shared.v2.f32 [%0+%5], {%1, %2};\nst.shared.v2.f32 [%0+%6], {%3, %4};"
@@ -436,11 +428,12 @@ __device__ __forceinline__ void store_pairs_of_eights(unsigned at, const Sum (&s
   store_pairs<kAt * kLater, kLower>(at, sum[kAt]);
   if constexpr (kAt + 1 < kEights) store_pairs_of_eights<kLater, kLower, kAt + 1>(at, sum);
 }
+// Stages 16 rows of a warp's mma accumulators.
 template <bool kHalves, class Sum, int kEights>
 __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
   constexpr int kWidth = 8 * kEights, kLower = 4 * staged_place<kWidth, kHalves>(8, 0);
   const unsigned first = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, lane % 4 * 2));
-  if constexpr (!kHalves && kWidth == 16) {  // in some lines the second eight is before the first
+  if constexpr (!kHalves && kWidth == 16) {  // in some rows the second eight columns come first
     const unsigned second = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, 8 + lane % 4 * 2));
     store_pairs<0, kLower>(first, sum[0]);
     store_pairs<0, kLower>(second, sum[1]);
@@ -448,7 +441,7 @@ __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights
     store_pairs_of_eights<4 * staged_place<kWidth, kHalves>(0, 8), kLower>(first, sum);
   }
 }
-// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
+// The row of group number `item` of eight columns, in an order that has no bank conflicts.
 template <int kWidth>
 __device__ __forceinline__ int staged_row(int item) {
   if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
@@ -458,6 +451,7 @@ template <class Sum>
 struct EightSums {
   Sum v[8];
 };
+// Reads eight staged columns; `column` is a multiple of 8.
 template <int kWidth, class Sum>
 __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int row, int column) {
   const auto a = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column));
@@ -465,7 +459,7 @@ __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int ro
   return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
 }
 
-// Neighbours of a line from its byte-th on: whole units of 16 bytes, or a half of one.
+// Stores words to a swizzled tile, from byte `byte` of a line on: whole units of 16 bytes, or half of one.
 template <int kUnits, int kCount>
 __device__ __forceinline__ void store_units(unsigned char* tile, int line, int byte, const Words<kCount>& words) {
   static_assert(kCount == 2 || kCount % 4 == 0);
@@ -477,8 +471,22 @@ __device__ __forceinline__ void store_units(unsigned char* tile, int line, int b
         make_uint4(words.w[4 * i], words.w[4 * i + 1], words.w[4 * i + 2], words.w[4 * i + 3]);
 }
 
-// Blocks that run at a time make tiles that lie near one another, so that they share lines of both factors in the L2
-// cache: tiles come in groups of kHeight rows of them, each group column by column.
+// Loads and stores elements that together have kBits, 8 or 16, less than a word.
+template <int kBits>
+__device__ __forceinline__ Words<1> load_subword(const void* from) {
+  if constexpr (kBits == 8) return {*(const unsigned char*)from};
+  return {*(const unsigned short*)from};
+}
+template <int kBits>
+__device__ __forceinline__ void store_subword(void* to, const Words<1>& words) {
+  if constexpr (kBits == 8)
+    *(unsigned char*)to = (unsigned char)words.w[0];
+  else
+    *(unsigned short*)to = (unsigned short)words.w[0];
+}
+
+// The position of tile number `tile` among `down` by `across` output tiles. Bands of kHeight tile rows follow one
+// another, each column by column, so that concurrent blocks share both operands' lines in the L2 cache.
 struct TilePlace {
   int row, column;
 };
@@ -540,7 +548,7 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
   };
   const auto make_x = [&](int each, int step, int stage_2) {
     if (step * 128 + x_unit < 32) {
-      const Words<8> x_w = copied_piece<32, 64>(dynamic_shared + stage_2 + 0, each);
+      const Words<8> x_w = load_copied_piece<32, 64>(dynamic_shared + stage_2 + 0, each);
       Words<2> made = {};
 #pragma unroll
       for (int e = 0; e < 8; ++e) {
@@ -559,8 +567,8 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
     commit_copies();
   }
   unsigned reading = 0, writing = 36864;  // where stages begin
-  const FragmentPlaces<true, true, 8, 1, 4> left_places(stages + 49152, warp_row, warp_lane);
-  const FragmentPlaces<false, true, 8, 1, 4> right_places(stages + 8192, warp_column, warp_lane);
+  const FragmentAddresses<true, true, 8, 1, 4> left_places(stages + 49152, warp_row, warp_lane);
+  const FragmentAddresses<false, true, 8, 1, 4> right_places(stages + 8192, warp_column, warp_lane);
   unsigned left[2][1][4], right[2][1][4];
   const auto load_2 = [&](int buffer, unsigned stage, int place, int slice) {
     left_places.load(left[buffer], place * 2048, slice);
@@ -598,7 +606,7 @@ quantized_0_quantize_static_quant_linear_relu(const float* __restrict__ x, const
       }
     }
   }
-  take_offset<true>(sum, codes, 3, warp_lane);
+  subtract_zero_point<true>(sum, codes, 3, warp_lane);
   __syncthreads();  // the tiles' memory is free
   int* const staged = (int*)dynamic_shared + warp * 384;
 #pragma unroll
@@ -644,7 +652,7 @@ quantized_1_dequantize_dequantize_addcmul(const float* __restrict__ x, const fp8
   if (t >= 32) return;
   const Words<4> x_w = load_words<4>((const uint4*)x + t);
   const Words<1> eight_bit_w = load_words<1>(eight_bit + (t * 4));
-  const Words<1> four_bit_w = load_part<16>(four_bit + (t * 2));
+  const Words<1> four_bit_w = load_subword<16>(four_bit + (t * 2));
   Words<4> mixed_w = {};
   const float eight_bit_scale_v = eight_bit_scale[0];
   const float block_scale_v = block_scale[(t / 4)];

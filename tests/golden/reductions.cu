@@ -12,13 +12,13 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// A value from the lane `mask` away.
+// The value of lane (this lane ^ mask).
 template <class T>
 __device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
 __device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
   return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
 }
-// Results of several warps in shared memory, where neighbouring threads find them in neighbouring banks.
+// kCount partial results in shared memory; neighbouring results are in neighbouring banks.
 template <class T, int kCount>
 struct Partials {
   T value[kCount];
@@ -26,7 +26,7 @@ struct Partials {
   __device__ __forceinline__ T get(int i) const { return value[i]; }
 };
 
-// Of each kLanes neighbouring lanes, which all get the result; the order of combination is fixed.
+// Reduces over each kLanes neighbouring lanes, a power of two, in a fixed order; all of them get the result.
 template <int kLanes = 32, class Combine, class T>
 __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 #pragma unroll
@@ -34,8 +34,8 @@ __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
   return value;
 }
 
-// Every thread of the block gets the result; the warps are a power of two. Calls of one kernel have numbers of their
-// own, and memory with them: no barrier stands between one and the next.
+// Reduces over the block; every thread gets the result. The number of warps is a power of two. Each call in a kernel
+// has its own kCall and so its own shared memory: no barrier is needed between calls.
 template <int kThreads, int kCall, class Combine, class T>
 __device__ __forceinline__ T block_reduce(T value, Combine combine) {
   __shared__ Partials<T, kThreads / 32> partial;
@@ -48,7 +48,7 @@ __device__ __forceinline__ T block_reduce(T value, Combine combine) {
   return value;
 }
 
-// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
+// Maximum and minimum as in PyTorch: NaN if either is NaN; +0 is greater than -0.
 template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
@@ -71,7 +71,7 @@ __device__ __forceinline__ float nan_max(float a, float b) { return a != a ? a :
 __device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a : b != b ? b : fminf(a, b); }
 #endif
 
-// How two partial results of a reduction become one.
+// Function objects that combine two partial results of a reduction.
 struct Sum {
   template <class T>
   __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
@@ -95,19 +95,19 @@ struct All {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
 };
 
-// sum / n, rounded as IEEE has it where that is not next to the least floats: high + low is 1 / n, both positive.
+// sum / n, correctly rounded except near the smallest floats. high + low = 1 / n, both positive.
 __device__ __forceinline__ float exact_mean(float sum, float high, float low) {
   return __fmaf_rn(sum, high, __fmul_rn(sum, low));
 }
 
-// The first greatest (or least) element and its position; NaN counts as extreme. They begin with the least (greatest)
-// value there is, at position 0.
+// Argmax and argmin: a value and its position. The first of equal values wins; NaN wins over every number. A reduction
+// begins with the least (greatest) value of T at position 0.
 template <class T, class Position = int>
 struct Extreme {
   T value;
   Position position;
 };
-// Of two elements anywhere; of some and one behind them.
+// operator() combines partial results of any positions; next() combines `a` with an element b at a later position.
 struct FirstMaximum {
   template <class T, class P>
   __device__ __forceinline__ Extreme<T, P> operator()(Extreme<T, P> a, Extreme<T, P> b) const {
@@ -133,6 +133,7 @@ struct FirstMinimum {
   }
 };
 
+// Shuffles and stores the value and the position separately.
 template <class T, class P>
 __device__ __forceinline__ Extreme<T, P> from_lane_xor(Extreme<T, P> value, int mask) {
   return {from_lane_xor(value.value, mask), from_lane_xor(value.position, mask)};
@@ -145,7 +146,8 @@ struct Partials<Extreme<T, P>, kCount> {
   __device__ __forceinline__ Extreme<T, P> get(int i) const { return {value[i], position[i]}; }
 };
 
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+// kCount words of 32 bits in registers. Loads and stores use the widest access, 4, 8 or 16 bytes, that divides them;
+// the address must be a multiple of that.
 template <int kCount>
 struct Words {
   unsigned w[kCount];
@@ -185,7 +187,7 @@ __device__ __forceinline__ void store_words(void* to, const Words<kCount>& words
     for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
   }
 }
-// Element e of kBits bits, and putting one into words that begin as 0.
+// Element e of kBits bits, zero-extended. put_element ORs an element into words whose bits there are 0.
 template <int kBits, int kCount>
 __device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
   if constexpr (kBits == 32) return words.w[e];

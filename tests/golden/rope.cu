@@ -25,7 +25,8 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   return bits;
 }
 
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+// kCount words of 32 bits in registers. Loads and stores use the widest access, 4, 8 or 16 bytes, that divides them;
+// the address must be a multiple of that.
 template <int kCount>
 struct Words {
   unsigned w[kCount];
@@ -65,7 +66,7 @@ __device__ __forceinline__ void store_words(void* to, const Words<kCount>& words
     for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
   }
 }
-// Element e of kBits bits, and putting one into words that begin as 0.
+// Element e of kBits bits, zero-extended. put_element ORs an element into words whose bits there are 0.
 template <int kBits, int kCount>
 __device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
   if constexpr (kBits == 32) return words.w[e];
@@ -78,7 +79,7 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
-// Half a word as it is: no shift moves it to where it is converted.
+// Converts float16 element e to float. The halves of the word are named as 16-bit registers, which needs no shift.
 template <int kCount>
 __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e) {
   unsigned short low, high;

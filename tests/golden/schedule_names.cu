@@ -14,12 +14,12 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// NaN is greater than everything.
+// a < b, where NaN is greater than every number.
 template <class T>
 __device__ __forceinline__ bool is_less(T a, T b) { return b != b ? a == a : a < b; }
 
-// 16 bytes from global to shared memory while the thread goes on; zeros where nothing is there. A group of copies is
-// what was issued before commit_copies; all groups but the newest kNewest are there after wait_for_groups.
+// Copies 16 bytes from global to shared memory (cp.async); zeros if not `there`. commit_copies closes a group of
+// copies; wait_for_groups waits for all but the newest kNewest groups.
 __device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" : : "r"(to), "l"(__cvta_generic_to_global(from)));
 }
@@ -28,8 +28,8 @@ __device__ __forceinline__ void copy_16_bytes(unsigned to, const void* from, boo
                :
                : "r"(to), "l"(__cvta_generic_to_global(from)), "r"(there ? 16 : 0));
 }
-// kCount lines of a tile, each kTo bytes behind the one before; from as many places, or from one and kFrom bytes on.
-// `there`: of each 16 bytes, how many are there; zeros stand for the rest.
+// Copies 16 bytes of each of kCount lines (cp.async). Destinations are kTo bytes apart; sources are from[i], or kFrom
+// bytes apart. `there`: valid bytes of each 16; zeros replace the rest.
 template <int kTo, int kAt = 0, class Element, int kCount>
 __device__ __forceinline__ void copy_lines(unsigned to, const Element* const (&from)[kCount]) {
   asm volatile("cp.async.cg.shared.global [%0+%1], [%2], 16;"
@@ -65,7 +65,7 @@ __device__ __forceinline__ void wait_for_groups() {
   asm volatile("cp.async.wait_group %0;" : : "n"(kNewest) : "memory");
 }
 
-// Shared memory beyond 48 KiB has its size at launch.
+// Dynamic shared memory, with its size set at launch.
 extern __shared__ __align__(16) unsigned char dynamic_shared[];
 
 using fp16 = unsigned short;  // storage only; arithmetic is float
@@ -80,7 +80,8 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   return bits;
 }
 
-// Consecutive elements as 32-bit words: one access of 4, 8 or 16 bytes each.
+// kCount words of 32 bits in registers. Loads and stores use the widest access, 4, 8 or 16 bytes, that divides them;
+// the address must be a multiple of that.
 template <int kCount>
 struct Words {
   unsigned w[kCount];
@@ -120,7 +121,7 @@ __device__ __forceinline__ void store_words(void* to, const Words<kCount>& words
     for (int i = 0; i < kCount; ++i) ((unsigned*)to)[i] = words.w[i];
   }
 }
-// Element e of kBits bits, and putting one into words that begin as 0.
+// Element e of kBits bits, zero-extended. put_element ORs an element into words whose bits there are 0.
 template <int kBits, int kCount>
 __device__ __forceinline__ unsigned element(const Words<kCount>& words, int e) {
   if constexpr (kBits == 32) return words.w[e];
@@ -133,7 +134,7 @@ __device__ __forceinline__ void put_element(Words<kCount>& words, int e, unsigne
   words.w[e / kEach] |= (kBits == 32 ? bits : bits & ((1u << (kBits & 31)) - 1u)) << (kBits * (e % kEach) & 31);
 }
 
-// Half a word as it is: no shift moves it to where it is converted.
+// Converts float16 element e to float. The halves of the word are named as 16-bit registers, which needs no shift.
 template <int kCount>
 __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e) {
   unsigned short low, high;
@@ -145,8 +146,8 @@ __device__ __forceinline__ float fp16_element(const Words<kCount>& words, int e)
 
 __device__ __forceinline__ unsigned shared_address(const void* p) { return (unsigned)__cvta_generic_to_shared(p); }
 
-// Four 8x8 matrices of 16-bit elements in shared memory, as fragments of mma: lanes 0 to 7 have the addresses of the rows
-// of the first matrix, 8 to 15 those of the second, and so on.
+// Loads four 8x8 matrices of 16-bit elements as mma fragments (ldmatrix). Lanes 8 i to 8 i + 7 pass the addresses of
+// the rows of matrix i.
 __device__ __forceinline__ void load_matrices(unsigned (&m)[4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
                : "=r"(m[0]), "=r"(m[1]), "=r"(m[2]), "=r"(m[3])
@@ -165,6 +166,7 @@ __device__ __forceinline__ void mma_fp16(float (&d)[4], const unsigned (&a)[4], 
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
+// sum += a * b for 16 * kRows by 16 * kColumns elements of a warp.
 template <auto kMma, class Sum, int kRows, int kColumns>
 __device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumns][4], const unsigned (&a)[kRows][4],
                                                    const unsigned (&b)[kColumns][4]) {
@@ -174,7 +176,7 @@ __device__ __forceinline__ void multiply_fragments(Sum (&sum)[kRows][2 * kColumn
     for (int j = 0; j < 2 * kColumns; ++j) kMma(sum[i][j], a[i], {b[j / 2][j % 2 * 2], b[j / 2][j % 2 * 2 + 1]});
 }
 
-// Two 16-bit elements in a word, the first in the low half.
+// Rounds two floats to 16 bits, and packs them in a word.
 __device__ __forceinline__ unsigned pack_bf16(float low, float high) {
   unsigned word;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
@@ -186,7 +188,7 @@ __device__ __forceinline__ unsigned pack_fp16(float low, float high) {
   return word;
 }
 
-// Values as 16-bit elements of words, two by one conversion.
+// Rounds values to 16-bit floats and packs them, two per conversion.
 template <int kCount>
 __device__ __forceinline__ Words<kCount / 2> bf16_words(const float (&values)[kCount]) {
   Words<kCount / 2> words;
@@ -202,38 +204,39 @@ __device__ __forceinline__ Words<kCount / 2> fp16_words(const float (&values)[kC
   return words;
 }
 
-// Where 16 bytes of a line lie in a tile whose lines are kUnits times as long: units change places from line to line, so
-// that eight lines' units of one number, which ldmatrix reads at a time, are in different banks.
+// Byte offset of a unit of 16 bytes in an XOR-swizzled tile with kUnits units per line: ldmatrix reads the same unit of
+// eight lines without bank conflicts.
 template <int kUnits>
 __device__ __forceinline__ unsigned swizzled(int line, int unit) {
   constexpr int kLinesABank = kUnits < 8 ? 8 / kUnits : 1, kTurns = kUnits < 8 ? kUnits : 8;
   return 16 * (line * kUnits + (unit ^ (line / kLinesABank % kTurns)));
 }
 
-// 16x16 pieces of a factor's tile as operands of mma. kAlongDepth: the tile's lines run along the depth, else across it.
-// A left factor's eight matrix rows come in the order (0, 0), (8, 0), (0, 8), (8, 8) across and along the depth, a right
-// one's in (0, 0), (0, 8), (8, 0), (8, 8). Which of them is the lane's:
+// Byte offset of the row that the lane passes to ldmatrix for the 16x16 fragment at (across, depth) of a tile.
+// `across`: M or N; `depth`: K in units of two bytes; kAlongDepth: the tile is K-major. The 8x8 matrices come in this
+// order of (across, K): left operand (0, 0) (8, 0) (0, 8) (8, 8), right operand (0, 0) (0, 8) (8, 0) (8, 8).
 template <bool kLeft, bool kAlongDepth, int kUnits>
-__device__ __forceinline__ unsigned fragment_place(int across, int depth, int lane) {
+__device__ __forceinline__ unsigned ldmatrix_offset(int across, int depth, int lane) {
   const int first = lane / 8 % 2 * 8, second = lane / 16 * 8;
   const int lane_across = across + (kLeft ? first : second), lane_depth = depth + (kLeft ? second : first);
   return kAlongDepth ? swizzled<kUnits>(lane_across + lane % 8, lane_depth / 8)
                      : swizzled<kUnits>(lane_depth + lane % 8, lane_across / 8);
 }
+// Loads kPieces 16x16 mma fragments that are 16 apart in M or N.
 template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces>
 __device__ __forceinline__ void load_fragments(unsigned (&pieces)[kPieces][4], unsigned tile, int across, int depth,
                                                int lane) {
 #pragma unroll
   for (int i = 0; i < kPieces; ++i) {
     if constexpr (kAlongDepth)
-      load_matrices(pieces[i], tile + i * 256 * kUnits + fragment_place<kLeft, true, kUnits>(across, depth, lane));
+      load_matrices(pieces[i], tile + i * 256 * kUnits + ldmatrix_offset<kLeft, true, kUnits>(across, depth, lane));
     else
       load_matrices_transposed(pieces[i], tile + depth * 16 * kUnits +
-                                              fragment_place<kLeft, false, kUnits>(across + 16 * i, 0, lane));
+                                              ldmatrix_offset<kLeft, false, kUnits>(across + 16 * i, 0, lane));
   }
 }
 
-// The same kCount times, their rows kStep bytes apart.
+// Loads kCount mma fragments (ldmatrix) that are kStep bytes apart.
 template <int kStep, int kAt = 0, int kCount>
 __device__ __forceinline__ void load_pieces(unsigned (&m)[kCount][4], unsigned row) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4+%5];"
@@ -249,18 +252,18 @@ __device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4],
   if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
 }
 
-// The same in a loop over tiles, from addresses that are known before it: pieces along the depth lie one behind the other,
-// and so do slices of lines that run across, with the swizzle of the first.
+// ldmatrix addresses of a warp's fragments, computed before the loop over K: one per slice of K (32 bytes) for K-major
+// tiles, one per fragment for MN-major ones. All others are at constant distances from these.
 template <bool kLeft, bool kAlongDepth, int kUnits, int kPieces, int kSlices>
-struct FragmentPlaces {
+struct FragmentAddresses {
   unsigned at[kAlongDepth ? kSlices : kPieces];
 
-  __device__ __forceinline__ FragmentPlaces(unsigned tile, int across, int lane) {
+  __device__ __forceinline__ FragmentAddresses(unsigned tile, int across, int lane) {
 #pragma unroll
     for (int i = 0; i < (kAlongDepth ? kSlices : kPieces); ++i) {
-      at[i] = tile + fragment_place<kLeft, kAlongDepth, kUnits>(across + (kAlongDepth ? 0 : 16 * i),
+      at[i] = tile + ldmatrix_offset<kLeft, kAlongDepth, kUnits>(across + (kAlongDepth ? 0 : 16 * i),
                                                                 kAlongDepth ? 16 * i : 0, lane);
-      asm("" : "+r"(at[i]));  // or else it is computed anew in the loop
+      asm("" : "+r"(at[i]));  // keeps it in a register; the compiler would recompute it
     }
   }
   template <int kSlice = 0>
@@ -276,8 +279,8 @@ struct FragmentPlaces {
   }
 };
 
-// The order of a line's elements: a stable merge sort of positions by the threads of one block. `before(a, b)` says
-// whether element a comes before element b; the result stands in `order`.
+// Stable merge sort of a line's positions by the threads of a block: `order` gets the result, `other` is scratch
+// memory. `before(a, b)` says whether element a comes before element b.
 template <int kThreads, class Position, class Before>
 __device__ __forceinline__ void sort_line(Position* order, Position* other, Position length, Before before) {
   for (Position k = threadIdx.x; k < length; k += kThreads) order[k] = k;
@@ -292,7 +295,7 @@ __device__ __forceinline__ void sort_line(Position* order, Position* other, Posi
       const Position end = middle + run < length ? middle + run : length;
       const bool on_left = k < middle;
       const Position mine = from[k];
-      // How many of the other run come first: of equal elements, those on the left.
+      // Binary search for how many elements of the other run come before mine. Of equal ones, the left run's do.
       Position low = on_left ? middle : left, high = on_left ? end : middle;
       const Position start = low;
       while (low < high) {
@@ -312,22 +315,22 @@ __device__ __forceinline__ void sort_line(Position* order, Position* other, Posi
   __syncthreads();
 }
 
-// Elements that are stored by one access.
+// kCount elements that are read or written by one vector access.
 template <class T, int kCount>
 struct alignas(sizeof(T) * kCount) Neighbours {
   T v[kCount];
 };
 
-// A warp's sums on their way from fragments to lanes that have neighbours of one row: 16 rows of kWidth columns in
-// shared memory. kHalves: for lanes that read eight columns at a time, the first four of them in a row's first half.
+// Index of an element of a warp's staged accumulators: 16 rows by kWidth columns in shared memory, rows padded by 8.
+// kHalves: the order of columns for lanes that read eight as two vectors, 0-3 8-11 ... (padding of 4) 4-7 12-15 ...
 template <int kWidth, bool kHalves = true>
 __device__ __forceinline__ constexpr int staged_place(int row, int column) {
-  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // two rows are read at a time
+  if constexpr (!kHalves && kWidth == 16) return row * 16 + (column ^ (row / 2 % 2 * 8));  // a read takes two rows
   if constexpr (!kHalves) return row * (kWidth + 8) + column;
   return row * (kWidth + 8) + column % 8 / 4 * (kWidth / 2 + 4) + column / 8 * 4 + column % 4;
 }
-// A lane's four sums of an eight of columns, kAt bytes from `at`: two of its row, two of the row eight on. Statements of
-// PTX, since what NVRTC takes goes with the number of statements that it optimizes.
+// Stores a lane's mma accumulators of eight columns: two of its row, and two of the row eight below kLower bytes
+// further. One asm statement, because NVRTC's time grows with their number.
 template <int kAt, int kLower>
 __device__ __forceinline__ void store_pairs(unsigned at, const float (&four)[4]) {
   asm volatile("st.shared.v2.f32 [%0+%5], {%1, %2};\nst.shared.v2.f32 [%0+%6], {%3, %4};"
@@ -347,11 +350,12 @@ __device__ __forceinline__ void store_pairs_of_eights(unsigned at, const Sum (&s
   store_pairs<kAt * kLater, kLower>(at, sum[kAt]);
   if constexpr (kAt + 1 < kEights) store_pairs_of_eights<kLater, kLower, kAt + 1>(at, sum);
 }
+// Stages 16 rows of a warp's mma accumulators.
 template <bool kHalves, class Sum, int kEights>
 __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights][4], int lane) {
   constexpr int kWidth = 8 * kEights, kLower = 4 * staged_place<kWidth, kHalves>(8, 0);
   const unsigned first = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, lane % 4 * 2));
-  if constexpr (!kHalves && kWidth == 16) {  // in some lines the second eight is before the first
+  if constexpr (!kHalves && kWidth == 16) {  // in some rows the second eight columns come first
     const unsigned second = shared_address(staged + staged_place<kWidth, kHalves>(lane / 4, 8 + lane % 4 * 2));
     store_pairs<0, kLower>(first, sum[0]);
     store_pairs<0, kLower>(second, sum[1]);
@@ -359,7 +363,7 @@ __device__ __forceinline__ void stage_sums(Sum* staged, const Sum (&sum)[kEights
     store_pairs_of_eights<4 * staged_place<kWidth, kHalves>(0, 8), kLower>(first, sum);
   }
 }
-// The row of the item-th eight: eight lanes read rows whose first halves are in different banks.
+// The row of group number `item` of eight columns, in an order that has no bank conflicts.
 template <int kWidth>
 __device__ __forceinline__ int staged_row(int item) {
   if constexpr (kWidth == 32) return item / 16 * 4 + item % 8 / 4 * 2 + item / 8 % 2;
@@ -369,6 +373,7 @@ template <class Sum>
 struct EightSums {
   Sum v[8];
 };
+// Reads eight staged columns; `column` is a multiple of 8.
 template <int kWidth, class Sum>
 __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int row, int column) {
   const auto a = *(const Neighbours<Sum, 4>*)(staged + staged_place<kWidth>(row, column));
@@ -376,8 +381,8 @@ __device__ __forceinline__ EightSums<Sum> eight_staged(const Sum* staged, int ro
   return {a.v[0], a.v[1], a.v[2], a.v[3], b.v[0], b.v[1], b.v[2], b.v[3]};
 }
 
-// Blocks that run at a time make tiles that lie near one another, so that they share lines of both factors in the L2
-// cache: tiles come in groups of kHeight rows of them, each group column by column.
+// The position of tile number `tile` among `down` by `across` output tiles. Bands of kHeight tile rows follow one
+// another, each column by column, so that concurrent blocks share both operands' lines in the L2 cache.
 struct TilePlace {
   int row, column;
 };
@@ -439,8 +444,8 @@ schedule_names_0_linear_add(const fp16* __restrict__ left_tile, const fp16* __re
     commit_copies();
   }
   unsigned reading = 0, writing = 18432;  // where stages begin
-  const FragmentPlaces<true, true, 8, 1, 4> left_places(stages + 0, warp_row, warp_lane);
-  const FragmentPlaces<false, true, 8, 1, 4> right_places(stages + 2048, warp_column, warp_lane);
+  const FragmentAddresses<true, true, 8, 1, 4> left_places(stages + 0, warp_row, warp_lane);
+  const FragmentAddresses<false, true, 8, 1, 4> right_places(stages + 2048, warp_column, warp_lane);
   unsigned left[2][1][4], right[2][1][4];
   const auto load_2 = [&](int buffer, unsigned stage, int slice) {
     left_places.load(left[buffer], stage, slice);

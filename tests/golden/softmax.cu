@@ -10,7 +10,7 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
+// Maximum and minimum as in PyTorch: NaN if either is NaN; +0 is greater than -0.
 template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
@@ -33,7 +33,7 @@ __device__ __forceinline__ float nan_max(float a, float b) { return a != a ? a :
 __device__ __forceinline__ float nan_min(float a, float b) { return a != a ? a : b != b ? b : fminf(a, b); }
 #endif
 
-// How two partial results of a reduction become one.
+// Function objects that combine two partial results of a reduction.
 struct Sum {
   template <class T>
   __device__ __forceinline__ T operator()(T a, T b) const { return a + b; }
@@ -57,7 +57,7 @@ struct All {
   __device__ __forceinline__ bool operator()(bool a, bool b) const { return a && b; }
 };
 
-// 2^x; results below 2^-126 are 0.
+// 2^x; results below 2^-126 become 0.
 __device__ __forceinline__ float exp2_fast(float x) {
   float y;
   asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
@@ -76,20 +76,20 @@ __device__ __forceinline__ fp16 to_fp16(float x) {
   return bits;
 }
 
-// 1 / x over all of float's range.
+// 1 / x over the full range of float.
 __device__ __forceinline__ float reciprocal_fast(float x) {
   float y;
   asm("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
   return y;
 }
 
-// A value from the lane `mask` away.
+// The value of lane (this lane ^ mask).
 template <class T>
 __device__ __forceinline__ T from_lane_xor(T value, int mask) { return __shfl_xor_sync(0xffffffffu, value, mask); }
 __device__ __forceinline__ bool from_lane_xor(bool value, int mask) {
   return __shfl_xor_sync(0xffffffffu, (int)value, mask) != 0;
 }
-// Results of several warps in shared memory, where neighbouring threads find them in neighbouring banks.
+// kCount partial results in shared memory; neighbouring results are in neighbouring banks.
 template <class T, int kCount>
 struct Partials {
   T value[kCount];
@@ -97,7 +97,7 @@ struct Partials {
   __device__ __forceinline__ T get(int i) const { return value[i]; }
 };
 
-// Of each kLanes neighbouring lanes, which all get the result; the order of combination is fixed.
+// Reduces over each kLanes neighbouring lanes, a power of two, in a fixed order; all of them get the result.
 template <int kLanes = 32, class Combine, class T>
 __device__ __forceinline__ T warp_reduce(T value, Combine combine) {
 #pragma unroll

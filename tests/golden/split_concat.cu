@@ -10,7 +10,7 @@ namespace {
 #pragma nv_diag_suppress 177
 #endif
 
-// NaN if either is, as PyTorch's maximum and minimum; +0 is greater than -0.
+// Maximum and minimum as in PyTorch: NaN if either is NaN; +0 is greater than -0.
 template <class T>
 __device__ __forceinline__ T nan_max(T a, T b) { return a > b ? a : b; }
 template <class T>
