@@ -6,8 +6,6 @@
 #include <cstdio>
 #include <exception>
 #include <fstream>
-#include <iterator>
-#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
