@@ -12,9 +12,10 @@
 namespace fusec {
 
 struct VectorizedLoads {
-  Kernel kernel;  // its last axis is the lane; for width 1, the original kernel
-  std::vector<ExprId> vectors = {}, uniform = {},
-                      apart = {};  // one vector access, one element for all lanes, one element per lane
+  Kernel kernel;                     // its last axis is the lane; for width 1, the original kernel
+  std::vector<ExprId> vectors = {};  // loads that are one vector access
+  std::vector<ExprId> uniform = {};  // loads of one element for all lanes
+  std::vector<ExprId> apart = {};    // loads of one element per lane
 };
 VectorizedLoads vectorize_loads(const Kernel& merged, const Graph& graph, int width);
 

@@ -264,22 +264,23 @@ double sectors_of_stores(const Kernel& kernel) {
   return bytes / 32;
 }
 
-// Of the sectors otherwise: what is worth a schedule with more instructions; and of accesses that ask for no fewer.
+// A schedule with more instructions must need at most this share of the sectors of the alternative; one with equal
+// sectors at most this share of its accesses.
 constexpr double kBetterSectors = 0.87, kFewerAccesses = 0.9;
 
-// Of the predicted time otherwise: what is worth a copy through shared memory.
+// A copy through shared memory must take at most this share of the predicted time of the alternative.
 constexpr double kFaster = 0.95;
 
-// Conflicts of banks, for an access to a tile, that hardly count.
+// Bank conflicts, for an access to a tile, that hardly count.
 constexpr double kFewConflicts = 0.3;
 
-// Instructions for an element, as counted: one by one, and there for each axis; of a thread's neighbours in vectors and
-// in windows.
+// Counted instructions: for an element that is moved alone, with kInstructionsOfAxis for each axis; for a vector; for a
+// window of unaligned words, of which an element takes at most kMostInWindows.
 constexpr double kInstructionsOneByOne = 20, kInstructionsOfAxis = 12, kInstructionsOfVector = 40,
                  kInstructionsOfWindow = 200, kMostInWindows = 25;
 
-// Tiles with bank conflicts or of few elements, where what else there is asks for many more sectors for a point: about
-// `otherwise` for its loads.
+// Whether a staged copy with bank conflicts or small tiles is still better: the alternative reads about `otherwise`
+// sectors for a point, many more.
 bool better_in_tiles(const StagedCopy& tiles, const Kernel& merged, double otherwise) {
   double least = 0;
   for (const ExprId id : reachable(merged.pool, roots_of(merged)))
@@ -298,8 +299,7 @@ KernelSource schedule_pointwise(const Kernel& given, const Graph& graph, const T
   const Kernel apart = split_axes(merged, graph);
   const Kernel split_merged = merge_axes(apart, graph);
   auto tiles = plan_staged_vectors(split_merged, graph, target);
-  // Axes that only a remainder takes apart (of what is rolled) are merged; transposed, they had better be by
-  // themselves.
+  // A roll divides an axis that is merged above. Where the kernel also transposes, the axis is better kept alone.
   if (!tiles) tiles = plan_staged_vectors(drop_unit_axes(kernel), graph, target);
   const auto in_words = [&](double otherwise) -> std::optional<KernelSource> {
     const auto words = plan_staged_words(split_merged, graph, target);
@@ -338,7 +338,7 @@ KernelSource schedule_pointwise(const Kernel& given, const Graph& graph, const T
         interchanged ? sectors_of_loads(vectorize_loads(*interchanged, graph, width), graph, width) : 0;
     if (interchanged && interchanged_sectors > kBetterSectors * sectors_of_loads(loads, graph, width))
       interchanged.reset();
-    // Of fewer axes, every other line that lies as the result does is read in whole sectors.
+    // With at most two axes, rows that lie as the result's do are read in whole sectors.
     const bool in_lines = contiguous && !parts && !tiles && !interchanged && axes.size() < 3;
     double least = in_lines ? 0 : windows ? sectors_of_loads(*windows, graph) : sectors_of_loads(loads, graph, width);
     const bool fewer = parts && contiguous && parts->in_vectors && parts->sectors <= least &&

@@ -296,10 +296,10 @@ CExpr StagedCopyBlock::run_bytes(const TileRows& rows, int element_bits) const {
 void StagedCopyBlock::find_places(const StagedOperand& operand) {
   std::vector<CExpr>& places = places_[operand.load];
   for (std::size_t i = 0; i < plan_.axes.size(); ++i) {
-    CExpr& place = places.emplace_back(operand.places[i]);
-    if (!operand.place_varies(i)) continue;
+    CExpr& place = places.emplace_back(operand.pitches[i]);
+    if (!operand.pitch_varies(i)) continue;
     const CExpr step = bytes_text(operand.rows.steps[i], operand.bits);
-    place = declared_int("place", cast("int", step & 15) + operand.places[i] / 16 * 16);
+    place = declared_int("place", cast("int", step & 15) + operand.pitches[i] / 16 * 16);
   }
 }
 

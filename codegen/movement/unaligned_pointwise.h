@@ -1,7 +1,6 @@
-// Pointwise kernels some of whose operands do not lie as the results do (codegen/access/unaligned_load_text): every
-// thread makes 16 bytes of the results, wherever their rows begin, and what it reads comes in windows. Where rows are
-// no multiples of that, a thread's lanes may be the end of one row and the beginning of the next: what depends on the
-// row is had twice.
+// Pointwise kernels with unaligned operands (codegen/access/unaligned_load_text). Each thread makes 16 aligned bytes of
+// the results and reads unaligned windows of the operands. Where a row is no multiple of 16 bytes, a thread's lanes may
+// be the end of one row and the beginning of the next: values that depend on the row are then loaded for both rows.
 //
 //   y[i, j] = x[i, j] + b[j], j < 4095:   lanes 8 g .. 8 g + 7 of the results as they lie in memory:
 //                                         of row i from j on, and of row i + 1 what is left: b from j on, and from 0

@@ -7,7 +7,8 @@
 
 namespace fusec {
 
-// `merged`: the kernel without lanes, of which the plan was made; points behind the last whole group go by it.
+// `merged`: the kernel without lanes, of which the plan was made. It is also emitted for the points behind the last
+// whole group.
 KernelSource emit_unaligned_pointwise(const Kernel& merged, const Graph& graph, const Target& target,
                                       UnalignedPlan plan);
 

@@ -169,12 +169,12 @@ RowForm with_axes_split(const RowForm& form, const std::vector<std::uint32_t>& r
       return shared[id] ? shared_power_of_two(old, id, pool, copied) : kNoExpr;
     };
     const auto element = [&](std::uint32_t axis, int width, std::vector<std::uint32_t>& axes) {
-      const bool floats = width > 1 && split.start;
-      axes.push_back(pool.new_axis(floats ? vectors : simplify(floor_div(old.extent(axis), width), pool.bounds())));
+      const bool unaligned = width > 1 && split.start;
+      axes.push_back(pool.new_axis(unaligned ? vectors : simplify(floor_div(old.extent(axis), width), pool.bounds())));
       const IndexExpr vector = IndexExpr::axis(axes.back());
       if (width == 1) return vector;
       axes.push_back(pool.new_axis(width));
-      return vector * width + IndexExpr::axis(axes.back()) - (floats ? *split.start : 0);
+      return vector * width + IndexExpr::axis(axes.back()) - (unaligned ? *split.start : 0);
     };
     AxisChange change;
     std::map<std::uint32_t, IndexExpr> row;
@@ -208,7 +208,7 @@ bool is_ragged(const RowForm& form) {
 }
 
 // The form over the vectors of the tensor for unaligned rows; nothing if accesses do not allow that.
-std::optional<RowForm> float_vectors(const RowForm& form, const Graph& graph, int most, RowSplit& split) {
+std::optional<RowForm> unaligned_vectors(const RowForm& form, const Graph& graph, int most, RowSplit& split) {
   constexpr std::int64_t kShortest = 128;  // elements of a row; shorter rows consist mostly of ends
   const ExprPool& old = form.kernel.pool;
   const std::vector<std::uint32_t> reduced = old[form.reductions.back()].axes;
@@ -267,7 +267,7 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   // The vector widths that aligned rows would allow.
   const int wanted = vector_width(form, graph, most, reduced.back(), bodies, {}, false);
   if (split.reduction_width < wanted && split.column_width < wanted && form.segments.empty())
-    if (auto floating = float_vectors(form, graph, most, split)) return *std::move(floating);
+    if (auto floating = unaligned_vectors(form, graph, most, split)) return *std::move(floating);
   // Loops of equal extent use the same width, so that one can keep what another reads.
   if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == reduced.size() &&
       old.extent(form.columns.back()) == old.extent(reduced.back()))

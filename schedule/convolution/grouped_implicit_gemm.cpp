@@ -19,12 +19,12 @@ namespace {
 using Axes = std::vector<std::uint32_t>;
 
 constexpr std::int64_t kMaxGroupTaps = 128;
-constexpr std::int64_t kMostMembers = 64;
+constexpr std::int64_t kMostMembers = 64;  // output channels of one group
 constexpr std::int64_t kMaxGroupShared = 96 << 10;
 constexpr std::int64_t kMaxGroupAccumulators = 64;  // registers per thread
 constexpr std::int64_t kMostWeights = 48;           // registers per thread
 constexpr int kMostWarps = 16;
-constexpr std::int64_t kFewMembers = 16;  // of one group; larger groups fill MMA tiles well enough
+constexpr std::int64_t kFewMembers = 16;  // output channels; larger groups fill MMA tiles well enough
 
 // The results with channels in vectors of eight as the last axes, also if the last vector is partial.
 Kernel with_channel_vectors(const GroupedImplicitGemm& found, std::vector<ExprId>& follow,

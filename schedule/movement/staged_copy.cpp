@@ -9,7 +9,7 @@
 #include "ir/type.h"
 #include "schedule/kernel_forms.h"
 #include "schedule/layout/memory_access.h"
-#include "schedule/movement/staged_copy_places.h"
+#include "schedule/movement/staged_copy_padding.h"
 #include "schedule/movement/staged_copy_tile.h"
 
 namespace fusec {
@@ -207,7 +207,7 @@ class StagedCopyPlanner : private TileSides {
     double issued = instructions_of_store(plan, points), passes = 0;
     for (Side side : sides_) {
       side.in_vectors &= side.bits >= 8 || plan.planes > 1;
-      PlacedOperand best;
+      PaddedOperand best;
       bool found = false;
       const std::size_t runs = rows_of(side, extents).run.size();
       for (std::size_t cut = 0; cut < std::min<std::size_t>(runs, side.in_vectors && !side.indexed ? 3 : 1); ++cut) {
@@ -215,7 +215,7 @@ class StagedCopyPlanner : private TileSides {
         operand.in_vectors = side.in_vectors;
         operand.indexed = side.indexed && side.in_vectors;
         for (const int aligned : side.aligned) operand.varies.push_back(aligned < kVectorBytes);
-        PlacedOperand placed = place_operand(plan, std::move(operand), reads);
+        PaddedOperand placed = choose_padding(plan, std::move(operand), reads);
         if (found && movement_time(plan.sectors, issued + placed.issued, placed.passes) >=
                          movement_time(plan.sectors, issued + best.issued, best.passes))
           continue;

@@ -6,8 +6,8 @@
 //                        a thread's:     8 neighbours i of columns j and j + 1, turned round in registers, stored as
 //                                        vectors of two rows of y
 //
-// Rows keep their distance modulo 16 bytes in shared memory, so that vectors stay vectors wherever rows begin; gaps
-// between them keep threads out of one another's banks.
+// Rows keep their distance modulo 16 bytes in shared memory, so that vectors stay aligned wherever rows begin. Padding
+// between rows avoids bank conflicts (schedule/movement/staged_copy_padding); nothing is swizzled.
 #pragma once
 
 #include <cstdint>
@@ -40,16 +40,16 @@ struct StagedOperand {
   ExprId load = kNoExpr;  // of the plan's kernel
   int bits = 8;           // of an element
   TileRows rows;
-  bool in_vectors = true;   // copied 16 bytes at a time; else element by element, at any index and under guards
-  bool indexed = false;     // vectors of rows that begin at any multiple of 16 bytes, and under guards
-  std::vector<int> places;  // bytes of shared memory from one element of each tile axis to the next, as memory goes
-  int start = 0;            // in shared memory
+  bool in_vectors = true;  // copied 16 bytes at a time; else element by element, at any index and under guards
+  bool indexed = false;  // vectors of a gather: each row begins at its own multiple of 16 bytes; loads may have guards
+  std::vector<int> pitches;  // by tile axis: bytes of shared memory from one element to the next
+  int start = 0;             // in shared memory
 
   // Half bytes that are copied one by one take a byte each.
   int element_bytes() const { return bits < 8 ? 1 : bits / 8; }
-  // Whether symbols decide how far beyond a multiple of 16 bytes an axis' place is.
-  bool place_varies(std::size_t axis) const {
-    return in_vectors && !indexed && places[axis] != 0 && !rows.steps[axis].is_constant() && varies[axis];
+  // Whether a symbol decides the pitch of the axis modulo 16 bytes.
+  bool pitch_varies(std::size_t axis) const {
+    return in_vectors && !indexed && pitches[axis] != 0 && !rows.steps[axis].is_constant() && varies[axis];
   }
   std::vector<bool> varies;  // the step is no multiple of 16 bytes for all symbols
 };
@@ -71,10 +71,11 @@ struct StagedCopy {
   std::vector<ItemDigit> items;
   TileRows stored;
   std::vector<StagedOperand> operands;
-  int threads = 256, bytes = 0;       // bytes: of shared memory
-  double sectors = 0, conflicts = 0;  // for a point; of banks, for an access
-  double time = 0;                    // for a point, in sectors (schedule/movement/access_samples.h)
-  bool few_points = false;            // in a block's tile
+  int threads = 256, bytes = 0;  // bytes: of shared memory
+  double sectors = 0;            // of device memory, for a point
+  double conflicts = 0;          // of shared-memory banks, for an access
+  double time = 0;               // for a point, in sectors (schedule/movement/access_samples.h)
+  bool few_points = false;       // in a block's tile
 };
 
 // Elements of a row, from its first to its last; how many rows there are; bytes from a multiple of `from` on that hold

@@ -1,5 +1,5 @@
 // The tile of a staged copy (schedule/movement/staged_copy): which loads go through shared memory, along which axes a
-// block may have several points, and what rows of every tensor are that.
+// block has several points, and which rows of each tensor that takes.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,18 @@
 
 namespace fusec {
 
-// What of a tensor the kernel reads or writes, by tile axis.
+// How a tensor that the kernel reads or writes varies along the tile's axes.
 struct TileSide {
-  ExprId load = kNoExpr;  // the result: none
+  ExprId load = kNoExpr;  // kNoExpr: the result
   IndexExpr position{};
   int bits = 8;
   bool in_vectors = true, indexed = false, table = false;
   std::uint32_t along = 0;  // of loads that cross the last axis: the kernel's axis that neighbours lie along
-  std::vector<std::int64_t> strides{};  // whichever way
-  std::vector<IndexExpr> steps{};
-  std::vector<bool> backwards{};
-  std::vector<int> aligned{};  // bytes that steps are multiples of
-  int rest_aligned = 1;        // that the position is a multiple of where the tile's axes are 0
+  std::vector<std::int64_t> strides{};  // by axis: magnitudes in elements, at hints
+  std::vector<IndexExpr> steps{};       // the same as expressions
+  std::vector<bool> backwards{};        // the stride is negative
+  std::vector<int> aligned{};           // bytes that each step is a multiple of
+  int rest_aligned = 1;                 // bytes that the position is a multiple of where the tile's axes are 0
   double bytes() const { return bits / 8.0; }
 };
 
@@ -44,7 +44,7 @@ class TileSides {
   void find_axes();
   // The axes that a row of the tensor could go along, were they whole; the fastest first.
   std::vector<std::size_t> order_of(const TileSide& side) const;
-  // `cut`: so many of the axes that a row could go along differ from row to row all the same.
+  // `cut`: this many of the axes that a row could go along count as axes across rows.
   TileRows rows_of(const TileSide& side, const TileExtents& extents, std::size_t cut = 0) const;
   // Sectors of memory for a point.
   double sectors_of(const TileSide& side, const TileExtents& extents) const;

@@ -1,4 +1,4 @@
-#include "schedule/movement/staged_copy_places.h"
+#include "schedule/movement/staged_copy_padding.h"
 
 #include <algorithm>
 #include <limits>
@@ -89,7 +89,7 @@ double conflicts_of(const StagedOperand& operand, const std::vector<LaneAccess>&
                     double most) {
   constexpr std::int64_t kFirst = 1 << 24;  // as far behind as elements of an axis that goes backwards may be before it
   const bool halves = operand.bits == 4 && operand.in_vectors;
-  const std::size_t axes = operand.places.size();
+  const std::size_t axes = operand.pitches.size();
   int conflicts = 0;
   for (const LaneAccess& access : accesses) {
     LanePlaces at;
@@ -98,7 +98,7 @@ double conflicts_of(const StagedOperand& operand, const std::vector<LaneAccess>&
       if (!access.active[lane]) continue;
       for (std::size_t i = 0; i < axes; ++i) {
         const std::int64_t element = access.elements[lane * axes + i];
-        const std::int64_t place = halves && i == operand.rows.run[0] ? element / 2 : element * operand.places[i];
+        const std::int64_t place = halves && i == operand.rows.run[0] ? element / 2 : element * operand.pitches[i];
         at[lane] += of_reads && operand.rows.backwards[i] ? -place : place;
       }
     }
@@ -131,25 +131,25 @@ std::vector<LaneAccess> writing_accesses(const StagedOperand& operand, const std
                           });
 }
 
-// What rows lie apart at least: each with what else is in its first and its last vector.
+// The least pitch of rows in bytes: a row with the rest of its first and last vector.
 int slot_bytes(const StagedOperand& operand, const std::vector<TileAxis>& axes) {
   if (!operand.in_vectors) return axes[operand.rows.run[0]].extent * operand.element_bytes();
   const auto run = static_cast<int>(run_elements(operand.rows, axes) * operand.bits / 8);
   return run + 2 * (kVectorBytes - std::min(kVectorBytes, operand.rows.aligned));
 }
 
-int most_place(const StagedOperand& operand, std::size_t axis) {
-  const int place = operand.places[axis];
-  return operand.place_varies(axis) ? place / kVectorBytes * kVectorBytes + kVectorBytes - 1 : place;
+int most_pitch(const StagedOperand& operand, std::size_t axis) {
+  const int pitch = operand.pitches[axis];
+  return operand.pitch_varies(axis) ? pitch / kVectorBytes * kVectorBytes + kVectorBytes - 1 : pitch;
 }
 
-// With gaps of so many units behind the elements of two axes.
-void set_places(StagedOperand& operand, const std::vector<TileAxis>& axes, std::array<int, 2> gaps) {
+// Pads the two fastest axes across rows by so many units.
+void set_pitches(StagedOperand& operand, const std::vector<TileAxis>& axes, std::array<int, 2> gaps) {
   const TileRows& rows = operand.rows;
   const int unit = operand.in_vectors ? kVectorBytes : operand.element_bytes(), gap = std::max(4, unit);
-  operand.places.assign(axes.size(), 0);
+  operand.pitches.assign(axes.size(), 0);
   for (const std::size_t i : rows.run)
-    operand.places[i] = operand.in_vectors ? static_cast<int>(rows.strides[i] * operand.bits / 8) : unit;
+    operand.pitches[i] = operand.in_vectors ? static_cast<int>(rows.strides[i] * operand.bits / 8) : unit;
   std::int64_t least = slot_bytes(operand, axes);
   for (std::size_t a = 0; a < rows.across.size(); ++a) {
     const std::size_t i = rows.across[a];
@@ -157,8 +157,8 @@ void set_places(StagedOperand& operand, const std::vector<TileAxis>& axes, std::
     const std::int64_t in_memory =
         operand.in_vectors && !operand.indexed && !varies ? rows.strides[i] * operand.bits / 8 % unit : 0;
     const std::int64_t at = (least - in_memory + unit - 1) / unit * unit + in_memory;
-    operand.places[i] = static_cast<int>(at + (a < gaps.size() ? gap * gaps[a] : 0));
-    least += std::int64_t{most_place(operand, i)} * (axes[i].extent - 1);
+    operand.pitches[i] = static_cast<int>(at + (a < gaps.size() ? gap * gaps[a] : 0));
+    least += std::int64_t{most_pitch(operand, i)} * (axes[i].extent - 1);
   }
 }
 
@@ -166,7 +166,7 @@ void set_places(StagedOperand& operand, const std::vector<TileAxis>& axes, std::
 
 int staged_bytes(const StagedOperand& operand, const std::vector<TileAxis>& axes) {
   int bytes = slot_bytes(operand, axes) + kVectorBytes;
-  for (const std::size_t i : operand.rows.across) bytes += (axes[i].extent - 1) * most_place(operand, i);
+  for (const std::size_t i : operand.rows.across) bytes += (axes[i].extent - 1) * most_pitch(operand, i);
   return (bytes + kVectorBytes - 1) / kVectorBytes * kVectorBytes;
 }
 
@@ -201,18 +201,18 @@ std::vector<LaneAccess> reading_accesses(const StagedCopy& plan, int result_bits
                           });
 }
 
-PlacedOperand place_operand(const StagedCopy& plan, StagedOperand operand, const std::vector<LaneAccess>& reads) {
+PaddedOperand choose_padding(const StagedCopy& plan, StagedOperand operand, const std::vector<LaneAccess>& reads) {
   const std::vector<TileAxis>& axes = plan.axes;
   const int read = plan.planes > 1 ? 4 : operand.element_bytes();
   const std::vector<LaneAccess> writes = writing_accesses(operand, axes);
-  PlacedOperand best;
+  PaddedOperand best;
   best.conflicts = std::numeric_limits<double>::infinity();
   constexpr int kGaps = 8;
   const std::size_t across = operand.rows.across.size();
   bool found = false;
   for (int outer = 0; outer < (across > 1 ? kGaps : 1); ++outer)
     for (int inner = 0; inner < (across > 0 ? kGaps : 1); ++inner) {
-      set_places(operand, axes, {inner, outer});
+      set_pitches(operand, axes, {inner, outer});
       if (staged_bytes(operand, axes) > kMostStagedBytes) break;
       double conflicts = conflicts_of(operand, reads, read, true, best.conflicts);
       if (found && conflicts >= best.conflicts) continue;

@@ -1,5 +1,6 @@
-// Where the rows of a staged copy lie in shared memory (schedule/movement/staged_copy): gaps between rows are found by
-// trying, so that the threads of a warp seldom want different words of one bank.
+// The shared-memory layout of a staged copy (schedule/movement/staged_copy): the pitch of each tile axis. Padding of 0
+// to 7 units between rows is tried, and the one with the fewest bank conflicts is taken, as a transpose pads its tile
+// to [32][33]. There is no XOR swizzle.
 #pragma once
 
 #include <array>
@@ -22,12 +23,12 @@ struct LaneAccess {
 // Some of those that read operands for results whose elements have so many bits.
 std::vector<LaneAccess> reading_accesses(const StagedCopy& plan, int result_bits);
 
-struct PlacedOperand {
+struct PaddedOperand {
   StagedOperand operand;
   double conflicts = 0;           // for an access
   double issued = 0, passes = 0;  // instructions of a warp and passes of shared memory, for a point
 };
-PlacedOperand place_operand(const StagedCopy& plan, StagedOperand operand, const std::vector<LaneAccess>& reads);
+PaddedOperand choose_padding(const StagedCopy& plan, StagedOperand operand, const std::vector<LaneAccess>& reads);
 
 // All that the operand takes of shared memory, whatever the symbols are.
 int staged_bytes(const StagedOperand& operand, const std::vector<TileAxis>& axes);
