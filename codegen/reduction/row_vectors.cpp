@@ -20,7 +20,8 @@ using Outputs = std::span<const KernelOutput>;
 
 // Elements per vector along an axis: 16 bytes of the widest dtype, so that neighbouring threads' accesses are adjacent
 // and no sector is requested twice; 1 if accesses do not allow it. Operands shared by rows come from caches and count
-// only if there are no others. `even`: the extent must be a multiple too.
+// only if there are no others. `even`: the extent must be a multiple too. The planner bounds the width by the same rule
+// (elements_of_vector in schedule/reduction/row_form, which row_layout and row_candidates use).
 int vector_width(const RowForm& form, const Graph& graph, int most, std::uint32_t axis,
                  const std::vector<ExprId>& roots, Outputs outputs, bool even = true) {
   const ExprPool& pool = form.kernel.pool;
