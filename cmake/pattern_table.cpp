@@ -24,10 +24,11 @@ namespace {
 using AnyOf = std::set<std::string_view>;
 using Needs = std::set<AnyOf>;
 
-constexpr std::size_t kMostWords = 12;  // in a set: one of many ops is in nearly every graph
-constexpr std::size_t kMostSets = 64;   // of a term while its pattern is read
+constexpr std::size_t kMostWords =
+    12;                                // in a set; larger sets are dropped, since nearly every graph has one of the ops
+constexpr std::size_t kMostSets = 64;  // of a term
 
-// Without the sets that hold another one, since they say less. At most kMostSets, the smallest.
+// Drops each set that contains another one: {add, mul} follows from {mul}. Keeps at most kMostSets, the smallest.
 Needs least(const Needs& needs) {
   std::vector<AnyOf> sorted(needs.begin(), needs.end());
   std::ranges::stable_sort(sorted, {}, &AnyOf::size);
@@ -40,7 +41,7 @@ Needs least(const Needs& needs) {
   return result;
 }
 
-// Of a graph that has what `a` needs or what `b` needs: for each pair of sets, an op of either.
+// What follows from "a or b": {mul} or {silu} gives {mul, silu}. One set for each pair of sets.
 Needs either(const Needs& a, const Needs& b) {
   Needs result;
   for (const AnyOf& x : a)
@@ -155,8 +156,9 @@ std::span<const BuiltinPattern> builtin_pattern_table() {{
 int main(int argc, char** argv) {
   try {
     if (argc != 2) throw std::runtime_error("usage: fusec_pattern_table FILE");
+    const std::string table = fusec::table();
     std::ofstream file(argv[1]);
-    file << fusec::table();
+    file << table;
     if (!file.flush()) throw std::runtime_error(fmt::format("{} cannot be written", argv[1]));
   } catch (const std::exception& error) {
     fmt::print(stderr, "{}\n", error.what());

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 #include <tuple>
+#include <utility>
 
 #include "ir/budget.h"
 #include "ir/error.h"
@@ -410,18 +411,32 @@ bool is_axis_or_symbol(const IndexExpr& e) {
   return variable && variable->kind != Variable::Kind::kValue;
 }
 
+// What a walk over a pool needs, kept between walks, which saves their allocations.
+struct Walk {
+  std::vector<ExprId> stack, order;
+  std::vector<std::uint8_t> state;  // by node: 1: operands are on the stack above, 2: done
+};
+thread_local Walk kept_walk;
+
+// Also after an exception the walk is kept. A walk inside of another one finds it empty.
+struct BorrowedWalk {
+  BorrowedWalk() : walk(std::exchange(kept_walk, {})) {}
+  ~BorrowedWalk() { kept_walk = std::move(walk); }
+  BorrowedWalk(const BorrowedWalk&) = delete;
+  BorrowedWalk& operator=(const BorrowedWalk&) = delete;
+  Walk walk;
+};
+
 }  // namespace
 
 std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> roots,
                               const std::function<bool(ExprId)>& ends) {
-  // Kept between calls, which saves their allocations. `ends` may call this function: it then finds them empty.
-  thread_local std::vector<ExprId> kept_stack, kept_order;
-  thread_local std::vector<std::uint8_t> kept_state;
-  std::vector<ExprId> stack = std::exchange(kept_stack, {}), order = std::exchange(kept_order, {});
-  std::vector<std::uint8_t> state = std::exchange(kept_state, {});  // 1: operands are on the stack above, 2: done
+  BorrowedWalk borrowed;
+  auto& [stack, order, state] = borrowed.walk;
   state.assign(pool.size(), 0);
   // Without push_back, whose checks would take most of the time: each node pushes its arguments once.
-  const std::size_t most = roots.size() + pool.size() * std::tuple_size_v<decltype(ExprNode::args)>;
+  constexpr std::size_t kArguments = std::tuple_size_v<decltype(ExprNode::args)>;
+  const std::size_t most = roots.size() + pool.size() * kArguments;
   if (stack.size() < most) stack.resize(most);
   if (order.size() < pool.size()) order.resize(pool.size());
   std::ranges::reverse_copy(roots, stack.begin());
@@ -448,16 +463,13 @@ std::vector<ExprId> reachable(const ExprPool& pool, std::span<const ExprId> root
       if (is_axis_or_symbol(e)) continue;
       for (const Variable v : variables_of(e)) {
         if (v.kind != Variable::Kind::kValue || state[v.id] != 0) continue;
-        if (depth + 1 + pool.size() * n.args.size() > stack.size()) stack.resize(stack.size() * 2);
+        // Leaves room for the arguments of all nodes, whatever was pushed before.
+        if (depth + 1 + pool.size() * kArguments > stack.size()) stack.resize(stack.size() * 2);
         stack[depth++] = v.id;
       }
     }
   }
-  std::vector<ExprId> result(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(ordered));
-  kept_stack = std::move(stack);
-  kept_order = std::move(order);
-  kept_state = std::move(state);
-  return result;
+  return {order.begin(), order.begin() + static_cast<std::ptrdiff_t>(ordered)};
 }
 
 }  // namespace fusec

@@ -41,8 +41,8 @@ class NewFile {
 // An unpredictable file name: `prefix` and 16 hexadecimal digits.
 std::string unforeseen_name(const std::string& prefix);
 
-// A file or folder that should not outlive the process: remove_unfinished_files() removes it while this object lives.
-// Later than these few dozen, paths are not noted.
+// A file or folder that should not outlive the process: remove_unfinished_files() removes it while this object lives. Of
+// more than some dozens at a time, the later ones are not noted.
 class UnfinishedPath {
  public:
   explicit UnfinishedPath(std::string path);

@@ -19,19 +19,16 @@ void empty_lists(void* of_thread) {
 // Has empty_lists run at the end of this thread. A thread_local variable with a destructor would allocate at its first
 // use, and glibc ends the program where that fails.
 void note_thread() {
-  static const pthread_key_t key = [] {
-    pthread_key_t made{};
-    pthread_key_create(&made, empty_lists);
-    return made;
-  }();
-  pthread_setspecific(key, &free_lists);
+  static pthread_key_t key{};
+  static const bool is_made = pthread_key_create(&key, empty_lists) == 0;
+  if (is_made) pthread_setspecific(key, &free_lists);
 }
 
 }  // namespace
 
 constinit thread_local FreeLists free_lists{};
 
-bool FreeLists::keep_beyond_most(void* block, std::size_t bytes) noexcept {
+bool FreeLists::keep_at_limit(void* block, std::size_t bytes) noexcept {
   constexpr std::size_t kMostKept = std::size_t{256} << 10;
   if (is_noted) return false;
   note_thread();

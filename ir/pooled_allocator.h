@@ -1,8 +1,8 @@
 // An allocator that keeps freed small blocks in lists of the freeing thread, from which that thread allocates again.
 // Index expressions allocate and free a list in each operation, for which malloc is several times as dear.
 //
-// A free list keeps at most 256 KiB, the rest goes back to operator delete. Built with the address sanitizer, nothing
-// is kept, so that a use after free is still found.
+// A free list keeps at most 256 KiB, so all lists of a thread at most 16 MiB; the rest goes back to operator delete.
+// Built with the address or thread sanitizer, nothing is kept, so that a use after free is still found.
 #pragma once
 
 #include <array>
@@ -13,10 +13,11 @@ namespace fusec {
 
 // The free lists of a thread. They also serve another allocator (src/operator_new.cpp).
 struct FreeLists {
-#if defined(__SANITIZE_ADDRESS__)
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   static constexpr std::size_t kLargest = 0;
 #elif defined(__has_feature)
-  static constexpr std::size_t kLargest = __has_feature(address_sanitizer) ? 0 : 1024;
+  static constexpr std::size_t kLargest =
+      __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) ? 0 : 1024;
 #else
   static constexpr std::size_t kLargest = 1024;  // bytes
 #endif
@@ -45,16 +46,17 @@ struct FreeLists {
   bool keep(void* block, std::size_t bytes) noexcept {
     if (bytes < kStep || bytes >= kLargest + kStep) return false;
     List& list = of_size[bytes / kStep];
-    if (list.kept >= most_kept) return keep_beyond_most(block, bytes);
+    if (list.kept >= most_kept) return keep_at_limit(block, bytes);
     list.first = ::new (block) Block{list.first};
     list.kept += bytes / kStep * kStep;
     return true;
   }
 
+  // The bytes to allocate for a block of `bytes`: what a list can hold is a multiple of kStep.
   static std::size_t rounded_up(std::size_t bytes) {
-    return (bytes + kStep - 1) / kStep * kStep;
+    return bytes > kLargest ? bytes : (bytes + kStep - 1) / kStep * kStep;
   }
-  bool keep_beyond_most(void* block, std::size_t bytes) noexcept;
+  bool keep_at_limit(void* block, std::size_t bytes) noexcept;
 
   std::array<List, kLargest / kStep + 1> of_size;
   std::size_t most_kept;  // bytes in a list; 0 before the thread keeps a first block, and at its end

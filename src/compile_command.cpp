@@ -181,11 +181,13 @@ class CompilationRun {
     generate();
     for (const Emission& e : outputs_) write_output(e.path, content(e.kind));
     const int status = std::system(a_.bisect.c_str());
+    const bool is_interrupted = WIFSIGNALED(status) && WTERMSIG(status) == SIGINT;
+    if (is_interrupted) std::raise(SIGINT);  // std::system() ignores the signal that ends its command
+    if (status == -1 || is_interrupted)
+      throw Error(ErrorKind::kEnvironment, "--bisect: the command could not be run, or was interrupted");
     std::size_t fusions = 0;
     for (const FusionGroup& group : plan.groups) fusions += group.nodes.size() > 1;
     print_message("{} fusions: the command {}\n", fusions, status == 0 ? "passes" : "fails");
-    if (WIFSIGNALED(status) && WTERMSIG(status) == SIGINT) std::raise(SIGINT);  // ignored while the command ran
-    if (status == -1) throw Error(ErrorKind::kEnvironment, "--bisect: the command could not be run");
     return status == 0;
   }
 

@@ -1,6 +1,8 @@
-// operator new and delete of the programs: small blocks come from the free lists of ir/pooled_allocator.h, where malloc
-// takes a fifth of a compilation's instructions. Every block is one of malloc, so what another library frees or
-// allocates itself does no harm. Not part of the libraries, whose user may have replaced these operators.
+// operator new and delete of the programs: small blocks come from the free lists of ir/pooled_allocator.h, since a
+// compilation allocates so often that malloc would take much of its time. Every block is one of malloc and holds a
+// multiple of 16 bytes, which sized delete relies on. Libraries loaded at run time (NVRTC, a compiled host part) have
+// operators of their own and exchange no C++ objects with the program. Not part of the libraries, whose user may have
+// replaced these operators.
 #include <cstdlib>
 #include <new>
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "analysis/group_graph.h"
 #include "analysis/value_bytes.h"

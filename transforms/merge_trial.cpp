@@ -24,8 +24,10 @@ std::int64_t budget_for(std::size_t nodes) {
   return std::clamp(fair, kFewestNodesTried, kMostNodesTried);
 }
 
-// Splits and concats may have thousands of operands and results, which every question about them visits.
-constexpr std::int64_t kMostOperandsAsked = 20'000'000, kMostOperandsAskedPerNode = 500;
+// A split or concat may have thousands of operands and results, which each question about its group visits. Only nodes
+// with more than kFewOperands count, so that graphs of ordinary nodes have no limit.
+constexpr std::int64_t kMostOperandsAsked = 20'000'000;
+constexpr std::size_t kFewOperands = 16;
 
 std::uint64_t mixed(std::uint64_t hash, std::uint64_t word) {
   hash = (hash ^ word) * 0xff51afd7ed558ccdu;
@@ -57,8 +59,7 @@ MergeTrial::MergeTrial(const GroupGraph& groups, std::span<const OpPattern> kind
       kinds_(kinds),
       plan_(plan),
       lowering_(groups.graph(), memory, budget_for(groups.graph().nodes.size())),
-      operands_left_(kMostOperandsAsked +
-                     kMostOperandsAskedPerNode * static_cast<std::int64_t>(groups.graph().nodes.size())),
+      operands_left_(kMostOperandsAsked),
       of_group_(groups.size()),
       open_(groups.size(), 0) {}
 
@@ -172,8 +173,10 @@ FusionRule MergeTrial::nodes_within_limits(std::span<const NodeId> nodes) const 
 bool MergeTrial::may_ask_about(std::span<const GroupId> parts) {
   for (const GroupId g : parts)
     for (const NodeId n : groups_.nodes(g)) {
+      count_step();
       const Node& node = groups_.graph().nodes[n];
-      operands_left_ -= static_cast<std::int64_t>(node.inputs.size() + node.output_count);
+      const std::size_t operands = node.inputs.size() + node.output_count;
+      if (operands > kFewOperands) operands_left_ -= static_cast<std::int64_t>(operands);
     }
   return operands_left_ > 0;
 }

@@ -96,7 +96,7 @@ class MergeTrial {
   FusionRule compare(const TrialResult& together, std::span<const GroupId> parts);
   std::size_t argument_count(std::span<const NodeId> nodes) const;
   bool has_product_of_product(std::span<const NodeId> nodes);
-  // False once the questions asked so far have visited too many operands.
+  // False once the questions of this pass have visited too many operands of wide nodes.
   bool may_ask_about(std::span<const GroupId> parts);
   FusionRule within_limits(std::span<const GroupId> groups) const;
   FusionRule nodes_within_limits(std::span<const NodeId> nodes) const;
@@ -106,7 +106,7 @@ class MergeTrial {
   const FusionPlan& plan_;
   TrialLowering lowering_;
   bool allows_row_gemms_ = false;
-  std::int64_t operands_left_;  // operands and results that merges may ask about before they are refused untried
+  std::int64_t operands_left_;  // operands of wide nodes that further questions may visit
   LargeVector<OfGroup> of_group_;
   std::deque<TrialResult> sibling_results_;  // results of horizontally fused groups
   std::vector<std::uint8_t> open_;           // by group: 0 not known yet, 1 no, 2 yes

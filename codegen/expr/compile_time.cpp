@@ -318,6 +318,7 @@ double CalledFunction::ms() const {
 }
 
 std::optional<CalledFunction> large_function(std::string_view name) {
+  if (name.empty()) return std::nullopt;
   for (const LargeFunction& f : kLargeFunctions) {
     if (name.front() != f.name.front()) continue;
     if (name == f.name) return CalledFunction{&f, false};

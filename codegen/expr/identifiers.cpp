@@ -38,6 +38,7 @@ std::string clean_identifier(std::string_view text, std::size_t longest) {
 std::string model_identifier(std::string_view model_name) {
   constexpr std::size_t kLongest = 64;
   std::string id = clean_identifier(model_name, kLongest);
+  // The functions that codegen/host/emit_header declares.
   for (const std::string_view function :
        {"create", "destroy", "error", "launch", "prepare", "prepared_bytes", "workspace_bytes"})
     if (std::ranges::binary_search(library_symbols(), id + "_" + std::string(function))) return id + "_v";

@@ -64,13 +64,13 @@ void store_partial(ExprEmitter& emitter, const SplitKPartials& split_k, const st
   const std::string to = writer.unique("share_to");
   writer.line(
       fmt::format("{}* const {} = {} + {};", c_type(type), to, partial, place_of(split_k, place, which, emitter)));
-  const auto leave = [&](const std::string& at, const std::string& piece) {
+  const auto store = [&](const std::string& at, const std::string& piece) {
     writer.line(
         fmt::format("store_split_k({}, (const {} (&)[{}][4]){}, warp_lane);", at, c_type(type), columns / 8, piece));
   };
-  if (rows_per_m16_tile == 0) return leave(to, fmt::format("{}[0]", sum));
+  if (rows_per_m16_tile == 0) return store(to, fmt::format("{}[0]", sum));
   writer.open_unrolled("i", m16_tiles);
-  leave(fmt::format("{} + i * {}", to, emitter.index_text().tight(split_k.n8_tiles * 128)),
+  store(fmt::format("{} + i * {}", to, emitter.index_text().tight(split_k.n8_tiles * 128)),
         rows_per_m16_tile == 1 ? fmt::format("{}[i]", sum) : fmt::format("{}[i * {}]", sum, rows_per_m16_tile));
   writer.close();
 }

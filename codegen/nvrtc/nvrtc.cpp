@@ -52,10 +52,11 @@ void load_builtins_beside(const std::string& library) {
   }
 }
 
-// Whether the library's file can be mapped and initialized where the address space is limited (ulimit -v). Without
-// memory its initialization ends the process.
+// Whether the library is loaded or can be mapped and initialized where the address space is limited (ulimit -v).
+// Without memory its initialization ends the process: 32 MiB beside the file are enough for it and libnvrtc-builtins.
 bool has_room_for(const std::string& path) {
   constexpr std::size_t kBesideFile = std::size_t{32} << 20;
+  if (void* const loaded = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD)) return dlclose(loaded) == 0;
   std::error_code unknown;
   const std::uintmax_t bytes = fs::file_size(path, unknown);
   if (unknown) return true;  // a name in the loader's path

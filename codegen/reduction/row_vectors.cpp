@@ -268,7 +268,7 @@ RowForm split_vectors(const RowForm& form, const Graph& graph, RowSplit& split) 
   // The vector widths that aligned rows would allow.
   const int wanted = vector_width(form, graph, most, reduced.back(), bodies, {}, false);
   if (split.reduction_width < wanted && split.column_width < wanted && form.segments.empty())
-    if (auto floating = unaligned_vectors(form, graph, most, split)) return *std::move(floating);
+    if (auto unaligned = unaligned_vectors(form, graph, most, split)) return *std::move(unaligned);
   // Loops of equal extent use the same width, so that one can keep what another reads.
   if (split.reduction_width > 1 && split.column_width > 1 && form.columns.size() == reduced.size() &&
       old.extent(form.columns.back()) == old.extent(reduced.back()))

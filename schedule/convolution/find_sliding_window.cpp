@@ -387,7 +387,7 @@ class SlidingWindowFinder {
 // Whether there may be a window: reductions of few points, or without reductions several loads of one tensor. A quick
 // necessary condition, because merging the planes of a kernel takes long.
 bool may_slide(const Kernel& kernel) {
-  std::vector<std::uint32_t> loaded;
+  std::set<std::uint32_t> loaded;
   bool reduces = false, loads_again = false;
   for (const ExprId id : reachable(kernel.pool, roots_of(kernel))) {
     const ExprNode& n = kernel.pool[id];
@@ -396,8 +396,7 @@ bool may_slide(const Kernel& kernel) {
       if (!points || *points > kMaxSlidingWindowPoints) return false;
       reduces = true;
     } else if (n.op == ExprOp::kLoad) {
-      loads_again = loads_again || contains(loaded, n.source);
-      loaded.push_back(n.source);
+      loads_again = !loaded.insert(n.source).second || loads_again;
     }
   }
   return reduces || loads_again;

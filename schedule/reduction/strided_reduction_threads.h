@@ -40,7 +40,7 @@ bool may_have_threads(int threads, const StridedReduction& plan, const StridedRe
 
 // Threads of a group with `group_threads` threads that work.
 int working_threads(int group_threads, const StridedReduction& plan);
-// The same for `rows` interleaved rows: each lane of a thread's vectors of `width` elements belongs to one row.
+// Threads of a group that work on `rows` interleaved rows: each lane of a thread's vectors of `width` elements belongs to one row.
 int interleaved_threads(int group_threads, int rows, int width);
 
 // The number of columns that makes rows and vectors whole and avoids shared sectors; strips are multiples of it.

@@ -21,8 +21,7 @@ struct BuiltinPattern {
   std::string_view name;
   int priority = 0;
   Becomes becomes = Becomes::kGroup;
-  // Words for ops: of each word between spaces, a graph that the pattern matches has one of the ops between '|':
-  // "mul sigmoid|silu".
+  // A necessary condition on a graph's ops: "mul sigmoid|silu" means that it has mul, and sigmoid or silu.
   std::string_view needed_ops;
   std::string_view text;  // of the pattern and the forms that it uses
 };

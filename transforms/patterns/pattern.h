@@ -117,8 +117,8 @@ inline const PatternTerm& PatternTerms::operator[](std::size_t i) const {
   return begin_[i];
 }
 
-// Owns what the terms of a file's patterns refer to. Terms have no destructors, since the built-in patterns,
-// which are parsed at each start, have thousands of them.
+// Owns what the terms of a text's patterns refer to. Terms have no destructors, since a pattern has up to thousands of
+// them.
 class PatternMemory {
  public:
   PatternTerms keep(std::span<const PatternTerm> terms);

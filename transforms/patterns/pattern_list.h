@@ -1,5 +1,5 @@
 // The patterns that a compilation tries, in order. A built-in pattern is parsed when it is first looked into: most
-// models lack the ops that most patterns need, and parsing all takes a sixth of the time of a small model.
+// models lack the ops that most patterns need, and parsing all would take much of the time of a small model.
 #pragma once
 
 #include <memory>

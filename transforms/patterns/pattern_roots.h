@@ -32,7 +32,7 @@ class PatternRoots {
   explicit PatternRoots(const Graph& graph);
   // The possible roots, sorted. The pattern must outlive this object.
   std::vector<NodeId> of(const FusionPattern& pattern) const;
-  // The same. Does not look into a pattern whose needed ops the graph lacks.
+  // The possible roots of a listed pattern. A pattern whose needed ops the graph lacks is not parsed.
   std::vector<NodeId> of(const ListedPattern& listed) const;
 
  private:
