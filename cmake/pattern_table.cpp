@@ -19,7 +19,7 @@
 namespace fusec {
 namespace {
 
-// --- which ops a graph must have: sets of words, from each of which it has at least one
+// --- the ops that a pattern needs: sets of ops; a graph that it matches has at least one op of each set
 
 using AnyOf = std::set<std::string_view>;
 using Needs = std::set<AnyOf>;

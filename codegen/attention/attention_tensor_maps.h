@@ -21,8 +21,8 @@ struct AttentionTensorMap {
 
 inline constexpr int kBoxColumns = 64, kBoxLineBytes = 128;
 
-// The boxes of an operand whose rows run along the axes `lines` and whose elements of a row run along `places`. Returns
-// nullopt when the operand is no plain load or has strides that TMA does not support.
+// The TMA boxes of an operand. `lines` are the axes that number its rows, `places` those that number a row's elements.
+// Returns nullopt when the operand is no plain load or has strides that TMA does not support.
 std::optional<AttentionTensorMap> boxes_of(const Attention& form, const Graph& graph, ExprId operand,
                                            const std::vector<std::uint32_t>& lines,
                                            const std::vector<std::uint32_t>& places);

@@ -274,10 +274,12 @@ constexpr double kFaster = 0.95;
 // Bank conflicts, for an access to a tile, that hardly count.
 constexpr double kFewConflicts = 0.3;
 
-// Counted instructions: for an element that is moved alone, with kInstructionsOfAxis for each axis; for a vector; for a
-// window of unaligned words, of which an element takes at most kMostInWindows.
-constexpr double kInstructionsOneByOne = 20, kInstructionsOfAxis = 12, kInstructionsOfVector = 40,
-                 kInstructionsOfWindow = 200, kMostInWindows = 25;
+// Counted instructions of each way to move elements.
+constexpr double kInstructionsOneByOne = 20;  // an element alone, and kInstructionsOfAxis for each axis of its position
+constexpr double kInstructionsOfAxis = 12;
+constexpr double kInstructionsOfVector = 40;   // a vector
+constexpr double kInstructionsOfWindow = 200;  // a window of unaligned words
+constexpr double kMostInWindows = 25;          // an element of a window, at most
 
 // Whether a staged copy with bank conflicts or small tiles is still better: the alternative reads about `otherwise`
 // sectors for a point, many more.

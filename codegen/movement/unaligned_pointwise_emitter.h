@@ -7,8 +7,8 @@
 
 namespace fusec {
 
-// `merged`: the kernel without lanes, of which the plan was made. It is also emitted for the points behind the last
-// whole group.
+// `merged` is the kernel without lanes from which the plan was made. The points behind the last whole group of lanes
+// are computed one at a time, by this kernel.
 KernelSource emit_unaligned_pointwise(const Kernel& merged, const Graph& graph, const Target& target,
                                       UnalignedPlan plan);
 

@@ -52,8 +52,8 @@ void load_builtins_beside(const std::string& library) {
   }
 }
 
-// Whether the library is loaded or can be mapped and initialized where the address space is limited (ulimit -v).
-// Without memory its initialization ends the process: 32 MiB beside the file are enough for it and libnvrtc-builtins.
+// Whether the library is loaded already, or the address space (ulimit -v) has room for its file and 32 MiB more. The
+// library's initialization ends the process where it finds no memory; it and libnvrtc-builtins take less than that.
 bool has_room_for(const std::string& path) {
   constexpr std::size_t kBesideFile = std::size_t{32} << 20;
   if (void* const loaded = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD)) return dlclose(loaded) == 0;
