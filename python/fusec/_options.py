@@ -36,6 +36,12 @@ def _text(value: Any) -> str:
     return value
 
 
+def _name(value: Any) -> str:
+    if not value:
+        raise ValueError
+    return _text(value)
+
+
 def _path(value: Any) -> str:
     return _text(os.fspath(value))
 
@@ -137,7 +143,7 @@ class CompileOptions(TypedDict, total=False):
     ]
     name: Annotated[
         str,
-        Kind(_text, metavar="NAME"),
+        Kind(_name, "a name", "NAME"),
         "The model's name in what is emitted. Default: its own. A model with registered ops needs registry= for it.",
     ]
     arch: Annotated[str, _Text, "sm_80, sm_90a, ... or native: the GPU at hand. Default: that GPU, else sm_80."]

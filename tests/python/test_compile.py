@@ -138,7 +138,7 @@ class Errors(unittest.TestCase):
     def test_every_value_is_checked(self):
         model, nan = models.gated(), float("nan")
         wrong = {
-            "strategy": [3], "name": [3], "arch": [90, None, "\ud800"], "target": [3, b"a"], "tuning_db": [3],
+            "strategy": [3], "name": [3, ""], "arch": [90, None, "\ud800"], "target": [3, b"a"], "tuning_db": [3],
             "symbol": ["tokens=32", "n", {"tokens": 1.5}, {3: 3}, {"tokens": 2**70}], "limit": ["values=9", {"rank": True}],
             "max_fused_ops": [0, 2**40, 3.0], "max_args": [-1, "3"], "jobs": [-1, True],
             "no_fuse": ["add", [3], 3], "patterns": ["mine.patterns", [3], 3], "disable_pass": [None], "gemm": [True],
