@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from . import _core, _tensors
+from ._options import require_device
 from ._tensors import View
 from .errors import InputError, PlatformError, UsageError
 
@@ -103,8 +104,7 @@ class Calls:
         return {name: given[name] for name in names}
 
     def _where(self, given: Mapping[str, Tensor], wanted: str | None) -> str:
-        if wanted not in (None, "cuda", "emulator", "reference"):
-            raise UsageError(what="device", found=repr(wanted), expected="'cuda', 'emulator' or 'reference'")
+        require_device(wanted)
         on_gpu = any(_gpu_of(given[name]) is not None for name in self.names[0]) or (
             not self.names[0] and any(_gpu_of(t) is not None for t in given.values())
         )

@@ -98,9 +98,9 @@ class Module:
         """Which nodes are one kernel (docs/schemas/partition.schema.json)."""
         return _parsed(self._made.partition)
 
-    @functools.cached_property
+    @property
     def plan(self) -> dict[str, Any]:
-        """The plan: edited, it goes back as ``fusec.compile(model, plan=...)`` (docs/schemas/plan.schema.json)."""
+        """A copy of the plan: edited, it goes back as ``fusec.compile(model, plan=...)`` (docs/schemas/plan.schema.json)."""
         return _parsed(self._made.plan)
 
     @functools.cached_property
@@ -137,7 +137,9 @@ class Module:
     def model(self) -> _core.Model:
         """The model that was compiled."""
         if self._model is None:
-            raise UsageError(what="the model is not in the file that was loaded")
+            error = self._made.model_error if isinstance(self._made, Saved) else None
+            found = f"an error as it is read again: {error}" if error else ""
+            raise UsageError(what="the model is not in the file that was loaded", found=found)
         return self._model
 
     def explain(self, *nodes: str) -> str:
@@ -241,8 +243,11 @@ class Module:
             file.write(text)
         return Page(os.fspath(path), text)
 
-    def save(self, path: str) -> None:
-        """Writes what was compiled into one file, for :func:`fusec.load`. Weights are not in it."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what was compiled into one file, for :func:`fusec.load`. Weights are not in it.
+
+        Raises PlatformError where the file cannot be written.
+        """
         write_saved(path, self._made, self._model)
 
     def __repr__(self) -> str:

@@ -1,4 +1,5 @@
 """Graphs built and edited in Python: the builder, passes one by one, patterns and ops of one's own."""
+import tempfile
 import unittest
 
 import fusec
@@ -42,9 +43,23 @@ class Passes(unittest.TestCase):
         self.assertIn("simplify-algebra", names)
         self.assertEqual(fusec.run_pass(model, "simplify-algebra").node_names, ["y"])
         self.assertEqual(model.node_names, ["nothing", "y"])
-        with self.assertRaisesRegex(fusec.UsageError, "no such pass"):
-            fusec.run_pass(model, "simplify")
+        for name in ("simplify", "fuse"):
+            with self.assertRaisesRegex(fusec.UsageError, "no such pass .*one of keep-apart, .*simplify-algebra"):
+                fusec.run_pass(model, name)
         self.assertEqual(fusec.annotate(model), {"nothing": "elemwise", "y": "elemwise"})
+
+    def test_what_is_taken_as_a_model(self):
+        calls = (fusec.partition, fusec.annotate, lambda model: fusec.run_pass(model, "fold-constants"))
+        with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+            file.write(models.gated().to_json())
+            file.flush()
+            for call in calls:
+                self.assertTrue(call(file.name))
+        for call in calls:
+            with self.assertRaisesRegex(fusec.InputError, "nothere.json"):
+                call("nothere.json")
+            with self.assertRaisesRegex(TypeError, "int is neither a fusec.Model nor the path"):
+                call(1)
 
 
 class Patterns(unittest.TestCase):

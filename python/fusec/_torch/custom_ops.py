@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from ..errors import InputError
+from ..errors import InputError, UsageError
 from .errors import Refused
 from .model_file import Value
 
@@ -63,7 +63,7 @@ def parse_sources(options: Iterable[str]) -> dict[str, str]:
     for option in options:
         name, equals, source = option.partition("=")
         if not (name.strip() and equals and source.strip()):
-            raise InputError(f"--custom-op: found {option!r}, expected NAME=SYMBOL or NAME=EXPRESSION")
+            raise UsageError(f"--custom-op: found {option!r}, expected NAME=SYMBOL or NAME=EXPRESSION")
         sources[name.strip()] = source.strip()
     return sources
 
