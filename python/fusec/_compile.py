@@ -30,7 +30,13 @@ def _read(path: Path, registry: _core.Registry | None, resources: _core.Resource
             f"a {kind} is neither a fusec.Model nor the path of one; fusec.from_torch(module, example_args) imports a "
             "PyTorch module, fusec.from_onnx(model) an ONNX model"
         )
-    return _core.Model.read(os.fspath(path), registry or _core.Registry(), resources)
+    return _core.Model.read(os.fspath(path), _core.Registry() if registry is None else _checked(registry), resources)
+
+
+def _checked(registry: Any) -> _core.Registry:
+    if not isinstance(registry, _core.Registry):
+        raise TypeError(f"registry is a fusec.Registry, not {registry!r}")
+    return registry
 
 
 def compile(
@@ -53,6 +59,8 @@ def compile(
     TypeError for an unknown one, PlatformError where NVRTC is missing (``no_nvrtc=True`` does without).
     """
     signature = None
+    if registry is not None:
+        _checked(registry)
     wanted = core_options(options, ptx=True)
     if isinstance(model, DeferredModel):
         return ShapeTensorModule(
@@ -83,9 +91,10 @@ def partition(model: _core.Model | Path, **options: Unpack[CompileOptions]) -> l
     return _core.partition(model if isinstance(model, _core.Model) else _read(model, None, wanted.resources), wanted)
 
 
-def run_pass(model: _core.Model, name: str, **options: Unpack[CompileOptions]) -> _core.Model:
+def run_pass(model: _core.Model | Path, name: str, **options: Unpack[CompileOptions]) -> _core.Model:
     """One rewriting pass alone ("simplify-algebra"). Raises UsageError, which lists the passes, for any other name."""
-    return _core.run_pass(model, name, core_options(options))
+    wanted = core_options(options)
+    return _core.run_pass(model if isinstance(model, _core.Model) else _read(model, None, wanted.resources), name, wanted)
 
 
 def passes() -> list[_core.PassInfo]:
@@ -126,7 +135,7 @@ def register(
     text = "" if formula is None else formula if isinstance(formula, str) else traced(formula, len(operands))
     if text and pattern == "opaque":
         pattern = "elemwise"
-    return registry.with_op(name, list(operands), text, pattern, launcher, infer)
+    return _checked(registry).with_op(name, list(operands), text, pattern, launcher, infer)
 
 
 def examine(**options: Unpack[CompileOptions]) -> list[_core.Finding]:
