@@ -177,6 +177,10 @@ class Ops(unittest.TestCase):
         x, gate, y = self.run_op(lambda x, gate: f.select(gate < 0, -x, 2 * x**2 + abs(gate)))
         np.testing.assert_allclose(y, np.where(gate < 0, -x, 2 * x**2 + abs(gate)), rtol=1e-5)
 
+    def test_scalars_of_numpy_in_a_formula(self):
+        x, gate, y = self.run_op(lambda x, gate: np.float64(0.5) * x + np.float32(2) * gate * np.int64(3) - np.float64(-1))
+        np.testing.assert_allclose(y, 0.5 * x + 6 * gate + 1, rtol=1e-5)
+
     def test_comparisons_of_a_formula(self):
         f = fusec.function
         x, gate, y = self.run_op(lambda x, gate: f.select(x == -2, 7, f.select(gate != 3, x, gate)))
