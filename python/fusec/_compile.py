@@ -33,7 +33,13 @@ def _read(path: Path, registry: _core.Registry | None, resources: _core.Resource
             f"{type(path).__name__} is neither a fusec.Model nor the path of a model file; fusec.from_torch(module, "
             "example_args) imports a PyTorch module, fusec.from_onnx(model) an ONNX model"
         )
-    return _core.Model.read(os.fspath(path), registry or _core.Registry(), resources)
+    return _core.Model.read(os.fspath(path), _core.Registry() if registry is None else _checked(registry), resources)
+
+
+def _checked(registry: Any) -> _core.Registry:
+    if not isinstance(registry, _core.Registry):
+        raise TypeError(f"registry is a fusec.Registry, not {registry!r}")
+    return registry
 
 
 def graph_of(
@@ -91,6 +97,8 @@ def compile(
     """
     signature = None
     require_device(device)
+    if registry is not None:
+        _checked(registry)
     wanted = core_options(options, ptx=True)
     if isinstance(model, DeferredModel):
         made_later = ShapeTensorModule(model, lambda made: compile(made, device=device, registry=registry, **options))
@@ -182,7 +190,7 @@ def register(
     text = "" if formula is None else formula if isinstance(formula, str) else traced(formula, len(operands))
     if text and pattern == "opaque":
         pattern = "elemwise"
-    return registry.with_op(name, list(operands), text, pattern, launcher, infer)
+    return _checked(registry).with_op(name, list(operands), text, pattern, launcher, infer)
 
 
 def examine(**options: Unpack[CompileOptions]) -> list[_core.Finding]:

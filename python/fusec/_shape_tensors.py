@@ -75,10 +75,10 @@ class ShapeTensorModule(Module):
         self._groups: dict[str, Any] = {}
         self._lock = threading.RLock()
 
-    def __call__(self, *tensors: Any, out: Any = None, device: str | None = None, **named: Any) -> Any:
+    def __call__(self, /, *tensors: Any, out: Any = None, device: str | None = None, **named: Any) -> Any:
         return self._for(tensors, named)(*tensors, out=out, device=device, **named)
 
-    def capture(self, *tensors: Tensor, out: Any = None, **named: Tensor) -> CudaGraph:
+    def capture(self, /, *tensors: Tensor, out: Any = None, **named: Tensor) -> CudaGraph:
         return self._for(tensors, named).capture(*tensors, out=out, **named)
 
     def bind(self, weights: Mapping[str, Tensor] | None = None, /, **named: Tensor) -> Module:

@@ -105,6 +105,16 @@ class Calls(unittest.TestCase):
         y = models.compiled("gated")(Lent(gate), Lent(up))
         np.testing.assert_allclose(y, silu(gate) * up, rtol=1e-5, atol=1e-6)
 
+    def test_inputs_with_the_names_of_keywords(self):
+        x, y = np.array([-1, 1], np.float32), np.empty(2, np.float32)
+        for name in ("device", "out", "self", "tensors", "named"):
+            b = fusec.ModelBuilder("m")
+            b.output(b.op("relu", b.input(name, "float32", [2]), name="y"))
+            module = fusec.compile(b.build(), no_nvrtc=True)
+            np.testing.assert_array_equal(module(**{name: x}), [0, 1])
+            np.testing.assert_array_equal(module(x, device="reference"), [0, 1])
+            self.assertIs(module(x, out={"y": y}), y)
+
     def test_save_and_load(self):
         gate, up = self.array(4, 16), self.array(4, 16)
         with tempfile.TemporaryDirectory() as folder:
@@ -236,6 +246,24 @@ class Errors(unittest.TestCase):
         self.refused(fusec.InputError, "tokens from 1 to 64", np.ones((65, 16), np.float32), x)
         self.refused(fusec.InputError, 'result "y"', x, x, out=np.empty((3, 16), np.float32))
         self.refused(fusec.InputError, "a view with strides", x, x, out=np.empty((16, 4), np.float32).T)
+        with self.assertRaisesRegex(TypeError, "a node is given by its name, a str, not 1"):
+            self.module.explain(1)
+
+    def test_what_dlpack_gives(self):
+        class Lent:
+            def __init__(self, capsule):
+                self.capsule = capsule
+
+            def __dlpack__(self, **options):
+                return self.capsule
+
+            def __dlpack_device__(self):
+                return 1, 0
+
+        self.refused(fusec.InputError, "'gate': found 3 from __dlpack__, expected a capsule", Lent(3), self.x)
+        used = self.x.__dlpack__()
+        fusec._core.Borrowed(used)
+        self.refused(fusec.InputError, "expected a capsule of DLPack 1, not used before", Lent(used), self.x)
 
     def test_devices(self):
         self.refused(fusec.UsageError, "'cuda', 'emulator' or 'reference'", self.x, self.x, device="gpu")
