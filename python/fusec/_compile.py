@@ -141,7 +141,9 @@ def partition(model: _core.Model | ImportedModel | Path, **options: Unpack[Compi
         return _core.partition(graph, wanted)
 
 
-def run_pass(model: _core.Model | ImportedModel | Path, name: str, **options: Unpack[CompileOptions]) -> _core.Model:
+def run_pass(
+    model: _core.Model | ImportedModel | Path, name: str, /, **options: Unpack[CompileOptions]
+) -> _core.Model:
     """One rewriting pass alone ("simplify-algebra"). Raises UsageError, which lists the passes, for any other name."""
     known = [p.name for p in passes() if p.rewrites]
     if name not in known:
