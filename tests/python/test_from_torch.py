@@ -220,6 +220,20 @@ class Interfaces(Folder):
             self.assert_close(call(x + step), expected(x + step), f"step {step}")
             self.assertEqual(module.cache["length"], expected.cache["length"])
 
+    def test_weights_are_the_modules_own_tensors(self):
+        module, x = interfaces.OwnTensors(), torch.arange(4.0)
+        model = fusec.from_torch(module, (x,))
+        self.assertEqual(set(model.weights), {"scale", "shift", "power", "turn.real", "turn.imag", "order"})
+        call = compiled(model)
+        self.run_and_compare(call, module, (x,))
+        module.change()
+        self.run_and_compare(call.bind(model.weights), module, (x,))
+        call.bind(scale=torch.tensor(7.0))
+        self.assertEqual(call(x)[0].tolist(), ((x * 7 - 1) ** 3 * 0.5).tolist())
+
+    def test_indices_become_negative_where_they_overflow(self):
+        self.imported_and_run(lambda: (interfaces.WrappedIndices(), (torch.arange(256.0),)))
+
     def test_views_of_a_tensor_that_is_written(self):
         self.imported_and_run(interfaces.views_of_written)
 
@@ -388,6 +402,22 @@ class Errors(Folder):
         self.assertIn('for example "cummax", from test_from_torch.py:', lines[3])
         self.assertTrue(lines[4].startswith("hint: "))
         self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_higher_order_operators_are_listed_with_the_others(self):
+        for strict in (False, True):
+            with self.subTest(strict=strict), self.assertRaises(fusec.InputError) as caught:
+                saved(self.path("m.json"), interfaces.higher_order, strict=strict)
+            lines = str(caught.exception).split("\n")
+            self.assertEqual([line.split()[0] for line in lines[1:4]], ["aten._linalg_det.default", "cond", "while_loop"])
+            self.assertIn("1 node, for example \"cond\", from interfaces.py:", lines[2])
+
+    def test_an_index_that_is_read_from_a_tensor_is_refused(self):
+        class Takes(torch.nn.Module):
+            def forward(self, x, i):
+                return x[i]
+
+        with self.assertRaisesRegex(fusec.InputError, 'an attribute that is computed at run time .from "i"'):
+            fusec.from_torch(Takes(), (torch.ones(3), torch.tensor(1)))
 
     def test_the_line_of_an_operator_is_its_own(self):
         line = interfaces._without_counterpart.__code__.co_firstlineno + 1

@@ -147,8 +147,8 @@ def _is_integer(x: Any) -> bool:
 
 
 def constant(name: str, tensor: torch.Tensor, add: Callable[[str, torch.Tensor], Value]) -> Pair:
-    """Writes a complex weight as two real ones. `add(name, tensor)` makes a constant and returns its Value."""
-    return Pair(add(name + ".real", tensor.real.contiguous()), add(name + ".imag", tensor.imag.contiguous()))
+    """Writes a complex weight as two real views of it. `add(name, tensor)` makes a constant and returns its Value."""
+    return Pair(add(name + ".real", tensor.real), add(name + ".imag", tensor.imag))
 
 
 def _part_of(node: torch.fx.Node) -> torch.fx.Node:

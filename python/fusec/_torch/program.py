@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-import operator
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
@@ -20,6 +19,7 @@ from .caches import check_writable, register_caches, static_caches
 from .dimensions import LeafDims, declared_dims
 from .errors import TraceError
 from . import fourier, fused_layers, index_rewrites, resampling  # noqa: F401 (they add to REWRITES)
+from .negative_indices import drop_sign_corrections
 from .op_handlers import HANDLERS
 from .op_rows import rows
 from .partition import is_view
@@ -260,110 +260,3 @@ def decomposition(overload: object) -> Decomposition | None:
         return None  # eager draws: a seed means the same. LSTM has the tag for its dropout, and is decomposed above.
     found: Decomposition | None = decomposition_table.get(overload)
     return found
-
-
-def drop_sign_corrections(program: Program) -> None:
-    """where(i < 0, i + size, i) -> i, where i cannot be negative: a range, a view of one, a constant.
-
-    index_rewrites.py emits the correction for every index.
-    """
-    constants: dict[str, torch.Tensor] = {}
-    for spec in program.graph_signature.input_specs:
-        tensor = program.constants.get(spec.target, program.state_dict.get(spec.target)) if spec.target else None
-        if isinstance(tensor, torch.Tensor) and not (
-            tensor.is_floating_point() or tensor.is_complex() or tensor.is_meta
-        ):
-            constants[spec.arg.name] = tensor
-    mutated = set(program.graph_signature.buffers_to_mutate.values())
-    buffers = program.graph_signature.inputs_to_buffers
-    never_negative: dict[torch.fx.Node, bool] = {}
-    for node in program.graph.nodes:
-        if node.op == "placeholder":
-            tensor = constants.get(node.name) if buffers.get(node.name) not in mutated else None
-            never_negative[node] = tensor is not None and (tensor.numel() == 0 or bool((tensor >= 0).all()))
-        elif node.op == "call_function":
-            never_negative[node] = _never_negative(node, never_negative)
-            index = _corrected_index(node)
-            if index is not None and never_negative.get(index):
-                node.replace_all_uses_with(index)
-
-
-KEEPS_SIGN = {
-    aten.view.default,
-    aten.reshape.default,
-    aten.unsqueeze.default,
-    aten.expand.default,
-    aten.permute.default,
-    aten.transpose.int,
-    aten.t.default,
-    aten.clone.default,
-    aten.slice.Tensor,
-    aten.select.int,
-    aten._to_copy.default,
-    aten.squeeze.dim,
-    aten.flatten.using_ints,
-    aten.add.Tensor,
-    aten.mul.Tensor,
-    aten.index_select.default,
-    aten.cat.default,
-    aten.stack.default,
-    aten.repeat.default,
-    aten.lift_fresh_copy.default,
-    aten.detach.default,
-    aten._unsafe_view.default,
-    aten.maximum.default,
-    aten.minimum.default,
-    aten.alias.default,
-}
-STARTS_AT_ZERO = {aten.argmax.default, aten.argmin.default, aten.abs.default}
-
-
-def _never_negative(node: torch.fx.Node, known: Mapping[torch.fx.Node, bool]) -> bool:
-    """Whether the node's values cannot be negative. known: the same of the nodes before it."""
-    args: tuple[Any, ...] = node.args
-    if node.target in (aten.arange.default, aten.arange.start, aten.arange.start_step):
-        start = 0 if node.target is aten.arange.default else args[0]
-        step = args[2] if len(args) > 2 else 1
-        return isinstance(start, int) and start >= 0 and isinstance(step, int) and step > 0
-    if node.target is aten.clamp.default:
-        low = args[1] if len(args) > 1 else None
-        return isinstance(low, int) and low >= 0
-    if node.target in STARTS_AT_ZERO:
-        return True
-    if node.target is operator.getitem:
-        return args[1] == 1 and args[0].target in (
-            aten.topk.default,
-            aten.sort.default,
-            aten.sort.stable,
-            aten.max.dim,
-        )
-    if node.target in KEEPS_SIGN:
-        tensors = node.all_input_nodes
-        numbers = [
-            a
-            for a in args[1:2]
-            if isinstance(a, (int, float)) and node.target in (aten.add.Tensor, aten.mul.Tensor)
-        ]
-        return all(known.get(t, isinstance(t.meta.get("val"), torch.SymInt)) for t in tensors) and all(
-            n >= 0 for n in numbers
-        )
-    return False
-
-
-def _corrected_index(node: torch.fx.Node) -> torch.fx.Node | None:
-    """i, where the node is where(i < 0, i + size, i), else None."""
-    if node.target is not aten.where.self:
-        return None
-    operands: tuple[Any, ...] = node.args
-    below, moved = operands[:2]
-    index: torch.fx.Node = operands[2]
-    if (
-        isinstance(below, torch.fx.Node)
-        and below.target is aten.lt.Scalar
-        and below.args == (index, 0)
-        and isinstance(moved, torch.fx.Node)
-        and moved.target is aten.add.Tensor
-        and moved.args[0] is index
-    ):
-        return index
-    return None
