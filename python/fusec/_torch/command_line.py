@@ -13,19 +13,18 @@ from typing import Any
 import torch
 
 from ..errors import InputError
-from .model_file import DTYPES
+from .model_file import TORCH_DTYPES
 
 
 def parse_inputs(text: str) -> tuple[tuple[torch.Tensor, ...], tuple[dict[int, Any] | None, ...] | None]:
     """Reads --inputs: example tensors, and their dynamic_shapes or None."""
-    dtypes = {name: dtype for dtype, name in DTYPES.items()}
     sizes: dict[str, int] = {}
     dims: dict[str, Any] = {}
     tensors: list[torch.Tensor] = []
     shapes: list[dict[int, Any] | None] = []
     for dtype, body in re.findall(r"(\w+)\s*\[([^\]]*)\]", text):
-        if dtype not in dtypes:
-            raise InputError(f"--inputs: {dtype!r} is no dtype; known are {', '.join(dtypes)}")
+        if dtype not in TORCH_DTYPES:
+            raise InputError(f"--inputs: {dtype!r} is no dtype; known are {', '.join(TORCH_DTYPES)}")
         shape: list[int] = []
         dynamic: dict[int, Any] = {}
         for axis, size in enumerate(filter(None, (s.strip() for s in body.split(",")))):
@@ -39,7 +38,7 @@ def parse_inputs(text: str) -> tuple[tuple[torch.Tensor, ...], tuple[dict[int, A
                     dims[found[2]] = torch.export.Dim(found[2], **bounds)
                 dynamic[axis] = dims[found[2]]
             shape.append(int(found[1]) if found[1] else sizes[found[2]])
-        kind = dtypes[dtype]
+        kind = TORCH_DTYPES[dtype]
         tensors.append(torch.randn(shape).to(kind) if kind.is_floating_point else torch.zeros(shape, dtype=kind))
         shapes.append(dynamic or None)
     if not tensors:

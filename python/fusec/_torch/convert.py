@@ -11,6 +11,7 @@ import sympy
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
+from .._importer import Missing
 from . import collective_handlers, complex_pairs, layer_handlers  # noqa: F401 (they add to HANDLERS)
 from .aten_program import write_backs
 from .custom_ops import CustomOps, write_custom_op
@@ -20,7 +21,7 @@ from .literals import has_values, literals
 from .model_file import SMALL, Json, Plain, Size, Value, literal
 from .node_writer import NodeWriter
 from .op_handlers import HANDLERS
-from .op_rows import IGNORED, Row, rows
+from .op_rows import IGNORED, ROWS, Row
 from .output_names import output_names
 from .source_lines import source_line
 
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 # Arguments of one call, by the names in ATen's schema. Tensors are Values or Pairs, symbolic sizes sympy expressions.
 Arguments: TypeAlias = dict[str, Any]
 
-ROWS = rows()
 NUMBER_OPS: dict[Any, str] = {
     operator.mul: "mul",
     operator.add: "add",
@@ -49,10 +49,6 @@ class Problem(NamedTuple):
     node: str
     source: str
     reason: str
-
-
-class Missing(Exception):
-    """An operand that could not be written."""
 
 
 class Converter(NodeWriter):

@@ -114,6 +114,11 @@ class Returns(nn.Module):
         return self.make(x)
 
 
+def breaks(x):
+    torch._dynamo.graph_break()
+    return torch.relu(x + 1)
+
+
 def result_of(make):
     return lambda: (Returns(make), (torch.arange(4.0),))
 
