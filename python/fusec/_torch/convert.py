@@ -12,7 +12,7 @@ import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
 from .._importer import Missing
-from . import collective_handlers, complex_pairs, layer_handlers  # noqa: F401 (they add to HANDLERS)
+from . import collective_handlers, complex_operators, complex_pairs, layer_handlers  # noqa: F401 (they add to HANDLERS)
 from .aten_program import write_backs
 from .custom_ops import CustomOps, write_custom_op
 from .dimensions import LeafDims, expression_of
@@ -304,8 +304,8 @@ class Converter(NodeWriter):
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Refused("a Python function or higher-order operator")
         arguments = self._arguments(node)
-        if complex_pairs.is_complex(node, arguments):
-            return complex_pairs.call(self, node, arguments)
+        if complex_operators.is_complex(node, arguments):
+            return complex_operators.call(self, node, arguments)
         if self.custom_ops.take(target) and (self.custom_ops.named(target) or not self._has_counterpart(target)):
             return write_custom_op(self, node, arguments, self.custom_ops.source_of(target))
         if self._has_counterpart(target):

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import pkgutil
 from collections.abc import Callable
 from typing import Any
@@ -34,9 +35,14 @@ def __getattr__(name: str) -> Any:
     if name not in USED:
         raise AttributeError(name)
     try:
-        return pkgutil.resolve_name(USED[name])
+        return _resolved(USED[name])
     except (ImportError, AttributeError):
         raise _lacks(USED[name]) from None
+
+
+@functools.cache
+def _resolved(path: str) -> Any:
+    return pkgutil.resolve_name(path)
 
 
 def call_kernel(overload: torch._ops.OpOverload) -> Callable[..., Any]:

@@ -223,7 +223,7 @@ def lower(
 def without_counterpart(program: Program) -> set[object]:
     """ATen operators of a program that the format lacks: those that can be told before the program is functional.
 
-    Each time the program is decomposed it is traced anew, which takes seconds. complex_pairs.py has operators on
+    Each time the program is decomposed it is traced anew, which takes seconds. complex_operators.py has operators on
     complex tensors."""
     found: set[object] = set()
     for node in program.graph.nodes:
