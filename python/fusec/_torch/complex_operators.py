@@ -1,4 +1,4 @@
-"""Operators that take or return complex tensors: those that move elements, take parts or convert; see complex_arithmetic.py.
+"""Operators that take or return complex tensors: views, parts and conversions. The rest is in complex_arithmetic.py.
 
 Operators that only move elements act on each part. view_as_complex makes a Pair and view_as_real stacks its parts.
 """

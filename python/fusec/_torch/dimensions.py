@@ -11,7 +11,7 @@ from torch.utils import _pytree as pytree
 from torch.utils._sympy.functions import FloorDiv
 
 from .._importer import symbol_name
-from .errors import Refused, SizeRefused
+from .errors import SizeRefused
 
 if TYPE_CHECKING:
     from torch.types import IntLikeType

@@ -130,7 +130,7 @@ dot.default                    matmul(self, tensor)
 bmm.default                    bmm(self, mat2)
 linear.default                 linear(input, weight, bias)
 addmm.default                  addmm(self, mat1, mat2) beta alpha
-scaled_dot_product_attention.default  scaled_dot_product_attention(query, key, value, attn_mask) is_causal scale enable_gqa
+scaled_dot_product_attention.default scaled_dot_product_attention(query, key, value, attn_mask) is_causal scale enable_gqa
 """
 
 # Arguments that change no value of the result, or only how gradients and memory are kept.

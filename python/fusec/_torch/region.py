@@ -11,7 +11,6 @@ import torch
 from .. import _core
 from .._compile import compile as compile_model
 from .._module import Module
-from ..errors import InputError
 from .aten_program import AtenProgram, write_backs
 from .convert import Converter
 from .cuda_graphs import ALIGNMENT, GraphedCalls, split_options

@@ -1,4 +1,4 @@
-"""Changes of PyTorch's process-wide state. Several threads may import at once: the last one to end takes a change back."""
+"""Changes of PyTorch's process-wide state. Threads that import at once share one: the last takes it back."""
 
 from __future__ import annotations
 

@@ -28,17 +28,18 @@ def trace(
 ) -> tuple[ModelFile, Signature]:
     """The model file and the signature of a module, which is traced in eval mode, or of an exported program.
 
-    An exported program needs no arguments; a mapping as `args` is keyword arguments. strict: None traces by running the Python code, and with TorchDynamo where
-    that fails. options: those of `convert`.
+    An exported program needs no arguments; a mapping as `args` is keyword arguments. strict: None traces by running the
+    Python code, and with TorchDynamo where that fails. options: those of `convert`.
     """
     if isinstance(module, torch.export.ExportedProgram):
         return convert(module, None, None, **options)
     if not isinstance(module, torch.nn.Module):
+        hint = "give an instance of the class" if isinstance(module, type) else "make a function the forward of a module"
         raise UsageError(
             what="module",
             found=f"an object of the class {type(module).__name__}",
             expected="a torch.nn.Module or a torch.export.ExportedProgram",
-            hint="make a function the forward of a module" if callable(module) else "",
+            hint=hint if callable(module) else "",
         )
     positional, keywords = arguments_of(args, kwargs)
 
