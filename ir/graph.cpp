@@ -144,14 +144,19 @@ ValueId Graph::add_dim(Dim dim) {
 }
 
 NodeId Graph::add_node(Node node, const std::vector<ValueType>& types, std::vector<std::string> output_names) {
+  std::vector<TypeId> ids;
+  for (const ValueType& type : types) ids.push_back(intern(type));
+  return add_node(std::move(node), ids, std::move(output_names));
+}
+
+NodeId Graph::add_node(Node node, std::span<const TypeId> types, std::vector<std::string> output_names) {
   const NodeId id = static_cast<NodeId>(nodes.size());
   if (!node_names_.add(node.name, id, [&](NodeId n) -> const std::string& { return nodes[n].name; }))
     throw InternalError("a node named \"" + node.name + "\" exists already");
   node.first_output = static_cast<ValueId>(values_.size());
   node.output_count = static_cast<std::uint32_t>(types.size());
   for (std::size_t i = 0; i < types.size(); ++i) {
-    Value value{
-        .kind = Value::Kind::kResult, .name = std::move(output_names[i]), .type = intern(types[i]), .producer = id};
+    Value value{.kind = Value::Kind::kResult, .name = std::move(output_names[i]), .type = types[i], .producer = id};
     value.index = static_cast<std::uint32_t>(i);
     add_value(std::move(value));
   }

@@ -105,6 +105,7 @@ class Graph {
   ValueId add_dim(Dim dim);
   // Appends a node; its operands must exist. `types` and `output_names` describe its results.
   NodeId add_node(Node node, const std::vector<ValueType>& types, std::vector<std::string> output_names);
+  NodeId add_node(Node node, std::span<const TypeId> types, std::vector<std::string> output_names);
   std::uint32_t add_symbol(Symbol symbol);
   // The row of an op by name: a row of the table or a custom row made for this graph.
   const OpDef* op(std::string_view op_name);

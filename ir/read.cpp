@@ -92,7 +92,8 @@ class ModelReader {
   }
 
   void read_constants(Json at, const SymbolNames& symbols) {
-    for (const Json element : context_.array(at, "the model's constants")) {
+    graph_.constants.reserve(context_.array(at, "the model's constants").size());
+    for (const Json element : at) {
       Constant constant{};
       Declaration d = read_constant(context_, element, symbols, weights_, graph_.checks, constant);
       values_.define(d.name, d.name.string(), kNone, kNone);

@@ -227,24 +227,22 @@ void NodeReader::add(NodeId id) {
   node.inputs = operands(file_node, op);
   const std::optional<Json> attrs =
       file_node.attributes == kNone ? std::nullopt : std::optional(json(file_node.attributes));
-  Attributes attributes = read_attributes(context_, json(file_node.at), attrs, *node.op, symbols_);
+  node.attributes = graph_.intern(read_attributes(context_, json(file_node.at), attrs, *node.op, symbols_));
   const bool makes_tuple = node.op->special == Special::kTuple && node.op->name == "tuple";
   const TupleSize tuple = makes_tuple ? checked_tuple(file_node, node.inputs) : TupleSize{};
-  std::vector<ValueType> types = infer(file_node, *node.op, node.inputs, attributes);
-  node.attributes = graph_.intern(std::move(attributes));
+  const std::vector<TypeId> types = result_types(file_node, node);
   node.pattern = file_node.pattern;
   node.fuse = file_node.fuse;
   node.file_position = id;
-  std::vector<std::string> names = output_names(file_node, types.size());
-  if (file_node.default_names) {
-    for (const std::string& name : names) {
-      count_step();
-      const StringId string = context_.document.strings().find(name);
-      if (string != kNoString) values_.define(json(file_node.at), string, kNone, id);
-    }
+  std::vector<std::string> names;
+  std::vector<StringId> name_ids;
+  for (ResultName& name : result_names(file_node, types.size())) {
+    if (file_node.default_names && name.id != kNoString) values_.define(json(file_node.at), name.id, kNone, id);
+    names.push_back(std::move(name.text));
+    name_ids.push_back(name.id);
   }
   const NodeId added = graph_.add_node(std::move(node), types, std::move(names));
-  publish(id, file_node, added);
+  publish(id, added, name_ids);
   if (!makes_tuple) return;
   const TypeId type = graph_.value(graph_.nodes[added].first_output).type;
   if (tuple_sizes_.size() <= type) tuple_sizes_.resize(type + 1);
@@ -331,24 +329,35 @@ std::vector<ValueType> NodeReader::declared_types(const FileNode& node) const {
   return types;
 }
 
-std::vector<ValueType> NodeReader::infer(const FileNode& node, const OpDef& op, std::span<const ValueId> inputs,
-                                         const Attributes& attributes) {
-  std::vector<ValueType> types;
-  try {
-    types = infer_types(graph_, op, inputs, attributes, declared_types(node),
-                        std::string(context_.document.strings()[node.name]), &graph_.checks);
-  } catch (const OpError& error) {
-    context_.fail(json(node.at), error);
+std::vector<TypeId> NodeReader::result_types(const FileNode& file_node, const Node& node) {
+  std::vector<TypeId> ids;
+  if (const std::vector<TypeId>* known = inferred_.find(graph_, *node.op, node.inputs, node.attributes)) {
+    ids = *known;
+  } else {
+    std::vector<ValueType> types = infer(file_node, node);
+    check_dimensions(file_node, types);
+    for (ValueType& type : types) ids.push_back(graph_.intern(std::move(type)));
+    inferred_.add(ids);
   }
-  check_results(node, types);
-  if (node.outputs != kNone && !op.custom) check_declared(node, types);  // a custom op has only declared types
-  return types;
+  const auto results = static_cast<std::int64_t>(ids.size());
+  context_.require_within(&Limits::results, results, json(file_node.at));
+  context_.require_within(&Limits::values, results_ += results, json(file_node.at));
+  // A custom op has only declared types.
+  if (file_node.outputs != kNone && !node.op->custom) check_declared(file_node, ids);
+  return ids;
 }
 
-void NodeReader::check_results(const FileNode& node, const std::vector<ValueType>& types) {
-  const auto results = static_cast<std::int64_t>(types.size());
-  context_.require_within(&Limits::results, results, json(node.at));
-  context_.require_within(&Limits::values, results_ += results, json(node.at));
+std::vector<ValueType> NodeReader::infer(const FileNode& file_node, const Node& node) {
+  try {
+    return infer_types(graph_, *node.op, node.inputs, graph_.attributes(node),
+                       node.op->custom ? declared_types(file_node) : std::vector<ValueType>{}, node.name,
+                       &graph_.checks);
+  } catch (const OpError& error) {
+    context_.fail(json(file_node.at), error);
+  }
+}
+
+void NodeReader::check_dimensions(const FileNode& node, const std::vector<ValueType>& types) {
   if (graph_.symbols.empty()) return;
   const auto check = [&](std::int64_t Limits::*limit, auto count, const Dim& dim) {
     const auto most = static_cast<std::size_t>(context_.limits.*limit);
@@ -377,14 +386,14 @@ TupleSize NodeReader::checked_tuple(const FileNode& node, std::span<const ValueI
   return size;
 }
 
-void NodeReader::check_declared(const FileNode& node, const std::vector<ValueType>& types) {
+void NodeReader::check_declared(const FileNode& node, const std::vector<TypeId>& types) {
   const Json outputs = json(node.outputs);
   if (outputs.size() != types.size())
     context_.fail(outputs, "wrong number of outputs", std::to_string(outputs.size()), std::to_string(types.size()));
   std::size_t i = 0;
   for (const Json output : outputs) {
     count_step();
-    const ValueType& type = types[i++];
+    const ValueType& type = graph_.type_by_id(types[i++]);
     if (!output.is(JsonKind::kObject)) continue;
     const Fields fields(context_, output, "an output", {{"name", true}, {"dtype", false}, {"shape", false}});
     if (!fields[1] && !fields[2]) continue;
@@ -397,6 +406,7 @@ void NodeReader::check_declared(const FileNode& node, const std::vector<ValueTyp
                     in_quotes(name(type.tensor.dtype)));
     if (!fields[2]) continue;
     const TensorType declared{dtype, read_shape(context_, *fields[2], symbols_)};
+    if (declared == type.tensor) continue;
     const std::string what = "the declared shape of " + in_quotes(context_.document.strings()[node.name]);
     if (!types_agree(declared, type.tensor, graph_.symbols, &graph_.checks, what))
       context_.fail(*fields[2], "a declared shape does not agree with inference",
@@ -404,39 +414,40 @@ void NodeReader::check_declared(const FileNode& node, const std::vector<ValueTyp
   }
 }
 
-std::vector<std::string> NodeReader::output_names(const FileNode& node, std::size_t count) const {
-  std::vector<std::string> names;
-  const std::string own(context_.document.strings()[node.name]);
+std::vector<NodeReader::ResultName> NodeReader::result_names(const FileNode& node, std::size_t count) const {
+  std::vector<ResultName> names;
+  const StringTable& strings = context_.document.strings();
+  const std::string own(strings[node.name]);
   if (node.outputs == kNone) {
-    if (!node.default_names && count == 1) return {own};
+    if (!node.default_names && count == 1) return {{own, node.name}};
     if (!node.default_names)
       context_.fail(json(node.at), "a node without outputs", fmt::format("{} results", count), "one result");
-    for (std::size_t i = 0; i < count; ++i) names.push_back(fmt::format("{}.{}", own, i));
+    for (std::size_t i = 0; i < count; ++i) {
+      count_step();
+      std::string name = fmt::format("{}.{}", own, i);
+      const StringId id = strings.find(name);
+      names.push_back({std::move(name), id});
+    }
     return names;
   }
+  const auto add = [&](Json name) { names.push_back({std::string(name.text()), name.string()}); };
   for (const Json output : json(node.outputs)) {
     count_step();
     if (output.is(JsonKind::kString)) {
-      names.emplace_back(output.text());
+      add(output);
     } else {
       for (const Json member : output)
-        if (member.key_text() == "name") names.emplace_back(member.text());
+        if (member.key_text() == "name") add(member);
     }
   }
   return names;
 }
 
-void NodeReader::publish(NodeId id, const FileNode& node, NodeId graph_node) {
+void NodeReader::publish(NodeId id, NodeId graph_node, const std::vector<StringId>& names) {
   const Node& added = graph_.nodes[graph_node];
-  if (node.outputs == kNone && !node.default_names) {
-    values_.set_value(node.name, added.first_output);
-    return;
-  }
   for (std::uint32_t i = 0; i < added.output_count; ++i) {
     count_step();
-    const ValueId value = added.first_output + i;
-    const StringId name = context_.document.strings().find(graph_.value(value).name);
-    if (name != kNoString && values_[name].node == id) values_.set_value(name, value);
+    if (names[i] != kNoString && values_[names[i]].node == id) values_.set_value(names[i], added.first_output + i);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "ir/digraph.h"
 #include "ir/infer.h"
+#include "ir/inferred_types.h"
 #include "ir/read_context.h"
 #include "ir/several_errors.h"
 
@@ -82,13 +83,19 @@ class NodeReader {
   ValueId operand(Json at, std::size_t position, const Op& op);
   Dim dim_operand(Json at) const;
   std::vector<ValueType> declared_types(const FileNode& node) const;
-  std::vector<ValueType> infer(const FileNode& node, const OpDef& op, std::span<const ValueId> inputs,
-                               const Attributes& attributes);
-  void check_results(const FileNode& node, const std::vector<ValueType>& types);
+  // Infers the types and compares them with those that the file declares.
+  std::vector<TypeId> result_types(const FileNode& file_node, const Node& node);
+  std::vector<ValueType> infer(const FileNode& file_node, const Node& node);
+  void check_dimensions(const FileNode& node, const std::vector<ValueType>& types);
   TupleSize checked_tuple(const FileNode& node, std::span<const ValueId> fields);
-  void check_declared(const FileNode& node, const std::vector<ValueType>& types);
-  std::vector<std::string> output_names(const FileNode& node, std::size_t count) const;
-  void publish(NodeId id, const FileNode& node, NodeId graph_node);
+  void check_declared(const FileNode& node, const std::vector<TypeId>& types);
+  // kNoString: no other node of the document uses the name.
+  struct ResultName {
+    std::string text;
+    StringId id = kNoString;
+  };
+  std::vector<ResultName> result_names(const FileNode& node, std::size_t count) const;
+  void publish(NodeId id, NodeId graph_node, const std::vector<StringId>& names);
 
   const ReadContext& context_;
   const SymbolNames& symbols_;
@@ -103,6 +110,7 @@ class NodeReader {
   // Counts so far, for the limits.
   std::int64_t results_ = 0, tuple_fields_ = 0;
   std::vector<TupleSize> tuple_sizes_;  // by TypeId
+  InferredTypes inferred_;
 };
 
 }  // namespace fusec

@@ -14,33 +14,41 @@ namespace {
 constexpr std::size_t kQuotedBytes = 80;
 constexpr std::size_t kLongestGuess = 64;  // bytes; longer words are not guessed
 
-void append_escaped(std::string& out, std::string_view text) {
-  for (const char c : text) {
-    count_step();
-    const auto byte = static_cast<unsigned char>(c);
-    switch (c) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      default:
-        if (byte < 0x20 || byte == 0x7f)
-          out += fmt::format("\\u{:04x}", static_cast<unsigned>(byte));
-        else
-          out += c;
-    }
+void append_escape(std::string& out, char c) {
+  switch (c) {
+    case '"':
+      out += "\\\"";
+      break;
+    case '\\':
+      out += "\\\\";
+      break;
+    case '\n':
+      out += "\\n";
+      break;
+    case '\r':
+      out += "\\r";
+      break;
+    case '\t':
+      out += "\\t";
+      break;
+    default:
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(static_cast<unsigned char>(c)));
   }
+}
+
+void append_escaped(std::string& out, std::string_view text) {
+  const auto is_escaped = [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 || c == 0x7f || c == '"' || c == '\\';
+  };
+  std::size_t copied = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    count_step();
+    if (!is_escaped(text[i])) continue;
+    out += text.substr(copied, i - copied);
+    append_escape(out, text[i]);
+    copied = i + 1;
+  }
+  out += text.substr(copied);
 }
 
 // At most `bytes` of the text, without cutting a character.

@@ -59,6 +59,7 @@ check_library_models.py --sample
 test_from_onnx.py
 check_op_db.py --count=25
 test_collectives.py
+test_torch_calls.py
 test_backend.py
 test_from_torch.py
 check_random_modules.py --count=20

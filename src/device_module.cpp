@@ -19,7 +19,6 @@ namespace fusec {
 namespace {
 
 constexpr const char* kHint = "device=\"emulator\" and device=\"reference\" need no GPU; `fusec doctor` looks for one";
-constexpr std::uint64_t kAlignment = 16;
 constexpr std::uint64_t kStreamPerThread = 2;
 
 std::shared_ptr<CudaContext> context_of(int device) {
@@ -137,10 +136,11 @@ struct DeviceModule::State {
 
   static void require_address(const std::string& name, const TensorView& view) {
     const bool empty = std::ranges::find(view.shape, 0) != view.shape.end();
-    if ((!view.data && !empty) || device_pointer(view.data) % kAlignment != 0)
+    if ((!view.data && !empty) || device_pointer(view.data) % kDeviceAlignment != 0)
       throw Error(ErrorKind::kInput, Error::Parts{.what = "the address of tensor " + in_quotes(name),
                                                   .found = fmt::format("{:#x}", device_pointer(view.data)),
-                                                  .expected = "device memory aligned to 16 bytes"});
+                                                  .expected = fmt::format("device memory aligned to {} bytes",
+                                                                          kDeviceAlignment)});
   }
 
   DevicePointer address(BufferRef::Kind kind, std::uint32_t index, const LaunchMemories& memories,

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <set>
 #include <type_traits>
@@ -46,12 +47,22 @@ std::string result_name(const std::string& node, std::size_t i) {
 }
 
 // A bool constant takes 0 and 1. The reader refuses other values, and values that an integer dtype cannot hold.
-void write(JsonWriter& out, const std::vector<double>& data, const std::string& dtype) {
+template <typename T>
+void write(JsonWriter& out, const std::vector<T>& data, const std::string& dtype) {
   const bool flags = parse_dtype(dtype) == DType::kBool;
-  out.array_of(data, [&](double v) {
+  out.array_of(data, [&](T v) {
     if (flags && (v == 0 || v == 1)) return out.value(v == 1);
-    write(out, v);
+    if constexpr (std::is_same_v<T, double>)
+      write(out, v);
+    else
+      out.value(v);
   });
+}
+
+// A number of its own for each builder.
+std::uint64_t next_number() {
+  static std::atomic<std::uint64_t> last = 0;
+  return ++last;
 }
 
 void write(JsonWriter& out, const ModelBuilder::Operand& operand) {
@@ -100,6 +111,15 @@ struct ModelBuilder::State {
   std::vector<std::string> inputs, constants, nodes, outputs;  // JSON
   std::set<std::string> names, made;  // all names of values and nodes; the generated ones among them
   std::size_t count_of_made = 0;
+  std::uint64_t number = next_number();
+
+  // The names of two builders' values may be equal: by name alone a value of another builder would be mistaken.
+  void require_own(const Value& value) const {
+    if (value.builder != 0 && value.builder != number)
+      throw Error(ErrorKind::kUsage, {.what = "a value of another builder",
+                                      .found = in_quotes(value.name),
+                                      .expected = "a value that this ModelBuilder returned"});
+  }
 
   // Registers a user's name of a value or node. The reader refuses duplicates of users' names, with both places.
   std::string given_name(const std::string& name, const std::string& what) {
@@ -125,8 +145,9 @@ struct ModelBuilder::State {
     }
   }
 
+  template <typename T = double>
   Value declare(std::vector<std::string>& list, const std::string& name, const std::string& dtype,
-                const std::vector<Dimension>& shape, const std::vector<double>* data = nullptr) {
+                const std::vector<Dimension>& shape, const std::vector<T>* data = nullptr) {
     JsonWriter out;
     out.object([&] {
       out.member("dtype", require_utf8(dtype, "a dtype"));
@@ -135,7 +156,7 @@ struct ModelBuilder::State {
       out.member("name", given_name(name, "a value's name"));
     });
     list.push_back(std::move(out).text());
-    return {name};
+    return {name, number};
   }
 
   std::string add_node(const std::string& op, std::size_t results, const std::vector<Operand>& operands,
@@ -155,6 +176,10 @@ ModelBuilder::State& ModelBuilder::state() const {
     throw Error(ErrorKind::kUsage, Error::Parts{.what = "a ModelBuilder that was moved from",
                                                 .hint = "its model is in the builder that it was moved to"});
   return *state_;
+}
+
+std::string ModelBuilder::name() const {
+  return state().model_name;
 }
 
 void ModelBuilder::symbol(const std::string& name, SymbolRange range) {
@@ -181,10 +206,23 @@ ModelBuilder::Value ModelBuilder::constant(const std::string& name, const std::s
   return state().declare(state().constants, name, dtype, shape, &data);
 }
 
+template <typename T>
+requires(std::same_as<T, std::int64_t> || std::same_as<T, std::uint64_t>)
+ModelBuilder::Value ModelBuilder::constant(const std::string& name, const std::string& dtype,
+                                           std::vector<Dimension> shape, const std::vector<T>& data) {
+  return state().declare(state().constants, name, dtype, shape, &data);
+}
+template ModelBuilder::Value ModelBuilder::constant(const std::string&, const std::string&, std::vector<Dimension>,
+                                                    const std::vector<std::int64_t>&);
+template ModelBuilder::Value ModelBuilder::constant(const std::string&, const std::string&, std::vector<Dimension>,
+                                                    const std::vector<std::uint64_t>&);
+
 // Writes a node, with names for its results if there are several. Returns the node's name.
 std::string ModelBuilder::State::add_node(const std::string& op, std::size_t results,
                                           const std::vector<Operand>& operands,
                                           const std::vector<Attribute>& attributes, const std::string& name) {
+  for (const Operand& operand : operands)
+    if (const auto* value = std::get_if<Value>(&operand)) require_own(*value);
   std::string own;
   JsonWriter out;
   out.object([&] {
@@ -217,7 +255,7 @@ std::string ModelBuilder::State::add_node(const std::string& op, std::size_t res
 
 ModelBuilder::Value ModelBuilder::op(const std::string& op, std::vector<Operand> operands,
                                      std::vector<Attribute> attributes, const std::string& name) {
-  return {state().add_node(op, 0, operands, attributes, name)};
+  return {state().add_node(op, 0, operands, attributes, name), state().number};
 }
 
 std::vector<ModelBuilder::Value> ModelBuilder::op_several(const std::string& op, std::size_t count,
@@ -230,7 +268,7 @@ std::vector<ModelBuilder::Value> ModelBuilder::op_several(const std::string& op,
   const std::string node = state().add_node(op, count, operands, attributes, name);
   std::vector<Value> values;
   for (std::size_t i = 0; i < count; ++i) {
-    values.push_back({result_name(node, i)});
+    values.push_back({result_name(node, i), state().number});
     state().names.insert(values.back().name);
     if (name.empty()) state().made.insert(values.back().name);
   }
@@ -238,6 +276,7 @@ std::vector<ModelBuilder::Value> ModelBuilder::op_several(const std::string& op,
 }
 
 void ModelBuilder::output(const Value& value) {
+  state().require_own(value);
   state().outputs.push_back(json_string(require_utf8(value.name, "an output's name")));
 }
 

@@ -14,6 +14,7 @@
 // be std::bad_alloc. After either, nothing is left allocated, and the library works as before.
 #pragma once
 
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -126,9 +127,10 @@ struct SymbolRange {
 
 class ModelBuilder {
  public:
-  // A value of the model under construction.
+  // A value of the model under construction. One that is made of a name alone belongs to any builder.
   struct Value {
     std::string name;
+    std::uint64_t builder = 0;  // which builder returned it
   };
   using Operand =
       std::variant<Value, double, std::int64_t, bool, std::nullptr_t>;  // finite numbers: weakly typed scalars
@@ -144,17 +146,24 @@ class ModelBuilder {
   ModelBuilder(ModelBuilder&&) noexcept;
   ModelBuilder& operator=(ModelBuilder&&) noexcept;
 
+  std::string name() const;  // of the model
   void symbol(const std::string& name, SymbolRange range = {});  // each name once
   Value input(const std::string& name, const std::string& dtype, std::vector<Dimension> shape);
   Value constant(const std::string& name, const std::string& dtype, std::vector<Dimension> shape);
   Value constant(const std::string& name, const std::string& dtype, std::vector<Dimension> shape,
                  std::vector<double> data);  // of bool 0 and 1
+  // 64-bit integers, which a double would round beyond 2^53.
+  template <typename T>
+  requires(std::same_as<T, std::int64_t> || std::same_as<T, std::uint64_t>)
+  Value constant(const std::string& name, const std::string& dtype, std::vector<Dimension> shape,
+                 const std::vector<T>& data);
   // A node with one result. Where `name` is empty, one is made that is free so far; nothing later can be given it.
   Value op(const std::string& op, std::vector<Operand> operands, std::vector<Attribute> attributes = {},
            const std::string& name = "");
   // A node with `count` results (split, topk), at most 2^20.
   std::vector<Value> op_several(const std::string& op, std::size_t count, std::vector<Operand> operands,
                                 std::vector<Attribute> attributes = {}, const std::string& name = "");
+  // Throws Error(kUsage) for a Value of another builder, as `op` does.
   void output(const Value& value);
 
   // Checks the whole model and infers its types. Errors carry the JSON pointer of the model as `Model::to_json` writes

@@ -22,7 +22,10 @@
 
 namespace fusec {
 
-// A tensor of a call: dense, row-major. On a GPU `data` is a device pointer, a multiple of 16 bytes.
+// Bytes of which every device pointer of a call is a multiple.
+inline constexpr std::size_t kDeviceAlignment = 16;
+
+// A tensor of a call: dense, row-major. On a GPU `data` is a device pointer, a multiple of kDeviceAlignment.
 struct TensorView {
   void* data = nullptr;
   std::string dtype;  // "bfloat16"

@@ -12,6 +12,12 @@
 #include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "fusec/fusec.h"
 
 namespace fusec::python {
@@ -35,5 +41,25 @@ void bind_doctor(nb::module_& m);
 using Shape = std::vector<std::variant<std::int64_t, std::string>>;
 Shape shape_of(const std::vector<Dimension>& dimensions);
 std::vector<Dimension> dimensions_of(const Shape& shape);
+
+std::string text_of(const TensorInfo& type);  // "float32[n, 4]"
+
+// A str of Python. Throws nb::type_error, which begins with `what`, for anything else.
+std::string text_in(const nb::handle& given, const char* what);
+
+// The user's function. Where it does not return a Result it throws nb::type_error, which says what is `expected`.
+template <typename Result, typename Argument>
+std::function<Result(const Argument&)> returning(const char* expected,
+                                                 std::function<nb::object(const Argument&)> function) {
+  if (!function) return {};
+  return [expected, function = std::move(function)](const Argument& argument) {
+    const nb::gil_scoped_acquire locked;
+    const nb::object made = function(argument);
+    std::optional<Result> result;
+    if (made.is_none() || !nb::try_cast(made, result))
+      throw nb::type_error((std::string(expected) + "; found " + nb::type_name(made.type()).c_str()).c_str());
+    return *std::move(result);
+  };
+}
 
 }  // namespace fusec::python

@@ -1,4 +1,6 @@
 // Compilations and what they tell.
+#include <fmt/format.h>
+
 #include "bindings.h"
 #include "fusec/inspect.h"
 #include "fusec/module.h"
@@ -15,8 +17,13 @@ void bind_compilations(nb::module_& m) {
           },
           "ptx"_a, "cubin"_a)
       .def_prop_ro("ptx", [](const KernelImage& self) { return self.ptx ? *self.ptx : std::string(); })
-      .def_prop_ro("cubin", [](const KernelImage& self) {
-        return self.cubin ? nb::bytes(self.cubin->data(), self.cubin->size()) : nb::bytes("", 0);
+      .def_prop_ro("cubin",
+                   [](const KernelImage& self) {
+                     return self.cubin ? nb::bytes(self.cubin->data(), self.cubin->size()) : nb::bytes("", 0);
+                   })
+      .def("__repr__", [](const KernelImage& self) {
+        return fmt::format("<fusec.KernelImage: {} bytes of PTX, {} of cubin>", self.ptx ? self.ptx->size() : 0,
+                           self.cubin ? self.cubin->size() : 0);
       });
   nb::class_<Group>(m, "Group", "Nodes that become one kernel.")
       .def_ro("name", &Group::name)

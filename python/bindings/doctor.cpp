@@ -14,7 +14,11 @@ void bind_doctor(nb::module_& m) {
                                                                               : "broken");
                    })
       .def_ro("found", &Finding::found)
-      .def_ro("advice", &Finding::advice);
+      .def_ro("advice", &Finding::advice)
+      .def("__repr__", [](nb::handle self) {
+        return nb::str("<fusec.Finding {}: {}, {}>")
+            .format(self.attr("subject"), self.attr("state"), self.attr("found"));
+      });
   m.def("examine", &examine, "options"_a, Released());
   m.def("findings_text", &findings_text, "findings"_a);
   m.def("findings_json", &findings_json, "findings"_a);

@@ -1,4 +1,4 @@
-// Running what was compiled. Tensors come as (address, dtype, shape): the package keeps what they lie in alive.
+// Running what was compiled. Tensors come as (address, dtype, shape): the Python caller keeps the buffers alive.
 #include "bindings.h"
 #include "fusec/module.h"
 
@@ -48,7 +48,9 @@ void bind_modules(nb::module_& m) {
       .def_prop_ro("shape", [](const TensorDeclaration& t) { return shape_of(t.type.shape); })
       .def_ro("is_constant", &TensorDeclaration::is_constant)
       .def_ro("alias_of", &TensorDeclaration::alias_of)
-      .def("__repr__", [](const TensorDeclaration& t) { return "<fusec.TensorDeclaration " + t.name + ">"; });
+      .def("__repr__", [](const TensorDeclaration& t) {
+        return "<fusec.TensorDeclaration " + t.name + ": " + text_of(t.type) + ">";
+      });
   nb::class_<Collective>(m, "Collective", "What the devices of a group do together in one step of a call.")
       .def_ro("op", &Collective::op)
       .def_ro("group", &Collective::group)
@@ -115,6 +117,7 @@ void bind_modules(nb::module_& m) {
             return self.capture(views(std::move(arguments)), views(std::move(results)), communication(communicate));
           },
           "arguments"_a, "results"_a, "communicate"_a = nb::none(), Released());
+  m.attr("DEVICE_ALIGNMENT") = kDeviceAlignment;
   m.def(
       "run_reference",
       [](const Model& model, std::vector<NamedView> arguments, std::vector<NamedView> results) {

@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import collections.abc
 import json
 import os
+import re
 import sys
 import typing
 from typing import Any
 
 import fusec
 
-from . import _core
-from ._options import CompileOptions
-
-_FLAGS = {name for name, kind in typing.get_type_hints(CompileOptions).items() if kind is bool}
-_LISTS = {"no_fuse", "no_fuse_node", "patterns", "disable_pattern", "disable_pass"}
-_PAIRS = {"symbol", "limit"}
-_NUMBERS: dict[str, type] = {"max_fused_ops": int, "max_args": int, "jobs": int, "timeout": float}
-_PRODUCTS = (
-    *("cu", "ptx", "cubin", "manifest", "partition", "plan", "ir", "report", "ledger"),
-    *("dot", "svg", "html", "module"),
-)
+from . import _core, _nvrtc
+from ._compile import graph_of
+from ._emissions import KINDS, emissions
+from ._options import OPTIONS, CompileOptions, Option, core_options, plan_file
+from ._replace_file import replace_file
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -34,7 +30,7 @@ def main(arguments: list[str] | None = None) -> int:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (fusec.UsageError, TypeError) as error:
+    except fusec.UsageError as error:
         return _tell(error, 2)
     except fusec.PlatformError as error:
         return _tell(error, 3)
@@ -53,16 +49,19 @@ def _parser() -> argparse.ArgumentParser:
     words = parser.add_subparsers(required=True, metavar="COMMAND")
     compiler = words.add_parser("compile", help="compile a model file")
     compiler.add_argument("model", help="the model file (JSON); - is standard input")
-    compiler.add_argument("-o", "--output", default="", help=".cu .ptx .cubin .dot .svg .json (manifest) .txt (ir) .fusec")
-    compiler.add_argument("--emit", choices=_PRODUCTS, help="what is written, where the extension does not say")
+    out = "the output; its extension says what: .cu .ptx .cubin .dot .svg .html .json (manifest) .txt (ir) .fusec (module)"
+    compiler.add_argument("-o", "--output", default="", metavar="FILE", help=out)
+    emit = compiler.add_argument("--emit", action="append", default=[], metavar="KIND[=FILE]")
+    emit.help = f"{' '.join(KINDS)}; repeatable"
     compiler.set_defaults(run=_compile)
     explainer = words.add_parser("explain", help="why nodes are, or are not, in one kernel")
-    explainer.add_argument("model")
+    explainer.add_argument("model", help="the model file (JSON); - is standard input")
     explainer.add_argument("nodes", nargs="*", help="none: all groups")
+    explainer.add_argument("--json", action="store_true", help="print as JSON")
     explainer.set_defaults(run=_explain)
     _add_importer(words)
     doctor = words.add_parser("doctor", help="what was found of NVRTC, driver, GPU and cache, and what to do")
-    doctor.add_argument("--json", action="store_true")
+    doctor.add_argument("--json", action="store_true", help="print as JSON")
     doctor.set_defaults(run=_doctor)
     for word in (compiler, explainer):
         _add_options(word)
@@ -133,57 +132,75 @@ def _import(given: argparse.Namespace) -> int:
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("options of a compilation (those of the program fusec)")
-    for name in CompileOptions.__annotations__:
-        if name == "progress":
-            continue
-        flag = "--" + name.replace("_", "-")
-        if name in _FLAGS:
-            group.add_argument(flag, action="store_true", default=argparse.SUPPRESS)
-        elif name in _LISTS or name in _PAIRS:
-            metavar = "NAME=VALUE" if name in _PAIRS else "NAME"
-            group.add_argument(flag, action="append", default=argparse.SUPPRESS, metavar=metavar)
-        else:
-            group.add_argument(flag, type=_NUMBERS.get(name, str), default=argparse.SUPPRESS, metavar="VALUE")
+    for name, option in OPTIONS.items():
+        if name != "progress":
+            group.add_argument("--" + name.replace("_", "-"), default=argparse.SUPPRESS, **_argument(option))
+
+
+def _argument(option: Option) -> dict[str, Any]:
+    text = option.text.replace("%", "%%")
+    if option.type is bool:
+        return {"action": "store_true", "help": text}
+    if _is_repeatable(option):
+        return {"action": "append", "metavar": option.kind.metavar, "help": f"{text} Repeatable."}
+    kind = option.type if option.type in (int, float) else str
+    return {"type": kind, "metavar": "|".join(option.choices) or option.kind.metavar, "help": text}
+
+
+def _is_repeatable(option: Option) -> bool:
+    return typing.get_origin(option.type) in (collections.abc.Sequence, collections.abc.Mapping)
 
 
 def _options(given: argparse.Namespace) -> CompileOptions:
-    options: dict[str, Any] = {k: v for k, v in vars(given).items() if k in CompileOptions.__annotations__}
-    for name in _PAIRS & options.keys():
-        options[name] = dict(_pair(name, text) for text in options[name])
+    options: dict[str, Any] = {k: v for k, v in vars(given).items() if k in OPTIONS}
+    for name in ("symbol", "limit"):
+        if name in options:
+            options[name] = dict(_pair(name, text) for text in options[name])
     return typing.cast(CompileOptions, options)
 
 
 def _pair(option: str, text: str) -> tuple[str, int]:
     name, equals, value = text.rpartition("=")
-    if not equals or not value.lstrip("-").isdigit():
+    if not equals or not re.fullmatch("-?[0-9]+", value):
         raise fusec.UsageError(what=f"--{option}", found=repr(text), expected="NAME=VALUE")
     return name, int(value)
 
 
-def _kind(given: argparse.Namespace) -> str:
-    if given.emit:
-        return str(given.emit)
-    extension = os.path.splitext(given.output)[1]
-    kinds = {".json": "manifest", ".txt": "ir", ".fusec": "module", "": "cu"}
-    kind: str = kinds.get(extension, extension.removeprefix("."))
-    if kind not in _PRODUCTS:
-        raise fusec.UsageError(what="the extension of the output", found=repr(extension), expected="one of --help")
-    return kind
+def _files_read(model: str, options: CompileOptions) -> list[str]:
+    files = [model, plan_file(options.get("plan", "{}")), options.get("target"), options.get("tuning_db")]
+    return [str(file) for file in (*files, *options.get("patterns", ())) if file not in (None, "-")]
 
 
 def _compile(given: argparse.Namespace) -> int:
-    kind = _kind(given) if given.output or given.emit else ""
-    module = fusec.compile(given.model, **_options(given))
-    if kind == "module":
-        if given.output in ("", "-"):
-            raise fusec.UsageError(what="--emit=module", expected="a file: -o model.fusec")
-        module.save(given.output)
-    elif kind:
-        _write(given.output or "-", _product(module, kind))
+    options = _options(given)
+    wanted = emissions(given.output, given.emit, _files_read(given.model, options))
+    module = _compiled(given.model, options, {kind for kind, _ in wanted})
+    products = [None if kind == "module" else _product(module, kind) for kind, _ in wanted]
+    for (_, path), product in zip(wanted, products):  # everything is made before anything is written
+        if product is None:
+            module.save(path)
+        else:
+            _write(path, product)
     for warning in module.diagnostics:
         print(f"warning: {warning}", file=sys.stderr)
     print(repr(module)[len("<fusec.Module ") : -1], file=sys.stderr)
     return 0
+
+
+def _compiled(path: str, options: CompileOptions, kinds: set[str]) -> fusec.Module:
+    """Compiles by NVRTC what has kernels. Source is written without NVRTC, too, with a warning."""
+    if kinds and not kinds & {"cu", "ptx", "cubin", "html", "module"}:
+        options["no_nvrtc"] = True
+    model = graph_of(path, options, core_options(options).resources)
+    options.pop("name", None)
+    try:
+        return fusec.compile(model, **options)
+    except fusec.PlatformError as error:
+        if kinds & {"ptx", "cubin", "module"} or not _nvrtc.advice(core_options(options)):
+            raise
+        print(f"warning: the source is not proven to compile: {error.on_command_line}", file=sys.stderr)
+        options["no_nvrtc"] = True
+        return fusec.compile(model, **options)
 
 
 def _product(module: fusec.Module, kind: str) -> str | bytes:
@@ -202,20 +219,13 @@ def _write(path: str, product: str | bytes) -> None:
         sys.stdout.flush()
         sys.stdout.buffer.write(data)
         return
-    partial = f"{path}.{os.getpid()}.partial"
-    try:
-        with open(partial, "wb") as file:
-            file.write(data)
-        os.replace(partial, path)
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
+    replace_file(path, lambda file: file.write(data))
 
 
 def _explain(given: argparse.Namespace) -> int:
     options = _options(given)
     options.setdefault("no_nvrtc", True)
-    print(fusec.compile(given.model, **options)._compilation.explain(given.nodes), end="")
+    print(fusec.compile(given.model, **options)._compilation.explain(given.nodes, given.json), end="")
     return 0
 
 

@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 
 from . import _core, _tensors
-from ._tensors import View
+from ._options import require_device
+from ._tensors import Stream, View
 from .errors import InputError, PlatformError, UsageError
 
 Tensor = Any  # of NumPy, PyTorch, CuPy, JAX, ...
@@ -27,6 +28,7 @@ class Calls:
         self._model = model
         self._lock = threading.RLock()
         self._weights: dict[str, Tensor] = {}
+        self._bindings = 0  # how often weights were bound
         self._uploaded: dict[tuple[int, str], View] = {}
         self._loaded: dict[int, _core.DeviceModule] = {}
         self.groups: dict[str, Any] = {}
@@ -36,57 +38,60 @@ class Calls:
         return _core.Executable(self._manifest, self._images)
 
     @functools.cached_property
-    def names(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the inputs, and of the constants that a call must give."""
+    def input_names(self) -> tuple[str, ...]:
         if self._model is not None:
-            constants = tuple(c.name for c in self._model.constants if not c.is_known)
-            return tuple(i.name for i in self._model.inputs), constants
-        arguments = json.loads(self._manifest)["arguments"]
-        return (
-            tuple(a["name"] for a in arguments if not a.get("constant")),
-            tuple(a["name"] for a in arguments if a.get("constant")),
-        )
+            return tuple(i.name for i in self._model.inputs)
+        return tuple(a["name"] for a in json.loads(self._manifest)["arguments"] if not a.get("constant"))
+
+    @functools.cached_property
+    def weight_names(self) -> tuple[str, ...]:
+        """The constants that a call must give."""
+        if self._model is not None:
+            return tuple(c.name for c in self._model.constants if not c.is_known)
+        return tuple(a["name"] for a in json.loads(self._manifest)["arguments"] if a.get("constant"))
 
     def bind(self, given: Mapping[str, Tensor]) -> None:
-        known = self.names[1]
         for name in given:
-            if name not in known:
-                raise TypeError(f"the model has no constant {name!r} without a value; it has {_listed(known)}")
+            if name not in self.weight_names:
+                found = f"the model has no constant {name!r} without a value"
+                raise TypeError(f"{found}; it has {_listed(self.weight_names)}")
         with self._lock:
             self._weights.update(given)
+            self._bindings += 1
             self._uploaded = {k: v for k, v in self._uploaded.items() if k[1] not in given}
             for loaded in self._loaded.values():
                 loaded.constants_changed()
 
     def run(self, tensors: tuple[Tensor, ...], named: Mapping[str, Tensor], out: Any, device: str | None) -> Any:
+        bindings = self._bindings  # read before the weights: a later bind() is noticed
         given = self._given(tensors, named)
         where = self._where(given, device)
         if where == "reference":
             return self._on_reference(given, out)
         if where == "emulator":
             return self._on_emulator(given, out)
-        return self._on_gpu(given, out)
+        return self._on_gpu(given, out, bindings)
 
     def capture(self, tensors: tuple[Tensor, ...], named: Mapping[str, Tensor], out: Any) -> CudaGraph:
         given = self._given(tensors, named)
         if self._where(given, None) != "cuda":
             raise UsageError(what="capture", found="tensors in host memory", expected="tensors on a GPU")
-        stream, _ = _current_stream(given)
+        stream = _tensors.current_stream(_on_a_gpu(given.values())[0])
         device, arguments = self._device_arguments(given, stream)
         for a, seen in zip(self._executable.arguments, arguments):
             if seen.copied and not a.is_constant:
-                expected = "a dense tensor, aligned to 16 bytes: a graph reads it in place"
+                expected = f"a dense tensor, aligned to {_core.DEVICE_ALIGNMENT} bytes: a graph reads it in place"
                 raise InputError(what=f"tensor {a.name!r}", found="a view that is copied", expected=expected)
-        results, outputs = self._results(given, arguments, out)
+        results, outputs = self._results(given, arguments, out, stream)
         communicator = self._communicator(device)
-        _core.synchronize(device, stream)  # weights may be under way on it; they are prepared on another stream
+        _core.synchronize(device, stream.handle)  # weights may be under way on it; they are prepared on another stream
         captured = self._loaded_on(device).capture(_arguments(arguments), _arguments(results), communicator)
         keep = [arguments, results, *self._weights.values()]
-        return CudaGraph(captured, device, list(given.values()), _one_or_all(outputs), keep)
+        return CudaGraph(captured, device, _on_a_gpu([*given.values(), *outputs]), _one_or_all(outputs), keep)
 
     def _given(self, tensors: tuple[Tensor, ...], named: Mapping[str, Tensor]) -> dict[str, Tensor]:
-        inputs, weights = self.names
-        names = inputs + weights
+        _tensors.warn_of_gradients([*tensors, *named.values()])
+        names = self.input_names + self.weight_names
         if len(tensors) > len(names):
             raise TypeError(f"{len(tensors)} tensors are given; the model takes {len(names)}: {_listed(names)}")
         given = {**self._weights, **dict(zip(names, tensors))}
@@ -98,16 +103,14 @@ class Calls:
             given[name] = tensor
         missing = [name for name in names if name not in given]
         if missing:
-            hint = "; bind() gives weights once for all calls" if set(missing) & set(weights) else ""
+            hint = "; bind() gives weights once for all calls" if set(missing) & set(self.weight_names) else ""
             raise TypeError(f"no tensor is given for {_listed(missing)}{hint}")
         return {name: given[name] for name in names}
 
     def _where(self, given: Mapping[str, Tensor], wanted: str | None) -> str:
-        if wanted not in (None, "cuda", "emulator", "reference"):
-            raise UsageError(what="device", found=repr(wanted), expected="'cuda', 'emulator' or 'reference'")
-        on_gpu = any(_gpu_of(given[name]) is not None for name in self.names[0]) or (
-            not self.names[0] and any(_gpu_of(t) is not None for t in given.values())
-        )
+        require_device(wanted)
+        deciding = [given[name] for name in self.input_names or self.weight_names]
+        on_gpu = bool(_on_a_gpu(deciding))
         if on_gpu and wanted not in (None, "cuda"):
             raise InputError(what=f"device {wanted!r}", found="CUDA tensors", expected="NumPy arrays or CPU tensors")
         if wanted == "cuda" and not on_gpu:
@@ -161,19 +164,30 @@ class Calls:
         self._executable.run_on_emulator(_arguments(arguments), _arguments(results), 0, self._communicator(None))
         return _one_or_all(outputs)
 
-    def _on_gpu(self, given: Mapping[str, Tensor], out: Any) -> Any:
-        stream, in_order = _current_stream(given)
+    def _on_gpu(self, given: Mapping[str, Tensor], out: Any, bindings: int) -> Any:
+        tensors = _on_a_gpu(given.values())
+        stream = _tensors.current_stream(tensors[0])
         device, arguments = self._device_arguments(given, stream)
-        results, outputs = self._results(given, arguments, out)
+        results, outputs = self._results(given, arguments, out, stream)
         communicator = self._communicator(device)
         loaded = self._loaded_on(device)
         weights = [(a.name, v) for a, v in zip(self._executable.arguments, arguments) if a.is_constant]
-        if any(v.copied or not self._is_kept(name, given.get(name)) for name, v in weights):
-            loaded.constants_changed()  # the address tells nothing: another weight may lie where one of before did
-        loaded.launch(_arguments(arguments), _arguments(results), stream, communicator)
-        if not in_order or any(v.copied and isinstance(v.owner, _core.DeviceMemory) for _, v in weights):
+        per_call = any(v.copied or not self._is_kept(name, given.get(name)) for name, v in weights)
+        if per_call:
+            # A per-call weight may reuse an earlier one's address, so an equal address does not prove that the prepared
+            # values are current.
+            loaded.constants_changed()
+        try:
+            loaded.launch(_arguments(arguments), _arguments(results), stream.handle, communicator)
+        finally:
+            # The weights of this call may be freed now, and a bound one uploaded to their address.
+            if per_call or bindings != self._bindings:
+                loaded.constants_changed()
+        if not stream.orders([*tensors, *outputs]) or any(
+            v.copied and isinstance(v.owner, _core.DeviceMemory) for _, v in weights
+        ):
             # The package neither orders its later work after this stream nor keeps the tensors alive: wait here.
-            _core.synchronize(device, stream)
+            _core.synchronize(device, stream.handle)
         return _one_or_all(outputs)
 
     def _is_kept(self, name: str, weight: Tensor | None) -> bool:
@@ -199,11 +213,11 @@ class Calls:
 
     def _host_arguments(self, given: Mapping[str, Tensor]) -> list[View]:
         return [
-            self._host_view(a.name, given[a.name], a.dtype) if a.name in given else self._known(a)
+            self._host_view(a.name, given[a.name], a.dtype) if a.name in given else self._embedded_constant(a)
             for a in self._executable.arguments
         ]
 
-    def _known(self, argument: _core.TensorDeclaration) -> View:
+    def _embedded_constant(self, argument: _core.TensorDeclaration) -> View:
         """A constant whose elements the model has, in host memory."""
         with self._lock:
             key = (-1, argument.name)
@@ -213,12 +227,14 @@ class Calls:
                 self._uploaded[key] = View(data.ctypes.data, argument.dtype, shape, None, data)
             return self._uploaded[key]
 
-    def _device_arguments(self, given: Mapping[str, Tensor], stream: int) -> tuple[int, list[View]]:
+    def _device_arguments(self, given: Mapping[str, Tensor], stream: Stream) -> tuple[int, list[View]]:
         views: dict[str, View] = {}
         for a in self._executable.arguments:
             tensor = given.get(a.name)
             views[a.name] = (
-                self._known(a) if tensor is None else _tensors.view(tensor, a.name, stream=stream).unpacked_as(a.dtype)
+                self._embedded_constant(a)
+                if tensor is None
+                else _tensors.view(tensor, a.name, stream=stream).unpacked_as(a.dtype)
             )
         device = next(v.device for v in views.values() if v.device is not None)
         arguments = []
@@ -254,21 +270,23 @@ class Calls:
                 self._loaded[device] = _core.DeviceModule(self._executable, device)
             return self._loaded[device]
 
-    def _results(self, given: Mapping[str, Tensor], arguments: list[View], out: Any) -> tuple[list[View], list[Tensor]]:
+    def _results(
+        self, given: Mapping[str, Tensor], arguments: list[View], out: Any, stream: Stream = Stream()
+    ) -> tuple[list[View], list[Tensor]]:
         shapes = self._executable.result_shapes(_arguments(arguments))
         wanted = self._targets(out)
-        example = next((given[name] for name in self.names[0]), next(iter(given.values()), np.empty(0)))
+        example = next((given[name] for name in self.input_names), next(iter(given.values()), np.empty(0)))
         device = next((v.device for v in arguments if v.device is not None), None)
         views, outputs = [], []
         for result, shape in zip(self._executable.results, shapes):
             if result.alias_of:
                 tensor = given[result.alias_of]
-                seen = _tensors.view(tensor, result.alias_of, written=True).unpacked_as(result.dtype)
             else:
                 tensor = wanted.get(result.name)
                 if tensor is None:
                     tensor = _tensors.empty_like(example, result.dtype, tuple(shape))
-                seen = _tensors.view(tensor, result.name, written=True).unpacked_as(result.dtype)
+            name = result.alias_of or result.name
+            seen = _tensors.view(tensor, name, written=True, stream=stream).unpacked_as(result.dtype)
             if seen.device != device:
                 raise InputError(what=f"the tensor for output {result.name!r}", found="another device than the inputs'")
             views.append(seen)
@@ -317,10 +335,14 @@ class CudaGraph:
 
     def replay(self) -> Any:
         """Enqueues the call on the current stream of the tensors' package; returns the outputs, the same each time."""
-        stream, in_order = _tensors.current_stream(self._tensors, self._device)
-        self._captured.launch(stream)
+        stream = _tensors.current_stream(self._tensors[0])
+        in_order = stream.orders(self._tensors)
         if not in_order:
-            _core.synchronize(self._device, stream)
+            for tensor in self._tensors:
+                _tensors.view(tensor, "of a graph", stream=stream)  # orders earlier work on it before the stream
+        self._captured.launch(stream.handle)
+        if not in_order:
+            _core.synchronize(self._device, stream.handle)
         return self.outputs
 
     __call__ = replay
@@ -329,10 +351,8 @@ class CudaGraph:
         return f"<fusec.CudaGraph on cuda:{self._device}>"
 
 
-def _current_stream(given: Mapping[str, Tensor]) -> tuple[int, bool]:
-    """See _tensors.current_stream: of the tensors that are on a GPU."""
-    numbers = {name: number for name, t in given.items() if (number := _gpu_of(t)) is not None}
-    return _tensors.current_stream([given[name] for name in numbers], next(iter(numbers.values())))
+def _on_a_gpu(tensors: Iterable[Tensor]) -> list[Tensor]:
+    return [t for t in tensors if _tensors.gpu_of(t) is not None]
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -345,16 +365,6 @@ def _arguments(views: list[View]) -> list[tuple[int, str, tuple[int, ...]]]:
 
 def _one_or_all(outputs: list[Tensor]) -> Any:
     return outputs[0] if len(outputs) == 1 else tuple(outputs)
-
-
-def _gpu_of(tensor: Tensor) -> int | None:
-    """The number of the GPU that the tensor is on; None for host memory."""
-    if isinstance(tensor, (np.ndarray, np.generic)):
-        return None
-    if _tensors.is_torch(tensor):
-        return int(tensor.device.index) if tensor.is_cuda else None
-    kind, number = tensor.__dlpack_device__() if hasattr(tensor, "__dlpack_device__") else (0, 0)
-    return int(number) if kind in _tensors.ON_GPU else None
 
 
 def _bytes_of(host: View) -> int:

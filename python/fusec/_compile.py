@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Unpack
 
-from . import _core
+from . import _core, _nvrtc
 from ._formula import Scalar, traced
 from ._imported import ImportedModel
 from ._module import Module
-from ._options import CompileOptions, Path, core_options
+from ._options import CompileOptions, Path, core_options, plan_file, require_device
 from ._progress import ProgressLine
 from ._saved import read_saved
 from ._shape_tensors import DeferredModel, ShapeTensorModule
+from .errors import InputError, PlatformError, UsageError
 
 Tensor = Any
 
@@ -25,12 +29,51 @@ def read(path: Path, *, registry: _core.Registry | None = None) -> _core.Model:
 
 def _read(path: Path, registry: _core.Registry | None, resources: _core.ResourceLimits) -> _core.Model:
     if not isinstance(path, (str, os.PathLike)):
-        kind = type(path).__name__
         raise TypeError(
-            f"a {kind} is neither a fusec.Model nor the path of one; fusec.from_torch(module, example_args) imports a "
-            "PyTorch module, fusec.from_onnx(model) an ONNX model"
+            f"{type(path).__name__} is neither a fusec.Model nor the path of a model file; fusec.from_torch(module, "
+            "example_args) imports a PyTorch module, fusec.from_onnx(model) an ONNX model"
         )
-    return _core.Model.read(os.fspath(path), registry or _core.Registry(), resources)
+    return _core.Model.read(os.fspath(path), _core.Registry() if registry is None else _checked(registry), resources)
+
+
+def _checked(registry: Any) -> _core.Registry:
+    if not isinstance(registry, _core.Registry):
+        raise TypeError(f"registry is a fusec.Registry, not {registry!r}")
+    return registry
+
+
+def graph_of(
+    model: _core.Model | ImportedModel | Path,
+    options: CompileOptions,
+    resources: _core.ResourceLimits,
+    registry: _core.Registry | None = None,
+) -> _core.Model:
+    """The graph of what functions take as a model, under the name that the options give it."""
+    if isinstance(model, ImportedModel):
+        model = model.model
+    graph = model if isinstance(model, _core.Model) else _read(model, registry, resources)
+    if "name" not in options:
+        return graph
+    named = {**json.loads(graph.to_json()), "name": options["name"]}
+    return _core.Model.parse(json.dumps(named), graph.directory, registry or _core.Registry(), resources)
+
+
+@contextmanager
+def _explained(options: CompileOptions, wanted: _core.Options) -> Iterator[None]:
+    """Errors of the library about a plan name its file; those about NVRTC say how a Python package gets it."""
+    try:
+        yield
+    except InputError as error:
+        file = plan_file(options["plan"]) if error.file == "plan" and "plan" in options else None
+        if file is None:
+            raise
+        parts = {n: getattr(error, n) for n in ("what", "found", "expected", "hint", "pointer", "line", "column")}
+        raise InputError(error.on_command_line.replace("plan", file, 1), file=file, **parts) from None
+    except PlatformError as error:
+        advice = _nvrtc.advice(wanted) if wanted.ptx else ""
+        if not advice:
+            raise
+        raise PlatformError(what=error.on_command_line, hint=f"{advice} (--no-nvrtc)") from None
 
 
 def compile(
@@ -53,39 +96,58 @@ def compile(
     TypeError for an unknown one, PlatformError where NVRTC is missing (``no_nvrtc=True`` does without).
     """
     signature = None
+    require_device(device)
+    if registry is not None:
+        _checked(registry)
     wanted = core_options(options, ptx=True)
     if isinstance(model, DeferredModel):
-        return ShapeTensorModule(
-            model, lambda made: compile(made, weights=weights, device=device, registry=registry, **options)
-        )
+        made_later = ShapeTensorModule(model, lambda made: compile(made, device=device, registry=registry, **options))
+        return made_later.bind(weights)
     if isinstance(model, ImportedModel):
         weights = {**model.weights, **(weights or {})}
-        signature, model = model.signature, model.model
-    elif not isinstance(model, _core.Model):
-        model = _read(model, registry, wanted.resources)
-    if "progress" in options or not ProgressLine.is_wanted():
-        made = _core.compile(model, wanted)
-    else:
-        with ProgressLine() as line:
-            wanted.progress = line
-            made = _core.compile(model, wanted)
-    return Module(made, model, weights=weights, device=device, signature=signature)
+        signature = model.signature
+    graph = graph_of(model, options, wanted.resources, registry)
+    with _explained(options, wanted):
+        if "progress" in options or not ProgressLine.is_wanted():
+            made = _core.compile(graph, wanted)
+        else:
+            with ProgressLine() as line:
+                wanted.progress = line
+                made = _core.compile(graph, wanted)
+    return Module(made, graph, weights=weights, device=device, signature=signature)
 
 
 def load(path: Path, *, weights: Mapping[str, Tensor] | None = None, device: str | None = None) -> Module:
-    """What :meth:`Module.save` wrote. Needs neither NVRTC nor the model's file. Raises InputError."""
-    return Module(read_saved(path), weights=weights, device=device)
+    """What :meth:`Module.save` wrote. Needs neither NVRTC nor the model's file, but the weight files that the model names.
+
+    A model that cannot be read again (a weight file was moved, an op is one's own) gives a warning where it leaves weights
+    that ``weights``, :meth:`Module.bind` or each call must give. Raises InputError for another or a damaged file.
+    """
+    require_device(device)
+    saved = read_saved(path)
+    module = Module(saved, weights=weights, device=device)
+    missing = [name for name in module.weight_names if name not in (weights or {})]
+    if saved.model_error and missing:
+        names = ", ".join(map(repr, missing))
+        warnings.warn(f"{os.fspath(path)}: {saved.model_error}; bind() must give weights: {names}", stacklevel=2)
+    return module
 
 
-def partition(model: _core.Model | Path, **options: Unpack[CompileOptions]) -> list[_core.Group]:
+def partition(model: _core.Model | ImportedModel | Path, **options: Unpack[CompileOptions]) -> list[_core.Group]:
     """The groups alone, in execution order: no code is generated. Raises as :func:`compile` does."""
     wanted = core_options(options)
-    return _core.partition(model if isinstance(model, _core.Model) else _read(model, None, wanted.resources), wanted)
+    graph = graph_of(model, options, wanted.resources)
+    with _explained(options, wanted):
+        return _core.partition(graph, wanted)
 
 
-def run_pass(model: _core.Model, name: str, **options: Unpack[CompileOptions]) -> _core.Model:
+def run_pass(model: _core.Model | ImportedModel | Path, name: str, **options: Unpack[CompileOptions]) -> _core.Model:
     """One rewriting pass alone ("simplify-algebra"). Raises UsageError, which lists the passes, for any other name."""
-    return _core.run_pass(model, name, core_options(options))
+    known = [p.name for p in passes() if p.rewrites]
+    if name not in known:
+        raise UsageError(what="no such pass from graph to graph", found=repr(name), expected="one of " + ", ".join(known))
+    wanted = core_options(options)
+    return _core.run_pass(graph_of(model, options, wanted.resources), name, wanted)
 
 
 def passes() -> list[_core.PassInfo]:
@@ -98,9 +160,11 @@ def patterns(**options: Unpack[CompileOptions]) -> list[_core.PatternInfo]:
     return _core.patterns(core_options(options))
 
 
-def annotate(model: _core.Model, strategy: str = "full") -> dict[str, str]:
+def annotate(model: _core.Model | ImportedModel | Path, strategy: str = "full") -> dict[str, str]:
     """The pattern kind of every node, by name."""
-    return dict(zip(model.node_names, _core.annotate(model, strategy)))
+    options: Any = {"strategy": strategy}
+    graph = graph_of(model, options, core_options(options).resources)
+    return dict(zip(graph.node_names, _core.annotate(graph, strategy)))
 
 
 def register(
@@ -126,7 +190,7 @@ def register(
     text = "" if formula is None else formula if isinstance(formula, str) else traced(formula, len(operands))
     if text and pattern == "opaque":
         pattern = "elemwise"
-    return registry.with_op(name, list(operands), text, pattern, launcher, infer)
+    return _checked(registry).with_op(name, list(operands), text, pattern, launcher, infer)
 
 
 def examine(**options: Unpack[CompileOptions]) -> list[_core.Finding]:

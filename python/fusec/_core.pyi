@@ -18,6 +18,8 @@ class TensorInfo:
     @property
     def shape(self) -> list[int | str]: ...
 
+    def __repr__(self) -> str: ...
+
 class Registry:
     """The operators that models may use. A value: `with_op` gives a new one."""
 
@@ -26,6 +28,8 @@ class Registry:
     def with_op(self, name: str, operands: Sequence[str], expression: str = '', pattern: str = 'opaque', launcher: str = '', infer: Callable[[Sequence[TensorInfo]], TensorInfo] | None = None) -> Registry: ...
 
     def op_names(self) -> list[str]: ...
+
+    def __repr__(self) -> str: ...
 
 class ModelTensor:
     """An input, a constant or an output of a model."""
@@ -42,6 +46,8 @@ class ModelTensor:
     @property
     def is_known(self) -> bool:
         """A constant whose elements the model has."""
+
+    def __repr__(self) -> str: ...
 
 class ResourceLimits:
     def __init__(self) -> None: ...
@@ -151,6 +157,8 @@ class ModelBuilder:
         Checks the whole model and infers its types. Raises InputError with the JSON pointer of what is wrong.
         """
 
+    def __repr__(self) -> str: ...
+
 class MatchedValue:
     """A value that a pattern found."""
 
@@ -174,6 +182,8 @@ class MatchedValue:
     @property
     def is_output(self) -> bool: ...
 
+    def __repr__(self) -> str: ...
+
 class MatchedPattern:
     """What a pattern found."""
 
@@ -189,6 +199,8 @@ class MatchedPattern:
     @property
     def values(self) -> list[MatchedValue]: ...
 
+    def __repr__(self) -> str: ...
+
 class Pattern:
     """
     Fusion patterns as a pattern file has them, and what their text cannot say.
@@ -201,6 +213,8 @@ class Pattern:
 
     @property
     def text(self) -> str: ...
+
+    def __repr__(self) -> str: ...
 
 class Progress:
     """How far a compilation is."""
@@ -215,6 +229,8 @@ class Progress:
     @property
     def total(self) -> int:
         """Pieces in all; 0 in other stages."""
+
+    def __repr__(self) -> str: ...
 
 class Options:
     def __init__(self) -> None: ...
@@ -391,6 +407,8 @@ class KernelImage:
 
     @property
     def cubin(self) -> bytes: ...
+
+    def __repr__(self) -> str: ...
 
 class Group:
     """Nodes that become one kernel."""
@@ -613,6 +631,8 @@ class DeviceModule:
 
     def capture(self, arguments: Sequence[tuple[int, str, Sequence[int]]], results: Sequence[tuple[int, str, Sequence[int]]], communicate: Callable[[Collective, int], None] | None = None) -> CapturedLaunch: ...
 
+DEVICE_ALIGNMENT: int = 16
+
 def run_reference(model: Model, arguments: Sequence[tuple[str, int, str, Sequence[int]]], results: Sequence[tuple[str, int, str, Sequence[int]]]) -> None: ...
 
 def has_device(device: int = 0) -> bool: ...
@@ -659,6 +679,8 @@ class Finding:
 
     @property
     def advice(self) -> str: ...
+
+    def __repr__(self) -> str: ...
 
 def examine(options: Options) -> list[Finding]: ...
 

@@ -10,11 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import numpy as np
+
 Number = int | float
 
 
 class Scalar:
     """An element of an operand, or what is computed from some."""
+
+    __array_ufunc__ = None  # NumPy's scalars leave operators to this class
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -107,6 +111,8 @@ function = _Functions()
 def _text(value: Scalar | Number) -> str:
     if isinstance(value, Scalar):
         return value.text
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (int, float)):

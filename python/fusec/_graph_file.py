@@ -8,6 +8,8 @@ import struct
 from collections.abc import Callable, Hashable, Mapping
 from typing import Any, BinaryIO, NamedTuple
 
+from ._replace_file import replace_file
+
 SAFETENSORS = {
     "float64": "F64",
     "float32": "F32",
@@ -112,18 +114,6 @@ class GraphFile:
 
 def _line(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, allow_nan=False)
-
-
-def replace_file(path: str, fill: Callable[[BinaryIO], object]) -> None:
-    """Writes to a temporary file first: a failed run leaves no half-written model."""
-    temporary = f"{path}.{os.getpid()}.tmp"
-    try:
-        with open(temporary, "wb") as f:
-            fill(f)
-        os.replace(temporary, path)
-    finally:
-        if os.path.exists(temporary):
-            os.unlink(temporary)
 
 
 def write_stored(path: str, tensors: Mapping[str, Stored]) -> None:

@@ -44,7 +44,10 @@ class ImportedModel:
             raise FusecError(f"the importer made an invalid graph (please report it): {error}") from error
 
     def save(self, path: str | os.PathLike[str], *, weights: bool = True) -> None:
-        """Writes the model file (docs/graph_format.md) and, with ``weights``, a .safetensors file beside it."""
+        """Writes the model file (docs/graph_format.md) and, with ``weights``, a .safetensors file beside it.
+
+        Raises PlatformError where a file cannot be written.
+        """
         self._file.write(os.fspath(path), "file" if weights else "none")
 
     def __repr__(self) -> str:

@@ -69,7 +69,10 @@ class Module:
 
     @property
     def ptx(self) -> str:
-        """The PTX of all kernels as one module; compiled anew where they were compiled in several pieces."""
+        """The PTX of all kernels as one module; compiled anew where they were compiled in several pieces.
+
+        Of a module that was loaded it raises UsageError then: :attr:`images` has the pieces.
+        """
         return self._image.ptx
 
     @property
@@ -98,9 +101,9 @@ class Module:
         """Which nodes are one kernel (docs/schemas/partition.schema.json)."""
         return _parsed(self._made.partition)
 
-    @functools.cached_property
+    @property
     def plan(self) -> dict[str, Any]:
-        """The plan: edited, it goes back as ``fusec.compile(model, plan=...)`` (docs/schemas/plan.schema.json)."""
+        """A copy of the plan: edited, it goes back as ``fusec.compile(model, plan=...)`` (docs/schemas/plan.schema.json)."""
         return _parsed(self._made.plan)
 
     @functools.cached_property
@@ -137,16 +140,18 @@ class Module:
     def model(self) -> _core.Model:
         """The model that was compiled."""
         if self._model is None:
-            raise UsageError(what="the model is not in the file that was loaded")
+            error = self._made.model_error if isinstance(self._made, Saved) else None
+            found = f"an error as it is read again: {error}" if error else ""
+            raise UsageError(what="the model is not in the file that was loaded", found=found)
         return self._model
 
     def explain(self, *nodes: str) -> str:
         """Why these nodes are, or are not, in one kernel; without names, of all groups. Raises InputError."""
-        return python_spelling(self._compilation.explain(list(nodes)))
+        return python_spelling(self._compilation.explain(_names(nodes)))
 
     def require_one_kernel(self, *nodes: str) -> None:
         """Raises InputError, with the reasons, unless these nodes are in one kernel."""
-        self._compilation.require_one_kernel(list(nodes))
+        self._compilation.require_one_kernel(_names(nodes))
 
     @property
     def ir(self) -> str:
@@ -164,12 +169,12 @@ class Module:
     @property
     def input_names(self) -> tuple[str, ...]:
         """The inputs in the order of a call."""
-        return self._calls.names[0]
+        return self._calls.input_names
 
     @property
     def weight_names(self) -> tuple[str, ...]:
         """The constants that :meth:`bind` or a call must give."""
-        return self._calls.names[1]
+        return self._calls.weight_names
 
     @functools.cached_property
     def output_names(self) -> tuple[str, ...]:
@@ -193,13 +198,20 @@ class Module:
         self._calls.groups.update(groups)
         return self
 
-    def __call__(self, *tensors: Any, out: Any = None, device: str | None = None, **named: Any) -> Any:
+    def __call__(self, /, *tensors: Any, out: Any = None, device: str | None = None, **named: Any) -> Any:
         """Runs the model.
 
         ``tensors``: the inputs in order, then any weights that are not bound. ``named``: the same by name. ``out``: where
         the outputs go (a tensor, or a sequence or mapping of them); else they are allocated by the package of the first
         input. An output that the model writes into an input's memory (an alias) is that input. ``device``: ``cuda``,
-        ``emulator`` or ``reference``; by default CUDA tensors run on their GPU, others on the emulator.
+        ``emulator`` or ``reference``; by default CUDA tensors run on their GPU, others on the emulator, or on the reference
+        where nothing was compiled (``no_nvrtc``).
+
+        A model with an input (a traced call with an argument) named ``out`` or ``device`` gets that keyword itself, but for
+        a text, sequence or mapping where the input is a tensor; ``fusec.compile(..., device=)`` then says where calls run.
+
+        No gradient flows through a call, which warns where an argument requires one; ``torch.compile`` with
+        ``backend="fusec"`` trains.
 
         A model that :func:`fusec.from_torch` imported is called as its module is, and returns what that returns; one of
         :func:`fusec.from_onnx` takes the inputs of the ONNX graph in order, and returns its outputs in order.
@@ -207,6 +219,7 @@ class Module:
         Raises TypeError where tensors are missing or unexpected, InputError where one has another dtype, shape or
         device than it must have, PlatformError without what the device needs.
         """
+        out, device = self._own_keywords(named, out, device)
         if self._signature is None:
             return self._calls.run(tensors, named, out, device or self._device)
         given = self._signature.arguments(tensors, named)
@@ -214,16 +227,32 @@ class Module:
         outputs = dict(zip(self.output_names, made if isinstance(made, tuple) else (made,)))
         return self._signature.results(outputs, given)
 
+    def _own_keywords(self, named: dict[str, Any], out: Any, device: Any) -> tuple[Any, Any]:
+        """``out`` and ``device`` as far as they are the call's own; those that the model has go into ``named``."""
+        names = (*self.input_names, *self.weight_names) if self._signature is None else self._signature.names
+
+        def own(name: str, value: Any) -> Any:
+            no_tensor = self._signature is None and isinstance(value, (str, Sequence, Mapping))
+            if value is None or name not in names or no_tensor:
+                return value
+            named[name] = value
+            return None
+
+        return own("out", out), own("device", device)
+
     def capture(
         self,
+        /,
         *tensors: Tensor,
         out: Tensor | Sequence[Tensor] | Mapping[str, Tensor] | None = None,
         **named: Tensor,
     ) -> CudaGraph:
         """A call on a GPU as a CUDA graph, which reads and writes the same tensors at each replay.
 
-        Nothing is run yet. Raises as a call does.
+        Nothing is run yet. The inputs must be dense; after :meth:`bind`, capture again. Raises as a call does, and UsageError
+        for tensors in host memory.
         """
+        out, _ = self._own_keywords(named, out, None)
         return self._calls.capture(tensors, named, out)
 
     # --- keeping and showing
@@ -241,8 +270,11 @@ class Module:
             file.write(text)
         return Page(os.fspath(path), text)
 
-    def save(self, path: str) -> None:
-        """Writes what was compiled into one file, for :func:`fusec.load`. Weights are not in it."""
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes what was compiled into one file, for :func:`fusec.load`. Weights are not in it.
+
+        Raises PlatformError where the file cannot be written.
+        """
         write_saved(path, self._made, self._model)
 
     def __repr__(self) -> str:
@@ -266,6 +298,13 @@ class Module:
             f"<p>{html.escape(self._made.summary())}</p><table><tr><th>group</th><th>kind</th><th>launches</th>"
             f"<th>nodes</th></tr>{rows}</table>{self._repr_svg_() or ''}"
         )
+
+
+def _names(nodes: tuple[str, ...]) -> list[str]:
+    for node in nodes:
+        if not isinstance(node, str):
+            raise TypeError(f"a node is given by its name, a str, not {node!r}")
+    return list(nodes)
 
 
 def _parsed(text: str) -> dict[str, Any]:

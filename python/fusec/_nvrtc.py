@@ -1,9 +1,11 @@
-"""Where the NVRTC of the wheel ``nvidia-cuda-nvrtc`` lies."""
+"""Where the NVRTC of the wheel ``nvidia-cuda-nvrtc`` lies, and what to do where there is none."""
 
 from __future__ import annotations
 
 import functools
 import os
+
+from . import _core
 
 
 @functools.cache
@@ -18,3 +20,8 @@ def library() -> str:
             if os.path.exists(path):
                 return os.path.abspath(path)
     return ""
+
+
+def advice(options: _core.Options) -> str:
+    """How to get NVRTC; "" where a compilation with these options finds it."""
+    return next((f.advice for f in _core.examine(options) if f.subject == "NVRTC"), "")

@@ -8,54 +8,51 @@ import os
 from typing import TYPE_CHECKING
 
 from . import _core
+from ._replace_file import replace_file
 from .errors import InputError, UsageError
 
 if TYPE_CHECKING:
     import zipfile
 
 _VERSION = 1
+_TEXTS = ("out.cu", "manifest.json", "partition.json", "plan.json", "ledger.json", "report.json")
 
 
 class Saved:
-    """What a file keeps of a compilation. Has the names of ``_core.Compilation`` that it can answer."""
+    """What a file keeps of a compilation.
+
+    Has the same attributes as ``_core.Compilation``, except those that need the compiler. ``model`` is None where it
+    cannot be read again: it names weight files that are not there any more, or has registered ops. ``model_error`` then
+    says why.
+    """
 
     def __init__(self, path: str, archive: zipfile.ZipFile) -> None:
         import json
 
-        self._texts = {name: archive.read(name) for name in archive.namelist()}
-        head = json.loads(self._texts["fusec.json"])
+        files = {name: archive.read(name) for name in archive.namelist()}  # compares the archive's checksums
+        head = json.loads(files["fusec.json"])
         if head.get("fusec_module") != _VERSION:
             raise InputError(file=path, what="a module of another version of fusec", found=str(head))
         self._summary: str = head["summary"]
-        self._directory: str = head["directory"]
+        self.source, self.manifest, self.partition, self.plan, self._ledger, self._report = (
+            files[name].decode() for name in _TEXTS
+        )
         self.images = [
-            _core.KernelImage(self._text(f"{i}.ptx"), self._texts[f"{i}.cubin"]) for i in range(head["images"])
+            _core.KernelImage(files[f"{i}.ptx"].decode(), files[f"{i}.cubin"]) for i in range(head["images"])
         ]
-
-    def _text(self, name: str) -> str:
-        return self._texts[name].decode()
-
-    @property
-    def source(self) -> str:
-        return self._text("out.cu")
-
-    @property
-    def manifest(self) -> str:
-        return self._text("manifest.json")
-
-    @property
-    def partition(self) -> str:
-        return self._text("partition.json")
-
-    @property
-    def plan(self) -> str:
-        return self._text("plan.json")
+        self.model: _core.Model | None = None
+        self.model_error: InputError | None = None
+        if "model.json" in files:
+            try:
+                self.model = _core.Model.parse(files["model.json"].decode(), head["directory"])
+            except InputError as error:
+                self.model_error = error
 
     def ledger(self) -> str:
-        return self._text("ledger.json")
+        return self._ledger
 
     def report(self) -> str:
-        return self._text("report.json")
+        return self._report
 
     def summary(self) -> str:
         return self._summary
@@ -69,28 +66,14 @@ class Saved:
             )
         return self.images[0]
 
-    @property
-    def model(self) -> _core.Model | None:
-        """None where it names weight files that are not there any more, or ops of one's own."""
-        try:
-            return _core.Model.parse(self._text("model.json"), self._directory)
-        except InputError:
-            return None
-
 
 def write_saved(path: str | os.PathLike[str], made: _core.Compilation | Saved, model: _core.Model | None) -> None:
     import io
     import json
     import zipfile
 
-    texts: dict[str, str | bytes] = {
-        "out.cu": made.source,
-        "manifest.json": made.manifest,
-        "partition.json": made.partition,
-        "plan.json": made.plan,
-        "ledger.json": made.ledger(),
-        "report.json": made.report(),
-    }
+    products = (made.source, made.manifest, made.partition, made.plan, made.ledger(), made.report())
+    texts: dict[str, str | bytes] = dict(zip(_TEXTS, products))
     if model is not None:
         texts["model.json"] = model.to_json()
     for i, image in enumerate(made.images):
@@ -108,16 +91,7 @@ def write_saved(path: str | os.PathLike[str], made: _core.Compilation | Saved, m
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for name, text in texts.items():
             archive.writestr(name, text)
-    # Whole or not at all.
-    partial = f"{os.fspath(path)}.{os.getpid()}.partial"
-    try:
-        with open(partial, "wb") as file:
-            file.write(buffer.getbuffer())
-        os.replace(partial, path)
-    except BaseException:
-        if os.path.exists(partial):
-            os.unlink(partial)
-        raise
+    replace_file(path, lambda file: file.write(buffer.getbuffer()))
 
 
 def read_saved(path: str | os.PathLike[str]) -> Saved:
@@ -128,8 +102,8 @@ def read_saved(path: str | os.PathLike[str]) -> Saved:
         with zipfile.ZipFile(name) as archive:
             return Saved(name, archive)
     except OSError as error:
-        raise InputError(file=name, what="the module cannot be read", found=str(error)) from None
-    except (zipfile.BadZipFile, KeyError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+        raise InputError(file=name, what="the module cannot be read", found=error.strerror or str(error)) from None
+    except InputError:
+        raise
+    except Exception as error:  # zipfile and zlib raise a dozen types for damaged archives
         raise InputError(file=name, what="this is no module that Module.save wrote", found=str(error)) from None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -58,6 +58,7 @@ class DeferredModel(ImportedModel):
         return f"<fusec.ImportedModel: the elements of {sorted(self.needed)} decide shapes>"
 
 
+MOST_MODULES = 16  # that one ShapeTensorModule keeps; the least recently used goes, and is compiled anew when called
 REPORTS = [name for name, value in vars(Module).items() if isinstance(value, functools.cached_property)]
 
 
@@ -67,24 +68,33 @@ class ShapeTensorModule(Module):
     def __init__(self, imported: DeferredModel, compile: Callable[[ImportedModel], Module]) -> None:
         self._imported = imported
         self._compile = compile
-        self._modules: dict[object, Module] = {}
+        self._modules: dict[object, Module] = {}  # the most recently used is last
+        self._known: set[str] = set()  # names of weights in any model so far; one may be folded away in the next
         self._last: Module | None = None
         self._bound: dict[str, Tensor] = {}
         self._groups: dict[str, Any] = {}
         self._lock = threading.RLock()
 
-    def __call__(self, *tensors: Any, out: Any = None, device: str | None = None, **named: Any) -> Any:
+    def __call__(self, /, *tensors: Any, out: Any = None, device: str | None = None, **named: Any) -> Any:
         return self._for(tensors, named)(*tensors, out=out, device=device, **named)
 
-    def capture(self, *tensors: Tensor, out: Any = None, **named: Tensor) -> CudaGraph:
+    def capture(self, /, *tensors: Tensor, out: Any = None, **named: Tensor) -> CudaGraph:
         return self._for(tensors, named).capture(*tensors, out=out, **named)
 
     def bind(self, weights: Mapping[str, Tensor] | None = None, /, **named: Tensor) -> Module:
         with self._lock:
-            self._bound.update({**(weights or {}), **named})
+            given = {**(weights or {}), **named}
+            if self._last is not None:
+                self._require_known(given)
+            self._bound.update(given)
             for module in self._modules.values():
-                module.bind(self._bound)
+                _bind(module, given)
         return self
+
+    def _require_known(self, names: Iterable[str]) -> None:
+        for name in names:
+            if name not in self._known:
+                raise TypeError(f"the model has no constant {name!r} without a value; it has {sorted(self._known)}")
 
     def use_groups(self, groups: Mapping[str, Any]) -> Module:
         with self._lock:
@@ -97,17 +107,29 @@ class ShapeTensorModule(Module):
         given = {**dict(zip(self._imported.names, tensors)), **named}
         with self._lock:
             key = self._key(given)
-            if key not in self._modules:
-                imported = self._imported.for_values(given)
-                key = self._key(given)  # more inputs may have turned out to be needed
-                if key not in self._modules:
-                    self._modules[key] = self._compile(imported)
-                    self._modules[key].bind(self._bound).use_groups(self._groups)
-            if self._last is not self._modules[key]:
+            module = self._modules.pop(key, None)
+            if module is None:
+                key, module = self._compiled(given)
+            self._modules[key] = module
+            if len(self._modules) > MOST_MODULES:
+                del self._modules[next(iter(self._modules))]
+            if self._last is not module:
                 for name in REPORTS:
                     self.__dict__.pop(name, None)
-            self._last = self._modules[key]
-            return self._last
+            self._last = module
+            return module
+
+    def _compiled(self, given: Mapping[str, Any]) -> tuple[object, Module]:
+        """A module for these values, with weights and groups, and its key."""
+        imported = self._imported.for_values(given)
+        key = self._key(given)  # more inputs may have turned out to be needed
+        if key in self._modules:
+            return key, self._modules.pop(key)
+        module = self._compile(imported)
+        self._known.update(module.weight_names)
+        self._require_known(self._bound)
+        _bind(module, self._bound)
+        return key, module.use_groups(self._groups)
 
     def _key(self, given: Mapping[str, Any]) -> object:
         return tuple((name, _frozen(host_elements(given.get(name)))) for name in sorted(self._imported.needed))
@@ -136,6 +158,10 @@ class ShapeTensorModule(Module):
 
     def __repr__(self) -> str:
         return repr(self._imported) if self._last is None else repr(self._last)
+
+
+def _bind(module: Module, weights: Mapping[str, Tensor]) -> None:
+    module.bind({name: weights[name] for name in module.weight_names if name in weights})
 
 
 def host_elements(tensor: Any) -> Any:

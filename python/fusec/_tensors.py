@@ -7,6 +7,8 @@ first, in a tensor of ``uint8`` (or ``int8``) whose last dimension is half as lo
 from __future__ import annotations
 
 import sys
+import warnings
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,7 +18,19 @@ from .errors import InputError, PlatformError
 
 FOUR_BITS = ("int4", "uint4", "float4_e2m1fn")
 ON_GPU, _IN_HOST_MEMORY = (2, 13), (1, 3)  # device types of DLPack: CUDA and managed memory; CPU and pinned memory
-_ALIGNMENT = 16  # bytes, of device memory
+
+
+class Stream(NamedTuple):
+    """Where a call runs on a GPU, and the package that works there: "torch", "cupy", or "" for those without a current
+    stream."""
+
+    handle: int = 0  # the legacy default stream
+    package: str = ""
+
+    def orders(self, tensors: Iterable[Any]) -> bool:
+        """False if the caller must synchronize, because some tensor's package does not order its later work after this
+        stream."""
+        return bool(self.package) and all(_package_of(t) == self.package for t in tensors)
 
 
 class View(NamedTuple):
@@ -44,17 +58,25 @@ def is_torch(tensor: object) -> bool:
     return torch is not None and isinstance(tensor, torch.Tensor)
 
 
-def view(tensor: Any, name: str, *, written: bool = False, stream: int = 0) -> View:
-    """The tensor for one call; what is not dense is copied. ``stream``: where it is going to be used, on a GPU.
+def _package_of(tensor: object) -> str:
+    if is_torch(tensor):
+        return "torch"
+    cupy = sys.modules.get("cupy")
+    return "cupy" if cupy is not None and isinstance(tensor, cupy.ndarray) else ""
 
-    Raises InputError for what is no tensor, and, where it is to be written, for what must be copied or is read-only.
+
+def view(tensor: Any, name: str, *, written: bool = False, stream: Stream = Stream()) -> View:
+    """The tensor for one call, on a GPU once work that was enqueued on it before is ordered before ``stream``.
+
+    NumPy and PyTorch tensors that are not dense are copied. Raises InputError for those of other packages, for what is no
+    tensor, and, where it is to be written, for what must be copied or is read-only.
     """
     if isinstance(tensor, (np.ndarray, np.generic)):
         return _numpy_view(np.asarray(tensor), name, written)
     if is_torch(tensor):
-        return _torch_view(tensor, name, written)
+        return _torch_view(tensor, name, written, stream)
     if hasattr(tensor, "__dlpack__"):
-        return _dlpack_view(tensor, name, written, stream)
+        return _dlpack_view(tensor, name, written, stream.handle)
     raise InputError(
         what=f"tensor {name!r}",
         found=f"a {type(tensor).__name__}",
@@ -84,20 +106,27 @@ def _numpy_view(array: Any, name: str, written: bool) -> View:
     return View(dense.ctypes.data, dtype.name, array.shape, None, dense)
 
 
-def _torch_view(tensor: Any, name: str, written: bool) -> View:
+def is_in_place(tensor: Any) -> bool:
+    """Whether kernels can read and write a PyTorch tensor where it lies: dense, and on a GPU aligned."""
+    aligned = not tensor.is_cuda or tensor.data_ptr() % _core.DEVICE_ALIGNMENT == 0
+    return aligned and tensor.is_contiguous() and not (tensor.is_conj() or tensor.is_neg())
+
+
+def _torch_view(tensor: Any, name: str, written: bool, stream: Stream) -> View:
     tensor = tensor.detach()
+    torch = sys.modules["torch"]
     if tensor.device.type not in ("cpu", "cuda"):
         raise InputError(what=f"tensor {name!r}", found=f"device {tensor.device}", expected="cpu or cuda")
     if str(tensor.layout) != "torch.strided":
         raise InputError(what=f"tensor {name!r}", found=f"layout {tensor.layout}", expected="a strided tensor")
     device = tensor.device.index if tensor.device.type == "cuda" else None
-    dense = tensor if tensor.is_contiguous() else tensor.contiguous()
-    if tensor.is_conj() or tensor.is_neg():
-        dense = dense.resolve_conj().resolve_neg()
-    if device is not None and dense.data_ptr() % _ALIGNMENT:
-        dense = dense.clone()
+    dense = tensor if is_in_place(tensor) else tensor.clone(memory_format=torch.contiguous_format)
+    if device is not None and stream.package != "torch":
+        own = torch.cuda.current_stream(device)
+        if own.cuda_stream != stream.handle:
+            own.synchronize()
     if written and dense is not tensor:
-        raise _refuse(name, "a view with strides, or one that is not aligned to 16 bytes")
+        raise _refuse(name, f"a view with strides, or one that is not aligned to {_core.DEVICE_ALIGNMENT} bytes")
     dtype = str(dense.dtype).removeprefix("torch.")
     return View(dense.data_ptr(), dtype, tuple(dense.shape), device, dense, dense is not tensor)
 
@@ -113,8 +142,12 @@ def _dlpack_view(tensor: Any, name: str, written: bool, stream: int) -> View:
         capsule = tensor.__dlpack__(max_version=(1, 0), **options)
     except TypeError:  # a package from before DLPack 1.0
         capsule = tensor.__dlpack__(**options)
-    borrowed = _core.Borrowed(capsule)
-    aligned = not on_gpu or borrowed.address % _ALIGNMENT == 0
+    try:
+        borrowed = _core.Borrowed(capsule)
+    except (TypeError, ValueError):
+        found, expected = f"{capsule!r} from __dlpack__", "a capsule of DLPack 1, not used before"
+        raise InputError(what=f"tensor {name!r}", found=found, expected=expected) from None
+    aligned = not on_gpu or borrowed.address % _core.DEVICE_ALIGNMENT == 0
     if written and (borrowed.is_read_only or not borrowed.is_dense or not aligned):
         raise _refuse(name, "a read-only tensor" if borrowed.is_read_only else "a view with strides")
     if not borrowed.is_dense or not aligned:
@@ -123,17 +156,33 @@ def _dlpack_view(tensor: Any, name: str, written: bool, stream: int) -> View:
     return View(borrowed.address, borrowed.dtype, tuple(borrowed.shape), device, (tensor, borrowed))
 
 
-def current_stream(tensors: list[Any], device: int) -> tuple[int, bool]:
-    """The stream that the package of the first tensor uses now, and whether all tensors are of a package that goes on
-    using it in order."""
-    cupy = sys.modules.get("cupy")
-    of_torch = [is_torch(t) for t in tensors]
-    of_cupy = [cupy is not None and isinstance(t, cupy.ndarray) for t in tensors]
-    if of_torch[:1] == [True]:
-        return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream), all(of_torch)
-    if of_cupy[:1] == [True]:
-        return int(cupy.cuda.get_current_stream().ptr), all(of_cupy)  # type: ignore[union-attr]
-    return 0, False
+def gpu_of(tensor: Any) -> int | None:
+    """The number of the GPU that the tensor is on; None for host memory."""
+    if isinstance(tensor, (np.ndarray, np.generic)):
+        return None
+    if is_torch(tensor):
+        return int(tensor.device.index) if tensor.is_cuda else None
+    kind, number = tensor.__dlpack_device__() if hasattr(tensor, "__dlpack_device__") else (0, 0)
+    return int(number) if kind in ON_GPU else None
+
+
+def current_stream(first: Any) -> Stream:
+    """The stream that the package of this tensor, which is on a GPU, uses now."""
+    package = _package_of(first)
+    if package == "torch":
+        return Stream(int(sys.modules["torch"].cuda.current_stream(gpu_of(first)).cuda_stream), package)
+    if package == "cupy":
+        return Stream(int(sys.modules["cupy"].cuda.get_current_stream().ptr), package)
+    return Stream()
+
+
+def warn_of_gradients(tensors: Iterable[Any]) -> None:
+    torch = sys.modules.get("torch")
+    if torch is None or not torch.is_grad_enabled():
+        return
+    if any(is_torch(t) and t.requires_grad for t in tensors):
+        text = "fusec: no gradient flows through a fusec.Module; torch.compile(model, backend='fusec') trains"
+        warnings.warn(text + ", torch.no_grad() says that none is wanted", stacklevel=5)
 
 
 def empty_like(example: Any, dtype: str, shape: tuple[int, ...]) -> Any:

@@ -1,9 +1,4 @@
-"""What goes wrong, and how it is told.
-
-Every error is one sentence and has its parts as attributes: ``what`` went wrong, what was ``found`` and ``expected``,
-a ``hint``, and, where it is about a file, the ``file``, the JSON ``pointer`` (RFC 6901) of the element, and its ``line``
-and ``column`` from 1 (0 where they are not known).
-"""
+"""What goes wrong, and how it is told."""
 
 from __future__ import annotations
 
@@ -14,7 +9,12 @@ _OPTION = re.compile(r"--([a-z][a-z-]*)(?:=([^\s,;:)]*[^\s,;:).]))?")
 
 
 class FusecError(Exception):
-    """The base class of the errors that fusec raises; each part may be empty."""
+    """The base class of the errors that fusec raises: a sentence, and its parts as attributes, each of which may be empty.
+
+    ``what`` went wrong, what was ``found`` and ``expected``, and a ``hint``. Of an error in a file also the ``file``, the
+    JSON ``pointer`` (RFC 6901) of the element, and its ``line`` and ``column`` from 1, or 0. ``on_command_line``: the
+    sentence with options as the command line spells them.
+    """
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class FusecError(Exception):
         column: int = 0,
     ) -> None:
         # The message with options as the command line spells them, which the library does.
-        self.on_command_line = message or _sentence(what, found, expected, hint)
+        self.on_command_line = message or _sentence(file, what, found, expected, hint)
         super().__init__(python_spelling(self.on_command_line))
         self.what = python_spelling(what)
         self.found = found
@@ -60,26 +60,28 @@ class PlatformError(FusecError, RuntimeError):
 
 def python_spelling(text: str) -> str:
     """A text of the library with options as keyword arguments: ``--timeout=SECONDS`` becomes ``timeout=SECONDS``."""
-    from ._options import CompileOptions  # which imports this file
+    from ._options import OPTIONS  # which imports this file
 
     def spelled(match: re.Match[str]) -> str:
         name, value = match[1].replace("-", "_"), match[2]
-        kind = str(CompileOptions.__annotations__.get(name, ""))
-        if not kind:
+        if name not in OPTIONS:
             return match[0]
+        kind = OPTIONS[name].type_text
         if value is None:
-            return name
-        if "Mapping[str, int]" in kind:
+            return f"{name}=True" if kind == "bool" else name
+        if kind == "Mapping[str, int]":
             key, _, value = value.partition("=")
             return f'{name}={{"{key}": {value}}}'
         if value.isupper() or value.isdigit():  # a placeholder or a number
             return f"{name}={value}"
-        return f'{name}=["{value}"]' if "Sequence" in kind else f'{name}="{value}"'
+        return f'{name}=["{value}"]' if kind.startswith("Sequence") else f'{name}="{value}"'
 
     return _OPTION.sub(spelled, re.sub(r" \(ResourceLimits::\w+ in the library\)", "", text))
 
 
-def _sentence(what: str, found: str, expected: str, hint: str) -> str:
+def _sentence(file: str, what: str, found: str, expected: str, hint: str) -> str:
+    if not what.startswith(file):
+        what = f"{file}: {what}"
     parts = [f"found {found}"] if found else []
     parts += [f"expected {expected}"] if expected else []
     text = what + (": " + ", ".join(parts) if parts else "")

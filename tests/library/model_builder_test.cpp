@@ -51,6 +51,38 @@ TEST_CASE("constants of integer and bool dtypes take what a file's numbers may b
   check_says(error_of([] { constant_json("uint8", {-1}); }), "out of the range of uint8");
 }
 
+TEST_CASE("constants hold integers of 64 bits exactly") {
+  const auto json_of = [](const std::string& dtype, const auto& data) {
+    ModelBuilder builder("m");
+    builder.output(builder.constant("c", dtype, {static_cast<std::int64_t>(data.size())}, data));
+    return builder.build().to_json();
+  };
+  check_says(json_of("int64", std::vector<std::int64_t>{9007199254740993, INT64_MAX, INT64_MIN}),
+             "\"data\": [9007199254740993, 9223372036854775807, -9223372036854775808]");
+  check_says(json_of("uint64", std::vector<std::uint64_t>{UINT64_MAX}), "\"data\": [18446744073709551615]");
+  check_says(json_of("bool", std::vector<std::int64_t>{0, 1}), "\"data\": [false, true]");
+  check_says(json_of("float32", std::vector<std::int64_t>{-1, 3}), "\"data\": [-1.0, 3.0]");
+  check_says(error_of([&] { json_of("int8", std::vector<std::int64_t>{128}); }), "out of the range of int8");
+}
+
+TEST_CASE("a value of another builder is an Error") {
+  ModelBuilder builder("m"), other("other");
+  const auto x = builder.input("x", "float32", {4});
+  const auto theirs = other.op("relu", {other.input("x", "float32", {4})}, {}, "relu_0");
+  CHECK(builder.op("relu", {x}).name == theirs.name);
+  const auto parts = other.op_several("split", 2, {theirs}, {{"split_sizes", std::int64_t{2}}});
+  const std::function<void()> calls[] = {
+      [&] { builder.output(theirs); },
+      [&] { builder.op("sub", {x, theirs}); },
+      [&] { builder.op_several("split", 2, {parts[1]}); },
+  };
+  for (const auto& call : calls) check_says(error_of(call), "a value of another builder: found \"");
+  builder.output({theirs.name});  // a name alone
+  ModelBuilder moved = std::move(builder);
+  moved.output(x);
+  CHECK(moved.build().outputs().size() == 2);
+}
+
 TEST_CASE("attributes hold NaN and infinities, weakly typed operands do not") {
   ModelBuilder builder("m");
   const auto x = builder.input("x", "float32", {2});

@@ -1,6 +1,7 @@
 """A package of tensors on the GPU that speaks DLPack and the array API, and nothing else: as CuPy or JAX are met."""
 import ctypes
 import math
+import types
 
 import numpy as np
 from fusec import _core
@@ -85,3 +86,29 @@ class Namespace:
     def empty(shape, *, dtype, device):
         assert device == DeviceArray.device
         return DeviceArray(shape, dtype)
+
+
+class TorchArray(DeviceArray):
+    """The same with the methods of torch.Tensor that a call needs, for a stand-in of the module torch."""
+
+    device = types.SimpleNamespace(type="cuda", index=0)
+    layout = "torch.strided"
+    is_cuda = True
+
+    def __init__(self, shape, dtype):
+        super().__init__(shape, dtype)
+        self.dtype = self.dtype.name
+
+    def detach(self):
+        return self
+
+    def is_contiguous(self):
+        return True
+
+    def is_conj(self):
+        return False
+
+    is_neg = is_conj
+
+    def data_ptr(self):
+        return self.memory.address

@@ -42,6 +42,14 @@ class Products(unittest.TestCase):
         plan = fusec.compile(model, strategy="none", no_nvrtc=True, arch="sm_80").plan
         replayed = fusec.compile(model, strategy="none", plan=plan, no_nvrtc=True, arch="sm_80")
         self.assertEqual(replayed.plan, plan)
+        replayed.plan["groups"].clear()
+        self.assertEqual(replayed.plan, plan)
+
+    def test_the_name_of_a_model(self):
+        for model in (models.prepared(), models.linear()):
+            module = fusec.compile(model, no_nvrtc=True, arch="sm_80", name="other")
+            self.assertIn("other_0_", module.source)
+            self.assertEqual(module.model.name, "other")
 
     def test_progress_is_told(self):
         told = []
@@ -127,6 +135,51 @@ class Errors(unittest.TestCase):
         apart = fusec.compile(model, strategy="none", no_nvrtc=True)
         self.assertIn('strategy="tvm" or strategy="full"', apart.explain("act", "y"))
 
+    def test_every_value_is_checked(self):
+        model, nan = models.gated(), float("nan")
+        wrong = {
+            "strategy": [3], "name": [3, ""], "arch": [90, None, "\ud800"], "target": [3, b"a"], "tuning_db": [3],
+            "symbol": ["tokens=32", "n", {"tokens": 1.5}, {3: 3}, {"tokens": 2**70}], "limit": ["values=9", {"rank": True}],
+            "max_fused_ops": [0, 2**40, 3.0], "max_args": [-1, "3"], "jobs": [-1, True],
+            "no_fuse": ["add", [3], 3], "patterns": ["mine.patterns", [3], 3], "disable_pass": [None], "gemm": [True],
+            "plan": [True, 1, 1.5, b"{}", None, {"a": {1}}],
+            "timeout": [-1, nan, "3", None, True, float("inf")], "plan_deadline": [-1, nan, "3"],
+            "max_memory": [None, 1.5, [], -1, "1.5G", "-1M", "12KK", 2**63], "cache_size": ["big", []], "max_file_size": [""],
+            "cache_dir": [3, None], "no_cache": [object(), 1], "no_nvrtc": ["no", None], "precise_math": [1],
+            "progress": [3], "device": ["emu", 3],
+        }
+        for name, values in wrong.items():
+            for value in values:
+                with self.subTest(name=name, value=value):
+                    options = {"no_nvrtc": True, **{name: value}}
+                    error = self.check(fusec.UsageError, name, lambda: fusec.compile(model, **options))
+                    self.assertEqual(error.found, repr(value))
+        self.check(TypeError, "unexpected option 3", lambda: fusec._options.core_options({3: 4}))
+        fusec.compile(model, no_nvrtc=True, max_memory="512 MiB", cache_size="2g", max_file_size=0, timeout=100)
+
+    def test_a_plan_is_not_read_from_a_file_descriptor(self):
+        read, write = os.pipe()
+        self.addCleanup(os.close, read)
+        self.check(fusec.UsageError, "option plan", lambda: fusec.compile(models.gated(), plan=write, no_nvrtc=True))
+        os.close(write)  # which is still open
+
+    def test_the_file_of_a_plan_is_named(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "bad.json")
+            for call in (fusec.compile, fusec.partition):
+                self.check(fusec.InputError, "cannot be read", lambda: call(models.gated(), plan=path + "x"))
+                with open(path, "w") as file:
+                    file.write("{\n x}")
+                error = self.check(fusec.InputError, path + ": not JSON", lambda: call(models.gated(), plan=path))
+                self.assertEqual((error.file, error.line, error.column), (path, 2, 2))
+        self.check(fusec.InputError, "plan: missing key", lambda: fusec.partition(models.gated(), plan={}))
+
+    def test_the_options_are_listed(self):
+        for name in fusec.CompileOptions.__annotations__:
+            self.assertRegex(fusec.CompileOptions.__doc__, rf"\n{name}: .*\n    [^ ]")
+        for attribute in vars(fusec.FusecError()):
+            self.assertIn(f"``{attribute}``", fusec.FusecError.__doc__)
+
     def test_limits(self):
         self.check(fusec.InputError, "time", lambda: fusec.compile(models.linear(), timeout=1e-9, no_nvrtc=True))
 
@@ -137,6 +190,8 @@ class Errors(unittest.TestCase):
                              cwd=os.path.dirname(__file__))
         self.assertIn("PlatformError", ran.stderr)
         self.assertIn("/nowhere/libnvrtc.so.13", ran.stderr)
+        self.assertIn("pip install nvidia-cuda-nvrtc", ran.stderr)
+        self.assertIn("no_nvrtc=True", ran.stderr)
 
     def test_view(self):
         module = fusec.compile(models.gated(), no_nvrtc=True)
@@ -153,23 +208,85 @@ class Errors(unittest.TestCase):
 
 
 class CommandLine(unittest.TestCase):
-    def run_fusec(self, *arguments):
-        return subprocess.run([sys.executable, "-m", "fusec", *arguments], capture_output=True, text=True)
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.model = self.path("m.json")
+        with open(self.model, "w") as file:
+            file.write(models.gated().to_json())
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def run_fusec(self, *arguments, **environment):
+        return subprocess.run(
+            [sys.executable, "-m", "fusec", *arguments], capture_output=True, text=True, env={**os.environ, **environment}
+        )
+
+    def compiled(self, *arguments, **environment):
+        """The exit status and standard error of a compilation, and the files that it wrote."""
+        before = set(os.listdir(self.folder))
+        ran = self.run_fusec("compile", self.model, *arguments, **environment)
+        return ran.returncode, ran.stderr, sorted(set(os.listdir(self.folder)) - before)
+
+    def test_outputs(self):
+        ran = self.run_fusec("compile", self.model, "--emit=plan", "--emit=report=" + self.path("r.json"), "--name=other")
+        self.assertEqual((ran.returncode, json.loads(ran.stdout)["model"]), (0, "other"))
+        with open(self.path("r.json")) as file:
+            self.assertIn("fusec_report", json.load(file))
+        for wrong, told in {
+            ("--emit=plan", "--emit=report"): "standard output",
+            ("--emit=header",): "the program fusec writes C headers",
+            ("-o", self.path("o.h")): "the program fusec writes C headers",
+            ("-o", self.path("o.xyz")): "expected .cu, .ptx",
+            ("-o", self.model): "is read, and would be overwritten",
+            ("-o", self.path("o.cu"), "--emit=cu=" + self.path("o.cu")): "would be written twice",
+            ("--emit=module",): "-o model.fusec",
+            ("--emit=plan=",): "has no file",
+            ("--jobs=-1",): "option jobs",
+            ("--symbol=tokens=--5",): "NAME=VALUE",
+        }.items():
+            status, text, written = self.compiled(*wrong)
+            self.assertEqual((status, written), (2, []), wrong)
+            self.assertIn(told, text)
+        status, text, _ = self.compiled("--no-nvrtc", "-o", self.path("nodir/o.cu"))
+        self.assertEqual((status, text), (3, f"error: {self.path('nodir/o.cu')}: the output cannot be written: "
+                                             "No such file or directory\n"))
+
+    def test_without_nvrtc(self):
+        missing = {"FUSEC_NVRTC": "/nowhere/libnvrtc.so.13"}
+        status, text, written = self.compiled("-o", self.path("o.cu"), **missing)
+        self.assertEqual((status, written), (0, ["o.cu"]))
+        self.assertIn("warning: the source is not proven to compile", text)
+        self.assertIn("pip install nvidia-cuda-nvrtc", text)
+        status, text, written = self.compiled("-o", self.path("o.txt"), **missing)
+        self.assertEqual((status, written), (0, ["o.txt"]))
+        self.assertNotIn("warning", text)
+        status, text, written = self.compiled("-o", self.path("o.ptx"), **missing)
+        self.assertEqual((status, written), (3, []))
+        self.assertIn("(--no-nvrtc)", text)
+
+    def test_every_option_is_taken(self):
+        help = self.run_fusec("compile", "--help").stdout
+        for name, option in fusec._options.OPTIONS.items():
+            if name != "progress":
+                self.assertIn("--" + name.replace("_", "-"), help)
+                self.assertIn(" ".join(option.text.split()[:3]), " ".join(help.split()))
+        numbers = ["--plan-deadline", "5", "--timeout", "50", "--jobs", "1", "--max-args", "8", "--max-memory", "2G"]
+        self.assertEqual(self.compiled(*numbers, "--no-nvrtc", "-o", self.path("o.cu"))[::2], (0, ["o.cu"]))
 
     def test_words(self):
-        with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "m.json")
-            with open(path, "w") as file:
-                file.write(models.gated().to_json())
-            out = os.path.join(folder, "out.cu")
-            ran = self.run_fusec("compile", path, "-o", out, "--no-nvrtc", "--arch=sm_90a", "--symbol", "tokens=8")
-            self.assertEqual(ran.returncode, 0, ran.stderr)
-            self.assertIn("sm_90a", ran.stderr)
-            with open(out) as file:
-                self.assertIn("__global__", file.read())
-            self.assertIn("one kernel", self.run_fusec("explain", path, "act", "y").stdout)
-            self.assertIn("--strategy=full", self.run_fusec("explain", path, "act", "y", "--strategy=none").stdout)
-            self.assertIn("--timeout=SECONDS", self.run_fusec("compile", path, "--timeout=1e-9").stderr)
+        path, out = self.model, self.path("out.cu")
+        ran = self.run_fusec("compile", path, "-o", out, "--no-nvrtc", "--arch=sm_90a", "--symbol", "tokens=8")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("sm_90a", ran.stderr)
+        with open(out) as file:
+            self.assertIn("__global__", file.read())
+        self.assertIn("one kernel", self.run_fusec("explain", path, "act", "y").stdout)
+        self.assertTrue(json.loads(self.run_fusec("explain", path, "act", "y", "--json").stdout)["one_kernel"])
+        self.assertIn("--strategy=full", self.run_fusec("explain", path, "act", "y", "--strategy=none").stdout)
+        self.assertIn("--timeout=SECONDS", self.run_fusec("compile", path, "--timeout=1e-9").stderr)
         self.assertEqual(self.run_fusec("compile", "nothere.json").returncode, 1)
         self.assertEqual(self.run_fusec("compile", "nothere.json", "--strategy=best").returncode, 1)
         self.assertEqual(self.run_fusec("compil").returncode, 2)

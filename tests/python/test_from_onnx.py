@@ -112,7 +112,9 @@ class Weights(unittest.TestCase):
             onnx.save(made, source)
             self.assertEqual(fusec.__main__.main(["import", source, "-o", path, "--dim", "n=2", "--types"]), 0)
             self.assertEqual(fusec.read(path).inputs[0].shape, [2, 12])
-            self.assertEqual(fusec.__main__.main(["import", source, "-o", path, "--dim", "n=few"]), 1)
+            self.assertEqual(fusec.__main__.main(["import", source, "-o", path, "--dim", "n=few"]), 2)
+            self.assertEqual(fusec.__main__.main(["import", source, "-o", path, "--inputs", "float32[2]"]), 2)
+            self.assertEqual(fusec.__main__.main(["import", source, "-o", path, "--elements", "y=[1]"]), 1)
 
 
 class Sizes(unittest.TestCase):
@@ -196,6 +198,36 @@ class ElementsThatDecideShapes(unittest.TestCase):
         self.assertIn("__global__", compiled.source)
         with self.assertRaisesRegex(fusec.InputError, r"inputs=\{name: array\}"):
             imported.save("never.json")
+
+    def test_weights_of_each_set(self):
+        made = model("g (float[2, 6] x, int64[2] shape) => (float[a, b] y) { z = Reshape(x, shape) y = Mul(z, w) }")
+        made.graph.initializer.append(onnx.numpy_helper.from_array(np.full((3, 4), 2, np.float32), "w"))
+        x, shape, three = np.random.rand(2, 6).astype(np.float32), np.array([3, 4]), np.full((3, 4), 3, np.float32)
+        compiled = fusec.compile(fusec.from_onnx(made), no_nvrtc=True)
+        np.testing.assert_array_equal(compiled(x, shape), 2 * x.reshape(3, 4))
+        with self.assertRaisesRegex(TypeError, "no constant 'wrong'"):
+            compiled.bind(w=three, wrong=three)
+        np.testing.assert_array_equal(compiled(x, shape), 2 * x.reshape(3, 4))
+        np.testing.assert_array_equal(compiled.bind(w=three)(x, shape), 3 * x.reshape(3, 4))
+        later = fusec.compile(fusec.from_onnx(made), no_nvrtc=True, weights={"w": three})
+        np.testing.assert_array_equal(later(x, shape), 3 * x.reshape(3, 4))
+        wrong = fusec.compile(fusec.from_onnx(made), no_nvrtc=True).bind(wrong=three)
+        for _ in range(2):
+            with self.assertRaisesRegex(TypeError, "no constant 'wrong'"):
+                wrong(x, shape)
+
+    def test_the_least_recently_used_set_goes(self):
+        compiled = fusec.compile(fusec.from_onnx(model(self.MODEL)), no_nvrtc=True)
+        x = np.random.rand(2, 6).astype(np.float32)
+        shapes = [[1, 12], [2, 6], [3, 4], [4, 3]]
+        with mock.patch("fusec._shape_tensors.MOST_MODULES", 2):
+            made = []
+            for shape in (0, 1, 0, 2, 0, 1):  # the 2 takes the place of the 1
+                compiled(x, np.array(shapes[shape]))
+                made.append(compiled._last)
+        self.assertEqual(len(compiled._modules), 2)
+        self.assertIs(made[4], made[0])
+        self.assertIsNot(made[5], made[1])
 
 
 class ControlFlow(unittest.TestCase):

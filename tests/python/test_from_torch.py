@@ -581,7 +581,19 @@ class Errors(Folder):
         )
         with open(out, encoding="utf-8") as f:
             self.assertEqual(json.load(f)["symbols"], {"rows": {"min": 2, "max": 64}})
-        self.assertEqual(self.command(example + ":GatedBlock", "-o", out, "--inputs", "float31[4]")[0], 1)
+        for wrong in (["--inputs", "float31[4]"], ["--inputs", "zz"], ["--inputs", "float32[4] zz"], ["--custom-op", "zz"]):
+            self.assertEqual(self.command(example + ":GatedBlock", "-o", out, *wrong)[0], 2, wrong)
+        self.assertEqual(self.command(example, "-o", out)[0], 2)
+        status, text = self.command("nowhere:make", "-o", out)
+        self.assertEqual((status, text), (1, "error: there is no module 'nowhere'\n"))
+        with open(self.path("three.py"), "w", encoding="utf-8") as f:
+            f.write("def make():\n    return 3\n")
+        status, text = self.command(self.path("three.py") + ":make", "-o", out)
+        self.assertEqual(status, 1)
+        self.assertIn("found a result of type int, expected a torch.nn.Module", text)
+        status, text = self.command(example + ":make", "-o", self.path("nodir/out.json"))
+        self.assertEqual(status, 3)
+        self.assertIn("nodir/out.safetensors: the output cannot be written", text)
 
     def test_saved_programs(self):
         module, args, shapes = models.vit()

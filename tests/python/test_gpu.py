@@ -1,19 +1,44 @@
 """Running modules through the CUDA driver: on a GPU, else against the stand-in that FUSEC_CUDA_DRIVER names."""
+import contextlib
+import sys
 import threading
+import types
 import unittest
+from unittest import mock
 
 import fusec
 import models
 import numpy as np
-from fusec import _core
+from fusec import _calls, _core
 
 HAS_DEVICE = _core.has_device()
 if HAS_DEVICE:
-    from device_array import DeviceArray
+    from device_array import DeviceArray, TorchArray
 
 
 def silu(x):
     return x / (1 + np.exp(-x))
+
+
+@contextlib.contextmanager
+def freed_memory_is_reused():
+    """Uploads give a freed block out again at once, as cuMemAlloc may."""
+    freed, new = [], _core.DeviceMemory
+
+    class Reused:
+        def __init__(self, device, count):
+            try:
+                self.memory = freed.pop()
+            except IndexError:
+                self.memory = new(device, count)
+            self.address = self.memory.address
+            self.copy_from_host = self.memory.copy_from_host
+
+        def __del__(self):
+            freed.append(self.memory)
+
+    with mock.patch.object(_calls, "_core", types.SimpleNamespace(**{**vars(_core), "DeviceMemory": Reused})):
+        yield
 
 
 @unittest.skipUnless(HAS_DEVICE, "there is neither a GPU nor the stand-in of the driver")
@@ -23,6 +48,10 @@ class Launches(unittest.TestCase):
 
     def array(self, *shape):
         return self.random.standard_normal(shape).astype(np.float32)
+
+    def prepared(self, x, weight):
+        """What models.prepared() computes."""
+        return x + np.exp(weight) @ np.arange(16, dtype=np.float32).reshape(4, 4)
 
     def test_outputs_are_of_the_inputs_package(self):
         module = models.compiled("gated")
@@ -77,6 +106,62 @@ class Launches(unittest.TestCase):
                 y = module(DeviceArray.of(x), weight=given)
                 np.testing.assert_allclose(y.numpy(), x + np.exp(weight) @ table, rtol=1e-4, atol=1e-4)
 
+    def test_an_upload_to_the_address_of_an_earlier_weight(self):
+        x, first, second = (self.array(4, 4) for _ in range(3))
+        of_first, of_second = (self.prepared(x, weight) for weight in (first, second))
+        on_gpu, results = DeviceArray.of(x), _calls.Calls._results
+        module = fusec.compile(models.prepared(), arch="sm_80", cache_dir=models.CACHE)
+
+        def bound_meanwhile(calls, *arguments):  # another thread binds between the views of a call and its launch
+            module.bind(weight=second)
+            return results(calls, *arguments)
+
+        with freed_memory_is_reused():
+            np.testing.assert_allclose(module.bind(weight=first)(on_gpu).numpy(), of_first, rtol=1e-4, atol=1e-4)
+            with mock.patch.object(_calls.Calls, "_results", bound_meanwhile):
+                np.testing.assert_allclose(module(on_gpu).numpy(), of_first, rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(module(on_gpu).numpy(), of_second, rtol=1e-4, atol=1e-4)
+
+    def test_an_upload_to_the_address_of_a_weight_of_one_call(self):
+        x, bound, own = (self.array(4, 4) for _ in range(3))
+        on_gpu = DeviceArray.of(x)
+        with freed_memory_is_reused():
+            module = fusec.compile(models.prepared(), arch="sm_80", cache_dir=models.CACHE).bind(weight=bound)
+            y = module(on_gpu, weight=own)
+            np.testing.assert_allclose(y.numpy(), self.prepared(x, own), rtol=1e-4, atol=1e-4)
+            np.testing.assert_allclose(module(on_gpu).numpy(), self.prepared(x, bound), rtol=1e-4, atol=1e-4)
+
+    def test_tensors_of_several_packages_on_several_streams(self):
+        module, x = models.compiled("gated"), self.array(4, 16)
+        waited = []
+        side = types.SimpleNamespace(cuda_stream=7, synchronize=lambda: waited.append("torch"))
+        current = types.SimpleNamespace(cuda_stream=0, synchronize=lambda: waited.append("torch"))
+        torch = types.SimpleNamespace(
+            Tensor=TorchArray,
+            float32=np.float32,
+            is_grad_enabled=lambda: False,
+            cuda=types.SimpleNamespace(current_stream=lambda device: torch.now),
+            empty=lambda shape, *, dtype, device: TorchArray(shape, dtype),
+            now=side,
+        )
+        of_torch, other, out = TorchArray.of(x), DeviceArray.of(x), DeviceArray((4, 16), np.float32)
+        expected = silu(x) * x
+        with (
+            mock.patch.dict(sys.modules, torch=torch),
+            mock.patch.object(_calls, "_core", types.SimpleNamespace(**vars(_core))) as core,
+        ):
+            core.synchronize = lambda device, stream: waited.append(stream)
+            np.testing.assert_allclose(module(other, of_torch).numpy(), expected, rtol=1e-5)
+            self.assertEqual(waited, ["torch", 0])  # its stream before the launch, the launch's one after
+            torch.now, waited[:] = current, []
+            np.testing.assert_allclose(module(of_torch, of_torch).numpy(), expected, rtol=1e-5)
+            self.assertEqual(waited, [])
+            np.testing.assert_allclose(module(of_torch, of_torch, out=out).numpy(), expected, rtol=1e-5)
+            self.assertEqual(waited, [0])
+            graph, waited[:] = module.capture(of_torch, of_torch, out=out), []
+            graph.replay()
+            self.assertEqual(waited, [0])
+
     def test_memory_that_is_read_and_written(self):
         gate, up = DeviceArray.of(self.array(4, 16)), DeviceArray.of(self.array(4, 16))
         with self.assertRaisesRegex(fusec.InputError, "memory that 'up' has as well"):
@@ -89,15 +174,27 @@ class Launches(unittest.TestCase):
 
     def test_binding_while_another_thread_launches(self):
         module, x = fusec.compile(models.prepared(), arch="sm_80", cache_dir=models.CACHE), DeviceArray.of(self.array(4, 4))
-        weight = self.array(4, 4)
-        module.bind(weight=weight)
-        thread = threading.Thread(target=lambda: [module.bind(weight=weight) for _ in range(50)])
-        thread.start()
-        results = [module(x).numpy() for _ in range(20)]
-        thread.join(60)
-        self.assertFalse(thread.is_alive())
+        weights = [self.array(4, 4) for _ in range(2)]
+        of_each = [module.bind(weight=weight)(x).numpy() for weight in weights]
+        self.assertFalse(np.array_equal(*of_each))
+        results = []
+
+        def launch():
+            while thread.is_alive():
+                results.append(module(x).numpy())
+
+        with freed_memory_is_reused():
+            for last in range(10):
+                thread = threading.Thread(target=lambda: [module.bind(weight=weights[i % 2]) for i in range(20 + last)])
+                other = threading.Thread(target=launch)
+                thread.start()
+                other.start()
+                thread.join(60)
+                other.join(60)
+                self.assertFalse(thread.is_alive() or other.is_alive())
+                np.testing.assert_array_equal(module(x).numpy(), of_each[(19 + last) % 2])  # the last one that was bound
         for result in results:
-            np.testing.assert_array_equal(result, results[0])
+            self.assertTrue(any(np.array_equal(result, expected) for expected in of_each))
 
     def test_a_graph_replays(self):
         gate, up = self.array(4, 16), self.array(4, 16)

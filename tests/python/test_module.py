@@ -1,7 +1,12 @@
 """Running modules in host memory: on the emulator and the reference, with NumPy arrays and with DLPack."""
+import json
 import os
+import pathlib
+import struct
 import tempfile
+import threading
 import unittest
+import warnings
 
 import fusec
 import models
@@ -100,6 +105,16 @@ class Calls(unittest.TestCase):
         y = models.compiled("gated")(Lent(gate), Lent(up))
         np.testing.assert_allclose(y, silu(gate) * up, rtol=1e-5, atol=1e-6)
 
+    def test_inputs_with_the_names_of_keywords(self):
+        x, y = np.array([-1, 1], np.float32), np.empty(2, np.float32)
+        for name in ("device", "out", "self", "tensors", "named"):
+            b = fusec.ModelBuilder("m")
+            b.output(b.op("relu", b.input(name, "float32", [2]), name="y"))
+            module = fusec.compile(b.build(), no_nvrtc=True)
+            np.testing.assert_array_equal(module(**{name: x}), [0, 1])
+            np.testing.assert_array_equal(module(x, device="reference"), [0, 1])
+            self.assertIs(module(x, out={"y": y}), y)
+
     def test_save_and_load(self):
         gate, up = self.array(4, 16), self.array(4, 16)
         with tempfile.TemporaryDirectory() as folder:
@@ -115,8 +130,92 @@ class Calls(unittest.TestCase):
             np.testing.assert_array_equal(loaded(gate, up, device=device), module(gate, up, device=device))
         with self.assertRaisesRegex(fusec.UsageError, "compile the model again"):
             loaded.explain()
-        with self.assertRaises(fusec.InputError):
+        with self.assertRaisesRegex(fusec.InputError, "test_module.py: this is no module"):
             fusec.load(__file__)
+
+
+class Saving(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.module = models.compiled("gated")
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def test_a_damaged_file(self):
+        path = pathlib.Path(self.path("m.fusec"))
+        self.module.save(path)
+        whole, taken = path.read_bytes(), 0
+        for place in range(0, len(whole), max(1, len(whole) // 300)):
+            path.write_bytes(whole[:place] + bytes([whole[place] ^ 0x10]) + whole[place + 1 :])
+            try:
+                loaded = fusec.load(path)
+            except fusec.InputError as error:
+                self.assertEqual(error.file, str(path))
+                continue
+            taken += 1  # a time stamp or the like
+            self.assertEqual((loaded.source, loaded.ptx, loaded.cubin), (self.module.source, self.module.ptx, self.module.cubin))
+            self.assertEqual((loaded.manifest, loaded.plan), (self.module.manifest, self.module.plan))
+        self.assertLess(taken, 100)
+        for length in (0, 10, len(whole) // 2, len(whole) - 5):
+            path.write_bytes(whole[:length])
+            with self.assertRaises(fusec.InputError):
+                fusec.load(path)
+
+    def test_weights_that_were_moved(self):
+        bias = struct.pack("<8f", *range(8))
+        head = json.dumps({"bias": {"dtype": "F32", "shape": [8], "data_offsets": [0, 32]}}).encode()
+        with open(self.path("w.safetensors"), "wb") as file:
+            file.write(struct.pack("<Q", len(head)) + head + bias)
+        model = json.loads(models.linear().to_json())
+        model["constants"][1]["safetensors"] = {"file": "w.safetensors", "tensor": "bias"}
+        with open(self.path("m.json"), "w") as file:
+            json.dump(model, file)
+        fusec.compile(self.path("m.json"), no_nvrtc=True, name="other").save(self.path("m.fusec"))
+        self.assertEqual(fusec.load(self.path("m.fusec")).weight_names, ("weight",))
+        os.rename(self.path("w.safetensors"), self.path("elsewhere"))
+        with self.assertWarnsRegex(UserWarning, "w.safetensors.*bind.. must give weights: 'weight', 'bias'"):
+            loaded = fusec.load(self.path("m.fusec"))
+        with self.assertRaisesRegex(fusec.UsageError, "weight file is missing.*w.safetensors"):
+            loaded.model
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            weights = {"weight": np.ones((8, 16), np.float32), "bias": np.ones(8, np.float32)}
+            fusec.load(self.path("m.fusec"), weights=weights)
+
+    def test_where_nothing_can_be_written(self):
+        for path in (self.path("nodir/m.fusec"), self.folder):
+            with self.assertRaises(fusec.PlatformError) as caught:
+                self.module.save(path)
+            self.assertTrue(str(caught.exception).startswith(f"{path}: the output cannot be written: "), caught.exception)
+            self.assertEqual(caught.exception.file, path)
+        self.assertEqual(os.listdir(self.folder), [])
+
+    def test_threads_save_one_file(self):
+        path, errors = self.path("m.fusec"), []
+
+        def save():
+            try:
+                for _ in range(20):
+                    self.module.save(path)
+            except Exception as error:
+                errors.append(error)
+
+        threads = [threading.Thread(target=save) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual((errors, os.listdir(self.folder)), ([], ["m.fusec"]))
+        self.assertEqual(fusec.load(path).source, self.module.source)
+
+    def test_a_link_is_followed(self):
+        os.symlink(self.path("target"), self.path("link"))
+        self.module.save(self.path("link"))
+        self.assertTrue(os.path.islink(self.path("link")))
+        self.assertEqual(fusec.load(self.path("target")).source, self.module.source)
 
 
 class Errors(unittest.TestCase):
@@ -147,6 +246,24 @@ class Errors(unittest.TestCase):
         self.refused(fusec.InputError, "tokens from 1 to 64", np.ones((65, 16), np.float32), x)
         self.refused(fusec.InputError, 'result "y"', x, x, out=np.empty((3, 16), np.float32))
         self.refused(fusec.InputError, "a view with strides", x, x, out=np.empty((16, 4), np.float32).T)
+        with self.assertRaisesRegex(TypeError, "a node is given by its name, a str, not 1"):
+            self.module.explain(1)
+
+    def test_what_dlpack_gives(self):
+        class Lent:
+            def __init__(self, capsule):
+                self.capsule = capsule
+
+            def __dlpack__(self, **options):
+                return self.capsule
+
+            def __dlpack_device__(self):
+                return 1, 0
+
+        self.refused(fusec.InputError, "'gate': found 3 from __dlpack__, expected a capsule", Lent(3), self.x)
+        used = self.x.__dlpack__()
+        fusec._core.Borrowed(used)
+        self.refused(fusec.InputError, "expected a capsule of DLPack 1, not used before", Lent(used), self.x)
 
     def test_devices(self):
         self.refused(fusec.UsageError, "'cuda', 'emulator' or 'reference'", self.x, self.x, device="gpu")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..errors import InputError
+from ..errors import InputError, UsageError
 from .load import Opened, read
 
 
@@ -20,7 +20,7 @@ def run(given: argparse.Namespace) -> None:
 
     unfit = [flag for flag in ("inputs", "decompose", "example", "strict", "custom_op") if getattr(given, flag)]
     if unfit:
-        raise InputError(f"--{unfit[0].replace('_', '-')} is for PyTorch modules, not for an ONNX model")
+        raise UsageError(f"--{unfit[0].replace('_', '-')} is for PyTorch modules, not for an ONNX model")
     opened = read(given.model)
     imported = from_onnx(
         given.model,
@@ -37,7 +37,7 @@ def _dimension(text: str) -> tuple[str, int | tuple[int, int]]:
     """NAME=SIZE or NAME=LEAST..GREATEST"""
     found = re.fullmatch(r"(.+)=(\d+)(?:\.\.(\d+))?", text)
     if not found:
-        raise InputError(f"--dim: found {text!r}, expected NAME=SIZE or NAME=LEAST..GREATEST")
+        raise UsageError(f"--dim: found {text!r}, expected NAME=SIZE or NAME=LEAST..GREATEST")
     return found[1], (int(found[2]), int(found[3])) if found[3] else int(found[2])
 
 
@@ -50,4 +50,4 @@ def _elements(opened: Opened, text: str) -> tuple[str, Any]:
     try:
         return name, np.array(json.loads(values), onnx.helper.tensor_dtype_to_np_dtype(kinds[name]))
     except (ValueError, KeyError) as error:
-        raise InputError(f"--elements {text}: {error}") from None
+        raise UsageError(f"--elements {text}: {error}") from None

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 
-from ..errors import InputError
+from ..errors import InputError, UsageError
 from .model_file import TORCH_DTYPES
 
 
@@ -22,15 +22,18 @@ def parse_inputs(text: str) -> tuple[tuple[torch.Tensor, ...], tuple[dict[int, A
     dims: dict[str, Any] = {}
     tensors: list[torch.Tensor] = []
     shapes: list[dict[int, Any] | None] = []
-    for dtype, body in re.findall(r"(\w+)\s*\[([^\]]*)\]", text):
+    tensor = r"(\w+)\s*\[([^\]]*)\]"
+    if not re.fullmatch(rf"\s*{tensor}(\s*,\s*{tensor})*\s*", text):
+        raise UsageError(what="--inputs", found=repr(text), expected="dtype[sizes] of each argument: float32[4,8], int64[4]")
+    for dtype, body in re.findall(tensor, text):
         if dtype not in TORCH_DTYPES:
-            raise InputError(f"--inputs: {dtype!r} is no dtype; known are {', '.join(TORCH_DTYPES)}")
+            raise UsageError(f"--inputs: {dtype!r} is no dtype; known are {', '.join(TORCH_DTYPES)}")
         shape: list[int] = []
         dynamic: dict[int, Any] = {}
         for axis, size in enumerate(filter(None, (s.strip() for s in body.split(",")))):
             found = re.fullmatch(r"(?:(\d+)|([A-Za-z_]\w*)(?:=(\d+)(?::(\d+)\.\.(\d+))?)?)", size)
             if not found or (found[2] and not found[3] and found[2] not in sizes):
-                raise InputError(f"--inputs: {size!r} is no size: a number, name=example or name=example:min..max")
+                raise UsageError(f"--inputs: {size!r} is no size: a number, name=example or name=example:min..max")
             if found[2]:
                 if found[3]:
                     sizes[found[2]] = int(found[3])
@@ -41,14 +44,14 @@ def parse_inputs(text: str) -> tuple[tuple[torch.Tensor, ...], tuple[dict[int, A
         kind = TORCH_DTYPES[dtype]
         tensors.append(torch.randn(shape).to(kind) if kind.is_floating_point else torch.zeros(shape, dtype=kind))
         shapes.append(dynamic or None)
-    if not tensors:
-        raise InputError("--inputs: nothing like dtype[sizes] in it")
     return tuple(tensors), tuple(shapes) if any(shapes) else None
 
 
 def load_factory(text: str) -> Any:
     """Calls what MODULE.py:FACTORY names and returns its result."""
     file, _, attribute = text.rpartition(":")
+    if not file or not attribute:
+        raise UsageError(f"{text!r} is neither MODULE.py:FACTORY, MODEL.pt2 nor MODEL.onnx")
     if file.endswith(".py"):
         if not os.path.isfile(file):
             raise InputError(f"{file} does not exist")
@@ -57,14 +60,30 @@ def load_factory(text: str) -> Any:
         assert spec is not None and spec.loader is not None, file  # a .py file has both
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-    elif file:
-        sys.path.insert(0, os.getcwd())
-        module = importlib.import_module(file)
     else:
-        raise InputError(f"{text!r} is neither MODULE.py:FACTORY nor a .pt2 file")
+        sys.path.insert(0, os.getcwd())
+        try:
+            module = importlib.import_module(file)
+        except ModuleNotFoundError as error:
+            if error.name is None or not f"{file}.".startswith(f"{error.name}."):
+                raise
+            raise InputError(f"there is no module {error.name!r}") from None
     if not hasattr(module, attribute):
         raise InputError(f"{file} has no {attribute!r}")
     return getattr(module, attribute)()
+
+
+def parts_of(made: Any) -> tuple[Any, Any, Any]:
+    """What a factory returned as the module, its example arguments and dynamic_shapes; None for what it left out."""
+    parts = made if isinstance(made, tuple) else (made,)
+    if not 1 <= len(parts) <= 3 or not isinstance(parts[0], (torch.nn.Module, torch.export.ExportedProgram)):
+        raise InputError(
+            what="the factory",
+            found=f"a result of type {type(made).__name__}",
+            expected="a torch.nn.Module, or a tuple of it, example_args and dynamic_shapes",
+        )
+    module, args, dynamic_shapes = (*parts, None, None)[:3]
+    return module, args, dynamic_shapes
 
 
 def load_program(path: str) -> torch.export.ExportedProgram:
@@ -89,12 +108,11 @@ def run(given: argparse.Namespace) -> None:
     )
     if given.model.endswith(".pt2"):
         if given.example:
-            raise InputError("--example needs the module itself, not a .pt2 file")
+            raise UsageError("--example needs the module itself, not a .pt2 file")
         options["name"] = given.name or os.path.splitext(os.path.basename(given.model))[0]
         from_torch(load_program(given.model), **options).save(given.output, weights=given.weights == "file")
         return
-    made = load_factory(given.model)
-    module, args, dynamic_shapes = (*made, None, None)[:3] if isinstance(made, tuple) else (made, None, None)
+    module, args, dynamic_shapes = parts_of(load_factory(given.model))
     if given.inputs:
         args, dynamic_shapes = parse_inputs(given.inputs)
     if args is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from ..errors import InputError
+from ..errors import InputError, UsageError
 from .errors import Refused
 from .model_file import Value
 
@@ -65,7 +65,7 @@ def parse_sources(options: Iterable[str]) -> dict[str, str]:
     for option in options:
         name, equals, source = option.partition("=")
         if not (name.strip() and equals and source.strip()):
-            raise InputError(what="--custom-op", found=repr(option), expected="NAME=SYMBOL or NAME=EXPRESSION")
+            raise UsageError(what="--custom-op", found=repr(option), expected="NAME=SYMBOL or NAME=EXPRESSION")
         sources[name.strip()] = source.strip()
     return sources
 

@@ -31,6 +31,13 @@ class Signature:
         }
         self.forward = inspect.signature(module.forward) if module is not None else None
 
+    @property
+    def names(self) -> set[str]:
+        """The names of the arguments that the traced call was given."""
+        positional, keywords = self.in_spec.children()
+        parameters = [] if self.forward is None else list(self.forward.parameters)
+        return {*parameters[: positional.num_children], *keywords.context}
+
     def arguments(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         """The inputs by name.
 

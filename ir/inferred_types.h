@@ -1,0 +1,34 @@
+// Result types of nodes, remembered by op, attributes and operand types. A model of repeated layers infers each layer's
+// types once.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace fusec {
+
+class InferredTypes {
+ public:
+  // The result types of an equal earlier node, or nullptr. `attributes` is the id of the node's interned attributes.
+  // Nodes of custom ops, and nodes with a number or a dimension as an operand, are not remembered.
+  const std::vector<TypeId>* find(const Graph& graph, const OpDef& op, std::span<const ValueId> operands,
+                                  std::uint32_t attributes);
+  // Remembers the types of the node that find() was last called for. The checks at launch of an equal node would be the
+  // same, so they are not made again.
+  void add(const std::vector<TypeId>& types);
+
+ private:
+  struct KeyHash {
+    std::size_t operator()(const std::vector<std::uint64_t>& key) const;
+  };
+
+  std::vector<std::uint64_t> key_;  // of the last node; empty if it is not remembered
+  std::unordered_map<std::vector<std::uint64_t>, std::vector<TypeId>, KeyHash> types_;
+};
+
+}  // namespace fusec
