@@ -7,7 +7,7 @@
     print(module)              # what was fused
     print(module.explain())    # and why
 
-Errors are :class:`fusec.FusecError`: InputError, UsageError, PlatformError.
+Errors are :class:`fusec.FusecError`: InputError (TraceError is one), UsageError, PlatformError.
 """
 
 from ._calls import CudaGraph
@@ -36,7 +36,7 @@ from ._formula import Scalar, function
 from ._imported import ImportedModel, from_onnx, from_torch
 from ._module import Module
 from ._options import CompileOptions
-from .errors import FusecError, InputError, PlatformError, UsageError
+from .errors import FusecError, InputError, PlatformError, TraceError, UsageError
 
 __version__: str = _version()
 
@@ -65,6 +65,7 @@ __all__ = [
     "Registry",
     "Scalar",
     "TensorInfo",
+    "TraceError",
     "UsageError",
     "Value",
     "annotate",

@@ -78,9 +78,11 @@ def from_torch(
     ops, and gives what computes each: the symbol of a launcher, or an expression (``"$0 * sigmoid($1)"``).
     ``strict``: True traces with TorchDynamo, False by running the Python code. None tries False, then True.
 
-    Buffers that the module writes (KV caches) become inputs and aliased outputs. Calls pass them by reference.
+    Buffers that the module writes (KV caches) become inputs and aliased outputs. Calls pass them by reference. Notes on
+    what was imported go to standard error.
 
-    Raises one InputError for all operators that have no counterpart, and PlatformError where PyTorch is not installed.
+    Raises one InputError for all operators that have no counterpart, TraceError for a module that PyTorch cannot trace,
+    UsageError for what is no module or no tuple of arguments, and PlatformError where PyTorch is not installed.
     """
     try:
         from ._torch.trace import trace
@@ -88,16 +90,10 @@ def from_torch(
         if error.name != "torch":
             raise
         raise PlatformError(what="PyTorch is not installed", hint="pip install fusec[torch]") from None
-    args: tuple[Any, ...] = ()
-    keywords: dict[str, Any] = dict(kwargs or {})
-    if isinstance(example_args, Mapping):
-        keywords = {**example_args, **keywords}
-    else:
-        args = tuple(example_args)
     file, signature = trace(
         module,
-        args,
-        keywords,
+        example_args,
+        kwargs or {},
         dynamic_shapes,
         strict,
         name=name,

@@ -46,6 +46,10 @@ class InputError(FusecError, ValueError):
     """The model, a plan, a pattern or a tensor is wrong."""
 
 
+class TraceError(InputError):
+    """PyTorch cannot trace the module, or cannot bring its program into functional form."""
+
+
 class UsageError(FusecError, ValueError):
     """An option or an argument is wrong."""
 

@@ -6,6 +6,7 @@ verifies, and compares calls of the compiled model with the module's own: on the
 other sizes where sizes are symbolic. The fast tier tries most models in one form, on the reference. Exit status 77
 (skipped) where PyTorch is missing."""
 
+import concurrent.futures
 import contextlib
 import copy
 import importlib.util
@@ -220,6 +221,20 @@ class Interfaces(Folder):
             self.assert_close(call(x + step), expected(x + step), f"step {step}")
             self.assertEqual(module.cache["length"], expected.cache["length"])
 
+    def test_weights_are_the_modules_own_tensors(self):
+        module, x = interfaces.OwnTensors(), torch.arange(4.0)
+        model = fusec.from_torch(module, (x,))
+        self.assertEqual(set(model.weights), {"scale", "shift", "power", "turn.real", "turn.imag", "order"})
+        call = compiled(model)
+        self.run_and_compare(call, module, (x,))
+        module.change()
+        self.run_and_compare(call.bind(model.weights), module, (x,))
+        call.bind(scale=torch.tensor(7.0))
+        self.assertEqual(call(x)[0].tolist(), ((x * 7 - 1) ** 3 * 0.5).tolist())
+
+    def test_indices_become_negative_where_they_overflow(self):
+        self.imported_and_run(lambda: (interfaces.WrappedIndices(), (torch.arange(256.0),)))
+
     def test_views_of_a_tensor_that_is_written(self):
         self.imported_and_run(interfaces.views_of_written)
 
@@ -259,6 +274,22 @@ class Interfaces(Folder):
         call(x, 2)  # the default
         with self.assertRaisesRegex(TypeError, "found 2 positional arguments, expected 1"):
             call(x, 3)
+
+    def test_arguments_that_compute_something_else(self):
+        class Scale(torch.nn.Module):
+            def forward(self, x, n, f=0.0):
+                return x * n, torch.copysign(x, f)
+
+        x = torch.ones(3, dtype=torch.int64)
+        call = compiled(fusec.from_torch(Scale(), (x, 1, 0.0)))
+        self.run_and_compare(call, Scale(), (x, 1, 0.0))
+        for n, f in ((1.0, 0.0), (True, 0.0), (1, -0.0), (1, 0)):
+            with self.subTest(n=n, f=f), self.assertRaisesRegex(fusec.InputError, "the module was traced with"):
+                call(x, n, f)
+        with self.assertRaises(TypeError):  # -0.0 is not the default
+            compiled(fusec.from_torch(Scale(), (x, 1)))(x, 1, -0.0)
+        call = compiled(fusec.from_torch(interfaces.result_of(lambda x: x + 1)()[0], (torch.ones(2),)))
+        self.assertEqual(call(torch.ones(2)).tolist(), [2, 2])
 
     def test_a_size_of_data_is_named_as_the_cause(self):
         class Chosen(torch.nn.Module):
@@ -357,7 +388,7 @@ class Interfaces(Folder):
         fusec.compile(self.path("m.json"), no_nvrtc=True)
         with self.assertRaises(fusec.InputError) as caught:
             saved(self.path("m.json"), interfaces.gated, custom_ops={"fusec_test.gat": "launch_gate"})
-        self.assertIn("no operator fusec_test.gat; it has fusec_test.gate.default", str(caught.exception))
+        self.assertIn("found fusec_test.gat, which the program does not call, expected one of its operators: fusec_test.gate", str(caught.exception))
 
     def test_custom_ops_without_source_can_be_looked_at(self):
         saved(self.path("m.json"), interfaces.gated, custom_ops=True)
@@ -367,7 +398,95 @@ class Interfaces(Folder):
         self.assertIn("no source for a custom op", str(caught.exception))
 
 
+class ProcessState(Folder):
+    """What an import leaves as it was."""
+
+    def test_modes_of_submodules(self):
+        module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(), torch.nn.BatchNorm1d(3)).train()
+        module[2].eval()
+        call = compiled(fusec.from_torch(module, (torch.ones(2, 3),)))
+        self.assertEqual([m.training for m in module.modules()], [True, True, True, False])
+        self.run_and_compare(call, module.eval(), (torch.ones(2, 3),))
+        with self.assertRaises(fusec.InputError):
+            fusec.from_torch(torch.nn.Sequential(interfaces.CallsHelper()).train(), (torch.eye(3),))
+
+    def test_overlapping_imports(self):
+        from fusec._torch import program
+        from torch.fx.proxy import TracerBase
+
+        def state():
+            return torch.backends.mha.get_fastpath_enabled(), vars(TracerBase).get("_filter_traceback_frames")
+
+        before = state()
+        changes = program.NO_FUSED_KERNELS, program.LINES_OF_OPERATORS
+        for change in changes + changes:  # as two threads enter
+            change.__enter__()
+        for change in changes:
+            change.__exit__()
+        self.assertTrue(all(now != then for now, then in zip(state(), before)))
+        for change in changes:
+            change.__exit__()
+        self.assertEqual(state(), before)
+
+    def test_explanations_of_two_threads(self):
+        from torch._dynamo.symbolic_convert import InstructionTranslatorBase
+
+        def explained():
+            torch._dynamo.reset()
+            return fusec.explain(interfaces.result_of(interfaces.breaks)()[0], torch.ones(3), options={"no_nvrtc": True})
+
+        before = InstructionTranslatorBase.log_graph_break
+        with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            alone = explained()
+            both = [f.result() for f in [pool.submit(explained) for _ in range(2)]]
+        self.assertEqual([len(e.breaks) for e in both], [len(alone.breaks)] * 2)
+        self.assertIs(InstructionTranslatorBase.log_graph_break, before)
+
+    def test_a_version_of_pytorch_without_a_private_function(self):
+        from fusec._torch import private
+
+        bags = torch.nn.EmbeddingBag(5, 3)
+        with mock.patch.dict(private.USED, get_proxy_slot="torch.fx.experimental.proxy_tensor.gone"):
+            fusec.from_torch(torch.nn.Linear(3, 3), (torch.ones(2, 3),))
+            with self.assertRaisesRegex(fusec.FusecError, r"without torch\.fx\.experimental\.proxy_tensor\.gone"):
+                fusec.from_torch(bags, (torch.ones(2, 2, dtype=torch.int64),))
+
+
 class Errors(Folder):
+    def test_what_is_no_module_and_no_arguments(self):
+        module, x = torch.nn.Linear(4, 4), torch.ones(1, 4)
+        for args, hint in ((x, "(x,)"), (x.numpy(), "(x,)"), ("x", "(x,)"), (3, "(x,)")):
+            with self.subTest(type(args).__name__), self.assertRaises(fusec.UsageError) as caught:
+                fusec.from_torch(module, args)
+            self.assertIn(hint, caught.exception.hint)
+        for wrong in (3, lambda x: x, torch.nn.Linear):
+            with self.subTest(wrong), self.assertRaises(fusec.UsageError) as caught:
+                fusec.from_torch(wrong, (x,))
+            self.assertEqual(caught.exception.expected, "a torch.nn.Module or a torch.export.ExportedProgram")
+
+    def test_errors_have_parts(self):
+        def untraceable(x):
+            raise ValueError("not so")
+
+        def sizes(x):
+            return x[: x.sum().int().item()] + 1
+
+        x = torch.ones(3, 3)
+        for function, kind, what, found in (
+            (torch.linalg.svd, fusec.InputError, "1 operator without", "aten._linalg_svd.default"),
+            (sizes, fusec.InputError, "sizes that the graph format cannot", "depends on the values"),
+            (untraceable, fusec.TraceError, "torch.export cannot trace Returns", "not so"),
+        ):
+            with self.subTest(function.__name__), self.assertRaises(kind) as caught:
+                fusec.from_torch(interfaces.Returns(function), (x,))
+            error = caught.exception
+            self.assertIn(what, error.what)
+            self.assertIn(found, error.found)
+            if kind is fusec.InputError:
+                self.assertTrue(error.expected and error.hint in str(error))
+        with self.assertRaisesRegex(fusec.TraceError, "dynamic_shapes"):
+            fusec.from_torch(interfaces.Returns(torch.relu), (x,), dynamic_shapes={"y": {0: torch.export.Dim("n")}})
+
     def test_all_unmapped_operators_are_listed_together(self):
         class Unmapped(torch.nn.Module):
             def forward(self, x):
@@ -388,6 +507,22 @@ class Errors(Folder):
         self.assertIn('for example "cummax", from test_from_torch.py:', lines[3])
         self.assertTrue(lines[4].startswith("hint: "))
         self.assertEqual(os.listdir(self.folder.name), [])
+
+    def test_higher_order_operators_are_listed_with_the_others(self):
+        for strict in (False, True):
+            with self.subTest(strict=strict), self.assertRaises(fusec.InputError) as caught:
+                saved(self.path("m.json"), interfaces.higher_order, strict=strict)
+            lines = str(caught.exception).split("\n")
+            self.assertEqual([line.split()[0] for line in lines[1:4]], ["aten._linalg_det.default", "cond", "while_loop"])
+            self.assertIn("1 node, for example \"cond\", from interfaces.py:", lines[2])
+
+    def test_an_index_that_is_read_from_a_tensor_is_refused(self):
+        class Takes(torch.nn.Module):
+            def forward(self, x, i):
+                return x[i]
+
+        with self.assertRaisesRegex(fusec.InputError, 'an attribute that is computed at run time .from "i"'):
+            fusec.from_torch(Takes(), (torch.ones(3), torch.tensor(1)))
 
     def test_the_line_of_an_operator_is_its_own(self):
         line = interfaces._without_counterpart.__code__.co_firstlineno + 1

@@ -12,8 +12,10 @@ torch.compile: backend.py compiles the regions (region.py) into which partition.
 complex_ends.py gives them real tensors at their ends, output_views.py puts back the views that a graph returns.
 outside.py notes for fusec.explain what runs outside the graphs.
 
-Helpers: complex_pairs.py holds a complex tensor as two real ones. dimensions.py prints symbolic sizes. output_names.py
-names results. source_lines.py finds the line of an operator. caches.py takes caches of transformers. custom_ops.py
-writes operators of other libraries. example.py writes example inputs and PyTorch's results. command_line.py serves
-`python -m fusec import`.
+Helpers: complex_pairs.py holds a complex tensor as two real ones; complex_operators.py and complex_arithmetic.py
+write what computes with them. dimensions.py prints symbolic sizes. literals.py tells numbers in the code from weights.
+negative_indices.py drops corrections of indices that cannot be negative. output_names.py names results. source_lines.py
+finds the line of an operator. caches.py takes caches of transformers. custom_ops.py writes operators of other libraries.
+example.py writes example inputs and PyTorch's results. private.py names what is used of PyTorch's private API, and
+shared_state.py changes its process-wide state. command_line.py serves `python -m fusec import`.
 """

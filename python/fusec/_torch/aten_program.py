@@ -68,7 +68,7 @@ class AtenProgram:
         )
 
     def run_decompositions(self, table: dict[Any, Callable[..., Any]]) -> AtenProgram:
-        """The same program with the operators of `table` said in others.
+        """The same program decomposed by `table`.
 
         Leaves out decompositions that write in place, and those that fail."""
         while True:

@@ -13,15 +13,15 @@ from typing import Any
 import torch
 from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
 from torch._dynamo.backends.common import aot_autograd
-from torch._subclasses.fake_tensor import unset_fake_temporarily
 
 from .._compile import patterns
 from ..errors import InputError
+from . import private
 from .aten_program import AtenProgram
 from .convert import Converter
 from .cuda_graphs import split_options
 from .errors import TraceError
-from .output_views import put_back_last_views, without_last_views
+from .output_views import reattach_output_views, without_last_views
 from .partition import PREFIX, is_size, is_view, split_into_regions, tensors_of, why_eager
 from .program import lower
 from .region import Region, add_sizes
@@ -85,7 +85,7 @@ def backend(
     patterns(**split_options(wanted)[0])  # raises for a wrong option or pattern file, which would else leave each region to eager
 
     def compiler(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
-        with unset_fake_temporarily():
+        with private.unset_fake_temporarily():
             compiled, report = compile_graph(module, wanted)
         if getattr(_recording, "graphs", None) is not None:
             _recording.graphs.append(report)
@@ -111,7 +111,7 @@ def compile_graph(module: torch.fx.GraphModule, options: Mapping[str, Any]) -> t
         eager = [EagerNode(str(n.target), source_line(n), str(error)) for n in operators(module.graph)]
         return module.forward, GraphReport(eager=eager)
     refused = {p.node: p.reason for p in problems}
-    put_back_last_views(module, program.module, returned)
+    reattach_output_views(module, program.module, returned)
     outer = split_into_regions(program.module, refused)
     report = GraphReport()
     for call in outer.graph.find_nodes(op="call_module"):

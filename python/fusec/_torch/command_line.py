@@ -13,12 +13,11 @@ from typing import Any
 import torch
 
 from ..errors import InputError, UsageError
-from .model_file import DTYPES
+from .model_file import TORCH_DTYPES
 
 
 def parse_inputs(text: str) -> tuple[tuple[torch.Tensor, ...], tuple[dict[int, Any] | None, ...] | None]:
     """Reads --inputs: example tensors, and their dynamic_shapes or None."""
-    dtypes = {name: dtype for dtype, name in DTYPES.items()}
     sizes: dict[str, int] = {}
     dims: dict[str, Any] = {}
     tensors: list[torch.Tensor] = []
@@ -27,8 +26,8 @@ def parse_inputs(text: str) -> tuple[tuple[torch.Tensor, ...], tuple[dict[int, A
     if not re.fullmatch(rf"\s*{tensor}(\s*,\s*{tensor})*\s*", text):
         raise UsageError(what="--inputs", found=repr(text), expected="dtype[sizes] of each argument: float32[4,8], int64[4]")
     for dtype, body in re.findall(tensor, text):
-        if dtype not in dtypes:
-            raise UsageError(f"--inputs: {dtype!r} is no dtype; known are {', '.join(dtypes)}")
+        if dtype not in TORCH_DTYPES:
+            raise UsageError(f"--inputs: {dtype!r} is no dtype; known are {', '.join(TORCH_DTYPES)}")
         shape: list[int] = []
         dynamic: dict[int, Any] = {}
         for axis, size in enumerate(filter(None, (s.strip() for s in body.split(",")))):
@@ -42,7 +41,7 @@ def parse_inputs(text: str) -> tuple[tuple[torch.Tensor, ...], tuple[dict[int, A
                     dims[found[2]] = torch.export.Dim(found[2], **bounds)
                 dynamic[axis] = dims[found[2]]
             shape.append(int(found[1]) if found[1] else sizes[found[2]])
-        kind = dtypes[dtype]
+        kind = TORCH_DTYPES[dtype]
         tensors.append(torch.randn(shape).to(kind) if kind.is_floating_point else torch.zeros(shape, dtype=kind))
         shapes.append(dynamic or None)
     return tuple(tensors), tuple(shapes) if any(shapes) else None

@@ -9,13 +9,12 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed import distributed_c10d
 
 from .. import _core
 from ..errors import InputError
-from .model_file import DTYPES
+from . import private
+from .model_file import TORCH_DTYPES
 
-TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
 REDUCTIONS = {
     "sum": dist.ReduceOp.SUM,
     "prod": dist.ReduceOp.PRODUCT,
@@ -23,10 +22,6 @@ REDUCTIONS = {
     "min": dist.ReduceOp.MIN,
     "avg": dist.ReduceOp.AVG,
 }
-
-
-# Functional collectives name their groups; only this finds a group by its name.
-resolve: Any = distributed_c10d._resolve_process_group  # type: ignore[attr-defined]
 
 
 class Communicator:
@@ -54,7 +49,7 @@ class Communicator:
                 dist.all_reduce(target, REDUCTIONS[collective.reduce_op], group)
 
     def _group(self, collective: _core.Collective) -> Any:
-        group = self.groups.get(collective.group)
+        group, resolve = self.groups.get(collective.group), private.resolve_process_group
         try:
             group = group or resolve(collective.group)
         except (KeyError, RuntimeError, ValueError) as error:

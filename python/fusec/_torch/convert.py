@@ -11,15 +11,17 @@ import sympy
 import torch
 from torch.export.graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, TensorArgument
 
-from . import collective_handlers, complex_pairs, layer_handlers  # noqa: F401 (they add to HANDLERS)
+from .._importer import Missing
+from . import collective_handlers, complex_operators, complex_pairs, layer_handlers  # noqa: F401 (they add to HANDLERS)
 from .aten_program import write_backs
 from .custom_ops import CustomOps, write_custom_op
 from .dimensions import LeafDims, expression_of
 from .errors import SIZE, Refused, SizeRefused
+from .literals import has_values, literals
 from .model_file import SMALL, Json, Plain, Size, Value, literal
 from .node_writer import NodeWriter
 from .op_handlers import HANDLERS
-from .op_rows import IGNORED, Row, rows
+from .op_rows import IGNORED, ROWS, Row
 from .output_names import output_names
 from .source_lines import source_line
 
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
 # Arguments of one call, by the names in ATen's schema. Tensors are Values or Pairs, symbolic sizes sympy expressions.
 Arguments: TypeAlias = dict[str, Any]
 
-ROWS = rows()
 NUMBER_OPS: dict[Any, str] = {
     operator.mul: "mul",
     operator.add: "add",
@@ -48,10 +49,6 @@ class Problem(NamedTuple):
     node: str
     source: str
     reason: str
-
-
-class Missing(Exception):
-    """An operand that could not be written."""
 
 
 class Converter(NodeWriter):
@@ -73,6 +70,7 @@ class Converter(NodeWriter):
 
     def run(self) -> Converter:
         graph = self.program.graph
+        self.literals = literals(self.program)
         self.live = self._live(graph)
         self._inputs(graph)
         wanted = output_names(self.program.call_spec.out_spec)
@@ -81,7 +79,7 @@ class Converter(NodeWriter):
             if node.op == "call_function" and node in self.live:
                 self._node(node)
             elif node.op == "get_attr" and node in self.live:
-                self._known_tensor(node)
+                self._attribute_of_module(node)
         if not self.problems:
             self._outputs(graph)
             self.file.symbols = self.dims.bounds
@@ -151,35 +149,31 @@ class Converter(NodeWriter):
         tensor = self.program.constants.get(target)
         tensor = self.program.state_dict.get(target) if tensor is None else tensor
         tensor = node.meta["val"] if tensor is None else tensor
-        lifted = spec.kind == InputKind.CONSTANT_TENSOR
-        try:
-            self.env[node] = self._constant_value(target, tensor, lifted)
-        except Refused as refused:
-            self.problems.append(Problem(None, "constant", target, "", str(refused)))
+        self._add_constant(node, target, tensor)
 
-    def _known_tensor(self, node: torch.fx.Node) -> None:
-        """A tensor that the graph holds as an attribute of its module."""
-        name = str(node.target)
+    def _attribute_of_module(self, node: torch.fx.Node) -> None:
+        """A tensor that the graph holds. A subgraph, as torch.cond takes it, gets no value: its operator is refused."""
+        tensor = self.program.constants.get(str(node.target))
+        if isinstance(tensor, torch.Tensor):
+            self._add_constant(node, str(node.target), tensor)
+
+    def _add_constant(self, node: torch.fx.Node, name: str, tensor: torch.Tensor) -> None:
+        """Adds a constant. A small literal has its values in the graph, others in the weight file, meta tensors none."""
+
+        def add(name: str, tensor: torch.Tensor) -> Value:
+            row: Json = {"name": self.file.unique_for(name), **self._type(tensor)}
+            if node.name in self.literals and tensor.numel() <= SMALL:
+                row["data"] = literal(tensor)
+            elif has_values(tensor):
+                self.file.tensors[row["name"]] = tensor
+            self.file.constants.append(row)
+            return Value(row["name"], tensor.dtype, tuple(tensor.shape))
+
         try:
-            self.env[node] = self._constant_value(name, self.program.constants[name], lifted=True)
+            is_complex = tensor.dtype in complex_pairs.PART
+            self.env[node] = complex_pairs.constant(name, tensor, add) if is_complex else add(name, tensor)
         except Refused as refused:
             self.problems.append(Problem(None, "constant", name, "", str(refused)))
-
-    def _constant_value(self, name: str, tensor: torch.Tensor, lifted: bool) -> Value | complex_pairs.Pair:
-        if tensor.dtype in complex_pairs.PART:
-            return complex_pairs.constant(name, tensor, lambda n, t: self._add_constant(n, t, lifted))
-        return self._add_constant(name, tensor, lifted)
-
-    def _add_constant(self, name: str, tensor: torch.Tensor, lifted: bool) -> Value:
-        """Adds a constant. A small one has its values in the graph, others in the weight file, meta tensors none."""
-        row: Json = {"name": self.file.unique_for(name), **self._type(tensor)}
-        if tensor.device.type != "meta" and not isinstance(tensor, torch._subclasses.FakeTensor):
-            if tensor.dim() == 0 or (lifted and tensor.numel() <= SMALL):
-                row["data"] = literal(tensor)
-            else:
-                self.file.tensors[row["name"]] = tensor
-        self.file.constants.append(row)
-        return Value(row["name"], tensor.dtype, tuple(tensor.shape))
 
     def _outputs(self, graph: torch.fx.Graph) -> None:
         signature = self.program.graph_signature
@@ -310,8 +304,8 @@ class Converter(NodeWriter):
         if not isinstance(node.target, torch._ops.OpOverload):
             raise Refused("a Python function or higher-order operator")
         arguments = self._arguments(node)
-        if complex_pairs.is_complex(node, arguments):
-            return complex_pairs.call(self, node, arguments)
+        if complex_operators.is_complex(node, arguments):
+            return complex_operators.call(self, node, arguments)
         if self.custom_ops.take(target) and (self.custom_ops.named(target) or not self._has_counterpart(target)):
             return write_custom_op(self, node, arguments, self.custom_ops.source_of(target))
         if self._has_counterpart(target):

@@ -51,9 +51,11 @@ class CustomOps(NamedTuple):
         """Raises InputError for a name in `sources` that no operator of the program has."""
         unknown = set(self.sources) - {self.named(target) for target in targets}
         if unknown:
-            known = ", ".join(sorted(t for t in targets if not t.startswith("aten."))) or "aten's operators alone"
+            known = ", ".join(sorted(t for t in targets if not t.startswith("aten.")))
             raise InputError(
-                f"custom_ops (--custom-op): the program has no operator {sorted(unknown)[0]}; it has {known}"
+                what="custom_ops (--custom-op)",
+                found=f"{sorted(unknown)[0]}, which the program does not call",
+                expected=f"one of its operators: {known}" if known else "an operator of it: those of aten alone",
             )
 
 
@@ -63,7 +65,7 @@ def parse_sources(options: Iterable[str]) -> dict[str, str]:
     for option in options:
         name, equals, source = option.partition("=")
         if not (name.strip() and equals and source.strip()):
-            raise UsageError(f"--custom-op: found {option!r}, expected NAME=SYMBOL or NAME=EXPRESSION")
+            raise UsageError(what="--custom-op", found=repr(option), expected="NAME=SYMBOL or NAME=EXPRESSION")
         sources[name.strip()] = source.strip()
     return sources
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,8 +10,8 @@ import torch
 from torch.utils import _pytree as pytree
 from torch.utils._sympy.functions import FloorDiv
 
-from ..errors import InputError
-from .errors import Refused, SizeRefused
+from .._importer import symbol_name
+from .errors import SizeRefused
 
 if TYPE_CHECKING:
     from torch.types import IntLikeType
@@ -65,13 +64,7 @@ class Dimensions:
     def _add(
         self, symbol: sympy.Symbol, wanted: str, found_range: ValueRanges[Any] | None, dim: Any, least: int = 1
     ) -> None:
-        name = re.sub(r"\W", "_", wanted)
-        if not re.match(r"[A-Za-z_]", name):
-            name = "_" + name
-        taken = set(self.names.values()) | {"min", "max"}
-        base, count = name, 1
-        while name in taken:
-            name, count = f"{base}_{count}", count + 1
+        name = symbol_name(wanted, set(self.names.values()))
         low = getattr(dim, "min", None)
         high = getattr(dim, "max", None)
         if found_range is not None:
@@ -178,11 +171,6 @@ def declared_dims(arguments: Mapping[str, Any], dynamic_shapes: Any) -> list[Lea
     if dynamic_shapes:
         values = list(arguments.values())
         if isinstance(dynamic_shapes, dict):
-            unknown = [key for key in dynamic_shapes if key not in arguments]
-            if unknown:
-                raise InputError(
-                    f"dynamic_shapes names {unknown}, which forward() does not take: it takes {list(arguments)}"
-                )
             for key, value in arguments.items():
                 walk(value, dynamic_shapes.get(key))
         else:

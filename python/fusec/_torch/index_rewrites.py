@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import torch
-from torch.fx.experimental.proxy_tensor import get_innermost_proxy_mode, get_proxy_slot
 
+from . import private
 from .rewrites import DECLINED, REWRITES, DecompositionType, rewrites
 
 if TYPE_CHECKING:
@@ -328,8 +328,8 @@ def masked_scatter(x: torch.Tensor, mask: torch.Tensor, source: torch.Tensor) ->
 
 def _source(tensor: torch.Tensor) -> torch.fx.Node | None:
     """The graph node that made a fake tensor, or None."""
-    mode = get_innermost_proxy_mode()
-    slot = get_proxy_slot(tensor, mode.tracer, None) if mode is not None else None
+    mode = private.get_innermost_proxy_mode()
+    slot = private.get_proxy_slot(tensor, mode.tracer, None) if mode is not None else None
     return None if slot is None else slot.proxy.node
 
 

@@ -36,6 +36,7 @@ DTYPES = {
 }
 if hasattr(torch, "float8_e8m0fnu"):
     DTYPES[torch.float8_e8m0fnu] = "float8_e8m0fnu"
+TORCH_DTYPES = {name: dtype for dtype, name in DTYPES.items()}
 
 
 class Value(NamedTuple):

@@ -125,12 +125,12 @@ class NodeWriter:
     def _attribute(self, value: Any) -> Any:
         if isinstance(value, torch.dtype):
             return self._dtype(value)
+        if isinstance(value, Value):  # which is a tuple
+            raise Refused(f'an attribute that is computed at run time (from "{value.name}")')
         if isinstance(value, (list, tuple)):
             return [self._attribute(v) for v in value]
         if isinstance(value, torch.SymInt) or isinstance(value, sympy.Basic):
             return self.dims.text(value)
-        if isinstance(value, Value):
-            raise Refused(f'an attribute that is computed at run time (from "{value.name}")')
         if value is None or isinstance(value, (bool, int, str)):
             return value
         return number(float(value))

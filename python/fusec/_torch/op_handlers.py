@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import sympy
 import torch
 
+from .._importer import require as require  # other files of handlers read it here
 from .dimensions import expression_of
-from .errors import Refused
 from .model_file import Value
 
 if TYPE_CHECKING:
@@ -39,12 +39,6 @@ def handles(*names: str, library: str = "aten") -> Callable[[HandlerType], Handl
         return function
 
     return register
-
-
-def require(condition: object, reason: str) -> None:
-    """Refuses the call, with a reason, where the condition is false."""
-    if not condition:
-        raise Refused(reason)
 
 
 def same_shape(a: Sequence[IntLikeType], b: Sequence[IntLikeType]) -> bool:

@@ -22,7 +22,6 @@ BINARY = {  # ATen name: (format op, overloads)
     "sub": ("sub", "Tensor Scalar"),
     "mul": ("mul", "Tensor Scalar"),
     "div": ("div", "Tensor Scalar"),
-    "pow": ("pow", "Tensor_Scalar"),
     "remainder": ("remainder", "Tensor Scalar Scalar_Tensor"),
     "fmod": ("fmod", "Tensor Scalar"),
     "maximum": ("maximum", "default"),
@@ -48,7 +47,7 @@ BINARY = {  # ATen name: (format op, overloads)
     "bitwise_xor": ("bitwise_xor", "Tensor Scalar Scalar_Tensor"),
 }
 
-ROWS = """
+TABLE = """
 special_expit.default          sigmoid(self)
 special_exp2.default           exp2(self)
 special_expm1.default          expm1(self)
@@ -69,6 +68,7 @@ floor_divide.default           div(self, other) rounding_mode='floor'
 floor_divide.Scalar            div(self, other) rounding_mode='floor'
 rsub.Tensor                    sub(other, self)
 rsub.Scalar                    sub(other, self)
+pow.Tensor_Scalar              pow(self, exponent)
 pow.Tensor_Tensor              pow(self, exponent)
 pow.Scalar                     pow(self, exponent)
 _prelu_kernel.default          prelu(self, weight)
@@ -130,6 +130,7 @@ dot.default                    matmul(self, tensor)
 bmm.default                    bmm(self, mat2)
 linear.default                 linear(input, weight, bias)
 addmm.default                  addmm(self, mat1, mat2) beta alpha
+scaled_dot_product_attention.default scaled_dot_product_attention(query, key, value, attn_mask) is_causal scale enable_gqa
 """
 
 # Arguments that change no value of the result, or only how gradients and memory are kept.
@@ -169,9 +170,8 @@ def _parse(line: str) -> tuple[str, Row]:
     )
 
 
-def rows() -> dict[str, Row]:
-    """The table: name of an ATen overload ("aten.gelu.default") -> Row."""
-    table = dict(_parse(line) for line in ROWS.splitlines() if line.strip())
+def _rows() -> dict[str, Row]:
+    table = dict(_parse(line) for line in TABLE.splitlines() if line.strip())
     for name in UNARY.split():
         table[f"aten.{name}.default"] = table[f"prims.{name}.default"] = Row(name, ("self",), (), "one")
     for name, (op, overloads) in BINARY.items():
@@ -179,10 +179,7 @@ def rows() -> dict[str, Row]:
             table.setdefault(f"aten.{name}.{overload}", Row(op, ("self", "other"), (), "one"))
     for name in "add sub mul maximum minimum atan2 fmod pow eq ne lt le gt ge".split():
         table[f"prims.{name}.default"] = Row(name, ("self", "other"), (), "one")
-    attention = _parse(
-        "scaled_dot_product_attention.default scaled_dot_product_attention(query, key, value, attn_mask)"
-        " is_causal scale enable_gqa"
-    )
-    table[attention[0]] = attention[1]
-    table["aten.pow.Tensor_Scalar"] = Row("pow", ("self", "exponent"), (), "one")
     return table
+
+
+ROWS = _rows()  # name of an ATen overload ("aten.gelu.default") -> Row

@@ -65,7 +65,7 @@ def known_size(node: torch.fx.Node) -> bool:
     return is_size(node) and all(n.op == "placeholder" or known_size(n) for n in node.all_input_nodes)
 
 
-def put_back_last_views(
+def reattach_output_views(
     before: torch.fx.GraphModule, after: torch.fx.GraphModule, returned: list[Returned | Any]
 ) -> None:
     """Makes the graph `after`, which was made of `before`, return what `returned` says."""

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import re
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Self
-from unittest import mock
 
 import torch
-from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from . import private
 from .backend import EagerNode
 from .partition import returns_view
+from .shared_state import SharedChange, Undo, patch
 from .source_lines import models_frames, own_line
 
 
@@ -39,24 +40,18 @@ class OutsideGraphs(TorchDispatchMode):
         self.nodes: list[EagerNode] = []
         self._compile, self._in_graph = backend, False
         self._breaks: list[Break] = []
-        log = InstructionTranslatorBase.log_graph_break
-
-        def noted(translator: Any, *args: Any, **kwargs: Any) -> None:
-            error = kwargs["exc"]
-            if not error.logged:
-                self._breaks.append(Break(models_frames(error.real_stack), _explanation(kwargs["reason"])))
-            log(translator, *args, **kwargs)
-
-        self._noting = mock.patch.object(InstructionTranslatorBase, "log_graph_break", noted)
+        self._outer: OutsideGraphs | None = None
 
     def __enter__(self) -> Self:
-        self._noting.start()
+        NOTING_BREAKS.__enter__()
+        self._outer, _thread.mode = getattr(_thread, "mode", None), self
         super().__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         super().__exit__(*error)
-        self._noting.stop()
+        _thread.mode = self._outer
+        NOTING_BREAKS.__exit__()
 
     def backend(self, graph: torch.fx.GraphModule, inputs: Sequence[Any]) -> Callable[..., Any]:
         compiled = self._within(self._compile, graph, inputs)
@@ -93,6 +88,25 @@ class OutsideGraphs(TorchDispatchMode):
             return "TorchDynamo did not trace it"
         nearest = self._breaks[max(range(len(self._breaks)), key=nearness)]
         return f"outside TorchDynamo's graphs: {nearest.reason}"
+
+
+_thread = threading.local()  # mode: the OutsideGraphs that is in force in this thread
+
+
+def _note_breaks() -> Undo:
+    """Lets TorchDynamo tell the thread's OutsideGraphs of each graph break."""
+    log = private.log_graph_break
+
+    def noted(translator: Any, *args: Any, **kwargs: Any) -> None:
+        mode, error = getattr(_thread, "mode", None), kwargs.get("exc")
+        if mode is not None and hasattr(error, "real_stack") and not getattr(error, "logged", False):
+            mode._breaks.append(Break(models_frames(error.real_stack), _explanation(str(kwargs.get("reason", "")))))
+        log(translator, *args, **kwargs)
+
+    return patch(private.InstructionTranslatorBase, "log_graph_break", noted)
+
+
+NOTING_BREAKS = SharedChange(_note_breaks)
 
 
 def _line(stack: traceback.StackSummary) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import inspect
-import operator
+import logging
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, Self, TypeVar
-from unittest import mock
 
 import torch
 from torch._decomp import decomposition_table
@@ -19,11 +19,13 @@ from torch.utils import _pytree as pytree
 from .caches import check_writable, register_caches, static_caches
 from .dimensions import LeafDims, declared_dims
 from .errors import TraceError
-from . import fourier, fused_layers, index_rewrites, resampling  # noqa: F401 (they add to REWRITES)
+from . import fourier, fused_layers, index_rewrites, private, resampling  # noqa: F401 (they add to REWRITES)
+from .negative_indices import drop_sign_corrections
 from .op_handlers import HANDLERS
-from .op_rows import rows
+from .op_rows import ROWS
 from .partition import is_view
 from .rewrites import REWRITES, Decomposition, batch_norm_inference
+from .shared_state import SharedChange, Undo, patch
 from .source_lines import models_frames
 
 if TYPE_CHECKING:
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from .dimensions import Ranges
 
 aten = torch.ops.aten
-ROWS = rows()
+LOG = logging.getLogger(__name__)
 
 
 class Program(Protocol):
@@ -74,28 +76,42 @@ STILL_COMPOSITE = (
 WRITING_IN_PLACE = (aten.silu_backward.default, aten.mish_backward.default)
 
 
-@contextlib.contextmanager
-def plain_tracing() -> Iterator[None]:
-    """Turns off gradients, and fused eager kernels (nn.TransformerEncoderLayer has one) that hide operators."""
+def _turn_off_fused_kernels() -> Undo:
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)
-    try:
-        with torch.no_grad():
-            yield
-    finally:
-        torch.backends.mha.set_fastpath_enabled(fast)
+    return lambda: torch.backends.mha.set_fastpath_enabled(fast)
+
+
+def _keep_models_frames() -> Undo:
+    if not hasattr(TracerBase, "_filter_traceback_frames"):  # PyTorch's own function: without it, the line of a forward
+        return lambda: None
+    return patch(TracerBase, "_filter_traceback_frames", lambda tracer, frames: models_frames(frames))
+
+
+# Fused eager kernels (nn.TransformerEncoderLayer has one) hide operators.
+NO_FUSED_KERNELS = SharedChange(_turn_off_fused_kernels)
+
+# Nodes keep the stack of the model's own functions. torch.export keeps frames of methods named forward alone.
+LINES_OF_OPERATORS = SharedChange(_keep_models_frames)
 
 
 @contextlib.contextmanager
-def lines_of_operators() -> Iterator[None]:
-    """Lets nodes keep the stack of the model's own functions. torch.export keeps frames of methods named forward alone.
+def plain_tracing() -> Iterator[None]:
+    """Turns off gradients and fused kernels."""
+    with NO_FUSED_KERNELS, torch.no_grad():
+        yield
 
-    The function is PyTorch's own. A version without it gives the line of a forward."""
-    if not hasattr(TracerBase, "_filter_traceback_frames"):
+
+@contextlib.contextmanager
+def in_eval_mode(module: torch.nn.Module) -> Iterator[None]:
+    """Puts a module into eval mode, and gives it and each of its submodules the former mode back."""
+    before = {m: m.training for m in module.modules()}
+    module.eval()
+    try:
         yield
-        return
-    with mock.patch.object(TracerBase, "_filter_traceback_frames", lambda tracer, frames: models_frames(frames)):
-        yield
+    finally:
+        for m, training in before.items():
+            m.training = training
 
 
 def capture(
@@ -105,20 +121,20 @@ def capture(
     dynamic_shapes: Any = None,
     strict: bool = False,
 ) -> tuple[torch.export.ExportedProgram, list[LeafDims]]:
-    """The exported program, and the Dims of each input leaf. The module is put into eval mode."""
+    """The exported program of the module in eval mode, and the Dims of each input leaf."""
     kwargs = kwargs or {}
-    module.eval()
     register_caches()
     attributes = [value for m in module.modules() for value in vars(m).values()]
     for cache in static_caches((args, kwargs)):
         check_writable(cache)
     bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
-    with plain_tracing(), lines_of_operators(), numbers_kept(attributes):
+    with in_eval_mode(module), plain_tracing(), LINES_OF_OPERATORS, numbers_kept(attributes):
         try:
             program = torch.export.export(module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=strict)
         except Exception as error:  # the user's own code can raise anything while it is traced
-            text = f"torch.export cannot trace {type(module).__name__}: {error}"
-            raise TraceError(text + trace_hint(str(error))) from error
+            what, hint = f"torch.export cannot trace {type(module).__name__}", trace_hint(str(error))
+            message = f"{what}: {error}" + (f"\nhint: {hint}" if hint else "")
+            raise TraceError(message, what=what, found=str(error), hint=hint) from error
     written = {id(t) for t in make_written_constants_buffers(program)}
     for cache in static_caches(attributes):
         if any(id(t) in written for t in pytree.tree_leaves(cache)):
@@ -139,7 +155,7 @@ def make_written_constants_buffers(program: torch.export.ExportedProgram) -> lis
 
 @contextlib.contextmanager
 def numbers_kept(values: Sequence[Any]) -> Iterator[None]:
-    """Puts back tensors of one element, the length of a cache: PyTorch writes them while it traces."""
+    """Restores one-element tensors (a cache's length) that tracing overwrites."""
     tensors = [t for t in pytree.tree_leaves(values) if type(t) is torch.Tensor and t.numel() == 1 and not t.is_meta]
     before = [t.detach().clone() for t in tensors]
     try:
@@ -166,7 +182,7 @@ def trace_hint(text: str) -> str:
     if not re.search(r"pytree|[Uu]nsupported.* type|type.* (is )?not supported", text):
         return ""
     return (
-        "\nhint: forward() may take and return tensors, numbers, lists, tuples, dictionaries and classes that are "
+        "forward() may take and return tensors, numbers, lists, tuples, dictionaries and classes that are "
         "registered with torch.utils._pytree.register_pytree_node, DynamicCache and StaticCache of transformers included; "
         "for a decoder with a cache of another class, pass use_cache=False (in the configuration or as an argument)"
     )
@@ -207,7 +223,7 @@ def lower(
 def without_counterpart(program: Program) -> set[object]:
     """ATen operators of a program that the format lacks: those that can be told before the program is functional.
 
-    Each time the program is decomposed it is traced anew, which takes seconds. complex_pairs.py has operators on
+    Each time the program is decomposed it is traced anew, which takes seconds. complex_operators.py has operators on
     complex tensors."""
     found: set[object] = set()
     for node in program.graph.nodes:
@@ -236,14 +252,15 @@ def decomposed(program: AProgram, table: Mapping[Any, Decomposition]) -> AProgra
     try:
         return program.run_decompositions(dict(table))
     except Exception:  # an operator cannot be made functional, or a decomposition fails
-        pass
-    try:
-        functional = program.run_decompositions({})
-        for node in functional.graph.find_nodes(op="call_function", target=aten.view.default):
-            node.target = aten.reshape.default
-        return functional.run_decompositions(dict(table))
-    except Exception as error:
-        raise TraceError(f"PyTorch cannot bring the program into functional form: {error}") from error
+        LOG.debug("decomposing failed; once more, in functional form first", exc_info=True)
+        try:
+            functional = program.run_decompositions({})
+            for node in functional.graph.find_nodes(op="call_function", target=aten.view.default):
+                node.target = aten.reshape.default
+            return functional.run_decompositions(dict(table))
+        except Exception as error:
+            what = "PyTorch cannot bring the program into functional form"
+            raise TraceError(f"{what}: {error}", what=what, found=str(error)) from error
 
 
 def decomposition(overload: object) -> Decomposition | None:
@@ -255,115 +272,8 @@ def decomposition(overload: object) -> Decomposition | None:
         kernel: Decomposition = overload.py_kernels[composite]
         return kernel
     if overload.has_kernel_for_dispatch_key(composite) and overload not in WRITING_IN_PLACE:
-        return lambda *args, **kwargs: overload._op_dk(composite, *args, **kwargs)
+        return functools.partial(private.call_kernel(overload), composite)
     if torch.Tag.nondeterministic_seeded in overload.tags:
         return None  # eager draws: a seed means the same. LSTM has the tag for its dropout, and is decomposed above.
     found: Decomposition | None = decomposition_table.get(overload)
     return found
-
-
-def drop_sign_corrections(program: Program) -> None:
-    """where(i < 0, i + size, i) -> i, where i cannot be negative: a range, a view of one, a constant.
-
-    index_rewrites.py emits the correction for every index.
-    """
-    constants: dict[str, torch.Tensor] = {}
-    for spec in program.graph_signature.input_specs:
-        tensor = program.constants.get(spec.target, program.state_dict.get(spec.target)) if spec.target else None
-        if isinstance(tensor, torch.Tensor) and not (
-            tensor.is_floating_point() or tensor.is_complex() or tensor.is_meta
-        ):
-            constants[spec.arg.name] = tensor
-    mutated = set(program.graph_signature.buffers_to_mutate.values())
-    buffers = program.graph_signature.inputs_to_buffers
-    never_negative: dict[torch.fx.Node, bool] = {}
-    for node in program.graph.nodes:
-        if node.op == "placeholder":
-            tensor = constants.get(node.name) if buffers.get(node.name) not in mutated else None
-            never_negative[node] = tensor is not None and (tensor.numel() == 0 or bool((tensor >= 0).all()))
-        elif node.op == "call_function":
-            never_negative[node] = _never_negative(node, never_negative)
-            index = _corrected_index(node)
-            if index is not None and never_negative.get(index):
-                node.replace_all_uses_with(index)
-
-
-KEEPS_SIGN = {
-    aten.view.default,
-    aten.reshape.default,
-    aten.unsqueeze.default,
-    aten.expand.default,
-    aten.permute.default,
-    aten.transpose.int,
-    aten.t.default,
-    aten.clone.default,
-    aten.slice.Tensor,
-    aten.select.int,
-    aten._to_copy.default,
-    aten.squeeze.dim,
-    aten.flatten.using_ints,
-    aten.add.Tensor,
-    aten.mul.Tensor,
-    aten.index_select.default,
-    aten.cat.default,
-    aten.stack.default,
-    aten.repeat.default,
-    aten.lift_fresh_copy.default,
-    aten.detach.default,
-    aten._unsafe_view.default,
-    aten.maximum.default,
-    aten.minimum.default,
-    aten.alias.default,
-}
-STARTS_AT_ZERO = {aten.argmax.default, aten.argmin.default, aten.abs.default}
-
-
-def _never_negative(node: torch.fx.Node, known: Mapping[torch.fx.Node, bool]) -> bool:
-    """Whether the node's values cannot be negative. known: the same of the nodes before it."""
-    args: tuple[Any, ...] = node.args
-    if node.target in (aten.arange.default, aten.arange.start, aten.arange.start_step):
-        start = 0 if node.target is aten.arange.default else args[0]
-        step = args[2] if len(args) > 2 else 1
-        return isinstance(start, int) and start >= 0 and isinstance(step, int) and step > 0
-    if node.target is aten.clamp.default:
-        low = args[1] if len(args) > 1 else None
-        return isinstance(low, int) and low >= 0
-    if node.target in STARTS_AT_ZERO:
-        return True
-    if node.target is operator.getitem:
-        return args[1] == 1 and args[0].target in (
-            aten.topk.default,
-            aten.sort.default,
-            aten.sort.stable,
-            aten.max.dim,
-        )
-    if node.target in KEEPS_SIGN:
-        tensors = node.all_input_nodes
-        numbers = [
-            a
-            for a in args[1:2]
-            if isinstance(a, (int, float)) and node.target in (aten.add.Tensor, aten.mul.Tensor)
-        ]
-        return all(known.get(t, isinstance(t.meta.get("val"), torch.SymInt)) for t in tensors) and all(
-            n >= 0 for n in numbers
-        )
-    return False
-
-
-def _corrected_index(node: torch.fx.Node) -> torch.fx.Node | None:
-    """i, where the node is where(i < 0, i + size, i), else None."""
-    if node.target is not aten.where.self:
-        return None
-    operands: tuple[Any, ...] = node.args
-    below, moved = operands[:2]
-    index: torch.fx.Node = operands[2]
-    if (
-        isinstance(below, torch.fx.Node)
-        and below.target is aten.lt.Scalar
-        and below.args == (index, 0)
-        and isinstance(moved, torch.fx.Node)
-        and moved.target is aten.add.Tensor
-        and moved.args[0] is index
-    ):
-        return index
-    return None

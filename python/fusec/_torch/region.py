@@ -11,11 +11,10 @@ import torch
 from .. import _core
 from .._compile import compile as compile_model
 from .._module import Module
-from ..errors import InputError
 from .aten_program import AtenProgram, write_backs
 from .convert import Converter
 from .cuda_graphs import ALIGNMENT, GraphedCalls, split_options
-from .errors import unmapped_message
+from .errors import unmapped_error
 from .model_file import ModelFile
 from .partition import is_size, tensors_of
 from .strides import Order, has_gaps, inverse, memory_order, overlaps
@@ -82,7 +81,7 @@ def converted(program: AtenProgram, name: str) -> ModelFile:
     """Raises InputError for what has no counterpart."""
     made = Converter(program, None, name).run()
     if made.problems:
-        raise InputError(unmapped_message(made.problems))
+        raise unmapped_error(made.problems)
     file: ModelFile = made.file
     return file
 

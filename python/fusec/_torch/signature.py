@@ -46,7 +46,7 @@ class Signature:
         """
         leaves = self._leaves(args, kwargs)
         for place, traced in self.constants.items():
-            if leaves[place] != traced:
+            if not _same(leaves[place], traced):
                 raise InputError(
                     what="an argument that the module was traced with",
                     found=repr(leaves[place]),
@@ -103,7 +103,14 @@ class Signature:
 
 
 def _is_default(value: Any, parameter: inspect.Parameter) -> bool:
-    return value is parameter.default or (isinstance(value, (int, float, str)) and value == parameter.default)
+    return value is parameter.default or (isinstance(value, (int, float, str)) and _same(value, parameter.default))
+
+
+def _same(given: Any, traced: Any) -> bool:
+    """Whether a call computes the same with both: not with 2.0 for 2, nor with True for 1, nor with -0.0 for 0.0."""
+    if isinstance(traced, float):
+        return isinstance(given, float) and float.hex(given) == float.hex(traced)
+    return isinstance(given, type(traced)) and isinstance(given, bool) == isinstance(traced, bool) and given == traced
 
 
 def _misfit(found: pytree.TreeSpec, traced: pytree.TreeSpec) -> str:

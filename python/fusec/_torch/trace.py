@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from ..errors import InputError
+from ..errors import InputError, UsageError
 from .convert import Converter
 from .custom_ops import CustomOps
 from .dimensions import LeafDims
-from .errors import TraceError, unmapped_message
+from .errors import TraceError, unmapped_error
 from .model_file import ModelFile
 from .program import capture, lower
 from .signature import Signature
@@ -20,22 +20,31 @@ from .signature import Signature
 
 def trace(
     module: torch.nn.Module | torch.export.ExportedProgram,
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
+    args: Sequence[Any] | Mapping[str, Any],
+    kwargs: Mapping[str, Any],
     dynamic_shapes: Any,
     strict: bool | None,
     **options: Any,
 ) -> tuple[ModelFile, Signature]:
-    """The model file and the signature of a module, which is put into eval mode, or of an exported program.
+    """The model file and the signature of a module, which is traced in eval mode, or of an exported program.
 
-    An exported program needs no arguments. strict: None traces by running the Python code, and with TorchDynamo where
-    that fails. options: those of `convert`.
+    An exported program needs no arguments; a mapping as `args` is keyword arguments. strict: None traces by running the
+    Python code, and with TorchDynamo where that fails. options: those of `convert`.
     """
     if isinstance(module, torch.export.ExportedProgram):
         return convert(module, None, None, **options)
+    if not isinstance(module, torch.nn.Module):
+        hint = "give an instance of the class" if isinstance(module, type) else "make a function the forward of a module"
+        raise UsageError(
+            what="module",
+            found=f"an object of the class {type(module).__name__}",
+            expected="a torch.nn.Module or a torch.export.ExportedProgram",
+            hint=hint if callable(module) else "",
+        )
+    positional, keywords = arguments_of(args, kwargs)
 
     def attempt(strict: bool) -> tuple[ModelFile, Signature]:
-        program, declared = capture(module, args, kwargs, dynamic_shapes, strict)
+        program, declared = capture(module, positional, keywords, dynamic_shapes, strict)
         return convert(program, declared, module, **options)
 
     if strict is not None:
@@ -49,6 +58,22 @@ def trace(
             raise error from None
         print("note: traced with TorchDynamo, as by strict=True (--strict), since strict=False failed", file=sys.stderr)
         return found
+
+
+def arguments_of(
+    given: Sequence[Any] | Mapping[str, Any], kwargs: Mapping[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The example arguments by position and by name. A tensor is a sequence of its rows, but none of arguments."""
+    if isinstance(given, Mapping):
+        return (), {**given, **kwargs}
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence):
+        raise UsageError(
+            what="example_args",
+            found=f"a {type(given).__name__}",
+            expected="a tuple of forward()'s arguments, or a mapping of them by name",
+            hint="fusec.from_torch(module, (x,))",
+        )
+    return tuple(given), dict(kwargs)
 
 
 def convert(
@@ -76,7 +101,7 @@ def convert(
     )
     custom.check_names({str(n.target) for n in lowered.graph.nodes if n.op == "call_function"})
     if problems:
-        raise InputError(unmapped_message(problems))
+        raise unmapped_error(problems)
     converted = convert_lowered(lowered)
     if not converted.file.outputs:
         raise InputError(what="the module returns no tensor and writes to no buffer: there is nothing to import")

@@ -58,6 +58,30 @@ class WritesAttributes(nn.Module):
         return self.cache["rows"] * 2
 
 
+class OwnTensors(nn.Module):
+    """A parameter, a buffer and an attribute of no dimension, a complex parameter, indices, and a number in the code."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.tensor(2.0))
+        self.register_buffer("shift", torch.tensor(3.0))
+        self.power = torch.tensor(2.0)
+        self.turn = nn.Parameter(torch.tensor([1 + 2j, 3j]))
+        self.register_buffer("order", torch.arange(90) % 4)
+
+    def forward(self, x):
+        turned = torch.view_as_real(x[:2] * self.turn)
+        return (x * self.scale + self.shift) ** self.power * torch.tensor(0.5), turned, x[self.order]
+
+    def change(self):
+        with torch.no_grad():
+            self.scale.fill_(5)
+            self.shift.fill_(-1)
+            self.power.fill_(3)
+            self.turn.fill_(2 - 1j)
+            self.order.sub_(4)
+
+
 class ViewsOfWritten(nn.Module):
     """Views of an einsum's result, of which one is written; as FunnelModel of transformers has it."""
 
@@ -88,6 +112,11 @@ class Returns(nn.Module):
 
     def forward(self, x):
         return self.make(x)
+
+
+def breaks(x):
+    torch._dynamo.graph_break()
+    return torch.relu(x + 1)
 
 
 def result_of(make):
@@ -206,3 +235,24 @@ def diagonals():
                 x.diagonal(-1, -1, 0) * 2, torch.diagonal_copy(x[0, 1:], 5), x[:, 1:].diagonal(2, 2, 1) - 1)
 
     return Returns(views), (torch.randn(3, 4, 5),)
+
+
+class WrappedIndices(nn.Module):
+    """Indices that are negative in a narrower dtype, and by an upper bound below zero."""
+
+    def forward(self, x):
+        narrow = torch.arange(100, dtype=torch.int8) * 2
+        found = [torch.arange(300).to(torch.int8).long(), narrow.int(), torch.clamp(torch.arange(4), 0, -2)]
+        return [x[i] for i in found]
+
+
+def _higher_order(x):
+    """Two operators that take a function, and one on a matrix."""
+    from torch._higher_order_ops.while_loop import while_loop
+
+    chosen = torch.cond(x.sum() > 0, torch.sin, torch.cos, (x,))
+    return chosen, while_loop(lambda i, y: i < 3, lambda i, y: (i + 1, y * 2), (torch.tensor(0), x)), torch.linalg.det(x)
+
+
+def higher_order():
+    return Returns(_higher_order), (torch.eye(3),)
