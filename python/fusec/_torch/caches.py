@@ -48,7 +48,7 @@ def unflatten(tensors: Any, context: Any) -> Any:
 
 
 def _made(kind: type, state: dict[str, Any]) -> Any:
-    made = kind.__new__(kind)
+    made: Any = object.__new__(kind)
     vars(made).update(state)
     return made
 

@@ -99,8 +99,9 @@ def _note_breaks() -> Undo:
 
     def noted(translator: Any, *args: Any, **kwargs: Any) -> None:
         mode, error = getattr(_thread, "mode", None), kwargs.get("exc")
-        if mode is not None and hasattr(error, "real_stack") and not getattr(error, "logged", False):
-            mode._breaks.append(Break(models_frames(error.real_stack), _explanation(str(kwargs.get("reason", "")))))
+        stack = getattr(error, "real_stack", None)
+        if mode is not None and stack is not None and not getattr(error, "logged", False):
+            mode._breaks.append(Break(models_frames(stack), _explanation(str(kwargs.get("reason", "")))))
         log(translator, *args, **kwargs)
 
     return patch(private.InstructionTranslatorBase, "log_graph_break", noted)
