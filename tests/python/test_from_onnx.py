@@ -105,6 +105,21 @@ class Weights(unittest.TestCase):
             x = np.ones((2, 12), np.float32)
             np.testing.assert_allclose(fusec.compile(path, no_nvrtc=True)(x), x @ weight, rtol=1e-5)
 
+    def test_saved_transpose_of_a_square_weight(self):
+        """Folded, it is a view of the same memory with the same shape."""
+        made = model("""g (float[2, 9] x) => (float[2, 9] y, float[2, 9] z) {
+            turned = Constant<value = int64[2] {9, 1}>() row = Constant<value = float[1, 9] {0, 1, 2, 3, 4, 5, 6, 7, 8}>()
+            a = Tile(row, turned) b = Transpose<perm = [1, 0]>(a) y = MatMul(x, a) z = MatMul(x, b)
+        }""")
+        x = np.random.rand(2, 9).astype(np.float32)
+        weight = np.tile(np.arange(9, dtype=np.float32), (9, 1))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.json")
+            fusec.from_onnx(made).save(path)
+            y, z = fusec.compile(path, no_nvrtc=True)(x)
+        np.testing.assert_allclose(y, x @ weight, rtol=1e-5)
+        np.testing.assert_allclose(z, x @ weight.T, rtol=1e-5)
+
     def test_command_line(self):
         made, weight = self.linear()
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
