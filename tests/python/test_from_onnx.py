@@ -108,7 +108,8 @@ class Weights(unittest.TestCase):
     def test_saved_transpose_of_a_square_weight(self):
         """Folded, it is a view of the same memory with the same shape."""
         made = model("""g (float[2, 9] x) => (float[2, 9] y, float[2, 9] z) {
-            turned = Constant<value = int64[2] {9, 1}>() row = Constant<value = float[1, 9] {0, 1, 2, 3, 4, 5, 6, 7, 8}>()
+            turned = Constant<value = int64[2] {9, 1}>()
+            row = Constant<value = float[1, 9] {0, 1, 2, 3, 4, 5, 6, 7, 8}>()
             a = Tile(row, turned) b = Transpose<perm = [1, 0]>(a) y = MatMul(x, a) z = MatMul(x, b)
         }""")
         x = np.random.rand(2, 9).astype(np.float32)
@@ -168,6 +169,15 @@ class Sizes(unittest.TestCase):
             shape = Constant<value = int64[4] {0, 0, 3, -1}>() y = Reshape(x, shape)
         }""")
         self.assertEqual(fusec.from_onnx(made).model.outputs[0].shape, ["b", "t", 3, 4])
+
+    def test_sizes_in_32_bits(self):
+        made = model("""g (float[n, m] x) => (int32[2] y, int32[n] r) {
+            s = Shape(x) i = Cast<to = 6>(s) one = Constant<value = int32[2] {1, 1}>() y = Add(i, one)
+            zero = Constant<value = int32 {0}>() step = Constant<value = int32 {1}>() at = Constant<value = int64 {0}>()
+            n = Gather(i, at) r = Range(zero, n, step)
+        }""")
+        y, r = call(made, np.zeros((3, 5), np.float32))
+        self.assertEqual((y.dtype, y.tolist(), r.dtype, r.tolist()), (np.int32, [4, 6], np.int32, [0, 1, 2]))
 
     def test_sizes_as_values(self):
         made = model("""g (float[n] x) => (float[1] y) {
@@ -243,6 +253,33 @@ class ControlFlow(unittest.TestCase):
         np.testing.assert_allclose(y, x + 3)
         np.testing.assert_allclose(each, np.stack([x, x + 1, x + 3]) ** 2)
 
+    IMPOSSIBLE = """g (bool c, float[4] x) => (float[4] y) {
+        y = If(c) <
+            then_branch = t () => (float[4] a) { a = Relu(x) },
+            else_branch = e () => (float[k] b) { n = NonZero(x) b = Cast<to = 1>(n) }>
+    }"""
+
+    def test_example_takes_a_branch_where_the_other_is_impossible(self):
+        made = model(self.IMPOSSIBLE)
+        self.assertEqual(ops(fusec.from_onnx(made, inputs={"c": np.array(True)})), ["relu"])
+        compiled = fusec.compile(fusec.from_onnx(made), no_nvrtc=True)
+        x = np.array([-1, 0, 1, 2], np.float32)
+        np.testing.assert_array_equal(compiled(np.array(True), x), np.maximum(x, 0))
+        with self.assertRaisesRegex(fusec.InputError, r"1 operator .*\n  ai\.onnx\.NonZero"):
+            fusec.from_onnx(made, inputs={"c": np.array(False)})
+
+    def test_loop_of_symbolic_length(self):
+        made = model("""g (float[k, 3] x, float[3] s) => (float[3] y) {
+            shape = Shape(x) zero = Constant<value = int64 {0}>() trips = Gather(shape, zero)
+            go = Constant<value = bool {1}>()
+            y = Loop(trips, go, s) <body = b (int64 i, bool c, float[3] v) => (bool d, float[3] w) {
+                d = Identity(c) r = Gather(x, i) w = Add(v, r)
+            }>
+        }""")
+        with self.assertRaisesRegex(fusec.InputError, r"trips has symbolic sizes \[k\]: fix them with dims="):
+            fusec.from_onnx(made)
+        self.assertEqual(ops(fusec.from_onnx(made, dims={"k": 2})), ["select", "add", "select", "add"])
+
     def test_scan(self):
         made = model("""g (float[2] s, float[3, 2] x) => (float[2] t, float[3, 2] y) {
             t, y = Scan <num_scan_inputs = 1, body = b (float[2] s0, float[2] x0) => (float[2] s1, float[2] y0) {
@@ -266,6 +303,15 @@ class Functions(unittest.TestCase):
         imported = fusec.from_onnx(made)
         self.assertEqual(ops(imported), ["mul", "relu"])
         np.testing.assert_allclose(call(imported, np.array([-1, 2], np.float32)), [0, 6])
+
+    def test_function_that_calls_itself(self):
+        made = model(
+            "g (float[n] x) => (float[n] y) { y = mine.again(x) }",
+            domains=', "mine" : 1',
+            functions='<domain: "mine", opset_import: ["" : 18, "mine" : 1]> again (a) => (b) { b = mine.again(a) }',
+        )
+        with self.assertRaisesRegex(fusec.InputError, "1 error .*\n.*the function calls itself"):
+            fusec.from_onnx(made)
 
     def test_bodies_that_onnx_defines(self):
         made = model("g (float[n] x) => (float[n] y) { y = Shrink<lambd = 0.5, bias = 0.1>(x) }")
@@ -347,8 +393,29 @@ class Errors(unittest.TestCase):
         text = str(caught.exception)
         self.assertIn("2 operators of the ONNX model without a counterpart", text)
         self.assertRegex(text, r'ai\.onnx\.NonZero \(version 13\)  1 node, for example "y": no such operator')
-        self.assertRegex(text, r"other\.Strange \(version 2\)  1 node")
+        self.assertRegex(text, r"other\.Strange \(version 2\)  2 nodes")
         self.assertIn("allow_custom=True", text)
+
+    def test_unmapped_nodes_behind_unmapped_ones(self):
+        made = model(
+            "g (float[4] x) => (float[4] y) { a = c.One(x) b = c.Two(a) r = Relu(b) d = c.One(r) y = c.Three(d) }",
+            domains=', "c" : 1',
+        )
+        for options in ({}, {"allow_custom": True}):  # but c.Three is typed: it is the output
+            with self.assertRaises(fusec.InputError) as caught:
+                fusec.from_onnx(made, **options)
+            for line in (r"c\.One \(version 1\)  2 nodes", r"c\.Two \(version 1\)  1 node"):
+                self.assertRegex(str(caught.exception), line)
+            self.assertEqual("c.Three" in str(caught.exception), not options)
+
+    def test_elements_that_are_needed_hide_what_is_behind_them(self):
+        """NonZero is folded once they are known."""
+        made = model("""g (float[2, 6] x, int64[1] s) => (float[2, 6] y) {
+            ones = ConstantOfShape<value = int64[1] {1}>(s) at = NonZero(ones) flat = Squeeze(at) y = Gather(x, flat)
+        }""")
+        compiled = fusec.compile(fusec.from_onnx(made), no_nvrtc=True)
+        x = np.random.rand(2, 6).astype(np.float32)
+        np.testing.assert_array_equal(compiled(x, np.array([2])), x)
 
     def test_allow_custom(self):
         made = model(self.TWO, domains=', "other" : 2')
@@ -362,10 +429,71 @@ class Errors(unittest.TestCase):
         made.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [3, 4]))
         self.assertEqual(ops(fusec.from_onnx(made, allow_custom=True)), ["onnx.Reshape", "relu"])
 
+    def test_sizes_of_custom_ops_that_depend_on_elements(self):
+        made = model("""g (float[3, 4] x) => (float[2, k] y, float[u] w) {
+            z = NonZero(x) y = Cast<to = 1>(z) v, at = Unique(x) w = Relu(v)
+        }""")
+        imported = fusec.from_onnx(made, allow_custom=True)
+        self.assertEqual(ops(imported), ["onnx.NonZero", "cast", "onnx.Unique", "relu"])
+        self.assertEqual(imported.model.outputs[0].shape, [2, "z_dim1"])
+
     def test_unknown_types_of_custom_ops(self):
         made = model("g (float[4] x) => (float[4] y) { t = other.Strange(x) y = Relu(t) }", domains=', "other" : 1')
         with self.assertRaisesRegex(fusec.InputError, "declare it in the graph's value_info"):
             fusec.from_onnx(made, allow_custom=True)
+
+    def test_invalid_models(self):
+        for node, reason in (
+            ("y = Softmax<axis = 7>(x)", "'axis' must be in"),
+            ("y = LogSoftmax<axis = -3>(x)", "'axis' must be in"),
+            ("y = Hardmax<axis = 4>(x)", "'axis' must be in"),
+            ('y = Softmax<axis = "a">(x)', "attribute type"),
+            ("y = Gather<axis = 5>(x, seven)", "axis must be in"),
+            ("y = Gather(x, seven)", "the index 7 of a dimension of 3"),
+            ("y = GatherND(x, seven)", "the index 7 of a dimension of 3"),
+            ("y = ReduceSum(x, seven)", "axis must be in"),
+            ("y = ArgMax<axis = 4>(x)", "'axis' must be in"),
+            ("y = CumSum(x, seven)", "the axis 7 of a tensor of rank 2"),
+            ("y = LayerNormalization<axis = 4>(x, x)", "the axis 4 of a tensor of rank 2"),
+            ("y = Unsqueeze(x, seven)", "Unexpected axis value"),
+            ("y = Flatten<axis = 5>(x)", "Invalid value"),
+            ("y = Expand(x, seven)", "Incompatible dimensions"),
+            ("y = Reshape(x, seven)", r"the shape \[3, 4\] has 12 elements, \[7\] has not"),
+            ("y = Add(x, seven)", "inconsistent type"),
+            ("y = MatMul(x, x)", "Incompatible dimensions"),
+            ("y = Relu(x, x)", "input size 2 not in range"),
+            ("y = Relu<foo = 1>(x)", "Unrecognized attribute"),
+            ("y = Relu(gone)", "no value of the name 'gone'"),
+        ):
+            with self.subTest(node), self.assertRaises(fusec.InputError) as caught:
+                fusec.from_onnx(model(f"g (float[3, 4] x) => (y) <int64[1] seven = {{7}}> {{ {node} }}", opset=21))
+            text = f'^1 error in the ONNX model:\n.* 1 node, for example "y": .*{reason}'
+            self.assertRegex(str(caught.exception), text)
+            self.assertNotIn("hint", str(caught.exception))
+
+    def test_output_of_another_type(self):
+        with self.assertRaisesRegex(fusec.InputError, "declared as INT64, and computed as FLOAT"):
+            fusec.from_onnx(model("g (float[4] x) => (int64[4] y) { y = Relu(x) }"))
+
+    def test_axis_as_a_list_of_one(self):
+        made = model("g (float[4] x) => (float[4] y) <int64[1] axis = {0}> { y = CumSum(x, axis) }")
+        np.testing.assert_array_equal(call(made, np.ones(4, np.float32)), [1, 2, 3, 4])
+
+    def test_models_without_a_tensor_as_output(self):
+        with self.assertRaisesRegex(fusec.InputError, "found a graph without outputs"):
+            fusec.from_onnx(onnx.ModelProto())  # as an empty file is read
+        made = model("g (float[4] x) => (seq(float[4]) y) { y = SequenceEmpty<dtype = 1>() }")
+        with self.assertRaisesRegex(fusec.InputError, "only empty sequences"):
+            fusec.from_onnx(made)
+
+    def test_shapes_that_do_not_fit(self):
+        made = model("g (float[n, 4] x, float[4, m] w) => (float[n, m] y) { y = MatMul(x, w) }")
+        with self.assertRaisesRegex(fusec.InputError, r"^inputs\['x'\]: found the shape \[2\], expected 2 dimensions"):
+            fusec.from_onnx(made, inputs={"x": [2]})
+        with self.assertRaisesRegex(fusec.InputError, r"^1 error .*(\n.*)+inputs= and dims=, which may be wrong"):
+            fusec.from_onnx(made, inputs={"w": (5, 4)})
+        with self.assertRaisesRegex(fusec.InputError, "^dims=: found 3, expected a dict"):
+            fusec.from_onnx(made, dims=3)
 
     def test_calls_that_do_not_fit(self):
         made = model("g (float[4] x) => (float[4] y) { y = Relu(x) }")

@@ -15,21 +15,20 @@ from .types import INTEGERS, cast_to, to_float4
 
 def _layout(n: OnnxNode, x: Value, scale: Value) -> dict[str, int]:
     """The format's `axis` and `block`."""
-    axis = n.integer("axis", 1)
     block = n.integer("block_size")
     if block:
-        return {"axis": axis % x.rank, "block": block}
+        return {"axis": n.axis(x.rank, 1), "block": block}
     if scale.rank == 0 or (scale.rank == 1 and scale.shape[0] == 1):
         return {}
-    return {"axis": axis % x.rank}
+    return {"axis": n.axis(x.rank, 1)}
 
 
 def _aligned(n: OnnxNode, x: Value, operand: Value) -> Value:
     """A scale or zero point so that it broadcasts against x; blocks are repeated."""
     e, block = n.emitter, n.integer("block_size")
-    axis = n.integer("axis", 1) % max(x.rank, 1)
     if operand.rank == 0 or (operand.rank == 1 and operand.shape[0] == 1):
         return e.reshape(operand, [])
+    axis = n.axis(x.rank, 1)
     if block:
         spread = e.op("repeat_interleave", operand, repeats=block, dim=axis, kind=operand.kind)
         return e.slice(spread, axis, 0, x.shape[axis])

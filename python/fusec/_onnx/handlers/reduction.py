@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._tensors import numpy_dtype
-from ..node import OnnxNode
+from ..node import OnnxNode, from_front
 from ..registry import handles
 from ..sizes import Dim
 from ..values import Value, is_float
@@ -30,7 +30,7 @@ def reduce(n: OnnxNode) -> Value:
         if n.integer("noop_with_empty_axes"):
             return _of_single_elements(n, x)
         axes = list(range(x.rank))
-    dims = sorted({a % x.rank for a in axes}) if x.rank else []
+    dims = sorted({from_front(a, x.rank) for a in axes}) if x.rank else []
     return reduced(n, n.op.removeprefix("Reduce"), x, dims, bool(n.integer("keepdims", 1)))
 
 
@@ -102,7 +102,7 @@ def _extreme(dtype: str, lowest: bool) -> float | int | bool:
 @handles("ArgMax", "ArgMin")
 def arg_extreme(n: OnnxNode) -> Value:
     e, x = n.emitter, n.tensor(0)
-    axis, keep = n.integer("axis") % x.rank, bool(n.integer("keepdims", 1))
+    axis, keep = n.axis(x.rank), bool(n.integer("keepdims", 1))
     op = n.op.lower()
     if not n.integer("select_last_index"):
         return e.op(op, x, dim=axis, keepdim=keep)
@@ -113,7 +113,7 @@ def arg_extreme(n: OnnxNode) -> Value:
 @handles("CumSum", "CumProd")
 def cumulate(n: OnnxNode) -> Value:
     e, x = n.emitter, n.tensor(0)
-    axis = int(n.known(1)) % x.rank
+    axis = from_front(n.single(1), x.rank)
     backwards = bool(n.integer("reverse"))
     y = e.op("flip", x, dims=[axis]) if backwards else x
     y = e.cast(e.op(n.op.lower(), y, dim=axis), x.dtype)
