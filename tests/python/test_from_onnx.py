@@ -179,6 +179,17 @@ class Sizes(unittest.TestCase):
         y, r = call(made, np.zeros((3, 5), np.float32))
         self.assertEqual((y.dtype, y.tolist(), r.dtype, r.tolist()), (np.int32, [4, 6], np.int32, [0, 1, 2]))
 
+    def test_bounds_decide_comparisons(self):
+        """torch.Tensor.expand(b, -1, -1) as PyTorch exports it: sizes of -1 are replaced by 1."""
+        made = model("""g (float[b, 3] x, float[1, 1, 4] token) => (float[b, 1, 4] y) {
+            shape = Shape<start = 0, end = 1>(x) keep = Constant<value = int64[2] {-1, -1}>()
+            wanted = Concat<axis = 0>(shape, keep) rank = Shape(wanted)
+            ones = ConstantOfShape<value = int64[1] {1}>(rank) minus = Constant<value = int64 {-1}>()
+            kept = Mul(ones, minus) is = Equal(wanted, kept) final = Where(is, ones, wanted) y = Expand(token, final)
+        }""")
+        self.assertEqual(fusec.from_onnx(made).model.outputs[0].shape, ["b", 1, 4])
+        self.assertEqual(fusec.from_onnx(made, dims={"b": (0, 8)}).model.outputs[0].shape, ["b", 1, 4])
+
     def test_sizes_as_values(self):
         made = model("""g (float[n] x) => (float[1] y) {
             s = Size(x) f = Cast<to = 1>(s) m = ReduceSum(x) y = Div(m, f)
