@@ -204,7 +204,7 @@ class Converter:
         return declared.tensor_type.elem_type if declared is not None else None
 
     def need(self, value: Value, name: str) -> NoReturn:
-        """Raises RestartWithKnownInputs where the caller gave the arrays that the value comes from, else ValueNeeded."""
+        """Raises RestartWithKnownInputs where the caller gave the arrays that it comes from, else ValueNeeded."""
         sources = {x.wanted for x in self.emitter.sources(value)}
         if sources and all(isinstance(self.example(s), (np.ndarray, np.generic)) for s in sources):
             raise RestartWithKnownInputs(sources)

@@ -127,7 +127,7 @@ class OnnxNode:
         return found[0]
 
     def axes(self, index: int = 1, name: str = "axes") -> list[int] | None:
-        """Axes as the model has them: an attribute in older versions of an op, an operand in newer ones. None: absent."""
+        """Axes as the model has them: an attribute of older versions, an operand of newer ones. None: absent."""
         if self.has(name):
             return self.integers(name)
         return self.whole(index) if self.get(index) is not None else None

@@ -66,6 +66,7 @@ def _chosen(n: OnnxNode, condition: Value, a: Item, b: Item) -> Item:
 
 @handles("Loop")
 def loop(n: OnnxNode) -> list[Item]:
+    """Final values of what is carried, then the results of each iteration [shape..] stacked: [iterations, shape..]."""
     trips, condition = n.get(0), n.get(1)
     count = n.single(0) if trips is not None else MOST
     carried: list[Item] = list(n.inputs[2:])
@@ -119,6 +120,7 @@ def _stacked(n: OnnxNode, values: list[Value], output: int) -> Value:
 
 
 def stack(n: OnnxNode, values: Sequence[Value], axis: int) -> Value:
+    """Values of one shape [a.., b..] -> [a.., len(values), b..], with the new dimension at `axis`."""
     e = n.emitter
     if all(v.is_known and not v.is_weight for v in values):
         return known(np.stack([v.elements for v in values], axis), kind=values[0].kind)
@@ -137,6 +139,7 @@ def scan(n: OnnxNode) -> list[Item]:
 
 
 def _scan(n: OnnxNode, state: list[Value], sequences: list[Value], label: str = "") -> list[Item]:
+    """Sequences [.., length, ..] -> final states, and the results of each step [shape..] stacked: [.., length, ..]."""
     e, states, scans = n.emitter, len(state), len(sequences)
     results = len(n.proto.output) - states
     axes = n.integers("scan_input_axes", [0] * scans)

@@ -207,6 +207,7 @@ def hardmax(n: OnnxNode) -> Value:
 
 
 def _hardmax(n: OnnxNode, x: Value, axis: int) -> Value:
+    """x [.., size, ..] -> the same shape."""
     e = n.emitter
     best = e.op("argmax", x, dim=axis, keepdim=True)
     return e.cast(e.op("eq", e.iota(x.shape, axis), best), x.dtype)

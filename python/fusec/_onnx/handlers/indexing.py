@@ -35,6 +35,7 @@ def _check(index: Array, size: Dim) -> None:
 
 @handles("Gather")
 def gather(n: OnnxNode) -> Value:
+    """x [a.., size, b..] at index [i..] of the axis: [a.., i.., b..]"""
     e, x, index = n.emitter, n.tensor(0), n.tensor(1)
     axis = n.axis(x.rank)
     size = x.shape[axis]
@@ -52,6 +53,7 @@ def gather(n: OnnxNode) -> Value:
 
 @handles("GatherElements")
 def gather_elements(n: OnnxNode) -> Value:
+    """y[i, j] = x[index[i, j], j] for axis 0: the shape of the index."""
     x, index = n.tensor(0), n.tensor(1)
     axis = n.axis(x.rank)
     return n.emitter.op("gather", x, from_start(n, index, x.shape[axis]), kind=x.kind, dim=axis)
@@ -92,6 +94,7 @@ def _parts(n: OnnxNode, index: Value, sizes: Shape) -> list[Value]:
 
 
 def _linear(n: OnnxNode, parts: list[Value], sizes: Shape) -> Value:
+    """Positions i, j, k, all [m..], in dimensions [I, J, K]: (i * J + j) * K + k, [m..]."""
     e = n.emitter
     flat = e.cast(parts[0], "int64")
     for part, size in zip(parts[1:], sizes[1:]):
@@ -117,6 +120,7 @@ def scatter_elements(n: OnnxNode) -> Value:
 
 @handles("ScatterND")
 def scatter_nd(n: OnnxNode) -> Value:
+    """x [sizes.., rest..] with updates [m.., rest..] at the tuples of index [m.., len(sizes)]."""
     e, x, index, updates = n.emitter, n.tensor(0), n.tensor(1), n.tensor(2)
     how = n.text("reduction", "none")
     parts = _parts(n, index, x.shape)
@@ -167,6 +171,7 @@ def tensor_scatter(n: OnnxNode) -> Value:
 
 @handles("OneHot")
 def one_hot(n: OnnxNode) -> Value:
+    """index [i..] -> [i.., depth, ..] with the depth at `axis`: on where the index is the position, else off."""
     e, index, values = n.emitter, n.tensor(0), n.tensor(2)
     depth = n.single(1)
     rank = index.rank + 1
@@ -181,6 +186,7 @@ def one_hot(n: OnnxNode) -> Value:
 
 @handles("TopK")
 def top_k(n: OnnxNode) -> list[Value]:
+    """x [.., size, ..] -> elements and int64 positions, both [.., k, ..]."""
     x = n.tensor(0)
     k = n.dims(1)[0] if n.version >= 10 else n.integer("k")
     return n.emitter.op_several(

@@ -71,6 +71,7 @@ def broadcast_shape(a: list[Dim], b: list[Dim]) -> list[Dim]:
 
 @handles("Expand")
 def expand(n: OnnxNode) -> Value:
+    """x broadcast against the given shape: [3, 1] and [2, 1, 4] make [2, 3, 4]."""
     x = n.tensor(0)
     shape = broadcast_shape(list(x.shape), n.dims(1))
     return n.emitter.expand(x, shape)
@@ -78,6 +79,7 @@ def expand(n: OnnxNode) -> Value:
 
 @handles("Tile")
 def tile(n: OnnxNode) -> Value:
+    """x [a, b] repeated [r, s] times: [r * a, s * b]."""
     e, x = n.emitter, n.tensor(0)
     repeats = n.dims(1)
     if all(isinstance(r, int) for r in repeats):
@@ -108,6 +110,7 @@ def split(n: OnnxNode) -> list[Value]:
 
 
 def split_into(n: OnnxNode, x: Value, axis: int, sizes: list[Dim]) -> list[Value]:
+    """x [.., sum of sizes, ..] -> one [.., size, ..] for each size."""
     if len(sizes) == 1:
         return [x]
     made = n.emitter.op_several("split", len(sizes), x, split_sizes=list(sizes), dim=axis)
@@ -239,6 +242,7 @@ def _pad_axis(n: OnnxNode, x: Value, axis: int, first: Dim, last: Dim, mode: str
 
 @handles("DepthToSpace")
 def depth_to_space(n: OnnxNode) -> Value:
+    """[N, C * b * b, H, W] -> [N, C, H * b, W * b]"""
     e, x, b = n.emitter, n.tensor(0), n.integer("blocksize")
     batch, depth, height, width = x.shape
     c = depth // (b * b)
@@ -251,6 +255,7 @@ def depth_to_space(n: OnnxNode) -> Value:
 
 @handles("SpaceToDepth")
 def space_to_depth(n: OnnxNode) -> Value:
+    """[N, C, H * b, W * b] -> [N, C * b * b, H, W]"""
     e, x, b = n.emitter, n.tensor(0), n.integer("blocksize")
     batch, depth, height, width = x.shape
     y = e.reshape(x, [batch, depth, height // b, b, width // b, b])
@@ -272,6 +277,7 @@ def trilu(n: OnnxNode) -> Value:
 
 @handles("CenterCropPad")
 def center_crop_pad(n: OnnxNode) -> Value:
+    """x cropped or padded with 0 on both sides, to the given sizes of `axes`."""
     x, sizes = n.tensor(0), n.dims(1)
     axes = [from_front(a, x.rank) for a in n.integers("axes", list(range(x.rank)))]
     before: dict[int, Dim] = {}

@@ -13,6 +13,7 @@ from ..values import Value
 
 @handles("BatchNormalization")
 def batch_norm(n: OnnxNode) -> list[Value]:
+    """x [N, C, sizes..]; scale, bias, mean and variance [C]."""
     e = n.emitter
     x, scale, bias, mean, var = n.tensors()
     # Before version 14 a node with one result is that of inference.
@@ -33,6 +34,7 @@ def batch_norm(n: OnnxNode) -> list[Value]:
 
 
 def _normalized(n: OnnxNode, x: Value, scale: Value, bias: Value, mean: Value, var: Value) -> Value:
+    """(x - mean) / sqrt(var + epsilon) * scale + bias; x [N, C, sizes..], the others [C]."""
     e = n.emitter
     shape: list[Dim] = [x.shape[1] if i == 1 else 1 for i in range(max(x.rank, 2))]
     scale, bias, mean, var = (e.reshape(v, shape) for v in (scale, bias, mean, var))
@@ -42,6 +44,7 @@ def _normalized(n: OnnxNode, x: Value, scale: Value, bias: Value, mean: Value, v
 
 @handles("LayerNormalization")
 def layer_norm(n: OnnxNode) -> list[Value | None]:
+    """x [rows.., sizes..] over its dimensions from `axis` on; scale and bias [sizes..]; mean [rows.., 1..]."""
     e, x, scale, bias = n.emitter, n.tensor(0), n.tensor(1), n.get(2)
     axis = n.axis(x.rank, -1)
     shape = x.shape[axis:]
@@ -64,6 +67,7 @@ def layer_norm(n: OnnxNode) -> list[Value | None]:
 
 @handles("RMSNormalization")
 def rms_norm(n: OnnxNode) -> Value:
+    """x [rows.., sizes..] over its dimensions from `axis` on; scale [sizes..]."""
     e, x, scale = n.emitter, n.tensor(0), n.tensor(1)
     shape = x.shape[n.axis(x.rank, -1) :]
     if not e.sizes.same(scale.shape, shape):
@@ -78,6 +82,7 @@ def instance_norm(n: OnnxNode) -> Value:
 
 @handles("GroupNormalization")
 def group_norm(n: OnnxNode) -> Value:
+    """x [N, C, sizes..] over groups of channels; scale and bias [C]."""
     e, x, scale, bias = n.emitter, *n.tensors()
     groups = n.integer("num_groups")
     if n.version < 21:  # one weight a group

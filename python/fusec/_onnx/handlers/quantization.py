@@ -24,7 +24,7 @@ def _layout(n: OnnxNode, x: Value, scale: Value) -> dict[str, int]:
 
 
 def _aligned(n: OnnxNode, x: Value, operand: Value) -> Value:
-    """A scale or zero point so that it broadcasts against x; blocks are repeated."""
+    """A scale or zero point that broadcasts against x: [C] -> [.., C, ..], blocks -> the shape of x, [1] -> []."""
     e, block = n.emitter, n.integer("block_size")
     if operand.rank == 0 or (operand.rank == 1 and operand.shape[0] == 1):
         return e.reshape(operand, [])
@@ -90,7 +90,7 @@ def quantized_matmul(n: OnnxNode) -> Value:
 
 
 def _along(n: OnnxNode, operand: Value, axis: int) -> Value:
-    """One value for each row (axis -2) or column (axis -1) of a matrix, so that it broadcasts."""
+    """Of a matrix [M, N] a value for each row, [M] -> [M, 1] (axis -2), or column, [N] (axis -1); a single one: []."""
     if operand.rank == 0 or (operand.rank == 1 and operand.shape[0] == 1):
         return n.emitter.reshape(operand, [])
     if operand.rank == 1 and axis == -2:
@@ -99,6 +99,7 @@ def _along(n: OnnxNode, operand: Value, axis: int) -> Value:
 
 
 def _centered(n: OnnxNode, x: Value, zero: Value | None, axis: int) -> Value:
+    """x [.., M, N] in int32, less its zero points: one, [M] (axis -2) or [N] (axis -1)."""
     e = n.emitter
     wide = e.cast(x, "int32")
     return wide if zero is None else e.op("sub", wide, e.cast(_along(n, zero, axis), "int32"))
