@@ -9,11 +9,9 @@ import contextlib
 import glob
 import io
 import os
-import subprocess
 import sys
 import tempfile
 import unittest
-from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "from_onnx")]
@@ -28,31 +26,13 @@ import fusec.__main__
 import ml_dtypes
 import node_tests
 import numpy as np
+from import_errors import Errors  # noqa: F401 (unittest runs it)
 from models import CACHE
-from onnx import TensorProto, helper, numpy_helper, parser
+from onnx import TensorProto, helper
+from text_models import add_initializer, call, model, ops
 
 SAMPLE = 100
 FULL = False
-
-
-def model(text, opset=18, domains="", functions=""):
-    """A model of the text form of ONNX: `g (float[n] x) => (float[n] y) { y = Relu(x) }`."""
-    return parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}{domains}]>\n{text}\n{functions}')
-
-
-def add_initializer(made, name, array):
-    made.graph.initializer.append(numpy_helper.from_array(array, name))
-    return made
-
-
-def call(made, *tensors, device="reference", **options):
-    imported = made if isinstance(made, fusec.ImportedModel) else fusec.from_onnx(made, **options)
-    compiled = fusec.compile(imported, **({"no_nvrtc": True} if device == "reference" else {"cache_dir": CACHE}))
-    return compiled(*tensors, device=device)
-
-
-def ops(imported):
-    return [row["op"] for row in imported._file.nodes]
 
 
 class Weights(unittest.TestCase):
@@ -105,6 +85,22 @@ class Weights(unittest.TestCase):
             x = np.ones((2, 12), np.float32)
             np.testing.assert_allclose(fusec.compile(path, no_nvrtc=True)(x), x @ weight, rtol=1e-5)
 
+    def test_saved_transpose_of_a_square_weight(self):
+        """Folded, it is a view of the same memory with the same shape."""
+        made = model("""g (float[2, 9] x) => (float[2, 9] y, float[2, 9] z) {
+            turned = Constant<value = int64[2] {9, 1}>()
+            row = Constant<value = float[1, 9] {0, 1, 2, 3, 4, 5, 6, 7, 8}>()
+            a = Tile(row, turned) b = Transpose<perm = [1, 0]>(a) y = MatMul(x, a) z = MatMul(x, b)
+        }""")
+        x = np.random.rand(2, 9).astype(np.float32)
+        weight = np.tile(np.arange(9, dtype=np.float32), (9, 1))
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "m.json")
+            fusec.from_onnx(made).save(path)
+            y, z = fusec.compile(path, no_nvrtc=True)(x)
+        np.testing.assert_allclose(y, x @ weight, rtol=1e-5)
+        np.testing.assert_allclose(z, x @ weight.T, rtol=1e-5)
+
     def test_command_line(self):
         made, weight = self.linear()
         with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stderr(io.StringIO()):
@@ -155,6 +151,26 @@ class Sizes(unittest.TestCase):
             shape = Constant<value = int64[4] {0, 0, 3, -1}>() y = Reshape(x, shape)
         }""")
         self.assertEqual(fusec.from_onnx(made).model.outputs[0].shape, ["b", "t", 3, 4])
+
+    def test_sizes_in_32_bits(self):
+        made = model("""g (float[n, m] x) => (int32[2] y, int32[n] r) {
+            s = Shape(x) i = Cast<to = 6>(s) one = Constant<value = int32[2] {1, 1}>() y = Add(i, one)
+            zero = Constant<value = int32 {0}>() step = Constant<value = int32 {1}>() at = Constant<value = int64 {0}>()
+            n = Gather(i, at) r = Range(zero, n, step)
+        }""")
+        y, r = call(made, np.zeros((3, 5), np.float32))
+        self.assertEqual((y.dtype, y.tolist(), r.dtype, r.tolist()), (np.int32, [4, 6], np.int32, [0, 1, 2]))
+
+    def test_bounds_decide_comparisons(self):
+        """torch.Tensor.expand(b, -1, -1) as PyTorch exports it: sizes of -1 are replaced by 1."""
+        made = model("""g (float[b, 3] x, float[1, 1, 4] token) => (float[b, 1, 4] y) {
+            shape = Shape<start = 0, end = 1>(x) keep = Constant<value = int64[2] {-1, -1}>()
+            wanted = Concat<axis = 0>(shape, keep) rank = Shape(wanted)
+            ones = ConstantOfShape<value = int64[1] {1}>(rank) minus = Constant<value = int64 {-1}>()
+            kept = Mul(ones, minus) is = Equal(wanted, kept) final = Where(is, ones, wanted) y = Expand(token, final)
+        }""")
+        self.assertEqual(fusec.from_onnx(made).model.outputs[0].shape, ["b", 1, 4])
+        self.assertEqual(fusec.from_onnx(made, dims={"b": (0, 8)}).model.outputs[0].shape, ["b", 1, 4])
 
     def test_sizes_as_values(self):
         made = model("""g (float[n] x) => (float[1] y) {
@@ -260,6 +276,33 @@ class ControlFlow(unittest.TestCase):
         np.testing.assert_allclose(y, x + 3)
         np.testing.assert_allclose(each, np.stack([x, x + 1, x + 3]) ** 2)
 
+    IMPOSSIBLE = """g (bool c, float[4] x) => (float[4] y) {
+        y = If(c) <
+            then_branch = t () => (float[4] a) { a = Relu(x) },
+            else_branch = e () => (float[k] b) { n = NonZero(x) b = Cast<to = 1>(n) }>
+    }"""
+
+    def test_example_takes_a_branch_where_the_other_is_impossible(self):
+        made = model(self.IMPOSSIBLE)
+        self.assertEqual(ops(fusec.from_onnx(made, inputs={"c": np.array(True)})), ["relu"])
+        compiled = fusec.compile(fusec.from_onnx(made), no_nvrtc=True)
+        x = np.array([-1, 0, 1, 2], np.float32)
+        np.testing.assert_array_equal(compiled(np.array(True), x), np.maximum(x, 0))
+        with self.assertRaisesRegex(fusec.InputError, r"1 operator .*\n  ai\.onnx\.NonZero"):
+            fusec.from_onnx(made, inputs={"c": np.array(False)})
+
+    def test_loop_of_symbolic_length(self):
+        made = model("""g (float[k, 3] x, float[3] s) => (float[3] y) {
+            shape = Shape(x) zero = Constant<value = int64 {0}>() trips = Gather(shape, zero)
+            go = Constant<value = bool {1}>()
+            y = Loop(trips, go, s) <body = b (int64 i, bool c, float[3] v) => (bool d, float[3] w) {
+                d = Identity(c) r = Gather(x, i) w = Add(v, r)
+            }>
+        }""")
+        with self.assertRaisesRegex(fusec.InputError, r"trips has symbolic sizes \[k\]: fix them with dims="):
+            fusec.from_onnx(made)
+        self.assertEqual(ops(fusec.from_onnx(made, dims={"k": 2})), ["select", "add", "select", "add"])
+
     def test_scan(self):
         made = model("""g (float[2] s, float[3, 2] x) => (float[2] t, float[3, 2] y) {
             t, y = Scan <num_scan_inputs = 1, body = b (float[2] s0, float[2] x0) => (float[2] s1, float[2] y0) {
@@ -283,6 +326,15 @@ class Functions(unittest.TestCase):
         imported = fusec.from_onnx(made)
         self.assertEqual(ops(imported), ["mul", "relu"])
         np.testing.assert_allclose(call(imported, np.array([-1, 2], np.float32)), [0, 6])
+
+    def test_function_that_calls_itself(self):
+        made = model(
+            "g (float[n] x) => (float[n] y) { y = mine.again(x) }",
+            domains=', "mine" : 1',
+            functions='<domain: "mine", opset_import: ["" : 18, "mine" : 1]> again (a) => (b) { b = mine.again(a) }',
+        )
+        with self.assertRaisesRegex(fusec.InputError, "1 error .*\n.*the function calls itself"):
+            fusec.from_onnx(made)
 
     def test_bodies_that_onnx_defines(self):
         made = model("g (float[n] x) => (float[n] y) { y = Shrink<lambd = 0.5, bias = 0.1>(x) }")
@@ -351,66 +403,6 @@ class Dtypes(unittest.TestCase):
         joined, extended = call(made, [a, b])
         np.testing.assert_array_equal(joined, [1, 1, 0, 0, 0])
         self.assertEqual([x.shape for x in extended], [(2,), (3,), (5,)])
-
-
-class Errors(unittest.TestCase):
-    TWO = """g (float[4] x) => (int64[r, c] y, float[4] u, float[4] v) {
-        y = NonZero(x) u = other.Strange(x) w = other.Strange(u) v = Relu(w)
-    }"""
-
-    def test_all_unmapped_nodes_at_once(self):
-        with self.assertRaises(fusec.InputError) as caught:
-            fusec.from_onnx(model(self.TWO, domains=', "other" : 2'))
-        text = str(caught.exception)
-        self.assertIn("2 operators of the ONNX model without a counterpart", text)
-        self.assertRegex(text, r'ai\.onnx\.NonZero \(version 13\)  1 node, for example "y": no such operator')
-        self.assertRegex(text, r"other\.Strange \(version 2\)  1 node")
-        self.assertIn("allow_custom=True", text)
-
-    def test_allow_custom(self):
-        made = model(self.TWO, domains=', "other" : 2')
-        made.graph.value_info.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [4]))
-        imported = fusec.from_onnx(made, allow_custom=True, inputs={"x": [4]})
-        self.assertIn("other.Strange", ops(imported))
-        self.assertGreaterEqual(len(fusec.partition(imported.model)), 2)
-
-    def test_shapes_by_elements_as_custom_ops(self):
-        made = model("g (float[2, 6] x, int64[2] s) => (float[3, 4] y) { z = Reshape(x, s) y = Relu(z) }")
-        made.graph.value_info.append(helper.make_tensor_value_info("z", TensorProto.FLOAT, [3, 4]))
-        self.assertEqual(ops(fusec.from_onnx(made, allow_custom=True)), ["onnx.Reshape", "relu"])
-
-    def test_unknown_types_of_custom_ops(self):
-        made = model("g (float[4] x) => (float[4] y) { t = other.Strange(x) y = Relu(t) }", domains=', "other" : 1')
-        with self.assertRaisesRegex(fusec.InputError, "declare it in the graph's value_info"):
-            fusec.from_onnx(made, allow_custom=True)
-
-    def test_calls_that_do_not_fit(self):
-        made = model("g (float[4] x) => (float[4] y) { y = Relu(x) }")
-        compiled = fusec.compile(fusec.from_onnx(made), no_nvrtc=True)
-        x = np.ones(4, np.float32)
-        for arguments, named in (((), {}), ((x, x), {}), ((x,), {"x": x}), ((), {"z": x})):
-            with self.assertRaises(TypeError):
-                compiled(*arguments, **named)
-        with self.assertRaisesRegex(fusec.InputError, "found 'z', expected one of"):
-            fusec.from_onnx(made, inputs={"z": x})
-
-    def test_files(self):
-        with self.assertRaisesRegex(fusec.InputError, "no such file"):
-            fusec.from_onnx("/nowhere/m.onnx")
-        with tempfile.NamedTemporaryFile(suffix=".onnx") as file:
-            file.write(b"no model at all")
-            file.flush()
-            with self.assertRaisesRegex(fusec.InputError, "cannot be read as an ONNX model"):
-                fusec.from_onnx(file.name)
-
-    def test_without_the_package(self):
-        program = "import fusec, sys; assert 'onnx' not in sys.modules"
-        subprocess.run([sys.executable, "-c", program], check=True)
-        hidden = {name: None for name in sys.modules if name == "onnx" or name.startswith(("onnx.", "fusec._onnx"))}
-        with mock.patch.dict(sys.modules, hidden), self.assertRaisesRegex(fusec.PlatformError, r"fusec\[onnx\]"):
-            for name in [n for n in sys.modules if n.startswith("fusec._onnx")]:
-                del sys.modules[name]
-            fusec.from_onnx("m.onnx")
 
 
 class NodeTests(unittest.TestCase):

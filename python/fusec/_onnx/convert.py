@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import onnx
 from onnx import TensorProto
 
+from ..errors import InputError
 from . import handlers as _handlers  # noqa: F401 (fills HANDLERS)
-from .custom_ops import custom_op
+from .custom_ops import UNTYPED, custom_op
 from .emitter import Emitter
-from .errors import Problem, Refused, ValueNeeded
+from .errors import Invalid, Problem, Refused, ValueNeeded, elements_needed
+from .fold import ALWAYS as FOLDED
 from .fold import fold
 from .function_body import function_body
 from .initializers import Initializers
-from .node import OnnxNode
+from .node import OnnxNode, schema_of
 from .registry import HANDLERS, Results
 from .rows import ROWS, row_results
 from .scope import Missing, Scope
 from .sizes import Shape, Sizes
-from .values import PACKED, Item, Value, dtype_of, known
+from .type_inference import infer
+from .values import PACKED, Item, Value, dtype_of, kind_name, known
+
+NO_OPERATOR = "no such operator in the format"
 
 
-class Fix(Exception):
+class RestartWithKnownInputs(Exception):
     """Elements of these graph inputs decide a shape: start again with the caller's arrays in their place."""
 
     def __init__(self, names: Iterable[str]) -> None:
@@ -55,6 +60,7 @@ class Converter:
         self.emitter = Emitter(sizes)
         self.problems: list[Problem] = []
         self.functions = {(f.domain, f.name, getattr(f, "overload", "")): f for f in model.functions}
+        self._calls: list[tuple[str, str, str]] = []  # functions whose bodies are being walked
         self.inputs: list[Value] = []
         self._declared: dict[str, onnx.TypeProto] = {}
 
@@ -75,12 +81,20 @@ class Converter:
         outputs: list[Item] = []
         for info in graph.output:
             try:
-                outputs.append(scope.find(info.name))
+                outputs.append(self._output(scope, info))
             except Missing:
                 pass
             except Refused as refused:
-                self.problems.append(Problem("output", "ai.onnx", scope.opset(""), info.name, str(refused)))
+                self._note(scope, onnx.helper.make_node("output", [], [info.name]), refused)
         return outputs
+
+    @staticmethod
+    def _output(scope: Scope, info: onnx.ValueInfoProto) -> Item:
+        item = scope.find(info.name)
+        declared = info.type.tensor_type.elem_type
+        if isinstance(item, Value) and declared not in (item.kind, TensorProto.UNDEFINED):
+            raise Invalid(f"its type is declared as {kind_name(declared)}, and computed as {kind_name(item.kind)}")
+        return item
 
     # --- inputs and initializers
 
@@ -129,13 +143,17 @@ class Converter:
         if given is None:
             if not has_rank:
                 raise ValueNeeded("an input of unknown rank: give its shape with inputs={name: shape}", {name})
-            return self._shape(name, declared.shape)
+            return self.shape(name, declared.shape)
         found = tuple(given.shape) if isinstance(given, (np.ndarray, np.generic)) else tuple(given)
         if has_rank and len(found) != len(declared.shape.dim):
-            raise Refused(f"inputs= gives {list(found)}, the model has {len(declared.shape.dim)} dimensions")
+            raise InputError(
+                what=f"inputs[{name!r}]",
+                found=f"the shape {list(found)}",
+                expected=f"{len(declared.shape.dim)} dimensions, as the model has",
+            )
         return tuple(d if isinstance(d, int) else self.sizes.named(d) for d in found)
 
-    def _shape(self, name: str, shape: onnx.TensorShapeProto) -> Shape:
+    def shape(self, name: str, shape: onnx.TensorShapeProto) -> Shape:
         return tuple(
             d.dim_value if d.HasField("dim_value") else self.sizes.named(d.dim_param or f"{name}_dim{axis}")
             for axis, d in enumerate(shape.dim)
@@ -179,17 +197,17 @@ class Converter:
         dims = declared.tensor_type.shape.dim
         if any(not d.HasField("dim_value") and not d.dim_param for d in dims):
             return None
-        return self._shape(name, declared.tensor_type.shape)
+        return self.shape(name, declared.tensor_type.shape)
 
     def declared_kind(self, scope: Scope, name: str) -> int | None:
         declared = self._declared.get(name) if scope.is_main else None
         return declared.tensor_type.elem_type if declared is not None else None
 
-    def need(self, value: Value, name: str) -> None:
-        """Raises: Fix where the caller gave the arrays that the value is computed from, else ValueNeeded."""
+    def need(self, value: Value, name: str) -> NoReturn:
+        """Raises RestartWithKnownInputs where the caller gave the arrays that it comes from, else ValueNeeded."""
         sources = {x.wanted for x in self.emitter.sources(value)}
         if sources and all(isinstance(self.example(s), (np.ndarray, np.generic)) for s in sources):
-            raise Fix(sources)
+            raise RestartWithKnownInputs(sources)
         listed = ", ".join(sorted(sources)) or name
         names = {i.name for i in self.model.graph.input}
         needed = {s if s in names else s.rpartition(".")[0] for s in sources}
@@ -221,25 +239,61 @@ class Converter:
                     if isinstance(item, Value):
                         self.emitter.name(item, scope.prefix + name)
         except Missing:
+            self._note_downstream(scope, proto)
             scope.missing.update(o for o in proto.output if o)
         except Refused as refused:
-            domain = proto.domain or "ai.onnx"
-            version = _version(proto, scope)
-            needed = refused.needed if isinstance(refused, ValueNeeded) else frozenset()
-            label = scope.prefix + _label(proto)
-            self.problems.append(Problem(proto.op_type, domain, version, label, str(refused), needed))
+            self._note(scope, proto, refused)
             scope.missing.update(o for o in proto.output if o)
         finally:
             self.emitter.scope = outer
 
+    def _note(self, scope: Scope, proto: onnx.NodeProto, refused: Refused, is_downstream: bool = False) -> None:
+        needed = refused.needed if isinstance(refused, ValueNeeded) else frozenset()
+        self.problems.append(
+            Problem(
+                proto.op_type,
+                proto.domain or "ai.onnx",
+                _version(proto, scope),
+                scope.prefix + _label(proto),
+                str(refused),
+                needed,
+                isinstance(refused, Invalid),
+                is_downstream,
+            )
+        )
+
+    def _note_downstream(self, scope: Scope, proto: onnx.NodeProto) -> None:
+        """Of a node whose operands are not known, and of its subgraphs: ops that no operands make importable."""
+        reason = self._why_never(scope, proto)
+        if reason:
+            self._note(scope, proto, Refused(reason), is_downstream=True)
+        for node in (node for graph in _graphs(proto) for node in graph.node):
+            self._note_downstream(scope, node)
+
+    def _why_never(self, scope: Scope, proto: onnx.NodeProto) -> str:
+        """Why no operands of the node make it importable, or nothing."""
+        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        if (domain, proto.op_type) in HANDLERS or (domain == "" and proto.op_type in {*ROWS, *FOLDED}):
+            return ""
+        schema: Any = schema_of(proto.op_type, scope.opset(domain), domain)
+        has_body = schema is not None and (schema.has_function or schema.has_context_dependent_function)
+        if has_body or _function_key(proto) in self.functions:
+            return ""
+        if not self.allow_custom:
+            return NO_OPERATOR
+        outputs = [o for o in proto.output if o]
+        is_typed = schema is not None or all(self.declared_shape(scope, o) is not None for o in outputs)
+        return "" if is_typed else UNTYPED
+
     def _results(self, node: OnnxNode) -> Sequence[Item]:
-        folded = fold(node)
+        local = self.functions.get(_function_key(node.proto))
+        inferred = infer(node) if local is None and node.op != "Constant" else {}
+        folded = fold(node, inferred)
         if folded is not None:
             return folded
-        local = self.functions.get((node.proto.domain, node.op, getattr(node.proto, "overload", "")))
         if local is not None:
             return self.run_function(node, local)
-        reason = Refused("no such operator in the format")
+        reason = Refused(NO_OPERATOR)
         try:
             mapped = self._mapped(node)
             if mapped is not None:
@@ -251,6 +305,8 @@ class Converter:
                 return custom_op(node)
             except Refused:
                 raise needed from None
+        except Invalid:
+            raise
         except Refused as refused:
             reason = refused
         body = function_body(node)
@@ -259,16 +315,22 @@ class Converter:
             try:
                 return self.run_function(node, body)
             except Missing:
-                inner = self.problems[problems:]
-                del self.problems[problems:]
-                if inner and all(p.needed for p in inner):
-                    raise ValueNeeded(inner[0].reason, frozenset().union(*(p.needed for p in inner))) from None
+                inner = self.rolled_back(problems)
+                needed_ = elements_needed(inner)
+                if needed_:
+                    raise ValueNeeded(inner[0].reason, needed_) from None
                 reason = (
                     Refused(f"{reason}; in its function body, {inner[0].op}: {inner[0].reason}") if inner else reason
                 )
         if self.allow_custom:
             return custom_op(node)
         raise reason
+
+    def rolled_back(self, count: int) -> list[Problem]:
+        """Forgets all problems but the first ones: those of an attempt that is given up, which it returns."""
+        given_up = self.problems[count:]
+        del self.problems[count:]
+        return given_up
 
     def _mapped(self, node: OnnxNode) -> Results | None:
         key = node.domain, node.op
@@ -278,6 +340,9 @@ class Converter:
 
     def run_function(self, node: OnnxNode, body: onnx.FunctionProto) -> list[Item]:
         """The results of a function's body, whose attributes are the node's."""
+        key = _function_key(node.proto)
+        if key in self._calls:
+            raise Invalid("the function calls itself")
         attributes: dict[str, Any] = {a.name: onnx.helper.get_attribute_value(a) for a in body.attribute_proto}
         attributes = {k: v.decode() if isinstance(v, bytes) else v for k, v in attributes.items()}
         opsets = {**node.scope.opsets, **{o.domain: o.version for o in body.opset_import}}
@@ -286,7 +351,11 @@ class Converter:
         given = [*node.inputs, *[None] * len(body.input)]
         inner.values.update(zip(body.input, given))
         used = [name if node.uses(i) else "" for i, name in enumerate(body.output)]
-        self.run_nodes(inner, body.node, [name for name in used if name])
+        self._calls.append(key)
+        try:
+            self.run_nodes(inner, body.node, [name for name in used if name])
+        finally:
+            self._calls.pop()
         return [inner.find(name) if name else None for name in used]
 
 
@@ -302,12 +371,20 @@ def _live(nodes: Sequence[onnx.NodeProto], outputs: Sequence[str]) -> list[onnx.
 
 def _read_by(node: onnx.NodeProto) -> set[str]:
     found = {name for name in node.input if name}
-    for attribute in node.attribute:
-        for graph in [*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs]:
-            found.update(o.name for o in graph.output)
-            for inner in graph.node:
-                found |= _read_by(inner)
+    for graph in _graphs(node):
+        found.update(o.name for o in graph.output)
+        for inner in graph.node:
+            found |= _read_by(inner)
     return found
+
+
+def _graphs(node: onnx.NodeProto) -> list[onnx.GraphProto]:
+    """Its subgraphs."""
+    return [g for a in node.attribute for g in [*([a.g] if a.HasField("g") else []), *a.graphs]]
+
+
+def _function_key(proto: onnx.NodeProto) -> tuple[str, str, str]:
+    return proto.domain, proto.op_type, getattr(proto, "overload", "")
 
 
 def _label(proto: onnx.NodeProto) -> str:
@@ -316,7 +393,5 @@ def _label(proto: onnx.NodeProto) -> str:
 
 def _version(proto: onnx.NodeProto, scope: Scope) -> int:
     opset = scope.opset("" if proto.domain == "ai.onnx" else proto.domain)
-    try:
-        return int(onnx.defs.get_schema(proto.op_type, opset, proto.domain).since_version)
-    except onnx.defs.SchemaError:
-        return opset
+    schema = schema_of(proto.op_type, opset, proto.domain)
+    return int(schema.since_version) if schema is not None else opset

@@ -121,7 +121,7 @@ class Emitter:
             return value
         if value.is_known and not value.is_weight and all(isinstance(d, int) for d in shape):
             array = value.elements.reshape(tuple(int(str(d)) for d in shape))
-            return known(array, kind=None if array.dtype == object else value.kind)
+            return known(array, kind=value.kind)
         return self.op("reshape", value, kind=value.kind, shape=texts(shape))
 
     def expand(self, value: Value, shape: Sequence[Dim]) -> Value:
@@ -168,7 +168,7 @@ class Emitter:
         return self.op("index_select", value, known(np.array(at, np.int64)), kind=value.kind, dim=dim)
 
     def float_of(self, value: Value) -> Value:
-        """For arithmetic that ONNX does in the operand's own type; small floats have none."""
+        """Casts 8-bit and 4-bit floats and integers to float32; other floats stay."""
         return self.cast(value, "float32") if value.dtype in SMALL_FLOATS or not is_float(value.dtype) else value
 
     def where(self, condition: Value, a: Operand, b: Operand) -> Value:
@@ -183,7 +183,7 @@ class Emitter:
             self.op("mul", one, x) if isinstance(x, Size) else known(np.array([x], np.int64))
             for x in value.elements.reshape(-1).tolist()
         ]
-        return self.reshape(self.concat(pieces, 0), value.shape)
+        return self.cast(self.reshape(self.concat(pieces, 0), value.shape), value.dtype)
 
     # --- the file
 

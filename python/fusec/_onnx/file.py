@@ -29,8 +29,9 @@ class OnnxFile(GraphFile):
     def stored(self, name: str, tensor: Any) -> Stored:
         shape = self.shapes[name]
         address = tensor.__array_interface__["data"][0]
+        key = address, self.dtypes[name], shape, tensor.strides  # a square matrix and its transpose differ in strides
 
         def write(f: BinaryIO) -> None:
             f.write(np.ascontiguousarray(tensor).view(np.uint8).data if tensor.size else b"")
 
-        return Stored(self.dtypes[name], shape, int(tensor.nbytes), (address, self.dtypes[name], shape), write)
+        return Stored(self.dtypes[name], shape, int(tensor.nbytes), key, write)

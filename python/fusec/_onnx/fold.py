@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,8 +23,11 @@ KEPT = set(
 )
 
 
-def fold(node: OnnxNode) -> list[Value] | None:
-    """The results, or None where the node must be written."""
+ALWAYS = ("Constant", "Shape", "Size")  # which need no elements of an operand
+
+
+def fold(node: OnnxNode, inferred: Mapping[str, onnx.TypeProto]) -> list[Value] | None:
+    """The results, or None where the node must be written. ``inferred``: types of results by name."""
     if node.domain != "":
         return None
     if node.op == "Constant":
@@ -39,7 +42,7 @@ def fold(node: OnnxNode) -> list[Value] | None:
     if not all(isinstance(x, Value) and x.is_known for x in values):
         return None
     if any(isinstance(x, Value) and x.is_symbolic for x in values):
-        return _symbolic(node)
+        return _symbolic(node, inferred)
     if any(isinstance(x, Value) and x.is_weight and x.count > 64 for x in values):
         return None
     return _numeric(node)
@@ -216,7 +219,7 @@ SYMBOLIC: dict[str, Symbolic] = {
 }
 
 
-def _symbolic(node: OnnxNode) -> list[Value] | None:
+def _symbolic(node: OnnxNode, inferred: Mapping[str, onnx.TypeProto]) -> list[Value] | None:
     handler = SYMBOLIC.get(node.op)
     if handler is None or any(x is None for x in node.inputs):
         return None
@@ -227,7 +230,8 @@ def _symbolic(node: OnnxNode) -> list[Value] | None:
         return None  # a node computes it at run time
     if isinstance(result, (int, Size)) or not isinstance(result, np.ndarray):
         result = np.array(result, object)
-    return [known(result)]
+    output = inferred.get(node.proto.output[0])
+    return [known(result, kind=output.tensor_type.elem_type if output and result.dtype == object else None)]
 
 
 # --- numeric ------------------------------------------------------------------------------------------------------

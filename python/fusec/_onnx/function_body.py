@@ -25,7 +25,7 @@ def function_body(node: OnnxNode) -> onnx.FunctionProto | None:
         types = [_type_proto(x).SerializeToString() for x in node.inputs]
         try:
             made = schema.get_context_dependent_function_with_opset_version(
-                version, _resolved(node).SerializeToString(), types
+                version, resolved(node).SerializeToString(), types
             )
         except Exception:  # noqa: BLE001 (the package's own checks of the node)
             return None
@@ -44,8 +44,10 @@ def _fitting(versions: Sequence[int], node: OnnxNode) -> int:
     return max([v for v in versions if v <= node.opset], default=min(versions))
 
 
-def _resolved(node: OnnxNode) -> onnx.NodeProto:
+def resolved(node: OnnxNode) -> onnx.NodeProto:
     """The node with attributes in place of references to those of a function."""
+    if not any(a.ref_attr_name for a in node.proto.attribute):
+        return node.proto
     made = onnx.NodeProto()
     made.CopyFrom(node.proto)
     for i in reversed(range(len(made.attribute))):

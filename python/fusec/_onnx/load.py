@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import onnx
 
 from ..errors import InputError
-from .convert import Converter, Fix
-from .errors import Deferred, unmapped_message
+from .convert import Converter, RestartWithKnownInputs
+from .errors import Deferred, elements_needed, message
 from .file import OnnxFile
 from .initializers import Initializers
 from .signature import Signature
@@ -42,27 +42,31 @@ def load(
 ) -> tuple[OnnxFile, Signature]:
     """The graph and how it is called. Raises InputError; Deferred where elements of inputs must be known first."""
     proto, folder = read(model) if not isinstance(model, Opened) else model
+    dims = {} if dims is None else dims
     given = dict(inputs or {})
-    _check(proto, given, dims or {})
+    _check(proto, given, dims)
     initializers = Initializers(folder)
     fixed: set[str] = set()
     while True:
-        sizes = Sizes(dict(dims or {}))
+        sizes = Sizes(dict(dims))
         converter = Converter(proto, initializers, sizes, given, fixed, allow_custom)
         try:
             outputs = converter.run()
             break
-        except Fix as fix:
-            if fix.names <= fixed:
+        except RestartWithKnownInputs as restart:
+            if restart.names <= fixed:
                 raise
-            fixed |= fix.names
+            fixed |= restart.names
     if converter.problems:
-        message = unmapped_message(converter.problems)
-        if all(p.needed for p in converter.problems):
-            raise Deferred(message, frozenset().union(*(p.needed for p in converter.problems)))
-        raise InputError(message)
+        text = message(converter.problems, allow_custom, bool(given or dims))
+        needed = elements_needed(converter.problems)
+        raise InputError(text) if needed is None else Deferred(text, needed)
     file = OnnxFile(name or proto.graph.name or "model", types)
     flat = [pair for info, item in zip(proto.graph.output, outputs) for pair in _flat(info.name, item)]
+    if not flat:
+        raise InputError(
+            what="the outputs of the ONNX model", found="only empty sequences and optionals", expected="a tensor"
+        )
     converter.emitter.write(file, converter.inputs, [value for _, value in flat], [name for name, _ in flat])
     file.symbols = sizes.symbols
     names = [converter.emitter.named[value] for value in converter.inputs]
@@ -111,7 +115,12 @@ def _check(model: onnx.ModelProto, given: Mapping[str, Any], dims: Mapping[str, 
                 expected=f"at most {newest}",
                 hint="update the package onnx",
             )
-    known = [i.name for i in model.graph.input]
+    if not model.graph.output:
+        raise InputError(what="the ONNX model", found="a graph without outputs", expected="at least one")
+    if not isinstance(dims, Mapping):
+        raise InputError(what="dims=", found=repr(dims), expected="a dict of sizes by name")
+    weights = {t.name for t in model.graph.initializer}
+    known = [i.name for i in model.graph.input if i.name not in weights]
     for name in given:
         if name not in known:
             raise InputError(what="inputs=", found=repr(name), expected=f"one of {known}")

@@ -8,7 +8,7 @@ import onnx
 from onnx import AttributeProto
 
 from .emitter import Emitter
-from .errors import Refused
+from .errors import Invalid, Refused
 from .sizes import Dim, Shape, Size
 from .values import Array, Item, Value
 
@@ -27,8 +27,9 @@ class OnnxNode:
         self.op = proto.op_type
         self.domain = "" if proto.domain == "ai.onnx" else proto.domain
         self.opset = scope.opset(self.domain)
-        self.schema = _schema(self.op, self.opset, self.domain)
+        self.schema = schema_of(self.op, self.opset, self.domain)
         self.version = self.schema.since_version if self.schema else self.opset
+        self.has_graphs = any(a.type in (AttributeProto.GRAPH, AttributeProto.GRAPHS) for a in proto.attribute)
         self.inputs: list[Item] = [scope.find(name) if name else None for name in proto.input]
         self.attributes = self._attributes()
 
@@ -74,6 +75,9 @@ class OnnxNode:
             raise Refused(f"the attribute {name} is missing")
         return [int(x) for x in found]
 
+    def axis(self, rank: int, default: int = 0, name: str = "axis") -> int:
+        return from_front(self.integer(name, default), rank)
+
     # --- operands and results
 
     def __len__(self) -> int:
@@ -112,11 +116,18 @@ class OnnxNode:
         """A list of integers."""
         found = self.dims(index)
         if any(isinstance(x, Size) for x in found):
-            raise Refused(f"the operand {self.operand_name(index)} has symbolic sizes {found}")
+            raise Refused(f"the operand {self.operand_name(index)} has symbolic sizes {found}: fix them with dims=")
         return [x for x in found if isinstance(x, int)]
 
+    def single(self, index: int) -> int:
+        """An integer, as a scalar or as a list of one."""
+        found = self.whole(index)
+        if len(found) != 1:
+            raise Invalid(f"the operand {self.operand_name(index)} has {len(found)} elements, where one is expected")
+        return found[0]
+
     def axes(self, index: int = 1, name: str = "axes") -> list[int] | None:
-        """Axes, which are an attribute in older versions of an op, and an operand in newer ones. None: absent."""
+        """Axes as the model has them: an attribute of older versions, an operand of newer ones. None: absent."""
         if self.has(name):
             return self.integers(name)
         return self.whole(index) if self.get(index) is not None else None
@@ -129,7 +140,15 @@ class OnnxNode:
         return self.converter.declared_shape(self.scope, self.proto.output[output])
 
 
-def _schema(op: str, opset: int, domain: str) -> onnx.defs.OpSchema | None:
+def from_front(axis: int, rank: int) -> int:
+    """The axis counted from the first one. A scalar has the axes 0 and -1."""
+    count = max(rank, 1)
+    if not -count <= axis < count:
+        raise Invalid(f"the axis {axis} of a tensor of rank {rank}")
+    return axis % count
+
+
+def schema_of(op: str, opset: int, domain: str) -> onnx.defs.OpSchema | None:
     try:
         return onnx.defs.get_schema(op, opset, domain)
     except onnx.defs.SchemaError:

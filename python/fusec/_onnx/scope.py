@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .errors import Refused
+from .errors import Invalid
 from .values import Item
 
 
@@ -45,5 +45,5 @@ class Scope:
         if name in self.missing:
             raise Missing(name)
         if self.parent is None:
-            raise Refused(f"no value of the name {name!r}")
+            raise Invalid(f"no value of the name {name!r}")
         return self.parent.find(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Sequence
 from typing import Union
@@ -148,22 +149,19 @@ class Sizes:
         """a < b, where the symbols' bounds decide it."""
         if isinstance(a, int) and isinstance(b, int):
             return a < b
-        difference = self._difference(b, a)
-        if isinstance(difference, int):
-            return difference > 0
-        if self.maximum(difference, 1) == difference:
+        if self._least(b, a) > 0:
             return True
-        if self.minimum(difference, 0) == difference:
+        if self._least(a, b) >= 0:
             return False
         raise Refused(f"whether {a} is less than {b} depends on the symbols")
 
     def equal(self, a: Dim, b: Dim) -> bool:
         if isinstance(a, int) and isinstance(b, int):
             return a == b
-        difference = self._difference(a, b)
-        if isinstance(difference, int):
-            return difference == 0
-        if self.maximum(difference, 1) == difference or self.minimum(difference, -1) == difference:
+        over, under = self._least(a, b), self._least(b, a)
+        if over >= 0 and under >= 0:
+            return True
+        if over > 0 or under > 0:
             return False
         raise Refused(f"whether {a} equals {b} depends on the symbols")
 
@@ -171,8 +169,19 @@ class Sizes:
         """Whether two shapes are written alike."""
         return len(a) == len(b) and all(x == y for x, y in zip(a, b))
 
-    def _difference(self, a: Dim, b: Dim) -> Dim:
-        return self.simplified(f"({a})-({b})")
+    def _least(self, a: Dim, b: Dim) -> float:
+        """A lower bound of a - b, or -inf: where no term is subtracted once each symbol is its minimum plus a rest."""
+
+        def substituted(text: str, form: str) -> Dim:
+            known = self.symbols
+            return self.simplified(
+                re.sub(r"\w+", lambda m: form.format(m[0], known[m[0]]["min"]) if m[0] in known else m[0], text)
+            )
+
+        shifted = substituted(f"({a})-({b})", "({0}+{1})")
+        if isinstance(shifted, Size):
+            shifted = -math.inf if re.search("[-/%]", shifted.text) else substituted(shifted.text, "0")
+        return shifted if isinstance(shifted, (int, float)) else -math.inf
 
 
 def product(dims: Iterable[Dim]) -> Dim:

@@ -139,13 +139,13 @@ Item = Union[Value, "list[Any]", None]
 
 
 def known(array: Array, *, kind: int | None = None, wanted: str = "") -> Value:
-    """A value whose elements are known. Objects are integers and symbolic sizes."""
+    """A value whose elements are known. Objects are integers and symbolic sizes, of the type int64 or `kind`."""
     if array.dtype == object:
+        kind = TensorProto.INT64 if kind is None else kind
         flat = array.reshape(-1).tolist()
-        if all(isinstance(x, int) for x in flat):
-            array = np.array(flat, np.int64).reshape(array.shape)
-        else:
-            return Value("int64", array.shape, elements=array, wanted=wanted)
+        if not all(isinstance(x, int) for x in flat):
+            return Value(dtype_of(kind), array.shape, kind=kind, elements=array, wanted=wanted)
+        array = np.array(flat).reshape(array.shape).astype(numpy_dtype(dtype_of(kind)))
     if kind is None:
         kind = int(onnx.helper.np_dtype_to_tensor_dtype(array.dtype))
     return Value(dtype_of(kind), array.shape, kind=kind, elements=array, wanted=wanted)

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..errors import Refused, ValueNeeded
-from ..node import OnnxNode
+from ..errors import Refused, ValueNeeded, elements_needed
+from ..node import OnnxNode, from_front
 from ..registry import handles, require
+from ..scope import Missing
 from ..sizes import constant_shape
 from ..values import Item, Value, known
 
@@ -31,19 +32,26 @@ def if_(n: OnnxNode) -> list[Item]:
         return _both(n, condition)
     except Refused as refused:
         reason = refused
-    try:
-        taken = bool(n.known(0).reshape(-1)[0])
+    try:  # the branch that the caller's example chooses
+        n.converter.need(condition, n.operand_name(0))
     except ValueNeeded as needed:
+        if isinstance(reason, ValueNeeded):
+            raise reason from None
         raise ValueNeeded(f"{reason}; {needed}", needed.needed) from None
-    return _body(n, "then_branch" if taken else "else_branch", [])
 
 
 def _both(n: OnnxNode, condition: Value) -> list[Item]:
     """Both branches are computed, and the condition chooses."""
     problems = len(n.converter.problems)
-    then, other = _body(n, "then_branch", [], ".then"), _body(n, "else_branch", [], ".else")
-    if len(n.converter.problems) > problems:
-        raise Refused("a branch without a counterpart")
+    try:
+        then, other = _body(n, "then_branch", [], ".then"), _body(n, "else_branch", [], ".else")
+    except Missing:
+        inner = n.converter.rolled_back(problems)
+        if not inner:
+            raise
+        reason = f"in a branch, {inner[0].op}: {inner[0].reason}"
+        needed = elements_needed(inner)
+        raise (ValueNeeded(reason, needed) if needed else Refused(reason)) from None
     return [_chosen(n, condition, a, b) for a, b in zip(then, other)]
 
 
@@ -58,8 +66,9 @@ def _chosen(n: OnnxNode, condition: Value, a: Item, b: Item) -> Item:
 
 @handles("Loop")
 def loop(n: OnnxNode) -> list[Item]:
+    """Final values of what is carried, then the results of each iteration [shape..] stacked: [iterations, shape..]."""
     trips, condition = n.get(0), n.get(1)
-    count = int(n.known(0).reshape(-1)[0]) if trips is not None else MOST
+    count = n.single(0) if trips is not None else MOST
     carried: list[Item] = list(n.inputs[2:])
     active: Value = known(np.array(True)) if condition is None else condition
     each = len(n.proto.output) > len(carried)
@@ -111,11 +120,10 @@ def _stacked(n: OnnxNode, values: list[Value], output: int) -> Value:
 
 
 def stack(n: OnnxNode, values: Sequence[Value], axis: int) -> Value:
+    """Values of one shape [a.., b..] -> [a.., len(values), b..], with the new dimension at `axis`."""
     e = n.emitter
     if all(v.is_known and not v.is_weight for v in values):
-        return known(
-            np.stack([v.elements for v in values], axis), kind=values[0].kind if not values[0].is_symbolic else None
-        )
+        return known(np.stack([v.elements for v in values], axis), kind=values[0].kind)
     shape = list(values[0].shape)
     shape.insert(axis, 1)
     return e.concat([e.reshape(v, shape) for v in values], axis)
@@ -131,13 +139,14 @@ def scan(n: OnnxNode) -> list[Item]:
 
 
 def _scan(n: OnnxNode, state: list[Value], sequences: list[Value], label: str = "") -> list[Item]:
+    """Sequences [.., length, ..] -> final states, and the results of each step [shape..] stacked: [.., length, ..]."""
     e, states, scans = n.emitter, len(state), len(sequences)
     results = len(n.proto.output) - states
     axes = n.integers("scan_input_axes", [0] * scans)
     backwards = n.integers("scan_input_directions", n.attributes.get("directions", [0] * scans))
     out_axes = n.integers("scan_output_axes", [0] * results)
     out_backwards = n.integers("scan_output_directions", [0] * results)
-    axes = [a % v.rank for a, v in zip(axes, sequences)]
+    axes = [from_front(a, v.rank) for a, v in zip(axes, sequences)]
     length = constant_shape([sequences[0].shape[axes[0]]], "a Scan")[0]
     require(length <= MOST, f"a Scan over more than {MOST} elements")
     current: list[Item] = list(state)
@@ -154,7 +163,7 @@ def _scan(n: OnnxNode, state: list[Value], sequences: list[Value], label: str = 
     stacks: list[Any] = []
     for kept, axis, back in zip(scanned, out_axes, out_backwards):
         rank = kept[0].rank + 1
-        stacks.append(stack(n, kept[::-1] if back else kept, axis % rank))
+        stacks.append(stack(n, kept[::-1] if back else kept, from_front(axis, rank)))
     return [*current, *stacks]
 
 

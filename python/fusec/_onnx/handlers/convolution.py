@@ -40,6 +40,7 @@ def convolution(n: OnnxNode) -> Value:
 
 
 def convolve(n: OnnxNode, x: Value, w: Value, bias: Value | None) -> Value:
+    """x [N, C, sizes..], w [M, C / group, kernel..], bias [M] -> [N, M, windows..]"""
     e = n.emitter
     spatial = x.rank - 2
     kernel = n.integers("kernel_shape", list(constant_shape(w.shape[2:], "a kernel")))

@@ -48,7 +48,7 @@ def range_(n: OnnxNode) -> Value:
         if start.is_symbolic or limit.is_symbolic or step.is_symbolic:
             first, end, by = n.dims(0)[0], n.dims(1)[0], n.dims(2)[0]
             return e.op(
-                "arange", start=first if first != 0 else None, end=end, step=by if by != 1 else None, dtype="int64"
+                "arange", start=first if first != 0 else None, end=end, step=by if by != 1 else None, dtype=start.dtype
             )
         a, b, c = (x.elements.item() for x in (start, limit, step))
         count: Dim = max(int(np.ceil((b - a) / c)), 0)
@@ -69,7 +69,7 @@ def window(n: OnnxNode) -> Value:
     """Cosine windows: a0 - a1 cos(2 pi i / N) + a2 cos(4 pi i / N)."""
     from ..values import known
 
-    size = int(n.known(0).reshape(-1)[0])
+    size = n.single(0)
     count = size if n.integer("periodic", 1) else size - 1
     angle = np.arange(size) * 2 * np.pi / max(count, 1)
     if n.op == "HannWindow":

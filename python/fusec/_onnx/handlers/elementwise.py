@@ -203,10 +203,11 @@ def hardmax(n: OnnxNode) -> Value:
     x = n.tensor(0)
     if n.version < 13:
         return _as_matrix(n, lambda m: _hardmax(n, m, 1))
-    return _hardmax(n, x, n.integer("axis", -1) % x.rank)
+    return _hardmax(n, x, n.axis(x.rank, -1))
 
 
 def _hardmax(n: OnnxNode, x: Value, axis: int) -> Value:
+    """x [.., size, ..] -> the same shape."""
     e = n.emitter
     best = e.op("argmax", x, dim=axis, keepdim=True)
     return e.cast(e.op("eq", e.iota(x.shape, axis), best), x.dtype)
@@ -217,12 +218,12 @@ def softmax(n: OnnxNode) -> Value:
     op = "softmax" if n.op == "Softmax" else "log_softmax"
     if n.version < 13:
         return _as_matrix(n, lambda m: n.emitter.op(op, m, dim=1))
-    return n.emitter.op(op, n.tensor(0), dim=n.integer("axis", -1))
+    return n.emitter.op(op, n.tensor(0), dim=n.axis(n.tensor(0).rank, -1))
 
 
 def _as_matrix(n: OnnxNode, function: Callable[[Value], Value]) -> Value:
     """Before opset 13, `axis` divided the dimensions into those of rows and those of columns."""
     x = n.tensor(0)
-    axis = n.integer("axis", 1) % max(x.rank, 1)
+    axis = n.axis(x.rank, 1)
     matrix = n.emitter.reshape(x, [product(x.shape[:axis]), product(x.shape[axis:])])
     return n.emitter.reshape(function(matrix), x.shape)

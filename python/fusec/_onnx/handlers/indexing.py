@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import Refused
+from ..errors import Invalid, Refused
 from ..node import OnnxNode
 from ..registry import handles, require
 from ..sizes import Dim, Shape, product
 from ..values import Array, Value, is_float, known
 
 
-def from_start(n: OnnxNode, index: Value, size: Dim) -> Value:
-    """Indices that count from the start."""
+def from_start(n: OnnxNode, index: Value, size: Dim, may_miss: bool = False) -> Value:
+    """Indices that count from the start. Known ones are checked, unless they may name no element."""
     e = n.emitter
     if index.is_known and not index.is_symbolic:
         at = index.elements.astype(np.int64)
+        if not may_miss:
+            _check(at, size)
         if not (at < 0).any():
             return known(at)
         if isinstance(size, int):
@@ -25,12 +27,20 @@ def from_start(n: OnnxNode, index: Value, size: Dim) -> Value:
     return e.op("where", e.op("lt", index, 0), e.op("add", index, size), index)
 
 
+def _check(index: Array, size: Dim) -> None:
+    if isinstance(size, int) and ((index < -size) | (index >= size)).any():
+        outside = index[(index < -size) | (index >= size)].reshape(-1)[0]
+        raise Invalid(f"the index {outside} of a dimension of {size}")
+
+
 @handles("Gather")
 def gather(n: OnnxNode) -> Value:
+    """x [a.., size, b..] at index [i..] of the axis: [a.., i.., b..]"""
     e, x, index = n.emitter, n.tensor(0), n.tensor(1)
-    axis = n.integer("axis") % x.rank
+    axis = n.axis(x.rank)
     size = x.shape[axis]
     if index.is_known and not index.is_symbolic and index.rank == 0:
+        _check(index.elements, size)
         at = int(index.elements)
         at = at + size if at < 0 and isinstance(size, int) else at
         return e.op("select", x, kind=x.kind, dim=axis, index=at)
@@ -43,8 +53,9 @@ def gather(n: OnnxNode) -> Value:
 
 @handles("GatherElements")
 def gather_elements(n: OnnxNode) -> Value:
+    """y[i, j] = x[index[i, j], j] for axis 0: the shape of the index."""
     x, index = n.tensor(0), n.tensor(1)
-    axis = n.integer("axis") % x.rank
+    axis = n.axis(x.rank)
     return n.emitter.op("gather", x, from_start(n, index, x.shape[axis]), kind=x.kind, dim=axis)
 
 
@@ -73,10 +84,17 @@ def _parts(n: OnnxNode, index: Value, sizes: Shape) -> list[Value]:
     e = n.emitter
     last = index.rank - 1
     count = int(str(index.shape[-1]))
-    return [from_start(n, e.op("select", e.lifted(index), dim=last, index=i), sizes[i]) for i in range(count)]
+    if count > len(sizes):
+        raise Invalid(f"tuples of {count} indices of {len(sizes)} dimensions")
+    if index.is_known and not index.is_symbolic:
+        columns = [known(index.elements[..., i]) for i in range(count)]
+    else:
+        columns = [e.op("select", e.lifted(index), dim=last, index=i) for i in range(count)]
+    return [from_start(n, column, size) for column, size in zip(columns, sizes)]
 
 
 def _linear(n: OnnxNode, parts: list[Value], sizes: Shape) -> Value:
+    """Positions i, j, k, all [m..], in dimensions [I, J, K]: (i * J + j) * K + k, [m..]."""
     e = n.emitter
     flat = e.cast(parts[0], "int64")
     for part, size in zip(parts[1:], sizes[1:]):
@@ -88,7 +106,7 @@ def _linear(n: OnnxNode, parts: list[Value], sizes: Shape) -> Value:
 def scatter_elements(n: OnnxNode) -> Value:
     """x with updates; with a reduction, x's element and all updates of one place are joined."""
     e, x, index, updates = n.emitter, n.tensor(0), n.tensor(1), n.tensor(2)
-    axis = n.integer("axis") % x.rank
+    axis = n.axis(x.rank)
     at = from_start(n, index, x.shape[axis])
     how = n.text("reduction", "none")
     if how == "none":
@@ -102,6 +120,7 @@ def scatter_elements(n: OnnxNode) -> Value:
 
 @handles("ScatterND")
 def scatter_nd(n: OnnxNode) -> Value:
+    """x [sizes.., rest..] with updates [m.., rest..] at the tuples of index [m.., len(sizes)]."""
     e, x, index, updates = n.emitter, n.tensor(0), n.tensor(1), n.tensor(2)
     how = n.text("reduction", "none")
     parts = _parts(n, index, x.shape)
@@ -137,7 +156,7 @@ def _joined(n: OnnxNode, x: Value, places: Value, updates: Value, how: str) -> V
 def tensor_scatter(n: OnnxNode) -> Value:
     """A cache with a run of new entries written from write_indices[b] on along the axis."""
     e, cache, update, start = n.emitter, n.tensor(0), n.tensor(1), n.get(2)
-    axis = n.integer("axis", -2) % cache.rank
+    axis = n.axis(cache.rank, -2)
     step = e.iota(update.shape, axis)
     if start is not None:
         step = e.op(
@@ -152,12 +171,13 @@ def tensor_scatter(n: OnnxNode) -> Value:
 
 @handles("OneHot")
 def one_hot(n: OnnxNode) -> Value:
+    """index [i..] -> [i.., depth, ..] with the depth at `axis`: on where the index is the position, else off."""
     e, index, values = n.emitter, n.tensor(0), n.tensor(2)
-    depth = int(n.known(1).reshape(-1)[0])
+    depth = n.single(1)
     rank = index.rank + 1
-    axis = n.integer("axis", -1) % rank
+    axis = n.axis(rank, -1)
     whole = index if not is_float(index.dtype) else e.cast(index, "int64")
-    at = from_start(n, e.cast(whole, "int64"), depth)
+    at = from_start(n, e.cast(whole, "int64"), depth, may_miss=True)
     spread = e.reshape(at, [*index.shape[:axis], 1, *index.shape[axis:]])
     places = e.reshape(e.arange(depth), [depth if i == axis else 1 for i in range(rank)])
     off, on = (e.op("select", values, dim=0, index=i) for i in (0, 1))
@@ -166,6 +186,7 @@ def one_hot(n: OnnxNode) -> Value:
 
 @handles("TopK")
 def top_k(n: OnnxNode) -> list[Value]:
+    """x [.., size, ..] -> elements and int64 positions, both [.., k, ..]."""
     x = n.tensor(0)
     k = n.dims(1)[0] if n.version >= 10 else n.integer("k")
     return n.emitter.op_several(
@@ -173,7 +194,7 @@ def top_k(n: OnnxNode) -> list[Value]:
         2,
         x,
         k=k,
-        dim=n.integer("axis", -1),
+        dim=n.axis(x.rank, -1),
         largest=bool(n.integer("largest", 1)),
         sorted=bool(n.integer("sorted", 1)),
     )
@@ -185,7 +206,7 @@ def compress(n: OnnxNode) -> Value:
     e, x = n.emitter, n.tensor(0)
     kept = np.nonzero(n.known(1))[0]
     if n.has("axis"):
-        return e.select_positions(x, n.integer("axis") % x.rank, kept)
+        return e.select_positions(x, n.axis(x.rank), kept)
     flat = e.reshape(x, [product(x.shape)])
     return e.select_positions(flat, 0, kept)
 

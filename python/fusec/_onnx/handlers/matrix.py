@@ -11,6 +11,7 @@ from ..values import Value, is_float
 
 @handles("MatMul")
 def matmul(n: OnnxNode) -> Value:
+    """[batch.., M, K] by [batch.., K, N]; operands of rank 1 as in NumPy."""
     return n.emitter.op("matmul", n.tensor(0), n.tensor(1))
 
 
@@ -34,6 +35,7 @@ def gemm(n: OnnxNode) -> Value:
 
 
 def _plain(n: OnnxNode, a: Value, b: Value, c: Value | None, alpha: float, beta: float) -> Value:
+    """alpha * a b + beta * c: a [M, K], b [K, N], c broadcasts to [M, N]."""
     e = n.emitter
     y = e.op("matmul", a, b)
     y = e.op("mul", y, alpha) if alpha != 1.0 else y
@@ -87,6 +89,7 @@ def _diagonal(n: OnnxNode, x: Value, labels: list[str]) -> Labelled:
 
 
 def _summed(n: OnnxNode, x: Value, labels: list[str], kept: set[str]) -> Labelled:
+    """x with one label a dimension, summed over those that are not kept."""
     dims = [i for i, c in enumerate(labels) if c not in kept]
     if not dims:
         return x, labels
@@ -94,6 +97,7 @@ def _summed(n: OnnxNode, x: Value, labels: list[str], kept: set[str]) -> Labelle
 
 
 def _joined(n: OnnxNode, a: Labelled, b: Labelled, later: set[str]) -> Labelled:
+    """The product of two operands, [batch.., rows.., columns..] by label; it sums shared labels that `later` lacks."""
     e = n.emitter
     (x, xs), (y, ys) = _summed(n, *a, later | set(b[1])), _summed(n, *b, later | set(a[1]))
     sizes = {c: d for v, t in ((y, ys), (x, xs)) for c, d in zip(t, v.shape)}

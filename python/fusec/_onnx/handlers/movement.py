@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..errors import Refused
-from ..node import OnnxNode
+from ..errors import Invalid, Refused
+from ..node import OnnxNode, from_front
 from ..registry import handles, require
-from ..sizes import Dim, Size, product, quotient
+from ..sizes import Dim, Size, product, quotient, texts
 from ..values import Value, known
 
 
@@ -21,14 +21,16 @@ def reshape(n: OnnxNode) -> Value:
         others = [d for d in shape if not (isinstance(d, int) and d == -1)]
         require(0 not in others, "a -1 beside a dimension of 0")
         shape[shape.index(-1)] = quotient(x.shape, others)
+    before, after = product(x.shape), product(shape)
+    if isinstance(before, int) and isinstance(after, int) and before != after:
+        raise Invalid(f"the shape {texts(x.shape)} has {before} elements, {texts(wanted)} has not")
     return e.reshape(x, shape)
 
 
 @handles("Flatten")
 def flatten(n: OnnxNode) -> Value:
     x = n.tensor(0)
-    axis = n.integer("axis", 1)
-    axis = axis + x.rank if axis < 0 else axis
+    axis = x.rank if n.integer("axis", 1) == x.rank else n.axis(x.rank, 1)
     return n.emitter.reshape(x, [product(x.shape[:axis]), product(x.shape[axis:])])
 
 
@@ -38,7 +40,7 @@ def squeeze(n: OnnxNode) -> Value:
     if axes is None:
         require(all(isinstance(d, int) for d in x.shape), "which symbolic sizes are 1")
         return n.emitter.reshape(x, [d for d in x.shape if d != 1])
-    dropped = {a % max(x.rank, 1) for a in axes}
+    dropped = {from_front(a, x.rank) for a in axes}
     return n.emitter.reshape(x, [d for i, d in enumerate(x.shape) if i not in dropped])
 
 
@@ -46,7 +48,7 @@ def squeeze(n: OnnxNode) -> Value:
 def unsqueeze(n: OnnxNode) -> Value:
     x, axes = n.tensor(0), n.axes() or []
     shape: list[Dim] = list(x.shape)
-    for axis in sorted(a % (x.rank + len(axes)) for a in axes):
+    for axis in sorted(from_front(a, x.rank + len(axes)) for a in axes):
         shape.insert(axis, 1)
     return n.emitter.reshape(x, shape)
 
@@ -62,11 +64,14 @@ def broadcast_shape(a: list[Dim], b: list[Dim]) -> list[Dim]:
     rank = max(len(a), len(b))
     ones: list[Dim] = [1] * rank
     left, right = ones[len(a) :] + a, ones[len(b) :] + b
+    if any(isinstance(x, int) and isinstance(y, int) and x != y and 1 not in (x, y) for x, y in zip(left, right)):
+        raise Invalid(f"the shapes {a} and {b} do not broadcast")
     return [y if isinstance(x, int) and x == 1 else x for x, y in zip(left, right)]
 
 
 @handles("Expand")
 def expand(n: OnnxNode) -> Value:
+    """x broadcast against the given shape: [3, 1] and [2, 1, 4] make [2, 3, 4]."""
     x = n.tensor(0)
     shape = broadcast_shape(list(x.shape), n.dims(1))
     return n.emitter.expand(x, shape)
@@ -74,6 +79,7 @@ def expand(n: OnnxNode) -> Value:
 
 @handles("Tile")
 def tile(n: OnnxNode) -> Value:
+    """x [a, b] repeated [r, s] times: [r * a, s * b]."""
     e, x = n.emitter, n.tensor(0)
     repeats = n.dims(1)
     if all(isinstance(r, int) for r in repeats):
@@ -86,12 +92,12 @@ def tile(n: OnnxNode) -> Value:
 @handles("Concat")
 def concat(n: OnnxNode) -> Value:
     values = n.tensors()
-    return n.emitter.concat(values, n.integer("axis", 1))
+    return n.emitter.concat(values, n.axis(values[0].rank, 1))
 
 
 @handles("Split")
 def split(n: OnnxNode) -> list[Value]:
-    x, axis = n.tensor(0), n.integer("axis") % n.tensor(0).rank
+    x, axis = n.tensor(0), n.axis(n.tensor(0).rank)
     count = len(n.proto.output)
     sizes = n.axes(1, "split")
     if sizes is None:
@@ -104,6 +110,7 @@ def split(n: OnnxNode) -> list[Value]:
 
 
 def split_into(n: OnnxNode, x: Value, axis: int, sizes: list[Dim]) -> list[Value]:
+    """x [.., sum of sizes, ..] -> one [.., size, ..] for each size."""
     if len(sizes) == 1:
         return [x]
     made = n.emitter.op_several("split", len(sizes), x, split_sizes=list(sizes), dim=axis)
@@ -126,7 +133,7 @@ def slice_(n: OnnxNode) -> Value:
         axes = axes or list(range(len(starts)))
         steps = steps or [1] * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps):
-        x = _slice_axis(n, x, axis % x.rank, start, end, step)
+        x = _slice_axis(n, x, from_front(axis, x.rank), start, end, step)
     return x
 
 
@@ -157,7 +164,7 @@ def _slice_axis(n: OnnxNode, x: Value, axis: int, start: Dim, end: Dim, step: in
 def pad(n: OnnxNode) -> Value:
     e, x = n.emitter, n.tensor(0)
     pads: list[Dim] = list(n.integers("pads")) if n.has("pads") else n.dims(1)
-    axes = [a % x.rank for a in n.whole(3)] if n.get(3) is not None else list(range(x.rank))
+    axes = [from_front(a, x.rank) for a in n.whole(3)] if n.get(3) is not None else list(range(x.rank))
     mode = {"constant": "constant", "reflect": "reflect", "edge": "replicate", "wrap": "circular"}[
         n.text("mode", "constant")
     ]
@@ -235,6 +242,7 @@ def _pad_axis(n: OnnxNode, x: Value, axis: int, first: Dim, last: Dim, mode: str
 
 @handles("DepthToSpace")
 def depth_to_space(n: OnnxNode) -> Value:
+    """[N, C * b * b, H, W] -> [N, C, H * b, W * b]"""
     e, x, b = n.emitter, n.tensor(0), n.integer("blocksize")
     batch, depth, height, width = x.shape
     c = depth // (b * b)
@@ -247,6 +255,7 @@ def depth_to_space(n: OnnxNode) -> Value:
 
 @handles("SpaceToDepth")
 def space_to_depth(n: OnnxNode) -> Value:
+    """[N, C, H * b, W * b] -> [N, C * b * b, H, W]"""
     e, x, b = n.emitter, n.tensor(0), n.integer("blocksize")
     batch, depth, height, width = x.shape
     y = e.reshape(x, [batch, depth, height // b, b, width // b, b])
@@ -259,7 +268,7 @@ def trilu(n: OnnxNode) -> Value:
     e, x, k = n.emitter, n.tensor(0), n.get(1)
     upper = bool(n.integer("upper", 1))
     if k is None or k.is_known:
-        return e.op("triu" if upper else "tril", x, kind=x.kind, diagonal=0 if k is None else int(k.elements))
+        return e.op("triu" if upper else "tril", x, kind=x.kind, diagonal=0 if k is None else n.single(1))
     rows, columns = e.iota(x.shape[-2:], 0), e.iota(x.shape[-2:], 1)
     edge = e.op("add", rows, e.reshape(k, []))
     kept = e.op("ge" if upper else "le", columns, edge)
@@ -268,8 +277,9 @@ def trilu(n: OnnxNode) -> Value:
 
 @handles("CenterCropPad")
 def center_crop_pad(n: OnnxNode) -> Value:
+    """x cropped or padded with 0 on both sides, to the given sizes of `axes`."""
     x, sizes = n.tensor(0), n.dims(1)
-    axes = [a % x.rank for a in n.integers("axes", list(range(x.rank)))]
+    axes = [from_front(a, x.rank) for a in n.integers("axes", list(range(x.rank)))]
     before: dict[int, Dim] = {}
     after: dict[int, Dim] = {}
     for axis, size in zip(axes, sizes):
@@ -289,7 +299,7 @@ def center_crop_pad(n: OnnxNode) -> Value:
 def reverse_sequence(n: OnnxNode) -> Value:
     """Each batch row's first length[b] steps backwards: out[t] = x[len - 1 - t] for t < len, else x[t]."""
     e, x, lengths = n.emitter, n.tensor(0), n.tensor(1)
-    time, batch = n.integer("time_axis", 0), n.integer("batch_axis", 1)
+    time, batch = n.axis(x.rank, 0, "time_axis"), n.axis(x.rank, 1, "batch_axis")
     shape: list[Dim] = [1] * x.rank
     shape[batch] = x.shape[batch]
     length = e.reshape(e.cast(lengths, "int64"), shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..errors import Refused
-from ..node import OnnxNode
+from ..node import OnnxNode, from_front
 from ..registry import handles
 from ..sizes import Dim, texts
 from ..values import Value
@@ -13,6 +13,7 @@ from ..values import Value
 
 @handles("BatchNormalization")
 def batch_norm(n: OnnxNode) -> list[Value]:
+    """x [N, C, sizes..]; scale, bias, mean and variance [C]."""
     e = n.emitter
     x, scale, bias, mean, var = n.tensors()
     # Before version 14 a node with one result is that of inference.
@@ -33,6 +34,7 @@ def batch_norm(n: OnnxNode) -> list[Value]:
 
 
 def _normalized(n: OnnxNode, x: Value, scale: Value, bias: Value, mean: Value, var: Value) -> Value:
+    """(x - mean) / sqrt(var + epsilon) * scale + bias; x [N, C, sizes..], the others [C]."""
     e = n.emitter
     shape: list[Dim] = [x.shape[1] if i == 1 else 1 for i in range(max(x.rank, 2))]
     scale, bias, mean, var = (e.reshape(v, shape) for v in (scale, bias, mean, var))
@@ -42,8 +44,9 @@ def _normalized(n: OnnxNode, x: Value, scale: Value, bias: Value, mean: Value, v
 
 @handles("LayerNormalization")
 def layer_norm(n: OnnxNode) -> list[Value | None]:
+    """x [rows.., sizes..] over its dimensions from `axis` on; scale and bias [sizes..]; mean [rows.., 1..]."""
     e, x, scale, bias = n.emitter, n.tensor(0), n.tensor(1), n.get(2)
-    axis = n.integer("axis", -1) % x.rank
+    axis = n.axis(x.rank, -1)
     shape = x.shape[axis:]
     plain = e.sizes.same(scale.shape, shape) and (bias is None or e.sizes.same(bias.shape, shape))
     results: list[Value | None] = [None, None, None]
@@ -64,8 +67,9 @@ def layer_norm(n: OnnxNode) -> list[Value | None]:
 
 @handles("RMSNormalization")
 def rms_norm(n: OnnxNode) -> Value:
+    """x [rows.., sizes..] over its dimensions from `axis` on; scale [sizes..]."""
     e, x, scale = n.emitter, n.tensor(0), n.tensor(1)
-    shape = x.shape[n.integer("axis", -1) % x.rank :]
+    shape = x.shape[n.axis(x.rank, -1) :]
     if not e.sizes.same(scale.shape, shape):
         raise Refused("a weight of another shape than the normalized one")
     return e.op("rms_norm", x, scale, normalized_shape=texts(shape), eps=n.number("epsilon"))
@@ -78,6 +82,7 @@ def instance_norm(n: OnnxNode) -> Value:
 
 @handles("GroupNormalization")
 def group_norm(n: OnnxNode) -> Value:
+    """x [N, C, sizes..] over groups of channels; scale and bias [C]."""
     e, x, scale, bias = n.emitter, *n.tensors()
     groups = n.integer("num_groups")
     if n.version < 21:  # one weight a group
@@ -90,7 +95,7 @@ def group_norm(n: OnnxNode) -> Value:
 @handles("MeanVarianceNormalization")
 def mean_variance_norm(n: OnnxNode) -> Value:
     e, x = n.emitter, n.tensor(0)
-    dims = [a % x.rank for a in n.integers("axes", [0, 2, 3])]
+    dims = [from_front(a, x.rank) for a in n.integers("axes", [0, 2, 3])]
     centered = e.op("sub", x, e.op("mean", x, dim=dims, keepdim=True))
     return e.op("div", centered, e.op("add", e.op("std", x, dim=dims, keepdim=True, correction=0), 1e-9))
 
@@ -99,6 +104,6 @@ def mean_variance_norm(n: OnnxNode) -> Value:
 def lp_norm(n: OnnxNode) -> Value:
     """x over its norm along the axis; 0 where the norm is 0."""
     e, x = n.emitter, n.tensor(0)
-    size = e.op("vector_norm", x, dim=[n.integer("axis", -1)], keepdim=True, ord=float(n.integer("p", 2)))
+    size = e.op("vector_norm", x, dim=[n.axis(x.rank, -1)], keepdim=True, ord=float(n.integer("p", 2)))
     zero = e.op("eq", size, 0.0)
     return e.op("where", zero, e.scalar(np.float32(0).item(), x.dtype), e.op("div", x, size))

@@ -46,7 +46,7 @@ class Windows:
         return found
 
     def padded(self, n: OnnxNode, x: Value, counts: list[int], fill: float | int | bool) -> Value:
-        """x with all elements that windows touch."""
+        """x [N, C, sizes..], padded at both ends to all that the windows touch."""
         sizes = constant_shape(x.shape[2:], "pooling with uneven padding")
         after: dict[int, Dim] = {}
         for i, size in enumerate(sizes):
@@ -71,6 +71,7 @@ class Windows:
 
 @handles("MaxPool")
 def max_pool(n: OnnxNode) -> list[Value | None]:
+    """x [N, C, sizes..] -> maxima and their positions, [N, C, windows..]."""
     e, x = n.emitter, n.tensor(0)
     w = Windows(n, x)
     if w.fits and w.spatial <= 3 and not n.uses(1):
@@ -114,6 +115,7 @@ def _positions(n: OnnxNode, w: Windows, windows: Value, sizes: tuple[int, ...], 
 
 @handles("AveragePool")
 def average_pool(n: OnnxNode) -> Value:
+    """x [N, C, sizes..] -> [N, C, windows..]; the mean counts padding where count_include_pad says so."""
     e, x = n.emitter, n.tensor(0)
     w = Windows(n, x)
     counts_pad = bool(n.integer("count_include_pad"))
@@ -138,6 +140,7 @@ def average_pool(n: OnnxNode) -> Value:
 
 
 def _window_sums(n: OnnxNode, w: Windows, x: Value) -> Value:
+    """x [N, C, sizes..] -> [N, C, windows..]"""
     e = n.emitter
     counts = w.counts(constant_shape(x.shape[2:], "pooling with uneven padding"))
     windows = w.of(n, w.padded(n, x, counts, 0.0), counts)
@@ -153,6 +156,7 @@ def lp_pool(n: OnnxNode) -> Value:
 
 @handles("GlobalAveragePool", "GlobalMaxPool", "GlobalLpPool")
 def global_pool(n: OnnxNode) -> Value:
+    """x [N, C, sizes..] -> [N, C, 1..]"""
     e, x = n.emitter, n.tensor(0)
     dims = list(range(2, x.rank))
     if n.op == "GlobalLpPool":

@@ -15,21 +15,20 @@ from .types import INTEGERS, cast_to, to_float4
 
 def _layout(n: OnnxNode, x: Value, scale: Value) -> dict[str, int]:
     """The format's `axis` and `block`."""
-    axis = n.integer("axis", 1)
     block = n.integer("block_size")
     if block:
-        return {"axis": axis % x.rank, "block": block}
+        return {"axis": n.axis(x.rank, 1), "block": block}
     if scale.rank == 0 or (scale.rank == 1 and scale.shape[0] == 1):
         return {}
-    return {"axis": axis % x.rank}
+    return {"axis": n.axis(x.rank, 1)}
 
 
 def _aligned(n: OnnxNode, x: Value, operand: Value) -> Value:
-    """A scale or zero point so that it broadcasts against x; blocks are repeated."""
+    """A scale or zero point that broadcasts against x: [C] -> [.., C, ..], blocks -> the shape of x, [1] -> []."""
     e, block = n.emitter, n.integer("block_size")
-    axis = n.integer("axis", 1) % max(x.rank, 1)
     if operand.rank == 0 or (operand.rank == 1 and operand.shape[0] == 1):
         return e.reshape(operand, [])
+    axis = n.axis(x.rank, 1)
     if block:
         spread = e.op("repeat_interleave", operand, repeats=block, dim=axis, kind=operand.kind)
         return e.slice(spread, axis, 0, x.shape[axis])
@@ -91,7 +90,7 @@ def quantized_matmul(n: OnnxNode) -> Value:
 
 
 def _along(n: OnnxNode, operand: Value, axis: int) -> Value:
-    """One value for each row (axis -2) or column (axis -1) of a matrix, so that it broadcasts."""
+    """Of a matrix [M, N] a value for each row, [M] -> [M, 1] (axis -2), or column, [N] (axis -1); a single one: []."""
     if operand.rank == 0 or (operand.rank == 1 and operand.shape[0] == 1):
         return n.emitter.reshape(operand, [])
     if operand.rank == 1 and axis == -2:
@@ -100,6 +99,7 @@ def _along(n: OnnxNode, operand: Value, axis: int) -> Value:
 
 
 def _centered(n: OnnxNode, x: Value, zero: Value | None, axis: int) -> Value:
+    """x [.., M, N] in int32, less its zero points: one, [M] (axis -2) or [N] (axis -1)."""
     e = n.emitter
     wide = e.cast(x, "int32")
     return wide if zero is None else e.op("sub", wide, e.cast(_along(n, zero, axis), "int32"))

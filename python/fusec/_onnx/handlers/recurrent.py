@@ -110,6 +110,7 @@ def _run(
     lengths: Value | None,
     batch_first: bool,
 ) -> tuple[Value, Value, Value | None]:
+    """x [steps, batch, input] -> all outputs [steps, batch, hidden], the final h and c [batch, hidden]."""
     e = n.emitter
     batch = x.shape[1]
     h = _initial(n, 5, place, batch_first) or e.full([batch, cell.hidden], 0.0, x.dtype)
@@ -132,6 +133,7 @@ def _run(
 
 
 def _initial(n: OnnxNode, index: int, place: int, batch_first: bool) -> Value | None:
+    """The state [batch, hidden] that one direction starts from."""
     given = n.get(index)
     if given is None:
         return None

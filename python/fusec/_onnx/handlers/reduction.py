@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._tensors import numpy_dtype
-from ..node import OnnxNode
+from ..node import OnnxNode, from_front
 from ..registry import handles
 from ..sizes import Dim
 from ..values import Value, is_float
@@ -24,13 +24,14 @@ from ..values import Value, is_float
     "ReduceSumSquare",
 )
 def reduce(n: OnnxNode) -> Value:
+    """x [d0, d1, ..] over `axes`: these become 1 with keepdims, else they go."""
     x = n.tensor(0)
     axes = n.axes()
     if not axes:
         if n.integer("noop_with_empty_axes"):
             return _of_single_elements(n, x)
         axes = list(range(x.rank))
-    dims = sorted({a % x.rank for a in axes}) if x.rank else []
+    dims = sorted({from_front(a, x.rank) for a in axes}) if x.rank else []
     return reduced(n, n.op.removeprefix("Reduce"), x, dims, bool(n.integer("keepdims", 1)))
 
 
@@ -46,6 +47,7 @@ def _of_single_elements(n: OnnxNode, x: Value) -> Value:
 
 
 def reduced(n: OnnxNode, op: str, x: Value, dims: list[int], keep: bool) -> Value:
+    """x [d0, d1, ..] over `dims`, as x has its dtype; each of `dims` is 1 in the result if `keep`, else gone."""
     e = n.emitter
     if any(isinstance(x.shape[d], int) and x.shape[d] == 0 for d in dims):
         return _of_nothing(n, op, x, dims, keep)
@@ -79,6 +81,7 @@ def reduced(n: OnnxNode, op: str, x: Value, dims: list[int], keep: bool) -> Valu
 
 
 def _of_nothing(n: OnnxNode, op: str, x: Value, dims: list[int], keep: bool) -> Value:
+    """Over dimensions of size 0: the neutral element, in the shape of the reduction."""
     shape: list[Dim] = [1 if i in dims else d for i, d in enumerate(x.shape) if keep or i not in dims]
     value: float | int | bool = 1 if op == "Prod" else 0
     if op in ("LogSum", "LogSumExp"):
@@ -101,8 +104,9 @@ def _extreme(dtype: str, lowest: bool) -> float | int | bool:
 
 @handles("ArgMax", "ArgMin")
 def arg_extreme(n: OnnxNode) -> Value:
+    """x [.., size, ..] -> int64 [.., 1, ..] with keepdims, else [.., ..]."""
     e, x = n.emitter, n.tensor(0)
-    axis, keep = n.integer("axis") % x.rank, bool(n.integer("keepdims", 1))
+    axis, keep = n.axis(x.rank), bool(n.integer("keepdims", 1))
     op = n.op.lower()
     if not n.integer("select_last_index"):
         return e.op(op, x, dim=axis, keepdim=keep)
@@ -112,8 +116,9 @@ def arg_extreme(n: OnnxNode) -> Value:
 
 @handles("CumSum", "CumProd")
 def cumulate(n: OnnxNode) -> Value:
+    """x [.., size, ..] -> the same shape; y[i] = x[0] + .. + x[i], up to x[i - 1] where exclusive."""
     e, x = n.emitter, n.tensor(0)
-    axis = int(n.known(1)) % x.rank
+    axis = from_front(n.single(1), x.rank)
     backwards = bool(n.integer("reverse"))
     y = e.op("flip", x, dims=[axis]) if backwards else x
     y = e.cast(e.op(n.op.lower(), y, dim=axis), x.dtype)

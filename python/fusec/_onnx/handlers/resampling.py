@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from ..errors import Refused
-from ..node import OnnxNode
+from ..node import OnnxNode, from_front
 from ..registry import handles, require
 from ..sizes import Dim, constant_shape
 from ..values import Array, Value, is_float, known
@@ -48,7 +48,7 @@ def resize(n: OnnxNode) -> Value:
         scales_ = n.known(1).tolist()
         axes_ = [Axis(s, int(math.floor(s * f)), f, (0, 1)) for s, f in zip(sizes, scales_)]
         return _resized(n, x, dict(enumerate(axes_)), n.text("mode", "nearest"), "asymmetric", "floor")
-    chosen = [a % x.rank for a in n.integers("axes", list(range(x.rank)))]
+    chosen = [from_front(a, x.rank) for a in n.integers("axes", list(range(x.rank)))]
     coordinates = n.text("coordinate_transformation_mode", "half_pixel")
     roi = n.known(1).astype(np.float64).tolist() if coordinates == "tf_crop_and_resize" else []
     axes = {}

@@ -21,7 +21,7 @@ def _sequence(n: OnnxNode, index: int = 0) -> list[Item]:
 
 
 def _position(n: OnnxNode, index: int, default: int) -> int:
-    return int(n.known(index).reshape(-1)[0]) if n.get(index) is not None else default
+    return n.single(index) if n.get(index) is not None else default
 
 
 @handles("SequenceEmpty")
@@ -61,16 +61,15 @@ def erase(n: OnnxNode) -> list[Item]:
 @handles("ConcatFromSequence")
 def concat(n: OnnxNode) -> Value:
     values = [v for v in _sequence(n) if isinstance(v, Value)]
-    axis = n.integer("axis")
     if n.integer("new_axis"):
-        return stack(n, values, axis % (values[0].rank + 1))
-    return n.emitter.concat(values, axis % values[0].rank)
+        return stack(n, values, n.axis(values[0].rank + 1))
+    return n.emitter.concat(values, n.axis(values[0].rank))
 
 
 @handles("SplitToSequence")
 def split(n: OnnxNode) -> list[Item]:
     e, x = n.emitter, n.tensor(0)
-    axis = n.integer("axis") % x.rank
+    axis = n.axis(x.rank)
     size = constant_shape([x.shape[axis]], "a dimension that is split")[0]
     if n.get(1) is None:
         pieces: list[Value] = split_into(n, x, axis, [1] * size)

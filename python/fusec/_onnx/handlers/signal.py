@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..._tensors import numpy_dtype
-from ..node import OnnxNode
+from ..node import OnnxNode, from_front
 from ..registry import handles, require
 from ..sizes import constant_shape
 from ..values import Array, Value, dtype_of, known
@@ -16,13 +16,12 @@ def fourier(n: OnnxNode) -> Value:
     """Over one dimension; the last one holds real and imaginary parts."""
     e, x = n.emitter, n.tensor(0)
     if n.version >= 20:
-        axis = int(n.known(2).reshape(-1)[0]) if n.get(2) is not None else -2
+        axis = from_front(n.single(2) if n.get(2) is not None else -2, x.rank)
     else:
-        axis = n.integer("axis", 1)
-    axis = axis % x.rank
+        axis = n.axis(x.rank, 1)
     inverse, onesided = bool(n.integer("inverse")), bool(n.integer("onesided"))
     if n.get(1) is not None:
-        length = int(n.known(1).reshape(-1)[0])
+        length = n.single(1)
     else:
         given = constant_shape([x.shape[axis]], "a DFT")[0]
         length = 2 * (given - 1) if inverse and onesided else given
@@ -86,9 +85,9 @@ def _real_inverse(n: OnnxNode, real: Value, imaginary: Value | None, used: int, 
 def short_time_fourier(n: OnnxNode) -> Value:
     """Frames [batch, frames, length], weighted by the window, each transformed."""
     e, signal = n.emitter, n.tensor(0)
-    step, window = int(n.known(1).reshape(-1)[0]), n.get(2)
+    step, window = n.single(1), n.get(2)
     if n.get(3) is not None:
-        length = int(n.known(3).reshape(-1)[0])
+        length = n.single(3)
     else:
         require(window is not None, "no frame length")
         assert window is not None
@@ -116,7 +115,7 @@ def short_time_fourier(n: OnnxNode) -> Value:
 @handles("MelWeightMatrix")
 def mel_weights(n: OnnxNode) -> Value:
     """Triangles over the bins of a spectrum, evenly spread on the mel scale."""
-    bands, length, rate = (int(n.known(i).reshape(-1)[0]) for i in range(3))
+    bands, length, rate = (n.single(i) for i in range(3))
     low, high = (float(n.known(i).reshape(-1)[0]) for i in (3, 4))
     spectrum = length // 2 + 1
     mels = 2595 * np.log10(1 + np.array([low, high]) / 700)
