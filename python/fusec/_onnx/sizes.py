@@ -179,9 +179,9 @@ class Sizes:
             )
 
         shifted = substituted(f"({a})-({b})", "({0}+{1})")
-        if isinstance(shifted, Size):
-            shifted = -math.inf if re.search("[-/%]", shifted.text) else substituted(shifted.text, "0")
-        return shifted if isinstance(shifted, (int, float)) else -math.inf
+        if isinstance(shifted, Size) and not re.search("[-/%]", shifted.text):
+            shifted = substituted(shifted.text, "0")
+        return -math.inf if isinstance(shifted, Size) else shifted
 
 
 def product(dims: Iterable[Dim]) -> Dim:
