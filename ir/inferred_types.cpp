@@ -12,11 +12,9 @@ std::size_t InferredTypes::KeyHash::operator()(const std::vector<std::uint64_t>&
   return hash;
 }
 
-const std::vector<TypeId>* InferredTypes::find(const Graph& graph, const OpDef& op, std::span<const ValueId> operands,
-                                               std::uint32_t attributes) {
-  key_.clear();
-  if (op.custom) return nullptr;
-  for (const ValueId v : operands) {
+const std::vector<TypeId>* InferredTypes::find(const Graph& graph, const Node& node, std::span<const TypeId> declared) {
+  key_ = {std::bit_cast<std::uintptr_t>(node.op), node.attributes, node.inputs.size()};
+  for (const ValueId v : node.inputs) {
     if (v == kNone) {
       key_.push_back(kNone);
       continue;
@@ -28,8 +26,7 @@ const std::vector<TypeId>* InferredTypes::find(const Graph& graph, const OpDef& 
     }
     key_.push_back(value.type);
   }
-  key_.push_back(attributes);
-  key_.push_back(std::bit_cast<std::uintptr_t>(&op));
+  key_.insert(key_.end(), declared.begin(), declared.end());
   const auto found = types_.find(key_);
   return found == types_.end() ? nullptr : &found->second;
 }

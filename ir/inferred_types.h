@@ -1,5 +1,5 @@
-// Result types of nodes, remembered by op, attributes and operand types. A model of repeated layers infers each layer's
-// types once.
+// Result types of nodes, remembered by op, attributes, operand types and the types that the file declares for the
+// results. A model of repeated layers infers each layer's types once.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +14,9 @@ namespace fusec {
 
 class InferredTypes {
  public:
-  // The result types of an equal earlier node, or nullptr. `attributes` is the id of the node's interned attributes.
-  // Nodes of custom ops, and nodes with a number or a dimension as an operand, are not remembered.
-  const std::vector<TypeId>* find(const Graph& graph, const OpDef& op, std::span<const ValueId> operands,
-                                  std::uint32_t attributes);
+  // The result types of an equal earlier node, or nullptr. Nodes with a number or a dimension as an operand are not
+  // remembered.
+  const std::vector<TypeId>* find(const Graph& graph, const Node& node, std::span<const TypeId> declared);
   // Remembers the types of the node that find() was last called for. The checks at launch of an equal node would be the
   // same, so they are not made again.
   void add(const std::vector<TypeId>& types);

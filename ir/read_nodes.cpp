@@ -330,11 +330,14 @@ std::vector<ValueType> NodeReader::declared_types(const FileNode& node) const {
 }
 
 std::vector<TypeId> NodeReader::result_types(const FileNode& file_node, const Node& node) {
-  std::vector<TypeId> ids;
-  if (const std::vector<TypeId>* known = inferred_.find(graph_, *node.op, node.inputs, node.attributes)) {
+  const std::vector<ValueType> declared = declared_types(file_node);
+  std::vector<TypeId> declared_ids, ids;
+  for (const ValueType& type : declared) declared_ids.push_back(graph_.intern(type));
+  const std::vector<TypeId>* known = inferred_.find(graph_, node, declared_ids);
+  if (known) {
     ids = *known;
   } else {
-    std::vector<ValueType> types = infer(file_node, node);
+    std::vector<ValueType> types = infer(file_node, node, declared);
     check_dimensions(file_node, types);
     for (ValueType& type : types) ids.push_back(graph_.intern(std::move(type)));
     inferred_.add(ids);
@@ -342,16 +345,16 @@ std::vector<TypeId> NodeReader::result_types(const FileNode& file_node, const No
   const auto results = static_cast<std::int64_t>(ids.size());
   context_.require_within(&Limits::results, results, json(file_node.at));
   context_.require_within(&Limits::values, results_ += results, json(file_node.at));
-  // A custom op has only declared types.
-  if (file_node.outputs != kNone && !node.op->custom) check_declared(file_node, ids);
+  // An equal node with the same declared types was checked before. A custom op has only declared types.
+  const bool is_checked = known && !declared.empty();
+  if (file_node.outputs != kNone && !node.op->custom && !is_checked) check_declared(file_node, ids);
   return ids;
 }
 
-std::vector<ValueType> NodeReader::infer(const FileNode& file_node, const Node& node) {
+std::vector<ValueType> NodeReader::infer(const FileNode& file_node, const Node& node,
+                                         const std::vector<ValueType>& declared) {
   try {
-    return infer_types(graph_, *node.op, node.inputs, graph_.attributes(node),
-                       node.op->custom ? declared_types(file_node) : std::vector<ValueType>{}, node.name,
-                       &graph_.checks);
+    return infer_types(graph_, *node.op, node.inputs, graph_.attributes(node), declared, node.name, &graph_.checks);
   } catch (const OpError& error) {
     context_.fail(json(file_node.at), error);
   }
@@ -406,7 +409,6 @@ void NodeReader::check_declared(const FileNode& node, const std::vector<TypeId>&
                     in_quotes(name(type.tensor.dtype)));
     if (!fields[2]) continue;
     const TensorType declared{dtype, read_shape(context_, *fields[2], symbols_)};
-    if (declared == type.tensor) continue;
     const std::string what = "the declared shape of " + in_quotes(context_.document.strings()[node.name]);
     if (!types_agree(declared, type.tensor, graph_.symbols, &graph_.checks, what))
       context_.fail(*fields[2], "a declared shape does not agree with inference",

@@ -85,7 +85,7 @@ class NodeReader {
   std::vector<ValueType> declared_types(const FileNode& node) const;
   // Infers the types and compares them with those that the file declares.
   std::vector<TypeId> result_types(const FileNode& file_node, const Node& node);
-  std::vector<ValueType> infer(const FileNode& file_node, const Node& node);
+  std::vector<ValueType> infer(const FileNode& file_node, const Node& node, const std::vector<ValueType>& declared);
   void check_dimensions(const FileNode& node, const std::vector<ValueType>& types);
   TupleSize checked_tuple(const FileNode& node, std::span<const ValueId> fields);
   void check_declared(const FileNode& node, const std::vector<TypeId>& types);

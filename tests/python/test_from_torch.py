@@ -6,15 +6,10 @@ verifies, and compares calls of the compiled model with the module's own: on the
 other sizes where sizes are symbolic. The fast tier tries most models in one form, on the reference. Exit status 77
 (skipped) where PyTorch is missing."""
 
-import concurrent.futures
-import contextlib
-import copy
 import importlib.util
-import io
 import json
 import os
 import sys
-import tempfile
 import unittest
 import warnings
 from unittest import mock
@@ -28,16 +23,16 @@ try:
 except ImportError:
     print(f"skipped: PyTorch is not installed for {sys.executable}")
     sys.exit(77)
-from torch.utils import _pytree as pytree
 
 import fusec
 import fusec.__main__
 import fusec._torch.trace
 import interfaces
 import models
+from comparisons import Folder, compiled, imported, saved
+from import_errors import Errors  # noqa: F401 (unittest runs it)
+from process_state import ProcessState  # noqa: F401
 
-TOLERANCE = {torch.float64: (1e-9, 1e-9), torch.float32: (2e-5, 1e-4), torch.float16: (1e-2, 1e-2),
-             torch.bfloat16: (3e-2, 3e-2)}
 OTHER_SIZES = {  # model -> example arguments of another size, that one model serves as well
     "mobilenet_v3": lambda: (models.rand(3, 3, 17, 15),),
     "llama_block": lambda: (models.rand(1, 12, 32).to(torch.bfloat16), torch.arange(12).repeat(1, 1)),
@@ -51,59 +46,6 @@ FULL = False
 
 def setUpModule():
     warnings.filterwarnings("ignore")
-
-
-def imported(make, **options):
-    """The module, its arguments and what was imported."""
-    module, args, shapes = (*make(), None)[:3]
-    return module, args, fusec.from_torch(module, args, dynamic_shapes=shapes, **options)
-
-
-def saved(path, make, weights="file", **options):
-    """The module, its arguments and the graph that `make`'s module became."""
-    module, args, model = imported(make, **options)
-    model.save(path, weights=weights == "file")
-    with open(path, encoding="utf-8") as f:
-        return module, args, json.load(f)
-
-
-class Folder(unittest.TestCase):
-    def setUp(self):
-        self.folder = tempfile.TemporaryDirectory()
-        self.addCleanup(self.folder.cleanup)
-
-    def path(self, name):
-        return os.path.join(self.folder.name, name)
-
-    def assert_close(self, got, want, what):
-        self.assertEqual((got.dtype, tuple(got.shape)), (want.dtype, tuple(want.shape)), what)
-        absolute, relative = TOLERANCE.get(want.dtype, (0, 0))
-        torch.testing.assert_close(got, want, atol=absolute, rtol=relative, equal_nan=True, msg=lambda m: f"{what}: {m}")
-
-    def run_and_compare(self, compiled, module, args, device="reference"):
-        """What the compiled model returns, and leaves in buffers and arguments, against the module."""
-        expected_args, expected_module = copy.deepcopy((args, module))
-        split = lambda given: ((), given) if isinstance(given, dict) else (given, {})  # noqa: E731
-        with torch.no_grad():
-            args, keywords = split(args)
-            got = compiled(*args, **keywords, device=device)
-            expected_args, expected_keywords = split(expected_args)
-            want = expected_module(*expected_args, **expected_keywords)
-        self.assertEqual(pytree.tree_structure(got), pytree.tree_structure(want))
-        for kind, ours, theirs in [
-            ("result", got, want),
-            ("argument", (args, keywords), (expected_args, expected_keywords)),
-            ("buffer", dict(module.named_buffers()), dict(expected_module.named_buffers())),
-        ]:
-            for i, (mine, other) in enumerate(zip(pytree.tree_leaves(ours), pytree.tree_leaves(theirs))):
-                if isinstance(other, torch.Tensor):
-                    self.assert_close(mine, other, f"{kind} {i}")
-                else:
-                    self.assertEqual(mine, other, f"{kind} {i}")
-
-
-def compiled(model, device="reference"):
-    return fusec.compile(model, no_nvrtc=device == "reference")
 
 
 class Models(Folder):
@@ -396,212 +338,6 @@ class Interfaces(Folder):
         with self.assertRaises(fusec.InputError) as caught:
             fusec.compile(self.path("m.json"), no_nvrtc=True)
         self.assertIn("no source for a custom op", str(caught.exception))
-
-
-class ProcessState(Folder):
-    """What an import leaves as it was."""
-
-    def test_modes_of_submodules(self):
-        module = torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Dropout(), torch.nn.BatchNorm1d(3)).train()
-        module[2].eval()
-        call = compiled(fusec.from_torch(module, (torch.ones(2, 3),)))
-        self.assertEqual([m.training for m in module.modules()], [True, True, True, False])
-        self.run_and_compare(call, module.eval(), (torch.ones(2, 3),))
-        with self.assertRaises(fusec.InputError):
-            fusec.from_torch(torch.nn.Sequential(interfaces.CallsHelper()).train(), (torch.eye(3),))
-
-    def test_overlapping_imports(self):
-        from fusec._torch import program
-        from torch.fx.proxy import TracerBase
-
-        def state():
-            return torch.backends.mha.get_fastpath_enabled(), vars(TracerBase).get("_filter_traceback_frames")
-
-        before = state()
-        changes = program.NO_FUSED_KERNELS, program.LINES_OF_OPERATORS
-        for change in changes + changes:  # as two threads enter
-            change.__enter__()
-        for change in changes:
-            change.__exit__()
-        self.assertTrue(all(now != then for now, then in zip(state(), before)))
-        for change in changes:
-            change.__exit__()
-        self.assertEqual(state(), before)
-
-    def test_explanations_of_two_threads(self):
-        from torch._dynamo.symbolic_convert import InstructionTranslatorBase
-
-        def explained():
-            torch._dynamo.reset()
-            return fusec.explain(interfaces.result_of(interfaces.breaks)()[0], torch.ones(3), options={"no_nvrtc": True})
-
-        before = InstructionTranslatorBase.log_graph_break
-        with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            alone = explained()
-            both = [f.result() for f in [pool.submit(explained) for _ in range(2)]]
-        self.assertEqual([len(e.breaks) for e in both], [len(alone.breaks)] * 2)
-        self.assertIs(InstructionTranslatorBase.log_graph_break, before)
-
-    def test_a_version_of_pytorch_without_a_private_function(self):
-        from fusec._torch import private
-
-        bags = torch.nn.EmbeddingBag(5, 3)
-        with mock.patch.dict(private.USED, get_proxy_slot="torch.fx.experimental.proxy_tensor.gone"):
-            fusec.from_torch(torch.nn.Linear(3, 3), (torch.ones(2, 3),))
-            with self.assertRaisesRegex(fusec.FusecError, r"without torch\.fx\.experimental\.proxy_tensor\.gone"):
-                fusec.from_torch(bags, (torch.ones(2, 2, dtype=torch.int64),))
-
-
-class Errors(Folder):
-    def test_what_is_no_module_and_no_arguments(self):
-        module, x = torch.nn.Linear(4, 4), torch.ones(1, 4)
-        for args, hint in ((x, "(x,)"), (x.numpy(), "(x,)"), ("x", "(x,)"), (3, "(x,)")):
-            with self.subTest(type(args).__name__), self.assertRaises(fusec.UsageError) as caught:
-                fusec.from_torch(module, args)
-            self.assertIn(hint, caught.exception.hint)
-        for wrong in (3, lambda x: x, torch.nn.Linear):
-            with self.subTest(wrong), self.assertRaises(fusec.UsageError) as caught:
-                fusec.from_torch(wrong, (x,))
-            self.assertEqual(caught.exception.expected, "a torch.nn.Module or a torch.export.ExportedProgram")
-
-    def test_errors_have_parts(self):
-        def untraceable(x):
-            raise ValueError("not so")
-
-        def sizes(x):
-            return x[: x.sum().int().item()] + 1
-
-        x = torch.ones(3, 3)
-        for function, kind, what, found in (
-            (torch.linalg.svd, fusec.InputError, "1 operator without", "aten._linalg_svd.default"),
-            (sizes, fusec.InputError, "sizes that the graph format cannot", "depends on the values"),
-            (untraceable, fusec.TraceError, "torch.export cannot trace Returns", "not so"),
-        ):
-            with self.subTest(function.__name__), self.assertRaises(kind) as caught:
-                fusec.from_torch(interfaces.Returns(function), (x,))
-            error = caught.exception
-            self.assertIn(what, error.what)
-            self.assertIn(found, error.found)
-            if kind is fusec.InputError:
-                self.assertTrue(error.expected and error.hint in str(error))
-        with self.assertRaisesRegex(fusec.TraceError, "dynamic_shapes"):
-            fusec.from_torch(interfaces.Returns(torch.relu), (x,), dynamic_shapes={"y": {0: torch.export.Dim("n")}})
-
-    def test_all_unmapped_operators_are_listed_together(self):
-        class Unmapped(torch.nn.Module):
-            def forward(self, x):
-                return torch.linalg.det(x) + torch.linalg.eigvalsh(x).sum(), x.cummax(0)[0] + x.cummax(1)[0]
-
-        with self.assertRaises(fusec.InputError) as caught:
-            fusec.from_torch(Unmapped(), (torch.eye(3),))
-        lines = str(caught.exception).split("\n")
-        self.assertEqual(lines[0], "3 operators without a counterpart in the graph format:")
-        self.assertEqual(
-            [line.split()[:3] for line in lines[1:4]],
-            [
-                ["aten._linalg_det.default", "1", "node,"],
-                ["aten._linalg_eigh.default", "1", "node,"],
-                ["aten.cummax.default", "2", "nodes,"],
-            ],
-        )
-        self.assertIn('for example "cummax", from test_from_torch.py:', lines[3])
-        self.assertTrue(lines[4].startswith("hint: "))
-        self.assertEqual(os.listdir(self.folder.name), [])
-
-    def test_higher_order_operators_are_listed_with_the_others(self):
-        for strict in (False, True):
-            with self.subTest(strict=strict), self.assertRaises(fusec.InputError) as caught:
-                saved(self.path("m.json"), interfaces.higher_order, strict=strict)
-            lines = str(caught.exception).split("\n")
-            self.assertEqual([line.split()[0] for line in lines[1:4]], ["aten._linalg_det.default", "cond", "while_loop"])
-            self.assertIn("1 node, for example \"cond\", from interfaces.py:", lines[2])
-
-    def test_an_index_that_is_read_from_a_tensor_is_refused(self):
-        class Takes(torch.nn.Module):
-            def forward(self, x, i):
-                return x[i]
-
-        with self.assertRaisesRegex(fusec.InputError, 'an attribute that is computed at run time .from "i"'):
-            fusec.from_torch(Takes(), (torch.ones(3), torch.tensor(1)))
-
-    def test_the_line_of_an_operator_is_its_own(self):
-        line = interfaces._without_counterpart.__code__.co_firstlineno + 1
-        by_another_name = type("Made", (torch.nn.Module,), {"forward": lambda self, x: interfaces._without_counterpart(x)})
-        for module in (interfaces.CallsHelper(), by_another_name()):
-            for strict in (False, True):
-                with self.subTest(type(module).__name__, strict=strict), self.assertRaises(fusec.InputError) as caught:
-                    fusec.from_torch(module, (torch.eye(3),), strict=strict)
-                self.assertIn(f", from interfaces.py:{line}:", str(caught.exception))
-
-    def test_custom_ops_are_written_with_their_types(self):
-        @torch.library.custom_op("fusec_test::twice", mutates_args=())
-        def twice(x: torch.Tensor, times: int) -> torch.Tensor:
-            return x * 2 * times
-
-        twice.register_fake(lambda x, times: torch.empty_like(x))
-
-        class Custom(torch.nn.Module):
-            def forward(self, x):
-                return torch.relu(twice(x, 3))
-
-        with self.assertRaises(fusec.InputError):
-            fusec.from_torch(Custom(), (torch.ones(2),))
-        _, _, graph = saved(self.path("m.json"), lambda: (Custom(), (torch.ones(2),)), custom_ops=True)
-        node = graph["nodes"][0]
-        self.assertEqual(
-            (node["op"], node["attrs"], node["outputs"][0]["shape"]), ("fusec_test.twice.default", {"times": 3}, [2])
-        )
-
-    def command(self, *arguments):
-        """Exit status and standard error of the command line."""
-        with contextlib.redirect_stderr(io.StringIO()) as text, contextlib.redirect_stdout(io.StringIO()):
-            try:
-                status = fusec.__main__.main(["import", *arguments])
-            except SystemExit as stop:
-                status = stop.code
-        return status, text.getvalue()
-
-    def test_command_line(self):
-        example = os.path.join(ROOT, "examples", "export_me.py")
-        out = self.path("out.json")
-        self.assertEqual(self.command(example + ":make", "-o", out, "--example")[0], 0)
-        self.assertEqual(
-            sorted(os.listdir(self.folder.name)),
-            ["out.in.safetensors", "out.json", "out.out.safetensors", "out.safetensors"],
-        )
-        status, text = self.command(example + ":absent", "-o", out)
-        self.assertEqual((status, text), (1, f"error: {example} has no 'absent'\n"))
-        status, text = self.command(self.path("none.py") + ":f", "-o", out)
-        self.assertEqual((status, text), (1, f"error: {self.path('none.py')} does not exist\n"))
-        status, text = self.command(example + ":GatedBlock", "-o", out)
-        self.assertEqual(status, 1)
-        self.assertIn("--inputs", text)
-        self.assertEqual(
-            self.command(example + ":GatedBlock", "-o", out, "--inputs", "float32[rows=8:2..64,512]")[0], 0
-        )
-        with open(out, encoding="utf-8") as f:
-            self.assertEqual(json.load(f)["symbols"], {"rows": {"min": 2, "max": 64}})
-        for wrong in (["--inputs", "float31[4]"], ["--inputs", "zz"], ["--inputs", "float32[4] zz"], ["--custom-op", "zz"]):
-            self.assertEqual(self.command(example + ":GatedBlock", "-o", out, *wrong)[0], 2, wrong)
-        self.assertEqual(self.command(example, "-o", out)[0], 2)
-        status, text = self.command("nowhere:make", "-o", out)
-        self.assertEqual((status, text), (1, "error: there is no module 'nowhere'\n"))
-        with open(self.path("three.py"), "w", encoding="utf-8") as f:
-            f.write("def make():\n    return 3\n")
-        status, text = self.command(self.path("three.py") + ":make", "-o", out)
-        self.assertEqual(status, 1)
-        self.assertIn("found a result of type int, expected a torch.nn.Module", text)
-        status, text = self.command(example + ":make", "-o", self.path("nodir/out.json"))
-        self.assertEqual(status, 3)
-        self.assertIn("nodir/out.safetensors: the output cannot be written", text)
-
-    def test_saved_programs(self):
-        module, args, shapes = models.vit()
-        with torch.no_grad():
-            torch.export.save(torch.export.export(module, args, dynamic_shapes=shapes), self.path("m.pt2"))
-        self.assertEqual(self.command(self.path("m.pt2"), "-o", self.path("m.json"))[0], 0)
-        with open(self.path("m.json"), encoding="utf-8") as f:
-            self.assertEqual(list(json.load(f)["symbols"]), ["images_dim0"])
 
 
 if __name__ == "__main__":
