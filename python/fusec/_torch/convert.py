@@ -158,8 +158,10 @@ class Converter(NodeWriter):
             self.problems.append(Problem(None, "constant", target, "", str(refused)))
 
     def _known_tensor(self, node: torch.fx.Node) -> None:
-        """A tensor that the graph holds as an attribute of its module."""
+        """A tensor that the graph holds as an attribute of its module. The operator that takes a graph is refused."""
         name = str(node.target)
+        if not isinstance(self.program.constants[name], torch.Tensor):
+            return
         try:
             self.env[node] = self._constant_value(name, self.program.constants[name], lifted=True)
         except Refused as refused:
@@ -345,6 +347,8 @@ class Converter(NodeWriter):
             if isinstance(value, (torch.SymInt, int)):
                 expression = expression_of(value)
                 return int(expression) if expression.is_Integer else expression
+            if isinstance(value, torch.SymBool):
+                raise Refused("a comparison of sizes")
             raise Missing(argument.name)
         if isinstance(argument, (list, tuple)):
             return [self._resolve(x) for x in argument]
