@@ -60,6 +60,9 @@ test_from_onnx.py
 check_op_db.py --count=25
 test_collectives.py
 test_backend.py
+test_eager_operators.py
+test_explain.py
+test_cuda_graphs.py
 test_from_torch.py
 check_random_modules.py --count=20
 test_readme.py
