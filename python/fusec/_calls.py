@@ -60,7 +60,7 @@ class Calls:
 
     def run(self, tensors: tuple[Tensor, ...], named: Mapping[str, Tensor], out: Any, device: str | None) -> Any:
         given = self._given(tensors, named)
-        where = self._where(given, device)
+        where = self._backend_of(given, device)
         if where == "reference":
             return self._on_reference(given, out)
         if where == "emulator":
@@ -69,7 +69,7 @@ class Calls:
 
     def capture(self, tensors: tuple[Tensor, ...], named: Mapping[str, Tensor], out: Any) -> CudaGraph:
         given = self._given(tensors, named)
-        if self._where(given, None) != "cuda":
+        if self._backend_of(given, None) != "cuda":
             raise UsageError(what="capture", found="tensors in host memory", expected="tensors on a GPU")
         stream, _ = _current_stream(given)
         device, arguments = self._device_arguments(given, stream)
@@ -102,7 +102,7 @@ class Calls:
             raise TypeError(f"no tensor is given for {_listed(missing)}{hint}")
         return {name: given[name] for name in names}
 
-    def _where(self, given: Mapping[str, Tensor], wanted: str | None) -> str:
+    def _backend_of(self, given: Mapping[str, Tensor], wanted: str | None) -> str:
         if wanted not in (None, "cuda", "emulator", "reference"):
             raise UsageError(what="device", found=repr(wanted), expected="'cuda', 'emulator' or 'reference'")
         on_gpu = any(_gpu_of(given[name]) is not None for name in self.names[0]) or (
@@ -168,7 +168,7 @@ class Calls:
         communicator = self._communicator(device)
         loaded = self._loaded_on(device)
         weights = [(a.name, v) for a, v in zip(self._executable.arguments, arguments) if a.is_constant]
-        if any(v.copied or not self._is_kept(name, given.get(name)) for name, v in weights):
+        if any(v.copied or not self._is_bound(name, given.get(name)) for name, v in weights):
             loaded.constants_changed()  # the address tells nothing: another weight may lie where one of before did
         loaded.launch(_arguments(arguments), _arguments(results), stream, communicator)
         if not in_order or any(v.copied and isinstance(v.owner, _core.DeviceMemory) for _, v in weights):
@@ -176,7 +176,7 @@ class Calls:
             _core.synchronize(device, stream)
         return _one_or_all(outputs)
 
-    def _is_kept(self, name: str, weight: Tensor | None) -> bool:
+    def _is_bound(self, name: str, weight: Tensor | None) -> bool:
         """Whether it is the weight of all calls: bound, or known to the model (None)."""
         return weight is None or self._weights.get(name) is weight
 
@@ -235,7 +235,7 @@ class Calls:
     def _on_device(self, device: int, name: str, weight: Tensor | None, host: View) -> View:
         """A weight in host memory, copied to the GPU: once if it is that of all calls."""
         with self._lock:
-            kept, key = self._is_kept(name, weight), (device, name)
+            kept, key = self._is_bound(name, weight), (device, name)
             if kept and key in self._uploaded:
                 return self._uploaded[key]
             count = _bytes_of(host)
