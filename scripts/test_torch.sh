@@ -61,6 +61,9 @@ check_op_db.py --count=25
 test_collectives.py
 test_torch_calls.py
 test_backend.py
+test_eager_operators.py
+test_explain.py
+test_cuda_graphs.py
 test_from_torch.py
 check_random_modules.py --count=20
 test_readme.py

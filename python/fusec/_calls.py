@@ -65,7 +65,7 @@ class Calls:
     def run(self, tensors: tuple[Tensor, ...], named: Mapping[str, Tensor], out: Any, device: str | None) -> Any:
         bindings = self._bindings  # read before the weights: a later bind() is noticed
         given = self._given(tensors, named)
-        where = self._where(given, device)
+        where = self._backend_of(given, device)
         if where == "reference":
             return self._on_reference(given, out)
         if where == "emulator":
@@ -74,7 +74,7 @@ class Calls:
 
     def capture(self, tensors: tuple[Tensor, ...], named: Mapping[str, Tensor], out: Any) -> CudaGraph:
         given = self._given(tensors, named)
-        if self._where(given, None) != "cuda":
+        if self._backend_of(given, None) != "cuda":
             raise UsageError(what="capture", found="tensors in host memory", expected="tensors on a GPU")
         stream = _tensors.current_stream(_on_a_gpu(given.values())[0])
         device, arguments = self._device_arguments(given, stream)
@@ -107,7 +107,7 @@ class Calls:
             raise TypeError(f"no tensor is given for {_listed(missing)}{hint}")
         return {name: given[name] for name in names}
 
-    def _where(self, given: Mapping[str, Tensor], wanted: str | None) -> str:
+    def _backend_of(self, given: Mapping[str, Tensor], wanted: str | None) -> str:
         require_device(wanted)
         deciding = [given[name] for name in self.input_names or self.weight_names]
         on_gpu = bool(_on_a_gpu(deciding))
@@ -172,7 +172,7 @@ class Calls:
         communicator = self._communicator(device)
         loaded = self._loaded_on(device)
         weights = [(a.name, v) for a, v in zip(self._executable.arguments, arguments) if a.is_constant]
-        per_call = any(v.copied or not self._is_kept(name, given.get(name)) for name, v in weights)
+        per_call = any(v.copied or not self._is_bound(name, given.get(name)) for name, v in weights)
         if per_call:
             # A per-call weight may reuse an earlier one's address, so an equal address does not prove that the prepared
             # values are current.
@@ -190,7 +190,7 @@ class Calls:
             _core.synchronize(device, stream.handle)
         return _one_or_all(outputs)
 
-    def _is_kept(self, name: str, weight: Tensor | None) -> bool:
+    def _is_bound(self, name: str, weight: Tensor | None) -> bool:
         """Whether it is the weight of all calls: bound, or known to the model (None)."""
         return weight is None or self._weights.get(name) is weight
 
@@ -251,7 +251,7 @@ class Calls:
     def _on_device(self, device: int, name: str, weight: Tensor | None, host: View) -> View:
         """A weight in host memory, copied to the GPU: once if it is that of all calls."""
         with self._lock:
-            kept, key = self._is_kept(name, weight), (device, name)
+            kept, key = self._is_bound(name, weight), (device, name)
             if kept and key in self._uploaded:
                 return self._uploaded[key]
             count = _bytes_of(host)

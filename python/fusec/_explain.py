@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from .errors import PlatformError
+from .errors import PlatformError, UsageError
 
 if TYPE_CHECKING:
     from ._torch.backend import EagerNode, GraphReport
@@ -58,8 +59,11 @@ def explain(
     """Runs ``model(*args, **kwargs)`` under ``torch.compile(backend="fusec")`` and says what became of it.
 
     ``options``: those of the backend. Call it under ``torch.no_grad()`` for the graphs of inference. Backward graphs are
-    compiled at the first backward call, and are not seen here. Raises PlatformError where PyTorch is not installed.
+    compiled at the first backward call, and are not seen here. What was compiled before is neither used nor dropped.
+    Raises UsageError for a model that cannot be called, PlatformError where PyTorch is not installed.
     """
+    if not callable(model):
+        raise UsageError(what="the model of explain", found=repr(model), expected="a module or a function")
     try:
         import torch
 
@@ -70,9 +74,11 @@ def explain(
             raise
         raise PlatformError(what="PyTorch is not installed", hint="pip install fusec[torch]") from None
     given = dict(options or {})
-    # A function of its own for each call: TorchDynamo keeps what it compiled by backend.
     outside = OutsideGraphs(lambda graph, inputs: backend(graph, inputs, options=given))
-    compiled = torch.compile(model, backend=outside.backend)
+    # PyTorch 2.11 cannot isolate: there each explanation adds to what TorchDynamo keeps of the model's code.
+    can_isolate = "isolate_recompiles" in inspect.signature(torch.compile).parameters
+    isolated: dict[str, Any] = {"isolate_recompiles": True} if can_isolate else {}
+    compiled = torch.compile(model, backend=outside.backend, **isolated)
     with recorded() as graphs, outside:
         compiled(*args, **kwargs)
     return Explanation(graphs, outside.nodes, outside.breaks)

@@ -42,7 +42,7 @@ fusec_python_test(readme)
 fusec_python_test(typing)
 set_tests_properties(python_typing PROPERTIES LABELS full)  # mypy reads NumPy anew: 20 seconds
 
-foreach(name from_torch torch_calls backend collectives from_onnx)
+foreach(name from_torch torch_calls backend eager_operators explain cuda_graphs collectives from_onnx)
   fusec_python_test(${name} INTERPRETER ${library_python})
 endforeach()
 

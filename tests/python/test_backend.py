@@ -25,7 +25,6 @@ from torch.utils import _pytree as pytree
 import fusec
 import models
 from fusec._torch.backend import recorded
-from fusec._torch.cuda_graphs import MOST_GRAPHS, GraphedCalls
 from fusec._torch.rewrites import REWRITES
 
 MODELS = ("llama_block", "gpt2_cached", "mixture_of_experts", "complex_rotary", "corners")
@@ -219,6 +218,13 @@ class Backend(unittest.TestCase):
         self.assertEqual({n.operator for n in graph.eager}, {"aten.relu.default", "aten.addmm.default"})
         self.assertIn("found a test", graph.eager[0].reason)
 
+    def test_options_for_which_a_region_does_not_compile_are_told(self):
+        wrong = ({"target": "/no/such"}, {"tuning_db": "/no/such"}, {"plan": {"nonsense": 1}}, {"no_fuse": ["bogus"]},
+                 {"timeout": 1e-9}, {"limit": {"nodes": 0}}, {3: 4})
+        for options in wrong:
+            with self.subTest(options), self.assertRaises(torch._dynamo.exc.BackendCompilerFailed):
+                torch.compile(lambda x: x.exp() + 1, backend="fusec", options=options)(torch.ones(3))
+
     def test_a_missing_nvrtc_is_told(self):
         def refused(*args, **kwargs):
             raise fusec.PlatformError(what="NVRTC is missing")
@@ -333,49 +339,27 @@ class Backend(unittest.TestCase):
                 graphs = self.assert_trains_like_eager(module.train(), args, loss, steps)
                 self.assertEqual(graphs[-1].eager, [], "of the optimizer's step")
 
-    def test_what_stays_with_eager_is_explained(self):
-        def mixed(x):
-            return torch.relu(torch.linalg.det(x @ x)) + torch.rand(())
+    def test_integers_that_are_no_sizes(self):
+        def moved(x, n):
+            return x.mul_(n) + n, x.clamp(n, n + 3), x[:n], (x.view(2, 5) + n).t(), torch.full((3,), n)
 
-        explanation = fusec.explain(mixed, torch.randn(3, 3))
-        self.assertEqual(
-            [(n.operator, n.reason) for n in explanation.eager],
-            [
-                ("aten._linalg_det.default", "no such operator in the format"),
-                ("aten.rand.default", "no such operator in the format"),
-            ],
-        )
-        self.assertIn("test_backend.py:", str(explanation))
-        self.assertEqual(explanation.launches, 2)
+        for dynamic in (True, None):
+            torch._dynamo.reset()
+            compiled = torch.compile(moved, backend="fusec", dynamic=dynamic)
+            for n in (2, 3, -1, -4, 7, 2**33):
+                with self.subTest(n=n, dynamic=dynamic), torch.no_grad():
+                    got, want = (function(torch.arange(10), n) for function in (compiled, moved))
+                    torch.testing.assert_close(got, want)
+                    self.assertEqual([t.stride() for t in got], [t.stride() for t in want])
 
-    def test_what_runs_outside_of_graphs_is_explained(self):
-        def between(x):
-            return (torch.nonzero(x.relu()) * 2).float().sum()
+    def test_numbers_computed_of_sizes(self):
+        def scaled(x, n):
+            return x * (x.shape[0] / 3) + 1, x * n ** 0.5, x.sin() * (n > 3), torch.full((2,), n / 4) + x[0].exp()
 
-        def looped(x):
-            for _ in range(2):
-                x = x.exp() + 1
-                torch._dynamo.graph_break()
-            return x
-
-        shape = "output shape depends on input Tensor data"
-        for model, args, graphs, names, reason in (
-            (nn.LSTM(4, 6), (torch.randn(3, 2, 4),), 0, {"aten.zeros.default", "aten.stack.default"}, "support RNN"),
-            (torch.bincount, (torch.tensor([1, 2]),), 0, {"aten.bincount.default"}, shape),
-            (between, (torch.randn(3),), 2, {"aten.nonzero.default"}, shape),
-            (looped, (torch.randn(3),), 0, {"aten.exp.default", "aten.add.Tensor"}, "User-inserted graph break"),
-        ):
-            with self.subTest(str(model)), torch.no_grad():
-                explanation = fusec.explain(model, *args, options={"no_nvrtc": True})
-                self.assertEqual(len(explanation.graphs), graphs)
-                self.assertLessEqual(names, {n.operator for n in explanation.eager})
-                self.assertTrue(all(reason in n.reason for n in explanation.eager), str(explanation))
-                self.assertIn(f"left to eager: {len(explanation.eager)} operators", str(explanation))
-                self.assertIn("graph breaks: 1", str(explanation))
-        line = between.__code__.co_firstlineno + 1
-        self.assertIn(f"aten.nonzero.default, from test_backend.py:{line}: ", str(fusec.explain(between, torch.ones(3))))
-        trained = fusec.explain(nn.Linear(3, 3), torch.randn(2, 3))
-        self.assertEqual((trained.eager, trained.breaks), ([], []))
+        compiled = torch.compile(scaled, backend="fusec", dynamic=True)
+        for rows, n in ((4, 3), (7, 5)):
+            x = torch.randn(rows)
+            torch.testing.assert_close(compiled(x, n), scaled(x, n))
 
     def test_complex_tensors(self):
         """Regions hold them as pairs of real tensors; at the ends of regions are views of them."""
@@ -436,14 +420,6 @@ class Backend(unittest.TestCase):
                 (graph,) = self.assert_like_eager(module, a, options={"no_nvrtc": True})
                 self.assertEqual(graph.eager, [])
 
-    def test_cuda_graphs_is_an_option(self):
-        """Without a GPU it changes nothing; see GraphedCallsTest for what it does on one."""
-        with torch.no_grad():
-            self.assert_like_eager(nn.Linear(8, 8), torch.randn(4, 8), options={"cuda_graphs": True})
-            torch._dynamo.reset()
-            with self.assertRaisesRegex(torch._dynamo.exc.BackendCompilerFailed, "expected True or False"):
-                torch.compile(nn.Linear(8, 8), backend="fusec", options={"cuda_graphs": 1})(torch.randn(4, 8))
-
     def test_options(self):
         module, x = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 8), nn.ReLU()), torch.randn(4, 8)
         launches = []
@@ -455,78 +431,6 @@ class Backend(unittest.TestCase):
         self.assertGreater(launches[0], launches[1])
         with self.assertRaisesRegex(torch._dynamo.exc.BackendCompilerFailed, "did you mean 'strategy'"):
             torch.compile(module, backend="fusec", options={"strategie": "full"})(torch.randn(2, 8))
-
-
-class Accumulator:
-    """Stands in for a fusec.Module on a GPU: total += x @ weight, in place; returns (total, 2 * total)."""
-
-    def __init__(self):
-        self.calls = self.captures = 0
-
-    def __call__(self, x, weight, total):
-        self.calls += 1
-        total += x @ weight
-        return total, 2 * total
-
-    def capture(self, x, weight, total):
-        self.captures += 1
-        double = torch.empty_like(total)
-
-        def replay():
-            total.add_(x @ weight)
-            double.copy_(2 * total)
-            return total, double
-
-        return unittest.mock.Mock(replay=replay)
-
-
-class GraphedCallsTest(unittest.TestCase):
-    def setUp(self):
-        self.module = Accumulator()
-        self.graphed = GraphedCalls(self.module, written={2})
-        self.weight, self.total = torch.randn(4, 4), torch.zeros(2, 4)
-        self.expected = torch.zeros(2, 4)
-        self.doubles = []
-
-    def assert_step(self, weight=None, total=None, x=None):
-        weight, total = self.weight if weight is None else weight, self.total if total is None else total
-        x = torch.randn(2, 4) if x is None else x
-        self.expected = self.expected + x @ weight
-        returned, double = self.graphed(x, weight, total)
-        self.assertIs(returned, total)
-        torch.testing.assert_close(total, self.expected)
-        self.doubles.append((double, 2 * self.expected))
-        for got, want in self.doubles:  # those of earlier calls too
-            torch.testing.assert_close(got, want)
-
-    def test_one_capture_serves_all_calls(self):
-        for _ in range(5):
-            self.assert_step()
-        self.assertEqual((self.module.calls, self.module.captures), (1, 1))
-
-    def test_an_input_that_moves_is_copied_from_then_on(self):
-        for _ in range(3):
-            self.assert_step()
-        for _ in range(3):
-            self.total = self.total.clone()
-            self.assert_step(weight=torch.randn(4, 4))
-        self.assertEqual(self.module.captures, 2)
-
-    def test_inputs_that_a_graph_cannot_read_in_place(self):
-        wide, shifted = torch.randn(4, 8), torch.randn(17)
-        for _ in range(3):
-            self.assert_step(weight=wide[:, ::2])
-            self.assert_step(weight=shifted[1:].view(4, 4))
-        self.assertLessEqual(self.module.captures, 2)
-
-    def test_sizes_beyond_the_most_are_called_without_a_graph(self):
-        for rows in range(1, MOST_GRAPHS + 3):
-            self.total = self.expected = torch.zeros(rows, 4)
-            self.total = self.total.clone()
-            for _ in range(3):
-                self.assert_step(x=torch.randn(rows, 4))
-        self.assertEqual(self.module.captures, MOST_GRAPHS)
-        self.assertEqual(self.module.calls, MOST_GRAPHS + 2 * 3)
 
 
 if __name__ == "__main__":

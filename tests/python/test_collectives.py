@@ -22,6 +22,7 @@ except ImportError:
     sys.exit(77)
 
 import fusec
+from fusec._torch.backend import recorded
 
 PROCESSES = 2
 
@@ -98,6 +99,25 @@ def collectives(rank):
             torch.testing.assert_close(got, want)
 
 
+def of_eager(rank):
+    """Collectives that stay with eager are waited for before their results are read."""
+    import torch.distributed._functional_collectives as functional
+
+    group, x = dist.group.WORLD, torch.arange(8.0).view(4, 2) + 10 * rank
+    for collective in (
+        lambda x: functional.broadcast(x, 1, group),
+        lambda x: functional.all_to_all_single(x, None, None, group),
+        lambda x: functional.all_reduce(x.int(), "band", group),
+        lambda x: functional.all_reduce(x.to(torch.complex64), "sum", group),
+        lambda x: functional.all_gather_tensor(x * 1j, 0, group),
+    ):
+        torch._dynamo.reset()
+        with recorded() as graphs:
+            got = torch.compile(lambda x: collective(x * 2) + 1, backend="fusec")(x)
+        torch.testing.assert_close(got, collective(x * 2) + 1)
+        assert "_c10d_functional.wait_tensor.default" in [n.operator for n in graphs[0].eager], graphs[0].eager
+
+
 class SumOfGroup(nn.Module):
     def forward(self, x):
         summed = torch.ops._c10d_functional.all_reduce(x + 1, "sum", dist.group.WORLD.group_name)
@@ -135,7 +155,7 @@ def groups_of_a_file(rank):
 
 def run_rank(rank, store):
     dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=PROCESSES)
-    for case in (mlp, attention, collectives, imported, groups_of_a_file):
+    for case in (mlp, attention, collectives, of_eager, imported, groups_of_a_file):
         torch.manual_seed(0)
         torch._dynamo.reset()
         case(rank)

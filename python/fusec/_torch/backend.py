@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from functorch.compile import make_boxed_func, min_cut_rematerialization_partition
+from functorch.compile import min_cut_rematerialization_partition
 from torch._dynamo.backends.common import aot_autograd
 
 from .._compile import patterns
@@ -22,13 +22,12 @@ from .convert import Converter
 from .cuda_graphs import split_options
 from .errors import TraceError
 from .output_views import reattach_output_views, without_last_views
-from .partition import PREFIX, is_size, is_view, split_into_regions, tensors_of, why_eager
+from .partition import PREFIX, called, is_size, is_view, split_into_regions, tensors_of, why_eager
 from .program import lower
 from .region import Region, add_sizes
 from .source_lines import source_line
 
 Compiled = Callable[..., Any]
-WRITTEN_EARLY = "it writes an input whose old value an operator outside the region still reads"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,7 +53,7 @@ class GraphReport:
     @property
     def operators(self) -> int:
         """ATen operators in the regions, views apart."""
-        return sum(not is_view(n) for r in self.regions for n in r.nodes)
+        return sum(r.operators for r in self.regions)
 
 
 _recording = threading.local()
@@ -82,15 +81,15 @@ def backend(
     :func:`fusec.compile` raises for options and the platform, in torch._dynamo.exc.BackendCompilerFailed.
     """
     wanted = dict(options or {})
-    patterns(**split_options(wanted)[0])  # raises for a wrong option or pattern file, which would else leave each region to eager
+    patterns(**split_options(wanted)[0])  # raises for a wrong option or pattern file, also where there is no region
 
     def compiler(module: torch.fx.GraphModule, inputs: Sequence[Any]) -> Compiled:
         with private.unset_fake_temporarily():
             compiled, report = compile_graph(module, wanted)
         if getattr(_recording, "graphs", None) is not None:
             _recording.graphs.append(report)
-        boxed: Compiled = make_boxed_func(compiled)
-        return boxed
+        compiled._boxed_call = True  # type: ignore[attr-defined]
+        return compiled
 
     made: Compiled = aot_autograd(
         fw_compiler=compiler,
@@ -103,13 +102,12 @@ def backend(
 
 
 def compile_graph(module: torch.fx.GraphModule, options: Mapping[str, Any]) -> tuple[Compiled, GraphReport]:
-    """A graph of ATen operators as one that calls compiled regions."""
+    """A graph of ATen operators as a function of a list, which it empties, that calls compiled regions."""
     without_views, returned = without_last_views(module)
     try:
         program, problems = lower(AtenProgram(without_views), lambda p: Converter(p, None, "graph").run().problems)
     except TraceError as error:
-        eager = [EagerNode(str(n.target), source_line(n), str(error)) for n in operators(module.graph)]
-        return module.forward, GraphReport(eager=eager)
+        return taking_a_list(module), GraphReport(eager=[eager_node(n, str(error)) for n in operators(module.graph)])
     refused = {p.node: p.reason for p in problems}
     reattach_output_views(module, program.module, returned)
     outer = split_into_regions(program.module, refused)
@@ -123,17 +121,25 @@ def compile_graph(module: torch.fx.GraphModule, options: Mapping[str, Any]) -> t
         try:
             region, sizes = compiled_region(outer.graph, call, graph, name, options)
         except InputError as error:
-            report.eager += [EagerNode(str(n.target), source_line(n), str(error)) for n in operators(graph.graph)]
+            if options and compiles(outer.graph, call, graph, name):
+                raise  # the options are to blame
+            report.eager += [eager_node(n, str(error)) for n in operators(graph.graph)]
             continue
         report.regions.append(region)
         outer.set_submodule(name, region)
         call.args = (*call.args, *sizes)
-    report.eager += [
-        EagerNode(str(n.target), source_line(n), why_eager(n, refused) or WRITTEN_EARLY)
-        for n in operators(outer.graph)
-    ]
-    outer.recompile()
-    return outer.forward, report
+    report.eager += [eager_node(n, why_eager(n, refused)) for n in operators(outer.graph)]
+    return taking_a_list(outer), report
+
+
+def taking_a_list(module: torch.fx.GraphModule) -> Compiled:
+    """The module as a function of a list of its arguments, which frees each argument after its last use."""
+    graph = torch.fx.Graph()
+    arguments = graph.placeholder("arguments")
+    taken = [graph.call_method("pop", (arguments, 0)) for _ in module.graph.find_nodes(op="placeholder")]
+    graph.output(graph.graph_copy(module.graph, dict(zip(module.graph.find_nodes(op="placeholder"), taken))))
+    forward = torch.fx.GraphModule(module, graph).forward
+    return lambda arguments: forward(arguments)
 
 
 def compiled_region(
@@ -143,10 +149,19 @@ def compiled_region(
     graph = torch.fx.Graph()
     graph.output(graph.graph_copy(module.graph, {}))
     sizes = add_sizes(graph, outer, call)
-    region = Region(torch.fx.GraphModule(module, graph), name, options)
+    region = Region(module, torch.fx.GraphModule(module, graph), name, options)
     if not any(t.is_cuda for n in call.all_input_nodes for t in tensors_of(n)):
         warn_of_the_emulator()
     return region, sizes
+
+
+def compiles(outer: torch.fx.Graph, call: torch.fx.Node, module: torch.fx.GraphModule, name: str) -> bool:
+    """Whether the region compiles without options."""
+    try:
+        compiled_region(outer, call, module, name, {"no_nvrtc": True})
+    except InputError:
+        return False
+    return True
 
 
 @functools.cache
@@ -157,8 +172,9 @@ def warn_of_the_emulator() -> None:
 
 def operators(graph: torch.fx.Graph) -> list[torch.fx.Node]:
     """Nodes for which eager runs a kernel."""
-    return [
-        n
-        for n in graph.nodes
-        if n.op == "call_function" and isinstance(n.target, torch._ops.OpOverload) and not is_view(n) and not is_size(n)
-    ]
+    kinds = (torch._ops.OpOverload, torch._ops.HigherOrderOperator)
+    return [n for n in graph.nodes if isinstance(n.target, kinds) and not is_view(n) and not is_size(n)]
+
+
+def eager_node(node: torch.fx.Node, reason: str | None) -> EagerNode:
+    return EagerNode(str(called(node)), source_line(node), reason or "")

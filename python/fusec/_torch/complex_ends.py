@@ -3,6 +3,7 @@
     a placeholder, or a result of an operator that stays with eager:  x -> view_as_complex(view_as_real(x))
     an operand of the output, or of an operator that stays:           likewise
 
+Not where an operator that stays reads one that does: no region lies between, and a wait must read its collective itself.
 A region takes what lies between the outer views. It holds a complex tensor as two real ones (complex_pairs.py)."""
 
 from __future__ import annotations
@@ -19,20 +20,21 @@ aten = torch.ops.aten
 
 def make_ends_real(graph: torch.fx.Graph, refused: Collection[str]) -> None:
     """Adds the views. refused: names of the nodes that stay with eager."""
-    for node in list(graph.nodes):
-        writes = node.target is aten.copy_.default
-        if node.op == "output" or node.name in refused or writes:
-            for source in node.all_input_nodes:
-                if _is_complex(source) and not (writes and source is node.args[0]):
-                    with graph.inserting_before(node):
-                        node.replace_input_with(source, _there_and_back(graph, source))
+
+    def is_eager(node: torch.fx.Node) -> bool:
+        producer: torch.fx.Node = node.args[0] if node.target is operator.getitem else node  # type: ignore[assignment]
+        ends = node.op in ("placeholder", "output")
+        return ends or producer.name in refused or node.target is aten.copy_.default
+
+    for node in filter(is_eager, list(graph.nodes)):
+        for source in node.all_input_nodes:
+            if _is_complex(source) and not is_eager(source):
+                with graph.inserting_before(node):
+                    node.replace_input_with(source, _there_and_back(graph, source))
     last = next(n for n in graph.nodes if n.op != "placeholder")
-    for node in list(graph.nodes):
-        producer = node.args[0] if node.target is operator.getitem else node
-        if not _is_complex(node) or not (node.op == "placeholder" or producer.name in refused):
-            continue
-        users = [u for u in node.users if u.target is not aten.copy_.default or u.args[0] is not node]
-        if not users:
+    for node in filter(is_eager, list(graph.nodes)):
+        users = [u for u in node.users if not is_eager(u)]
+        if not users or not _is_complex(node):
             continue
         with graph.inserting_before(last if node.op == "placeholder" else node.next):
             seen = _there_and_back(graph, node)

@@ -339,6 +339,8 @@ class Converter(NodeWriter):
             if isinstance(value, (torch.SymInt, int)):
                 expression = expression_of(value)
                 return int(expression) if expression.is_Integer else expression
+            if isinstance(value, torch.SymBool):
+                raise Refused("a comparison of sizes")
             raise Missing(argument.name)
         if isinstance(argument, (list, tuple)):
             return [self._resolve(x) for x in argument]

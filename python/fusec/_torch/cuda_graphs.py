@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
+from torch.multiprocessing.reductions import StorageWeakRef
 
+from .._core import DEVICE_ALIGNMENT
 from ..errors import UsageError
 
 Results = tuple[torch.Tensor, ...]
 Sizes = tuple[torch.Size, ...]
 MOST_GRAPHS = 8  # each keeps a workspace and results; inputs of further sizes are launched kernel by kernel
-ALIGNMENT = 16  # bytes, of what kernels read and write on a GPU
 
 
 @dataclasses.dataclass
@@ -22,7 +24,7 @@ class _Graph:
 
     inputs: list[torch.Tensor]
     copied: set[int]
-    replay: Callable[[], Any] | None = None  # None until the second call with these sizes
+    replay: Callable[[], Any]
 
 
 class GraphedCalls:
@@ -32,39 +34,58 @@ class GraphedCalls:
     graph. The second one captures: an input at the same address as before (a weight, a cache) is read in place, each
     other one is copied into memory of the graph's own before a replay, and back where the module writes it. An input that
     moves later is copied from then on, by a graph that is captured anew. Results are copies: they outlive the next call.
+    Calls from several threads, and on several streams, take turns.
     """
 
     def __init__(self, module: Any, written: set[int]) -> None:
         """`written`: the places of the inputs that the module writes."""
         self._module = module
         self._written = written
+        self._first: dict[Sizes, list[tuple[int, StorageWeakRef]]] = {}  # where the inputs of the first call lay
         self._graphs: dict[Sizes, _Graph] = {}
+        self._lock = threading.Lock()
+        self._replayed: torch.cuda.Event | None = None
 
     def __call__(self, *inputs: torch.Tensor) -> Results:
+        if _is_capturing():
+            return as_tuple(self._module(*inputs))
         sizes = tuple(t.shape for t in inputs)
+        with self._lock:
+            if sizes in self._first:
+                return self._on_graph(sizes, inputs)
+            if len(self._first) < MOST_GRAPHS:
+                self._first[sizes] = [(t.data_ptr(), StorageWeakRef(t.untyped_storage())) for t in inputs]
+        return as_tuple(self._module(*inputs))
+
+    def _on_graph(self, sizes: Sizes, inputs: tuple[torch.Tensor, ...]) -> Results:
         graph = self._graphs.get(sizes)
-        if _is_capturing() or (graph is None and len(self._graphs) == MOST_GRAPHS):
-            return _as_tuple(self._module(*inputs))
-        if graph is None:
-            self._graphs[sizes] = _Graph([t.detach() for t in inputs], set())
-            return _as_tuple(self._module(*inputs))
-        moved = {i for i, t in enumerate(inputs) if i not in graph.copied and not _is_in_place(t, graph.inputs[i])}
-        if moved or graph.replay is None:
-            graph = self._graphs[sizes] = self._captured(inputs, graph.copied | moved)
-        return self._replayed(graph, inputs)
+        if graph is None:  # memory of an input that was freed may have come to another by chance
+            copied, places = set(), [None if kept.expired() else place for place, kept in self._first[sizes]]
+        else:
+            copied, places = graph.copied, [t.data_ptr() for t in graph.inputs]
+        moved = {i for i, t in enumerate(inputs) if i not in copied and not _is_in_place(t, places[i])}
+        if moved or graph is None:
+            graph = self._graphs[sizes] = self._captured(inputs, copied | moved)
+        stream = torch.cuda.current_stream(inputs[0].device) if inputs[0].is_cuda else None
+        if stream is not None and self._replayed is not None:
+            stream.wait_event(self._replayed)  # the call before may be under way on another stream
+        made = self._replay(graph, inputs)
+        if stream is not None:
+            self._replayed = stream.record_event()
+        return made
 
     def _captured(self, inputs: tuple[torch.Tensor, ...], copied: set[int]) -> _Graph:
-        kept = [
-            torch.empty_like(t, memory_format=torch.contiguous_format) if i in copied else t.detach()
-            for i, t in enumerate(inputs)
-        ]
-        return _Graph(kept, copied, self._module.capture(*kept).replay)
+        with torch.inference_mode(False):  # later calls outside inference mode write this memory too
+            kept = [
+                torch.empty_like(t, memory_format=torch.contiguous_format) if i in copied else t.detach()
+                for i, t in enumerate(inputs)
+            ]
+            return _Graph(kept, copied, self._module.capture(*kept).replay)
 
-    def _replayed(self, graph: _Graph, inputs: tuple[torch.Tensor, ...]) -> Results:
-        assert graph.replay is not None
+    def _replay(self, graph: _Graph, inputs: tuple[torch.Tensor, ...]) -> Results:
         for i in graph.copied:
             graph.inputs[i].copy_(inputs[i])
-        made = _as_tuple(graph.replay())
+        made = as_tuple(graph.replay())
         for i in graph.copied & self._written:
             inputs[i].copy_(graph.inputs[i])
         written = {id(graph.inputs[i]): inputs[i] for i in self._written}  # a result that is an input stays that input
@@ -72,7 +93,9 @@ class GraphedCalls:
 
 
 def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
-    """The options of a compilation among those of the backend, and ``cuda_graphs``. Raises UsageError."""
+    """The options of a compilation among those of the backend, and ``cuda_graphs``. Raises UsageError and TypeError."""
+    if strange := [name for name in options if not isinstance(name, str)]:
+        raise TypeError(f"unexpected option {strange[0]!r}")
     rest = dict(options)
     wanted = rest.pop("cuda_graphs", False)
     if not isinstance(wanted, bool):
@@ -80,15 +103,15 @@ def split_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
     return rest, wanted
 
 
-def _is_in_place(tensor: torch.Tensor, seen: torch.Tensor) -> bool:
-    """Whether a graph that read `seen` can read `tensor` where it is."""
+def _is_in_place(tensor: torch.Tensor, known: int | None) -> bool:
+    """Whether a graph that reads the address `known`, where there is one, can read `tensor` where it is."""
     address = tensor.data_ptr()
-    return tensor.is_contiguous() and address % ALIGNMENT == 0 and address == seen.data_ptr()
+    return tensor.is_contiguous() and address % DEVICE_ALIGNMENT == 0 and address == known
 
 
 def _is_capturing() -> bool:
     return torch.cuda.is_available() and torch.cuda.is_current_stream_capturing()
 
 
-def _as_tuple(made: Any) -> Results:
+def as_tuple(made: Any) -> Results:
     return made if isinstance(made, tuple) else (made,)

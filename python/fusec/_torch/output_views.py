@@ -31,7 +31,7 @@ class Returned(NamedTuple):
 
 
 def without_last_views(module: torch.fx.GraphModule) -> tuple[torch.fx.GraphModule, list[Returned | Any]]:
-    """A copy of the graph that returns what its results are views of, each once, without those that are no nodes."""
+    """Returns the base of each result's view chain, without duplicates; constants are left out."""
     graph = torch.fx.Graph()
     copies: Nodes = {}
     graph.graph_copy(module.graph, copies)

@@ -13,10 +13,11 @@ from .._compile import compile as compile_model
 from .._module import Module
 from .aten_program import AtenProgram, write_backs
 from .convert import Converter
-from .cuda_graphs import ALIGNMENT, GraphedCalls, split_options
+from .cuda_graphs import GraphedCalls, as_tuple, split_options
+from .dimensions import LARGEST
 from .errors import unmapped_error
 from .model_file import ModelFile
-from .partition import is_size, tensors_of
+from .partition import is_size, is_view, tensors_of
 from .strides import Order, has_gaps, inverse, memory_order, overlaps
 
 aten = torch.ops.aten
@@ -24,20 +25,26 @@ PLACE = "place"  # the empty input of a region without tensor inputs: results ar
 
 
 class Region(torch.nn.Module):
-    """A compiled region. Takes and returns tensors with the strides that eager's have."""
+    """A compiled region. Takes and returns tensors with the strides that eager's have.
 
-    def __init__(self, graph: torch.fx.GraphModule, name: str, options: Mapping[str, Any]) -> None:
+    `eager` computes the same. It takes over where an integer argument cannot be a size, as which the region takes it."""
+
+    def __init__(
+        self, eager: torch.nn.Module, graph: torch.fx.GraphModule, name: str, options: Mapping[str, Any]
+    ) -> None:
         super().__init__()
         rest, cuda_graphs = split_options(options)
-        self.nodes = [n for n in graph.graph.nodes if n.op == "call_function" and n.target is not operator.getitem]
+        nodes = [n for n in graph.graph.nodes if n.op == "call_function" and n.target is not operator.getitem]
+        self.operators = sum(not is_view(n) for n in nodes)
         self.strided = strided_results(graph.graph)
         self.input_orders, self.output_orders = dense_ends(graph.graph)
         placeholders = graph.graph.find_nodes(op="placeholder")
         hidden = [n for n in placeholders if is_size(n) and not n.meta.get("given")]
+        self.sizes = sum(n.meta.get("given", False) for n in placeholders)
         places = [i for i, n in enumerate(placeholders) if n not in hidden]
         written = write_backs_as_results(graph.graph)
         file = converted(AtenProgram(graph, hidden, written), name)
-        self.device = next(t.device for n in self.nodes for t in tensors_of(n))
+        self.device = next(t.device for n in nodes for t in tensors_of(n))
         if not file.leaves:
             file.inputs.append({"name": file.unique(PLACE), "dtype": "uint8", "shape": [0]})
         self.module: Module = compile_model(_core.Model.parse(file.text()), weights=file.tensors, **rest)
@@ -50,15 +57,20 @@ class Region(torch.nn.Module):
             self.call = GraphedCalls(self.module, {self.module.input_names.index(n) for n in self.written})
         # Results to clone: a value returned twice, or returned and written into an input.
         self.copied = {i for i, n in enumerate(self.results) if n in self.results[:i] or n in file.aliases}
+        self.eager = eager
 
     def forward(self, *arguments: Any) -> tuple[torch.Tensor, ...]:
+        if any(not 0 <= arguments[place] <= LARGEST for place in self.integers.values()):
+            given: tuple[torch.Tensor, ...] = self.eager(*arguments[: len(arguments) - self.sizes])
+            return given
         inputs = {name: self._input(name, arguments) for name in self.module.input_names}
-        unaligned = {n: t for n, t in inputs.items() if n in self.written and t.is_cuda and t.data_ptr() % ALIGNMENT}
+        written = {n: t for n, t in inputs.items() if n in self.written and t.is_cuda}
+        unaligned = {n: t for n, t in written.items() if t.data_ptr() % _core.DEVICE_ALIGNMENT}
         inputs |= {name: tensor.clone() for name, tensor in unaligned.items()}
         made = self.call(*inputs.values())
         for name, tensor in unaligned.items():
             tensor.copy_(inputs[name])
-        outputs = dict(zip(self.module.output_names, made if isinstance(made, tuple) else (made,)))
+        outputs = dict(zip(self.module.output_names, as_tuple(made)))
         results = (outputs[n].clone() if i in self.copied else outputs[n] for i, n in enumerate(self.results))
         made = tuple(r if o is None else r.permute(o) for r, o in zip(results, self.output_orders))
         return tuple(self._with_strides(place, r) for place, r in enumerate(made)) if self.strided else made
@@ -141,7 +153,7 @@ def write_backs_as_results(graph: torch.fx.Graph) -> list[torch.fx.Node]:
 
 
 def add_sizes(region: torch.fx.Graph, outer: torch.fx.Graph, call: torch.fx.Node) -> list[torch.fx.Node]:
-    """Adds inputs for the symbols that no shape of the region's inputs tells. Returns their nodes in `outer`."""
+    """Adds inputs for the symbols that the region uses but no input shape determines. Returns their nodes in `outer`."""
     told: set[Any] = set()
     needed: set[Any] = set()
     for node in region.nodes:
