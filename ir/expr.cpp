@@ -10,6 +10,7 @@
 #include "ir/budget.h"
 #include "ir/error.h"
 #include "ir/hash.h"
+#include "ir/per_thread.h"
 
 namespace fusec {
 namespace {
@@ -416,14 +417,14 @@ struct Walk {
   std::vector<ExprId> stack, order;
   std::vector<std::uint8_t> state;  // by node: 1: operands are on the stack above, 2: done
 };
-thread_local Walk kept_walk;
 
 // Also after an exception the walk is kept. A walk inside of another one finds it empty.
 struct BorrowedWalk {
-  BorrowedWalk() : walk(std::exchange(kept_walk, {})) {}
-  ~BorrowedWalk() { kept_walk = std::move(walk); }
+  BorrowedWalk() : walk(std::exchange(kept, {})) {}
+  ~BorrowedWalk() { kept = std::move(walk); }
   BorrowedWalk(const BorrowedWalk&) = delete;
   BorrowedWalk& operator=(const BorrowedWalk&) = delete;
+  Walk& kept = PerThread<Walk>::get();
   Walk walk;
 };
 

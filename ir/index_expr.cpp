@@ -10,6 +10,7 @@
 
 #include "ir/budget.h"
 #include "ir/hash.h"
+#include "ir/per_thread.h"
 
 namespace fusec {
 namespace {
@@ -86,8 +87,8 @@ IndexExpr make_atom_expr(IndexAtom atom) {
 
 // Each thread makes a variable once: expressions then share its atom, and comparing them ends at the same address.
 IndexExpr IndexExpr::variable(Variable v) {
-  thread_local std::array<std::vector<IndexExpr>, 3> made;  // by kind and id, which are dense
-  std::vector<IndexExpr>& of_kind = made[static_cast<std::size_t>(v.kind)];
+  using Made = std::array<std::vector<IndexExpr>, 3>;  // by kind and id, which are dense
+  std::vector<IndexExpr>& of_kind = PerThread<Made>::get()[static_cast<std::size_t>(v.kind)];
   if (v.id >= of_kind.size()) of_kind.resize(std::size_t{v.id} + 1);
   IndexExpr& known = of_kind[v.id];
   if (known.is_constant())
