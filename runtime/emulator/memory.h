@@ -37,6 +37,7 @@ struct Region {
   std::atomic<bool> touched{true};                          // accessed since the last launch began
   std::vector<ByteOwner> writers;                           // by byte; empty: read-only and initialized
   std::vector<ByteOwner> readers;                           // by byte, in this launch; empty: not tracked
+  bool had_race = false;                                    // blocks wrote different values to one byte
   std::vector<std::uint8_t> bulk_stores;                    // by byte: unfinished bulk stores; empty: kernel has none
   std::vector<std::uint8_t> sectors_read, sectors_written;  // by sector: flags of this launch
 };
