@@ -43,8 +43,8 @@ function(fusec_precompiled_headers target)
   endif()
 endfunction()
 
-# For libraries that -O2 hardly makes faster. GCC compiles codegen in two thirds of the time at -O1; the text of 207
-# library models then takes 1 % more time.
+# For libraries that -O2 hardly makes faster. GCC compiles codegen in two thirds of the time at -O1; emitting the source of
+# 207 library models then takes 1 % more CPU time.
 function(fusec_optimize_less target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()

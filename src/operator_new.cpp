@@ -1,8 +1,8 @@
 // operator new and delete of the programs: small blocks come from the free lists of ir/pooled_allocator.h, since a
 // compilation allocates so often that malloc would take much of its time. Every block is one of malloc and holds a
-// multiple of 16 bytes, which sized delete relies on. Libraries loaded at run time (NVRTC, a compiled host part) have
-// operators of their own and exchange no C++ objects with the program. Not part of the libraries, whose user may have
-// replaced these operators.
+// multiple of 16 bytes, which sized delete relies on. Libraries loaded at run time (NVRTC, a compiled host part) keep
+// their own operators: no object that one side allocates is deleted by the other. The fusec libraries do not have this
+// file, since a program that links them may replace these operators itself.
 #include <cstdlib>
 #include <new>
 

@@ -22,7 +22,7 @@
 
 namespace fusec {
 
-// Bytes of which every device pointer of a call is a multiple.
+// The alignment in bytes that every device pointer of a call must have.
 inline constexpr std::size_t kDeviceAlignment = 16;
 
 // A tensor of a call: dense, row-major. On a GPU `data` is a device pointer, a multiple of kDeviceAlignment.

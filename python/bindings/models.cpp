@@ -8,14 +8,10 @@
 namespace fusec::python {
 namespace {
 
-// A scalar of NumPy or PyTorch as a number of Python; anything else as it is.
+// A 0-d array or scalar of NumPy or PyTorch as a number of Python; anything else as it is.
 nb::object plain(const nb::handle& given) {
-  if (!nb::hasattr(given, "item")) return nb::borrow(given);
-  try {
-    return given.attr("item")();
-  } catch (const nb::python_error&) {
-    return nb::borrow(given);  // it has several elements
-  }
+  const bool is_array = nb::hasattr(given, "item") && nb::hasattr(given, "ndim");
+  return is_array && given.attr("ndim").equal(nb::int_(0)) ? given.attr("item")() : nb::borrow(given);
 }
 
 nb::list plain_list(const nb::handle& given) {

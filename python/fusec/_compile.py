@@ -17,7 +17,7 @@ from ._options import CompileOptions, Path, core_options, plan_file, require_dev
 from ._progress import ProgressLine
 from ._saved import read_saved
 from ._shape_tensors import DeferredModel, ShapeTensorModule
-from .errors import InputError, PlatformError, UsageError
+from .errors import FusecError, InputError, PlatformError, UsageError
 
 Tensor = Any
 
@@ -67,13 +67,17 @@ def _explained(options: CompileOptions, wanted: _core.Options) -> Iterator[None]
         file = plan_file(options["plan"]) if error.file == "plan" and "plan" in options else None
         if file is None:
             raise
-        parts = {n: getattr(error, n) for n in ("what", "found", "expected", "hint", "pointer", "line", "column")}
-        raise InputError(error.on_command_line.replace("plan", file, 1), file=file, **parts) from None
+        raise InputError(error.on_command_line.replace("plan", file, 1), **{**_parts(error), "file": file}) from None
     except PlatformError as error:
         advice = _nvrtc.advice(wanted) if wanted.ptx else ""
         if not advice:
             raise
-        raise PlatformError(what=error.on_command_line, hint=f"{advice} (--no-nvrtc)") from None
+        hints = [error.hint, f"{advice}; --no-nvrtc emits source alone"]
+        raise PlatformError(**{**_parts(error), "hint": "; ".join(filter(None, hints))}) from None
+
+
+def _parts(error: FusecError) -> dict[str, Any]:
+    return {n: getattr(error, n) for n in ("what", "found", "expected", "hint", "file", "pointer", "line", "column")}
 
 
 def compile(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 from . import _core
@@ -20,6 +20,10 @@ Tensor = Any
 
 class Signature(Protocol):
     """How calls of an imported model go: arguments to inputs by name, and outputs by name to what a call returns."""
+
+    @property
+    def names(self) -> Collection[str]:
+        """Of the arguments that a call takes by keyword."""
 
     def arguments(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Tensor]: ...
 
@@ -144,6 +148,6 @@ def from_onnx(
                 *load(opened, name=name, dims=dims, inputs=given, allow_custom=allow_custom, types=types)
             )
         except Deferred as deferred:
-            return DeferredModel(str(deferred), deferred.needed, opened.input_names(), imported)
+            return DeferredModel(str(deferred), deferred.needed, opened.input_names(), opened.weight_names(), imported)
 
     return imported({})

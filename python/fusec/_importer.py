@@ -33,7 +33,7 @@ class Unmapped(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A part of the list: its heading, what it lists, what there should be, and what to do."""
+    """A part of the list: its heading, what it lists, what there should be, and what to do, or ""."""
 
     what: str
     unmapped: Sequence[Unmapped]
@@ -46,11 +46,11 @@ def error_listing(sections: Iterable[Section]) -> InputError:
     sections = [s for s in sections if s.unmapped]
     lists = ["\n".join(_listed(s.unmapped)) for s in sections]
     return InputError(
-        "\n".join(f"{s.what}:\n{listed}\nhint: {s.hint}" for s, listed in zip(sections, lists)),
+        "\n".join(f"{s.what}:\n{listed}" + (f"\nhint: {s.hint}" if s.hint else "") for s, listed in zip(sections, lists)),
         what="; ".join(s.what for s in sections),
         found="\n".join(lists),
         expected="; ".join(s.expected for s in sections),
-        hint="\n".join(s.hint for s in sections),
+        hint="\n".join(s.hint for s in sections if s.hint),
     )
 
 

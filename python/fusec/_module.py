@@ -12,6 +12,7 @@ from typing import Any
 
 from . import _core
 from ._calls import Calls, CudaGraph, Tensor
+from ._imported import Signature
 from ._saved import Saved, write_saved
 from .errors import PlatformError, UsageError, python_spelling
 
@@ -50,7 +51,7 @@ class Module:
         *,
         weights: Mapping[str, Tensor] | None = None,
         device: str | None = None,
-        signature: Any = None,
+        signature: Signature | None = None,
     ) -> None:
         self._made = made
         self._signature = signature

@@ -26,11 +26,17 @@ class DeferredModel(ImportedModel):
     """
 
     def __init__(
-        self, message: str, needed: set[str], names: Sequence[str], load: Callable[[dict[str, Any]], ImportedModel]
+        self,
+        message: str,
+        needed: set[str],
+        names: Sequence[str],
+        weight_names: Iterable[str],
+        load: Callable[[dict[str, Any]], ImportedModel],
     ) -> None:
         self.message = message
         self.needed = set(needed)
         self.names = list(names)
+        self.weight_names = set(weight_names)  # of the file: one model may fold some away, or have no use for those of a branch
         self.load = load
         self.weights: dict[str, Tensor] = {}
         self.signature = None
@@ -69,7 +75,7 @@ class ShapeTensorModule(Module):
         self._imported = imported
         self._compile = compile
         self._modules: dict[object, Module] = {}  # the most recently used is last
-        self._known: set[str] = set()  # names of weights in any model so far; one may be folded away in the next
+        self._known = set(imported.weight_names)  # and of each compiled model
         self._last: Module | None = None
         self._bound: dict[str, Tensor] = {}
         self._groups: dict[str, Any] = {}
@@ -84,8 +90,7 @@ class ShapeTensorModule(Module):
     def bind(self, weights: Mapping[str, Tensor] | None = None, /, **named: Tensor) -> Module:
         with self._lock:
             given = {**(weights or {}), **named}
-            if self._last is not None:
-                self._require_known(given)
+            self._require_known(given)
             self._bound.update(given)
             for module in self._modules.values():
                 _bind(module, given)
@@ -127,7 +132,6 @@ class ShapeTensorModule(Module):
             return key, self._modules.pop(key)
         module = self._compile(imported)
         self._known.update(module.weight_names)
-        self._require_known(self._bound)
         _bind(module, self._bound)
         return key, module.use_groups(self._groups)
 

@@ -228,10 +228,21 @@ class ElementsThatDecideShapes(unittest.TestCase):
         np.testing.assert_array_equal(compiled.bind(w=three)(x, shape), 3 * x.reshape(3, 4))
         later = fusec.compile(fusec.from_onnx(made), no_nvrtc=True, weights={"w": three})
         np.testing.assert_array_equal(later(x, shape), 3 * x.reshape(3, 4))
-        wrong = fusec.compile(fusec.from_onnx(made), no_nvrtc=True).bind(wrong=three)
+        with self.assertRaisesRegex(TypeError, "no constant 'wrong'"):
+            fusec.compile(fusec.from_onnx(made), no_nvrtc=True).bind(wrong=three)
+
+    def test_weights_of_a_branch_that_is_not_taken(self):
+        made = model("""g (float[3] x, bool c) => (float[n] y) {
+            y = If(c) <then_branch = a () => (float[3] u) { u = Add(x, w_then) },
+                       else_branch = b () => (float[k] v) { v = c.One(x, w_else) }>
+        }""", domains=', "c" : 1')
+        for name, elements in (("w_then", np.full(3, 2, np.float32)), ("w_else", np.ones(3, bool))):
+            made.graph.initializer.append(onnx.numpy_helper.from_array(elements, name))
+        x, three = np.random.rand(3).astype(np.float32), np.full(3, 3, np.float32)
+        weights = {"w_then": three, "w_else": np.zeros(3, bool)}
+        compiled = fusec.compile(fusec.from_onnx(made), no_nvrtc=True, weights=weights)
         for _ in range(2):
-            with self.assertRaisesRegex(TypeError, "no constant 'wrong'"):
-                wrong(x, shape)
+            np.testing.assert_array_equal(compiled(x, np.array(True)), x + 3)
 
     def test_the_least_recently_used_set_goes(self):
         compiled = fusec.compile(fusec.from_onnx(model(self.MODEL)), no_nvrtc=True)

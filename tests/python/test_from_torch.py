@@ -29,6 +29,7 @@ import fusec.__main__
 import fusec._torch.trace
 import interfaces
 import models
+import numpy as np
 from comparisons import Folder, compiled, imported, saved
 from import_errors import Errors  # noqa: F401 (unittest runs it)
 from process_state import ProcessState  # noqa: F401
@@ -225,6 +226,7 @@ class Interfaces(Folder):
         x = torch.ones(3, dtype=torch.int64)
         call = compiled(fusec.from_torch(Scale(), (x, 1, 0.0)))
         self.run_and_compare(call, Scale(), (x, 1, 0.0))
+        call(x, np.int64(1), np.float64(0))
         for n, f in ((1.0, 0.0), (True, 0.0), (1, -0.0), (1, 0)):
             with self.subTest(n=n, f=f), self.assertRaisesRegex(fusec.InputError, "the module was traced with"):
                 call(x, n, f)

@@ -40,6 +40,12 @@ class Builder(unittest.TestCase):
         with self.assertRaisesRegex(TypeError, "a dtype .* is a str, not <class 'numpy.float32'>"):
             b.input("y", np.float32, [4])
 
+    def test_arrays_are_no_numbers(self):
+        b = fusec.ModelBuilder("m")
+        x = b.input("x", "float32", [4])
+        with self.assertRaisesRegex(TypeError, "an operand is a Value of this builder, a number"):
+            b.op("mul", x, np.array([2.0]))
+
     def test_scalars_of_numpy_are_numbers(self):
         def model(*numbers):
             b = fusec.ModelBuilder("m")

@@ -13,7 +13,7 @@ from ..errors import InputError
 from . import handlers as _handlers  # noqa: F401 (fills HANDLERS)
 from .custom_ops import UNTYPED, custom_op
 from .emitter import Emitter
-from .errors import Invalid, Problem, Refused, ValueNeeded, elements_needed
+from .errors import Invalid, Missing, Problem, Refused, ValueNeeded, elements_needed
 from .fold import ALWAYS as FOLDED
 from .fold import fold
 from .function_body import function_body
@@ -21,7 +21,7 @@ from .initializers import Initializers
 from .node import OnnxNode, schema_of
 from .registry import HANDLERS, Results
 from .rows import ROWS, row_results
-from .scope import Missing, Scope
+from .scope import Scope
 from .sizes import Shape, Sizes
 from .type_inference import infer
 from .values import PACKED, Item, Value, dtype_of, kind_name, known
@@ -60,7 +60,7 @@ class Converter:
         self.emitter = Emitter(sizes)
         self.problems: list[Problem] = []
         self.functions = {(f.domain, f.name, getattr(f, "overload", "")): f for f in model.functions}
-        self._calls: list[tuple[str, str, str]] = []  # functions whose bodies are being walked
+        self._calls: list[tuple[str, str, str]] = []  # the model's functions that are being inlined, outermost first
         self.inputs: list[Value] = []
         self._declared: dict[str, onnx.TypeProto] = {}
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-
-class Refused(Exception):
-    """One node has no counterpart, for the reason given. Its function body is tried next, where ONNX defines one."""
+from .._importer import Missing as Missing  # handlers and Scope read these here
+from .._importer import Refused as Refused  # a node's function body is tried next, where ONNX defines one
+from .._importer import Section, Unmapped, error_listing, kinds
+from ..errors import InputError
 
 
 class Invalid(Refused):
@@ -44,40 +45,33 @@ class Problem(NamedTuple):
 
 
 def elements_needed(problems: Sequence[Problem]) -> frozenset[str] | None:
-    """The inputs whose elements would mend all problems; None where something else is wrong too."""
+    """The inputs whose elements must be known to import every refused node; None if another problem remains."""
     first = [p for p in problems if not p.is_downstream]  # others may be gone once these are
     if not first or not all(p.needed for p in first):
         return None
     return frozenset().union(*(p.needed for p in first))
 
 
-def message(problems: Sequence[Problem], allow_custom: bool, shapes_given: bool) -> str:
-    """One text for all of it: op, domain, version, count, and one node as an example."""
-    invalid, unmapped = (_kinds(p for p in problems if p.is_invalid == wrong) for wrong in (True, False))
-    lines: list[str] = []
-    if invalid:
-        lines += [f"{len(invalid)} error{'s' if len(invalid) > 1 else ''} in the ONNX model:", *_listed(invalid)]
-        lines += ["hint: shapes follow from inputs= and dims=, which may be wrong"] if shapes_given else []
-    if unmapped:
-        operators = f"{len(unmapped)} operator{'s' if len(unmapped) > 1 else ''}"
-        lines += [f"{operators} of the ONNX model without a counterpart:", *_listed(unmapped)]
-        custom = "allow_custom=True writes these nodes as opaque custom ops, to look at the partition"
-        fixed = "inputs={name: array} fixes an input whose elements decide a shape"
-        lines.append("hint: " + (fixed if allow_custom else f"{custom}; {fixed}"))
-    return "\n".join(lines)
-
-
-Kinds = dict[tuple[str, str, int, str], list[Problem]]
-
-
-def _kinds(problems: Iterable[Problem]) -> Kinds:
-    kinds: Kinds = {}
-    for problem in problems:
-        kinds.setdefault((problem.domain, problem.op, problem.version, problem.reason), []).append(problem)
-    return kinds
-
-
-def _listed(kinds: Kinds) -> Iterator[str]:
-    for (domain, op, version, reason), found in sorted(kinds.items()):
-        count = f"{len(found)} node{'s' if len(found) > 1 else ''}"
-        yield f'  {domain}.{op} (version {version})  {count}, for example "{found[0].node}": {reason}'
+def import_error(problems: Sequence[Problem], allow_custom: bool, shapes_given: bool) -> InputError:
+    """One error for all of them: op, domain, version, count, and one node as an example."""
+    found = [(p.is_invalid, Unmapped(f"{p.domain}.{p.op} (version {p.version})", p.reason, p.node)) for p in problems]
+    invalid, unmapped = ([u for is_invalid, u in found if is_invalid == wanted] for wanted in (True, False))
+    errors, operators = kinds(invalid), kinds(unmapped)
+    custom = "allow_custom=True writes these nodes as opaque custom ops, to look at the partition"
+    fixed = "inputs={name: array} fixes an input whose elements decide a shape"
+    return error_listing(
+        [
+            Section(
+                f"{errors} error{'s' if errors > 1 else ''} in the ONNX model",
+                invalid,
+                "nodes as ONNX defines their ops",
+                "shapes follow from inputs= and dims=, which may be wrong" if shapes_given else "",
+            ),
+            Section(
+                f"{operators} operator{'s' if operators > 1 else ''} of the ONNX model without a counterpart",
+                unmapped,
+                "ops of the graph format, or of ONNX with a function body",
+                fixed if allow_custom else f"{custom}; {fixed}",
+            ),
+        ]
+    )

@@ -11,7 +11,7 @@ import onnx
 
 from ..errors import InputError
 from .convert import Converter, RestartWithKnownInputs
-from .errors import Deferred, elements_needed, message
+from .errors import Deferred, elements_needed, import_error
 from .file import OnnxFile
 from .initializers import Initializers
 from .signature import Signature
@@ -29,6 +29,11 @@ class Opened(NamedTuple):
         """Of the inputs that a call gives."""
         weights = {t.name for t in self.model.graph.initializer}
         return [i.name for i in self.model.graph.input if i.name not in weights]
+
+    def weight_names(self) -> set[str]:
+        """Of the main graph's initializers and constants. Those of subgraphs get names when they are imported."""
+        constants = (name for node in self.model.graph.node if node.op_type == "Constant" for name in node.output)
+        return {t.name for t in self.model.graph.initializer}.union(constants)
 
 
 def load(
@@ -58,9 +63,9 @@ def load(
                 raise
             fixed |= restart.names
     if converter.problems:
-        text = message(converter.problems, allow_custom, bool(given or dims))
+        error = import_error(converter.problems, allow_custom, bool(given or dims))
         needed = elements_needed(converter.problems)
-        raise InputError(text) if needed is None else Deferred(text, needed)
+        raise error if needed is None else Deferred(str(error), needed)
     file = OnnxFile(name or proto.graph.name or "model", types)
     flat = [pair for info, item in zip(proto.graph.output, outputs) for pair in _flat(info.name, item)]
     if not flat:

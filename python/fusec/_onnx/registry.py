@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Union
 
-from .errors import Refused
+from .._importer import require as require  # handlers read it here
 from .node import OnnxNode
 from .values import Item, Value
 
@@ -23,8 +23,3 @@ def handles(*names: str, domain: str = "") -> Callable[[Handler], Handler]:
         return function
 
     return register
-
-
-def require(condition: object, reason: str) -> None:
-    if not condition:
-        raise Refused(reason)

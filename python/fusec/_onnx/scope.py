@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .errors import Invalid
+from .errors import Invalid, Missing
 from .values import Item
-
-
-class Missing(Exception):
-    """An operand that could not be computed; what is wrong has been noted already."""
 
 
 class Scope:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Union
 
 from .. import _core
+from .._importer import symbol_name
 from ..errors import InputError
 from .errors import Refused
 
@@ -109,11 +110,7 @@ class Sizes:
 
     def _symbol(self, name: str, bounds: tuple[int, int] | None) -> Dim:
         if name not in self._names:
-            symbol = re.sub(r"\W", "_", name)
-            symbol = symbol if re.match(r"[A-Za-z_]", symbol) else "_" + symbol
-            base, count = symbol, 1
-            while symbol in self.symbols or symbol in ("min", "max"):
-                symbol, count = f"{base}_{count}", count + 1
+            symbol = symbol_name(name, self.symbols)
             self._names[name] = symbol
             self.symbols[symbol] = {"min": bounds[0], "max": bounds[1]} if bounds else {"min": 1}
             self._known.clear()
@@ -170,7 +167,11 @@ class Sizes:
         return len(a) == len(b) and all(x == y for x, y in zip(a, b))
 
     def _least(self, a: Dim, b: Dim) -> float:
-        """A lower bound of a - b, or -inf: where no term is subtracted once each symbol is its minimum plus a rest."""
+        """A lower bound of a - b, or -inf.
+
+        Replaces each symbol by its minimum plus a rest of at least 0. If nothing is then subtracted, the value where all
+        rests are 0 is the bound.
+        """
 
         def substituted(text: str, form: str) -> Dim:
             known = self.symbols

@@ -23,14 +23,14 @@ def infer(node: OnnxNode) -> dict[str, onnx.TypeProto]:
     if schema is None or not fits or not all(isinstance(x, Value) or x is None for x in node.inputs):
         return {}
     operands = [(name, x) for name, x in zip(node.proto.input, node.inputs) if isinstance(x, Value)]
-    types = {name: onnx.helper.make_tensor_type_proto(x.kind, texts(x.shape)) for name, x in operands}
-    data = {
-        name: onnx.numpy_helper.from_array(x.elements)
-        for name, x in operands
-        if x.is_known and not x.is_symbolic and x.count <= SMALL
-    }
     opsets = [onnx.helper.make_opsetid(domain, version) for domain, version in node.scope.opsets.items()]
     try:
+        types = {name: onnx.helper.make_tensor_type_proto(x.kind, texts(x.shape)) for name, x in operands}
+        data = {
+            name: onnx.numpy_helper.from_array(x.elements)
+            for name, x in operands
+            if x.is_known and not x.is_symbolic and x.count <= SMALL
+        }
         return onnx.shape_inference.infer_node_outputs(schema, resolved(node), types, data, opset_imports=opsets)
     except (onnx.shape_inference.InferenceError, onnx.checker.ValidationError) as error:
         raise Invalid(_said(str(error))) from None

@@ -49,9 +49,8 @@ class Communicator:
                 dist.all_reduce(target, REDUCTIONS[collective.reduce_op], group)
 
     def _group(self, collective: _core.Collective) -> Any:
-        group, resolve = self.groups.get(collective.group), private.resolve_process_group
         try:
-            group = group or resolve(collective.group)
+            group = self.groups.get(collective.group) or private.resolve_process_group(collective.group)
         except (KeyError, RuntimeError, ValueError) as error:
             raise InputError(
                 what=f"the group {collective.group!r} of the model",

@@ -3,7 +3,8 @@
     a placeholder, or a result of an operator that stays with eager:  x -> view_as_complex(view_as_real(x))
     an operand of the output, or of an operator that stays:           likewise
 
-Not where an operator that stays reads one that does: no region lies between, and a wait must read its collective itself.
+No views between two operators that both stay: no region lies between them, and wait_tensor must read the collective's own
+result.
 A region takes what lies between the outer views. It holds a complex tensor as two real ones (complex_pairs.py)."""
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ UNSAFE_VIEWS = {
     aten._unsafe_view.default,
 }
 COMPLEX_END = "it takes or gives a complex tensor that eager makes or reads"
-WRITTEN_EARLY = "it writes an input whose old value an operator outside the region still reads"
+WRITTEN_EARLY = "it overwrites an input before an operator that stays with eager reads the old value"
 COLLECTIVE_OUTSIDE = "it waits for a collective outside the region"
 WAIT = "_c10d_functional.wait_tensor.default"
 BEFORE = "fusec_before"  # the keyword argument that orders operators with effects
@@ -151,9 +151,11 @@ def effects_in_order(module: torch.fx.GraphModule, refused: Mapping[str, str]) -
     stay = [n for n in module.graph.nodes if has_effects(n.target) and why_eager(n, refused)]
     for before, node in zip(stay, stay[1:]):
         node.kwargs = {**node.kwargs, BEFORE: before}
-    yield
-    for node in module.graph.nodes:  # sorting has made others of those above
-        node.kwargs = {name: value for name, value in node.kwargs.items() if name != BEFORE}
+    try:
+        yield
+    finally:
+        for node in module.graph.nodes:  # sorting has made others of those above
+            node.kwargs = {name: value for name, value in node.kwargs.items() if name != BEFORE}
 
 
 def has_effects(target: object) -> bool:

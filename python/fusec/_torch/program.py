@@ -16,6 +16,7 @@ from torch.export.graph_signature import InputKind
 from torch.fx.proxy import TracerBase
 from torch.utils import _pytree as pytree
 
+from ..errors import UsageError
 from .caches import check_writable, register_caches, static_caches
 from .dimensions import LeafDims, declared_dims
 from .errors import TraceError
@@ -104,9 +105,13 @@ def plain_tracing() -> Iterator[None]:
 
 @contextlib.contextmanager
 def in_eval_mode(module: torch.nn.Module) -> Iterator[None]:
-    """Puts a module into eval mode, and gives it and each of its submodules the former mode back."""
+    """Puts a module into eval mode, and gives it and each of its submodules the former mode back.
+
+    Sets the flags alone: a module's own ``train()`` may do more, which could not be taken back.
+    """
     before = {m: m.training for m in module.modules()}
-    module.eval()
+    for m in before:
+        m.training = False
     try:
         yield
     finally:
@@ -127,7 +132,11 @@ def capture(
     attributes = [value for m in module.modules() for value in vars(m).values()]
     for cache in static_caches((args, kwargs)):
         check_writable(cache)
-    bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+    try:
+        bound = inspect.signature(module.forward).bind(*args, **kwargs).arguments
+    except TypeError as error:
+        what = f"the example arguments do not fit {type(module).__name__}.forward"
+        raise UsageError(what=what, found=str(error)) from None
     with in_eval_mode(module), plain_tracing(), LINES_OF_OPERATORS, numbers_kept(attributes):
         try:
             program = torch.export.export(module, tuple(args), kwargs, dynamic_shapes=dynamic_shapes, strict=strict)

@@ -27,7 +27,8 @@ PLACE = "place"  # the empty input of a region without tensor inputs: results ar
 class Region(torch.nn.Module):
     """A compiled region. Takes and returns tensors with the strides that eager's have.
 
-    `eager` computes the same. It takes over where an integer argument cannot be a size, as which the region takes it."""
+    The kernels read integer arguments as sizes of tensors. `eager`, the same graph, runs the calls in which one is negative
+    or above LARGEST."""
 
     def __init__(
         self, eager: torch.nn.Module, graph: torch.fx.GraphModule, name: str, options: Mapping[str, Any]

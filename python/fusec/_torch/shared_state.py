@@ -1,4 +1,4 @@
-"""Changes of PyTorch's process-wide state. Threads that import at once share one: the last takes it back."""
+"""Changes of PyTorch's process-wide state. Overlapping imports share one; the last to end undoes it."""
 
 from __future__ import annotations
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import numbers
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -108,9 +109,14 @@ def _is_default(value: Any, parameter: inspect.Parameter) -> bool:
 
 def _same(given: Any, traced: Any) -> bool:
     """Whether a call computes the same with both: not with 2.0 for 2, nor with True for 1, nor with -0.0 for 0.0."""
+    if isinstance(traced, bool) or isinstance(given, bool):
+        return given is traced
+    if isinstance(traced, int):
+        return isinstance(given, numbers.Integral) and int(given) == traced
     if isinstance(traced, float):
-        return isinstance(given, float) and float.hex(given) == float.hex(traced)
-    return isinstance(given, type(traced)) and isinstance(given, bool) == isinstance(traced, bool) and given == traced
+        is_float = isinstance(given, numbers.Real) and not isinstance(given, numbers.Integral)
+        return is_float and float.hex(float(given)) == float.hex(traced)
+    return isinstance(given, type(traced)) and bool(given == traced)
 
 
 def _misfit(found: pytree.TreeSpec, traced: pytree.TreeSpec) -> str:

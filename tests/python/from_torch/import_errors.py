@@ -23,6 +23,8 @@ class Errors(Folder):
             with self.subTest(type(args).__name__), self.assertRaises(fusec.UsageError) as caught:
                 fusec.from_torch(module, args)
             self.assertIn(hint, caught.exception.hint)
+        with self.assertRaisesRegex(fusec.UsageError, "do not fit Linear.forward: found too many positional"):
+            fusec.from_torch(module, (x, x))
         for wrong in (3, lambda x: x, torch.nn.Linear):
             with self.subTest(wrong), self.assertRaises(fusec.UsageError) as caught:
                 fusec.from_torch(wrong, (x,))
@@ -145,7 +147,7 @@ class Errors(Folder):
         )
         with open(out, encoding="utf-8") as f:
             self.assertEqual(json.load(f)["symbols"], {"rows": {"min": 2, "max": 64}})
-        for wrong in (["--inputs", "float31[4]"], ["--inputs", "zz"], ["--inputs", "float32[4] zz"], ["--custom-op", "zz"]):
+        for wrong in (["--inputs", "float32[4] float32[4] float32[4]"], ["--inputs", "float31[4]"], ["--inputs", "zz"], ["--inputs", "float32[4] zz"], ["--custom-op", "zz"]):
             self.assertEqual(self.command(example + ":GatedBlock", "-o", out, *wrong)[0], 2, wrong)
         self.assertEqual(self.command(example, "-o", out)[0], 2)
         status, text = self.command("nowhere:make", "-o", out)

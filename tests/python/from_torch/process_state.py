@@ -43,12 +43,13 @@ class ProcessState(Folder):
         from torch._dynamo.symbolic_convert import InstructionTranslatorBase
 
         def explained():
-            torch._dynamo.reset()
             return fusec.explain(interfaces.result_of(interfaces.breaks)()[0], torch.ones(3), options={"no_nvrtc": True})
 
         before = InstructionTranslatorBase.log_graph_break
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
+            torch._dynamo.reset()
             alone = explained()
+            torch._dynamo.reset()  # which is the process's: before the threads begin
             both = [f.result() for f in [pool.submit(explained) for _ in range(2)]]
         self.assertEqual([len(e.breaks) for e in both], [len(alone.breaks)] * 2)
         self.assertIs(InstructionTranslatorBase.log_graph_break, before)

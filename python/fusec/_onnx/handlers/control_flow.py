@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..errors import Refused, ValueNeeded, elements_needed
+from ..errors import Missing, Refused, ValueNeeded, elements_needed
 from ..node import OnnxNode, from_front
 from ..registry import handles, require
-from ..scope import Missing
 from ..sizes import constant_shape
 from ..values import Item, Value, known
 
