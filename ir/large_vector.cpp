@@ -36,7 +36,7 @@ void free_large(void* block) noexcept {
 void keep_freed_memory() {
 #ifdef __GLIBC__
   mallopt(M_TRIM_THRESHOLD, std::numeric_limits<int>::max());
-  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_MMAP_MAX, 0);  // glibc refuses an M_MMAP_THRESHOLD over 32 MiB
 #endif
 }
 

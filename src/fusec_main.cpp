@@ -18,7 +18,6 @@
 #include "emissions.h"
 #include "fusec/doctor.h"
 #include "ir/error.h"
-#include "ir/large_vector.h"
 #include "lists.h"
 #include "option_values.h"
 #include "output_file.h"
@@ -127,7 +126,6 @@ int run(const FusecArguments& a) {
 }  // namespace fusec
 
 int main(int given, char** words) try {
-  fusec::keep_freed_memory();
   // `fusec help diff` is `fusec diff --help`.
   std::vector<char*> line(words, words + given);
   std::string help = "--help";

@@ -10,6 +10,8 @@
 #include <unistd.h>
 #endif
 
+#include "ir/large_vector.h"
+
 namespace fusec {
 
 void prepare_heap() noexcept {
@@ -20,8 +22,7 @@ void prepare_heap() noexcept {
   constexpr std::size_t kPage = 4096;
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
   mallopt(M_TOP_PAD, static_cast<int>(kStep));
-  mallopt(M_TRIM_THRESHOLD, static_cast<int>(8 * kStep));
-  mallopt(M_MMAP_THRESHOLD, static_cast<int>(kStep));
+  keep_freed_memory();
   const auto end = [] { return reinterpret_cast<std::uintptr_t>(sbrk(0)); };
   const std::uintptr_t begin = (end() + kPage + kHugePage - 1) / kHugePage * kHugePage;
   // The heap's headers then lie in the page before the first huge page: a huge page must not be touched before madvise.

@@ -35,6 +35,7 @@ void Origins::copy(NodeId from, NodeId to) {
   lists_[to] = {};
   for (std::uint32_t at = lists_[from].first; at != kEnd; at = links_[at].next) {
     const auto made = static_cast<std::uint32_t>(links_.size());
+    copied_.push_back(at);
     links_.push_back({links_[at].begin, links_[at].size, kEnd});
     if (lists_[to].first == kEnd)
       lists_[to].first = made;
@@ -42,6 +43,12 @@ void Origins::copy(NodeId from, NodeId to) {
       links_[lists_[to].last].next = made;
     lists_[to].last = made;
   }
+}
+
+std::vector<std::string_view> Origins::copied() const {
+  std::vector<std::string_view> names;
+  for (const std::uint32_t at : copied_) names.push_back(name(at));
+  return names;
 }
 
 }  // namespace fusec

@@ -90,6 +90,8 @@ class Origins {
 
   // Gives node `to` a copy of the origins of node `from`.
   void copy(NodeId from, NodeId to);
+  // The names that were copied. No other name is an origin of two nodes.
+  std::vector<std::string_view> copied() const;
   // Moves the origins of each node n to node fates[n] of a graph with `nodes` nodes. Lists that meet are concatenated
   // in the old order of their nodes. Calls f(fate, name) for each origin of a node whose fate is kDropped or kFolded.
   template <typename F>
@@ -127,7 +129,8 @@ class Origins {
 
   LargeVector<char> text_;
   LargeVector<Link> links_;
-  LargeVector<List> lists_;  // by node
+  LargeVector<List> lists_;            // by node
+  std::vector<std::uint32_t> copied_;  // links
 };
 
 }  // namespace fusec

@@ -25,10 +25,11 @@ class PartitionReportWriter {
         context_(context),
         interfaces_(group_interfaces(graph, plan)),
         work_(graph),
-        bytes_(graph) {}
+        bytes_(graph) {
+    for (const std::string_view name : context.stands_for.copied()) shared_.emplace(name, kNone);
+  }
 
   std::string write() && {
-    find_shared();
     text_ = "{\"fusec_partition\": 1, \"model\": " + json_string(graph_.name) + ", \"strategy\": \"";
     text_.append(name(plan_.strategy)).append("\", \"arch\": ").append(json_string(context_.arch));
     text_ += ",\n \"groups\": [";
@@ -184,14 +185,6 @@ class PartitionReportWriter {
     text_ += "]";
   }
 
-  // Finds names of the file's nodes that several nodes of the graph stand for (pieces of one split).
-  void find_shared() {
-    std::unordered_set<std::string_view> seen;
-    for (const Origins::Names origins : context_.stands_for)
-      for (const std::string_view origin : origins)
-        if (!seen.insert(origin).second) shared_.emplace(origin, kNone);
-  }
-
   void write_values(const char* key, const std::vector<ValueId>& values) {
     begin_list(key);
     for (const ValueId v : values) add(graph_.value(v).name);
@@ -202,7 +195,7 @@ class PartitionReportWriter {
   const FusionPlan& plan_;
   const PartitionReportContext& context_;
   const std::vector<GroupInterface> interfaces_;
-  std::unordered_map<std::string_view, GroupId> shared_;  // shared name to the first group that lists it
+  std::unordered_map<std::string_view, GroupId> shared_;  // copied name to the first group that lists it
   NodeWork work_;
   ValueBytes bytes_;
   std::string text_;
