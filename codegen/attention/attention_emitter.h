@@ -230,8 +230,9 @@ class AttentionEmitter {
                 const std::string& line);
   void copy_tiles();
   void attend_tiles();
-  void overlap_tile();
-  void finish_tile();
+  void add_values_before();
+  void weigh_scores();
+  void take_values();
   void multiply_keys_by_warpgroup();
   void add_values_by_warpgroup(const std::string& tile);
   void pack_weights();
@@ -294,6 +295,7 @@ class AttentionEmitter {
   std::vector<AttentionOperand> operands_;                        // queries, keys, values
   std::vector<std::string> maps_;
   std::string tiles_at_, barriers_, keys_full_, keys_empty_, values_full_, values_empty_, tile_count_, tile_, weight_;
+  std::string shrink_, grew_;  // how much a tile's new maximum shrinks the accumulators, and whether there is one
   std::string query_, score_, accumulator_, greatest_, total_, row_scale_;  // in registers
 };
 

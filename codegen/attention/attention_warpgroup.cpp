@@ -2,9 +2,7 @@
 // warpgroups of 64 rows multiply them.
 //
 // The products for the scores of one tile and for the weighted values of the tile before run together. The scores
-// become weights while the values are still being accumulated. The exponentials of one warpgroup overlap with the
-// products of the other. With large heads the products take much longer than the exponentials, so only that second
-// overlap is used: this saves the last product after the loop, a third of the kernel's code.
+// become weights while the values are still being accumulated.
 //
 // Operands that need computation (rope, dequantization) are computed by all four warps of the copying warpgroup, and
 // stored in the swizzled layout that TMA would use.
@@ -26,7 +24,6 @@ constexpr int kComputingRegisters = 72, kRegistersBeside = 216;
 constexpr int kCopierThreads = 128;
 constexpr int kSwizzleTileBytes = 8192;  // 64 lines of 128 bytes
 constexpr int kConsumerWarps = 8;
-constexpr int kMostOverlapped = 128;  // the most columns for which scores and accumulators are live together
 
 std::string plus(const std::string& at, int more) {
   return more ? fmt::format("{} + {}", at, more) : at;
@@ -253,63 +250,62 @@ void AttentionEmitter::attend_tiles() {
   writer_.line(wait_for(keys_full_, tile_, 0));
   writer_.line("fence_products();");
   multiply_keys_by_warpgroup();
-  if (tiles_.columns > kMostOverlapped)
-    finish_tile();
-  else
-    overlap_tile();
+  add_values_before();
+  weigh_scores();
+  take_values();
   writer_.close();
-  if (tiles_.columns <= kMostOverlapped) {
-    writer_.open(fmt::format("if ({} > 0)", tile_count_));
-    add_values_by_warpgroup(fmt::format("({} - 1)", tile_count_));
-    writer_.line("commit_products();");
-    writer_.close();
-  }
+  writer_.open(fmt::format("if ({} > 0)", tile_count_));
+  writer_.line("fence_products();");
+  add_values_by_warpgroup(fmt::format("({} - 1)", tile_count_));
+  writer_.line("commit_products();");
+  writer_.close();
   writer_.line("wait_for_products<0>();");
   fetch_accumulators();
 }
 
-// Multiplies the previous tile's weights by its values while this tile's scores become weights.
-void AttentionEmitter::overlap_tile() {
-  const std::string shrink = writer_.unique("shrink"), grew = writer_.unique("grew");
-  const std::string before = fmt::format("({} - 1)", tile_);
+// Starts to multiply the previous tile's weights by its values, and waits until this tile's scores are there. Each
+// branch commits and waits for its own products: ptxas serializes products whose groups differ by the path taken.
+void AttentionEmitter::add_values_before() {
   writer_.open(fmt::format("if ({} > 0)", tile_));
-  add_values_by_warpgroup(before);
-  writer_.close();
+  writer_.line("fence_products();");
+  add_values_by_warpgroup(fmt::format("({} - 1)", tile_));
   writer_.line("commit_products();");
   writer_.line("wait_for_products<1>();  // scores are there");
+  writer_.close("} else {");
+  writer_.reopen();
+  writer_.line("wait_for_products<0>();");
+  writer_.close();
   writer_.line(fmt::format("hold({}[0]);", score_));
   writer_.line(fmt::format("if (warp_lane == 0) arrive({});", of_stage(keys_empty_, tile_)));
-  mask_scores();
-  writer_.line(fmt::format("float {}[2];", shrink));
-  writer_.line(fmt::format("bool {} = false;", grew));
-  weigh_tile("by", [&] {
-    for (int r = 0; r < tiles_.thread_rows; ++r) writer_.line(fmt::format("{0}[{1}] = by[{1}];", shrink, r));
-    writer_.line(fmt::format("{} = true;", grew));
-  });
-  step_weights();
-  writer_.line("wait_for_products<0>();  // what was weighted before is summed up");
-  writer_.line(fmt::format("if ({} > 0 && warp_lane == 0) arrive({});", tile_, of_stage(values_empty_, before)));
-  writer_.open(fmt::format("if ({})", grew));
-  rescale_accumulators(shrink);
-  writer_.close();
-  pack_weights();
 }
 
-// Accumulates the values of a tile without overlap: the products of the previous tile are complete when the scores of
-// this one are.
-void AttentionEmitter::finish_tile() {
-  writer_.line("wait_for_products<0>();");
-  writer_.line(fmt::format("hold({}[0]);", score_));
-  writer_.open("if (warp_lane == 0)");
-  writer_.line(fmt::format("arrive({});", of_stage(keys_empty_, tile_)));
-  writer_.line(
-      fmt::format("if ({0} > 0) arrive({1});", tile_, of_stage(values_empty_, fmt::format("({} - 1)", tile_))));
-  writer_.close();
+// Turns the scores into weights while the products with the values of the previous tile run.
+void AttentionEmitter::weigh_scores() {
+  shrink_ = writer_.unique("shrink");
+  grew_ = writer_.unique("grew");
   mask_scores();
-  online_softmax_step();
+  writer_.line(fmt::format("float {}[2];", shrink_));
+  writer_.line(fmt::format("bool {} = false;", grew_));
+  weigh_tile("by", [&] {
+    for (int r = 0; r < tiles_.thread_rows; ++r) writer_.line(fmt::format("{0}[{1}] = by[{1}];", shrink_, r));
+    writer_.line(fmt::format("{} = true;", grew_));
+  });
+  step_weights();
+}
+
+// Waits for this tile's values and for the products with those of the previous one. ptxas moves the wait for products
+// up to the last branch, which is the wait for the values; that one depends on the sums of all exponentials.
+void AttentionEmitter::take_values() {
+  writer_.use("parity_after");
+  writer_.line(fmt::format("wait_for_phase({}, parity_after({}, {} / {} % 2));", of_stage(values_full_, tile_), total_,
+                           tile_, tiles_.stages));
+  writer_.line("wait_for_products<0>();  // what was weighted before is summed up");
+  writer_.line(fmt::format("if ({} > 0 && warp_lane == 0) arrive({});", tile_,
+                           of_stage(values_empty_, fmt::format("({} - 1)", tile_))));
+  writer_.open(fmt::format("if ({})", grew_));
+  rescale_accumulators(shrink_);
+  writer_.close();
   pack_weights();
-  add_values_by_warpgroup(tile_);
-  writer_.line("commit_products();");
 }
 
 // Descriptors count units of 16 bytes: 16 elements of the head are two units, and 64 elements are a piece.
@@ -328,8 +324,6 @@ void AttentionEmitter::multiply_keys_by_warpgroup() {
 void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
   constexpr int kMostN8Tiles = 16;  // per instruction: ptxas takes longer for wider ones
   const std::string values = writer_.unique("value_tile");
-  writer_.line(wait_for(values_full_, tile, 0));
-  writer_.line("fence_products();");
   writer_.line(fmt::format("const unsigned long long {} = wgmma_descriptor({});", values, values_at(tile)));
   for (int first = 0; first < tiles_.columns / 8; first += kMostN8Tiles) {
     WgmmaChain chain{.dtype = *form_.tensor_dtype,
