@@ -2,7 +2,8 @@
 // warpgroups of 64 rows multiply them.
 //
 // The products for the scores of one tile and for the weighted values of the tile before run together. The scores
-// become weights while the values are still being accumulated.
+// become weights while the values are still being accumulated. The warpgroups issue their products in turn (ping-pong),
+// so that the softmax of one overlaps with the products of the other.
 //
 // Operands that need computation (rope, dequantization) are computed by all four warps of the copying warpgroup, and
 // stored in the swizzled layout that TMA would use.
@@ -244,10 +245,15 @@ void AttentionEmitter::attend_tiles() {
   writer_.line(fmt::format("const unsigned long long {} = wgmma_descriptor({} + (warp / 4 - 1) * {});", query_,
                            tiles_at_, kQueryBytes));
   writer_.line(fmt::format("wait_for_phase({}, 0);", barriers_));
+  if (tiles_.in_turns) {
+    writer_.use("warpgroup_turns");
+    writer_.line("if (warp / 4 == 2) give_turn(2);  // the first warpgroup begins");
+  }
   writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
   writer_.line(fmt::format("const {} {} = {} + {} * {};", integer(), key0_, keys_from_, tile_, tiles_.keys));
   writer_.line(fmt::format("float {}[1][{}][4];", score_, tiles_.keys / 8));
   writer_.line(wait_for(keys_full_, tile_, 0));
+  if (tiles_.in_turns) writer_.line("take_turn(warp / 4);");
   writer_.line("fence_products();");
   multiply_keys_by_warpgroup();
   add_values_before();
@@ -270,9 +276,11 @@ void AttentionEmitter::add_values_before() {
   writer_.line("fence_products();");
   add_values_by_warpgroup(fmt::format("({} - 1)", tile_));
   writer_.line("commit_products();");
+  if (tiles_.in_turns) writer_.line("give_turn(warp / 4);");
   writer_.line("wait_for_products<1>();  // scores are there");
   writer_.close("} else {");
   writer_.reopen();
+  if (tiles_.in_turns) writer_.line("give_turn(warp / 4);");
   writer_.line("wait_for_products<0>();");
   writer_.close();
   writer_.line(fmt::format("hold({}[0]);", score_));

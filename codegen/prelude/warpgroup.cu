@@ -157,6 +157,11 @@ __device__ __forceinline__ void copy_placed_image(unsigned to, const Element* im
 // Named barrier of a warpgroup's 128 threads; number 0 is that of __syncthreads.
 __device__ __forceinline__ void sync_warpgroup(int number) { asm volatile("bar.sync %0, 128;" : : "r"(number) : "memory"); }
 
+//@ part warpgroup_turns
+// Warpgroups 1 and 2 take turns: each waits at a named barrier of its own (4 or 5) until the other arrives there.
+__device__ __forceinline__ void take_turn(int mine) { asm volatile("bar.sync %0, 256;" : : "r"(3 + mine) : "memory"); }
+__device__ __forceinline__ void give_turn(int mine) { asm volatile("bar.arrive %0, 256;" : : "r"(6 - mine) : "memory"); }
+
 //@ part warpgroup_offsets
 // Barrier of the two warpgroups that multiply a tile (256 threads).
 __device__ __forceinline__ void sync_multipliers() { asm volatile("bar.sync 2, 256;" : : : "memory"); }

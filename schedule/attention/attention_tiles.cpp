@@ -131,7 +131,8 @@ std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Targe
   t.columns = rounded_up(form.value_head_size(), 64);
   t.value_stride = padded(t.columns, 8);
   // A thread's registers hold accumulators, scores of the next tile and weights of this one.
-  t.keys = t.columns <= 128 && t.head_dim <= 128 ? 128 : 64;
+  t.in_turns = t.columns <= 128 && t.head_dim <= 128;
+  t.keys = t.in_turns ? 128 : 64;
   t.stages = most_stages(t, target);
   return t.stages > 1 ? std::optional(t) : std::nullopt;
 }

@@ -15,8 +15,11 @@ struct AttentionTiles {
   int m16_fragments = 1;     // on tensor cores: groups of 16 rows per warp
   // On tensor cores: keep queries in shared memory, else load them through it into registers.
   bool queries_in_shared = false;
-  bool warpgroups = false;          // two warpgroups multiply 64 rows each, a third one copies
-  int stages = 2;                   // with warpgroups: tiles of keys, and of values, in shared memory
+  bool warpgroups = false;  // two warpgroups multiply 64 rows each, a third one copies
+  int stages = 2;           // with warpgroups: tiles of keys, and of values, in shared memory
+  // With warpgroups: these issue their products in turn. Products of larger heads take longer than the softmax, which
+  // they hide in any order.
+  bool in_turns = false;
   int head_dim = 64, columns = 64;  // head sizes of queries and values, rounded up with zeros
   // Elements between lines in shared memory.
   int query_stride = 72, key_stride = 72, value_stride = 72, weight_stride = 0;

@@ -1,5 +1,5 @@
 """Attention by warpgroups on sm_90a, as machine code: the exponentials of a tile run while the products of the tile before
-do. Demanded are, of heads that need no computation: no empty group of products, all exponentials between the wait for
+do, and warpgroups whose products do not hide them issue these in turn. Demanded are, of heads that need no computation: no empty group of products, all exponentials between the wait for
 the scores and the wait for the other products, no local memory, and no advice of ptxas that it serialized products or
 added to them. Sizes are no multiple of a tile."""
 import re
@@ -10,9 +10,10 @@ from kernels.case import FEW_MULTIPROCESSORS, Case, model, node, tensor
 HEADS = (64, 96, 128, 192, 256)
 # A letter for each instruction that matters.
 LETTERS = {"HGMMA": "H", "WARPGROUP.DEPBAR.LE gsb0, 0x1": "1", "WARPGROUP.DEPBAR.LE gsb0, 0x0": "0", "MUFU.EX2": "E",
-           "F2FP": "P"}
+           "F2FP": "P", "BAR.ARV": "T"}
 # Scores, the values before, the wait for the scores (for all in the first tile), weights, the wait for the rest, packing.
-OVERLAPPED = r"H+H+(1|01|10)E+0P+H+0P*"
+# T: the turn is given to the other warpgroup.
+OVERLAPPED = r"T?H+H+T?(1|0T?1|1T?0)E+0P+H+0P*"
 
 
 def attention(dtype, head, causal, queries=131, keys=260, heads=2, key_heads=1):
@@ -37,5 +38,6 @@ def faults(run):
 
 def cases():
     return [Case(f"{dtype}, heads of {head}, causal {causal}", attention(dtype, head, causal), targets=("sm_90a",),
-                 chip=FEW_MULTIPROCESSORS, inputs="--random", also=faults, group=f"{head}")
+                 chip=FEW_MULTIPROCESSORS, inputs="--random", also=faults, group=f"{head}",
+                 texts=(("ptx", r"\bbar\.arrive\b", head <= 128),))
             for head in HEADS for dtype in ("float16", "bfloat16") for causal in (False, True)]
