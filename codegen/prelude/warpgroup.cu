@@ -390,9 +390,9 @@ __device__ __forceinline__ void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(kNewest) : "memory");
 }
 // wgmma descriptor of a tile with the 128-byte swizzle: groups of eight lines are 1024 bytes apart. MN-major tiles have
-// lines of 64 rows (or columns) of one k, in pieces of 64 lines, 8 KiB.
-__device__ __forceinline__ unsigned long long wgmma_descriptor(unsigned address) {
-  return 1ull << 62 | 1024ull / 16 << 32 | 8192ull / 16 << 16 | (address & 0x3ffff) >> 4;
+// lines of 64 rows (or columns) of one k, in pieces of 64 lines, 8 KiB, or of `piece` bytes.
+__device__ __forceinline__ unsigned long long wgmma_descriptor(unsigned address, unsigned long long piece = 8192) {
+  return 1ull << 62 | 1024ull / 16 << 32 | piece / 16 << 16 | (address & 0x3ffff) >> 4;
 }
 
 //@ part narrow_descriptor : warpgroup

@@ -1,11 +1,11 @@
 """Attention by warpgroups on sm_90a, as machine code: the exponentials of a tile run while the products of the tile before
 do, and warpgroups whose products do not hide them issue these in turn. Demanded are, of heads that need no computation: no empty group of products, all exponentials between the wait for
 the scores and the wait for the other products, no local memory, and no advice of ptxas that it serialized products or
-added to them. Sizes are no multiple of a tile."""
+added to them. Sizes are no multiple of a tile, and four tiles of queries are shared by three persistent blocks."""
 import re
 
 import sass
-from kernels.case import FEW_MULTIPROCESSORS, Case, model, node, tensor
+from kernels.case import Case, model, node, tensor
 
 HEADS = (64, 96, 128, 192, 256)
 # A letter for each instruction that matters.
@@ -13,7 +13,8 @@ LETTERS = {"HGMMA": "H", "WARPGROUP.DEPBAR.LE gsb0, 0x1": "1", "WARPGROUP.DEPBAR
            "F2FP": "P", "BAR.ARV": "T"}
 # Scores, the values before, the wait for the scores (for all in the first tile), weights, the wait for the rest, packing.
 # T: the turn is given to the other warpgroup.
-OVERLAPPED = r"T?H+H+T?(1|0T?1|1T?0)E+0P+H+0P*"
+OVERLAPPED = r"T?H+(T?0)?H+(T?0)?T?1(T?0)?E+0P+H+0P*"
+LONGEST_FIRST = r"row0\w* = \(2 - 1 - tile\w* / 2\) \* 128"
 
 
 def attention(dtype, head, causal, queries=131, keys=260, heads=2, key_heads=1):
@@ -33,11 +34,13 @@ def faults(run):
         order = "".join(LETTERS[instruction] for instruction in found)
         if not re.fullmatch(OVERLAPPED, order):
             yield "exponentials do not overlap with products: " + re.sub(r"(.)\1+", r"\1+", order)
+    if [launch["grid"][0] for launch in run.json("manifest")["launches"]] != ["3"]:
+        yield "not three blocks"
     yield from (f"ptxas says: {advice}" for advice in sass.advice(run.text("ptx"), run.target))
 
 
 def cases():
     return [Case(f"{dtype}, heads of {head}, causal {causal}", attention(dtype, head, causal), targets=("sm_90a",),
-                 chip=FEW_MULTIPROCESSORS, inputs="--random", also=faults, group=f"{head}",
-                 texts=(("ptx", r"\bbar\.arrive\b", head <= 128),))
+                 chip={"multiprocessors": 3}, inputs="--random", also=faults, group=f"{head}",
+                 texts=(("ptx", r"\bbar\.arrive\b", head <= 128), ("cu", LONGEST_FIRST, causal)))
             for head in HEADS for dtype in ("float16", "bfloat16") for causal in (False, True)]
