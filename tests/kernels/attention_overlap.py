@@ -1,7 +1,8 @@
 """Attention by warpgroups on sm_90a, as machine code: the exponentials of a tile run while the products of the tile before
-do, and warpgroups whose products do not hide them issue these in turn. Demanded are, of heads that need no computation: no empty group of products, all exponentials between the wait for
-the scores and the wait for the other products, no local memory, and no advice of ptxas that it serialized products or
-added to them. Sizes are no multiple of a tile, and four tiles of queries are shared by three persistent blocks."""
+do, and warpgroups whose products do not hide them issue these in turn. Demanded are, of operands that TMA copies: no
+empty group of products, all exponentials between the wait for the scores and the wait for the other products, no local
+memory, and no advice of ptxas that it serialized products or added to them. Sizes are no multiple of a tile, and
+persistent blocks make several tiles of queries."""
 import re
 
 import sass
@@ -34,13 +35,20 @@ def faults(run):
         order = "".join(LETTERS[instruction] for instruction in found)
         if not re.fullmatch(OVERLAPPED, order):
             yield "exponentials do not overlap with products: " + re.sub(r"(.)\1+", r"\1+", order)
-    if [launch["grid"][0] for launch in run.json("manifest")["launches"]] != ["3"]:
-        yield "not three blocks"
+    blocks = run.case.chip["multiprocessors"]
+    if [launch["grid"][0] for launch in run.json("manifest")["launches"]] != [str(blocks)]:
+        yield f"not {blocks} blocks"
     yield from (f"ptxas says: {advice}" for advice in sass.advice(run.text("ptx"), run.target))
 
 
 def cases():
-    return [Case(f"{dtype}, heads of {head}, causal {causal}", attention(dtype, head, causal), targets=("sm_90a",),
-                 chip={"multiprocessors": 3}, inputs="--random", also=faults, group=f"{head}",
-                 texts=(("ptx", r"\bbar\.arrive\b", head <= 128), ("cu", LONGEST_FIRST, causal)))
-            for head in HEADS for dtype in ("float16", "bfloat16") for causal in (False, True)]
+    def overlapped(name, graph, chip, head, *texts):
+        return Case(name, graph, targets=("sm_90a",), chip=chip, inputs="--random", also=faults, group=f"{head}",
+                    texts=(("ptx", r"\bbar\.arrive\b", head <= 128), *texts))
+
+    found = [overlapped(f"{dtype}, heads of {head}, causal {causal}", attention(dtype, head, causal), {"multiprocessors": 3},
+                        head, ("cu", LONGEST_FIRST, causal))
+             for head in HEADS for dtype in ("float16", "bfloat16") for causal in (False, True)]
+    small_cache = {"multiprocessors": 4, "l2_bytes": 100000}
+    return found + [overlapped("the longest first of two heads at a time", attention("bfloat16", 64, True, 260, 260, 4, 2),
+                               small_cache, 64, ("cu", r"tile_in_order<2>\(tile", True))]
