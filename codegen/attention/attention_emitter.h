@@ -309,10 +309,11 @@ class AttentionEmitter {
   std::string row0_, key0_, thread_row_, thread_column_;          // row and key indices
   std::vector<AttentionOperand> operands_;                        // queries, keys, values
   std::vector<std::string> maps_;
-  std::string turn_, tiles_before_,
-      tiles_end_;  // of the block's tiles; tiles of keys before and up to the end of this one
-  std::string tiles_at_, queries_full_, queries_empty_, keys_full_, keys_empty_, values_full_, values_empty_, tile_,
-      weight_;
+  // With warpgroups: the number of the block's tile of queries; how many tiles of keys the block has had before it, and
+  // at its end.
+  std::string turn_, tiles_before_, tiles_end_;
+  std::string queries_full_, queries_empty_, keys_full_, keys_empty_, values_full_, values_empty_;  // barriers
+  std::string tiles_at_, tile_, weight_;
   std::string shrink_, grew_;  // how much a tile's new maximum shrinks the accumulators, and whether there is one
   std::string query_, score_, accumulator_, greatest_, total_, row_scale_;  // in registers
 };
