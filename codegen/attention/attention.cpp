@@ -99,10 +99,13 @@ void AttentionEmitter::declare_shared() {
   place(weight_tile_, tiles_.weight_at());
 }
 
+void AttentionEmitter::declare_warp() {
+  writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
+}
+
 void AttentionEmitter::place_block() {
+  if (tiles_.tensor_cores) declare_warp();
   const std::string tile = writer_.unique("tile");
-  row0_ = writer_.unique("row0");
-  const std::string across = text(row_tiles());
   if (splits_keys()) {
     split_ = writer_.unique("share");
     const std::string splits = text(splits_in_use());
@@ -111,27 +114,40 @@ void AttentionEmitter::place_block() {
   } else {
     writer_.line(fmt::format("const {} {} = blockIdx.x;", integer(), tile));
   }
-  // Blocks with the most keys start first, so that short blocks fill the end of the grid.
-  const bool falling = form_.last_key && !form_.rows.empty();
-  if (row_tiles().is(1)) {
-    writer_.line(fmt::format("const {} {} = 0;", integer(), row0_));
-  } else {
-    writer_.line(falling ? fmt::format("const {0} {1} = ({2} - 1 - {3} % {2}) * {4};", integer(), row0_, across, tile,
-                                       tiles_.rows)
-                         : fmt::format("const {} {} = {} % {} * {};", integer(), row0_, tile, across, tiles_.rows));
+  place_tile(tile);
+}
+
+// Tile number `tile`: its head and rows. Tiles with the most keys come first, so that short ones fill the end of the
+// launch.
+void AttentionEmitter::place_tile(const std::string& tile) {
+  const bool one = row_tiles().is(1), falling = form_.last_key && !form_.rows.empty() && !one;
+  const std::string across = text(row_tiles()), batches = text(count(form_.batch));
+  std::string of_rows = fmt::format("{} % {}", tile, across), of_batch = fmt::format("{} / {}", tile, across);
+  if (falling && tiles_.heads_at_once > 1) {
+    of_rows = fmt::format("{} / {}", tile, batches), of_batch = fmt::format("{} % {}", tile, batches);
+    if (!proves_nonnegative(IndexExpr(tiles_.heads_at_once) - count(form_.batch), pool_.bounds())) {
+      writer_.use("tile_order");
+      const std::string place = writer_.unique("place");
+      writer_.line(fmt::format("const TilePlace {} = tile_in_order<{}>({}, {}, {});", place, tiles_.heads_at_once, tile,
+                               batches, across));
+      of_rows = place + ".column", of_batch = place + ".row";
+    }
   }
+  row0_ = writer_.unique("row0");
+  writer_.line(one ? fmt::format("const {} {} = 0;", integer(), row0_)
+               : falling
+                   ? fmt::format("const {} {} = ({} - 1 - {}) * {};", integer(), row0_, across, of_rows, tiles_.rows)
+                   : fmt::format("const {} {} = {} * {};", integer(), row0_, of_rows, tiles_.rows));
   for (const std::uint32_t a : form_.unit) emitter_.bind(a, "0");
   if (!form_.batch.empty()) {
     const std::string batch = writer_.unique("batch");
-    writer_.line(row_tiles().is(1) ? fmt::format("const {} {} = {};", integer(), batch, tile)
-                                   : fmt::format("const {} {} = {} / {};", integer(), batch, tile, across));
+    writer_.line(fmt::format("const {} {} = {};", integer(), batch, one ? tile : of_batch));
     bind_flat(emitter_, form_.batch, batch, "bcdefgh");
     batch_ = batch;
   }
   thread_row_ = writer_.unique("my_row");
   thread_column_ = writer_.unique("my_column");
   if (tiles_.tensor_cores) {
-    writer_.line("const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;");
     writer_.line(fmt::format("const {} warp_row = {} + {} * {};", integer(), row0_,
                              tiles_.warpgroups ? "(warp - 4)" : "warp", tiles_.warp_rows()));
     writer_.line(fmt::format("const {} {} = warp_row + warp_lane / 4;  // and 8 further down", integer(), thread_row_));
@@ -230,7 +246,10 @@ void AttentionEmitter::declare_state() {
   const std::string sums = has_named_accumulators() ? "" : fmt::format("{}{} = {{}}, ", accumulator_, shape);
   writer_.line(fmt::format("{0} {1}{2}[{3}] = {{{4}}}, {5}[{3}] = {{}};", type(), sums, greatest_, tiles_.thread_rows,
                            least, total_));
-  if (has_named_accumulators()) declare_accumulators();
+  if (has_named_accumulators()) {
+    if (!tiles_.warpgroups) declare_accumulators();
+    clear_accumulators();
+  }
   // Values that depend on neither row nor key, such as the slope of a head.
   if (part_ != AttentionPart::kCombine && form_.score != form_.contraction) emitter_.emit_independent({form_.score});
 }

@@ -19,7 +19,11 @@ std::string AttentionEmitter::accumulator_register(int m16_fragment, int n8_tile
 }
 
 void AttentionEmitter::declare_accumulators() {
-  PtxStatement statement{.instructions = {fmt::format(".reg .f32 {}<{}>", kAccumulators, accumulator_count())}};
+  write_statement({.instructions = {fmt::format(".reg .f32 {}<{}>", kAccumulators, accumulator_count())}}, writer_);
+}
+
+void AttentionEmitter::clear_accumulators() {
+  PtxStatement statement;
   for (int i = 0; i < accumulator_count(); ++i)
     statement.instructions.push_back(fmt::format("mov.f32 {}{}, 0f00000000", kAccumulators, i));
   write_statement(statement, writer_);
@@ -82,8 +86,34 @@ void AttentionEmitter::store_accumulators(const std::string& at, const std::stri
   }
 }
 
+// As C++ variables, 64 or 128 results would take longer to compile than the rest of the kernel.
+void AttentionEmitter::store_accumulator_matrices(const std::string& at, const std::string& by) {
+  constexpr int kTogether = 4;
+  const std::string pack =
+      form_.kernel.outputs[stored_rows()[0]].type.dtype == DType::kBFloat16 ? "cvt.rn.bf16x2.f32" : "cvt.rn.f16x2.f32";
+  for (int first = 0; first < tiles_.columns / 16; first += kTogether) {
+    PtxStatement statement{
+        .instructions = {".reg .f32 a, b", ".reg .b32 w<4>"},
+        .scoped = true,
+        .operands = {fmt::format("\"r\"({})", at), fmt::format("\"f\"({}[0])", by), fmt::format("\"f\"({}[1])", by)},
+        .writes_memory = true};
+    for (int m = first; m < std::min(first + kTogether, tiles_.columns / 16); ++m) {
+      for (int w = 0; w < 4; ++w) {
+        const int r = w % 2, n8_tile = 2 * m + w / 2;
+        for (int i = 0; i < 2; ++i)
+          statement.instructions.push_back(
+              fmt::format("mul.f32 {}, {}, %{}", "ab"[i], accumulator_register(0, n8_tile, 2 * r + i), 1 + r));
+        statement.instructions.push_back(fmt::format("{} w{}, b, a", pack, w));
+      }
+      statement.instructions.push_back(
+          fmt::format("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0+{}], {{w0, w1, w2, w3}}", 32 * m));
+    }
+    write_statement(statement, writer_);
+  }
+}
+
 void AttentionEmitter::fetch_accumulators() {
-  if (has_epilogue(stored_rows())) return;
+  if (const std::vector<std::size_t> stored = stored_rows(); has_epilogue(stored) || stores_matrices(stored)) return;
   constexpr int kTogether = 32;
   writer_.line(fmt::format("float {}[{}][{}][4];", accumulator_, tiles_.m16_fragments, tiles_.columns / 8));
   for (int first = 0; first < accumulator_count(); first += kTogether) {

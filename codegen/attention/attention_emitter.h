@@ -74,7 +74,9 @@ class AttentionEmitter {
 
   // --- tiles and positions
   void declare_shared();
+  void declare_warp();
   void place_block();
+  void place_tile(const std::string& tile);
   std::string row(const std::string& r) const { return fmt::format("{} + {} * {}", thread_row_, r, tiles_.row_step()); }
   std::string score(const std::string& r, const std::string& n) const;
   // A loop over a thread's rows. A loop that is not unrolled always uses the registers of row 0: close_rows() rotates
@@ -202,6 +204,7 @@ class AttentionEmitter {
   int accumulator_count() const;
   std::string accumulator_register(int m16_fragment, int n8_tile, int i) const;
   void declare_accumulators();
+  void clear_accumulators();
   void rescale_accumulators(const std::string& by);
   void add_values_by_warp(const std::string& weight, const std::string& values);
   // Copies the accumulators into variables, unless they go to shared memory directly.
@@ -211,6 +214,8 @@ class AttentionEmitter {
   // columns `n8_tile_bytes`.
   void store_accumulators(const std::string& at, const std::string& by, int row_bytes, int n8_tile_bytes, int first,
                           int columns);
+  // Rounds them to 16 bits and stores them with stmatrix, four 8x8 matrices at a time. `at`: the lane's row.
+  void store_accumulator_matrices(const std::string& at, const std::string& by);
 
   // --- warpgroups (attention_warpgroup.cpp)
   void declare_offsets();
@@ -219,8 +224,10 @@ class AttentionEmitter {
     return std::ranges::any_of(operands_, [](const AttentionOperand& f) { return f.pieces.has_value(); });
   }
   void compute_tile(std::size_t operand, const TileLoad& load, const std::string& at, const std::string& group_bytes,
-                    const std::string& there);
+                    const std::vector<std::string>& there);
   void declare_barriers();
+  void open_tiles();
+  void close_tiles();
   // Of a tile's pipeline stage: its barrier, the wait for a phase, its keys and its values in shared memory.
   std::string of_stage(const std::string& barriers, const std::string& tile) const;
   std::string wait_for(const std::string& barriers, const std::string& tile, int parity) const;
@@ -228,13 +235,20 @@ class AttentionEmitter {
   std::string values_at(const std::string& tile) const;
   void copy_box(std::size_t operand, const std::string& to, const std::string& there, int place,
                 const std::string& line);
+  void copy_boxes(const std::string& wait, const std::string& there, const std::string& bytes,
+                  const std::function<void()>& boxes);
+  void copy_queries();
   void copy_tiles();
+  void copy_keys(const std::string& tile, const std::string& first);
+  void copy_values(const std::string& tile, const std::string& first);
   void attend_tiles();
-  void overlap_tile();
-  void finish_tile();
+  void add_values_before();
+  void weigh_scores();
+  void take_values();
   void multiply_keys_by_warpgroup();
   void add_values_by_warpgroup(const std::string& tile);
   void pack_weights();
+  void release_queries();
 
   // --- the result
   // Defines the row's maximum and sum for the expressions.
@@ -258,6 +272,8 @@ class AttentionEmitter {
   bool stores_staged(const std::vector<std::size_t>& stored) const;
   void store_staged();
   void stage_pairs(const std::string& mine);
+  // True when warpgroups store the result as it is. Then stmatrix stages it.
+  bool stores_matrices(const std::vector<std::size_t>& stored) const;
   void stage_matrices(const std::string& mine);
   void store_16_bytes(const std::string& mine);
   // True when the epilogue runs on results in shared memory, four columns at a time (attention_epilogue.cpp).
@@ -293,7 +309,12 @@ class AttentionEmitter {
   std::string row0_, key0_, thread_row_, thread_column_;          // row and key indices
   std::vector<AttentionOperand> operands_;                        // queries, keys, values
   std::vector<std::string> maps_;
-  std::string tiles_at_, barriers_, keys_full_, keys_empty_, values_full_, values_empty_, tile_count_, tile_, weight_;
+  // With warpgroups: the number of the block's tile of queries; how many tiles of keys the block has had before it, and
+  // at its end.
+  std::string turn_, tiles_before_, tiles_end_;
+  std::string queries_full_, queries_empty_, keys_full_, keys_empty_, values_full_, values_empty_;  // barriers
+  std::string tiles_at_, tile_, weight_;
+  std::string shrink_, grew_;  // how much a tile's new maximum shrinks the accumulators, and whether there is one
   std::string query_, score_, accumulator_, greatest_, total_, row_scale_;  // in registers
 };
 

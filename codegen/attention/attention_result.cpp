@@ -171,7 +171,7 @@ void AttentionEmitter::store_staged() {
     writer_.line(fmt::format("{0}* const {1} = ({0}*){2} + warp * {3};", storage, mine, query_tile_,
                              tiles_.warp_rows() * tiles_.value_stride));
   }
-  if (tiles_.warpgroups && !holds_loads_outside({output.expr}))
+  if (stores_matrices(stored_rows()))
     stage_matrices(mine);
   else
     stage_pairs(mine);
@@ -207,32 +207,21 @@ void AttentionEmitter::stage_pairs(const std::string& mine) {
   writer_.close();
 }
 
-// Stages the result with stmatrix, four 8x8 matrices at a time.
+bool AttentionEmitter::stores_matrices(const std::vector<std::size_t>& stored) const {
+  if (!tiles_.warpgroups || has_epilogue(stored) || !stores_staged(stored)) return false;
+  const KernelOutput& output = form_.kernel.outputs[stored[0]];
+  const DType dtype = output.type.dtype;
+  ExprId value = output.expr;
+  while (pool_[value].op == ExprOp::kRound && pool_[value].dtype == dtype) value = pool_[value].args[0];
+  return value == form_.result && (dtype == DType::kBFloat16 || dtype == DType::kFloat16);
+}
+
 void AttentionEmitter::stage_matrices(const std::string& mine) {
-  writer_.use("store_matrices");
-  const std::string rows = writer_.unique("result_rows"), word = writer_.unique("word"), m = writer_.unique("m");
-  const std::string r = writer_.unique("r"), w = writer_.unique("w"), at = writer_.unique("at");
-  const std::string row_name = writer_.unique("row"), column_name = writer_.unique("column");
+  const std::string rows = writer_.unique("result_rows");
   if (!whole_rows()) writer_.open(fmt::format("if (warp_row < {})", text(count(form_.rows))));
   writer_.line(fmt::format("const unsigned {} = shared_address({} + warp_lane % 16 * {} + warp_lane / 16 * 8);", rows,
                            mine, tiles_.value_stride));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; {0} += 4)", m, tiles_.thread_columns()));
-  writer_.line(fmt::format("unsigned {}[4];", word));
-  writer_.line("#pragma unroll");
-  writer_.open(fmt::format("for (int {0} = 0; {0} < 4; ++{0})", w));
-  writer_.line(fmt::format("const int {0} = {1} % 2, {2} = {3} + {1} / 2 * 2;", r, w, at, m));
-  const ExprEmitter::Mark outside = emitter_.mark();
-  writer_.line(fmt::format("const {} {} = {};", integer(), row_name, row(r)));
-  writer_.line(fmt::format("const int {} = {};", column_name, column(at)));
-  bind_flat(emitter_, form_.rows, row_name, "mnopq");
-  define_row(r);
-  const std::string pair = packed_pair(r, at, column_name);
-  writer_.line(fmt::format("{}[{}] = {};", word, w, pair));
-  emitter_.rewind(outside);
-  writer_.close();
-  writer_.line(fmt::format("store_matrices({} + {} * 8, {});", rows, m, word));
-  writer_.close();
+  store_accumulator_matrices(rows, row_scale_);
   if (!whole_rows()) writer_.close();
 }
 

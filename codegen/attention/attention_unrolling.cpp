@@ -14,6 +14,7 @@ namespace {
 // A model of NVRTC's time in milliseconds, cubin included. For most of a hundred different kernels the error is below a
 // fifth, so the limit leaves a fifth below 400 ms.
 constexpr double kMost = 320, kAnyAttention = 120, kWarpgroups = 80, kWarpgroupKey = 0.75;
+constexpr double kWarpgroupColumn = 0.5;                         // per element of the head beyond 128
 constexpr double kLanes = 10, kScoreOrAccumulatorInLanes = 1.8;  // per register of scores or accumulators
 constexpr double kMmaOfKeys = 0.0035, kMmaOfValues = 0.0129;     // per key and element of the head
 constexpr double kOperation = 0.049;                             // per operation of a score
@@ -73,7 +74,8 @@ double AttentionEmitter::expected_ms() const {
   if (!tiles_.tensor_cores)
     ms += kLanes + kScoreOrAccumulatorInLanes * tiles_.thread_rows * (tiles_.thread_keys() + tiles_.thread_columns());
   else if (tiles_.warpgroups)
-    ms += kWarpgroups + kWarpgroupKey * tiles_.keys;
+    ms += kWarpgroups + kWarpgroupKey * tiles_.keys +
+          kWarpgroupColumn * std::max(0, std::max(tiles_.head_dim, tiles_.columns) - 128);
   else
     ms += tiles_.keys * (kMmaOfKeys * tiles_.head_dim + kMmaOfValues * tiles_.columns);
   if (!form_.extra_outputs.empty()) ms += kSecondLoop;

@@ -2,9 +2,9 @@
 // warpgroups of 64 rows multiply them.
 //
 // The products for the scores of one tile and for the weighted values of the tile before run together. The scores
-// become weights while the values are still being accumulated. The exponentials of one warpgroup overlap with the
-// products of the other. With large heads the products take much longer than the exponentials, so only that second
-// overlap is used: this saves the last product after the loop, a third of the kernel's code.
+// become weights while the values are still being accumulated. The warpgroups issue their products in turn (ping-pong),
+// so that the softmax of one overlaps with the products of the other. Blocks are persistent: keys of the next tile of
+// queries are copied while the results of this one are stored.
 //
 // Operands that need computation (rope, dequantization) are computed by all four warps of the copying warpgroup, and
 // stored in the swizzled layout that TMA would use.
@@ -26,7 +26,6 @@ constexpr int kComputingRegisters = 72, kRegistersBeside = 216;
 constexpr int kCopierThreads = 128;
 constexpr int kSwizzleTileBytes = 8192;  // 64 lines of 128 bytes
 constexpr int kConsumerWarps = 8;
-constexpr int kMostOverlapped = 128;  // the most columns for which scores and accumulators are live together
 
 std::string plus(const std::string& at, int more) {
   return more ? fmt::format("{} + {}", at, more) : at;
@@ -53,27 +52,38 @@ KernelSource AttentionEmitter::emit_warpgroups(std::vector<AttentionOperand> ope
   writer_.line("#ifdef __CUDA_ARCH_FEAT_SM90_ALL  // compute_90, for which nvcc -arch=sm_90a compiles too, lacks this");
   declare_offsets();
   declare_boxes();
-  place_block();
-  declare_limits();
+  declare_warp();
   declare_barriers();
   writer_.open("if (warp < 4)");
   writer_.line(fmt::format("warpgroup_reg_dealloc<{}>();", computes() ? kComputingRegisters : kCopierRegisters));
   if (!computes()) writer_.open("if (warp == 0)");
+  const ExprEmitter::Mark outside = emitter_.mark();
+  open_tiles();
   copy_tiles();
+  close_tiles();
+  emitter_.rewind(outside);
   if (!computes()) writer_.close();
   writer_.close("} else {");
   writer_.reopen();
   writer_.line(fmt::format("warpgroup_reg_alloc<{}>();", computes() ? kRegistersBeside : kConsumerRegisters));
+  declare_accumulators();
+  if (tiles_.in_turns) {
+    writer_.use("warpgroup_turns");
+    writer_.line("if (warp / 4 == 2) give_turn(2);  // the first warpgroup begins");
+  }
+  open_tiles();
   attend_tiles();
   finish_rows();
   store_rows();
+  release_queries();
+  close_tiles();
   writer_.close();
   writer_.line("#else");
   writer_.line("__trap();");
   writer_.line("#endif");
   KernelSource source = writer_.finish(comment(), tiles_.threads, 1);
   source.name = kernel_name(graph_, form_.kernel.nodes);
-  source.grid[0] = simplify(row_tiles() * count(form_.batch), pool_.bounds());
+  source.grid[0] = simplify(min(row_tiles() * count(form_.batch), tiles_.most_blocks), pool_.bounds());
   source.dynamic_shared = tiles_.warpgroup_bytes();
   source.schedule = {KernelKind::kAttention, MatrixUnit::kWarpgroup};
   return source;
@@ -92,7 +102,7 @@ void AttentionEmitter::declare_offsets() {
 }
 
 void AttentionEmitter::declare_boxes() {
-  const int lines[] = {64, tiles_.keys, 64};
+  const int lines[] = {64, tiles_.keys, tiles_.keys};
   for (std::size_t i = 0; i < operands_.size(); ++i) {
     maps_.emplace_back();
     if (!operands_[i].boxes) continue;
@@ -104,35 +114,61 @@ void AttentionEmitter::declare_boxes() {
   }
 }
 
-// Barriers: queries ready; then per stage: keys ready, keys consumed, values ready, values consumed.
+// Barriers: for each warpgroup, queries ready, and queries consumed; then per stage: keys ready, keys consumed, values
+// ready, values consumed.
 void AttentionEmitter::declare_barriers() {
+  constexpr int kOfQueries = 4;
   tiles_at_ = writer_.unique("tiles");
-  barriers_ = writer_.unique("barriers");
-  tile_count_ = writer_.unique("tile_count");
-  tile_ = writer_.unique("t");
+  const std::string barriers = writer_.unique("barriers");
   const int stages = tiles_.stages;
-  writer_.line(fmt::format("const int {} = ({} - {} + {}) / {};", tile_count_, keys_to_, keys_from_, tiles_.keys - 1,
-                           tiles_.keys));
-  writer_.line(fmt::format("const unsigned {0} = shared_address(dynamic_tiles), {1} = {0} + {2};", tiles_at_, barriers_,
+  writer_.line(fmt::format("const unsigned {0} = shared_address(dynamic_tiles), {1} = {0} + {2};", tiles_at_, barriers,
                            kBarriersAt));
-  for (std::string* name : {&keys_full_, &keys_empty_, &values_full_, &values_empty_}) {
-    const bool values = name == &values_full_ || name == &values_empty_;
-    const bool used = name == &keys_empty_ || name == &values_empty_;
-    *name = writer_.unique(fmt::format("{}_{}", values ? "values" : "keys", used ? "used" : "there"));
-    writer_.line(fmt::format("const unsigned {} = {} + {};", *name, barriers_,
-                             8 * (1 + (values ? 2 * stages : 0) + (used ? stages : 0))));
-  }
+  const auto place = [&](std::string& name, const char* preferred_name, int first) {
+    name = writer_.unique(preferred_name);
+    writer_.line(fmt::format("const unsigned {} = {};", name, plus(barriers, 8 * first)));
+  };
+  place(queries_full_, "queries_there", 0);
+  place(queries_empty_, "queries_used", 2);
+  place(keys_full_, "keys_there", kOfQueries);
+  place(keys_empty_, "keys_used", kOfQueries + stages);
+  place(values_full_, "values_there", kOfQueries + 2 * stages);
+  place(values_empty_, "values_used", kOfQueries + 3 * stages);
   writer_.open("if (threadIdx.x == 0)");
-  writer_.line(fmt::format("init_mbarrier({}, 1);", barriers_));
-  writer_.open(fmt::format("for (int s = 0; s < {}; s += 8)", 8 * stages));
-  for (const std::string& there : {keys_full_, values_full_})
-    writer_.line(fmt::format("init_mbarrier({} + s, 1);", there));
-  for (const std::string& used : {keys_empty_, values_empty_})
-    writer_.line(fmt::format("init_mbarrier({} + s, {});", used, kConsumerWarps));
-  writer_.close();
+  const auto init = [&](const std::string& full, const std::string& empty, int count, int warps) {
+    writer_.open(fmt::format("for (int s = 0; s < {}; s += 8)", 8 * count));
+    writer_.line(fmt::format("init_mbarrier({} + s, 1);", full));
+    writer_.line(fmt::format("init_mbarrier({} + s, {});", empty, warps));
+    writer_.close();
+  };
+  init(queries_full_, queries_empty_, 2, kConsumerWarps / 2);
+  init(keys_full_, keys_empty_, stages, kConsumerWarps);
+  init(values_full_, values_empty_, stages, kConsumerWarps);
   writer_.line("fence_mbarriers();");
   writer_.close();
   writer_.line("__syncthreads();");
+}
+
+// The loop over the block's tiles of queries. The stages go on from tile to tile: tiles of keys are numbered through.
+void AttentionEmitter::open_tiles() {
+  writer_.use("tile_of_turn");
+  turn_ = writer_.unique("turn");
+  tiles_before_ = writer_.unique("tiles_before");
+  tiles_end_ = writer_.unique("tiles_end");
+  tile_ = writer_.unique("t");
+  const std::string tile = writer_.unique("tile");
+  writer_.line(fmt::format("int {} = 0;  // tiles of keys", tiles_before_));
+  writer_.line("#pragma unroll 1");
+  writer_.open(fmt::format("for (int {0} = 0, {1}; ({1} = tile_of_turn({0})) < {2}; ++{0})", turn_, tile,
+                           text(row_tiles() * count(form_.batch))));
+  place_tile(tile);
+  declare_limits();
+  writer_.line(fmt::format("const int {} = {} + max(({} - {} + {}) / {}, 0);", tiles_end_, tiles_before_, keys_to_,
+                           keys_from_, tiles_.keys - 1, tiles_.keys));
+}
+
+void AttentionEmitter::close_tiles() {
+  writer_.line(fmt::format("{} = {};", tiles_before_, tiles_end_));
+  writer_.close();
 }
 
 std::string AttentionEmitter::of_stage(const std::string& barriers, const std::string& tile) const {
@@ -163,7 +199,7 @@ void AttentionEmitter::copy_box(std::size_t operand, const std::string& to, cons
 // The copying warps compute a tile and store it where TMA would swizzle it to. The tile has pieces of 64 elements. If
 // `group_bytes` is not "", each 64 lines are a group, and groups are `group_bytes` apart.
 void AttentionEmitter::compute_tile(std::size_t operand, const TileLoad& load, const std::string& at,
-                                    const std::string& group_bytes, const std::string& there) {
+                                    const std::string& group_bytes, const std::vector<std::string>& there) {
   writer_.use("fence_tiles");
   const std::string piece =
       !group_bytes.empty() || load.lines == 64 ? kPieceBytes : fmt::format("({} * {})", load.lines, kBoxLineBytes);
@@ -179,63 +215,86 @@ void AttentionEmitter::compute_tile(std::size_t operand, const TileLoad& load, c
       operand > 0, code_.vectors_at_once);
   writer_.line("fence_tiles();");
   writer_.line("sync_warpgroup(3);");
-  writer_.line(fmt::format("if (threadIdx.x == 0) arrive({});", there));
+  for (const std::string& barrier : there) writer_.line(fmt::format("if (threadIdx.x == 0) arrive({});", barrier));
 }
 
-// All lanes of the warp wait for a stage; one lane issues the copies.
+// The keys of a tile come before the values of the tile before, as they are used. So do the first keys before the
+// queries, which wait until the warpgroups have stored their last results.
 void AttentionEmitter::copy_tiles() {
-  const std::string first = writer_.unique("first"), to = writer_.unique("to"), there = writer_.unique("there");
-  const char* one = computes() ? "if (threadIdx.x == 0)" : "if (warp_lane == 0)";
-  if (operands_[0].pieces) {
-    compute_tile(0, query_load(), "", kQueryBytes, barriers_);
-  } else {
-    writer_.open(one);
-    writer_.line(fmt::format("arrive_expecting({}, {} * {});", barriers_, 2 * tiles_.head_segments(), kPieceBytes));
-    for (int group = 0; group < 2; ++group)
-      for (int p = 0; p < tiles_.head_segments(); ++p)
-        copy_box(0, plus(plus(tiles_at_, group, kQueryBytes), p, kPieceBytes), barriers_, p * kBoxColumns,
-                 plus(row0_, 64 * group));
-    writer_.close();
-  }
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
-  writer_.line(fmt::format("const int {} = {} + {} * {};", first, keys_from_, tile_, tiles_.keys));
-  const auto copy = [&](const std::string& used, const std::string& ready, const char* bytes, const std::string& at,
-                        const auto& boxes) {
-    if (computes()) writer_.open("if (warp == 0)");
-    writer_.line(wait_for(used, tile_, 1));
-    writer_.open(one);
-    writer_.line(fmt::format("const unsigned {} = {}, {} = {};", to, at, there, of_stage(ready, tile_)));
-    writer_.line(fmt::format("arrive_expecting({}, {});", there, bytes));
-    boxes();
-    writer_.close();
-    if (computes()) writer_.close();
-  };
-  if (operands_[1].pieces) {
-    writer_.line(wait_for(keys_empty_, tile_, 1));
-    compute_tile(1, key_load(first), fmt::format("{} + {} % {} * {} + ", kKeysAt, tile_, tiles_.stages, kKeyBytes), "",
-                 of_stage(keys_full_, tile_));
-  } else {
-    copy(keys_empty_, keys_full_, kKeyBytes, keys_at(tile_), [&] {
-      for (int p = 0; p < tiles_.head_segments(); ++p)
-        copy_box(1, plus(to, p * (tiles_.keys / 64), kPieceBytes), there, p * kBoxColumns, first);
-    });
-  }
-  if (operands_[2].pieces) {
-    writer_.line(wait_for(values_empty_, tile_, 1));
-    TileLoad load = value_load();
-    load.line0 = first;
-    compute_tile(2, load, fmt::format("{} + {} % {} * {} + ", kValuesAt, tile_, tiles_.stages, kValueBytes),
-                 fmt::format("({} * {})", tiles_.value_segments(), kPieceBytes), of_stage(values_full_, tile_));
-  } else {
-    copy(values_empty_, values_full_, kValueBytes, values_at(tile_), [&] {
-      for (int half = 0; half < tiles_.keys / 64; ++half)
-        for (int p = 0; p < tiles_.value_segments(); ++p)
-          copy_box(2, plus(to, half * tiles_.value_segments() + p, kPieceBytes), there, p * kBoxColumns,
-                   plus(first, 64 * half));
-    });
-  }
+  const std::string first = writer_.unique("first");
+  writer_.open(fmt::format("for (int {0} = {1}; {0} <= {2}; ++{0})", tile_, tiles_before_, tiles_end_));
+  writer_.line(
+      fmt::format("const int {} = {} + ({} - {}) * {};", first, keys_from_, tile_, tiles_before_, tiles_.keys));
+  writer_.open(fmt::format("if ({} < {})", tile_, tiles_end_));
+  copy_keys(tile_, first);
+  writer_.close();
+  writer_.open(fmt::format("if ({} == {})", tile_, tiles_before_));
+  copy_queries();
+  writer_.close("} else {");
+  writer_.reopen();
+  copy_values(fmt::format("({} - 1)", tile_), fmt::format("{} - {}", first, tiles_.keys));
+  writer_.close();
   writer_.close();
   writer_.line("__syncwarp();");
+}
+
+// All lanes of the warp wait for room; one lane issues the copies.
+void AttentionEmitter::copy_boxes(const std::string& wait, const std::string& there, const std::string& bytes,
+                                  const std::function<void()>& boxes) {
+  if (computes()) writer_.open("if (warp == 0)");
+  writer_.line(wait);
+  writer_.open(computes() ? "if (threadIdx.x == 0)" : "if (warp_lane == 0)");
+  writer_.line(fmt::format("arrive_expecting({}, {});", there, bytes));
+  boxes();
+  writer_.close();
+  if (computes()) writer_.close();
+}
+
+void AttentionEmitter::copy_queries() {
+  const auto wait = [&](int group) {
+    return fmt::format("wait_for_phase({}, {} % 2 ^ 1);", plus(queries_empty_, 8 * group), turn_);
+  };
+  if (operands_[0].pieces) {
+    for (int group = 0; group < 2; ++group) writer_.line(wait(group));
+    compute_tile(0, query_load(), "", kQueryBytes, {queries_full_, plus(queries_full_, 8)});
+    return;
+  }
+  for (int group = 0; group < 2; ++group) {
+    const std::string there = plus(queries_full_, 8 * group);
+    copy_boxes(wait(group), there, fmt::format("{} * {}", tiles_.head_segments(), kPieceBytes), [&] {
+      for (int p = 0; p < tiles_.head_segments(); ++p)
+        copy_box(0, plus(plus(tiles_at_, group, kQueryBytes), p, kPieceBytes), there, p * kBoxColumns,
+                 plus(row0_, 64 * group));
+    });
+  }
+}
+
+void AttentionEmitter::copy_keys(const std::string& tile, const std::string& first) {
+  const std::string wait = wait_for(keys_empty_, tile, 1), there = of_stage(keys_full_, tile);
+  if (operands_[1].pieces) {
+    writer_.line(wait);
+    return compute_tile(1, key_load(first),
+                        fmt::format("{} + {} % {} * {} + ", kKeysAt, tile, tiles_.stages, kKeyBytes), "", {there});
+  }
+  copy_boxes(wait, there, kKeyBytes, [&] {
+    for (int p = 0; p < tiles_.head_segments(); ++p)
+      copy_box(1, plus(keys_at(tile), p * (tiles_.keys / 64), kPieceBytes), there, p * kBoxColumns, first);
+  });
+}
+
+void AttentionEmitter::copy_values(const std::string& tile, const std::string& first) {
+  const std::string wait = wait_for(values_empty_, tile, 1), there = of_stage(values_full_, tile);
+  if (operands_[2].pieces) {
+    writer_.line(wait);
+    TileLoad load = value_load();
+    load.line0 = first;
+    return compute_tile(2, load, fmt::format("{} + {} % {} * {} + ", kValuesAt, tile, tiles_.stages, kValueBytes), "",
+                        {there});
+  }
+  copy_boxes(wait, there, kValueBytes, [&] {
+    for (int p = 0; p < tiles_.value_segments(); ++p)
+      copy_box(2, plus(values_at(tile), p * (tiles_.keys / 64), kPieceBytes), there, p * kBoxColumns, first);
+  });
 }
 
 void AttentionEmitter::attend_tiles() {
@@ -246,70 +305,83 @@ void AttentionEmitter::attend_tiles() {
   writer_.line(fmt::format("unsigned {}[{}][4];", weight_, tiles_.keys / 16));
   writer_.line(fmt::format("const unsigned long long {} = wgmma_descriptor({} + (warp / 4 - 1) * {});", query_,
                            tiles_at_, kQueryBytes));
-  writer_.line(fmt::format("wait_for_phase({}, 0);", barriers_));
-  writer_.open(fmt::format("for (int {0} = 0; {0} < {1}; ++{0})", tile_, tile_count_));
-  writer_.line(fmt::format("const {} {} = {} + {} * {};", integer(), key0_, keys_from_, tile_, tiles_.keys));
+  writer_.line(fmt::format("wait_for_phase({} + (warp / 4 - 1) * 8, {} % 2);", queries_full_, turn_));
+  writer_.open(fmt::format("for (int {0} = {1}; {0} < {2}; ++{0})", tile_, tiles_before_, tiles_end_));
+  writer_.line(fmt::format("const {} {} = {} + ({} - {}) * {};", integer(), key0_, keys_from_, tile_, tiles_before_,
+                           tiles_.keys));
   writer_.line(fmt::format("float {}[1][{}][4];", score_, tiles_.keys / 8));
   writer_.line(wait_for(keys_full_, tile_, 0));
+  if (tiles_.in_turns) writer_.line("take_turn(warp / 4);");
   writer_.line("fence_products();");
   multiply_keys_by_warpgroup();
-  if (tiles_.columns > kMostOverlapped)
-    finish_tile();
-  else
-    overlap_tile();
+  add_values_before();
+  weigh_scores();
+  take_values();
   writer_.close();
-  if (tiles_.columns <= kMostOverlapped) {
-    writer_.open(fmt::format("if ({} > 0)", tile_count_));
-    add_values_by_warpgroup(fmt::format("({} - 1)", tile_count_));
-    writer_.line("commit_products();");
-    writer_.close();
-  }
+  const std::string last = fmt::format("({} - 1)", tiles_end_);
+  writer_.open(fmt::format("if ({} > {})", tiles_end_, tiles_before_));
+  writer_.line("fence_products();");
+  add_values_by_warpgroup(last);
+  writer_.line("commit_products();");
   writer_.line("wait_for_products<0>();");
+  writer_.line(fmt::format("if (warp_lane == 0) arrive({});", of_stage(values_empty_, last)));
+  writer_.close();
   fetch_accumulators();
 }
 
-// Multiplies the previous tile's weights by its values while this tile's scores become weights.
-void AttentionEmitter::overlap_tile() {
-  const std::string shrink = writer_.unique("shrink"), grew = writer_.unique("grew");
-  const std::string before = fmt::format("({} - 1)", tile_);
-  writer_.open(fmt::format("if ({} > 0)", tile_));
-  add_values_by_warpgroup(before);
-  writer_.close();
-  writer_.line("commit_products();");
-  writer_.line("wait_for_products<1>();  // scores are there");
-  writer_.line(fmt::format("hold({}[0]);", score_));
-  writer_.line(fmt::format("if (warp_lane == 0) arrive({});", of_stage(keys_empty_, tile_)));
-  mask_scores();
-  writer_.line(fmt::format("float {}[2];", shrink));
-  writer_.line(fmt::format("bool {} = false;", grew));
-  weigh_tile("by", [&] {
-    for (int r = 0; r < tiles_.thread_rows; ++r) writer_.line(fmt::format("{0}[{1}] = by[{1}];", shrink, r));
-    writer_.line(fmt::format("{} = true;", grew));
-  });
-  step_weights();
-  writer_.line("wait_for_products<0>();  // what was weighted before is summed up");
-  writer_.line(fmt::format("if ({} > 0 && warp_lane == 0) arrive({});", tile_, of_stage(values_empty_, before)));
-  writer_.open(fmt::format("if ({})", grew));
-  rescale_accumulators(shrink);
-  writer_.close();
-  pack_weights();
+// The results of the warp, which lay where its queries were, are stored: the next queries may come.
+void AttentionEmitter::release_queries() {
+  writer_.use("fence_tiles");
+  writer_.line("fence_tiles();");
+  writer_.line("__syncwarp();");
+  writer_.line(fmt::format("if (warp_lane == 0) arrive({} + (warp / 4 - 1) * 8);", queries_empty_));
 }
 
-// Accumulates the values of a tile without overlap: the products of the previous tile are complete when the scores of
-// this one are.
-void AttentionEmitter::finish_tile() {
-  writer_.line("wait_for_products<0>();");
-  writer_.line(fmt::format("hold({}[0]);", score_));
-  writer_.open("if (warp_lane == 0)");
-  writer_.line(fmt::format("arrive({});", of_stage(keys_empty_, tile_)));
-  writer_.line(
-      fmt::format("if ({0} > 0) arrive({1});", tile_, of_stage(values_empty_, fmt::format("({} - 1)", tile_))));
-  writer_.close();
-  mask_scores();
-  online_softmax_step();
-  pack_weights();
-  add_values_by_warpgroup(tile_);
+// Starts to multiply the previous tile's weights by its values, and waits until this tile's scores are there. Each
+// branch commits and waits for its own products: ptxas serializes products whose groups differ by the path taken.
+void AttentionEmitter::add_values_before() {
+  writer_.open(fmt::format("if ({} > {})", tile_, tiles_before_));
+  writer_.line("fence_products();");
+  add_values_by_warpgroup(fmt::format("({} - 1)", tile_));
   writer_.line("commit_products();");
+  if (tiles_.in_turns) writer_.line("give_turn(warp / 4);");
+  writer_.line("wait_for_products<1>();  // scores are there");
+  writer_.close("} else {");
+  writer_.reopen();
+  if (tiles_.in_turns) writer_.line("give_turn(warp / 4);");
+  writer_.line("wait_for_products<0>();");
+  writer_.close();
+  writer_.line(fmt::format("hold({}[0]);", score_));
+  writer_.line(fmt::format("if (warp_lane == 0) arrive({});", of_stage(keys_empty_, tile_)));
+}
+
+// Turns the scores into weights while the products with the values of the previous tile run.
+void AttentionEmitter::weigh_scores() {
+  shrink_ = writer_.unique("shrink");
+  grew_ = writer_.unique("grew");
+  mask_scores();
+  writer_.line(fmt::format("float {}[2];", shrink_));
+  writer_.line(fmt::format("bool {} = false;", grew_));
+  weigh_tile("by", [&] {
+    for (int r = 0; r < tiles_.thread_rows; ++r) writer_.line(fmt::format("{0}[{1}] = by[{1}];", shrink_, r));
+    writer_.line(fmt::format("{} = true;", grew_));
+  });
+  step_weights();
+}
+
+// Waits for this tile's values and for the products with those of the previous one. ptxas moves the wait for products
+// up to the last branch, which is the wait for the values; that one depends on the sums of all exponentials.
+void AttentionEmitter::take_values() {
+  writer_.use("parity_after");
+  writer_.line(fmt::format("wait_for_phase({}, parity_after({}, {} / {} % 2));", of_stage(values_full_, tile_), total_,
+                           tile_, tiles_.stages));
+  writer_.line("wait_for_products<0>();  // what was weighted before is summed up");
+  writer_.line(fmt::format("if ({} > {} && warp_lane == 0) arrive({});", tile_, tiles_before_,
+                           of_stage(values_empty_, fmt::format("({} - 1)", tile_))));
+  writer_.open(fmt::format("if ({})", grew_));
+  rescale_accumulators(shrink_);
+  writer_.close();
+  pack_weights();
 }
 
 // Descriptors count units of 16 bytes: 16 elements of the head are two units, and 64 elements are a piece.
@@ -328,9 +400,9 @@ void AttentionEmitter::multiply_keys_by_warpgroup() {
 void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
   constexpr int kMostN8Tiles = 16;  // per instruction: ptxas takes longer for wider ones
   const std::string values = writer_.unique("value_tile");
-  writer_.line(wait_for(values_full_, tile, 0));
-  writer_.line("fence_products();");
-  writer_.line(fmt::format("const unsigned long long {} = wgmma_descriptor({});", values, values_at(tile)));
+  const int segment = tiles_.keys * kBoxLineBytes;
+  writer_.line(
+      fmt::format("const unsigned long long {} = wgmma_descriptor({}, {});", values, values_at(tile), segment));
   for (int first = 0; first < tiles_.columns / 8; first += kMostN8Tiles) {
     WgmmaChain chain{.dtype = *form_.tensor_dtype,
                      .accumulators = kAccumulators,
@@ -340,9 +412,8 @@ void AttentionEmitter::add_values_by_warpgroup(const std::string& tile) {
                      .right_across = true,
                      .left_in_registers = true};
     for (int k = 0; k < tiles_.keys / 16; ++k)
-      chain.steps.push_back(
-          {fmt::format("{}[{}]", weight_, k),
-           plus(values, (k / 4 * tiles_.value_segments() + first / 8) * (kSwizzleTileBytes / 16) + k % 4 * 128)});
+      chain.steps.push_back({fmt::format("{}[{}]", weight_, k),
+                             plus(values, first / 8 * (segment / 16) + k * (16 * kBoxLineBytes / 16))});
     write_chain(chain, writer_);
   }
 }

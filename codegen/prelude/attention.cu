@@ -51,6 +51,13 @@ __device__ __forceinline__ void online_softmax_tile(float (&score)[kSlabs][kKeys
   }
 }
 
+//@ part parity_after
+// Returns `parity`, but not before the sums of exponentials are known, because compilers do not know that these are never
+// negative. ptxas cannot move the exponentials to after a wait for this parity.
+__device__ __forceinline__ int parity_after(const float (&total)[2], int parity) {
+  return parity ^ (int)(total[0] + total[1] < 0.0f);
+}
+
 //@ part mask_keys
 // Masks a row (lane / 4 + 8 * half of the slab): scores of keys outside [first, end), counted from the lane's first
 // key, become -inf.

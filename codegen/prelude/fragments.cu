@@ -146,13 +146,3 @@ __device__ __forceinline__ void load_pieces_transposed(unsigned (&m)[kCount][4],
                : "r"(row), "n"(kAt * kStep));
   if constexpr (kAt + 1 < kCount) load_pieces_transposed<kStep, kAt + 1>(m, row);
 }
-
-//@ part store_matrices
-// Stores four 8x8 matrices of 16-bit elements, in the layout of mma accumulators, to shared memory (stmatrix). Lanes 8
-// i to 8 i + 7 pass the addresses of the rows of matrix i.
-__device__ __forceinline__ void store_matrices(unsigned row, const unsigned (&m)[4]) {
-  asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1,%2,%3,%4};"
-               :
-               : "r"(row), "r"(m[0]), "r"(m[1]), "r"(m[2]), "r"(m[3])
-               : "memory");
-}

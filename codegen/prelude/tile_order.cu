@@ -13,6 +13,13 @@ __device__ __forceinline__ TilePlace tile_in_order(int tile, int down, int acros
   return {group * kHeight + in_group % height, in_group / height};
 }
 
+//@ part tile_of_turn
+// The tile that a persistent block makes in its turn number `turn`. Every second turn counts from the last block on: if
+// tiles get shorter, the block with the longest tile of a turn has the shortest of the next.
+__device__ __forceinline__ int tile_of_turn(int turn) {
+  return turn * gridDim.x + (turn % 2 ? gridDim.x - 1 - blockIdx.x : blockIdx.x);
+}
+
 //@ part sorted_ends
 // Sorts the end rows of a grouped GEMM's `count` groups, by all kThreads threads of the block.
 template <int kThreads>

@@ -157,6 +157,11 @@ __device__ __forceinline__ void copy_placed_image(unsigned to, const Element* im
 // Named barrier of a warpgroup's 128 threads; number 0 is that of __syncthreads.
 __device__ __forceinline__ void sync_warpgroup(int number) { asm volatile("bar.sync %0, 128;" : : "r"(number) : "memory"); }
 
+//@ part warpgroup_turns
+// Warpgroups 1 and 2 take turns: each waits at a named barrier of its own (4 or 5) until the other arrives there.
+__device__ __forceinline__ void take_turn(int mine) { asm volatile("bar.sync %0, 256;" : : "r"(3 + mine) : "memory"); }
+__device__ __forceinline__ void give_turn(int mine) { asm volatile("bar.arrive %0, 256;" : : "r"(6 - mine) : "memory"); }
+
 //@ part warpgroup_offsets
 // Barrier of the two warpgroups that multiply a tile (256 threads).
 __device__ __forceinline__ void sync_multipliers() { asm volatile("bar.sync 2, 256;" : : : "memory"); }
@@ -385,9 +390,9 @@ __device__ __forceinline__ void wait_for_products() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(kNewest) : "memory");
 }
 // wgmma descriptor of a tile with the 128-byte swizzle: groups of eight lines are 1024 bytes apart. MN-major tiles have
-// lines of 64 rows (or columns) of one k, in pieces of 64 lines, 8 KiB.
-__device__ __forceinline__ unsigned long long wgmma_descriptor(unsigned address) {
-  return 1ull << 62 | 1024ull / 16 << 32 | 8192ull / 16 << 16 | (address & 0x3ffff) >> 4;
+// lines of 64 rows (or columns) of one k, in pieces of 64 lines, 8 KiB, or of `piece` bytes.
+__device__ __forceinline__ unsigned long long wgmma_descriptor(unsigned address, unsigned long long piece = 8192) {
+  return 1ull << 62 | 1024ull / 16 << 32 | piece / 16 << 16 | (address & 0x3ffff) >> 4;
 }
 
 //@ part narrow_descriptor : warpgroup

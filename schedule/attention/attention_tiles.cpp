@@ -37,6 +37,14 @@ bool fills_large_tiles(const Attention& form, const Target& target) {
   return rows >= 128 && points(form, form.batch) * ((rows + 127) / 128) >= target.multiprocessors;
 }
 
+// Heads whose keys and values fit in half of the L2 cache; at least so few that two tiles of each are computed at a
+// time and share what one of them loads.
+int heads_at_once(const Attention& form, const AttentionTiles& tiles, const Target& target) {
+  const std::int64_t bytes =
+      std::int64_t{tiles.element_bytes} * points(form, form.keys) * (tiles.head_dim + tiles.columns);
+  return std::max(static_cast<int>(target.l2_bytes / 2 / bytes), target.multiprocessors / 2);
+}
+
 AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   AttentionTiles t;
   t.tensor_cores = true;
@@ -46,6 +54,7 @@ AttentionTiles on_tensor_cores(const Attention& form, const Target& target) {
   t.keys = std::min(t.head_dim + t.columns > 320 ? 32 : 64, most_keys(form));
   t.query_stride = t.key_stride = padded(t.head_dim, 8);
   t.value_stride = padded(t.columns, 8);
+  t.heads_at_once = heads_at_once(form, t, target);
   if (!fills_large_tiles(form, target)) return t;
   AttentionTiles large = t;
   large.rows = 128;
@@ -82,6 +91,7 @@ AttentionTiles in_lanes(const Attention& form, const Target& target) {
   t.value_stride = t.columns;
   // The largest tile that fits static shared memory, with a thread's accumulators in registers.
   const int most_rows = rows_of_thread(form, target);
+  t.heads_at_once = heads_at_once(form, t, target);
   for (const auto& [thread_rows, keys] : {std::pair{4, 32}, {2, 32}, {4, 16}, {2, 16}, {1, 32}, {1, 16}, {1, 8}}) {
     if (thread_rows > most_rows) continue;
     t.thread_rows = thread_rows;
@@ -131,7 +141,10 @@ std::optional<AttentionTiles> warpgroup_tiles(const Attention& form, const Targe
   t.columns = rounded_up(form.value_head_size(), 64);
   t.value_stride = padded(t.columns, 8);
   // A thread's registers hold accumulators, scores of the next tile and weights of this one.
-  t.keys = t.columns <= 128 && t.head_dim <= 128 ? 128 : 64;
+  t.most_blocks = target.multiprocessors;
+  t.heads_at_once = heads_at_once(form, t, target);
+  t.in_turns = t.columns <= 128 && t.head_dim <= 128;
+  t.keys = t.in_turns ? 128 : 64;
   t.stages = most_stages(t, target);
   return t.stages > 1 ? std::optional(t) : std::nullopt;
 }

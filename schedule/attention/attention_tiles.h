@@ -15,8 +15,13 @@ struct AttentionTiles {
   int m16_fragments = 1;     // on tensor cores: groups of 16 rows per warp
   // On tensor cores: keep queries in shared memory, else load them through it into registers.
   bool queries_in_shared = false;
-  bool warpgroups = false;          // two warpgroups multiply 64 rows each, a third one copies
-  int stages = 2;                   // with warpgroups: tiles of keys, and of values, in shared memory
+  bool warpgroups = false;  // two warpgroups multiply 64 rows each, a third one copies
+  int stages = 2;           // with warpgroups: tiles of keys, and of values, in shared memory
+  // With warpgroups: these issue their products in turn. Products of larger heads take longer than the softmax, which
+  // they hide in any order.
+  bool in_turns = false;
+  int most_blocks = 0;    // with warpgroups: of the grid, where each block makes tile after tile
+  int heads_at_once = 1;  // if causal: tiles of so many heads are in the order of their lengths, the longest first
   int head_dim = 64, columns = 64;  // head sizes of queries and values, rounded up with zeros
   // Elements between lines in shared memory.
   int query_stride = 72, key_stride = 72, value_stride = 72, weight_stride = 0;
@@ -49,7 +54,7 @@ struct AttentionTiles {
   int key_bytes() const { return head_segments() * keys * 128; }
   int value_bytes() const { return value_segments() * keys * 128; }
   int barriers_at() const { return 2 * query_bytes() + stages * (key_bytes() + value_bytes()); }
-  int warpgroup_bytes() const { return barriers_at() + 8 * (1 + 4 * stages); }
+  int warpgroup_bytes() const { return barriers_at() + 8 * (4 + 4 * stages); }
 
   static constexpr int kStaticBytes = 48 * 1024;
 };

@@ -332,10 +332,10 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
   __shared__ __align__(16) unsigned short tiles[1536];
   unsigned short* const key_tile = tiles;
   unsigned short* const value_tile = tiles + 768;
+  const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
   const int tile = blockIdx.x;
   const int row0 = 0;
   const int batch = tile;
-  const int warp = threadIdx.x / 32, warp_lane = threadIdx.x % 32;
   const int warp_row = row0 + warp * 16;
   const int my_row = warp_row + warp_lane / 4;  // and 8 further down
   const int my_column = warp_lane % 4 * 2;
@@ -367,7 +367,10 @@ attention_0_mul_scaled_dot_product_atten_transpose_reshape(const fp16* __restric
   for (int e = 0; e < 1; ++e) load_pieces<768>(query[e], query_rows + e * 32);
   float greatest[2] = {__uint_as_float(0xff800000u), __uint_as_float(0xff800000u)}, total[2] = {};
   asm volatile(
-      ".reg .f32 sum<8>; mov.f32 sum0, 0f00000000; mov.f32 sum1, 0f00000000; mov.f32 sum2, 0f00000000;\n"
+      ".reg .f32 sum<8>;"
+      :);
+  asm volatile(
+      "mov.f32 sum0, 0f00000000; mov.f32 sum1, 0f00000000; mov.f32 sum2, 0f00000000;\n"
       "mov.f32 sum3, 0f00000000; mov.f32 sum4, 0f00000000; mov.f32 sum5, 0f00000000;\n"
       "mov.f32 sum6, 0f00000000; mov.f32 sum7, 0f00000000;"
       :);
