@@ -214,7 +214,7 @@ class RowEmitter {
       return true;
     }
     if (layout_.chunks > 1) {
-      for (const ExprId r : reductions) chunk_results_.combine(emitter_.declared(r));
+      chunk_results_.combine(reductions);
       return true;
     }
     for (const ExprEmitter::Accumulator& a : reduced(reductions)) emitter_.define(a.reduction, emitter_.result(a));
@@ -248,7 +248,7 @@ class RowEmitter {
   ExprEmitter::Accumulator define_reduced(ExprId reduction, const std::string& mine) {
     const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
     writer_.line("{} {} = {};", a.type, a.name, mine);
-    if (layout_.parts > 1) writer_.line("{} = {};", a.name, threads_.reduce(a));
+    threads_.reduce({a});
     emitter_.define(reduction, emitter_.result(a));
     return a;
   }
@@ -318,7 +318,7 @@ class RowEmitter {
     ExprEmitter::Accumulator count = first;
     count.name = writer_.unique("count");
     writer_.line("{} {} = {}.count;", count.type, count.name, running_);
-    if (layout_.parts > 1) writer_.line("{} = {};", count.name, threads_.reduce(count));
+    threads_.reduce({count});
     const std::string divisor = fmt::format("max({}, ({})1)", count.name, count.type);
     emitter_.define(one_pass_->mean, fmt::format("({} / {})", first.name, scaled_count(divisor)));
     chunk_results_.store({first, reduce_second()}, count.name);
@@ -358,8 +358,7 @@ class RowEmitter {
     }
     over_row_first(loop_of(form_.kernel.pool[reductions[0]].axes, bodies, !is_stored_),
                    {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
-    for (const ExprEmitter::Accumulator& a : accumulators)
-      if (layout_.parts > 1) writer_.line("{} = {};", a.name, threads_.reduce(a));
+    threads_.reduce(accumulators);
     return accumulators;
   }
 

@@ -75,9 +75,9 @@ bool RowLoopEmitter::has_length_of_launch() const {
 // among the blocks of a multiprocessor. With a dynamic size, the longest row may use all of it.
 std::int64_t RowLoopEmitter::shared_bytes_of_block() const {
   const bool alone = has_length_of_launch() || row_.layout.blocks_sharing_row() > 1 || row_.layout.threads >= 512;
-  const std::int64_t reducing = row_.layout.reduction_group == ReductionGroup::kColumn
-                                    ? row_.layout.threads * bytes_of_partials(row_.form, 1)
-                                    : 0;
+  const bool by_columns = row_.layout.reduction_group == ReductionGroup::kColumn;
+  const auto times = static_cast<int>(row_.form.reductions.size());
+  const std::int64_t reducing = by_columns ? row_.layout.threads * bytes_of_partials(row_.form, times) : 0;
   return alone ? row_.shared_bytes - std::max<std::int64_t>(4096, reducing) : row_.shared_bytes * 5 / 8;
 }
 
