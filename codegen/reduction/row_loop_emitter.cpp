@@ -46,6 +46,12 @@ void RowLoopEmitter::plan_reuse(const std::vector<RowLoop>& loops) {
   for (const RowLoop& loop : loops) code_of_iterations_ += code_of_element(row_.form, loop.roots) * loop.width;
   if (is_short_of_registers(plan, loops))
     if (auto shared = in_shared_memory(false)) plan = *std::move(shared);
+  // The ends of unaligned rows, and of those with a length known only at launch, need more registers.
+  if (row_.layout.reduction_group == ReductionGroup::kBlock && row_.layout.blocks_sharing_row() == 1 &&
+      !row_.split.start && !has_length_of_launch())
+    if (auto packed =
+            plan_packed_row(row_.form, row_.graph, loops, parts, threads, static_cast<int>(tensors_along(loops)), plan))
+      plan = *std::move(packed);
   keep(std::move(plan), loops);
   if (!resident_row_.in_shared_memory() || !tiles_ || !tiles_->lacks_room()) return;
   // 16-bit elements need half the memory in their storage type.
@@ -57,6 +63,7 @@ void RowLoopEmitter::plan_reuse(const std::vector<RowLoop>& loops) {
 void RowLoopEmitter::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
   keeps_rows_ = !plan.slots.empty();
   register_words_ = plan.words;
+  blocks_planned_ = plan.blocks_at_once;
   keeps_elements_ = std::ranges::any_of(plan.slots, [](const RowRegisters::Slot& slot) { return slot.width == 1; });
   has_several_axes_ =
       std::ranges::any_of(loops, [](const RowLoop& loop) { return loop.axes.size() > (loop.width > 1 ? 2U : 1U); });
@@ -169,6 +176,7 @@ int RowLoopEmitter::reductions_of_64_bits() const {
 }
 
 int RowLoopEmitter::blocks_at_once() const {
+  if (blocks_planned_ > 0) return blocks_planned_;
   if (row_.layout.blocks > 0) return row_.layout.blocks_at_once;
   constexpr int kRegistersOfQuarter = kMultiprocessorRegisters / 4, kWide = 16, kFewest = 64, kBarrierRegisters = 8,
                 kOf64Bits = 40, kSeveralOf64Bits = 48;

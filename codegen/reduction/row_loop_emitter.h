@@ -124,6 +124,7 @@ class RowLoopEmitter {
   bool has_several_axes_ = false;
   int ends_of_planes_ = 0;  // registers for the positions of plane ends within vectors
   int register_words_ = 0;
+  int blocks_planned_ = 0;  // per multiprocessor, if what is kept was chosen for so many
   bool needs_spare_registers_ = false;
   int code_of_iterations_ = 0;  // instructions of one iteration of each loop
   Place place_;

@@ -12,6 +12,7 @@
 #include "codegen/access/vector_access.h"
 #include "ir/type.h"
 #include "schedule/reduction/row_values.h"
+#include "schedule/target/target.h"
 
 namespace fusec {
 namespace {
@@ -229,6 +230,19 @@ class LoadPlanner {
   std::map<std::uint32_t, std::size_t> place_of_number_;  // by value number of the position
 };
 
+// True if memory takes longer to move an element than a multiprocessor to compute it in each loop anew.
+bool is_cheap_to_recompute(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
+                           const RowRegisters& loads) {
+  // A multiprocessor of sm_80 or sm_90 executes so many while memory moves a byte for it.
+  constexpr double kInstructionsPerByte = 6, kFunctionsPerByte = 0.8;
+  double bytes = 0;
+  for (const RowRegisters::Slot& slot : loads.slots) bytes += 4.0 * slot.words_of_element / slot.width;
+  for (const KernelOutput* output : outputs_of(form, false)) bytes += bits(output->type.dtype) / 8.0;
+  int code = static_cast<int>(form.reductions.size());
+  for (const RowLoop& loop : loops) code += code_of_element(form, loop.roots);
+  return code <= kInstructionsPerByte * bytes && functions_of_row(form, graph, true) <= kFunctionsPerByte * bytes;
+}
+
 // Places the slots in shared memory. A value takes the place of one of equal size that is no longer needed.
 bool is_placed(RowRegisters& plan, int most_words) {
   plan.shared_words = 0;
@@ -277,6 +291,25 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
   if (values.words <= most_words) return values;
   RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);
   loads.wanted = values.words;
+  return loads;
+}
+
+std::optional<RowRegisters> plan_packed_row(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
+                                            int parts, int threads, int tensors, const RowRegisters& plan) {
+  constexpr int kBlocks = 2;
+  // Registers besides what is kept. Halves of words of float16 are registers of their own.
+  constexpr int kComputing = 24, kTensor = 8, kHalves = 8, kComputingValues = 64;
+  const bool halves = std::ranges::any_of(reachable(form.kernel.pool, form.reductions), [&](ExprId id) {
+    return form.kernel.pool[id].op == ExprOp::kLoad && form.kernel.pool[id].dtype == DType::kFloat16;
+  });
+  const int computing = kComputing + kTensor * tensors + (halves ? kHalves : 0);
+  const int of_thread = kMultiprocessorRegisters / (kBlocks * threads);
+  if (plan.words + kComputingValues <= of_thread) return std::nullopt;
+  RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, of_thread - computing, kMostElements);
+  if (loads.slots.empty() || loads.reloads > 0 || loads.code > kMaxUnrolledInstructions ||
+      !is_cheap_to_recompute(form, graph, loops, loads))
+    return std::nullopt;
+  loads.blocks_at_once = kBlocks;
   return loads;
 }
 

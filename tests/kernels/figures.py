@@ -52,6 +52,8 @@ FIGURES = {
     "conflicts a sector": greatest(lambda k: k["bank_conflicts"] / max(1, k["sectors"])),
     "local bytes": greatest(local_bytes),
     "spilled bytes": greatest(lambda k: k["resources"]["spill_bytes"]),
+    "registers": greatest(lambda k: k["resources"]["registers"]),
+    "blocks a multiprocessor": lambda run: min(k["resources"]["blocks_per_multiprocessor"] for k in run.kernels),
     "occupancy": lambda run: min(k["resources"]["occupancy"] for k in run.kernels),
     # Bytes: those of whole sectors, requested ones, the greater of both, distinct ones, and the least possible.
     "sector bytes": total(lambda k: 32 * k["sectors"]),
