@@ -49,7 +49,8 @@ IndexExpr RowThreads::chunks() const {
   constexpr int kMinIterations = 8;
   const ExprPool& pool = form_.kernel.pool;
   const IndexExpr length = point_count(pool, pool[form_.reductions.back()].axes);
-  if (layout_.chunks == 1 || layout_.reduction_group != ReductionGroup::kColumn || length.as_constant())
+  if (layout_.chunks == 1 || layout_.fixed_chunks || layout_.reduction_group != ReductionGroup::kColumn ||
+      length.as_constant())
     return layout_.chunks;
   const IndexExpr groups = simplify(ceil_div(point_count(pool, form_.rows), layout_.rows), pool.bounds());
   return chunks_of_launch(layout_.chunks, length, std::int64_t{layout_.parts} * kMinIterations, groups, pool.bounds());

@@ -1,6 +1,9 @@
 """Row reductions fused with reductions of the same tensor across rows: backward passes of LayerNorm and RMSNorm with the
 gradients of their weights, the factors of Adafactor, the gradient of softmax with sums over rows. Demanded are two
 launches that read each element once."""
+import array
+import random
+
 from kernels import case
 from kernels.case import BYTES, element_count, model, node, tensors
 
@@ -140,5 +143,19 @@ def graphs():
             Graph(weight_gradient, "float32", [2048, 1024], 1.2, 2.2)]
 
 
+def fewer_rows_than_expected():
+    """Launched for 140 rows where the hint is 4096: each line of partial sums is added, those of blocks without rows, too."""
+    rows, columns = 140, 1024
+    graph = Graph(layer_norm, "float32", ["rows", columns], 0, 0, symbols={"rows": {"min": 1, "max": 8192, "hint": 4096}})
+    chance = random.Random(1)
+
+    def inputs():
+        shapes = {name: [rows if d == "rows" else d for d in shape] for name, (_, shape) in graph.inputs.items()}
+        return {name: ("float32", shape, array.array("f", (chance.gauss(0, 1) for _ in range(element_count(shape)))).tobytes())
+                for name, shape in shapes.items()}
+    return case.Case("fewer rows than expected", model(tensors(graph.inputs), graph.nodes, graph.outputs, symbols=graph.symbols),
+                     most={"launches": 2}, inputs=inputs)
+
+
 def cases():
-    return [graph.case() for graph in graphs()]
+    return [graph.case() for graph in graphs()] + [fewer_rows_than_expected()]
