@@ -80,7 +80,9 @@ class RowEmitter {
         std::min<std::int64_t>(row_loops_.blocks_at_once(), blocks.as_constant().value_or(INT_MAX));
     KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads,
                                          std::max(1, static_cast<int>(at_once)), layout_.cluster);
-    source.dynamic_shared = cross_row_ ? IndexExpr(cross_row_->shared_bytes()) : row_loops_.shared_bytes();
+    source.dynamic_shared = cross_row_
+                                ? IndexExpr(std::max(cross_row_->shared_bytes(), row_loops_.bytes_of_rows_ahead()))
+                                : row_loops_.shared_bytes();
     source.grid[0] = blocks;
     source.resident_blocks = layout_.resident_blocks;
     source.name = kernel_name(graph_, original.nodes);
@@ -153,15 +155,19 @@ class RowEmitter {
     row_loops_.begin({.part = threads_.part()});
     cross_row_->declare(row_loops_.iterations_in_registers(form_.columns), split_.column_width);
     row_loops_.load_row_invariants(loops());
+    row_loops_.begin_rows(threads_.first_sequential_row(), emitter_.index_text().tight(rows));
     threads_.open_sequential_rows(rows);
+    row_loops_.open_row(threads_.row());
   }
 
   // Consecutive reductions use different memory and have a barrier between them. A single one needs a barrier before
   // the next row.
   void close_rows() {
+    row_loops_.close_row();
     if (layout_.reduction_group == ReductionGroup::kBlock && threads_.block_reductions() == 1)
       writer_.line("__syncthreads();");
     writer_.close();
+    row_loops_.end_rows();
     cross_row_->store_accumulators(threads_.part());
   }
 

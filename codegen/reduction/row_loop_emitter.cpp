@@ -34,7 +34,7 @@ RowLoopEmitter::RowLoopEmitter(const Row& row, KernelWriter& writer, ExprEmitter
 
 void RowLoopEmitter::plan_reuse(const std::vector<RowLoop>& loops) {
   const int parts = row_.layout.parts, threads = row_.layout.threads;
-  if (row_.layout.blocks > 0) return keep(plan_sequential_rows(row_.form, row_.graph, loops, parts), loops);
+  if (row_.layout.blocks > 0) return plan_sequential(loops);
   RowRegisters plan = plan_row_registers(row_.form, row_.graph, loops, parts, threads);
   const auto in_shared_memory = [&](bool as_loaded) {
     return plan_row_in_shared_memory(row_.form, row_.graph, loops, parts, threads, shared_bytes_of_block(), as_loaded);
@@ -58,6 +58,19 @@ void RowLoopEmitter::plan_reuse(const std::vector<RowLoop>& loops) {
   auto smaller = in_shared_memory(true);
   if (smaller && !smaller->keeps_prefix_only && 4 * threads * smaller->shared_words < resident_row_.most_shared_bytes())
     keep(*std::move(smaller), loops);
+}
+
+void RowLoopEmitter::plan_sequential(const std::vector<RowLoop>& loops) {
+  ahead_.reset();
+  if (row_.layout.rows_ahead > 0) ahead_.emplace(row_.form, row_.layout, loops, writer_, emitter_);
+  if (ahead_) ahead_->take_loads_of_rows();
+  if (ahead_ && ahead_->empty()) ahead_.reset();
+  const auto elsewhere = [this](ExprId load) { return ahead_ && ahead_->has(load); };
+  constexpr int kMostWords = 128;
+  RowRegisters plan = plan_sequential_rows(row_.form, row_.graph, loops, row_.layout.parts,
+                                           ahead_ ? row_.layout.kept_words : kMostWords, elsewhere);
+  if (ahead_) ahead_->take_shared_loads(plan.slot_of);
+  keep(std::move(plan), loops);
 }
 
 void RowLoopEmitter::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
@@ -282,16 +295,22 @@ void RowLoopEmitter::vector_iteration(const RowLoop& loop, const Visit& visit) {
   loads.unaligned = row_.split.start.has_value();
   loads.steps = true;
   lane_ = writer_.unique("e");
-  if (tiles_) loads.elsewhere = [this](ExprId id) { return tiles_->has(id); };
-  loads.declare(declare_joined(loop), lane_, [this](ExprId id, const auto& fill) {
-    return tiles_ && tiles_->has(id) ? tiles_->words_of(id, resident_row_.iteration(), vector_)
-                                     : resident_row_.words_of(id, fill);
-  });
+  loads.elsewhere = [this](ExprId id) { return (tiles_ && tiles_->has(id)) || (ahead_ && ahead_->has(id)); };
+  loads.declare(declare_joined(loop), lane_, [this](ExprId id, const auto& fill) { return words_elsewhere(id, fill); });
+  if (ahead_ && visit.element && loop.axes == row_.form.columns)
+    ahead_->copy_later_row(resident_row_.iteration(), vector_);
   emitter_.emit_independent(loop.roots);
   visit.before();
   if (visit.element) over_vector(loop, loop.roots, visit.element);
   visit.after();
   emitter_.load_text = nullptr;
+}
+
+// The words of a load that shared memory or registers keep; "" for others.
+std::string RowLoopEmitter::words_elsewhere(ExprId load, const std::function<void(const std::string& place)>& fill) {
+  if (tiles_ && tiles_->has(load)) return tiles_->words_of(load, resident_row_.iteration(), vector_);
+  if (ahead_ && ahead_->has(load)) return ahead_->words_of(load, resident_row_.iteration());
+  return resident_row_.words_of(load, fill);
 }
 
 // Declares the words of concatenated operands, with lanes as their elements. Returns the other loads.

@@ -18,7 +18,6 @@ namespace fusec {
 namespace {
 
 constexpr int kMostRowWords = 64;         // per thread, for everything that it keeps
-constexpr int kMostSequential = 128;      // per thread that takes rows one after the other
 constexpr int kRegistersOfBlock = 32768;  // half of a multiprocessor's; the rest is for computation
 constexpr int kMostOfAccess = 4;          // words of shared memory per access
 constexpr int kMostElements = 64;         // of an unrolled loop, which emits each of them
@@ -91,15 +90,16 @@ RowRegisters all_values(const RowForm& form, const Graph& graph, const std::vect
 class LoadPlanner {
  public:
   // `sequential`: row-invariant loads are kept even if only one loop reads them. `loads`: which may be kept; null:
-  // contiguous ones.
+  // contiguous ones. `elsewhere`: which are not.
   LoadPlanner(const RowForm& form, const Graph& graph, bool sequential = false,
-              const std::vector<ExprId>* loads = nullptr)
+              const std::vector<ExprId>* loads = nullptr, const std::function<bool(ExprId)>& elsewhere = nullptr)
       : form_(form),
         graph_(graph),
         pool_(form.kernel.pool),
         values_(form, graph),
         sequential_(sequential),
-        loads_(loads) {}
+        loads_(loads),
+        elsewhere_(elsewhere) {}
 
   RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words, int most_elements) {
     return run(loops, most_words,
@@ -203,6 +203,7 @@ class LoadPlanner {
 
   bool may_be_kept(ExprId id, const RowLoop& loop) const {
     if (loads_) return contains(*loads_, id);
+    if (elsewhere_ && elsewhere_(id)) return false;
     const ExprNode& n = pool_[id];
     if (is_joined(id, loop)) return true;
     if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || bits(n.dtype) == 4) return false;
@@ -226,6 +227,7 @@ class LoadPlanner {
   RowValues values_;
   bool sequential_;
   const std::vector<ExprId>* loads_;
+  const std::function<bool(ExprId)> elsewhere_;
   std::vector<Place> places_;
   std::map<std::uint32_t, std::size_t> place_of_number_;  // by value number of the position
 };
@@ -268,9 +270,13 @@ bool is_placed(RowRegisters& plan, int most_words) {
 
 }  // namespace
 
-RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
-                                  int parts) {
-  return LoadPlanner(form, graph, true).run(loops, parts, kMostSequential, kMostElements);
+RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
+                                  int most_words, const std::function<bool(ExprId)>& elsewhere) {
+  RowRegisters plan = LoadPlanner(form, graph, true, nullptr, elsewhere).run(loops, parts, most_words, kMostElements);
+  // Accumulators of columns are registers, so all loops are unrolled.
+  for (const RowLoop& loop : loops)
+    plan.iterations_of[loop.axes] = iterations_of(form.kernel.pool, loop, parts, kMostElements);
+  return plan;
 }
 
 RowRegisters plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,

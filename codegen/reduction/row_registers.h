@@ -12,6 +12,7 @@
 // the first iterations are kept and the rest is read again. Loops with unknown or very long trip counts keep nothing.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -63,9 +64,9 @@ std::optional<RowRegisters> plan_packed_row(const RowForm& form, const Graph& gr
                                             int parts, int threads, int tensors, const RowRegisters& plan);
 
 // For a group that takes rows one after the other, with many registers per thread. Keeps loads only, in their storage
-// type. Row-invariant loads are made once for all rows.
-RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
-                                  int parts);
+// type, without those that are `elsewhere`. Row-invariant loads are made once for all rows.
+RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
+                                  int most_words, const std::function<bool(ExprId)>& elsewhere);
 
 // Keeps computed values only, if registers have room for all that loops reuse, else nothing.
 RowRegisters plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,

@@ -61,13 +61,16 @@ void RowThreads::declare_lane() {
                            layout_.reduction_group == ReductionGroup::kWarp ? "threadIdx.x % 32" : "threadIdx.x");
 }
 
+std::string RowThreads::first_sequential_row() const {
+  return layout_.reduction_group == ReductionGroup::kWarp
+             ? fmt::format("blockIdx.x * {} + threadIdx.x / 32", layout_.rows)
+             : "blockIdx.x";
+}
+
 void RowThreads::open_sequential_rows(const IndexExpr& rows) {
   row_ = writer_.unique("row");
-  const std::string first = layout_.reduction_group == ReductionGroup::kWarp
-                                ? fmt::format("blockIdx.x * {} + threadIdx.x / 32", layout_.rows)
-                                : "blockIdx.x";
   writer_.line("#pragma unroll 1");
-  writer_.open("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), row_, first,
+  writer_.open("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), row_, first_sequential_row(),
                emitter_.index_text().tight(rows), layout_.blocks * layout_.rows);
   bind_flat(emitter_, form_.rows, row_);
 }

@@ -30,6 +30,7 @@ class RowThreads {
   // opens the loop over rows.
   void declare_lane();
   void open_sequential_rows(const IndexExpr& rows);
+  std::string first_sequential_row() const;
 
   // Blocks per row. For columns with a height known only at launch, an expression over the symbols.
   IndexExpr chunks() const;

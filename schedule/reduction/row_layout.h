@@ -35,6 +35,8 @@ struct RowLayout {
   // Blocks that take rows one after the other (schedule/lowering/cross_row_reduction); 0: a block per row.
   int blocks = 0;
   int blocks_at_once = 0;  // of those, resident blocks per multiprocessor
+  int rows_ahead = 0;      // of those: rows that a block copies to shared memory before their turn; 0 to 2
+  int kept_words = 0;      // of those: words of operands shared by all rows that a thread keeps in registers
   int blocks_sharing_row() const { return cluster * resident_blocks; }
   friend bool operator==(const RowLayout&, const RowLayout&) = default;
 };

@@ -83,6 +83,7 @@ FIGURES = {
     "least multiply-adds of a kernel": lambda run: min(k["tensor_multiply_adds"] for k in run.kernels),
     "instructions / 1000 multiply-adds": lambda run: 1000 * run["instructions"] / max(1, run["multiply-adds"]),
     # What fusec emits.
+    "reductions": lambda run: len(re.findall(r"= (?:block|cluster|cohort)_reduce<\d", run.text("cu"))),
     "narrow accesses": lambda run: accesses(run, False),
     "wide accesses": lambda run: accesses(run, True),
     "has narrow accesses": lambda run: accesses(run, False) > 0 or accesses(run, True) == 0,

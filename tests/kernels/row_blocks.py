@@ -3,11 +3,16 @@ at a time.
 
     several    independent reductions of one row are one reduction, whoever shares the row: a block, a cluster,
                co-resident blocks
+    gradients  of LayerNorm and RMSNorm, with those of their weights: blocks take rows one after the other, two blocks a
+               multiprocessor where both keep what they need of a row, and copy later rows while they compute
     packed     long rows of 16-bit values stay packed in registers, at most 64 a thread, so that a second block fits
 """
-from kernels.case import FEW_MULTIPROCESSORS, Case, model, node, tensor
+from kernels import column_folds
+from kernels.case import FEW_MULTIPROCESSORS, TARGETS, Case, model, node, tensor, tensors
 
 ONE_REDUCTION = (("cu", r"= \w+_reduce<[^;]*\(pair\(", True), ("cu", r"(?s)= \w+_reduce<\d.*= \w+_reduce<\d", False))
+
+COPIED_AHEAD = (("ptx", r"cp\.async\.cg\.shared\.global", True), ("ptx", r"cp\.async\.wait_group", True))
 
 
 def several(dtype, rows, columns):
@@ -19,6 +24,14 @@ def several(dtype, rows, columns):
               node("t", "sum", "q", **along), node("m", "argmax", x, dim=1, keepdim=True), node("d", "sub", x, "a"),
               node("e", "mul", "d", "s"), node("y", "add", "e", "t")]
     return model([tensor("x", dtype, rows, columns)], nodes, ["y", "m"])
+
+
+def gradients(norm, dtype, rows, columns, blocks=2, targets=TARGETS):
+    graph = column_folds.Graph(norm, dtype, [rows, columns], None, None)
+    return Case(f"gradients {graph.name}", model(tensors(graph.inputs), graph.nodes, graph.outputs), targets=targets,
+                least={"blocks a multiprocessor": blocks},
+                most={"launches": 2, "reductions": 3 if "anew" in norm.__name__ else 1, "NVRTC / limit": 1},
+                texts=COPIED_AHEAD, chip=FEW_MULTIPROCESSORS, group="gradients")
 
 
 def softmax(columns):
@@ -48,6 +61,12 @@ def cases():
                  ("float32", 300, 20000, ("sm_80", "sm_90a")), ("float32", 12, 100000, ("sm_80", "sm_90a")),
                  ("bfloat16", 12, 100001, ("sm_80", "sm_90a")), ("float64", 60, 3000, ("sm_80", "sm_90a")),
                  ("bfloat16", 7, 15999, ("sm_80",)))]
+    layer_norm, layer_norm_anew, rms_norm_anew = column_folds.layer_norm, column_folds.layer_norm_anew, column_folds.rms_norm_anew
+    found += [gradients(layer_norm, "bfloat16", 300, 4096), gradients(layer_norm, "float32", 299, 4096),
+              gradients(layer_norm, "float16", 301, 8192), gradients(layer_norm, "float32", 300, 8192, targets=("sm_90a",)),
+              gradients(layer_norm, "bfloat16", 301, 5128), gradients(layer_norm, "float32", 301, 4100),
+              gradients(layer_norm_anew, "bfloat16", 300, 8192), gradients(rms_norm_anew, "float32", 300, 8192),
+              gradients(rms_norm_anew, "float16", 300, 6144), gradients(layer_norm, "float32", 1201, 1024, blocks=1)]
     return found + [packed(softmax, "bfloat16", 32768), packed(softmax, "float16", 24576), packed(softmax, "bfloat16", 20480),
                     packed(log_softmax, "bfloat16", 32760), packed(log_softmax, "float16", 20000),
                     packed(rms_norm, "bfloat16", 24576)]
