@@ -1,5 +1,5 @@
-"""Rows that a block takes, or blocks together: how often threads meet at barriers, and how much runs on a multiprocessor
-at a time.
+"""Rows that a block takes, or blocks together: how often threads meet at barriers, and how many blocks run on a
+multiprocessor at a time.
 
     several    independent reductions of one row are one reduction, whoever shares the row: a block, a cluster,
                co-resident blocks
@@ -8,6 +8,7 @@ at a time.
     packed     long rows of 16-bit values stay packed in registers, at most 64 a thread, so that a second block fits
 """
 from kernels import column_folds
+from kernels.column_folds import layer_norm, layer_norm_anew, rms_norm_anew
 from kernels.case import FEW_MULTIPROCESSORS, TARGETS, Case, model, node, tensor, tensors
 
 ONE_REDUCTION = (("cu", r"= \w+_reduce<[^;]*\(pair\(", True), ("cu", r"(?s)= \w+_reduce<\d.*= \w+_reduce<\d", False))
@@ -61,7 +62,6 @@ def cases():
                  ("float32", 300, 20000, ("sm_80", "sm_90a")), ("float32", 12, 100000, ("sm_80", "sm_90a")),
                  ("bfloat16", 12, 100001, ("sm_80", "sm_90a")), ("float64", 60, 3000, ("sm_80", "sm_90a")),
                  ("bfloat16", 7, 15999, ("sm_80",)))]
-    layer_norm, layer_norm_anew, rms_norm_anew = column_folds.layer_norm, column_folds.layer_norm_anew, column_folds.rms_norm_anew
     found += [gradients(layer_norm, "bfloat16", 300, 4096), gradients(layer_norm, "float32", 299, 4096),
               gradients(layer_norm, "float16", 301, 8192), gradients(layer_norm, "float32", 300, 8192, targets=("sm_90a",)),
               gradients(layer_norm, "bfloat16", 301, 5128), gradients(layer_norm, "float32", 301, 4100),
