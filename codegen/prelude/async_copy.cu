@@ -64,6 +64,14 @@ __device__ __forceinline__ void copy_async(void* to, const void* from, bool ther
 }
 __device__ __forceinline__ void wait_for_copies() { asm volatile("cp.async.wait_all;" : : : "memory"); }
 
+//@ part copy_over : copy_async
+// Copies kBytes (4, 8 or 16) to shared memory that this thread has read before, and that no other thread accesses.
+template <int kBytes>
+__device__ __forceinline__ void copy_over(void* to, const void* from) {
+  asm volatile("" : : : "memory");  // the reads stay before the copy
+  copy_async<kBytes>(to, from, true);
+}
+
 //@ part line_copies
 // Divides a tile of kLines lines of kUnits units of kBytes among kWarps warps. A warp copies kTogether units of kHigh
 // lines at a time, all warps kWide units of kDown * kHigh lines. There are no bank conflicts if lines in shared memory

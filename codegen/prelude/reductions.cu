@@ -88,6 +88,37 @@ struct Partials<Extreme<T, P>, kCount> {
   __device__ __forceinline__ Extreme<T, P> get(int i) const { return {value[i], position[i]}; }
 };
 
+//@ part reduce_pairs : lanes
+// Two values that are reduced together, each by its own combination: they share shuffles' latency and barriers. A pair
+// in a pair makes three.
+template <class A, class B>
+struct Pair {
+  A first;
+  B second;
+};
+template <class A, class B>
+__device__ __forceinline__ Pair<A, B> pair(A first, B second) { return {first, second}; }
+template <class First, class Second>
+struct Pairwise {
+  template <class A, class B>
+  __device__ __forceinline__ Pair<A, B> operator()(Pair<A, B> a, Pair<A, B> b) const {
+    return {First{}(a.first, b.first), Second{}(a.second, b.second)};
+  }
+};
+template <class First, class Second>
+__device__ __forceinline__ Pairwise<First, Second> pairwise(First, Second) { return {}; }
+template <class A, class B>
+__device__ __forceinline__ Pair<A, B> from_lane_xor(Pair<A, B> value, int mask) {
+  return {from_lane_xor(value.first, mask), from_lane_xor(value.second, mask)};
+}
+template <class A, class B, int kCount>
+struct Partials<Pair<A, B>, kCount> {
+  Partials<A, kCount> first;
+  Partials<B, kCount> second;
+  __device__ __forceinline__ void put(int i, Pair<A, B> from) { first.put(i, from.first), second.put(i, from.second); }
+  __device__ __forceinline__ Pair<A, B> get(int i) const { return {first.get(i), second.get(i)}; }
+};
+
 //@ part warp_reduce : lanes
 // Reduces over each kLanes neighbouring lanes, a power of two, in a fixed order; all of them get the result.
 template <int kLanes = 32, class Combine, class T>

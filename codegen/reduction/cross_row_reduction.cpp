@@ -29,7 +29,8 @@ RowLayout layout_of_lines(int lines) {
           .threads = kColumnRows * parts,
           .rows = kColumnRows,
           .parts = parts,
-          .chunks = std::max(2, lines)};
+          .chunks = std::max(2, lines),
+          .fixed_chunks = true};
 }
 
 }  // namespace

@@ -15,14 +15,23 @@ void RowChunkResults::store(const std::vector<ExprEmitter::Accumulator>& accumul
   writer_.close();
 }
 
-void RowChunkResults::combine(const ExprEmitter::Accumulator& a) {
-  const std::string pointer = memory_of(a), i = writer_.unique("i");
+void RowChunkResults::combine(const std::vector<ExprId>& reductions) {
+  std::vector<ExprEmitter::Accumulator> accumulators;
+  std::vector<std::string> memories;
+  for (const ExprId r : reductions) {
+    accumulators.push_back(emitter_.declared(r));
+    memories.push_back(memory_of(accumulators.back()));
+  }
+  const std::string i = writer_.unique("i");
   writer_.use("combine");
   open_chunks(i);
-  writer_.line("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, pointer, place(i));
+  for (std::size_t n = 0; n < accumulators.size(); ++n) {
+    const ExprEmitter::Accumulator& a = accumulators[n];
+    writer_.line("{0} = {1}({0}, {2}[{3}]);", a.name, a.combine, memories[n], place(i));
+  }
   writer_.close();
-  if (layout_.parts > 1) writer_.line("{} = {};", a.name, threads_.reduce(a));
-  emitter_.define(a.reduction, emitter_.result(a));
+  threads_.reduce(accumulators);
+  for (const ExprEmitter::Accumulator& a : accumulators) emitter_.define(a.reduction, emitter_.result(a));
 }
 
 std::string RowChunkResults::memory_of(const ExprEmitter::Accumulator& a) {

@@ -24,8 +24,8 @@ class RowChunkResults {
 
   // Stores the results of this block's chunk. `count`: the number of its elements, "" if that is not stored.
   void store(const std::vector<ExprEmitter::Accumulator>& accumulators, const std::string& count = "");
-  // Combines the results of all chunks of the row, and defines the reduction.
-  void combine(const ExprEmitter::Accumulator& a);
+  // Combines the results of all chunks of the row, and defines the reductions.
+  void combine(const std::vector<ExprId>& reductions);
 
   // The scratch memory for a result per row and chunk, and for the element count per row and chunk.
   std::string memory_of(const ExprEmitter::Accumulator& a);

@@ -80,7 +80,9 @@ class RowEmitter {
         std::min<std::int64_t>(row_loops_.blocks_at_once(), blocks.as_constant().value_or(INT_MAX));
     KernelSource source = writer_.finish(kernel_comment(graph_, original), layout_.threads,
                                          std::max(1, static_cast<int>(at_once)), layout_.cluster);
-    source.dynamic_shared = cross_row_ ? IndexExpr(cross_row_->shared_bytes()) : row_loops_.shared_bytes();
+    source.dynamic_shared = cross_row_
+                                ? IndexExpr(std::max(cross_row_->shared_bytes(), row_loops_.bytes_of_rows_ahead()))
+                                : row_loops_.shared_bytes();
     source.grid[0] = blocks;
     source.resident_blocks = layout_.resident_blocks;
     source.name = kernel_name(graph_, original.nodes);
@@ -153,15 +155,19 @@ class RowEmitter {
     row_loops_.begin({.part = threads_.part()});
     cross_row_->declare(row_loops_.iterations_in_registers(form_.columns), split_.column_width);
     row_loops_.load_row_invariants(loops());
+    row_loops_.begin_rows(threads_.first_sequential_row(), emitter_.index_text().tight(rows));
     threads_.open_sequential_rows(rows);
+    row_loops_.open_row(threads_.row());
   }
 
   // Consecutive reductions use different memory and have a barrier between them. A single one needs a barrier before
   // the next row.
   void close_rows() {
+    row_loops_.close_row();
     if (layout_.reduction_group == ReductionGroup::kBlock && threads_.block_reductions() == 1)
       writer_.line("__syncthreads();");
     writer_.close();
+    row_loops_.end_rows();
     cross_row_->store_accumulators(threads_.part());
   }
 
@@ -214,7 +220,7 @@ class RowEmitter {
       return true;
     }
     if (layout_.chunks > 1) {
-      for (const ExprId r : reductions) chunk_results_.combine(emitter_.declared(r));
+      chunk_results_.combine(reductions);
       return true;
     }
     for (const ExprEmitter::Accumulator& a : reduced(reductions)) emitter_.define(a.reduction, emitter_.result(a));
@@ -248,7 +254,7 @@ class RowEmitter {
   ExprEmitter::Accumulator define_reduced(ExprId reduction, const std::string& mine) {
     const ExprEmitter::Accumulator a = emitter_.accumulator(reduction);
     writer_.line("{} {} = {};", a.type, a.name, mine);
-    if (layout_.parts > 1) writer_.line("{} = {};", a.name, threads_.reduce(a));
+    threads_.reduce({a});
     emitter_.define(reduction, emitter_.result(a));
     return a;
   }
@@ -318,7 +324,7 @@ class RowEmitter {
     ExprEmitter::Accumulator count = first;
     count.name = writer_.unique("count");
     writer_.line("{} {} = {}.count;", count.type, count.name, running_);
-    if (layout_.parts > 1) writer_.line("{} = {};", count.name, threads_.reduce(count));
+    threads_.reduce({count});
     const std::string divisor = fmt::format("max({}, ({})1)", count.name, count.type);
     emitter_.define(one_pass_->mean, fmt::format("({} / {})", first.name, scaled_count(divisor)));
     chunk_results_.store({first, reduce_second()}, count.name);
@@ -358,8 +364,7 @@ class RowEmitter {
     }
     over_row_first(loop_of(form_.kernel.pool[reductions[0]].axes, bodies, !is_stored_),
                    {.element = [&](const std::string&) { emitter_.accumulate(accumulators); }});
-    for (const ExprEmitter::Accumulator& a : accumulators)
-      if (layout_.parts > 1) writer_.line("{} = {};", a.name, threads_.reduce(a));
+    threads_.reduce(accumulators);
     return accumulators;
   }
 

@@ -34,7 +34,7 @@ RowLoopEmitter::RowLoopEmitter(const Row& row, KernelWriter& writer, ExprEmitter
 
 void RowLoopEmitter::plan_reuse(const std::vector<RowLoop>& loops) {
   const int parts = row_.layout.parts, threads = row_.layout.threads;
-  if (row_.layout.blocks > 0) return keep(plan_sequential_rows(row_.form, row_.graph, loops, parts), loops);
+  if (row_.layout.blocks > 0) return plan_sequential(loops);
   RowRegisters plan = plan_row_registers(row_.form, row_.graph, loops, parts, threads);
   const auto in_shared_memory = [&](bool as_loaded) {
     return plan_row_in_shared_memory(row_.form, row_.graph, loops, parts, threads, shared_bytes_of_block(), as_loaded);
@@ -46,6 +46,12 @@ void RowLoopEmitter::plan_reuse(const std::vector<RowLoop>& loops) {
   for (const RowLoop& loop : loops) code_of_iterations_ += code_of_element(row_.form, loop.roots) * loop.width;
   if (is_short_of_registers(plan, loops))
     if (auto shared = in_shared_memory(false)) plan = *std::move(shared);
+  // The ends of unaligned rows, and of those with a length known only at launch, need more registers.
+  if (row_.layout.reduction_group == ReductionGroup::kBlock && row_.layout.blocks_sharing_row() == 1 &&
+      !row_.split.start && !has_length_of_launch())
+    if (auto packed =
+            plan_packed_row(row_.form, row_.graph, loops, parts, threads, static_cast<int>(tensors_along(loops)), plan))
+      plan = *std::move(packed);
   keep(std::move(plan), loops);
   if (!resident_row_.in_shared_memory() || !tiles_ || !tiles_->lacks_room()) return;
   // 16-bit elements need half the memory in their storage type.
@@ -54,9 +60,23 @@ void RowLoopEmitter::plan_reuse(const std::vector<RowLoop>& loops) {
     keep(*std::move(smaller), loops);
 }
 
+void RowLoopEmitter::plan_sequential(const std::vector<RowLoop>& loops) {
+  ahead_.reset();
+  if (row_.layout.rows_ahead > 0) ahead_.emplace(row_.form, row_.layout, loops, writer_, emitter_);
+  if (ahead_) ahead_->take_loads_of_rows();
+  if (ahead_ && ahead_->empty()) ahead_.reset();
+  const auto elsewhere = [this](ExprId load) { return ahead_ && ahead_->has(load); };
+  constexpr int kMostWords = 128;
+  RowRegisters plan = plan_sequential_rows(row_.form, row_.graph, loops, row_.layout.parts,
+                                           ahead_ ? row_.layout.kept_words : kMostWords, elsewhere);
+  if (ahead_) ahead_->take_shared_loads(plan.slot_of);
+  keep(std::move(plan), loops);
+}
+
 void RowLoopEmitter::keep(RowRegisters plan, const std::vector<RowLoop>& loops) {
   keeps_rows_ = !plan.slots.empty();
   register_words_ = plan.words;
+  blocks_planned_ = plan.blocks_at_once;
   keeps_elements_ = std::ranges::any_of(plan.slots, [](const RowRegisters::Slot& slot) { return slot.width == 1; });
   has_several_axes_ =
       std::ranges::any_of(loops, [](const RowLoop& loop) { return loop.axes.size() > (loop.width > 1 ? 2U : 1U); });
@@ -75,9 +95,9 @@ bool RowLoopEmitter::has_length_of_launch() const {
 // among the blocks of a multiprocessor. With a dynamic size, the longest row may use all of it.
 std::int64_t RowLoopEmitter::shared_bytes_of_block() const {
   const bool alone = has_length_of_launch() || row_.layout.blocks_sharing_row() > 1 || row_.layout.threads >= 512;
-  const std::int64_t reducing = row_.layout.reduction_group == ReductionGroup::kColumn
-                                    ? row_.layout.threads * bytes_of_partials(row_.form, 1)
-                                    : 0;
+  const bool by_columns = row_.layout.reduction_group == ReductionGroup::kColumn;
+  const auto times = static_cast<int>(row_.form.reductions.size());
+  const std::int64_t reducing = by_columns ? row_.layout.threads * bytes_of_partials(row_.form, times) : 0;
   return alone ? row_.shared_bytes - std::max<std::int64_t>(4096, reducing) : row_.shared_bytes * 5 / 8;
 }
 
@@ -169,6 +189,7 @@ int RowLoopEmitter::reductions_of_64_bits() const {
 }
 
 int RowLoopEmitter::blocks_at_once() const {
+  if (blocks_planned_ > 0) return blocks_planned_;
   if (row_.layout.blocks > 0) return row_.layout.blocks_at_once;
   constexpr int kRegistersOfQuarter = kMultiprocessorRegisters / 4, kWide = 16, kFewest = 64, kBarrierRegisters = 8,
                 kOf64Bits = 40, kSeveralOf64Bits = 48;
@@ -274,16 +295,22 @@ void RowLoopEmitter::vector_iteration(const RowLoop& loop, const Visit& visit) {
   loads.unaligned = row_.split.start.has_value();
   loads.steps = true;
   lane_ = writer_.unique("e");
-  if (tiles_) loads.elsewhere = [this](ExprId id) { return tiles_->has(id); };
-  loads.declare(declare_joined(loop), lane_, [this](ExprId id, const auto& fill) {
-    return tiles_ && tiles_->has(id) ? tiles_->words_of(id, resident_row_.iteration(), vector_)
-                                     : resident_row_.words_of(id, fill);
-  });
+  loads.elsewhere = [this](ExprId id) { return (tiles_ && tiles_->has(id)) || (ahead_ && ahead_->has(id)); };
+  loads.declare(declare_joined(loop), lane_, [this](ExprId id, const auto& fill) { return words_elsewhere(id, fill); });
+  if (ahead_ && visit.element && loop.axes == row_.form.columns)
+    ahead_->copy_later_row(resident_row_.iteration(), vector_);
   emitter_.emit_independent(loop.roots);
   visit.before();
   if (visit.element) over_vector(loop, loop.roots, visit.element);
   visit.after();
   emitter_.load_text = nullptr;
+}
+
+// The words of a load that shared memory or registers keep; "" for others.
+std::string RowLoopEmitter::words_elsewhere(ExprId load, const std::function<void(const std::string& place)>& fill) {
+  if (tiles_ && tiles_->has(load)) return tiles_->words_of(load, resident_row_.iteration(), vector_);
+  if (ahead_ && ahead_->has(load)) return ahead_->words_of(load, resident_row_.iteration());
+  return resident_row_.words_of(load, fill);
 }
 
 // Declares the words of concatenated operands, with lanes as their elements. Returns the other loads.

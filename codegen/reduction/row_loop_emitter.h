@@ -19,6 +19,7 @@
 #include "codegen/reduction/broadcast_tile.h"
 #include "codegen/reduction/register_resident_row.h"
 #include "codegen/reduction/row_vectors.h"
+#include "codegen/reduction/rows_ahead.h"
 #include "schedule/reduction/row_layout.h"
 
 namespace fusec {
@@ -63,6 +64,20 @@ class RowLoopEmitter {
 
   // For groups that take several rows one after the other: emits the row-invariant loads before the first row.
   void load_row_invariants(const std::vector<RowLoop>& loops);
+  // Around the rows, and around each: copies of rows to shared memory before their turn.
+  void begin_rows(const std::string& first_row, const std::string& rows) {
+    if (ahead_) ahead_->begin(place_.part, first_row, rows);
+  }
+  void open_row(const std::string& row) {
+    if (ahead_) ahead_->open_row(row);
+  }
+  void close_row() {
+    if (ahead_) ahead_->close_row();
+  }
+  void end_rows() {
+    if (ahead_) ahead_->end();
+  }
+  std::int64_t bytes_of_rows_ahead() const { return ahead_ ? ahead_->shared_bytes() : 0; }
   // Trip count of the loop over these axes, if it is known and the loop is unrolled; else 0.
   int iterations_in_registers(const std::vector<std::uint32_t>& axes) const {
     return resident_row_.in_shared_memory() ? 0 : resident_row_.iterations_of(axes);
@@ -89,6 +104,8 @@ class RowLoopEmitter {
   }
 
  private:
+  void plan_sequential(const std::vector<RowLoop>& loops);
+  std::string words_elsewhere(ExprId load, const std::function<void(const std::string& place)>& fill);
   void keep(RowRegisters plan, const std::vector<RowLoop>& loops);
   bool has_tiles() const { return tiles_ && !tiles_->empty(); }
   bool has_length_of_launch() const;
@@ -119,11 +136,13 @@ class RowLoopEmitter {
   ExprEmitter& emitter_;
   RegisterResidentRow resident_row_;
   std::optional<BroadcastTiles> tiles_;
+  std::optional<RowsAhead> ahead_;
   bool keeps_rows_ = false;
   bool keeps_elements_ = false;  // element by element, not in vectors
   bool has_several_axes_ = false;
   int ends_of_planes_ = 0;  // registers for the positions of plane ends within vectors
   int register_words_ = 0;
+  int blocks_planned_ = 0;  // per multiprocessor, if what is kept was chosen for so many
   bool needs_spare_registers_ = false;
   int code_of_iterations_ = 0;  // instructions of one iteration of each loop
   Place place_;

@@ -12,12 +12,12 @@
 #include "codegen/access/vector_access.h"
 #include "ir/type.h"
 #include "schedule/reduction/row_values.h"
+#include "schedule/target/target.h"
 
 namespace fusec {
 namespace {
 
 constexpr int kMostRowWords = 64;         // per thread, for everything that it keeps
-constexpr int kMostSequential = 128;      // per thread that takes rows one after the other
 constexpr int kRegistersOfBlock = 32768;  // half of a multiprocessor's; the rest is for computation
 constexpr int kMostOfAccess = 4;          // words of shared memory per access
 constexpr int kMostElements = 64;         // of an unrolled loop, which emits each of them
@@ -90,15 +90,16 @@ RowRegisters all_values(const RowForm& form, const Graph& graph, const std::vect
 class LoadPlanner {
  public:
   // `sequential`: row-invariant loads are kept even if only one loop reads them. `loads`: which may be kept; null:
-  // contiguous ones.
+  // contiguous ones. `elsewhere`: which are not.
   LoadPlanner(const RowForm& form, const Graph& graph, bool sequential = false,
-              const std::vector<ExprId>* loads = nullptr)
+              const std::vector<ExprId>* loads = nullptr, const std::function<bool(ExprId)>& elsewhere = nullptr)
       : form_(form),
         graph_(graph),
         pool_(form.kernel.pool),
         values_(form, graph),
         sequential_(sequential),
-        loads_(loads) {}
+        loads_(loads),
+        elsewhere_(elsewhere) {}
 
   RowRegisters run(const std::vector<RowLoop>& loops, int parts, int most_words, int most_elements) {
     return run(loops, most_words,
@@ -202,6 +203,7 @@ class LoadPlanner {
 
   bool may_be_kept(ExprId id, const RowLoop& loop) const {
     if (loads_) return contains(*loads_, id);
+    if (elsewhere_ && elsewhere_(id)) return false;
     const ExprNode& n = pool_[id];
     if (is_joined(id, loop)) return true;
     if (n.op != ExprOp::kLoad || n.args[0] != kNoExpr || bits(n.dtype) == 4) return false;
@@ -225,9 +227,23 @@ class LoadPlanner {
   RowValues values_;
   bool sequential_;
   const std::vector<ExprId>* loads_;
+  const std::function<bool(ExprId)> elsewhere_;
   std::vector<Place> places_;
   std::map<std::uint32_t, std::size_t> place_of_number_;  // by value number of the position
 };
+
+// True if memory takes longer to move an element than a multiprocessor to compute it in each loop anew.
+bool is_cheap_to_recompute(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
+                           const RowRegisters& loads) {
+  // A multiprocessor of sm_80 or sm_90 executes so many while memory moves a byte for it.
+  constexpr double kInstructionsPerByte = 6, kFunctionsPerByte = 0.8;
+  double bytes = 0;
+  for (const RowRegisters::Slot& slot : loads.slots) bytes += 4.0 * slot.words_of_element / slot.width;
+  for (const KernelOutput* output : outputs_of(form, false)) bytes += bits(output->type.dtype) / 8.0;
+  int code = static_cast<int>(form.reductions.size());
+  for (const RowLoop& loop : loops) code += code_of_element(form, loop.roots);
+  return code <= kInstructionsPerByte * bytes && functions_of_row(form, graph, true) <= kFunctionsPerByte * bytes;
+}
 
 // Places the slots in shared memory. A value takes the place of one of equal size that is no longer needed.
 bool is_placed(RowRegisters& plan, int most_words) {
@@ -254,9 +270,13 @@ bool is_placed(RowRegisters& plan, int most_words) {
 
 }  // namespace
 
-RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
-                                  int parts) {
-  return LoadPlanner(form, graph, true).run(loops, parts, kMostSequential, kMostElements);
+RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
+                                  int most_words, const std::function<bool(ExprId)>& elsewhere) {
+  RowRegisters plan = LoadPlanner(form, graph, true, nullptr, elsewhere).run(loops, parts, most_words, kMostElements);
+  // Accumulators of columns are registers, so all loops are unrolled.
+  for (const RowLoop& loop : loops)
+    plan.iterations_of[loop.axes] = iterations_of(form.kernel.pool, loop, parts, kMostElements);
+  return plan;
 }
 
 RowRegisters plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
@@ -277,6 +297,25 @@ RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const s
   if (values.words <= most_words) return values;
   RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, most_words, kMostElements);
   loads.wanted = values.words;
+  return loads;
+}
+
+std::optional<RowRegisters> plan_packed_row(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
+                                            int parts, int threads, int tensors, const RowRegisters& plan) {
+  constexpr int kBlocks = 2;
+  // Registers besides what is kept. Halves of words of float16 are registers of their own.
+  constexpr int kComputing = 24, kTensor = 8, kHalves = 8, kComputingValues = 64;
+  const bool halves = std::ranges::any_of(reachable(form.kernel.pool, form.reductions), [&](ExprId id) {
+    return form.kernel.pool[id].op == ExprOp::kLoad && form.kernel.pool[id].dtype == DType::kFloat16;
+  });
+  const int computing = kComputing + kTensor * tensors + (halves ? kHalves : 0);
+  const int of_thread = kMultiprocessorRegisters / (kBlocks * threads);
+  if (plan.words + kComputingValues <= of_thread) return std::nullopt;
+  RowRegisters loads = LoadPlanner(form, graph).run(loops, parts, of_thread - computing, kMostElements);
+  if (loads.slots.empty() || loads.reloads > 0 || loads.code > kMaxUnrolledInstructions ||
+      !is_cheap_to_recompute(form, graph, loops, loads))
+    return std::nullopt;
+  loads.blocks_at_once = kBlocks;
   return loads;
 }
 

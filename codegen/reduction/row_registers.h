@@ -6,11 +6,13 @@
 //         with the exponentials for the third
 //
 // If computed values need too many registers (16-bit elements take twice as many once widened), only loads are kept, in
-// their storage type, and the compiler is prevented from keeping more. If ptxas would lack registers even so, each
-// thread keeps its elements in shared memory. If rows do not fit there either, the first iterations are kept and the
-// rest is read again. Loops with unknown or very long trip counts keep nothing.
+// their storage type, and the compiler is prevented from keeping more. The same if a second block then fits on a
+// multiprocessor, which loads while the first one computes, and memory still takes longer than computing again. If
+// ptxas would lack registers even so, each thread keeps its elements in shared memory. If rows do not fit there either,
+// the first iterations are kept and the rest is read again. Loops with unknown or very long trip counts keep nothing.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -45,6 +47,7 @@ struct RowRegisters {
   int shared_words = 0;            // per thread; 0: nothing is in shared memory
   IndexExpr shared_bytes = 0;      // per block; for lengths known only at launch, no more than those need
   bool keeps_prefix_only = false;  // rows are longer than the kept iterations; the rest is read again
+  int blocks_at_once = 0;          // per multiprocessor, if the plan is made for so many; else 0
 
   int words_of(const Slot& slot) const {
     return slot.iterations * (slot.words ? 1 : slot.width) * slot.words_of_element;
@@ -55,10 +58,15 @@ struct RowRegisters {
 RowRegisters plan_row_registers(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
                                 int threads);
 
+// Keeps loads only, in their storage type, if that makes two blocks fit on a multiprocessor which `plan` does not, and
+// nothing is read again. `tensors`: that run along the row.
+std::optional<RowRegisters> plan_packed_row(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
+                                            int parts, int threads, int tensors, const RowRegisters& plan);
+
 // For a group that takes rows one after the other, with many registers per thread. Keeps loads only, in their storage
-// type. Row-invariant loads are made once for all rows.
-RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops,
-                                  int parts);
+// type, without those that are `elsewhere`. Row-invariant loads are made once for all rows.
+RowRegisters plan_sequential_rows(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,
+                                  int most_words, const std::function<bool(ExprId)>& elsewhere);
 
 // Keeps computed values only, if registers have room for all that loops reuse, else nothing.
 RowRegisters plan_row_values(const RowForm& form, const Graph& graph, const std::vector<RowLoop>& loops, int parts,

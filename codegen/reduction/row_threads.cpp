@@ -49,7 +49,8 @@ IndexExpr RowThreads::chunks() const {
   constexpr int kMinIterations = 8;
   const ExprPool& pool = form_.kernel.pool;
   const IndexExpr length = point_count(pool, pool[form_.reductions.back()].axes);
-  if (layout_.chunks == 1 || layout_.reduction_group != ReductionGroup::kColumn || length.as_constant())
+  if (layout_.chunks == 1 || layout_.fixed_chunks || layout_.reduction_group != ReductionGroup::kColumn ||
+      length.as_constant())
     return layout_.chunks;
   const IndexExpr groups = simplify(ceil_div(point_count(pool, form_.rows), layout_.rows), pool.bounds());
   return chunks_of_launch(layout_.chunks, length, std::int64_t{layout_.parts} * kMinIterations, groups, pool.bounds());
@@ -60,13 +61,16 @@ void RowThreads::declare_lane() {
                            layout_.reduction_group == ReductionGroup::kWarp ? "threadIdx.x % 32" : "threadIdx.x");
 }
 
+std::string RowThreads::first_sequential_row() const {
+  return layout_.reduction_group == ReductionGroup::kWarp
+             ? fmt::format("blockIdx.x * {} + threadIdx.x / 32", layout_.rows)
+             : "blockIdx.x";
+}
+
 void RowThreads::open_sequential_rows(const IndexExpr& rows) {
   row_ = writer_.unique("row");
-  const std::string first = layout_.reduction_group == ReductionGroup::kWarp
-                                ? fmt::format("blockIdx.x * {} + threadIdx.x / 32", layout_.rows)
-                                : "blockIdx.x";
   writer_.line("#pragma unroll 1");
-  writer_.open("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), row_, first,
+  writer_.open("for ({0} {1} = {2}; {1} < {3}; {1} += {4})", writer_.index_type(), row_, first_sequential_row(),
                emitter_.index_text().tight(rows), layout_.blocks * layout_.rows);
   bind_flat(emitter_, form_.rows, row_);
 }
@@ -120,9 +124,50 @@ void RowThreads::bind_valid_row(const std::string& text, const IndexExpr& rows, 
   writer_.line("const {} {} = {} ? {} : {} - 1;", type, row_, there, wanted, limit);
 }
 
-std::string RowThreads::reduce(const ExprEmitter::Accumulator& a) {
+void RowThreads::reduce(const std::vector<ExprEmitter::Accumulator>& accumulators) {
+  if (layout_.parts == 1) return;
+  constexpr int kMostBytes = 16 * 1024;  // of shared memory with a partial result for each thread
+  const bool by_thread = layout_.reduction_group == ReductionGroup::kColumn;
+  // Lanes of one warp need no barrier, and ptxas overlaps their independent shuffles.
+  const bool meet = layout_.reduction_group != ReductionGroup::kWarp;
+  for (std::span<const ExprEmitter::Accumulator> left = accumulators; !left.empty();) {
+    std::size_t count = 1;
+    int bytes = bytes_of_partial(form_, left[0].reduction);
+    while (meet && count < left.size()) {
+      bytes += bytes_of_partial(form_, left[count].reduction);
+      if (by_thread && layout_.threads * bytes > kMostBytes) break;
+      ++count;
+    }
+    reduce_as_one(left.first(count));
+    left = left.subspan(count);
+  }
+}
+
+void RowThreads::reduce_as_one(std::span<const ExprEmitter::Accumulator> accumulators) {
+  ExprEmitter::Accumulator all = accumulators.back();
+  for (const ExprEmitter::Accumulator& a : accumulators)
+    if (a.extreme) writer_.use("extreme_lanes");
+  if (accumulators.size() == 1) return writer_.line("{} = {};", all.name, reduced(all));
+  writer_.use("reduce_pairs");
+  for (std::size_t i = accumulators.size() - 1; i-- > 0;) {
+    const ExprEmitter::Accumulator& a = accumulators[i];
+    all.name = fmt::format("pair({}, {})", a.name, all.name);
+    all.combine = fmt::format("pairwise({}, {})", a.combine, all.combine);
+    all.type = fmt::format("Pair<{}, {}>", a.type, all.type);
+    if (bytes_of_partial(form_, a.reduction) > bytes_of_partial(form_, all.reduction)) all.reduction = a.reduction;
+    all.extreme = all.extreme || a.extreme;
+  }
+  std::string from = writer_.declared("const auto", "results", reduced(all, accumulators.size()));
+  for (std::size_t i = 0; i < accumulators.size(); ++i) {
+    const bool last = i + 1 == accumulators.size();
+    writer_.line("{} = {}{};", accumulators[i].name, from, last ? "" : ".first");
+    from += ".second";
+  }
+}
+
+// The text of the reduction of `count` accumulators as one.
+std::string RowThreads::reduced(const ExprEmitter::Accumulator& a, std::size_t count) {
   writer_.use("combine");
-  if (a.extreme) writer_.use("extreme_lanes");
   switch (layout_.reduction_group) {
     case ReductionGroup::kWarp:
       if (32 % layout_.parts != 0) {
@@ -137,7 +182,7 @@ std::string RowThreads::reduce(const ExprEmitter::Accumulator& a) {
       if (layout_.cluster > 1)
         return fmt::format("cluster_reduce<{}, {}, {}>({}, {}, {})", layout_.threads, layout_.cluster,
                            block_reductions_++, a.name, a.combine, chunk_);
-      if (layout_.resident_blocks > 1) return cohort_reduce(a);
+      if (layout_.resident_blocks > 1) return cohort_reduce(a, count);
       return fmt::format("block_reduce<{}, {}>({}, {})", layout_.threads, block_reductions_++, a.name, a.combine);
     case ReductionGroup::kColumn:
       writer_.use("column_reduce");
@@ -147,13 +192,13 @@ std::string RowThreads::reduce(const ExprEmitter::Accumulator& a) {
 }
 
 // Each reduction has separate memory for the partial results of the blocks.
-std::string RowThreads::cohort_reduce(const ExprEmitter::Accumulator& a) {
+std::string RowThreads::cohort_reduce(const ExprEmitter::Accumulator& a, std::size_t count) {
   const IndexExpr rows = point_count(form_.kernel.pool, form_.rows);
+  const IndexExpr partials = rows * layout_.resident_blocks * static_cast<std::int64_t>(count);
   const std::string of_row = row_ == "0" ? "" : fmt::format(" + {} * {}", row_, layout_.resident_blocks);
   return fmt::format("cohort_reduce<{}, {}, {}>({}, {}, {}{}, {} + 1{}, {})", layout_.threads, layout_.resident_blocks,
-                     block_reductions_++, a.name, a.combine,
-                     row_partials(writer_, form_, a, rows * layout_.resident_blocks), of_row, arrived_,
-                     row_ == "0" ? "" : " + " + row_, chunk_);
+                     block_reductions_++, a.name, a.combine, row_partials(writer_, form_, a, partials), of_row,
+                     arrived_, row_ == "0" ? "" : " + " + row_, chunk_);
 }
 
 }  // namespace fusec

@@ -7,7 +7,9 @@
 //   kColumn   part = threadIdx.x / 32;  row = blockIdx.x * 32 + threadIdx.x % 32;  column_reduce
 #pragma once
 
+#include <span>
 #include <string>
+#include <vector>
 
 #include "codegen/expr/emit_expr.h"
 #include "codegen/expr/kernel_writer.h"
@@ -28,13 +30,19 @@ class RowThreads {
   // opens the loop over rows.
   void declare_lane();
   void open_sequential_rows(const IndexExpr& rows);
+  std::string first_sequential_row() const;
 
   // Blocks per row. For columns with a height known only at launch, an expression over the symbols.
   IndexExpr chunks() const;
   const std::string& chunk_count() const { return chunk_count_; }  // text of the number of blocks per row
 
-  // Emits the reduction of each thread's accumulator `a` among the threads of the row. Returns the text of the result.
-  std::string reduce(const ExprEmitter::Accumulator& a);
+  // Emits the reduction of each thread's accumulators among the threads of the row. Where threads meet at barriers, all
+  // of them are one reduction:
+  //
+  //   const auto results = block_reduce<256, 0>(pair(sum, sum_2), pairwise(Sum{}, Sum{}));
+  //   sum = results.first;
+  //   sum_2 = results.second;
+  void reduce(const std::vector<ExprEmitter::Accumulator>& accumulators);
   // How many of the emitted reductions use shared memory.
   int block_reductions() const { return block_reductions_; }
 
@@ -48,7 +56,9 @@ class RowThreads {
   void open_odd_lanes(const std::string& block, const IndexExpr& rows);
   void open_block(const std::string& block);
   void bind_valid_row(const std::string& text, const IndexExpr& rows, const std::string& condition = "");
-  std::string cohort_reduce(const ExprEmitter::Accumulator& a);
+  std::string reduced(const ExprEmitter::Accumulator& a, std::size_t count = 1);
+  std::string cohort_reduce(const ExprEmitter::Accumulator& a, std::size_t count);
+  void reduce_as_one(std::span<const ExprEmitter::Accumulator> accumulators);
 
   const RowForm& form_;
   const RowLayout& layout_;

@@ -24,16 +24,19 @@ enum class ReductionGroup : std::uint8_t {
 
 struct RowLayout {
   ReductionGroup reduction_group = ReductionGroup::kBlock;
-  int threads = 256;        // per block
-  int rows = 1;             // per block
-  int parts = 256;          // threads of a block that reduce a row together
-  int cluster = 1;          // blocks per row that reduce through distributed shared memory
-  int resident_blocks = 1;  // blocks per row that reduce through global memory and wait for each other
-  int chunks = 1;           // blocks, or clusters, per row that store partial results
-  double on_chip = 1;       // predicted fraction of a row that is kept and read once
+  int threads = 256;          // per block
+  int rows = 1;               // per block
+  int parts = 256;            // threads of a block that reduce a row together
+  int cluster = 1;            // blocks per row that reduce through distributed shared memory
+  int resident_blocks = 1;    // blocks per row that reduce through global memory and wait for each other
+  int chunks = 1;             // blocks, or clusters, per row that store partial results
+  bool fixed_chunks = false;  // as many for every length: another kernel stores them
+  double on_chip = 1;         // predicted fraction of a row that is kept and read once
   // Blocks that take rows one after the other (schedule/lowering/cross_row_reduction); 0: a block per row.
   int blocks = 0;
   int blocks_at_once = 0;  // of those, resident blocks per multiprocessor
+  int rows_ahead = 0;      // of those: rows that a block copies to shared memory before their turn; 0 to 2
+  int kept_words = 0;      // of those: words of operands shared by all rows that a thread keeps in registers
   int blocks_sharing_row() const { return cluster * resident_blocks; }
   friend bool operator==(const RowLayout&, const RowLayout&) = default;
 };

@@ -86,9 +86,9 @@ int code_of_row(const RowForm& form, const Graph& graph, bool recomputed) {
   return code;
 }
 
-double functions_of_row(const RowForm& form, const Graph& graph) {
+double functions_of_row(const RowForm& form, const Graph& graph, bool recomputed) {
   double special = 0;
-  for_each_value(form, graph, false, [&](const ExprNode& n) { special += operation_work(n).special; });
+  for_each_value(form, graph, recomputed, [&](const ExprNode& n) { special += operation_work(n).special; });
   return special;
 }
 

@@ -53,8 +53,9 @@ RowValueSpans spans_of_values(RowValues& values, const std::vector<RowLoop>& loo
 // loops count once, or in each loop if `recomputed`.
 int code_of_row(const RowForm& form, const Graph& graph, bool recomputed = false);
 
-// Special functions per element over all loops (operation_work's `special`). Values shared by loops count once.
-double functions_of_row(const RowForm& form, const Graph& graph);
+// Special functions per element over all loops (operation_work's `special`). Values shared by loops count once, or in
+// each loop if `recomputed`.
+double functions_of_row(const RowForm& form, const Graph& graph, bool recomputed = false);
 
 // True for a constant, a position in the row, or a conversion of one. These are recomputed, never kept.
 bool is_position(const ExprPool& pool, ExprId id);

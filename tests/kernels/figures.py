@@ -52,6 +52,8 @@ FIGURES = {
     "conflicts a sector": greatest(lambda k: k["bank_conflicts"] / max(1, k["sectors"])),
     "local bytes": greatest(local_bytes),
     "spilled bytes": greatest(lambda k: k["resources"]["spill_bytes"]),
+    "registers": greatest(lambda k: k["resources"]["registers"]),
+    "blocks a multiprocessor": lambda run: min(k["resources"]["blocks_per_multiprocessor"] for k in run.kernels),
     "occupancy": lambda run: min(k["resources"]["occupancy"] for k in run.kernels),
     # Bytes: those of whole sectors, requested ones, the greater of both, distinct ones, and the least possible.
     "sector bytes": total(lambda k: 32 * k["sectors"]),
@@ -81,6 +83,7 @@ FIGURES = {
     "least multiply-adds of a kernel": lambda run: min(k["tensor_multiply_adds"] for k in run.kernels),
     "instructions / 1000 multiply-adds": lambda run: 1000 * run["instructions"] / max(1, run["multiply-adds"]),
     # What fusec emits.
+    "reductions": lambda run: len(re.findall(r"= (?:block|cluster|cohort)_reduce<\d", run.text("cu"))),
     "narrow accesses": lambda run: accesses(run, False),
     "wide accesses": lambda run: accesses(run, True),
     "has narrow accesses": lambda run: accesses(run, False) > 0 or accesses(run, True) == 0,

@@ -33,12 +33,13 @@ Group group_of(const std::string& text) {
 }
 
 // What the backward pass of an RMSNorm gives back of x, and of its weight.
-std::string norm_gradients(const std::string& rows) {
-  const std::string shape = "float32[" + rows + ", 1024]", of_row = "float32[" + rows + ", 1]";
+std::string norm_gradients(const std::string& rows, const std::string& columns = "1024") {
+  const std::string shape = "float32[" + rows + ", " + columns + "]", of_row = "float32[" + rows + ", 1]";
   return "input x: " + shape + "\ninput dy: " + shape + "\ninput scale: " + of_row + "\nnormal: " + shape +
          " = mul(x, scale)\nproduct: " + shape + " = mul(dy, normal)\nmean: " + of_row +
          " = mean(product, dim=[-1], keepdim=true)\nback: " + shape + " = mul(normal, mean)\nrest: " + shape +
-         " = sub(dy, back)\ndx: " + shape + " = mul(rest, scale)\ndw: float32[1024] = sum(product, dim=[0])\n";
+         " = sub(dy, back)\ndx: " + shape + " = mul(rest, scale)\ndw: float32[" + columns +
+         "] = sum(product, dim=[0])\n";
 }
 
 }  // namespace
@@ -50,9 +51,21 @@ TEST_CASE("column folds: the gradients of a norm's input and weight are one laun
   CHECK(folded.columns.size() == 1);
   CHECK(folded.cross_row.folded == 1);
   CHECK(folded.cross_row.layout.reduction_group == ReductionGroup::kWarp);
+  CHECK(folded.cross_row.layout.rows_ahead == 2);
   CHECK(folded.cross_row.elements == 32);
   CHECK(folded.cross_row.work.launches == 2);
   CHECK(group.launches == 1);
+}
+
+TEST_CASE("column folds: two blocks a multiprocessor copy long rows ahead, or keep them if vectors cannot be copied") {
+  for (const auto& [columns, ahead] : {std::pair("4096", 2), std::pair("8192", 1), std::pair("4095", 0)}) {
+    const Group group = group_of(norm_gradients("8192", columns) + "return dx, dw\n");
+    REQUIRE(group.folded.size() == 1);
+    const RowLayout& layout = group.folded[0].cross_row.layout;
+    CHECK(layout.reduction_group == ReductionGroup::kBlock);
+    CHECK(layout.blocks_at_once >= 2);
+    CHECK(layout.rows_ahead == ahead);
+  }
 }
 
 TEST_CASE("column folds: what rows make for columns alone is not stored") {
